@@ -1,3 +1,4 @@
+import { shareRoles } from "../model/share-status.ts";
 import { INTRADAY_DAYS } from "../model/streams.ts";
 import {
   anyTextOption,
@@ -5,6 +6,7 @@ import {
   cronOption,
   derivativeTypesOption,
   durationOption,
+  exportTargetOption,
   flagOption,
   httpUrlOption,
   integerOption,
@@ -151,10 +153,16 @@ export const optionTable = {
       help: "how long to store exchange ticks; deleted ranges become `lost`, reason `retention`",
     }),
     derivativeTicks: retentionOption({ help: "how long to store derivative ticks" }),
+    indexTicks: retentionOption({
+      help: "how long to store index ticks that the scheduled export has; they stay covered, reason `moved to …`",
+    }),
   },
   schedule: {
     nightly: cronOption({ help: "the nightly backfill and audit: cron, UTC" }, "10 0 * * *"),
     export: cronOption({ help: "the Parquet export: cron, UTC; empty: never" }, ""),
+    exportTo: exportTargetOption({
+      help: "where it goes: a folder or s3://BUCKET/PREFIX; empty: the folder `export` beside the warehouse",
+    }),
   },
   http: {
     host: textOption(
@@ -228,9 +236,9 @@ export const optionTable = {
     }),
     role: choiceOption(
       {
-        help: "alone: this daemon alone forwards; pair: one of several that sync everything",
+        help: "alone: this daemon alone forwards; pair: one of several that sync everything; split: each syncs a share",
       },
-      ["alone", "pair"],
+      shareRoles,
     ),
     name: anyTextOption({ help: "the name of this daemon there; empty: the host's name" }),
     leaseSeconds: integerOption(

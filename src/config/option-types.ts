@@ -157,6 +157,20 @@ export function optionalTextOption(description: OptionDescription): Option<strin
   );
 }
 
+/** A folder or a bucket; empty: the default folder. */
+export function exportTargetOption(description: OptionDescription): Option<string> {
+  const isTarget = (raw: string) => !/^\w+:/.test(raw) || /^s3:\/\/[^/]+/.test(raw);
+  return makeScalarOption(
+    description,
+    "",
+    "a folder, or s3://BUCKET/PREFIX",
+    (raw) => (isTarget(raw) ? raw : undefined),
+    {
+      format: formatText,
+    },
+  );
+}
+
 export function integerOption(
   description: OptionDescription,
   defaultValue: number,

@@ -1,3 +1,4 @@
+import type { ServeStatus } from "../model/serve-status.ts";
 import { describeServiceCondition, type ServiceCondition } from "../model/service-condition.ts";
 import { describeShareProblem, type ShareStatus } from "../model/share-status.ts";
 import type { Micros } from "../model/time.ts";
@@ -138,4 +139,6 @@ export interface DaemonView {
   shared?(): ShareStatus | undefined;
   /** Newest first. */
   recentErrors(): readonly RecentError[];
+  /** Who reads the warehouse through `serve`; undefined if the settings leave it out. */
+  serve?(): ServeStatus | undefined;
 }

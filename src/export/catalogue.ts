@@ -36,6 +36,8 @@ export interface CatalogueOptions {
   /** How far the service's clock is ahead of this machine's. */
   readonly clockSkew: Micros;
   readonly refreshPeriods: Readonly<Record<RowStream, Micros>>;
+  /** Index ticks left the warehouse: their files may be of an earlier version, with fewer columns. */
+  readonly hasMovedTicks: boolean;
 }
 
 /** Writes the DuckDB file whose views read the Parquet files. */
@@ -88,10 +90,10 @@ function catalogueSql(options: CatalogueOptions): string[] {
     decimalMacro,
     ...wholeRelations.map((relation) => wholeView(relation, of(relation.name))),
     ...exportStreams.flatMap((stream) => [
-      `CREATE VIEW ${stream} AS SELECT ${shownColumns(stream, refreshPeriods.exchange_ticks)} FROM ${streamSource(stream, of(stream))}`,
+      `CREATE VIEW ${stream} AS SELECT ${shownColumns(stream, refreshPeriods.exchange_ticks)} FROM ${streamSource(stream, of(stream), options)}`,
       ...(streamTable[stream].latestSummary === null ? [] : [latestView(stream, options)]),
     ]),
-    `CREATE VIEW index_ticks_stored AS SELECT * FROM ${streamSource("index_ticks", of("index_ticks"))}`,
+    `CREATE VIEW index_ticks_stored AS SELECT * FROM ${streamSource("index_ticks", of("index_ticks"), options)}`,
     `CREATE MACRO index_ticks_as_of(moment) AS TABLE SELECT t.* FROM index_ticks t JOIN (
       SELECT index_type, index_id, max(ts) AS ts FROM index_ticks WHERE time <= CAST(moment AS TIMESTAMP) GROUP BY ALL)
       USING (index_type, index_id, ts)`,
@@ -145,15 +147,20 @@ function staleness(tickerPeriod: Micros): string[] {
   ];
 }
 
-function streamSource(stream: RowStream, files: readonly ManifestFile[]): string {
+function streamSource(
+  stream: RowStream,
+  files: readonly ManifestFile[],
+  { hasMovedTicks }: CatalogueOptions,
+): string {
   const partition = partitionColumn(stream);
   const names = Object.keys(files[0]?.partition ?? (partition ? { [partition]: "" } : {}));
   const folders = names.map((name) => ({ name, type: "VARCHAR" }));
   if (files.length === 0) return emptySource([...folders, ...fileColumns(stream)]);
   const types = folders.map(({ name, type }) => `'${name}': ${type}`).join(", ");
+  const mixed = hasMovedTicks && stream === "index_ticks" ? ", union_by_name = true" : "";
   return parquetSource(
     files,
-    folders.length === 0 ? "" : `, hive_partitioning = true, hive_types = {${types}}`,
+    folders.length === 0 ? "" : `, hive_partitioning = true, hive_types = {${types}}${mixed}`,
   );
 }
 

@@ -96,3 +96,11 @@ export function toBucketFailure(url: string, status: number, answer: string): Fa
   ];
   return bucketRefused(`${url} refused the request (${code})`, remedy, exit);
 }
+
+export function movedFileMissing(place: string, file: string): Failure {
+  return new Failure(`${place} has lost ${file}, which the warehouse moved there`, {
+    code: "export_refused",
+    remedy: "bring the folder back from a backup; to give these ticks up, export to another place",
+    exit: exitCode.incomplete,
+  });
+}

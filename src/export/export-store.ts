@@ -14,9 +14,9 @@ export interface ExportStore {
   readonly hasCatalogue: boolean;
   /** How long replaced files stay, unless the caller says otherwise. */
   readonly defaultKeep: Micros;
-  /** The newest export, if this version can continue it. */
+  /** The newest export, even of another version. */
   readonly previous: Manifest | undefined;
-  /** Whether it contains an export, even one that cannot be continued. */
+  /** Whether it contains an export, even one that cannot be read. */
   readonly isUsed: boolean;
   /** The name of the next export among the stored ones. */
   nameGeneration(exportedAt: string): string;

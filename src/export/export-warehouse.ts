@@ -2,7 +2,9 @@ import { join, resolve } from "node:path";
 import { formatTimestamp, MICROS_PER_MS, type Micros } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { type Log, silentLog } from "../runtime/log.ts";
+import { MOVED_REASON } from "../warehouse/coverage/ledger.ts";
 import { readClockSkew, readPresentTs } from "../warehouse/coverage/targets.ts";
+import { type MovedRange, readMovedRanges } from "../warehouse/read/export-moved.ts";
 import {
   choosePeriodUnit,
   exportPeriods,
@@ -22,16 +24,17 @@ import {
 } from "../warehouse/read/export-relations.ts";
 import { readCorrections, readRefreshPeriods } from "../warehouse/read/export-rows.ts";
 import { openReader, toReaderFailure } from "../warehouse/reader.ts";
+import type { HeldDay } from "../warehouse/rows/moved-rows.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import type { FileSystemInfo } from "../warehouse/sqlite/disk.ts";
 import { type CatalogueOptions, columnsDigest, wholeRelations, writeCatalogue } from "./catalogue.ts";
-import { type Claim, coverageRow, exportableClaims, gapRow } from "./coverage-files.ts";
+import { type Claim, coverageRow, exportableClaims, gapRow, withMovedRows } from "./coverage-files.ts";
 import { CheckpointFormat } from "./delta/checkpoint.ts";
 import { type CommitOptions, commitTable } from "./delta/delta-log.ts";
 import type { DeltaTable } from "./delta/delta-table.ts";
-import { asExportFailure, exportStopped } from "./errors.ts";
+import { asExportFailure, exportStopped, movedFileMissing } from "./errors.ts";
 import type { ExportStore } from "./export-store.ts";
-import { FileWriter } from "./file-writer.ts";
+import { FileWriter, periodPartition } from "./file-writer.ts";
 import { openFolderStore } from "./folder-store.ts";
 import { CATALOGUE, FILE_FORMAT, type Manifest, type ManifestFile } from "./manifest.ts";
 import { ParquetWriter, quoted } from "./parquet-writer.ts";
@@ -66,6 +69,8 @@ export interface ExportOptions {
   readonly env?: Environment | undefined;
   /** The export does not read the files before the one of this timestamp; it reuses those of the previous export. */
   readonly since?: Micros | undefined;
+  /** List the days of index ticks before this that the export has and the warehouse need not keep. */
+  readonly moveBefore?: Micros | undefined;
   /** How long files that this export replaces stay for readers that hold no lock; an hour by default, a day in a bucket. */
   readonly keep?: Micros | undefined;
   /** The program's version, for the manifest. */
@@ -94,6 +99,8 @@ export interface ExportResult {
   /** The files of months, years or days that have changed. */
   readonly months_written: readonly string[];
   readonly seconds: number;
+  /** Only if asked for: days of index ticks that may leave the warehouse. */
+  readonly held_days?: readonly HeldDay[];
 }
 
 /**
@@ -146,6 +153,7 @@ async function exportTo(
       writer,
       store,
       previous,
+      moveBefore: options.moveBefore,
       fileSystem: options.fileSystem,
       onRows(count) {
         if (options.stopping?.aborted) throw exportStopped(place);
@@ -182,7 +190,8 @@ async function exportTo(
     await store.publish({ ...manifest, tables }, catalogue, onStep);
     await store.removeOld(manifest, { now: clock.now() * MICROS_PER_MS, keep });
     onStep("old generations removed");
-    return resultOf(place, manifest, fileWriter.written, (clock.monotonic() - startedAt) / 1000);
+    const result = resultOf(place, manifest, fileWriter.written, (clock.monotonic() - startedAt) / 1000);
+    return options.moveBefore === undefined ? result : { ...result, held_days: fileWriter.heldDays };
   } finally {
     writer.close();
   }
@@ -222,7 +231,9 @@ async function commitTables(
 
 /** The previous export, if its warehouse and columns are the same: then this export may reuse its files. */
 function previousExport({ previous }: ExportStore, { path }: Connection): Manifest | undefined {
-  return previous?.warehouse === path && previous.columns === columnsDigest() ? previous : undefined;
+  const isContinued =
+    previous?.format === FILE_FORMAT && previous.warehouse === path && previous.columns === columnsDigest();
+  return isContinued ? previous : undefined;
 }
 
 /**
@@ -257,17 +268,21 @@ async function writeFiles(
     previous: Manifest | undefined;
     since: Micros | undefined;
   },
-): Promise<Pick<CatalogueOptions, "present" | "clockSkew" | "refreshPeriods">> {
+): Promise<Omit<CatalogueOptions, "files" | "folder">> {
   // Read the ledger first: all rows that it covers now are among the rows that are read later.
-  const { before, ...times } = await inSnapshot(connection, () => ({
-    before: readLedger(connection),
+  const { ledger, moved, ...times } = await inSnapshot(connection, () => ({
+    ledger: readLedger(connection),
+    moved: readMovedRanges(connection),
     present: readPresentTs(connection),
     clockSkew: readClockSkew(connection),
     refreshPeriods: readRefreshPeriods(connection),
   }));
   const readSince = new Map<string, Micros>();
+  const unavailable: MovedRange[] = [];
   for (const stream of exportStreams) {
-    const unit = choosePeriodUnit(connection, stream);
+    const movedHere = stream === "index_ticks" ? moved : [];
+    // Files that cannot be written again cannot be cut anew.
+    const unit = (movedHere.length > 0 && usedUnit(store, stream)) || choosePeriodUnit(connection, stream);
     const earlier = previous?.files.filter(({ relation }) => relation === stream) ?? [];
     const hasSameUnit = earlier.every((file) => filePeriod(file).unit === unit);
     const from =
@@ -280,12 +295,21 @@ async function writeFiles(
         if (periodRange(filePeriod(file).period).to <= from) fileWriter.reusePrevious(file);
     }
     const corrections = readCorrections(connection, stream, unit);
-    for (const period of exportPeriods(connection, stream, unit, from))
-      await fileWriter.writePeriod(period, corrections);
+    for (const period of exportPeriods(connection, stream, unit, from)) {
+      const rest = movedHere.filter(
+        ({ indexType, from, to }) => indexType === period.part && from < period.to && to > period.from,
+      );
+      await fileWriter.writePeriod(period, corrections, rest);
+    }
+    unavailable.push(...reuseMovedPeriods(fileWriter, store, unit, movedHere));
   }
   for (const relation of exportRelations)
     await fileWriter.writeRelation(relation, [...readRelation(connection, relation)]);
-  const after = await inSnapshot(connection, () => readLedger(connection).coverage);
+  const before = withMovedRows(ledger, unavailable);
+  const after = withMovedRows(
+    await inSnapshot(connection, () => readLedger(connection)),
+    unavailable,
+  ).coverage;
   const earlier =
     readSince.size === 0
       ? undefined
@@ -296,7 +320,47 @@ async function writeFiles(
   const { coverage, gaps } = exportableClaims(before, after, earlier);
   await fileWriter.writeRelation(coverageRelation, coverage.map(coverageRow));
   await fileWriter.writeRelation(gapsRelation, gaps.map(gapRow));
-  return times;
+  return { ...times, hasMovedTicks: moved.length > 0 };
+}
+
+/** The unit of the files that the store has of a stream. */
+function usedUnit({ previous }: ExportStore, stream: string): PeriodUnit | undefined {
+  const file = previous?.files.find(({ relation }) => relation === stream);
+  return file && filePeriod(file).unit;
+}
+
+/**
+ * Takes over the files of periods of which the warehouse has no rows any more. Returns the ranges that this place does
+ * not have; fails if it is the place where they were moved.
+ */
+function reuseMovedPeriods(
+  fileWriter: FileWriter,
+  { place }: ExportStore,
+  unit: PeriodUnit,
+  moved: readonly MovedRange[],
+): MovedRange[] {
+  const unavailable: MovedRange[] = [];
+  const isThere = new Map(
+    fileWriter.files
+      .filter(({ relation }) => relation === "index_ticks")
+      .map((file) => [`${file.partition.index_type} ${filePeriod(file).period}`, true]),
+  );
+  for (const range of moved) {
+    for (let at = range.from; at < range.to; ) {
+      const period = periodOf(unit, at);
+      const { to } = periodRange(period);
+      const name = `${range.indexType} ${period}`;
+      const partition = periodPartition({ stream: "index_ticks", part: range.indexType, unit, period });
+      const isReused = isThere.get(name) ?? fileWriter.reuseMoved({ relation: "index_ticks", partition });
+      isThere.set(name, isReused);
+      if (!isReused) {
+        if (range.reason === MOVED_REASON + place) throw movedFileMissing(place, `index_ticks of ${name}`);
+        unavailable.push({ ...range, from: at, to: Math.min(to, range.to) });
+      }
+      at = to;
+    }
+  }
+  return unavailable;
 }
 
 /** The period of a stream's file, and its unit. */

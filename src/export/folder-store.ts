@@ -17,7 +17,7 @@ import {
   tableLog,
 } from "./export-folder.ts";
 import type { ExportStore } from "./export-store.ts";
-import { hasManifest, readManifest } from "./manifest.ts";
+import { hasManifest, readAnyManifest } from "./manifest.ts";
 import { exportStreams } from "./stream-files.ts";
 
 /** Readers that use the file list of a manifest or a table's log hold no lock. */
@@ -40,7 +40,7 @@ export function openFolderStore(target: string): ExportStore {
     work,
     hasCatalogue: true,
     defaultKeep: DEFAULT_KEEP,
-    previous: readManifest(folder),
+    previous: readAnyManifest(folder),
     isUsed: hasManifest(folder),
     nameGeneration(exportedAt) {
       const stamp = exportedAt.replaceAll(/[-:.]/g, "");

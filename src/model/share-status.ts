@@ -1,6 +1,27 @@
+import type { HistoryStream } from "./streams.ts";
+import type { TimeRange } from "./time-range.ts";
+
 /** `alone`: one daemon forwards; `pair`: one of several that sync everything; `split`: each what it follows. */
 export const shareRoles = ["alone", "pair", "split"] as const;
 export type ShareRole = (typeof shareRoles)[number];
+
+/** What the shared warehouse has settled of a series. */
+export interface SharedSeries {
+  readonly stream: HistoryStream;
+  readonly indexType: string;
+  readonly indexId: string;
+  readonly settled: readonly TimeRange[];
+}
+
+/** Which part of the selection a daemon follows from now on, if several share it. */
+export interface ShareChange {
+  /** All buckets that it follows. */
+  readonly buckets: readonly number[];
+  /** Those of them that it has taken. */
+  readonly taken: readonly number[];
+  /** What the shared warehouse has of their series. */
+  readonly settled: readonly SharedSeries[];
+}
 
 /** How forwarding to the shared warehouse goes. `--json` output and the dashboard contain it. */
 export interface ShareStatus {

@@ -1,13 +1,23 @@
 import { readFileSync } from "node:fs";
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import {
+  createServer,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+  STATUS_CODES,
+} from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import { isIP } from "node:net";
+import type { Duplex } from "node:stream";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
+import { SERVE_PRODUCT, WINDOW_HEADER } from "../model/announced-coverage.ts";
 import { exitCode, Failure } from "../model/failure.ts";
+import type { ServeStatus } from "../model/serve-status.ts";
 import { formatTimestamp } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
+import { ServeWebSocket } from "./live/websocket-server.ts";
 import { findWindowStart } from "./rest/page-coverage.ts";
 import { serveRequest } from "./rest/router.ts";
 import { ServeError } from "./rest/serve-error.ts";
@@ -23,13 +33,6 @@ interface ServeServerOptions extends ServeSettings {
   readonly log: Log;
 }
 
-/** What was served so far, for the dashboard and the metrics. */
-export interface ServeStatus {
-  readonly address: string;
-  readonly requests: number;
-  readonly failures: number;
-}
-
 export interface ServeServer {
   /** The REST address, which is also the audience of REST tokens. */
   readonly baseUrl: string;
@@ -39,8 +42,9 @@ export interface ServeServer {
   close(): Promise<void>;
 }
 
-/** `/v3` alone is accepted too. */
 const WEBSOCKET_PATH = "/v3/stream";
+/** The specification gives the websocket an address of its own, without a path. */
+const WEBSOCKET_PATHS = [WEBSOCKET_PATH, "/v3", "/v3/", "/"];
 const TOKEN_PATH = "/v3/oauth/token";
 const IDLE_TIMEOUT_MS = 15_000;
 const KEEP_ALIVE_TIMEOUT_MS = 65_000;
@@ -64,6 +68,7 @@ class WarehouseServer implements ServeServer {
   readonly #warehouse: ServedWarehouse;
   readonly #tokens: ServeTokens;
   readonly #cache: AnswerCache;
+  readonly #webSocket: ServeWebSocket;
   #authority = "";
   #requests = 0;
   #failures = 0;
@@ -77,6 +82,12 @@ class WarehouseServer implements ServeServer {
       findAudience: (address, host) => this.#findAudience(address, host),
     });
     this.#cache = new AnswerCache(this.#warehouse);
+    this.#webSocket = new ServeWebSocket({
+      warehouse: this.#warehouse,
+      clock: options.clock,
+      log: options.log,
+      identify: (token) => this.#tokens.identify(token, "websocket"),
+    });
     const limits = { maxHeaderSize: MAX_HEADER_BYTES, connectionsCheckingInterval: IDLE_TIMEOUT_MS / 3 };
     const handle = (request: IncomingMessage, response: ServerResponse) =>
       void this.#handle(request, response);
@@ -85,6 +96,7 @@ class WarehouseServer implements ServeServer {
       certFile !== undefined && keyFile !== undefined
         ? createTlsServer({ ...limits, cert: readPem(certFile), key: readPem(keyFile) }, handle)
         : createServer(limits, handle);
+    this.#server.on("upgrade", (request, socket, head) => this.#upgrade(request, socket, head));
     this.#server.headersTimeout = IDLE_TIMEOUT_MS;
     this.#server.requestTimeout = IDLE_TIMEOUT_MS;
     this.#server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
@@ -104,7 +116,15 @@ class WarehouseServer implements ServeServer {
   }
 
   get status(): ServeStatus {
-    return { address: this.baseUrl, requests: this.#requests, failures: this.#failures };
+    const { sent, dropped } = this.#webSocket.totals;
+    return {
+      address: this.baseUrl,
+      requests: this.#requests,
+      failures: this.#failures,
+      messages: sent,
+      dropped,
+      clients: this.#webSocket.clients,
+    };
   }
 
   listen(): Promise<void> {
@@ -131,6 +151,7 @@ class WarehouseServer implements ServeServer {
   }
 
   async close(): Promise<void> {
+    this.#webSocket.stop();
     await new Promise<void>((resolve) => {
       this.#server.close(() => resolve());
       this.#server.closeAllConnections();
@@ -146,6 +167,30 @@ class WarehouseServer implements ServeServer {
     if (!isOurs) return undefined;
     if (/^https?:$/.test(url.protocol)) return "rest";
     return /^wss?:$/.test(url.protocol) ? "websocket" : undefined;
+  }
+
+  #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    socket.on("error", () => socket.destroy());
+    try {
+      this.#assertHost(request.headers.host);
+      this.#assertOrigin(request);
+      const path = (request.url ?? "").split("?", 1)[0] ?? "";
+      if (!WEBSOCKET_PATHS.includes(path)) throw new ServeError(404, `No path ${path}`);
+      this.#webSocket.upgrade(request, socket, head);
+    } catch (error) {
+      const { status } = error instanceof ServeError ? error : this.#toServeError(error);
+      socket.end(
+        `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`,
+      );
+    }
+  }
+
+  /** Without tokens, a page of another site must not read the feed: browsers let any page open a websocket. */
+  #assertOrigin({ headers }: IncomingMessage): void {
+    const { origin, host } = headers;
+    if (!this.#tokens.isOpen || origin === undefined) return;
+    if (!URL.canParse(origin) || new URL(origin).host !== host)
+      throw new ServeError(403, "Without serve.clients, pages of other sites are refused");
   }
 
   async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -213,7 +258,7 @@ class WarehouseServer implements ServeServer {
     response.sendDate = false;
     response.writeHead(status, {
       ...headers,
-      server: `mds-sync/${this.#options.version}`,
+      server: `${SERVE_PRODUCT}${this.#options.version}`,
       date: new Date(this.#options.clock.now()).toUTCString(),
       "content-type": "application/json",
       "cache-control": "no-store",
@@ -265,7 +310,7 @@ class AnswerCache {
     );
     const answer = {
       body,
-      headers: this.#window === undefined ? headers : { ...headers, "x-mds-window": this.#window },
+      headers: this.#window === undefined ? headers : { ...headers, [WINDOW_HEADER]: this.#window },
     };
     if (!isPage && this.#answers.size < MAX_CACHED_ANSWERS) this.#answers.set(key, answer);
     return answer;

@@ -1,9 +1,9 @@
 import { Worker } from "node:worker_threads";
 import { deserialiseFailure, type SerialisedFailure, threadStartFailure } from "../model/failure.ts";
+import type { ServeStatus } from "../model/serve-status.ts";
 import { resolveSiblingModule } from "../runtime/child-process.ts";
 import type { Cancel, Clock } from "../runtime/clock.ts";
 import type { Log, LogEntry } from "../runtime/log.ts";
-import type { ServeStatus } from "./serve-server.ts";
 import type { ServeSettings } from "./serve-settings.ts";
 
 export type ServeThreadMessage =

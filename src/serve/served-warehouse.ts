@@ -39,8 +39,8 @@ export class ServedWarehouse {
 
   /** Changes with every commit of another connection. */
   get dataVersion(): string {
-    const { database } = this.connection;
-    return `${this.#fileId} ${String(database.pragma("data_version", { simple: true }))}`;
+    const { connection } = this;
+    return `${this.#fileId} ${connection.value<number>("PRAGMA data_version")}`;
   }
 
   /** Now by the service's clock. */

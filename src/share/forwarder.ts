@@ -1,6 +1,6 @@
 import { hasHistory, historyStreams, type RowStream, rowStreams } from "../model/streams.ts";
 import type { Micros } from "../model/time.ts";
-import { normalise, subtract, type TimeRange } from "../model/time-range.ts";
+import { normalise, subtract, type TimeRange, type TimeRanges, union } from "../model/time-range.ts";
 import {
   type ChangePosition,
   readChangePosition,
@@ -19,6 +19,7 @@ import {
   readSubscriptions,
   readWholeLedger,
 } from "../warehouse/read/forwarded-rows.ts";
+import type { ChangedRangeRow } from "../warehouse/schema/coverage.ts";
 import { rowTables } from "../warehouse/tables/row-tables.ts";
 import { combinePieces, findLacking } from "./ledger-difference.ts";
 import {
@@ -84,10 +85,8 @@ export class Forwarder {
     this.writer.ownership.refresh();
     await this.writer.dictionaries.load();
     await this.writer.dictionaries.update(connection, this.writer.inTransaction);
-    await this.writer.renewIfDue();
-    await this.writer.rows.load();
-    await this.writer.renewIfDue();
-    await this.#relations.load(connection);
+    this.writer.dictionaries.hasAdopted();
+    await this.#loadState();
     const position = readChangePosition(connection);
     const [stored] = await session.query<{ seq: string }>(
       "SELECT seq FROM mds.positions WHERE changes_id = $1",
@@ -104,6 +103,15 @@ export class Forwarder {
     }
     await this.#storePosition(position);
     return true;
+  }
+
+  async #loadState(): Promise<void> {
+    await this.writer.renewIfDue();
+    await this.writer.rows.load();
+    await this.writer.renewIfDue();
+    await this.#relations.load(this.#options.connection);
+    this.#isFirstPass = true;
+    this.#relationsAt = Number.NEGATIVE_INFINITY;
   }
 
   /** Every covered range was compared: from now on the position tells what is applied. */
@@ -132,6 +140,7 @@ export class Forwarder {
     if (isDue || this.writer.dictionaries.hasNewKeys(connection)) {
       this.writer.ownership.refresh();
       relations += await this.writer.dictionaries.update(connection, this.writer.inTransaction);
+      if (this.writer.dictionaries.hasAdopted()) await this.#loadState();
     }
     const forwarded = new Map<string, TimeRange[]>();
     await this.#forwardGrowth(snapshot, forwarded);
@@ -259,17 +268,29 @@ export class Forwarder {
 
   async #applyToHistory(
     stream: RowStream,
-    changes: readonly ({ readonly key: number } & TimeRange)[],
+    changes: readonly ChangedRangeRow[],
     forwarded: ReadonlyMap<string, TimeRange[]>,
   ): Promise<void> {
     const own = changes.filter(({ key }) => this.writer.ownership.ownsSeries(key));
     const units = [...Map.groupBy(own, ({ key }) => key)].flatMap(([key, ranges]) =>
       // What this pass has forwarded was read after the changes were recorded.
-      subtract(normalise(ranges), normalise(forwarded.get(`${stream} ${key}`) ?? [])).map(
-        (range): Unit => ({ key, range, kind: "rows" }),
-      ),
+      subtract(
+        this.#findAffected(stream, key, ranges),
+        normalise(forwarded.get(`${stream} ${key}`) ?? []),
+      ).map((range): Unit => ({ key, range, kind: "rows" })),
     );
     await this.writer.replaceRanges(stream, units);
+  }
+
+  /** Where only another daemon has proven a range, a changed row of this one says nothing about it. */
+  #findAffected(stream: RowStream, series: number, changes: readonly ChangedRangeRow[]): TimeRanges {
+    if (this.writer.isSole) return normalise(changes);
+    const own = readWholeLedger(this.#options.connection, { stream, series });
+    const foreign = subtract(coveredPart(this.writer.rows.ledgerFor(stream, series)), coveredPart(own));
+    const [rows, ledger] = [0, 1].map((flag) =>
+      normalise(changes.filter(({ isLedger }) => isLedger === flag)),
+    ) as [TimeRanges, TimeRanges];
+    return union(ledger, subtract(rows, foreign));
   }
 
   /** The rows above the newest one there are forwarded as new ones. */
@@ -331,6 +352,10 @@ export class Forwarder {
     const sql = `UPDATE mds.source SET clock_skew = ${skew}, stored_at = statement_timestamp()`;
     await this.writer.inTransaction(async () => void (await session.query(sql)));
   }
+}
+
+function coveredPart(ledger: readonly SettledRange[]): TimeRanges {
+  return normalise(ledger.filter(({ proof }) => proof !== "lost"));
 }
 
 /** Reading a key once over all of them is faster than many short reads. */

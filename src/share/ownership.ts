@@ -1,7 +1,8 @@
+import { BUCKET_COUNT, bucketOf } from "../model/buckets.ts";
 import { hasHistory, type RowStream } from "../model/streams.ts";
 import { readSeriesIdentities, readSubscriptions } from "../warehouse/read/forwarded-rows.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
-import { BUCKET_COUNT, bucketOf, type Leases } from "./server/leases.ts";
+import type { Leases } from "./server/leases.ts";
 
 /** Lookups and other relations without a series are forwarded by the holder of this bucket. */
 export const LOOKUP_BUCKET = 0;

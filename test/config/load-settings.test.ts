@@ -71,7 +71,7 @@ describe("where settings come from", () => {
       LX: { kind: "all" },
       days: 200,
     });
-    expect(settings.schedule).toEqual({ nightly: "10 0 * * *", export: "" });
+    expect(settings.schedule).toEqual({ nightly: "10 0 * * *", export: "", exportTo: "" });
     expect(settings.http).toEqual({ host: "127.0.0.1", port: 9464, allowedHosts: [] });
     expect(settings.retention).toEqual({ exchangeTicks: undefined, derivativeTicks: undefined });
     expect(new Set(origins.values())).toEqual(new Set(["default"]));

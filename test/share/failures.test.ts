@@ -141,6 +141,7 @@ it("I1: forwards by itself after PostgreSQL was down for an hour, and meanwhile 
     clock,
     random: () => 0.5,
     signal: stop.signal,
+    follow: async () => {},
     askPassword: async () => PASSWORD,
     report(report) {
       reports.push(report);

@@ -80,6 +80,7 @@ function start(options: ShareOptions) {
     signal: stop.signal,
     askPassword: async () => PASSWORD,
     report: (report) => void reports.push(report),
+    follow: async () => {},
   });
   const reach = async (kind: ShareReport["kind"], count = 1) => {
     while (reports.filter((report) => report.kind === kind).length < count)

@@ -1,3 +1,4 @@
+import { toCellText, toCsvLine, toJsonKey, toJsonObject } from "../../model/row-text.ts";
 import { type Alignment, formatTable } from "./text.ts";
 
 export const QUERY_FORMATS = ["table", "csv", "json", "ndjson"] as const;
@@ -32,8 +33,8 @@ export const rowRenderers: Readonly<Record<QueryFormat, RowRenderer>> = {
   },
 
   *csv(columns, rows) {
-    yield `${columns.map(toCsvCell).join(",")}\r\n`;
-    for (const row of rows) yield `${row.map(toCsvCell).join(",")}\r\n`;
+    yield toCsvLine(columns);
+    for (const row of rows) yield toCsvLine(row);
   },
 
   *json(columns, rows) {
@@ -58,38 +59,5 @@ function maxWidths(widths: number[], cells: readonly string[]): number[] {
 
 /** Replaces control characters with spaces, because they could move the cursor of a terminal. */
 function toCell(value: unknown): string {
-  return toText(value).replaceAll(/[^\P{C}]+/gu, " ");
-}
-
-function toCsvCell(value: unknown): string {
-  const text = toText(value);
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-}
-
-function toText(value: unknown): string {
-  if (value === null || value === undefined) return "";
-  return Buffer.isBuffer(value) ? value.toString("hex") : String(value);
-}
-
-function toJsonKey(name: string, at: number): string {
-  return `${at === 0 ? "{" : ","}${JSON.stringify(name)}:`;
-}
-
-/** Built by hand: this takes a third of the time of `JSON.stringify` on an object. */
-function toJsonObject(keys: readonly string[], row: Row): string {
-  let text = keys.length === 0 ? "{" : "";
-  for (let at = 0; at < keys.length; at++) text += keys[at] + toJsonValue(row[at]);
-  return `${text}}`;
-}
-
-/** Text that JSON does not escape: without quotes, backslashes, control characters and halves of surrogate pairs. */
-const plainText = /^[ !#-[\]-\ud7ff\ue000-\uffff]*$/;
-
-/** Prints a bigint with all its digits. */
-function toJsonValue(value: unknown): string {
-  if (typeof value === "string") return plainText.test(value) ? `"${value}"` : JSON.stringify(value);
-  if (value === null || value === undefined) return "null";
-  if (typeof value === "number") return Number.isFinite(value) ? String(value) : "null";
-  if (typeof value === "bigint") return String(value);
-  return JSON.stringify(Buffer.isBuffer(value) ? value.toString("hex") : value) ?? "null";
+  return toCellText(value).replaceAll(/[^\P{C}]+/gu, " ");
 }

@@ -34,10 +34,16 @@ export const commandExamples: Readonly<Record<string, readonly string[]>> = {
     "mds-sync query --param from=@2026-05-01 - < question.sql",
     "mds-sync query --schema index_ticks",
   ],
-  export: ["mds-sync export --to export", "mds-sync export --to export --since now-7d"],
+  export: [
+    "mds-sync export --to export",
+    "mds-sync export --to export --since now-7d",
+    "mds-sync export --to s3://bucket/market",
+  ],
+  share: ["mds-sync share", "mds-sync share --verify"],
   backup: ["mds-sync backup /backup/mds.sqlite"],
   restore: ["mds-sync restore /backup/mds.sqlite"],
   merge: ["mds-sync merge other.sqlite --dry-run"],
+  serve: ["mds-sync serve", "mds-sync serve --hash-secret < secret.txt > research.hash"],
   doctor: ["mds-sync doctor"],
   settings: ["mds-sync settings", "mds-sync settings --json"],
   simulate: [

@@ -8,7 +8,7 @@ import { tableFolder } from "../delta/delta-table.ts";
 import { exportedMeanwhile } from "../errors.ts";
 import { digestOf } from "../export-folder.ts";
 import type { ExportStore } from "../export-store.ts";
-import { FILE_FORMAT, MANIFEST, type Manifest, parseManifest } from "../manifest.ts";
+import { MANIFEST, type Manifest, parseManifest } from "../manifest.ts";
 import { S3Client, type S3ClientOptions, type S3Object } from "./s3-client.ts";
 import { type Environment, readS3Target } from "./s3-target.ts";
 
@@ -104,7 +104,7 @@ async function storeOf({ client, url, work, objects, now }: StoreParts): Promise
     hasCatalogue: false,
     // Readers on other machines come without a lock.
     defaultKeep: MICROS_PER_DAY,
-    previous: found?.format === FILE_FORMAT ? found : undefined,
+    previous: found,
     isUsed: newest !== undefined,
     nameGeneration: () => generation,
     hasFile: ({ version, bytes }) => sizes.get(version) === bytes,

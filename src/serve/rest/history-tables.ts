@@ -96,7 +96,7 @@ function seriesProperties({ indexType, indexId }: ServedSeries): string {
 }
 
 /** The columns of `index_tick_rows`: ts, price, volume, tick_volume, source, aside. */
-type StoredTickRow = readonly [
+export type StoredTickRow = readonly [
   ts: number,
   price: number | null,
   volume: number | null,

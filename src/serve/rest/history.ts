@@ -1,14 +1,14 @@
+import {
+  type AnnouncedRange,
+  COVERAGE_HEADER,
+  formatAnnouncedRanges,
+} from "../../model/announced-coverage.ts";
 import type { HistoryStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { MAX_AHEAD_MICROS } from "../../warehouse/views/data-views.ts";
 import { type HistoryRow, type HistoryTable, historyTables } from "./history-tables.ts";
-import {
-  type CoverageSegment,
-  formatCoverageHeader,
-  NOT_AT_SOURCE_REASON,
-  readSegments,
-} from "./page-coverage.ts";
+import { NOT_AT_SOURCE_REASON, readSegments } from "./page-coverage.ts";
 import { ParamReader } from "./param-reader.ts";
 import { parseRecordId, uuidPattern } from "./record-ids.ts";
 import { findSeries, requireSeries, type ServedSeries } from "./series-directory.ts";
@@ -66,19 +66,19 @@ export function serveHistory(connection: Connection, request: HistoryRequest): S
         size,
         now,
       });
-  const header = formatCoverageHeader(page.segments);
-  if (mustBeComplete && page.segments.some(isIncomplete))
+  const header = formatAnnouncedRanges(page.notes);
+  if (mustBeComplete && page.notes.some(isIncomplete))
     throw new ServeError(503, `The page is not complete: ${header}`, {
-      headers: header === undefined ? {} : { "x-mds-coverage": header },
+      headers: header === undefined ? {} : { [COVERAGE_HEADER]: header },
     });
   return listResponse(page.records, {
     nextId: page.nextId,
-    ...(header === undefined ? {} : { headers: { "x-mds-coverage": header } }),
+    ...(header === undefined ? {} : { headers: { [COVERAGE_HEADER]: header } }),
   });
 }
 
 /** What lies before the beginning of the history is no part of it. */
-function isIncomplete({ state, reason }: CoverageSegment): boolean {
+function isIncomplete({ state, reason }: AnnouncedRange): boolean {
   return state === "open" || (state === "lost" && reason !== NOT_AT_SOURCE_REASON);
 }
 
@@ -89,7 +89,8 @@ function forbidden(what: string): ServeError {
 interface Page {
   readonly records: readonly string[];
   readonly nextId: string | null;
-  readonly segments: readonly CoverageSegment[];
+  /** What the ledger does not prove to have records, as far as the page goes. */
+  readonly notes: readonly AnnouncedRange[];
 }
 
 interface PageOptions {
@@ -100,7 +101,7 @@ interface PageOptions {
 }
 
 /** A longer list would not fit into a header: the page ends there. */
-const MAX_NOTED_SEGMENTS = 20;
+const MAX_NOTES = 20;
 
 /**
  * A page ends at the first open range below its records, unless nothing is stored below that. A page that begins in an open
@@ -113,35 +114,35 @@ function readPage(
   { end, size, now }: PageOptions,
 ): Page {
   if (series.series === undefined)
-    return { records: [], nextId: null, segments: [{ from: 0, to: end, state: "open", reason: null }] };
+    return { records: [], nextId: null, notes: [{ from: 0, to: end, state: "open", reason: null }] };
   const key = { stream: table.stream, series: series.series };
   const rows: HistoryRow[] = [];
-  const segments: CoverageSegment[] = [];
-  let nextTs: Micros | undefined;
+  const notes: AnnouncedRange[] = [];
+  let hasMore = false;
   for (const segment of readSegments(connection, key, end, now)) {
-    const isStop = segment.state === "open" || segments.length >= MAX_NOTED_SEGMENTS;
-    if (segment.state !== "covered") note(segments, segment);
-    if (isStop && rows.length > 0 && table.hasRowsBelow(connection, key.series, segment.to)) {
-      nextTs = segment.to;
-      break;
-    }
-    const { from, to } = segment;
+    const { from, to, state, reason } = segment;
+    const isStop = state === "open" || notes.length >= MAX_NOTES;
+    if (state !== "covered") addNote(notes, { from, to, state, reason });
+    hasMore = isStop && rows.length > 0 && table.hasRowsBelow(connection, key.series, to);
+    if (hasMore) break;
     for (const row of table.read(connection, key.series, { from, to, limit: size + 1 - rows.length }))
       rows.push(row);
-    if (rows.length <= size) continue;
+    hasMore = rows.length > size;
+    if (!hasMore) continue;
     rows.pop();
-    nextTs = table.tsOf(rows[size - 1] as HistoryRow);
     break;
   }
-  const nextId = nextTs === undefined ? null : table.ids(series).at(nextTs);
-  return { records: rows.map(table.writer(series)), nextId, segments };
+  // The next page begins below the last record, so that it also names what lies between both.
+  const last = hasMore ? rows.at(-1) : undefined;
+  const nextId = last === undefined ? null : table.ids(series).at(table.tsOf(last));
+  return { records: rows.map(table.writer(series)), nextId, notes };
 }
 
 /** Beyond the limit the last note grows: it then says less than is known, never more. */
-function note(segments: CoverageSegment[], segment: CoverageSegment): void {
-  const last = segments.at(-1);
-  if (last === undefined || segments.length <= MAX_NOTED_SEGMENTS) segments.push(segment);
-  else segments[segments.length - 1] = { from: segment.from, to: last.to, state: "open", reason: null };
+function addNote(notes: AnnouncedRange[], range: AnnouncedRange): void {
+  const last = notes.at(-1);
+  if (last === undefined || notes.length <= MAX_NOTES) notes.push(range);
+  else notes[notes.length - 1] = { from: range.from, to: last.to, state: "open", reason: null };
 }
 
 /** Where the page of one series begins: below the record that `startAfter` names, or at `timestamp`. */
@@ -244,7 +245,7 @@ function readMergedPage(
   }
   const bottom = hasMore && last ? last.ts : 0;
   const nextId = hasMore && last ? table.ids(last.source.series).at(last.ts) : null;
-  return { records, nextId, segments: findOpenEnvelope(connection, table, sources, { bottom, end, now }) };
+  return { records, nextId, notes: findOpenEnvelope(connection, table, sources, { bottom, end, now }) };
 }
 
 /** One range that contains the open ranges of all series within the page. */
@@ -253,7 +254,7 @@ function findOpenEnvelope(
   table: HistoryTable,
   sources: readonly MergeSource[],
   { bottom, end, now }: { readonly bottom: Micros; readonly end: Micros; readonly now: Micros },
-): CoverageSegment[] {
+): AnnouncedRange[] {
   let from = Number.POSITIVE_INFINITY;
   let to = 0;
   for (const { series } of sources) {

@@ -1,4 +1,5 @@
-import { formatTimestamp, type Micros } from "../../model/time.ts";
+import type { AnnouncedRange } from "../../model/announced-coverage.ts";
+import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { computeTargetStart } from "../../warehouse/coverage/gaps.ts";
 import type { LedgerKey, SettledRange } from "../../warehouse/coverage/ledger.ts";
@@ -6,8 +7,8 @@ import type { Connection } from "../../warehouse/sqlite/connection.ts";
 
 /** A part of a series' history: the ledger covers it, it is open, or it is lost. */
 export interface CoverageSegment extends TimeRange {
-  readonly state: "covered" | "open" | "lost";
-  /** Why it is lost. */
+  readonly state: AnnouncedRange["state"] | "covered";
+  /** Why it is lost or empty. */
   readonly reason: string | null;
 }
 
@@ -60,24 +61,12 @@ export function* readSegments(
     const ranges = connection.statement<SettledRange>(settledSql).all([stream, series, at]);
     for (const { from, to, proof, reason } of ranges) {
       if (to < at) yield* open(to, at);
-      const state = proof === "lost" ? "lost" : "covered";
-      yield { from, to: Math.min(to, at), state, reason: proof === "lost" ? reason : null };
+      yield { from, to: Math.min(to, at), state: proof === "rows" ? "covered" : proof, reason };
       at = from;
     }
     if (ranges.length < RANGES_PER_READ) break;
   }
   if (at > 0) yield* open(0, at);
-}
-
-/** The value of the header `X-Mds-Coverage`; undefined if everything is covered. */
-export function formatCoverageHeader(segments: readonly CoverageSegment[]): string | undefined {
-  const notes = segments
-    .filter(({ state }) => state !== "covered")
-    .map(({ from, to, state, reason }) => {
-      const range = `${state} from=${formatTimestamp(from)} to=${formatTimestamp(to)}`;
-      return reason === null ? range : `${range} reason="${reason.replaceAll(/[^ -~]|["\\,]/g, "_")}"`;
-    });
-  return notes.length === 0 ? undefined : notes.join(", ");
 }
 
 /** Where the oldest intraday history of any series begins; undefined: there is none. */

@@ -20,10 +20,16 @@ const HIGH = 2 ** 28;
 
 const hex = (value: number, digits: number) => value.toString(16).padStart(digits, "0");
 
-/** The parts of an id that do not change within a series: `kkkkkkkk-tttt-8ttt-8ttt-ttttcccccccc`. */
+/** Every number of three and of four digits: a replay writes hundreds of thousands of ids a second. */
+const threeDigits = Array.from({ length: 16 ** 3 }, (_, value) => hex(value, 3));
+const fourDigits = Array.from({ length: 16 ** 4 }, (_, value) => hex(value, 4));
+
+/** The ids of one series: `kkkkkkkk-tttt-8ttt-8ttt-ttttcccccccc`. */
 export class RowIds {
   readonly #prefix: string;
   readonly #suffix: string;
+  #high = -1;
+  #highText = "";
 
   constructor(stream: string, key: number, ...names: readonly string[]) {
     this.#prefix = `${hex(key, 8)}-`;
@@ -32,9 +38,13 @@ export class RowIds {
 
   at(ts: Micros): string {
     const high = Math.floor(ts / HIGH);
-    const top = hex(high, 7);
-    const low = hex(ts - high * HIGH, 7);
-    return `${this.#prefix}${top.slice(0, 4)}-8${top.slice(4)}-8${low.slice(0, 3)}-${low.slice(3)}${this.#suffix}`;
+    const low = ts - high * HIGH;
+    if (high !== this.#high) {
+      const text = hex(high, 7);
+      this.#high = high;
+      this.#highText = `${this.#prefix}${text.slice(0, 4)}-8${text.slice(4)}-8`;
+    }
+    return `${this.#highText}${threeDigits[low >>> 16]}-${fourDigits[low & 0xffff]}${this.#suffix}`;
   }
 
   owns({ check }: CursorPosition): boolean {

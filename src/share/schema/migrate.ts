@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { BUCKET_COUNT } from "../server/leases.ts";
+import { BUCKET_COUNT } from "../../model/buckets.ts";
 import { newerSchemaFailure, tooOldFailure } from "../server/postgres-errors.ts";
 import type { SharedSession } from "../server/session.ts";
 import { gapFunctions } from "./gaps-view.ts";

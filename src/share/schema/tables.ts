@@ -303,6 +303,7 @@ export function tableStatements(): string[] {
     ],
     " WITH (fillfactor = 50)",
   );
+  create("members", ["holder text PRIMARY KEY", "name text NOT NULL", "until timestamptz NOT NULL"]);
   create("positions", [
     "changes_id bigint PRIMARY KEY",
     "seq bigint NOT NULL",

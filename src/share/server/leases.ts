@@ -1,4 +1,4 @@
-import { crc32 } from "node:zlib";
+import { BUCKET_COUNT } from "../../model/buckets.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { fencedFailure, heldFailure } from "./postgres-errors.ts";
 import type { SharedSession } from "./session.ts";
@@ -8,14 +8,6 @@ import type { SharedSession } from "./session.ts";
  * lease may be taken, the epoch who may commit: every transaction begins with a lock on the rows of its leases that checks
  * their epochs, and whoever takes a lease raises its epoch. No clock of a client is trusted.
  */
-
-/** Fixed for ever: which bucket a series belongs to follows from it. */
-export const BUCKET_COUNT = 64;
-
-/** The bucket of a series or, with an empty type, of a subscription to an exchange. */
-export function bucketOf(indexType: string, indexId: string): number {
-  return crc32(`${indexType}\0${indexId}`) % BUCKET_COUNT;
-}
 
 export interface LeaseOptions {
   readonly session: SharedSession;

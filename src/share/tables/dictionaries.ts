@@ -20,6 +20,7 @@ interface SharedEntry {
 export class SharedDictionaries {
   readonly #session: SharedSession;
   readonly #ownership: Ownership;
+  #hasAdopted = false;
   readonly #keys = new Map<Dictionary, Map<number, number>>();
   readonly #entries = new Map<Dictionary, Map<string, SharedEntry>>();
 
@@ -49,6 +50,13 @@ export class SharedDictionaries {
     return dictionaryLayouts.some(
       ({ name }) => connection.value<number>(`SELECT count(*) FROM ${name}`) !== this.#keys.get(name)?.size,
     );
+  }
+
+  /** Whether an entry that another file has forwarded is new to this one since the last call: PostgreSQL may have rows of it. */
+  hasAdopted(): boolean {
+    const hasAdopted = this.#hasAdopted;
+    this.#hasAdopted = false;
+    return hasAdopted;
   }
 
   /** The key in PostgreSQL; undefined if the entry is newer than the last update. */
@@ -97,6 +105,7 @@ export class SharedDictionaries {
       const row = writer.add((i) => values[i] ?? null);
       const identity = row.toString("latin1", 2, endOfField(row, 1));
       const entry = entries.get(identity);
+      if (entry && !keys.has(Number(local))) this.#hasAdopted = true;
       if (entry) keys.set(Number(local), entry.key);
       const isMissing = !entry || (this.#ownership.ownsLookups && entry.bytes !== row.toString("latin1", 2));
       if (isMissing) changed.push({ local: Number(local), values, identity });

@@ -1,27 +1,15 @@
 import { failureCode, serialiseFailure } from "../../model/failure.ts";
-import { backoffDelay, type Random } from "../../runtime/backoff.ts";
-import type { Clock } from "../../runtime/clock.ts";
+import { backoffDelay } from "../../runtime/backoff.ts";
 import { type OpenShare, openShare } from "../share-once.ts";
-import type { ShareReport, ShareThreadSettings } from "./share-messages.ts";
+import { compareFor, MAX_COMPARISON_MS, PASS_INTERVAL_MS, type ShareLoopOptions } from "./loop-options.ts";
+import { forwardShare } from "./split-loop.ts";
 
-/** How often the stores are compared: a comparison without a difference takes some milliseconds. */
-const PASS_INTERVAL_MS = 2_000;
 /** With very many series a comparison takes longer; it may take this part of the thread's time. */
 const MAX_BUSY_SHARE = 0.2;
-/** A comparison of everything may take hours: what is new goes first. */
-const MAX_COMPARISON_MS = 2_000;
 const backoff = { baseMs: 2_000, maxMs: 60_000 };
 const MIN_RETRY_MS = 500;
 /** The ingest thread creates or upgrades the warehouse a moment after this loop starts. */
 const OPENING_RETRY_MS = 1_000;
-
-interface ShareLoopOptions extends ShareThreadSettings {
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly signal: AbortSignal;
-  readonly askPassword: () => Promise<string | undefined>;
-  readonly report: (report: ShareReport) => void;
-}
 
 /** Forwards until the signal aborts. After a failure it connects again and reads anew what PostgreSQL has. */
 export async function runShareLoop(options: ShareLoopOptions): Promise<void> {
@@ -31,6 +19,10 @@ export async function runShareLoop(options: ShareLoopOptions): Promise<void> {
     let delayMs = 0;
     let share: OpenShare | undefined;
     try {
+      if (options.role === "split") {
+        await forwardShare(options, await options.askPassword());
+        break;
+      }
       share = await connect(options);
       report({ kind: "connected", leases: share.leases.count });
       attempt = 0;
@@ -84,15 +76,4 @@ async function forwardUntilAborted(share: OpenShare, options: ShareLoopOptions):
     const idleMs = Math.min((clock.monotonic() - begun) / MAX_BUSY_SHARE, (leaseSeconds * 1000) / 3);
     await clock.sleep(Math.max(PASS_INTERVAL_MS, idleMs), signal).catch(() => {});
   }
-}
-
-/** Compares for a while. Returns whether there is more to compare. */
-async function compareFor(
-  comparison: NonNullable<OpenShare["comparison"]>,
-  ms: number,
-  { clock, signal }: ShareLoopOptions,
-): Promise<boolean> {
-  const until = clock.monotonic() + ms;
-  while (clock.monotonic() < until && !signal.aborted) if ((await comparison.next()).done) return false;
-  return true;
 }

@@ -1,5 +1,5 @@
 import type { SerialisedFailure } from "../../model/failure.ts";
-import type { ShareRole } from "../../model/share-status.ts";
+import type { ShareChange, ShareRole } from "../../model/share-status.ts";
 
 /** What the thread needs to begin. The password travels separately, at each connection. */
 export interface ShareThreadSettings {
@@ -13,11 +13,15 @@ export interface ShareThreadSettings {
 /** To the thread. */
 export type ShareRequest =
   | { readonly kind: "password"; readonly value: string | undefined }
+  /** The share of this number is followed. */
+  | { readonly kind: "followed"; readonly id: number }
   | { readonly kind: "stop" };
 
 /** From the thread. */
 export type ShareReport =
   | { readonly kind: "ask-password" }
+  /** Follow this share from now on, and answer. */
+  | { readonly kind: "follow"; readonly id: number; readonly change: ShareChange }
   /** Another daemon forwards; this one waits. */
   | { readonly kind: "standby"; readonly forwardedBy: string }
   | { readonly kind: "connected"; readonly leases: number }

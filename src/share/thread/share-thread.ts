@@ -1,6 +1,6 @@
 import { Worker } from "node:worker_threads";
 import { deserialiseFailure, type SerialisedFailure } from "../../model/failure.ts";
-import type { ShareStatus } from "../../model/share-status.ts";
+import type { ShareChange, ShareStatus } from "../../model/share-status.ts";
 import { resolveSiblingModule } from "../../runtime/child-process.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
@@ -14,6 +14,8 @@ interface ShareThreadOptions extends ShareThreadSettings {
   readonly clock: Clock;
   readonly log: Log;
   readonly onFailure: (code: string, message: string) => void;
+  /** Lets the sync follow another share. */
+  readonly onFollow?: (change: ShareChange) => Promise<void>;
 }
 
 const CLOSE_TIMEOUT_MS = 2_000;
@@ -108,12 +110,19 @@ export class ShareThread {
       this.#leases = 0;
       this.#forwardedAt = undefined;
       this.#forwardedBy = report.forwardedBy;
-    } else if (report.kind === "rows") this.#rows += report.rows;
+    } else if (report.kind === "follow") void this.#follow(report.id, report.change);
+    else if (report.kind === "rows") this.#rows += report.rows;
     else if (report.kind === "forwarded") {
       this.#forwardedAt = report.startedAt;
       this.#state = "current";
       if (report.rows > 0) log.debug({ rows: report.rows, commits: report.commits }, "rows forwarded");
     } else this.#fail(report.failure);
+  }
+
+  async #follow(id: number, change: ShareChange): Promise<void> {
+    const { onFollow, onFailure } = this.#options;
+    await onFollow?.(change).catch((error: unknown) => onFailure("share_bug", String(error)));
+    this.#send({ kind: "followed", id });
   }
 
   #fail(serialised: SerialisedFailure): void {

@@ -1,7 +1,7 @@
 import pg from "pg";
 import { expect, it, onTestFinished } from "vitest";
+import { bucketOf } from "../../../src/model/buckets.ts";
 import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
-import { bucketOf } from "../../../src/share/server/leases.ts";
 import { openShare } from "../../../src/share/share-once.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { usePostgres } from "../../support/postgres.ts";

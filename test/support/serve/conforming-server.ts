@@ -52,6 +52,11 @@ export async function startConformingServer(
       secret = rotated;
       writeFileSync(secretHashFile, await hashOnce(rotated));
     },
+    /** Of the faults, only missing scopes can be had without the simulator. */
+    setFaults(script: string) {
+      const [, missing] = /scope-without (\S+)/.exec(script) ?? [];
+      client.scopes = scopes.filter((scope) => scope !== missing);
+    },
     stop: () => server.close(),
   };
   const descriptors = Object.getOwnPropertyDescriptors(overrides);

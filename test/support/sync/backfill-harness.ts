@@ -16,7 +16,7 @@ import { serveIngestInProcess } from "../ingest/in-process-ingest.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { seed } from "../seed.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
-import { copyEmptyWarehouse } from "../warehouse/empty-warehouse.ts";
+import { copyEmptyWarehouse, viewsBesideSync } from "../warehouse/empty-warehouse.ts";
 import { expectSoundFile } from "../warehouse/expect-sound-ledger.ts";
 import { type ComparisonResult, expectWarehouseMatches } from "./oracle.ts";
 
@@ -76,7 +76,7 @@ export async function startBackfillHarness(options: BackfillHarnessOptions = {})
   onTestFinished(() => simulator.stop());
   const folder = options.folder ?? temporaryFolder();
   const path = join(folder, "mds.sqlite");
-  if (options.folder === undefined) copyEmptyWarehouse(path);
+  if (options.folder === undefined) copyEmptyWarehouse(path, viewsBesideSync);
   const file = join(folder, "mds-sync.yaml");
   const logged: BackfillHarness["logged"] = [];
   onTestFinished(() => expectSoundFile(path, clock.now()));

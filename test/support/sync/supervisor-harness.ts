@@ -21,7 +21,7 @@ import { serveIngestInProcess } from "../ingest/in-process-ingest.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { seed } from "../seed.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
-import { copyEmptyWarehouse } from "../warehouse/empty-warehouse.ts";
+import { copyEmptyWarehouse, viewsBesideSync } from "../warehouse/empty-warehouse.ts";
 import { expectSoundFile } from "../warehouse/expect-sound-ledger.ts";
 import { type ComparisonResult, expectWarehouseMatches } from "./oracle.ts";
 
@@ -68,7 +68,7 @@ export class SupervisorHarness {
     this.clock = clock;
     this.simulator = simulator;
     this.path = join(temporaryFolder(), "mds.sqlite");
-    copyEmptyWarehouse(this.path);
+    copyEmptyWarehouse(this.path, viewsBesideSync);
     this.#env = {
       MDS_BASE_URL: simulator.baseUrl,
       MDS_WS_URL: simulator.wsUrl,

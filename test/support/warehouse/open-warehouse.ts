@@ -2,6 +2,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { Failure } from "../../../src/model/failure.ts";
+import { renameChanges } from "../../../src/warehouse/coverage/changed-ranges.ts";
 import { openWriter, type WarehouseWriter, type WriterOptions } from "../../../src/warehouse/writer.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { makeMemoryFolder } from "../memory-folder.ts";
@@ -16,8 +17,11 @@ export function makeTempFolder(): string {
 
 export function openTestWarehouse(options: Partial<WriterOptions> & { path?: string } = {}): WarehouseWriter {
   const { path = join(makeTempFolder(), "mds.sqlite"), ...rest } = options;
-  if (Object.keys(options).length === 0) copyEmptyWarehouse(path);
+  const isCopy = Object.keys(options).length === 0;
+  if (isCopy) copyEmptyWarehouse(path);
   const warehouse = openWriter(path, { clock: new ManualClock(), ...rest });
+  // Every copy is a warehouse of its own.
+  if (isCopy) renameChanges(warehouse.connection);
   onTestFinished(() => warehouse.close());
   return warehouse;
 }

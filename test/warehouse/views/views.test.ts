@@ -161,6 +161,16 @@ describe("slim relations", () => {
     expect(plan(sql).join()).not.toMatch(/SCAN [anz]\b|TEMP B-TREE/);
   });
 
+  it("a range of days of index_ticks_by_day is a seek per day, with the rows of index_ticks", () => {
+    const sql =
+      "SELECT * FROM index_ticks_by_day WHERE name = 'id-7' AND day = '2026-02-28' AND time >= '2026-02-28T23'";
+    const same = all(`SELECT '2026-02-28' AS day, * FROM index_ticks
+      WHERE name = 'id-7' AND ts >= strftime('%s', '2026-02-28T23:00:00') * 1000000 AND ts < strftime('%s', '2026-03-01') * 1000000`);
+    expect(all(sql)).toEqual(same);
+    expect(same).toHaveLength(120);
+    expect(plan(sql).join()).toContain("SEARCH r USING PRIMARY KEY (series=? AND ts>? AND ts<?)");
+  });
+
   it("a range of time is a seek if it is written as the dictionary says", () => {
     const sql = `SELECT count(*) AS n FROM index_ticks
       WHERE name = 'id-7' AND ts >= strftime('%s', '2026-02-28T23:00:00') * 1000000 AND ts < strftime('%s', '2026-03-01') * 1000000`;

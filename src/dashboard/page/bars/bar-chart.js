@@ -1,7 +1,15 @@
 // Candles with their gaps, drawn by lightweight-charts.
 
-import { CandlestickSeries, ColorType, CrosshairMode, createChart } from "lightweight-charts";
-import { cssColour } from "../shared/layout.js";
+import {
+  CandlestickSeries,
+  ColorType,
+  CrosshairMode,
+  createChart,
+  HistogramSeries,
+  LineSeries,
+  PriceScaleMode,
+} from "lightweight-charts";
+import { cssColour, withOpacity } from "../shared/layout.js";
 import { price } from "../shared/text-format.js";
 import { stateOf, widths } from "./bar-slots.js";
 
@@ -99,7 +107,15 @@ export function barChart(container, onPoint) {
     // The page's footer has the attribution and the link.
     layout: { attributionLogo: false },
   });
+  const volume = chart.addSeries(HistogramSeries, {
+    priceScaleId: "volume",
+    priceFormat: { type: "volume" },
+    priceLineVisible: false,
+    lastValueVisible: false,
+  });
+  volume.priceScale().applyOptions({ scaleMargins: { top: 0.84, bottom: 0 } });
   const candles = chart.addSeries(CandlestickSeries);
+  const overlays = new Map();
   const bands = new Bands();
   candles.attachPrimitive(bands);
   let slots = [];
@@ -120,6 +136,10 @@ export function barChart(container, onPoint) {
       return { time, open, high, low, close, color, borderColor: color, wickColor: color };
     });
   };
+  const volumes = () => {
+    const color = withOpacity(cssColour("soft"), 0.22);
+    return slots.map(({ time, volume: value }) => (value > 0 ? { time, value, color } : { time }));
+  };
   const applyTheme = () => {
     const [ink, soft, line] = [cssColour("ink"), cssColour("soft"), cssColour("line")];
     chart.applyOptions({
@@ -137,7 +157,7 @@ export function barChart(container, onPoint) {
       rightPriceScale: {
         borderVisible: false,
         entireTextOnly: true,
-        scaleMargins: { top: 0.12, bottom: 0.08 },
+        scaleMargins: { top: 0.12, bottom: 0.2 },
       },
       timeScale: { borderColor: line, rightOffsetPixels: 20, minBarSpacing: 0.05 },
       handleScroll: { vertTouchDrag: false },
@@ -199,12 +219,48 @@ export function barChart(container, onPoint) {
         },
       });
       candles.setData(data());
+      volume.setData(volumes());
       bands.show(spans, slots[0]?.time ?? 0, widths[width]);
       if (isNew) chart.timeScale().fitContent();
+    },
+    /** Other series as lines, [{ key, colour, points: [{ time, value }] }]; all begin at 100. */
+    showOverlays(lines) {
+      for (const [key, line] of overlays) {
+        if (lines.some((one) => one.key === key)) continue;
+        chart.removeSeries(line);
+        overlays.delete(key);
+      }
+      for (const { key, colour, points } of lines) {
+        if (!overlays.has(key))
+          overlays.set(key, chart.addSeries(LineSeries, { lineWidth: 2, priceLineVisible: false }));
+        overlays.get(key).applyOptions({ color: cssColour(colour) });
+        overlays.get(key).setData(points);
+      }
+    },
+    setScale({ isLog, isRebased }) {
+      const mode = isRebased
+        ? PriceScaleMode.IndexedTo100
+        : isLog
+          ? PriceScaleMode.Logarithmic
+          : PriceScaleMode.Normal;
+      chart.priceScale("right").applyOptions({ mode });
+    },
+    /** Calls `redraw` with a function that gives the left edge of a slot, whenever the visible range changes. */
+    onRangeChange(redraw) {
+      const scale = chart.timeScale();
+      const edge = (slot) => {
+        const [zero, one] = [0, 1].map((index) => scale.logicalToCoordinate(index) ?? Number.NaN);
+        return zero + (slot - 0.5) * (one - zero);
+      };
+      const call = () => redraw(edge, scale.width());
+      scale.subscribeVisibleLogicalRangeChange(call);
+      scale.subscribeSizeChange(call);
+      return call;
     },
     applyTheme() {
       applyTheme();
       candles.setData(data());
+      volume.setData(volumes());
     },
   };
 }

@@ -4,8 +4,8 @@ export const widths = { "1m": 60, "5m": 300, "15m": 900, "1h": 3_600, "4h": 14_4
 export const MAX_BARS = 5_000;
 
 /** The daemon sends a bar as an array. */
-function parseBar([time, open, high, low, close, ticks, expected, coverage, isComplete]) {
-  return { time, open, high, low, close, ticks, expected, coverage, isComplete: isComplete === 1 };
+function parseBar([time, open, high, low, close, ticks, expected, coverage, isComplete, volume = null]) {
+  return { time, open, high, low, close, ticks, expected, coverage, isComplete: isComplete === 1, volume };
 }
 
 /** In spans of these states an incomplete bar is normal. */

@@ -1,12 +1,13 @@
 // One series as candles. The URL holds the selection, so that it can be shared.
 
-import { watchTheme } from "../shared/layout.js";
+import { cssColour, watchTheme } from "../shared/layout.js";
 import { byId, element, fetchJson, repeatWhileVisible, setText } from "../shared/page-base.js";
 import { describeUnknown, seriesBox } from "../shared/series-box.js";
 import { count, countNoun, duration, price } from "../shared/text-format.js";
 import { timePicker } from "../shared/time-picker.js";
 import { barChart } from "./bar-chart.js";
 import { buildSlots, listGaps, MAX_BARS, merge, precisionOf, stateOf, widths } from "./bar-slots.js";
+import { seriesOverlays } from "./overlays.js";
 
 const TABLE_ROWS = 200;
 const GAPS_SHOWN = 12;
@@ -34,6 +35,60 @@ const minute = (seconds) => new Date(seconds * 1000).toISOString().slice(0, 16).
 const now = () => Date.now() / 1000 + clockOffset;
 const picker = timePicker(byId("picker"), { params, now, onChange: () => void reload() });
 const selectedRange = picker.range;
+byId("log").checked = params.get("log") === "1";
+const overlays = seriesOverlays({
+  params,
+  pathOf: (series) =>
+    barsPath(loaded ? { ...selectedRange(), from: oldestShown() } : selectedRange(), series),
+  onChange: () => {
+    saveToUrl();
+    showScale();
+  },
+  onLoad: (lines) => {
+    chart.showOverlays(lines);
+    byId("chart").dataset.overlays = lines.filter(({ points }) => points.length > 0).length;
+  },
+});
+const drawStrip = chart.onRangeChange(showStrip);
+showScale();
+
+/** The course of several series is comparable only if all begin at 100; that excludes a log scale. */
+function showScale() {
+  byId("log").disabled = !overlays.isEmpty();
+  chart.setScale({ isLog: byId("log").checked, isRebased: !overlays.isEmpty() });
+}
+
+const stripColours = {
+  complete: "covered",
+  settling: "settling",
+  open: "open",
+  lost: "lost",
+  empty: "none",
+  none: "none",
+};
+
+/** Under the chart, a strip that shows which part of it is proven. */
+function showStrip(edge, width) {
+  if (!loaded?.slots) return;
+  const canvas = byId("strip");
+  const ratio = devicePixelRatio || 1;
+  canvas.width = Math.max(1, Math.round(canvas.clientWidth * ratio));
+  canvas.height = Math.round(canvas.clientHeight * ratio);
+  const pen = canvas.getContext("2d");
+  pen.scale(ratio, ratio);
+  const colours = Object.fromEntries(
+    Object.entries(stripColours).map(([state, name]) => [state, cssColour(name)]),
+  );
+  loaded.slots.forEach((slot, i) => {
+    const [left, right] = [Math.max(0, edge(i)), Math.min(width, edge(i + 1))];
+    if (right <= left) return;
+    const state = slot.isComplete
+      ? "complete"
+      : (slot.span?.state ?? (stateOf(slot) === "missing" ? "open" : "complete"));
+    pen.fillStyle = colours[state] ?? colours.none;
+    pen.fillRect(left, 0, Math.max(1, right - left), canvas.clientHeight);
+  });
+}
 
 // ---- selection and requests
 
@@ -42,11 +97,11 @@ function barsIn(width) {
   return (to - from) / widths[width];
 }
 
-function barsPath({ from, to }) {
+function barsPath({ from, to }, series = view.series) {
   const toIso = (seconds) => new Date(Math.floor(seconds) * 1000).toISOString();
   const query = new URLSearchParams({
-    type: view.series.index_type,
-    id: view.series.index_id,
+    type: series.index_type,
+    id: series.index_id,
     width: view.width,
     from: toIso(from),
     ...(to === undefined ? {} : { to: toIso(to) }),
@@ -98,7 +153,9 @@ function saveToUrl() {
     id: series.index_id,
     width,
     ...picker.params(),
+    ...(byId("log").checked ? { log: "1" } : {}),
   });
+  for (const [name, value] of overlays.params()) query.append(name, value);
   history.replaceState(null, "", `/bars?${query}`);
 }
 
@@ -147,6 +204,13 @@ function show(isNew) {
       : "No bars in this range.",
   );
   showBar(slots.find(({ time }) => time === pointedAt));
+  drawStrip();
+  const complete = slots.filter((slot) => slot.isComplete).length;
+  byId("strip").setAttribute(
+    "aria-label",
+    `Coverage: ${count(complete)} of ${count(slots.length)} bars are complete`,
+  );
+  if (isNew || polls % POLLS_PER_FULL_READ === 0) void overlays.load();
   showGaps();
   showTable();
 }
@@ -293,7 +357,15 @@ byId("widths").addEventListener("change", (event) => {
   void reload();
 });
 byId("as-table").addEventListener("toggle", () => loaded && showTable());
-watchTheme(() => chart.applyTheme());
+watchTheme(() => {
+  chart.applyTheme();
+  drawStrip();
+  if (loaded) void overlays.load();
+});
+byId("log").addEventListener("change", () => {
+  saveToUrl();
+  showScale();
+});
 seriesBox(byId("series"), byId("series-list"), (series) => {
   view.series = series;
   byId("series").dataset.name = series.name;

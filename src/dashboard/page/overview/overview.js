@@ -30,6 +30,7 @@ function showDaemon(daemon) {
   document.title = daemon.tone === "ill" ? "✕ mds-sync" : "mds-sync";
   showRate(daemon.requests_per_second);
   showLimit(daemon.service);
+  showServe(daemon.serve, daemon.generated_at);
   showErrors(daemon.errors, daemon.generated_at);
 }
 
@@ -43,6 +44,27 @@ function describeShared(shared) {
   return ` · shared warehouse ${state}${share}, ${lag}`;
 }
 
+function showServe(serve, now) {
+  byId("serve").hidden = !serve;
+  if (!serve) return;
+  const dropped = serve.dropped > 0 ? ` · ${countNoun(serve.dropped, "slow client")} dropped` : "";
+  setText("serve-note", `${serve.address} · ${countNoun(serve.requests, "request")}${dropped}`);
+  byId("serve-clients").hidden = serve.clients.length === 0;
+  byId("no-serve-clients").hidden = serve.clients.length > 0;
+  byId("serve-clients").tBodies[0].replaceChildren(
+    ...serve.clients.map((client) =>
+      element(
+        "tr",
+        {},
+        element("td", {}, client.client_id || "no token"),
+        element("td", {}, client.address),
+        element("td", {}, client.is_replay ? "a replay" : "live ticks"),
+        element("td", { className: "number" }, count(client.subscriptions)),
+        element("td", { className: "number" }, count(client.sent)),
+        element("td", { className: "number" }, duration(secondsBetween(client.connected_at, now))),
+      ),
+    ),
+  );
 function describeBackfill(backfill) {
   if (!backfill) return "";
   const { percent, seconds_left, rows_per_second } = backfill;

@@ -51,6 +51,13 @@ function chooseTheme(theme) {
   showTheme();
 }
 
+// A table that is wider than a phone must scroll with the keyboard too.
+for (const box of document.querySelectorAll(".scroll")) {
+  box.tabIndex = 0;
+  box.role = "region";
+  box.ariaLabel = box.closest("section")?.querySelector("h2")?.textContent ?? "Table";
+}
+
 byId("theme").addEventListener("click", () =>
   chooseTheme(themes[(themes.indexOf(currentTheme()) + 1) % themes.length]),
 );

@@ -40,7 +40,7 @@ export function seriesBox(input, list, onChoose) {
       ...series.map(({ index_type, name }, i) =>
         element(
           "div",
-          { id: `series-${i}`, role: "option", "aria-selected": "false" },
+          { id: `${list.id}-${i}`, role: "option", "aria-selected": "false" },
           element("b", {}, name),
           element("span", { className: "soft" }, index_type),
         ),

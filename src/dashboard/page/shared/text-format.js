@@ -59,3 +59,25 @@ export function price(exact) {
   const shown = fraction.slice(0, integer.replace("-", "").length > 3 ? 2 : 8);
   return shown ? `${grouped}.${shown}` : grouped;
 }
+
+/** A price from a number: two digits after the point from a thousand on, about five significant ones below. */
+export function quote(value) {
+  if (value === null || value === undefined) return "–";
+  const size = Math.abs(value);
+  if (size === 0) return "0";
+  const digits = size >= 1_000 ? 2 : Math.min(12, Math.max(2, 4 - Math.floor(Math.log10(size))));
+  return price(value.toFixed(digits));
+}
+
+/** +1.23 %, with a real minus sign. */
+export function percentChange(value, digits = 2) {
+  if (value === null || value === undefined) return "–";
+  const rounded = Math.abs(value).toFixed(digits);
+  const sign = Number(rounded) === 0 ? "" : value > 0 ? "+" : "−";
+  return `${sign}${rounded} %`;
+}
+
+/** `up` or `down`, for the colour of a change. */
+export function direction(value) {
+  return value > 0 ? "up" : value < 0 ? "down" : "";
+}
