@@ -65,6 +65,8 @@ function showServe(serve, now) {
       ),
     ),
   );
+}
+
 function describeBackfill(backfill) {
   if (!backfill) return "";
   const { percent, seconds_left, rows_per_second } = backfill;
