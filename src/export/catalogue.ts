@@ -10,6 +10,7 @@ import {
   gapsRelation,
 } from "../warehouse/read/export-relations.ts";
 import { MAX_AHEAD_MICROS, MAX_LIVE_PERIODS } from "../warehouse/views/data-views.ts";
+import { catalogueResearchViews } from "./catalogue-research.ts";
 import { barMacro, catalogueBarViews, comparisonViews } from "./catalogue-views.ts";
 import type { ManifestFile } from "./manifest.ts";
 import { CATALOGUE } from "./manifest.ts";
@@ -99,6 +100,7 @@ function catalogueSql(options: CatalogueOptions): string[] {
     ...catalogueBarViews(present),
     barMacro(present),
     ...comparisonViews,
+    ...catalogueResearchViews(refreshPeriods.exchange_ticks),
   ];
 }
 
@@ -120,6 +122,8 @@ function shownColumns(stream: RowStream, tickerPeriod: Micros): string {
   const decimals = new Set(decimalsOf(stream));
   const columns = fileColumns(stream).flatMap(({ name }) => {
     if (name.endsWith("_digits") || name === "repeats_price") return [];
+    if (name === "day")
+      return [name, "epoch_us(CAST(day AS TIMESTAMP)) AS ts", "CAST(day AS TIMESTAMP) AS time"];
     if (name === "last_moved") return [name, ...staleness(tickerPeriod)];
     if (!decimals.has(name)) return [quotedName(name)];
     const exact = `coalesce(${name}_digits, exact_digits(${name}))`;

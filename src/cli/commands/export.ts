@@ -29,6 +29,7 @@ interface ExportFlags {
 export function addExportCommand(program: Command, context: CommandContext): void {
   addSettingsFlags(
     program.command("export").requiredOption("--to <dir>", "the folder to write, or s3://BUCKET/PREFIX"),
+    "warehouse",
   )
     .summary("write Parquet files, and a DuckDB file whose views read them")
     .description(

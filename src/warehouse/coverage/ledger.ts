@@ -1,8 +1,9 @@
-import { hasHistory } from "../../model/streams.ts";
+import { hasHistory, type RowStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import {
   assertNormalised,
   formatRange,
+  intersect,
   normalise,
   subtract,
   type TimeRange,
@@ -11,6 +12,7 @@ import type { LedgerProof, SettledRangeRow } from "../schema/coverage.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { type RowTable, rowTables } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
+import { recordLedgerChange } from "./changed-ranges.ts";
 
 /** What one part of the ledger is about: a stream, and the dictionary key of a series or of a subscription. */
 export type LedgerKey = Readonly<Pick<SettledRangeRow, "stream" | "series">>;
@@ -81,6 +83,7 @@ export function retract(transaction: Transaction, key: LedgerKey, range: TimeRan
   const touched = findTouching(transaction, key, range);
   const remaining = touched.flatMap((settled) => cutOut(settled, range));
   replaceRanges(transaction, key, touched, remaining);
+  recordTakenBack(transaction, key, touched, range);
 }
 
 /**
@@ -131,7 +134,20 @@ export function settleAsLost(
   range: TimeRange,
   reason: string,
 ): void {
-  if (range.from < range.to) writeRange(transaction, key, range, "lost", reason);
+  if (!(range.from < range.to)) return;
+  const touched = findTouching(transaction, key, range).filter(({ proof }) => proof !== "lost");
+  writeRange(transaction, key, range, "lost", reason);
+  recordTakenBack(transaction, key, touched, range);
+}
+
+function recordTakenBack(
+  transaction: Transaction,
+  { stream, series }: LedgerKey,
+  before: readonly SettledRange[],
+  range: TimeRange,
+): void {
+  for (const part of intersect(normalise(before), [range]))
+    recordLedgerChange(transaction, stream as RowStream, series, part);
 }
 
 function writeRange(

@@ -1,7 +1,8 @@
 import { historyStreams, type Stream, streamTable } from "../../model/streams.ts";
 import { formatTimestamp, type Micros, parseTimestamp } from "../../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange } from "../../model/time-range.ts";
-import { computeWindowStart, type GapRow } from "../coverage/gaps.ts";
+import type { GapRow } from "../coverage/gap-row.ts";
+import { computeWindowStart } from "../coverage/gaps.ts";
 import {
   type LedgerKeySummary,
   type NamedLedgerKey,
