@@ -88,7 +88,7 @@ export class Warehouse implements Disposable {
       const source = "ticks" as const;
       const plans = planReads(connection, { names, indexType, from, to, source, requireComplete });
       if ("as" in options) {
-        const { columns = ["price", "volume"] } = options;
+        const { columns = ["price"] } = options;
         return plans.map((plan) => readTickArrays(connection, plan.series, plan.range, columns));
       }
       const zone = options.tz === undefined ? utcZone : findTimeZone(options.tz);
@@ -140,6 +140,7 @@ export class Warehouse implements Disposable {
     );
   }
 
+  /** Closes the file. `using warehouse = openWarehouse(…)` does it at the end of the block. */
   close(): void {
     this.#connection.close();
   }
