@@ -2,7 +2,6 @@ import { once } from "node:events";
 import { dirname, join } from "node:path";
 import type { LoadedSettings } from "../config/load-settings.ts";
 import { requireServiceSettings, type ServiceSettings } from "../config/service-settings.ts";
-import { findSharedSettings } from "../config/shared-settings.ts";
 import type { DaemonView } from "../dashboard/daemon-status.ts";
 import { type DashboardServer, startHttpServer } from "../dashboard/http-server.ts";
 import { ReaderThread } from "../dashboard/reader-thread.ts";
@@ -18,12 +17,10 @@ import type { Log } from "../runtime/log.ts";
 import { finishesWithin } from "../runtime/timeouts.ts";
 import { createServiceClient, type ServiceClient } from "../service/client/client.ts";
 import { createHeartbeat } from "../service/http/heartbeat.ts";
-import { ShareThread } from "../share/thread/share-thread.ts";
 import type { SyncSettings } from "../sync/context/context.ts";
 import { type SyncContext, serviceClock, serviceNow } from "../sync/context/context.ts";
 import { classifyError, isWriterLost } from "../sync/context/error-policy.ts";
 import { computeBackfillProgress } from "../sync/context/progress.ts";
-import { SyncShare } from "../sync/context/sync-share.ts";
 import { SyncSupervisor } from "../sync/supervisor.ts";
 import { ServiceOutage } from "../telemetry/service-outage.ts";
 import { describeProblem, notifyServiceManager, runWatchdog } from "../telemetry/watchdog.ts";
@@ -35,6 +32,7 @@ import { assertNoWriter } from "../warehouse/sqlite/writer-lock.ts";
 import { readJobRuns } from "../warehouse/tables/job-runs.ts";
 import { backfillNow } from "./backfill-now.ts";
 import { startControlServer } from "./control-server.ts";
+import { createShare, type DaemonShare } from "./create-share.ts";
 import { DaemonTelemetry } from "./daemon-telemetry.ts";
 import { nightlyJobs } from "./nightly-jobs.ts";
 import { runSchedule, type ScheduledJob } from "./scheduler.ts";
@@ -84,8 +82,7 @@ class Daemon {
   readonly #view: DaemonView;
   readonly #dashboardReader: ReaderThread;
   readonly #heartbeat: ReturnType<typeof createHeartbeat> | undefined;
-  readonly #share: ShareThread | undefined;
-  readonly #syncShare: SyncShare | undefined;
+  readonly #share: DaemonShare | undefined;
   #supervisor: SyncSupervisor | undefined;
   readonly #outage: ServiceOutage;
   #server: DashboardServer | undefined;
@@ -142,25 +139,16 @@ class Daemon {
       requestsPerSecond: () => telemetry.requestRate.perSecond(),
       service: () => this.#client.health().condition,
       recentErrors: () => telemetry.recentErrors.list(),
-      shared: () => this.#share?.status(),
+      shared: () => this.#share?.thread.status(),
     };
     const { warehouse, telemetry: telemetrySettings } = loaded.settings;
     this.#dashboardReader = new ReaderThread({ path: warehouse.path, now: () => this.#now() });
-    const shared = findSharedSettings(loaded);
-    this.#syncShare = shared?.role === "split" ? new SyncShare() : undefined;
-    this.#share =
-      shared &&
-      new ShareThread({
-        ...shared,
-        warehouse: warehouse.path,
-        clock,
-        log,
-        onFailure: telemetry.recordShareFailure,
-        onFollow: async (change) => {
-          this.#syncShare?.update(change);
-          await this.#supervisor?.applyShare();
-        },
-      });
+    this.#share = createShare(loaded, {
+      clock,
+      log,
+      onFailure: telemetry.recordShareFailure,
+      supervisor: () => this.#supervisor,
+    });
     const { heartbeatUrl } = telemetrySettings;
     this.#heartbeat = heartbeatUrl ? createHeartbeat(heartbeatUrl, { clock, log }) : undefined;
   }
@@ -226,9 +214,9 @@ class Daemon {
     if (lastCrash) this.#telemetry.reportLastCrash(lastCrash);
     // An uncaught exception ends the process right after this handler.
     process.on("uncaughtExceptionMonitor", this.#recordCrash);
-    this.#share?.start();
+    this.#share?.thread.start();
     const { withdrawals } = this.#options.settings;
-    const share = this.#syncShare;
+    const share = this.#share?.followed;
     return { context: { client, ingest, clock, log, stats, withdrawals, share, signal }, reader };
   }
 
@@ -258,7 +246,7 @@ class Daemon {
     metrics.onCollect(() => {
       metrics.setIngest(ingest.queuedCalls, ingest.state);
       metrics.setFeed(supervisor.subscriptions);
-      const shared = this.#share?.status();
+      const shared = this.#share?.thread.status();
       if (shared) metrics.setShared(shared);
     });
 
@@ -376,7 +364,7 @@ class Daemon {
       this.#server?.close(),
       this.#controlServer?.close(),
       this.#dashboardReader.close(),
-      this.#share?.close(),
+      this.#share?.thread.close(),
       this.#heartbeat?.close(),
       this.#client.close(),
       this.#ingest?.close({ withinMs: remainingMs, endedBy: endError }),
