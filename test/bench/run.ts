@@ -6,6 +6,7 @@ import { benchGoodput } from "./goodput.ts";
 import { benchIngest } from "./ingest.ts";
 import { benchLive } from "./live.ts";
 import { benchShare } from "./share.ts";
+import { benchLiveWhileSharing } from "./share-live.ts";
 import { benchSimulator } from "./simulator.ts";
 import { benchSql } from "./sql.ts";
 import { benchStart } from "./start.ts";
@@ -55,7 +56,7 @@ const parts: Readonly<Record<string, Part>> = {
   share: {
     title: "mds-sync share, 576,000 ticks to PostgreSQL",
     minutes: 1,
-    run: (print) => benchShare(print),
+    run: async (print) => [...(await benchShare(print)), ...(await benchLiveWhileSharing(print))],
   },
   export: { title: "mds-sync export, 10 million ticks", minutes: 1, run: (print) => benchExport(print) },
 };

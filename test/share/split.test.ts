@@ -57,7 +57,13 @@ function countRows(path: string, { from, to }: { from: number; to: number }): nu
 
 it("I13: shares the series among daemons that join, leave and die, and fetches nothing twice", async () => {
   const database = await server.createDatabase();
-  const harness = await SplitHarness.start({ server, database, leaseSeconds: LEASE_SECONDS, sync });
+  const harness = await SplitHarness.start({
+    server,
+    database,
+    leaseSeconds: LEASE_SECONDS,
+    role: "split",
+    sync,
+  });
   const startedAt = harness.clock.now() * 1000;
   const query = <Row extends object>(sql: string) => server.query(database, sql) as Promise<Row[]>;
   const readCovered = () =>

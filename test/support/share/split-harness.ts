@@ -29,6 +29,7 @@ export interface SplitOptions {
   readonly server: TestPostgres;
   readonly database: string;
   readonly leaseSeconds: number;
+  readonly role: "pair" | "split";
   readonly sync: Record<string, unknown>;
 }
 
@@ -76,7 +77,7 @@ export class SplitHarness {
 
   async startWorker(name: string): Promise<Worker> {
     const { clock, simulator } = this;
-    const { server, database, leaseSeconds, sync } = this.#options;
+    const { server, database, leaseSeconds, role, sync } = this.#options;
     const path = join(temporaryFolder(), "mds.sqlite");
     const env = {
       MDS_BASE_URL: simulator.baseUrl,
@@ -107,7 +108,7 @@ export class SplitHarness {
     const ingest = await IngestThread.start({ path, clock: serviceClock(client, clock), log, secrets });
     const reader = openReader(path);
     const [syncStop, shareStop] = [new AbortController(), new AbortController()];
-    const share = new SyncShare();
+    const share = role === "split" ? new SyncShare() : undefined;
     const failures: unknown[] = [];
     const reports: ShareReport[] = [];
     const { withdrawals } = settings;
@@ -137,7 +138,7 @@ export class SplitHarness {
     const sharing = runShareLoop({
       warehouse: path,
       url: server.url(database),
-      role: "split",
+      role,
       name,
       leaseSeconds,
       clock: shareClock,
@@ -150,7 +151,7 @@ export class SplitHarness {
       },
       async follow(change) {
         if (isKilled) return never;
-        share.update(change);
+        share?.update(change);
         await supervisor.applyShare();
       },
     });
