@@ -15,3 +15,4 @@ await import("../simulator/rest/derivatives.test.ts");
 await import("../simulator/rest/errors.test.ts");
 await import("../simulator/rest/tokens.test.ts");
 await import("../simulator/websocket/session.test.ts");
+await import("../simulator/websocket/subscriptions.test.ts");
