@@ -114,6 +114,12 @@ export async function startConformingServer(
   };
 }
 
+/** Fills the warehouse. A hook of a test file would have to do it within its time limit. */
+export async function prepareConformingServer(): Promise<void> {
+  filled ??= fill();
+  await filled;
+}
+
 /** Call it after the last test. */
 export async function removeConformingServer(): Promise<void> {
   if (filled) rmSync((await filled).folder, { recursive: true, force: true });
