@@ -192,7 +192,7 @@ export class ServeWebSocket {
     session.sendEvent(reply, confirmation);
     const replay = this.#replays.get(session);
     if (replay) replay.subscriptionsChanged();
-    else this.#feed.subscriptionsChanged();
+    else this.#feed.addSubscription(topics);
   }
 
   /** The specification shows no confirmation: the ticks just stop. */
@@ -203,9 +203,7 @@ export class ServeWebSocket {
   ): void {
     const { topics } = this.#options.warehouse.snapshot((connection) => read(connection, message));
     session.setTopics(topics, false);
-    const replay = this.#replays.get(session);
-    if (replay) replay.subscriptionsChanged();
-    else this.#feed.subscriptionsChanged();
+    this.#replays.get(session)?.subscriptionsChanged();
   }
 }
 
