@@ -107,12 +107,67 @@ export function httpUrlOption(description: OptionDescription): Option<string> {
   );
 }
 
+const postgresUrlExample = "postgres://user@host:5432/database?sslmode=verify-full";
+const postgresUrlParameters: readonly string[] = ["sslmode", "sslrootcert"];
+
+/** The address of a PostgreSQL database. The password is a secret, so it must not be part of it. */
+export function postgresUrlOption(description: OptionDescription): Option<string> {
+  return makeScalarOption(
+    description,
+    "",
+    `an address such as ${postgresUrlExample}, without the password, or ""`,
+    (raw) => {
+      if (raw === "") return raw;
+      const url = URL.canParse(raw) ? new URL(raw) : undefined;
+      if (!url || !/^postgres(ql)?:$/.test(url.protocol) || url.password !== "" || url.hash !== "")
+        return undefined;
+      const hasPlace = url.username !== "" && url.hostname !== "" && url.pathname.length > 1;
+      const isKnown = [...url.searchParams.keys()].every((name) => postgresUrlParameters.includes(name));
+      return hasPlace && isKnown ? raw : undefined;
+    },
+    { format: formatText },
+  );
+}
+
+/** One of a few words. */
+export function choiceOption<const Choice extends string>(
+  description: OptionDescription,
+  choices: readonly [Choice, ...Choice[]],
+): Option<Choice> {
+  return makeScalarOption<Choice>(
+    description,
+    choices[0],
+    choices.join(" or "),
+    (raw) => choices.find((choice) => choice === raw),
+    { schema: { enum: choices } },
+  );
+}
+
+/** A text that may be empty. */
+export function anyTextOption(description: OptionDescription): Option<string> {
+  return makeScalarOption(description, "", "a text", (raw) => raw, { format: formatText });
+}
+
 export function optionalTextOption(description: OptionDescription): Option<string | undefined> {
   return makeScalarOption<string | undefined>(
     description,
     undefined,
     "a non-empty text",
     (raw) => raw || undefined,
+  );
+}
+
+/** A folder or a bucket; empty: the default folder. */
+export function exportTargetOption(description: OptionDescription): Option<string> {
+  const isTarget = (raw: string) => !/^\w+:/.test(raw) || /^s3:\/\/[^/]+/.test(raw);
+  return makeScalarOption(
+    description,
+    "",
+    "a folder, or s3://BUCKET/PREFIX",
+    (raw) => (isTarget(raw) ? raw : undefined),
+    {
+      format: formatText,
+    },
   );
 }
 
@@ -134,7 +189,7 @@ export function integerOption(
 
 const secondsPerUnit = { s: 1, m: 60, h: 3600, d: 86_400 } as const;
 
-function parseDuration(raw: string): number | undefined {
+export function parseDuration(raw: string): number | undefined {
   const match = /^(\d{1,9})([smhd])$/.exec(raw);
   return match ? Number(match[1]) * secondsPerUnit[match[2] as keyof typeof secondsPerUnit] : undefined;
 }

@@ -62,6 +62,7 @@ const failurePolicies = {
   auth_unreachable: { family: "retry", sync: "retry" },
   credentials_rejected: { family: "operator", sync: "stop" },
   forbidden: { family: "operator", sync: "forbidden" },
+  index_forbidden: { family: "operator", sync: "forbidden" },
   secret_missing: { family: "operator", sync: "stop" },
   secret_unreadable: { family: "operator", sync: "stop" },
   // The network
@@ -101,6 +102,19 @@ const failurePolicies = {
   // The run as a whole
   gave_up: { family: "retry", sync: "stop" },
   stopped: { family: "operator", sync: "stop" },
+  // The shared warehouse
+  share_bug: { family: "bug", sync: "give_up" },
+  share_fenced: { family: "retry", sync: "retry" },
+  share_full: { family: "retry", sync: "retry" },
+  share_held: { family: "retry", sync: "retry" },
+  share_newer: { family: "operator", sync: "give_up" },
+  share_no_rights: { family: "operator", sync: "give_up" },
+  share_read_only: { family: "retry", sync: "retry" },
+  share_refused: { family: "operator", sync: "give_up" },
+  share_tls: { family: "operator", sync: "give_up" },
+  share_too_old: { family: "operator", sync: "give_up" },
+  share_unreachable: { family: "retry", sync: "retry" },
+  share_unset: { family: "operator", sync: "give_up" },
   // Settings and commands
   backup_bug: { family: "bug", sync: "stop" },
   backup_refused: { family: "operator", sync: "give_up" },
@@ -110,6 +124,7 @@ const failurePolicies = {
   export_bug: { family: "bug", sync: "stop" },
   export_elsewhere: { family: "retry", sync: "retry" },
   export_refused: { family: "operator", sync: "give_up" },
+  export_unreachable: { family: "retry", sync: "retry" },
   http_port: { family: "operator", sync: "give_up" },
   incomplete: { family: "operator", sync: "give_up" },
   no_greeting: { family: "retry", sync: "retry" },

@@ -1,6 +1,7 @@
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import type { ServeStatus } from "../model/serve-status.ts";
 import { limitReasons } from "../model/service-condition.ts";
+import type { ShareStatus } from "../model/share-status.ts";
 import type { Stream } from "../model/streams.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { AuthState, ClientEvent } from "../service/http/client-events.ts";
@@ -201,6 +202,13 @@ export class Metrics {
     this.#set("wal_bytes", walBytes);
     this.#set("disk_free_bytes", freeBytes);
     this.#set("disk_full_seconds", (daysUntilFull ?? Number.NaN) * SECONDS_PER_DAY);
+  }
+
+  setShared({ state, leases, lag_seconds, rows_forwarded }: ShareStatus): void {
+    this.#set("shared_leases", leases);
+    this.#set("shared_lag_seconds", lag_seconds ?? Number.NaN);
+    this.#set("shared_rows_forwarded", rows_forwarded);
+    this.#set("shared_failing", state === "failing" ? 1 : 0);
   }
 
   setClockSkew(seconds: number): void {

@@ -6,6 +6,7 @@ import { benchGoodput } from "./goodput.ts";
 import { benchIngest } from "./ingest.ts";
 import { benchLive } from "./live.ts";
 import { benchServe } from "./serve.ts";
+import { benchShare } from "./share.ts";
 import { benchSimulator } from "./simulator.ts";
 import { benchSql } from "./sql.ts";
 import { benchStart } from "./start.ts";
@@ -51,6 +52,11 @@ const parts: Readonly<Record<string, Part>> = {
       );
       print(`a week of one series with exact prices: ${figures.weekOfOneSeriesMs.toFixed(0)} ms`);
     }),
+  },
+  share: {
+    title: "mds-sync share, 576,000 ticks to PostgreSQL",
+    minutes: 1,
+    run: (print) => benchShare(print),
   },
   serve: { title: "mds-sync serve, 1.2 million ticks", minutes: 0.3, run: benchServe },
   export: { title: "mds-sync export, 10 million ticks", minutes: 1, run: (print) => benchExport(print) },

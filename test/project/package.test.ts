@@ -58,8 +58,9 @@ describe("the packed program", () => {
       const ingest = await IngestThread.start({ path: process.argv[2], clock: systemClock, log: silentLog });
       await ingest.close();
       const pages = new Map(createFileRoutes());
-      const charts = pages.get("/lightweight-charts.js")(new URLSearchParams()).body;
-      process.stdout.write(pages.has("/bars") && charts.length > 100_000 ? "closed, with charts" : "closed");`,
+      const scripts = [...pages].filter(([path]) => path.endsWith(".js")).map(([, page]) => page().body.length);
+      const hasCharts = pages.has("/bars") && Math.max(...scripts) > 100_000;
+      process.stdout.write(hasCharts ? "closed, with charts" : "closed");`,
     );
     const opened = spawnSync(process.execPath, [script, join(installed, "mds.sqlite")], { encoding: "utf8" });
     expect(opened).toMatchObject({ stdout: "closed, with charts", stderr: "", status: 0 });

@@ -1,6 +1,6 @@
 import type { Micros } from "../../model/time.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
-import { type TickRow, tickWriter } from "../rest/history-tables.ts";
+import { type StoredTickRow, tickWriter } from "../rest/history-tables.ts";
 import type { LatestRow } from "../rest/latest-rows.ts";
 import { RowIds } from "../rest/record-ids.ts";
 import { findSeries } from "../rest/series-directory.ts";
@@ -46,7 +46,7 @@ export function findTickSources(connection: Connection, hasTopic: (topic: string
         labels: { indexType, indexId },
         read: (reader, from, to, limit) =>
           reader
-            .statement<TickRow>(ticksSql)
+            .statement<StoredTickRow>(ticksSql)
             .raw()
             .all([key, from, to, limit])
             .map((row) => ({

@@ -96,7 +96,7 @@ function seriesProperties({ indexType, indexId }: ServedSeries): string {
 }
 
 /** The columns of `index_tick_rows`: ts, price, volume, tick_volume, source, aside. */
-export type TickRow = readonly [
+export type StoredTickRow = readonly [
   ts: number,
   price: number | null,
   volume: number | null,
@@ -106,7 +106,7 @@ export type TickRow = readonly [
 ];
 
 /** The properties of a tick after its id. On the hot path: no object is built. */
-export function tickWriter(series: ServedSeries): (row: TickRow) => string {
+export function tickWriter(series: ServedSeries): (row: StoredTickRow) => string {
   const ofSeries = seriesProperties(series);
   return ([ts, price, volume, tickVolume, , asideText]) => {
     if (asideText === null && price !== null && volume !== null && tickVolume === null) {
@@ -135,7 +135,7 @@ export const historyTables: { readonly [S in HistoryStream]: HistoryTable } = {
     writer(series) {
       const ids = ticks.ids(series);
       const write = tickWriter(series);
-      return (row) => `{"id":"${ids.at(row[0] as number)}",${write(row as TickRow)}}`;
+      return (row) => `{"id":"${ids.at(row[0] as number)}",${write(row as StoredTickRow)}}`;
     },
     findByRecordId: () => undefined,
   },

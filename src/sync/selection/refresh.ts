@@ -1,3 +1,4 @@
+import type { commitTargets } from "../../ingest/commit/targets.ts";
 import { Failure, failureCode } from "../../model/failure.ts";
 import { type Stream, streamTable } from "../../model/streams.ts";
 import type { Random } from "../../runtime/backoff.ts";
@@ -237,7 +238,7 @@ async function matchNames(
 }
 
 /** Declares the targets that the settings select; targets that are no longer selected end now. */
-async function storeTargets(
+export async function storeTargets(
   context: SyncContext,
   { settings, reader }: { readonly settings: SyncSettings; readonly reader: Connection },
   directory: Directory,
@@ -249,14 +250,30 @@ async function storeTargets(
   const targets = resolveTargets(settings, directory, at, mirroredFrom);
   for (const selected of targets.streams) {
     const { stream, rules, unresolved: unresolvedIndexTypes } = selected;
-    await context.ingest.call(
-      "commitTargets",
-      { stream, targets: selected.targets, rules, unresolvedIndexTypes, at },
-      [],
-      context.signal,
-    );
+    const declaration = { stream, targets: selected.targets, rules, unresolvedIndexTypes, at };
+    await commitDeclaration(context, declaration);
   }
   return targets;
+}
+
+type Declaration = Omit<Parameters<typeof commitTargets>[1], "share">;
+
+/** Of a share, only its part. The share is read with each call: another call may have begun with an older one. */
+async function commitDeclaration(
+  { ingest, signal, share }: SyncContext,
+  declaration: Declaration,
+): Promise<void> {
+  if (!share) return ingest.call("commitTargets", declaration, [], signal);
+  if (!share.isKnown) return;
+  const { stream, targets } = declaration;
+  const described = share.describe(stream);
+  const own = { ...declaration, targets: share.limit(stream, targets), share: described };
+  try {
+    await ingest.call("commitTargets", own, [], signal);
+  } catch (error) {
+    share.repeat(stream, described);
+    throw error;
+  }
 }
 
 function unansweredProblem(stream: Stream): Problem {

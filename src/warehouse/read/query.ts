@@ -3,6 +3,7 @@ import { exitCode, Failure } from "../../model/failure.ts";
 import type { ColumnDoc } from "../schema/column-doc.ts";
 import { relationDocs } from "../schema/column-docs.ts";
 import type { Connection } from "../sqlite/connection.ts";
+import { rewriteTimeBounds } from "./time-bounds.ts";
 
 const DEFAULT_REMEDY =
   "`mds-sync query` without SQL lists the relations, and with --schema NAME the columns of one";
@@ -26,12 +27,25 @@ export function runReadQuery(
       throw new Error("the warehouse is read-only: only statements that read are allowed");
     assertParametersUsed(sql, parameters);
     const columns = statement.columns().map(({ name }) => name);
+    const quick = prepareQuick(reader, sql, parameters) ?? statement;
     // Integers as BigInt: a number would round beyond 2^53.
-    const rows = statement.raw().safeIntegers().iterate(parameters);
+    const rows = quick.raw().safeIntegers().iterate(parameters);
     return { columns, rows: convertErrors(rows) };
   } catch (error) {
     if (error instanceof Failure) throw error;
     throw badQuery(error, suggestRemedy(reader, sql, error) ?? DEFAULT_REMEDY);
+  }
+}
+
+/** The same statement with its bounds on `time` as bounds on the key; undefined if it has none. */
+function prepareQuick({ database }: Connection, sql: string, parameters: QueryParameters) {
+  const evaluate = (expression: string) => database.prepare(`SELECT ${expression}`).pluck().get();
+  try {
+    const quick = rewriteTimeBounds(sql, { parameters, evaluate });
+    return quick === sql ? undefined : database.prepare<[QueryParameters], readonly unknown[]>(quick);
+  } catch {
+    // The statement as given is valid, and gives the same answer.
+    return undefined;
   }
 }
 
