@@ -1,7 +1,7 @@
 import type { TimeRange } from "../model/time-range.ts";
 import type { GapRow } from "../warehouse/coverage/gap-row.ts";
 import { readPresentTs } from "../warehouse/coverage/targets.ts";
-import { runReadQuery } from "../warehouse/read/query.ts";
+import { runReadQuery } from "../warehouse/query/query.ts";
 import { openReader, toReaderFailure } from "../warehouse/reader.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import type {
@@ -88,7 +88,7 @@ export class Warehouse implements Disposable {
       const source = "ticks" as const;
       const plans = planReads(connection, { names, indexType, from, to, source, requireComplete });
       if ("as" in options) {
-        const { columns = ["price", "volume"] } = options;
+        const { columns = ["price"] } = options;
         return plans.map((plan) => readTickArrays(connection, plan.series, plan.range, columns));
       }
       const zone = options.tz === undefined ? utcZone : findTimeZone(options.tz);
@@ -140,6 +140,7 @@ export class Warehouse implements Disposable {
     );
   }
 
+  /** Closes the file. `using warehouse = openWarehouse(…)` does it at the end of the block. */
   close(): void {
     this.#connection.close();
   }

@@ -24,15 +24,17 @@ export interface ReadOptions {
   readonly requireComplete?: boolean;
 }
 
+/** Options of `ticks`. */
 export interface TickOptions extends ReadOptions {}
 
 /** Columns instead of rows. */
 export interface TickArrayOptions extends Omit<ReadOptions, "tz"> {
   readonly as: "columns";
-  /** The numbers to read. Default: price and volume. */
+  /** The numbers to read besides `ts`. Default: price. Each costs as much again. */
   readonly columns?: readonly TickNumber[];
 }
 
+/** Options of `bars`. */
 export interface BarOptions extends ReadOptions {
   /** The length of a bar: `30s`, `10m`, `1h`, `1d`, `1w` … */
   readonly every: string;
@@ -45,6 +47,7 @@ export interface BarArrayOptions extends BarOptions {
   readonly as: "columns";
 }
 
+/** Options of `asOf`. */
 export interface AsOfOptions {
   readonly indexType?: string;
   /** The time zone of `time`. Default: UTC. */

@@ -39,7 +39,7 @@ export interface TickRow {
 
 export type TickNumber = "price" | "volume" | "tick_volume";
 
-/** The ticks of one series as columns. A missing number is NaN. */
+/** The ticks of one series as columns. A missing number is NaN; a column that was not requested is empty. */
 export interface TickArrays {
   readonly index_type: string;
   readonly index_id: string;

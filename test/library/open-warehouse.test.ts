@@ -3,9 +3,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { IncompleteFailure, openWarehouse, type Warehouse } from "../../src/library/open-warehouse.ts";
-import { DAY, HOUR, midnight, openForWriting } from "../support/cli/filled-warehouse.ts";
+import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
+import { createWarehouse, DAY, HOUR, midnight, openForWriting } from "../support/cli/filled-warehouse.ts";
 import { fillTicks, MINUTE, start } from "../support/library/ticks-warehouse.ts";
 import { catchFailure } from "../support/warehouse/open-warehouse.ts";
+import { tick } from "../support/warehouse/records.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "mds-library-"));
 const path = join(folder, "mds.sqlite");
@@ -78,12 +80,14 @@ describe("rows", () => {
 
   it("come as columns with the same numbers", () => {
     const rows = warehouse.ticks("BTC");
-    const [columns] = warehouse.ticks("BTC", { as: "columns" });
+    const [columns] = warehouse.ticks("BTC", { as: "columns", columns: ["price", "volume"] });
     expect(columns?.length).toBe(180);
     expect([...(columns?.ts ?? [])]).toEqual(rows.map(({ ts }) => BigInt(ts)));
     expect([...(columns?.price ?? [])]).toEqual(rows.map(({ price }) => price));
     expect([...(columns?.volume ?? [])]).toEqual(rows.map(({ volume }) => volume ?? Number.NaN));
     expect(columns?.tick_volume).toHaveLength(0);
+    const [bare] = warehouse.ticks("BTC", { as: "columns", columns: [] });
+    expect(bare).toMatchObject({ length: 180, ts: columns?.ts });
     const bars = warehouse.bars("BTC", { every: "10m" });
     const [barColumns] = warehouse.bars("BTC", { every: "10m", as: "columns" });
     expect([...(barColumns?.close ?? [])]).toEqual(bars.map(({ close }) => close));
@@ -199,5 +203,19 @@ describe("the connection", () => {
       kept = scoped;
     }
     expect(() => kept.series()).toThrow(/not open/);
+  });
+});
+
+describe("columns of irregular ticks", () => {
+  it("have the timestamps of the rows: after a gap, off the grid, and on a grid of their own", () => {
+    const path = createWarehouse((transaction) => {
+      const offsets = [0, 30, 60, 90, 200, 230, 261, 2 * 86_400, 2 * 86_400 + 30, 5 * 86_400 + 7.5];
+      const ticks = offsets.map((seconds, i) => tick(start + seconds * 1_000_000, `${i + 1}`));
+      writeRecords(transaction, "index_ticks", ticks, "rest");
+    });
+    using irregular = openWarehouse(path);
+    const [columns] = irregular.ticks("btc-id", { as: "columns" });
+    expect([...(columns?.ts ?? [])].map(Number)).toEqual(irregular.ticks("btc-id").map(({ ts }) => ts));
+    expect([...(columns?.price ?? [])]).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
   });
 });

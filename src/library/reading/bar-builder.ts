@@ -50,6 +50,28 @@ export class BarBuilder {
     this.#grid = grid;
   }
 
+  /** `add` for a tick whose figures are exact and that has no remark. It is the usual one, so it gets no object. */
+  addPlainTick(ts: Micros, price: number, volume: number | null): BuiltBar | undefined {
+    if (!(ts < this.#end) || this.#digits !== emptyAside)
+      return this.add({
+        ts,
+        open: price,
+        high: price,
+        low: price,
+        close: price,
+        volume,
+        ticks: 1,
+        doubtful: 0,
+        digits: emptyAside,
+      });
+    if (price > this.#high) this.#high = price;
+    if (price < this.#low) this.#low = price;
+    this.#close = price;
+    this.#volume = volume;
+    this.#ticks++;
+    return undefined;
+  }
+
   /** Returns the previous bar if the part begins a new one. */
   add(part: BarPart): BuiltBar | undefined {
     const { ts, open, high, low, close, volume, ticks, doubtful, digits } = part;

@@ -11,7 +11,7 @@ import { alignToBars, type BarGrid, isAlignedTo } from "./bar-grid.ts";
 import { CoveredRanges } from "./covered-ranges.ts";
 import { emptyAside, formatExact, parseRowAside, type RowAside } from "./format-exact.ts";
 import type { KeyedSeries } from "./series-names.ts";
-import { readTickBlocks } from "./tick-reader.ts";
+import { readPriceBlocks } from "./tick-reader.ts";
 
 export interface BarReadOptions {
   readonly grid: BarGrid;
@@ -44,36 +44,52 @@ export function* readBars(
   if (source === "ohlcv" && !isAlignedTo(grid, MICROS_PER_DAY, range)) throw onlyDailyBars(series.name);
   if (key === null || range.from >= range.to) return;
   const toRow = rowMaker(connection, series, key, { grid, range, source });
+  for (const bar of buildBars(connection, key, { grid, range, source })) yield toRow(bar);
+}
+
+function* buildBars(connection: Connection, key: number, options: BarReadOptions): Generator<BuiltBar> {
+  const { grid, range, source } = options;
   const builder = new BarBuilder(grid);
-  for (const part of readParts(connection, key, { grid, range, source })) {
-    const bar = builder.add(part);
-    if (bar) yield toRow(bar);
-  }
-  const last = builder.finish();
-  if (last) yield toRow(last);
-}
-
-function readParts(
-  connection: Connection,
-  key: number,
-  { grid, range, source }: BarReadOptions,
-): Iterable<BarPart> {
-  if (source === "ohlcv") return readDailyBars(connection, key, range);
-  return isAlignedTo(grid, HOUR, range)
-    ? readHours(connection, key, range)
-    : readTicks(connection, key, range);
-}
-
-function* readTicks(connection: Connection, key: number, range: TimeRange): Generator<BarPart> {
-  for (const block of readTickBlocks(connection, { key }, range)) {
-    for (const [ts, price, volume, , , asideText] of block) {
-      if (price === null) continue;
-      const aside = parseRowAside(asideText);
-      const digits = aside === emptyAside ? aside : tickDigits(aside);
-      const doubtful = aside.quality === undefined ? 0 : 1;
-      yield { ts, open: price, high: price, low: price, close: price, volume, ticks: 1, doubtful, digits };
+  if (source === "ticks" && !isAlignedTo(grid, HOUR, range)) yield* addTicks(builder, connection, key, range);
+  else {
+    const read = source === "ohlcv" ? readDailyBars : readHours;
+    for (const part of read(connection, key, range)) {
+      const bar = builder.add(part);
+      if (bar) yield bar;
     }
   }
+  const last = builder.finish();
+  if (last) yield last;
+}
+
+function* addTicks(
+  builder: BarBuilder,
+  connection: Connection,
+  key: number,
+  range: TimeRange,
+): Generator<BuiltBar> {
+  for (const block of readPriceBlocks(connection, key, range)) {
+    for (const [ts, price, volume, asideText] of block) {
+      if (price === null) continue;
+      const bar =
+        asideText === null
+          ? builder.addPlainTick(ts, price, volume)
+          : builder.add(toPart(ts, price, volume, parseRowAside(asideText)));
+      if (bar) yield bar;
+    }
+  }
+}
+
+function toPart(ts: Micros, price: number, volume: number | null, aside: RowAside): BarPart {
+  const prices = { open: price, high: price, low: price, close: price };
+  return {
+    ts,
+    ...prices,
+    volume,
+    ticks: 1,
+    doubtful: aside.quality === undefined ? 0 : 1,
+    digits: tickDigits(aside),
+  };
 }
 
 function tickDigits({ price, volume }: RowAside): RowAside {

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
-import type { ConnectedClient } from "../../model/serve-status.ts";
+import type { ConnectedClient } from "../../model/status/serve-status.ts";
 import type { Cancel, Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";

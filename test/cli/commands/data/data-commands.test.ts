@@ -155,14 +155,12 @@ describe("mds-sync ticks", () => {
       file: await asyncBufferFromFile(file),
       compressors: { ZSTD: (bytes) => zstdDecompressSync(bytes) },
     });
-    const expected = warehouse
-      .ticks("BTC")
-      .map((row) => ({
-        ...row,
-        ts: BigInt(row.ts),
-        time: new Date(row.ts / 1000),
-        is_settled: row.is_settled === 1,
-      }));
+    const expected = warehouse.ticks("BTC").map((row) => ({
+      ...row,
+      ts: BigInt(row.ts),
+      time: new Date(row.ts / 1000),
+      is_settled: row.is_settled === 1,
+    }));
     expect(rows).toEqual(expected);
     expect(readdirSync(folder).filter((name) => name.startsWith("."))).toEqual([]);
   });
