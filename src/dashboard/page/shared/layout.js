@@ -1,5 +1,6 @@
 // What every page has: the theme button, and colours for canvases.
 
+import "./live.js";
 import { byId } from "./page-base.js";
 
 const themes = ["system", "light", "dark"];

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { describeShare, type ShareStatus } from "../../src/model/share-status.ts";
+import { describeShare, type ShareStatus } from "../../../src/model/status/share-status.ts";
 
 const status: ShareStatus = {
   server: "db:5432/market",
