@@ -2,7 +2,13 @@ import { findClosestWord } from "../model/did-you-mean.ts";
 import { exitCode, Failure } from "../model/failure.ts";
 import { optionEntries, type Settings, toggleGroupPaths } from "./option-table.ts";
 import type { RawValue } from "./option-types.ts";
-import { createSecretSource, type SecretSource, type SettingsWarning } from "./secret.ts";
+import {
+  clientSecret,
+  createSecretSource,
+  type SecretSource,
+  type SettingsWarning,
+  sharedPassword,
+} from "./secret.ts";
 import { findSettingsFile, type SettingsFile } from "./settings-file.ts";
 
 export interface SettingsSources {
@@ -19,6 +25,8 @@ export interface SettingsSources {
 export interface LoadedSettings {
   readonly settings: Settings;
   readonly secret: SecretSource;
+  /** The password of the shared warehouse. */
+  readonly sharedPassword: SecretSource;
   /** Where each value comes from: `default`, a file's path, a variable's name or a flag. */
   readonly origins: ReadonlyMap<string, string>;
   readonly file: string | undefined;
@@ -30,8 +38,8 @@ interface GivenValue {
   origin: string;
 }
 
-const secretEnvName = "MDS_CLIENT_SECRET";
-const otherEnvNames = [secretEnvName, "MDS_CONFIG"];
+const secretEnvName = clientSecret.variable;
+const otherEnvNames = [secretEnvName, sharedPassword.variable, "MDS_CONFIG"];
 
 /** A mistake in the settings, and what to do about it. */
 interface Mistake {
@@ -77,13 +85,24 @@ export function loadSettings(sources: SettingsSources): LoadedSettings {
   const hasSecretFileFlag = sources.flags?.["service.clientSecretFile"] !== undefined;
   const fromEnvironment = hasSecretFileFlag ? undefined : sources.env[secretEnvName];
   const secret = createSecretSource(loaded.service.clientSecretFile, fromEnvironment);
+  const password = createSecretSource(
+    loaded.shared.passwordFile,
+    sources.env[sharedPassword.variable],
+    sharedPassword,
+  );
   return {
     settings: loaded,
     secret,
+    sharedPassword: password,
     origins,
     file: file?.path,
-    warnings: [...secret.warnings, ...unknownVariableWarnings(sources.env)],
+    warnings: [...secret.warnings, ...password.warnings, ...unknownVariableWarnings(sources.env)],
   };
+}
+
+/** Whether any setting of a section was given: a section that is left out may turn a part off. */
+export function isSectionSet({ origins }: Pick<LoadedSettings, "origins">, section: string): boolean {
+  return [...origins].some(([path, origin]) => path.startsWith(`${section}.`) && origin !== "default");
 }
 
 /** The name of a flag without its placeholder: `--base-url`. */
@@ -129,13 +148,15 @@ function groupPathsOf(path: string): string[] {
 }
 
 function looksSecret(key: string): boolean {
-  return /secret|password|passwd|token|api_?key/i.test(key) && key !== "clientSecretFile";
+  return /secret|password|passwd|token|api_?key/i.test(key) && !/^(clientSecret|password)File$/.test(key);
 }
 
 function describeSecret(file: SettingsFile, path: string): Mistake {
   return {
     message: `${file.path}: ${path} looks like a secret, which does not belong in this file`,
-    remedy: `remove it and name a file in service.clientSecretFile, or set ${secretEnvName}`,
+    remedy: path.startsWith("shared.")
+      ? `remove it and name a file in ${sharedPassword.setting}, or set ${sharedPassword.variable}`
+      : `remove it and name a file in ${clientSecret.setting}, or set ${secretEnvName}`,
   };
 }
 

@@ -7,7 +7,7 @@ export interface SettingsWarning {
   readonly remedy: string;
 }
 
-/** Where the client secret comes from. No property holds the secret, so logging this object is safe. */
+/** Where a secret comes from. No property holds the secret, so logging this object is safe. */
 export interface SecretSource {
   /** `file …`, `environment`, or `not set`. */
   readonly origin: string;
@@ -19,17 +19,37 @@ export interface SecretSource {
 
 const OTHER_USERS_MODE = 0o007;
 
+/** What the operator calls a secret, and where it is set. */
+interface SecretNames {
+  readonly what: string;
+  readonly setting: string;
+  /** The variable that holds the secret itself; the one that names its file ends in `_FILE`. */
+  readonly variable: string;
+}
+
+export const clientSecret: SecretNames = {
+  what: "client secret",
+  setting: "service.clientSecretFile",
+  variable: "MDS_CLIENT_SECRET",
+};
+export const sharedPassword: SecretNames = {
+  what: "password of the shared warehouse",
+  setting: "shared.passwordFile",
+  variable: "MDS_SHARED_PASSWORD",
+};
+
 export function createSecretSource(
   file: string | undefined,
   fromEnvironment: string | undefined,
+  names = clientSecret,
 ): SecretSource {
   if (fromEnvironment) return environmentSecret(fromEnvironment);
-  if (file) return fileSecret(file);
+  if (file) return fileSecret(file, names);
+  const { what, variable } = names;
   return {
     origin: "not set",
     warnings: [],
-    read: () =>
-      failSecretMissing("no client secret is set", "set MDS_CLIENT_SECRET_FILE or MDS_CLIENT_SECRET"),
+    read: () => failSecretMissing(`no ${what} is set`, `set ${variable}_FILE or ${variable}`),
   };
 }
 
@@ -38,7 +58,7 @@ function environmentSecret(secret: string): SecretSource {
   return { origin: "environment", warnings: [], read: () => secret.trim() };
 }
 
-function fileSecret(file: string): SecretSource {
+function fileSecret(file: string, { what, setting }: SecretNames): SecretSource {
   const read = () => {
     let secret: string;
     try {
@@ -47,10 +67,10 @@ function fileSecret(file: string): SecretSource {
       const code = error instanceof Error && "code" in error ? String(error.code) : "unreadable";
       return failSecretMissing(
         `the secret file ${file} cannot be read (${code})`,
-        "check service.clientSecretFile and the file's permissions",
+        `check ${setting} and the file's permissions`,
       );
     }
-    return secret || failSecretMissing(`the secret file ${file} is empty`, "write the client secret into it");
+    return secret || failSecretMissing(`the secret file ${file} is empty`, `write the ${what} into it`);
   };
   return { origin: `file ${file}`, warnings: fileModeWarnings(file), read };
 }

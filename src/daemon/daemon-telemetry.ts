@@ -106,6 +106,10 @@ export class DaemonTelemetry {
     this.#log.warn({ at, code, line }, "last run ended unexpectedly");
   }
 
+  readonly recordShareFailure = (code: string, message: string): void => {
+    this.recentErrors.record({ where: "shared warehouse", code, message });
+  };
+
   recordDifferences(differences: readonly SliceDifference[]): void {
     for (const { stream } of differences) this.metrics.countAuditDifference(stream);
   }

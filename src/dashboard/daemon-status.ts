@@ -1,4 +1,6 @@
-import { describeServiceCondition, type ServiceCondition } from "../model/service-condition.ts";
+import type { ServeStatus } from "../model/status/serve-status.ts";
+import { describeServiceCondition, type ServiceCondition } from "../model/status/service-condition.ts";
+import { describeShareProblem, type ShareStatus } from "../model/status/share-status.ts";
 import type { Micros } from "../model/time.ts";
 import type { RecentError } from "../telemetry/recent-activity.ts";
 import type { WithdrawalStatus } from "../warehouse/coverage/mass-withdrawals.ts";
@@ -21,6 +23,7 @@ interface DaemonStateOptions {
   readonly disk?: DiskStatus | undefined;
   readonly withdrawals?: readonly WithdrawalStatus[] | undefined;
   readonly service?: ServiceCondition | undefined;
+  readonly shared?: ShareStatus | undefined;
 }
 
 /** Describes the daemon's state in one sentence, the worst first. */
@@ -32,6 +35,7 @@ export function describeDaemonState({
   disk,
   withdrawals = [],
   service,
+  shared,
 }: DaemonStateOptions): DaemonState {
   if (problem !== undefined) return { tone: "ill", sentence: `Stuck: ${withoutFinalPeriod(problem)}.` };
   if (!isReady) return { tone: "busy", sentence: `Starting: ${withoutFinalPeriod(activity)}.` };
@@ -43,12 +47,14 @@ export function describeDaemonState({
   const daysUntilFull = disk?.full_in_days ?? Number.POSITIVE_INFINITY;
   const isFilling = daysUntilFull < DISK_FULL_WARNING_DAYS;
   const limit = service && describeServiceCondition(service);
+  const sharing = shared && describeShareProblem(shared);
   const remarks = [
     ...(limit === undefined ? [] : [limit]),
     ...(isFilling ? [`the disk will be full in ${countNoun(Math.floor(daysUntilFull), "day")}`] : []),
     ...(forbidden.length > 0 ? [`a scope is missing for ${joinStreams(forbidden)}`] : []),
     ...(failing.length > 0 ? [`the last attempt at ${joinStreams(failing)} failed`] : []),
     ...describeWithdrawals(withdrawals),
+    ...(sharing === undefined ? [] : [sharing]),
   ];
   const isBusy =
     open > 0 ||
@@ -56,7 +62,8 @@ export function describeDaemonState({
     withdrawals.length > 0 ||
     forbidden.length > 0 ||
     isFilling ||
-    limit !== undefined;
+    limit !== undefined ||
+    sharing !== undefined;
   const first =
     open > 0
       ? `${capitalize(withoutFinalPeriod(activity))}: ${countNoun(open, "range")} left to fetch`
@@ -128,6 +135,10 @@ export interface DaemonView {
   requestsPerSecond(): readonly number[];
   /** How the service bears the requests. */
   service(): ServiceCondition;
+  /** How forwarding to the shared warehouse goes; undefined: there is none. */
+  shared?(): ShareStatus | undefined;
   /** Newest first. */
   recentErrors(): readonly RecentError[];
+  /** Who reads the warehouse through `serve`; undefined if the settings leave it out. */
+  serve?(): ServeStatus | undefined;
 }

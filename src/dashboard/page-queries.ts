@@ -1,5 +1,6 @@
 import type { Micros } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
+import { readSchema, type SchemaResult } from "../warehouse/query/schema.ts";
 import { type ChartBarsOptions, type ChartBarsResult, readChartBars } from "../warehouse/read/chart-bars.ts";
 import type { GapSummaryResult } from "../warehouse/read/gap-summary.ts";
 import { Heatmap, type HeatmapResult, type SeriesMatch } from "../warehouse/read/heatmap.ts";
@@ -18,7 +19,6 @@ import {
   readSparklines,
 } from "../warehouse/read/market-pages.ts";
 import { PulseReader, type PulseResult } from "../warehouse/read/pulse.ts";
-import { readSchema, type SchemaResult } from "../warehouse/read/schema.ts";
 import { readStatus, type WarehouseStatus } from "../warehouse/read/status.ts";
 import { openReader } from "../warehouse/reader.ts";
 import { type LatestTick, readLatestTicks } from "../warehouse/rows/row-queries.ts";

@@ -64,10 +64,12 @@ export function createRoutes({
   const readStatus = () =>
     statuses.get("status", STATUS_TTL_MS, async () => {
       const status = await reader.query("status");
-      return {
-        status,
-        response: jsonResponse({ ...status, service: view.service(), problem: view.problem() ?? null }),
+      const daemon = {
+        service: view.service(),
+        problem: view.problem() ?? null,
+        shared: view.shared?.() ?? null,
       };
+      return { status, response: jsonResponse({ ...status, ...daemon }) };
     });
   const readStatusIfPossible = () =>
     readStatus().then(
@@ -180,10 +182,13 @@ function daemonJson(view: DaemonView, status: WarehouseStatus | undefined) {
       disk: status?.disk,
       withdrawals: status?.withdrawals,
       service: view.service(),
+      shared: view.shared?.(),
     }),
     service: view.service(),
+    shared: view.shared?.() ?? null,
     backfill: backfillJson(view),
     requests_per_second: view.requestsPerSecond(),
+    serve: view.serve?.() ?? null,
     errors: view.recentErrors().map(({ firstAt, lastAt, ...error }) => ({
       ...error,
       first_at: formatTimestamp(Math.floor(firstAt) * MICROS_PER_MS),

@@ -159,6 +159,27 @@ export const metricTable = {
       "Time until the disk is full at the current growth; +Inf without growth, NaN during the first hour",
   },
 
+  shared_lag_seconds: {
+    type: "gauge",
+    labels: [],
+    meaning: "How far the shared warehouse is behind; 0 without one, NaN until everything was forwarded once",
+  },
+  shared_leases: {
+    type: "gauge",
+    labels: [],
+    meaning: "Leases of the shared warehouse that this daemon holds, of 64; 0 on standby",
+  },
+  shared_rows_forwarded: {
+    type: "gauge",
+    labels: [],
+    meaning: "Rows forwarded to the shared warehouse since the start",
+  },
+  shared_failing: {
+    type: "gauge",
+    labels: [],
+    meaning: "1 while forwarding to the shared warehouse fails; `status` shows the error",
+  },
+
   clock_skew_seconds: {
     type: "gauge",
     labels: [],
@@ -195,6 +216,23 @@ export const metricTable = {
     type: "gauge",
     labels: ["stream"],
     meaning: "Scopes that the token lacks for the stream",
+  },
+
+  serve_clients: { type: "gauge", labels: [], meaning: "Clients connected to the websocket of `serve`" },
+  serve_requests_total: {
+    type: "counter",
+    labels: ["outcome"],
+    meaning: "Requests to `serve` beside the daemon; the outcome is `answered` or `failed` (5xx)",
+  },
+  serve_messages_total: {
+    type: "counter",
+    labels: [],
+    meaning: "Messages that `serve` sent on its websocket",
+  },
+  serve_dropped_clients_total: {
+    type: "counter",
+    labels: [],
+    meaning: "Websocket clients that `serve` dropped because they read too slowly",
   },
 
   jobs_total: {

@@ -1,5 +1,7 @@
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
-import { limitReasons } from "../model/service-condition.ts";
+import type { ServeStatus } from "../model/status/serve-status.ts";
+import { limitReasons } from "../model/status/service-condition.ts";
+import type { ShareStatus } from "../model/status/share-status.ts";
 import type { Stream } from "../model/streams.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { AuthState, ClientEvent } from "../service/http/client-events.ts";
@@ -64,6 +66,7 @@ export class Metrics {
   readonly #labels = new Map<string, BoundedLabel>();
   readonly #clock: Pick<Clock, "now">;
   readonly #collectors: (() => void)[] = [];
+  #served: ServeStatus | undefined;
 
   constructor(clock: Pick<Clock, "now">, version: string) {
     this.#clock = clock;
@@ -136,6 +139,31 @@ export class Metrics {
     for (const [state, count] of Object.entries(counts)) this.#set("feed_subscriptions", count, { state });
   }
 
+  /** The thread of `serve` counts since its own start; undefined: it is not running. */
+  setServe(status: ServeStatus | undefined): void {
+    this.#set("serve_clients", status?.clients.length ?? 0);
+    const before = this.#served;
+    this.#served = status;
+    if (!status) return;
+    const grown = (of: (status: ServeStatus) => number) => {
+      const last = before ? of(before) : 0;
+      return of(status) < last ? of(status) : of(status) - last;
+    };
+    const failed = grown(({ failures }) => failures);
+    this.#increment("serve_requests_total", failed, { outcome: "failed" });
+    this.#increment("serve_requests_total", Math.max(0, grown(({ requests }) => requests) - failed), {
+      outcome: "answered",
+    });
+    this.#increment(
+      "serve_messages_total",
+      grown(({ messages }) => messages),
+    );
+    this.#increment(
+      "serve_dropped_clients_total",
+      grown(({ dropped }) => dropped),
+    );
+  }
+
   countDroppedTicks(count: number): void {
     this.#increment("feed_dropped_ticks_total", count);
   }
@@ -174,6 +202,13 @@ export class Metrics {
     this.#set("wal_bytes", walBytes);
     this.#set("disk_free_bytes", freeBytes);
     this.#set("disk_full_seconds", (daysUntilFull ?? Number.NaN) * SECONDS_PER_DAY);
+  }
+
+  setShared({ state, leases, lag_seconds, rows_forwarded }: ShareStatus): void {
+    this.#set("shared_leases", leases);
+    this.#set("shared_lag_seconds", lag_seconds ?? Number.NaN);
+    this.#set("shared_rows_forwarded", rows_forwarded);
+    this.#set("shared_failing", state === "failing" ? 1 : 0);
   }
 
   setClockSkew(seconds: number): void {

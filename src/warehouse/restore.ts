@@ -3,6 +3,7 @@ import { dirname } from "node:path";
 import { exitCode, Failure } from "../model/failure.ts";
 import type { Micros } from "../model/time.ts";
 import { backUp, openForBackup } from "./backup.ts";
+import { renameChanges } from "./coverage/changed-ranges.ts";
 import { migrate } from "./migrate.ts";
 import type { WarehouseStateRow } from "./schema/coverage.ts";
 import { type Connection, connectWriter } from "./sqlite/connection.ts";
@@ -88,12 +89,13 @@ function assertSound({ database }: Connection, file: string): void {
   });
 }
 
-/** Migrates a file that nobody else uses. Returns its epoch. */
+/** Migrates a copy that nobody else uses, and makes it a file of its own. Returns its epoch. */
 export function migrateFile(path: string): number {
   const connection = connectWriter(path);
   try {
     return translateErrors(path, () => {
       migrate(connection);
+      renameChanges(connection);
       return connection.value<WarehouseStateRow["epoch"]>("SELECT epoch FROM warehouse_state");
     });
   } finally {

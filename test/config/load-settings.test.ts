@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { inspect } from "node:util";
 import { describe, expect, it } from "vitest";
-import { loadSettings, type SettingsSources } from "../../src/config/load-settings.ts";
+import { isSectionSet, loadSettings, type SettingsSources } from "../../src/config/load-settings.ts";
 import { optionEntries } from "../../src/config/option-table.ts";
 import { Failure } from "../../src/model/failure.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -71,7 +71,7 @@ describe("where settings come from", () => {
       LX: { kind: "all" },
       days: 200,
     });
-    expect(settings.schedule).toEqual({ nightly: "10 0 * * *", export: "" });
+    expect(settings.schedule).toEqual({ nightly: "10 0 * * *", export: "", exportTo: "" });
     expect(settings.http).toEqual({ host: "127.0.0.1", port: 9464, allowedHosts: [] });
     expect(settings.retention).toEqual({ exchangeTicks: undefined, derivativeTicks: undefined });
     expect(new Set(origins.values())).toEqual(new Set(["default"]));
@@ -128,9 +128,15 @@ describe("where settings come from", () => {
       [...example.origins].filter(([, origin]) => origin === file).map(([path]) => path),
     );
     const unlisted = optionEntries.map(({ path }) => path).filter((path) => !listed.has(path));
-    expect(unlisted).toEqual(
-      ["baseUrl", "authUrl", "wsUrl", "clientId", "clientSecretFile"].map((key) => `service.${key}`),
-    );
+    // A file that sets anything of `serve` makes the daemon serve.
+    const ofServe = ["host", "port", "clients", "tls.certFile", "tls.keyFile", "behindProxy"];
+    expect(unlisted).toEqual([
+      ...["baseUrl", "authUrl", "wsUrl", "clientId", "clientSecretFile"].map((key) => `service.${key}`),
+      ...ofServe.map((key) => `serve.${key}`),
+      "shared.passwordFile",
+    ]);
+    expect(isSectionSet(example, "serve")).toBe(false);
+    expect(isSectionSet(load("serve: { port: 9465 }"), "serve")).toBe(true);
   });
 });
 
@@ -278,6 +284,24 @@ describe("the client secret", () => {
     `baseUrl: "https://example.com?apikey=${canary}"`,
   ])("is not printed when it is part of an address: %s", (setting) => {
     expect(errorOf(`service: { ${setting} }`)).not.toContain(canary);
+  });
+
+  it("of the shared warehouse is rejected in the file and in its address, and read from a file of its own", () => {
+    expect(errorOf(`shared: { password: ${canary} }`)).toBe(
+      "FILE: shared.password looks like a secret, which does not belong in this file: remove it and name a file in shared.passwordFile, or set MDS_SHARED_PASSWORD",
+    );
+    const inAddress = errorOf(`shared: { url: "postgres://mds:${canary}@db/market" }`);
+    expect(inAddress).toContain("without the password");
+    expect(inAddress).not.toContain(canary);
+    const file = join(temporaryFolder(), "password");
+    writeFileSync(file, `${canary}\n`, { mode: 0o600 });
+    const url = "postgres://mds@db.example.com/market?sslmode=verify-full";
+    const loaded = load(`shared: { url: "${url}", passwordFile: ${file} }`);
+    expect(loaded.settings.shared.url).toBe(url);
+    expect(loaded.sharedPassword.read()).toBe(canary);
+    expect(inspect(loaded, { depth: 9 })).not.toContain(canary);
+    expect(load(undefined, { env: { MDS_SHARED_PASSWORD: canary } }).sharedPassword.read()).toBe(canary);
+    expect(load(undefined).settings.shared).toMatchObject({ url: "", role: "alone", leaseSeconds: 15 });
   });
 
   it("is rejected inside the heartbeat address, where it would be printed", () => {

@@ -71,8 +71,8 @@ describe("/api", () => {
     const warehouse = openFilledWarehouse();
     const { fetchPage, daemon } = await serveDashboard(warehouse.path);
     const { body } = await fetchPage("/api/status");
-    const { generated_at, service, problem, ...served } = JSON.parse(body) as StatusReport;
-    expect({ service, problem }).toEqual({ service: daemon.service, problem: null });
+    const { generated_at, service, problem, shared, ...served } = JSON.parse(body) as StatusReport;
+    expect({ service, problem, shared }).toEqual({ service: daemon.service, problem: null, shared: null });
     const { generated_at: _, ...read } = readStatus(warehouse.connection, nowTs);
     const steady = ({ streams, disk, ...rest }: Omit<WarehouseStatus, "generated_at">) => ({
       ...rest,

@@ -182,6 +182,53 @@ describe("the compose example", () => {
   });
 });
 
+describe("the compose example of a pair", () => {
+  const compose = parse(read("config/compose-shared.yaml"), { merge: true });
+  const { north, south, primary, standby } = compose.services;
+
+  it("uses only keys that compose knows, and only what it declares", () => {
+    const known =
+      "image restart stop_grace_period depends_on environment secrets read_only tmpfs cap_drop security_opt hostname volumes ports configs user entrypoint command";
+    const declared = ["services", "configs", "secrets", "volumes"];
+    expect(Object.keys(compose).filter((key) => !/^(name|x-.*)$/.test(key))).toEqual(declared);
+    for (const service of Object.values<Record<string, unknown>>(compose.services)) {
+      expect(Object.keys(service).filter((key) => !known.split(" ").includes(key))).toEqual([]);
+      const { secrets = [], depends_on = [], volumes = [] } = service as Record<string, string[]>;
+      expect(Object.keys(compose.secrets)).toEqual(expect.arrayContaining(secrets));
+      expect(Object.keys(compose.services)).toEqual(expect.arrayContaining(depends_on));
+      const named = volumes.map((volume) => volume.split(":")[0]).filter((name) => !name?.startsWith("."));
+      expect(Object.keys(compose.volumes)).toEqual(expect.arrayContaining(named));
+    }
+    expect(Object.keys(compose.configs)).toEqual(
+      primary.configs.map(({ source }: { source: string }) => source),
+    );
+  });
+
+  it("runs two hardened daemons with a name and a volume each, against one database", () => {
+    for (const daemon of [north, south]) {
+      expect(daemon).toMatchObject({
+        read_only: true,
+        cap_drop: ["ALL"],
+        security_opt: ["no-new-privileges:true"],
+      });
+      expect(daemon.ports[0]).toMatch(/^127\.0\.0\.1:/);
+      const set = Object.keys(daemon.environment);
+      expect(set.filter((name) => !settingVariables.has(name))).toEqual([]);
+      expect(daemon.environment.MDS_SHARED_PASSWORD_FILE).toBe("/run/secrets/postgres-secret");
+    }
+    expect([north.hostname, south.hostname]).toEqual(["north", "south"]);
+    expect(north.volumes[0]).not.toBe(south.volumes[0]);
+    const url = /:-(.*)\}$/.exec(north.environment.MDS_SHARED_URL)?.[1] ?? "";
+    const { POSTGRES_USER, POSTGRES_DB } = primary.environment;
+    expect(url).toBe(`postgres://${POSTGRES_USER}@primary:5432/${POSTGRES_DB}?sslmode=disable`);
+  });
+
+  it("lets each commit wait for the standby", () => {
+    const name = /application_name=(\w+)/.exec(standby.command[0])?.[1];
+    expect(compose.configs.replication.content).toContain(`synchronous_standby_names = '${name}'`);
+  });
+});
+
 describe("the cron example", () => {
   const lines = read("config/mds-sync.cron")
     .split("\n")

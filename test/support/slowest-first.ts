@@ -7,6 +7,7 @@ const slowFiles = [
   "test/scenario/",
   "test/crash/",
   "test/daemon/",
+  "test/share/",
   "test/cli/commands/backfill.test.ts",
   "test/project/package.test.ts",
   "test/export/incremental.test.ts",

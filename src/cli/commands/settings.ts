@@ -35,6 +35,7 @@ export function addSettingsCommand(program: Command, context: CommandContext): v
         formatSetting(setting, origin, loaded.settings),
       );
       lines.push(["(client secret)", "never shown", loaded.secret.origin]);
+      lines.push(["(shared password)", "never shown", loaded.sharedPassword.origin]);
       context.stdout.write(`${formatTable(lines, ["left", "left", "left"])}\n`);
       context.stderr.write(
         loaded.file ? `read from ${loaded.file}\n` : "no settings file: built-in defaults\n",

@@ -14,16 +14,16 @@ interface StatusFlags {
 const WATCH_INTERVAL_MS = 2_000;
 
 export function addStatusCommand(program: Command, context: CommandContext): void {
-  addSettingsFlags(program.command("status"))
+  addSettingsFlags(program.command("status"), "warehouse", "http")
     .summary("show coverage, gaps and freshness of each stream")
     .description(
       "Shows for each stream the covered range, the number of rows, open and lost ranges, the age of the newest row, the " +
-        "last error and missing scopes; of a running daemon, also its health and how the service limits it. Works with and without one. " +
+        "last error and missing scopes; of a running daemon, also its health, how the service limits it and how far the shared warehouse is behind. Works with and without one. " +
         "Exits 0 whatever the status is; 4 if there is no warehouse yet.",
     )
     .option(
       "--json",
-      "one JSON object: generated_at, warehouse, streams, disk, jobs, last_crash, service, problem; with --watch one per line",
+      "one JSON object: generated_at, warehouse, streams, disk, jobs, last_crash, service, problem, shared; with --watch one per line",
     )
     .option("--watch", "refresh every two seconds, in place, until Ctrl-C")
     .action(async (flags: StatusFlags, command: Command) => {

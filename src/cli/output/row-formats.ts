@@ -1,4 +1,4 @@
-import { toCellText, toCsvLine, toJsonObject } from "../../model/row-text.ts";
+import { toCellText, toCsvLine, toJsonKey, toJsonObject } from "../../model/row-text.ts";
 import { type Alignment, formatTable } from "./text.ts";
 
 export const QUERY_FORMATS = ["table", "csv", "json", "ndjson"] as const;
@@ -38,16 +38,18 @@ export const rowRenderers: Readonly<Record<QueryFormat, RowRenderer>> = {
   },
 
   *json(columns, rows) {
+    const keys = columns.map(toJsonKey);
     let lead = "[\n";
     for (const row of rows) {
-      yield `${lead}${toJsonObject(columns, row)}`;
+      yield `${lead}${toJsonObject(keys, row)}`;
       lead = ",\n";
     }
     yield lead === "[\n" ? "[]\n" : "\n]\n";
   },
 
   *ndjson(columns, rows) {
-    for (const row of rows) yield `${toJsonObject(columns, row)}\n`;
+    const keys = columns.map(toJsonKey);
+    for (const row of rows) yield `${toJsonObject(keys, row)}\n`;
   },
 };
 

@@ -2,7 +2,8 @@ import {
   describeRecentFailures,
   describeServiceCondition,
   type ServiceCondition,
-} from "../../model/service-condition.ts";
+} from "../../model/status/service-condition.ts";
+import { describeShare, type ShareStatus } from "../../model/status/share-status.ts";
 import type { WithdrawalStatus } from "../../warehouse/coverage/mass-withdrawals.ts";
 import type { StreamStatus, WarehouseStatus } from "../../warehouse/read/status.ts";
 import { isRecentCrash } from "../../warehouse/sqlite/crash-marker.ts";
@@ -21,10 +22,11 @@ import {
 /** The text report lists this many; --json lists all. */
 const MAX_WITHDRAWALS_SHOWN = 5;
 
-/** `service` and `problem`: as the running daemon sees them; null if none runs. */
+/** `service`, `problem` and `shared`: as the running daemon sees them; null if none runs. */
 export interface StatusReport extends WarehouseStatus {
   readonly service: ServiceCondition | null;
   readonly problem: string | null;
+  readonly shared?: ShareStatus | null;
 }
 
 /** The status of each stream as a table of 80 columns, followed by remarks. */
@@ -55,7 +57,7 @@ function formatMinute(time: string): string {
 }
 
 function remarkLines(status: StatusReport): string[] {
-  const { streams, generated_at, disk, jobs, last_crash, withdrawals, service, problem } = status;
+  const { streams, generated_at, disk, jobs, last_crash, withdrawals, service, problem, shared } = status;
   const lines = [
     ...streams.flatMap((stream) => streamProblems(stream, generated_at)),
     ...withdrawals
@@ -88,12 +90,20 @@ function remarkLines(status: StatusReport): string[] {
   return [
     ...unhealthy,
     ...limited,
+    ...sharedLine(shared ?? null),
     ...lines,
     ...failed,
     ...crashed,
     ...diskWarning(disk),
     wrapText(summarize(streams)),
   ];
+}
+
+function sharedLine(shared: ShareStatus | null): string[] {
+  if (!shared) return [];
+  const { server, last_error } = shared;
+  const error = last_error === null ? "" : `: ${last_error}`;
+  return [wrapText(`${server} ${describeShare(shared, formatAge)}${error}`, "shared  ")];
 }
 
 /** Empty unless the disk will be full soon. */

@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
-import type { ServiceCondition } from "../../model/service-condition.ts";
+import type { ServiceCondition } from "../../model/status/service-condition.ts";
+import type { ShareStatus } from "../../model/status/share-status.ts";
 import type { Clock } from "../../runtime/clock.ts";
 
 interface AskDaemonOptions {
@@ -18,9 +19,11 @@ export interface RunningDaemonStatus {
   readonly service: ServiceCondition | null;
   /** Why the daemon is unhealthy, as `/healthz` says it; null: it is healthy, or none runs. */
   readonly problem: string | null;
+  /** How forwarding goes; null without a daemon or a shared warehouse. */
+  readonly shared: ShareStatus | null;
 }
 
-const noDaemon: RunningDaemonStatus = { service: null, problem: null };
+const noDaemon: RunningDaemonStatus = { service: null, problem: null, shared: null };
 
 /** Asks the daemon of this warehouse for its state, if one runs at the configured port. */
 export async function askRunningDaemon(options: AskDaemonOptions): Promise<RunningDaemonStatus> {
@@ -47,7 +50,7 @@ export async function askRunningDaemon(options: AskDaemonOptions): Promise<Runni
     const service = status.service
       ? { ...{ throttled: false, recent_failures: {} }, ...status.service }
       : null;
-    return { service, problem: status.problem ?? null };
+    return { service, problem: status.problem ?? null, shared: status.shared ?? null };
   } catch {
     return noDaemon;
   } finally {

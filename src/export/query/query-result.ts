@@ -1,5 +1,5 @@
 import { Failure } from "../../model/failure.ts";
-import { toCellText, toCsvLine, toJsonObject } from "../../model/row-text.ts";
+import { toCellText, toCsvLine, toJsonKey, toJsonObject } from "../../model/row-text.ts";
 import type { RowSource, SourceRow } from "../parquet-writer.ts";
 import { quotedName } from "../parquet-writer.ts";
 
@@ -40,9 +40,10 @@ export const textRenderers = {
     for (const row of rows) yield toCsvLine(row);
   },
   *json(columns: readonly string[], rows: Iterable<ResultRow>): Generator<string> {
+    const keys = columns.map(toJsonKey);
     let lead = "[\n";
     for (const row of rows) {
-      yield `${lead}${toJsonObject(columns, row)}`;
+      yield `${lead}${toJsonObject(keys, row)}`;
       lead = ",\n";
     }
     yield lead === "[\n" ? "[]\n" : "\n]\n";

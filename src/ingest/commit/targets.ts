@@ -1,10 +1,15 @@
+import { bucketOf } from "../../model/buckets.ts";
 import type { HistoryStream, SnapshotStream, Stream } from "../../model/streams.ts";
 import { formatDay, type Micros } from "../../model/time.ts";
+import type { TimeRanges } from "../../model/time-range.ts";
 import { startRechecks } from "../../warehouse/coverage/rechecks.ts";
 import { endSnapshotTarget } from "../../warehouse/coverage/snapshot-coverage.ts";
 import {
   addTarget,
+  addTargetParts,
   declareTargets,
+  dropTargets,
+  findOpenTarget,
   type Target,
   type TargetRules,
 } from "../../warehouse/coverage/targets.ts";
@@ -22,6 +27,15 @@ export interface SeriesTarget {
   readonly name?: string;
   /** Its name as concluded from its price: used until the service or the settings name it. */
   readonly matchedName?: string;
+  /** What another daemon has settled, in the shared warehouse: it is not fetched again. */
+  readonly settledElsewhere?: TimeRanges;
+}
+
+/** The part of the selection that this daemon follows, if several share it. */
+export interface TargetShare {
+  readonly buckets: readonly number[];
+  /** Those that it has taken since the last declaration: what it knows of their targets is out of date. */
+  readonly fresh: readonly number[];
 }
 
 interface TargetDeclaration {
@@ -31,18 +45,25 @@ interface TargetDeclaration {
   /** Index types whose selector could not be resolved: their open targets stay open. */
   readonly unresolvedIndexTypes: readonly string[];
   readonly at: Micros;
+  /** Undefined: this daemon follows the whole selection. */
+  readonly share?: TargetShare;
 }
 
 /** Declares what the settings select of a history stream; the other targets end now. */
 export function commitTargets(warehouse: WarehouseWriter, declaration: TargetDeclaration): void {
-  const { stream, targets, rules, unresolvedIndexTypes, at } = declaration;
+  const { stream, targets, rules, unresolvedIndexTypes, at, share } = declaration;
   warehouse.transaction((transaction) => {
     const { dictionary } = transaction;
-    const declared = targets.map(({ indexType, indexId, from, name, matchedName }): Target => {
+    if (share) dropTargetsOfOthers(transaction, stream, share);
+    const declared = targets.map((selected): Target => {
+      const { indexType, indexId, from, name, matchedName, settledElsewhere = [] } = selected;
       const series = dictionary.getSeriesKey(indexType, indexId);
       if (name !== undefined) dictionary.nameSeries(series, name);
       else if (matchedName !== undefined) dictionary.nameSeriesByPrice(series, matchedName);
-      return { key: { stream, series }, from, ...rules };
+      const target: Target = { key: { stream, series }, from, ...rules };
+      if (!share) return target;
+      const openFrom = findOpenTarget(transaction, target.key);
+      return { ...target, from: openFrom ?? addTargetParts(transaction, target, settledElsewhere) };
     });
     declareTargets(
       transaction,
@@ -52,6 +73,23 @@ export function commitTargets(warehouse: WarehouseWriter, declaration: TargetDec
     );
     for (const { key } of declared) startRechecks(transaction, key, formatDay(at));
   });
+}
+
+/** Another daemon follows the series of other buckets; those of a fresh one are declared anew. */
+function dropTargetsOfOthers(
+  transaction: Transaction,
+  stream: HistoryStream,
+  { buckets, fresh }: TargetShare,
+): void {
+  const kept = new Set(buckets.filter((bucket) => !fresh.includes(bucket)));
+  const rows = transaction
+    .statement<Pick<SeriesRow, "series" | "indexType" | "indexId">>(
+      `SELECT DISTINCT s.series, s.index_type AS indexType, s.index_id AS indexId
+      FROM wanted_ranges w JOIN series s ON s.series = w.series WHERE w.stream = ?`,
+    )
+    .all([stream]);
+  for (const { series, indexType, indexId } of rows)
+    if (!kept.has(bucketOf(indexType, indexId))) dropTargets(transaction, { stream, series });
 }
 
 /** Declares targets that end, of series that the settings do not select. The other targets stay. */

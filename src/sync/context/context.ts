@@ -15,6 +15,7 @@ import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { classifyError } from "./error-policy.ts";
 import { retryUntilDone } from "./retry.ts";
 import type { RunStats } from "./run-stats.ts";
+import type { SyncShare } from "./sync-share.ts";
 
 /** Everything that sync code needs to fetch from the service and write to the warehouse. */
 export interface SyncContext {
@@ -25,6 +26,8 @@ export interface SyncContext {
   readonly stats: RunStats;
   /** When to believe that the service no longer has many rows. */
   readonly withdrawals: WithdrawalRules;
+  /** Which part of the selection to follow; undefined: all of it. */
+  readonly share?: SyncShare | undefined;
   readonly signal: AbortSignal;
 }
 

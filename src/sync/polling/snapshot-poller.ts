@@ -1,6 +1,6 @@
 import type { DerivativeType, Stream } from "../../model/streams.ts";
 import { MICROS_PER_MS } from "../../model/time.ts";
-import { runLoop } from "../../runtime/loop.ts";
+import { runLoop, WakeSignal } from "../../runtime/loop.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { SyncStreamSettings } from "../context/context.ts";
 import { type SyncContext, serviceNow } from "../context/context.ts";
@@ -43,6 +43,7 @@ export class SnapshotPoller {
   readonly #marketCapPart: PollerPart;
   readonly #contractPart: PollerPart;
   readonly #derivativePart: PollerPart;
+  readonly #wakeUp = new WakeSignal();
   /** Exchanges that have derivatives, with the derivative types. */
   readonly #exchangeTypes = new Map<string, readonly DerivativeType[]>();
 
@@ -59,6 +60,11 @@ export class SnapshotPoller {
     this.#derivativePart = part("derivatives", "derivative_ticks");
   }
 
+  /** The share has changed: asks at once which of its exchanges have derivatives. */
+  checkNow(): void {
+    this.#wakeUp.notify();
+  }
+
   async run(): Promise<void> {
     await Promise.all([this.#pollMarketCaps(), this.#refreshContracts(), this.#pollDerivatives()]);
   }
@@ -68,6 +74,7 @@ export class SnapshotPoller {
     if (marketCap === false) return;
     const part = this.#marketCapPart;
     await this.#repeat(part, delayToNextPeriod(this.#context, marketCap.every), async () => {
+      if (this.#context.share?.followsExchange(null) === false) return;
       await this.#attempt(
         part,
         WHOLE_STREAM,
@@ -90,8 +97,9 @@ export class SnapshotPoller {
 
   /** Returns false if some exchange could not be checked. */
   async #findExchanges(settings: Exclude<SyncStreamSettings["derivatives"], false>): Promise<boolean> {
-    const directory = this.#options.directory();
-    if (!directory) return false;
+    const known = this.#options.directory();
+    if (!known) return false;
+    const directory = { ...known, exchanges: known.exchanges.filter(({ id }) => this.#follows(id)) };
     let isComplete = true;
     await findDerivativeExchanges(this.#exchangeTypes, settings, directory, {
       reader: this.#options.reader,
@@ -110,14 +118,19 @@ export class SnapshotPoller {
     if (derivatives === false) return;
     const part = this.#derivativePart;
     await this.#repeat(part, delayToNextPeriod(this.#context, derivatives.every), async () => {
-      part.problems.retainOnly([...this.#exchangeTypes.keys()]);
-      const polls = [...this.#exchangeTypes].map(([exchangeId, types]) =>
+      const followed = [...this.#exchangeTypes].filter(([exchangeId]) => this.#follows(exchangeId));
+      part.problems.retainOnly(followed.map(([exchangeId]) => exchangeId));
+      const polls = followed.map(([exchangeId, types]) =>
         this.#attempt(part, exchangeId, () =>
           fetchDerivativeTicks(this.#context, exchangeId, types, derivatives.every),
         ),
       );
       await Promise.all(polls);
     });
+  }
+
+  #follows(exchangeId: string): boolean {
+    return this.#context.share?.followsExchange(exchangeId) ?? true;
   }
 
   /** Returns whether the work succeeded. `key`: the exchange that a failure concerns. */
@@ -144,7 +157,9 @@ export class SnapshotPoller {
   #repeat(part: PollerPart, delayMs: () => number, runOnce: () => Promise<void>): Promise<void> {
     const { clock, signal } = this.#context;
     const onError = (error: unknown) => this.#options.onFailure(part.name, error);
-    return runLoop({ clock, signal, delayMs, runOnce, onError });
+    const isContracts = part === this.#contractPart;
+    const wakeUp = isContracts ? { waitForWakeUp: (until: AbortSignal) => this.#wakeUp.wait(until) } : {};
+    return runLoop({ clock, signal, delayMs, runOnce, onError, ...wakeUp });
   }
 }
 

@@ -1,3 +1,5 @@
+import type { RowStream } from "../../model/streams.ts";
+import { recordLedgerChange } from "../coverage/changed-ranges.ts";
 import { retract } from "../coverage/ledger.ts";
 import { hoursOf, markStale } from "../rows/kept-bars.ts";
 import type { Transaction } from "../tables/transaction.ts";
@@ -27,7 +29,10 @@ export function repairLedger(transaction: Transaction, findings: readonly AuditF
     "DELETE FROM settled_ranges WHERE stream = ? AND series = ? AND from_ts < ? AND to_ts >= ?",
   );
   for (const { rule, key, from, to } of repairable)
-    if (rule === "order") overlapping.run([key.stream, key.series, to, from]);
+    if (rule === "order") {
+      overlapping.run([key.stream, key.series, to, from]);
+      recordLedgerChange(transaction, key.stream as RowStream, key.series, { from, to });
+    }
   for (const { rule, key, from, to } of repairable)
     if (rule === "kept_bars") markStale(transaction, key.series, hoursOf({ from, to }));
     else if (rule !== "order") retract(transaction, key, { from, to });

@@ -1,8 +1,9 @@
-import { hasHistory } from "../../model/streams.ts";
+import { hasHistory, type RowStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import {
   assertNormalised,
   formatRange,
+  intersect,
   normalise,
   subtract,
   type TimeRange,
@@ -11,6 +12,7 @@ import type { LedgerProof, SettledRangeRow } from "../schema/coverage.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { type RowTable, rowTables } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
+import { recordLedgerChange } from "./changed-ranges.ts";
 
 /** What one part of the ledger is about: a stream, and the dictionary key of a series or of a subscription. */
 export type LedgerKey = Readonly<Pick<SettledRangeRow, "stream" | "series">>;
@@ -67,11 +69,12 @@ export function settle(
   if (proof === "lost" && reason === null) throw new Error("cannot settle a range as lost without a reason");
   if (proof === "empty" && hasRowsInRange(transaction, key, range))
     throw new Error(`cannot settle ${key.stream} as empty: the range has rows: ${formatRange(range)}`);
-  if (proof === "lost") {
-    const covered = findTouching(transaction, key, range).filter((settled) => settled.proof !== "lost");
-    for (const part of subtract([range], normalise(covered)))
-      writeRange(transaction, key, part, proof, reason);
-  } else writeRange(transaction, key, range, proof, reason);
+  // An answer without rows does not disprove rows that are elsewhere.
+  const stands = (settled: SettledRange) =>
+    proof === "lost" ? settled.proof !== "lost" : proof === "empty" && isMoved(settled);
+  const standing = proof === "rows" ? [] : findTouching(transaction, key, range).filter(stands);
+  for (const part of subtract([range], normalise(standing)))
+    writeRange(transaction, key, part, proof, reason);
 }
 
 /** Takes back what was settled: the range becomes a gap again. */
@@ -80,6 +83,7 @@ export function retract(transaction: Transaction, key: LedgerKey, range: TimeRan
   const touched = findTouching(transaction, key, range);
   const remaining = touched.flatMap((settled) => cutOut(settled, range));
   replaceRanges(transaction, key, touched, remaining);
+  recordTakenBack(transaction, key, touched, range);
 }
 
 /**
@@ -105,6 +109,24 @@ export function retractDisprovedEmpty(
   return disproved.length > 0;
 }
 
+/** Begins the reason of a `rows` range whose rows only another store has; the name of that store follows. */
+export const MOVED_REASON = "moved to ";
+
+/** Whether the rows of a covered range are not here any more, but where its reason says. */
+export function isMoved({ proof, reason }: Pick<SettledRange, "proof" | "reason">): boolean {
+  return proof === "rows" && reason !== null;
+}
+
+/** Records that the rows of a covered range, which the caller deletes in this transaction, are in another store. */
+export function settleAsMoved(
+  transaction: Transaction,
+  key: LedgerKey,
+  range: TimeRange,
+  place: string,
+): void {
+  writeRange(transaction, key, range, "rows", MOVED_REASON + place);
+}
+
 /** Settles as lost a range whose rows are deleted on purpose (retention); this also replaces coverage. */
 export function settleAsLost(
   transaction: Transaction,
@@ -112,7 +134,20 @@ export function settleAsLost(
   range: TimeRange,
   reason: string,
 ): void {
-  if (range.from < range.to) writeRange(transaction, key, range, "lost", reason);
+  if (!(range.from < range.to)) return;
+  const touched = findTouching(transaction, key, range).filter(({ proof }) => proof !== "lost");
+  writeRange(transaction, key, range, "lost", reason);
+  recordTakenBack(transaction, key, touched, range);
+}
+
+function recordTakenBack(
+  transaction: Transaction,
+  { stream, series }: LedgerKey,
+  before: readonly SettledRange[],
+  range: TimeRange,
+): void {
+  for (const part of intersect(normalise(before), [range]))
+    recordLedgerChange(transaction, stream as RowStream, series, part);
 }
 
 function writeRange(

@@ -1,5 +1,6 @@
 import type { Stream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
+import { subtract, type TimeRanges } from "../../model/time-range.ts";
 import type { TargetRow, WarehouseStateRow } from "../schema/coverage.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import type { Transaction } from "../tables/transaction.ts";
@@ -79,6 +80,27 @@ export function openTarget(transaction: Transaction, target: Target, isSnapshot:
     .run([stream, series, start, target.settleDelay, target.step, target.serviceWindow, isSnapshot ? 1 : 0]);
 }
 
+/** Deletes the targets of a key: another daemon follows it now. Rows and coverage stay. */
+export function dropTargets(transaction: Transaction, { stream, series }: LedgerKey): void {
+  transaction
+    .statement(`DELETE FROM wanted_ranges WHERE ${matchesKey} AND observed = 0`)
+    .run([stream, series]);
+}
+
+/** Where the open-ended target of a key begins; undefined: it has none. */
+export function findOpenTarget(transaction: Transaction, { stream, series }: LedgerKey): Micros | undefined {
+  const sql = `SELECT max(from_ts) FROM wanted_ranges WHERE ${matchesKey} AND to_ts IS NULL`;
+  return transaction.value<Micros | null>(sql, [stream, series]) ?? undefined;
+}
+
+/** Declares the parts of an open-ended target that are not settled elsewhere. Returns where the open-ended part begins. */
+export function addTargetParts(transaction: Transaction, target: Target, settled: TimeRanges): Micros {
+  const parts = subtract([{ from: target.from, to: Number.POSITIVE_INFINITY }], settled);
+  for (const { from, to } of parts)
+    if (Number.isFinite(to)) addTarget(transaction, { ...target, from }, to, false);
+  return parts.at(-1)?.from ?? target.from;
+}
+
 /**
  * Adds a target that ends at `to`, merged with the targets of the same key that it overlaps or touches. An open-ended one
  * stays open-ended, and keeps its rules.
@@ -117,6 +139,13 @@ export function recordBlockedReason(transaction: Transaction, key: LedgerKey, re
   transaction
     .statement(`UPDATE wanted_ranges SET hindrance = ? WHERE ${matchesKey} AND hindrance IS NOT ?`)
     .run([reason, key.stream, key.series, reason]);
+}
+
+/** Where the intraday targets begin that were declared without a window: the warehouse mirrors another one. */
+export function readMirroredFrom(connection: Connection): Micros | undefined {
+  const sql = `SELECT min(from_ts) FROM wanted_ranges
+    WHERE stream = 'index_ticks' AND observed = 0 AND kept_for IS NULL AND to_ts IS NULL`;
+  return connection.value<TargetRow["from"] | null>(sql) ?? undefined;
 }
 
 /** The service's clock minus this machine's, as the last daemon or backfill measured it. */

@@ -1,6 +1,7 @@
 import { type Dictionary, type RowStream, streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
+import { ChangedRows, recordRowChange } from "../coverage/changed-ranges.ts";
 import type { LedgerKey, SettledRange } from "../coverage/ledger.ts";
 import { markRangeStale } from "../rows/kept-bars.ts";
 import { hasSameValues, storeRevision } from "../rows/revisions.ts";
@@ -140,8 +141,10 @@ export function addMissingRows(
     )
     .run([ours, theirs, storedTime(range.from), storedTime(range.to)]);
   if (changes > 0) {
+    const added = findHull(transaction, table, theirs, range);
     transaction.markWritten(stream, ours);
-    addRowCount(transaction, stream, changes, findNewest(transaction, table, theirs, range));
+    addRowCount(transaction, stream, changes, added.to - 1);
+    recordRowChange(transaction, stream, ours, added);
     if (stream === "index_ticks") markRangeStale(transaction, ours, range);
   }
   return changes;
@@ -150,16 +153,15 @@ export function addMissingRows(
 /** A key that our dictionary has. */
 export type OurKeyPair = KeyPair & { readonly ours: number };
 
-function findNewest(
-  reader: MergeReader,
-  table: RowTable<never>,
-  theirs: number,
-  range: TimeRange,
-): Micros | undefined {
+/** From the first to the last row of the other warehouse in a range that has some. */
+function findHull(reader: MergeReader, table: RowTable<never>, theirs: number, range: TimeRange): TimeRange {
   const { keyColumn, timeColumn, storedTime, tsOfStored } = table;
-  const sql = `SELECT max(${timeColumn}) FROM other.${table.table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ?`;
-  const newest = reader.value<StoredTime | null>(sql, [theirs, storedTime(range.from), storedTime(range.to)]);
-  return newest === null ? undefined : tsOfStored(newest);
+  const find = (extreme: "min" | "max") =>
+    reader.value<StoredTime>(
+      `SELECT ${extreme}(${timeColumn}) FROM other.${table.table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ?`,
+      [theirs, storedTime(range.from), storedTime(range.to)],
+    );
+  return { from: tsOfStored(find("min")), to: tsOfStored(find("max")) + 1 };
 }
 
 type StoredRow = readonly [time: StoredTime, ...values: SqlValue[]];
@@ -191,6 +193,7 @@ export function replaceDifferingRows(
       VALUES (${["?", "?", ...columns.map(() => "?")].join(", ")})`,
   );
   let replaced = 0;
+  const changed = new ChangedRows();
   for (const [time, ...values] of rows) {
     const ts = tsOfStored(time);
     if (!isProven(ts)) continue;
@@ -198,8 +201,10 @@ export function replaceDifferingRows(
     if (!hasSameValues(table, before, after))
       storeRevision(transaction, table, { key: ours, ts, before, after });
     replace.run([ours, time, ...after]);
+    changed.replace(ts);
     replaced++;
   }
+  changed.record(transaction, table.stream, ours);
   if (replaced > 0 && table.stream === "index_ticks") markRangeStale(transaction, ours, range);
   return replaced;
 }
@@ -223,10 +228,13 @@ export function withdrawForeignRows(
   const remove = transaction.statement(
     `DELETE FROM main.${table.table} WHERE ${keyColumn} = ? AND ${timeColumn} = ?`,
   );
+  const changed = new ChangedRows();
   for (const [time, ...before] of rows) {
     storeRevision(transaction, table, { key: ours, ts: tsOfStored(time), before, after: null });
     remove.run([ours, time]);
+    changed.replace(tsOfStored(time));
   }
+  changed.record(transaction, stream, ours);
   addRowCount(transaction, stream, -rows.length);
   return rows.length;
 }

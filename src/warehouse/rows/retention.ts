@@ -1,5 +1,6 @@
 import { streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
+import { recordRowChange } from "../coverage/changed-ranges.ts";
 import { settleAsLost } from "../coverage/ledger.ts";
 import type { SettledRangeRow } from "../schema/coverage.ts";
 import { rowTables } from "../tables/row-tables.ts";
@@ -53,6 +54,7 @@ export function prune(
     if (deleted >= maxRows) break;
     const until = selectCutoff.get([key, before, maxRows - deleted]) ?? before;
     deleted += deleteRows.run([key, until]).changes;
+    recordRowChange(transaction, stream, key, { from: 0, to: until });
   }
   addRowCount(transaction, stream, -deleted);
   return { deleted, isDone: deleted < maxRows };

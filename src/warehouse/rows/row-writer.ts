@@ -2,6 +2,7 @@ import type { StreamRecords } from "../../model/records.ts";
 import { hasHistory, type RowStream, streamTable } from "../../model/streams.ts";
 import { isPlainTick, type TickColumns, tickAt, toTicks } from "../../model/tick-columns.ts";
 import type { Micros } from "../../model/time.ts";
+import { ChangedRows } from "../coverage/changed-ranges.ts";
 import { retract, retractDisprovedEmpty } from "../coverage/ledger.ts";
 import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
@@ -177,6 +178,8 @@ class RowWriter<Row> {
   readonly #source: RecordSource;
   readonly #tolerance: Micros;
   readonly #width: number;
+  /** The rows of the current series that were written, except new ones above its high-water mark. */
+  readonly #changedRows = new ChangedRows();
   /** Only index ticks have kept bars. */
   readonly #touched: TouchedHours | undefined;
   #pendingValues: SqlValue[] = [];
@@ -202,9 +205,12 @@ class RowWriter<Row> {
     const span = { first: ts(records[0] as Row), last: ts(records.at(-1) as Row) };
     if (this.#source === "live") this.#writeLive(key, records);
     else {
+      const isNew = this.#isAboveMark(key, span.first);
       this.#writePage(key, records);
+      if (isNew) this.#changedRows.clear();
       this.#retractDisprovedEmpty(key, span, records.map(ts));
     }
+    this.#changedRows.record(this.#transaction, this.#table.stream, key);
     this.#touched?.mark(this.#transaction, key);
     this.#raiseNewest(key, span.last);
   }
@@ -215,7 +221,9 @@ class RowWriter<Row> {
     if (first === undefined || last === undefined) return true;
     if (!this.#isVacant(key, { first, last })) return false;
     this.#recordFilled(key, { first, last }, columns.ts.length);
+    if (this.#isAboveMark(key, first)) this.#changedRows.clear();
     this.#insertColumns(key, columns);
+    this.#changedRows.record(this.#transaction, this.#table.stream, key);
     this.#touched?.mark(this.#transaction, key);
     this.#retractDisprovedEmpty(key, { first, last }, columns.ts);
     this.#raiseNewest(key, last);
@@ -228,13 +236,14 @@ class RowWriter<Row> {
   }
 
   #writeLive(key: number, records: readonly Row[]): void {
-    const { stream, ts } = this.#table;
     for (const record of records) {
-      const certainlyAbove = ts(record) - this.#tolerance;
-      const isNew = this.#transaction.highWaterMarks.isAbove(stream, this.#table, key, certainlyAbove);
-      if (isNew) this.#insert(key, record);
+      if (this.#isAboveMark(key, this.#table.ts(record) - this.#tolerance)) this.#insert(key, record);
       else this.#merge(key, record);
     }
+  }
+
+  #isAboveMark(key: number, ts: Micros): boolean {
+    return this.#transaction.highWaterMarks.isAbove(this.#table.stream, this.#table, key, ts);
   }
 
   #writePage(key: number, records: readonly Row[]): void {
@@ -251,6 +260,7 @@ class RowWriter<Row> {
     for (let i = 0; i < records.length; i += ROWS_PER_STATEMENT) {
       const chunk = records.slice(i, i + ROWS_PER_STATEMENT);
       const isVacant = this.#isVacant(key, spanOf(chunk));
+      if (isVacant) this.#changedRows.insert(spanOf(chunk).first, spanOf(chunk).last);
       for (const record of chunk) {
         if (isVacant) this.#insert(key, record);
         else this.#merge(key, record);
@@ -278,6 +288,7 @@ class RowWriter<Row> {
 
   /** Records a range that was vacant, so that `withdrawMissing` need not count its rows. */
   #recordFilled(key: number, { first, last }: Span, rows: number): void {
+    this.#changedRows.insert(first, last);
     this.#transaction.recordFilledRange(this.#table.stream, key, { from: first, to: last + 1, rows });
   }
 
@@ -342,6 +353,9 @@ class RowWriter<Row> {
         }
         this.#retractIfSettled(key, ts);
       }
+      // No growth of coverage follows a live row.
+      if (this.#source === "live") this.#changedRows.replace(ts);
+      else this.#changedRows.insert(ts);
       this.#insert(key, record);
       return;
     }
@@ -349,8 +363,10 @@ class RowWriter<Row> {
     table.encode(record, this.#source === "live" ? 1 : 0, after);
     if (after.every((value, i) => value === before[i] || i === table.sourceAt)) {
       this.#unchanged++;
-      if (this.#source === "rest" && before[table.sourceAt] === 1)
+      if (this.#source === "rest" && before[table.sourceAt] === 1) {
+        this.#changedRows.insert(ts);
         this.#transaction.statement(getRowSql(table).confirmOne).run([key, table.storedTime(ts)]);
+      }
       return;
     }
     const settled = this.#isSettled(key, ts);
@@ -366,6 +382,7 @@ class RowWriter<Row> {
       storeRevision(this.#transaction, table, { key, ts, before, after });
     this.#touched?.add(ts);
     this.#transaction.statement(getRowSql(table).replaceOne).run([key, table.storedTime(ts), ...after]);
+    this.#changedRows.replace(ts);
     this.#changed++;
   }
 

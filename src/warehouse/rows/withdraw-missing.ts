@@ -1,6 +1,7 @@
 import type { HistoryStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { normalise, subtract, type TimeRange } from "../../model/time-range.ts";
+import { ChangedRows } from "../coverage/changed-ranges.ts";
 import type { LedgerKey } from "../coverage/ledger.ts";
 import {
   digestTimestamps,
@@ -215,10 +216,13 @@ function withdrawRows(
   const deleteRow = transaction.statement(
     `DELETE FROM ${table.table} WHERE ${table.keyColumn} = ? AND ${table.timeColumn} = ?`,
   );
+  const changed = new ChangedRows();
   for (const { ts, time, values } of rows) {
     storeRevision(transaction, table, { key: series, ts, before: values, after: null });
     deleteRow.run([series, time]);
+    changed.replace(ts);
   }
+  changed.record(transaction, stream, series);
   addRowCount(transaction, stream, -rows.length);
 }
 

@@ -76,6 +76,8 @@ pair TEXT the market's pair`,
       doc("contract", "INTEGER", "the key"),
       ...lookupTableDocs(derivativeContractColumns, [
         aside,
+        doc("exchange", "TEXT", "as in derivative_contracts"),
+        doc("pair", "TEXT", "as in derivative_contracts"),
         doc("described", "INTEGER", "0: known from a tick only"),
       ]),
     ],
@@ -161,6 +163,14 @@ first_at INTEGER the first of these answers, microseconds since 1970 UTC
 last_at INTEGER the last of these answers, microseconds since 1970 UTC
 believed_at INTEGER when the rows were withdrawn, microseconds since 1970 UTC; NULL: unconfirmed, the rows stay and the range is open`,
   ),
+  changed_ranges: relation(
+    "where rows or coverage changed after they were settled, for the shared warehouse",
+    `seq INTEGER sequence number; a range that changes again gets a new one
+stream TEXT the stream
+is_ledger INTEGER 1: coverage was taken back or became lost; 0: rows changed
+key INTEGER the key of the rows in the dictionary of their stream, or of the ledger
+${range}`,
+  ),
   stream_states: relation(
     "one row per stream: values that would otherwise need a scan",
     `stream TEXT the stream
@@ -181,6 +191,7 @@ epoch INTEGER raised by each process that becomes the writer
 clock_skew INTEGER the service's clock minus this machine's, microseconds
 views TEXT digest of the stored view definitions
 request_rate REAL history requests a second of the last long backfill; NULL: not measured yet
+changes_id INTEGER a random number that names the sequence of changed_ranges
 service_url TEXT the REST address of the service that the data is from; NULL: nothing is stored yet`,
   ),
   service_ids: relation(

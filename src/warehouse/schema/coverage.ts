@@ -1,7 +1,7 @@
 import { index, integer, primaryKey, real, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
-import type { Stream } from "../../model/streams.ts";
+import type { RowStream, Stream } from "../../model/streams.ts";
 
-/** `rows`: all rows of the range are stored; `empty`: the service has none; `lost`: it no longer serves them. */
+/** `rows`: all rows of the range are stored, here or where the reason says; `empty`: the service has none; `lost`: it no longer serves them. */
 export type LedgerProof = "rows" | "empty" | "lost";
 
 /** The ledger: settled ranges, half-open and disjoint per ledger key. View: `coverage`. */
@@ -15,7 +15,7 @@ export const settledRanges = sqliteTable(
     /** Exclusive. */
     to: integer("to_ts").notNull(),
     proof: text("proof").$type<LedgerProof>().notNull(),
-    /** Why the range is empty or lost; null if `proof` is `rows`. */
+    /** Why the range is empty or lost, or where its rows were moved; null: they are here. */
     reason: text("reason"),
   },
   (table) => [primaryKey({ columns: [table.stream, table.series, table.from] })],
@@ -130,6 +130,29 @@ export const massWithdrawals = sqliteTable(
 );
 export type MassWithdrawalRow = typeof massWithdrawals.$inferSelect;
 
+/**
+ * Ranges whose rows changed after they were settled, or whose coverage was taken back: what a comparison of two ledgers
+ * cannot show. The shared warehouse stores how far it has applied them.
+ */
+export const changedRanges = sqliteTable(
+  "changed_ranges",
+  {
+    /** A range that changes again gets a new number. */
+    seq: integer("seq").primaryKey({ autoIncrement: true }),
+    stream: text("stream").$type<RowStream>().notNull(),
+    /** 1: the coverage of the range changed, and `key` is the ledger's; 0: rows changed, and `key` is theirs. */
+    isLedger: integer("is_ledger").$type<0 | 1>().notNull(),
+    key: integer("key").notNull(),
+    from: integer("from_ts").notNull(),
+    /** Exclusive. */
+    to: integer("to_ts").notNull(),
+  },
+  (table) => [
+    uniqueIndex("changed_ranges_by_key").on(table.stream, table.isLedger, table.key, table.from, table.to),
+  ],
+);
+export type ChangedRangeRow = typeof changedRanges.$inferSelect;
+
 /** One row per stream: values that would otherwise need a scan. */
 export const streamStates = sqliteTable("stream_states", {
   stream: text("stream").$type<Stream>().primaryKey().notNull(),
@@ -163,6 +186,8 @@ export const warehouseState = sqliteTable("warehouse_state", {
   views: text("views").notNull(),
   /** History requests a second of the last long backfill, for `plan`; null: not measured yet. */
   requestRate: real("request_rate"),
+  /** A random number that names the sequence of `changed_ranges`: another file has another sequence. */
+  changesId: integer("changes_id").notNull().default(0),
   /** The REST address of the service that the data is from; null: unknown, nothing is stored yet. */
   serviceUrl: text("service_url"),
 });

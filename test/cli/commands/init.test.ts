@@ -30,6 +30,10 @@ const given: Record<string, string> = {
   "warehouse.path": "/srv/100% data/mds.sqlite",
   "http.host": "::1",
   "http.port": "8080",
+  "shared.url": "postgres://mds@db.example:5432/market?sslmode=verify-full",
+  "shared.passwordFile": "/run/secrets/shared password",
+  "serve.host": "::1",
+  "serve.port": "8081",
 };
 
 describe("mds-sync init", () => {

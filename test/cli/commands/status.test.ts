@@ -60,6 +60,7 @@ describe("mds-sync status", () => {
       "service_url",
       "service",
       "problem",
+      "shared",
     ]);
     expect(report.warehouse).toBe(path);
     expect(report.streams.map(({ stream }: { stream: string }) => stream)).toEqual([

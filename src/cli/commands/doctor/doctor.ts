@@ -50,6 +50,7 @@ async function runChecks(command: Command, context: CommandContext): Promise<Fin
   // Loaded lazily, so that other commands do not load the client and SQLite.
   const { checkService } = await import("./service-checks.ts");
   const { checkWarehouse } = await import("./warehouse-checks.ts");
+  const { checkSharedWarehouse } = await import("./shared-checks.ts");
   const { checkSelection } = await import("./selection-checks.ts");
   const { toSyncSettings } = await import("../../support/session.ts");
   const checkWithClient = (client: ServiceClient | undefined, runWithTimeout: TimeoutRunner) =>
@@ -61,11 +62,12 @@ async function runChecks(command: Command, context: CommandContext): Promise<Fin
       runWithTimeout,
     });
   const offline: TimeoutRunner = (work) => work(context.stopping);
-  const [serviceFindings, warehouseFindings] = await Promise.all([
+  const [serviceFindings, warehouseFindings, sharedFindings] = await Promise.all([
     service
       ? checkService(service, settings.sync, context, checkWithClient)
       : checkWithClient(undefined, offline),
     checkWarehouse(settings.warehouse.path, context.clock),
+    checkSharedWarehouse(loaded, context.clock),
   ]);
   return [
     okFinding(
@@ -76,6 +78,7 @@ async function runChecks(command: Command, context: CommandContext): Promise<Fin
     ...settingsFindings,
     ...serviceFindings,
     ...warehouseFindings,
+    ...sharedFindings,
   ];
 }
 

@@ -26,11 +26,46 @@ function showDaemon(daemon) {
   setText("sentence", daemon.sentence);
   setText("version", daemon.version);
   const running = duration(secondsBetween(daemon.started_at, daemon.generated_at));
-  setText("since", `Running for ${running}${describeBackfill(daemon.backfill)}`);
+  const details = `${describeBackfill(daemon.backfill)}${describeShared(daemon.shared)}`;
+  setText("since", `Running for ${running}${details}`);
   document.title = daemon.tone === "ill" ? "✕ mds-sync" : "mds-sync";
   showRate(daemon.requests_per_second);
   showLimit(daemon.service);
+  showServe(daemon.serve, daemon.generated_at);
   showErrors(daemon.errors, daemon.generated_at);
+}
+
+function describeShared(shared) {
+  if (!shared) return "";
+  const { state, role, leases, forwarded_by, lag_seconds } = shared;
+  if (state === "standby")
+    return ` · shared warehouse: standby, ${forwarded_by || "another daemon"} forwards`;
+  const lag = lag_seconds === null ? "nothing forwarded yet" : `${duration(lag_seconds)} behind`;
+  const share = role === "alone" ? "" : ` (${role}, ${leases} of 64 leases)`;
+  return ` · shared warehouse ${state}${share}, ${lag}`;
+}
+
+function showServe(serve, now) {
+  byId("serve").hidden = !serve;
+  if (!serve) return;
+  const dropped = serve.dropped > 0 ? ` · ${countNoun(serve.dropped, "slow client")} dropped` : "";
+  setText("serve-note", `${serve.address} · ${countNoun(serve.requests, "request")}${dropped}`);
+  byId("serve-clients").hidden = serve.clients.length === 0;
+  byId("no-serve-clients").hidden = serve.clients.length > 0;
+  byId("serve-clients").tBodies[0].replaceChildren(
+    ...serve.clients.map((client) =>
+      element(
+        "tr",
+        {},
+        element("td", {}, client.client_id || "no token"),
+        element("td", {}, client.address),
+        element("td", {}, client.is_replay ? "a replay" : "live ticks"),
+        element("td", { className: "number" }, count(client.subscriptions)),
+        element("td", { className: "number" }, count(client.sent)),
+        element("td", { className: "number" }, duration(secondsBetween(client.connected_at, now))),
+      ),
+    ),
+  );
 }
 
 function describeBackfill(backfill) {

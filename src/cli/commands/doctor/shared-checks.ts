@@ -1,0 +1,92 @@
+import type { LoadedSettings } from "../../../config/load-settings.ts";
+import { findSharedSettings, type SharedSettings } from "../../../config/shared-settings.ts";
+import { exitCode } from "../../../model/failure.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import { inspectServer, type ServerInspection } from "../../../share/server/inspect.ts";
+import { type Finding, okFinding, problemFinding, warningFinding } from "./finding.ts";
+
+const CHECK = "shared";
+
+/** Reachability, version, rights, TLS and durability of the shared warehouse; nothing if there is none. */
+export async function checkSharedWarehouse(loaded: LoadedSettings, clock: Clock): Promise<Finding[]> {
+  const shared = findSharedSettings(loaded);
+  if (!shared) return [];
+  try {
+    const server = await inspectServer({ ...shared, clock });
+    return [...judge(server), describeRole(shared, server)];
+  } catch (error) {
+    return [problemFinding(CHECK, error)];
+  }
+}
+
+/** A daemon in role `alone` beside others would wait for ever. */
+function describeRole({ role, name }: SharedSettings, { holders }: ServerInspection): Finding {
+  const others = holders.filter((holder) => holder.name !== name);
+  const held = holders.map((holder) => `${holder.name} (${holder.leases} leases)`).join(", ") || "nobody";
+  const message = `role ${role}, name ${name}; forwarded by ${held} now`;
+  if (role !== "alone" || others.length === 0) return okFinding(CHECK, message);
+  return warningFinding(
+    CHECK,
+    message,
+    "set shared.role to pair or split in every daemon that forwards there, or stop the other one",
+  );
+}
+
+function problem(message: string, remedy: string): Finding {
+  return { check: CHECK, verdict: "problem", message, remedy, exit: exitCode.usage };
+}
+
+function judge(server: ServerInspection): Finding[] {
+  const { address, version, schemaVersion, knownSchemaVersion, synchronousCommit } = server;
+  const place = `PostgreSQL ${version} at ${address.host}:${address.port}/${address.database}`;
+  const schema =
+    schemaVersion === undefined
+      ? "schema mds is created by the first run"
+      : `schema mds has version ${schemaVersion}`;
+  const findings = [okFinding(CHECK, `${place} answers; ${schema}`)];
+  if (server.isTooOld) findings.push(problem(`${place} is too old`, "PostgreSQL 14 or newer is needed"));
+  if (schemaVersion !== undefined && schemaVersion > knownSchemaVersion)
+    findings.push(
+      problem(
+        `schema mds was written by a newer mds-sync (${schemaVersion})`,
+        "install that version here too",
+      ),
+    );
+  if (!server.hasRights)
+    findings.push(
+      problem(
+        `user ${address.user} may not create tables there`,
+        `GRANT CREATE ON DATABASE "${address.database}" TO "${address.user}", or make it the owner of schema mds`,
+      ),
+    );
+  if (server.isReadOnly)
+    findings.push({
+      ...problem("the server is read-only, as a standby is", "point shared.url at the primary"),
+      exit: exitCode.tryLater,
+    });
+  if (!server.isEncrypted && address.tls === "off" && !isLocal(address.host))
+    findings.push(
+      warningFinding(CHECK, "the connection is not encrypted", "set sslmode=verify-full in shared.url"),
+    );
+  if (address.tls === "unverified")
+    findings.push(
+      warningFinding(
+        CHECK,
+        "the server's certificate is not verified",
+        "set sslmode=verify-full in shared.url, and sslrootcert if its authority is private",
+      ),
+    );
+  if (synchronousCommit === "off" || !server.hasFsync)
+    findings.push(
+      warningFinding(
+        CHECK,
+        `a crash of the server may lose its last commits (synchronous_commit ${synchronousCommit}, fsync ${server.hasFsync ? "on" : "off"})`,
+        "the ledger stays true and the daemon forwards them again; set both to on to lose none",
+      ),
+    );
+  return findings;
+}
+
+function isLocal(host: string): boolean {
+  return /^(localhost|127\.|::1$)/.test(host);
+}

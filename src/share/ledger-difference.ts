@@ -1,0 +1,136 @@
+import type { TimeRange } from "../model/time-range.ts";
+import { normalise, subtract } from "../model/time-range.ts";
+import { isMoved, type SettledRange } from "../warehouse/coverage/ledger.ts";
+
+/** `rows`: rows and coverage are to be replaced together. `lost`: only coverage; rows of such a range are merged. */
+export interface LedgerPiece extends TimeRange {
+  readonly kind: "rows" | "lost";
+}
+
+/**
+ * What the shared ledger lacks: settled here − settled there. Where both know the range, the local proof wins, except
+ * that `lost` or moved here never takes away what is covered there: it may be the only copy. Taking back is recorded explicitly
+ * (`changed_ranges`).
+ */
+export function findLacking(local: readonly SettledRange[], shared: readonly SettledRange[]): LedgerPiece[] {
+  const pieces: LedgerPiece[] = [];
+  const add = (kind: LedgerPiece["kind"], part: TimeRange) => {
+    const last = pieces.at(-1);
+    if (last && last.kind === kind && last.to === part.from)
+      pieces[pieces.length - 1] = { ...last, to: part.to };
+    else pieces.push({ kind, from: part.from, to: part.to });
+  };
+  let next = 0;
+  for (const range of local) {
+    while (next < shared.length && (shared[next] as SettledRange).to <= range.from) next++;
+    const hasNoRows = range.proof === "lost" || isMoved(range);
+    const same: TimeRange[] = [];
+    for (let i = next; i < shared.length && (shared[i] as SettledRange).from < range.to; i++) {
+      const other = shared[i] as SettledRange;
+      const isSame = other.proof === range.proof && other.reason === range.reason;
+      if (isSame || (hasNoRows && other.proof !== "lost")) same.push(other);
+    }
+    const kind = hasNoRows ? "lost" : "rows";
+    for (const part of subtract([range], normalise(same))) add(kind, part);
+  }
+  return pieces;
+}
+
+/** A range of the shared ledger and what it is to contain: several pieces with what lies between them. */
+export interface LedgerPatch {
+  readonly range: TimeRange;
+  readonly content: readonly SettledRange[];
+}
+
+/** Combines the pieces that the shared ledger lacks, so that thousands of short ones need few transactions. */
+export function* combinePieces(
+  local: readonly SettledRange[],
+  shared: readonly SettledRange[],
+  maxPieces: number,
+): Generator<LedgerPatch> {
+  const pieces = findLacking(local, shared);
+  for (let i = 0; i < pieces.length; i += maxPieces) {
+    const part = pieces.slice(i, i + maxPieces);
+    const range = { from: part[0]?.from ?? 0, to: part.at(-1)?.to ?? 0 };
+    const [own, other] = [overlapping(local, range), overlapping(shared, range)];
+    const kept = cut(other, subtract([range], normalise(part)));
+    yield { range, content: [...kept, ...cut(own, normalise(part))].sort((a, b) => a.from - b.from) };
+  }
+}
+
+function overlapping(ledger: readonly SettledRange[], { from, to }: TimeRange): readonly SettledRange[] {
+  const first = lowerBound(ledger, from);
+  let end = first;
+  while (end < ledger.length && (ledger[end] as SettledRange).from < to) end++;
+  return ledger.slice(first, end);
+}
+
+/** The parts of a ledger inside `ranges`. Both are ascending. */
+function cut(ledger: readonly SettledRange[], ranges: readonly TimeRange[]): SettledRange[] {
+  const parts: SettledRange[] = [];
+  let next = 0;
+  for (const each of ledger) {
+    while (next < ranges.length && (ranges[next] as TimeRange).to <= each.from) next++;
+    for (let i = next; i < ranges.length && (ranges[i] as TimeRange).from < each.to; i++) {
+      const range = ranges[i] as TimeRange;
+      parts.push({ ...each, from: Math.max(each.from, range.from), to: Math.min(each.to, range.to) });
+    }
+  }
+  return parts;
+}
+
+export interface LedgerSplice {
+  /** Where the ranges to delete begin. */
+  readonly removed: readonly number[];
+  readonly added: readonly SettledRange[];
+  /** The ledger afterwards. */
+  readonly result: SettledRange[];
+}
+
+/** Replaces the part of a ledger inside `range` by `content`, and merges touching ranges of equal proof and reason. */
+export function spliceLedger(
+  ledger: readonly SettledRange[],
+  range: TimeRange,
+  content: readonly SettledRange[],
+): LedgerSplice {
+  const first = lowerBound(ledger, range.from);
+  let end = first;
+  while (end < ledger.length && (ledger[end] as SettledRange).from <= range.to) end++;
+  const touched = ledger.slice(first, end);
+  const outside = touched.flatMap((each) =>
+    subtract([each], [range]).map(({ from, to }) => ({ ...each, from, to })),
+  );
+  const inside = content.flatMap((each) => {
+    const [from, to] = [Math.max(each.from, range.from), Math.min(each.to, range.to)];
+    return from < to ? [{ ...each, from, to }] : [];
+  });
+  const merged: SettledRange[] = [];
+  for (const each of [...outside, ...inside].sort((a, b) => a.from - b.from)) {
+    const last = merged.at(-1);
+    if (last && last.to === each.from && last.proof === each.proof && last.reason === each.reason)
+      merged[merged.length - 1] = { ...last, to: each.to };
+    else merged.push(each);
+  }
+  const kept = new Set(touched.map(toText));
+  const stays = new Set(merged.map(toText));
+  return {
+    removed: touched.filter((each) => !stays.has(toText(each))).map(({ from }) => from),
+    added: merged.filter((each) => !kept.has(toText(each))),
+    result: [...ledger.slice(0, first), ...merged, ...ledger.slice(end)],
+  };
+}
+
+/** The first range that ends at `from` or later. */
+function lowerBound(ledger: readonly SettledRange[], from: number): number {
+  let [low, high] = [0, ledger.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((ledger[middle] as SettledRange).to < from) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+function toText({ from, to, proof, reason }: SettledRange): string {
+  return JSON.stringify([from, to, proof, reason]);
+}

@@ -1,0 +1,86 @@
+import { createHash } from "node:crypto";
+import { BUCKET_COUNT } from "../../model/buckets.ts";
+import { newerSchemaFailure, tooOldFailure } from "../server/postgres-errors.ts";
+import type { SharedSession } from "../server/session.ts";
+import { gapFunctions } from "./gaps-view.ts";
+import { tableStatements } from "./tables.ts";
+import { sharedViews } from "./views.ts";
+
+/** Raise it with every change of tables or views: an older program then refuses the schema. A test holds the digest. */
+export const SCHEMA_VERSION = 1;
+const MIN_SERVER_VERSION = 140_000;
+/** Any number that no other program uses: serialises two programs that migrate at the same time. */
+const MIGRATION_LOCK = 0x4d445357;
+
+const statements = [...tableStatements(), ...gapFunctions];
+export const schemaDigest = createHash("sha256")
+  .update(JSON.stringify([statements, sharedViews]))
+  .digest("hex");
+
+interface SchemaState {
+  readonly version: number;
+  readonly digest: string;
+}
+
+/** Creates or upgrades schema `mds`. A schema of a newer version, and a server that is too old, stay untouched. */
+export async function migrateShared(session: SharedSession): Promise<void> {
+  await assertServerVersion(session);
+  if (isCurrent(session, await readState(session))) return;
+  await session.transaction(async () => {
+    await session.query(`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`);
+    if (isCurrent(session, await readState(session))) return;
+    await session.query("CREATE SCHEMA IF NOT EXISTS mds");
+    for (const statement of statements) await session.query(statement);
+    await session.query("SET LOCAL search_path TO mds, pg_catalog");
+    for (const [name, sql] of Object.entries(sharedViews)) await replaceView(session, name, sql);
+    await session.query(
+      `CREATE TABLE IF NOT EXISTS mds.schema_version (one boolean PRIMARY KEY CHECK (one), version integer NOT NULL, digest text NOT NULL);
+      INSERT INTO mds.source VALUES (true, 0, statement_timestamp()) ON CONFLICT DO NOTHING;
+      INSERT INTO mds.leases SELECT bucket, 0, '', '', '-infinity' FROM generate_series(0, ${BUCKET_COUNT - 1}) bucket
+        ON CONFLICT DO NOTHING;
+      INSERT INTO mds.schema_version VALUES (true, ${SCHEMA_VERSION}, '${schemaDigest}')
+        ON CONFLICT (one) DO UPDATE SET version = excluded.version, digest = excluded.digest`,
+    );
+  });
+}
+
+/** Replaces a view in place, so that the views that users have made over it stay; drops it only if columns change. */
+async function replaceView(session: SharedSession, name: string, sql: string): Promise<void> {
+  await session.query("SAVEPOINT before_view");
+  try {
+    await session.query(`CREATE OR REPLACE VIEW mds.${name} AS ${sql}`);
+  } catch (error) {
+    await session.query("ROLLBACK TO before_view").catch(() => {
+      throw error;
+    });
+    await session.query(`DROP VIEW IF EXISTS mds.${name}; CREATE VIEW mds.${name} AS ${sql}`);
+  }
+}
+
+async function assertServerVersion(session: SharedSession): Promise<void> {
+  const [row] = await session.query<{ number: string; version: string }>(
+    "SELECT current_setting('server_version_num') AS number, current_setting('server_version') AS version",
+  );
+  if (Number(row?.number) < MIN_SERVER_VERSION)
+    throw tooOldFailure(session.address, row?.version ?? "unknown");
+}
+
+/** The version of schema `mds`; undefined if it has none. */
+export async function readSchemaVersion(session: SharedSession): Promise<number | undefined> {
+  return (await readState(session))?.version;
+}
+
+async function readState(session: SharedSession): Promise<SchemaState | undefined> {
+  const [table] = await session.query<{ found: boolean }>(
+    "SELECT to_regclass('mds.schema_version') IS NOT NULL AS found",
+  );
+  if (!table?.found) return undefined;
+  const [state] = await session.query<SchemaState>("SELECT version, digest FROM mds.schema_version");
+  return state;
+}
+
+function isCurrent(session: SharedSession, state: SchemaState | undefined): boolean {
+  if (state && state.version > SCHEMA_VERSION)
+    throw newerSchemaFailure(session.address, state.version, SCHEMA_VERSION);
+  return state?.version === SCHEMA_VERSION && state.digest === schemaDigest;
+}

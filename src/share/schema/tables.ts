@@ -1,0 +1,323 @@
+import type { Column, ColumnType } from "../../model/column.ts";
+import {
+  assetColumns,
+  derivativeContractColumns,
+  exchangeColumns,
+  exchangeMarketColumns,
+  exchangeSymbolColumns,
+  lookupColumns,
+  marketColumns,
+} from "../../model/stream-columns.ts";
+import { isDaily, keyColumns, type RowStream, rowStreams, streamTable } from "../../model/streams.ts";
+import { rowColumns } from "../../warehouse/tables/row-tables.ts";
+
+/** The PostgreSQL types that COPY writes in binary. `moment` and `day` are text in SQLite. */
+export type PgType = "int2" | "int4" | "int8" | "float8" | "bool" | "text" | "json" | "moment" | "day";
+
+export interface PgColumn {
+  readonly name: string;
+  readonly type: PgType;
+  readonly isNullable: boolean;
+}
+
+const sqlTypes: Readonly<Record<PgType, string>> = {
+  int2: "smallint",
+  int4: "integer",
+  int8: "bigint",
+  float8: "double precision",
+  bool: "boolean",
+  text: "text",
+  json: "json",
+  moment: "timestamptz",
+  day: "date",
+};
+
+function column(name: string, type: PgType, isNullable = false): PgColumn {
+  return { name, type, isNullable };
+}
+
+/** Parses `name type, name? type`: a question mark allows NULL. */
+function columns(text: string): PgColumn[] {
+  return text.split(",").map((part) => {
+    const [name = "", type = ""] = part.trim().split(" ");
+    return column(name.replace("?", ""), type as PgType, name.endsWith("?"));
+  });
+}
+
+/** The rows of a stream. */
+export interface RowTableLayout {
+  readonly stream: RowStream;
+  readonly table: string;
+  readonly key: string;
+  readonly time: string;
+  /** As the table stores them: wide columns first, since PostgreSQL aligns them to eight bytes. */
+  readonly columns: readonly PgColumn[];
+  /** Ticks are partitioned by month of `ts`. */
+  readonly isPartitioned: boolean;
+}
+
+const storedTypes: Readonly<Record<ColumnType, PgType>> = {
+  decimal: "float8",
+  real: "float8",
+  timestamp: "int8",
+  integer: "int8",
+  source: "int2",
+  text: "text",
+};
+
+function rowTableLayout(stream: RowStream): RowTableLayout {
+  const { table, dictionary } = streamTable[stream];
+  const key = keyColumns[dictionary];
+  const isDay = isDaily(stream);
+  const time = isDay ? "day" : "ts";
+  const values = rowColumns(stream).map(({ name, type }) =>
+    column(name, storedTypes[type], type !== "source"),
+  );
+  const all = [
+    column(time, isDay ? "day" : "int8"),
+    ...values,
+    column(key, "int4"),
+    column("aside", "json", true),
+  ];
+  return {
+    stream,
+    table,
+    key,
+    time,
+    isPartitioned: !isDay,
+    columns: all.sort((a, b) => alignment(a.type) - alignment(b.type)),
+  };
+}
+
+function alignment(type: PgType): number {
+  if (type === "float8" || type === "int8") return 0;
+  if (type === "int4" || type === "day") return 1;
+  return type === "int2" ? 2 : 3;
+}
+
+export const rowLayouts = Object.fromEntries(
+  rowStreams.map((stream) => [stream, rowTableLayout(stream)]),
+) as Readonly<Record<RowStream, RowTableLayout>>;
+
+/** A small relation: replaced where it differs. */
+export interface RelationLayout {
+  readonly name: string;
+  readonly columns: readonly PgColumn[];
+  readonly primaryKey: readonly string[];
+  /** What SQLite calls the columns where that differs, or an SQL expression. */
+  readonly from: string;
+  /** Columns that hold a key of `series`, which is another number in PostgreSQL. */
+  readonly seriesColumn?: string;
+  /** Rows are only ever added, with ascending numbers. PostgreSQL also stores from which file each row is. */
+  readonly isLog?: boolean;
+  /** When the event of a log's row was seen. */
+  readonly momentColumn?: string;
+  /** Rows without a series column that belong to a series all the same: SQL that finds it in `mds.series s`. */
+  readonly seriesCondition?: string;
+}
+
+const moments = new Set(["first_seen", "delisted_at"]);
+const lookupTypes = ({ name, type, reading }: Column): PgType => {
+  if (moments.has(name)) return "moment";
+  return reading === "flag" ? "bool" : storedTypes[type];
+};
+
+function lookup(name: string, own: readonly Column[], primaryKey: readonly string[]): RelationLayout {
+  const stored = [...own, ...lookupColumns].filter(({ source }) => source === "row" || source === "label");
+  const all = stored.map((each) => column(each.name, lookupTypes(each), !primaryKey.includes(each.name)));
+  return { name, columns: all, primaryKey, from: name };
+}
+
+const unknown = columns("where text, name text, first_seen moment, count int8, sample? text");
+
+export const relationLayouts: readonly RelationLayout[] = [
+  lookup("assets", assetColumns, ["id"]),
+  lookup("market_rows", marketColumns, ["id"]),
+  lookup("exchanges", exchangeColumns, ["id"]),
+  lookup("exchange_markets", exchangeMarketColumns, ["exchange_id", "market_id"]),
+  lookup("exchange_symbols", exchangeSymbolColumns, ["exchange_id", "asset_id"]),
+  {
+    name: "status_change_rows",
+    columns: columns(
+      "source int8, change int8, entity text, id text, field text, old? text, new? text, seen_at moment",
+    ),
+    primaryKey: ["source", "change"],
+    from: "status_changes",
+    momentColumn: "seen_at",
+    isLog: true,
+  },
+  {
+    name: "reject_rows",
+    columns: columns(
+      "source int8, reject int8, stream text, received_at moment, reason text, raw text, request? text",
+    ),
+    primaryKey: ["source", "reject"],
+    from: "rejects",
+    momentColumn: "received_at",
+    isLog: true,
+  },
+  { name: "unknown_fields", columns: unknown, primaryKey: ["where", "name"], from: "unknown_fields" },
+  { name: "unknown_events", columns: unknown, primaryKey: ["where", "name"], from: "unknown_events" },
+  {
+    name: "revision_rows",
+    columns: columns(
+      "source int8, revision int8, stream text, key int4, ts int8, before text, after? text, changed_at int8",
+    ),
+    primaryKey: ["source", "revision"],
+    from: "revision_rows",
+    momentColumn: "changed_at",
+    isLog: true,
+  },
+  {
+    name: "wanted_ranges",
+    columns: columns(
+      "stream text, series int4, from_ts int8, to_ts? int8, settle_delay int8, step int8, kept_for? int8, observed int2, hindrance? text",
+    ),
+    primaryKey: ["stream", "series", "from_ts"],
+    from: "wanted_ranges",
+    seriesColumn: "series",
+  },
+  {
+    name: "publications",
+    columns: columns(
+      "stream text, series int4, published_to int8, asked_at int8, asked_to int8, quiet_margin int8",
+    ),
+    primaryKey: ["stream", "series"],
+    from: "publications",
+    seriesColumn: "series",
+  },
+  {
+    name: "mass_withdrawals",
+    columns: columns(
+      "stream text, series int4, withdrawal int8, from_ts int8, to_ts int8, believed_at? int8",
+    ),
+    primaryKey: ["stream", "series", "withdrawal"],
+    from: "mass_withdrawals",
+    seriesColumn: "series",
+  },
+  {
+    name: "live_spans",
+    columns: columns("stream text, index_type text, index_id text, from_ts int8, to_ts int8"),
+    primaryKey: ["stream", "index_type", "index_id"],
+    from: "live_spans",
+    seriesCondition: "s.index_type = r.index_type AND s.index_id = r.index_id",
+  },
+  {
+    name: "stream_states",
+    columns: columns("stream text, late_by int8, late_at int8"),
+    primaryKey: ["stream"],
+    from: "stream_states",
+  },
+];
+
+/** The dictionaries. PostgreSQL assigns its own keys, because several warehouses may share it. */
+export interface DictionaryLayout {
+  readonly name: "series" | "listings" | "contracts";
+  readonly key: string;
+  /** What identifies an entry everywhere. */
+  readonly identity: readonly [string, string];
+  readonly columns: readonly PgColumn[];
+}
+
+export const dictionaryLayouts: readonly DictionaryLayout[] = [
+  {
+    name: "series",
+    key: "series",
+    identity: ["index_type", "index_id"],
+    columns: columns("index_type text, index_id text, name text"),
+  },
+  {
+    name: "listings",
+    key: "listing",
+    identity: ["exchange_id", "market_id"],
+    columns: columns("exchange_id text, market_id text, exchange text, pair text"),
+  },
+  {
+    name: "contracts",
+    key: "contract",
+    identity: ["derivative_type", "id"],
+    columns: [
+      ...columns("derivative_type text, id text"),
+      ...derivativeContractColumns
+        .filter(({ reading }) => reading !== "identity")
+        .map((each) => column(each.name, storedTypes[each.type], true)),
+      ...columns("aside? json, described bool"),
+      ...lookupColumns.map((each) => column(each.name, lookupTypes(each), true)),
+    ],
+  },
+];
+
+export const LEDGER_TABLE = "settled_ranges";
+export const ledgerColumns = columns(
+  "from_ts int8, to_ts int8, series int4, stream text, proof text, reason? text",
+);
+
+function definition({ name, type, isNullable }: PgColumn): string {
+  return `"${name}" ${sqlTypes[type]}${isNullable ? "" : " NOT NULL"}`;
+}
+
+/** The statements that create every table that does not exist, and add every column that a table lacks. */
+export function tableStatements(): string[] {
+  const statements: string[] = [];
+  const create = (table: string, body: readonly string[], suffix = "") =>
+    statements.push(`CREATE TABLE IF NOT EXISTS mds.${table} (${body.join(", ")})${suffix}`);
+  const addColumns = (table: string, added: readonly PgColumn[]) => {
+    for (const each of added.filter(({ isNullable }) => isNullable))
+      statements.push(`ALTER TABLE mds.${table} ADD COLUMN IF NOT EXISTS ${definition(each)}`);
+  };
+  for (const { name, key, identity, columns: all } of dictionaryLayouts) {
+    create(name, [
+      `${key} integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY`,
+      ...all.map(definition),
+      `UNIQUE (${identity.join(", ")})`,
+    ]);
+    addColumns(name, all);
+  }
+  for (const { table, key, time, columns: all, isPartitioned } of Object.values(rowLayouts)) {
+    create(
+      table,
+      [...all.map(definition), `PRIMARY KEY (${key}, ${time})`],
+      isPartitioned ? ` PARTITION BY RANGE (${time})` : "",
+    );
+    addColumns(table, all);
+    // For timestamps that cannot be right: each of them would need a month of its own.
+    if (isPartitioned)
+      statements.push(`CREATE TABLE IF NOT EXISTS mds.${table}_other PARTITION OF mds.${table} DEFAULT`);
+  }
+  for (const { name, columns: all, primaryKey } of relationLayouts) {
+    create(name, [
+      ...all.map(definition),
+      `PRIMARY KEY (${primaryKey.map((each) => `"${each}"`).join(", ")})`,
+    ]);
+    addColumns(name, all);
+  }
+  create(LEDGER_TABLE, [...ledgerColumns.map(definition), "PRIMARY KEY (stream, series, from_ts)"]);
+  create(
+    "leases",
+    [
+      "bucket integer PRIMARY KEY",
+      "epoch bigint NOT NULL",
+      "holder text NOT NULL",
+      "name text NOT NULL",
+      "until timestamptz NOT NULL",
+    ],
+    " WITH (fillfactor = 50)",
+  );
+  create("members", ["holder text PRIMARY KEY", "name text NOT NULL", "until timestamptz NOT NULL"]);
+  create("positions", [
+    "changes_id bigint PRIMARY KEY",
+    "seq bigint NOT NULL",
+    "moved_at timestamptz NOT NULL",
+  ]);
+  create("source", [
+    "one boolean PRIMARY KEY CHECK (one)",
+    "clock_skew bigint NOT NULL",
+    "stored_at timestamptz NOT NULL",
+  ]);
+  return statements;
+}
+
+/** The name of a month's partition: `index_tick_rows_2026_11`. */
+export function partitionOf(table: string, month: string): string {
+  return `${table}_${month.replace("-", "_")}`;
+}

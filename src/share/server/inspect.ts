@@ -1,0 +1,79 @@
+import type { Clock } from "../../runtime/clock.ts";
+import { readSchemaVersion, SCHEMA_VERSION } from "../schema/migrate.ts";
+import { parseServerAddress, type ServerAddress } from "./server-address.ts";
+import { SharedSession } from "./session.ts";
+
+/** What `doctor` reports about the shared warehouse. */
+export interface ServerInspection {
+  readonly address: ServerAddress;
+  readonly version: string;
+  readonly isTooOld: boolean;
+  /** Undefined: the schema does not exist yet. */
+  readonly schemaVersion: number | undefined;
+  readonly knownSchemaVersion: number;
+  /** Whether the user may create the schema, or write into the existing one. */
+  readonly hasRights: boolean;
+  readonly isReadOnly: boolean;
+  readonly isEncrypted: boolean;
+  readonly synchronousCommit: string;
+  readonly hasFsync: boolean;
+  /** Who holds valid leases. */
+  readonly holders: readonly { readonly name: string; readonly leases: number }[];
+}
+
+/** Connects, looks, and changes nothing. */
+export async function inspectServer(options: {
+  readonly url: string;
+  readonly readPassword: () => string | undefined;
+  readonly clock: Clock;
+}): Promise<ServerInspection> {
+  const address = parseServerAddress(options.url);
+  const session = await SharedSession.connect({ ...options, address, holder: "mds-sync doctor" });
+  try {
+    const [row] = await session.query<{
+      version: string;
+      number: number;
+      exists: boolean;
+      canCreate: boolean;
+      canWrite: boolean;
+      isReadOnly: boolean;
+      isEncrypted: boolean;
+      synchronousCommit: string;
+      hasFsync: boolean;
+    }>(
+      `SELECT current_setting('server_version') AS version, current_setting('server_version_num')::integer AS number,
+        to_regnamespace('mds') IS NOT NULL AS "exists",
+        has_database_privilege(current_database(), 'CREATE') AS "canCreate",
+        coalesce(has_schema_privilege(to_regnamespace('mds')::oid, 'CREATE'), false) AS "canWrite",
+        pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' AS "isReadOnly",
+        coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false) AS "isEncrypted",
+        current_setting('synchronous_commit') AS "synchronousCommit", current_setting('fsync') = 'on' AS "hasFsync"`,
+    );
+    if (!row) throw new Error("the server returned no settings");
+    return {
+      address,
+      version: row.version,
+      isTooOld: row.number < 140_000,
+      schemaVersion: row.exists ? await readSchemaVersion(session) : undefined,
+      knownSchemaVersion: SCHEMA_VERSION,
+      hasRights: row.exists ? row.canWrite : row.canCreate,
+      isReadOnly: row.isReadOnly,
+      isEncrypted: row.isEncrypted,
+      synchronousCommit: row.synchronousCommit,
+      hasFsync: row.hasFsync,
+      holders: await readHolders(session),
+    };
+  } finally {
+    await session.close();
+  }
+}
+
+async function readHolders(session: SharedSession): Promise<ServerInspection["holders"]> {
+  const [table] = await session.query<{ found: boolean }>(
+    "SELECT coalesce(has_table_privilege(to_regclass('mds.leases')::oid, 'SELECT'), false) AS found",
+  );
+  if (!table?.found) return [];
+  return session.query(
+    "SELECT name, count(*)::integer AS leases FROM mds.leases WHERE holder <> '' AND until > clock_timestamp() GROUP BY name ORDER BY name",
+  );
+}

@@ -1,0 +1,151 @@
+import { exitCode, Failure, type FailureCode } from "../../model/failure.ts";
+
+/** The server as messages name it: without user name and password. */
+export interface ServerName {
+  readonly host: string;
+  readonly port: number;
+  readonly database: string;
+  readonly user: string;
+}
+
+interface Translation {
+  readonly code: FailureCode;
+  readonly what: string;
+  readonly remedy: string;
+}
+
+const later = "nothing is lost: forwarding goes on by itself once it is back";
+
+function refused({ user }: ServerName): Translation {
+  return {
+    code: "share_refused",
+    what: `does not accept the password of ${user}`,
+    remedy: "set MDS_SHARED_PASSWORD_FILE or MDS_SHARED_PASSWORD, and check pg_hba.conf",
+  };
+}
+
+function noRights({ user, database }: ServerName): Translation {
+  return {
+    code: "share_no_rights",
+    what: `gives ${user} too few rights`,
+    remedy: `let a superuser run: GRANT CREATE, CONNECT ON DATABASE "${database}" TO "${user}"; and, if schema mds exists, make ${user} its owner`,
+  };
+}
+
+const readOnly: Translation = {
+  code: "share_read_only",
+  what: "is read-only, as a standby is",
+  remedy: `point shared.url at the primary; ${later}`,
+};
+
+const full: Translation = {
+  code: "share_full",
+  what: "has no space left",
+  remedy: `free or add disk space there; ${later}`,
+};
+
+const unreachable = (reason: string): Translation => ({
+  code: "share_unreachable",
+  what: `cannot be reached (${reason})`,
+  remedy: `check shared.url, the network and the server; ${later}`,
+});
+
+/** By SQLSTATE; see PostgreSQL's appendix A. */
+const byState: Readonly<Record<string, (server: ServerName) => Translation>> = {
+  "28000": refused,
+  "28P01": refused,
+  "42501": noRights,
+  "25006": () => readOnly,
+  "53100": () => full,
+  "3D000": ({ database }) => ({
+    code: "share_refused",
+    what: `has no database ${database}`,
+    remedy: `create it there: CREATE DATABASE "${database}"`,
+  }),
+};
+
+/** Connection failures, shutdowns, and limits of the server that pass. */
+const passingStates = /^(08|57P|53|58|40|55)/;
+/** Names of system errors, and of what a broken socket or TLS session throws. */
+const tlsError = /CERT|TLS|SSL|self.signed|ALTNAME/i;
+
+/** Turns what the driver throws into a Failure. Neither messages nor causes contain the password. */
+export function toShareFailure(error: unknown, server: ServerName): Failure {
+  if (error instanceof Failure) return error;
+  const place = `PostgreSQL at ${server.host}:${server.port}`;
+  const { what, remedy, code } = translate(error, server);
+  const exit = code === "share_bug" ? exitCode.unexpected : undefined;
+  return new Failure(`${place} ${what}`, {
+    code,
+    remedy,
+    ...(isOperators(code) ? { exit: exitCode.usage } : exit === undefined ? {} : { exit }),
+  });
+}
+
+function isOperators(code: FailureCode): boolean {
+  return ["share_refused", "share_no_rights", "share_tls", "share_newer", "share_too_old"].includes(code);
+}
+
+function translate(error: unknown, server: ServerName): Translation {
+  const state = error instanceof Error && "code" in error ? String(error.code) : "";
+  const message = error instanceof Error ? error.message : String(error);
+  const known = byState[state]?.(server);
+  if (known) return known;
+  if (/no space left|could not (extend|write|fsync)/i.test(message)) return full;
+  if (passingStates.test(state) && state.length === 5) return unreachable(message);
+  if (/SASL|password must be a string/.test(message)) return refused(server);
+  if (tlsError.test(state) || tlsError.test(message))
+    return {
+      code: "share_tls",
+      what: `failed the TLS check (${state || message})`,
+      remedy:
+        "check the server's certificate, sslmode and sslrootcert in shared.url, and NODE_EXTRA_CA_CERTS",
+    };
+  if (state.length === 5 && /^[0-9A-Z]{5}$/.test(state) && !/^E[A-Z]{4}$/.test(state))
+    return {
+      code: "share_bug",
+      what: `rejected a statement (${state}: ${message})`,
+      remedy: "please report it",
+    };
+  return unreachable(state || message);
+}
+
+export function newerSchemaFailure({ host, port }: ServerName, found: number, known: number): Failure {
+  return new Failure(
+    `schema mds at ${host}:${port} has version ${found}, and this program knows ${known}: a newer mds-sync wrote it`,
+    {
+      code: "share_newer",
+      remedy: "install that version here too; nothing was changed there",
+      exit: exitCode.usage,
+    },
+  );
+}
+
+export function tooOldFailure({ host, port }: ServerName, version: string): Failure {
+  return new Failure(`PostgreSQL at ${host}:${port} is version ${version}`, {
+    code: "share_too_old",
+    remedy: "PostgreSQL 14 or newer is needed",
+    exit: exitCode.usage,
+  });
+}
+
+export function fencedFailure(): Failure {
+  return new Failure("another mds-sync has taken over the shared warehouse", {
+    code: "share_fenced",
+    remedy: "stop one of the two, or give each its own database; this one tries again later",
+  });
+}
+
+export function heldFailure(name: string): Failure {
+  return new Failure(`the mds-sync named ${name} is forwarding to the shared warehouse now`, {
+    code: "share_held",
+    remedy: "a running daemon forwards by itself; stop it first, or try again later",
+    cause: { name },
+  });
+}
+
+/** The name in a `heldFailure`; empty for any other. */
+export function heldBy(error: unknown): string {
+  const cause = error instanceof Failure ? error.cause : undefined;
+  return typeof cause === "object" && cause !== null && "name" in cause ? String(cause.name) : "";
+}

@@ -1,0 +1,216 @@
+import type { ShareRole } from "../model/status/share-status.ts";
+import { hasHistory, type RowStream, streamTable } from "../model/streams.ts";
+import type { Micros } from "../model/time.ts";
+import type { TimeRange } from "../model/time-range.ts";
+import type { Clock } from "../runtime/clock.ts";
+import type { SettledRange } from "../warehouse/coverage/ledger.ts";
+import { type ForwardedRow, readRange } from "../warehouse/read/forwarded-rows.ts";
+import type { Connection } from "../warehouse/sqlite/connection.ts";
+import type { LedgerPiece } from "./ledger-difference.ts";
+import { Ownership } from "./ownership.ts";
+import type { Leases } from "./server/leases.ts";
+import { fencedFailure } from "./server/postgres-errors.ts";
+import type { SharedSession } from "./server/session.ts";
+import { SharedDictionaries } from "./tables/dictionaries.ts";
+import { SharedRows } from "./tables/row-store.ts";
+
+/** Rows of one transaction: more gain little, and keep the rows of a range longer from its readers. */
+export const MAX_ROWS_PER_TRANSACTION = 20_000;
+/** Ranges of one transaction: a first load has thousands of series without any row. */
+export const MAX_UNITS_PER_TRANSACTION = 500;
+
+export interface ForwardProgress {
+  readonly rows: number;
+  readonly doneMicros: number;
+  readonly plannedMicros: number;
+}
+
+export interface ShareWriterOptions {
+  readonly connection: Connection;
+  readonly session: SharedSession;
+  readonly leases: Leases;
+  /** `alone`: PostgreSQL equals this file. Otherwise it has what any of the daemons has. */
+  readonly role: ShareRole;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  readonly onProgress?: (progress: ForwardProgress) => void;
+}
+
+/** A range of one key to be forwarded: rows with their coverage. `lost`: rows are merged, and none is deleted. */
+export interface Unit {
+  readonly key: number;
+  readonly range: TimeRange;
+  readonly kind: LedgerPiece["kind"];
+}
+
+/** Content of a unit, read in one moment. */
+interface UnitContent {
+  readonly unit: Unit;
+  readonly rows: readonly ForwardedRow[];
+  readonly ledger: readonly SettledRange[];
+}
+
+/** Writes ranges of the SQLite file to PostgreSQL, each with its proof in one transaction that only the holder can commit. */
+export class ShareWriter {
+  readonly #options: ShareWriterOptions;
+  readonly ownership: Ownership;
+  readonly dictionaries: SharedDictionaries;
+  readonly rows: SharedRows;
+  /** Since the start. */
+  readonly counts = { rows: 0, ranges: 0, commits: 0 };
+  /** What `replaceRanges` is to do, for the progress. */
+  plannedMicros: Micros = 0;
+  #doneMicros: Micros = 0;
+
+  constructor(options: ShareWriterOptions) {
+    const { connection, session, leases } = options;
+    this.#options = options;
+    this.ownership = new Ownership(connection, leases);
+    this.dictionaries = new SharedDictionaries(session, this.ownership);
+    this.rows = new SharedRows(session, this.dictionaries);
+  }
+
+  /** Whether no other daemon forwards to the database. */
+  get isSole(): boolean {
+    return this.#options.role === "alone";
+  }
+
+  /** Whether this daemon forwards the rows of the key, and PostgreSQL has an entry for it. */
+  owns(stream: RowStream, key: number): boolean {
+    const isKnown = this.dictionaries.find(streamTable[stream].dictionary, key) !== undefined;
+    return isKnown && this.ownership.bucketOfRows(stream, key) !== undefined;
+  }
+
+  /** Replaces ranges, several of them in one transaction while they have few rows. */
+  async replaceRanges(stream: RowStream, units: readonly Unit[]): Promise<void> {
+    let batch: UnitContent[] = [];
+    let rows = 0;
+    const flush = async () => {
+      if (batch.length > 0) await this.#commitBatch(stream, batch);
+      batch = [];
+      rows = 0;
+    };
+    for (const unit of units) {
+      for (let { from } = unit.range; from < unit.range.to; ) {
+        const rest = { from, to: unit.range.to };
+        const content = readRange(
+          this.#options.connection,
+          { stream, key: unit.key },
+          rest,
+          MAX_ROWS_PER_TRANSACTION - rows,
+        );
+        const part = { ...unit, range: { from, to: content.to } };
+        if (content.to > from) batch.push({ unit: part, rows: content.rows, ledger: content.ledger });
+        rows += content.rows.length;
+        const isCut = content.to < unit.range.to;
+        from = content.to;
+        if (isCut || rows >= MAX_ROWS_PER_TRANSACTION || batch.length >= MAX_UNITS_PER_TRANSACTION)
+          await flush();
+      }
+    }
+    await flush();
+  }
+
+  async #commitBatch(stream: RowStream, batch: readonly UnitContent[]): Promise<void> {
+    const { session } = this.#options;
+    const covered = batch.filter(({ unit }) => unit.kind === "rows");
+    const lost = batch.filter(({ unit }) => unit.kind === "lost").flatMap(({ rows }) => rows);
+    const replaced = covered.flatMap(({ rows }) => rows);
+    const all = [...replaced, ...lost];
+    await this.rows.createPartitions(stream, all);
+    const deletions = covered
+      .filter(({ unit }) => Number.isFinite(this.rows.newestOf(stream, unit.key)))
+      .map(({ unit }) => this.rows.deleteSql(stream, unit.key, unit.range));
+    const ledger: { readonly sql: string; readonly apply: () => void }[] = [];
+    await this.#inFence(
+      this.#bucketsOf(
+        stream,
+        batch.map(({ unit }) => unit.key),
+      ),
+      async () => {
+        if (deletions.length > 0) await session.query(deletions.join("; "));
+        if (replaced.length > 0) await this.rows.copyRows(stream, this.rows.encode(stream, replaced));
+        if (lost.length > 0) await this.rows.mergeRows(stream, this.rows.encode(stream, lost));
+        if (hasHistory(stream))
+          for (const { unit, ledger: content } of batch) {
+            const change = this.rows.replaceLedger(stream, unit.key, unit.range, content);
+            // Ranges of the same key follow one another, and each builds on the one before.
+            change.apply();
+            ledger.push(change);
+          }
+        const sql = ledger.map((change) => change.sql).filter((text) => text !== "");
+        if (sql.length > 0) await session.query(sql.join("; "));
+      },
+    );
+    this.rows.raiseNewest(stream, all);
+    this.counts.rows += all.length;
+    this.counts.ranges += ledger.length;
+    this.#reportProgress(batch.reduce((sum, { unit }) => sum + unit.range.to - unit.range.from, 0));
+  }
+
+  /** Copies rows that PostgreSQL does not have, without proof. */
+  async appendRows(stream: RowStream, rows: readonly ForwardedRow[]): Promise<void> {
+    await this.rows.createPartitions(stream, rows);
+    const bytes = this.rows.encode(stream, rows);
+    const buckets = this.#bucketsOf(stream, new Set(rows.map(([key]) => key)));
+    await this.#inFence(buckets, () => this.rows.copyRows(stream, bytes));
+    this.rows.raiseNewest(stream, rows);
+    this.counts.rows += rows.length;
+    this.#reportProgress(0);
+  }
+
+  /** Replaces the ledger of a subscription inside `range`: the rows are there already. */
+  async commitLedger(
+    stream: RowStream,
+    series: number,
+    range: TimeRange,
+    content: readonly SettledRange[],
+  ): Promise<void> {
+    if (this.dictionaries.find("series", series) === undefined) return;
+    const change = this.rows.replaceLedger(stream, series, range, content);
+    if (change.sql === "") return;
+    await this.#inFence(
+      [this.ownership.bucketOfSeries(series)],
+      async () => void (await this.#options.session.query(change.sql)),
+    );
+    change.apply();
+    this.counts.ranges++;
+  }
+
+  #bucketsOf(stream: RowStream, keys: Iterable<number>): number[] {
+    const buckets = new Set<number>();
+    for (const key of keys) {
+      const bucket = this.ownership.bucketOfRows(stream, key);
+      if (bucket === undefined) throw fencedFailure();
+      buckets.add(bucket);
+    }
+    return [...buckets];
+  }
+
+  /** Runs `work` in a transaction that needs every lease of this daemon. */
+  readonly inTransaction = <T>(work: () => Promise<T>): Promise<T> =>
+    this.#inFence(this.#options.leases.buckets, work);
+
+  async #inFence<T>(buckets: readonly number[], work: () => Promise<T>): Promise<T> {
+    const { leases, signal } = this.#options;
+    signal.throwIfAborted();
+    await this.renewIfDue();
+    const result = await leases.inFence(buckets, work);
+    this.counts.commits++;
+    return result;
+  }
+
+  /** Extends the leases; call it also while there is nothing to forward. Throws if another daemon has taken one. */
+  async renewIfDue(): Promise<void> {
+    if ((await this.#options.leases.renewIfDue()).length > 0) throw fencedFailure();
+  }
+
+  #reportProgress(done: Micros): void {
+    this.#doneMicros += done;
+    this.#options.onProgress?.({
+      rows: this.counts.rows,
+      doneMicros: this.#doneMicros,
+      plannedMicros: this.plannedMicros,
+    });
+  }
+}

@@ -1,0 +1,161 @@
+import type { SqlValue } from "../../warehouse/tables/row-tables.ts";
+import type { PgColumn, PgType } from "../schema/tables.ts";
+
+/*
+ * PostgreSQL's binary COPY format: a header, then per row the number of fields and per field its length and bytes, all
+ * big-endian, then a trailer. Four times as fast as INSERT, and exact: a double travels as its eight bytes.
+ */
+
+const HEADER = Buffer.from("PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0", "latin1");
+const TRAILER_BYTES = 2;
+const MIN_CAPACITY = 64 * 1024;
+/** Moments and dates count from the year 2000. */
+const EPOCH_2000_MICROS = Date.UTC(2000, 0, 1) * 1000;
+const EPOCH_2000_DAY = Date.UTC(2000, 0, 1) / 86_400_000;
+const MAX_UINT32 = 2 ** 32;
+const fixedBytes = { float8: 8, int4: 4, day: 4, int2: 2, bool: 1 } as const;
+
+/** Builds the bytes of one COPY. Give it each row's values in the order of the columns. */
+export class CopyWriter {
+  readonly #types: readonly PgType[];
+  #buffer = Buffer.allocUnsafe(MIN_CAPACITY);
+  #at: number;
+  #rows = 0;
+
+  constructor(columns: readonly PgColumn[]) {
+    this.#types = columns.map(({ type }) => type);
+    this.#at = HEADER.copy(this.#buffer);
+  }
+
+  get rows(): number {
+    return this.#rows;
+  }
+
+  /** `valueAt(i)`: the value of column number i. Returns the bytes of the row, valid until the next one. */
+  add(valueAt: (column: number) => SqlValue): Buffer {
+    const types = this.#types;
+    const from = this.#at;
+    this.#reserve(2 + types.length * 12);
+    this.#at = this.#buffer.writeInt16BE(types.length, this.#at);
+    for (let i = 0; i < types.length; i++) this.#addField(types[i] as PgType, valueAt(i));
+    this.#rows++;
+    return this.#buffer.subarray(from, this.#at);
+  }
+
+  /** The whole COPY. The writer must not be used afterwards. */
+  finish(): Buffer {
+    this.#reserve(TRAILER_BYTES);
+    this.#at = this.#buffer.writeInt16BE(-1, this.#at);
+    return this.#buffer.subarray(0, this.#at);
+  }
+
+  /** A COPY of rows whose bytes are known. */
+  finishWith(rows: readonly string[]): Buffer {
+    for (const row of rows) {
+      const bytes = Buffer.from(row, "latin1");
+      this.#reserve(bytes.length);
+      this.#at += bytes.copy(this.#buffer, this.#at);
+    }
+    return this.finish();
+  }
+
+  #addField(type: PgType, value: SqlValue): void {
+    if (value === null) {
+      this.#at = this.#buffer.writeInt32BE(-1, this.#at);
+      return;
+    }
+    if (type === "text") this.#addText(cleanText(String(value)));
+    else if (type === "json") this.#addText(cleanJson(String(value)));
+    else if (type === "int8") this.#addInt8(Number(value));
+    else if (type === "moment") this.#addInt8(parseMoment(String(value)) - EPOCH_2000_MICROS);
+    else this.#addFixed(type, value);
+  }
+
+  #addFixed(type: Exclude<PgType, "text" | "json" | "int8" | "moment">, value: number | string): void {
+    this.#at = this.#buffer.writeInt32BE(fixedBytes[type], this.#at);
+    if (type === "float8") this.#at = this.#buffer.writeDoubleBE(Number(value), this.#at);
+    else if (type === "int4") this.#at = this.#buffer.writeInt32BE(Number(value), this.#at);
+    else if (type === "int2") this.#at = this.#buffer.writeInt16BE(Number(value), this.#at);
+    else if (type === "bool") this.#at = this.#buffer.writeInt8(value === 1 ? 1 : 0, this.#at);
+    else this.#at = this.#buffer.writeInt32BE(parseDay(String(value)) - EPOCH_2000_DAY, this.#at);
+  }
+
+  /** Two halves: a BigInt per value would cost as much as all the rest. */
+  #addInt8(value: number): void {
+    const high = Math.floor(value / MAX_UINT32);
+    this.#at = this.#buffer.writeInt32BE(8, this.#at);
+    this.#at = this.#buffer.writeInt32BE(high, this.#at);
+    this.#at = this.#buffer.writeUInt32BE(value - high * MAX_UINT32, this.#at);
+  }
+
+  #addText(text: string): void {
+    const bytes = Buffer.byteLength(text);
+    this.#reserve(4 + bytes + this.#types.length * 12);
+    this.#at = this.#buffer.writeInt32BE(bytes, this.#at);
+    this.#at += this.#buffer.write(text, this.#at);
+  }
+
+  #reserve(bytes: number): void {
+    if (this.#at + bytes <= this.#buffer.length) return;
+    const larger = Buffer.allocUnsafe(Math.max(this.#buffer.length * 2, this.#at + bytes));
+    this.#buffer.copy(larger, 0, 0, this.#at);
+    this.#buffer = larger;
+  }
+}
+
+/** A row of a binary COPY. */
+export interface CopiedRow {
+  /** All its bytes: equal rows have equal bytes. */
+  readonly bytes: Buffer;
+  /** Where each field ends in `bytes`. */
+  readonly ends: readonly number[];
+}
+
+/** Splits a binary COPY that PostgreSQL has sent into its rows. */
+export function* splitCopy(copied: Buffer): Generator<CopiedRow> {
+  let at = HEADER.length;
+  while (copied.readInt16BE(at) >= 0) {
+    const from = at;
+    const fields = copied.readInt16BE(at);
+    const ends: number[] = [];
+    at += 2;
+    for (let i = 0; i < fields; i++) {
+      const length = copied.readInt32BE(at);
+      at += 4 + Math.max(0, length);
+      ends.push(at - from);
+    }
+    yield { bytes: copied.subarray(from, at), ends };
+  }
+}
+
+/** Where field number `field` of a row ends. */
+export function endOfField(row: Buffer, field: number): number {
+  let at = 2;
+  for (let i = 0; i <= field; i++) at += 4 + Math.max(0, row.readInt32BE(at));
+  return at;
+}
+
+/** PostgreSQL stores no NUL character, and UTF-8 no half of a surrogate pair. */
+function cleanText(text: string): string {
+  return text.includes("\0") ? text.replaceAll("\0", "\ufffd") : text;
+}
+
+/** Its JSON functions accept neither the escape of NUL nor that of half a surrogate pair. */
+function cleanJson(text: string): string {
+  if (!/\\u(?:0000|[dD][89a-fA-F])/.test(text)) return cleanText(text);
+  return cleanText(text)
+    .replaceAll("\\u0000", "\\ufffd")
+    .replaceAll(/\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])/g, "\\ufffd")
+    .replaceAll(/(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}/g, "\\ufffd");
+}
+
+/** A moment of the warehouse, `YYYY-MM-DDTHH:MM:SS.ffffffZ`, in microseconds since 1970. */
+function parseMoment(text: string): number {
+  const fraction = /\.(\d{1,6})/.exec(text)?.[1]?.padEnd(6, "0") ?? "0";
+  return Math.floor(Date.parse(text) / 1000) * 1_000_000 + Number(fraction);
+}
+
+/** A day, `YYYY-MM-DD`, as the number of days since 1970. */
+function parseDay(text: string): number {
+  return Date.parse(`${text}T00:00:00Z`) / 86_400_000;
+}

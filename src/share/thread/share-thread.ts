@@ -1,0 +1,143 @@
+import { Worker } from "node:worker_threads";
+import { deserialiseFailure, type SerialisedFailure } from "../../model/failure.ts";
+import type { ShareChange, ShareStatus } from "../../model/status/share-status.ts";
+import { resolveSiblingModule } from "../../runtime/child-process.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import type { Log } from "../../runtime/log.ts";
+import { finishesWithin } from "../../runtime/timeouts.ts";
+import { parseServerAddress } from "../server/server-address.ts";
+import type { ShareReport, ShareRequest, ShareThreadSettings } from "./share-messages.ts";
+
+interface ShareThreadOptions extends ShareThreadSettings {
+  /** Reads the password each time, so that a rotated one needs no restart. */
+  readonly readPassword: () => string | undefined;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly onFailure: (code: string, message: string) => void;
+  /** Lets the sync follow another share. */
+  readonly onFollow?: (change: ShareChange) => Promise<void>;
+}
+
+const CLOSE_TIMEOUT_MS = 2_000;
+const RESTART_DELAY_MS = 10_000;
+/** A first load of a large ledger needs memory; more ends this thread, not the daemon. */
+const MAX_HEAP_MB = 512;
+
+/** Forwards the warehouse in a thread of its own: commits and PONGs never wait for PostgreSQL. */
+export class ShareThread {
+  readonly #options: ShareThreadOptions;
+  readonly #server: string;
+  #worker: Worker | undefined;
+  #state: ShareStatus["state"] = "connecting";
+  #forwardedAt: number | undefined;
+  #rows = 0;
+  #lastError: string | null = null;
+  #leases = 0;
+  #forwardedBy: string | null = null;
+  #isClosed = false;
+
+  constructor(options: ShareThreadOptions) {
+    this.#options = options;
+    const { host, port, database } = parseServerAddress(options.url);
+    this.#server = `${host}:${port}/${database}`;
+  }
+
+  start(): void {
+    const { warehouse, url, role, name, leaseSeconds, clock } = this.#options;
+    if (this.#isClosed) return;
+    const worker = new Worker(resolveSiblingModule("./share-worker", import.meta.url), {
+      name: "share",
+      workerData: { warehouse, url, role, name, leaseSeconds } satisfies ShareThreadSettings,
+      resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
+    });
+    this.#worker = worker;
+    worker.on("message", (report: ShareReport) => this.#receive(report));
+    worker.on("error", (error) => this.#fail({ message: error.message, code: "share_bug" }));
+    worker.on("exit", () => {
+      this.#worker = undefined;
+      if (!this.#isClosed) clock.after(RESTART_DELAY_MS, () => this.start());
+    });
+  }
+
+  status(): ShareStatus {
+    const { name, role, clock } = this.#options;
+    return {
+      server: this.#server,
+      name,
+      role,
+      state: this.#state,
+      leases: this.#leases,
+      forwarded_by: this.#forwardedBy,
+      lag_seconds:
+        this.#forwardedAt === undefined ? null : Math.max(0, clock.now() - this.#forwardedAt) / 1000,
+      rows_forwarded: this.#rows,
+      last_error: this.#lastError,
+    };
+  }
+
+  /** Gives the lease back, so that another daemon can forward at once. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    const worker = this.#worker;
+    if (!worker) return;
+    const exited = new Promise<void>((resolve) => worker.once("exit", () => resolve()));
+    this.#send({ kind: "stop" });
+    if (!(await finishesWithin(this.#options.clock, CLOSE_TIMEOUT_MS, exited))) await worker.terminate();
+  }
+
+  #receive(report: ShareReport): void {
+    const { log, readPassword } = this.#options;
+    if (report.kind === "ask-password") {
+      try {
+        this.#send({ kind: "password", value: readPassword() });
+      } catch (error) {
+        this.#fail({
+          message: error instanceof Error ? error.message : String(error),
+          code: "secret_unreadable",
+        });
+        this.#send({ kind: "password", value: undefined });
+      }
+    } else if (report.kind === "connected") {
+      log.info({ server: this.#server, leases: report.leases }, "forwarding to the shared warehouse");
+      this.#state = "forwarding";
+      this.#lastError = null;
+      this.#leases = report.leases;
+      this.#forwardedBy = null;
+    } else if (report.kind === "standby") {
+      log.info({ server: this.#server, forwardedBy: report.forwardedBy }, "another daemon forwards");
+      this.#state = "standby";
+      this.#lastError = null;
+      this.#leases = 0;
+      this.#forwardedAt = undefined;
+      this.#forwardedBy = report.forwardedBy;
+    } else if (report.kind === "follow") void this.#follow(report.id, report.change);
+    else if (report.kind === "rows") this.#rows += report.rows;
+    else if (report.kind === "forwarded") {
+      this.#forwardedAt = report.startedAt;
+      this.#state = "current";
+      if (report.rows > 0) log.debug({ rows: report.rows, commits: report.commits }, "rows forwarded");
+    } else this.#fail(report.failure);
+  }
+
+  async #follow(id: number, change: ShareChange): Promise<void> {
+    const { onFollow, onFailure } = this.#options;
+    await onFollow?.(change).catch((error: unknown) => onFailure("share_bug", String(error)));
+    this.#send({ kind: "followed", id });
+  }
+
+  #fail(serialised: SerialisedFailure): void {
+    const { log, onFailure } = this.#options;
+    const { code, summary } = deserialiseFailure(serialised);
+    if (code === "no_warehouse" || code === "older_warehouse") return;
+    this.#state = "failing";
+    this.#leases = 0;
+    if (this.#lastError !== summary)
+      log.warn({ code, server: this.#server, message: summary }, "forwarding failed");
+    this.#lastError = summary;
+    onFailure(code, summary);
+  }
+
+  #send(request: ShareRequest): void {
+    this.#worker?.postMessage(request);
+  }
+}

@@ -1,0 +1,99 @@
+import { hasHistory, type RowStream, rowStreams } from "../model/streams.ts";
+import { normalise, type TimeRange, type TimeRanges } from "../model/time-range.ts";
+import { isMoved, type SettledRange } from "../warehouse/coverage/ledger.ts";
+import {
+  readConsistently,
+  readLedgerFingerprints,
+  readRange,
+  readRowKeys,
+  readSubscriptions,
+  readWholeLedger,
+} from "../warehouse/read/forwarded-rows.ts";
+import type { Connection } from "../warehouse/sqlite/connection.ts";
+import type { ShareWriter } from "./share-writer.ts";
+import { splitCopy } from "./tables/copy-format.ts";
+
+const MAX_ROWS_PER_COMPARISON = 20_000;
+
+export interface ComparisonResult {
+  /** Rows that were compared. */
+  readonly compared: number;
+  /** Ranges that differed, and were replaced by what the SQLite file has. */
+  readonly mended: number;
+}
+
+/**
+ * Compares the rows of every range that the SQLite file covers with those in PostgreSQL, byte by byte, and replaces the
+ * ranges that differ. Ranges without local proof are left alone: PostgreSQL may have the only copy. A snapshot proves no
+ * absence, so rows that another daemon has observed stay. Yields what each step has done.
+ */
+export async function* compareShared(
+  writer: ShareWriter,
+  connection: Connection,
+): AsyncGenerator<ComparisonResult> {
+  for (const stream of rowStreams) {
+    const covered = readCoverage(connection, stream);
+    const mayHaveMore = !hasHistory(stream) && !writer.isSole;
+    const isEqual = mayHaveMore ? containsRows : (found: Buffer, expected: Buffer) => found.equals(expected);
+    for (const key of readRowKeys(connection, stream)) {
+      if (!writer.owns(stream, key)) continue;
+      for (const range of covered(key)) {
+        for (let { from } = range; from < range.to; ) {
+          const rest = { from, to: range.to };
+          const content = readRange(connection, { stream, key }, rest, MAX_ROWS_PER_COMPARISON);
+          const part = { from, to: content.to };
+          const expected = writer.rows.encode(stream, content.rows);
+          const found = await writer.rows.readRows(stream, key, part);
+          const isWrong = !isEqual(found, expected);
+          if (isWrong)
+            await writer.replaceRanges(stream, [{ key, range: part, kind: mayHaveMore ? "lost" : "rows" }]);
+          await writer.renewIfDue();
+          yield { compared: content.rows.length, mended: isWrong ? 1 : 0 };
+          from = content.to;
+        }
+      }
+    }
+  }
+}
+
+/** Compares everything at once. */
+export async function verifyShared(writer: ShareWriter, connection: Connection): Promise<ComparisonResult> {
+  let [compared, mended] = [0, 0];
+  for await (const step of compareShared(writer, connection)) {
+    compared += step.compared;
+    mended += step.mended;
+  }
+  return { compared, mended };
+}
+
+function containsRows(found: Buffer, expected: Buffer): boolean {
+  if (found.equals(expected)) return true;
+  const rows = new Set([...splitCopy(found)].map(({ bytes }) => bytes.toString("latin1")));
+  for (const { bytes } of splitCopy(expected)) if (!rows.has(bytes.toString("latin1"))) return false;
+  return true;
+}
+
+/** The covered ranges of a row key: of its series, or of the subscriptions that deliver it. */
+function readCoverage(connection: Connection, stream: RowStream): (key: number) => TimeRanges {
+  const ledgers = readConsistently(
+    connection,
+    () =>
+      new Map(
+        readLedgerFingerprints(connection)
+          .filter((each) => each.stream === stream)
+          .map((each) => [each.series, coveredRanges(readWholeLedger(connection, each))]),
+      ),
+  );
+  if (hasHistory(stream)) return (key) => ledgers.get(key) ?? [];
+  const subscriptions = readSubscriptions(connection, stream);
+  return (key) =>
+    normalise((subscriptions.get(key) ?? []).flatMap((series): TimeRanges => ledgers.get(series) ?? []));
+}
+
+function coveredRanges(ledger: readonly SettledRange[]): TimeRanges {
+  return normalise(
+    ledger
+      .filter((range) => range.proof !== "lost" && !isMoved(range))
+      .map(({ from, to }): TimeRange => ({ from, to })),
+  );
+}

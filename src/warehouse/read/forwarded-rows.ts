@@ -1,0 +1,170 @@
+import { hasHistory, keyColumns, type RowStream, streamTable } from "../../model/streams.ts";
+import type { Micros } from "../../model/time.ts";
+import type { TimeRange } from "../../model/time-range.ts";
+import type { LedgerKey, SettledRange } from "../coverage/ledger.ts";
+import type { StoredTime } from "../schema/rows.ts";
+import type { Connection } from "../sqlite/connection.ts";
+import { rowTables, type SqlValue } from "../tables/row-tables.ts";
+
+/*
+ * What the forwarder to the shared warehouse reads. Each function is one synchronous read, so that no snapshot of the
+ * file stays open while the network is waited for.
+ */
+
+/** [key, time, columns of the table …, aside] */
+export type ForwardedRow = readonly [key: number, time: StoredTime, ...columns: SqlValue[]];
+
+const selectRows = (stream: RowStream) => {
+  const { table, keyColumn, timeColumn, columns } = rowTables[stream];
+  return `SELECT ${keyColumn}, ${timeColumn}, ${columns.join(", ")} FROM ${table} WHERE ${keyColumn} = ?`;
+};
+
+/** Names of the values of a `ForwardedRow`. */
+export function forwardedColumns(stream: RowStream): readonly string[] {
+  const { keyColumn, timeColumn, columns } = rowTables[stream];
+  return [keyColumn, timeColumn, ...columns];
+}
+
+export interface RangeContent {
+  readonly rows: readonly ForwardedRow[];
+  /** The ranges of the ledger that overlap; none for a snapshot stream, whose ledger has other keys. */
+  readonly ledger: readonly SettledRange[];
+  /** Where the content ends: before the end of the range if that has too many rows. */
+  readonly to: Micros;
+}
+
+/** The rows of a range with their coverage, both of the same moment: at most `maxRows`, in order of time. */
+export function readRange(
+  connection: Connection,
+  { stream, key }: { readonly stream: RowStream; readonly key: number },
+  range: TimeRange,
+  maxRows: number,
+): RangeContent {
+  const { timeColumn, storedTime, tsOfStored } = rowTables[stream];
+  const sql = `${selectRows(stream)} AND ${timeColumn} >= ? AND ${timeColumn} < ? ORDER BY ${timeColumn} LIMIT ?`;
+  return readConsistently(connection, () => {
+    const rows = connection
+      .statement<ForwardedRow>(sql)
+      .raw()
+      .all([key, storedTime(range.from), storedTime(range.to), maxRows + 1]);
+    const excess = rows.length > maxRows ? rows.pop() : undefined;
+    const to = excess === undefined ? range.to : tsOfStored(excess[1]);
+    const ledger = hasHistory(stream)
+      ? readLedgerPart(connection, { stream, series: key }, { ...range, to })
+      : [];
+    return { rows, ledger, to };
+  });
+}
+
+/** The rows of a key after `after`, in order of time. */
+export function readRowsAfter(
+  connection: Connection,
+  { stream, key }: { readonly stream: RowStream; readonly key: number },
+  after: Micros,
+  limit: number,
+): ForwardedRow[] {
+  const { timeColumn, storedTime } = rowTables[stream];
+  const bound = Number.isFinite(after)
+    ? storedTime(after)
+    : stream === "ohlcv"
+      ? ""
+      : Number.MIN_SAFE_INTEGER;
+  return connection
+    .statement<ForwardedRow>(`${selectRows(stream)} AND ${timeColumn} > ? ORDER BY ${timeColumn} LIMIT ?`)
+    .raw()
+    .all([key, bound, limit]);
+}
+
+const ledgerSql = `SELECT from_ts AS "from", to_ts AS "to", proof, reason FROM settled_ranges WHERE stream = ? AND series = ?`;
+
+/** The ranges of the ledger that overlap `range`. */
+export function readLedgerPart(
+  connection: Connection,
+  key: LedgerKey,
+  { from, to }: TimeRange,
+): SettledRange[] {
+  return connection
+    .statement<SettledRange>(`${ledgerSql} AND from_ts < ? AND to_ts > ? ORDER BY from_ts`)
+    .all([key.stream, key.series, to, from]);
+}
+
+export function readWholeLedger(connection: Connection, key: LedgerKey): SettledRange[] {
+  return connection.statement<SettledRange>(`${ledgerSql} ORDER BY from_ts`).all([key.stream, key.series]);
+}
+
+/** A ledger key, and a number that changes with its ledger. */
+export interface LedgerFingerprint extends LedgerKey {
+  readonly stream: RowStream;
+  readonly fingerprint: string;
+}
+
+export function readLedgerFingerprints(connection: Connection): LedgerFingerprint[] {
+  return connection
+    .statement<LedgerFingerprint>(
+      `SELECT stream, series, count(*) || ' ' || sum((from_ts * 31 + to_ts * 17 + unicode(proof) * 7919
+          + coalesce(length(reason) * 127 + unicode(reason), 0)) % 1000000007) AS fingerprint
+      FROM settled_ranges GROUP BY stream, series`,
+    )
+    .all();
+}
+
+/** The keys of a stream's dictionary. */
+export function readRowKeys(connection: Connection, stream: RowStream): number[] {
+  const { dictionary } = streamTable[stream];
+  const key = keyColumns[dictionary];
+  return connection.statement<number>(`SELECT ${key} FROM ${dictionary} ORDER BY ${key}`).pluck().all();
+}
+
+/** Runs `work` in one read transaction. It must be synchronous: the writer cannot truncate the WAL meanwhile. */
+export function readConsistently<T>(connection: Connection, work: () => T): T {
+  connection.database.exec("BEGIN");
+  try {
+    return work();
+  } finally {
+    connection.database.exec("COMMIT");
+  }
+}
+
+/** The rows of a small relation, its columns in the order given. `after`: only rows whose first column is greater. */
+export function readSmallRelation(
+  connection: Connection,
+  table: string,
+  columns: readonly string[],
+  { after, limit = -1 }: { readonly after?: number; readonly limit?: number } = {},
+): SqlValue[][] {
+  const names = columns.map((name) => `"${name}"`);
+  const condition = after === undefined ? "" : ` WHERE ${names[0]} > ${after}`;
+  return connection
+    .statement<SqlValue[]>(
+      `SELECT ${names.join(", ")} FROM ${table}${condition} ORDER BY ${names[0]} LIMIT ${limit}`,
+    )
+    .raw()
+    .all();
+}
+
+/** What names each series and each subscription, whose type is empty, in every warehouse. */
+export function readSeriesIdentities(
+  connection: Connection,
+): { readonly series: number; readonly indexType: string; readonly indexId: string }[] {
+  return connection
+    .statement<{ series: number; indexType: string; indexId: string }>(
+      "SELECT series, index_type AS indexType, index_id AS indexId FROM series",
+    )
+    .all();
+}
+
+/** The ledger keys whose snapshots contain the rows of a key of the stream's dictionary: its exchange, and all. */
+export function readSubscriptions(connection: Connection, stream: RowStream): Map<number, number[]> {
+  const { dictionary } = streamTable[stream];
+  const key = keyColumns[dictionary];
+  const exchange = dictionary === "series" ? "''" : "d.exchange_id";
+  const rows = connection
+    .statement<readonly [key: number, series: number]>(
+      `SELECT d.${key}, s.series FROM ${dictionary} d JOIN series s ON s.index_type = '' AND s.index_id IN ('', ${exchange})`,
+    )
+    .raw()
+    .all();
+  const subscriptions = new Map<number, number[]>();
+  for (const [each, series] of rows) subscriptions.set(each, [...(subscriptions.get(each) ?? []), series]);
+  return subscriptions;
+}

@@ -1,0 +1,51 @@
+import { expect, it } from "vitest";
+import { checkSharedWarehouse } from "../../../src/cli/commands/doctor/shared-checks.ts";
+import { loadSettings } from "../../../src/config/load-settings.ts";
+import { systemClock } from "../../../src/runtime/clock.ts";
+import { usePostgres } from "../../support/postgres.ts";
+import { PASSWORD } from "../../support/postgres-server.ts";
+import { shareInto } from "../../support/share/share-harness.ts";
+import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
+
+const server = usePostgres();
+const check = (url: string) =>
+  checkSharedWarehouse(
+    loadSettings({ env: { MDS_SHARED_URL: url, MDS_SHARED_PASSWORD: PASSWORD } }),
+    systemClock,
+  );
+
+it("doctor checks version, rights, durability and reachability of the shared warehouse", async () => {
+  expect(await check("")).toEqual([]);
+  const database = await server.createDatabase();
+  // The test server runs without fsync.
+  const durability = { verdict: "warning", message: expect.stringContaining("fsync off") };
+  expect(await check(server.url(database))).toMatchObject([
+    { verdict: "ok", message: expect.stringContaining("schema mds is created by the first run") },
+    durability,
+    { verdict: "ok", message: expect.stringMatching(/^role alone, name \S+; forwarded by nobody now$/) },
+  ]);
+  await shareInto(server, database, openTestWarehouse());
+  expect(await check(server.url(database))).toMatchObject([
+    { verdict: "ok", message: expect.stringContaining("schema mds has version 1") },
+    durability,
+    { verdict: "ok" },
+  ]);
+  await server.query(database, "UPDATE mds.leases SET holder = 'x', name = 'south', until = 'infinity'");
+  expect((await check(server.url(database))).at(-1)).toMatchObject({
+    verdict: "warning",
+    message: expect.stringContaining("forwarded by south (64 leases) now"),
+  });
+  await server.query(
+    database,
+    `CREATE ROLE guest LOGIN PASSWORD '${PASSWORD}'; GRANT SELECT ON mds.schema_version TO guest; GRANT USAGE ON SCHEMA mds TO guest`,
+  );
+  await server.query(database, "UPDATE mds.schema_version SET version = 99");
+  expect(await check(server.url(database, "guest"))).toMatchObject([
+    { verdict: "ok" },
+    { verdict: "problem", message: expect.stringContaining("newer mds-sync (99)"), exit: 2 },
+    { verdict: "problem", message: "user guest may not create tables there", exit: 2 },
+    durability,
+    { verdict: "ok" },
+  ]);
+  expect(await check("postgres://mds@127.0.0.1:1/market")).toMatchObject([{ verdict: "problem", exit: 75 }]);
+});

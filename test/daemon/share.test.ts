@@ -1,0 +1,96 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it, onTestFinished, vi } from "vitest";
+import type { ShareStatus } from "../../src/model/status/share-status.ts";
+import { startSimulator } from "../../src/simulator/simulator.ts";
+import { usePostgres } from "../support/postgres.ts";
+import { PASSWORD } from "../support/postgres-server.ts";
+import { startProgram } from "../support/program-process.ts";
+import { bothStores, shareInto } from "../support/share/share-harness.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
+
+const server = usePostgres();
+const settings = (url: string) => `service: { refreshSeconds: 5 }
+warehouse: { path: mds.sqlite }
+sync:
+  ohlcv: false
+  intraday: { GWA: [BTC], MWA: none, LX: none, days: 1 }
+  exchangeTickers: { exchanges: [Kraken], markets: all }
+  marketCap: { every: 30s }
+  derivatives: { exchanges: [Kraken], types: [perpetuals], every: 10s }
+http: { port: 0 }
+shared: { url: "${url}", passwordFile: password, name: desk, role: split }
+`;
+const WAIT_OPTIONS = { timeout: 90_000, interval: 100 };
+
+// As the only member of a split: it takes all leases, and the sync follows what it has leases of.
+it("I1: forwards all streams while it runs, stays healthy without PostgreSQL, and catches up", async () => {
+  const simulator = await startSimulator({ refreshSeconds: 5 });
+  onTestFinished(() => simulator.stop());
+  const database = await server.createDatabase();
+  const folder = temporaryFolder();
+  writeFileSync(join(folder, "mds-sync.yaml"), settings(server.url(database)));
+  writeFileSync(join(folder, "password"), PASSWORD, { mode: 0o600 });
+  const { child, output, result } = startProgram(["run", "--no-progress"], {
+    cwd: folder,
+    env: {
+      MDS_BASE_URL: simulator.baseUrl,
+      MDS_WS_URL: simulator.wsUrl,
+      MDS_CLIENT_ID: simulator.clientId,
+      MDS_CLIENT_SECRET: simulator.clientSecret,
+    },
+  });
+  await vi.waitUntil(() => output.stderr.includes("filled: "), WAIT_OPTIONS);
+  const address = /dashboard: (\S+)/.exec(output.stderr)?.[1] ?? "";
+  const getStatus = async () =>
+    ((await (await fetch(new URL("/api/status", address))).json()) as { shared: ShareStatus }).shared;
+  const reach = (state: ShareStatus["state"], minRows = 0) =>
+    vi.waitUntil(async () => {
+      const status = await getStatus();
+      return status.state === state && status.rows_forwarded >= minRows && status;
+    }, WAIT_OPTIONS);
+  const current = await reach("current", 15_000);
+  expect(current).toMatchObject({ name: "desk", role: "split", leases: 64, last_error: null });
+  const count = async () =>
+    Number((await server.query(database, "SELECT count(*) AS rows FROM mds.exchange_ticks"))[0]?.rows);
+  const before = await count();
+  await vi.waitUntil(async () => (await count()) > before, WAIT_OPTIONS);
+
+  await server.stop();
+  const failing = await reach("failing");
+  expect(failing.last_error).toContain("nothing is lost");
+  expect((await fetch(new URL("/healthz", address))).status).toBe(200);
+  const metrics = await (await fetch(new URL("/metrics", address))).text();
+  expect(metrics).toContain("mds_sync_shared_failing 1");
+  await server.start();
+  await reach("current");
+  child.kill("SIGTERM");
+  expect(await result).toMatchObject({ status: 0 });
+  expect(output.stderr + output.stdout).not.toContain(PASSWORD);
+  expect(await server.query(database, "SELECT DISTINCT holder, name FROM mds.leases")).toEqual([
+    { holder: "", name: "desk" },
+  ]);
+
+  const warehouse = openTestWarehouse({ path: join(folder, "mds.sqlite") });
+  await shareInto(server, database, warehouse);
+  for (const relation of [
+    "exchange_ticks",
+    "market_caps",
+    "derivative_ticks",
+    "coverage",
+    "assets",
+    "derivative_contracts",
+  ]) {
+    const { sqlite, postgres } = await bothStores(server, database, warehouse, relation);
+    expect(postgres.length, relation).toBeGreaterThan(0);
+    expect(postgres, relation).toEqual(sqlite);
+  }
+  const ticks = await bothStores(server, database, warehouse, "index_ticks", "is_settled");
+  expect(ticks.postgres.length).toBeGreaterThan(15_000);
+  expect(ticks.postgres).toEqual(ticks.sqlite);
+  expect(await shareInto(server, database, warehouse, { verify: true })).toMatchObject({
+    rows: 0,
+    mended: 0,
+  });
+});

@@ -1,0 +1,93 @@
+import { expect, it, onTestFinished } from "vitest";
+import { usePostgres } from "../support/postgres.ts";
+import type { PostgresServer } from "../support/postgres-server.ts";
+import { addHours, bothStores, failureOf, HOURS_BEGIN, shareInto } from "../support/share/share-harness.ts";
+import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
+
+const primary = usePostgres() as PostgresServer;
+const HOUR = 3_600_000_000;
+
+async function startStandby(): Promise<PostgresServer> {
+  const standby = await primary.createStandby();
+  onTestFinished(() => standby.remove());
+  await standby.start();
+  return standby;
+}
+
+/** The covered hours, and whether each of them has all its rows: proof and rows must agree. */
+async function readHours(server: PostgresServer, database: string): Promise<number[]> {
+  const ranges = await server.query(
+    database,
+    `SELECT g.from_ts::double precision AS "from", g.to_ts::double precision AS "to",
+      (SELECT count(*)::integer FROM mds.index_tick_rows r WHERE r.ts >= g.from_ts AND r.ts < g.to_ts) AS rows
+    FROM mds.settled_ranges g`,
+  );
+  return ranges.map(({ from, to, rows }) => {
+    expect(from).toBe(HOURS_BEGIN);
+    expect(rows).toBe(((to - from) / HOUR) * 120);
+    return (to - from) / HOUR;
+  });
+}
+
+async function expectHealed(
+  server: PostgresServer,
+  database: string,
+  warehouse: Parameters<typeof addHours>[0],
+) {
+  for (const relation of ["index_ticks", "coverage"]) {
+    const { sqlite, postgres } = await bothStores(server, database, warehouse, relation);
+    expect(postgres).toEqual(sqlite);
+  }
+}
+
+it("I12: loses no acknowledged range if the primary dies beside a synchronous standby", async () => {
+  const database = await primary.createDatabase();
+  const warehouse = openTestWarehouse();
+  const standby = await startStandby();
+  await primary.query("postgres", "ALTER SYSTEM SET synchronous_standby_names = 'standby'");
+  await primary.query("postgres", "SELECT pg_reload_conf()");
+  onTestFinished(async () => {
+    await primary.start();
+    await primary.query("postgres", "ALTER SYSTEM RESET synchronous_standby_names");
+    await primary.query("postgres", "SELECT pg_reload_conf()");
+  });
+  for (const hour of [0, 1, 2]) {
+    addHours(warehouse, hour, 1);
+    await shareInto(primary, database, warehouse);
+  }
+  // Killed right after the acknowledgement: no time to send anything.
+  await primary.stop();
+  addHours(warehouse, 3, 1);
+  expect(await failureOf(shareInto(primary, database, warehouse))).toMatchObject({
+    code: "share_unreachable",
+  });
+  await standby.query("postgres", "SELECT pg_promote()");
+  expect(await readHours(standby, database)).toEqual([3]);
+  expect(await shareInto(standby, database, warehouse)).toMatchObject({ rows: 120 });
+  await expectHealed(standby, database, warehouse);
+});
+
+it("I6: stays honest after a failover to a lagging standby, and forwards what that lacks", async () => {
+  const database = await primary.createDatabase();
+  const warehouse = openTestWarehouse();
+  addHours(warehouse, 0, 2);
+  await shareInto(primary, database, warehouse);
+  const standby = await startStandby();
+  const position = async (server: PostgresServer, sql: string) =>
+    (await server.query("postgres", `SELECT (${sql})::text AS lsn`))[0]?.lsn;
+  const sent = await position(primary, "pg_current_wal_lsn()");
+  while ((await position(standby, `pg_last_wal_replay_lsn() >= '${sent}'::pg_lsn`)) !== "true");
+  // It receives nothing more.
+  await standby.query("postgres", "ALTER SYSTEM SET primary_conninfo = ''");
+  await standby.query("postgres", "SELECT pg_reload_conf()");
+  while (await position(standby, "(SELECT pid FROM pg_stat_wal_receiver)"));
+  addHours(warehouse, 2, 2);
+  await shareInto(primary, database, warehouse);
+  expect(await readHours(primary, database)).toEqual([4]);
+  await primary.stop();
+  onTestFinished(() => primary.start());
+  await standby.query("postgres", "SELECT pg_promote()");
+  expect(await readHours(standby, database)).toEqual([2]);
+  expect(await shareInto(standby, database, warehouse)).toMatchObject({ rows: 240, compared: 0 });
+  await expectHealed(standby, database, warehouse);
+});

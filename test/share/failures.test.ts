@@ -1,0 +1,187 @@
+import { describe, expect, it } from "vitest";
+import { runShareLoop } from "../../src/share/thread/share-loop.ts";
+import type { ShareReport } from "../../src/share/thread/share-messages.ts";
+import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
+import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
+import { ManualClock } from "../support/manual-clock.ts";
+import { usePostgres } from "../support/postgres.ts";
+import { PASSWORD } from "../support/postgres-server.ts";
+import { startProgram } from "../support/program-process.ts";
+import { startCuttingProxy } from "../support/share/cutting-proxy.ts";
+import { addHours, failureOf, HOURS_BEGIN, shareInto } from "../support/share/share-harness.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
+import { tick } from "../support/warehouse/records.ts";
+
+const server = usePostgres();
+
+function correct(warehouse: WarehouseWriter, hour: number, price: string): void {
+  warehouse.transaction((transaction) =>
+    writeRecords(transaction, "index_ticks", [tick(HOURS_BEGIN + hour * 3_600_000_000, price)], "rest"),
+  );
+}
+
+const countSql = "SELECT count(*)::integer AS rows, coalesce(sum(price), 0) AS sum FROM mds.index_tick_rows";
+const localSql = "SELECT count(*) AS rows, coalesce(sum(price), 0) AS sum FROM index_tick_rows";
+
+async function expectEqual(database: string, warehouse: WarehouseWriter): Promise<void> {
+  const [shared] = await server.query<{ rows: number; sum: number }>(database, countSql);
+  const local = warehouse.connection.database.prepare(localSql).get() as { rows: number; sum: number };
+  expect(shared?.rows).toBe(local.rows);
+  expect(shared?.sum).toBeCloseTo(local.sum, 3);
+}
+
+describe("PostgreSQL that", () => {
+  it("I4: refuses the password, has no rights to give, is read-only or of a newer version is left untouched", async () => {
+    const warehouse = openTestWarehouse();
+    addHours(warehouse, 0, 1);
+    const database = await server.createDatabase();
+    await server.query("postgres", `CREATE ROLE guest LOGIN PASSWORD '${PASSWORD}'`);
+    const wrong = await failureOf(shareInto(server, database, warehouse, { readPassword: () => "hunter2" }));
+    expect(wrong).toMatchObject({ code: "share_refused", exit: 2 });
+    expect(JSON.stringify([wrong.summary, wrong.stack, String(wrong.cause)])).not.toContain("hunter2");
+    expect(
+      await failureOf(shareInto(server, database, warehouse, { readPassword: () => undefined })),
+    ).toMatchObject({
+      code: "share_refused",
+      exit: 2,
+    });
+    const guest = server.url(database, "guest");
+    expect(await failureOf(shareInto(server, database, warehouse, { url: guest }))).toMatchObject({
+      code: "share_no_rights",
+      exit: 2,
+    });
+    expect(await failureOf(shareInto(server, "absent", warehouse))).toMatchObject({
+      code: "share_refused",
+      exit: 2,
+    });
+    await server.query("postgres", `ALTER DATABASE ${database} SET default_transaction_read_only = on`);
+    expect(await failureOf(shareInto(server, database, warehouse))).toMatchObject({
+      code: "share_read_only",
+      exit: 75,
+    });
+    await server.query("postgres", `ALTER DATABASE ${database} RESET default_transaction_read_only`);
+    expect(await server.query(database, "SELECT 1 FROM pg_namespace WHERE nspname = 'mds'")).toEqual([]);
+
+    await shareInto(server, database, warehouse);
+    await server.query(database, "UPDATE mds.schema_version SET version = 99, digest = 'of the future'");
+    addHours(warehouse, 1, 1);
+    const [before] = await server.query(database, countSql);
+    const newer = await failureOf(shareInto(server, database, warehouse));
+    expect(newer).toMatchObject({ code: "share_newer", exit: 2 });
+    expect(await server.query(database, countSql)).toEqual([before]);
+    expect(await server.query(database, "SELECT DISTINCT epoch FROM mds.leases")).toEqual([{ epoch: "1" }]);
+  });
+
+  it("I2: is cut off in mid-COPY keeps nothing of that range, and gets it the next time", async () => {
+    const warehouse = openTestWarehouse();
+    addHours(warehouse, 0, 300);
+    const database = await server.createDatabase();
+    const proxy = await startCuttingProxy(server.port, { at: "in COPY", count: 2 }, () => {});
+    const url = server.url(database).replace(String(server.port), String(proxy.port));
+    expect(await failureOf(shareInto(server, database, warehouse, { url }))).toMatchObject({
+      code: "share_unreachable",
+      exit: 75,
+    });
+    expect(proxy.hasCut()).toBe(true);
+    expect(await server.query(database, countSql)).toMatchObject([{ rows: 20_000 }]);
+    expect(await shareInto(server, database, warehouse)).toMatchObject({ rows: 16_000 });
+    await expectEqual(database, warehouse);
+  });
+
+  it("I6: is restored from an old backup gets exactly what it lost, corrections too", async () => {
+    const warehouse = openTestWarehouse();
+    addHours(warehouse, 0, 10);
+    const database = await server.createDatabase();
+    await shareInto(server, database, warehouse);
+    const backup = await server.createDatabase(database);
+    correct(warehouse, 3, "1");
+    addHours(warehouse, 10, 2);
+    await shareInto(server, database, warehouse);
+    await expectEqual(database, warehouse);
+    expect(await shareInto(server, backup, warehouse)).toMatchObject({ rows: 241, compared: 0 });
+    await expectEqual(backup, warehouse);
+  });
+
+  it("I7: has the rows of another file is compared whole, and keeps what this file cannot prove", async () => {
+    const [first, second] = [openTestWarehouse(), openTestWarehouse()];
+    addHours(first, 0, 4);
+    addHours(second, 2, 4);
+    correct(second, 3, "7");
+    const database = await server.createDatabase();
+    await shareInto(server, database, first);
+    expect(await shareInto(server, database, second)).toMatchObject({ compared: 480, mended: 1 });
+    const [hours] = await server.query(
+      database,
+      "SELECT count(*)::integer AS rows, min(price) AS price FROM mds.index_tick_rows",
+    );
+    expect(hours).toEqual({ rows: 720, price: 7 });
+    expect(await server.query(database, "SELECT count(*)::integer AS ranges FROM mds.coverage")).toEqual([
+      { ranges: 1 },
+    ]);
+  });
+});
+
+it("I1: forwards by itself after PostgreSQL was down for an hour, and meanwhile says why not", async () => {
+  const warehouse = openTestWarehouse();
+  addHours(warehouse, 0, 1);
+  const database = await server.createDatabase();
+  const clock = new ManualClock();
+  const stop = new AbortController();
+  const reports: ShareReport[] = [];
+  const waiting: { readonly isReached: () => boolean; readonly resolve: () => void }[] = [];
+  const until = (isReached: () => boolean) =>
+    clock.runUntil(new Promise<void>((resolve) => waiting.push({ isReached, resolve })));
+  const loop = runShareLoop({
+    warehouse: warehouse.path,
+    url: server.url(database),
+    role: "alone",
+    name: "test",
+    leaseSeconds: 15,
+    clock,
+    random: () => 0.5,
+    signal: stop.signal,
+    follow: async () => {},
+    askPassword: async () => PASSWORD,
+    report(report) {
+      reports.push(report);
+      for (const { isReached, resolve } of waiting) if (isReached()) resolve();
+    },
+  });
+  await until(() => reports.some(({ kind }) => kind === "forwarded"));
+  await server.stop();
+  addHours(warehouse, 1, 1);
+  const downAt = clock.now();
+  await until(() => clock.now() - downAt > 3_600_000);
+  const failures = reports.filter((report) => report.kind === "failed");
+  // With a pause of at most a minute an hour has some dozens of attempts, not thousands.
+  expect(failures.length).toBeGreaterThan(30);
+  expect(failures.length).toBeLessThan(150);
+  expect(failures.at(-1)).toMatchObject({ failure: { code: "share_unreachable" } });
+  await server.start();
+  const restartedAt = reports.length;
+  await until(() => reports.slice(restartedAt).some(({ kind }) => kind === "forwarded"));
+  await expectEqual(database, warehouse);
+  stop.abort();
+  await clock.runUntil(loop);
+  expect(await server.query(database, "SELECT DISTINCT holder FROM mds.leases")).toEqual([{ holder: "" }]);
+});
+
+it("I4: is told in one line with its remedy, and the password nowhere", async () => {
+  const warehouse = openTestWarehouse();
+  const run = (env: Record<string, string>) =>
+    startProgram(["share"], { cwd: temporaryFolder(), env: { MDS_WAREHOUSE: warehouse.path, ...env } })
+      .result;
+  const url = server.url("absent");
+  const results = await Promise.all([
+    run({}),
+    run({ MDS_SHARED_URL: "postgres://postgres@127.0.0.1:1/x", MDS_SHARED_PASSWORD: "hunter2" }),
+    run({ MDS_SHARED_URL: url, MDS_SHARED_PASSWORD: "hunter2" }),
+    run({ MDS_SHARED_URL: url.replace("postgres@", "postgres:hunter2@") }),
+  ]);
+  expect(results.map(({ status }) => status)).toEqual([2, 75, 2, 2]);
+  for (const { stderr, stdout } of results) {
+    expect(stderr.trim().split("\n")).toHaveLength(1);
+    expect(stderr + stdout).not.toContain("hunter2");
+  }
+});

@@ -1,0 +1,108 @@
+import { expect, it } from "vitest";
+import { settle } from "../../src/warehouse/coverage/ledger.ts";
+import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
+import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
+import { ticks } from "../support/export/sample-data.ts";
+import { usePostgres } from "../support/postgres.ts";
+import { PASSWORD } from "../support/postgres-server.ts";
+import { startProgram } from "../support/program-process.ts";
+import { type CutPoint, startCuttingProxy } from "../support/share/cutting-proxy.ts";
+import { shareInto } from "../support/share/share-harness.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
+
+const server = usePostgres();
+const START = Date.UTC(2026, 0, 30) * 1000;
+const ROWS = 45_000;
+
+function fill(warehouse: WarehouseWriter): void {
+  for (const indexId of ["btc-id", "eth-id"])
+    warehouse.transaction((transaction) => {
+      const records = ticks(ROWS, START, { indexId });
+      writeRecords(transaction, "index_ticks", records, "rest");
+      const series = transaction.dictionary.getSeriesKey("GWA", indexId);
+      settle(
+        transaction,
+        { stream: "index_ticks", series },
+        { from: START, to: (records.at(-1)?.ts ?? 0) + 1 },
+        "rows",
+      );
+    });
+}
+
+interface CoveredRange {
+  readonly id: string;
+  readonly from: string;
+  readonly to: string;
+  readonly rows: string;
+}
+
+/** In one statement, so of one moment: each covered range, and how many rows it has. */
+const coveredSql = `SELECT s.index_id AS id, g.from_ts AS "from", g.to_ts AS "to", (SELECT count(*) FROM mds.index_tick_rows r
+    WHERE r.series = g.series AND r.ts >= g.from_ts AND r.ts < g.to_ts) AS rows
+  FROM mds.settled_ranges g JOIN mds.series s ON s.series = g.series WHERE g.proof = 'rows'`;
+
+it("I5: never shows more proof than rows, wherever the forwarder is killed", async () => {
+  const warehouse = openTestWarehouse();
+  fill(warehouse);
+  const database = await server.createDatabase();
+  await shareInto(server, database, openTestWarehouse());
+  const expected = warehouse.connection.database
+    .prepare(
+      "SELECT count(*) FROM index_tick_rows r JOIN series s ON s.series = r.series WHERE s.index_id = ? AND ts >= ? AND ts < ?",
+    )
+    .pluck();
+  let looks = 0;
+  const look = async () => {
+    const ranges = await server.query<CoveredRange>(database, coveredSql);
+    looks++;
+    for (const { id, from, to, rows } of ranges)
+      expect(Number(rows)).toBe(expected.get(id, Number(from), Number(to)));
+    return ranges.reduce((sum, { rows }) => sum + Number(rows), 0);
+  };
+  let isDone = false;
+  const reading = (async () => {
+    while (!isDone) await look();
+  })();
+
+  const points: CutPoint[] = (
+    ["before COPY", "in COPY", "after COPY", "before COMMIT", "in COMMIT", "after COMMIT"] as const
+  ).map((at, i) => ({ at, count: i < 2 ? 2 : 1 }));
+  const share = async (port: number, onStart: (kill: () => void) => void) => {
+    const program = startProgram(["share", "--json"], {
+      cwd: temporaryFolder(),
+      env: {
+        MDS_SHARED_URL: `postgres://postgres@127.0.0.1:${port}/${database}`,
+        MDS_SHARED_PASSWORD: PASSWORD,
+        MDS_WAREHOUSE: warehouse.path,
+      },
+    });
+    onStart(() => void program.child.kill("SIGKILL"));
+    return program.result;
+  };
+  for (const point of points) {
+    let kill = () => {};
+    const proxy = await startCuttingProxy(server.port, point, () => kill());
+    const { status, stderr } = await share(proxy.port, (killer) => {
+      kill = killer;
+    });
+    expect({ at: point.at, status, hasCut: proxy.hasCut(), stderr }).toMatchObject({
+      at: point.at,
+      status: null,
+      hasCut: true,
+    });
+  }
+  const { status, stdout } = await share(server.port, () => {});
+  expect(status).toBe(0);
+  isDone = true;
+  await reading;
+  expect(await look()).toBe(2 * ROWS);
+  expect(looks).toBeGreaterThan(10);
+  expect(JSON.parse(stdout)).toMatchObject({ compared: 0, mended: 0 });
+  expect(await shareInto(server, database, warehouse, { verify: true })).toMatchObject({
+    rows: 0,
+    commits: 0,
+    compared: 2 * ROWS,
+    mended: 0,
+  });
+});

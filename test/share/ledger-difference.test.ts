@@ -1,0 +1,87 @@
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { combinePieces, findLacking, spliceLedger } from "../../src/share/ledger-difference.ts";
+import { assertValidLedger, type SettledRange } from "../../src/warehouse/coverage/ledger.ts";
+
+const proofs = [
+  { proof: "rows", reason: null },
+  { proof: "empty", reason: "nothing older" },
+  { proof: "lost", reason: "aged out" },
+  undefined,
+] as const;
+
+/** A ledger from one state per unit of time. */
+const ledger = fc.array(fc.constantFrom(...proofs), { maxLength: 30 }).map((units) => toLedger(units));
+
+function toLedger(units: readonly (typeof proofs)[number][]): SettledRange[] {
+  const ranges: SettledRange[] = [];
+  units.forEach((unit, from) => {
+    const last = ranges.at(-1);
+    if (!unit) return;
+    if (last && last.to === from && last.proof === unit.proof)
+      ranges[ranges.length - 1] = { ...last, to: from + 1 };
+    else ranges.push({ from, to: from + 1, ...unit });
+  });
+  return ranges;
+}
+
+const at = (ranges: readonly SettledRange[], ts: number) =>
+  ranges.find(({ from, to }) => from <= ts && ts < to)?.proof;
+
+it("names exactly what the other ledger lacks, and `lost` never takes coverage away", () => {
+  fc.assert(
+    fc.property(ledger, ledger, (local, shared) => {
+      const pieces = findLacking(local, shared);
+      for (let ts = 0; ts < 31; ts++) {
+        const [here, there] = [at(local, ts), at(shared, ts)];
+        const expected =
+          here === undefined || here === there || (here === "lost" && there !== undefined)
+            ? undefined
+            : here === "lost"
+              ? "lost"
+              : "rows";
+        expect(pieces.find(({ from, to }) => from <= ts && ts < to)?.kind).toBe(expected);
+      }
+    }),
+  );
+});
+
+it("combines what is lacking, and leaves what lies between", () => {
+  fc.assert(
+    fc.property(ledger, ledger, fc.integer({ min: 1, max: 4 }), (local, shared, maxPieces) => {
+      let result: SettledRange[] = shared;
+      for (const { range, content } of combinePieces(local, shared, maxPieces))
+        ({ result } = spliceLedger(result, range, content));
+      assertValidLedger(result);
+      for (let ts = 0; ts < 31; ts++) {
+        const [here, there] = [at(local, ts), at(shared, ts)];
+        expect(at(result, ts)).toBe(
+          here === undefined || (here === "lost" && there !== undefined) ? there : here,
+        );
+      }
+      expect(findLacking(local, result)).toEqual([]);
+    }),
+  );
+});
+
+it("replaces a part of a ledger, and merges what touches", () => {
+  fc.assert(
+    fc.property(
+      ledger,
+      ledger,
+      fc.nat(30),
+      fc.integer({ min: 1, max: 15 }),
+      (before, content, from, length) => {
+        const range = { from, to: from + length };
+        const { removed, added, result } = spliceLedger(before, range, content);
+        assertValidLedger(result);
+        for (let ts = 0; ts < 50; ts++)
+          expect(at(result, ts)).toBe(at(from <= ts && ts < range.to ? content : before, ts));
+        const applied = [...before.filter((each) => !removed.includes(each.from)), ...added].sort(
+          (a, b) => a.from - b.from,
+        );
+        expect(applied).toEqual(result);
+      },
+    ),
+  );
+});

@@ -1,0 +1,210 @@
+import { expect, it, onTestFinished } from "vitest";
+import type { ExchangeTick } from "../../src/model/records.ts";
+import { type Clock, systemClock } from "../../src/runtime/clock.ts";
+import { openShare, type ShareOptions, shareOnce } from "../../src/share/share-once.ts";
+import { runShareLoop } from "../../src/share/thread/share-loop.ts";
+import type { ShareReport } from "../../src/share/thread/share-messages.ts";
+import { settleSnapshot } from "../../src/warehouse/coverage/snapshot-coverage.ts";
+import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
+import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
+import { exchangeTick } from "../support/export/sample-data.ts";
+import { usePostgres } from "../support/postgres.ts";
+import { PASSWORD } from "../support/postgres-server.ts";
+import { addHours, HOURS_BEGIN, shareOptions } from "../support/share/share-harness.ts";
+import { SplitHarness, type Worker } from "../support/share/split-harness.ts";
+import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
+import { tick } from "../support/warehouse/records.ts";
+
+const server = usePostgres();
+const STEP = 30_000_000;
+const at = (n: number) => HOURS_BEGIN + n * STEP;
+const LEASE_SECONDS = 1;
+
+/** A clock that is an hour off: leases must not depend on it. */
+const offBy = (hours: number): Clock => ({
+  ...systemClock,
+  now: () => systemClock.now() + hours * 3_600_000,
+});
+
+function member(database: string, warehouse: WarehouseWriter, name: string, clock: Clock): ShareOptions {
+  return shareOptions(server, database, warehouse, {
+    role: "pair",
+    name,
+    leaseSeconds: LEASE_SECONDS,
+    clock,
+  });
+}
+
+/** Stores snapshots of exchange tickers, with their coverage. */
+function observe(
+  warehouse: WarehouseWriter,
+  steps: readonly number[],
+  more: Partial<ExchangeTick> = {},
+): void {
+  warehouse.transaction((transaction) => {
+    for (const n of steps) {
+      writeRecords(transaction, "exchange_ticks", [exchangeTick(at(n), String(n + 1), more)], "rest");
+      settleSnapshot(transaction, {
+        stream: "exchange_ticks",
+        exchangeId: "kraken-id",
+        at: at(n),
+        cadence: STEP,
+      });
+    }
+  });
+}
+
+const steps = (from: number, to: number) => Array.from({ length: to - from }, (_, i) => from + i);
+
+const readLedger = (database: string, stream: string) =>
+  server.query(
+    database,
+    `SELECT from_ts::double precision AS "from", to_ts::double precision AS "to", proof FROM mds.settled_ranges WHERE stream = $1 ORDER BY 1`,
+    [stream],
+  );
+const readTimes = async (database: string, marketId: string) =>
+  (
+    await server.query(
+      database,
+      "SELECT ts::double precision AS ts FROM mds.exchange_ticks WHERE market_id = $1 ORDER BY ts",
+      [marketId],
+    )
+  ).map(({ ts }) => ts);
+
+/** Runs a member of the pair as the thread does. */
+function start(options: ShareOptions) {
+  const stop = new AbortController();
+  const reports: ShareReport[] = [];
+  const running = runShareLoop({
+    ...options,
+    random: () => 0,
+    signal: stop.signal,
+    askPassword: async () => PASSWORD,
+    report: (report) => void reports.push(report),
+    follow: async () => {},
+  });
+  const reach = async (kind: ShareReport["kind"], count = 1) => {
+    while (reports.filter((report) => report.kind === kind).length < count)
+      await systemClock.sleep(20, AbortSignal.timeout(20_000));
+  };
+  const end = async () => {
+    stop.abort();
+    await running;
+  };
+  onTestFinished(end);
+  return { reports, reach, end };
+}
+
+it("I9: forwards after a take-over what only the other daemon has seen, and removes nothing", async () => {
+  const database = await server.createDatabase();
+  const [leader, other] = [openTestWarehouse(), openTestWarehouse()];
+  // The leader did not observe periods 3 and 4, and dies after period 9; the other one started at period 2.
+  observe(leader, [0, 1, 2, 5, 6, 7, 8, 9]);
+  observe(leader, [1, 6], { marketId: "only-seen-by-leader" });
+  addHours(leader, 0, 1);
+  // It has forwarded before, so that nothing but the difference of the ledgers tells what is lacking.
+  observe(other, [2]);
+  await shareOnce(member(database, other, "two", offBy(-1)));
+  observe(other, steps(3, 14));
+  addHours(other, 0, 2);
+  const first = await openShare(member(database, leader, "one", offBy(1)));
+  await first.forwarder.forward();
+  const second = start(member(database, other, "two", offBy(-1)));
+  await second.reach("standby");
+  expect(second.reports.at(-1)).toEqual({ kind: "standby", forwardedBy: "one" });
+  // Killed: nobody renews the lease.
+  const killedAt = systemClock.monotonic();
+  await second.reach("connected");
+  expect(systemClock.monotonic() - killedAt).toBeLessThan((LEASE_SECONDS + 1) * 1000);
+  await second.reach("forwarded", 2);
+  expect(await readLedger(database, "exchange_ticks")).toEqual([{ from: at(0), to: at(14), proof: "rows" }]);
+  expect(await readTimes(database, "btc-usd-id")).toEqual(steps(0, 14).map(at));
+  expect(await readTimes(database, "only-seen-by-leader")).toEqual([1, 6].map(at));
+  expect(await readLedger(database, "index_ticks")).toEqual([{ from: at(0), to: at(240), proof: "rows" }]);
+  const unobserved = await server.query(
+    database,
+    "SELECT * FROM mds.gaps WHERE reason = 'not observed' AND to_ts <= $1",
+    [at(14)],
+  );
+  expect(unobserved).toEqual([]);
+  await first.close();
+});
+
+it("I9: has the exchange tickers of the seconds between, when the forwarding daemon is killed", async () => {
+  const database = await server.createDatabase();
+  const none = { kind: "none" };
+  const harness = await SplitHarness.start({
+    server,
+    database,
+    leaseSeconds: 5,
+    role: "pair",
+    sync: {
+      ohlcv: false,
+      intraday: { GWA: none, MWA: none, LX: none, days: 1 },
+      exchangeTickers: { exchanges: { kind: "list", names: ["Kraken"] }, markets: { kind: "all" } },
+      marketCap: false,
+      derivatives: false,
+    },
+  });
+  const workers = [await harness.startWorker("one"), await harness.startWorker("two")];
+  const findHolder = async (): Promise<Worker | undefined> => {
+    const sql = "SELECT DISTINCT name FROM mds.leases WHERE until > clock_timestamp()";
+    const [holder] = await server.query(database, sql).catch(() => []);
+    return workers.find(({ name }) => name === holder?.name);
+  };
+  const coverage = async () =>
+    (await readLedger(database, "exchange_ticks").catch(() => [])) as { to: number; proof: string }[];
+  const isCoveredTo = async (ts: number) => ((await coverage()).at(-1)?.to ?? 0) >= ts;
+  const nowTs = () => harness.clock.now() * 1000;
+  // Both observe, one forwards.
+  const bothAt = nowTs() + 6 * STEP;
+  await harness.runUntil(() => isCoveredTo(bothAt));
+  const leader = await findHolder();
+  await leader?.kill();
+  const killedAt = nowTs();
+  await harness.runUntil(async () => {
+    const holder = await findHolder();
+    return holder !== undefined && holder !== leader;
+  });
+  const takenAt = nowTs();
+  await harness.runUntil(() => isCoveredTo(takenAt + 2 * STEP));
+  expect(takenAt - killedAt).toBeGreaterThan(0);
+  expect(await coverage()).toEqual([expect.objectContaining({ proof: "rows" })]);
+  const [between] = await server.query(
+    database,
+    "SELECT count(*)::integer AS rows FROM mds.exchange_ticks WHERE ts >= $1 AND ts < $2",
+    [killedAt, takenAt],
+  );
+  expect(between?.rows).toBeGreaterThan(0);
+});
+
+it("I9: gives the leases back at once when it stops, and the other goes on", async () => {
+  const database = await server.createDatabase();
+  const [one, two] = [openTestWarehouse(), openTestWarehouse()];
+  addHours(one, 0, 1);
+  addHours(two, 0, 1);
+  const hasty: Clock = { ...systemClock, sleep: (ms, signal) => systemClock.sleep(ms / 20, signal) };
+  const options = { leaseSeconds: 600, clock: hasty };
+  const first = start({ ...member(database, one, "one", systemClock), ...options });
+  await first.reach("forwarded");
+  const second = start({ ...member(database, two, "two", systemClock), ...options });
+  await second.reach("standby");
+  await first.end();
+  await second.reach("forwarded");
+  // A correction that both have seen, and only the second can forward.
+  two.transaction((transaction) => writeRecords(transaction, "index_ticks", [tick(at(3), "7.5")], "rest"));
+  await second.reach("forwarded", 3);
+  expect(
+    await server.query(database, "SELECT price_exact FROM mds.index_ticks WHERE ts = $1", [at(3)]),
+  ).toEqual([{ price_exact: "7.5" }]);
+  // The first joins again, waits, and takes over in turn; its older row does not undo the correction of the second.
+  one.transaction((transaction) => writeRecords(transaction, "index_ticks", [tick(at(3), "7.5")], "rest"));
+  const again = start({ ...member(database, one, "one", systemClock), ...options });
+  await again.reach("standby");
+  await second.end();
+  await again.reach("forwarded", 2);
+  expect(await server.query(database, "SELECT count(*)::integer AS rows FROM mds.index_ticks")).toEqual([
+    { rows: 120 },
+  ]);
+  expect(await server.query(database, "SELECT DISTINCT name FROM mds.leases")).toEqual([{ name: "one" }]);
+});

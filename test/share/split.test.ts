@@ -1,0 +1,146 @@
+import { expect, it } from "vitest";
+import { bucketOf } from "../../src/model/buckets.ts";
+import { toPlainNotation } from "../../src/model/decimal.ts";
+import { systemClock } from "../../src/runtime/clock.ts";
+import type { SimulatedIndexType } from "../../src/simulator/market/indexes.ts";
+import { openReader } from "../../src/warehouse/reader.ts";
+import { usePostgres } from "../support/postgres.ts";
+import { SplitHarness, type Worker } from "../support/share/split-harness.ts";
+
+const server = usePostgres();
+/** Longer than a busy machine keeps a test from renewing them. */
+const LEASE_SECONDS = 5;
+const MINUTE = 60_000_000;
+/** How far back a poll of the newest page reaches for late records, once an hour. */
+const MAX_REACH = 121 * MINUTE;
+const names = ["BTC", "ETH", "USDT", "XRP", "SOL", "DOGE", "LTC"];
+const none = { kind: "none" };
+const sync = {
+  ohlcv: false,
+  intraday: { GWA: { kind: "list", names }, MWA: none, LX: none, days: 1 },
+  exchangeTickers: { exchanges: { kind: "list", names: ["Kraken", "Coinbase"] }, markets: { kind: "all" } },
+  marketCap: false,
+  derivatives: false,
+};
+
+interface Covered {
+  readonly stream: string;
+  readonly type: SimulatedIndexType;
+  readonly id: string;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** The buckets of the series that a daemon wants. */
+function readTargets(path: string): number[] {
+  const reader = openReader(path);
+  try {
+    const rows = reader
+      .statement<{ type: string; id: string }>(
+        "SELECT s.index_type AS type, s.index_id AS id FROM wanted_ranges w JOIN series s ON s.series = w.series WHERE w.stream = 'index_ticks' AND w.to_ts IS NULL",
+      )
+      .all();
+    return rows.map(({ type, id }) => bucketOf(type, id));
+  } finally {
+    reader.close();
+  }
+}
+
+function countRows(path: string, { from, to }: { from: number; to: number }): number {
+  const reader = openReader(path);
+  try {
+    return reader.value<number>("SELECT count(*) FROM index_tick_rows WHERE ts >= ? AND ts < ?", [from, to]);
+  } finally {
+    reader.close();
+  }
+}
+
+it("I13: shares the series among daemons that join, leave and die, and fetches nothing twice", async () => {
+  const database = await server.createDatabase();
+  const harness = await SplitHarness.start({
+    server,
+    database,
+    leaseSeconds: LEASE_SECONDS,
+    role: "split",
+    sync,
+  });
+  const startedAt = harness.clock.now() * 1000;
+  const query = <Row extends object>(sql: string) => server.query(database, sql) as Promise<Row[]>;
+  const readCovered = () =>
+    query<Covered>(
+      `SELECT g.stream, s.index_type AS type, s.index_id AS id, g.from_ts::double precision AS "from", g.to_ts::double precision AS "to"
+      FROM mds.settled_ranges g JOIN mds.series s ON s.series = g.series WHERE g.proof <> 'lost' ORDER BY 1, 2, 3, 4`,
+    );
+  const readTicks = async () => (await readCovered()).filter(({ stream }) => stream === "index_ticks");
+  const readLeases = () =>
+    query<{ name: string; bucket: number }>(
+      "SELECT name, bucket FROM mds.leases WHERE holder <> '' AND until > clock_timestamp()",
+    );
+  const hasLeases = async (...counts: readonly (readonly [Worker | undefined, number])[]) => {
+    const leases = await readLeases().catch(() => []);
+    return counts.every(
+      ([worker, count]) => leases.filter(({ name }) => name === worker?.name).length === count,
+    );
+  };
+  /** Every series is covered up to five minutes before now. */
+  const isCurrent = async () => {
+    const current = (await readTicks()).filter(({ to }) => to > harness.clock.now() * 1000 - 5 * MINUTE);
+    return current.length === names.length;
+  };
+
+  const [one, two] = [await harness.startWorker("one"), await harness.startWorker("two")];
+  await harness.runUntil(() => hasLeases([one, 32], [two, 32]));
+  const [three, four] = [await harness.startWorker("three"), await harness.startWorker("four")];
+  await harness.runUntil(() => hasLeases([one, 16], [two, 16], [three, 16], [four, 16]));
+  await harness.runUntil(isCurrent);
+
+  const before = await readTicks();
+  const leases = await readLeases();
+  const ownerOf = ({ type, id }: Covered) =>
+    leases.find(({ bucket }) => bucket === bucketOf(type, id))?.name ?? "";
+  const workers = [one, two, three, four];
+  const followed = workers.flatMap(({ path, name }) => readTargets(path).map((bucket) => ({ name, bucket })));
+  expect(followed.length).toBe(names.length);
+  expect(leases).toEqual(expect.arrayContaining(followed));
+  const victim = workers.find(({ name }) => name === ownerOf(before[0] as Covered)) ?? one;
+  const [other, ...rest] = workers.filter((worker) => worker !== victim);
+  const killedAt = systemClock.monotonic();
+  await victim.kill();
+  await harness.runUntil(async () => {
+    const held = (await readLeases()).filter(({ name }) => name !== victim.name);
+    return held.length === 64;
+  });
+  const takenAt = Math.max(
+    ...[other, ...rest].map((worker) => worker?.changedAt() ?? Number.POSITIVE_INFINITY),
+  );
+  expect(takenAt - killedAt).toBeLessThan((LEASE_SECONDS + 1) * 1000);
+  await harness.runUntil(isCurrent);
+  await other?.stop();
+  await harness.runUntil(() => hasLeases([rest[0], 32], [rest[1], 32]));
+  await harness.runUntil(isCurrent);
+
+  const covered = await readTicks();
+  const exchanges = (await readCovered()).filter(({ stream }) => stream === "exchange_ticks");
+  expect(new Set(exchanges.map(({ id }) => id)).size).toBe(2);
+  expect(workers.flatMap(({ failures }) => failures)).toEqual([]);
+  // Each second of each series is covered once, and has exactly the rows of the service.
+  expect(covered.map(({ id }) => id)).toEqual([...new Set(covered.map(({ id }) => id))]);
+  for (const { type, id, from, to } of covered) {
+    const expected = harness.simulator.oracle
+      .indexTicks(type, id, from / 1000, to / 1000, harness.clock.now())
+      .map(({ timestamp, price }) => `${Date.parse(timestamp) * 1000} ${toPlainNotation(price)}`);
+    const stored = await server.query(
+      database,
+      "SELECT ts, price_exact AS price FROM mds.index_ticks WHERE index_id = $1 AND ts >= $2 AND ts < $3 ORDER BY ts",
+      [id, from, to],
+    );
+    expect(stored.map(({ ts, price }) => `${ts} ${price}`)).toEqual(expected);
+  }
+  // All take-overs came later: of what is older than a poll reaches back, each row was fetched by one daemon only.
+  const old = { from: startedAt - 1430 * MINUTE, to: startedAt - MAX_REACH };
+  const counts = workers.map(({ path }) => countRows(path, old));
+  const [shared] = await query(
+    `SELECT count(*)::integer AS rows FROM mds.index_tick_rows WHERE ts >= ${old.from} AND ts < ${old.to}`,
+  );
+  expect(counts.reduce((sum, count) => sum + count, 0)).toBe((shared as { rows: number }).rows);
+}, 120_000);

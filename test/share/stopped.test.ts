@@ -1,0 +1,49 @@
+import { expect, it, vi } from "vitest";
+import { usePostgres } from "../support/postgres.ts";
+import { PASSWORD } from "../support/postgres-server.ts";
+import { startProgram } from "../support/program-process.ts";
+import { type CutPoint, startCuttingProxy } from "../support/share/cutting-proxy.ts";
+import { addHours, shareInto } from "../support/share/share-harness.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
+
+const server = usePostgres();
+const MANY_HOURS = 60;
+
+it.each([
+  ["before COMMIT", { at: "before COMMIT", count: 1 }],
+  ["in the middle of a COPY", { at: "in COPY", count: 1 }],
+] as [string, CutPoint][])(
+  "I10: a program stopped %s and woken after the take-over commits nothing",
+  async (_, point) => {
+    const database = await server.createDatabase();
+    // The stopped one would commit more than the one that takes over.
+    const [stopped, next] = [openTestWarehouse(), openTestWarehouse()];
+    addHours(stopped, 0, MANY_HOURS);
+    addHours(next, 0, 2);
+    await shareInto(server, database, openTestWarehouse());
+    let stop = () => {};
+    const proxy = await startCuttingProxy(server.port, point, () => stop(), { holds: true });
+    const { child, result } = startProgram(["share", "--json"], {
+      cwd: temporaryFolder(),
+      env: {
+        MDS_SHARED_URL: `postgres://postgres@127.0.0.1:${proxy.port}/${database}`,
+        MDS_SHARED_PASSWORD: PASSWORD,
+        MDS_WAREHOUSE: stopped.path,
+      },
+    });
+    stop = () => void child.kill("SIGSTOP");
+    await vi.waitUntil(() => proxy.hasCut(), { timeout: 60_000, interval: 20 });
+    // Its leases end by the database's clock.
+    await server.query(database, "UPDATE mds.leases SET until = clock_timestamp() - interval '1 second'");
+    expect(await shareInto(server, database, next)).toMatchObject({ rows: 240 });
+    child.kill("SIGCONT");
+    proxy.release();
+    const { status, stderr } = await result;
+    expect({ status, stderr }).toMatchObject({ status: 75 });
+    expect(await server.query(database, "SELECT count(*)::integer AS rows FROM mds.index_tick_rows")).toEqual(
+      [{ rows: 240 }],
+    );
+    expect(await shareInto(server, database, next, { verify: true })).toMatchObject({ rows: 0, mended: 0 });
+  },
+);

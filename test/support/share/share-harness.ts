@@ -1,0 +1,111 @@
+import { Failure } from "../../../src/model/failure.ts";
+import { systemClock } from "../../../src/runtime/clock.ts";
+import { type ShareOptions, type ShareResult, shareOnce } from "../../../src/share/share-once.ts";
+import { settle } from "../../../src/warehouse/coverage/ledger.ts";
+import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
+import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
+import { ticks } from "../export/sample-data.ts";
+import { PASSWORD, type TestPostgres } from "../postgres-server.ts";
+
+/** The options with which a test forwards a warehouse to a database of its server. */
+export function shareOptions(
+  server: TestPostgres,
+  database: string,
+  warehouse: Pick<WarehouseWriter, "path">,
+  more: Partial<ShareOptions> = {},
+): ShareOptions {
+  return {
+    warehouse: warehouse.path,
+    url: server.url(database),
+    readPassword: () => PASSWORD,
+    role: "alone",
+    name: "test",
+    leaseSeconds: 15,
+    clock: systemClock,
+    signal: new AbortController().signal,
+    ...more,
+  };
+}
+
+/** Forwards a warehouse to a database of the test server, once. */
+export function shareInto(
+  server: TestPostgres,
+  database: string,
+  warehouse: Pick<WarehouseWriter, "path">,
+  { verify = false, ...more }: Partial<ShareOptions & { verify: boolean }> = {},
+): Promise<ShareResult> {
+  return shareOnce({ ...shareOptions(server, database, warehouse, more), verify });
+}
+
+type Row = Record<string, unknown>;
+
+/** The rows of a public relation of both stores, with equal values in the same form, in the same order. */
+export async function bothStores(
+  server: TestPostgres,
+  database: string,
+  warehouse: WarehouseWriter,
+  relation: string,
+  condition = "true",
+): Promise<{ sqlite: string[]; postgres: string[]; sqliteColumns: string[]; postgresColumns: string[] }> {
+  const { database: file } = warehouse.connection;
+  const names = file.prepare(`SELECT name FROM pragma_table_info('${relation}')`).pluck().all() as string[];
+  const typed = await server.query<{ name: string; type: string }>(
+    database,
+    `SELECT column_name AS name, data_type AS type FROM information_schema.columns
+    WHERE table_schema = 'mds' AND table_name = $1 ORDER BY ordinal_position`,
+    [relation],
+  );
+  const selected = typed.map(({ name, type }) => `${plainSql(`"${name}"`, type)} AS "${name}"`).join(", ");
+  const numbers = new Set(typed.filter(({ type }) => type === "bigint").map(({ name }) => name));
+  const sort = (rows: Row[]) => rows.map((row) => JSON.stringify(row)).sort();
+  const order = (row: Row) =>
+    Object.fromEntries(
+      names.map((name) => [name, numbers.has(name) && row[name] !== null ? Number(row[name]) : row[name]]),
+    );
+  const readLocal = () =>
+    sort((file.prepare(`SELECT * FROM "${relation}" WHERE ${condition}`).all() as Row[]).map(order));
+  let [sqlite, shared]: [string[], Row[]] = [[], []];
+  // Some views ask the clock: both stores are read in the same second.
+  do {
+    sqlite = readLocal();
+    shared = await server.query(database, `SELECT ${selected} FROM mds.${relation} WHERE ${condition}`);
+  } while (JSON.stringify(readLocal()) !== JSON.stringify(sqlite));
+  return {
+    sqliteColumns: names,
+    postgresColumns: typed.map(({ name }) => name),
+    sqlite,
+    postgres: sort(shared.map(order)),
+  };
+}
+
+/** A value as SQLite shows it. */
+function plainSql(column: string, type: string): string {
+  if (type === "timestamp with time zone")
+    return `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
+  if (type === "boolean") return `${column}::integer`;
+  return type === "numeric" || type === "date" ? `${column}::text` : column;
+}
+
+/** Where the hours of `addHours` begin. */
+export const HOURS_BEGIN = Date.UTC(2026, 0, 10) * 1000;
+
+/** Stores and settles hours of ticks of one series. */
+export function addHours(warehouse: WarehouseWriter, from: number, count: number): void {
+  const records = ticks(count * 120, HOURS_BEGIN + from * 3_600_000_000);
+  warehouse.transaction((transaction) => {
+    writeRecords(transaction, "index_ticks", records, "rest");
+    const series = transaction.dictionary.getSeriesKey("GWA", "btc-id");
+    const range = { from: records[0]?.ts ?? 0, to: (records.at(-1)?.ts ?? 0) + 30_000_000 };
+    settle(transaction, { stream: "index_ticks", series }, range, "rows");
+  });
+}
+
+/** The failure with which the work ends. */
+export async function failureOf(work: Promise<unknown>): Promise<Failure> {
+  const error = await work.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  if (error instanceof Failure) return error;
+  throw error ?? new Error("expected a failure");
+}

@@ -1,0 +1,194 @@
+import { join } from "node:path";
+import { onTestFinished } from "vitest";
+import { toSyncSettings } from "../../../src/cli/support/session.ts";
+import { loadSettings } from "../../../src/config/load-settings.ts";
+import { requireServiceSettings } from "../../../src/config/service-settings.ts";
+import { IngestThread } from "../../../src/ingest/thread/ingest-thread.ts";
+import { seededRandom } from "../../../src/runtime/backoff.ts";
+import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
+import type { Log } from "../../../src/runtime/log.ts";
+import { createServiceClient } from "../../../src/service/client/client.ts";
+import { runShareLoop } from "../../../src/share/thread/share-loop.ts";
+import type { ShareReport } from "../../../src/share/thread/share-messages.ts";
+import { type Simulator, startSimulator } from "../../../src/simulator/simulator.ts";
+import { type SyncSettings, serviceClock } from "../../../src/sync/context/context.ts";
+import { RunStats } from "../../../src/sync/context/run-stats.ts";
+import { SyncShare } from "../../../src/sync/context/sync-share.ts";
+import { SyncSupervisor } from "../../../src/sync/supervisor.ts";
+import { openReader } from "../../../src/warehouse/reader.ts";
+import { ManualClock } from "../manual-clock.ts";
+import { PASSWORD, type TestPostgres } from "../postgres-server.ts";
+import { seed } from "../seed.ts";
+import { temporaryFolder } from "../temporary-folder.ts";
+
+/** How far simulated time moves between two looks at the condition, and how long the leases' real time does. */
+const STEP_SECONDS = 10;
+const LOOK_INTERVAL_MS = 150;
+
+export interface SplitOptions {
+  readonly server: TestPostgres;
+  readonly database: string;
+  readonly leaseSeconds: number;
+  readonly role: "pair" | "split";
+  readonly sync: Record<string, unknown>;
+}
+
+export interface Worker {
+  readonly name: string;
+  readonly path: string;
+  readonly reports: readonly ShareReport[];
+  readonly failures: readonly unknown[];
+  /** When it last took or gave back leases, by the monotonic clock. */
+  changedAt(): number;
+  /** Stops as the operator does: gives the leases back. */
+  stop(): Promise<void>;
+  /** Stops everything without a word, as a crash does. */
+  kill(): Promise<void>;
+}
+
+/** Several daemons without their processes: the sync on one manual clock, the leases on the database's. */
+export class SplitHarness {
+  readonly clock: ManualClock;
+  readonly simulator: Simulator;
+  readonly #options: SplitOptions;
+
+  private constructor(options: SplitOptions, clock: ManualClock, simulator: Simulator) {
+    this.#options = options;
+    this.clock = clock;
+    this.simulator = simulator;
+  }
+
+  static async start(options: SplitOptions): Promise<SplitHarness> {
+    const clock = new ManualClock("2026-03-01T12:00:07Z");
+    const simulator = await startSimulator({ clock });
+    onTestFinished(() => simulator.stop());
+    return new SplitHarness(options, clock, simulator);
+  }
+
+  /** Lets simulated time pass until the condition holds. */
+  async runUntil(condition: () => Promise<boolean> | boolean, maxMs = 60_000): Promise<void> {
+    const until = systemClock.monotonic() + maxMs;
+    while (!(await condition())) {
+      if (systemClock.monotonic() > until) throw new Error(`condition not met: ${condition}`);
+      await this.clock.runUntil(this.clock.sleep(STEP_SECONDS * 1000));
+      await systemClock.sleep(LOOK_INTERVAL_MS);
+    }
+  }
+
+  async startWorker(name: string): Promise<Worker> {
+    const { clock, simulator } = this;
+    const { server, database, leaseSeconds, role, sync } = this.#options;
+    const path = join(temporaryFolder(), "mds.sqlite");
+    const env = {
+      MDS_BASE_URL: simulator.baseUrl,
+      MDS_WS_URL: simulator.wsUrl,
+      MDS_CLIENT_ID: simulator.clientId,
+      MDS_CLIENT_SECRET: simulator.clientSecret,
+      MDS_WAREHOUSE: path,
+    };
+    const loaded = loadSettings({ env, directory: temporaryFolder() });
+    const defaults = toSyncSettings(loaded);
+    const settings: SyncSettings = {
+      ...defaults,
+      confirmEvery: 60,
+      streams: { ...defaults.streams, ...sync },
+    };
+    const service = requireServiceSettings(loaded);
+    const log: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
+    const random = seededRandom(seed);
+    const stats = new RunStats();
+    const client = createServiceClient({
+      ...service,
+      clock,
+      random,
+      log,
+      onEvent: (event) => stats.onEvent(event),
+    });
+    const { secrets } = client;
+    const ingest = await IngestThread.start({ path, clock: serviceClock(client, clock), log, secrets });
+    const reader = openReader(path);
+    const [syncStop, shareStop] = [new AbortController(), new AbortController()];
+    const share = role === "split" ? new SyncShare() : undefined;
+    const failures: unknown[] = [];
+    const reports: ShareReport[] = [];
+    const { withdrawals } = settings;
+    const context = { client, ingest, clock, log, stats, withdrawals, share, signal: syncStop.signal };
+    const nothing = () => {};
+    const supervisor = new SyncSupervisor(context, {
+      settings,
+      wsUrl: service.wsUrl,
+      reader,
+      random,
+      onFailure: (_, error) => void failures.push(error),
+      onProblems: nothing,
+      onActivity: nothing,
+      onFilled: nothing,
+      onLiveCommit: nothing,
+      onFeedMessage: nothing,
+      onFeedEvent: nothing,
+    });
+    let isKilled = false;
+    let changedAt = Number.NEGATIVE_INFINITY;
+    const never = new Promise<never>(() => {});
+    const shareClock: Clock = {
+      ...systemClock,
+      sleep: (ms, signal) =>
+        isKilled ? never : systemClock.sleep(ms, signal).then(() => (isKilled ? never : undefined)),
+    };
+    const sharing = runShareLoop({
+      warehouse: path,
+      url: server.url(database),
+      role,
+      name,
+      leaseSeconds,
+      clock: shareClock,
+      random,
+      signal: shareStop.signal,
+      askPassword: async () => PASSWORD,
+      report(report) {
+        reports.push(report);
+        if (report.kind === "connected") changedAt = systemClock.monotonic();
+      },
+      async follow(change) {
+        if (isKilled) return never;
+        share?.update(change);
+        await supervisor.applyShare();
+      },
+    });
+    const running = supervisor
+      .run()
+      .catch((error: unknown) => {
+        if (!syncStop.signal.aborted) failures.push(error);
+      })
+      .then(async () => {
+        await client.close();
+        await ingest.close();
+      });
+    const stopSync = async () => {
+      syncStop.abort();
+      await clock.runUntil(running);
+    };
+    const worker: Worker = {
+      name,
+      path,
+      reports,
+      failures,
+      changedAt: () => changedAt,
+      async stop() {
+        if (isKilled) return;
+        await stopSync();
+        shareStop.abort();
+        await sharing;
+      },
+      async kill() {
+        isKilled = true;
+        await stopSync();
+      },
+    };
+    onTestFinished(async () => {
+      await worker.stop();
+      reader.close();
+    });
+    return worker;
+  }
+}
