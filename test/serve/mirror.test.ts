@@ -98,7 +98,7 @@ describe("a mirror", () => {
     expect(readHistory(second.path)).toEqual(expected);
   });
 
-  it("I1: keeps open what the origin has not filled, and fills it later; the origin is killed and restarted meanwhile", async () => {
+  it("J1: keeps open what the origin has not filled, and fills it later; the origin is killed and restarted meanwhile", async () => {
     const { clock, serve, mirror, sync } = await startOrigin(2, {
       settings: settings.replaceAll(", LIBRA", ""),
     });

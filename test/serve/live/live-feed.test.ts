@@ -69,7 +69,7 @@ describe("the live feed", () => {
     ]);
   });
 
-  it("I2: drops a client that does not read, with a reason, and counts it", async () => {
+  it("J2: drops a client that does not read, with a reason, and counts it", async () => {
     const slow = await fixture.connect();
     await fixture.subscribe(slow, { indexType: "GWA" });
     slow.socket.pause();
@@ -84,7 +84,7 @@ describe("the live feed", () => {
     expect(await slow.waitForClose()).toMatchObject({ code: 1013 });
   });
 
-  it("I4: refuses pages of other sites, and unknown paths", async () => {
+  it("J4: refuses pages of other sites, and unknown paths", async () => {
     const { port } = new URL(fixture.server?.baseUrl ?? "");
     const upgrade = (path: string, origin: string) =>
       new Promise<string>((resolve) => {
