@@ -1,4 +1,4 @@
-import { shareRoles } from "../model/share-status.ts";
+import { shareRoles } from "../model/status/share-status.ts";
 import { INTRADAY_DAYS } from "../model/streams.ts";
 import {
   anyTextOption,

@@ -1,7 +1,6 @@
 import { once } from "node:events";
 import { isSectionSet, type LoadedSettings } from "../config/load-settings.ts";
 import { requireServiceSettings, type ServiceSettings } from "../config/service-settings.ts";
-import { findSharedSettings } from "../config/shared-settings.ts";
 import type { DaemonView } from "../dashboard/daemon-status.ts";
 import type { LiveCommitResult } from "../ingest/commit/live.ts";
 import { IngestThread } from "../ingest/thread/ingest-thread.ts";
@@ -14,11 +13,9 @@ import { finishesWithin } from "../runtime/timeouts.ts";
 import { ServeThread } from "../serve/serve-thread.ts";
 import { createServiceClient, type ServiceClient } from "../service/client/client.ts";
 import { createHeartbeat } from "../service/http/heartbeat.ts";
-import { ShareThread } from "../share/thread/share-thread.ts";
 import { type SyncContext, type SyncSettings, serviceClock, serviceNow } from "../sync/context/context.ts";
 import { classifyError, isWriterLost } from "../sync/context/error-policy.ts";
 import { computeBackfillProgress } from "../sync/context/progress.ts";
-import { SyncShare } from "../sync/context/sync-share.ts";
 import { SyncSupervisor } from "../sync/supervisor.ts";
 import { ServiceOutage } from "../telemetry/service-outage.ts";
 import { describeProblem, notifyServiceManager, runWatchdog } from "../telemetry/watchdog.ts";
@@ -30,6 +27,7 @@ import { assertNoWriter } from "../warehouse/sqlite/writer-lock.ts";
 import { readJobRuns } from "../warehouse/tables/job-runs.ts";
 import { backfillNow } from "./backfill-now.ts";
 import { startControlServer } from "./control-server.ts";
+import { createShare, type DaemonShare } from "./create-share.ts";
 import { DaemonTelemetry } from "./daemon-telemetry.ts";
 import { exportJob } from "./export-job.ts";
 import { nightlyJobs } from "./nightly-jobs.ts";
@@ -81,8 +79,7 @@ class Daemon {
   readonly #view: DaemonView;
   readonly #pages: PagesServer;
   readonly #heartbeat: ReturnType<typeof createHeartbeat> | undefined;
-  readonly #share: ShareThread | undefined;
-  readonly #syncShare: SyncShare | undefined;
+  readonly #share: DaemonShare | undefined;
   #supervisor: SyncSupervisor | undefined;
   readonly #outage: ServiceOutage;
   #controlServer: { close(): Promise<void> } | undefined;
@@ -139,7 +136,7 @@ class Daemon {
       requestsPerSecond: () => telemetry.requestRate.perSecond(),
       service: () => this.#client.health().condition,
       recentErrors: () => telemetry.recentErrors.list(),
-      shared: () => this.#share?.status(),
+      shared: () => this.#share?.thread.status(),
       serve: () => this.#serveThread?.status,
     };
     const { warehouse, http, telemetry: telemetrySettings } = loaded.settings;
@@ -152,21 +149,12 @@ class Daemon {
       now: () => this.#now(),
       log,
     });
-    const shared = findSharedSettings(loaded);
-    this.#syncShare = shared?.role === "split" ? new SyncShare() : undefined;
-    this.#share =
-      shared &&
-      new ShareThread({
-        ...shared,
-        warehouse: warehouse.path,
-        clock,
-        log,
-        onFailure: telemetry.recordShareFailure,
-        onFollow: async (change) => {
-          this.#syncShare?.update(change);
-          await this.#supervisor?.applyShare();
-        },
-      });
+    this.#share = createShare(loaded, {
+      clock,
+      log,
+      onFailure: telemetry.recordShareFailure,
+      supervisor: () => this.#supervisor,
+    });
     const { heartbeatUrl } = telemetrySettings;
     this.#heartbeat = heartbeatUrl ? createHeartbeat(heartbeatUrl, { clock, log }) : undefined;
   }
@@ -231,9 +219,9 @@ class Daemon {
     if (lastCrash) this.#telemetry.reportLastCrash(lastCrash);
     // An uncaught exception ends the process right after this handler.
     process.on("uncaughtExceptionMonitor", this.#recordCrash);
-    this.#share?.start();
+    this.#share?.thread.start();
     const { withdrawals } = this.#options.settings;
-    const share = this.#syncShare;
+    const share = this.#share?.followed;
     return { context: { client, ingest, clock, log, stats, withdrawals, share, signal }, reader };
   }
 
@@ -263,7 +251,7 @@ class Daemon {
     metrics.onCollect(() => {
       metrics.setIngest(ingest.queuedCalls, ingest.state);
       metrics.setFeed(supervisor.subscriptions);
-      const shared = this.#share?.status();
+      const shared = this.#share?.thread.status();
       if (shared) metrics.setShared(shared);
       metrics.setServe(this.#serveThread?.status);
     });
@@ -384,7 +372,7 @@ class Daemon {
       this.#pages.close(),
       this.#controlServer?.close(),
       this.#serveThread?.close(),
-      this.#share?.close(),
+      this.#share?.thread.close(),
       this.#heartbeat?.close(),
       this.#client.close(),
       this.#ingest?.close({ withinMs: remainingMs, endedBy: endError }),

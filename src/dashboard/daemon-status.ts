@@ -1,6 +1,6 @@
-import type { ServeStatus } from "../model/serve-status.ts";
-import { describeServiceCondition, type ServiceCondition } from "../model/service-condition.ts";
-import { describeShareProblem, type ShareStatus } from "../model/share-status.ts";
+import type { ServeStatus } from "../model/status/serve-status.ts";
+import { describeServiceCondition, type ServiceCondition } from "../model/status/service-condition.ts";
+import { describeShareProblem, type ShareStatus } from "../model/status/share-status.ts";
 import type { Micros } from "../model/time.ts";
 import type { RecentError } from "../telemetry/recent-activity.ts";
 import type { WithdrawalStatus } from "../warehouse/coverage/mass-withdrawals.ts";

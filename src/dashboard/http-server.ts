@@ -84,7 +84,7 @@ export async function startHttpServer(options: DashboardServerOptions): Promise<
       .then((page) => {
         // Set only now: a page that takes long to read must not time out.
         response.setTimeout(page.body instanceof Readable ? STREAM_TIMEOUT_MS : idleTimeoutMs);
-        send(request, response, page);
+        send(server, request, response, page);
       })
       .catch(options.onError);
   });
@@ -181,7 +181,7 @@ export function jsonResponse(value: unknown, status = 200): PageResponse {
   return { status, type: "application/json", body: Buffer.from(`${JSON.stringify(value)}\n`) };
 }
 
-function send(request: IncomingMessage, response: ServerResponse, reply: PageResponse): void {
+function send(server: Server, request: IncomingMessage, response: ServerResponse, reply: PageResponse): void {
   const { status = 200, type, etag, gzipped } = reply;
   const headers = {
     ...SECURITY_HEADERS,
@@ -199,6 +199,8 @@ function send(request: IncomingMessage, response: ServerResponse, reply: PageRes
       response.end();
       return;
     }
+    // A page that is left open makes no further requests, but it is in use.
+    reply.body.on("data", () => server.emit("used", request.socket));
     // An error destroys the connection, so that the client does not take a part for the whole.
     pipeline(reply.body, response, () => {});
     return;
@@ -250,7 +252,9 @@ function limitConnections(server: Server): void {
     connections.delete(leastRecentlyUsed);
     leastRecentlyUsed.destroy();
   });
-  server.on("request", ({ socket }) => {
+  const markUsed = (socket: Socket) => {
     if (connections.delete(socket)) connections.add(socket);
-  });
+  };
+  server.on("request", ({ socket }) => markUsed(socket));
+  server.on("used", markUsed);
 }

@@ -1,5 +1,6 @@
 import type { Micros } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
+import { readSchema, type SchemaResult } from "../warehouse/query/schema.ts";
 import { type ChartBarsOptions, type ChartBarsResult, readChartBars } from "../warehouse/read/chart-bars.ts";
 import type { GapSummaryResult } from "../warehouse/read/gap-summary.ts";
 import { Heatmap, type HeatmapResult, type SeriesMatch } from "../warehouse/read/heatmap.ts";
@@ -17,8 +18,7 @@ import {
   readQuotes,
   readSparklines,
 } from "../warehouse/read/market-pages.ts";
-import { type PulseOptions, type PulseResult, readPulse } from "../warehouse/read/pulse.ts";
-import { readSchema, type SchemaResult } from "../warehouse/read/schema.ts";
+import { PulseReader, type PulseResult } from "../warehouse/read/pulse.ts";
 import { readStatus, type WarehouseStatus } from "../warehouse/read/status.ts";
 import { openReader } from "../warehouse/reader.ts";
 import { type LatestTick, readLatestTicks } from "../warehouse/rows/row-queries.ts";
@@ -62,7 +62,6 @@ interface QueryParams {
   readonly series: string;
   readonly quotes: string;
   readonly derivatives: DerivativesOptions;
-  readonly pulse: PulseOptions;
 }
 export type ParamsOf<K extends keyof QueryResults> = K extends keyof QueryParams ? [QueryParams[K]] : [];
 
@@ -98,6 +97,7 @@ export class PageQueries {
   readonly #clock: Pick<Clock, "monotonic" | "beginWork">;
   readonly #heatmaps: TtlCache<Heatmap>;
   readonly #sparklines: TtlCache<RankingResult["sparklines"]>;
+  readonly #pulses = new PulseReader();
   #reader: Connection | undefined;
 
   constructor(clock: Pick<Clock, "monotonic" | "beginWork">) {
@@ -148,7 +148,7 @@ export class PageQueries {
       case "derivatives":
         return readDerivatives(reader, query.params);
       case "pulse":
-        return readPulse(reader, query.params, query.now);
+        return this.#pulses.read(reader, query.now);
     }
   }
 }

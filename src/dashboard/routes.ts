@@ -5,6 +5,7 @@ import type { WarehouseStatus } from "../warehouse/read/status.ts";
 import type { DaemonView } from "./daemon-status.ts";
 import { describeDaemonState } from "./daemon-status.ts";
 import { jsonResponse, type PageResponse, type RequestHandler, textResponse } from "./http-server.ts";
+import { LiveEvents } from "./live-events.ts";
 import type { ParamsOf, QueryResults } from "./page-queries.ts";
 import {
   MAX_NAME_LENGTH,
@@ -23,7 +24,7 @@ interface RoutesOptions {
   /** Reads prices: a heat map that takes long must not delay them. */
   readonly marketReader: Pick<ReaderThread, "query" | "queryBytes">;
   readonly metrics: Metrics;
-  readonly clock: Pick<Clock, "monotonic" | "beginWork">;
+  readonly clock: Pick<Clock, "monotonic" | "beginWork" | "after">;
 }
 
 const STATUS_TTL_MS = 3_000;
@@ -52,6 +53,13 @@ export function createRoutes({
   // A separate cache: a flood of variants must not block the pages above.
   const variants = new TtlCache<PageResponse>(clock);
   const quotes = new TtlCache<PageResponse>(clock);
+
+  const live = new LiveEvents({
+    reader: marketReader,
+    clock,
+    version: view.version,
+    startedAt: view.startedAt,
+  });
 
   const readStatus = () =>
     statuses.get("status", STATUS_TTL_MS, async () => {
@@ -136,6 +144,7 @@ export function createRoutes({
         respond(pages.get("derivative assets", HEATMAP_PAGE_TTL_MS, () => readMarket("derivativeAssets"))),
     ],
     ["/api/derivatives", derivatives],
+    ["/api/events", () => live.open()],
     ["/api/schema", () => respond(pages.get("schema", HEATMAP_PAGE_TTL_MS, () => read("schema")))],
   ];
   return new Map([...createFileRoutes(), ...routes]);

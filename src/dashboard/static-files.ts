@@ -6,7 +6,7 @@ import { gzipSync } from "node:zlib";
 import type { PageResponse, RequestHandler } from "./http-server.ts";
 
 /** Written by bundle-pages.ts. */
-const folder = fileURLToPath(new URL("./bundle/", import.meta.url));
+const folder = fileURLToPath(new URL("./bundle", import.meta.url));
 
 const TYPES: Readonly<Record<string, PageResponse["type"]>> = {
   ".html": "text/html",

@@ -1,7 +1,7 @@
 import { formatTimestamp, type Micros } from "../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange, type TimeRanges } from "../model/time-range.ts";
-import type { MovedRange } from "../warehouse/read/export-moved.ts";
 import type { LedgerEntry, RelationRow } from "../warehouse/read/export-relations.ts";
+import type { MovedRange } from "../warehouse/rows/moved-rows.ts";
 
 /** A range of coverage, with the fields by which an export compares two ledgers. */
 export type Claim = Pick<

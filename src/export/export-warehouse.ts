@@ -4,7 +4,6 @@ import type { Clock } from "../runtime/clock.ts";
 import { type Log, silentLog } from "../runtime/log.ts";
 import { MOVED_REASON } from "../warehouse/coverage/ledger.ts";
 import { readClockSkew, readPresentTs } from "../warehouse/coverage/targets.ts";
-import { type MovedRange, readMovedRanges } from "../warehouse/read/export-moved.ts";
 import {
   choosePeriodUnit,
   exportPeriods,
@@ -24,7 +23,7 @@ import {
 } from "../warehouse/read/export-relations.ts";
 import { readCorrections, readRefreshPeriods } from "../warehouse/read/export-rows.ts";
 import { openReader, toReaderFailure } from "../warehouse/reader.ts";
-import type { HeldDay } from "../warehouse/rows/moved-rows.ts";
+import { type HeldDay, type MovedRange, readMovedRanges } from "../warehouse/rows/moved-rows.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import type { FileSystemInfo } from "../warehouse/sqlite/disk.ts";
 import { type CatalogueOptions, columnsDigest, wholeRelations, writeCatalogue } from "./catalogue.ts";

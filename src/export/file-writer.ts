@@ -1,10 +1,9 @@
 import { join } from "node:path";
 import type { Micros } from "../model/time.ts";
-import { listHeldDays, type MovedRange } from "../warehouse/read/export-moved.ts";
 import { type ExportPeriod, partitionColumn } from "../warehouse/read/export-periods.ts";
 import { type ExportRelation, inSnapshot, type RelationRow } from "../warehouse/read/export-relations.ts";
 import { readPeriod } from "../warehouse/read/export-rows.ts";
-import type { HeldDay } from "../warehouse/rows/moved-rows.ts";
+import { type HeldDay, listHeldDays, type MovedRange } from "../warehouse/rows/moved-rows.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import { type FileSystemInfo, MIN_FREE_BYTES, readFreeBytes } from "../warehouse/sqlite/disk.ts";
 import { movedFileMissing, outOfSpace } from "./errors.ts";

@@ -1,7 +1,7 @@
 import type { TimeRange } from "../model/time-range.ts";
 import type { GapRow } from "../warehouse/coverage/gap-row.ts";
 import { readPresentTs } from "../warehouse/coverage/targets.ts";
-import { runReadQuery } from "../warehouse/read/query.ts";
+import { runReadQuery } from "../warehouse/query/query.ts";
 import { openReader, toReaderFailure } from "../warehouse/reader.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import type {

@@ -13,7 +13,7 @@ import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import { SERVE_PRODUCT, WINDOW_HEADER } from "../model/announced-coverage.ts";
 import { exitCode, Failure } from "../model/failure.ts";
-import type { ServeStatus } from "../model/serve-status.ts";
+import type { ServeStatus } from "../model/status/serve-status.ts";
 import { formatTimestamp } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";

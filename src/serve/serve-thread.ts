@@ -1,6 +1,6 @@
 import { Worker } from "node:worker_threads";
 import { deserialiseFailure, type SerialisedFailure, threadStartFailure } from "../model/failure.ts";
-import type { ServeStatus } from "../model/serve-status.ts";
+import type { ServeStatus } from "../model/status/serve-status.ts";
 import { resolveSiblingModule } from "../runtime/child-process.ts";
 import type { Cancel, Clock } from "../runtime/clock.ts";
 import type { Log, LogEntry } from "../runtime/log.ts";

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { failureCode } from "../model/failure.ts";
-import type { ShareRole } from "../model/share-status.ts";
+import type { ShareRole } from "../model/status/share-status.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { openReader } from "../warehouse/reader.ts";
 import { type Connection, SMALL_CACHE_KIB } from "../warehouse/sqlite/connection.ts";

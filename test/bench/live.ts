@@ -33,7 +33,7 @@ const BURST_INTERVAL_MS = CADENCE_SECONDS * 1000;
 /** PINGs are sent during a backfill of this many series and pages of each. */
 const BACKFILL = { series: 8, pages: 100 };
 /** How long the first tick of a batch waits for others: part of the allowed latency. */
-const FLUSH_DELAY_MS = 40;
+export const FLUSH_DELAY_MS = 40;
 
 /** One commit: the total number of ticks so far, and when. */
 interface CommittedTicks {
@@ -42,7 +42,7 @@ interface CommittedTicks {
 }
 
 /** The live path as in the daemon, fed by a sender in its own process. */
-class LivePath {
+export class LivePath {
   readonly committed: CommittedTicks[] = [];
   /** How often ticks were dropped because the buffer was full. */
   overflows = 0;
@@ -159,7 +159,7 @@ class LivePath {
 }
 
 /** The milliseconds from send to commit of each tick, ascending. */
-function computeLatencies(
+export function computeLatencies(
   groups: readonly SentGroup[],
   total: number,
   committed: readonly CommittedTicks[],
@@ -176,7 +176,7 @@ function computeLatencies(
   return found.sort();
 }
 
-const quantile = (sorted: Float64Array, q: number) =>
+export const quantile = (sorted: Float64Array, q: number) =>
   sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? Number.POSITIVE_INFINITY;
 
 async function measureSteady(

@@ -7,6 +7,7 @@ import { benchIngest } from "./ingest.ts";
 import { benchLive } from "./live.ts";
 import { benchServe } from "./serve.ts";
 import { benchShare } from "./share.ts";
+import { benchLiveWhileSharing } from "./share-live.ts";
 import { benchSimulator } from "./simulator.ts";
 import { benchSql } from "./sql.ts";
 import { benchStart } from "./start.ts";
@@ -58,7 +59,7 @@ const parts: Readonly<Record<string, Part>> = {
   share: {
     title: "mds-sync share, 576,000 ticks to PostgreSQL",
     minutes: 1,
-    run: (print) => benchShare(print),
+    run: async (print) => [...(await benchShare(print)), ...(await benchLiveWhileSharing(print))],
   },
   serve: { title: "mds-sync serve, 1.2 million ticks", minutes: 0.3, run: benchServe },
   export: { title: "mds-sync export, 10 million ticks", minutes: 1, run: (print) => benchExport(print) },

@@ -103,6 +103,42 @@ function openAbusiveConnections(port: number, each: number, greedy: number): voi
     open().pause().write("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(1_500));
 }
 
+/** Pages that are left open: each reads its stream of events. */
+async function openPages(address: string, count: number): Promise<{ commits(): number }> {
+  let commits = 0;
+  const gone = new AbortController();
+  onTestFinished(() => gone.abort());
+  for (let i = 0; i < count; i++) {
+    const { body } = await fetch(new URL("/api/events", address), { signal: gone.signal });
+    const read = async () => {
+      for await (const chunk of body?.pipeThrough(new TextDecoderStream()) ?? [])
+        commits += chunk.split("event: commit").length - 1;
+    };
+    read().catch(() => {});
+  }
+  return { commits: () => commits };
+}
+
+/** Queries that never end: the daemon runs as many as it allows, and refuses the rest. */
+async function sendRunawayQueries(address: string, count: number): Promise<number[]> {
+  const sql = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT count(*) FROM c";
+  const gone = new AbortController();
+  onTestFinished(() => gone.abort());
+  const answers: number[] = [];
+  for (let i = 0; i < count; i++) {
+    fetch(new URL("/api/query", address), {
+      method: "POST",
+      headers: { "content-type": "application/json", origin: new URL(address).origin },
+      body: JSON.stringify({ sql }),
+      signal: gone.signal,
+    }).then(
+      ({ status }) => answers.push(status),
+      () => {},
+    );
+  }
+  return answers;
+}
+
 function median(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.POSITIVE_INFINITY;
 }
@@ -113,6 +149,11 @@ describe("G11: a dashboard under heavy load", () => {
     const { address } = daemon;
     const port = Number(new URL(address).port);
     const before = await metrics(address);
+    const pages = await openPages(address, 50);
+    const refused = await sendRunawayQueries(address, 6);
+    // The pages that are open hear of the ticks, and only three of the endless queries run.
+    await vi.waitUntil(() => pages.commits() > 50, WAIT_OPTIONS);
+    expect(refused).toEqual([503, 503, 503]);
     openAbusiveConnections(port, 50, 3);
     const load = sendLoad({
       port,
@@ -124,6 +165,10 @@ describe("G11: a dashboard under heavy load", () => {
         "/healthz",
         "/api/latest",
         "/api/series?name={turn}",
+        "/market",
+        "/api/market",
+        "/api/quotes?pair={turn}",
+        "/api/derivatives?asset={turn}",
       ],
       clients: 200,
       requestsPerSecond: 1_000,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { smallSyncSettings } from "../support/sync/backfill-harness.ts";
 import { createDaemonHarness } from "../support/daemon/daemon-harness.ts";
+import { smallSyncSettings } from "../support/sync/backfill-harness.ts";
 
 describe("the daemon with a section `serve`", () => {
   it("serves its own warehouse on a port of its own, and stops with it", async () => {

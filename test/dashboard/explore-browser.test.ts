@@ -143,7 +143,7 @@ describe("/explore", () => {
       await page.locator("#summary", { hasText: "Cancelled." }).waitFor();
       await page.click("#tab-questions");
       const questions = page.locator("#question-list button");
-      expect(await questions.count()).toBe(20);
+      expect(await questions.count()).toBe(22);
       for (const i of [0, 6, 13, 18]) {
         await questions.nth(i).click();
         await page

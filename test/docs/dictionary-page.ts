@@ -36,6 +36,8 @@ A query pays for the columns that it selects, so \`SELECT *\` is dear. Of one ro
   \`ts\`, the key. Other SQLite tools compute the text of every row first: SQLite cannot turn a text back into the key, and an index on
   the text would double the file. There, write \`ts >= strftime('%s', '2026-03-01') * 1000000\`, or take \`index_ticks_by_day\`: a condition on
   its \`day\` (\`day >= '2026-03-01' AND day < '2026-03-08'\`) selects the days before any tick is read, and costs what the key costs.
+- **Research views.** Give a pair (or a name, for \`returns_1h\`) and a range of \`ts\`: they seek the tickers by key, at a few microseconds a row.
+  \`best_bid\` and \`best_ask\` of \`spread\` read the newest quote of every exchange, about 1 µs each. \`latest_…\` has the newest state.
 - **First and last.** \`latest_…\` has the newest row of each series, \`index_tick_spans\` the first and the last timestamp: microseconds.
   \`max(time)\` and \`max(ts)\` of \`index_ticks\` read every tick.`;
 

@@ -33,7 +33,7 @@ describe("docs/faults.md", () => {
       [...section.matchAll(/^\| [A-Z]\d+ \|/gm)].map((_, index) => `${section[0]}${index + 1}`),
     );
     expect(rows.map(({ id }) => id)).toEqual(expected);
-    expect(sections.map(([letter]) => letter).join("")).toBe("ABCDEFGHI");
+    expect(sections.map(([letter]) => letter).join("")).toBe("ABCDEFGHIJ");
   });
 
   it("has four filled cells in every row", () => {

@@ -1,9 +1,10 @@
 import { afterAll } from "vitest";
-import { removeConformingServer } from "../support/serve/conforming-server.ts";
+import { prepareConformingServer, removeConformingServer } from "../support/serve/conforming-server.ts";
 import { testServe } from "../support/simulator/server-under-test.ts";
 
 /* The tests of the specification that the simulator passes, run against `serve`. */
 testServe();
+await prepareConformingServer();
 afterAll(removeConformingServer);
 
 await import("../simulator/rest/lookups.test.ts");
@@ -15,3 +16,4 @@ await import("../simulator/rest/derivatives.test.ts");
 await import("../simulator/rest/errors.test.ts");
 await import("../simulator/rest/tokens.test.ts");
 await import("../simulator/websocket/session.test.ts");
+await import("../simulator/websocket/subscriptions.test.ts");

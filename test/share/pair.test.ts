@@ -11,6 +11,7 @@ import { exchangeTick } from "../support/export/sample-data.ts";
 import { usePostgres } from "../support/postgres.ts";
 import { PASSWORD } from "../support/postgres-server.ts";
 import { addHours, HOURS_BEGIN, shareOptions } from "../support/share/share-harness.ts";
+import { SplitHarness, type Worker } from "../support/share/split-harness.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
 
@@ -127,6 +128,54 @@ it("I9: forwards after a take-over what only the other daemon has seen, and remo
   );
   expect(unobserved).toEqual([]);
   await first.close();
+});
+
+it("I9: has the exchange tickers of the seconds between, when the forwarding daemon is killed", async () => {
+  const database = await server.createDatabase();
+  const none = { kind: "none" };
+  const harness = await SplitHarness.start({
+    server,
+    database,
+    leaseSeconds: 5,
+    role: "pair",
+    sync: {
+      ohlcv: false,
+      intraday: { GWA: none, MWA: none, LX: none, days: 1 },
+      exchangeTickers: { exchanges: { kind: "list", names: ["Kraken"] }, markets: { kind: "all" } },
+      marketCap: false,
+      derivatives: false,
+    },
+  });
+  const workers = [await harness.startWorker("one"), await harness.startWorker("two")];
+  const findHolder = async (): Promise<Worker | undefined> => {
+    const sql = "SELECT DISTINCT name FROM mds.leases WHERE until > clock_timestamp()";
+    const [holder] = await server.query(database, sql).catch(() => []);
+    return workers.find(({ name }) => name === holder?.name);
+  };
+  const coverage = async () =>
+    (await readLedger(database, "exchange_ticks").catch(() => [])) as { to: number; proof: string }[];
+  const isCoveredTo = async (ts: number) => ((await coverage()).at(-1)?.to ?? 0) >= ts;
+  const nowTs = () => harness.clock.now() * 1000;
+  // Both observe, one forwards.
+  const bothAt = nowTs() + 6 * STEP;
+  await harness.runUntil(() => isCoveredTo(bothAt));
+  const leader = await findHolder();
+  await leader?.kill();
+  const killedAt = nowTs();
+  await harness.runUntil(async () => {
+    const holder = await findHolder();
+    return holder !== undefined && holder !== leader;
+  });
+  const takenAt = nowTs();
+  await harness.runUntil(() => isCoveredTo(takenAt + 2 * STEP));
+  expect(takenAt - killedAt).toBeGreaterThan(0);
+  expect(await coverage()).toEqual([expect.objectContaining({ proof: "rows" })]);
+  const [between] = await server.query(
+    database,
+    "SELECT count(*)::integer AS rows FROM mds.exchange_ticks WHERE ts >= $1 AND ts < $2",
+    [killedAt, takenAt],
+  );
+  expect(between?.rows).toBeGreaterThan(0);
 });
 
 it("I9: gives the leases back at once when it stops, and the other goes on", async () => {

@@ -39,7 +39,11 @@ class PostgresBackend(SqlBackend):
         return int(rows[0][0]) if rows else 30_000_000
 
     def present(self):
-        return int(self.run("SELECT (extract(epoch FROM now()) * 1000000)::bigint", {})[1][0][0])
+        return int(
+            self.run(
+                "SELECT floor(extract(epoch FROM statement_timestamp()))::bigint * 1000000 + clock_skew FROM source", {}
+            )[1][0][0]
+        )
 
     def close(self):
         self._connection.close()

@@ -55,10 +55,13 @@ def _connect(path):
     address = "file:" + urllib.parse.quote(os.path.abspath(path)) + "?mode=ro"
     try:
         return _check(sqlite3.connect(address, uri=True, check_same_thread=False))
-    except sqlite3.OperationalError:
+    except sqlite3.OperationalError as error:
         # Without write access SQLite cannot make the files of the WAL. A warehouse that was closed has no WAL.
         if os.path.exists(path + "-wal"):
-            raise
+            raise OpenError(
+                f"{path} cannot be read: {error}; a warehouse in use needs write access to its folder, or take a copy"
+                " with `mds-sync backup`"
+            ) from error
         return _check(sqlite3.connect(address + "&immutable=1", uri=True, check_same_thread=False))
     except sqlite3.DatabaseError as error:
         raise OpenError(f"{path} is not a warehouse: {error}") from error

@@ -1,12 +1,13 @@
 """The reader: series, bars, ticks, values as of a time, and what the ledger proves about them."""
 
 import decimal
+import warnings
 
 import numpy as np
 import pandas as pd
 
 from .aggregate import PRICES, bars_from_bars, bars_from_ticks, judge, uncovered
-from .errors import Incomplete
+from .errors import Incomplete, UnknownSeries
 from .names import Series, find_series
 from .times import to_index, to_length, to_micros, to_text
 
@@ -69,6 +70,9 @@ class Warehouse:
         found = self._find(series, index_type)
         window = self._window(start, end, length)
         parts = [self._bars_of(each, length, window, exact) for each in found]
+        for each, part in zip(found, parts):
+            if len(part) == 0 and len(self._backend.read("index_ticks", ["ts"], _key(each), limit=1)) == 0:
+                warnings.warn(f"{each} has no ticks; ohlcv() reads the service's daily bars", stacklevel=2)
         starts = parts[0].index
         for part in parts[1:]:
             starts = starts.union(part.index)
@@ -113,7 +117,7 @@ class Warehouse:
         parts = []
         for each in found:
             frame = self._backend.read("ohlcv", ["day", *names], [*_key(each), *where], order="day")
-            frame.index = pd.to_datetime(frame.pop("day"), utc=True).astype("int64") // 1000
+            frame.index = pd.Index([to_micros(str(day)[:10]) for day in frame.pop("day")], dtype="int64")
             frame["is_final"] = frame["is_final"].astype(bool)
             parts.append(_to_decimals(frame))
         if len(parts) > 1:
@@ -155,7 +159,7 @@ class Warehouse:
         frame = pd.DataFrame([row for _, row in kept], columns=["time", "price", "volume"])
         frame.index = pd.Index([label for label, _ in kept], name="name")
         stamps = frame["time"].astype("Int64")
-        frame["age"] = pd.to_timedelta((at - stamps).astype("Int64") * 1000)
+        frame["age"] = pd.to_timedelta((at - stamps).astype("Int64"), unit="us")
         frame["time"] = pd.to_datetime(stamps, unit="us", utc=True)
         return frame
 
@@ -200,7 +204,12 @@ class Warehouse:
         names = [series] if isinstance(series, str) else list(series)
         if not names:
             raise ValueError("name at least one series")
-        return [find_series(name, self._series(), index_type) for name in names]
+        try:
+            return [find_series(name, self._series(), index_type) for name in names]
+        except UnknownSeries:
+            # The daemon may have added it since.
+            self._known = None
+            return [find_series(name, self._series(), index_type) for name in names]
 
     def _window(self, start, end, length=1):
         """The bounds in microseconds, moved up to the starts of bars."""

@@ -3,7 +3,7 @@ import { text } from "node:stream/consumers";
 import type { Command } from "commander";
 import type { Failure } from "../../model/failure.ts";
 import { parseDateOrTimestamp } from "../../model/time.ts";
-import type { QueryParameters } from "../../warehouse/read/query.ts";
+import type { QueryParameters } from "../../warehouse/query/query.ts";
 import { QUERY_FORMATS, rowRenderers } from "../output/row-formats.ts";
 import { formatDuration, pluralize } from "../output/text.ts";
 import { writePieces } from "../output/write-output.ts";
@@ -84,7 +84,7 @@ async function writeRows(
 ): Promise<number> {
   // Loaded lazily, so that other commands do not load SQLite.
   const { toReaderFailure, openReader } = await import("../../warehouse/reader.ts");
-  const { runReadQuery } = await import("../../warehouse/read/query.ts");
+  const { runReadQuery } = await import("../../warehouse/query/query.ts");
   const connection = openReader(path);
   let count = 0;
   try {

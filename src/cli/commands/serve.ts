@@ -17,7 +17,7 @@ interface ServeFlags {
 }
 
 export function addServeCommand(program: Command, context: CommandContext): void {
-  addSettingsFlags(program.command("serve"))
+  addSettingsFlags(program.command("serve"), "warehouse", "serve")
     .summary("serve the service's own API from the warehouse, and replay history as a live feed")
     .description(
       "Answers every endpoint of the service (tokens, REST and websocket) from the warehouse, until it is stopped. It only reads: " +

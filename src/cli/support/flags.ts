@@ -20,7 +20,7 @@ export function createCommandLogger(level: string, stderr: TextOutput): Log {
 }
 
 /** The sections of the settings that have flags. */
-const flagSections = ["service", "warehouse", "http"] as const;
+const flagSections = ["service", "warehouse", "http", "serve"] as const;
 type FlagSection = (typeof flagSections)[number];
 
 /**

@@ -1,6 +1,6 @@
 import { exitCode, Failure } from "../../model/failure.ts";
 import { type Micros, parseUserTime, USER_TIME_FORMS } from "../../model/time.ts";
-import type { QueryParameters } from "../../warehouse/read/query.ts";
+import type { QueryParameters } from "../../warehouse/query/query.ts";
 
 export const RESULT_FORMATS = ["rows", "csv", "json", "parquet"] as const;
 /** `rows`: for the screen, at most MAX_SCREEN_ROWS; the others are whole results for a file. */

@@ -4,7 +4,7 @@ import { normalise, type TimeRange, type TimeRanges } from "../../model/time-ran
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 
 const coveredSql = `SELECT from_ts AS "from", to_ts AS "to" FROM settled_ranges
-  WHERE stream = ? AND series = ? AND proof <> 'lost' AND from_ts < ? AND to_ts > ? ORDER BY from_ts`;
+  WHERE stream = ? AND series = ? AND proof <> 'lost' AND (proof <> 'rows' OR reason IS NULL) AND from_ts < ? AND to_ts > ? ORDER BY from_ts`;
 
 /**
  * What the ledger covers of a range. Ask with ascending timestamps: it reads the list once, while the views seek in the ledger

@@ -1,6 +1,7 @@
 import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { Cancel, Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
+import { runAfterPendingMessages } from "../../runtime/loop.ts";
 import { MAX_AHEAD_MICROS } from "../../warehouse/views/data-views.ts";
 import type { ServedWarehouse } from "../served-warehouse.ts";
 import type { ServeSession } from "./serve-session.ts";
@@ -37,6 +38,9 @@ export class LiveFeed {
   readonly #options: LiveFeedOptions;
   readonly #followed = new Map<string, FollowedSource>();
   #cancelPoll: Cancel | undefined;
+  /** The topics whose sources are followed. */
+  #topics = new Set<string>();
+  #isReadScheduled = false;
   #version = "";
   #counts = "";
   #mayHaveNewSources = false;
@@ -47,22 +51,40 @@ export class LiveFeed {
     this.#options = options;
   }
 
-  /** Call it after each change of a subscription. Only later ticks are sent. */
-  subscriptionsChanged(): void {
-    this.#guard(() => this.#readSources(true));
+  /**
+   * Call it after each subscription. Only later ticks are sent. A client may subscribe to thousands of indices one by one:
+   * what arrives together is searched once, and what another client has subscribed to already is not.
+   */
+  addSubscription(topics: readonly string[]): void {
     this.#schedule();
+    if (this.#isReadScheduled || topics.every((topic) => this.#topics.has(topic))) return;
+    this.#isReadScheduled = true;
+    runAfterPendingMessages(() => {
+      this.#isReadScheduled = false;
+      this.#guard(() => this.#readSources(true));
+    });
   }
 
   stop(): void {
     this.#cancelPoll?.();
     this.#cancelPoll = undefined;
+    this.#forget();
+  }
+
+  /** What is committed while nobody listens is no news to the next client. */
+  #forget(): void {
+    this.#topics.clear();
+    this.#followed.clear();
   }
 
   /** Without subscriptions there is nothing to poll for. */
   #schedule(): void {
     if (this.#cancelPoll !== undefined) return;
     const isNeeded = [...this.#options.sessions()].some(({ topics }) => topics.size > 0);
-    if (!isNeeded) return;
+    if (!isNeeded) {
+      this.#forget();
+      return;
+    }
     this.#cancelPoll = this.#options.clock.after(POLL_INTERVAL_MS, () => {
       this.#cancelPoll = undefined;
       this.#guard(() => this.#poll());
@@ -106,12 +128,12 @@ export class LiveFeed {
     const { warehouse, clock, sessions } = this.#options;
     this.#sourcesReadAt = clock.monotonic();
     this.#mayHaveNewSources = false;
-    const topics = new Set<string>();
-    for (const session of sessions()) for (const topic of session.topics) topics.add(topic);
+    this.#topics = new Set<string>();
+    for (const session of sessions()) for (const topic of session.topics) this.#topics.add(topic);
     const until = warehouse.now + MAX_AHEAD_MICROS;
     const found = new Set<string>();
     warehouse.snapshot((connection) => {
-      for (const source of findTickSources(connection, (topic) => topics.has(topic))) {
+      for (const source of findTickSources(connection, (topic) => this.#topics.has(topic))) {
         const name = `${source.stream} ${source.key}`;
         found.add(name);
         if (this.#followed.has(name)) continue;

@@ -1,7 +1,7 @@
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { NOT_OBSERVED_REASON } from "../../warehouse/coverage/gaps.ts";
-import type { LedgerKey, SettledRange } from "../../warehouse/coverage/ledger.ts";
+import { isMoved, type LedgerKey, type SettledRange } from "../../warehouse/coverage/ledger.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { findHistoryStart, NOT_AT_SOURCE_REASON } from "../rest/page-coverage.ts";
 import type { TickSource } from "./tick-sources.ts";
@@ -65,7 +65,8 @@ export function findGapStarts(connection: Connection, key: GapKey, window: GapWi
   for (const { from, to, proof, reason } of settled) {
     if (settledTo < from)
       gaps.push(...describeUnsettled(connection, key, { from: settledTo, to: from }, window));
-    if (proof === "lost") gaps.push({ from, to, state: "lost", reason: reason ?? "lost" });
+    if (proof === "lost" || isMoved({ proof, reason }))
+      gaps.push({ from, to, state: "lost", reason: reason ?? "lost" });
     settledTo = to;
   }
   if (settledTo < end) {

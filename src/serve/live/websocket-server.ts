@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
-import type { ConnectedClient } from "../../model/serve-status.ts";
+import type { ConnectedClient } from "../../model/status/serve-status.ts";
 import type { Cancel, Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
@@ -192,7 +192,7 @@ export class ServeWebSocket {
     session.sendEvent(reply, confirmation);
     const replay = this.#replays.get(session);
     if (replay) replay.subscriptionsChanged();
-    else this.#feed.subscriptionsChanged();
+    else this.#feed.addSubscription(topics);
   }
 
   /** The specification shows no confirmation: the ticks just stop. */
@@ -203,9 +203,7 @@ export class ServeWebSocket {
   ): void {
     const { topics } = this.#options.warehouse.snapshot((connection) => read(connection, message));
     session.setTopics(topics, false);
-    const replay = this.#replays.get(session);
-    if (replay) replay.subscriptionsChanged();
-    else this.#feed.subscriptionsChanged();
+    this.#replays.get(session)?.subscriptionsChanged();
   }
 }
 

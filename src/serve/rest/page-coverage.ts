@@ -2,7 +2,7 @@ import type { AnnouncedRange } from "../../model/announced-coverage.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { computeTargetStart } from "../../warehouse/coverage/gaps.ts";
-import type { LedgerKey, SettledRange } from "../../warehouse/coverage/ledger.ts";
+import { isMoved, type LedgerKey, type SettledRange } from "../../warehouse/coverage/ledger.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 
 /** A part of a series' history: the ledger covers it, it is open, or it is lost. */
@@ -61,7 +61,9 @@ export function* readSegments(
     const ranges = connection.statement<SettledRange>(settledSql).all([stream, series, at]);
     for (const { from, to, proof, reason } of ranges) {
       if (to < at) yield* open(to, at);
-      yield { from, to: Math.min(to, at), state: proof === "rows" ? "covered" : proof, reason };
+      // Rows that were moved elsewhere cannot be served.
+      const state = isMoved({ proof, reason }) ? "lost" : proof === "rows" ? "covered" : proof;
+      yield { from, to: Math.min(to, at), state, reason };
       at = from;
     }
     if (ranges.length < RANGES_PER_READ) break;

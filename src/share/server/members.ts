@@ -25,9 +25,14 @@ export class Member {
     this.#joinedAt = options.clock.monotonic();
   }
 
-  /** Tells the others that this daemon is there, for as long as a lease lasts. */
+  /** Tells the others that this daemon is there, for as long as a lease lasts. An earlier start of it is there no more. */
   async register(): Promise<void> {
     const { session, holder, name, seconds } = this.#options;
+    await session.query(
+      `DELETE FROM mds.members m WHERE m.name = $2 AND m.holder <> $1
+        AND NOT EXISTS (SELECT 1 FROM pg_stat_activity a WHERE a.application_name = m.holder)`,
+      [holder, name],
+    );
     await session.query(
       `INSERT INTO mds.members VALUES ($1, $2, clock_timestamp() + interval '${seconds} seconds')
       ON CONFLICT (holder) DO UPDATE SET until = excluded.until`,

@@ -67,7 +67,7 @@ describe("mds-sync serve", () => {
     expect((await hash("")).status).toBe(2);
   });
 
-  it("refuses to listen beyond loopback without clients, or without TLS unless a proxy speaks it: exit 2", async () => {
+  it("J4: refuses to listen beyond loopback without clients, or without TLS unless a proxy speaks it: exit 2", async () => {
     const folder = temporaryFolder();
     const hashFile = join(folder, "a.hash");
     writeFileSync(hashFile, (await hash("secret")).line);

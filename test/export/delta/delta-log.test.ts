@@ -1,8 +1,8 @@
-import { existsSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { CheckpointFormat } from "../../../src/export/delta/checkpoint.ts";
-import { commitTable } from "../../../src/export/delta/delta-log.ts";
+import { commitTable, type LogFiles } from "../../../src/export/delta/delta-log.ts";
 import { openExportFolder, tableLog } from "../../../src/export/export-folder.ts";
 import { type Manifest, readManifest } from "../../../src/export/manifest.ts";
 import { ParquetWriter } from "../../../src/export/parquet-writer.ts";
@@ -157,6 +157,44 @@ describe("the Delta tables of an export", () => {
   });
 });
 
+/** A table of two files, one of which each commit replaces, in a folder without an export. */
+async function syntheticTable() {
+  const folder = temporaryFolder();
+  const { work } = openExportFolder(folder);
+  const writer = await ParquetWriter.open(work);
+  onTestFinished(() => writer.close());
+  const files = tableLog(folder, "t");
+  const file = (i: number, part: string) => ({
+    relation: "t",
+    partition: { kind: part },
+    path: `t/${part}/data.parquet`,
+    version: `versions/t/kind=${encodeURIComponent(part)}/${i}.parquet`,
+    rows: i,
+    bytes: 100 + i,
+    sha256: "",
+    fingerprint: "",
+    times: { first: i, last: i + 1 },
+  });
+  const columns = [
+    { name: "ts", type: "BIGINT" },
+    { name: "time", type: "TIMESTAMP" },
+  ];
+  const commit = (i: number, now: number, log = files) =>
+    commitTable(
+      log,
+      { relation: "t", columns, partitionColumn: "kind", files: [file(i, "a b%"), file(7, "c")] },
+      {
+        checkpoints: new CheckpointFormat(writer, work),
+        program: "0",
+        generation: String(i),
+        isNewer: () => false,
+        now,
+        keepMs: 3_600_000,
+      },
+    );
+  return { commit, files, place: join(folder, "versions/t") };
+}
+
 describe("the log of a table", () => {
   it("gets a version only for what changed, and old versions stay readable while readers may use them", async () => {
     const { folder, warehouse } = filled();
@@ -186,40 +224,7 @@ describe("the log of a table", () => {
   });
 
   it("has a checkpoint every ten versions, and loses what no reader needs before it", async () => {
-    const folder = temporaryFolder();
-    const { work } = openExportFolder(folder);
-    const writer = await ParquetWriter.open(work);
-    onTestFinished(() => writer.close());
-    const files = tableLog(folder, "t");
-    const versions = join(folder, "versions/t");
-    const file = (i: number, part: string) => ({
-      relation: "t",
-      partition: { kind: part },
-      path: `t/${part}/data.parquet`,
-      version: `versions/t/kind=${encodeURIComponent(part)}/${i}.parquet`,
-      rows: i,
-      bytes: 100 + i,
-      sha256: "",
-      fingerprint: "",
-      times: { first: i, last: i + 1 },
-    });
-    const columns = [
-      { name: "ts", type: "BIGINT" },
-      { name: "time", type: "TIMESTAMP" },
-    ];
-    const commit = (i: number, now: number) =>
-      commitTable(
-        files,
-        { relation: "t", columns, partitionColumn: "kind", files: [file(i, "a b%"), file(7, "c")] },
-        {
-          checkpoints: new CheckpointFormat(writer, work),
-          program: "0",
-          generation: String(i),
-          isNewer: () => false,
-          now,
-          keepMs: 3_600_000,
-        },
-      );
+    const { commit, files, place: versions } = await syntheticTable();
     const hour = 3_600_000;
     const start = Date.now() - 30 * hour;
     for (let i = 0; i < 30; i++) {
@@ -245,46 +250,56 @@ describe("the log of a table", () => {
   });
 
   it("F16: takes a version that another program has committed for a conflict, and commits on the new state", async () => {
-    const { folder, warehouse } = filled();
-    await exportIn(folder);
-    change(warehouse, 1);
-    const { adds } = await readSnapshot(table(folder, "ohlcv"));
-    const foreign = { add: { ...adds[0], path: "foreign.parquet" } };
-    let intruded = false;
-    await exportIn(folder, {
-      onStep(step) {
-        if (step !== "generation stored" || intruded) return;
-        intruded = true;
-        for (const relation of ["index_ticks", "ohlcv"])
-          writeFileSync(join(log(folder, relation), entry(1)), `${JSON.stringify(foreign)}\n`, {
-            flag: "wx",
-          });
+    const { commit, files, place } = await syntheticTable();
+    await commit(0, Date.now());
+    const { adds } = await readSnapshot(place);
+    const intrude = async (name: string) =>
+      writeFileSync(
+        join(files.place, name),
+        `${JSON.stringify({ add: { ...adds[0], path: "foreign" } })}\n`,
+        {
+          flag: "wx",
+        },
+      );
+    const slow: LogFiles = {
+      ...files,
+      async create(name, text) {
+        if (name === entry(1)) await intrude(name);
+        return files.create(name, text);
       },
-    });
-    for (const relation of ["index_ticks", "ohlcv"]) {
-      const { version, adds } = await readSnapshot(table(folder, relation));
-      expect(version, relation).toBe(2);
-      expect(adds.map(({ path }) => path)).not.toContain("foreign.parquet");
-    }
-    const stored = inWarehouse(join(folder, "mds.sqlite"), "SELECT count(*) FROM index_ticks")[0]?.[0];
-    expect((await readTableRows(table(folder, "index_ticks"))).length).toBe(stored);
+    };
+    expect(await commit(1, Date.now(), slow)).toBe(2);
+    const after = await readSnapshot(place);
+    expect(after.version).toBe(2);
+    expect(after.adds.map(({ path }) => path).sort()).toEqual([
+      "kind=a%2520b%2525/1.parquet",
+      "kind=c/7.parquet",
+    ]);
+    // A program that never stops is named.
+    const busy: LogFiles = {
+      ...files,
+      async create(name, text) {
+        await intrude(name);
+        return files.create(name, text);
+      },
+    };
+    await expect(commit(2, Date.now(), busy)).rejects.toMatchObject({ code: "export_elsewhere", exit: 75 });
   });
 
   it("refuses a log that cannot be read with its remedy, which helps", async () => {
-    const { folder } = filled();
-    await exportIn(folder);
-    const place = log(folder, "assets");
-    writeFileSync(join(place, entry(1)), '{"add":');
-    await expect(exportIn(folder)).rejects.toMatchObject({
+    const { commit, files, place } = await syntheticTable();
+    await commit(0, Date.now());
+    writeFileSync(join(files.place, entry(1)), '{"add":');
+    await expect(commit(1, Date.now())).rejects.toMatchObject({
       exit: 2,
-      summary: `the table log ${place} cannot be read (entry 1 is no JSON): remove that folder; the next export begins a new log`,
+      summary: `the table log ${files.place} cannot be read (entry 1 is no JSON): remove that folder; the next export begins a new log`,
     });
-    rmSync(join(place, entry(1)));
-    writeFileSync(join(place, entry(2)), "{}");
-    await expect(exportIn(folder)).rejects.toThrow(/an entry is missing/);
-    rmSync(place, { recursive: true });
-    await exportIn(folder);
-    expect(existsSync(join(place, entry(0)))).toBe(true);
-    expect((await readTableRows(table(folder, "assets"))).length).toBe(3);
+    rmSync(join(files.place, entry(1)));
+    writeFileSync(join(files.place, entry(2)), "{}");
+    await expect(commit(1, Date.now())).rejects.toThrow(/an entry is missing/);
+    rmSync(files.place, { recursive: true });
+    mkdirSync(files.place);
+    expect(await commit(1, Date.now())).toBe(0);
+    expect((await readSnapshot(place)).adds.length).toBe(2);
   });
 });

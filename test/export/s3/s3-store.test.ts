@@ -124,8 +124,11 @@ describe("an export to a bucket", () => {
     // Every second request fails once: throttled, cut while it is sent, cut before its answer.
     server.fault = ({ method, key, query }) => {
       const name = `${method} ${key} ${query}`;
-      if (failed.has(name) || server.requests.length % 2 === 0) return undefined;
+      const isGeneration = method === "PUT" && key.includes("generations/");
+      if (failed.has(name) || (server.requests.length % 2 === 0 && !isGeneration)) return undefined;
       failed.add(name);
+      // Its number is taken when the export asks again: by itself.
+      if (isGeneration) return { cut: "after" };
       return faults[failed.size % 3];
     };
     const { waits, clock } = quickClock();
@@ -215,9 +218,20 @@ describe("an export to a bucket", () => {
     expect(failure).toMatchObject({ exit: 75, code: "export_elsewhere" });
     expect(failure.summary).toMatch(/another mds-sync exported to .* at the same time: run it again/);
     expect(await ticksIn(of)).toBe(Number(stored(folder)) - 1);
-    server.fault = () => undefined;
+    // Another program commits to a table just before this one does.
+    const intruded = new Set<string>();
+    server.fault = ({ method, key }) => {
+      if (method !== "PUT" || !/index_ticks\/_delta_log\/0+\d\.json$/.test(key) || intruded.size > 0)
+        return undefined;
+      intruded.add(key);
+      server.objects.set(key, { bytes: Buffer.from('{"commitInfo":{}}\n'), modified: new Date() });
+      return undefined;
+    };
     await run();
     expect(await ticksIn(of)).toBe(stored(folder));
+    const [taken = ""] = intruded;
+    const { version } = await readSnapshot(join(copyOf(of), "versions/index_ticks"));
+    expect(version).toBe(Number(/(\d+)\.json$/.exec(taken)?.[1]) + 1);
   });
 
   it("F20: kill -9 leaves each table old or new, and the next export heals", async () => {

@@ -57,9 +57,19 @@ describe("the live feed", () => {
     }
     await fixture.clock.advance(1000);
     expect(fixture.clock.timerCount).toBe(0);
+    // What was committed meanwhile is no news to the next client.
+    fixture.writeTicks(["a"], [noon + 2 * STEP]);
+    const next = await fixture.connect();
+    await fixture.subscribe(next, { indexType: "GWA" });
+    fixture.writeTicks(["a"], [noon + 3 * STEP]);
+    await fixture.clock.advance(100);
+    await fixture.settle(next);
+    expect(next.messagesOf("INDEX_TICKER").map(({ timestamp }) => timestamp)).toEqual([
+      "2026-03-01T12:01:30.000Z",
+    ]);
   });
 
-  it("drops a client that does not read, with a reason, and counts it", async () => {
+  it("J2: drops a client that does not read, with a reason, and counts it", async () => {
     const slow = await fixture.connect();
     await fixture.subscribe(slow, { indexType: "GWA" });
     slow.socket.pause();
@@ -74,7 +84,7 @@ describe("the live feed", () => {
     expect(await slow.waitForClose()).toMatchObject({ code: 1013 });
   });
 
-  it("refuses pages of other sites, and unknown paths", async () => {
+  it("J4: refuses pages of other sites, and unknown paths", async () => {
     const { port } = new URL(fixture.server?.baseUrl ?? "");
     const upgrade = (path: string, origin: string) =>
       new Promise<string>((resolve) => {

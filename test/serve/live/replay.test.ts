@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { emptyRecord } from "../../../src/model/records.ts";
+import { settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
+import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { STEP, TickServer } from "../../support/serve/tick-server.ts";
 import type { WebSocketClient } from "../../support/simulator/websocket-client.ts";
-import { parseTs } from "../../support/warehouse/records.ts";
+import { decimal, parseTs } from "../../support/warehouse/records.ts";
 
 const fixture = new TickServer();
 const at = (time: string) => parseTs(`2026-02-01T${time}Z`);
@@ -96,6 +99,43 @@ describe("a replay", () => {
     await fixture.clock.advance(1800);
     await client.waitFor("REPLAY_ENDED");
     expect(client.messagesOf("INDEX_TICKER")).toHaveLength(120);
+  });
+
+  it("sends exchange tickers too, and says which time was not observed", async () => {
+    fixture.warehouse.connection.database.exec(
+      "INSERT INTO exchanges (id, name, first_seen, absences) VALUES ('kraken-id', 'Kraken', '2026', 0)",
+    );
+    const ticker = { ...emptyRecord("exchange_ticks"), exchangeId: "kraken-id", marketId: "btc-usd-id" };
+    const figures = { last: decimal("2.5"), bid: decimal("2.4"), ask: decimal("2.6"), volume: decimal("10") };
+    const observed = ["08:00:00", "08:00:30", "08:02:00"].map(at);
+    fixture.warehouse.transaction((transaction) => {
+      const records = observed.map((ts) => ({ ...ticker, ...figures, ts, lastMoved: ts - 5 }));
+      writeRecords(transaction, "exchange_ticks", records, "rest");
+      for (const ts of observed)
+        settleSnapshot(transaction, { stream: "exchange_ticks", exchangeId: null, at: ts, cadence: STEP });
+    });
+    const client = await fixture.connect("?from=2026-02-01T08:00:00Z&to=2026-02-01T08:02:30Z&speed=max");
+    client.send({ event: "SUBSCRIBE_EXCHANGE_TICKER", exchangeId: "kraken-id" });
+    await client.waitFor("REPLAY_ENDED");
+    const sent = client.messages.filter(({ event }) => event === "EXCHANGE_TICKER" || event === "GAP");
+    expect(sent.map(({ event, timestamp }) => [event, String(timestamp).slice(11, 19)])).toEqual([
+      ["EXCHANGE_TICKER", "08:00:00"],
+      ["EXCHANGE_TICKER", "08:00:30"],
+      ["GAP", "08:01:00"],
+      ["EXCHANGE_TICKER", "08:02:00"],
+    ]);
+    expect(sent[0]).toEqual({
+      event: "EXCHANGE_TICKER",
+      id: expect.any(String),
+      exchangeId: "kraken-id",
+      marketId: "btc-usd-id",
+      last: "2.5",
+      bid: "2.4",
+      ask: "2.6",
+      volume: "10",
+      timestamp: "2026-02-01T08:00:00.000Z",
+    });
+    expect(sent[2]).toMatchObject({ stream: "exchange_ticks", state: "lost", reason: "not observed" });
   });
 
   it.each([

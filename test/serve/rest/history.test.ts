@@ -57,7 +57,7 @@ const span = (content: { timestamp: string }[]) =>
   [content[0], content.at(-1)].map((record) => record?.timestamp.slice(11, 19));
 
 describe("a page of history", () => {
-  it("ends at an open range and names it; the next page begins in it", async () => {
+  it("J1: ends at an open range and names it; the next page begins in it", async () => {
     const first = await ticks("timestamp=2026-03-01T12:00:00Z");
     expect(span(first.body.content)).toEqual(["11:59:30", "10:10:00"]);
     expect(coverage(first)).toBe(
@@ -139,7 +139,7 @@ describe("records", () => {
 const ids = ["11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"];
 
 describe("a server without clients", () => {
-  it("answers only requests to localhost and IP addresses", async () => {
+  it("J4: answers only requests to localhost and IP addresses", async () => {
     const { request } = await import("node:http");
     const status = await new Promise((resolve) =>
       request(`${server.baseUrl}/v3/asset`, { headers: { host: "evil.example" } }, (response) => {
@@ -150,7 +150,7 @@ describe("a server without clients", () => {
     expect(status).toBe(421);
   });
 
-  it("answers 503 while there is no warehouse, and serves it once it appears", async () => {
+  it("J3: answers 503 while there is no warehouse, and serves it once it appears", async () => {
     const later = join(folder, "later.sqlite");
     const early = await serveWarehouse(later, clock);
     expect((await sendRequest(`${early.baseUrl}/v3/asset`)).status).toBe(503);

@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { itOfSimulator } from "../../support/simulator/server-under-test.ts";
 import { WebSocketFixture, type WebSocketMessage } from "../../support/simulator/websocket-client.ts";
 
 let fixture: WebSocketFixture;
@@ -106,7 +107,7 @@ describe("index tickers", () => {
     expect(new Set(ticks.map(({ indexType }) => indexType))).toEqual(new Set(["LX"]));
   });
 
-  it("has no timer when no client is subscribed", async () => {
+  itOfSimulator("has no timer when no client is subscribed", async () => {
     const client = await fixture.connectAndSubscribe("LX");
     client.send({ event: "UNSUBSCRIBE_INDEX_TICKER", indexType: "LX" });
     client.send({ event: "PING" });
@@ -185,17 +186,15 @@ describe("exchange tickers", () => {
   });
 });
 
-describe("bursts for benchmarks", () => {
-  it("publish sends the number of records to each subscriber, oldest first", async () => {
-    const clients = [await fixture.connectAndSubscribe("LX"), await fixture.connectAndSubscribe("LX")];
-    expect(fixture.simulator.live.publish(300)).toBe(600);
-    for (const client of clients) {
-      const ticks = await client.waitFor("INDEX_TICKER", 300);
-      expect(ticks.length).toBe(300);
-      expect(new Set(ticks.map(({ id }) => id)).size).toBe(300);
-      const times = ticks.map(({ timestamp }) => String(timestamp));
-      expect(times).toEqual(times.toSorted());
-    }
-    expect(fixture.simulator.live.clients).toBe(2);
-  });
+itOfSimulator("publish sends the number of records to each subscriber, oldest first", async () => {
+  const clients = [await fixture.connectAndSubscribe("LX"), await fixture.connectAndSubscribe("LX")];
+  expect(fixture.simulator.live.publish(300)).toBe(600);
+  for (const client of clients) {
+    const ticks = await client.waitFor("INDEX_TICKER", 300);
+    expect(ticks.length).toBe(300);
+    expect(new Set(ticks.map(({ id }) => id)).size).toBe(300);
+    const times = ticks.map(({ timestamp }) => String(timestamp));
+    expect(times).toEqual(times.toSorted());
+  }
+  expect(fixture.simulator.live.clients).toBe(2);
 });

@@ -5,7 +5,7 @@ import { createQueryPost } from "../../../src/dashboard/query-post.ts";
 import { ReaderThread } from "../../../src/dashboard/reader-thread.ts";
 import { createRoutes } from "../../../src/dashboard/routes.ts";
 import { QueryRunner } from "../../../src/export/query/query-runner.ts";
-import type { ServiceCondition } from "../../../src/model/service-condition.ts";
+import type { ServiceCondition } from "../../../src/model/status/service-condition.ts";
 import { MICROS_PER_MS } from "../../../src/model/time.ts";
 import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
 import { Metrics } from "../../../src/telemetry/metrics.ts";

@@ -1,9 +1,12 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { decodePage } from "../../../src/ingest/decode/page.ts";
 import { hashSecret } from "../../../src/serve/client-secrets.ts";
 import { serveScopes } from "../../../src/serve/rest/router.ts";
 import type { Simulator, SimulatorOptions } from "../../../src/simulator/simulator.ts";
+import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
+import { openWriter } from "../../../src/warehouse/writer.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { serveWarehouse, startFilledWarehouse } from "./filled-server.ts";
 
@@ -28,17 +31,56 @@ async function fill() {
   return { ...warehouse, folder };
 }
 
-/** A server of the filled warehouse in the shape of the simulator that it was filled from. */
+const REFRESH_MS = 30_000;
+
+/** Commits what the simulator would send at each refresh, as a daemon does. Returns a function that ends it. */
+function writeEachRefresh(path: string, { oracle, universe }: Simulator, clock: ManualClock): () => void {
+  const warehouse = openWriter(path, { clock });
+  const { assets, markets, liquidIndexes } = universe;
+  const byType = { GWA: assets, MWA: markets, LX: liquidIndexes };
+  const indices = (["GWA", "MWA", "LX"] as const).flatMap((type) =>
+    byType[type].map(({ id }) => ({ type, id })),
+  );
+  let cancel: () => void;
+  const wait = () => {
+    cancel = clock.after(REFRESH_MS - (clock.now() % REFRESH_MS), () => {
+      const now = clock.now();
+      const ticks = indices.flatMap(({ type, id }) => oracle.indexTicks(type, id, now, now + 1, now));
+      const decode = <S extends "index_ticks" | "exchange_ticks">(stream: S, content: readonly object[]) =>
+        decodePage(stream, JSON.stringify({ content })).records;
+      warehouse.transaction((transaction) => {
+        writeRecords(transaction, "index_ticks", decode("index_ticks", ticks), "live");
+        const tickers = decode("exchange_ticks", oracle.exchangeTicks(now));
+        writeRecords(transaction, "exchange_ticks", tickers, "live");
+      });
+      wait();
+    });
+  };
+  wait();
+  return () => {
+    cancel();
+    warehouse.close();
+  };
+}
+
+/**
+ * A server of the filled warehouse in the shape of the simulator that it was filled from. `isLive`: a writer goes on with a
+ * copy of it.
+ */
 export async function startConformingServer(
   options: SimulatorOptions,
+  isLive = false,
 ): Promise<{ simulator: Simulator; clock: ManualClock }> {
   filled ??= fill();
-  const { simulator, path, folder } = await filled;
+  const { simulator, path: filledPath, folder } = await filled;
+  const path = isLive ? join(folder, `live-${Math.random()}.sqlite`) : filledPath;
+  if (isLive) copyFileSync(filledPath, path);
   const { clientId = "demo", clientSecret = "demo-secret", scopes = serveScopes } = options;
   const clock = new ManualClock(START);
   const secretHashFile = join(folder, `hash-${Math.random()}`);
   writeFileSync(secretHashFile, await hashOnce(clientSecret));
   const client = { id: clientId, secretHashFile, scopes };
+  const stopWriter = isLive ? writeEachRefresh(path, simulator, clock) : () => {};
   const server = await serveWarehouse(path, clock, { clients: [client] });
   let secret = clientSecret;
   const overrides = {
@@ -57,7 +99,10 @@ export async function startConformingServer(
       const [, missing] = /scope-without (\S+)/.exec(script) ?? [];
       client.scopes = scopes.filter((scope) => scope !== missing);
     },
-    stop: () => server.close(),
+    async stop() {
+      await server.close();
+      stopWriter();
+    },
   };
   const descriptors = Object.getOwnPropertyDescriptors(overrides);
   return {
@@ -67,6 +112,12 @@ export async function startConformingServer(
       clientSecret: { get: () => secret },
     }) as Simulator,
   };
+}
+
+/** Fills the warehouse. A hook of a test file would have to do it within its time limit. */
+export async function prepareConformingServer(): Promise<void> {
+  filled ??= fill();
+  await filled;
 }
 
 /** Call it after the last test. */

@@ -29,6 +29,7 @@ export interface SplitOptions {
   readonly server: TestPostgres;
   readonly database: string;
   readonly leaseSeconds: number;
+  readonly role: "pair" | "split";
   readonly sync: Record<string, unknown>;
 }
 
@@ -37,6 +38,8 @@ export interface Worker {
   readonly path: string;
   readonly reports: readonly ShareReport[];
   readonly failures: readonly unknown[];
+  /** When it last took or gave back leases, by the monotonic clock. */
+  changedAt(): number;
   /** Stops as the operator does: gives the leases back. */
   stop(): Promise<void>;
   /** Stops everything without a word, as a crash does. */
@@ -74,7 +77,7 @@ export class SplitHarness {
 
   async startWorker(name: string): Promise<Worker> {
     const { clock, simulator } = this;
-    const { server, database, leaseSeconds, sync } = this.#options;
+    const { server, database, leaseSeconds, role, sync } = this.#options;
     const path = join(temporaryFolder(), "mds.sqlite");
     const env = {
       MDS_BASE_URL: simulator.baseUrl,
@@ -105,7 +108,7 @@ export class SplitHarness {
     const ingest = await IngestThread.start({ path, clock: serviceClock(client, clock), log, secrets });
     const reader = openReader(path);
     const [syncStop, shareStop] = [new AbortController(), new AbortController()];
-    const share = new SyncShare();
+    const share = role === "split" ? new SyncShare() : undefined;
     const failures: unknown[] = [];
     const reports: ShareReport[] = [];
     const { withdrawals } = settings;
@@ -125,6 +128,7 @@ export class SplitHarness {
       onFeedEvent: nothing,
     });
     let isKilled = false;
+    let changedAt = Number.NEGATIVE_INFINITY;
     const never = new Promise<never>(() => {});
     const shareClock: Clock = {
       ...systemClock,
@@ -134,17 +138,20 @@ export class SplitHarness {
     const sharing = runShareLoop({
       warehouse: path,
       url: server.url(database),
-      role: "split",
+      role,
       name,
       leaseSeconds,
       clock: shareClock,
       random,
       signal: shareStop.signal,
       askPassword: async () => PASSWORD,
-      report: (report) => void reports.push(report),
+      report(report) {
+        reports.push(report);
+        if (report.kind === "connected") changedAt = systemClock.monotonic();
+      },
       async follow(change) {
         if (isKilled) return never;
-        share.update(change);
+        share?.update(change);
         await supervisor.applyShare();
       },
     });
@@ -166,6 +173,7 @@ export class SplitHarness {
       path,
       reports,
       failures,
+      changedAt: () => changedAt,
       async stop() {
         if (isKilled) return;
         await stopSync();

@@ -53,7 +53,7 @@ export class FaultClient {
   }
 
   static async #startServe(options: SimulatorOptions): Promise<FaultClient> {
-    const { simulator, clock } = await startConformingServer(options);
+    const { simulator, clock } = await startConformingServer(options, true);
     return new FaultClient(simulator, clock);
   }
 

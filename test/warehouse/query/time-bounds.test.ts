@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { formatTimestamp } from "../../../src/model/time.ts";
+import { runReadQuery } from "../../../src/warehouse/query/query.ts";
 import { rewriteTimeBounds } from "../../../src/warehouse/query/time-bounds.ts";
-import { runReadQuery } from "../../../src/warehouse/read/query.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { parseTs, tick } from "../../support/warehouse/records.ts";

@@ -1,6 +1,7 @@
 // One series as candles. The URL holds the selection, so that it can be shared.
 
 import { cssColour, watchTheme } from "../shared/layout.js";
+import { onCommit, onMissed, throttle } from "../shared/live.js";
 import { byId, element, fetchJson, repeatWhileVisible, setText } from "../shared/page-base.js";
 import { describeUnknown, seriesBox } from "../shared/series-box.js";
 import { count, countNoun, duration, price } from "../shared/text-format.js";
@@ -12,9 +13,9 @@ import { seriesOverlays } from "./overlays.js";
 const TABLE_ROWS = 200;
 const GAPS_SHOWN = 12;
 const TAIL_BARS = 3;
-const POLL_SECONDS = 4;
+const POLL_SECONDS = 15;
 /** Every so many polls the whole range is read again, because older gaps may have been filled. */
-const POLLS_PER_FULL_READ = 12;
+const POLLS_PER_FULL_READ = 30;
 
 const params = new URLSearchParams(location.search);
 const view = {
@@ -404,4 +405,14 @@ async function start() {
 }
 
 // Retry the start until there is something to show.
-repeatWhileVisible(POLL_SECONDS, () => (loaded ? refresh() : start()), showError);
+const bars = repeatWhileVisible(POLL_SECONDS, () => (loaded ? refresh() : start()), showError);
+const readTail = throttle(1, () => void bars.now());
+onCommit(({ ticks }) => {
+  const { index_type, index_id } = view.series ?? {};
+  if (ticks.some(([type, id]) => type === index_type && id === index_id)) readTail();
+});
+onMissed(() => {
+  // The next read is that of the whole range.
+  polls = 0;
+  readTail();
+});

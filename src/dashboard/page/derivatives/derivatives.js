@@ -2,11 +2,12 @@
 
 import uPlot from "uplot";
 import { cssColour, watchTheme } from "../shared/layout.js";
+import { onCommit, onMissed, throttle } from "../shared/live.js";
 import { byId, element, fetchJson, poll, setText } from "../shared/page-base.js";
 import { brief, count, direction, percentChange, quote } from "../shared/text-format.js";
 import { basisOf, buildChain, forwardOf, impliedVolatility, worth } from "./derivative-figures.js";
 
-const POLL_SECONDS = 10;
+const POLL_SECONDS = 60;
 const MAX_CURVES = 6;
 const params = new URLSearchParams(location.search);
 const view = {
@@ -303,3 +304,6 @@ await start().catch(showError);
 const contracts = poll(path, POLL_SECONDS, show, (error) =>
   view.asset === "" ? start().catch(showError) : showError(error),
 );
+const reload = throttle(5, () => void contracts.now());
+onCommit(({ grown }) => view.at === "" && grown("derivative_ticks") && reload());
+onMissed(reload);

@@ -1,10 +1,11 @@
 // One pair on all exchanges, compared with its index.
 
 import "../shared/layout.js";
+import { onCommit, onMissed, throttle } from "../shared/live.js";
 import { byId, element, fetchJson, poll, setText } from "../shared/page-base.js";
 import { brief, countNoun, direction, duration, quote } from "../shared/text-format.js";
 
-const POLL_SECONDS = 5;
+const POLL_SECONDS = 30;
 const params = new URLSearchParams(location.search);
 let pair = params.get("pair") ?? "";
 
@@ -139,3 +140,6 @@ const quotes = poll(
   (answer) => (hasPairs ? show(answer) : start().catch(showError)),
   showError,
 );
+const reload = throttle(1, () => void quotes.now());
+onCommit(({ ticks, grown }) => (grown("exchange_ticks") || ticks.length > 0) && reload());
+onMissed(reload);

@@ -1,13 +1,15 @@
 // The ranking of all assets, with the last seven days of each.
 
 import { watchTheme } from "../shared/layout.js";
+import { onCommit, onMissed, throttle } from "../shared/live.js";
 import { byId, element, poll, setText } from "../shared/page-base.js";
 import { brief, count, direction, percentChange, quote } from "../shared/text-format.js";
 import { showTreemap } from "./treemap.js";
 
 const ROWS_PER_STEP = 100;
 const SPARK = { width: 110, height: 30 };
-const POLL_SECONDS = 10;
+/** Commits are told by events; this is only for a page that has none. */
+const POLL_SECONDS = 60;
 
 const columns = [
   { key: "rank", label: "#", className: "number rank" },
@@ -48,7 +50,7 @@ function selected() {
   });
 }
 
-function sparkline(id) {
+function sparkline({ id, change7d }) {
   const points = sparklines[id];
   if (!points) return element("td", { className: "number soft" }, "–");
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
@@ -57,7 +59,7 @@ function sparkline(id) {
   const at = (value, i) =>
     `${(i * step).toFixed(1)},${(SPARK.height - 2 - (value * (SPARK.height - 4)) / 100).toFixed(1)}`;
   path.setAttribute("d", `M${points.map(at).join("L")}`);
-  const trend = direction(points.at(-1) - points[0]);
+  const trend = direction(change7d ?? points.at(-1) - points[0]);
   for (const [name, value] of Object.entries({
     viewBox: `0 0 ${SPARK.width} ${SPARK.height}`,
     width: SPARK.width,
@@ -95,7 +97,7 @@ function row(asset) {
     change(change30d, "wide"),
     element("td", { className: "number wide" }, marketCap === null ? "–" : brief(marketCap)),
     element("td", { className: "number wide" }, volume === null ? "–" : brief(volume)),
-    sparkline(id),
+    sparkline(asset),
   );
 }
 
@@ -160,10 +162,34 @@ byId("more").addEventListener("click", () => {
 });
 watchTheme(() => assets.length > 0 && drawMap());
 new ResizeObserver(() => assets.length > 0 && drawMap()).observe(byId("treemap"));
-poll(
+/** New prices between two market caps: the index of the asset. */
+function applyTicks(ticks) {
+  const prices = new Map(ticks.filter(([type]) => type === "GWA").map(([, id, , price]) => [id, price]));
+  for (const asset of assets) {
+    const price = prices.get(asset.id);
+    if (price === undefined || price === asset.price) continue;
+    const cell = byId("ranking").querySelector(`tr[data-id="${CSS.escape(asset.id)}"] .price`);
+    if (cell) {
+      cell.textContent = quote(price);
+      cell.classList.remove("moved-up", "moved-down");
+      // Reading the width restarts the animation.
+      void cell.offsetWidth;
+      cell.classList.add(price > asset.price ? "moved-up" : "moved-down");
+    }
+    asset.price = price;
+  }
+}
+
+const market = poll(
   () => "/api/market",
   POLL_SECONDS,
   show,
   (error) =>
     setText("market-note", error instanceof TypeError ? "The daemon does not answer." : error.message),
 );
+const reload = throttle(5, () => void market.now());
+onCommit(({ ticks, grown }) => {
+  applyTicks(ticks);
+  if (grown("market_caps")) reload();
+});
+onMissed(reload);

@@ -1,6 +1,7 @@
 // The page polls the daemon every few seconds and shows the results.
 
 import { cssColour, watchTheme } from "../shared/layout.js";
+import { onCommit, onMissed, throttle } from "../shared/live.js";
 import { byId, element, poll, setText } from "../shared/page-base.js";
 import {
   brief,
@@ -395,14 +396,20 @@ function showUnreachable() {
   setText("sentence", "The daemon does not answer; the page shows its last data.");
 }
 
-poll(() => "/api/daemon", 2, showDaemon, showUnreachable);
-poll(() => "/api/status", 5, showStatus);
-poll(() => "/api/latest", 5, showLatest);
-poll(() => "/api/missing", 20, showMissing);
+const daemon = poll(() => "/api/daemon", 2, showDaemon, showUnreachable);
+const status = poll(() => "/api/status", 5, showStatus);
+const latest = poll(() => "/api/latest", 5, showLatest);
+const gaps = poll(() => "/api/missing", 20, showMissing);
 const asked = new URLSearchParams(location.search);
 byId("filter-name").value = filter.name = asked.get("name") ?? "";
 byId("only-problems").checked = filter.onlyProblems = asked.get("problems") === "1";
 const coverage = poll(coveragePath, 20, showCoverage);
+onCommit(throttle(2, () => void latest.now()));
+onMissed(
+  throttle(2, () => {
+    for (const { now } of [daemon, status, latest, gaps, coverage]) void now();
+  }),
+);
 
 byId("filter").addEventListener("input", applyFilter);
 byId("filter").addEventListener("submit", (event) => event.preventDefault());

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { findPlanWarnings } from "../../../src/warehouse/read/plan-warnings.ts";
+import { findPlanWarnings } from "../../../src/warehouse/query/plan-warnings.ts";
 import { openFilledWarehouse } from "../../support/dashboard/filled-warehouse.ts";
 
 describe("the warnings about a query plan", () => {

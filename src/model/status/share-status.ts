@@ -1,5 +1,5 @@
-import type { HistoryStream } from "./streams.ts";
-import type { TimeRange } from "./time-range.ts";
+import type { HistoryStream } from "../streams.ts";
+import type { TimeRange } from "../time-range.ts";
 
 /** `alone`: one daemon forwards; `pair`: one of several that sync everything; `split`: each what it follows. */
 export const shareRoles = ["alone", "pair", "split"] as const;

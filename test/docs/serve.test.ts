@@ -1,0 +1,71 @@
+import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { hasTool } from "../support/has-tool.ts";
+import { STEP, TickServer } from "../support/serve/tick-server.ts";
+import { parseTs } from "../support/warehouse/records.ts";
+
+const page = readFileSync(join(import.meta.dirname, "../../docs/serve.md"), "utf8");
+const examples = (language: string) =>
+  [...page.matchAll(new RegExp(`^\`\`\`${language}\\n([^]*?)^\`\`\``, "gm"))].map(([, code = ""]) => code);
+
+const fixture = new TickServer();
+const noon = parseTs("2026-03-01T12:00:00Z");
+beforeAll(async () => {
+  fixture.warehouse.connection.database.exec(
+    "INSERT INTO assets (id, symbol, name, first_seen, absences) VALUES ('btc-id', 'BTC', 'Bitcoin', '2026', 0)",
+  );
+  const count = 3000;
+  const timestamps = Array.from({ length: count }, (_, at) => noon - (at + 1) * STEP).reverse();
+  fixture.select(["btc-id"], noon - count * STEP);
+  fixture.writeTicks(["btc-id"], timestamps);
+  fixture.cover("btc-id", noon - count * STEP, noon - 4 * STEP);
+  await fixture.start();
+});
+afterAll(() => fixture.stop());
+
+/** Runs an example against the fixture instead of the default address. */
+async function run(command: string, args: readonly string[], code: string): Promise<string> {
+  const { host } = new URL(fixture.server?.baseUrl ?? "");
+  const child = spawn(command, [...args, code.replaceAll("127.0.0.1:9465", host)], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  let output = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    output += text;
+  });
+  const status = await new Promise((resolve) => child.on("close", resolve));
+  expect(status).toBe(0);
+  return output;
+}
+
+describe("docs/serve.md", () => {
+  it.runIf(hasTool("curl", "the curl examples of docs/serve.md"))("its curl examples answer", async () => {
+    const [code = ""] = examples("sh");
+    const output = await run("sh", ["-c"], code);
+    expect(output).toContain('{"content":[{"id":"btc-id","symbol":"BTC","name":"Bitcoin"');
+    expect(output).toContain('"timestamp":"2026-03-01T11:59:30.000Z"');
+  });
+
+  it.runIf(hasTool("python3", "the Python example of docs/serve.md"))(
+    "its Python example fetches all ticks",
+    async () => {
+      const [code = ""] = examples("python");
+      const output = await run("python3", ["-c"], code);
+      expect(output).toMatch(/^not covered: open from=2026-03-01T11:58:00/);
+      expect(output).toContain("3000 ticks, the newest");
+    },
+  );
+
+  it("its websocket examples subscribe, and replay an hour", async () => {
+    const [live = "", replay = ""] = examples("js");
+    const subscribed = await run(process.execPath, ["-e"], live);
+    expect(subscribed).toContain('"event":"SUBSCRIBED_INDEX_TICKER","indexType":"GWA"');
+    const lines = (await run(process.execPath, ["-e"], replay)).trim().split("\n");
+    const events = lines.map((line) => (JSON.parse(line) as { event: string }).event);
+    expect(events.filter((event) => event === "INDEX_TICKER")).toHaveLength(120);
+    expect(events.filter((event) => event === "GAP")).toHaveLength(1);
+    expect(events.at(-1)).toBe("REPLAY_ENDED");
+  });
+});
