@@ -8,7 +8,7 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     pool: "forks",
     setupFiles: ["test/support/seed.ts"],
-    globalSetup: ["test/support/print-seed.ts"],
+    globalSetup: ["test/support/set-up-run.ts", "test/support/dashboard/bundle-pages.ts"],
     // A fifth of the time goes in waiting for real processes, sockets and disks: half as many files again as there are cores.
     maxWorkers: Math.ceil(availableParallelism() * 1.5),
     // Sources that threads and processes of the tests run in place are compiled once for all of them.

@@ -1,9 +1,10 @@
-import { Command, CommanderError } from "commander";
+import { Command, CommanderError, type Option } from "commander";
 import { type ExitCode, exitCode, Failure } from "../model/failure.ts";
 import { systemClock } from "../runtime/clock.ts";
 import { NonblockingStderr } from "../telemetry/nonblocking-stderr.ts";
 import type { CommandContext } from "./support/context.ts";
-import { programVersion } from "./support/context.ts";
+import { programVersion, SETTINGS_HEADING } from "./support/context.ts";
+import { commandExamples } from "./support/examples.ts";
 
 /** Gets its own remedy, because the file in the message is not the cause. */
 const OPEN_FILE_LIMIT_ERROR = /\b(EMFILE|ENFILE)\b|too many open files/i;
@@ -22,20 +23,26 @@ const commandLoaders: Readonly<Record<string, () => Promise<AddCommand>>> = {
   status: async () => (await import("./commands/status.ts")).addStatusCommand,
   gaps: async () => (await import("./commands/gaps.ts")).addGapsCommand,
   verify: async () => (await import("./commands/verify.ts")).addVerifyCommand,
+  bars: async () => (await import("./commands/data/bars.ts")).addBarsCommand,
+  ticks: async () => (await import("./commands/data/ticks.ts")).addTicksCommand,
+  asof: async () => (await import("./commands/data/asof.ts")).addAsofCommand,
   query: async () => (await import("./commands/query.ts")).addQueryCommand,
   export: async () => (await import("./commands/export.ts")).addExportCommand,
   share: async () => (await import("./commands/share/share.ts")).addShareCommand,
   backup: async () => (await import("./commands/copies/backup.ts")).addBackupCommand,
   restore: async () => (await import("./commands/copies/restore.ts")).addRestoreCommand,
   merge: async () => (await import("./commands/copies/merge.ts")).addMergeCommand,
+  serve: async () => (await import("./commands/serve.ts")).addServeCommand,
   doctor: async () => (await import("./commands/doctor/doctor.ts")).addDoctorCommand,
   settings: async () => (await import("./commands/settings.ts")).addSettingsCommand,
   simulate: async () => (await import("./commands/simulate.ts")).addSimulateCommand,
+  completion: async () => (await import("./commands/completion.ts")).addCompletionCommand,
 };
 
-/** Returns the loader of the named command, or all loaders for the help and for suggestions after a misspelt name. */
+/** The loader of the named command; all loaders for the help, for completion, and for suggestions after a misspelt name. */
 function loadersFor(name: string | undefined): readonly (() => Promise<AddCommand>)[] {
   if (name === "-V" || name === "--version") return [];
+  if (name === "completion") return Object.values(commandLoaders);
   const command =
     name !== undefined && Object.hasOwn(commandLoaders, name) ? commandLoaders[name] : undefined;
   return command ? [command] : Object.values(commandLoaders);
@@ -98,7 +105,8 @@ export async function runProgram(args: readonly string[], context: CommandContex
   }
 }
 
-async function buildProgram(args: readonly string[], context: CommandContext): Promise<Command> {
+/** The program with the commands that the arguments need; without arguments, with all. */
+export async function buildProgram(args: readonly string[], context: CommandContext): Promise<Command> {
   const program = new Command("mds-sync")
     .description("A market data service in your own database: complete, exact, and able to prove it.")
     .version(programVersion(), "-V, --version", "show the version")
@@ -111,9 +119,27 @@ async function buildProgram(args: readonly string[], context: CommandContext): P
       writeErr: () => {},
       getOutHelpWidth: () => 100,
     })
+    .configureHelp({ groupItems: settingsLast })
     .addHelpText("after", "\nmds-sync COMMAND --help describes one command.");
   for (const add of await Promise.all(loadersFor(args[0]).map((load) => load()))) add(program, context);
+  for (const command of program.commands) {
+    const examples = commandExamples[command.name()] ?? [];
+    if (examples.length > 0)
+      command.addHelpText("after", ["", "Examples:", ...examples.map((line) => `  ${line}`)].join("\n"));
+  }
   return program;
+}
+
+/** The help shows the options of the command itself first. */
+function settingsLast<T extends Command | Option>(
+  _all: T[],
+  visible: T[],
+  getGroup: (item: T) => string,
+): Map<string, T[]> {
+  const groups = Map.groupBy(visible, getGroup);
+  const settings = groups.get(SETTINGS_HEADING);
+  if (settings && groups.delete(SETTINGS_HEADING)) groups.set(SETTINGS_HEADING, settings);
+  return groups;
 }
 
 function report(error: unknown, context: CommandContext): ExitCode {

@@ -100,6 +100,11 @@ export function loadSettings(sources: SettingsSources): LoadedSettings {
   };
 }
 
+/** Whether any setting of a section was given: a section that is left out may turn a part off. */
+export function isSectionSet({ origins }: Pick<LoadedSettings, "origins">, section: string): boolean {
+  return [...origins].some(([path, origin]) => path.startsWith(`${section}.`) && origin !== "default");
+}
+
 /** The name of a flag without its placeholder: `--base-url`. */
 export function flagName(flag: string | undefined): string {
   return flag?.split(" ")[0] ?? "";

@@ -1,4 +1,4 @@
-import { shareRoles } from "../model/share-status.ts";
+import { shareRoles } from "../model/status/share-status.ts";
 import { INTRADAY_DAYS } from "../model/streams.ts";
 import {
   anyTextOption,
@@ -6,6 +6,8 @@ import {
   cronOption,
   derivativeTypesOption,
   durationOption,
+  exportTargetOption,
+  flagOption,
   httpUrlOption,
   integerOption,
   lxIndexIdsOption,
@@ -14,6 +16,7 @@ import {
   postgresUrlOption,
   retentionOption,
   selectorOption,
+  serveClientsOption,
   serviceUrlOption,
   textListOption,
   textOption,
@@ -150,10 +153,16 @@ export const optionTable = {
       help: "how long to store exchange ticks; deleted ranges become `lost`, reason `retention`",
     }),
     derivativeTicks: retentionOption({ help: "how long to store derivative ticks" }),
+    indexTicks: retentionOption({
+      help: "how long to store index ticks that the scheduled export has; they stay covered, reason `moved to …`",
+    }),
   },
   schedule: {
     nightly: cronOption({ help: "the nightly backfill and audit: cron, UTC" }, "10 0 * * *"),
     export: cronOption({ help: "the Parquet export: cron, UTC; empty: never" }, ""),
+    exportTo: exportTargetOption({
+      help: "where it goes: a folder or s3://BUCKET/PREFIX; empty: the folder `export` beside the warehouse",
+    }),
   },
   http: {
     host: textOption(
@@ -176,6 +185,36 @@ export const optionTable = {
     ),
     allowedHosts: textListOption({
       help: "host names accepted in the Host header besides localhost and IP addresses",
+    }),
+  },
+  serve: {
+    host: textOption(
+      {
+        env: "MDS_SERVE_HOST",
+        flag: "--serve-host <host>",
+        help: "the address on which `mds-sync serve` listens, and `run` if this section is set",
+      },
+      "127.0.0.1",
+    ),
+    port: integerOption(
+      {
+        env: "MDS_SERVE_PORT",
+        flag: "--serve-port <port>",
+        help: "the port of the service's own API from the warehouse; 0: any free port",
+      },
+      9465,
+      0,
+      65_535,
+    ),
+    clients: serveClientsOption({
+      help: "who may request tokens: { id, secretHashFile, scopes }; none: no token is needed, on loopback only",
+    }),
+    tls: {
+      certFile: optionalTextOption({ help: "the certificate (PEM); without one, plain HTTP" }),
+      keyFile: optionalTextOption({ help: "the private key of the certificate (PEM)" }),
+    },
+    behindProxy: flagOption({
+      help: "true: a proxy in front speaks TLS, so plain HTTP is allowed beyond loopback",
     }),
   },
   telemetry: {

@@ -157,6 +157,20 @@ export function optionalTextOption(description: OptionDescription): Option<strin
   );
 }
 
+/** A folder or a bucket; empty: the default folder. */
+export function exportTargetOption(description: OptionDescription): Option<string> {
+  const isTarget = (raw: string) => !/^\w+:/.test(raw) || /^s3:\/\/[^/]+/.test(raw);
+  return makeScalarOption(
+    description,
+    "",
+    "a folder, or s3://BUCKET/PREFIX",
+    (raw) => (isTarget(raw) ? raw : undefined),
+    {
+      format: formatText,
+    },
+  );
+}
+
 export function integerOption(
   description: OptionDescription,
   defaultValue: number,
@@ -175,7 +189,7 @@ export function integerOption(
 
 const secondsPerUnit = { s: 1, m: 60, h: 3600, d: 86_400 } as const;
 
-function parseDuration(raw: string): number | undefined {
+export function parseDuration(raw: string): number | undefined {
   const match = /^(\d{1,9})([smhd])$/.exec(raw);
   return match ? Number(match[1]) * secondsPerUnit[match[2] as keyof typeof secondsPerUnit] : undefined;
 }
@@ -241,6 +255,57 @@ export function textListOption(description: OptionDescription): Option<readonly 
       ? { value: raw }
       : { expected: "a list such as [a, b]" };
   return makeOption(description, [], parse, textListSchema, formatList);
+}
+
+export function flagOption(description: OptionDescription): Option<boolean> {
+  const parse = (raw: string) => (raw === "true" ? true : raw === "false" ? false : undefined);
+  return makeScalarOption(description, false, "true or false", parse, { schema: { type: "boolean" } });
+}
+
+/** A client of `mds-sync serve`. */
+export interface ServeClientSetting {
+  readonly id: string;
+  readonly secretHashFile: string;
+  readonly scopes: readonly string[];
+}
+
+/** The scopes that the service documents. */
+const serviceScopes = [
+  "read:exchange-ticker",
+  "read:index-ticker",
+  "read:ohlcv",
+  "read:market-cap",
+  "read:LX",
+  "read:derivatives",
+] as const;
+
+export function serveClientsOption(description: OptionDescription): Option<readonly ServeClientSetting[]> {
+  const expected = `a list of { id: NAME, secretHashFile: FILE, scopes: [read:ohlcv, …] }; without scopes a client may read everything`;
+  const parseClient = (raw: RawValue): ServeClientSetting | undefined => {
+    if (typeof raw === "string" || Array.isArray(raw)) return undefined;
+    const { id, secretHashFile, scopes = serviceScopes, ...others } = raw as Record<string, RawValue>;
+    const isComplete = typeof id === "string" && id !== "" && typeof secretHashFile === "string";
+    const areScopes = isTextList(scopes) && scopes.every((scope) => serviceScopes.some((s) => s === scope));
+    if (!isComplete || secretHashFile === "" || !areScopes || Object.keys(others).length > 0)
+      return undefined;
+    return { id, secretHashFile, scopes };
+  };
+  const parse: Option<readonly ServeClientSetting[]>["parse"] = (raw) => {
+    const clients = Array.isArray(raw) ? raw.map(parseClient) : [undefined];
+    const known = clients.filter((client) => client !== undefined);
+    const isUnique = new Set(known.map(({ id }) => id)).size === known.length;
+    return known.length === clients.length && isUnique ? { value: known } : { expected };
+  };
+  const properties = { id: textSchema, secretHashFile: textSchema, scopes: textListSchema };
+  const items = {
+    type: "object",
+    properties,
+    required: ["id", "secretHashFile"],
+    additionalProperties: false,
+  };
+  const format = (clients: readonly ServeClientSetting[]) =>
+    `[${clients.map(({ id, secretHashFile, scopes }) => `{ id: ${formatText(id)}, secretHashFile: ${formatText(secretHashFile)}, scopes: ${formatList(scopes)} }`).join(", ")}]`;
+  return makeOption(description, [], parse, { type: "array", items }, format);
 }
 
 const lxIndexNames = ["BLX", "ELX", "XRPLX"] as const;

@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
 import { exitCode, Failure } from "../model/failure.ts";
-import type { ShareRole } from "../model/share-status.ts";
+import type { ShareRole } from "../model/status/share-status.ts";
 import type { LoadedSettings } from "./load-settings.ts";
 
 /** The settings of the shared warehouse, all of them set. */

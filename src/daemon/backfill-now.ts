@@ -1,6 +1,7 @@
 import { Failure } from "../model/failure.ts";
 import type { Random } from "../runtime/backoff.ts";
 import type { SyncContext, SyncSettings } from "../sync/context/context.ts";
+import { computeBackfillProgress, countsOf, HISTORY_PROGRESS_STREAMS } from "../sync/context/progress.ts";
 import { SilenceTimeout } from "../sync/context/retry.ts";
 import { type BackfillReport, backfill } from "../sync/history/backfill.ts";
 import type { SyncSupervisor } from "../sync/supervisor.ts";
@@ -31,19 +32,13 @@ export async function backfillNow(
   const silence = new SilenceTimeout(clock);
   const { stats, end } = telemetry.observeRun((event) => silence.onEvent(event));
   const stopping = new AbortController();
+  const startedAt = clock.monotonic();
   const report = async () => {
     while (!stopping.signal.aborted) {
       await clock.sleep(PROGRESS_INTERVAL_MS, stopping.signal).catch(() => {});
-      const counts = [stats.forStream("index_ticks"), stats.forStream("ohlcv")];
-      const sum = (of: (each: (typeof counts)[number]) => number) =>
-        counts.reduce((total, each) => total + of(each), 0);
-      const planned = sum(({ plannedMicros }) => plannedMicros);
-      const percent = planned === 0 ? 0 : Math.floor((100 * sum(({ doneMicros }) => doneMicros)) / planned);
-      if (!stopping.signal.aborted)
-        onProgress(
-          sum(({ received }) => received),
-          Math.min(100, percent),
-        );
+      const rows = HISTORY_PROGRESS_STREAMS.reduce((sum, stream) => sum + countsOf(stats, stream).rows, 0);
+      const percent = computeBackfillProgress(stats, clock.monotonic() - startedAt)?.percent ?? 0;
+      if (!stopping.signal.aborted) onProgress(rows, percent);
     }
   };
   const reporting = report();

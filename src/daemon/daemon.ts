@@ -1,12 +1,7 @@
 import { once } from "node:events";
-import { dirname, join } from "node:path";
-import type { LoadedSettings } from "../config/load-settings.ts";
+import { isSectionSet, type LoadedSettings } from "../config/load-settings.ts";
 import { requireServiceSettings, type ServiceSettings } from "../config/service-settings.ts";
 import type { DaemonView } from "../dashboard/daemon-status.ts";
-import { type DashboardServer, startHttpServer } from "../dashboard/http-server.ts";
-import { ReaderThread } from "../dashboard/reader-thread.ts";
-import { createRoutes } from "../dashboard/routes.ts";
-import { exportInProcess } from "../export/run-export.ts";
 import type { LiveCommitResult } from "../ingest/commit/live.ts";
 import { IngestThread } from "../ingest/thread/ingest-thread.ts";
 import { exitCode, Failure, failureCode } from "../model/failure.ts";
@@ -15,10 +10,10 @@ import type { Random } from "../runtime/backoff.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
 import { finishesWithin } from "../runtime/timeouts.ts";
+import { ServeThread } from "../serve/serve-thread.ts";
 import { createServiceClient, type ServiceClient } from "../service/client/client.ts";
 import { createHeartbeat } from "../service/http/heartbeat.ts";
-import type { SyncSettings } from "../sync/context/context.ts";
-import { type SyncContext, serviceClock, serviceNow } from "../sync/context/context.ts";
+import { type SyncContext, type SyncSettings, serviceClock, serviceNow } from "../sync/context/context.ts";
 import { classifyError, isWriterLost } from "../sync/context/error-policy.ts";
 import { computeBackfillProgress } from "../sync/context/progress.ts";
 import { SyncSupervisor } from "../sync/supervisor.ts";
@@ -34,7 +29,9 @@ import { backfillNow } from "./backfill-now.ts";
 import { startControlServer } from "./control-server.ts";
 import { createShare, type DaemonShare } from "./create-share.ts";
 import { DaemonTelemetry } from "./daemon-telemetry.ts";
+import { exportJob } from "./export-job.ts";
 import { nightlyJobs } from "./nightly-jobs.ts";
+import { PagesServer } from "./pages-server.ts";
 import { runSchedule, type ScheduledJob } from "./scheduler.ts";
 import { checkInBackground, monitorStorage } from "./storage-monitor.ts";
 
@@ -80,13 +77,13 @@ class Daemon {
   readonly #telemetry: DaemonTelemetry;
   readonly #client: ServiceClient;
   readonly #view: DaemonView;
-  readonly #dashboardReader: ReaderThread;
+  readonly #pages: PagesServer;
   readonly #heartbeat: ReturnType<typeof createHeartbeat> | undefined;
   readonly #share: DaemonShare | undefined;
   #supervisor: SyncSupervisor | undefined;
   readonly #outage: ServiceOutage;
-  #server: DashboardServer | undefined;
   #controlServer: { close(): Promise<void> } | undefined;
+  #serveThread: ServeThread | undefined;
   #openingIngest: IngestThread | undefined;
   #ingest: IngestThread | undefined;
   #reader: Connection | undefined;
@@ -140,9 +137,18 @@ class Daemon {
       service: () => this.#client.health().condition,
       recentErrors: () => telemetry.recentErrors.list(),
       shared: () => this.#share?.thread.status(),
+      serve: () => this.#serveThread?.status,
     };
-    const { warehouse, telemetry: telemetrySettings } = loaded.settings;
-    this.#dashboardReader = new ReaderThread({ path: warehouse.path, now: () => this.#now() });
+    const { warehouse, http, telemetry: telemetrySettings } = loaded.settings;
+    this.#pages = new PagesServer({
+      path: warehouse.path,
+      http,
+      view: this.#view,
+      metrics: telemetry.metrics,
+      clock,
+      now: () => this.#now(),
+      log,
+    });
     this.#share = createShare(loaded, {
       clock,
       log,
@@ -179,18 +185,14 @@ class Daemon {
   async #open(): Promise<{ context: SyncContext; reader: Connection }> {
     const { loaded, clock, log, onServing } = this.#options;
     const { path } = loaded.settings.warehouse;
-    const { metrics, stats } = this.#telemetry;
+    const { stats } = this.#telemetry;
     const client = this.#client;
     const signal = this.#signal;
     // Check the writer lock before the port: a running daemon holds both, and the lock failure explains more.
     assertNoWriter(path);
     // Bind the port before opening the warehouse, so that the dashboard shows the progress of opening.
-    this.#server = await startHttpServer({
-      ...loaded.settings.http,
-      routes: createRoutes({ view: this.#view, reader: this.#dashboardReader, metrics, clock }),
-      onError: (error) => log.error({ error: String(error) }, "dashboard page failed"),
-    });
-    onServing?.(this.#server.address);
+    const address = await this.#pages.listen();
+    onServing?.(address);
 
     // Request the token while the warehouse opens; the first request that needs it reports a failure.
     client.tokens.get(this.#service.baseUrl, signal).catch(() => {});
@@ -210,6 +212,9 @@ class Daemon {
     this.#setActivity(this.#outage.describeWait());
     const reader = openReader(path, SMALL_CACHE_KIB);
     this.#reader = reader;
+    const serve = { ...loaded.settings.serve, warehouse: path, version: this.#options.version };
+    if (isSectionSet(loaded, "serve"))
+      this.#serveThread = await ServeThread.start({ settings: serve, clock, log });
     const lastCrash = readLastCrash(reader.path);
     if (lastCrash) this.#telemetry.reportLastCrash(lastCrash);
     // An uncaught exception ends the process right after this handler.
@@ -248,6 +253,7 @@ class Daemon {
       metrics.setFeed(supervisor.subscriptions);
       const shared = this.#share?.thread.status();
       if (shared) metrics.setShared(shared);
+      metrics.setServe(this.#serveThread?.status);
     });
 
     // The service manager starts its watchdog at READY. READY does not wait for the market-data service.
@@ -347,7 +353,9 @@ class Daemon {
       onProblems: (problems) => this.#telemetry.streamErrors.setProblems("audit", problems),
       onDifferences: (differences) => this.#telemetry.recordDifferences(differences),
     });
-    return schedule.export ? [...jobs, exportJob(schedule.export, this.#options)] : jobs;
+    if (retention.indexTicks !== undefined && !schedule.export)
+      this.#options.log.warn({}, "retention.indexTicks has no effect without schedule.export");
+    return schedule.export ? [...jobs, exportJob(context, loaded.settings, this.#options.version)] : jobs;
   }
 
   async #stop(endError: unknown): Promise<void> {
@@ -361,9 +369,9 @@ class Daemon {
     // Keeps a manual clock from advancing while sockets and threads close.
     const release = clock.beginWork();
     const closing = [
-      this.#server?.close(),
+      this.#pages.close(),
       this.#controlServer?.close(),
-      this.#dashboardReader.close(),
+      this.#serveThread?.close(),
       this.#share?.thread.close(),
       this.#heartbeat?.close(),
       this.#client.close(),
@@ -408,21 +416,6 @@ class Daemon {
     const isWaiting = this.#ingest !== undefined && !this.#hasServiceAnswered();
     return isWaiting ? this.#outage.describeWait() : this.#activity;
   }
-}
-
-/** Exports Parquet files to a folder beside the warehouse, in a separate process. */
-function exportJob(cron: string, { loaded, version, clock, log }: DaemonOptions): ScheduledJob {
-  const { path } = loaded.settings.warehouse;
-  const request = { warehouse: path, to: join(dirname(path), "export"), program: version };
-  return {
-    name: "export",
-    cron,
-    isSeparateProcess: true,
-    async work(stopping) {
-      const { files_written, rows_written, seconds } = await exportInProcess(request, { clock, stopping });
-      log.info({ files_written, rows_written, seconds }, "export done");
-    },
-  };
 }
 
 /** Whether the batch had ticks, new or not: a message that cannot be read is no data. */

@@ -1,11 +1,12 @@
 import { Failure } from "../model/failure.ts";
-import { MICROS_PER_MS, MICROS_PER_SECOND } from "../model/time.ts";
+import { MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../model/time.ts";
 import type { Random } from "../runtime/backoff.ts";
 import type { SyncSettings } from "../sync/context/context.ts";
 import { type SyncContext, serviceNow } from "../sync/context/context.ts";
 import type { Problem } from "../sync/context/error-policy.ts";
 import { type SliceDifference, selectDueTonight, verify } from "../sync/history/verify.ts";
 import type { SyncSupervisor } from "../sync/supervisor.ts";
+import type { HeldDay } from "../warehouse/rows/moved-rows.ts";
 import type { PrunableStream } from "../warehouse/rows/retention.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import type { ScheduledJob } from "./scheduler.ts";
@@ -77,6 +78,29 @@ async function backfillAndAudit(context: SyncContext, options: NightlyJobOptions
   }
 }
 
+/** Deleted rows cannot be fetched again, so this uses the earlier of both clocks: one may run ahead. */
+export function retentionStart(
+  context: Pick<SyncContext, "clock" | "client">,
+  retentionSeconds: number,
+): Micros {
+  const now = Math.min(serviceNow(context), Math.floor(context.clock.now()) * MICROS_PER_MS);
+  return now - retentionSeconds * MICROS_PER_SECOND;
+}
+
+/** About fifty milliseconds of work, so that other commits hardly wait. */
+const DAYS_PER_CALL = 5;
+
+/** Deletes the index ticks that an export, or another store, has. */
+export async function moveHeldDays(
+  { ingest, signal, log }: Pick<SyncContext, "ingest" | "signal" | "log">,
+  { place, days }: { readonly place: string; readonly days: readonly HeldDay[] },
+): Promise<void> {
+  let moved = 0;
+  for (let at = 0; at < days.length; at += DAYS_PER_CALL)
+    moved += await ingest.call("moveDays", { place, days: days.slice(at, at + DAYS_PER_CALL) }, [], signal);
+  if (moved > 0) log.info({ stream: "index_ticks", moved, place }, "expired rows moved");
+}
+
 /** Deletes rows older than the retention, in batches, so that other commits can run in between. */
 async function deleteExpiredRows(
   { ingest, signal, log, ...context }: SyncContext,
@@ -85,9 +109,7 @@ async function deleteExpiredRows(
   for (const stream of ["exchange_ticks", "derivative_ticks"] as const) {
     const seconds = retention[stream];
     if (seconds === undefined) continue;
-    // Deleted rows cannot be fetched again, so use the earlier of both clocks: one may run ahead.
-    const now = Math.min(serviceNow(context), Math.floor(context.clock.now()) * MICROS_PER_MS);
-    const before = now - seconds * MICROS_PER_SECOND;
+    const before = retentionStart(context, seconds);
     let deleted = 0;
     for (let isDone = false; !isDone; ) {
       const batch = await ingest.call("pruneBatch", { stream, before }, [], signal);

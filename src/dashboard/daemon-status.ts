@@ -1,5 +1,6 @@
-import { describeServiceCondition, type ServiceCondition } from "../model/service-condition.ts";
-import { describeShareProblem, type ShareStatus } from "../model/share-status.ts";
+import type { ServeStatus } from "../model/status/serve-status.ts";
+import { describeServiceCondition, type ServiceCondition } from "../model/status/service-condition.ts";
+import { describeShareProblem, type ShareStatus } from "../model/status/share-status.ts";
 import type { Micros } from "../model/time.ts";
 import type { RecentError } from "../telemetry/recent-activity.ts";
 import type { WithdrawalStatus } from "../warehouse/coverage/mass-withdrawals.ts";
@@ -138,4 +139,6 @@ export interface DaemonView {
   shared?(): ShareStatus | undefined;
   /** Newest first. */
   recentErrors(): readonly RecentError[];
+  /** Who reads the warehouse through `serve`; undefined if the settings leave it out. */
+  serve?(): ServeStatus | undefined;
 }

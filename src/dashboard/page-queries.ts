@@ -1,8 +1,24 @@
 import type { Micros } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
+import { readSchema, type SchemaResult } from "../warehouse/query/schema.ts";
 import { type ChartBarsOptions, type ChartBarsResult, readChartBars } from "../warehouse/read/chart-bars.ts";
 import type { GapSummaryResult } from "../warehouse/read/gap-summary.ts";
 import { Heatmap, type HeatmapResult, type SeriesMatch } from "../warehouse/read/heatmap.ts";
+import {
+  type DerivativeAsset,
+  type DerivativesOptions,
+  type DerivativesResult,
+  type PairSummary,
+  type QuotesResult,
+  type RankingResult,
+  readDerivativeAssets,
+  readDerivatives,
+  readMarketRanking,
+  readPairs,
+  readQuotes,
+  readSparklines,
+} from "../warehouse/read/market-pages.ts";
+import { type PulseOptions, type PulseResult, readPulse } from "../warehouse/read/pulse.ts";
 import { readStatus, type WarehouseStatus } from "../warehouse/read/status.ts";
 import { openReader } from "../warehouse/reader.ts";
 import { type LatestTick, readLatestTicks } from "../warehouse/rows/row-queries.ts";
@@ -19,6 +35,15 @@ export interface QueryResults {
   bars: ChartBarsResult | undefined;
   /** Series whose name contains a text, the best-known first; if there is none, similar names. */
   series: readonly SeriesMatch[];
+  /** The relations and columns with their meaning. */
+  schema: SchemaResult;
+  market: RankingResult;
+  pairs: readonly PairSummary[];
+  quotes: QuotesResult;
+  derivativeAssets: readonly DerivativeAsset[];
+  derivatives: DerivativesResult;
+  /** What has been committed since the last one; undefined if nothing has. */
+  pulse: PulseResult | undefined;
 }
 
 export interface CoverageParams {
@@ -35,6 +60,9 @@ interface QueryParams {
   readonly coverage: CoverageParams;
   readonly bars: ChartBarsOptions;
   readonly series: string;
+  readonly quotes: string;
+  readonly derivatives: DerivativesOptions;
+  readonly pulse: PulseOptions;
 }
 export type ParamsOf<K extends keyof QueryResults> = K extends keyof QueryParams ? [QueryParams[K]] : [];
 
@@ -59,6 +87,8 @@ export const DEFAULT_ROWS = 8;
 const MAX_MISSING_PARTS = 40;
 const MAX_TICKS_SHOWN = 8;
 const HEATMAP_TTL_MS = 10_000;
+/** Seven days change little in a minute, and reading them takes the longest. */
+const SPARKLINES_TTL_MS = 60_000;
 const MAX_SERIES_FOUND = 12;
 /** A longer read of bars is cut short, because other queries wait for it. */
 const BARS_TIMEOUT_MS = 2_000;
@@ -67,11 +97,13 @@ const BARS_TIMEOUT_MS = 2_000;
 export class PageQueries {
   readonly #clock: Pick<Clock, "monotonic" | "beginWork">;
   readonly #heatmaps: TtlCache<Heatmap>;
+  readonly #sparklines: TtlCache<RankingResult["sparklines"]>;
   #reader: Connection | undefined;
 
   constructor(clock: Pick<Clock, "monotonic" | "beginWork">) {
     this.#clock = clock;
     this.#heatmaps = new TtlCache(clock);
+    this.#sparklines = new TtlCache(clock);
   }
 
   async run(query: PageQuery): Promise<QueryResults[keyof QueryResults]> {
@@ -99,6 +131,24 @@ export class PageQueries {
       }
       case "series":
         return (await heatmap()).findSeries(query.params, MAX_SERIES_FOUND);
+      case "schema":
+        return readSchema(reader);
+      case "market": {
+        const sparklines = await this.#sparklines.get("sparklines", SPARKLINES_TTL_MS, async () =>
+          readSparklines(reader, query.now),
+        );
+        return { assets: readMarketRanking(reader), sparklines };
+      }
+      case "pairs":
+        return readPairs(reader);
+      case "quotes":
+        return readQuotes(reader, query.params, query.now);
+      case "derivativeAssets":
+        return readDerivativeAssets(reader);
+      case "derivatives":
+        return readDerivatives(reader, query.params);
+      case "pulse":
+        return readPulse(reader, query.params, query.now);
     }
   }
 }

@@ -1,5 +1,12 @@
-import { type BarWidth, barWidths, type Micros, parseDateOrTimestamp } from "../model/time.ts";
+import {
+  type BarWidth,
+  barWidths,
+  MICROS_PER_SECOND,
+  type Micros,
+  parseDateOrTimestamp,
+} from "../model/time.ts";
 import type { ChartBarsOptions } from "../warehouse/read/chart-bars.ts";
+import type { DerivativesOptions } from "../warehouse/read/market-pages.ts";
 import { type CoverageParams, DEFAULT_ROWS } from "./page-queries.ts";
 
 export const MAX_BARS = 5_000;
@@ -41,6 +48,15 @@ function isBarLength(text: string): text is BarWidth {
 }
 
 export const MAX_NAME_LENGTH = 80;
+
+/** Parses `?asset=…&exchange=…&at=…`; `at` defaults to now. Now is rounded, so that pages share one cached value. */
+export function parseDerivativesQuery(query: URLSearchParams, now: Micros): DerivativesOptions | string {
+  const assetId = query.get("asset") ?? "";
+  if (assetId === "" || assetId.length > MAX_ID_LENGTH) return "asset must be the id of an asset";
+  const at = parseTimestampParam(query.get("at"), Math.ceil(now / MICROS_PER_SECOND) * MICROS_PER_SECOND);
+  if (at === undefined) return "at must be a day (YYYY-MM-DD) or an ISO 8601 time in UTC";
+  return { assetId, exchange: (query.get("exchange") ?? "").slice(0, MAX_NAME_LENGTH), at };
+}
 
 interface CoverageQuery extends CoverageParams {
   /** Equal for equal queries: the key of the cache. */

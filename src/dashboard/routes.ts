@@ -6,14 +6,22 @@ import type { DaemonView } from "./daemon-status.ts";
 import { describeDaemonState } from "./daemon-status.ts";
 import { jsonResponse, type PageResponse, type RequestHandler, textResponse } from "./http-server.ts";
 import type { ParamsOf, QueryResults } from "./page-queries.ts";
-import { MAX_NAME_LENGTH, parseBarsQuery, parseCoverageQuery } from "./query-params.ts";
+import {
+  MAX_NAME_LENGTH,
+  parseBarsQuery,
+  parseCoverageQuery,
+  parseDerivativesQuery,
+} from "./query-params.ts";
 import type { ReaderThread } from "./reader-thread.ts";
 import { createFileRoutes } from "./static-files.ts";
 import { TtlCache } from "./ttl-cache.ts";
 
 interface RoutesOptions {
   readonly view: DaemonView;
+  /** Reads the ledger. */
   readonly reader: Pick<ReaderThread, "query" | "queryBytes">;
+  /** Reads prices: a heat map that takes long must not delay them. */
+  readonly marketReader: Pick<ReaderThread, "query" | "queryBytes">;
   readonly metrics: Metrics;
   readonly clock: Pick<Clock, "monotonic" | "beginWork">;
 }
@@ -22,6 +30,7 @@ const STATUS_TTL_MS = 3_000;
 const LATEST_TTL_MS = 2_000;
 const HEATMAP_PAGE_TTL_MS = 10_000;
 const METRICS_TTL_MS = 500;
+const QUOTES_TTL_MS = 1_000;
 /** Short, so that a person who types a name fast does not fill the cache. */
 const VARIANT_TTL_MS = 2_000;
 
@@ -31,11 +40,18 @@ interface StatusPage {
 }
 
 /** Everything that is served over HTTP, by path. */
-export function createRoutes({ view, reader, metrics, clock }: RoutesOptions): Map<string, RequestHandler> {
+export function createRoutes({
+  view,
+  reader,
+  marketReader,
+  metrics,
+  clock,
+}: RoutesOptions): Map<string, RequestHandler> {
   const statuses = new TtlCache<StatusPage>(clock);
   const pages = new TtlCache<PageResponse>(clock);
   // A separate cache: a flood of variants must not block the pages above.
   const variants = new TtlCache<PageResponse>(clock);
+  const quotes = new TtlCache<PageResponse>(clock);
 
   const readStatus = () =>
     statuses.get("status", STATUS_TTL_MS, async () => {
@@ -58,6 +74,23 @@ export function createRoutes({ view, reader, metrics, clock }: RoutesOptions): M
   ): Promise<PageResponse> => {
     const body = await reader.queryBytes(kind, ...params);
     return body ? { type: "application/json", body } : textResponse(404, "no index has this type and id");
+  };
+  const readMarket = async <K extends keyof QueryResults>(
+    kind: K,
+    ...params: ParamsOf<K>
+  ): Promise<PageResponse> => ({
+    type: "application/json",
+    body: (await marketReader.queryBytes(kind, ...params)) ?? "",
+  });
+  const pairQuotes: RequestHandler = (query) => {
+    const pair = (query.get("pair") ?? "").slice(0, MAX_NAME_LENGTH);
+    return respond(quotes.get(`quotes ${pair}`, QUOTES_TTL_MS, () => readMarket("quotes", pair)));
+  };
+  const derivatives: RequestHandler = (query) => {
+    const parsed = parseDerivativesQuery(query, view.now());
+    if (typeof parsed === "string") return textResponse(400, parsed);
+    const key = `derivatives ${JSON.stringify(parsed)}`;
+    return respond(quotes.get(key, LATEST_TTL_MS, () => readMarket("derivatives", parsed)));
   };
   const heatMap: RequestHandler = (query) => {
     const { key, ...params } = parseCoverageQuery(query);
@@ -94,6 +127,16 @@ export function createRoutes({ view, reader, metrics, clock }: RoutesOptions): M
     ["/api/coverage", heatMap],
     ["/api/series", series],
     ["/api/bars", bars],
+    ["/api/market", () => respond(pages.get("market", LATEST_TTL_MS, () => readMarket("market")))],
+    ["/api/pairs", () => respond(pages.get("pairs", HEATMAP_PAGE_TTL_MS, () => readMarket("pairs")))],
+    ["/api/quotes", pairQuotes],
+    [
+      "/api/derivative-assets",
+      () =>
+        respond(pages.get("derivative assets", HEATMAP_PAGE_TTL_MS, () => readMarket("derivativeAssets"))),
+    ],
+    ["/api/derivatives", derivatives],
+    ["/api/schema", () => respond(pages.get("schema", HEATMAP_PAGE_TTL_MS, () => read("schema")))],
   ];
   return new Map([...createFileRoutes(), ...routes]);
 }
@@ -136,6 +179,7 @@ function daemonJson(view: DaemonView, status: WarehouseStatus | undefined) {
     shared: view.shared?.() ?? null,
     backfill: backfillJson(view),
     requests_per_second: view.requestsPerSecond(),
+    serve: view.serve?.() ?? null,
     errors: view.recentErrors().map(({ firstAt, lastAt, ...error }) => ({
       ...error,
       first_at: formatTimestamp(Math.floor(firstAt) * MICROS_PER_MS),

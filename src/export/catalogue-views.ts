@@ -1,4 +1,4 @@
-import { barWidths, type Micros } from "../model/time.ts";
+import { barWidths, MICROS_PER_DAY, type Micros } from "../model/time.ts";
 
 /** The columns of a bar. any_value lets DuckDB skip those that a query does not select; GROUP BY would compute all. */
 const barColumns = [
@@ -22,7 +22,7 @@ const barColumns = [
  */
 function bars(length: string, ticks: string, present: Micros): string {
   const last = (column: string) => `arg_max({v: ${column}}, ts).v`;
-  return `SELECT b.index_type, b.index_id, b.name, b.ts, make_timestamp(b.ts) AS time,
+  return `SELECT b.index_type, b.index_id, b.name, b.ts, make_timestamp(b.ts) AS time,${length === String(MICROS_PER_DAY) ? " CAST(make_timestamp(b.ts) AS DATE) AS day," : ""}
     b.open, coalesce(b.open_digits, exact_digits(b.open)) AS open_exact,
     b.high, coalesce(nullif(b.high_digits, ''), exact_digits(b.high)) AS high_exact,
     b.low, coalesce(nullif(b.low_digits, ''), exact_digits(b.low)) AS low_exact,
@@ -88,7 +88,7 @@ const differences = prices.map((price) => relative(`b.${price}`, `r.${price}`));
 const largest = `CASE WHEN ${differences.map((difference) => `${difference} IS NOT NULL`).join(" AND ")}
   THEN greatest(${differences.map((difference) => `abs(${difference})`).join(", ")}) END`;
 
-const ohlcv = `SELECT b.index_type, b.index_id, b.name, b.ts, b.time, CAST(b.time AS DATE) AS day,
+const ohlcv = `SELECT b.index_type, b.index_id, b.name, b.ts, b.time, b.day,
   ${prices.map((price) => exact("b", price)).join(", ")},
   ${prices.map((price) => exact("r", price, `service_${price}`)).join(", ")},
   ${prices.map((price) => `b.${price} - r.${price} AS ${price}_diff`).join(", ")},
@@ -97,7 +97,7 @@ const ohlcv = `SELECT b.index_type, b.index_id, b.name, b.ts, b.time, CAST(b.tim
   coalesce(r.is_final, false) AS service_is_final,
   CASE WHEN r.day IS NULL THEN 'the service has no bar' ELSE coalesce(b.quality, r.quality) END AS quality
 FROM bars_1d b LEFT JOIN ohlcv r
-  ON r.index_type = b.index_type AND r.index_id = b.index_id AND CAST(r.day AS DATE) = CAST(b.time AS DATE)`;
+  ON r.index_type = b.index_type AND r.index_id = b.index_id AND CAST(r.day AS DATE) = b.day`;
 
 /** The service's value beside the one computed from price and supply. */
 const computed = (column: string, supply: string) => `${exact("r", column)},

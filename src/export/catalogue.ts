@@ -10,6 +10,7 @@ import {
   gapsRelation,
 } from "../warehouse/read/export-relations.ts";
 import { MAX_AHEAD_MICROS, MAX_LIVE_PERIODS } from "../warehouse/views/data-views.ts";
+import { catalogueResearchViews } from "./catalogue-research.ts";
 import { barMacro, catalogueBarViews, comparisonViews } from "./catalogue-views.ts";
 import type { ManifestFile } from "./manifest.ts";
 import { CATALOGUE } from "./manifest.ts";
@@ -35,6 +36,8 @@ export interface CatalogueOptions {
   /** How far the service's clock is ahead of this machine's. */
   readonly clockSkew: Micros;
   readonly refreshPeriods: Readonly<Record<RowStream, Micros>>;
+  /** Index ticks left the warehouse: their files may be of an earlier version, with fewer columns. */
+  readonly hasMovedTicks: boolean;
 }
 
 /** Writes the DuckDB file whose views read the Parquet files. */
@@ -44,8 +47,8 @@ export async function writeCatalogue(file: string, options: CatalogueOptions): P
     const connection = await instance.connect();
     // The catalogue is in the work folder until it is complete, where `mds_folder()` would not find the files.
     await connection.run(`SET VARIABLE mds_export = ${quoted(`${options.folder}/`)}`);
-    for (const statement of catalogueSql(options)) await connection.run(statement);
-    await connection.run("CHECKPOINT");
+    // One transaction: DuckDB syncs its log at each commit.
+    await connection.run(["BEGIN", ...catalogueSql(options), "COMMIT", "CHECKPOINT"].join(";\n"));
     connection.closeSync();
   } finally {
     instance.closeSync();
@@ -87,16 +90,17 @@ function catalogueSql(options: CatalogueOptions): string[] {
     decimalMacro,
     ...wholeRelations.map((relation) => wholeView(relation, of(relation.name))),
     ...exportStreams.flatMap((stream) => [
-      `CREATE VIEW ${stream} AS SELECT ${shownColumns(stream, refreshPeriods.exchange_ticks)} FROM ${streamSource(stream, of(stream))}`,
+      `CREATE VIEW ${stream} AS SELECT ${shownColumns(stream, refreshPeriods.exchange_ticks)} FROM ${streamSource(stream, of(stream), options)}`,
       ...(streamTable[stream].latestSummary === null ? [] : [latestView(stream, options)]),
     ]),
-    `CREATE VIEW index_ticks_stored AS SELECT * FROM ${streamSource("index_ticks", of("index_ticks"))}`,
+    `CREATE VIEW index_ticks_stored AS SELECT * FROM ${streamSource("index_ticks", of("index_ticks"), options)}`,
     `CREATE MACRO index_ticks_as_of(moment) AS TABLE SELECT t.* FROM index_ticks t JOIN (
       SELECT index_type, index_id, max(ts) AS ts FROM index_ticks WHERE time <= CAST(moment AS TIMESTAMP) GROUP BY ALL)
       USING (index_type, index_id, ts)`,
     ...catalogueBarViews(present),
     barMacro(present),
     ...comparisonViews,
+    ...catalogueResearchViews(refreshPeriods.exchange_ticks),
   ];
 }
 
@@ -118,6 +122,8 @@ function shownColumns(stream: RowStream, tickerPeriod: Micros): string {
   const decimals = new Set(decimalsOf(stream));
   const columns = fileColumns(stream).flatMap(({ name }) => {
     if (name.endsWith("_digits") || name === "repeats_price") return [];
+    if (name === "day")
+      return [name, "epoch_us(CAST(day AS TIMESTAMP)) AS ts", "CAST(day AS TIMESTAMP) AS time"];
     if (name === "last_moved") return [name, ...staleness(tickerPeriod)];
     if (!decimals.has(name)) return [quotedName(name)];
     const exact = `coalesce(${name}_digits, exact_digits(${name}))`;
@@ -141,15 +147,20 @@ function staleness(tickerPeriod: Micros): string[] {
   ];
 }
 
-function streamSource(stream: RowStream, files: readonly ManifestFile[]): string {
+function streamSource(
+  stream: RowStream,
+  files: readonly ManifestFile[],
+  { hasMovedTicks }: CatalogueOptions,
+): string {
   const partition = partitionColumn(stream);
   const names = Object.keys(files[0]?.partition ?? (partition ? { [partition]: "" } : {}));
   const folders = names.map((name) => ({ name, type: "VARCHAR" }));
   if (files.length === 0) return emptySource([...folders, ...fileColumns(stream)]);
   const types = folders.map(({ name, type }) => `'${name}': ${type}`).join(", ");
+  const mixed = hasMovedTicks && stream === "index_ticks" ? ", union_by_name = true" : "";
   return parquetSource(
     files,
-    folders.length === 0 ? "" : `, hive_partitioning = true, hive_types = {${types}}`,
+    folders.length === 0 ? "" : `, hive_partitioning = true, hive_types = {${types}}${mixed}`,
   );
 }
 

@@ -1,6 +1,7 @@
 import { formatTimestamp, type Micros } from "../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange, type TimeRanges } from "../model/time-range.ts";
 import type { LedgerEntry, RelationRow } from "../warehouse/read/export-relations.ts";
+import type { MovedRange } from "../warehouse/rows/moved-rows.ts";
 
 /** A range of coverage, with the fields by which an export compares two ledgers. */
 export type Claim = Pick<
@@ -52,6 +53,34 @@ export function exportableClaims(
     );
   }
   return { coverage, gaps: [...before.gaps, ...notExported] };
+}
+
+/**
+ * The ledger as the export sees it: rows that were moved here are among its files, so their ranges need no reason. Those
+ * in `unavailable` are not: they become gaps, reason `not exported`.
+ */
+export function withMovedRows(ledger: Claims, unavailable: readonly MovedRange[]): Claims {
+  const isMovedEntry = ({ stream, state, reason }: LedgerEntry) =>
+    stream === "index_ticks" && state === "rows" && reason !== null;
+  const moved = ledger.coverage.filter(isMovedEntry);
+  if (moved.length === 0) return ledger;
+  const gone = (entry: LedgerEntry) =>
+    intersect(
+      [entry],
+      normalise(
+        unavailable.filter((range) => range.indexType === entry.indexType && range.indexId === entry.indexId),
+      ),
+    );
+  const claimed = moved.flatMap((entry) =>
+    subtract([entry], gone(entry)).map((range) => ({ ...entry, ...range, reason: null })),
+  );
+  const missing = moved.flatMap((entry) =>
+    gone(entry).map((range) => ({ ...entry, ...range, state: "open", reason: "not exported" })),
+  );
+  return {
+    coverage: [...ledger.coverage.filter((entry) => !isMovedEntry(entry)), ...claimed],
+    gaps: [...ledger.gaps, ...missing],
+  };
 }
 
 function rangesByKey(claims: readonly Claim[]): Map<string, TimeRanges> {

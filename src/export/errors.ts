@@ -1,4 +1,4 @@
-import { exitCode, Failure } from "../model/failure.ts";
+import { type ExitCode, exitCode, Failure } from "../model/failure.ts";
 
 /** Converts an error of DuckDB or the file system into a failure with a remedy. */
 export function asExportFailure(error: unknown, folder: string): unknown {
@@ -37,5 +37,70 @@ export function exportStopped(folder: string): Failure {
     family: "retry",
     code: "stopped",
     remedy: "start it again; the previous export is untouched",
+  });
+}
+
+export function tableContended(place: string): Failure {
+  return new Failure(`another program keeps writing to the table log ${place}`, {
+    code: "export_elsewhere",
+    remedy: "stop it: only mds-sync may write to an exported table",
+  });
+}
+
+/** A setting or a right is missing, so that trying again does not help. */
+export function bucketRefused(message: string, remedy: string, exit: ExitCode = exitCode.usage): Failure {
+  return new Failure(message, { code: "export_refused", remedy, exit });
+}
+
+export function bucketUnreachable(url: string, why: string, cause?: unknown): Failure {
+  return new Failure(`${url} cannot be reached (${why})`, {
+    code: "export_unreachable",
+    remedy: "try again later; the previous export is untouched",
+    cause,
+  });
+}
+
+export function exportedMeanwhile(url: string): Failure {
+  return new Failure(`another mds-sync exported to ${url} at the same time`, {
+    code: "export_elsewhere",
+    remedy: "run it again; let only one machine export to this place",
+  });
+}
+
+const wrongKeys = "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN";
+
+/** What to do about the error codes of S3. */
+const bucketRemedies: Readonly<Record<string, readonly [remedy: string, exit: ExitCode]>> = {
+  AccessDenied: [
+    "allow s3:ListBucket, GetObject, PutObject, DeleteObject and AbortMultipartUpload",
+    exitCode.usage,
+  ],
+  AuthorizationHeaderMalformed: ["set AWS_REGION to the region of the bucket", exitCode.usage],
+  ExpiredToken: ["renew the credentials in AWS_SESSION_TOKEN", exitCode.credentials],
+  InvalidAccessKeyId: [wrongKeys, exitCode.credentials],
+  InvalidToken: [wrongKeys, exitCode.credentials],
+  NoSuchBucket: ["create the bucket, or name another one", exitCode.usage],
+  NotImplemented: ["use a store with conditional writes (If-None-Match)", exitCode.usage],
+  PermanentRedirect: ["set AWS_REGION to the region of the bucket", exitCode.usage],
+  RequestTimeTooSkewed: ["set the clock of this machine", exitCode.usage],
+  SignatureDoesNotMatch: [wrongKeys, exitCode.credentials],
+};
+
+/** The answer may contain the key and what was signed, so only its code is shown. */
+export function toBucketFailure(url: string, status: number, answer: string): Failure {
+  const code = /<Code>([A-Za-z0-9]{1,60})<\/Code>/.exec(answer)?.[1] ?? `HTTP ${status}`;
+  if (status === 429 || status === 409 || status >= 500) return bucketUnreachable(url, code);
+  const [remedy, exit] = bucketRemedies[code] ?? [
+    "check the address, the region and the rights",
+    status === 401 || status === 403 ? exitCode.credentials : exitCode.usage,
+  ];
+  return bucketRefused(`${url} refused the request (${code})`, remedy, exit);
+}
+
+export function movedFileMissing(place: string, file: string): Failure {
+  return new Failure(`${place} has lost ${file}, which the warehouse moved there`, {
+    code: "export_refused",
+    remedy: "bring the folder back from a backup; to give these ticks up, export to another place",
+    exit: exitCode.incomplete,
   });
 }

@@ -2,22 +2,28 @@ import { createHash } from "node:crypto";
 import {
   closeSync,
   copyFileSync,
+  existsSync,
   fsyncSync,
   linkSync,
   mkdirSync,
   openSync,
   readdirSync,
+  readFileSync,
   readSync,
   renameSync,
   rmSync,
   statSync,
   writeFileSync,
 } from "node:fs";
+import { open } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { Failure } from "../model/failure.ts";
-import { MICROS_PER_SECOND, type Micros, parseTimestamp } from "../model/time.ts";
+import { type Micros, parseTimestamp } from "../model/time.ts";
 import { acquireWriterLock } from "../warehouse/sqlite/writer-lock.ts";
+import type { LogFiles } from "./delta/delta-log.ts";
+import { tableFolder } from "./delta/delta-table.ts";
 import { folderRefused } from "./errors.ts";
+import type { StoredFile } from "./export-store.ts";
 import {
   CATALOGUE,
   hasManifest,
@@ -33,6 +39,7 @@ import { openDuckDb } from "./parquet-writer.ts";
  * DIR/<relation>/…/data.parquet            the files for tools that read folders; each replaced atomically
  * DIR/versions/<relation>/…/<sha>.parquet  the same files (hard links) under names that are never reused. Manifest and
  *                                          catalogue name these, so a reader of an old one sees the whole old export
+ * DIR/versions/<relation>/_delta_log/      makes that folder a Delta table; an entry is created as a whole, or not at all
  * DIR/versions/generations/                earlier manifests and catalogues that readers may still use
  * DIR/.mds-sync/                           the lock, and unfinished files; readers of folders skip names with a dot
  */
@@ -44,6 +51,7 @@ const LOCK = `${OWN}/export`;
 /** Where earlier versions had the lock. */
 const OLD_LOCK = "export.lock";
 const DATA = "data.parquet";
+const TABLE_LOG = "_delta_log";
 
 /** Locks the folder for one export. Rejects a folder that contains other files. */
 export function openExportFolder(folder: string): { readonly work: string; release(): void } {
@@ -83,21 +91,28 @@ function lockFolder(folder: string): { release(): void } {
   }
 }
 
-/** Moves a finished file to its permanent name. */
-export function storeVersion(
-  folder: string,
-  unfinished: string,
-  place: string,
-): Pick<ManifestFile, "version" | "path" | "bytes" | "sha256"> {
-  sync(unfinished);
+/** Moves a finished file to its permanent name. The caller syncs it before anything refers to it. */
+export function storeVersion(folder: string, unfinished: string, place: string): StoredFile {
   const sha256 = digestOf(unfinished);
   const { size: bytes } = statSync(unfinished);
   const version = `${VERSIONS}/${place}/${sha256.slice(0, 24)}.parquet`;
   const target = join(folder, version);
   mkdirSync(dirname(target), { recursive: true });
   renameSync(unfinished, target);
-  sync(dirname(target));
   return { version, path: `${place}/${DATA}`, bytes, sha256 };
+}
+
+/** Syncs a stored file and its folder without blocking: the export writes the next file meanwhile. */
+export async function syncVersion(folder: string, version: string): Promise<void> {
+  const file = join(folder, version);
+  for (const path of [file, dirname(file)]) {
+    const handle = await open(path, "r");
+    try {
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+  }
 }
 
 /** Whether a file of a manifest still exists with the same size. */
@@ -148,7 +163,57 @@ export function publishFiles(folder: string, { files }: Manifest, relations: rea
 /** Removes the versions that no manifest lists any more. */
 export function removeUnlistedVersions(folder: string, listed: ReadonlySet<string>): void {
   for (const path of filesBelow(folder, VERSIONS))
-    if (path.endsWith(".parquet") && !listed.has(path)) removeWithFolders(folder, path);
+    if (path.endsWith(".parquet") && !listed.has(path) && !path.includes(`/${TABLE_LOG}/`))
+      removeWithFolders(folder, path);
+}
+
+/** The log of a relation's Delta table. */
+export function tableLog(folder: string, relation: string): LogFiles {
+  const place = join(folder, tableFolder(relation), TABLE_LOG);
+  mkdirSync(place, { recursive: true });
+  return {
+    place,
+    async list() {
+      return readdirSync(place).map((name) => ({ name, modifiedMs: statSync(join(place, name)).mtimeMs }));
+    },
+    async read(name) {
+      return readFileSync(join(place, name), "utf8");
+    },
+    async create(name, text) {
+      const unfinished = join(folder, WORK, name);
+      writeSynced(unfinished, text);
+      const isCreated = linkUnlessExists(unfinished, join(place, name));
+      // Otherwise the next entry of that name would be written into the linked file.
+      rmSync(unfinished, { force: true });
+      sync(place);
+      return isCreated;
+    },
+    async store(name, file) {
+      sync(file);
+      renameSync(file, join(place, name));
+      sync(place);
+    },
+    async locate(name) {
+      return join(place, name);
+    },
+    async remove(name) {
+      rmSync(join(place, name), { force: true });
+    },
+  };
+}
+
+/** Whether the file got the new name. */
+function linkUnlessExists(file: string, name: string): boolean {
+  try {
+    linkSync(file, name);
+  } catch (error) {
+    if (errorCode(error) === "EEXIST") return false;
+    if (!isWithoutLinks(error)) throw error;
+    // A rename is atomic but replaces; the folder's lock keeps other exports away.
+    if (existsSync(name)) return false;
+    renameSync(file, name);
+  }
+  return true;
 }
 
 /** The names of the stored generations, oldest first. */
@@ -193,12 +258,15 @@ function linkOrCopy(from: string, to: string): void {
   try {
     linkSync(from, to);
   } catch (error) {
-    const code = error instanceof Error && "code" in error ? String(error.code) : "";
-    if (!/^(EPERM|ENOTSUP|EOPNOTSUPP|ENOSYS|EMLINK|EXDEV)$/.test(code)) throw error;
+    if (!isWithoutLinks(error)) throw error;
     copyFileSync(from, to);
     sync(to);
   }
 }
+
+const errorCode = (error: unknown) => (error instanceof Error && "code" in error ? String(error.code) : "");
+const isWithoutLinks = (error: unknown) =>
+  /^(EPERM|ENOTSUP|EOPNOTSUPP|ENOSYS|EMLINK|EXDEV)$/.test(errorCode(error));
 
 function manifestText(manifest: Manifest): string {
   return `${JSON.stringify(manifest, null, 1)}\n`;
@@ -208,7 +276,7 @@ function writeSynced(file: string, text: string): void {
   writeFileSync(file, text, { flush: true });
 }
 
-function digestOf(file: string): string {
+export function digestOf(file: string): string {
   const hash = createHash("sha256");
   const buffer = Buffer.allocUnsafe(1024 * 1024);
   const descriptor = openSync(file, "r");
@@ -232,17 +300,18 @@ function sync(path: string): void {
   }
 }
 
-/** Readers that use the file list of a manifest hold no lock, so the export keeps old files this long. */
-const READER_GRACE_MICROS: Micros = 3600 * MICROS_PER_SECOND;
-
 /** Removes the files of older exports, except those that readers may still use. */
-export async function removeOldGenerations(folder: string, current: Manifest, now: Micros): Promise<void> {
+export async function removeOldGenerations(
+  folder: string,
+  current: Manifest,
+  { now, keep }: { now: Micros; keep: Micros },
+): Promise<void> {
   const listed = new Set(current.files.map(({ version }) => version));
   let supersededAt = parseTimestamp(current.exported_at) ?? now;
   for (const generation of generationsOf(folder).reverse()) {
     if (generation === current.generation) continue;
     const manifest = readAnyManifest(folder, generationManifest(generation));
-    const isRecent = now - supersededAt < READER_GRACE_MICROS;
+    const isRecent = now - supersededAt < keep;
     if (manifest && (isRecent || (await isOpen(generationCatalogue(folder, generation)))))
       for (const { version } of manifest.files) listed.add(version);
     else removeGeneration(folder, generation);

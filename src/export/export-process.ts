@@ -12,7 +12,7 @@ process.on("disconnect", () => process.exit(exitCode.unexpected));
 async function run(): Promise<ExportReport> {
   try {
     const request = JSON.parse(process.argv[2] ?? "") as ExportRequest;
-    return { result: await exportWarehouse({ ...request, clock: systemClock }) };
+    return { result: await exportWarehouse({ ...request, env: process.env, clock: systemClock }) };
   } catch (error) {
     return { failure: serialiseFailure(error, "export_bug") };
   }

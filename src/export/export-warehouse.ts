@@ -2,11 +2,13 @@ import { join, resolve } from "node:path";
 import { formatTimestamp, MICROS_PER_MS, type Micros } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { type Log, silentLog } from "../runtime/log.ts";
+import { MOVED_REASON } from "../warehouse/coverage/ledger.ts";
 import { readClockSkew, readPresentTs } from "../warehouse/coverage/targets.ts";
 import {
   choosePeriodUnit,
   exportPeriods,
   type PeriodUnit,
+  partitionColumn,
   periodOf,
   periodRange,
   storedRows,
@@ -21,40 +23,32 @@ import {
 } from "../warehouse/read/export-relations.ts";
 import { readCorrections, readRefreshPeriods } from "../warehouse/read/export-rows.ts";
 import { openReader, toReaderFailure } from "../warehouse/reader.ts";
+import { type HeldDay, type MovedRange, readMovedRanges } from "../warehouse/rows/moved-rows.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
-import { type FileSystemInfo, resolvePath } from "../warehouse/sqlite/disk.ts";
+import type { FileSystemInfo } from "../warehouse/sqlite/disk.ts";
 import { type CatalogueOptions, columnsDigest, wholeRelations, writeCatalogue } from "./catalogue.ts";
-import { type Claim, coverageRow, exportableClaims, gapRow } from "./coverage-files.ts";
-import { asExportFailure, exportStopped } from "./errors.ts";
-import {
-  generationsOf,
-  hasFile,
-  openExportFolder,
-  publishFiles,
-  removeLeftovers,
-  removeOldGenerations,
-  storeGeneration,
-  switchCatalogue,
-  switchManifest,
-} from "./export-folder.ts";
-import { FileWriter } from "./file-writer.ts";
-import {
-  CATALOGUE,
-  FILE_FORMAT,
-  hasManifest,
-  type Manifest,
-  type ManifestFile,
-  readManifest,
-} from "./manifest.ts";
+import { type Claim, coverageRow, exportableClaims, gapRow, withMovedRows } from "./coverage-files.ts";
+import { CheckpointFormat } from "./delta/checkpoint.ts";
+import { type CommitOptions, commitTable } from "./delta/delta-log.ts";
+import type { DeltaTable } from "./delta/delta-table.ts";
+import { asExportFailure, exportStopped, movedFileMissing } from "./errors.ts";
+import type { ExportStore } from "./export-store.ts";
+import { FileWriter, periodPartition } from "./file-writer.ts";
+import { openFolderStore } from "./folder-store.ts";
+import { CATALOGUE, FILE_FORMAT, type Manifest, type ManifestFile } from "./manifest.ts";
 import { ParquetWriter, quoted } from "./parquet-writer.ts";
-import { exportStreams } from "./stream-files.ts";
+import { relationColumns } from "./relation-files.ts";
+import { openS3Store } from "./s3/s3-store.ts";
+import { type Environment, isBucketUrl } from "./s3/s3-target.ts";
+import { exportStreams, fileColumns } from "./stream-files.ts";
 
-/** An export reaches each step once, in this order; `file stored` once per written file. */
+/** An export reaches each step once, in this order; `file stored` once per file, `table committed` once per relation. */
 export type ExportStep =
   | "started"
   | "file stored"
   | "catalogue written"
   | "generation stored"
+  | "table committed"
   | "catalogue switched"
   | "manifest switched"
   | "published"
@@ -68,16 +62,25 @@ export interface ExportProgress {
 
 export interface ExportOptions {
   readonly warehouse: string;
+  /** A folder, or `s3://bucket/prefix`. */
   readonly to: string;
+  /** For a bucket: its credentials, region and endpoint. */
+  readonly env?: Environment | undefined;
   /** The export does not read the files before the one of this timestamp; it reuses those of the previous export. */
   readonly since?: Micros | undefined;
+  /** List the days of index ticks before this that the export has and the warehouse need not keep. */
+  readonly moveBefore?: Micros | undefined;
+  /** How long files that this export replaces stay for readers that hold no lock; an hour by default, a day in a bucket. */
+  readonly keep?: Micros | undefined;
   /** The program's version, for the manifest. */
   readonly program: string;
-  readonly clock: Pick<Clock, "now" | "monotonic">;
+  readonly clock: Pick<Clock, "now" | "monotonic" | "sleep">;
   readonly log?: Log;
   readonly stopping?: AbortSignal | undefined;
   readonly onProgress?: (progress: ExportProgress) => void;
   readonly onStep?: (step: ExportStep) => void;
+  /** For tests: the size of the parts in which a file is sent to a bucket. */
+  readonly partBytes?: number | undefined;
   /** For tests of a full disk. */
   readonly fileSystem?: FileSystemInfo | undefined;
 }
@@ -95,6 +98,8 @@ export interface ExportResult {
   /** The files of months, years or days that have changed. */
   readonly months_written: readonly string[];
   readonly seconds: number;
+  /** Only if asked for: days of index ticks that may leave the warehouse. */
+  readonly held_days?: readonly HeldDay[];
 }
 
 /**
@@ -104,20 +109,21 @@ export interface ExportResult {
  */
 export async function exportWarehouse(options: ExportOptions): Promise<ExportResult> {
   const connection = openReader(options.warehouse);
-  const target = resolve(options.to);
+  const target = isBucketUrl(options.to) ? options.to : resolve(options.to);
   try {
-    const folder = openExportFolder(target);
+    const store = isBucketUrl(target)
+      ? await openS3Store({ ...options, to: target, env: options.env ?? {} })
+      : openFolderStore(target);
     try {
-      // A killed export could not remove its own leftovers.
-      removeLeftovers(target);
-      return await exportTo(resolvePath(target), folder.work, connection, options);
+      return await exportTo(store, connection, options);
     } catch (error) {
-      removeLeftovers(target);
+      await store.removeLeftovers();
       throw error;
     } finally {
-      folder.release();
+      await store.close();
     }
   } catch (error) {
+    if (options.stopping?.aborted && error === options.stopping.reason) throw exportStopped(target);
     const code = error instanceof Error && "code" in error ? String(error.code) : "";
     throw code.startsWith("SQLITE_")
       ? toReaderFailure(error, options.warehouse)
@@ -128,28 +134,28 @@ export async function exportWarehouse(options: ExportOptions): Promise<ExportRes
 }
 
 async function exportTo(
-  folder: string,
-  work: string,
+  store: ExportStore,
   connection: Connection,
   options: ExportOptions,
 ): Promise<ExportResult> {
   const { clock, log = silentLog, onStep = () => {} } = options;
+  const { place, work } = store;
   const startedAt = clock.monotonic();
   const writer = await ParquetWriter.open(work);
   try {
     onStep("started");
-    const previous = previousExport(folder, connection);
+    const previous = previousExport(store, connection);
     const allRows = storedRows(connection);
     let rows = 0;
     const fileWriter = new FileWriter({
       connection,
       writer,
-      folder,
-      work,
+      store,
       previous,
+      moveBefore: options.moveBefore,
       fileSystem: options.fileSystem,
       onRows(count) {
-        if (options.stopping?.aborted) throw exportStopped(folder);
+        if (options.stopping?.aborted) throw exportStopped(place);
         rows += count;
         options.onProgress?.({ rows, allRows });
       },
@@ -158,34 +164,75 @@ async function exportTo(
         onStep("file stored");
       },
     });
-    const since = effectiveSince(folder, previous, options.since);
-    if (since !== options.since) log.warn({ folder }, "previous export unusable, exporting everything");
-    const times = await writeFiles(fileWriter, { connection, writer, folder, previous, since });
-    const manifest = manifestOf(folder, fileWriter.files, connection, { ...options, since });
-    const catalogue = join(work, CATALOGUE);
-    await writeCatalogue(catalogue, { files: manifest.files, folder, ...times });
-    onStep("catalogue written");
-    if (options.stopping?.aborted) throw exportStopped(folder);
-    storeGeneration(folder, manifest, catalogue);
+    const since = effectiveSince(store, previous, options.since);
+    if (since !== options.since) log.warn({ place }, "previous export unusable, exporting everything");
+    const times = await writeFiles(fileWriter, { connection, writer, store, previous, since });
+    const manifest = manifestOf(store, fileWriter.files, connection, { ...options, since });
+    const catalogue = store.hasCatalogue ? join(work, CATALOGUE) : undefined;
+    if (catalogue) {
+      await writeCatalogue(catalogue, { files: manifest.files, folder: place, ...times });
+      onStep("catalogue written");
+    }
+    if (options.stopping?.aborted) throw exportStopped(place);
+    await store.storeGeneration(manifest, catalogue);
     onStep("generation stored");
-    switchCatalogue(folder, catalogue);
-    onStep("catalogue switched");
-    switchManifest(folder, manifest);
-    onStep("manifest switched");
-    publishFiles(folder, manifest, [...exportStreams, ...wholeRelations.map(({ name }) => name)]);
-    onStep("published");
-    await removeOldGenerations(folder, manifest, clock.now() * MICROS_PER_MS);
+    const keep = options.keep ?? store.defaultKeep;
+    const tables = await commitTables(store, manifest, {
+      checkpoints: new CheckpointFormat(writer, work),
+      program: options.program,
+      generation: manifest.generation,
+      isNewer: store.isNewer,
+      now: Math.round(clock.now()),
+      keepMs: keep / MICROS_PER_MS,
+      onCommit: () => onStep("table committed"),
+    });
+    await store.publish({ ...manifest, tables }, catalogue, onStep);
+    await store.removeOld(manifest, { now: clock.now() * MICROS_PER_MS, keep });
     onStep("old generations removed");
-    return resultOf(folder, manifest, fileWriter.written, (clock.monotonic() - startedAt) / 1000);
+    const result = resultOf(place, manifest, fileWriter.written, (clock.monotonic() - startedAt) / 1000);
+    return options.moveBefore === undefined ? result : { ...result, held_days: fileWriter.heldDays };
   } finally {
     writer.close();
   }
 }
 
+/**
+ * Commits a version of each relation's table that has changed. Coverage and gaps come last, so that the newest coverage
+ * never claims rows that the newest version of a table lacks.
+ */
+async function commitTables(
+  store: ExportStore,
+  { files }: Manifest,
+  { onCommit, ...options }: CommitOptions & { readonly onCommit: () => void },
+): Promise<Record<string, number>> {
+  const of = (relation: string) => files.filter((file) => file.relation === relation);
+  const deltaTables: DeltaTable[] = [
+    ...exportStreams.map((stream) => ({
+      relation: stream,
+      columns: fileColumns(stream),
+      partitionColumn: partitionColumn(stream),
+      files: of(stream),
+    })),
+    ...wholeRelations.map((relation) => ({
+      relation: relation.name,
+      columns: relationColumns(relation),
+      partitionColumn: undefined,
+      files: of(relation.name),
+    })),
+  ];
+  const versions: Record<string, number> = {};
+  for (const table of deltaTables) {
+    versions[table.relation] = await commitTable(store.tableLog(table.relation), table, options);
+    onCommit();
+  }
+  return versions;
+}
+
 /** The previous export, if its warehouse and columns are the same: then this export may reuse its files. */
-function previousExport(folder: string, { path }: Connection): Manifest | undefined {
-  const manifest = readManifest(folder);
-  return manifest?.warehouse === path && manifest.columns === columnsDigest() ? manifest : undefined;
+function previousExport({ previous }: ExportStore, { path }: Connection): Manifest | undefined {
+  const isContinued =
+    previous?.format === FILE_FORMAT && previous.warehouse === path && previous.columns === columnsDigest();
+  return isContinued ? previous : undefined;
 }
 
 /**
@@ -193,15 +240,15 @@ function previousExport(folder: string, { path }: Connection): Manifest | undefi
  * before `since` would then remove them from the export.
  */
 function effectiveSince(
-  folder: string,
+  store: ExportStore,
   previous: Manifest | undefined,
   since: Micros | undefined,
 ): Micros | undefined {
-  if (since === undefined || (!previous && !hasManifest(folder))) return since;
+  if (since === undefined || (!previous && !store.isUsed)) return since;
   const reused = previous?.files.filter(
     (file) => file.relation === coverageRelation.name || periodRange(filePeriod(file).period).to <= since,
   );
-  return reused?.every((file) => hasFile(folder, file)) ? since : undefined;
+  return reused?.every((file) => store.hasFile(file)) ? since : undefined;
 }
 
 /** Writes every file. Returns the time of the first snapshot, by the service's clock, and the ticker period. */
@@ -210,27 +257,31 @@ async function writeFiles(
   {
     connection,
     writer,
-    folder,
+    store,
     previous,
     since,
   }: {
     connection: Connection;
     writer: ParquetWriter;
-    folder: string;
+    store: ExportStore;
     previous: Manifest | undefined;
     since: Micros | undefined;
   },
-): Promise<Pick<CatalogueOptions, "present" | "clockSkew" | "refreshPeriods">> {
+): Promise<Omit<CatalogueOptions, "files" | "folder">> {
   // Read the ledger first: all rows that it covers now are among the rows that are read later.
-  const { before, ...times } = await inSnapshot(connection, () => ({
-    before: readLedger(connection),
+  const { ledger, moved, ...times } = await inSnapshot(connection, () => ({
+    ledger: readLedger(connection),
+    moved: readMovedRanges(connection),
     present: readPresentTs(connection),
     clockSkew: readClockSkew(connection),
     refreshPeriods: readRefreshPeriods(connection),
   }));
   const readSince = new Map<string, Micros>();
+  const unavailable: MovedRange[] = [];
   for (const stream of exportStreams) {
-    const unit = choosePeriodUnit(connection, stream);
+    const movedHere = stream === "index_ticks" ? moved : [];
+    // Files that cannot be written again cannot be cut anew.
+    const unit = (movedHere.length > 0 && usedUnit(store, stream)) || choosePeriodUnit(connection, stream);
     const earlier = previous?.files.filter(({ relation }) => relation === stream) ?? [];
     const hasSameUnit = earlier.every((file) => filePeriod(file).unit === unit);
     const from =
@@ -243,25 +294,72 @@ async function writeFiles(
         if (periodRange(filePeriod(file).period).to <= from) fileWriter.reusePrevious(file);
     }
     const corrections = readCorrections(connection, stream, unit);
-    for (const period of exportPeriods(connection, stream, unit, from))
-      await fileWriter.writePeriod(period, corrections);
+    for (const period of exportPeriods(connection, stream, unit, from)) {
+      const rest = movedHere.filter(
+        ({ indexType, from, to }) => indexType === period.part && from < period.to && to > period.from,
+      );
+      await fileWriter.writePeriod(period, corrections, rest);
+    }
+    unavailable.push(...reuseMovedPeriods(fileWriter, store, unit, movedHere));
   }
   for (const relation of exportRelations)
-    await inSnapshot(connection, () =>
-      fileWriter.writeRelation(relation, [...readRelation(connection, relation)]),
-    );
-  const after = await inSnapshot(connection, () => readLedger(connection).coverage);
+    await fileWriter.writeRelation(relation, [...readRelation(connection, relation)]);
+  const before = withMovedRows(ledger, unavailable);
+  const after = withMovedRows(
+    await inSnapshot(connection, () => readLedger(connection)),
+    unavailable,
+  ).coverage;
   const earlier =
     readSince.size === 0
       ? undefined
       : {
           readSince: (stream: string) => readSince.get(stream),
-          claims: await readPreviousClaims(writer, folder, previous),
+          claims: await readPreviousClaims(writer, store, previous),
         };
   const { coverage, gaps } = exportableClaims(before, after, earlier);
   await fileWriter.writeRelation(coverageRelation, coverage.map(coverageRow));
   await fileWriter.writeRelation(gapsRelation, gaps.map(gapRow));
-  return times;
+  return { ...times, hasMovedTicks: moved.length > 0 };
+}
+
+/** The unit of the files that the store has of a stream. */
+function usedUnit({ previous }: ExportStore, stream: string): PeriodUnit | undefined {
+  const file = previous?.files.find(({ relation }) => relation === stream);
+  return file && filePeriod(file).unit;
+}
+
+/**
+ * Takes over the files of periods of which the warehouse has no rows any more. Returns the ranges that this place does
+ * not have; fails if it is the place where they were moved.
+ */
+function reuseMovedPeriods(
+  fileWriter: FileWriter,
+  { place }: ExportStore,
+  unit: PeriodUnit,
+  moved: readonly MovedRange[],
+): MovedRange[] {
+  const unavailable: MovedRange[] = [];
+  const isThere = new Map(
+    fileWriter.files
+      .filter(({ relation }) => relation === "index_ticks")
+      .map((file) => [`${file.partition.index_type} ${filePeriod(file).period}`, true]),
+  );
+  for (const range of moved) {
+    for (let at = range.from; at < range.to; ) {
+      const period = periodOf(unit, at);
+      const { to } = periodRange(period);
+      const name = `${range.indexType} ${period}`;
+      const partition = periodPartition({ stream: "index_ticks", part: range.indexType, unit, period });
+      const isReused = isThere.get(name) ?? fileWriter.reuseMoved({ relation: "index_ticks", partition });
+      isThere.set(name, isReused);
+      if (!isReused) {
+        if (range.reason === MOVED_REASON + place) throw movedFileMissing(place, `index_ticks of ${name}`);
+        unavailable.push({ ...range, from: at, to: Math.min(to, range.to) });
+      }
+      at = to;
+    }
+  }
+  return unavailable;
 }
 
 /** The period of a stream's file, and its unit. */
@@ -272,13 +370,13 @@ function filePeriod({ partition }: ManifestFile): { unit: PeriodUnit; period: st
 
 async function readPreviousClaims(
   writer: ParquetWriter,
-  folder: string,
+  store: ExportStore,
   previous: Manifest | undefined,
 ): Promise<Claim[]> {
   const file = previous?.files.find(({ relation }) => relation === coverageRelation.name);
   if (!file) return [];
   const rows = await writer.rows(
-    `SELECT stream, index_type, index_id, from_ts, to_ts, proof, reason FROM read_parquet(${quoted(join(folder, file.version))})`,
+    `SELECT stream, index_type, index_id, from_ts, to_ts, proof, reason FROM read_parquet(${quoted(await store.locate(file))})`,
   );
   return rows.map(([stream, indexType, indexId, from, to, state, reason]) => ({
     stream: String(stream),
@@ -292,20 +390,18 @@ async function readPreviousClaims(
 }
 
 function manifestOf(
-  folder: string,
+  store: ExportStore,
   files: readonly ManifestFile[],
   { path }: Connection,
   { program, clock, since }: ExportOptions,
 ): Manifest {
   const exportedAt = formatTimestamp(Math.round(clock.now() * MICROS_PER_MS));
-  const stamp = exportedAt.replaceAll(/[-:.]/g, "");
-  const sameStamp = generationsOf(folder).filter((name) => name.startsWith(stamp)).length;
   return {
     format: FILE_FORMAT,
     columns: columnsDigest(),
     program,
     warehouse: path,
-    generation: `${stamp}-${sameStamp}`,
+    generation: store.nameGeneration(exportedAt),
     exported_at: exportedAt,
     since: since === undefined ? null : periodOf("month", since),
     rows: sum(files, ({ rows }) => rows),

@@ -1,26 +1,31 @@
 import { join } from "node:path";
+import type { Micros } from "../model/time.ts";
 import { type ExportPeriod, partitionColumn } from "../warehouse/read/export-periods.ts";
 import { type ExportRelation, inSnapshot, type RelationRow } from "../warehouse/read/export-relations.ts";
 import { readPeriod } from "../warehouse/read/export-rows.ts";
+import { type HeldDay, listHeldDays, type MovedRange } from "../warehouse/rows/moved-rows.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import { type FileSystemInfo, MIN_FREE_BYTES, readFreeBytes } from "../warehouse/sqlite/disk.ts";
-import { outOfSpace } from "./errors.ts";
-import { hasFile, storeVersion } from "./export-folder.ts";
+import { movedFileMissing, outOfSpace } from "./errors.ts";
+import type { ExportStore } from "./export-store.ts";
 import { type Manifest, type ManifestFile, partitionPath } from "./manifest.ts";
-import type { ParquetWriter, RowSource } from "./parquet-writer.ts";
+import { type ParquetWriter, quoted, type RowSource } from "./parquet-writer.ts";
 import { relationFingerprint, relationSource } from "./relation-files.ts";
 import { labelSource, periodSource } from "./stream-files.ts";
 
 /** An estimate for the space check. If it is too low, DuckDB reports the full disk. */
 const MAX_BYTES_PER_ROW = 24;
 const MEBIBYTE = 1024 * 1024;
+/** The next export lists more. */
+const MAX_HELD_DAYS = 20_000;
 
 interface FileWriterOptions {
   readonly connection: Connection;
   readonly writer: ParquetWriter;
-  readonly folder: string;
-  readonly work: string;
+  readonly store: ExportStore;
   readonly previous: Manifest | undefined;
+  /** The index ticks of periods before this may leave the warehouse. */
+  readonly moveBefore: Micros | undefined;
   readonly fileSystem: FileSystemInfo | undefined;
   /** Called with the rows of files that are written, and of files that stay unchanged. */
   readonly onRows: (count: number) => void;
@@ -33,85 +38,156 @@ interface FileContent {
   readonly select: string;
 }
 
+export function periodPartition({
+  stream,
+  part,
+  unit,
+  period,
+}: Pick<ExportPeriod, "stream" | "part" | "unit" | "period">): Record<string, string> {
+  const folder = partitionColumn(stream);
+  return { ...(folder ? { [folder]: part ?? "" } : {}), ...(unit === "whole" ? {} : { [unit]: period }) };
+}
+
+type FileFacts = Pick<ManifestFile, "relation" | "partition" | "fingerprint" | "rows" | "times">;
+
+/** The folder of a file, relative to the export or to `versions`. */
+function filePlace({ relation, partition }: Pick<ManifestFile, "relation" | "partition">): string {
+  return [relation, partitionPath(partition)].filter((part) => part !== "").join("/");
+}
+
 /** Writes the files of an export, or reuses those of the previous export whose content has not changed. */
 export class FileWriter {
   readonly files: ManifestFile[] = [];
+  /** Days of index ticks that this export has and the warehouse need not keep. */
+  readonly heldDays: HeldDay[] = [];
   readonly written: ManifestFile[] = [];
   readonly #options: FileWriterOptions;
   readonly #previousFiles: ReadonlyMap<string, ManifestFile>;
+  /** Even files of another version: the rows of some are nowhere else. */
+  readonly #movedFiles: ReadonlyMap<string, ManifestFile>;
 
   constructor(options: FileWriterOptions) {
     this.#options = options;
-    this.#previousFiles = new Map(options.previous?.files.map((file) => [file.path, file]));
+    const { previous: any } = options.store;
+    this.#movedFiles = new Map(
+      any?.warehouse === options.connection.path ? any.files.map((file) => [filePlace(file), file]) : [],
+    );
+    this.#previousFiles = new Map(options.previous?.files.map((file) => [filePlace(file), file]));
   }
 
   /** Reuses a file of the previous export without reading its period from the warehouse. */
   reusePrevious(file: ManifestFile): void {
-    if (hasFile(this.#options.folder, file)) this.files.push(file);
+    if (this.#options.store.hasFile(file)) this.files.push(file);
   }
 
-  /** Rows, ledger and fingerprint come from one snapshot. */
-  async writePeriod(period: ExportPeriod, corrections: ReadonlyMap<string, string>): Promise<void> {
+  /**
+   * Rows, ledger and fingerprint come from one snapshot. `moved`: ranges of the period whose rows only the previous file
+   * has; the new one takes them over.
+   */
+  async writePeriod(
+    period: ExportPeriod,
+    corrections: ReadonlyMap<string, string>,
+    moved: readonly MovedRange[] = [],
+  ): Promise<void> {
     const { connection, writer, onRows } = this.#options;
-    const { stream, part, unit } = period;
-    const folder = partitionColumn(stream);
-    const partition = {
-      ...(folder ? { [folder]: part ?? "" } : {}),
-      ...(unit === "whole" ? {} : { [unit]: period.period }),
-    };
-    await inSnapshot(connection, async () => {
+    const { stream } = period;
+    const partition = periodPartition(period);
+    const { moveBefore } = this.#options;
+    const isHeld = stream === "index_ticks" && moveBefore !== undefined && period.to <= moveBefore;
+    let heldDays: readonly HeldDay[] = [];
+    const change = await inSnapshot(connection, async () => {
       const content = readPeriod(connection, period, corrections);
       // The last rows of the period were removed after the periods were listed.
-      if (content.rows === 0) return;
-      const { fingerprint, rows } = content;
-      const isWritten = await this.#writeIfChanged(
-        { relation: stream, partition, fingerprint, rows },
-        async () => {
-          await writer.setLabels(labelSource(stream, content));
-          return periodSource(stream, content, onRows);
-        },
+      if (content.rows === 0) return undefined;
+      if (isHeld && this.heldDays.length < MAX_HELD_DAYS) heldDays = listHeldDays(connection, period);
+      const { fingerprint, rows, times } = content;
+      const facts = { relation: stream, partition, fingerprint, rows, times };
+      if (this.#reuseUnchanged(facts)) {
+        onRows(rows);
+        return undefined;
+      }
+      await writer.setLabels(labelSource(stream, content));
+      const own = periodSource(stream, content, onRows);
+      if (moved.length === 0) {
+        await this.#write(facts, own);
+        return facts;
+      }
+      await this.#write(facts, { ...own, select: await this.#joinMoved(own.select, facts, moved) });
+      const [[all] = [0]] = await writer.rows(
+        `SELECT count(*) FROM read_parquet(${quoted(this.#unfinished)})`,
       );
-      if (!isWritten) onRows(rows);
+      return { ...facts, rows: Number(all), times: undefined };
     });
+    if (change) await this.#store(change);
+    this.heldDays.push(...heldDays);
+  }
+
+  /** Takes over the file of a period whose rows are all in the previous export; false if it is gone. */
+  reuseMoved(facts: Pick<ManifestFile, "relation" | "partition">): boolean {
+    const old = this.#movedFiles.get(filePlace(facts));
+    if (!old || !this.#options.store.hasFile(old)) return false;
+    this.files.push(old);
+    return true;
+  }
+
+  /** A row that is stored again, such as the last one of a page, counts instead of the moved one. */
+  async #joinMoved(own: string, facts: FileFacts, moved: readonly MovedRange[]): Promise<string> {
+    const { store } = this.#options;
+    const file = this.#movedFiles.get(filePlace(facts));
+    if (!file || !store.hasFile(file)) throw movedFileMissing(store.place, filePlace(facts));
+    const isMoved = moved.map(
+      ({ indexId, from, to }) => `(index_id = ${quoted(indexId)} AND ts >= ${from} AND ts < ${to})`,
+    );
+    const earlier = `FROM read_parquet(${quoted(await store.locate(file))}, hive_partitioning = false)`;
+    return `SELECT * EXCLUDE (is_own) FROM (
+        SELECT *, true AS is_own FROM (${own})
+        UNION ALL BY NAME SELECT *, false AS is_own ${earlier} WHERE ${isMoved.join(" OR ")})
+      QUALIFY row_number() OVER (PARTITION BY index_id, ts ORDER BY is_own DESC) = 1 ORDER BY name, index_id, ts`;
   }
 
   async writeRelation(relation: ExportRelation, rows: readonly RelationRow[]): Promise<void> {
     const fingerprint = relationFingerprint(relation, rows);
-    await this.#writeIfChanged(
-      { relation: relation.name, partition: {}, fingerprint, rows: rows.length },
-      () => relationSource(relation, rows),
-    );
+    const facts = { relation: relation.name, partition: {}, fingerprint, rows: rows.length };
+    if (this.#reuseUnchanged(facts)) return;
+    await this.#write(facts, relationSource(relation, rows));
+    await this.#store(facts);
   }
 
-  async #writeIfChanged(
-    facts: Pick<ManifestFile, "relation" | "partition" | "fingerprint" | "rows">,
-    make: () => FileContent | Promise<FileContent>,
-  ): Promise<boolean> {
-    const { folder, work, writer, onFile } = this.#options;
-    const place = [facts.relation, partitionPath(facts.partition)].filter((part) => part !== "").join("/");
-    const old = this.#previousFiles.get(`${place}/data.parquet`);
-    if (old && old.fingerprint === facts.fingerprint && hasFile(folder, old)) {
-      this.files.push(old);
-      return false;
-    }
-    this.#assertRoom(facts.rows);
-    const unfinished = join(work, "unfinished.parquet");
-    const { source, select } = await make();
-    await writer.write(unfinished, source, select);
-    const file: ManifestFile = { ...facts, ...storeVersion(folder, unfinished, place) };
+  #reuseUnchanged(facts: FileFacts): boolean {
+    const old = this.#previousFiles.get(filePlace(facts));
+    if (!old || old.fingerprint !== facts.fingerprint || !this.#options.store.hasFile(old)) return false;
+    this.files.push({ ...old, times: facts.times });
+    return true;
+  }
+
+  async #write({ rows }: FileFacts, { source, select }: FileContent): Promise<void> {
+    this.#assertRoom(rows);
+    await this.#options.writer.write(this.#unfinished, source, select);
+  }
+
+  /** Outside of the snapshot: sending a file to a bucket takes time, and the writer could not truncate its WAL. */
+  async #store(facts: FileFacts): Promise<void> {
+    const { store, onFile } = this.#options;
+    const file: ManifestFile = {
+      ...facts,
+      ...(await store.storeVersion(this.#unfinished, filePlace(facts))),
+    };
     this.files.push(file);
     this.written.push(file);
     onFile(file);
-    return true;
+  }
+
+  get #unfinished(): string {
+    return join(this.#options.store.work, "unfinished.parquet");
   }
 
   /** Leaves a reserve free: the writer of a warehouse on the same disk stops when the reserve is used up. */
   #assertRoom(rows: number): void {
-    const { work, folder, fileSystem } = this.#options;
+    const { store, fileSystem } = this.#options;
     const needed = rows * MAX_BYTES_PER_ROW + MIN_FREE_BYTES;
-    const free = readFreeBytes(join(work, "file"), fileSystem);
+    const free = readFreeBytes(join(store.work, "file"), fileSystem);
     if (free >= needed) return;
     const size = (bytes: number) => `${Math.ceil(bytes / MEBIBYTE)} MiB`;
-    throw outOfSpace(folder, `${size(free)} are free, ${size(needed)} are needed`);
+    throw outOfSpace(store.place, `${size(free)} are free, ${size(needed)} are needed`);
   }
 }

@@ -17,6 +17,8 @@ export interface ManifestFile {
   /** The same file under a name that is never reused. */
   readonly version: string;
   readonly rows: number;
+  /** The first and the last `ts` or `day`, if known. */
+  readonly times?: { readonly first: number | string; readonly last: number | string } | undefined;
   readonly bytes: number;
   readonly sha256: string;
   /** Digest of the warehouse content from which the file was written. */
@@ -38,6 +40,10 @@ export interface Manifest {
   readonly rows: number;
   readonly bytes: number;
   readonly files: readonly ManifestFile[];
+  /** The versions of the Delta tables that belong to this export; only in the newest manifest. */
+  readonly tables?: Readonly<Record<string, number>> | undefined;
+  /** In a bucket: files that were replaced, and when. They are removed once no reader may use them. */
+  readonly removed?: readonly { readonly version: string; readonly at: string }[] | undefined;
 }
 
 export const hasManifest = (folder: string) => existsSync(join(folder, MANIFEST));
@@ -57,6 +63,10 @@ export function readAnyManifest(folder: string, name = MANIFEST): Manifest | und
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
     throw error;
   }
+  return parseManifest(text);
+}
+
+export function parseManifest(text: string): Manifest | undefined {
   try {
     const manifest = JSON.parse(text) as Manifest;
     return typeof manifest.format === "number" && Array.isArray(manifest.files) ? manifest : undefined;

@@ -107,6 +107,10 @@ export class ParquetWriter {
     }
   }
 
+  async run(sql: string): Promise<void> {
+    await this.#connection.run(sql);
+  }
+
   async rows(sql: string): Promise<SourceRow[]> {
     return (await this.#connection.runAndReadAll(sql)).getRowsJson() as SourceRow[];
   }

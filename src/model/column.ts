@@ -175,8 +175,16 @@ export type CamelCase<Name extends string> = Name extends `${infer First}_${infe
   ? `${First}${Capitalize<CamelCase<Rest>>}`
   : Name;
 
+const camelCased = new Map<string, string>();
+
+/** Remembers each name: lookups ask for every column of every row. */
 export function camelCase(name: string): string {
-  return name.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
+  let found = camelCased.get(name);
+  if (found === undefined) {
+    found = name.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
+    camelCased.set(name, found);
+  }
+  return found;
 }
 
 /** The columns as row tables list them. */

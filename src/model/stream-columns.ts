@@ -56,6 +56,9 @@ const extra = stored(
   "aside",
 );
 
+const exchange = label("exchange", "exchange", "the exchange's name; its id while the name is unknown");
+const pair = label("pair", "pair", "the market's pair, such as BTC/USD; its id while the pair is unknown");
+
 const derivativeTypeOptions = {
   field: "derivativeType",
   reading: "identity",
@@ -87,6 +90,8 @@ export const ohlcvColumns = [
   label("name", "name", seriesName),
   // The decoder finds the day in several fields.
   { ...stored("day", "text", "the UTC day that the bar covers, YYYY-MM-DD", "time"), reading: "timestamp" },
+  computed("ts", "integer", "the start of the day, microseconds since 1970 UTC; the key is day: bound that"),
+  time,
   decimal("open", "open", "the first price of the day", "coreAmount"),
   decimal("high", "high", "the highest price of the day", "coreAmount"),
   decimal("low", "low", "the lowest price of the day", "coreAmount"),
@@ -106,8 +111,8 @@ export const ohlcvColumns = [
 export const exchangeTickColumns = [
   label("exchange_id", "exchange_id", "the exchange", { field: "exchangeId", reading: "identity" }),
   label("market_id", "market_id", "the market", { field: "marketId", reading: "identity" }),
-  label("exchange", "exchange", "the exchange's name; its id while the name is unknown"),
-  label("pair", "pair", "the market's pair, such as BTC/USD; its id while the pair is unknown"),
+  exchange,
+  pair,
   ts,
   time,
   decimal("last", "last", "the last price", "coreAmount"),
@@ -179,6 +184,8 @@ export const derivativeTickColumns = [
   label("derivative_type", "derivative_type", "futures, perpetuals or options", derivativeTypeOptions),
   label("exchange_id", "exchange_id", "the exchange", { field: "exchangeId", reading: "id" }),
   label("market_id", "market_id", "the market", { field: "marketId", reading: "id" }),
+  exchange,
+  pair,
   label("exchange_name", "exchange_name", "the contract's name at the exchange"),
   ts,
   time,
@@ -258,6 +265,8 @@ export const derivativeContractColumns = [
   }),
   text("exchange_id", "exchangeId", "the exchange", "id"),
   text("market_id", "marketId", "its market", "id"),
+  exchange,
+  pair,
   text("exchange_name", "exchangeName", "its name at the exchange", "text"),
   text("settlement_currency", "settlementCurrency", "the currency in which it settles", "text"),
   decimal("contract_value", "contractValue", "its size in units of value_currency"),

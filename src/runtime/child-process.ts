@@ -1,6 +1,10 @@
-import { fork } from "node:child_process";
+import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+
+/** On Linux, except for a few ARM systems with larger ones: there a limit is reached later. */
+const PAGE_BYTES = 4096;
 
 interface ChildProcessOptions {
   /** Kills the process when it aborts. */
@@ -35,6 +39,28 @@ export async function runChildProcess<Message>(
     signal.removeEventListener("abort", kill);
   }
   return { message, pid: child.pid };
+}
+
+/**
+ * Starts a module in a child process that waits for a message. Its output on stdout is a stream, it may use `maxHeapMb` of
+ * JavaScript objects, and the caller ends it.
+ */
+export function startChildProcess(file: string, { maxHeapMb }: { readonly maxHeapMb: number }): ChildProcess {
+  return fork(file, [], {
+    stdio: ["ignore", "pipe", "ignore", "ipc"],
+    serialization: "advanced",
+    execArgv: [`--max-old-space-size=${maxHeapMb}`],
+  });
+}
+
+/** The memory that a process uses now, in bytes; undefined where the system does not tell. */
+export function readResidentBytes(pid: number): number | undefined {
+  try {
+    const [, pages = ""] = readFileSync(`/proc/${pid}/statm`, "utf8").split(" ");
+    return Number(pages) * PAGE_BYTES;
+  } catch {
+    return undefined;
+  }
 }
 
 /** Called in the child process: sends the result to its parent, then exits. */

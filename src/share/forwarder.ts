@@ -6,7 +6,7 @@ import {
   readChangePosition,
   readChanges,
 } from "../warehouse/coverage/changed-ranges.ts";
-import type { SettledRange } from "../warehouse/coverage/ledger.ts";
+import { isMoved, type SettledRange } from "../warehouse/coverage/ledger.ts";
 import { readClockSkew } from "../warehouse/coverage/targets.ts";
 import {
   type ForwardedRow,
@@ -284,13 +284,15 @@ export class Forwarder {
 
   /** Where only another daemon has proven a range, a changed row of this one says nothing about it. */
   #findAffected(stream: RowStream, series: number, changes: readonly ChangedRangeRow[]): TimeRanges {
-    if (this.writer.isSole) return normalise(changes);
     const own = readWholeLedger(this.#options.connection, { stream, series });
+    // Rows that have left the file since must not leave PostgreSQL.
+    const moved = normalise(own.filter(isMoved));
+    if (this.writer.isSole) return subtract(normalise(changes), moved);
     const foreign = subtract(coveredPart(this.writer.rows.ledgerFor(stream, series)), coveredPart(own));
     const [rows, ledger] = [0, 1].map((flag) =>
       normalise(changes.filter(({ isLedger }) => isLedger === flag)),
     ) as [TimeRanges, TimeRanges];
-    return union(ledger, subtract(rows, foreign));
+    return subtract(union(ledger, subtract(rows, foreign)), moved);
   }
 
   /** The rows above the newest one there are forwarded as new ones. */

@@ -1,6 +1,6 @@
 import type { TimeRange } from "../model/time-range.ts";
 import { normalise, subtract } from "../model/time-range.ts";
-import type { SettledRange } from "../warehouse/coverage/ledger.ts";
+import { isMoved, type SettledRange } from "../warehouse/coverage/ledger.ts";
 
 /** `rows`: rows and coverage are to be replaced together. `lost`: only coverage; rows of such a range are merged. */
 export interface LedgerPiece extends TimeRange {
@@ -9,7 +9,7 @@ export interface LedgerPiece extends TimeRange {
 
 /**
  * What the shared ledger lacks: settled here − settled there. Where both know the range, the local proof wins, except
- * that `lost` here never takes away what is covered there: it may be the only copy. Taking back is recorded explicitly
+ * that `lost` or moved here never takes away what is covered there: it may be the only copy. Taking back is recorded explicitly
  * (`changed_ranges`).
  */
 export function findLacking(local: readonly SettledRange[], shared: readonly SettledRange[]): LedgerPiece[] {
@@ -23,13 +23,14 @@ export function findLacking(local: readonly SettledRange[], shared: readonly Set
   let next = 0;
   for (const range of local) {
     while (next < shared.length && (shared[next] as SettledRange).to <= range.from) next++;
+    const hasNoRows = range.proof === "lost" || isMoved(range);
     const same: TimeRange[] = [];
     for (let i = next; i < shared.length && (shared[i] as SettledRange).from < range.to; i++) {
       const other = shared[i] as SettledRange;
       const isSame = other.proof === range.proof && other.reason === range.reason;
-      if (isSame || (range.proof === "lost" && other.proof !== "lost")) same.push(other);
+      if (isSame || (hasNoRows && other.proof !== "lost")) same.push(other);
     }
-    const kind = range.proof === "lost" ? "lost" : "rows";
+    const kind = hasNoRows ? "lost" : "rows";
     for (const part of subtract([range], normalise(same))) add(kind, part);
   }
   return pieces;

@@ -1,5 +1,5 @@
 import { bucketOf } from "../model/buckets.ts";
-import type { SharedSeries } from "../model/share-status.ts";
+import type { SharedSeries } from "../model/status/share-status.ts";
 import { type HistoryStream, historyStreams } from "../model/streams.ts";
 import type { TimeRange } from "../model/time-range.ts";
 import { LEDGER_TABLE } from "./schema/tables.ts";

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { failureCode } from "../model/failure.ts";
-import type { ShareRole } from "../model/share-status.ts";
+import type { ShareRole } from "../model/status/share-status.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { openReader } from "../warehouse/reader.ts";
 import { type Connection, SMALL_CACHE_KIB } from "../warehouse/sqlite/connection.ts";
@@ -77,7 +77,7 @@ export async function openShare(options: ShareOptions): Promise<OpenShare> {
 }
 
 /** A standby looks this often, or four times in a lease. */
-const MAX_STANDBY_INTERVAL_MS = 1_000;
+const MAX_STANDBY_INTERVAL_MS = 500;
 
 async function takeWhenFree(leases: Leases, options: ShareOptions): Promise<void> {
   const { clock, signal, leaseSeconds, onStandby } = options;

@@ -1,4 +1,4 @@
-import type { ShareRole } from "../model/share-status.ts";
+import type { ShareRole } from "../model/status/share-status.ts";
 import { hasHistory, type RowStream, streamTable } from "../model/streams.ts";
 import type { Micros } from "../model/time.ts";
 import type { TimeRange } from "../model/time-range.ts";

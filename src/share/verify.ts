@@ -1,6 +1,6 @@
 import { hasHistory, type RowStream, rowStreams } from "../model/streams.ts";
 import { normalise, type TimeRange, type TimeRanges } from "../model/time-range.ts";
-import type { SettledRange } from "../warehouse/coverage/ledger.ts";
+import { isMoved, type SettledRange } from "../warehouse/coverage/ledger.ts";
 import {
   readConsistently,
   readLedgerFingerprints,
@@ -92,6 +92,8 @@ function readCoverage(connection: Connection, stream: RowStream): (key: number) 
 
 function coveredRanges(ledger: readonly SettledRange[]): TimeRanges {
   return normalise(
-    ledger.filter(({ proof }) => proof !== "lost").map(({ from, to }): TimeRange => ({ from, to })),
+    ledger
+      .filter((range) => range.proof !== "lost" && !isMoved(range))
+      .map(({ from, to }): TimeRange => ({ from, to })),
   );
 }

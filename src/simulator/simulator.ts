@@ -117,6 +117,7 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
       ? handleControlRequest(controls, request, remoteAddress)
       : handleServiceRequest(world, tokens, request);
   });
+  server.isCompressing = quirks.compression === "gzip";
   const live = new LiveServer({
     clock,
     source: createLiveMessageSource(world),

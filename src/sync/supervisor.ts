@@ -188,7 +188,7 @@ export class SyncSupervisor {
   /** Follows the share as it is now; does nothing before the first selection. */
   async applyShare(): Promise<void> {
     if (!this.#directory) return;
-    await storeTargets(this.#context, this.#options.settings, this.#directory);
+    await storeTargets(this.#context, this.#options, this.#directory);
     await this.#applySelection(this.#directory);
     this.#snapshotPoller.checkNow();
   }

@@ -218,6 +218,23 @@ export const metricTable = {
     meaning: "Scopes that the token lacks for the stream",
   },
 
+  serve_clients: { type: "gauge", labels: [], meaning: "Clients connected to the websocket of `serve`" },
+  serve_requests_total: {
+    type: "counter",
+    labels: ["outcome"],
+    meaning: "Requests to `serve` beside the daemon; the outcome is `answered` or `failed` (5xx)",
+  },
+  serve_messages_total: {
+    type: "counter",
+    labels: [],
+    meaning: "Messages that `serve` sent on its websocket",
+  },
+  serve_dropped_clients_total: {
+    type: "counter",
+    labels: [],
+    meaning: "Websocket clients that `serve` dropped because they read too slowly",
+  },
+
   jobs_total: {
     type: "counter",
     labels: ["task", "outcome"],

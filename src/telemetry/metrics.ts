@@ -1,6 +1,7 @@
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
-import { limitReasons } from "../model/service-condition.ts";
-import type { ShareStatus } from "../model/share-status.ts";
+import type { ServeStatus } from "../model/status/serve-status.ts";
+import { limitReasons } from "../model/status/service-condition.ts";
+import type { ShareStatus } from "../model/status/share-status.ts";
 import type { Stream } from "../model/streams.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { AuthState, ClientEvent } from "../service/http/client-events.ts";
@@ -65,6 +66,7 @@ export class Metrics {
   readonly #labels = new Map<string, BoundedLabel>();
   readonly #clock: Pick<Clock, "now">;
   readonly #collectors: (() => void)[] = [];
+  #served: ServeStatus | undefined;
 
   constructor(clock: Pick<Clock, "now">, version: string) {
     this.#clock = clock;
@@ -135,6 +137,31 @@ export class Metrics {
       if (label) counts[label]++;
     }
     for (const [state, count] of Object.entries(counts)) this.#set("feed_subscriptions", count, { state });
+  }
+
+  /** The thread of `serve` counts since its own start; undefined: it is not running. */
+  setServe(status: ServeStatus | undefined): void {
+    this.#set("serve_clients", status?.clients.length ?? 0);
+    const before = this.#served;
+    this.#served = status;
+    if (!status) return;
+    const grown = (of: (status: ServeStatus) => number) => {
+      const last = before ? of(before) : 0;
+      return of(status) < last ? of(status) : of(status) - last;
+    };
+    const failed = grown(({ failures }) => failures);
+    this.#increment("serve_requests_total", failed, { outcome: "failed" });
+    this.#increment("serve_requests_total", Math.max(0, grown(({ requests }) => requests) - failed), {
+      outcome: "answered",
+    });
+    this.#increment(
+      "serve_messages_total",
+      grown(({ messages }) => messages),
+    );
+    this.#increment(
+      "serve_dropped_clients_total",
+      grown(({ dropped }) => dropped),
+    );
   }
 
   countDroppedTicks(count: number): void {

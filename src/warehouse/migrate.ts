@@ -13,6 +13,9 @@ export const APPLICATION_ID = 0x4d445357;
 /** Beside `src` in a clone and beside `dist` in an installed package: two levels up in both cases. */
 export const migrationsFolder = join(dirname(fileURLToPath(import.meta.url)), "../../migrations");
 
+/** What this version brings: read and hashed once, because every connection asks for it. */
+let ownMigrations: MigrationMeta[] | undefined;
+
 interface AppliedMigration {
   readonly hash: string;
   readonly created_at: number;
@@ -30,7 +33,10 @@ export function findPendingMigrations(
   connection: Connection,
   folder = migrationsFolder,
 ): (readonly [number, MigrationMeta])[] {
-  return selectPending(connection, readMigrationFiles({ migrationsFolder: folder }));
+  if (folder !== migrationsFolder)
+    return selectPending(connection, readMigrationFiles({ migrationsFolder: folder }));
+  ownMigrations ??= readMigrationFiles({ migrationsFolder });
+  return selectPending(connection, ownMigrations);
 }
 
 /**

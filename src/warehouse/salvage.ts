@@ -1,5 +1,5 @@
 import type { HistoryStream, SnapshotStream } from "../model/streams.ts";
-import { settle } from "./coverage/ledger.ts";
+import { isMoved, MOVED_REASON, settle, settleAsMoved } from "./coverage/ledger.ts";
 import { openTarget } from "./coverage/targets.ts";
 import type { SettledRangeRow, TargetRow } from "./schema/coverage.ts";
 import type { SeriesNames } from "./schema/lookups.ts";
@@ -96,7 +96,9 @@ function recordExpiredRange(
   { stream, from, to, proof, reason, ...series }: ExpiredRange,
 ): void {
   const key = { stream, series: seriesKeyOf(transaction, series) };
-  if (proof === "rows") settle(transaction, key, { from, to }, "lost", LOSS_REASON);
+  if (isMoved({ proof, reason }))
+    settleAsMoved(transaction, key, { from, to }, (reason ?? "").slice(MOVED_REASON.length));
+  else if (proof === "rows") settle(transaction, key, { from, to }, "lost", LOSS_REASON);
   else settle(transaction, key, { from, to }, proof, reason);
 }
 

@@ -5,11 +5,13 @@ import { type Figure, formatFigures, isMissed } from "./figures.ts";
 import { benchGoodput } from "./goodput.ts";
 import { benchIngest } from "./ingest.ts";
 import { benchLive } from "./live.ts";
+import { benchServe } from "./serve.ts";
 import { benchShare } from "./share.ts";
 import { benchLiveWhileSharing } from "./share-live.ts";
 import { benchSimulator } from "./simulator.ts";
 import { benchSql } from "./sql.ts";
 import { benchStart } from "./start.ts";
+import { benchToolkit } from "./toolkit.ts";
 import { benchWarehouse } from "./warehouse.ts";
 
 type Print = (line: string) => void;
@@ -35,6 +37,7 @@ const parts: Readonly<Record<string, Part>> = {
   goodput: { title: "Pages per second on a bad network", minutes: 2, run: benchGoodput },
   endurance: { title: "mds-sync backfill, 20 million rows", minutes: 4, run: benchEndurance },
   sql: { title: "Typical queries on 50 million ticks", minutes: 2, run: benchSql },
+  toolkit: { title: "The library, the commands, and bounds on time", minutes: 0.5, run: benchToolkit },
   live: { title: "Live ticks, from the socket to the disk", minutes: 3.5, run: benchLive },
   start: { title: "mds-sync run, on a filled warehouse", minutes: 0.5, run: (print) => benchStart(print) },
   warehouse: {
@@ -58,6 +61,7 @@ const parts: Readonly<Record<string, Part>> = {
     minutes: 1,
     run: async (print) => [...(await benchShare(print)), ...(await benchLiveWhileSharing(print))],
   },
+  serve: { title: "mds-sync serve, 1.2 million ticks", minutes: 0.3, run: benchServe },
   export: { title: "mds-sync export, 10 million ticks", minutes: 1, run: (print) => benchExport(print) },
 };
 

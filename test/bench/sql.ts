@@ -87,6 +87,11 @@ function figures(reader: Connection, seriesCount: number): Figure[] {
       measured: measureMs(reader, `SELECT * FROM bars_1d WHERE ${window}`, cpuTimeMs),
       ...ms,
     },
+    {
+      name: "200 days of hourly returns of one series",
+      measured: measureMs(reader, `SELECT ts, simple_return FROM returns_1h WHERE ${window}`, cpuTimeMs),
+      ...ms,
+    },
     ...costsPerTick(reader),
     {
       name: "an hour of 1m bars",

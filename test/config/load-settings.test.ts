@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { inspect } from "node:util";
 import { describe, expect, it } from "vitest";
-import { loadSettings, type SettingsSources } from "../../src/config/load-settings.ts";
+import { isSectionSet, loadSettings, type SettingsSources } from "../../src/config/load-settings.ts";
 import { optionEntries } from "../../src/config/option-table.ts";
 import { Failure } from "../../src/model/failure.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -71,7 +71,7 @@ describe("where settings come from", () => {
       LX: { kind: "all" },
       days: 200,
     });
-    expect(settings.schedule).toEqual({ nightly: "10 0 * * *", export: "" });
+    expect(settings.schedule).toEqual({ nightly: "10 0 * * *", export: "", exportTo: "" });
     expect(settings.http).toEqual({ host: "127.0.0.1", port: 9464, allowedHosts: [] });
     expect(settings.retention).toEqual({ exchangeTicks: undefined, derivativeTicks: undefined });
     expect(new Set(origins.values())).toEqual(new Set(["default"]));
@@ -128,10 +128,15 @@ describe("where settings come from", () => {
       [...example.origins].filter(([, origin]) => origin === file).map(([path]) => path),
     );
     const unlisted = optionEntries.map(({ path }) => path).filter((path) => !listed.has(path));
+    // A file that sets anything of `serve` makes the daemon serve.
+    const ofServe = ["host", "port", "clients", "tls.certFile", "tls.keyFile", "behindProxy"];
     expect(unlisted).toEqual([
       ...["baseUrl", "authUrl", "wsUrl", "clientId", "clientSecretFile"].map((key) => `service.${key}`),
+      ...ofServe.map((key) => `serve.${key}`),
       "shared.passwordFile",
     ]);
+    expect(isSectionSet(example, "serve")).toBe(false);
+    expect(isSectionSet(load("serve: { port: 9465 }"), "serve")).toBe(true);
   });
 });
 

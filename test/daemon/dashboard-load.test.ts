@@ -97,7 +97,7 @@ function openAbusiveConnections(port: number, each: number, greedy: number): voi
     const drip = setInterval(() => slow.write("a"), 1_000);
     slow.once("close", () => clearInterval(drip));
     const unread = open().pause();
-    unread.write("GET /lightweight-charts.js HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(12));
+    unread.write("GET /bars.js HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(12));
   }
   for (let i = 0; i < greedy; i++)
     open().pause().write("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(1_500));

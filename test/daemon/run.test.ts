@@ -12,6 +12,7 @@ import { openWriter } from "../../src/warehouse/writer.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
 import { fakeSystemdNotify } from "../support/fake-systemd-notify.ts";
 import { createFullPipe } from "../support/full-pipe.ts";
+import { compileCacheEnv } from "../support/program-process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const entry = resolve(import.meta.dirname, "../../src/cli/main.ts");
@@ -57,6 +58,7 @@ function run(
     stdio: ["ignore", "ignore", stderrEnd],
     env: {
       PATH: process.env.PATH ?? "",
+      ...compileCacheEnv(),
       MDS_BASE_URL: simulator.baseUrl,
       MDS_WS_URL: simulator.wsUrl,
       MDS_CLIENT_ID: simulator.clientId,

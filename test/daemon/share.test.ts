@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished, vi } from "vitest";
-import type { ShareStatus } from "../../src/model/share-status.ts";
+import type { ShareStatus } from "../../src/model/status/share-status.ts";
 import { startSimulator } from "../../src/simulator/simulator.ts";
 import { usePostgres } from "../support/postgres.ts";
 import { PASSWORD } from "../support/postgres-server.ts";

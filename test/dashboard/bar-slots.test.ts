@@ -4,7 +4,7 @@ import { barWidths, MICROS_PER_SECOND } from "../../src/model/time.ts";
 
 /** The page's own modules are plain scripts without types. */
 const load = (file: string) => import(new URL(`../../src/dashboard/page/${file}`, import.meta.url).href);
-const page = await load("bar-slots.js");
+const page = await load("bars/bar-slots.js");
 const { buildSlots, listGaps, merge, precisionOf, stateOf } = page;
 
 const H = 3_600;

@@ -144,7 +144,7 @@ describe("the bars", () => {
     await page.waitForSelector("#series-list [role=option] >> nth=2");
     expect(await page.locator("#series-list [role=option] b").allTextContents()).toContain(hostileName);
     await takeScreenshot(page, "bars-phone");
-    expect(await page.locator("header img, form img").count()).toBe(0);
+    expect(await page.locator(".page-head img, form img").count()).toBe(0);
     expect(await page.title()).toContain(hostileName);
     expect(await horizontalOverflow(page)).toBeLessThanOrEqual(0);
     expect(await countPaneColours(page)).toBeGreaterThan(8);

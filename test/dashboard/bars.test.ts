@@ -75,8 +75,8 @@ describe("/api/bars", () => {
     expect(open).toBe(61_000);
     expect(high).toBeGreaterThan(close as number);
     expect(low).toBeLessThanOrEqual(open as number);
-    expect(quality).toEqual([120, 120, 1, 1]);
-    expect(barAt(gapRanges.sliver.from - HOUR / 2)?.slice(5)).toEqual([110, 120, 11 / 12, 0]);
+    expect(quality).toEqual([120, 120, 1, 1, 1000.5]);
+    expect(barAt(gapRanges.sliver.from - HOUR / 2)?.slice(5, 9)).toEqual([110, 120, 11 / 12, 0]);
   });
 
   it("answers a wrong query with one line", async () => {

@@ -43,6 +43,7 @@ async function serve(idleTimeoutMs?: number) {
       ],
       ["/broken", () => Promise.reject(new Error("inner secret"))],
     ]),
+    posts: new Map([["/ask", async (body) => textResponse(200, body)]]),
   });
   onTestFinished(() => server.close());
   return { server, failures, made: () => made, port: Number(new URL(server.address).port) };
@@ -81,9 +82,9 @@ async function waitForReset(socket: Socket, everyMs: number): Promise<void> {
 function sendRequest(
   port: number,
   path: string,
-  options: { host?: string; method?: string; headers?: Record<string, string> } = {},
+  options: { host?: string; method?: string; headers?: Record<string, string>; body?: string } = {},
 ) {
-  const { host = "localhost", method = "GET", headers = {} } = options;
+  const { host = "localhost", method = "GET", headers = {}, body: sent } = options;
   return new Promise<{ status: number; body: string; headers: Record<string, unknown> }>(
     (resolve, reject) => {
       request({ host: "127.0.0.1", port, path, method, headers: { host, ...headers } }, (response) => {
@@ -96,7 +97,7 @@ function sendRequest(
         );
       })
         .on("error", reject)
-        .end();
+        .end(sent);
     },
   );
 }
@@ -130,6 +131,25 @@ describe("the dashboard's server", () => {
       expect((await sendRequest(port, "/", { method })).status).toBe(405);
     }
     expect(await sendRequest(port, "/", { method: "HEAD" })).toMatchObject({ status: 200, body: "" });
+  });
+
+  it("accepts POST for listed paths only, as JSON, from its own pages", async () => {
+    const { port } = await serve();
+    const ask = (headers: Record<string, string>, rest: { host?: string; body?: string } = {}) =>
+      sendRequest(port, "/ask", { method: "POST", headers, body: "{}", ...rest });
+    const json = { "content-type": "application/json" };
+    const own = { ...json, origin: "http://localhost" };
+    expect(await ask(own)).toMatchObject({ status: 200, body: "{}\n" });
+    expect((await ask({ ...json, origin: "https://md.example" }, { host: "md.example" })).status).toBe(200);
+    expect((await ask(json)).status).toBe(403);
+    for (const origin of ["http://evil.example", "http://localhost:81", "null", "x"])
+      expect((await ask({ ...json, origin })).status).toBe(403);
+    expect((await ask(own, { host: "evil.example" })).status).toBe(421);
+    expect((await ask({ origin: "http://localhost", "content-type": "text/plain" })).status).toBe(415);
+    expect((await ask(own, { body: " ".repeat(300_000) })).status).toBe(413);
+    const got = await sendRequest(port, "/ask");
+    expect([got.status, got.headers.allow]).toEqual([405, "POST"]);
+    expect((await sendRequest(port, "/", { method: "POST", headers: own })).status).toBe(405);
   });
 
   it("serves only the listed paths, however a path is disguised", async () => {

@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 
 /** The page's own modules are plain scripts without types. */
 const load = (file: string) => import(new URL(`../../src/dashboard/page/${file}`, import.meta.url).href);
-const { brief, duration, minuteOf, price, title } = await load("text-format.js");
-const { axis, describeCell, expand, summarize } = await load("heat-map.js");
+const { brief, duration, minuteOf, price, title } = await load("shared/text-format.js");
+const { axis, describeCell, expand, summarize } = await load("overview/heat-map.js");
 
 describe("the texts of the dashboard", () => {
   it("give a length of time in one unit", () => {

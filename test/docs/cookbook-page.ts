@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { readParameters } from "../../src/cli/commands/query.ts";
-import type { QueryParameters } from "../../src/warehouse/read/query.ts";
+import type { QueryParameters } from "../../src/warehouse/query/query.ts";
 
 export const cookbookFile = resolve(import.meta.dirname, "../../docs/cookbook.md");
 
@@ -9,13 +9,14 @@ interface Question {
   readonly title: string;
   readonly sqlite: string;
   readonly duckdb: string;
+  readonly python: string;
   /** The answer of both engines, as `mds-sync query` prints it; empty if the page has none. */
   readonly answer: string;
 }
 
 const heading = /^## /m;
 const isQuestion = (section: string) => /^\d+\. /.test(section);
-const fenced = /```(sql|text)\n(.*?)```\n/gs;
+const fenced = /```(sql|python|text)\n(.*?)```\n/gs;
 
 export function readCookbook(): string {
   return readFileSync(cookbookFile, "utf8");
@@ -40,8 +41,10 @@ export function parseQuestions(page: string): Question[] {
         ({ kind, body }) => kind === "sql" && !/^-- (SQLite|DuckDB)/.test(body),
       );
       if (unlabelled.length > 0) throw new Error(`"${title}" has SQL that does not name its engine`);
+      const [python = "", ...more] = blocks.filter(({ kind }) => kind === "python").map(({ body }) => body);
+      if (python === "" || more.length > 0) throw new Error(`"${title}" needs one block of Python`);
       const answer = blocks.find(({ kind }) => kind === "text")?.body ?? "";
-      return { title, sqlite: sqlFor("SQLite"), duckdb: sqlFor("DuckDB"), answer };
+      return { title, sqlite: sqlFor("SQLite"), duckdb: sqlFor("DuckDB"), python, answer };
     });
 }
 

@@ -33,8 +33,8 @@ afterAll(() => {
 });
 
 describe("the cookbook", () => {
-  it("has twenty questions", () => {
-    expect(questions).toHaveLength(20);
+  it("has twenty-two questions", () => {
+    expect(questions).toHaveLength(22);
   });
 
   it.each(questions)("SQLite: $title", ({ sqlite, answer }) => {

@@ -6,7 +6,7 @@ import { streams } from "../../src/model/streams.ts";
 import { type Micros, parseTimestamp } from "../../src/model/time.ts";
 import { seededRandom } from "../../src/runtime/backoff.ts";
 import { silentLog } from "../../src/runtime/log.ts";
-import { startSimulator } from "../../src/simulator/simulator.ts";
+import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { backfill } from "../../src/sync/history/backfill.ts";
 import { retract } from "../../src/warehouse/coverage/ledger.ts";
 import { recordClockSkew } from "../../src/warehouse/coverage/targets.ts";
@@ -23,13 +23,15 @@ sync:
   ohlcv: { GWA: [BTC, ETH, SOL], MWA: none, LX: none }
   intraday: { GWA: [BTC, ETH, SOL], MWA: none, LX: none, days: 2 }
   exchangeTickers: { exchanges: all, markets: [BTC/USD, ETH/USD] }
-  derivatives: { exchanges: [Deribit, OKX], types: [perpetuals, options] }
+  derivatives: { exchanges: [Deribit, OKX], types: [futures, perpetuals, options] }
 `;
 
 interface DemoWarehouse {
   readonly path: string;
   /** The clock of the demo; its present is in 2026. */
   readonly clock: ManualClock;
+  /** What the service served. */
+  readonly oracle: Simulator["oracle"];
 }
 
 /**
@@ -76,7 +78,7 @@ export async function fillDemoWarehouse(folder: string): Promise<DemoWarehouse> 
       );
     }
     addDefects(path, clock);
-    return { path, clock };
+    return { path, clock, oracle: simulator.oracle };
   } finally {
     await simulator.stop();
   }

@@ -32,8 +32,12 @@ A query pays for the columns that it selects, so \`SELECT *\` is dear. Of one ro
 - **Bars.** \`bars_1h\`, \`bars_4h\` and \`bars_1d\` read hourly bars that are kept beside the ticks: 200 days of one series take
   milliseconds. A bar whose ticks have just changed, such as that of the present hour, is computed from its ticks. \`bars_1m\`,
   \`bars_5m\` and \`bars_15m\` always are: select one series and a range of \`ts\`.
-- **Ranges of time.** Give them as \`ts\`, which is the key: \`ts >= strftime('%s', '2026-03-01') * 1000000\`. A condition on \`time\`
-  computes the text of every row first, because SQLite cannot turn a text back into the key; an index on the text would double the file.
+- **Ranges of time.** \`mds-sync query\` and the library take a condition on \`time\` (\`time >= '2026-03-01' AND time < '2026-03-02'\`) as one on
+  \`ts\`, the key. Other SQLite tools compute the text of every row first: SQLite cannot turn a text back into the key, and an index on
+  the text would double the file. There, write \`ts >= strftime('%s', '2026-03-01') * 1000000\`, or take \`index_ticks_by_day\`: a condition on
+  its \`day\` (\`day >= '2026-03-01' AND day < '2026-03-08'\`) selects the days before any tick is read, and costs what the key costs.
+- **Research views.** Give a pair (or a name, for \`returns_1h\`) and a range of \`ts\`: they seek the tickers by key, at a few microseconds a row.
+  \`best_bid\` and \`best_ask\` of \`spread\` read the newest quote of every exchange, about 1 µs each. \`latest_…\` has the newest state.
 - **First and last.** \`latest_…\` has the newest row of each series, \`index_tick_spans\` the first and the last timestamp: microseconds.
   \`max(time)\` and \`max(ts)\` of \`index_ticks\` read every tick.`;
 

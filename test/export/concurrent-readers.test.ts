@@ -4,6 +4,7 @@ import { cpSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { systemClock } from "../../src/runtime/clock.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { exportIn, inCatalogue, type Row } from "../support/export/read-export.ts";
 import { fillEverything, monthStart, openAt, STEP } from "../support/export/sample-data.ts";
@@ -46,7 +47,7 @@ describe("readers of an export", () => {
       now += 86_400_000;
       const late = tick(monthStart(3) + (6000 + day) * STEP, "5");
       warehouse.transaction((transaction) => writeRecords(transaction, "index_ticks", [late], "rest"));
-      await exportIn(folder, { clock: { now: () => now, monotonic: () => 0 } });
+      await exportIn(folder, { clock: { ...systemClock, now: () => now } });
       // The files of this very month were replaced, days ago by the clock.
       expect(await quant.ask(counted)).toEqual(before);
     }

@@ -66,6 +66,7 @@ describe("mds-sync export", () => {
       [["--to", "file"], 2, "file cannot be written (EEXIST)"],
       [["--to", "mine"], 2, "mine contains other files: choose a new or empty folder"],
       [["--to", "out", "--since", "yesterday"], 2, "--since cannot be yesterday"],
+      [["--to", "out", "--keep", "long"], 2, "--keep cannot be long: give a duration such as 90m, 1h or 7d"],
     ];
     for (const [args, status, line] of refusals) {
       const ended = await command(folder, ...args);

@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { systemClock } from "../../src/runtime/clock.ts";
 import { settle } from "../../src/warehouse/coverage/ledger.ts";
 import { prune } from "../../src/warehouse/rows/retention.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
@@ -199,7 +200,7 @@ describe("a second export", () => {
     expect(existsSync(join(to, version))).toBe(true);
     const tomorrow = Date.now() + 86_400_000;
     for (const now of [tomorrow, tomorrow + 7_200_000])
-      await exportIn(folder, { clock: { now: () => now, monotonic: () => 0 } });
+      await exportIn(folder, { clock: { ...systemClock, now: () => now } });
     expect(existsSync(join(to, version))).toBe(false);
   });
 

@@ -50,6 +50,7 @@ describe("folders and names", () => {
     const tests = resolve(import.meta.dirname, "..");
     const ownFolders = new Set([
       "bench",
+      "clients",
       "crash",
       "docs",
       "mutants",

@@ -1,8 +1,21 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
-import { describe, expect, it } from "vitest";
-import { temporaryFolder } from "../support/temporary-folder.ts";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createWarehouse } from "../support/cli/filled-warehouse.ts";
+import { fillTicks } from "../support/library/ticks-warehouse.ts";
 
 const root = resolve(import.meta.dirname, "../..");
 const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
@@ -12,8 +25,7 @@ interface Lock {
 }
 
 /** Packs the project and unpacks it like an installation, with links to the dependencies of this clone. */
-function installTarball(): string {
-  const folder = temporaryFolder();
+function installTarball(folder: string): string {
   execFileSync("npm", ["pack", "--silent", "--pack-destination", folder], {
     cwd: root,
     stdio: ["ignore", "pipe", "ignore"],
@@ -30,12 +42,19 @@ function installTarball(): string {
     mkdirSync(dirname(join(modules, name)), { recursive: true });
     symlinkSync(join(root, path), join(modules, name));
   }
-  return join(modules, "package");
+  renameSync(join(modules, "package"), join(modules, "mds-sync"));
+  return join(modules, "mds-sync");
 }
+
+const folder = mkdtempSync(join(tmpdir(), "mds-package-"));
+let installed: string;
+beforeAll(() => {
+  installed = installTarball(folder);
+}, 120_000);
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe("the packed program", () => {
   it("runs from its tarball in an empty folder, and contains what it needs", () => {
-    const installed = installTarball();
     const run = spawnSync(process.execPath, [join(installed, "dist/cli/main.js"), "--version"], {
       encoding: "utf8",
       cwd: "/",
@@ -58,10 +77,70 @@ describe("the packed program", () => {
       const ingest = await IngestThread.start({ path: process.argv[2], clock: systemClock, log: silentLog });
       await ingest.close();
       const pages = new Map(createFileRoutes());
-      const charts = pages.get("/lightweight-charts.js")(new URLSearchParams()).body;
-      process.stdout.write(pages.has("/bars") && charts.length > 100_000 ? "closed, with charts" : "closed");`,
+      const scripts = [...pages].filter(([path]) => path.endsWith(".js")).map(([, page]) => page().body.length);
+      const hasCharts = pages.has("/bars") && Math.max(...scripts) > 100_000;
+      process.stdout.write(hasCharts ? "closed, with charts" : "closed");`,
     );
     const opened = spawnSync(process.execPath, [script, join(installed, "mds.sqlite")], { encoding: "utf8" });
     expect(opened).toMatchObject({ stdout: "closed, with charts", stderr: "", status: 0 });
+  });
+});
+
+describe("the packed library", () => {
+  it("imports without a side effect, and offers its two entries only", () => {
+    const script = `import * as library from "mds-sync";
+      const handles = process.getActiveResourcesInfo().filter((name) => !/Pipe|TTY|FS/.test(name));
+      const inner = await import("mds-sync/dist/cli/main.js").catch(({ code }) => code);
+      process.stdout.write(JSON.stringify([Object.keys(library), handles, inner]));`;
+    const run = spawnSync(process.execPath, ["--input-type=module", "-e", script], {
+      cwd: folder,
+      encoding: "utf8",
+    });
+    expect(run.stderr).toBe("");
+    expect(JSON.parse(run.stdout)).toEqual([
+      ["Failure", "IncompleteFailure", "Warehouse", "openWarehouse"],
+      [],
+      "ERR_PACKAGE_PATH_NOT_EXPORTED",
+    ]);
+  });
+
+  it("has declarations that name no package", () => {
+    const seen = new Set<string>();
+    const visit = (file: string) => {
+      if (seen.has(file)) return;
+      seen.add(file);
+      for (const [, specifier = ""] of readFileSync(file, "utf8").matchAll(
+        /(?:from|import\()\s*"([^"]+)"/g,
+      )) {
+        expect([file, specifier.startsWith(".")]).toEqual([file, true]);
+        visit(join(dirname(file), specifier.replace(/\.ts$/, ".d.ts")));
+      }
+    };
+    visit(join(installed, "dist/library/open-warehouse.d.ts"));
+    expect(seen.size).toBeGreaterThan(3);
+  });
+
+  it("serves the example project, which compiles with --strict and runs", () => {
+    const example = join(folder, "example");
+    cpSync(join(root, "examples/typescript"), example, { recursive: true });
+    for (const name of ["@types/node", "@types/better-sqlite3", "undici-types"]) {
+      const link = join(folder, "node_modules", name);
+      mkdirSync(dirname(link), { recursive: true });
+      if (!existsSync(link)) symlinkSync(join(root, "node_modules", name), link);
+    }
+    const built = spawnSync(process.execPath, [join(root, "node_modules/typescript/bin/tsc")], {
+      cwd: example,
+      encoding: "utf8",
+    });
+    expect(built).toMatchObject({ stdout: "", status: 0 });
+    const warehouse = createWarehouse(fillTicks);
+    const run = spawnSync(process.execPath, ["dist/main.js", warehouse, "BTC"], {
+      cwd: example,
+      encoding: "utf8",
+    });
+    expect(run.stderr).toBe("");
+    expect(run.stdout).toMatch(
+      /^BTC is not complete: from .* to .*: pending\nBTC: 180 ticks, the highest 123456789\.12345679\nBTC: last price 204\.5 at .*\n180 ticks in all\n$/,
+    );
   });
 });

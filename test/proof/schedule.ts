@@ -64,7 +64,7 @@ export function drawSchedule(seed: number): FaultSchedule {
     start: Date.parse("2026-03-01T00:00:00Z") + draw.integer(0, 3 * DAY_MS),
     size: { assets, markets: draw.integer(2, 6), exchanges: draw.integer(1, 3) },
     refreshSeconds,
-    quirks: drawQuirks(draw, refreshSeconds),
+    quirks: { ...drawQuirks(draw, refreshSeconds), compression: seed % 4 === 0 ? "gzip" : "none" },
     settings: drawSettings(draw, { refreshSeconds, days, assets }),
     faults,
     steps,

@@ -8,6 +8,7 @@ import { defaultQuirks } from "../../src/simulator/market/quirks.ts";
 import { createWorld, type World } from "../../src/simulator/world.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
 import type { Connection } from "../../src/warehouse/sqlite/connection.ts";
+import { compileCacheEnv } from "../support/program-process.ts";
 import { expectSoundFile } from "../support/warehouse/expect-sound-ledger.ts";
 import { acceleratedNow, type ClockPace } from "./accelerated-clock.ts";
 
@@ -148,6 +149,7 @@ export class AcceleratedScene {
       stdio,
       env: {
         PATH: process.env.PATH ?? "",
+        ...compileCacheEnv(),
         MDS_TEST_PACE: JSON.stringify(this.#clockPace),
         MDS_WAREHOUSE: this.path,
         ...this.#service,

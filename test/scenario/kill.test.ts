@@ -11,7 +11,7 @@ const MAX_EXTRA_REQUESTS = 5;
 const smallPages = `GET /index-ticker size-cap ${ROWS_PER_PAGE}`;
 const settings = `service: { concurrency: 2 }
 sync: { ohlcv: false, exchangeTickers: false, derivatives: false, marketCap: false,
-  intraday: { GWA: [BTC], MWA: none, LX: none, days: 14 } }`;
+  intraday: { GWA: [BTC], MWA: none, LX: none, days: 8 } }`;
 
 describe("F2: a backfill that is killed ten times", () => {
   it("resumes without lost or duplicate rows, with few requests more than one run needs", async () => {
@@ -23,7 +23,7 @@ describe("F2: a backfill that is killed ten times", () => {
     const requestCount = () => simulator.requests.count("/v3/index-ticker");
     for (let kill = 0; kill < KILLS; kill++) {
       const before = requestCount();
-      const pages = 1 + Math.floor(random() * 35);
+      const pages = 1 + Math.floor(random() * 30);
       const { child, result: ended } = installation.start();
       while (requestCount() < before + pages) await new Promise((wake) => setTimeout(wake, 2));
       child.kill("SIGKILL");
@@ -33,7 +33,7 @@ describe("F2: a backfill that is killed ten times", () => {
     const last = await installation.start("--json").result;
     expect(last.status).toBe(0);
     const { rows } = installation.expectMatchesService();
-    expect(rows).toBeGreaterThan(13.9 * 2880);
+    expect(rows).toBeGreaterThan(7.9 * 2880);
     const needed = Math.ceil(rows / ROWS_PER_PAGE);
     expect(requestCount() - needed).toBeLessThanOrEqual((KILLS + 1) * MAX_EXTRA_REQUESTS);
   }, 120_000);

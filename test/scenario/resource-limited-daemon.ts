@@ -6,6 +6,7 @@ import { onTestFinished } from "vitest";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
 import type { Connection } from "../../src/warehouse/sqlite/connection.ts";
+import { compileCacheEnv } from "../support/program-process.ts";
 import { type ComparisonResult, expectWarehouseMatches } from "../support/sync/oracle.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { expectSoundFile } from "../support/warehouse/expect-sound-ledger.ts";
@@ -116,7 +117,7 @@ http: { port: 0 }
       return watchDaemon(
         spawn(command, args, {
           cwd: folder,
-          env: { PATH: process.env.PATH ?? "", ...env },
+          env: { PATH: process.env.PATH ?? "", ...compileCacheEnv(), ...env },
           stdio: ["ignore", "ignore", "pipe"],
         }),
       );

@@ -44,8 +44,8 @@ export function startProgram(
   return { child, output, result };
 }
 
-/** A short command spends half its time compiling the sources: see vitest.config.ts. */
-function compileCacheEnv(): Record<string, string> {
+/** A process spends most of its start compiling the sources, once per thread: see vitest.config.ts. */
+export function compileCacheEnv(): Record<string, string> {
   const { NODE_COMPILE_CACHE } = process.env;
   return NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE };
 }

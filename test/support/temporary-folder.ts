@@ -1,11 +1,10 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { rmSync } from "node:fs";
 import { onTestFinished } from "vitest";
+import { makeMemoryFolder } from "./memory-folder.ts";
 
 /** Creates a folder that is deleted when the test ends. */
 export function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), "mds-sync-test-"));
+  const folder = makeMemoryFolder("mds-sync-test-");
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }

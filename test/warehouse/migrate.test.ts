@@ -93,7 +93,8 @@ function firstWarehouse(): string {
     INSERT INTO assets (id, symbol, name, first_seen, absences) VALUES ('btc-id', 'BTC', 'Bitcoin', '2026-01-01T00:00:00.000000Z', 0);
     INSERT INTO series VALUES (1, 'GWA', 'btc-id', 'BTC'), (2, '', 'kraken-id', 'Kraken');
     INSERT INTO listings VALUES (1, 'kraken-id', 'btc-usd-id', 'Kraken', 'BTC/USD');
-    INSERT INTO contracts (contract, derivative_type, id, described, first_seen, absences) VALUES (1, 'futures', 'f1', 0, '2026-01-01T00:00:00.000000Z', 0);
+    INSERT INTO contracts (contract, derivative_type, id, exchange_id, market_id, described, first_seen, absences) VALUES (1, 'futures', 'f1', 'kraken-id', 'btc-btc-id', 0, '2026-01-01T00:00:00.000000Z', 0);
+    INSERT INTO market_rows (id, base_asset_id, quote_asset_id, first_seen, absences) VALUES ('btc-btc-id', 'btc-id', 'btc-id', '2026-01-01T00:00:00.000000Z', 0);
     INSERT INTO index_tick_rows VALUES (1, 1767225600000000, 60000.5, 12.25, 3, 1, NULL),
       (1, 1767225630000000, 0.1, NULL, NULL, 1, '{"price":"0.10000000000000000001"}');
     INSERT INTO daily_bar_rows (series, day, open, high, low, close, volume) VALUES (1, '2025-12-31', 1, 9, 0.5, 2, 100);
@@ -218,6 +219,9 @@ describe("migrations", () => {
         price_change_24h_exact: null,
         extra: '{"pricePercentChange":{"change24h":"1.5"}}',
       },
+    ]);
+    expect(queryRows(warehouse, "SELECT exchange, pair FROM derivative_ticks")).toEqual([
+      { exchange: "kraken-id", pair: "BTC/BTC" },
     ]);
     for (const { name } of queryRows(warehouse, "SELECT name FROM sqlite_master WHERE type = 'view'"))
       expect(() => queryRows(warehouse, `SELECT * FROM "${String(name)}"`), String(name)).not.toThrow();

@@ -9,7 +9,7 @@ import { readGaps } from "../../src/warehouse/coverage/gaps.ts";
 import { settle } from "../../src/warehouse/coverage/ledger.ts";
 import { settleSnapshot } from "../../src/warehouse/coverage/snapshot-coverage.ts";
 import { declareTargets } from "../../src/warehouse/coverage/targets.ts";
-import { runReadQuery } from "../../src/warehouse/read/query.ts";
+import { runReadQuery } from "../../src/warehouse/query/query.ts";
 import { readStatus } from "../../src/warehouse/read/status.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
 import { prune } from "../../src/warehouse/rows/retention.ts";

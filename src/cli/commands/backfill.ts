@@ -108,7 +108,7 @@ interface BackfillFlags extends SelectionFlags {
 }
 
 export function addBackfillCommand(program: Command, context: CommandContext): void {
-  addSelectionFlags(addSettingsFlags(program.command("backfill")))
+  addSelectionFlags(addSettingsFlags(program.command("backfill"), "service", "warehouse"))
     .summary("fill every gap of what the settings select, then exit; for cron")
     .description(
       "Refreshes the lookups, fills every gap of what the settings select, takes one snapshot of each snapshot stream, " +

@@ -28,6 +28,9 @@ export async function startDemo(
     "simulate",
     "--refresh-seconds",
     String(REFRESH_SECONDS),
+    // On one machine, compressing costs more than it saves.
+    "--quirk",
+    "compression=none",
   ];
   // The simulator stops when the IPC channel closes, so it does not outlive a demo that is killed.
   const child = spawn(process.execPath, args, {

@@ -1,11 +1,13 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
+import { parseDuration } from "../../config/option-types.ts";
 import type { ExportResult } from "../../export/export-warehouse.ts";
+import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { ProgressCounts } from "../../sync/context/progress.ts";
 import { drawBars, isTerminal } from "../output/progress-bar.ts";
 import { formatBytes, formatNumber } from "../output/text.ts";
 import type { CommandContext } from "../support/context.ts";
-import { programVersion } from "../support/context.ts";
+import { programVersion, usageFailure } from "../support/context.ts";
 import {
   addSettingsFlags,
   createCommandLogger,
@@ -18,22 +20,30 @@ import { readTimestamp } from "../support/selection-flags.ts";
 interface ExportFlags {
   to: string;
   since?: string;
+  keep?: string;
   json?: boolean;
   progress: boolean;
   logLevel?: string;
 }
 
 export function addExportCommand(program: Command, context: CommandContext): void {
-  addSettingsFlags(program.command("export").requiredOption("--to <dir>", "the folder to write"))
+  addSettingsFlags(
+    program.command("export").requiredOption("--to <dir>", "the folder to write, or s3://BUCKET/PREFIX"),
+    "warehouse",
+  )
     .summary("write Parquet files, and a DuckDB file whose views read them")
     .description(
       "Writes the warehouse as Parquet files, by stream, index type and month (daily bars: in one file or by year), and " +
-        "mds.duckdb with views over them. Files that have not changed since the last export are not rewritten. A daemon and readers of the last export may run " +
+        "mds.duckdb with views over them. Each relation is a Delta table too: DIR/versions/RELATION. Files that have not changed since the last export are not rewritten. A daemon and readers of the last export may run " +
         "at the same time.",
     )
     .option(
       "--since <time>",
       "do not rewrite earlier files; YYYY-MM-DD, ISO 8601 in UTC, or relative such as -7d",
+    )
+    .option(
+      "--keep <duration>",
+      "how long replaced files stay for readers of earlier versions, such as 7d (default: 1h, in a bucket 1d)",
     )
     .option("--json", "one JSON object: folder, files, rows and bytes (total and written), seconds")
     .option("--no-progress", "no progress bar")
@@ -47,13 +57,16 @@ export function addExportCommand(program: Command, context: CommandContext): voi
       const log = createCommandLogger(flags.logLevel ?? (showsBar ? "warn" : "info"), context.stderr);
       // Loaded lazily, so that other commands do not load SQLite and DuckDB.
       const { exportWarehouse } = await import("../../export/export-warehouse.ts");
+      const { isBucketUrl } = await import("../../export/s3/s3-target.ts");
       let counts: ProgressCounts = { rows: 0, done: 0, planned: 0 };
       const bar = showsBar ? drawBars(context.clock, context.stderr, () => [["export", counts]]) : undefined;
       try {
         const result = await exportWarehouse({
           warehouse,
-          to: resolve(context.directory, flags.to),
+          to: isBucketUrl(flags.to) ? flags.to : resolve(context.directory, flags.to),
+          env: context.env,
           since: flags.since === undefined ? undefined : readTimestamp("--since", flags.since, context.clock),
+          keep: readKeep(flags.keep),
           program: programVersion(),
           clock: context.clock,
           log,
@@ -69,6 +82,14 @@ export function addExportCommand(program: Command, context: CommandContext): voi
         bar?.end();
       }
     });
+}
+
+function readKeep(text: string | undefined): Micros | undefined {
+  if (text === undefined) return undefined;
+  const seconds = parseDuration(text);
+  if (seconds === undefined)
+    throw usageFailure(`--keep cannot be ${text}`, "give a duration such as 90m, 1h or 7d");
+  return seconds * MICROS_PER_SECOND;
 }
 
 function summarize(result: ExportResult): string {

@@ -25,7 +25,7 @@ import {
 import { toSyncSettings } from "../support/session.ts";
 
 export function addPlanCommand(program: Command, context: CommandContext): void {
-  addSettingsFlags(program.command("plan"))
+  addSettingsFlags(program.command("plan"), "service", "warehouse")
     .summary("estimate a backfill: series, gaps, requests, rows, disk, minutes")
     .description(
       "Estimates what a backfill would fetch with the current settings. Writes nothing. If the warehouse has no lookups yet " +

@@ -1,5 +1,5 @@
 import { findClosestWord } from "../../model/did-you-mean.ts";
-import { readUndescribedColumns, readUserRelations } from "../../warehouse/read/query.ts";
+import { readUndescribedColumns, readUserRelations } from "../../warehouse/query/query.ts";
 import { publicDocs, relationDocs } from "../../warehouse/schema/column-docs.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { formatDescriptionTable, wrapText } from "../output/text.ts";

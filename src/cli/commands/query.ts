@@ -1,18 +1,14 @@
-import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { text } from "node:stream/consumers";
 import type { Command } from "commander";
 import type { Failure } from "../../model/failure.ts";
 import { parseDateOrTimestamp } from "../../model/time.ts";
-import type { QueryParameters } from "../../warehouse/read/query.ts";
+import type { QueryParameters } from "../../warehouse/query/query.ts";
 import { QUERY_FORMATS, rowRenderers } from "../output/row-formats.ts";
 import { formatDuration, pluralize } from "../output/text.ts";
+import { writePieces } from "../output/write-output.ts";
 import { type CommandContext, usageFailure } from "../support/context.ts";
 import { addSettingsFlags, loadSettingsAndWarn } from "../support/flags.ts";
-
-const WRITE_CHUNK_CHARS = 64 * 1024;
-/** Rows of a slow query are written at least this often. */
-const MAX_WRITE_DELAY_MS = 200;
 
 interface QueryFlags {
   readonly format?: string;
@@ -22,7 +18,7 @@ interface QueryFlags {
 }
 
 export function addQueryCommand(program: Command, context: CommandContext): void {
-  addSettingsFlags(program.command("query"))
+  addSettingsFlags(program.command("query"), "warehouse")
     .summary("run read-only SQL over the warehouse, or list its relations")
     .description(
       "Runs one SELECT over the warehouse and streams the rows to stdout; a daemon may write meanwhile. " +
@@ -87,7 +83,7 @@ async function writeRows(
 ): Promise<number> {
   // Loaded lazily, so that other commands do not load SQLite.
   const { toReaderFailure, openReader } = await import("../../warehouse/reader.ts");
-  const { runReadQuery } = await import("../../warehouse/read/query.ts");
+  const { runReadQuery } = await import("../../warehouse/query/query.ts");
   const connection = openReader(path);
   let count = 0;
   try {
@@ -98,17 +94,7 @@ async function writeRows(
         yield row;
       }
     })();
-    let pending = "";
-    let writtenAt = clock.monotonic();
-    for (const piece of render(columns, counting)) {
-      pending += piece;
-      const now = clock.monotonic();
-      if (pending.length < WRITE_CHUNK_CHARS && now - writtenAt < MAX_WRITE_DELAY_MS) continue;
-      if (!stdout.write(pending)) await once(stdout, "drain");
-      pending = "";
-      writtenAt = now;
-    }
-    stdout.write(pending);
+    await writePieces(stdout, render(columns, counting), clock);
     return count;
   } catch (error) {
     throw toReaderFailure(error, path);

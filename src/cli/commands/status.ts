@@ -14,7 +14,7 @@ interface StatusFlags {
 const WATCH_INTERVAL_MS = 2_000;
 
 export function addStatusCommand(program: Command, context: CommandContext): void {
-  addSettingsFlags(program.command("status"))
+  addSettingsFlags(program.command("status"), "warehouse", "http")
     .summary("show coverage, gaps and freshness of each stream")
     .description(
       "Shows for each stream the covered range, the number of rows, open and lost ranges, the age of the newest row, the " +

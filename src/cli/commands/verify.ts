@@ -37,7 +37,7 @@ const MAX_DIFFERENCES_SHOWN = 20;
 const SAMPLE_OPTION = integerOption({ help: "how many ranges are compared" }, 20, 1, 1_000_000);
 
 export function addVerifyCommand(program: Command, context: CommandContext): void {
-  addSettingsFlags(program.command("verify"))
+  addSettingsFlags(program.command("verify"), "service", "warehouse")
     .summary("compare the warehouse with the service, and repair differences")
     .description(
       "Fetches settled ranges of daily bars and ticks again and compares them row by row. Differences are reported and " +

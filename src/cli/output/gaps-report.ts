@@ -1,5 +1,5 @@
 import { formatTimestamp, MICROS_PER_SECOND, type Micros, parseTimestamp } from "../../model/time.ts";
-import type { GapRow } from "../../warehouse/coverage/gaps.ts";
+import type { GapRow } from "../../warehouse/coverage/gap-row.ts";
 import type { LedgerKeySummary } from "../../warehouse/coverage/ledger-keys.ts";
 import type { GapReport, ReportRange } from "../../warehouse/read/gap-report.ts";
 import { formatAge, formatDuration, formatTable, NO_BREAK_SPACE, pluralize, wrapText } from "./text.ts";
@@ -25,7 +25,10 @@ export function formatGapList({ gaps, keys, now }: GapReport): string {
 }
 
 /** Reports whether the range is complete, and which gaps it has. */
-export function formatRangeReport({ gaps, keys, outsideRange, now }: GapReport, range: ReportRange): string {
+export function formatRangeReport(
+  { gaps, keys, outsideRange, moved, now }: GapReport,
+  range: ReportRange,
+): string {
   const label = labelFor(keys);
   const what = describeRange(range);
   const closing = outsideRange.map((key) => `Nothing is known about ${label(key)} in ${what}.`);
@@ -39,6 +42,7 @@ export function formatRangeReport({ gaps, keys, outsideRange, now }: GapReport, 
       ...nextExpiry(gaps, label, now),
     );
   }
+  closing.push(...moved.map((reason) => `Some of its index ticks are not in the warehouse: ${reason}.`));
   return [...formatBlocks(gaps, label, now), ...closing.map((line) => wrapText(line))].join("\n");
 }
 

@@ -1,3 +1,4 @@
+import { toCellText, toCsvLine, toJsonKey, toJsonObject } from "../../model/row-text.ts";
 import { type Alignment, formatTable } from "./text.ts";
 
 export const QUERY_FORMATS = ["table", "csv", "json", "ndjson"] as const;
@@ -32,21 +33,23 @@ export const rowRenderers: Readonly<Record<QueryFormat, RowRenderer>> = {
   },
 
   *csv(columns, rows) {
-    yield `${columns.map(toCsvCell).join(",")}\r\n`;
-    for (const row of rows) yield `${row.map(toCsvCell).join(",")}\r\n`;
+    yield toCsvLine(columns);
+    for (const row of rows) yield toCsvLine(row);
   },
 
   *json(columns, rows) {
+    const keys = columns.map(toJsonKey);
     let lead = "[\n";
     for (const row of rows) {
-      yield `${lead}${toJsonObject(columns, row)}`;
+      yield `${lead}${toJsonObject(keys, row)}`;
       lead = ",\n";
     }
     yield lead === "[\n" ? "[]\n" : "\n]\n";
   },
 
   *ndjson(columns, rows) {
-    for (const row of rows) yield `${toJsonObject(columns, row)}\n`;
+    const keys = columns.map(toJsonKey);
+    for (const row of rows) yield `${toJsonObject(keys, row)}\n`;
   },
 };
 
@@ -56,25 +59,5 @@ function maxWidths(widths: number[], cells: readonly string[]): number[] {
 
 /** Replaces control characters with spaces, because they could move the cursor of a terminal. */
 function toCell(value: unknown): string {
-  return toText(value).replaceAll(/[^\P{C}]+/gu, " ");
-}
-
-function toCsvCell(value: unknown): string {
-  const text = toText(value);
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-}
-
-function toText(value: unknown): string {
-  if (value === null || value === undefined) return "";
-  return Buffer.isBuffer(value) ? value.toString("hex") : String(value);
-}
-
-function toJsonObject(columns: readonly string[], row: Row): string {
-  return `{${columns.map((name, at) => `${JSON.stringify(name)}:${toJsonValue(row[at])}`).join(",")}}`;
-}
-
-/** Prints a bigint with all its digits. */
-function toJsonValue(value: unknown): string {
-  if (typeof value === "bigint") return String(value);
-  return JSON.stringify(Buffer.isBuffer(value) ? value.toString("hex") : value) ?? "null";
+  return toCellText(value).replaceAll(/[^\P{C}]+/gu, " ");
 }

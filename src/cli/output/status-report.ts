@@ -2,8 +2,8 @@ import {
   describeRecentFailures,
   describeServiceCondition,
   type ServiceCondition,
-} from "../../model/service-condition.ts";
-import { describeShare, type ShareStatus } from "../../model/share-status.ts";
+} from "../../model/status/service-condition.ts";
+import { describeShare, type ShareStatus } from "../../model/status/share-status.ts";
 import type { WithdrawalStatus } from "../../warehouse/coverage/mass-withdrawals.ts";
 import type { StreamStatus, WarehouseStatus } from "../../warehouse/read/status.ts";
 import { isRecentCrash } from "../../warehouse/sqlite/crash-marker.ts";

@@ -11,6 +11,9 @@ export function programVersion(): string {
   return manifest.version;
 }
 
+/** Above the flags of the option table in the help of a command. */
+export const SETTINGS_HEADING = "Settings:";
+
 /** Everything a command uses from its process, so that tests can replace it. */
 export interface CommandContext {
   readonly env: Readonly<Record<string, string | undefined>>;

@@ -1,11 +1,11 @@
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { flagName, type LoadedSettings, loadSettings } from "../../config/load-settings.ts";
 import { optionEntries } from "../../config/option-table.ts";
 import type { Log } from "../../runtime/log.ts";
 import { createLogger, type LogLevel, logLevels } from "../../telemetry/logger.ts";
 import type { TextOutput } from "../../telemetry/nonblocking-stderr.ts";
 import { ensureTempFolder } from "../../warehouse/sqlite/disk.ts";
-import { type CommandContext, usageFailure } from "./context.ts";
+import { type CommandContext, SETTINGS_HEADING, usageFailure } from "./context.ts";
 
 export const LOG_LEVEL_FLAG = "--log-level <level>";
 export const LOG_LEVEL_HELP = `log level on stderr: ${logLevels.join(", ")}`;
@@ -19,14 +19,27 @@ export function createCommandLogger(level: string, stderr: TextOutput): Log {
   return createLogger(known, stderr);
 }
 
-/** Adds `--config` and the flags of the option table to a command. */
-export function addSettingsFlags(command: Command): Command {
-  command.option(
-    "--config <file>",
-    "settings file (else MDS_CONFIG, ./mds-sync.yaml, /etc/mds-sync/mds-sync.yaml)",
+/** The sections of the settings that have flags. */
+const flagSections = ["service", "warehouse", "http"] as const;
+type FlagSection = (typeof flagSections)[number];
+
+/**
+ * Adds `--config` and the flags of the option table to a command. Its help shows those of the sections that it heeds; all of
+ * them are accepted, so that a script can give every command the same flags.
+ */
+export function addSettingsFlags(command: Command, ...heeded: readonly FlagSection[]): Command {
+  const sections: readonly string[] = heeded.length === 0 ? flagSections : heeded;
+  command.addOption(
+    new Option(
+      "--config <file>",
+      "settings file (else MDS_CONFIG, ./mds-sync.yaml, /etc/mds-sync/mds-sync.yaml)",
+    ).helpGroup(SETTINGS_HEADING),
   );
-  for (const { option } of optionEntries) {
-    if (option.flag) command.option(option.flag, option.env ? `${option.help} [${option.env}]` : option.help);
+  for (const { path, option } of optionEntries) {
+    if (!option.flag) continue;
+    const help = option.env ? `${option.help} [${option.env}]` : option.help;
+    const isHeeded = sections.includes(path.split(".")[0] ?? "");
+    command.addOption(new Option(option.flag, help).helpGroup(SETTINGS_HEADING).hideHelp(!isHeeded));
   }
   return command;
 }

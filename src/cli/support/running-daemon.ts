@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
-import type { ServiceCondition } from "../../model/service-condition.ts";
-import type { ShareStatus } from "../../model/share-status.ts";
+import type { ServiceCondition } from "../../model/status/service-condition.ts";
+import type { ShareStatus } from "../../model/status/share-status.ts";
 import type { Clock } from "../../runtime/clock.ts";
 
 interface AskDaemonOptions {

@@ -11,6 +11,7 @@ import {
   recordRecheck,
 } from "../../warehouse/coverage/rechecks.ts";
 import { recordBlockedReason, recordClockSkew, recordRequestRate } from "../../warehouse/coverage/targets.ts";
+import { type HeldDay, moveDay } from "../../warehouse/rows/moved-rows.ts";
 import { type PrunableStream, prune } from "../../warehouse/rows/retention.ts";
 import { recordMissingScopes, recordStreamError } from "../../warehouse/rows/stream-stats.ts";
 import { trimWithdrawals } from "../../warehouse/rows/withdraw-missing.ts";
@@ -99,6 +100,16 @@ export function pruneBatch(
   { stream, before }: { stream: PrunableStream; before: Micros },
 ): { deleted: number; isDone: boolean } {
   return warehouse.transaction((transaction) => prune(transaction, stream, before));
+}
+
+/** Deletes index ticks that another store has, one short transaction per day. Returns the number of rows. */
+export function moveDays(
+  warehouse: WarehouseWriter,
+  { days, place }: { days: readonly HeldDay[]; place: string },
+): number {
+  let deleted = 0;
+  for (const day of days) deleted += warehouse.transaction((transaction) => moveDay(transaction, day, place));
+  return deleted;
 }
 
 /** Reopens a range that an audit found wrong and could not repair. */

@@ -52,8 +52,11 @@ export function findProvenRange(
   { timestamps, foreign, isLast }: PageEvidence,
 ): PageProof | PageContradiction {
   if (foreign > 0) return { contradiction: "foreign_rows" };
-  for (let i = 1; i < timestamps.length; i++) {
-    if ((timestamps[i] as Micros) > (timestamps[i - 1] as Micros)) return { contradiction: "disordered" };
+  let previous = Number.POSITIVE_INFINITY;
+  for (let at = 0; at < timestamps.length; at++) {
+    const ts = timestamps[at] ?? previous;
+    if (ts > previous) return { contradiction: "disordered" };
+    previous = ts;
   }
   const newest = timestamps[0] ?? Number.NEGATIVE_INFINITY;
   const oldest = timestamps[timestamps.length - 1] ?? Number.POSITIVE_INFINITY;

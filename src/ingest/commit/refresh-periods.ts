@@ -9,8 +9,9 @@ interface Observation {
   readonly stream: SnapshotStream;
   /** The timestamp of the records. */
   readonly ts: Micros;
-  /** When they were requested, by the service's clock; undefined: unknown. */
+  /** When they were requested and when they had arrived, by the service's clock; undefined: unknown. */
   readonly askedAt: Micros | undefined;
+  readonly answeredAt: Micros | undefined;
   /** How long one observation is valid by the settings. */
   readonly cadence: Micros;
 }
@@ -26,12 +27,16 @@ const MAX_PERIODS_APART = 1.5;
 
 /** Polls that are less than this many cadences apart have missed nothing. */
 const MAX_CADENCES_APART = 2;
+/** A record that polls this many cadences apart returned was not refreshed between them. Polls in quick succession show nothing. */
+const MIN_CADENCES_REPEATED = 0.9;
 
 interface LastObservation {
   readonly ts: Micros;
-  /** The last poll that returned it. */
+  /** When the first answer with it had arrived. */
+  readonly answeredAt: Micros | undefined;
+  /** When the last poll that returned it was sent: it was current until then. */
   readonly askedAt: Micros | undefined;
-  /** Several polls returned it, so the service refreshes the list less often than it is polled. */
+  /** Polls a cadence apart returned it, so the service refreshes the list less often than it is polled. */
   readonly isRepeated: boolean;
   readonly periods: readonly Micros[];
 }
@@ -44,17 +49,21 @@ export class RefreshPeriods {
   readonly #last = new Map<string, LastObservation>();
 
   /** What the observation covers, on the grid of the cadence: at least `[ts, ts + cadence)`. */
-  observe({ key, stream, ts, askedAt, cadence }: Observation): TimeRange {
+  observe({ key, stream, ts, askedAt, answeredAt, cadence }: Observation): TimeRange {
     const last = this.#last.get(key);
     const known = last?.periods ?? [];
     const period = known.length > 0 ? Math.min(...known) : documentedPeriods[stream];
-    if (last?.ts === ts) this.#last.set(key, { ...last, askedAt, isRepeated: true });
-    else if (!last || ts > last.ts) {
+    if (last?.ts === ts) {
+      const cadences = countCadences(last.answeredAt, askedAt, cadence);
+      const isRepeated =
+        last.isRepeated || (cadences >= MIN_CADENCES_REPEATED && cadences <= MAX_CADENCES_APART);
+      this.#last.set(key, { ...last, askedAt, isRepeated });
+    } else if (!last || ts > last.ts) {
       const isSlow = last?.isRepeated || known.length > 0;
-      const isPeriod =
-        last && isSlow && (askedAt ?? ts) - (last.askedAt ?? ts) <= MAX_CADENCES_APART * cadence;
+      const cadences = countCadences(last?.askedAt, answeredAt, cadence);
+      const isPeriod = last && isSlow && cadences >= 0 && cadences <= MAX_CADENCES_APART;
       const periods = isPeriod ? [...known, ts - last.ts].slice(-PERIODS_REMEMBERED) : known;
-      this.#last.set(key, { ts, askedAt, isRepeated: false, periods });
+      this.#last.set(key, { ts, answeredAt, askedAt, isRepeated: false, periods });
     }
     const floor = (at: Micros) => Math.floor(at / cadence) * cadence;
     const at = floor(ts);
@@ -64,4 +73,9 @@ export class RefreshPeriods {
     const observedTo = Math.min(floor(askedAt ?? ts) + cadence, at + floor(reach));
     return { from: isNextRefresh ? floor(last.ts) : at, to: Math.max(at + cadence, observedTo) };
   }
+}
+
+/** From one poll to the next, if both times are known. A clock that was set in between gives a negative or a large number. */
+function countCadences(from: Micros | undefined, to: Micros | undefined, cadence: Micros): number {
+  return from === undefined || to === undefined ? Number.NaN : (to - from) / cadence;
 }

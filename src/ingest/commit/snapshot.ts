@@ -104,8 +104,9 @@ export interface CollectedSnapshot {
   readonly exchangeId: string | null;
   readonly cadence: Micros;
   readonly parts: readonly SnapshotPart[];
-  /** When the first part was requested, by the service's clock; undefined: unknown. */
+  /** When the first part was requested and the last had arrived, by the service's clock; undefined: unknown. */
   readonly askedAt?: Micros;
+  readonly answeredAt?: Micros;
 }
 
 /** A snapshot that could not be fetched, or only in part. */
@@ -194,7 +195,7 @@ function settleCollected(
   snapshot: CollectedSnapshot,
   refreshPeriods: RefreshPeriods,
 ): void {
-  const { stream, exchangeId, cadence, parts, askedAt } = snapshot;
+  const { stream, exchangeId, cadence, parts, askedAt, answeredAt } = snapshot;
   // Pages differ in age: the oldest dates the snapshot, so that no page covers a time after it was made.
   // A page far behind the newest is ignored: its market does not trade.
   const timestamps = parts.flatMap((part) => part.timestamps);
@@ -207,6 +208,6 @@ function settleCollected(
   const key = partKey(snapshot, "all");
   const { from, to } = isEmpty
     ? { from: at, to: at + cadence }
-    : refreshPeriods.observe({ key, stream, ts: snapshotTs, askedAt, cadence });
+    : refreshPeriods.observe({ key, stream, ts: snapshotTs, askedAt, answeredAt, cadence });
   settleSnapshot(transaction, { stream, exchangeId, at: from, to, cadence, isEmpty });
 }

@@ -20,6 +20,7 @@ import { type WithdrawResult, withdrawMissing } from "../../warehouse/rows/withd
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
 import type { PendingPages } from "../decode/pending-pages.ts";
+import { hasUnprovenRecords, settleAnnounced, writeUnprovenRecords } from "./announced-page.ts";
 import type { CommittedPages } from "./committed-pages.ts";
 import { splitForeign, storeForeignRecords } from "./foreign-records.ts";
 import { type HistoryEnd, judgeHistoryEnd, settleToEnd } from "./history-end.ts";
@@ -151,6 +152,17 @@ export function commitWalkPage(
     // A record from the future is readable, and beyond the range.
     const unreadable = decoded.rejects.length - decoded.ahead;
     if (unreadable > decoded.rawCount * MAX_REJECTED_SHARE) return { ...unproven, alarm: "mass_rejection" };
+    if (decoded.announced) {
+      const { isComplete, proven } = proof;
+      if (isStale || !proven) return { ...unproven, isComplete: isComplete && !isStale, alarm: undefined };
+      const expected = listExpectedTimestamps(transaction, key, page.position, decoded.timestamps);
+      const { announced } = decoded;
+      Object.assign(
+        counts,
+        settleAnnounced(transaction, key, { ...page, announced, proven, expected, asOf: received.asOf }),
+      );
+      return { ...unproven, ...counts, proven, isComplete, alarm: undefined };
+    }
     const oldest = plausibleTimestamps.at(-1);
     const end = page.isLast && !isStale ? judgeHistoryEnd(transaction, key, { ...page, oldest }) : undefined;
     if (end && "unconfirmed" in end) {
@@ -203,7 +215,8 @@ function storePage(
 ) {
   const { stream, series } = key;
   const { plausibleTimestamps, foreign } = decoded;
-  if (page.isHead && !isStale && page.position.provenFrom >= page.position.gap.to)
+  const isCurrentHead = page.isHead && !isStale && page.position.provenFrom >= page.position.gap.to;
+  if (isCurrentHead && !decoded.announced)
     recordLateRecords(transaction, key, { ...page, timestamps: plausibleTimestamps, asOf });
   const compared = page.shouldCountMissing ? provenByPage : undefined;
   const before = compared ? countStoredRows(transaction, key, compared) : 0;
@@ -231,6 +244,9 @@ function writePage(
   decoded: DecodedPage,
   source: RecordSource,
 ): WriteRecordsResult {
+  const { announced, plausibleTimestamps } = decoded;
+  if (announced && source === "rest" && hasUnprovenRecords(announced, plausibleTimestamps))
+    return writeUnprovenRecords(transaction, series.stream, recordsOf(decoded), announced);
   if (decoded.columns) return writeTickColumns(transaction, decoded.columns, source);
   const records = recordsOf(decoded);
   if (decoded.foreign === 0) return writeRecords(transaction, series.stream, records, source);

@@ -20,6 +20,7 @@ import {
   commitRequestRate,
   commitRetraction,
   commitStreamHealth,
+  moveDays,
   optimizeDatabase,
   pruneBatch,
 } from "../commit/bookkeeping.ts";
@@ -126,6 +127,7 @@ const operations = {
   commitJobRun: onWarehouse(commitJobRun),
   commitFileSize: onWarehouse(commitFileSize),
   pruneBatch: onWarehouse(pruneBatch),
+  moveDays: onWarehouse(moveDays),
   /** The result of a background integrity check; undefined: no damage. */
   recordIntegrityCheck: ({ warehouse }: OperationContext, damage: string | undefined) =>
     warehouse.recordCheckResult(damage),

@@ -47,6 +47,15 @@ function accessKey(request: ServiceRequest): string {
   return `${endpointScopeKey(request)} ${request.params?.derivativeType ?? ""}`;
 }
 
+/** A 403 may concern one index only. */
+function indexAccessKey(request: ServiceRequest): string | undefined {
+  const id = request.query?.indexId;
+  return id === undefined ? undefined : `${accessKey(request)} ${id}`;
+}
+
+/** While no index of a type was served, so many that are denied show that the type is. */
+const MIN_DENIED_INDICES = 2;
+
 function isHistory({ endpoint }: ServiceRequest): boolean {
   const stream = streamOfEndpoint(endpoint);
   return stream !== undefined && hasHistory(stream);
@@ -61,7 +70,7 @@ export class EndpointAccess {
   readonly #random: Random;
   /** By `endpointScopeKey`. */
   readonly #unauthorized = new Map<string, Parking>();
-  /** By `accessKey`. */
+  /** By `accessKey`, or by `indexAccessKey` if the others of its type are served. */
   readonly #forbidden = new Map<string, Parking>();
   /** The last successful request per `accessKey`, the latest last. Sent again, it shows whether an endpoint still works. */
   readonly #succeeded = new Map<string, ServiceRequest>();
@@ -81,13 +90,12 @@ export class EndpointAccess {
   }
 
   isForbidden(request: ServiceRequest): boolean {
-    return this.#forbidden.has(accessKey(request));
+    return this.#findForbidden(request) !== undefined;
   }
 
   /** Throws while the request is parked. If its retry is due and needs a new token, returns the status that parked it. */
   claimRetry(request: ServiceRequest): 401 | 403 | undefined {
-    const parked =
-      this.#forbidden.get(accessKey(request)) ?? this.#unauthorized.get(endpointScopeKey(request));
+    const parked = this.#findForbidden(request) ?? this.#unauthorized.get(endpointScopeKey(request));
     if (!parked) return undefined;
     const now = this.#clock.boottime();
     if (now < parked.retryAt) throw parked.failure;
@@ -96,22 +104,41 @@ export class EndpointAccess {
     return now < parked.newTokenAt ? undefined : parked.status;
   }
 
-  /** `likelyScopes`: those that the 403 is most likely about. */
-  parkForbidden(request: ServiceRequest, likelyScopes: readonly string[]): Failure {
-    const parked = this.#forbidden.get(accessKey(request));
-    this.#succeeded.delete(accessKey(request));
+  /** `likelyScopes`: those that the 403 is most likely about; `isLacking`: the token does not have them. */
+  parkForbidden(request: ServiceRequest, likelyScopes: readonly string[], isLacking: boolean): Failure {
+    const parked = this.#findForbidden(request);
+    const index = isLacking ? undefined : this.#findDeniedIndex(request);
+    if (index === undefined) this.#succeeded.delete(accessKey(request));
     // If the endpoint serves another derivative type under the same scope, the scope is not what is missing.
     const hasScope = [...this.#succeeded.values()].some(
       (other) => other.endpoint === request.endpoint && requiredScope(other) === requiredScope(request),
     );
     const scopes = hasScope ? [] : likelyScopes;
-    const failure = forbiddenFailure(request, scopes);
+    const failure = forbiddenFailure(request, index === undefined ? scopes : likelyScopes, {
+      isOneIndex: index !== undefined,
+    });
     const { intervalMs, newTokenMs } = isHistory(request)
       ? FORBIDDEN_RETRY.history
       : FORBIDDEN_RETRY.snapshot;
     const now = this.#clock.boottime();
     const newTokenAt = parked && now < parked.newTokenAt ? parked.newTokenAt : now + newTokenMs;
-    return this.#park(request, { status: 403, scopes, failure, failedProbes: 0, newTokenAt }, intervalMs);
+    const parking = { status: 403, scopes, failure, failedProbes: 0, newTokenAt } as const;
+    return this.#park(request, parking, intervalMs, index);
+  }
+
+  #findForbidden(request: ServiceRequest): Parking | undefined {
+    const family = this.#forbidden.get(accessKey(request));
+    const index = indexAccessKey(request);
+    return family ?? (index === undefined ? undefined : this.#forbidden.get(index));
+  }
+
+  /** The key of the index, if the 403 is about it alone: others of its type are served, or too few were requested to tell. */
+  #findDeniedIndex(request: ServiceRequest): string | undefined {
+    const index = indexAccessKey(request);
+    const family = accessKey(request);
+    if (index === undefined || this.#succeeded.has(family)) return index;
+    const denied = new Set([...this.#forbidden.keys()].filter((key) => key.startsWith(`${family} `)));
+    return denied.add(index).size < MIN_DENIED_INDICES ? index : undefined;
   }
 
   /** `startedAt` (monotonic): when the rejected request started. */
@@ -131,6 +158,7 @@ export class EndpointAccess {
   recordSuccess(request: ServiceRequest): void {
     const key = accessKey(request);
     this.#forbidden.delete(key);
+    this.#forbidden.delete(indexAccessKey(request) ?? key);
     this.#unauthorized.delete(endpointScopeKey(request));
     // A cursor may expire, so sending such a request again proves nothing.
     if (request.query?.startAfter !== undefined) return;
@@ -163,6 +191,7 @@ export class EndpointAccess {
     request: ServiceRequest,
     parking: Pick<Parking, "status" | "scopes" | "failure" | "failedProbes" | "newTokenAt">,
     delayMs: number,
+    forbiddenKey = accessKey(request),
   ): Failure {
     const parked: Parking = {
       ...parking,
@@ -170,7 +199,7 @@ export class EndpointAccess {
       parkedAt: this.#clock.monotonic(),
       retryAt: this.#clock.boottime() + delayMs,
     };
-    if (parking.status === 403) this.#forbidden.set(accessKey(request), parked);
+    if (parking.status === 403) this.#forbidden.set(forbiddenKey, parked);
     else this.#unauthorized.set(endpointScopeKey(request), parked);
     return parking.failure;
   }
@@ -219,19 +248,20 @@ export function findMissingScopes(
   return scope === undefined || !scopes || scopes.has(scope) ? [] : [scope];
 }
 
-/** `isFinal`: the 403 is believed; else it is retried. */
+/** `isFinal`: the 403 is believed; else it is retried. `isOneIndex`: it concerns one index, not all of the type. */
 export function forbiddenFailure(
   request: ServiceRequest,
   scopes: readonly string[],
-  isFinal = true,
+  { isFinal = true, isOneIndex = false }: { isFinal?: boolean; isOneIndex?: boolean } = {},
 ): Failure {
   const path = describePath(request);
-  const what = scopes.length > 0 ? `the scope ${scopes.join(" and ")}` : `access to ${path}`;
+  const missing = scopes.length > 0 ? `the scope ${scopes.join(" and ")}` : `access to ${path}`;
+  const what = isOneIndex ? `the index, or ${missing},` : missing;
   const interval = isHistory(request) ? "hourly" : "every minute";
   return new Failure(`the service denies access to ${path} (403): ${what} is missing`, {
-    code: "forbidden",
+    code: isOneIndex ? "index_forbidden" : "forbidden",
     family: isFinal ? "operator" : "retry",
-    remedy: `ask the provider to add ${what} to the client's profile; the client retries ${interval}`,
+    remedy: `ask the provider to add ${what.replace(/,$/, "")} to the client's profile; the client retries ${interval}`,
     exit: exitCode.incomplete,
   });
 }

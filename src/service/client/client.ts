@@ -1,8 +1,9 @@
 import pRetry from "p-retry";
+import type { AnnouncedCoverage } from "../../model/announced-coverage.ts";
 import { Failure } from "../../model/failure.ts";
 import type { ResponseBody } from "../../model/response-body.ts";
-import type { LimitReason, ServiceCondition } from "../../model/service-condition.ts";
 import { normaliseAddress, parseServiceUrl } from "../../model/service-url.ts";
+import type { LimitReason, ServiceCondition } from "../../model/status/service-condition.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
@@ -81,6 +82,8 @@ export interface ServiceClient extends RequestSender {
   /** Milliseconds since 1970 by the service's clock; undefined before its first response. */
   serverNow(): number | undefined;
   health(): ServiceHealth;
+  /** What `mds-sync serve` announced with its last answer; null: another service answered; undefined: nobody has yet. */
+  announced(): Pick<AnnouncedCoverage, "windowStart"> | null | undefined;
   close(): Promise<void>;
 }
 
@@ -226,10 +229,18 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
     return page;
   }
 
+  let announced: AnnouncedCoverage | null | undefined;
   const limits = new ParameterLimits(log, () => server.now() ?? clock.now());
   return {
     address: normaliseAddress(baseUrl),
-    request: (request, read) => limits.send(request, (reduced) => send(reduced, read)),
+    request: (request, read) =>
+      limits.send(request, (reduced) =>
+        send(reduced, (body) => {
+          announced = body.announced ?? null;
+          return read(body);
+        }),
+      ),
+    announced: () => announced,
     onEvent,
     listHealth: new ListHealth(clock),
     tokens,

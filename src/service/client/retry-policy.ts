@@ -185,9 +185,9 @@ export function decideOnErrorStatus(
     const isLacking = scopes.some((scope) => token.scopes?.has(scope) === false);
     const isKnown = context.endpointAccess.isForbidden(request);
     if (isLacking || isKnown || ++state.denials >= MIN_DENIALS)
-      return context.endpointAccess.parkForbidden(request, scopes);
+      return context.endpointAccess.parkForbidden(request, scopes, isLacking);
     state.decision = retryLater(DENIAL_RETRY_DELAY_MS);
-    return forbiddenFailure(request, scopes, false);
+    return forbiddenFailure(request, scopes, { isFinal: false });
   }
   const failure = failureFromStatus(request.endpoint, response, context.redactor);
   if (failure.family === "operator") {

@@ -1,4 +1,4 @@
-import type { LimitReason } from "../../model/service-condition.ts";
+import type { LimitReason } from "../../model/status/service-condition.ts";
 import type { Cancel, Clock } from "../../runtime/clock.ts";
 import { AdaptiveConcurrency } from "./adaptive-concurrency.ts";
 import { AdaptiveRate } from "./adaptive-rate.ts";

@@ -1,4 +1,4 @@
-import { HOST_SCOPE } from "../../model/service-condition.ts";
+import { HOST_SCOPE } from "../../model/status/service-condition.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { type BreakerState, CircuitBreaker, type Permit } from "./circuit-breaker.ts";

@@ -1,8 +1,16 @@
 import type { Column } from "../../model/column.ts";
-import { type Dictionary, keyColumns, type RowStream, rowStreams, streamTable } from "../../model/streams.ts";
+import {
+  type Dictionary,
+  isDaily,
+  keyColumns,
+  type RowStream,
+  rowStreams,
+  streamTable,
+} from "../../model/streams.ts";
 import { MICROS_PER_DAY } from "../../model/time.ts";
 import { MAX_AHEAD_MICROS, MAX_LIVE_PERIODS } from "../../warehouse/views/data-views.ts";
 import { gapsView } from "./gaps-view.ts";
+import { sharedResearchViews } from "./research-views.ts";
 import { isCoveredThere, momentOf, readAside, sharedDecimals, sharedPresentTs } from "./view-fragments.ts";
 
 /*
@@ -28,12 +36,15 @@ const computed: Readonly<Record<string, string>> = {
   is_stale: `CASE WHEN r.last_moved IS NULL THEN ${repeatsPrice} ELSE r.ts - r.last_moved > ${refreshPeriod("exchange_ticks")} END`,
 };
 
-function columnSql({ name, type, source, from }: Column): string {
+/** The timestamps of a daily bar, which is stored by its day. */
+const computedFromDay: Readonly<Record<string, string>> = { ts: dayTs, time: momentOf(dayTs) };
+
+function columnSql({ name, type, source, from }: Column, stream: RowStream): string {
   const as = (sql: string) => `${sql} AS "${name}"`;
   if (source === "label") return as(`s.${from}`);
   if (source === "aside") return as(readAside("r", name));
   if (source === "computed") {
-    const sql = computed[name];
+    const sql = (isDaily(stream) ? computedFromDay[name] : undefined) ?? computed[name];
     if (sql === undefined) throw new Error(`no view computes ${name}`);
     return as(`(${sql})`);
   }
@@ -46,7 +57,7 @@ function columnSql({ name, type, source, from }: Column): string {
 function allRows(stream: RowStream): string {
   const { columns, table, dictionary } = streamTable[stream];
   const key = keyColumns[dictionary];
-  return `SELECT ${columns.map(columnSql).join(",\n  ")}
+  return `SELECT ${columns.map((column) => columnSql(column, stream)).join(",\n  ")}
 FROM mds.${dictionary} s JOIN mds.${table} r ON r.${key} = s.${key}`;
 }
 
@@ -60,7 +71,7 @@ function latestRows(stream: RowStream): string {
   const isRecent = `r.ts >= ${newestOfStream} - ${MAX_LIVE_PERIODS} * ${refreshPeriod(stream)}`;
   const isUnexpired =
     dictionary === "contracts" ? ` AND coalesce(s.expiration > ${sharedPresentTs}, true)` : "";
-  return `SELECT ${columns.map(columnSql).join(",\n  ")},
+  return `SELECT ${columns.map((column) => columnSql(column, stream)).join(",\n  ")},
   (${sharedPresentTs} - r.ts) / 1000000.0::double precision AS age_seconds, (${isRecent}${isUnexpired}) AS is_live
 FROM mds.${dictionary} s CROSS JOIN LATERAL (${newest("s")}) r`;
 }
@@ -74,14 +85,17 @@ function isKeyedBy(dictionary: Dictionary): string {
   return `v.stream IN (${names.map((name) => `'${name}'`).join(", ")})`;
 }
 
+const rowViews = Object.fromEntries([
+  ...rowStreams.map((stream) => [stream, allRows(stream)]),
+  ...rowStreams
+    .filter((stream) => streamTable[stream].latestSummary !== null)
+    .map((stream) => [`latest_${stream}`, latestRows(stream)]),
+]);
+
 /** The public relations that are views, by name. The others are tables. */
 export const sharedViews: Readonly<Record<string, string>> = {
-  ...Object.fromEntries(rowStreams.map((stream) => [stream, allRows(stream)])),
-  ...Object.fromEntries(
-    rowStreams
-      .filter((stream) => streamTable[stream].latestSummary !== null)
-      .map((stream) => [`latest_${stream}`, latestRows(stream)]),
-  ),
+  ...rowViews,
+  ...sharedResearchViews(rowViews, refreshPeriod("exchange_ticks")),
   coverage: `SELECT g.stream, ${seriesColumns}, g.from_ts, g.to_ts,
   ${momentOf("g.from_ts")} AS from_time, ${momentOf("g.to_ts")} AS to_time, g.proof, g.reason
 FROM mds.settled_ranges g JOIN mds.series s ON s.series = g.series`,
@@ -99,7 +113,7 @@ FROM mds.revision_rows v
   markets: `SELECT m.id, m.base_asset_id, m.quote_asset_id, b.symbol AS base_symbol, q.symbol AS quote_symbol,
   b.symbol || '/' || q.symbol AS pair, m.first_seen, m.delisted_at, m.quality, m.extra
 FROM mds.market_rows m LEFT JOIN mds.assets b ON b.id = m.base_asset_id LEFT JOIN mds.assets q ON q.id = m.quote_asset_id`,
-  derivative_contracts: `SELECT r.id, r.derivative_type, r.exchange_id, r.market_id, r.exchange_name, r.settlement_currency,
+  derivative_contracts: `SELECT r.id, r.derivative_type, r.exchange_id, r.market_id, r.exchange, r.pair, r.exchange_name, r.settlement_currency,
   ${sharedDecimals("r", "contract_value")}, r.value_currency, r.option_type, ${sharedDecimals("r", "option_strike")},
   ${momentOf("r.listing")} AS listing, ${momentOf("r.expiration")} AS expiration,
   r.first_seen, r.delisted_at, r.quality, r.extra

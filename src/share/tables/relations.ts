@@ -1,4 +1,4 @@
-import type { ShareRole } from "../../model/share-status.ts";
+import type { ShareRole } from "../../model/status/share-status.ts";
 import { type RowStream, streamTable } from "../../model/streams.ts";
 import { readChangePosition } from "../../warehouse/coverage/changed-ranges.ts";
 import { readSmallRelation } from "../../warehouse/read/forwarded-rows.ts";

@@ -1,4 +1,4 @@
-import type { ShareChange } from "../../model/share-status.ts";
+import type { ShareChange } from "../../model/status/share-status.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ComparisonResult } from "../verify.ts";

@@ -1,5 +1,5 @@
 import type { SerialisedFailure } from "../../model/failure.ts";
-import type { ShareChange, ShareRole } from "../../model/share-status.ts";
+import type { ShareChange, ShareRole } from "../../model/status/share-status.ts";
 
 /** What the thread needs to begin. The password travels separately, at each connection. */
 export interface ShareThreadSettings {

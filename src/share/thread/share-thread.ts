@@ -1,6 +1,6 @@
 import { Worker } from "node:worker_threads";
 import { deserialiseFailure, type SerialisedFailure } from "../../model/failure.ts";
-import type { ShareChange, ShareStatus } from "../../model/share-status.ts";
+import type { ShareChange, ShareStatus } from "../../model/status/share-status.ts";
 import { resolveSiblingModule } from "../../runtime/child-process.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";

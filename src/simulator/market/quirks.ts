@@ -56,6 +56,8 @@ export interface Quirks {
   corrections: { readonly perMille: number; readonly minutes: number };
   /** A new token per request, or the same one (with its remaining seconds) until it expires. */
   tokenReissue: "new" | "same";
+  /** Whether a body is compressed for a client that accepts it. */
+  compression: "gzip" | "none";
   /** Tokens contain characters that must be encoded in a URL. */
   awkwardTokens: boolean;
 }
@@ -89,5 +91,6 @@ export const defaultQuirks: Quirks = {
   closedDays: 0,
   corrections: { perMille: 0, minutes: 0 },
   tokenReissue: "new",
+  compression: "gzip",
   awkwardTokens: false,
 };

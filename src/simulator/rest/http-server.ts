@@ -18,6 +18,7 @@ type UpgradeHandler = (request: IncomingMessage, socket: Socket, head: Buffer) =
 /** Reads each request completely, passes it to the handler, and sends the response with `sendResponse`. */
 export class SimulatorHttpServer {
   sendResponse: SendResponse = sendWithoutFaults;
+  isCompressing = true;
   onUpgrade: UpgradeHandler = (_request, socket) => socket.destroy();
   readonly #clock: Clock;
   readonly #log: RequestLog;
@@ -84,7 +85,9 @@ export class SimulatorHttpServer {
       path: queryStart < 0 ? target : target.slice(0, queryStart),
       target,
       query: new URLSearchParams(queryStart < 0 ? "" : target.slice(queryStart + 1)),
-      headers: rawRequest.headers,
+      headers: this.isCompressing
+        ? rawRequest.headers
+        : { ...rawRequest.headers, "accept-encoding": "identity" },
       body,
       nowMs: this.#clock.now(),
     };

@@ -1,6 +1,6 @@
 import type { SeriesTarget, TargetShare } from "../../ingest/commit/targets.ts";
 import { bucketOf } from "../../model/buckets.ts";
-import type { ShareChange } from "../../model/share-status.ts";
+import type { ShareChange } from "../../model/status/share-status.ts";
 import { type HistoryStream, historyStreams } from "../../model/streams.ts";
 import { normalise, type TimeRanges } from "../../model/time-range.ts";
 

@@ -7,7 +7,7 @@ import type {
 } from "../../ingest/commit/snapshot.ts";
 import { Failure, failureCode } from "../../model/failure.ts";
 import type { Micros } from "../../model/time.ts";
-import type { SyncContext } from "../context/context.ts";
+import { type SyncContext, serviceNow } from "../context/context.ts";
 
 const incompleteReasons: Readonly<Record<SnapshotProblem, string>> = {
   unreadable: "most of its records could not be read",
@@ -51,11 +51,9 @@ export async function fetchIfAllowed<T>(
 }
 
 /** Records the coverage of a fetched snapshot. Throws if the snapshot looks incomplete; then nothing is covered. */
-export async function recordSnapshot(
-  { ingest, signal }: SyncContext,
-  snapshot: CollectedSnapshot,
-): Promise<void> {
-  const problem = await ingest.call("commitSnapshotCoverage", snapshot, [], signal);
+export async function recordSnapshot(context: SyncContext, collected: CollectedSnapshot): Promise<void> {
+  const snapshot = { ...collected, answeredAt: serviceNow(context) };
+  const problem = await context.ingest.call("commitSnapshotCoverage", snapshot, [], context.signal);
   if (problem === undefined) return;
   throw new Failure(
     `the snapshot of ${snapshot.stream.replace("_", " ")} looks incomplete: ${incompleteReasons[problem]}`,

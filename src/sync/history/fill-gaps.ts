@@ -1,4 +1,4 @@
-import { Failure } from "../../model/failure.ts";
+import { Failure, failureCode } from "../../model/failure.ts";
 import { MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import { type LedgerKey, ledgerKeyText } from "../../warehouse/coverage/ledger.ts";
@@ -68,7 +68,7 @@ export async function fillGaps(context: SyncContext, options: FillOptions): Prom
     const plan = planWalks(reader, now, timing, filter);
     if (plan.lost.length > 0) await ingest.call("commitLostRanges", plan.lost, [], signal);
     const isOpen = (walk: SliceWalk) =>
-      !parked.has(indexFamily(walk)) && !failures.get(ledgerKeyText(walk.key))?.isGivenUp;
+      !isParked(parked, walk) && !failures.get(ledgerKeyText(walk.key))?.isGivenUp;
     const walks = plan.walks.filter(isOpen);
     const asOf = now;
     const finish = async () => {
@@ -189,14 +189,14 @@ async function runRound(
   };
   const fill = async (active: ActiveWalk) => {
     const { walk } = active;
-    if (parked.has(indexFamily(walk))) {
+    if (isParked(parked, walk)) {
       queue.finish(active, { kind: "not_found" });
       return;
     }
     const outcome = await fillSlice(context, walk, notFound, () => reopenSeries(walk), active);
     if (outcome.kind === "forbidden") {
       queue.finish(active, { kind: "not_found" });
-      await parkFamily(context, walk, walks, parked, outcome.error);
+      await park(context, walk, walks, parked, outcome.error);
       return;
     }
     if (outcome.kind === "failed") {
@@ -229,24 +229,32 @@ async function runRound(
   return { failed, clamped, hasReopened };
 }
 
-/** All indices of a type need the same scope, so one 403 parks the whole family. */
+/** All indices of a type need the same scope, so a 403 parks the whole family, unless it concerns one index only. */
 function indexFamily({ key, indexType }: Pick<SliceWalk, "key" | "indexType">): string {
   return `${key.stream} ${indexType}`;
 }
 
-async function parkFamily(
+function isParked(parked: ReadonlyMap<string, Problem>, walk: SliceWalk): boolean {
+  return parked.has(indexFamily(walk)) || parked.has(ledgerKeyText(walk.key));
+}
+
+async function park(
   { ingest, signal }: SyncContext,
   walk: SliceWalk,
   walks: readonly SliceWalk[],
   parked: Map<string, Problem>,
   error: unknown,
 ): Promise<void> {
-  const family = indexFamily(walk);
-  if (parked.has(family)) return;
-  parked.set(family, toProblem(walk.key.stream, walk.indexType, error));
+  if (isParked(parked, walk)) return;
+  const isOneIndex = failureCode(error) === "index_forbidden";
+  const parkedKey = (each: SliceWalk) => (isOneIndex ? ledgerKeyText(each.key) : indexFamily(each));
+  const what = isOneIndex ? `${walk.indexType} ${walk.name}` : walk.indexType;
+  parked.set(parkedKey(walk), toProblem(walk.key.stream, what, error));
   const keys = new Map(
-    walks.filter((other) => indexFamily(other) === family).map(({ key }) => [ledgerKeyText(key), key]),
+    walks.filter((other) => parkedKey(other) === parkedKey(walk)).map(({ key }) => [ledgerKeyText(key), key]),
   );
+  // Its indices that were denied first are no problems of their own.
+  if (!isOneIndex) for (const key of keys.keys()) parked.delete(key);
   await ingest.call("commitBlockedReason", { keys: [...keys.values()], reason: "forbidden" }, [], signal);
 }
 

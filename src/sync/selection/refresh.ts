@@ -2,6 +2,7 @@ import type { commitTargets } from "../../ingest/commit/targets.ts";
 import { Failure, failureCode } from "../../model/failure.ts";
 import { type Stream, streamTable } from "../../model/streams.ts";
 import type { Random } from "../../runtime/backoff.ts";
+import { readMirroredFrom } from "../../warehouse/coverage/targets.ts";
 import { isSuspiciouslyShort, readRanking } from "../../warehouse/lookups/lookup-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import {
@@ -65,7 +66,7 @@ export async function selectFromWarehouse(
   if (client.serverNow() === undefined) await client.tokens.get(wsUrl, signal).catch(() => {});
   await ensureServiceTime(context, random);
   await storeClockSkew(context, reader);
-  await storeTargets(context, settings, directory);
+  await storeTargets(context, { settings, reader }, directory);
   return directory;
 }
 
@@ -178,7 +179,7 @@ export async function refreshSelection(
       matchedNames,
       ranking: chooseRanking(rankedIds, storedIds),
     };
-    const targets = await storeTargets(context, settings, directory);
+    const targets = await storeTargets(context, options, directory);
     for (const notice of targets.notices) {
       if (notice.kind === "shared") {
         log.warn({ setting: notice.setting, names: notice.names }, "ambiguous names, all matches selected");
@@ -239,11 +240,14 @@ async function matchNames(
 /** Declares the targets that the settings select; targets that are no longer selected end now. */
 export async function storeTargets(
   context: SyncContext,
-  settings: SyncSettings,
+  { settings, reader }: { readonly settings: SyncSettings; readonly reader: Connection },
   directory: Directory,
 ): Promise<SelectedTargets> {
   const at = serviceNow(context);
-  const targets = resolveTargets(settings, directory, at);
+  const announced = context.client.announced();
+  // Before the first answer, what the last one announced holds.
+  const mirroredFrom = announced === undefined ? readMirroredFrom(reader) : announced?.windowStart;
+  const targets = resolveTargets(settings, directory, at, mirroredFrom);
   for (const selected of targets.streams) {
     const { stream, rules, unresolved: unresolvedIndexTypes } = selected;
     const declaration = { stream, targets: selected.targets, rules, unresolvedIndexTypes, at };

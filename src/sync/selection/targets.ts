@@ -42,8 +42,16 @@ export function settleDelay(refreshSeconds: number): Micros {
   return 2 * refreshSeconds * MICROS_PER_SECOND;
 }
 
-/** Resolves the selectors of the history streams at `now` (service time). */
-export function resolveTargets(settings: SyncSettings, directory: Directory, now: Micros): SelectedTargets {
+/**
+ * Resolves the selectors of the history streams at `now` (service time). `mirroredFrom`: where the intraday history of the
+ * warehouse begins that `mds-sync serve` serves; such a warehouse has no window.
+ */
+export function resolveTargets(
+  settings: SyncSettings,
+  directory: Directory,
+  now: Micros,
+  mirroredFrom?: Micros,
+): SelectedTargets {
   const { ohlcv, intraday } = settings.streams;
   const delay = settleDelay(settings.refreshSeconds);
   const notices: SelectorNotice[] = [];
@@ -74,16 +82,22 @@ export function resolveTargets(settings: SyncSettings, directory: Directory, now
     const matchedName = directory.matchedNames?.get(indexId);
     return matchedName === undefined ? {} : { matchedName };
   };
-  const intradayFrom = Math.max(
-    INTRADAY_BEGINS,
-    now - Math.min(INTRADAY_WINDOW, (intraday === false ? INTRADAY_DAYS : intraday.days) * MICROS_PER_DAY),
-  );
+  const days = intraday === false ? INTRADAY_DAYS : intraday.days;
+  const windowFrom = Math.max(INTRADAY_BEGINS, now - Math.min(INTRADAY_WINDOW, days * MICROS_PER_DAY));
+  // All days that a service has means all that a mirrored warehouse has.
+  const mirrored =
+    mirroredFrom === undefined
+      ? undefined
+      : days === INTRADAY_DAYS
+        ? mirroredFrom
+        : Math.max(windowFrom, mirroredFrom);
+  const intradayFrom = mirrored ?? windowFrom;
   return {
     streams: [
       resolveStream("intraday", "index_ticks", intraday, intradayFrom, {
         settleDelay: delay,
         step: 1,
-        serviceWindow: INTRADAY_WINDOW,
+        serviceWindow: mirroredFrom === undefined ? INTRADAY_WINDOW : null,
       }),
       resolveStream("ohlcv", "ohlcv", ohlcv, OHLCV_HISTORY_START, {
         settleDelay: delay,

@@ -1,5 +1,6 @@
 import { barWidths, type Micros } from "../../model/time.ts";
 import { normalise, type TimeRange } from "../../model/time-range.ts";
+import { isMoved } from "../coverage/ledger.ts";
 import { computeBar, type KeptBar } from "../rows/kept-bars.ts";
 import { type AuditContext, type AuditedKey, type AuditFinding, createFinding } from "./audited-key.ts";
 
@@ -25,6 +26,8 @@ export function checkKeptBars({ connection }: AuditContext, audited: AuditedKey)
   if (key.stream !== "index_ticks") return [];
   const wrong: TimeRange[] = [];
   const unlisted: TimeRange[] = [];
+  const moved = audited.settled.filter(isMoved);
+  const isInMoved = (hour: Micros) => moved.some(({ from, to }) => from <= hour && hour + HOUR <= to);
   const seek = connection.statement<Micros>(tickSql).pluck();
   /** Hours with ticks between two rows. */
   const checkBetween = (from: Micros, to: Micros) => {
@@ -40,6 +43,8 @@ export function checkKeptBars({ connection }: AuditContext, audited: AuditedKey)
   for (const { ts, ...kept } of connection.statement<StoredBar>(keptSql).all([key.series])) {
     checkBetween(until, ts);
     until = ts + HOUR;
+    // The ticks of a moved hour are elsewhere, its bar stays.
+    if (isInMoved(ts)) continue;
     if (kept.ticks !== null && !isSameBar(kept, computeBar(connection, key.series, ts)))
       wrong.push({ from: ts, to: until });
   }

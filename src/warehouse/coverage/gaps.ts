@@ -223,22 +223,6 @@ parts AS (
   FROM settled_ranges g JOIN series s ON s.series = g.series WHERE g.proof = 'lost'
 )`;
 
-/** A row of the view `gaps`. */
-export interface GapRow {
-  readonly stream: string;
-  readonly index_type: string | null;
-  readonly index_id: string | null;
-  readonly name: string | null;
-  readonly from_ts: Micros;
-  readonly to_ts: Micros;
-  readonly from_time: string;
-  readonly to_time: string;
-  readonly state: "open" | "lost";
-  readonly reason: string;
-  /** When an open range leaves the service's window; null: never. */
-  readonly lost_at: string | null;
-}
-
 /** The gaps of one series at one time. */
 export interface SeriesGaps extends Readonly<SeriesNames> {
   readonly key: LedgerKey & { readonly stream: HistoryStream };

@@ -69,11 +69,12 @@ export function settle(
   if (proof === "lost" && reason === null) throw new Error("cannot settle a range as lost without a reason");
   if (proof === "empty" && hasRowsInRange(transaction, key, range))
     throw new Error(`cannot settle ${key.stream} as empty: the range has rows: ${formatRange(range)}`);
-  if (proof === "lost") {
-    const covered = findTouching(transaction, key, range).filter((settled) => settled.proof !== "lost");
-    for (const part of subtract([range], normalise(covered)))
-      writeRange(transaction, key, part, proof, reason);
-  } else writeRange(transaction, key, range, proof, reason);
+  // An answer without rows does not disprove rows that are elsewhere.
+  const stands = (settled: SettledRange) =>
+    proof === "lost" ? settled.proof !== "lost" : proof === "empty" && isMoved(settled);
+  const standing = proof === "rows" ? [] : findTouching(transaction, key, range).filter(stands);
+  for (const part of subtract([range], normalise(standing)))
+    writeRange(transaction, key, part, proof, reason);
 }
 
 /** Takes back what was settled: the range becomes a gap again. */
@@ -106,6 +107,24 @@ export function retractDisprovedEmpty(
   for (const range of disproved) retract(transaction, key, range);
   if (disproved.length > 0) transaction.markReopened();
   return disproved.length > 0;
+}
+
+/** Begins the reason of a `rows` range whose rows only another store has; the name of that store follows. */
+export const MOVED_REASON = "moved to ";
+
+/** Whether the rows of a covered range are not here any more, but where its reason says. */
+export function isMoved({ proof, reason }: Pick<SettledRange, "proof" | "reason">): boolean {
+  return proof === "rows" && reason !== null;
+}
+
+/** Records that the rows of a covered range, which the caller deletes in this transaction, are in another store. */
+export function settleAsMoved(
+  transaction: Transaction,
+  key: LedgerKey,
+  range: TimeRange,
+  place: string,
+): void {
+  writeRange(transaction, key, range, "rows", MOVED_REASON + place);
 }
 
 /** Settles as lost a range whose rows are deleted on purpose (retention); this also replaces coverage. */

@@ -90,7 +90,7 @@ type CoveredRow = SeriesNames &
   Pick<SettledRangeRow, "series" | "from" | "to" | "reason"> &
   Pick<TargetRow, "serviceWindow" | "settleDelay">;
 
-/** Every series that has coverage, whether the settings still select it or not. */
+/** Every series that has coverage with its rows here, whether the settings still select it or not. */
 export function readSeriesCoverage(connection: Connection, stream: HistoryStream): SeriesCoverage[] {
   const rows = connection
     .statement<CoveredRow>(
@@ -99,7 +99,7 @@ export function readSeriesCoverage(connection: Connection, stream: HistoryStream
       FROM settled_ranges g JOIN series s ON s.series = g.series
         JOIN wanted_ranges w ON w.stream = g.stream AND w.series = g.series AND w.from_ts =
           (SELECT max(l.from_ts) FROM wanted_ranges l WHERE l.stream = g.stream AND l.series = g.series)
-      WHERE g.stream = ? AND g.proof <> 'lost' ORDER BY g.series, g.from_ts`,
+      WHERE g.stream = ? AND g.proof <> 'lost' AND (g.proof <> 'rows' OR g.reason IS NULL) ORDER BY g.series, g.from_ts`,
     )
     .all([stream]);
   return [...Map.groupBy(rows, ({ series }) => series)].map(([series, own]) => {

@@ -141,6 +141,13 @@ export function recordBlockedReason(transaction: Transaction, key: LedgerKey, re
     .run([reason, key.stream, key.series, reason]);
 }
 
+/** Where the intraday targets begin that were declared without a window: the warehouse mirrors another one. */
+export function readMirroredFrom(connection: Connection): Micros | undefined {
+  const sql = `SELECT min(from_ts) FROM wanted_ranges
+    WHERE stream = 'index_ticks' AND observed = 0 AND kept_for IS NULL AND to_ts IS NULL`;
+  return connection.value<TargetRow["from"] | null>(sql) ?? undefined;
+}
+
 /** The service's clock minus this machine's, as the last daemon or backfill measured it. */
 export function readClockSkew(connection: Connection): Micros {
   return connection.value<WarehouseStateRow["clockSkew"]>("SELECT clock_skew FROM warehouse_state");

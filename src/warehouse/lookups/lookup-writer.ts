@@ -148,6 +148,9 @@ export function writeContracts(
     ],
   });
   setRowCount(transaction, "derivative_contracts", `${contracts.table} WHERE described = 1`);
+  transaction
+    .statement(`${refreshContractsSql} AND derivative_type = ? AND exchange_id = ?`)
+    .run([derivativeType, exchangeId]);
   return result;
 }
 
@@ -163,6 +166,11 @@ function exactAside(contract: DerivativeContract): string | null {
 
 const decimals = derivativeContractColumns.filter(({ type }) => type === "decimal");
 
+const exchangeOfContract = "coalesce((SELECT e.name FROM exchanges e WHERE e.id = exchange_id), exchange_id)";
+const pairOfContract = "coalesce((SELECT m.pair FROM markets m WHERE m.id = market_id), market_id)";
+const refreshContractsSql = `UPDATE contracts SET exchange = ${exchangeOfContract}, pair = ${pairOfContract}
+  WHERE (exchange IS NOT ${exchangeOfContract} OR pair IS NOT ${pairOfContract})`;
+
 /** Copies symbols, pairs and exchange names into the dictionaries, so that a query by name is an index seek. */
 export function refreshNames(transaction: Transaction): void {
   for (const sql of [
@@ -175,6 +183,7 @@ export function refreshNames(transaction: Transaction): void {
     `UPDATE listings SET exchange = e.name FROM exchanges e
       WHERE e.id = listings.exchange_id AND e.name <> listings.exchange`,
     `UPDATE listings SET pair = m.pair FROM markets m WHERE m.id = listings.market_id AND m.pair <> listings.pair`,
+    refreshContractsSql,
   ]) {
     transaction.statement(sql).run();
   }

@@ -1,7 +1,7 @@
 import type { Stream } from "../../model/streams.ts";
 import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import { normalise, subtract, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
-import type { SettledRange } from "../coverage/ledger.ts";
+import { isMoved, type SettledRange } from "../coverage/ledger.ts";
 import { RETENTION_REASON } from "../rows/retention.ts";
 import type { Transaction } from "../tables/transaction.ts";
 
@@ -55,7 +55,8 @@ export function planKeyMerge(
   // Rows that were deleted on purpose would be deleted again.
   const pruned = ours.filter(({ proof, reason }) => proof === "lost" && reason === RETENTION_REASON);
   const closed = normalise([...ours.filter(isCovered), ...pruned, ...doubted]);
-  const proven = theirs.filter(isCovered);
+  // Rows that they have moved elsewhere they cannot give.
+  const proven = theirs.filter(isCovered).filter((range) => !isMoved(range));
   const pieces = proven.flatMap(({ proof, reason, ...range }) =>
     subtract([range], closed).map(({ from, to }): MergePiece => ({ from, to, proof, reason })),
   );

@@ -28,6 +28,8 @@ type ChartBar = readonly [
   expected: number,
   coverage: number,
   isComplete: 0 | 1,
+  /** Of 24 hours, at the end of the bar. */
+  volume: number | null,
 ];
 
 /** A range that is not proven to have ticks, and why. Seconds since 1970. */
@@ -78,7 +80,7 @@ export function readChartBars(
     if (!found) return undefined;
     const read = connection
       .statement<ChartBar>(
-        `SELECT ts / ${MICROS_PER_SECOND}, open, high, low, close, n_ticks, expected_ticks, coverage, is_complete FROM bars_${width}
+        `SELECT ts / ${MICROS_PER_SECOND}, open, high, low, close, n_ticks, expected_ticks, coverage, is_complete, volume_24h FROM bars_${width}
           WHERE index_type = ? AND index_id = ? AND ts >= ? AND ts < ? ORDER BY ts`,
       )
       .raw();

@@ -12,7 +12,7 @@ import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { readPresentTs } from "../coverage/targets.ts";
 import type { SettledRangeRow } from "../schema/coverage.ts";
-import type { RevisionRow } from "../schema/rows.ts";
+import type { RevisionRow, StoredTime } from "../schema/rows.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { rowColumns, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import { refreshPeriod } from "../views/data-views.ts";
@@ -38,6 +38,8 @@ export interface PeriodContent {
   /** Changes whenever the content of the file would change. */
   readonly fingerprint: string;
   readonly rows: number;
+  /** The first and the last time, as stored; undefined without rows. */
+  readonly times: { readonly first: StoredTime; readonly last: StoredTime } | undefined;
   /** Whether any row has an `aside`: exact digits, quality notes or unknown properties. */
   readonly hasAside: boolean;
   /** The label columns of each series. */
@@ -66,10 +68,17 @@ export function readPeriod(
   const digest = connection.statement<readonly [rows: number, ...SqlValue[]]>(digestSql(stream)).raw();
   const [from, to] = bounds(period);
   let rows = 0;
+  let times: PeriodContent["times"];
   let hasAside = false;
   keys.forEach((key, at) => {
     const figures = digest.get([key, from, to]) ?? [0, null];
     rows += figures[0];
+    const [, first, last] = figures as readonly [number, StoredTime | null, StoredTime | null];
+    if (first !== null && last !== null)
+      times = {
+        first: times && times.first < first ? times.first : first,
+        last: times && times.last > last ? times.last : last,
+      };
     if (figures.at(-1) !== null) hasAside = true;
     const corrected = corrections.get(`${key} ${period.period}`) ?? null;
     const before = comparesPrices(stream) ? tickerBefore(connection, key, period.from) : undefined;
@@ -79,6 +88,7 @@ export function readPeriod(
   return {
     fingerprint: hash.digest("hex"),
     rows,
+    times,
     hasAside,
     labels,
     blocks: () => readBlocks(connection, period, ledger),

@@ -1,7 +1,8 @@
 import { historyStreams, type Stream, streamTable } from "../../model/streams.ts";
 import { formatTimestamp, type Micros, parseTimestamp } from "../../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange } from "../../model/time-range.ts";
-import { computeWindowStart, type GapRow } from "../coverage/gaps.ts";
+import type { GapRow } from "../coverage/gap-row.ts";
+import { computeWindowStart } from "../coverage/gaps.ts";
 import {
   type LedgerKeySummary,
   type NamedLedgerKey,
@@ -20,6 +21,8 @@ export interface GapReport {
   readonly gaps: readonly GapRow[];
   /** If the requested range has no start: keys whose ledger begins after its end, about which nothing is known. */
   readonly outsideRange: readonly LedgerKeySummary[];
+  /** Reasons of covered ranges whose rows are elsewhere. */
+  readonly moved: readonly string[];
 }
 
 /** The requested range; either end may be left open. */
@@ -28,17 +31,24 @@ export interface ReportRange {
   readonly to: Micros | undefined;
 }
 
-type CoverageRow = NamedLedgerKey & TimeRange;
+type CoverageRow = NamedLedgerKey & TimeRange & { readonly movedTo: string | null };
 
 const gapsSql = "SELECT * FROM gaps ORDER BY stream, index_type, name, index_id, from_ts";
-const coverageSql = `SELECT stream, index_type, index_id, from_ts AS "from", to_ts AS "to" FROM coverage`;
+const coverageSql = `SELECT stream, index_type, index_id, from_ts AS "from", to_ts AS "to",
+  CASE proof WHEN 'rows' THEN reason END AS movedTo FROM coverage`;
 
 /** Every gap of the selected keys. */
 export function readGapReport(connection: Connection, selection: KeySelection): GapReport {
   return inReadTransaction(connection, (now, gaps) => {
     const keys = selectKeys(readLedgerKeys(connection), selection);
     const selected = new Set(keys.map(namedKeyText));
-    return { now, keys, gaps: gaps.filter((gap) => selected.has(namedKeyText(gap))), outsideRange: [] };
+    return {
+      now,
+      keys,
+      gaps: gaps.filter((gap) => selected.has(namedKeyText(gap))),
+      outsideRange: [],
+      moved: [],
+    };
   });
 }
 
@@ -71,7 +81,11 @@ export function readGapReportInRange(
       ].sort((a, b) => a.from_ts - b.from_ts);
     });
     const outsideRange = keys.filter((key) => range.from === undefined && (key.firstTs ?? end) >= end);
-    return { now, keys, gaps: missing, outsideRange };
+    const start = range.from ?? Number.NEGATIVE_INFINITY;
+    const moved = keys
+      .flatMap((key) => coverage.get(namedKeyText(key)) ?? [])
+      .flatMap(({ from, to, movedTo }) => (movedTo !== null && from < end && to > start ? [movedTo] : []));
+    return { now, keys, gaps: missing, outsideRange, moved: [...new Set(moved)] };
   });
 }
 

@@ -1,5 +1,5 @@
 import { formatTimestamp, MICROS_PER_SECOND } from "../../model/time.ts";
-import type { GapRow } from "../coverage/gaps.ts";
+import type { GapRow } from "../coverage/gap-row.ts";
 import { namedKeyText } from "../coverage/ledger-keys.ts";
 
 /** All gaps of one ledger key with the same state and reason. */

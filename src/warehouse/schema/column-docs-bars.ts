@@ -26,7 +26,7 @@ function bars(length: BarWidth): RelationDoc {
     `${index}
 ts INTEGER the start of the bar, microseconds since 1970 UTC
 time TEXT ts as text, YYYY-MM-DDTHH:MM:SS.ffffffZ
-${ohlc}
+${length === "1d" ? "day TEXT the UTC day, YYYY-MM-DD\n" : ""}${ohlc}
 volume_24h DECIMAL the rolling 24-hour volume at the last tick: never sum it
 ${proof}
 quality TEXT in progress, not proven whole, doubtful ticks or fewer ticks than expected; NULL if none applies`,

@@ -35,6 +35,8 @@ function streamDocs(stream: Stream): [string, RelationDoc][] {
 const derived = Object.fromEntries(streams.flatMap(streamDocs));
 const { assets, markets, exchanges, derivative_contracts, ...rows } = derived;
 
+const tickDocs = rows.index_ticks?.columns ?? [];
+
 /** The public relations of the lookups and the data. */
 export const dataDocs = {
   assets,
@@ -44,6 +46,10 @@ export const dataDocs = {
   exchange_symbols: lookupDoc("an exchange's own symbol for an asset", exchangeSymbolColumns),
   derivative_contracts,
   ...rows,
+  index_ticks_by_day: {
+    summary: "index_ticks with their day, by which they are read",
+    columns: [{ name: "day", type: "TEXT", meaning: "the UTC day of the tick, YYYY-MM-DD" }, ...tickDocs],
+  },
   index_tick_spans: relation(
     "the first and the last tick of each series",
     `${index}

@@ -76,6 +76,8 @@ pair TEXT the market's pair`,
       doc("contract", "INTEGER", "the key"),
       ...lookupTableDocs(derivativeContractColumns, [
         aside,
+        doc("exchange", "TEXT", "as in derivative_contracts"),
+        doc("pair", "TEXT", "as in derivative_contracts"),
         doc("described", "INTEGER", "0: known from a tick only"),
       ]),
     ],

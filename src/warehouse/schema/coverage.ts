@@ -1,7 +1,7 @@
 import { index, integer, primaryKey, real, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import type { RowStream, Stream } from "../../model/streams.ts";
 
-/** `rows`: all rows of the range are stored; `empty`: the service has none; `lost`: it no longer serves them. */
+/** `rows`: all rows of the range are stored, here or where the reason says; `empty`: the service has none; `lost`: it no longer serves them. */
 export type LedgerProof = "rows" | "empty" | "lost";
 
 /** The ledger: settled ranges, half-open and disjoint per ledger key. View: `coverage`. */
@@ -15,7 +15,7 @@ export const settledRanges = sqliteTable(
     /** Exclusive. */
     to: integer("to_ts").notNull(),
     proof: text("proof").$type<LedgerProof>().notNull(),
-    /** Why the range is empty or lost; null if `proof` is `rows`. */
+    /** Why the range is empty or lost, or where its rows were moved; null: they are here. */
     reason: text("reason"),
   },
   (table) => [primaryKey({ columns: [table.stream, table.series, table.from] })],

@@ -81,11 +81,17 @@ export const contracts = sqliteTable(
     ...schemaColumns(derivativeContractColumns),
     /** As in rows.ts: exact digits that a REAL cannot represent. */
     aside: text("aside"),
+    /** The exchange's name and the market's pair; the ids while they are unknown. Updated with the lookups. */
+    exchange: text("exchange"),
+    pair: text("pair"),
     /** 0: known from a tick only; the lookup has not described it yet, and the view omits it. */
     described: integer("described").notNull(),
     ...addedColumns,
   },
-  (table) => [uniqueIndex("contracts_by_id").on(table.derivativeType, table.id)],
+  (table) => [
+    uniqueIndex("contracts_by_id").on(table.derivativeType, table.id),
+    index("contracts_by_pair").on(table.pair),
+  ],
 );
 
 /** The dictionary of indices: one key serves index ticks, daily bars, market caps and the ledger. */

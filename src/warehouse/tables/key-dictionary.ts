@@ -67,8 +67,7 @@ export class KeyDictionary {
       );
       if (known !== undefined) return known;
       return this.#insert(
-        `INSERT INTO listings (exchange_id, market_id, exchange, pair) VALUES (@exchangeId, @marketId,
-          coalesce((SELECT name FROM exchanges WHERE id = @exchangeId), @exchangeId), coalesce((SELECT pair FROM markets WHERE id = @marketId), @marketId))`,
+        `INSERT INTO listings (exchange_id, market_id, exchange, pair) VALUES (@exchangeId, @marketId, ${listingNamesSql})`,
         { exchangeId, marketId },
       );
     });
@@ -87,9 +86,9 @@ export class KeyDictionary {
       );
       if (known !== undefined) return known;
       return this.#insert(
-        `INSERT INTO contracts (derivative_type, id, exchange_id, market_id, described, first_seen, absences)
-          VALUES (?, ?, ?, ?, 0, ?, 0)`,
-        [derivativeType, id, stub.exchangeId, stub.marketId, stub.firstSeen],
+        `INSERT INTO contracts (derivative_type, id, exchange_id, market_id, exchange, pair, described, first_seen, absences)
+          VALUES (@derivativeType, @id, @exchangeId, @marketId, ${listingNamesSql}, 0, @firstSeen, 0)`,
+        { derivativeType, id, ...stub },
       );
     });
   }
@@ -115,6 +114,10 @@ const seriesNameSql = `SELECT CASE @indexType
   WHEN 'GWA' THEN (SELECT symbol FROM assets WHERE id = @indexId)
   WHEN 'MWA' THEN (SELECT pair FROM markets WHERE id = @indexId)
   WHEN '' THEN (SELECT name FROM exchanges WHERE id = @indexId) END`;
+
+/** The names of an exchange and of a market; the ids while they are unknown. */
+const listingNamesSql = `coalesce((SELECT name FROM exchanges WHERE id = @exchangeId), @exchangeId),
+  coalesce((SELECT pair FROM markets WHERE id = @marketId), @marketId)`;
 
 function getOrCreate(
   map: Map<string, Map<string, number>>,

@@ -16,12 +16,15 @@ const coveredMicros = (stream: string, series: string, from: string, until: stri
         AND p.series = ${series} AND p.from_ts <= ${from} ORDER BY p.from_ts DESC LIMIT 1), ${from})), 0)`;
 
 /** The days for which a series has rows of a table, as a JSON array of their midnights: one seek per day. */
-const daysWithRows = (table: string, series: string) => `(WITH RECURSIVE d(day) AS (
+export const daysWithRows = (table: string, series: string) => `(WITH RECURSIVE d(day) AS (
     SELECT (SELECT t.ts FROM ${table} t WHERE t.series = ${series} ORDER BY t.ts LIMIT 1) / ${MICROS_PER_DAY}
     UNION ALL
     SELECT (SELECT t.ts FROM ${table} t WHERE t.series = ${series} AND t.ts >= (d.day + 1) * ${MICROS_PER_DAY}
       ORDER BY t.ts LIMIT 1) / ${MICROS_PER_DAY} FROM d WHERE d.day IS NOT NULL
   ) SELECT json_group_array(d.day * ${MICROS_PER_DAY}) FROM d WHERE d.day IS NOT NULL)`;
+
+/** The UTC day of a timestamp, YYYY-MM-DD. */
+const dayText = (ts: string) => `CAST(strftime('%Y-%m-%d', ${ts} / 1000000, 'unixepoch') AS TEXT)`;
 
 const shiftsSql = (length: Micros) => `WITH RECURSIVE shifts(shift) AS (
   SELECT 0 UNION ALL SELECT shift + ${length} FROM shifts WHERE shift + ${length} < ${MICROS_PER_DAY}
@@ -87,7 +90,7 @@ function barsSql({ start, length, prices, count, isDoubtful, plainCount, from, w
   // A stored column is not cast: a cast hides the key.
   const ts = start.endsWith(".ts") ? `${start} AS ts` : `CAST(${start} AS INTEGER) AS ts`;
   return `SELECT s.index_type, s.index_id, s.name, ${ts}, ${wholeSecondText(start)} AS time,
-  ${prices},
+  ${length === MICROS_PER_DAY ? `${dayText(start)} AS day,\n  ` : ""}${prices},
   CAST(${count} AS INTEGER) AS n_ticks, CAST(${expected} AS INTEGER) AS expected_ticks,
   CAST(CASE WHEN ${isCovered} THEN 1.0 ELSE ${covered} * 1.0 / ${length} END AS REAL) AS coverage,
   CAST(CASE WHEN ${isCovered} THEN 1 ELSE ${covered} = ${length} END AS INTEGER) AS is_complete,
@@ -138,9 +141,15 @@ function joinTick(part: Part, ts: string): string {
 }
 
 /** A price and its digits from the ticks if the bar is stale, else from a kept bar. */
-function eitherColumns(isStale: string, tick: [string, string], kept: [string, string], name: string) {
+function eitherColumns(
+  isStale: string,
+  tick: [string, string],
+  kept: [string, string],
+  name: string,
+  keptDigits = slowExactDigits(...kept),
+) {
   return `CAST(CASE WHEN ${isStale} THEN ${tick.join(".")} ELSE ${kept.join(".")} END AS REAL) AS ${name},
-  CAST(CASE WHEN ${isStale} THEN ${slowExactDigits(...tick)} ELSE ${exactDigits(...kept)} END AS TEXT) AS ${name}_exact`;
+  CAST(CASE WHEN ${isStale} THEN ${slowExactDigits(...tick)} ELSE ${keptDigits} END AS TEXT) AS ${name}_exact`;
 }
 
 /**
@@ -153,7 +162,7 @@ function keptBars(): string {
   const isStale = "b.n_ticks IS NULL";
   const ifStale = (sql: string) => `CASE WHEN ${isStale} THEN ${sql} END`;
   const either = (part: Part, column: string, name: string) =>
-    eitherColumns(isStale, [tickAliases[part], column], ["b", name], name);
+    eitherColumns(isStale, [tickAliases[part], column], ["b", name], name, exactDigits("b", name));
   return barsSql({
     start,
     length,

@@ -1,23 +1,30 @@
-import { decimalColumns, fromAside, isSettled, presentTs, timeText } from "./sql-fragments.ts";
+import {
+  decimalColumns,
+  fewDecimalColumns,
+  fromAside,
+  isSettled,
+  presentTs,
+  timeText,
+} from "./sql-fragments.ts";
 
 const prices = ["open", "high", "low", "close"] as const;
 
-const serviceColumns = prices.map((column) => decimalColumns("r", column, `service_${column}`)).join(",\n  ");
+const serviceColumns = prices
+  .map((column) => fewDecimalColumns("r", column, `service_${column}`))
+  .join(",\n  ");
 
 /** The difference relative to `reference`; null if `reference` is null or zero. */
 const relative = (value: string, reference: string) =>
   `CAST((${value} - ${reference}) / abs(nullif(${reference}, 0)) AS REAL)`;
 
-const day = "CAST(strftime('%Y-%m-%d', b.ts / 1000000, 'unixepoch') AS TEXT)";
-
 /** A market cap beside price × supply. */
-const marketCapColumns = (column: string, supply: string) => `${decimalColumns("r", column)},
+const marketCapColumns = (column: string, supply: string) => `${fewDecimalColumns("r", column)},
   CAST(r.price * r.${supply} AS REAL) AS computed_${column}, CAST(r.${column} - r.price * r.${supply} AS REAL) AS ${column}_diff,
   ${relative(`r.${column}`, `(r.price * r.${supply})`)} AS ${column}_rel_diff`;
 
 export const reconcileViews: Record<string, string> = {
   // One row per daily bar from ticks: a day without ticks has nothing to compare.
-  reconcile_ohlcv: `SELECT b.index_type, b.index_id, b.name, b.ts, b.time, ${day} AS day,
+  reconcile_ohlcv: `SELECT b.index_type, b.index_id, b.name, b.ts, b.time, b.day,
   ${prices.map((column) => `b.${column}, b.${column}_exact`).join(", ")},
   ${serviceColumns},
   ${prices.map((column) => `CAST(b.${column} - r.${column} AS REAL) AS ${column}_diff`).join(", ")},
@@ -28,16 +35,16 @@ export const reconcileViews: Record<string, string> = {
     ELSE b.ts + 86400000000 <= (SELECT ${presentTs}) AND ${isSettled("ohlcv", "s.series", "b.ts", "b.ts + 86400000000")}
     END AS INTEGER) AS service_is_final,
   CAST(CASE WHEN r.day IS NULL THEN 'the service has no bar' ELSE coalesce(b.quality, ${fromAside("r", "quality")}) END AS TEXT) AS quality
-FROM bars_1d b CROSS JOIN series s LEFT JOIN daily_bar_rows r ON r.series = s.series AND r.day = ${day}
+FROM bars_1d b CROSS JOIN series s LEFT JOIN daily_bar_rows r ON r.series = s.series AND r.day = b.day
 WHERE s.index_type = b.index_type AND s.index_id = b.index_id`,
 
   // An asset and its USD index share one series key: one seek finds the tick at or before the market cap.
   reconcile_market_caps: `SELECT s.index_id AS asset_id, s.name AS symbol, r.ts, ${timeText("r.ts")} AS time,
-  ${decimalColumns("r", "price")}, ${decimalColumns("r", "free_float_supply")}, ${decimalColumns("r", "total_supply")},
+  ${fewDecimalColumns("r", "price")}, ${fewDecimalColumns("r", "free_float_supply")}, ${fewDecimalColumns("r", "total_supply")},
   ${marketCapColumns("market_cap", "free_float_supply")},
   ${marketCapColumns("total_market_cap", "total_supply")},
   t.ts AS index_ts, ${timeText("t.ts")} AS index_time,
-  ${decimalColumns("t", "price", "index_price")},
+  ${fewDecimalColumns("t", "price", "index_price")},
   ${relative("r.price", "t.price")} AS price_rel_diff,
   CAST(${fromAside("r", "quality")} AS TEXT) AS quality
 FROM series s CROSS JOIN market_cap_rows r

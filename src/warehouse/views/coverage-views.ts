@@ -1,6 +1,6 @@
 import { type Dictionary, rowStreams, streamTable } from "../../model/streams.ts";
 import { gapPartsSql } from "../coverage/gaps.ts";
-import { decimalColumns, timeText } from "./sql-fragments.ts";
+import { fewDecimalColumns, timeText } from "./sql-fragments.ts";
 
 const seriesColumns =
   // With a TEXT affinity, as in a table: otherwise a comparison with a number would never match.
@@ -41,8 +41,8 @@ export const lookupViews: Record<string, string> = {
   CAST(b.symbol || '/' || q.symbol AS TEXT) AS pair, m.first_seen, m.delisted_at, m.quality, m.extra
 FROM market_rows m LEFT JOIN assets b ON b.id = m.base_asset_id LEFT JOIN assets q ON q.id = m.quote_asset_id`,
 
-  derivative_contracts: `SELECT r.id, r.derivative_type, r.exchange_id, r.market_id, r.exchange_name, r.settlement_currency,
-  ${decimalColumns("r", "contract_value")}, r.value_currency, r.option_type, ${decimalColumns("r", "option_strike")},
+  derivative_contracts: `SELECT r.id, r.derivative_type, r.exchange_id, r.market_id, r.exchange, r.pair, r.exchange_name, r.settlement_currency,
+  ${fewDecimalColumns("r", "contract_value")}, r.value_currency, r.option_type, ${fewDecimalColumns("r", "option_strike")},
   ${timeText("r.listing")} AS listing, ${timeText("r.expiration")} AS expiration,
   r.first_seen, r.delisted_at, r.quality, r.extra
 FROM contracts r WHERE r.described = 1`,

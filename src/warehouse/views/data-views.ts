@@ -1,7 +1,15 @@
 import { type Column, isSlim } from "../../model/column.ts";
-import { keyColumns, type RowStream, rowStreams, streamTable } from "../../model/streams.ts";
-import { MICROS_PER_SECOND } from "../../model/time.ts";
-import { decimalColumns, fromAside, isSettled, presentTs, timeText } from "./sql-fragments.ts";
+import { isDaily, keyColumns, type RowStream, rowStreams, streamTable } from "../../model/streams.ts";
+import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../model/time.ts";
+import { daysWithRows } from "./bar-views.ts";
+import {
+  decimalColumns,
+  fewDecimalColumns,
+  fromAside,
+  isSettled,
+  presentTs,
+  timeText,
+} from "./sql-fragments.ts";
 import { repeatsPrice } from "./stale-price.ts";
 
 const dayTs = "CAST(strftime('%s', r.day) AS INTEGER) * 1000000";
@@ -25,16 +33,26 @@ const computed: Readonly<Record<string, string>> = {
   is_stale: `CASE WHEN r.last_moved IS NULL THEN ${repeatsPrice("r", tickerPeriod)} ELSE r.ts - r.last_moved > ${tickerPeriod} END`,
 };
 
-function columnSql({ name, type, source, from }: Column): string {
+/** The timestamps of a daily bar, which is stored by its day. */
+const computedFromDay: Readonly<Record<string, string>> = {
+  ts: dayTs,
+  time: "r.day || 'T00:00:00.000000Z'",
+};
+
+function columnSql(
+  { name, type, source, from }: Column,
+  stream: RowStream,
+  decimal = decimalColumns,
+): string {
   const as = (sql: string) => (sql.endsWith(`.${name}`) ? sql : `${sql} AS ${name}`);
   if (source === "label") return as(`s.${from}`);
   if (source === "aside") return as(`CAST(${fromAside("r", name)} AS TEXT)`);
   if (source === "computed") {
-    const sql = computed[name];
+    const sql = (isDaily(stream) ? computedFromDay[name] : undefined) ?? computed[name];
     if (sql === undefined) throw new Error(`no view computes ${name}`);
     return as(`CAST(${sql} AS ${type.toUpperCase()})`);
   }
-  if (type === "decimal") return decimalColumns("r", name);
+  if (type === "decimal") return decimal("r", name);
   if (type === "timestamp") return as(timeText(`r.${name}`));
   if (type === "source") return as(`CAST(CASE r.${name} WHEN 0 THEN 'rest' ELSE 'live' END AS TEXT)`);
   return `r.${name}`;
@@ -46,10 +64,10 @@ function columnSql({ name, type, source, from }: Column): string {
  * Without CROSS and without statistics the planner may scan all rows instead. The condition is a WHERE: DuckDB's parser
  * does not accept CROSS JOIN … ON.
  */
-function allRows(stream: RowStream, added: readonly string[] = []): string {
+function allRows(stream: RowStream, added: readonly string[] = [], decimal = decimalColumns): string {
   const { columns, table, dictionary } = streamTable[stream];
   const key = keyColumns[dictionary];
-  const selected = [...columns.map(columnSql), ...added].join(",\n  ");
+  const selected = [...columns.map((column) => columnSql(column, stream, decimal)), ...added].join(",\n  ");
   return `SELECT ${selected}\nFROM ${dictionary} s CROSS JOIN ${table} r WHERE r.${key} = s.${key}`;
 }
 
@@ -59,7 +77,7 @@ function slimRows(stream: RowStream): string {
   const key = keyColumns[dictionary];
   const selected = columns
     .filter(isSlim)
-    .map((column) => (column.type === "decimal" ? `r.${column.name}` : columnSql(column)))
+    .map((column) => (column.type === "decimal" ? `r.${column.name}` : columnSql(column, stream)))
     .join(", ");
   return `SELECT ${selected}\nFROM ${dictionary} s CROSS JOIN ${table} r WHERE r.${key} = s.${key}`;
 }
@@ -70,6 +88,15 @@ const spans = `SELECT s.index_type, s.index_id, s.name, a.ts AS first_ts, ${time
 FROM series s CROSS JOIN index_tick_rows a CROSS JOIN index_tick_rows z
 WHERE a.series = s.series AND a.ts = (SELECT min(n.ts) FROM index_tick_rows n WHERE n.series = s.series)
   AND z.series = s.series AND z.ts = (SELECT max(n.ts) FROM index_tick_rows n WHERE n.series = s.series)`;
+
+/**
+ * The ticks with the day of each. A condition on `day` is checked once per day of a series, before its ticks are read: a range of
+ * days costs what the same range of the key costs, in any SQLite tool.
+ */
+const ticksByDay = `SELECT CAST(strftime('%Y-%m-%d', d.value / ${MICROS_PER_SECOND}, 'unixepoch') AS TEXT) AS day,
+  ${streamTable.index_ticks.columns.map((column) => columnSql(column, "index_ticks")).join(",\n  ")}
+FROM series s CROSS JOIN json_each(${daysWithRows("index_tick_rows", "s.series")}) d CROSS JOIN index_tick_rows r
+WHERE r.series = s.series AND r.ts >= d.value AND r.ts < d.value + ${MICROS_PER_DAY}`;
 
 /** A row from further in the future never counts as the latest: the longest period of a stream. */
 export const MAX_AHEAD_MICROS = 300 * MICROS_PER_SECOND;
@@ -87,10 +114,11 @@ function latestRows(stream: RowStream): string {
   const newestOfStream = `(SELECT max(${newestTs("k")}) FROM ${dictionary} k)`;
   const isRecent = `r.ts >= ${newestOfStream} - ${MAX_LIVE_PERIODS} * ${refreshPeriod(stream)}`;
   const isUnexpired = dictionary === "contracts" ? ` AND coalesce(s.expiration > ${presentTs}, 1)` : "";
-  return `${allRows(stream, [
+  const added = [
     `CAST((${presentTs} - r.ts) / 1000000.0 AS REAL) AS age_seconds`,
     `CAST(${isRecent}${isUnexpired} AS INTEGER) AS is_live`,
-  ])}
+  ];
+  return `${allRows(stream, added, fewDecimalColumns)}
   AND r.ts = ${newestTs("s")}`;
 }
 
@@ -102,4 +130,5 @@ export const rowViews: Record<string, string> = Object.fromEntries([
   ...tickStreams.map((stream) => [`latest_${stream}`, latestRows(stream)]),
   ...tickStreams.map((stream) => [`${stream}_slim`, slimRows(stream)]),
   ["index_tick_spans", spans],
+  ["index_ticks_by_day", ticksByDay],
 ]);

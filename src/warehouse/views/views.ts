@@ -4,6 +4,7 @@ import { barViews } from "./bar-views.ts";
 import { reconcileViews, versionViews } from "./comparison-views.ts";
 import { ledgerViews, lookupViews } from "./coverage-views.ts";
 import { rowViews } from "./data-views.ts";
+import { researchViews } from "./research-views.ts";
 
 /** The public relations that are views, by name. */
 export const views: Readonly<Record<string, string>> = {
@@ -13,14 +14,17 @@ export const views: Readonly<Record<string, string>> = {
   ...versionViews,
   ...ledgerViews,
   ...lookupViews,
+  ...researchViews,
 };
+
+let digest: string | undefined;
 
 /**
  * Views hold no data, so no migration creates them: a program version with other definitions replaces them, in the
  * caller's transaction. Views that users have added stay.
  */
 export function replaceViews(database: Database.Database): void {
-  const digest = createHash("sha256").update(JSON.stringify(views)).digest("hex");
+  digest ??= createHash("sha256").update(JSON.stringify(views)).digest("hex");
   const inPlace = database.prepare("SELECT views FROM warehouse_state").pluck().get();
   if (inPlace === digest) return;
   for (const [name, select] of Object.entries(views)) {

@@ -32,6 +32,8 @@ const given: Record<string, string> = {
   "http.port": "8080",
   "shared.url": "postgres://mds@db.example:5432/market?sslmode=verify-full",
   "shared.passwordFile": "/run/secrets/shared password",
+  "serve.host": "::1",
+  "serve.port": "8081",
 };
 
 describe("mds-sync init", () => {

@@ -6,12 +6,15 @@ import { createDaemonHarness } from "../../support/daemon/daemon-harness.ts";
 /** All times in seconds. */
 function observer(stream: "market_caps" | "derivative_ticks", cadence: number) {
   const periods = new RefreshPeriods();
-  return (ts: number, askedAt?: number) => {
+  return (ts: number, askedAt?: number, answeredAt = askedAt) => {
+    const micros = (seconds: number | undefined) =>
+      seconds === undefined ? undefined : seconds * MICROS_PER_SECOND;
     const { from, to } = periods.observe({
       key: "k",
       stream,
       ts: ts * MICROS_PER_SECOND,
-      askedAt: askedAt === undefined ? undefined : askedAt * MICROS_PER_SECOND,
+      askedAt: micros(askedAt),
+      answeredAt: micros(answeredAt),
       cadence: cadence * MICROS_PER_SECOND,
     });
     return [from / MICROS_PER_SECOND, to / MICROS_PER_SECOND];
@@ -67,6 +70,26 @@ describe("what an observation covers", () => {
     // The service is down for ten minutes, twice.
     expect(observe(1_200, 1_201)).toEqual([1_200, 1_260]);
     expect(observe(1_800, 1_801)).toEqual([1_800, 1_860]);
+  });
+
+  it("is one cadence although two polls in quick succession returned the same: that shows no slow refresh", () => {
+    const observe = observer("derivative_ticks", 60);
+    // The list is refreshed every 30 s.
+    observe(600, 601);
+    observe(600, 603);
+    observe(660, 661);
+    // Polls are late: nobody saw the refreshes between.
+    expect(observe(750, 779)).toEqual([720, 780]);
+    expect(observe(840, 841)).toEqual([840, 900]);
+  });
+
+  it("is one cadence although a slow answer has the same: it was written when it was sent, not when it was asked", () => {
+    const observe = observer("derivative_ticks", 60);
+    // The service froze for a minute and a half, then answered two polls at once.
+    observe(690, 601, 691);
+    observe(690, 692, 693);
+    expect(observe(750, 760)).toEqual([720, 780]);
+    expect(observe(840, 841)).toEqual([840, 900]);
   });
 
   it("ends with its cadence if it is not known when it was requested, or if an older answer comes late", () => {

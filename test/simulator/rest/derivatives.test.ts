@@ -8,6 +8,7 @@ import {
   startSharedRestClient,
   UNKNOWN_UUID,
 } from "../../support/simulator/rest-client.ts";
+import { comparable } from "../../support/simulator/server-under-test.ts";
 
 let client: RestClient;
 let exchangeId: string;
@@ -100,7 +101,8 @@ describe("/derivatives/ticker", () => {
     for (const type of types) {
       const found = await tickers(type);
       expect(found.map(({ contractId }) => contractId)).toEqual((await contracts(type)).map(({ id }) => id));
-      expect(found).toEqual(client.simulator.oracle.derivativeTicks(type, exchangeId, client.now));
+      const expected = client.simulator.oracle.derivativeTicks(type, exchangeId, client.now);
+      expect(comparable(found)).toEqual(comparable(expected));
       for (const { bid, price, ask, openInterest, volume } of found) {
         expect(Number(bid)).toBeLessThan(Number(price));
         expect(Number(price)).toBeLessThan(Number(ask));
@@ -122,7 +124,7 @@ describe("/derivatives/ticker", () => {
   it("prices futures and perpetuals near their index, and sends a funding rate only for perpetuals", async () => {
     for (const tick of [...(await tickers("futures")), ...(await tickers("perpetuals"))])
       expect(Math.abs(Number(tick.price) / Number(tick.indexPrice) - 1)).toBeLessThan(0.06);
-    for (const tick of await tickers("perpetuals")) expect(tick.fundingRate).toMatch(/^-?0\.\d{8}$/);
+    for (const tick of await tickers("perpetuals")) expect(tick.fundingRate).toMatch(/^-?0\.\d{1,8}$/);
     for (const tick of await tickers("options")) expect(tick).not.toHaveProperty("fundingRate");
   });
 

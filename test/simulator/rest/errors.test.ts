@@ -72,13 +72,13 @@ describe("errors and transport", () => {
   it("compresses only when the client accepts it", async () => {
     const client = await startRestClient();
     const { body: grant } = await client.requestToken();
-    const raw = (encoding: string) => {
+    const raw = (encoding: string, { baseUrl } = client.simulator) => {
       const { promise, resolve, reject } = Promise.withResolvers<{
         encoding: string | undefined;
         bytes: Buffer;
       }>();
       const headers = { authorization: `Bearer ${grant.access_token}`, "accept-encoding": encoding };
-      request(`${client.simulator.baseUrl}/v3/exchange`, { headers }, (response) => {
+      request(`${baseUrl}/v3/exchange`, { headers }, (response) => {
         const chunks: Buffer[] = [];
         response.on("data", (chunk: Buffer) => chunks.push(chunk));
         response.on("end", () =>
@@ -94,5 +94,7 @@ describe("errors and transport", () => {
     const declined = await raw("gzip;q=0");
     expect([plain.encoding, zipped.encoding, declined.encoding]).toEqual([undefined, "gzip", undefined]);
     expect(gunzipSync(zipped.bytes)).toEqual(plain.bytes);
+    const uncompressed = await startRestClient({ quirks: { compression: "none" } });
+    expect((await raw("gzip", uncompressed.simulator)).encoding).toBe(undefined);
   });
 });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { sendRequest, startRestClient } from "../../support/simulator/rest-client.ts";
+import { itOfSimulator } from "../../support/simulator/server-under-test.ts";
 
 describe("the token endpoint", () => {
   it('"Response 200: token response": access_token, scope, expires_in, token_type', async () => {
@@ -45,7 +46,7 @@ describe("the token endpoint", () => {
   it("responds to a wrong secret with 401, and to the old secret after a rotation", async () => {
     const client = await startRestClient({ clientSecret: "old" });
     expect((await client.requestToken({ client_secret: "wrong" })).status).toBe(401);
-    client.simulator.rotateSecret("new");
+    await client.simulator.rotateSecret("new");
     expect((await client.requestToken({ client_secret: "old" })).status).toBe(401);
     expect((await client.requestToken({ client_secret: "new" })).status).toBe(200);
   });
@@ -58,7 +59,7 @@ describe("the token endpoint", () => {
     expect((await client.get("/asset")).status).toBe(401);
   });
 
-  it('"`expires_in` states the remaining seconds" of a reissued token', async () => {
+  itOfSimulator('"`expires_in` states the remaining seconds" of a reissued token', async () => {
     const client = await startRestClient({ quirks: { tokenReissue: "same" }, tokenSeconds: 3600 });
     const first = await client.requestToken();
     await client.clock.advance(600_000);
@@ -67,14 +68,14 @@ describe("the token endpoint", () => {
     expect(second.body.expires_in).toBe(3000);
   });
 
-  it("can issue tokens that must be encoded in a URL", async () => {
+  itOfSimulator("can issue tokens that must be encoded in a URL", async () => {
     const client = await startRestClient({ quirks: { awkwardTokens: true } });
     const { body } = await client.requestToken();
     expect(encodeURIComponent(body.access_token)).not.toBe(body.access_token);
     expect((await client.get("/asset")).status).toBe(200);
   });
 
-  it("responds with 401 to all tokens after they are revoked", async () => {
+  itOfSimulator("responds with 401 to all tokens after they are revoked", async () => {
     const client = await startRestClient();
     client.simulator.revokeTokens();
     expect((await client.get("/asset")).status).toBe(401);

@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { itOfSimulator } from "../../support/simulator/server-under-test.ts";
 import { WebSocketClient, WebSocketFixture } from "../../support/simulator/websocket-client.ts";
 
 let fixture: WebSocketFixture;
@@ -44,12 +45,12 @@ describe("the connection", () => {
     fixture.rest.token = await fixture.rest.fetchToken();
   });
 
-  it("accepts a token that is percent-encoded in the URL", async () => {
+  itOfSimulator("accepts a token that is percent-encoded in the URL", async () => {
     fixture.simulator.setFaults("POST /oauth/token odd-token");
     expect((await fixture.connect()).messagesOf("CONNECTED").length).toBe(1);
   });
 
-  it("logs attempts without their token", async () => {
+  itOfSimulator("logs attempts without their token", async () => {
     fixture.simulator.requests.clear();
     await fixture.connect();
     expect(fixture.simulator.requests.list.at(-1)).toMatchObject({ target: "/v3/stream", status: 101 });

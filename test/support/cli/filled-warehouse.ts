@@ -10,6 +10,7 @@ import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
 import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
+import { copyEmptyWarehouse } from "../warehouse/empty-warehouse.ts";
 import { bar, tick } from "../warehouse/records.ts";
 
 export const HOUR = 3600 * MICROS_PER_SECOND;
@@ -34,6 +35,7 @@ const asset = (id: string, symbol: string, name: string) => ({
 /** Creates a closed warehouse file; `fill` is its only transaction. */
 export function createWarehouse(fill: (transaction: Transaction) => void = () => {}): string {
   const path = join(temporaryFolder(), "mds.sqlite");
+  copyEmptyWarehouse(path);
   const warehouse = openWriter(path, { clock: systemClock });
   warehouse.transaction(fill);
   warehouse.close();

@@ -20,6 +20,8 @@ export async function runInProcess(
 ): Promise<ProgramResult> {
   const stdout = new PassThrough();
   const stderr = Object.assign(new PassThrough(), { isTTY: options.onTerminal === true });
+  // Read while the program runs: it waits for a reader of more than a few kilobytes.
+  const output = Promise.all([text(stdout), text(stderr)]);
   const status = await runProgram(args, {
     env: options.env ?? {},
     directory: options.cwd ?? temporaryFolder(),
@@ -30,5 +32,6 @@ export async function runInProcess(
   });
   stdout.end();
   stderr.end();
-  return { stdout: await text(stdout), stderr: await text(stderr), status };
+  const [out, err] = await output;
+  return { stdout: out, stderr: err, status };
 }

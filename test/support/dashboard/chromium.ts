@@ -1,7 +1,8 @@
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { join } from "node:path";
 import { type Browser, chromium, type Page } from "playwright-core";
-import { afterAll, it, onTestFinished } from "vitest";
+import { afterAll, expect, it, onTestFinished } from "vitest";
 
 /** Debian's package. Without it, these tests print what they skipped. */
 const executablePath = "/usr/bin/chromium";
@@ -50,6 +51,18 @@ export async function openPage(
 /** How many pixels the page can scroll horizontally; it must be 0 on a phone. */
 export function horizontalOverflow(page: Page): Promise<number> {
   return page.evaluate("document.documentElement.scrollWidth - innerWidth") as Promise<number>;
+}
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+/** Expects that axe finds nothing serious: names, roles, contrast, keyboard. */
+export async function expectAccessible(page: Page): Promise<void> {
+  await page.evaluate(axe);
+  const findings =
+    await page.evaluate(`axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) =>
+    violations.filter(({ impact }) => impact === "serious" || impact === "critical")
+      .map(({ id, nodes }) => id + ": " + nodes.map(({ html }) => html.slice(0, 200)).join(" | ")))`);
+  expect(findings).toEqual([]);
 }
 
 /** Writes a screenshot if MDS_SCREENSHOTS names a folder. */

@@ -1,9 +1,11 @@
 import { onTestFinished } from "vitest";
 import type { DaemonView } from "../../../src/dashboard/daemon-status.ts";
 import { startHttpServer } from "../../../src/dashboard/http-server.ts";
+import { createQueryPost } from "../../../src/dashboard/query-post.ts";
 import { ReaderThread } from "../../../src/dashboard/reader-thread.ts";
 import { createRoutes } from "../../../src/dashboard/routes.ts";
-import type { ServiceCondition } from "../../../src/model/service-condition.ts";
+import { QueryRunner } from "../../../src/export/query/query-runner.ts";
+import type { ServiceCondition } from "../../../src/model/status/service-condition.ts";
 import { MICROS_PER_MS } from "../../../src/model/time.ts";
 import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
 import { Metrics } from "../../../src/telemetry/metrics.ts";
@@ -53,6 +55,7 @@ export async function serveDashboard(path: string, clock: Clock = systemClock) {
   };
   const metrics = new Metrics(clock, view.version);
   const reader = new ReaderThread({ path, now });
+  const queries = new QueryRunner({ path, now, clock: systemClock });
   const failures: unknown[] = [];
   let queryCount = 0;
   const countingReader: Pick<ReaderThread, "query" | "queryBytes"> = {
@@ -70,9 +73,11 @@ export async function serveDashboard(path: string, clock: Clock = systemClock) {
     port: 0,
     allowedHosts: [],
     onError: (error) => failures.push(error),
-    routes: createRoutes({ view, reader: countingReader, metrics, clock }),
+    routes: createRoutes({ view, reader: countingReader, marketReader: countingReader, metrics, clock }),
+    posts: new Map([["/api/query", createQueryPost(queries)]]),
   });
   onTestFinished(async () => {
+    queries.close();
     await server.close();
     await reader.close();
   });

@@ -1,6 +1,8 @@
 import { type Agent, type IncomingHttpHeaders, request } from "node:http";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../../src/simulator/simulator.ts";
 import { ManualClock } from "../manual-clock.ts";
+import { startConformingServer } from "../serve/conforming-server.ts";
+import { isServeTested } from "./server-under-test.ts";
 
 /** The result of one request, including a broken transfer. */
 export interface RequestOutcome {
@@ -38,10 +40,21 @@ export class FaultClient {
   }
 
   static async start(options: SimulatorOptions = {}): Promise<FaultClient> {
-    const clock = new ManualClock("2026-03-01T12:00:10Z");
-    const client = new FaultClient(await startSimulator({ clock, ...options }), clock);
+    const client = isServeTested()
+      ? await FaultClient.#startServe(options)
+      : await FaultClient.#startSimulator(options);
     client.token = await client.fetchToken();
     return client;
+  }
+
+  static async #startSimulator(options: SimulatorOptions): Promise<FaultClient> {
+    const clock = new ManualClock("2026-03-01T12:00:10Z");
+    return new FaultClient(await startSimulator({ clock, ...options }), clock);
+  }
+
+  static async #startServe(options: SimulatorOptions): Promise<FaultClient> {
+    const { simulator, clock } = await startConformingServer(options);
+    return new FaultClient(simulator, clock);
   }
 
   async fetchToken(audience = this.simulator.baseUrl): Promise<string> {

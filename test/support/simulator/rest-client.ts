@@ -1,6 +1,8 @@
 import { onTestFinished } from "vitest";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../../src/simulator/simulator.ts";
 import { ManualClock } from "../manual-clock.ts";
+import { startConformingServer } from "../serve/conforming-server.ts";
+import { isServeTested } from "./server-under-test.ts";
 
 export interface RestResponse {
   readonly status: number;
@@ -86,10 +88,18 @@ export async function startSharedRestClient(
   options: SimulatorOptions = {},
   start: string = "2026-03-01T12:00:10Z",
 ): Promise<RestClient> {
-  const clock = new ManualClock(start);
-  const client = new RestClient(await startSimulator({ clock, ...options }), clock);
+  const client = await startClient(options, start);
   await client.signIn();
   return client;
+}
+
+async function startClient(options: SimulatorOptions, start: string): Promise<RestClient> {
+  if (isServeTested()) {
+    const { simulator, clock } = await startConformingServer(options);
+    return new RestClient(simulator, clock);
+  }
+  const clock = new ManualClock(start);
+  return new RestClient(await startSimulator({ clock, ...options }), clock);
 }
 
 export const iso = (ms: number) => new Date(ms).toISOString();

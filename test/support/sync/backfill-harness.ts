@@ -12,9 +12,11 @@ import { type BackfillFilter, type BackfillReport, backfill } from "../../../src
 import { type VerifyResult, verify } from "../../../src/sync/history/verify.ts";
 import { openReader } from "../../../src/warehouse/reader.ts";
 import type { Connection } from "../../../src/warehouse/sqlite/connection.ts";
+import { serveIngestInProcess } from "../ingest/in-process-ingest.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { seed } from "../seed.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
+import { copyEmptyWarehouse, viewsBesideSync } from "../warehouse/empty-warehouse.ts";
 import { expectSoundFile } from "../warehouse/expect-sound-ledger.ts";
 import { type ComparisonResult, expectWarehouseMatches } from "./oracle.ts";
 
@@ -66,11 +68,15 @@ export interface BackfillHarness {
 
 /** The simulator and the sync engine on one manual clock, with a warehouse on a real disk. */
 export async function startBackfillHarness(options: BackfillHarnessOptions = {}): Promise<BackfillHarness> {
+  onTestFinished(serveIngestInProcess());
   const clock = new ManualClock(options.start ?? "2026-03-01T12:00:07Z");
-  const simulator = await startSimulator({ clock, ...options.simulator });
+  // Compressing takes longer than rendering. The tests of the client and of whole processes have compressed bodies.
+  const quirks = { compression: "none" as const, ...options.simulator?.quirks };
+  const simulator = await startSimulator({ clock, ...options.simulator, quirks });
   onTestFinished(() => simulator.stop());
   const folder = options.folder ?? temporaryFolder();
   const path = join(folder, "mds.sqlite");
+  if (options.folder === undefined) copyEmptyWarehouse(path, viewsBesideSync);
   const file = join(folder, "mds-sync.yaml");
   const logged: BackfillHarness["logged"] = [];
   onTestFinished(() => expectSoundFile(path, clock.now()));

@@ -15,10 +15,13 @@ import type { Problem } from "../../../src/sync/context/error-policy.ts";
 import { RunStats } from "../../../src/sync/context/run-stats.ts";
 import { SyncSupervisor } from "../../../src/sync/supervisor.ts";
 import { openReader } from "../../../src/warehouse/reader.ts";
+import type { Connection } from "../../../src/warehouse/sqlite/connection.ts";
 import { presentTs } from "../../../src/warehouse/views/sql-fragments.ts";
+import { serveIngestInProcess } from "../ingest/in-process-ingest.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { seed } from "../seed.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
+import { copyEmptyWarehouse, viewsBesideSync } from "../warehouse/empty-warehouse.ts";
 import { expectSoundFile } from "../warehouse/expect-sound-ledger.ts";
 import { type ComparisonResult, expectWarehouseMatches } from "./oracle.ts";
 
@@ -52,6 +55,7 @@ export class SupervisorHarness {
   activity = "";
   settings: SyncSettings;
   supervisor: SyncSupervisor | undefined;
+  #queryReader: Connection | undefined;
   readonly #stop = new AbortController();
   #running: Promise<unknown> = Promise.resolve();
   readonly #env: Record<string, string>;
@@ -64,6 +68,7 @@ export class SupervisorHarness {
     this.clock = clock;
     this.simulator = simulator;
     this.path = join(temporaryFolder(), "mds.sqlite");
+    copyEmptyWarehouse(this.path, viewsBesideSync);
     this.#env = {
       MDS_BASE_URL: simulator.baseUrl,
       MDS_WS_URL: simulator.wsUrl,
@@ -82,9 +87,11 @@ export class SupervisorHarness {
   }
 
   static async start(options: SupervisorHarnessOptions): Promise<SupervisorHarness> {
+    onTestFinished(serveIngestInProcess());
     const clock = new ManualClock(options.start ?? "2026-03-01T12:00:07Z", options.creepMs);
     const { refreshSeconds = 30 } = options;
-    const simulator = await startSimulator({ clock, refreshSeconds, ...options.simulator });
+    const quirks = { compression: "none" as const, ...options.simulator?.quirks };
+    const simulator = await startSimulator({ clock, refreshSeconds, ...options.simulator, quirks });
     const harness = new SupervisorHarness(clock, simulator, options);
     onTestFinished(async () => {
       await harness.stop();
@@ -170,23 +177,20 @@ export class SupervisorHarness {
     await this.advance(4 * this.settings.refreshSeconds);
   }
 
-  query(sql: string): QueryRow[] {
-    const reader = openReader(this.path);
-    try {
-      return reader.database.prepare(sql).all() as QueryRow[];
-    } finally {
-      reader.close();
-    }
+  query(sql: string, parameters: Record<string, unknown> = {}): QueryRow[] {
+    // Opening a file takes longer than most queries: tests that poll keep it open.
+    this.#queryReader ??= openReader(this.path);
+    return this.#queryReader.statement<QueryRow>(sql).all(parameters);
   }
 
   /** Reads the view `gaps` with the manual clock instead of SQLite's. */
   readGaps(where = "1"): QueryRow[] {
     const [view] = this.query("SELECT sql FROM sqlite_master WHERE name = 'gaps'");
     const body = String(view?.sql).replace(/^CREATE VIEW\s+\S+\s+AS/i, "");
-    const now = Math.floor(this.clock.now()) * MICROS_PER_MS;
     return this.query(
-      `SELECT stream, name, state, reason, (${now} - from_ts) / 1000000 AS age, (to_ts - from_ts) / 1000000 AS seconds
-        FROM (${body.replaceAll(presentTs, String(now))}) WHERE ${where} ORDER BY stream, name, from_ts`,
+      `SELECT stream, name, state, reason, (@now - from_ts) / 1000000 AS age, (to_ts - from_ts) / 1000000 AS seconds
+        FROM (${body.replaceAll(presentTs, "CAST(@now AS INTEGER)")}) WHERE ${where} ORDER BY stream, name, from_ts`,
+      { now: Math.floor(this.clock.now()) * MICROS_PER_MS },
     );
   }
 
@@ -212,6 +216,8 @@ export class SupervisorHarness {
   }
 
   async stop(): Promise<void> {
+    this.#queryReader?.close();
+    this.#queryReader = undefined;
     this.#stop.abort();
     await this.clock.runUntil(this.#running);
   }

@@ -1,21 +1,27 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { Failure } from "../../../src/model/failure.ts";
+import { renameChanges } from "../../../src/warehouse/coverage/changed-ranges.ts";
 import { openWriter, type WarehouseWriter, type WriterOptions } from "../../../src/warehouse/writer.ts";
 import { ManualClock } from "../manual-clock.ts";
+import { makeMemoryFolder } from "../memory-folder.ts";
+import { copyEmptyWarehouse } from "./empty-warehouse.ts";
 
-/** A folder on a real disk that is removed after the test. */
+/** A folder that is removed after the test. */
 export function makeTempFolder(): string {
-  const directory = mkdtempSync(join(tmpdir(), "mds-warehouse-"));
+  const directory = makeMemoryFolder("mds-warehouse-");
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
   return directory;
 }
 
 export function openTestWarehouse(options: Partial<WriterOptions> & { path?: string } = {}): WarehouseWriter {
   const { path = join(makeTempFolder(), "mds.sqlite"), ...rest } = options;
+  const isCopy = Object.keys(options).length === 0;
+  if (isCopy) copyEmptyWarehouse(path);
   const warehouse = openWriter(path, { clock: new ManualClock(), ...rest });
+  // Every copy is a warehouse of its own.
+  if (isCopy) renameChanges(warehouse.connection);
   onTestFinished(() => warehouse.close());
   return warehouse;
 }

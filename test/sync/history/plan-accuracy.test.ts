@@ -63,7 +63,7 @@ function openIfPresent(path: string) {
   }
 }
 
-const startEngine = (simulator: SimulatorOptions, days = 60, names = "[BTC, ETH, XRP]") =>
+const startEngine = (simulator: SimulatorOptions, days = 30, names = "[BTC, ETH, XRP]") =>
   startBackfillHarness({ settings: settingsFor(days, names), simulator });
 const settingsFile = ({ path }: BackfillHarness) => path.replace(/[^/]*$/, "mds-sync.yaml");
 const countRequests = ({ simulator }: BackfillHarness) =>

@@ -45,6 +45,7 @@ const services: [what: string, quirks: Partial<Quirks>][] = [
       missingPerMille: 30,
       tokenReissue: "same",
       awkwardTokens: true,
+      compression: "gzip",
       upperBound: "exclusive",
       barTimestamp: true,
     },

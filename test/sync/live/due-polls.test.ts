@@ -13,6 +13,9 @@ const sync = {
   derivatives: false,
 };
 const REFRESH_SECONDS = 2;
+/** An hour of records to fill before the polls are watched. */
+const start = "2026-03-01T01:00:07Z";
+const quirks = { listed: { perMille: 1000, on: "2026-03-01" } };
 const SEEDS = 5;
 
 /** The longest time in seconds between two requests of the same series or list. */
@@ -42,7 +45,8 @@ describe("due polls", () => {
       const harness = await SupervisorHarness.start({
         sync,
         refreshSeconds: REFRESH_SECONDS,
-        simulator: { faults: "ws upgrade-status 503" },
+        start,
+        simulator: { quirks, faults: "ws upgrade-status 503" },
         creepMs: () => random() * maxCreepMs,
       });
       const wait = await findLongestWait(harness, 60);
@@ -58,8 +62,13 @@ describe("due polls", () => {
       "GET /market-cap latency by=1700ms",
       "GET /exchange-ticker latency by=2600ms",
     ];
-    const simulator = { faults: faults.join("\n") };
-    const harness = await SupervisorHarness.start({ sync, refreshSeconds: REFRESH_SECONDS, simulator });
+    const simulator = { quirks, faults: faults.join("\n") };
+    const harness = await SupervisorHarness.start({
+      sync,
+      refreshSeconds: REFRESH_SECONDS,
+      start,
+      simulator,
+    });
     expect(await findLongestWait(harness, 60)).toBeLessThan(1.5 * REFRESH_SECONDS);
   });
 });

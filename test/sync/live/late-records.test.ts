@@ -13,6 +13,9 @@ const sync = {
   derivatives: false,
 };
 
+/** Two hours of records: what is stored before the fault shows nothing, and every check reads all of it. */
+const young = { start: "2026-03-01T02:00:07Z", quirks: { listed: { perMille: 1000, on: "2026-03-01" } } };
+
 /** Every covered range must have exactly the rows that the service has in the end. */
 function findFalseCoverage(harness: SupervisorHarness, atMs: number): string | undefined {
   const reader = openReader(harness.path);
@@ -30,7 +33,8 @@ describe("a daemon with a mute socket", () => {
   it("H1: claims nothing that REST has not published, and everything once REST has caught up", async () => {
     const harness = await SupervisorHarness.start({
       sync,
-      simulator: { faults: "ws mute\nGET /index-ticker lag 30m" },
+      start: young.start,
+      simulator: { quirks: young.quirks, faults: "ws mute\nGET /index-ticker lag 30m" },
     });
     await harness.runUntil(() => harness.isFilled);
     for (let minute = 0; minute < 60; minute += 5) {
@@ -54,16 +58,17 @@ describe("a daemon with a mute socket", () => {
   });
 
   it.each([
-    { refreshSeconds: 2, by: 20, minutes: 4 },
-    { refreshSeconds: 30, by: 300, minutes: 60 },
-    { refreshSeconds: 120, by: 1800, minutes: 240 },
+    { refreshSeconds: 2, by: 20, minutes: 2 },
+    { refreshSeconds: 30, by: 300, minutes: 30 },
+    { refreshSeconds: 120, by: 1800, minutes: 120 },
   ])(
     "H2: finds rows that appear $by s late, and stops claiming what may still get some",
     async ({ refreshSeconds, by, minutes }) => {
       const harness = await SupervisorHarness.start({
         sync,
         refreshSeconds,
-        simulator: { faults: "ws mute" },
+        start: young.start,
+        simulator: { quirks: young.quirks, faults: "ws mute" },
       });
       await harness.runUntil(() => harness.isFilled);
       await harness.advance(by);

@@ -11,8 +11,9 @@ const sync = {
 };
 
 /** Rows closer together than half a period. */
-const doublesSql = (until: number) => `SELECT count(*) AS n FROM index_ticks a JOIN index_ticks b
-  ON b.index_id = a.index_id AND b.ts > a.ts AND b.ts < a.ts + 15000000 WHERE b.ts < ${until}`;
+const doublesSql = (until: number) => `SELECT count(*) AS n FROM (
+  SELECT ts, ts - lag(ts) OVER (PARTITION BY index_id ORDER BY ts) AS distance FROM index_ticks_slim
+) WHERE distance < 15000000 AND ts < ${until}`;
 
 describe("a socket that stamps ticks off REST's moment", () => {
   it.each(["137ms", "-137ms"])(

@@ -12,6 +12,7 @@ import {
   type SettledRange,
   settle,
   settleAsLost,
+  settleAsMoved,
 } from "../../../src/warehouse/coverage/ledger.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { LedgerProof } from "../../../src/warehouse/schema/coverage.ts";
@@ -32,7 +33,8 @@ type Step =
       readonly reason: string | null;
     }
   | { readonly act: "retract"; readonly range: TimeRange }
-  | { readonly act: "prune"; readonly range: TimeRange };
+  | { readonly act: "prune"; readonly range: TimeRange }
+  | { readonly act: "move"; readonly range: TimeRange };
 
 const proof = fc.constantFrom(
   { proof: "rows" as const, reason: null },
@@ -44,6 +46,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 6, arbitrary: fc.tuple(range, proof).map(([r, p]): Step => ({ act: "settle", range: r, ...p })) },
   { weight: 3, arbitrary: range.map((r): Step => ({ act: "retract", range: r })) },
   { weight: 1, arbitrary: range.map((r): Step => ({ act: "prune", range: r })) },
+  { weight: 1, arbitrary: range.map((r): Step => ({ act: "move", range: r })) },
 );
 
 /** The state of each timestamp after the steps: a slow but obvious model. */
@@ -53,10 +56,13 @@ function applyNaively(steps: readonly Step[]): (string | undefined)[] {
     for (let ts = r.from; ts < r.to; ts++) {
       if (act === "retract") states[ts] = undefined;
       else if (act === "prune") states[ts] = "lost retention";
+      else if (act === "move") states[ts] = "rows moved to the lake";
       else {
         const { proof: p, reason } = more as { proof: LedgerProof; reason: string | null };
         const isCovered = states[ts]?.startsWith("rows") || states[ts]?.startsWith("empty");
-        if (p !== "lost" || !isCovered) states[ts] = `${p} ${reason}`;
+        // An answer without rows does not disprove rows that are elsewhere.
+        const stands = p === "empty" && states[ts] === "rows moved to the lake";
+        if ((p !== "lost" || !isCovered) && !stands) states[ts] = `${p} ${reason}`;
       }
     }
   }
@@ -68,6 +74,7 @@ function applyStep(transaction: Transaction, series: number, step: Step): void {
   transaction.markWritten("ohlcv", series);
   if (step.act === "retract") retract(transaction, key, step.range);
   else if (step.act === "prune") settleAsLost(transaction, key, step.range, "retention");
+  else if (step.act === "move") settleAsMoved(transaction, key, step.range, "the lake");
   else settle(transaction, key, step.range, step.proof, step.reason);
 }
 

@@ -203,6 +203,14 @@ describe("lookups", () => {
     warehouse.transaction((t) => writeContracts(t, [contract], scope));
     const later = { ...contract, expiration: parseTs("2027-02-01T00:00:00Z") };
     warehouse.transaction((t) => writeContracts(t, [later], scope));
+    const names = () => queryRows(warehouse, "SELECT exchange, pair FROM derivative_ticks");
+    expect(names()).toEqual([{ exchange: "deribit", pair: "btc-usd" }]);
+    warehouse.transaction((t) => {
+      writeExchanges(t, [exchange("deribit", { name: "Deribit" })], { isComplete: true });
+      writeAssets(t, [asset("btc"), asset("usd")], { isComplete: true });
+      writeMarkets(t, [market("btc-usd", "btc", "usd")], { isComplete: true });
+    });
+    expect(names()).toEqual([{ exchange: "Deribit", pair: "BTC/USD" }]);
     expect(
       queryRows(
         warehouse,

@@ -60,6 +60,18 @@ const contract: Record<string, string> = {
     "id, derivative_type, exchange_id, market_id, exchange_name, settlement_currency, contract_value, contract_value_exact, value_currency, option_type, option_strike, option_strike_exact, listing, expiration, quality",
   derivative_ticks:
     "contract_id, derivative_type, exchange_id, market_id, ts, time, price, price_exact, volume, volume_exact, open_interest, open_interest_exact, bid, bid_exact, ask, ask_exact, index_price, index_price_exact, mark_price, mark_price_exact, funding_rate, funding_rate_exact, quality",
+  returns_1h:
+    "index_type, index_id, name, ts, time, close, close_before, simple_return, coverage, is_complete, quality",
+  futures_curve:
+    "exchange, pair, contract, contract_id, ts, time, expiration, days_to_expiry, price, index_price, basis, annualised_basis, quality",
+  perpetuals:
+    "exchange, pair, contract, contract_id, ts, time, price, mark_price, index_price, premium, mark_premium, funding_rate, quality",
+  option_chain:
+    "exchange, pair, contract, contract_id, ts, time, expiration, days_to_expiry, strike, option_type, price, bid, ask, moneyness, quality",
+  spread:
+    "exchange, pair, ts, time, bid, ask, mid, spread_bps, best_bid, best_bid_exchange, best_ask, best_ask_exchange, quality",
+  index_deviation:
+    "exchange, pair, ts, time, last, index_price, index_ts, index_time, deviation_bps, quality",
   coverage: "stream, index_type, index_id, name, from_ts, to_ts, from_time, to_time, proof, reason",
   gaps: "stream, index_type, index_id, name, from_ts, to_ts, from_time, to_time, state, reason, lost_at",
   revisions: "stream, index_type, index_id, name, ts, time, before, after, changed_at",
@@ -68,7 +80,14 @@ const contract: Record<string, string> = {
   unknown_fields: '"where", name, first_seen, count, sample',
   unknown_events: '"where", name, first_seen, count, sample',
 };
-for (const stream of ["index_ticks", "exchange_ticks", "market_caps", "derivative_ticks"]) {
+for (const stream of [
+  "index_ticks",
+  "exchange_ticks",
+  "market_caps",
+  "derivative_ticks",
+  "futures_curve",
+  "perpetuals",
+].concat("option_chain", "spread", "index_deviation")) {
   contract[`latest_${stream}`] = `${contract[stream]}, age_seconds, is_live`;
 }
 
@@ -140,6 +159,16 @@ describe("slim relations", () => {
     const sql = "SELECT min(first_ts) AS first, max(last_ts) AS last, count(*) AS n FROM index_tick_spans";
     expect(all(sql)).toEqual([{ first: T - (ROWS - 1) * STEP, last: T, n: SERIES }]);
     expect(plan(sql).join()).not.toMatch(/SCAN [anz]\b|TEMP B-TREE/);
+  });
+
+  it("a range of days of index_ticks_by_day is a seek per day, with the rows of index_ticks", () => {
+    const sql =
+      "SELECT * FROM index_ticks_by_day WHERE name = 'id-7' AND day = '2026-02-28' AND time >= '2026-02-28T23'";
+    const same = all(`SELECT '2026-02-28' AS day, * FROM index_ticks
+      WHERE name = 'id-7' AND ts >= strftime('%s', '2026-02-28T23:00:00') * 1000000 AND ts < strftime('%s', '2026-03-01') * 1000000`);
+    expect(all(sql)).toEqual(same);
+    expect(same).toHaveLength(120);
+    expect(plan(sql).join()).toContain("SEARCH r USING PRIMARY KEY (series=? AND ts>? AND ts<?)");
   });
 
   it("a range of time is a seek if it is written as the dictionary says", () => {

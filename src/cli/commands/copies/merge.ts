@@ -27,7 +27,10 @@ interface MergeFlags {
 }
 
 export function addMergeCommand(program: Command, context: CommandContext): void {
-  addSettingsFlags(program.command("merge").argument("<file>", "another warehouse of the same service"))
+  addSettingsFlags(
+    program.command("merge").argument("<file>", "another warehouse of the same service"),
+    "warehouse",
+  )
     .summary("bring in what another copy has and the warehouse lacks")
     .description(
       "Adds what another warehouse of the same service has and this one lacks: rows with their proof, of every stream, and " +

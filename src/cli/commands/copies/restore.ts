@@ -7,7 +7,10 @@ import type { CommandContext } from "../../support/context.ts";
 import { addSettingsFlags, loadSettingsAndWarn } from "../../support/flags.ts";
 
 export function addRestoreCommand(program: Command, context: CommandContext): void {
-  addSettingsFlags(program.command("restore").argument("<file>", "the copy, as `mds-sync backup` made it"))
+  addSettingsFlags(
+    program.command("restore").argument("<file>", "the copy, as `mds-sync backup` made it"),
+    "warehouse",
+  )
     .summary("put a copy in the place of the warehouse")
     .description(
       "Checks the copy, upgrades it if it is of an older version, and puts it in the place of the warehouse. The earlier " +

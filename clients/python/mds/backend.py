@@ -1,0 +1,48 @@
+"""What the sources share: one structured query, written as SQL."""
+
+import re
+
+import pandas as pd
+
+_PARAMETER = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|::|:([A-Za-z_]\w*)")
+
+
+def replace_parameters(query, write):
+    """Replaces each `:name` outside of quotes and comments."""
+    return _PARAMETER.sub(lambda found: write(found.group(1)) if found.group(1) else found.group(0), query)
+
+
+class SqlBackend:
+    """A source that understands SQL. Subclasses connect, and say how their SQL differs."""
+
+    #: What the source is, for messages.
+    kind = ""
+    #: Relations that have the stored columns of another one, and are faster.
+    slim = {}
+    #: Whether bars_1h is a relation.
+    has_bars = True
+
+    def run(self, query, values):
+        """The names of the columns, and the rows, of a query with `:name` parameters."""
+        raise NotImplementedError
+
+    def read(self, relation, columns, where=(), order=None, descending=False, limit=None):
+        """The rows of a relation. `where`: (column, operator, value)."""
+        fast = self.slim.get(relation)
+        if fast and set(columns) <= fast[1]:
+            relation = fast[0]
+        values = {f"v{at}": value for at, (_, _, value) in enumerate(where)}
+        conditions = " AND ".join(f"{column} {operator} :v{at}" for at, (column, operator, _) in enumerate(where))
+        query = f"SELECT {', '.join(columns)} FROM {relation}"
+        if conditions:
+            query += f" WHERE {conditions}"
+        if order:
+            query += f" ORDER BY {order}{' DESC' if descending else ''}"
+        if limit is not None:
+            query += f" LIMIT {int(limit)}"
+        names, rows = self.run(query, values)
+        return pd.DataFrame.from_records(rows, columns=names)
+
+    def sql(self, query, values):
+        names, rows = self.run(query, values)
+        return pd.DataFrame.from_records(rows, columns=names)

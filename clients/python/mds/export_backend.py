@@ -1,0 +1,142 @@
+"""A folder that `mds-sync export` wrote: through DuckDB, or without SQL through pyarrow."""
+
+import datetime
+import json
+import os
+from decimal import Decimal
+
+import pandas as pd
+
+from .backend import SqlBackend, replace_parameters
+from .errors import MdsError, OpenError
+from .times import to_micros
+
+
+def open_export(folder):
+    manifest = os.path.join(folder, "manifest.json")
+    if not os.path.isfile(manifest):
+        raise OpenError(f"{folder} is not an export: it has no manifest.json")
+    try:
+        import duckdb  # noqa: F401
+    except ImportError:
+        try:
+            import pyarrow.dataset  # noqa: F401
+        except ImportError as error:
+            raise OpenError("an export needs DuckDB or pyarrow: pip install duckdb") from error
+        return ArrowBackend(folder)
+    return DuckDbBackend(folder)
+
+
+class _Export:
+    def __init__(self, folder):
+        self.folder = os.path.abspath(folder)
+        with open(os.path.join(self.folder, "manifest.json"), encoding="utf-8") as file:
+            self._manifest = json.load(file)
+
+    def present(self):
+        """The time of the export: what was in progress then is so in its bars."""
+        return to_micros(self._manifest["exported_at"])
+
+
+class DuckDbBackend(_Export, SqlBackend):
+    kind = "an export, read by DuckDB"
+
+    def __init__(self, folder):
+        import duckdb
+
+        super().__init__(folder)
+        self._connection = duckdb.connect(os.path.join(self.folder, "mds.duckdb"), read_only=True)
+        self._connection.execute("SET TimeZone = 'UTC'")
+
+    def run(self, query, values):
+        cursor = self._connection.cursor()
+        text = replace_parameters(query, lambda name: f"${name}") if values else query
+        cursor.execute(text, values or None)
+        return [column[0] for column in cursor.description or ()], cursor.fetchall()
+
+    def spans(self):
+        return self.run(
+            "SELECT index_type, index_id, min(ts), max(ts) FROM index_ticks_stored GROUP BY index_type, index_id", {}
+        )[1]
+
+    def series(self):
+        return self.run("SELECT index_type, index_id, name FROM series", {})[1]
+
+    def refresh_micros(self, series):
+        rows = self.run(
+            "SELECT refresh_us FROM series WHERE index_type = :type AND index_id = :id",
+            {"type": series.index_type, "id": series.index_id},
+        )[1]
+        return rows[0][0] if rows else 30_000_000
+
+    def close(self):
+        self._connection.close()
+
+
+class ArrowBackend(_Export):
+    kind = "an export, read by pyarrow"
+    has_bars = False
+
+    def read(self, relation, columns, where=(), order=None, descending=False, limit=None):
+        import pyarrow.compute as pc
+        import pyarrow.dataset as ds
+
+        dataset = ds.dataset(os.path.join(self.folder, relation), format="parquet", partitioning="hive")
+        compare = {"=": "__eq__", "<>": "__ne__", "<": "__lt__", "<=": "__le__", ">": "__gt__", ">=": "__ge__"}
+        condition = None
+        for column, operator, value in where:
+            if str(dataset.schema.field(column).type).startswith("date"):
+                value = datetime.date.fromisoformat(value)
+            part = getattr(pc.field(column), compare[operator])(value)
+            condition = part if condition is None else condition & part
+        stored = [name for name in dict.fromkeys(_stored(columns, dataset.schema.names))]
+        frame = dataset.to_table(columns=stored, filter=condition).to_pandas()
+        for column in columns:
+            if column not in frame:
+                frame[column] = _exact(frame, column)
+        if order:
+            frame = frame.sort_values(order, ascending=not descending, kind="stable")
+        return frame[list(columns)].head(len(frame) if limit is None else limit).reset_index(drop=True)
+
+    def sql(self, query, values):
+        raise MdsError("SQL over an export needs DuckDB: pip install duckdb")
+
+    def spans(self):
+        frame = self.read("index_ticks", ["index_type", "index_id", "ts"])
+        found = frame.groupby(["index_type", "index_id"], observed=True)["ts"].agg(["min", "max"])
+        return [(*key, int(first), int(last)) for key, first, last in found.itertuples()]
+
+    def series(self):
+        return list(self.read("series", ["index_type", "index_id", "name"]).itertuples(index=False, name=None))
+
+    def refresh_micros(self, series):
+        known = self.read("series", ["index_type", "index_id", "refresh_us"])
+        own = known[(known.index_type == series.index_type) & (known.index_id == series.index_id)]
+        return int(own["refresh_us"].iloc[0]) if len(own) else 30_000_000
+
+    def close(self):
+        pass
+
+
+def _stored(columns, names):
+    """The columns of the files: exact digits are stored only where the number cannot hold them."""
+    for column in columns:
+        if column in names:
+            yield column
+        else:
+            base = column[: -len("_exact")]
+            yield base
+            yield f"{base}_digits"
+
+
+def _exact(frame, column):
+    base = column[: -len("_exact")]
+    plain = frame[base].map(lambda value: None if pd.isna(value) else _plain_digits(value))
+    return frame[f"{base}_digits"].where(frame[f"{base}_digits"].notna(), plain)
+
+
+def _plain_digits(value):
+    digits = format(value, ".15g")
+    if "e" in digits:
+        digits = format(Decimal(digits), "f")
+    return digits.rstrip("0").rstrip(".") if "." in digits else digits

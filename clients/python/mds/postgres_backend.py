@@ -1,0 +1,67 @@
+"""The shared warehouse."""
+
+import os
+
+from .backend import SqlBackend, replace_parameters
+from .errors import OpenError
+
+
+class PostgresBackend(SqlBackend):
+    kind = "PostgreSQL"
+    has_bars = False
+
+    def __init__(self, url, password=None):
+        self._connection = _connect(url, password or os.environ.get("MDS_SHARED_PASSWORD"))
+
+    def run(self, query, values):
+        text = replace_parameters(query.replace("%", "%%"), lambda name: f"%({name})s") if values else query
+        with self._connection.cursor() as cursor:
+            cursor.execute(text, values or None)
+            return [column[0] for column in cursor.description or ()], cursor.fetchall()
+
+    def spans(self):
+        return self.run(
+            """SELECT s.index_type, s.index_id, a.ts, z.ts FROM series s
+            CROSS JOIN LATERAL (SELECT t.ts FROM index_tick_rows t WHERE t.series = s.series ORDER BY t.ts LIMIT 1) a
+            CROSS JOIN LATERAL (SELECT t.ts FROM index_tick_rows t WHERE t.series = s.series ORDER BY t.ts DESC LIMIT 1) z""",
+            {},
+        )[1]
+
+    def series(self):
+        return self.run("SELECT index_type, index_id, name FROM series WHERE index_type <> ''", {})[1]
+
+    def refresh_micros(self, series):
+        rows = self.run(
+            """SELECT w.settle_delay / 2 FROM wanted_ranges w JOIN series s ON s.series = w.series WHERE w.stream = 'index_ticks'
+            AND s.index_type = :type AND s.index_id = :id ORDER BY w.from_ts DESC LIMIT 1""",
+            {"type": series.index_type, "id": series.index_id},
+        )[1]
+        return int(rows[0][0]) if rows else 30_000_000
+
+    def present(self):
+        return int(
+            self.run(
+                "SELECT floor(extract(epoch FROM statement_timestamp()))::bigint * 1000000 + clock_skew FROM source", {}
+            )[1][0][0]
+        )
+
+    def close(self):
+        self._connection.close()
+
+
+def _connect(url, password):
+    given = {"password": password} if password else {}
+    options = "-c search_path=mds -c default_transaction_read_only=on"
+    try:
+        import psycopg
+    except ImportError:
+        psycopg = None
+    if psycopg is not None:
+        return psycopg.connect(url, autocommit=True, options=options, **given)
+    try:
+        import psycopg2
+    except ImportError as error:
+        raise OpenError("PostgreSQL needs a driver: pip install psycopg (or psycopg2)") from error
+    connection = psycopg2.connect(url, options=options, **given)
+    connection.set_session(readonly=True, autocommit=True)
+    return connection

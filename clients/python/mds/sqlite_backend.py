@@ -1,0 +1,73 @@
+"""The warehouse file itself."""
+
+import os
+import sqlite3
+import urllib.parse
+
+from .backend import SqlBackend
+from .errors import OpenError
+
+_APPLICATION_ID = 0x4D445357
+_STORED = {"index_type", "index_id", "name", "ts", "price", "volume", "tick_volume", "source", "quality"}
+
+
+class SqliteBackend(SqlBackend):
+    kind = "SQLite"
+    slim = {"index_ticks": ("index_ticks_slim", _STORED)}
+
+    def __init__(self, path):
+        self.path = os.fspath(path)
+        self._connection = _connect(self.path)
+        if self._connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
+            self._connection.close()
+            raise OpenError(f"{self.path} is the database of another program")
+
+    def run(self, query, values):
+        cursor = self._connection.execute(query, values or {})
+        return [column[0] for column in cursor.description or ()], cursor.fetchall()
+
+    def spans(self):
+        return self.run("SELECT index_type, index_id, first_ts, last_ts FROM index_tick_spans", {})[1]
+
+    def series(self):
+        return self.run("SELECT index_type, index_id, name FROM series WHERE index_type <> ''", {})[1]
+
+    def refresh_micros(self, series):
+        rows = self.run(
+            """SELECT w.settle_delay / 2 FROM wanted_ranges w JOIN series s ON s.series = w.series WHERE w.stream = 'index_ticks'
+            AND s.index_type = :type AND s.index_id = :id ORDER BY w.from_ts DESC LIMIT 1""",
+            {"type": series.index_type, "id": series.index_id},
+        )[1]
+        return rows[0][0] if rows else 30_000_000
+
+    def present(self):
+        return self.run(
+            "SELECT CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + clock_skew FROM warehouse_state", {}
+        )[1][0][0]
+
+    def close(self):
+        self._connection.close()
+
+
+def _connect(path):
+    if not os.path.isfile(path):
+        raise OpenError(f"there is no warehouse {path}; give the path of mds.sqlite, a folder of an export, or postgres://…")
+    address = "file:" + urllib.parse.quote(os.path.abspath(path)) + "?mode=ro"
+    try:
+        return _check(sqlite3.connect(address, uri=True, check_same_thread=False))
+    except sqlite3.OperationalError as error:
+        # Without write access SQLite cannot make the files of the WAL. A warehouse that was closed has no WAL.
+        if os.path.exists(path + "-wal"):
+            raise OpenError(
+                f"{path} cannot be read: {error}; a warehouse in use needs write access to its folder, or take a copy"
+                " with `mds-sync backup`"
+            ) from error
+        return _check(sqlite3.connect(address + "&immutable=1", uri=True, check_same_thread=False))
+    except sqlite3.DatabaseError as error:
+        raise OpenError(f"{path} is not a warehouse: {error}") from error
+
+
+def _check(connection):
+    connection.execute("PRAGMA query_only = 1")
+    connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    return connection

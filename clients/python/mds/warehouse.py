@@ -1,0 +1,370 @@
+"""The reader: series, bars, ticks, values as of a time, and what the ledger proves about them."""
+
+import decimal
+import warnings
+
+import numpy as np
+import pandas as pd
+
+from .aggregate import PRICES, bars_from_bars, bars_from_ticks, judge, uncovered
+from .errors import Incomplete, UnknownSeries
+from .names import Series, find_series
+from .times import to_index, to_length, to_micros, to_text
+
+_HOUR = 3_600_000_000
+_MOMENTS = {"time", "first_seen", "last_moved", "listing", "expiration"}
+_LEDGER = ["stream", "index_type", "index_id", "name", "from_ts", "to_ts"]
+
+
+class Warehouse:
+    """A warehouse, opened for reading with `mds.open`. Windows are [start, end); times without a zone are UTC."""
+
+    def __init__(self, backend):
+        self._backend = backend
+        self._known = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __repr__(self):
+        return f"<mds.Warehouse on {self._backend.kind}>"
+
+    def close(self):
+        self._backend.close()
+
+    def series(self, index_type=None):
+        """Every series: index_type, index_id, name, and the times of its first and last tick."""
+        spans = {tuple(row[:2]): row[2:] for row in self._backend.spans()}
+        rows = [
+            (*series, *spans.get((series.index_type, series.index_id), (None, None)))
+            for series in sorted(self._series())
+            if index_type is None or series.index_type == index_type
+        ]
+        frame = pd.DataFrame(rows, columns=["index_type", "index_id", "name", "first", "last"])
+        for column in ("first", "last"):
+            frame[column] = pd.to_datetime(frame[column].astype("Int64"), unit="us", utc=True)
+        return frame.sort_values(["index_type", "name"], ignore_index=True)
+
+    def bars(
+        self,
+        series,
+        every,
+        start=None,
+        end=None,
+        *,
+        index_type=None,
+        exact=False,
+        grid=False,
+        require_complete=False,
+    ):
+        """Bars that begin in [start, end), from ticks: open, high, low, close, volume_24h, n_ticks, expected_ticks,
+        coverage, is_complete, quality.
+
+        For one name the columns are these; for a list they are (column, name), so that `bars(…)["close"]` has a column
+        per series. A bar without ticks has no row, unless another series or `grid` needs one: then its prices are NaN.
+        `exact`: adds open_exact … as Decimal. `require_complete`: raises Incomplete if a bar is not whole."""
+        length = to_length(every)
+        found = self._find(series, index_type)
+        window = self._window(start, end, length)
+        parts = [self._bars_of(each, length, window, exact) for each in found]
+        for each, part in zip(found, parts):
+            if len(part) == 0 and len(self._backend.read("index_ticks", ["ts"], _key(each), limit=1)) == 0:
+                warnings.warn(f"{each} has no ticks; ohlcv() reads the service's daily bars", stacklevel=2)
+        starts = parts[0].index
+        for part in parts[1:]:
+            starts = starts.union(part.index)
+        if grid:
+            starts = _regular(starts, length, window)
+        present = self._backend.present()
+        for at, (each, part) in enumerate(zip(found, parts)):
+            whole = part.reindex(starts)
+            whole["n_ticks"] = whole["n_ticks"].fillna(0).astype("int64")
+            whole["doubtful"] = whole["doubtful"].fillna(False).astype(bool)
+            expected = length // self._backend.refresh_micros(each)
+            parts[at] = judge(whole, length, self._proven(each, "index_ticks"), expected, present)
+        if require_complete:
+            self._require(found, "index_ticks", *_outline(starts, length, window))
+        return _join(series, found, parts)
+
+    def ticks(self, series, start=None, end=None, *, columns=("price", "volume"), index_type=None, exact=False):
+        """The ticks of [start, end). Other columns: tick_volume, is_settled, source, quality. `exact`: adds price_exact …
+        as Decimal. Columns as in `bars`."""
+        found = self._find(series, index_type)
+        names = [*columns, *(f"{name}_exact" for name in columns if exact and name in _DECIMALS)]
+        parts = [self._ticks_of(each, names, *self._window(start, end)).set_index("ts") for each in found]
+        for part in parts:
+            _to_decimals(part)
+            if "is_settled" in part:
+                part["is_settled"] = part["is_settled"].astype(bool)
+        if len(parts) > 1:
+            starts = parts[0].index
+            for part in parts[1:]:
+                starts = starts.union(part.index)
+            parts = [part.reindex(starts) for part in parts]
+        return _join(series, found, parts)
+
+    def ohlcv(self, series, start=None, end=None, *, index_type=None, exact=False):
+        """The service's own daily bars of the days in [start, end). Columns as in `bars`."""
+        found = self._find(series, index_type)
+        names = [*PRICES, "volume", "vwap", "twap", "volume_usd"]
+        names += [f"{name}_exact" for name in names if exact] + ["is_final", "quality"]
+        lower, upper = self._window(start, end)
+        where = [("day", ">=", to_text(lower)[:10] if lower % _DAY == 0 else to_text(lower + _DAY)[:10])] if start is not None else []
+        where += [("day", "<", to_text(upper - 1 + _DAY)[:10])] if end is not None else []
+        parts = []
+        for each in found:
+            frame = self._backend.read("ohlcv", ["day", *names], [*_key(each), *where], order="day")
+            frame.index = pd.Index([to_micros(str(day)[:10]) for day in frame.pop("day")], dtype="int64")
+            frame["is_final"] = frame["is_final"].astype(bool)
+            parts.append(_to_decimals(frame))
+        if len(parts) > 1:
+            days = parts[0].index
+            for part in parts[1:]:
+                days = days.union(part.index)
+            parts = [part.reindex(days) for part in parts]
+        return _join(series, found, parts)
+
+    def returns(self, series, every="1h", start=None, end=None, *, log=False, index_type=None):
+        """Returns from close to close, simple or logarithmic. NaN unless both bars are whole and follow one another."""
+        length = to_length(every)
+        lower, upper = self._window(start, end)
+        earlier = lower - length if start is not None else None
+        names = [series] if isinstance(series, str) else list(series)
+        bars = self.bars(names, every, earlier, upper if end is not None else None, index_type=index_type, grid=True)
+        close = bars["close"].where(bars["is_complete"])
+        change = close / close.shift(1)
+        result = np.log(change) if log else change - 1
+        result = result.iloc[1:] if start is not None else result
+        return result[result.columns[0]].rename(names[0]) if isinstance(series, str) else result
+
+    def asof(self, time, series=None, *, index_type=None, max_age=None):
+        """What each series was worth at or before a time: time, price, volume and age of its newest tick, by name. Without
+        `series`: all. For a list of times: the prices, a row for each time and a column for each series.
+        `max_age` (`5m`): older ticks count as missing."""
+        found = self._all(index_type) if series is None else self._find(series, index_type)
+        limit = None if max_age is None else to_length(max_age)
+        if not isinstance(time, str) and hasattr(time, "__iter__"):
+            moments = [to_micros(each) for each in time]
+            prices = {
+                label: [self._tick_before(each, at, limit)[1] for at in moments]
+                for each, label in zip(found, _labels(series, found))
+            }
+            return pd.DataFrame(prices, index=to_index(moments), dtype="float64")
+        at = to_micros(time)
+        rows = [self._tick_before(each, at, limit) for each in found]
+        kept = [(label, row) for label, row in zip(_labels(series, found), rows) if row[0] is not None or series is not None]
+        frame = pd.DataFrame([row for _, row in kept], columns=["time", "price", "volume"])
+        frame.index = pd.Index([label for label, _ in kept], name="name")
+        stamps = frame["time"].astype("Int64")
+        frame["age"] = pd.to_timedelta((at - stamps).astype("Int64"), unit="us")
+        frame["time"] = pd.to_datetime(stamps, unit="us", utc=True)
+        return frame
+
+    def coverage(self, series=None, start=None, end=None, *, stream="index_ticks", index_type=None):
+        """The ranges that the ledger has settled: rows, empty or lost. `stream=None`: of all streams."""
+        return self._ledger("coverage", ["proof", "reason"], series, start, end, stream, index_type)
+
+    def gaps(self, series=None, start=None, end=None, *, stream="index_ticks", index_type=None):
+        """The ranges that are missing: open (will be fetched) or lost. `stream=None`: of all streams."""
+        return self._ledger("gaps", ["state", "reason", "lost_at"], series, start, end, stream, index_type)
+
+    def missing(self, series, start, end, *, stream="index_ticks", index_type=None):
+        """The parts of [start, end) that are not proven, with the reason; time that was never selected too."""
+        window = to_micros(start), to_micros(end)
+        return self._missing(self._find(series, index_type), stream, *window)
+
+    def is_whole(self, series, start, end, *, stream="index_ticks", index_type=None):
+        """Whether every microsecond of [start, end) is proven. For a list: one answer for each name."""
+        found = self._find(series, index_type)
+        window = to_micros(start), to_micros(end)
+        answers = [not uncovered(self._proven(each, stream), *window) for each in found]
+        return answers[0] if isinstance(series, str) else pd.Series(answers, index=_labels(series, found))
+
+    def sql(self, query, params=None, *, times=True):
+        """The result of any SQL. Parameters are written `:name` and given as a dict; times may be given as
+        datetimes or Timestamps, and stand for their microseconds. `times`: columns that are moments (time, from_time,
+        changed_at …) become datetimes."""
+        values = {name: to_micros(value) if hasattr(value, "tzinfo") else value for name, value in (params or {}).items()}
+        frame = self._backend.sql(query, values)
+        return _to_times(frame) if times else frame
+
+    def _series(self):
+        if self._known is None:
+            self._known = [Series(row) for row in self._backend.series()]
+        return self._known
+
+    def _all(self, index_type):
+        known = [each for each in self._series() if index_type in (None, each.index_type)]
+        return sorted(known, key=lambda each: (each.name, each.index_type))
+
+    def _find(self, series, index_type):
+        names = [series] if isinstance(series, str) else list(series)
+        if not names:
+            raise ValueError("name at least one series")
+        try:
+            return [find_series(name, self._series(), index_type) for name in names]
+        except UnknownSeries:
+            # The daemon may have added it since.
+            self._known = None
+            return [find_series(name, self._series(), index_type) for name in names]
+
+    def _window(self, start, end, length=1):
+        """The bounds in microseconds, moved up to the starts of bars."""
+        present = self._backend.present()
+        lower = -(2**62) if start is None else -(-to_micros(start, present) // length) * length
+        upper = 2**62 if end is None else -(-to_micros(end, present) // length) * length
+        return lower, upper
+
+    def _ticks_of(self, series, columns, lower, upper):
+        where = [*_key(series), ("ts", ">=", lower), ("ts", "<", upper)]
+        return _to_numbers(self._backend.read("index_ticks", ["ts", *columns], where, order="ts"))
+
+    def _bars_of(self, series, length, window, exact):
+        digits = [f"{name}_exact" for name in (*PRICES, "volume_24h")] if exact else []
+        if self._backend.has_bars and length % _HOUR == 0:
+            columns = ["ts", *PRICES, "volume_24h", "n_ticks", "quality", *digits]
+            where = [*_key(series), ("ts", ">=", window[0]), ("ts", "<", window[1])]
+            hours = _to_numbers(self._backend.read("bars_1h", columns, where, order="ts"))
+            hours["doubtful"] = hours.pop("quality") == "doubtful ticks"
+            return _to_decimals(bars_from_bars(hours, length))
+        columns = ["price", "volume", "quality", *(["price_exact", "volume_exact"] if exact else [])]
+        return _to_decimals(bars_from_ticks(self._ticks_of(series, columns, *window), length))
+
+    def _tick_before(self, series, at, limit):
+        where = [*_key(series), ("ts", "<=", at)]
+        if limit is not None:
+            where.append(("ts", ">", at - limit))
+        found = self._backend.read(
+            "index_ticks", ["ts", "price", "volume"], where, order="ts", descending=True, limit=1
+        )
+        return tuple(found.iloc[0]) if len(found) else (None, np.nan, np.nan)
+
+    def _proven(self, series, stream):
+        where = [("stream", "=", stream), *_key(series), ("proof", "<>", "lost")]
+        rows = self._backend.read("coverage", ["from_ts", "to_ts"], where, order="from_ts")
+        return [(int(a), int(z)) for a, z in rows.itertuples(index=False)]
+
+    def _missing(self, found, stream, start, end):
+        rows = []
+        for each in found:
+            known = self._backend.read("gaps", ["from_ts", "to_ts", "state", "reason"], [("stream", "=", stream), *_key(each)])
+            for lower, upper in uncovered(self._proven(each, stream), start, end):
+                own = known[(known.from_ts < upper) & (known.to_ts > lower)]
+                rest = [(int(a), int(z)) for a, z in sorted(zip(own.from_ts, own.to_ts))]
+                rows += [
+                    (each.name, max(lower, row.from_ts), min(upper, row.to_ts), row.state, row.reason)
+                    for row in own.itertuples()
+                ]
+                rows += [(each.name, a, z, "open", "not selected") for a, z in uncovered(rest, lower, upper)]
+        frame = pd.DataFrame(rows, columns=["name", "from_time", "to_time", "state", "reason"])
+        frame = frame.sort_values(["name", "from_time"], ignore_index=True)
+        for column in ("from_time", "to_time"):
+            frame[column] = pd.to_datetime(frame[column].astype("int64"), unit="us", utc=True)
+        return frame
+
+    def _require(self, found, stream, start, end):
+        missing = self._missing(found, stream, start, end)
+        if len(missing) == 0:
+            return
+        first = missing.iloc[0]
+        more = f", and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise Incomplete(
+            f"{first['name']} is not proven from {first.from_time} to {first.to_time} ({first.state}, {first.reason}){more};"
+            " `missing()` lists all",
+            missing,
+        )
+
+    def _ledger(self, relation, more, series, start, end, stream, index_type):
+        lower, upper = self._window(start, end)
+        where = [("from_ts", "<", upper), ("to_ts", ">", lower)]
+        if stream is not None:
+            where.append(("stream", "=", stream))
+        columns = [*_LEDGER, *more]
+        if series is None:
+            frame = self._backend.read(relation, columns, where)
+        else:
+            parts = [self._backend.read(relation, columns, [*where, *_key(each)]) for each in self._find(series, index_type)]
+            frame = pd.concat(parts, ignore_index=True)
+        frame = frame.sort_values(["stream", "name", "from_ts"], ignore_index=True, na_position="first")
+        for side in ("from", "to"):
+            moments = frame.pop(f"{side}_ts").astype("int64").clip(lower, upper)
+            frame.insert(4 if side == "from" else 5, f"{side}_time", pd.to_datetime(moments, unit="us", utc=True))
+        return _to_times(frame)
+
+
+_DAY = 86_400_000_000
+_DECIMALS = ("price", "volume", "tick_volume")
+
+
+def _key(series):
+    return [("index_type", "=", series.index_type), ("index_id", "=", series.index_id)]
+
+
+def _labels(series, found):
+    """What the columns are called: the names, or what the user wrote if two have the same name."""
+    names = [each.name for each in found]
+    return names if len(set(names)) == len(names) else [str(each) for each in found]
+
+
+def _regular(starts, length, window):
+    """Every start of a bar in the window, or between the first and the last bar."""
+    if len(starts) == 0 and abs(window[0]) == 2**62:
+        return starts
+    first = window[0] if window[0] != -(2**62) else starts.min()
+    last = window[1] if window[1] != 2**62 else (starts.max() + length if len(starts) else first)
+    return pd.Index(np.arange(first, last, length, dtype="int64"), name="ts")
+
+
+def _outline(starts, length, window):
+    first = window[0] if window[0] != -(2**62) else (int(starts.min()) if len(starts) else 0)
+    last = window[1] if window[1] != 2**62 else (int(starts.max()) + length if len(starts) else 0)
+    return first, last
+
+
+def _join(series, found, parts):
+    for part in parts:
+        part.index = to_index(part.index)
+    if isinstance(series, str):
+        return parts[0]
+    joined = pd.concat(parts, axis=1, keys=_labels(series, found), names=["name", None])
+    return joined.swaplevel(axis=1)[list(dict.fromkeys(parts[0].columns))] if len(parts[0].columns) else joined
+
+
+def _to_numbers(frame):
+    """A column without any value is not one of objects."""
+    for column in frame.columns:
+        if column in _NUMBERS:
+            frame[column] = pd.to_numeric(frame[column])
+    return frame
+
+
+_NUMBERS = {"price", "volume", "tick_volume", "volume_24h", *PRICES}
+
+
+def _to_decimals(frame):
+    for column in frame.columns:
+        if str(column).endswith("_exact"):
+            frame[column] = [
+                None if value is None or value != value else decimal.Decimal(value) for value in frame[column]
+            ]
+    return frame
+
+
+def _to_times(frame):
+    """Moments as text become datetimes, unless one of them is out of pandas' range."""
+    for column in frame.columns:
+        name = str(column)
+        if not (name in _MOMENTS or name.endswith(("_time", "_at"))):
+            continue
+        values = frame[column]
+        if pd.api.types.is_datetime64_any_dtype(values):
+            frame[column] = values if values.dt.tz is not None else values.dt.tz_localize("UTC")
+            continue
+        try:
+            frame[column] = pd.to_datetime(values, utc=True)
+        except (ValueError, TypeError):
+            pass
+    return frame

@@ -1,0 +1,136 @@
+import { resolve } from "node:path";
+import type { Command } from "commander";
+import type { TableColumn } from "../../../export/parquet-table.ts";
+import { drawBars, isTerminal } from "../../output/progress-bar.ts";
+import { QUERY_FORMATS, rowRenderers } from "../../output/row-formats.ts";
+import { formatDuration, pluralize } from "../../output/text.ts";
+import { writeAtomically, writePieces, writeTextFile } from "../../output/write-output.ts";
+import { type CommandContext, usageFailure } from "../../support/context.ts";
+import type { Cell, OutputColumn } from "./output-columns.ts";
+
+const DATA_FORMATS = [...QUERY_FORMATS, "parquet"] as const;
+type DataFormat = (typeof DATA_FORMATS)[number];
+
+const ROWS_PER_BLOCK = 2_048;
+
+/** Flags of every command that writes rows. */
+export interface OutputFlags {
+  readonly format?: string;
+  readonly json?: boolean;
+  readonly out?: string;
+  readonly columns?: string;
+  readonly progress: boolean;
+  readonly tz?: string;
+}
+
+export function addOutputFlags(command: Command): Command {
+  return command
+    .option("--format <format>", `${DATA_FORMATS.join(", ")}; default: by the name of --out, else table`)
+    .option("--json", "the same as --format json")
+    .option("--columns <names>", "only these columns, in this order, with commas between them")
+    .option("--out <file>", "write this file instead of stdout; it appears when it is complete")
+    .option("--no-progress", "no progress bar");
+}
+
+/** The rows of a command. */
+export interface DataOutput<Row> {
+  readonly columns: readonly OutputColumn<Row>[];
+  readonly rows: Iterable<Row>;
+  /** How many rows there will be, for the progress bar. */
+  readonly countRows: () => number;
+  /** The same rows as NDJSON, if there is a faster way than from the rows. */
+  readonly renderLines?: ((onRows: (count: number) => void) => Iterable<string>) | undefined;
+}
+
+export function readDataFormat({ format, json, out }: OutputFlags): DataFormat {
+  const ending = /\.(\w+)$/.exec(out ?? "")?.[1]?.toLowerCase();
+  const byName = DATA_FORMATS.find((known) => known === (ending === "jsonl" ? "ndjson" : ending));
+  const name = format ?? (json ? "json" : (byName ?? "table"));
+  const found = DATA_FORMATS.find((known) => known === name);
+  if (!found) {
+    const known = `${DATA_FORMATS.slice(0, -1).join(", ")} or ${DATA_FORMATS.at(-1)}`;
+    throw usageFailure(`--format cannot be ${name}`, `give ${known}`);
+  }
+  if (json && found !== "json")
+    throw usageFailure(`--json and --format ${found} contradict each other`, "leave out one of them");
+  if (found === "parquet" && out === undefined)
+    throw usageFailure("--format parquet needs a file", "name it with --out FILE");
+  return found;
+}
+
+/** Writes the rows to stdout or to a file, and their number to stderr. */
+export async function writeData<Row>(
+  context: CommandContext,
+  flags: OutputFlags,
+  { columns: given, rows, countRows, renderLines }: DataOutput<Row>,
+): Promise<void> {
+  const format = readDataFormat(flags);
+  const columns = format === "parquet" && flags.tz === undefined ? given.map(asTimestamp) : given;
+  const startedAt = context.clock.monotonic();
+  let count = 0;
+  const cells = (function* (): Generator<Cell[]> {
+    for (const row of rows) {
+      count++;
+      yield columns.map(({ read }) => read(row));
+    }
+  })();
+  const names = columns.map(({ name }) => name);
+  const render = (as: Exclude<DataFormat, "parquet">): Iterable<string> =>
+    as === "ndjson" && renderLines
+      ? renderLines((rowCount) => {
+          count += rowCount;
+        })
+      : rowRenderers[as](names, cells);
+  if (flags.out === undefined) {
+    // SQLite blocks the event loop, so that only the default action of a signal can end the process.
+    context.dieOnSignal?.();
+    if (format !== "parquet") await writePieces(context.stdout, render(format), context.clock);
+  } else {
+    const file = resolve(context.directory, flags.out);
+    const showsBar = flags.progress && isTerminal(context.stderr);
+    const planned = showsBar ? countRows() : 0;
+    const bar = showsBar
+      ? drawBars(context.clock, context.stderr, () => [["rows", { rows: count, done: count, planned }]])
+      : undefined;
+    try {
+      await writeAtomically(file, (unfinished) =>
+        format === "parquet"
+          ? writeParquet(unfinished, columns, cells, context.stopping)
+          : writeTextFile(unfinished, render(format), context.clock, context.stopping),
+      );
+    } finally {
+      bar?.end();
+    }
+  }
+  const seconds = (context.clock.monotonic() - startedAt) / 1000;
+  const elapsed = seconds < 10 ? `${Math.round(seconds * 1000)} ms` : formatDuration(seconds);
+  const where = flags.out === undefined ? "" : ` written to ${flags.out}`;
+  context.stderr.write(`${pluralize(count, "row")}${where} in ${elapsed}\n`);
+}
+
+/** Parquet has moments, in UTC; a text of time in another zone stays a text. */
+function asTimestamp<Row>(column: OutputColumn<Row>): OutputColumn<Row> {
+  const { name, readTs } = column;
+  return readTs ? { name, type: "timestamp", read: readTs } : column;
+}
+
+async function writeParquet(
+  file: string,
+  columns: readonly TableColumn[],
+  cells: Iterator<Cell[]>,
+  stopping: AbortSignal,
+): Promise<void> {
+  // Loaded lazily, so that other formats do not load DuckDB.
+  const { writeParquetTable } = await import("../../../export/parquet-table.ts");
+  const blocks = (function* (): Generator<Cell[][]> {
+    for (;;) {
+      stopping.throwIfAborted();
+      const block: Cell[][] = [];
+      for (let next = cells.next(); next.done !== true; next = cells.next())
+        if (block.push(next.value) >= ROWS_PER_BLOCK) break;
+      if (block.length === 0) return;
+      yield block;
+    }
+  })();
+  await writeParquetTable(file, columns, blocks);
+}

@@ -1,0 +1,93 @@
+import type { TableColumn } from "../../../export/parquet-table.ts";
+import type { AsOfRow, BarRow, TickRow } from "../../../library/rows.ts";
+import { findClosestWord } from "../../../model/did-you-mean.ts";
+import { usageFailure } from "../../support/context.ts";
+
+/** A value of an output row. */
+export type Cell = string | number | null;
+
+/** A column of a command's output: how Parquet stores it, and how a row has it. */
+export interface OutputColumn<Row> extends TableColumn {
+  readonly read: (row: Row) => Cell;
+  /** Of a text of time: the moment itself. Parquet has a type for it. */
+  readonly readTs?: (row: Row) => number | null;
+}
+
+type ColumnTypes<Row> = { readonly [Name in keyof Row]: TableColumn["type"] };
+
+function defineColumns<Row extends { readonly [Name in keyof Row]: Cell } & { readonly ts: number | null }>(
+  types: ColumnTypes<Row>,
+): readonly OutputColumn<Row>[] {
+  return (Object.entries(types) as [keyof Row & string, TableColumn["type"]][]).map(([name, type]) => ({
+    name,
+    type,
+    read: (row) => row[name],
+    ...(name === "time" && { readTs: ({ ts }) => ts }),
+  }));
+}
+
+const labels = { index_type: "text", index_id: "text", name: "text", ts: "integer", time: "text" } as const;
+
+export const tickOutput = defineColumns<TickRow>({
+  ...labels,
+  price: "real",
+  price_exact: "text",
+  volume: "real",
+  volume_exact: "text",
+  tick_volume: "real",
+  tick_volume_exact: "text",
+  is_settled: "flag",
+  source: "text",
+  quality: "text",
+  extra: "text",
+});
+
+export const barOutput = defineColumns<BarRow>({
+  ...labels,
+  open: "real",
+  open_exact: "text",
+  high: "real",
+  high_exact: "text",
+  low: "real",
+  low_exact: "text",
+  close: "real",
+  close_exact: "text",
+  volume_24h: "real",
+  volume_24h_exact: "text",
+  n_ticks: "integer",
+  expected_ticks: "integer",
+  coverage: "real",
+  is_complete: "flag",
+  quality: "text",
+  source: "text",
+});
+
+export const asOfOutput = defineColumns<AsOfRow>({
+  ...labels,
+  price: "real",
+  price_exact: "text",
+  volume: "real",
+  volume_exact: "text",
+  age_seconds: "real",
+  is_complete: "flag",
+  quality: "text",
+  source: "text",
+});
+
+/** The columns of `--columns`, in their order; all without it. */
+export function selectColumns<Row>(
+  all: readonly OutputColumn<Row>[],
+  list: string | undefined,
+): readonly OutputColumn<Row>[] {
+  if (list === undefined) return all;
+  return list.split(",").map((given) => {
+    const column = all.find(({ name }) => name === given.trim());
+    if (column) return column;
+    const names = all.map(({ name }) => name);
+    const suggestion = findClosestWord(given, names);
+    throw usageFailure(
+      `--columns cannot be ${given}`,
+      suggestion === undefined ? `give some of ${names.join(", ")}` : `did you mean ${suggestion}?`,
+    );
+  });
+}

@@ -1,0 +1,83 @@
+import type { Command } from "commander";
+import { IncompleteFailure } from "../../../library/incomplete-failure.ts";
+import type { ReadPlan } from "../../../library/reading/read-plan.ts";
+import type { Connection } from "../../../warehouse/sqlite/connection.ts";
+import type { CommandContext } from "../../support/context.ts";
+import { loadSettingsAndWarn } from "../../support/flags.ts";
+
+/** Flags of every command that reads series. */
+export interface SeriesFlags {
+  readonly indexType?: string;
+  readonly tz?: string;
+  readonly requireComplete?: boolean;
+}
+
+export function addSeriesFlags(command: Command): Command {
+  return command
+    .option("--index-type <type>", "GWA, MWA or LX: the type of names without a prefix such as GWA:")
+    .option("--tz <zone>", "show times in this zone, such as Europe/Berlin; default: UTC")
+    .option("--require-complete", "exit 4, and write nothing, unless the ledger proves every second");
+}
+
+export function addRangeFlags(command: Command): Command {
+  return command
+    .option("--from <time>", "start, inclusive: YYYY-MM-DD, ISO 8601 in UTC, or relative such as now-7d")
+    .option("--to <time>", "end, exclusive: as --from");
+}
+
+/** Opens the warehouse of the settings, and reads one state of it. */
+export async function readWarehouse(
+  command: Command,
+  context: CommandContext,
+  work: (connection: Connection) => Promise<void>,
+): Promise<void> {
+  const { path } = loadSettingsAndWarn(command, context).settings.warehouse;
+  // Loaded lazily, so that the help does not load SQLite.
+  const { openReader, toReaderFailure } = await import("../../../warehouse/reader.ts");
+  const { inSnapshot } = await import("../../../warehouse/read/export-relations.ts");
+  const connection = openReader(path);
+  try {
+    await inSnapshot(connection, () => work(connection));
+  } catch (error) {
+    if (error instanceof IncompleteFailure) listMissing(error, context);
+    throw toReaderFailure(error, path);
+  } finally {
+    connection.close();
+  }
+}
+
+/** One line per missing range; the failure itself is reported last. */
+export function listMissing({ gaps }: IncompleteFailure, { stderr }: CommandContext): void {
+  for (const { name, index_id, stream, from_time, to_time, state, reason } of gaps)
+    stderr.write(`${name ?? index_id} ${stream}: [${from_time}, ${to_time}) ${state}: ${reason}\n`);
+}
+
+/** Says which series have nothing to read, and where daily bars reach further back than the ticks. */
+export function noteMissingRows(
+  connection: Connection,
+  plans: readonly ReadPlan[],
+  { stderr }: CommandContext,
+): void {
+  for (const { series, source, range } of plans) {
+    const what = source === "ticks" ? "ticks" : "daily bars";
+    const hasRows = source === "ticks" ? series.has_ticks : series.has_ohlcv;
+    if (!hasRows) stderr.write(`mds-sync: note: the warehouse has no ${what} of ${series.name}\n`);
+    else if (source === "ticks" && series.has_ohlcv) noteOlderDays(connection, series, range.from, stderr);
+  }
+}
+
+const firstTickSql = "SELECT min(ts) FROM index_tick_rows WHERE series = ?";
+const firstDaySql = "SELECT min(day) FROM daily_bar_rows WHERE series = ?";
+
+function noteOlderDays(
+  connection: Connection,
+  { key, name }: ReadPlan["series"],
+  from: number,
+  stderr: CommandContext["stderr"],
+): void {
+  if (from >= connection.value<number>(firstTickSql, [key])) return;
+  const firstDay = connection.value<string>(firstDaySql, [key]);
+  stderr.write(
+    `mds-sync: note: ticks of ${name} begin later; \`bars --source ohlcv\` has its daily bars since ${firstDay}\n`,
+  );
+}

@@ -1,0 +1,59 @@
+import type { Command } from "commander";
+import type { CommandContext } from "../../support/context.ts";
+import { addSettingsFlags } from "../../support/flags.ts";
+import { addOutputFlags, type OutputFlags, readDataFormat } from "./data-output.ts";
+import { selectColumns, tickOutput } from "./output-columns.ts";
+import {
+  addRangeFlags,
+  addSeriesFlags,
+  noteMissingRows,
+  readWarehouse,
+  type SeriesFlags,
+} from "./read-warehouse.ts";
+import { writeSeriesRows } from "./wide-rows.ts";
+
+interface TicksFlags extends SeriesFlags, OutputFlags {
+  readonly from?: string;
+  readonly to?: string;
+  readonly wide?: boolean;
+}
+
+const countSql = "SELECT count(*) FROM index_tick_rows WHERE series = ? AND ts >= ? AND ts < ?";
+
+export function addTicksCommand(program: Command, context: CommandContext): void {
+  const command = program
+    .command("ticks")
+    .summary("the ticks of series, to the last digit")
+    .description(
+      "Writes the ticks of [from, to), series by series in order of time, with the columns of the view `index_ticks`. " +
+        "`price` is a number to calculate with, `price_exact` has every digit that the service sent.",
+    )
+    .argument("<series...>", "symbols (BTC), pairs (BTC/USD), names (BLX) or ids; with a type: GWA:BTC")
+    .option("--wide", "one row per time, and a column per series: of the prices, or of --columns");
+  addRangeFlags(command);
+  addSettingsFlags(addOutputFlags(addSeriesFlags(command)), "warehouse");
+  command.action(async (series: string[], flags: TicksFlags) => {
+    readDataFormat(flags);
+    const { findTimeZone } = await import("../../../library/reading/time-zone.ts");
+    const zone = findTimeZone(flags.tz ?? "UTC");
+    const columns = selectColumns(tickOutput, flags.columns ?? (flags.wide ? "price" : undefined));
+    await readWarehouse(command, context, async (connection) => {
+      const { planReads } = await import("../../../library/reading/read-plan.ts");
+      const { readTickRows } = await import("../../../library/reading/tick-reader.ts");
+      const { renderTickLines } = await import("./tick-lines.ts");
+      const plans = planReads(connection, { ...flags, names: series, source: "ticks" });
+      noteMissingRows(connection, plans, context);
+      const read = (plan: (typeof plans)[number]) => readTickRows(connection, plan.series, plan.range, zone);
+      const renderAll = (plan: (typeof plans)[number], onRows: (count: number) => void) =>
+        renderTickLines(connection, plan, zone, onRows);
+      const countRows = () =>
+        plans.reduce(
+          (sum, { series: { key }, range: { from, to } }) =>
+            sum + connection.value<number>(countSql, [key, from, to]),
+          0,
+        );
+      const renderLines: typeof renderAll | undefined = flags.columns === undefined ? renderAll : undefined;
+      await writeSeriesRows(context, flags, { plans, columns, read, countRows, renderLines });
+    });
+  });
+}

@@ -1,0 +1,60 @@
+import { once } from "node:events";
+import { text } from "node:stream/consumers";
+import type { Command } from "commander";
+import type { CommandContext } from "../support/context.ts";
+import { programVersion, usageFailure } from "../support/context.ts";
+import {
+  addSettingsFlags,
+  createCommandLogger,
+  LOG_LEVEL_FLAG,
+  LOG_LEVEL_HELP,
+  loadSettingsAndWarn,
+} from "../support/flags.ts";
+
+interface ServeFlags {
+  hashSecret?: boolean;
+  logLevel?: string;
+}
+
+export function addServeCommand(program: Command, context: CommandContext): void {
+  addSettingsFlags(program.command("serve"))
+    .summary("serve the service's own API from the warehouse, and replay history as a live feed")
+    .description(
+      "Answers every endpoint of the service (tokens, REST and websocket) from the warehouse, until it is stopped. It only reads: " +
+        "a daemon may write the warehouse at the same time, or nobody. Prints the settings for a client on stdout, one " +
+        "NAME=value per line.\n\n" +
+        "With serve.clients, a client needs a token. Make the hash of its secret with:\n\n" +
+        "  mds-sync serve --hash-secret < secret.txt > research.hash",
+    )
+    .option("--hash-secret", "read a secret from stdin, write its hash for secretHashFile, and exit")
+    .option(LOG_LEVEL_FLAG, LOG_LEVEL_HELP)
+    .action(async (flags: ServeFlags, command: Command) => {
+      const { stdout, stderr, stopping, clock } = context;
+      if (flags.hashSecret) {
+        stdout.write(`${await hashFromStdin(context)}\n`);
+        return;
+      }
+      const { settings } = loadSettingsAndWarn(command, context);
+      const { startServeServer } = await import("../../serve/serve-server.ts");
+      const server = await startServeServer({
+        ...settings.serve,
+        warehouse: settings.warehouse.path,
+        version: programVersion(),
+        clock,
+        log: createCommandLogger(flags.logLevel ?? "info", stderr),
+      });
+      stdout.write(`MDS_BASE_URL=${server.baseUrl}\nMDS_WS_URL=${server.wsUrl}\n`);
+      if (settings.serve.clients.length === 0) stdout.write("MDS_CLIENT_ID=any\nMDS_CLIENT_SECRET=any\n");
+      stderr.write(`serving ${settings.warehouse.path}; stop it with Ctrl-C\n`);
+      if (!stopping.aborted) await once(stopping, "abort");
+      await server.close();
+      stderr.write("stopped cleanly\n");
+    });
+}
+
+async function hashFromStdin({ stdin }: CommandContext): Promise<string> {
+  const secret = (stdin ? await text(stdin) : "").replace(/\r?\n$/, "");
+  if (secret === "") throw usageFailure("--hash-secret got no secret", "write the secret to stdin");
+  const { hashSecret } = await import("../../serve/client-secrets.ts");
+  return hashSecret(secret);
+}

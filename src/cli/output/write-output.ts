@@ -1,0 +1,91 @@
+import { once } from "node:events";
+import { createWriteStream, renameSync, rmSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { finished } from "node:stream/promises";
+import { exitCode, Failure } from "../../model/failure.ts";
+import type { Clock } from "../../runtime/clock.ts";
+
+const WRITE_CHUNK_CHARS = 64 * 1024;
+/** Rows of a slow query are written at least this often. */
+const MAX_WRITE_DELAY_MS = 200;
+
+/** Writes pieces of text in chunks, no faster than the reader takes them. */
+export async function writePieces(
+  stream: NodeJS.WritableStream,
+  pieces: Iterable<string>,
+  clock: Pick<Clock, "monotonic">,
+  stopping?: AbortSignal,
+): Promise<void> {
+  let pending = "";
+  let writtenAt = clock.monotonic();
+  for (const piece of pieces) {
+    pending += piece;
+    if (pending.length < WRITE_CHUNK_CHARS && clock.monotonic() - writtenAt < MAX_WRITE_DELAY_MS) continue;
+    if (!stream.write(pending)) await once(stream, "drain");
+    stopping?.throwIfAborted();
+    pending = "";
+    writtenAt = clock.monotonic();
+  }
+  stopping?.throwIfAborted();
+  stream.write(pending);
+}
+
+/** Creates a file that appears under its name only when it is complete. */
+export async function writeAtomically(
+  file: string,
+  write: (unfinished: string) => Promise<void>,
+): Promise<void> {
+  const unfinished = join(dirname(file), `.${basename(file)}.${process.pid}.unfinished`);
+  try {
+    await write(unfinished);
+    renameSync(unfinished, file);
+  } catch (error) {
+    rmSync(unfinished, { force: true });
+    throw toWriteFailure(error, file);
+  }
+}
+
+/** Writes pieces of text to a file. */
+export async function writeTextFile(
+  file: string,
+  pieces: Iterable<string>,
+  clock: Pick<Clock, "monotonic">,
+  stopping: AbortSignal,
+): Promise<void> {
+  const stream = createWriteStream(file);
+  try {
+    await once(stream, "open");
+    await writePieces(stream, pieces, clock, stopping);
+    stream.end();
+    await finished(stream);
+  } finally {
+    stream.destroy();
+  }
+}
+
+const remedies: Readonly<Record<string, string>> = {
+  ENOENT: "create its folder first",
+  EACCES: "give this user the right to write there",
+  EROFS: "choose a folder that can be written",
+  EISDIR: "give the name of a file",
+  ENOSPC: "free some space",
+  EDQUOT: "free some space",
+};
+
+function toWriteFailure(error: unknown, file: string): unknown {
+  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  if (error instanceof Failure && error.code === "stopped")
+    return new Failure(`${error.message}: ${file} was not written`, {
+      code: "stopped",
+      exit: exitCode.unexpected,
+    });
+  const remedy = remedies[code];
+  if (error instanceof Failure || remedy === undefined) return error;
+  const isFull = code === "ENOSPC" || code === "EDQUOT";
+  return new Failure(`cannot write ${file} (${code})`, {
+    code: isFull ? "disk_full" : "usage",
+    remedy,
+    exit: isFull ? exitCode.tryLater : exitCode.usage,
+    cause: error,
+  });
+}

@@ -1,0 +1,63 @@
+import type { DaemonView } from "../dashboard/daemon-status.ts";
+import { type DashboardServer, startHttpServer } from "../dashboard/http-server.ts";
+import { createQueryPost } from "../dashboard/query-post.ts";
+import { ReaderThread } from "../dashboard/reader-thread.ts";
+import { createRoutes } from "../dashboard/routes.ts";
+import { QueryRunner } from "../export/query/query-runner.ts";
+import type { Micros } from "../model/time.ts";
+import type { Clock } from "../runtime/clock.ts";
+import type { Log } from "../runtime/log.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
+
+interface PagesOptions {
+  /** Of the warehouse. */
+  readonly path: string;
+  readonly http: { readonly host: string; readonly port: number; readonly allowedHosts: readonly string[] };
+  readonly view: DaemonView;
+  readonly metrics: Metrics;
+  readonly clock: Clock;
+  /** The service's time. */
+  readonly now: () => Micros;
+  readonly log: Log;
+}
+
+/** The pages of the daemon, and the threads and processes that read the warehouse for them. */
+export class PagesServer {
+  readonly #options: PagesOptions;
+  readonly #dashboardReader: ReaderThread;
+  /** The pages of the market read more than those of the daemon, which must answer at once. */
+  readonly #marketReader: ReaderThread;
+  readonly #queries: QueryRunner;
+  #server: DashboardServer | undefined;
+
+  constructor(options: PagesOptions) {
+    const { path, clock, now } = options;
+    this.#options = options;
+    this.#dashboardReader = new ReaderThread({ path, now });
+    this.#marketReader = new ReaderThread({ path, now });
+    this.#queries = new QueryRunner({ path, clock, now });
+  }
+
+  /** Returns the address once the port is bound. */
+  async listen(): Promise<string> {
+    const { http, view, metrics, clock, log } = this.#options;
+    this.#server = await startHttpServer({
+      ...http,
+      routes: createRoutes({
+        view,
+        reader: this.#dashboardReader,
+        marketReader: this.#marketReader,
+        metrics,
+        clock,
+      }),
+      posts: new Map([["/api/query", createQueryPost(this.#queries)]]),
+      onError: (error) => log.error({ error: String(error) }, "dashboard page failed"),
+    });
+    return this.#server.address;
+  }
+
+  async close(): Promise<void> {
+    this.#queries.close();
+    await Promise.all([this.#server?.close(), this.#dashboardReader.close(), this.#marketReader.close()]);
+  }
+}

@@ -1,0 +1,87 @@
+// Figures of futures and options. Pure functions without access to the page.
+
+const YEAR = 365.25 * 86_400e6;
+
+/** What a contract is worth: its mark price, else its last price. */
+export const worth = ({ mark_price, price }) => mark_price ?? price;
+
+/** The basis of a future against its index, and that per year; null if a price is missing. */
+export function basisOf(contract) {
+  const { index_price, expiration, ts } = contract;
+  const value = worth(contract);
+  if (!(value > 0) || !(index_price > 0) || !(expiration > ts)) return null;
+  const basis = value / index_price - 1;
+  return { basis, perYear: basis * (YEAR / (expiration - ts)), days: (expiration - ts) / 86_400e6 };
+}
+
+/** The distribution function of the normal distribution (Abramowitz and Stegun 7.1.26, error below 1.5e-7). */
+function normal(x) {
+  const t = 1 / (1 + (0.3275911 * Math.abs(x)) / Math.SQRT2);
+  const tail =
+    t *
+    (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429)))) *
+    Math.exp((-x * x) / 2);
+  return x >= 0 ? 1 - tail / 2 : tail / 2;
+}
+
+/** Black's formula without interest. */
+export function optionPrice({ isCall, forward, strike, years, volatility }) {
+  const deviation = volatility * Math.sqrt(years);
+  const d1 = Math.log(forward / strike) / deviation + deviation / 2;
+  const call = forward * normal(d1) - strike * normal(d1 - deviation);
+  return isCall ? call : call - forward + strike;
+}
+
+const MAX_VOLATILITY = 5;
+const STEPS = 60;
+
+/** The volatility at which the formula gives the observed price, by bisection; null if none does. */
+export function impliedVolatility(contract, forward) {
+  const { strike, expiration, ts, option_type } = contract;
+  const value = worth(contract);
+  const years = (expiration - ts) / YEAR;
+  if (!(value > 0) || !(forward > 0) || !(strike > 0) || !(years > 0)) return null;
+  const priceAt = (volatility) =>
+    optionPrice({ isCall: option_type === "CALL", forward, strike, years, volatility });
+  let [low, high] = [1e-4, MAX_VOLATILITY];
+  if (value <= priceAt(low) || value >= priceAt(high)) return null;
+  for (let i = 0; i < STEPS; i++) {
+    const middle = (low + high) / 2;
+    if (priceAt(middle) < value) low = middle;
+    else high = middle;
+  }
+  return (low + high) / 2;
+}
+
+/** The options of one expiry as lines of a chain: the call and the put of each strike, of the contract with the most interest. */
+export function buildChain(options, expiration) {
+  const byStrike = Map.groupBy(
+    options.filter((one) => one.expiration === expiration),
+    ({ strike }) => strike,
+  );
+  const best = (list, type) =>
+    list
+      .filter(({ option_type }) => option_type === type)
+      .reduce(
+        (most, one) => ((one.open_interest ?? 0) > (most?.open_interest ?? -1) ? one : most),
+        undefined,
+      );
+  return [...byStrike]
+    .sort(([a], [b]) => a - b)
+    .map(([strike, list]) => ({ strike, call: best(list, "CALL"), put: best(list, "PUT") }));
+}
+
+/** The forward of an expiry by put-call parity, at the strike where call and put cost nearly the same; else the index. */
+export function forwardOf(chain) {
+  const pairs = chain
+    .filter(({ call, put }) => call && put && worth(call) > 0 && worth(put) > 0)
+    .map(({ strike, call, put }) => ({ strike, difference: worth(call) - worth(put) }));
+  const nearest = pairs.reduce(
+    (best, one) =>
+      Math.abs(one.difference) < Math.abs(best?.difference ?? Number.POSITIVE_INFINITY) ? one : best,
+    undefined,
+  );
+  if (nearest) return nearest.strike + nearest.difference;
+  const [any] = chain.flatMap(({ call, put }) => [call, put]).filter((one) => one?.index_price > 0);
+  return any?.index_price ?? null;
+}

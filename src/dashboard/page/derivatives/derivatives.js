@@ -1,0 +1,305 @@
+// Futures, perpetuals and options of one asset, as of any moment that was observed.
+
+import uPlot from "uplot";
+import { cssColour, watchTheme } from "../shared/layout.js";
+import { byId, element, fetchJson, poll, setText } from "../shared/page-base.js";
+import { brief, count, direction, percentChange, quote } from "../shared/text-format.js";
+import { basisOf, buildChain, forwardOf, impliedVolatility, worth } from "./derivative-figures.js";
+
+const POLL_SECONDS = 10;
+const MAX_CURVES = 6;
+const params = new URLSearchParams(location.search);
+const view = {
+  asset: params.get("asset") ?? "",
+  exchange: params.get("exchange") ?? "",
+  /** `YYYY-MM-DDTHH:MM:SS`, empty for now. */
+  at: params.get("at") ?? "",
+  expiry: Number(params.get("expiry")) || 0,
+};
+let assets = [];
+let loaded;
+const plots = new Map();
+
+const path = () =>
+  `/api/derivatives?${new URLSearchParams({
+    asset: view.asset,
+    ...(view.exchange ? { exchange: view.exchange } : {}),
+    ...(view.at ? { at: `${view.at}Z` } : {}),
+  })}`;
+
+const iso = (micros) => new Date(micros / 1000).toISOString();
+const cell = (text, className = "") => element("td", { className: `number ${className}` }, text);
+const usd = (value) => (value === null ? "–" : brief(Math.round(value)));
+
+// ---- charts
+
+function drawPlot(id, build) {
+  plots.get(id)?.plot.destroy();
+  const target = byId(id);
+  const made = build(target);
+  target.hidden = !made;
+  if (made) plots.set(id, { plot: made, build });
+  else plots.delete(id);
+}
+
+function options(target, { xLabel, xValues, lines, yValue }) {
+  const [soft, line] = [cssColour("soft"), cssColour("line")];
+  const axis = {
+    stroke: soft,
+    grid: { stroke: line, width: 1 },
+    ticks: { stroke: line },
+    font: "12px system-ui",
+  };
+  return {
+    width: target.clientWidth,
+    height: target.clientHeight - 30,
+    scales: { x: { time: false } },
+    cursor: { drag: { x: false, y: false } },
+    axes: [
+      { ...axis, values: (_, at) => at.map(xValues) },
+      { ...axis, size: 60, values: (_, at) => at.map(yValue) },
+    ],
+    series: [
+      { label: xLabel, value: (_, value) => (value === null ? "–" : xValues(value)) },
+      ...lines.map((label, i) => ({
+        label,
+        stroke: cssColour(`line-${i + 1}`),
+        width: 1.5,
+        spanGaps: true,
+        points: { show: true, size: 6, fill: cssColour("card") },
+        value: (_, value) => (value === null ? "–" : yValue(value)),
+      })),
+    ],
+  };
+}
+
+function drawCurve(futures) {
+  const points = futures.flatMap((one) => {
+    const basis = basisOf(one);
+    return basis ? [{ ...basis, exchange: one.exchange, expiration: one.expiration }] : [];
+  });
+  drawPlot("curve-plot", (target) => {
+    const xs = [...new Set(points.map(({ expiration }) => expiration))].sort((a, b) => a - b);
+    if (xs.length < 2) return undefined;
+    const exchanges = [...new Set(points.map(({ exchange }) => exchange))].slice(0, MAX_CURVES);
+    const lines = exchanges.map((name) =>
+      xs.map((x) => points.find((one) => one.exchange === name && one.expiration === x)?.perYear ?? null),
+    );
+    const start = loaded.observed;
+    return new uPlot(
+      options(target, {
+        xLabel: "days left",
+        xValues: (value) => count(Math.round(value)),
+        yValue: (value) => `${(value * 100).toFixed(2)} %`,
+        lines: exchanges,
+      }),
+      [xs.map((x) => (x - start) / 86_400e6), ...lines],
+      target,
+    );
+  });
+}
+
+function drawSmile(chain, forward) {
+  drawPlot("smile-plot", (target) => {
+    const vols = ["call", "put"].map((side) =>
+      chain.map((line) => (line[side] ? impliedVolatility(line[side], forward) : null)),
+    );
+    if (chain.length < 2 || vols.flat().every((value) => value === null)) return undefined;
+    return new uPlot(
+      options(target, {
+        xLabel: "strike",
+        xValues: (value) => brief(value),
+        yValue: (value) => `${(value * 100).toFixed(1)} %`,
+        lines: ["calls", "puts"],
+      }),
+      [chain.map(({ strike }) => strike), ...vols],
+      target,
+    );
+  });
+}
+
+// ---- tables
+
+function fill(id, rows) {
+  byId(id).tBodies[0].replaceChildren(...rows);
+  byId(id).hidden = rows.length === 0;
+}
+
+function showFutures(futures) {
+  fill(
+    "futures",
+    futures.map((one) => {
+      const basis = basisOf(one);
+      return element(
+        "tr",
+        { "data-contract": one.id },
+        element("td", {}, one.name ?? one.id),
+        element("td", { className: "wide faint" }, one.exchange),
+        cell(basis ? count(Math.round(basis.days)) : "–"),
+        cell(quote(worth(one))),
+        cell(quote(one.index_price), "wide"),
+        cell(basis ? percentChange(basis.basis * 100) : "–", direction(basis?.basis)),
+        cell(basis ? percentChange(basis.perYear * 100) : "–", `per-year ${direction(basis?.perYear)}`),
+        cell(usd(one.open_interest_usd), "wide"),
+      );
+    }),
+  );
+  byId("no-futures").hidden = futures.length > 0;
+  drawCurve(futures);
+}
+
+function showPerpetuals(perpetuals) {
+  fill(
+    "perpetuals",
+    perpetuals.map((one) => {
+      const away =
+        one.index_price > 0 && worth(one) !== null ? (worth(one) / one.index_price - 1) * 100 : null;
+      const funding = one.funding_rate === null ? null : one.funding_rate * 100;
+      return element(
+        "tr",
+        { "data-contract": one.id },
+        element("td", {}, one.name ?? one.id),
+        element("td", { className: "faint" }, one.exchange),
+        cell(quote(worth(one))),
+        cell(quote(one.index_price), "wide"),
+        cell(percentChange(away, 3), `wide ${direction(away)}`),
+        cell(percentChange(funding, 4), `funding ${direction(funding)}`),
+        cell(usd(one.open_interest_usd), "wide"),
+      );
+    }),
+  );
+  byId("no-perpetuals").hidden = perpetuals.length > 0;
+}
+
+function showOptions(all) {
+  const expiries = [...new Set(all.map(({ expiration }) => expiration))].sort((a, b) => a - b);
+  if (!expiries.includes(view.expiry)) view.expiry = expiries[0] ?? 0;
+  byId("expiry").replaceChildren(
+    ...expiries.map((expiry) => element("option", { value: expiry }, iso(expiry).slice(0, 10))),
+  );
+  byId("expiry").value = String(view.expiry);
+  byId("expiry").parentElement.hidden = expiries.length === 0;
+  const chain = buildChain(all, view.expiry);
+  const forward = forwardOf(chain);
+  const spot = all.find(({ index_price }) => index_price > 0)?.index_price ?? 0;
+  const vol = (one) => {
+    const value = one ? impliedVolatility(one, forward) : null;
+    return value === null ? "–" : `${(value * 100).toFixed(1)} %`;
+  };
+  const amount = (one) => (one?.open_interest === null || !one ? "–" : brief(Math.round(one.open_interest)));
+  fill(
+    "chain",
+    chain.map(({ strike, call, put }) =>
+      element(
+        "tr",
+        { "data-strike": strike },
+        cell(amount(call), "wide"),
+        cell(vol(call), `call-iv${strike < spot ? " inside" : ""}`),
+        cell(quote(call?.bid), `wide${strike < spot ? " inside" : ""}`),
+        cell(quote(call?.ask), `wide${strike < spot ? " inside" : ""}`),
+        cell(call ? quote(worth(call)) : "–", strike < spot ? "inside" : ""),
+        element("th", { className: "strike", scope: "row" }, quote(strike)),
+        cell(put ? quote(worth(put)) : "–", strike > spot ? "inside" : ""),
+        cell(quote(put?.bid), `wide${strike > spot ? " inside" : ""}`),
+        cell(quote(put?.ask), `wide${strike > spot ? " inside" : ""}`),
+        cell(vol(put), `put-iv${strike > spot ? " inside" : ""}`),
+        cell(amount(put), "wide"),
+      ),
+    ),
+  );
+  byId("no-options").hidden = all.length > 0;
+  byId("iv-note").hidden = all.length === 0;
+  drawSmile(chain, forward);
+}
+
+function show(answer) {
+  loaded = answer;
+  const { contracts, observed } = answer;
+  const asset = assets.find(({ asset_id }) => asset_id === view.asset);
+  setText("asset-title", asset?.symbol ?? "Derivatives");
+  document.title = `${asset?.symbol ?? ""} derivatives · mds-sync`;
+  setText(
+    "derivatives-note",
+    observed === null
+      ? "Nothing was observed within six hours before this moment."
+      : `${count(contracts.length)} contracts, observed ${iso(observed).slice(0, 19).replace("T", " ")} UTC`,
+  );
+  const ofType = (type) => contracts.filter((one) => one.type === type);
+  showFutures(ofType("futures"));
+  showPerpetuals(ofType("perpetuals"));
+  showOptions(ofType("options"));
+}
+
+// ---- controls
+
+function saveToUrl() {
+  const query = new URLSearchParams(
+    Object.entries(view)
+      .filter(([, value]) => value)
+      .map(([name, value]) => [name, String(value)]),
+  );
+  history.replaceState(null, "", `/derivatives?${query}`);
+}
+
+function fillControls() {
+  const asset = assets.find(({ asset_id }) => asset_id === view.asset) ?? assets[0];
+  view.asset = asset?.asset_id ?? "";
+  byId("asset").replaceChildren(
+    ...assets.map(({ asset_id, symbol }) => element("option", { value: asset_id }, symbol)),
+  );
+  byId("asset").value = view.asset;
+  const exchanges = asset ? JSON.parse(asset.exchanges).sort() : [];
+  if (!exchanges.includes(view.exchange)) view.exchange = "";
+  byId("exchange").replaceChildren(
+    element("option", { value: "" }, "all"),
+    ...exchanges.map((name) => element("option", { value: name }, name)),
+  );
+  byId("exchange").value = view.exchange;
+  byId("at").value = view.at;
+  byId("newest").hidden = view.at === "";
+}
+
+byId("controls").addEventListener("submit", (event) => event.preventDefault());
+byId("controls").addEventListener("change", () => {
+  const at = byId("at").value;
+  Object.assign(view, {
+    asset: byId("asset").value,
+    exchange: byId("exchange").value,
+    at: at.length === 16 ? `${at}:00` : at,
+  });
+  fillControls();
+  saveToUrl();
+  void contracts.now();
+});
+byId("newest").addEventListener("click", () => {
+  view.at = "";
+  fillControls();
+  saveToUrl();
+  void contracts.now();
+});
+byId("expiry").addEventListener("change", () => {
+  view.expiry = Number(byId("expiry").value);
+  saveToUrl();
+  showOptions(loaded.contracts.filter(({ type }) => type === "options"));
+});
+const redraw = () => {
+  for (const [id, { build }] of plots) drawPlot(id, build);
+};
+watchTheme(redraw);
+let width = innerWidth;
+window.addEventListener("resize", () => {
+  if (width !== innerWidth) redraw();
+  width = innerWidth;
+});
+
+const showError = (error) =>
+  setText("derivatives-note", error instanceof TypeError ? "The daemon does not answer." : error.message);
+async function start() {
+  assets = await fetchJson("/api/derivative-assets");
+  fillControls();
+  if (view.asset === "") throw new Error("No derivatives are synced yet.");
+}
+await start().catch(showError);
+const contracts = poll(path, POLL_SECONDS, show, (error) =>
+  view.asset === "" ? start().catch(showError) : showError(error),
+);

@@ -1,0 +1,169 @@
+// The ranking of all assets, with the last seven days of each.
+
+import { watchTheme } from "../shared/layout.js";
+import { byId, element, poll, setText } from "../shared/page-base.js";
+import { brief, count, direction, percentChange, quote } from "../shared/text-format.js";
+import { showTreemap } from "./treemap.js";
+
+const ROWS_PER_STEP = 100;
+const SPARK = { width: 110, height: 30 };
+const POLL_SECONDS = 10;
+
+const columns = [
+  { key: "rank", label: "#", className: "number rank" },
+  { key: "symbol", label: "Asset", className: "asset" },
+  { key: "price", label: "Price, USD", className: "number" },
+  { key: "change24h", label: "24 h", className: "number" },
+  { key: "change7d", label: "7 days", className: "number wide" },
+  { key: "change30d", label: "30 days", className: "number wide" },
+  { key: "marketCap", label: "Market cap", className: "number wide" },
+  { key: "volume", label: "Volume, 24 h", className: "number wide" },
+  { key: "spark", label: "Last 7 days", className: "number" },
+];
+
+let assets = [];
+let sparklines = {};
+let shown = ROWS_PER_STEP;
+let sort = { key: "rank", isDescending: false };
+const params = new URLSearchParams(location.search);
+byId("search").value = params.get("q") ?? "";
+
+const hrefOf = ({ id }) => `/bars?${new URLSearchParams({ type: "GWA", id })}`;
+
+function toAsset([id, symbol, name, rank, price, volume, marketCap, change24h, change7d, change30d, ts]) {
+  return { id, symbol, name, rank, price, volume, marketCap, change24h, change7d, change30d, ts };
+}
+
+function selected() {
+  const text = byId("search").value.trim().toLowerCase();
+  const found = assets.filter(
+    ({ symbol, name }) => symbol.toLowerCase().includes(text) || (name ?? "").toLowerCase().includes(text),
+  );
+  const { key, isDescending } = sort;
+  const sign = isDescending ? -1 : 1;
+  return found.toSorted((a, b) => {
+    const [first, second] = [a[key] ?? null, b[key] ?? null];
+    if (first === null || second === null) return (first === null) - (second === null);
+    return (first < second ? -1 : first > second ? 1 : 0) * sign;
+  });
+}
+
+function sparkline(id) {
+  const points = sparklines[id];
+  if (!points) return element("td", { className: "number soft" }, "–");
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
+  const step = SPARK.width / (points.length - 1);
+  const at = (value, i) =>
+    `${(i * step).toFixed(1)},${(SPARK.height - 2 - (value * (SPARK.height - 4)) / 100).toFixed(1)}`;
+  path.setAttribute("d", `M${points.map(at).join("L")}`);
+  const trend = direction(points.at(-1) - points[0]);
+  for (const [name, value] of Object.entries({
+    viewBox: `0 0 ${SPARK.width} ${SPARK.height}`,
+    width: SPARK.width,
+    height: SPARK.height,
+    class: `sparkline ${trend}`,
+    role: "img",
+    "aria-label": `${trend || "flat"} over 7 days`,
+  }))
+    svg.setAttribute(name, value);
+  svg.append(path);
+  return element("td", { className: "number spark-cell" }, svg);
+}
+
+function row(asset) {
+  const { id, rank, symbol, name, price, change24h, change7d, change30d, marketCap, volume } = asset;
+  const change = (value, className) =>
+    element("td", { className: `number ${direction(value)} ${className}` }, percentChange(value));
+  return element(
+    "tr",
+    { "data-id": id },
+    element("td", { className: "number rank soft" }, rank === null ? "–" : count(rank)),
+    element(
+      "td",
+      { className: "asset" },
+      element(
+        "a",
+        { href: hrefOf(asset) },
+        element("b", {}, symbol),
+        element("span", { className: "soft" }, ` ${name ?? ""}`),
+      ),
+    ),
+    element("td", { className: "number price" }, quote(price)),
+    change(change24h, ""),
+    change(change7d, "wide"),
+    change(change30d, "wide"),
+    element("td", { className: "number wide" }, marketCap === null ? "–" : brief(marketCap)),
+    element("td", { className: "number wide" }, volume === null ? "–" : brief(volume)),
+    sparkline(id),
+  );
+}
+
+function drawHead() {
+  byId("ranking").tHead.rows[0].replaceChildren(
+    ...columns.map(({ key, label, className }) => {
+      if (key === "spark") return element("th", { className, scope: "col" }, label);
+      const isSorted = sort.key === key;
+      const mark = isSorted ? (sort.isDescending ? " ↓" : " ↑") : "";
+      const button = element("button", { type: "button" }, label + mark);
+      button.addEventListener("click", () => {
+        // Names and ranks begin with the first, figures with the largest.
+        const isFirstDescending = key !== "rank" && key !== "symbol";
+        sort = { key, isDescending: isSorted ? !sort.isDescending : isFirstDescending };
+        draw();
+      });
+      const order = isSorted ? { "aria-sort": sort.isDescending ? "descending" : "ascending" } : {};
+      return element("th", { className, scope: "col", ...order }, button);
+    }),
+  );
+}
+
+function draw() {
+  drawHead();
+  const list = selected();
+  byId("ranking").tBodies[0].replaceChildren(...list.slice(0, shown).map(row));
+  byId("no-match").hidden = list.length > 0 || assets.length === 0;
+  byId("more").hidden = list.length <= shown;
+  setText("more", `Show more (${count(list.length - shown)})`);
+}
+
+function drawMap() {
+  showTreemap(byId("treemap"), assets, hrefOf);
+}
+
+function show(answer) {
+  ({ sparklines } = answer);
+  assets = answer.assets.map(toAsset);
+  const total = assets.reduce((sum, { marketCap }) => sum + (marketCap ?? 0), 0);
+  const newest = assets.reduce((most, { ts }) => Math.max(most, ts), 0);
+  const when =
+    newest > 0 ? ` · as of ${new Date(newest / 1000).toISOString().slice(0, 16).replace("T", " ")} UTC` : "";
+  setText(
+    "market-note",
+    assets.length > 0
+      ? `${count(assets.length)} assets · market cap ${brief(total)} USD${when}`
+      : "No market caps are synced yet.",
+  );
+  draw();
+  drawMap();
+}
+
+byId("search").addEventListener("input", () => {
+  shown = ROWS_PER_STEP;
+  const text = byId("search").value.trim();
+  history.replaceState(null, "", text ? `/market?${new URLSearchParams({ q: text })}` : "/market");
+  draw();
+});
+byId("more").addEventListener("click", () => {
+  shown += ROWS_PER_STEP;
+  draw();
+});
+watchTheme(() => assets.length > 0 && drawMap());
+new ResizeObserver(() => assets.length > 0 && drawMap()).observe(byId("treemap"));
+poll(
+  () => "/api/market",
+  POLL_SECONDS,
+  show,
+  (error) =>
+    setText("market-note", error instanceof TypeError ? "The daemon does not answer." : error.message),
+);

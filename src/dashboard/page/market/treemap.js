@@ -1,0 +1,57 @@
+// Assets as areas: the larger the market cap the larger the tile, the larger the change the stronger its colour.
+
+import { hierarchy, treemap } from "d3-hierarchy";
+import { cssColour, withOpacity } from "../shared/layout.js";
+import { element } from "../shared/page-base.js";
+import { percentChange } from "../shared/text-format.js";
+
+const MAX_TILES = 80;
+/** A change of so many percent has the strongest colour. */
+const STRONG_CHANGE = 8;
+
+const MIN_LABEL_PX = { width: 44, height: 22 };
+
+/** [{ asset, x, y, width, height }] for the assets with a market cap. */
+export function layOutTiles(assets, width, height) {
+  const children = assets.filter(({ marketCap }) => marketCap > 0).slice(0, MAX_TILES);
+  const root = hierarchy({ children }).sum((node) => node.marketCap ?? 0);
+  return treemap()
+    .size([width, height])
+    .paddingInner(2)
+    .round(true)(root)
+    .leaves()
+    .filter(({ data }) => data.marketCap > 0)
+    .map(({ data, x0, x1, y0, y1 }) => ({ asset: data, x: x0, y: y0, width: x1 - x0, height: y1 - y0 }));
+}
+
+export function showTreemap(container, assets, hrefOf) {
+  const [up, down, none] = [cssColour("up"), cssColour("down"), cssColour("soft")];
+  const tiles = layOutTiles(assets, container.clientWidth, container.clientHeight);
+  container.replaceChildren(
+    ...tiles.map(({ asset, x, y, width, height }) => {
+      const { symbol, change24h } = asset;
+      const strength = Math.min(1, Math.abs(change24h ?? 0) / STRONG_CHANGE);
+      const colour = change24h > 0 ? up : change24h < 0 ? down : none;
+      const label = `${symbol} ${percentChange(change24h)}`;
+      const tile = element("a", {
+        className: "tile",
+        href: hrefOf(asset),
+        title: label,
+        "aria-label": label,
+      });
+      Object.assign(tile.style, {
+        left: `${x}px`,
+        top: `${y}px`,
+        width: `${width}px`,
+        height: `${height}px`,
+        backgroundColor: withOpacity(colour, 0.14 + 0.4 * strength),
+      });
+      if (width >= MIN_LABEL_PX.width && height >= MIN_LABEL_PX.height) {
+        tile.append(element("b", {}, symbol));
+        if (height >= 2 * MIN_LABEL_PX.height) tile.append(element("span", {}, percentChange(change24h)));
+        tile.style.fontSize = `${Math.max(11, Math.min(26, Math.sqrt(width * height) / 9))}px`;
+      }
+      return tile;
+    }),
+  );
+}

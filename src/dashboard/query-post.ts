@@ -1,0 +1,36 @@
+import type { Readable } from "node:stream";
+import { Failure } from "../model/failure.ts";
+import { jsonResponse, type PageResponse, type PostHandler } from "./http-server.ts";
+
+type QueryFormat = "rows" | "csv" | "json" | "parquet";
+
+/** Runs SQL that people write; the daemon provides it. */
+export interface QueryService {
+  /** `body` is the JSON that the page sent. */
+  answer(
+    body: string,
+    signal: AbortSignal,
+  ): Promise<{ readonly format: QueryFormat; readonly result: Readable }>;
+}
+
+const contentTypes: Readonly<Record<QueryFormat, PageResponse["type"]>> = {
+  rows: "application/json",
+  json: "application/json",
+  csv: "text/csv",
+  parquet: "application/vnd.apache.parquet",
+};
+
+/** Answers with the result of a query, or with what is wrong with it. */
+export function createQueryPost(service: QueryService): PostHandler {
+  return async (body, signal) => {
+    try {
+      const { format, result } = await service.answer(body, signal);
+      return { type: contentTypes[format], body: result };
+    } catch (error) {
+      if (!(error instanceof Failure)) throw error;
+      const warnings = "warnings" in error ? error.warnings : [];
+      const status = error.code === "bad_query" ? 400 : 503;
+      return jsonResponse({ error: error.message, remedy: error.remedy ?? null, warnings }, status);
+    }
+  };
+}

@@ -1,0 +1,97 @@
+import { barWidths, type Micros } from "../model/time.ts";
+import {
+  buildResearchViews,
+  ifUsd,
+  MAX_INDEX_AGE,
+  MAX_QUOTE_PERIODS,
+  MAX_UNMOVED_SECONDS,
+  type ResearchDialect,
+} from "../warehouse/views/research-views.ts";
+
+/** A return is known only between two whole bars that follow one another. */
+const returns = `SELECT index_type, index_id, name, ts, time, close, close_exact,
+  CASE WHEN follows THEN before.close END AS close_before, CASE WHEN follows THEN before.close_exact END AS close_before_exact,
+  CASE WHEN is_complete AND follows AND before.is_complete THEN close / nullif(before.close, 0) - 1 END AS simple_return,
+  coverage, CASE WHEN follows THEN before.coverage END AS coverage_before,
+  is_complete AND follows AND before.is_complete AS is_complete,
+  coalesce(quality, CASE WHEN follows THEN 'bar before: ' || before.quality ELSE 'no bar before' END) AS quality
+FROM (
+  SELECT *, coalesce(before.ts = ts - ${barWidths["1h"]}, false) AS follows FROM (
+    SELECT *, lag({ts: ts, close: close, close_exact: close_exact, coverage: coverage, is_complete: is_complete, quality: quality})
+      OVER (PARTITION BY index_type, index_id, name ORDER BY ts) AS before FROM bars_1h))`;
+
+/**
+ * The newest ticks of the market's average (w) and of both assets in USD (b, q) as of `t`. `needed`: the tickers that use
+ * them; if none does, DuckDB reads no index tick.
+ */
+function indexJoins(needed: string): string {
+  const asOf = (alias: string, type: string, id: string) =>
+    `ASOF LEFT JOIN (SELECT index_id, ts, price FROM index_ticks_stored WHERE index_type = '${type}' AND index_id IN (
+      SELECT ${id} FROM ${needed} t LEFT JOIN markets m ON m.id = t.market_id)) ${alias} ON ${alias}.index_id = ${id} AND ${alias}.ts <= t.ts`;
+  return `LEFT JOIN markets m ON m.id = t.market_id LEFT JOIN assets z ON z.id = m.quote_asset_id
+  ${asOf("w", "MWA", "t.market_id")}
+  ${asOf("b", "GWA", "m.base_asset_id")}
+  ${asOf("q", "GWA", "m.quote_asset_id")}`;
+}
+
+/** A column of an index tick, null if the tick is too old. */
+const recent = (alias: string, column: string) =>
+  `CASE WHEN ${alias}.ts > t.ts - ${MAX_INDEX_AGE} THEN ${alias}.${column} END`;
+const average = recent("w", "price");
+const crossRate = `${recent("b", "price")} / ${ifUsd("1.0", `nullif(${recent("q", "price")}, 0)`)}`;
+const quoteTs = ifUsd(recent("b", "ts"), recent("q", "ts"));
+
+/**
+ * The newest quotes of each exchange as of each ticker, and the best of them. The pair adds nothing to the market, but DuckDB
+ * passes a condition on it down to every scan.
+ */
+function bestQuotes(ticks: string, tickerPeriod: Micros): string {
+  const isSame = (a: string, b: string) => `${a}.pair = ${b}.pair AND ${a}.market_id = ${b}.market_id`;
+  return `LEFT JOIN (
+    SELECT moments.pair, moments.market_id, moments.ts, max(o.bid) AS bid, min(o.ask) AS ask,
+      arg_min(o.exchange, (-o.bid, o.exchange)) FILTER (o.bid IS NOT NULL) AS bid_exchange,
+      arg_min(o.exchange, (o.ask, o.exchange)) FILTER (o.ask IS NOT NULL) AS ask_exchange
+    FROM (SELECT DISTINCT pair, market_id, ts FROM ${ticks}) moments
+      JOIN (SELECT DISTINCT pair, market_id, exchange_id FROM exchange_ticks) x ON ${isSame("x", "moments")}
+      ASOF JOIN exchange_ticks o ON ${isSame("o", "x")} AND o.exchange_id = x.exchange_id AND o.ts <= moments.ts
+    WHERE o.ts > moments.ts - ${MAX_QUOTE_PERIODS * tickerPeriod} AND coalesce(o.unmoved_seconds, 0) <= ${MAX_UNMOVED_SECONDS}
+    GROUP BY moments.pair, moments.market_id, moments.ts) best ON ${isSame("best", "t")} AND best.ts = t.ts`;
+}
+
+const duckDb = (tickerPeriod: Micros): ResearchDialect => ({
+  real: (sql) => `CAST(${sql} AS DOUBLE)`,
+  text: (sql) => `CAST(${sql} AS VARCHAR)`,
+  time: (ts) => `make_timestamp(${ts})`,
+  names: "t",
+  expirationTs: "epoch_us(c.expiration)",
+  expiration: "c.expiration",
+  strike: "c.option_strike AS strike, c.option_strike_exact AS strike_exact",
+  index: {
+    price: `coalesce(${average}, ${crossRate})`,
+    ts: `CASE WHEN ${average} IS NOT NULL THEN w.ts WHEN ${recent("b", "ts")} < ${quoteTs} THEN b.ts ELSE ${quoteTs} END`,
+    source: `CASE WHEN ${average} IS NOT NULL THEN 'MWA' WHEN ${crossRate} IS NOT NULL THEN 'GWA' END`,
+  },
+  best: {
+    bid: "best.bid",
+    bid_exchange: "best.bid_exchange",
+    ask: "best.ask",
+    ask_exchange: "best.ask_exchange",
+  },
+  fromContractTicks: (ticks, type) => `FROM ${ticks} t
+  LEFT JOIN derivative_contracts c ON c.derivative_type = t.derivative_type AND c.id = t.contract_id
+  ${indexJoins(`(SELECT market_id FROM ${ticks} WHERE derivative_type = '${type}' AND index_price IS NULL)`)}
+WHERE t.derivative_type = '${type}'`,
+  fromExchangeTicks: (ticks) => `FROM ${ticks} t ${indexJoins(`(SELECT DISTINCT market_id FROM ${ticks})`)}`,
+  fromQuotes: (ticks) => `FROM ${ticks} t ${bestQuotes(ticks, tickerPeriod)}`,
+});
+
+/** The research views of the warehouse. */
+export function catalogueResearchViews(tickerPeriod: Micros): string[] {
+  const dialect = duckDb(tickerPeriod);
+  const views = {
+    returns_1h: returns,
+    ...buildResearchViews(dialect),
+    ...buildResearchViews(dialect, "latest_"),
+  };
+  return Object.entries(views).map(([name, sql]) => `CREATE VIEW ${name} AS ${sql}`);
+}

@@ -1,0 +1,101 @@
+import { once } from "node:events";
+import { createReadStream } from "node:fs";
+import { constants, setPriority } from "node:os";
+import { join } from "node:path";
+import { exitCode, type SerialisedFailure, serialiseFailure } from "../../model/failure.ts";
+import { systemClock } from "../../runtime/clock.ts";
+import { findPlanWarnings } from "../../warehouse/query/plan-warnings.ts";
+import { runReadQuery } from "../../warehouse/query/query.ts";
+import { openReader, toReaderFailure } from "../../warehouse/reader.ts";
+import { SMALL_CACHE_KIB } from "../../warehouse/sqlite/connection.ts";
+import type { QueryRequest } from "./query-request.ts";
+import { renderScreenRows, textRenderers, toParquetSource } from "./query-result.ts";
+
+/** What the process is told. */
+export interface QueryTask extends QueryRequest {
+  readonly path: string;
+  /** For the temporary file of a Parquet result. */
+  readonly folder: string;
+}
+
+/** What the process tells: the warnings before it runs the statement, then that the result follows on stdout, or a failure. */
+export type QueryMessage =
+  | { readonly warnings: readonly string[] }
+  | { readonly isReady: true }
+  | { readonly failure: SerialisedFailure };
+
+const CHUNK_CHARS = 256 * 1024;
+
+setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
+// Nobody is left to read the result.
+const exitWithParent = () => process.exit(exitCode.unexpected);
+process.on("disconnect", exitWithParent);
+process.once("message", async (task: QueryTask) => {
+  try {
+    await run(task);
+  } catch (error) {
+    await tell({ failure: serialiseFailure(toReaderFailure(error, task.path), "export_bug") });
+  }
+  process.off("disconnect", exitWithParent);
+  process.disconnect();
+});
+
+async function run({ path, sql, parameters, format, folder }: QueryTask): Promise<void> {
+  const startedAt = systemClock.monotonic();
+  const reader = openReader(path, SMALL_CACHE_KIB);
+  // The parent limits the memory of this process; sorting in a file would fill the disk instead.
+  reader.database.pragma("temp_store = memory");
+  // Prepared first: its errors name the statement and suggest a remedy.
+  const { columns, rows } = runReadQuery(reader, sql, parameters);
+  const warnings = /^\s*explain\b/i.test(sql) ? [] : findPlanWarnings(reader, sql, parameters);
+  await tell({ warnings });
+  if (format === "rows") {
+    const result = renderScreenRows(rows);
+    const ms = Math.round(systemClock.monotonic() - startedAt);
+    const head = JSON.stringify({ columns, count: result.count, is_cut: result.isCut, ms, warnings });
+    await tell({ isReady: true });
+    await write(`${head.slice(0, -1)},"rows":[${result.rows}]}\n`);
+  } else if (format === "parquet") await writeParquet(columns, rows, folder);
+  else await writeText(textRenderers[format](columns, rows));
+  reader.close();
+}
+
+async function writeText(pieces: Iterable<string>): Promise<void> {
+  let pending = "";
+  let isReady = false;
+  const flush = async () => {
+    if (!isReady) await tell({ isReady: true });
+    isReady = true;
+    await write(pending);
+    pending = "";
+  };
+  for (const piece of pieces) {
+    pending += piece;
+    if (pending.length >= CHUNK_CHARS) await flush();
+  }
+  await flush();
+}
+
+async function writeParquet(
+  columns: readonly string[],
+  rows: Iterator<readonly unknown[]>,
+  folder: string,
+): Promise<void> {
+  // Loaded only here: DuckDB takes as long to load as most queries take.
+  const { ParquetWriter } = await import("../parquet-writer.ts");
+  const file = join(folder, "result.parquet");
+  const writer = await ParquetWriter.open(folder);
+  const { source, select } = toParquetSource(columns, rows);
+  await writer.write(file, source, select);
+  writer.close();
+  await tell({ isReady: true });
+  for await (const chunk of createReadStream(file)) await write(chunk);
+}
+
+async function write(chunk: string | Uint8Array): Promise<void> {
+  if (!process.stdout.write(chunk)) await once(process.stdout, "drain");
+}
+
+function tell(message: QueryMessage): Promise<void> {
+  return new Promise((resolve) => process.send?.(message, () => resolve()));
+}

@@ -1,0 +1,195 @@
+import type { ChildProcess } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { PassThrough, type Readable } from "node:stream";
+import { deserialiseFailure, Failure } from "../../model/failure.ts";
+import type { Micros } from "../../model/time.ts";
+import { readResidentBytes, resolveSiblingModule, startChildProcess } from "../../runtime/child-process.ts";
+import type { Cancel, Clock } from "../../runtime/clock.ts";
+import type { QueryMessage, QueryTask } from "./query-process.ts";
+import { parseQueryRequest, type QueryRequest, type ResultFormat } from "./query-request.ts";
+
+interface QueryRunnerOptions {
+  /** The warehouse file. */
+  readonly path: string;
+  readonly clock: Pick<Clock, "after" | "beginWork">;
+  /** By the service's clock: relative times refer to it. */
+  readonly now: () => Micros;
+  /** How long a statement may run until its first bytes, and from then on without further ones. */
+  readonly timeoutMs?: number;
+}
+
+const QUERY_TIMEOUT_MS = 30_000;
+const MAX_QUERIES = 3;
+/** Of objects in JavaScript, and of the whole process: a sort in memory is SQLite's. */
+const MAX_HEAP_MB = 192;
+const MAX_RESIDENT_BYTES = 768 * 1024 * 1024;
+const MEMORY_CHECK_INTERVAL_MS = 250;
+/** How long a process waits for the next query. */
+const SPARE_TIMEOUT_MS = 120_000;
+
+/** A statement failed; the warnings about its plan may say why. */
+export class QueryFailure extends Failure {
+  readonly warnings: readonly string[];
+
+  constructor(failure: Failure, warnings: readonly string[]) {
+    const { message, code, family, remedy, exit } = failure;
+    super(message, { code, family, exit, ...(remedy === undefined ? {} : { remedy }), cause: failure });
+    this.warnings = warnings;
+  }
+}
+
+/**
+ * Runs SQL that people write, each statement in a process of low priority. A process can be killed at any moment; a thread
+ * ends only when SQLite returns, which for a bad join takes hours.
+ */
+export class QueryRunner {
+  readonly #options: QueryRunnerOptions;
+  readonly #running = new Set<() => void>();
+  #spare: ChildProcess | undefined;
+  #cancelSpare: Cancel = () => {};
+  #isClosed = false;
+
+  constructor(options: QueryRunnerOptions) {
+    this.#options = options;
+  }
+
+  /** Answers a request of a page, which is JSON. */
+  async answer(body: string, signal: AbortSignal): Promise<{ format: ResultFormat; result: Readable }> {
+    const request = parseQueryRequest(body, this.#options.now());
+    return { format: request.format, result: await this.run(request, signal) };
+  }
+
+  /** The result as bytes, once the first of them exist. Kills the process when `signal` aborts. */
+  run(request: QueryRequest, signal: AbortSignal): Promise<Readable> {
+    if (this.#running.size >= MAX_QUERIES)
+      return Promise.reject(
+        new Failure(`${MAX_QUERIES} queries are running`, {
+          code: "too_many",
+          remedy: "wait for one, or cancel it",
+        }),
+      );
+    return new Promise((resolve, reject) => this.#start(request, signal, resolve, reject));
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    for (const kill of this.#running) kill();
+    this.#endSpare();
+  }
+
+  /** The spare process, or a new one: starting takes longer than most queries. */
+  #takeProcess(): ChildProcess {
+    const spare = this.#spare;
+    this.#spare = undefined;
+    this.#cancelSpare();
+    return spare ?? startProcess();
+  }
+
+  /** Starts a process for the next query, which people send soon or not at all. */
+  #keepSpare(): void {
+    if (this.#isClosed || this.#spare) return;
+    const spare = startProcess();
+    this.#spare = spare;
+    spare.once("exit", () => {
+      if (this.#spare === spare) this.#spare = undefined;
+    });
+    spare.on("error", () => {});
+    this.#cancelSpare = this.#options.clock.after(SPARE_TIMEOUT_MS, () => this.#endSpare());
+  }
+
+  #endSpare(): void {
+    this.#cancelSpare();
+    this.#spare?.kill("SIGKILL");
+    this.#spare = undefined;
+  }
+
+  #start(
+    request: QueryRequest,
+    signal: AbortSignal,
+    resolve: (result: Readable) => void,
+    reject: (error: unknown) => void,
+  ): void {
+    const { path, clock, timeoutMs = QUERY_TIMEOUT_MS } = this.#options;
+    // Beside the warehouse: the one place that the daemon may write to in every installation.
+    const folder = request.format === "parquet" ? mkdtempSync(join(dirname(path), ".query-")) : "";
+    // It ends when the process has ended well: a result that was cut off must not look whole.
+    const result = new PassThrough();
+    const task: QueryTask = { ...request, path, folder };
+    const child = this.#takeProcess();
+    child.send(task, () => {});
+    const release = clock.beginWork();
+    let warnings: readonly string[] = [];
+    let isReady = false;
+    let failure: Failure | undefined;
+    let cancelTimeout: Cancel = () => {};
+    let cancelCheck: Cancel = () => {};
+
+    const kill = (reason: Failure) => {
+      failure ??= reason;
+      child.kill("SIGKILL");
+    };
+    const killStopped = () => kill(queryFailure("the query was cancelled", "run it again"));
+    const restartTimeout = () => {
+      cancelTimeout();
+      cancelTimeout = clock.after(timeoutMs, () => kill(timeoutFailure(timeoutMs)));
+    };
+    const checkMemory = () => {
+      if ((readResidentBytes(child.pid ?? 0) ?? 0) > MAX_RESIDENT_BYTES) kill(memoryFailure());
+      cancelCheck = clock.after(MEMORY_CHECK_INTERVAL_MS, checkMemory);
+    };
+    this.#running.add(killStopped);
+    signal.addEventListener("abort", killStopped);
+    if (signal.aborted) killStopped();
+    restartTimeout();
+    checkMemory();
+
+    child.on("message", (message: QueryMessage) => {
+      if ("warnings" in message) ({ warnings } = message);
+      else if ("failure" in message) failure ??= deserialiseFailure(message.failure);
+      else {
+        isReady = true;
+        // From now on each part of a long file renews the time.
+        child.stdout?.on("data", restartTimeout).pipe(result, { end: false });
+        resolve(result);
+      }
+    });
+    child.on("error", (error) => {
+      failure ??= queryFailure(`the query cannot be started: ${error.message}`, "try again");
+    });
+    child.on("close", (code) => {
+      this.#running.delete(killStopped);
+      signal.removeEventListener("abort", killStopped);
+      cancelTimeout();
+      cancelCheck();
+      release();
+      this.#keepSpare();
+      if (folder !== "") rmSync(folder, { recursive: true, force: true });
+      const isWhole = failure === undefined && code === 0 && isReady;
+      if (isWhole) result.end();
+      else {
+        const reason = new QueryFailure(failure ?? memoryFailure(), warnings);
+        result.on("error", () => {}).destroy(reason);
+        reject(reason);
+      }
+    });
+  }
+}
+
+function startProcess(): ChildProcess {
+  return startChildProcess(resolveSiblingModule("./query-process", import.meta.url), {
+    maxHeapMb: MAX_HEAP_MB,
+  });
+}
+
+function queryFailure(message: string, remedy: string): Failure {
+  return new Failure(message, { code: "bad_query", remedy });
+}
+
+function timeoutFailure(ms: number): Failure {
+  return queryFailure(`the query took longer than ${ms / 1000} s`, "narrow it, or use `mds-sync query`");
+}
+
+function memoryFailure(): Failure {
+  return queryFailure("the query needs too much memory", "sort or join fewer rows, or use `mds-sync query`");
+}

@@ -1,0 +1,274 @@
+import { closeSync, openSync, readSync, statSync, writeFileSync } from "node:fs";
+import { Agent, type Dispatcher, EnvHttpProxyAgent } from "undici";
+import { isLoopback } from "../../model/service-url.ts";
+import { backoffDelay } from "../../runtime/backoff.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { bucketUnreachable, toBucketFailure } from "../errors.ts";
+import type { S3Target } from "./s3-target.ts";
+import { encodePath, encodeQuery, sha256, signRequest } from "./sigv4.ts";
+
+export interface S3Object {
+  /** Without the prefix of the target. */
+  readonly key: string;
+  readonly size: number;
+  readonly modifiedMs: number;
+}
+
+interface S3Request {
+  readonly method: "GET" | "PUT" | "POST" | "DELETE";
+  /** Undefined: the bucket itself. */
+  readonly key?: string;
+  readonly query?: Readonly<Record<string, string>>;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: Uint8Array | string;
+  /** Statuses that are an answer, beside success. */
+  readonly accepts?: readonly number[];
+}
+
+interface S3Response {
+  readonly status: number;
+  readonly etag: string;
+  readonly body: Buffer;
+  /** How many times it was sent: more than once, and an earlier one may have taken effect. */
+  readonly attempts: number;
+}
+
+export interface S3ClientOptions {
+  readonly clock: Pick<Clock, "now" | "sleep">;
+  readonly stopping?: AbortSignal | undefined;
+  /** For tests: the size from which a file is sent in parts, and of a part. */
+  readonly partBytes?: number | undefined;
+}
+
+const MAX_ATTEMPTS = 6;
+const RETRY_DELAY = { baseMs: 250, maxMs: 8000, jitter: 0 };
+const SOCKET_TIMEOUT_MS = 60_000;
+/** S3 allows 10,000 parts of at least 5 MiB. */
+const PART_BYTES = 16 * 1024 * 1024;
+const MAX_ERROR_BYTES = 4096;
+/** 409: two conditional writes at the same moment. */
+const transientStatuses = new Set([409, 429, 500, 502, 503, 504]);
+
+/** The few operations on a bucket that an export needs. A request that failed for a moment is repeated. */
+export class S3Client {
+  readonly #target: S3Target;
+  readonly #options: S3ClientOptions;
+  readonly #dispatcher: Dispatcher;
+
+  constructor(target: S3Target, options: S3ClientOptions) {
+    this.#target = target;
+    this.#options = options;
+    const timeouts = { headersTimeout: SOCKET_TIMEOUT_MS, bodyTimeout: SOCKET_TIMEOUT_MS, allowH2: false };
+    this.#dispatcher = isLoopback(new URL(target.origin))
+      ? new Agent(timeouts)
+      : new EnvHttpProxyAgent(timeouts);
+  }
+
+  async list(prefix: string): Promise<S3Object[]> {
+    const objects: S3Object[] = [];
+    let token: string | undefined;
+    do {
+      const text = await this.#text({
+        method: "GET",
+        query: {
+          "list-type": "2",
+          "encoding-type": "url",
+          prefix: this.#target.prefix + prefix,
+          ...(token === undefined ? {} : { "continuation-token": token }),
+        },
+      });
+      for (const [, entry = ""] of text.matchAll(/<Contents>(.*?)<\/Contents>/gs))
+        objects.push({
+          key: decodeURIComponent(elementOf(entry, "Key")).slice(this.#target.prefix.length),
+          size: Number(elementOf(entry, "Size")),
+          modifiedMs: Date.parse(elementOf(entry, "LastModified")),
+        });
+      token =
+        elementOf(text, "IsTruncated") === "true" ? elementOf(text, "NextContinuationToken") : undefined;
+    } while (token);
+    return objects;
+  }
+
+  /** Undefined if there is no such object. */
+  async read(key: string): Promise<string | undefined> {
+    const { status, body } = await this.#send({ method: "GET", key, accepts: [404] });
+    return status === 404 ? undefined : body.toString();
+  }
+
+  async download(key: string, file: string): Promise<void> {
+    writeFileSync(file, (await this.#send({ method: "GET", key })).body);
+  }
+
+  async write(key: string, text: string): Promise<void> {
+    await this.#send({ method: "PUT", key, body: text });
+  }
+
+  /** False if the object exists. */
+  async create(key: string, text: string): Promise<boolean> {
+    const headers = { "if-none-match": "*" };
+    const { status, attempts } = await this.#send({
+      method: "PUT",
+      key,
+      body: text,
+      headers,
+      accepts: [412],
+    });
+    if (status !== 412) return true;
+    // An earlier attempt whose answer was lost may have created it.
+    return attempts > 1 && (await this.read(key)) === text;
+  }
+
+  async remove(key: string): Promise<void> {
+    await this.#send({ method: "DELETE", key, accepts: [404] });
+  }
+
+  /** A large file is sent in parts; the object exists once all of them are there. */
+  async upload(key: string, file: string): Promise<void> {
+    const { size } = statSync(file);
+    const partBytes = this.#options.partBytes ?? PART_BYTES;
+    if (size <= partBytes) {
+      await this.#send({ method: "PUT", key, body: readPart(file, 0, size) });
+      return;
+    }
+    const begun = await this.#text({ method: "POST", key, query: { uploads: "" } });
+    const uploadId = elementOf(begun, "UploadId");
+    try {
+      const parts: string[] = [];
+      for (let from = 0; from < size; from += partBytes) {
+        const query = { partNumber: String(parts.length + 1), uploadId };
+        const body = readPart(file, from, Math.min(partBytes, size - from));
+        const response = await this.#send({ method: "PUT", key, query, body });
+        parts.push(`<Part><PartNumber>${query.partNumber}</PartNumber><ETag>${response.etag}</ETag></Part>`);
+      }
+      const body = `<CompleteMultipartUpload>${parts.join("")}</CompleteMultipartUpload>`;
+      const completed = await this.#send({ method: "POST", key, query: { uploadId }, body, accepts: [404] });
+      // S3 begins its answer before it knows the result.
+      const answer = completed.body.toString();
+      if (!answer.includes("<Error>")) return;
+      // An earlier attempt whose answer was lost may have completed it.
+      const isThere = async () =>
+        (await this.list(key)).some((each) => each.key === key && each.size === size);
+      if (completed.attempts === 1 || !(await isThere()))
+        throw toBucketFailure(this.#target.url, completed.status, answer);
+    } catch (error) {
+      await this.#abortUpload(key, uploadId).catch(() => {});
+      throw error;
+    }
+  }
+
+  /** Removes the parts that killed exports have left, which cost space although no list shows them. */
+  async abortUploads(prefix: string, beforeMs: number): Promise<void> {
+    const query = { uploads: "", "encoding-type": "url", prefix: this.#target.prefix + prefix };
+    const text = await this.#text({ method: "GET", query });
+    for (const [, upload = ""] of text.matchAll(/<Upload>(.*?)<\/Upload>/gs))
+      if (Date.parse(elementOf(upload, "Initiated")) < beforeMs)
+        await this.#abortUpload(
+          decodeURIComponent(elementOf(upload, "Key")).slice(this.#target.prefix.length),
+          elementOf(upload, "UploadId"),
+        );
+  }
+
+  async close(): Promise<void> {
+    await this.#dispatcher.destroy();
+  }
+
+  async #abortUpload(key: string, uploadId: string): Promise<void> {
+    await this.#send({ method: "DELETE", key, query: { uploadId }, accepts: [404] });
+  }
+
+  async #text(request: S3Request): Promise<string> {
+    return (await this.#send(request)).body.toString();
+  }
+
+  async #send(request: S3Request): Promise<S3Response> {
+    const { url } = this.#target;
+    const { clock, stopping } = this.#options;
+    for (let attempt = 1; ; attempt++) {
+      stopping?.throwIfAborted();
+      let failure: Error;
+      try {
+        const response = await this.#sendOnce(request);
+        const { statusCode: status, headers } = response;
+        const body = Buffer.from(await response.body.arrayBuffer());
+        if ((status >= 200 && status < 300) || request.accepts?.includes(status))
+          return { status, etag: String(headers.etag), body, attempts: attempt };
+        failure = toBucketFailure(url, status, body.toString("utf8", 0, MAX_ERROR_BYTES));
+        if (!transientStatuses.has(status)) throw failure;
+      } catch (error) {
+        if (stopping?.aborted || !isNetworkError(error)) throw error;
+        failure = bucketUnreachable(url, networkReason(error), error);
+      }
+      if (attempt === MAX_ATTEMPTS) throw failure;
+      await clock.sleep(
+        backoffDelay(attempt - 1, RETRY_DELAY, () => 0),
+        stopping,
+      );
+    }
+  }
+
+  #sendOnce({ method, key, query = {}, headers = {}, body }: S3Request): Promise<Dispatcher.ResponseData> {
+    const { origin, root, prefix, region, credentials } = this.#target;
+    const path = key === undefined ? root.replace(/(?<=.)\/$/, "") : encodePath(root + prefix + key);
+    const signed = signRequest({
+      method,
+      host: new URL(origin).host,
+      path,
+      query,
+      headers,
+      payloadSha256: sha256(body ?? ""),
+      region,
+      credentials,
+      now: this.#options.clock.now(),
+    });
+    const search = encodeQuery(query);
+    return this.#dispatcher.request({
+      method,
+      origin,
+      path: search === "" ? path : `${path}?${search}`,
+      headers: signed,
+      body: body ?? null,
+      signal: this.#options.stopping ?? null,
+    });
+  }
+}
+
+function readPart(file: string, from: number, length: number): Uint8Array {
+  const bytes = Buffer.allocUnsafe(length);
+  const descriptor = openSync(file, "r");
+  try {
+    for (let read = 0; read < length; ) {
+      const count = readSync(descriptor, bytes, read, length - read, from + read);
+      if (count === 0) throw new Error(`${file} is shorter than it was`);
+      read += count;
+    }
+    return bytes;
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** The text of the first such element; empty if there is none. */
+function elementOf(xml: string, name: string): string {
+  const [, text = ""] = new RegExp(`<${name}>(.*?)</${name}>`, "s").exec(xml) ?? [];
+  return text
+    .replaceAll("&lt;", "<")
+    .replaceAll("&gt;", ">")
+    .replaceAll("&quot;", '"')
+    .replaceAll("&apos;", "'")
+    .replaceAll("&amp;", "&");
+}
+
+/** Errors of undici and of sockets have codes; failures of ours have another class. */
+function isNetworkError(error: unknown): error is Error {
+  return (
+    error instanceof Error &&
+    error.name !== "Failure" &&
+    error.name !== "AbortError" &&
+    networkReason(error) !== ""
+  );
+}
+
+function networkReason(error: Error): string {
+  const code = "code" in error && typeof error.code === "string" ? error.code : "";
+  return code !== "" || !(error.cause instanceof Error) ? code : networkReason(error.cause);
+}

@@ -1,0 +1,188 @@
+import { createHash } from "node:crypto";
+import { mkdirSync, rmSync, statSync } from "node:fs";
+import { basename, join } from "node:path";
+import { Failure } from "../../model/failure.ts";
+import { formatTimestamp, MICROS_PER_DAY, MICROS_PER_MS, parseTimestamp } from "../../model/time.ts";
+import { acquireWriterLock } from "../../warehouse/sqlite/writer-lock.ts";
+import { tableFolder } from "../delta/delta-table.ts";
+import { exportedMeanwhile } from "../errors.ts";
+import { digestOf } from "../export-folder.ts";
+import type { ExportStore } from "../export-store.ts";
+import { MANIFEST, type Manifest, parseManifest } from "../manifest.ts";
+import { S3Client, type S3ClientOptions, type S3Object } from "./s3-client.ts";
+import { type Environment, readS3Target } from "./s3-target.ts";
+
+/*
+ * PREFIX/versions/<relation>/…/<sha>.parquet      files under names that are never reused
+ * PREFIX/versions/<relation>/_delta_log/          the log of the relation's Delta table
+ * PREFIX/versions/generations/<number>.json       one manifest per export; the next number is free for one export only
+ * PREFIX/manifest.json                            the newest manifest, for readers
+ *
+ * A bucket has no locks and no links. Each export builds on the generation that it found, and creates the next one:
+ * if another export was faster, that fails. The tables are committed after that, and never over a newer generation.
+ */
+const GENERATIONS = "versions/generations/";
+const GENERATION_DIGITS = 10;
+/** Younger objects may belong to an export that runs now. */
+const MIN_LEFTOVER_AGE_MS = 86_400_000;
+const MIN_GENERATIONS = 3;
+
+export interface S3StoreOptions extends S3ClientOptions {
+  readonly to: string;
+  readonly env: Environment;
+  /** Unfinished files are written beside it. */
+  readonly warehouse: string;
+}
+
+export async function openS3Store(options: S3StoreOptions): Promise<ExportStore> {
+  const target = readS3Target(options.to, options.env);
+  const { url } = target;
+  const work = openWorkFolder(options.warehouse, url);
+  const client = new S3Client(target, options);
+  try {
+    const objects = await client.list("versions/");
+    return await storeOf({ client, url, work, objects, now: () => options.clock.now() });
+  } catch (error) {
+    await client.close();
+    work.release();
+    throw error;
+  }
+}
+
+interface WorkFolder {
+  readonly path: string;
+  release(): void;
+}
+
+/** Beside the warehouse: its disk has room for a file, and one export at a time uses it. */
+function openWorkFolder(warehouse: string, url: string): WorkFolder {
+  const path = `${warehouse}.export-${createHash("sha256").update(url).digest("hex").slice(0, 8)}`;
+  mkdirSync(path, { recursive: true });
+  try {
+    const lock = acquireWriterLock(join(path, "export"));
+    const work = join(path, "work");
+    rmSync(work, { recursive: true, force: true });
+    mkdirSync(work);
+    return {
+      path: work,
+      release() {
+        lock.release();
+        rmSync(path, { recursive: true, force: true });
+      },
+    };
+  } catch (error) {
+    if (!(error instanceof Failure) || error.code !== "writer_elsewhere") throw error;
+    throw new Failure(`another mds-sync exports to ${url}`, {
+      code: "export_elsewhere",
+      remedy: "wait for it, or stop it first",
+    });
+  }
+}
+
+interface StoreParts {
+  readonly client: S3Client;
+  readonly url: string;
+  readonly work: WorkFolder;
+  readonly objects: readonly S3Object[];
+  readonly now: () => number;
+}
+
+async function storeOf({ client, url, work, objects, now }: StoreParts): Promise<ExportStore> {
+  const sizes = new Map(objects.map(({ key, size }) => [key, size]));
+  const generations = objects.filter(({ key }) => /^\d+\.json$/.test(key.slice(GENERATIONS.length)));
+  const newest = generations
+    .map(({ key }) => key)
+    .sort()
+    .at(-1);
+  const text = newest === undefined ? undefined : await client.read(newest);
+  const found = text === undefined ? undefined : parseManifest(text);
+  const next = newest === undefined ? 0 : Number(basename(newest, ".json")) + 1;
+  const generation = String(next).padStart(GENERATION_DIGITS, "0");
+  return {
+    place: url,
+    work: work.path,
+    hasCatalogue: false,
+    // Readers on other machines come without a lock.
+    defaultKeep: MICROS_PER_DAY,
+    previous: found,
+    isUsed: newest !== undefined,
+    nameGeneration: () => generation,
+    hasFile: ({ version, bytes }) => sizes.get(version) === bytes,
+    async storeVersion(unfinished, place) {
+      const sha256 = digestOf(unfinished);
+      const { size: bytes } = statSync(unfinished);
+      const version = `versions/${place}/${sha256.slice(0, 24)}.parquet`;
+      await client.upload(version, unfinished);
+      rmSync(unfinished);
+      return { version, path: version, bytes, sha256 };
+    },
+    async locate({ version }) {
+      const file = join(work.path, `copy-${basename(version)}`);
+      await client.download(version, file);
+      return file;
+    },
+    tableLog(relation) {
+      const folder = `${tableFolder(relation)}/_delta_log/`;
+      return {
+        place: `${url}/${folder.slice(0, -1)}`,
+        async list() {
+          const entries = await client.list(folder);
+          return entries.map(({ key, modifiedMs }) => ({ name: key.slice(folder.length), modifiedMs }));
+        },
+        read: async (name) => (await client.read(folder + name)) ?? "",
+        create: (name, content) => client.create(folder + name, content),
+        store: (name, file) => client.upload(folder + name, file),
+        async locate(name) {
+          const file = join(work.path, `copy-${name}`);
+          await client.download(folder + name, file);
+          return file;
+        },
+        remove: (name) => client.remove(folder + name),
+      };
+    },
+    async storeGeneration(manifest) {
+      const removed = replacedFiles(found, manifest);
+      const isFirst = await client.create(
+        `${GENERATIONS}${generation}.json`,
+        JSON.stringify({ ...manifest, removed }),
+      );
+      if (!isFirst) throw exportedMeanwhile(url);
+    },
+    isNewer: (entry, own) => /^\d+$/.test(entry) && entry > own,
+    async publish(manifest, _catalogue, onStep) {
+      await client.write(MANIFEST, JSON.stringify(manifest, null, 1));
+      onStep("manifest switched");
+    },
+    async removeOld(current, { now, keep }) {
+      const replaced = replacedFiles(found, current);
+      const isDue = (at: string) => now - (parseTimestamp(at) ?? now) > keep;
+      const recent = new Set(replaced.filter(({ at }) => !isDue(at)).map(({ version }) => version));
+      const listed = new Set(current.files.map(({ version }) => version));
+      const known = new Set(replaced.map(({ version }) => version));
+      const nowMs = now / MICROS_PER_MS;
+      for (const { key, modifiedMs } of objects) {
+        if (!/\/[0-9a-f]{24}\.parquet$/.test(key) || listed.has(key) || recent.has(key)) continue;
+        // What no manifest lists was left by a killed export, or belongs to one that runs now.
+        if (known.has(key) || nowMs - modifiedMs > MIN_LEFTOVER_AGE_MS) await client.remove(key);
+      }
+      for (const { key, modifiedMs } of generations.slice(0, -MIN_GENERATIONS))
+        if (nowMs - modifiedMs > keep / MICROS_PER_MS) await client.remove(key);
+      await client.abortUploads("versions/", nowMs - MIN_LEFTOVER_AGE_MS);
+    },
+    // What this export has uploaded is removed a day later: another export may have uploaded the same file meanwhile.
+    removeLeftovers: async () => {},
+    async close() {
+      await client.close();
+      work.release();
+    },
+  };
+
+  /** Files that this export or earlier ones replaced, until they are removed. */
+  function replacedFiles(before: Manifest | undefined, current: Manifest): NonNullable<Manifest["removed"]> {
+    const listed = new Set(current.files.map(({ version }) => version));
+    const at = formatTimestamp(Math.round(now() * MICROS_PER_MS));
+    const earlier = (before?.removed ?? []).filter(({ version }) => sizes.has(version));
+    const replaced = (before?.files ?? []).map(({ version }) => ({ version, at }));
+    return [...earlier, ...replaced].filter(({ version }) => !listed.has(version));
+  }
+}

@@ -1,0 +1,169 @@
+import type { TimeRange } from "../model/time-range.ts";
+import type { GapRow } from "../warehouse/coverage/gap-row.ts";
+import { readPresentTs } from "../warehouse/coverage/targets.ts";
+import { runReadQuery } from "../warehouse/query/query.ts";
+import { openReader, toReaderFailure } from "../warehouse/reader.ts";
+import type { Connection } from "../warehouse/sqlite/connection.ts";
+import type {
+  AsOfOptions,
+  BarArrayOptions,
+  BarOptions,
+  LedgerOptions,
+  QueryRow,
+  QueryValues,
+  SeriesSelection,
+  TickArrayOptions,
+  TickOptions,
+  TimeInput,
+  WholeOptions,
+} from "./read-options.ts";
+import { readAsOf } from "./reading/as-of-reader.ts";
+import { toBarArrays } from "./reading/bar-arrays.ts";
+import { createBarGrid } from "./reading/bar-grid.ts";
+import { readBars } from "./reading/bar-reader.ts";
+import { findMissing } from "./reading/completeness.ts";
+import { readCoverage, readLedgerGaps } from "./reading/ledger-reader.ts";
+import { planReads, readTime } from "./reading/read-plan.ts";
+import { readSeries, resolveSeries } from "./reading/series-names.ts";
+import { readTickArrays, readTickRows } from "./reading/tick-reader.ts";
+import { findTimeZone, utcZone } from "./reading/time-zone.ts";
+import type { AsOfRow, BarArrays, BarRow, CoverageRow, SeriesInfo, TickArrays, TickRow } from "./rows.ts";
+
+/* The library of the package: `import { openWarehouse } from "mds-sync"`. Everything that a user needs is exported here. */
+export { Failure } from "../model/failure.ts";
+export { IncompleteFailure } from "./incomplete-failure.ts";
+export type * from "./read-options.ts";
+export type * from "./rows.ts";
+export type { GapRow };
+
+/**
+ * Opens a warehouse for reading. A daemon may write it at the same time. The connection is read-only: nothing here can change
+ * the file.
+ */
+export function openWarehouse(path: string): Warehouse {
+  return Warehouse.open(path);
+}
+
+/** A warehouse that is open for reading. */
+export class Warehouse implements Disposable {
+  readonly path: string;
+  readonly #connection: Connection;
+
+  private constructor(connection: Connection) {
+    this.path = connection.path;
+    this.#connection = connection;
+  }
+
+  static open(path: string): Warehouse {
+    return new Warehouse(openReader(path));
+  }
+
+  /** Every series of which the warehouse has ticks or daily bars. */
+  series(): SeriesInfo[] {
+    return readSeries(this.#connection);
+  }
+
+  /** The bars that begin in the range, series by series. A period without ticks has no bar. */
+  bars(series: SeriesSelection, options: BarArrayOptions): BarArrays[];
+  bars(series: SeriesSelection, options: BarOptions): BarRow[];
+  bars(series: SeriesSelection, options: BarOptions & { readonly as?: "columns" }): BarRow[] | BarArrays[] {
+    const { every, tz, from, to, indexType, source, requireComplete } = options;
+    const grid = createBarGrid(every, tz === undefined ? utcZone : findTimeZone(tz));
+    return this.#inTransaction((connection) => {
+      const names = toList(series);
+      const plans = planReads(connection, { names, indexType, from, to, grid, source, requireComplete });
+      const rows = plans.map((plan) => [...readBars(connection, plan.series, { ...plan, grid })]);
+      if (options.as !== "columns") return rows.flat();
+      return plans.map((plan, at) => toBarArrays(plan.series, rows[at] ?? []));
+    });
+  }
+
+  /** The ticks of the range, series by series. */
+  ticks(series: SeriesSelection, options: TickArrayOptions): TickArrays[];
+  ticks(series: SeriesSelection, options?: TickOptions): TickRow[];
+  ticks(series: SeriesSelection, options: TickOptions | TickArrayOptions = {}): TickRow[] | TickArrays[] {
+    const { from, to, indexType, requireComplete } = options;
+    return this.#inTransaction((connection) => {
+      const names = toList(series);
+      const source = "ticks" as const;
+      const plans = planReads(connection, { names, indexType, from, to, source, requireComplete });
+      if ("as" in options) {
+        const { columns = ["price"] } = options;
+        return plans.map((plan) => readTickArrays(connection, plan.series, plan.range, columns));
+      }
+      const zone = options.tz === undefined ? utcZone : findTimeZone(options.tz);
+      return plans.flatMap((plan) => [...readTickRows(connection, plan.series, plan.range, zone)]);
+    });
+  }
+
+  /** What each series was worth at or before a moment. */
+  asOf(at: TimeInput, series: SeriesSelection, options: AsOfOptions = {}): AsOfRow[] {
+    const { indexType, tz, source } = options;
+    const zone = tz === undefined ? utcZone : findTimeZone(tz);
+    return this.#inTransaction((connection) => {
+      const ts = readTime(at, readPresentTs(connection));
+      const all = resolveSeries(connection, toList(series), indexType);
+      return all.map((one) => readAsOf(connection, one, ts, { zone, source }));
+    });
+  }
+
+  /** What the ledger has settled, with its proof: rows of the view `coverage`. */
+  coverage(options: LedgerOptions = {}): CoverageRow[] {
+    return this.#inTransaction((connection) => readCoverage(connection, options));
+  }
+
+  /**
+   * Everything that is missing. With `from` or `to` it is clipped to the range, and includes what the ledger does not mention;
+   * otherwise these are the rows of the view `gaps`.
+   */
+  gaps(options: LedgerOptions = {}): GapRow[] {
+    return this.#inTransaction((connection) => readLedgerGaps(connection, options));
+  }
+
+  /** Whether every second of the range is proven, for each of the series. */
+  isWhole(series: SeriesSelection, options: WholeOptions): boolean {
+    const { stream = "index_ticks", indexType } = options;
+    return this.#inTransaction((connection) => {
+      const now = readPresentTs(connection);
+      const range: TimeRange = { from: readTime(options.from, now), to: readTime(options.to, now) };
+      const all = resolveSeries(connection, toList(series), indexType);
+      const streamed = all.map((one) => ({ series: one, stream }));
+      return findMissing(connection, streamed, range).length === 0;
+    });
+  }
+
+  /** Runs one read-only statement. A bound on `time` is as fast as one on `ts`. `Row` must match its columns. */
+  query<Row = QueryRow>(sql: string, parameters: QueryValues = {}): Row[] {
+    const { columns, rows } = runReadQuery(this.#connection, sql, parameters);
+    return [...rows].map(
+      (row) => Object.fromEntries(columns.map((name, at) => [name, toPlainInteger(row[at])])) as Row,
+    );
+  }
+
+  /** Closes the file. `using warehouse = openWarehouse(…)` does it at the end of the block. */
+  close(): void {
+    this.#connection.close();
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  /** All reads of a call see one state of the warehouse. */
+  #inTransaction<T>(work: (connection: Connection) => T): T {
+    const connection = this.#connection;
+    try {
+      return connection.database.transaction(() => work(connection))();
+    } catch (error) {
+      throw toReaderFailure(error, connection.path);
+    }
+  }
+}
+
+function toList(series: SeriesSelection): readonly string[] {
+  return typeof series === "string" ? [series] : series;
+}
+
+function toPlainInteger(value: unknown): unknown {
+  return typeof value === "bigint" && Number.isSafeInteger(Number(value)) ? Number(value) : value;
+}

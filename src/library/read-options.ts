@@ -1,0 +1,82 @@
+import type { HistoryStream } from "../model/streams.ts";
+import type { BarSource, TickNumber } from "./rows.ts";
+
+/**
+ * A moment: a `Date`; microseconds since 1970 as a bigint or a number, like `ts`; or a text: `2026-03-01`,
+ * `2026-03-01 12:00`, ISO 8601 in UTC, `now`, `-7d` or `now-7d`.
+ */
+export type TimeInput = Date | bigint | number | string;
+
+/** Ids, symbols (`BTC`), pairs (`BTC/USD`) or names (`BLX`), each optionally with its index type: `GWA:BTC`. */
+export type SeriesSelection = string | readonly string[];
+
+/** Options that all readers of rows share. */
+export interface ReadOptions {
+  /** The start of the range, inclusive. Default: the first row. */
+  readonly from?: TimeInput;
+  /** The end of the range, exclusive. Default: after the last row. */
+  readonly to?: TimeInput;
+  /** GWA, MWA or LX: the type of all names without a prefix. */
+  readonly indexType?: string;
+  /** The time zone of `time`, and of the days of bars of `1d` and longer. Default: UTC. */
+  readonly tz?: string;
+  /** Throw an `IncompleteFailure` if a second of the range is not proven. */
+  readonly requireComplete?: boolean;
+}
+
+/** Options of `ticks`. */
+export interface TickOptions extends ReadOptions {}
+
+/** Columns instead of rows. */
+export interface TickArrayOptions extends Omit<ReadOptions, "tz"> {
+  readonly as: "columns";
+  /** The numbers to read besides `ts`. Default: price. Each costs as much again. */
+  readonly columns?: readonly TickNumber[];
+}
+
+/** Options of `bars`. */
+export interface BarOptions extends ReadOptions {
+  /** The length of a bar: `30s`, `10m`, `1h`, `1d`, `1w` … */
+  readonly every: string;
+  /** Default: ticks if the series has any, else the service's daily bars. */
+  readonly source?: BarSource;
+}
+
+/** Columns instead of rows. */
+export interface BarArrayOptions extends BarOptions {
+  readonly as: "columns";
+}
+
+/** Options of `asOf`. */
+export interface AsOfOptions {
+  readonly indexType?: string;
+  /** The time zone of `time`. Default: UTC. */
+  readonly tz?: string;
+  /** Default: ticks if the series has any, else the service's daily bars. */
+  readonly source?: BarSource;
+}
+
+/** A range of one stream. */
+export interface WholeOptions {
+  readonly from: TimeInput;
+  readonly to: TimeInput;
+  /** Default: `index_ticks`. */
+  readonly stream?: HistoryStream;
+  readonly indexType?: string;
+}
+
+/** A row of a query: integers that a number cannot hold are bigint. */
+export type QueryRow = Record<string, string | number | bigint | Uint8Array | null>;
+
+/** Which part of the ledger to read. */
+export interface LedgerOptions {
+  /** Such as `index_ticks` or `ohlcv`. Default: all. */
+  readonly stream?: string;
+  /** Ids, symbols, pairs or names, also of exchanges. Default: all. */
+  readonly series?: string | readonly string[];
+  readonly from?: TimeInput;
+  readonly to?: TimeInput;
+}
+
+/** Values of the parameters of a query, `:name`. Integers are bigint: a number is bound as a REAL. */
+export type QueryValues = Readonly<Record<string, string | number | bigint | null>>;

@@ -1,0 +1,105 @@
+import {
+  formatDay,
+  MICROS_PER_DAY,
+  MICROS_PER_SECOND,
+  type Micros,
+  parseDateOrTimestamp,
+} from "../../model/time.ts";
+import type { Connection } from "../../warehouse/sqlite/connection.ts";
+import type { AsOfRow, BarSource } from "../rows.ts";
+import { chooseSource, streamOfSource } from "./bar-reader.ts";
+import { CoveredRanges } from "./covered-ranges.ts";
+import { formatExact, parseRowAside } from "./format-exact.ts";
+import type { KeyedSeries } from "./series-names.ts";
+import type { TimeZone } from "./time-zone.ts";
+
+interface Found {
+  readonly ts: Micros;
+  readonly price: number;
+  readonly priceDigits: string | undefined;
+  readonly volume: number | null;
+  readonly volumeDigits: string | undefined;
+  readonly quality: string | null;
+}
+
+/** Call it in a read transaction. */
+export function readAsOf(
+  connection: Connection,
+  series: KeyedSeries,
+  at: Micros,
+  {
+    zone,
+    source = chooseSource(series),
+  }: { readonly zone: TimeZone; readonly source?: BarSource | undefined },
+): AsOfRow {
+  const { key, index_type, index_id, name } = series;
+  const find = source === "ticks" ? findTick : findDailyClose;
+  const found = key === null ? undefined : find(connection, key, at);
+  const labels = { index_type, index_id, name };
+  if (key === null || found === undefined) {
+    const nothing = {
+      ts: null,
+      time: null,
+      price: null,
+      price_exact: null,
+      volume: null,
+      volume_exact: null,
+    };
+    return { ...labels, ...nothing, age_seconds: null, is_complete: 0, quality: null, source };
+  }
+  const { ts, price, priceDigits, volume, volumeDigits, quality } = found;
+  return {
+    ...labels,
+    ts,
+    time: zone.format(ts),
+    price,
+    price_exact: formatExact(price, priceDigits),
+    volume,
+    volume_exact: formatExact(volume, volumeDigits),
+    age_seconds: (at - ts) / MICROS_PER_SECOND,
+    is_complete: isCovered(connection, key, source, ts, at) ? 1 : 0,
+    quality,
+    source,
+  };
+}
+
+type TickBefore = readonly [ts: Micros, price: number, volume: number | null, aside: string | null];
+
+const tickSql = `SELECT ts, price, volume, aside FROM index_tick_rows
+  WHERE series = ? AND ts <= ? AND price IS NOT NULL ORDER BY ts DESC LIMIT 1`;
+
+function findTick(connection: Connection, key: number, at: Micros): Found | undefined {
+  const row = connection.statement<TickBefore>(tickSql).raw().get([key, at]);
+  if (!row) return undefined;
+  const [ts, price, volume, aside] = row;
+  const { price: priceDigits, volume: volumeDigits, quality = null } = parseRowAside(aside);
+  return { ts, price, priceDigits, volume, volumeDigits, quality };
+}
+
+type CloseBefore = readonly [day: string, close: number, volume: number | null, aside: string | null];
+
+const closeSql = `SELECT day, close, volume, aside FROM daily_bar_rows
+  WHERE series = ? AND day < ? AND close IS NOT NULL ORDER BY day DESC LIMIT 1`;
+
+/** A close counts from the end of its day on. */
+function findDailyClose(connection: Connection, key: number, at: Micros): Found | undefined {
+  const row = connection
+    .statement<CloseBefore>(closeSql)
+    .raw()
+    .get([key, formatDay(at)]);
+  const start = row && parseDateOrTimestamp(row[0]);
+  if (!row || start === undefined) return undefined;
+  const [, price, volume, aside] = row;
+  const { close: priceDigits, volume: volumeDigits, quality = null } = parseRowAside(aside);
+  return { ts: start + MICROS_PER_DAY, price, priceDigits, volume, volumeDigits, quality };
+}
+
+/** Ticks: from the tick to the moment. Daily bars: from the day of the close to the last day that was over. */
+function isCovered(connection: Connection, key: number, source: BarSource, ts: Micros, at: Micros): boolean {
+  const range =
+    source === "ticks"
+      ? { from: ts, to: at + 1 }
+      : { from: ts - MICROS_PER_DAY, to: Math.floor(at / MICROS_PER_DAY) * MICROS_PER_DAY };
+  const covered = new CoveredRanges(connection, streamOfSource[source], key, range);
+  return covered.measure(range.from, range.to) === range.to - range.from;
+}

@@ -1,0 +1,83 @@
+import { exitCode, Failure } from "../../model/failure.ts";
+import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import type { TimeRange } from "../../model/time-range.ts";
+import { type TimeZone, utcZone } from "./time-zone.ts";
+
+const HOUR_MICROS = 3600 * MICROS_PER_SECOND;
+const unitMicros = {
+  s: MICROS_PER_SECOND,
+  m: 60 * MICROS_PER_SECOND,
+  h: HOUR_MICROS,
+  d: MICROS_PER_DAY,
+  w: 7 * MICROS_PER_DAY,
+} as const satisfies Record<string, Micros>;
+
+const MAX_LENGTH_MICROS = 3_660 * MICROS_PER_DAY;
+/** 1970-01-05 was a Monday: weeks begin on Mondays. */
+const FIRST_MONDAY = 4;
+
+/**
+ * Where bars begin and end. Bars shorter than a day begin at multiples of their length since 1970-01-01T00:00Z. Bars of days
+ * consist of whole days of the time zone, counted from 1970-01-01; weeks begin on Monday.
+ */
+export interface BarGrid {
+  /** As given: `10m`, `1d`. */
+  readonly every: string;
+  /** The usual length: a day is shorter or longer when clocks change. */
+  readonly length: Micros;
+  readonly zone: TimeZone;
+  startOf(ts: Micros): Micros;
+  /** The end of the bar that begins at `start`. */
+  endOf(start: Micros): Micros;
+}
+
+/** Parses a bar length such as `30s`, `10m`, `1h`, `1d` or `1w`. Throws a Failure for anything else. */
+export function createBarGrid(every: string, zone: TimeZone = utcZone): BarGrid {
+  const [, count = "", unit = ""] = /^([1-9]\d{0,5})([smhdw])$/.exec(every) ?? [];
+  const length = Number(count) * (unitMicros[unit as keyof typeof unitMicros] ?? Number.NaN);
+  if (!(length <= MAX_LENGTH_MICROS)) {
+    throw new Failure(`a bar cannot be ${every} long`, {
+      code: "usage",
+      remedy: "give a length such as 30s, 10m, 1h, 1d or 1w",
+      exit: exitCode.usage,
+    });
+  }
+  const isDays = unit === "d" || unit === "w";
+  const origin = unit === "w" ? FIRST_MONDAY : 0;
+  const grid = isDays && zone !== utcZone ? dayGrid : fixedGrid;
+  return { every, length, zone, ...grid(length, origin, zone) };
+}
+
+type GridFunctions = Pick<BarGrid, "startOf" | "endOf">;
+
+function fixedGrid(length: Micros, originDay: number): GridFunctions {
+  const origin = originDay * MICROS_PER_DAY;
+  return {
+    startOf: (ts) => Math.floor((ts - origin) / length) * length + origin,
+    endOf: (start) => start + length,
+  };
+}
+
+function dayGrid(length: Micros, originDay: number, zone: TimeZone): GridFunctions {
+  const days = length / MICROS_PER_DAY;
+  const firstDay = (ts: Micros) => Math.floor((zone.dayOf(ts) - originDay) / days) * days + originDay;
+  return {
+    startOf: (ts) => zone.startOfDay(firstDay(ts)),
+    endOf: (start) => zone.startOfDay(firstDay(start) + days),
+  };
+}
+
+/** The bars that begin in [from, to), as one range. */
+export function alignToBars(grid: BarGrid, { from, to }: TimeRange): TimeRange {
+  const first = grid.startOf(from);
+  const start = first < from ? grid.endOf(first) : first;
+  if (start >= to) return { from: start, to: start };
+  return { from: start, to: grid.endOf(grid.startOf(to - 1)) };
+}
+
+/** Whether every bar of the range begins and ends at a multiple of `unit`. The range consists of whole bars. */
+export function isAlignedTo(grid: BarGrid, unit: Micros, { from, to }: TimeRange): boolean {
+  if (grid.zone === utcZone || grid.length < MICROS_PER_DAY) return grid.length % unit === 0;
+  for (let start = from; start < to; start = grid.endOf(start)) if (start % unit !== 0) return false;
+  return to % unit === 0;
+}

@@ -1,0 +1,216 @@
+import { exitCode, Failure } from "../../model/failure.ts";
+import { DEFAULT_CADENCE, type HistoryStream } from "../../model/streams.ts";
+import { barWidths, formatDay, MICROS_PER_DAY, type Micros, parseDateOrTimestamp } from "../../model/time.ts";
+import type { TimeRange } from "../../model/time-range.ts";
+import { readPresentTs } from "../../warehouse/coverage/targets.ts";
+import { computeBar } from "../../warehouse/rows/kept-bars.ts";
+import type { Connection } from "../../warehouse/sqlite/connection.ts";
+import type { BarRow, BarSource } from "../rows.ts";
+import { BarBuilder, type BarPart, type BuiltBar } from "./bar-builder.ts";
+import { alignToBars, type BarGrid, isAlignedTo } from "./bar-grid.ts";
+import { CoveredRanges } from "./covered-ranges.ts";
+import { emptyAside, formatExact, parseRowAside, type RowAside } from "./format-exact.ts";
+import type { KeyedSeries } from "./series-names.ts";
+import { readPriceBlocks } from "./tick-reader.ts";
+
+export interface BarReadOptions {
+  readonly grid: BarGrid;
+  /** The bars that begin in this range are read. */
+  readonly range: TimeRange;
+  readonly source: BarSource;
+}
+
+const HOUR = barWidths["1h"];
+
+export const streamOfSource = { ticks: "index_ticks", ohlcv: "ohlcv" } as const satisfies Record<
+  BarSource,
+  HistoryStream
+>;
+
+/** Ticks, if the warehouse has any of the series; else its daily bars. */
+export function chooseSource({ has_ticks, has_ohlcv }: KeyedSeries): BarSource {
+  return has_ticks === 0 && has_ohlcv === 1 ? "ohlcv" : "ticks";
+}
+
+/** Reads the bars of one series in order of time. Call it in a read transaction. */
+export function* readBars(
+  connection: Connection,
+  series: KeyedSeries,
+  options: BarReadOptions,
+): Generator<BarRow> {
+  const { key } = series;
+  const { grid, source } = options;
+  const range = alignToBars(grid, options.range);
+  if (source === "ohlcv" && !isAlignedTo(grid, MICROS_PER_DAY, range)) throw onlyDailyBars(series.name);
+  if (key === null || range.from >= range.to) return;
+  const toRow = rowMaker(connection, series, key, { grid, range, source });
+  for (const bar of buildBars(connection, key, { grid, range, source })) yield toRow(bar);
+}
+
+function* buildBars(connection: Connection, key: number, options: BarReadOptions): Generator<BuiltBar> {
+  const { grid, range, source } = options;
+  const builder = new BarBuilder(grid);
+  if (source === "ticks" && !isAlignedTo(grid, HOUR, range)) yield* addTicks(builder, connection, key, range);
+  else {
+    const read = source === "ohlcv" ? readDailyBars : readHours;
+    for (const part of read(connection, key, range)) {
+      const bar = builder.add(part);
+      if (bar) yield bar;
+    }
+  }
+  const last = builder.finish();
+  if (last) yield last;
+}
+
+function* addTicks(
+  builder: BarBuilder,
+  connection: Connection,
+  key: number,
+  range: TimeRange,
+): Generator<BuiltBar> {
+  for (const block of readPriceBlocks(connection, key, range)) {
+    for (const [ts, price, volume, asideText] of block) {
+      if (price === null) continue;
+      const bar =
+        asideText === null
+          ? builder.addPlainTick(ts, price, volume)
+          : builder.add(toPart(ts, price, volume, parseRowAside(asideText)));
+      if (bar) yield bar;
+    }
+  }
+}
+
+function toPart(ts: Micros, price: number, volume: number | null, aside: RowAside): BarPart {
+  const prices = { open: price, high: price, low: price, close: price };
+  return {
+    ts,
+    ...prices,
+    volume,
+    ticks: 1,
+    doubtful: aside.quality === undefined ? 0 : 1,
+    digits: tickDigits(aside),
+  };
+}
+
+function tickDigits({ price, volume }: RowAside): RowAside {
+  return { open: price, high: price, low: price, close: price, volume_24h: volume };
+}
+
+type KeptBarRow = readonly [
+  ts: Micros,
+  open: number,
+  high: number,
+  low: number,
+  close: number,
+  volume: number | null,
+  ticks: number | null,
+  doubtful: number,
+  aside: string | null,
+];
+
+const hoursSql = `SELECT ts, open, high, low, close, volume_24h, n_ticks, n_doubtful, aside FROM kept_bars
+  WHERE series = ? AND ts >= ? AND ts < ? ORDER BY ts`;
+
+/** Kept hourly bars; a stale one is computed from its ticks, as the views do. */
+function* readHours(connection: Connection, key: number, { from, to }: TimeRange): Generator<BarPart> {
+  for (const row of connection.statement<KeptBarRow>(hoursSql).raw().all([key, from, to])) {
+    const [ts, open, high, low, close, volume, ticks, doubtful, aside] = row;
+    if (ticks !== null) {
+      yield { ts, open, high, low, close, volume, ticks, doubtful, digits: parseRowAside(aside) };
+      continue;
+    }
+    const bar = computeBar(connection, key, ts);
+    if (bar) yield { ...bar, ts, digits: parseRowAside(bar.aside) };
+  }
+}
+
+type DailyBarRow = readonly [
+  day: string,
+  open: number | null,
+  high: number | null,
+  low: number | null,
+  close: number | null,
+  volume: number | null,
+  aside: string | null,
+];
+
+const daysSql = `SELECT day, open, high, low, close, volume, aside FROM daily_bar_rows
+  WHERE series = ? AND day >= ? AND day < ? ORDER BY day`;
+
+function* readDailyBars(connection: Connection, key: number, { from, to }: TimeRange): Generator<BarPart> {
+  const bounds = [key, formatDay(from), formatDay(to)];
+  for (const row of connection.statement<DailyBarRow>(daysSql).raw().all(bounds)) {
+    const [day, open, high, low, close, volume, asideText] = row;
+    const ts = parseDateOrTimestamp(day);
+    if (ts === undefined || open === null || high === null || low === null || close === null) continue;
+    const { volume: volumeDigits, quality, ...aside } = parseRowAside(asideText);
+    const doubtful = quality === undefined ? 0 : 1;
+    const digits = asideText === null ? emptyAside : { ...aside, volume_24h: volumeDigits };
+    yield { ts, open, high, low, close, volume, ticks: 1, doubtful, digits };
+  }
+}
+
+/** Adds labels and coverage. Call the result with ascending bars. */
+function rowMaker(
+  connection: Connection,
+  { index_type, index_id, name }: KeyedSeries,
+  key: number,
+  { grid, range, source }: BarReadOptions,
+): (bar: BuiltBar) => BarRow {
+  const covered = new CoveredRanges(connection, streamOfSource[source], key, range);
+  const present = readPresentTs(connection);
+  const period = source === "ohlcv" ? MICROS_PER_DAY : readPeriod(connection, key);
+  return ({ start, end, open, high, low, close, volume, ticks, doubtful, digits }) => {
+    const length = end - start;
+    const coveredMicros = covered.measure(start, end);
+    // The service changes the daily bar of a day that is not over.
+    const isComplete = coveredMicros === length && end <= present;
+    const expected = Math.floor(length / period);
+    const remark = () => {
+      if (end > present) return "in progress";
+      if (!isComplete) return "not proven whole";
+      if (doubtful > 0) return "doubtful ticks";
+      return ticks < expected ? "fewer ticks than expected" : null;
+    };
+    return {
+      index_type,
+      index_id,
+      name,
+      ts: start,
+      time: grid.zone.format(start),
+      open,
+      open_exact: formatExact(open, digits.open) ?? "",
+      high,
+      high_exact: formatExact(high, digits.high) ?? "",
+      low,
+      low_exact: formatExact(low, digits.low) ?? "",
+      close,
+      close_exact: formatExact(close, digits.close) ?? "",
+      volume_24h: volume,
+      volume_24h_exact: formatExact(volume, digits.volume_24h),
+      n_ticks: ticks,
+      expected_ticks: expected,
+      coverage: coveredMicros / length,
+      is_complete: isComplete ? 1 : 0,
+      quality: remark(),
+      source,
+    };
+  };
+}
+
+const delaySql = `SELECT settle_delay FROM wanted_ranges WHERE stream = 'index_ticks' AND series = ?
+  ORDER BY from_ts DESC LIMIT 1`;
+
+/** The refresh period of a series, as the views compute it. */
+function readPeriod(connection: Connection, key: number): Micros {
+  const delay = connection.statement<Micros>(delaySql).pluck().get([key]);
+  return delay === undefined ? DEFAULT_CADENCE : Math.floor(delay / 2);
+}
+
+function onlyDailyBars(name: string): Failure {
+  return new Failure(`${name} has daily bars only, whose days are those of UTC`, {
+    code: "usage",
+    remedy: "ask for bars of 1d, or a multiple of it, in UTC",
+    exit: exitCode.usage,
+  });
+}

@@ -1,0 +1,63 @@
+import type { HistoryStream } from "../../model/streams.ts";
+import type { Micros } from "../../model/time.ts";
+import type { TimeRange } from "../../model/time-range.ts";
+import type { GapRow } from "../../warehouse/coverage/gap-row.ts";
+import { namedKeyText } from "../../warehouse/coverage/ledger-keys.ts";
+import { NOT_PUBLISHED_REASON } from "../../warehouse/coverage/publication.ts";
+import { readPresentTs } from "../../warehouse/coverage/targets.ts";
+import type { NamedSeries } from "../../warehouse/lookups/resolve-names.ts";
+import { readGapReportInRange } from "../../warehouse/read/gap-report.ts";
+import type { Connection } from "../../warehouse/sqlite/connection.ts";
+import { IncompleteFailure } from "../incomplete-failure.ts";
+import type { SeriesInfo } from "../rows.ts";
+
+/** A series in one of its two streams. */
+export interface StreamedSeries {
+  readonly series: SeriesInfo;
+  readonly stream: HistoryStream;
+}
+
+/** Reasons of a head that time alone completes. */
+const waitingReasons: ReadonlySet<string> = new Set(["settling", NOT_PUBLISHED_REASON]);
+
+/**
+ * The end of the part that can be complete by now: where the first head begins that only waits for the service. The present,
+ * if there is no such head.
+ */
+export function findSettledEnd(connection: Connection, all: readonly StreamedSeries[], from: Micros): Micros {
+  const now = readPresentTs(connection);
+  const gaps = findMissing(connection, all, { from: Math.min(from, now), to: now });
+  const starts = [...Map.groupBy(gaps, namedKeyText).values()].map((own) =>
+    own.reduceRight(
+      (start, { from_ts, to_ts, reason }) => (to_ts >= start && waitingReasons.has(reason) ? from_ts : start),
+      now,
+    ),
+  );
+  return Math.min(now, ...starts);
+}
+
+/** Everything that the series lack of the range, including what the ledger does not mention. */
+export function findMissing(
+  connection: Connection,
+  all: readonly StreamedSeries[],
+  range: TimeRange,
+): GapRow[] {
+  if (range.from >= range.to) return [];
+  return [...Map.groupBy(all, ({ stream }) => stream)].flatMap(([stream, members]) => {
+    const series = members.map(
+      ({ series: { index_id, index_type, name } }): NamedSeries => ({
+        id: index_id,
+        indexType: index_type,
+        name,
+      }),
+    );
+    return readGapReportInRange(connection, { streams: [stream], series }, range).gaps;
+  });
+}
+
+/** Throws if something is missing. */
+export function assertNothingMissing(gaps: readonly GapRow[]): void {
+  if (gaps.length === 0) return;
+  const names = new Set(gaps.map(({ name, index_id }) => name ?? index_id ?? ""));
+  throw new IncompleteFailure(gaps, [...names]);
+}

@@ -1,0 +1,22 @@
+import { toPlainNotation } from "../../model/decimal.ts";
+
+/** The rare values of a row: digits that a double cannot hold, by column, and remarks. */
+export type RowAside = Readonly<Record<string, string | undefined>>;
+
+/** One object for all rows without an `aside`, so that it can be recognised. */
+export const emptyAside: RowAside = {};
+
+export function parseRowAside(aside: string | null): RowAside {
+  return aside === null ? emptyAside : (JSON.parse(aside) as RowAside);
+}
+
+/**
+ * The exact digits of a stored decimal in plain notation. A double without digits in `aside` comes from at most 15 digits, and
+ * the shortest text that gives the same double has just these.
+ */
+export function formatExact(real: number | null, digits?: string): string | null {
+  if (real === null) return null;
+  if (digits !== undefined) return digits;
+  const text = String(real);
+  return text.includes("e") ? (toPlainNotation(text) ?? text) : text;
+}

@@ -1,0 +1,63 @@
+import { exitCode, Failure } from "../../model/failure.ts";
+import { type Stream, streams } from "../../model/streams.ts";
+import { formatTimestamp, type Micros } from "../../model/time.ts";
+import type { GapRow } from "../../warehouse/coverage/gap-row.ts";
+import { readPresentTs } from "../../warehouse/coverage/targets.ts";
+import { resolveNames } from "../../warehouse/lookups/resolve-names.ts";
+import { hasLedger, readGapReport, readGapReportInRange } from "../../warehouse/read/gap-report.ts";
+import type { Connection } from "../../warehouse/sqlite/connection.ts";
+import type { LedgerOptions } from "../read-options.ts";
+import type { CoverageRow } from "../rows.ts";
+import { readTime } from "./read-plan.ts";
+
+const coverageSql = "SELECT * FROM coverage ORDER BY stream, index_type, name, index_id, from_ts";
+
+/** The settled ranges, clipped to the options. */
+export function readCoverage(connection: Connection, options: LedgerOptions): CoverageRow[] {
+  const { streams: selected, series, from, to } = readOptions(connection, options);
+  const ids = series && new Set(series.map(({ id }) => id));
+  return connection
+    .statement<CoverageRow>(coverageSql)
+    .all()
+    .filter(({ stream }) => selected === undefined || selected.some((name) => name === stream))
+    .filter(({ index_id }) => ids === undefined || (index_id !== null && ids.has(index_id)))
+    .map((row) => clip(row, from ?? row.from_ts, to ?? row.to_ts))
+    .filter(({ from_ts, to_ts }) => from_ts < to_ts);
+}
+
+/** The gaps as `mds-sync gaps` lists them. */
+export function readLedgerGaps(connection: Connection, options: LedgerOptions): GapRow[] {
+  const { from, to, ...selection } = readOptions(connection, options);
+  const report =
+    from === undefined && to === undefined
+      ? readGapReport(connection, selection)
+      : readGapReportInRange(connection, selection, { from, to });
+  return [...report.gaps];
+}
+
+function readOptions(connection: Connection, { stream, series, from, to }: LedgerOptions) {
+  const now = readPresentTs(connection);
+  const names = typeof series === "string" ? [series] : series;
+  return {
+    streams: stream === undefined ? undefined : [findStream(stream)],
+    series: names && resolveNames(connection, names).found,
+    from: from === undefined ? undefined : readTime(from, now),
+    to: to === undefined ? undefined : readTime(to, now),
+  };
+}
+
+function findStream(name: string): Stream {
+  const stream = streams.find((known) => known === name);
+  if (stream !== undefined && hasLedger(stream)) return stream;
+  throw new Failure(`the ledger has no stream ${name}`, {
+    code: "usage",
+    remedy: `give one of ${streams.filter(hasLedger).join(", ")}`,
+    exit: exitCode.usage,
+  });
+}
+
+function clip(row: CoverageRow, from: Micros, to: Micros): CoverageRow {
+  if (from <= row.from_ts && to >= row.to_ts) return row;
+  const [from_ts, to_ts] = [Math.max(from, row.from_ts), Math.min(to, row.to_ts)];
+  return { ...row, from_ts, to_ts, from_time: formatTimestamp(from_ts), to_time: formatTimestamp(to_ts) };
+}

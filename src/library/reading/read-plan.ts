@@ -1,0 +1,138 @@
+import { exitCode, Failure } from "../../model/failure.ts";
+import { type Micros, parseDateOrTimestamp, parseUserTime, USER_TIME_FORMS } from "../../model/time.ts";
+import type { TimeRange } from "../../model/time-range.ts";
+import { readPresentTs } from "../../warehouse/coverage/targets.ts";
+import type { Connection } from "../../warehouse/sqlite/connection.ts";
+import { IncompleteFailure } from "../incomplete-failure.ts";
+import type { TimeInput } from "../read-options.ts";
+import type { BarSource } from "../rows.ts";
+import { alignToBars, type BarGrid } from "./bar-grid.ts";
+import { chooseSource, streamOfSource } from "./bar-reader.ts";
+import { assertNothingMissing, findMissing, findSettledEnd } from "./completeness.ts";
+import { type KeyedSeries, resolveSeries } from "./series-names.ts";
+
+/** Which part of which series to read. */
+export interface ReadPlanOptions {
+  readonly names: readonly string[];
+  readonly indexType?: string | undefined;
+  readonly from?: TimeInput | undefined;
+  readonly to?: TimeInput | undefined;
+  /** For bars. */
+  readonly grid?: BarGrid | undefined;
+  /** Default: ticks if the series has any, else daily bars. */
+  readonly source?: BarSource | undefined;
+  readonly requireComplete?: boolean | undefined;
+}
+
+/** What to read of one series. */
+export interface ReadPlan {
+  readonly series: KeyedSeries;
+  readonly source: BarSource;
+  readonly range: TimeRange;
+}
+
+/**
+ * Resolves names and bounds. Without `from` it begins with the first row, without `to` it ends with the last. If everything
+ * must be complete, it begins and ends with the proven part instead, and a Failure lists what is missing between.
+ */
+export function planReads(connection: Connection, options: ReadPlanOptions): ReadPlan[] {
+  const now = readPresentTs(connection);
+  const from = options.from === undefined ? undefined : readTime(options.from, now);
+  const to = options.to === undefined ? undefined : readTime(options.to, now);
+  if (from !== undefined && to !== undefined && from >= to)
+    throw new Failure("the range is empty: its start is not before its end", {
+      code: "usage",
+      remedy: "a range is [from, to)",
+      exit: exitCode.usage,
+    });
+  const all = resolveSeries(connection, options.names, options.indexType).map((series) => ({
+    series,
+    source: options.source ?? chooseSource(series),
+  }));
+  const given = { from, to, grid: options.grid };
+  return options.requireComplete
+    ? planComplete(connection, all, given)
+    : all.map((one) => ({ ...one, range: planRange(connection, one, given, now) }));
+}
+
+type SourcedSeries = Omit<ReadPlan, "range">;
+
+interface GivenRange {
+  readonly from: Micros | undefined;
+  readonly to: Micros | undefined;
+  readonly grid: BarGrid | undefined;
+}
+
+function planRange(connection: Connection, one: SourcedSeries, given: GivenRange, now: Micros): TimeRange {
+  const { grid } = given;
+  const [first, last] = readExtent(connection, one);
+  const start = first === null ? now : (grid?.startOf(first) ?? first);
+  return { from: given.from ?? start, to: given.to ?? Math.max(now, (last ?? 0) + 1) };
+}
+
+function planComplete(
+  connection: Connection,
+  all: readonly SourcedSeries[],
+  { from, to, grid }: GivenRange,
+): ReadPlan[] {
+  const streamed = all.map(({ series, source }) => ({ series, stream: streamOfSource[source] }));
+  const end = to ?? findSettledEnd(connection, streamed, from ?? 0);
+  const plans = all.map((one) => {
+    const start = from ?? readLedgerStart(connection, one);
+    if (start === undefined) throw new IncompleteFailure([], [one.series.name]);
+    // A bar in progress is never complete: without a given end, the last bar is the last one that is over.
+    const until = to === undefined && grid ? grid.startOf(end) : end;
+    const range = { from: start, to: Math.max(start, until) };
+    return { ...one, range: grid ? alignToBars(grid, range) : range };
+  });
+  const byRange = Map.groupBy(plans, ({ range }) => `${range.from} ${range.to}`);
+  const gaps = [...byRange.values()].flatMap((members) => {
+    const streams = members.map(({ series, source }) => ({ series, stream: streamOfSource[source] }));
+    return members[0] ? findMissing(connection, streams, members[0].range) : [];
+  });
+  assertNothingMissing(gaps);
+  return plans;
+}
+
+/** The first and the last row, by their start. */
+function readExtent(
+  connection: Connection,
+  { series, source }: SourcedSeries,
+): [Micros | null, Micros | null] {
+  const [table, column] = source === "ticks" ? ["index_tick_rows", "ts"] : ["daily_bar_rows", "day"];
+  const read = (which: "min" | "max"): Micros | null => {
+    const value = connection.value<Micros | string | null>(
+      `SELECT ${which}(${column}) FROM ${table} WHERE series = ?`,
+      [series.key],
+    );
+    return typeof value === "string" ? (parseDateOrTimestamp(value) ?? null) : value;
+  };
+  return [read("min"), read("max")];
+}
+
+const ledgerStartSql = `SELECT min(from_ts) FROM settled_ranges WHERE stream = ? AND series = ? AND proof <> 'lost'`;
+
+function readLedgerStart(connection: Connection, { series, source }: SourcedSeries): Micros | undefined {
+  return connection.value<Micros | null>(ledgerStartSql, [streamOfSource[source], series.key]) ?? undefined;
+}
+
+/** Milliseconds of any year that the warehouse may hold are below this, microseconds since 1973 above. */
+const MIN_MICROS = 100_000_000_000_000;
+
+/** Throws a Failure for what is no moment. */
+export function readTime(input: TimeInput, now: Micros): Micros {
+  const ts =
+    typeof input === "string"
+      ? parseUserTime(input, now)
+      : input instanceof Date
+        ? Math.round(input.getTime() * 1000)
+        : Number(input);
+  const isLikelyMillis =
+    typeof input === "number" && ts !== undefined && ts !== 0 && Math.abs(ts) < MIN_MICROS;
+  if (ts !== undefined && Number.isSafeInteger(ts) && !isLikelyMillis) return ts;
+  throw new Failure(`${String(input)} is not a time`, {
+    code: "usage",
+    remedy: isLikelyMillis ? "give microseconds since 1970, or a Date" : `give ${USER_TIME_FORMS}`,
+    exit: exitCode.usage,
+  });
+}

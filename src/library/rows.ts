@@ -1,0 +1,143 @@
+/* The rows and columns that the library returns. */
+
+/** A series that the service lists. */
+export interface SeriesInfo {
+  readonly index_type: string;
+  readonly index_id: string;
+  /** BTC (GWA), BTC/USD (MWA), BLX (LX). */
+  readonly name: string;
+  /** 1: the warehouse has ticks of it. */
+  readonly has_ticks: 0 | 1;
+  /** 1: the warehouse has daily bars of it. */
+  readonly has_ohlcv: 0 | 1;
+}
+
+/** A tick, with the columns of the view `index_ticks`. */
+export interface TickRow {
+  readonly index_type: string;
+  readonly index_id: string;
+  readonly name: string;
+  /** Microseconds since 1970 UTC. */
+  readonly ts: number;
+  readonly time: string;
+  readonly price: number | null;
+  readonly price_exact: string | null;
+  /** Rolling 24-hour volume: never sum it. */
+  readonly volume: number | null;
+  readonly volume_exact: string | null;
+  /** LX only: the volume of this tick. */
+  readonly tick_volume: number | null;
+  readonly tick_volume_exact: string | null;
+  /** 1: the ledger covers this timestamp. */
+  readonly is_settled: 0 | 1;
+  readonly source: "rest" | "live";
+  readonly quality: string | null;
+  readonly extra: string | null;
+}
+
+/** The numbers of a tick that can be read as columns. */
+
+export type TickNumber = "price" | "volume" | "tick_volume";
+
+/** The ticks of one series as columns. A missing number is NaN; a column that was not requested is empty. */
+export interface TickArrays {
+  readonly index_type: string;
+  readonly index_id: string;
+  readonly name: string;
+  readonly length: number;
+  /** Microseconds since 1970 UTC. */
+  readonly ts: BigInt64Array;
+  readonly price: Float64Array;
+  readonly volume: Float64Array;
+  readonly tick_volume: Float64Array;
+}
+
+/** What bars are made of: ticks, or the service's own daily bars. */
+export type BarSource = "ticks" | "ohlcv";
+
+/** A bar, with the columns of the views `bars_…`. A period without ticks has no bar. */
+export interface BarRow {
+  readonly index_type: string;
+  readonly index_id: string;
+  readonly name: string;
+  /** The start of the bar, microseconds since 1970 UTC. */
+  readonly ts: number;
+  readonly time: string;
+  readonly open: number;
+  readonly open_exact: string;
+  readonly high: number;
+  readonly high_exact: string;
+  readonly low: number;
+  readonly low_exact: string;
+  readonly close: number;
+  readonly close_exact: string;
+  /** The rolling 24-hour volume of the last tick; of daily bars: the volume of the last day. */
+  readonly volume_24h: number | null;
+  readonly volume_24h_exact: string | null;
+  /** The number of ticks, or of daily bars. */
+  readonly n_ticks: number;
+  readonly expected_ticks: number;
+  /** The share of the bar that the ledger covers. */
+  readonly coverage: number;
+  /** 1: the bar has every tick that the service has. */
+  readonly is_complete: 0 | 1;
+  readonly quality: string | null;
+  readonly source: BarSource;
+}
+
+/** The bars of one series as columns. A missing number is NaN. */
+export interface BarArrays {
+  readonly index_type: string;
+  readonly index_id: string;
+  readonly name: string;
+  readonly length: number;
+  /** The start of each bar, microseconds since 1970 UTC. */
+  readonly ts: BigInt64Array;
+  readonly open: Float64Array;
+  readonly high: Float64Array;
+  readonly low: Float64Array;
+  readonly close: Float64Array;
+  readonly volume_24h: Float64Array;
+  readonly n_ticks: Float64Array;
+  readonly coverage: Float64Array;
+  /** 1: the bar has every tick that the service has. */
+  readonly is_complete: Uint8Array;
+  /** Null if there are no bars. */
+  readonly source: BarSource | null;
+}
+
+/** What a series was worth at a moment: its last price at or before it. */
+export interface AsOfRow {
+  readonly index_type: string;
+  readonly index_id: string;
+  readonly name: string;
+  /** When the price is from, microseconds since 1970 UTC; null: the warehouse has none so early. */
+  readonly ts: number | null;
+  readonly time: string | null;
+  readonly price: number | null;
+  readonly price_exact: string | null;
+  readonly volume: number | null;
+  readonly volume_exact: string | null;
+  /** How old the price was at the moment. */
+  readonly age_seconds: number | null;
+  /** 1: the ledger covers everything from the price to the moment, so the service has no later one. */
+  readonly is_complete: 0 | 1;
+  readonly quality: string | null;
+  /** `ohlcv`: the close of the last day that was over. */
+  readonly source: BarSource;
+}
+
+/** A row of the view `coverage`: a range that is settled. */
+export interface CoverageRow {
+  readonly stream: string;
+  readonly index_type: string | null;
+  readonly index_id: string | null;
+  readonly name: string | null;
+  readonly from_ts: number;
+  readonly to_ts: number;
+  readonly from_time: string;
+  readonly to_time: string;
+  /** `rows`: all records are stored; `empty`: the service has none; `lost`: it can no longer be fetched. */
+  readonly proof: "rows" | "empty" | "lost";
+  readonly reason: string | null;
+}

@@ -1,0 +1,68 @@
+import type { HistoryStream } from "../streams.ts";
+import type { TimeRange } from "../time-range.ts";
+
+/** `alone`: one daemon forwards; `pair`: one of several that sync everything; `split`: each what it follows. */
+export const shareRoles = ["alone", "pair", "split"] as const;
+export type ShareRole = (typeof shareRoles)[number];
+
+/** What the shared warehouse has settled of a series. */
+export interface SharedSeries {
+  readonly stream: HistoryStream;
+  readonly indexType: string;
+  readonly indexId: string;
+  readonly settled: readonly TimeRange[];
+}
+
+/** Which part of the selection a daemon follows from now on, if several share it. */
+export interface ShareChange {
+  /** All buckets that it follows. */
+  readonly buckets: readonly number[];
+  /** Those of them that it has taken. */
+  readonly taken: readonly number[];
+  /** What the shared warehouse has of their series. */
+  readonly settled: readonly SharedSeries[];
+}
+
+/** How forwarding to the shared warehouse goes. `--json` output and the dashboard contain it. */
+export interface ShareStatus {
+  /** `HOST:PORT/DATABASE`. */
+  readonly server: string;
+  readonly name: string;
+  readonly role: ShareRole;
+  /**
+   * `forwarding`: what it lacks is being copied; `current`: it lacks nothing; `standby`: another daemon forwards;
+   * `failing`: see `last_error`.
+   */
+  readonly state: "connecting" | "forwarding" | "current" | "standby" | "failing";
+  /** How many of the 64 leases this daemon holds. */
+  readonly leases: number;
+  /** The name of the daemon that forwards, if another one does. */
+  readonly forwarded_by: string | null;
+  /** Seconds since the moment up to which everything is forwarded; null: unknown, because nothing was forwarded yet. */
+  readonly lag_seconds: number | null;
+  readonly rows_forwarded: number;
+  /** One line with its remedy, without secrets; null while it works. */
+  readonly last_error: string | null;
+}
+
+/** State, role and lag in a few words. */
+export function describeShare(status: ShareStatus, formatAge: (seconds: number) => string): string {
+  const { state, role, leases, forwarded_by, lag_seconds } = status;
+  const lag = lag_seconds === null ? "nothing forwarded yet" : `${formatAge(lag_seconds)} behind`;
+  if (state === "standby") return `standby (${role}): ${forwarded_by || "another daemon"} forwards`;
+  if (role === "alone") return `${state}, ${lag}`;
+  return `${state} (${role}, ${leases} of 64 leases), ${lag}`;
+}
+
+/** Forwarding takes seconds; a lag of minutes means that it is stuck or cannot keep up. */
+export const MAX_SHARE_LAG_SECONDS = 300;
+
+/** The status in a few words, for people; undefined while there is nothing to tell. */
+export function describeShareProblem(status: ShareStatus): string | undefined {
+  const { last_error, lag_seconds, server } = status;
+  const lag = lag_seconds === null ? "" : `, ${Math.round(lag_seconds)} s behind`;
+  if (last_error !== null) return `not forwarded to the shared warehouse${lag}: ${last_error}`;
+  if (lag_seconds !== null && lag_seconds > MAX_SHARE_LAG_SECONDS)
+    return `the shared warehouse ${server} is ${Math.round(lag_seconds)} s behind`;
+  return undefined;
+}

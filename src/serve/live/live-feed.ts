@@ -1,0 +1,168 @@
+import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import type { Cancel, Clock } from "../../runtime/clock.ts";
+import type { Log } from "../../runtime/log.ts";
+import { MAX_AHEAD_MICROS } from "../../warehouse/views/data-views.ts";
+import type { ServedWarehouse } from "../served-warehouse.ts";
+import type { ServeSession } from "./serve-session.ts";
+import { FramePacker } from "./text-frames.ts";
+import { findNewestTick, findTickSources, type TickSource } from "./tick-sources.ts";
+
+interface LiveFeedOptions {
+  readonly warehouse: ServedWarehouse;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** The sessions that follow the present. */
+  readonly sessions: () => Iterable<ServeSession>;
+}
+
+/** How often to look for a commit; reading its number takes microseconds. */
+const POLL_INTERVAL_MS = 50;
+/** Older rows are history that was filled, not news. */
+const MAX_NEWS_AGE_MICROS = 300 * MICROS_PER_SECOND;
+/** A series that appears while clients are subscribed is noticed after this time. */
+const SOURCES_INTERVAL_MS = 1_000;
+const MAX_TICKS_PER_READ = 100;
+
+interface FollowedSource {
+  readonly source: TickSource;
+  /** The newest tick that was sent, or existed before the subscription. */
+  newest: Micros;
+}
+
+/**
+ * Sends ticks once they are committed. The writer may be another process, so the feed watches the number of the last commit
+ * and then reads what is new of each followed series: one index seek each.
+ */
+export class LiveFeed {
+  readonly #options: LiveFeedOptions;
+  readonly #followed = new Map<string, FollowedSource>();
+  #cancelPoll: Cancel | undefined;
+  #version = "";
+  #counts = "";
+  #mayHaveNewSources = false;
+  #sourcesReadAt = Number.NEGATIVE_INFINITY;
+  #hasFailed = false;
+
+  constructor(options: LiveFeedOptions) {
+    this.#options = options;
+  }
+
+  /** Call it after each change of a subscription. Only later ticks are sent. */
+  subscriptionsChanged(): void {
+    this.#guard(() => this.#readSources(true));
+    this.#schedule();
+  }
+
+  stop(): void {
+    this.#cancelPoll?.();
+    this.#cancelPoll = undefined;
+  }
+
+  /** Without subscriptions there is nothing to poll for. */
+  #schedule(): void {
+    if (this.#cancelPoll !== undefined) return;
+    const isNeeded = [...this.#options.sessions()].some(({ topics }) => topics.size > 0);
+    if (!isNeeded) return;
+    this.#cancelPoll = this.#options.clock.after(POLL_INTERVAL_MS, () => {
+      this.#cancelPoll = undefined;
+      this.#guard(() => this.#poll());
+      this.#schedule();
+    });
+  }
+
+  /** The warehouse may be replaced or damaged: the next poll tries again. */
+  #guard(work: () => void): void {
+    try {
+      work();
+      this.#hasFailed = false;
+    } catch (error) {
+      if (!this.#hasFailed) this.#options.log.error({ error: String(error) }, "live feed cannot read");
+      this.#hasFailed = true;
+    }
+  }
+
+  #poll(): void {
+    const { warehouse, clock } = this.#options;
+    const hasNews = this.#hasNewRows(warehouse);
+    this.#mayHaveNewSources ||= hasNews;
+    const isDue = clock.monotonic() - this.#sourcesReadAt >= SOURCES_INTERVAL_MS;
+    const readsSources = this.#mayHaveNewSources && isDue;
+    if (readsSources) this.#readSources(false);
+    if (hasNews || readsSources) this.#deliver(this.#readNews());
+  }
+
+  #hasNewRows(warehouse: ServedWarehouse): boolean {
+    const version = warehouse.dataVersion;
+    if (version === this.#version) return false;
+    this.#version = version;
+    const counts = readRowCounts(warehouse);
+    if (counts === this.#counts) return false;
+    this.#counts = counts;
+    return true;
+  }
+
+  /** Of a source that a client has just subscribed to, what exists is not news; a source that has just appeared is. */
+  #readSources(isSubscription: boolean): void {
+    const { warehouse, clock, sessions } = this.#options;
+    this.#sourcesReadAt = clock.monotonic();
+    this.#mayHaveNewSources = false;
+    const topics = new Set<string>();
+    for (const session of sessions()) for (const topic of session.topics) topics.add(topic);
+    const until = warehouse.now + MAX_AHEAD_MICROS;
+    const found = new Set<string>();
+    warehouse.snapshot((connection) => {
+      for (const source of findTickSources(connection, (topic) => topics.has(topic))) {
+        const name = `${source.stream} ${source.key}`;
+        found.add(name);
+        if (this.#followed.has(name)) continue;
+        const newest = isSubscription ? findNewestTick(connection, source, until) : -1;
+        this.#followed.set(name, { source, newest });
+      }
+    });
+    for (const name of this.#followed.keys()) if (!found.has(name)) this.#followed.delete(name);
+  }
+
+  #readNews(): { readonly source: TickSource; readonly texts: readonly string[] }[] {
+    const { warehouse } = this.#options;
+    const { now } = warehouse;
+    const oldest = now - MAX_NEWS_AGE_MICROS;
+    return warehouse.snapshot((connection) => {
+      const news = [];
+      for (const followed of this.#followed.values()) {
+        const from = Math.max(followed.newest + 1, oldest);
+        const ticks = followed.source.read(connection, from, now + MAX_AHEAD_MICROS, MAX_TICKS_PER_READ);
+        const last = ticks.at(-1);
+        if (!last) continue;
+        followed.newest = last.ts;
+        news.push({ source: followed.source, texts: ticks.map(({ text }) => text) });
+      }
+      return news;
+    });
+  }
+
+  /** Sessions with the same topics get the same bytes: a tick is written once, not once per client. */
+  #deliver(news: readonly { readonly source: TickSource; readonly texts: readonly string[] }[]): void {
+    if (news.length === 0) return;
+    const groups = Map.groupBy(this.#options.sessions(), ({ signature }) => signature);
+    for (const sessions of groups.values()) {
+      const [first] = sessions;
+      const packer = new FramePacker();
+      let count = 0;
+      for (const { source, texts } of news) {
+        if (!first?.hasAnyTopic(source.topics)) continue;
+        for (const text of texts) packer.add(text);
+        count += texts.length;
+      }
+      if (count === 0) continue;
+      const frames = packer.take();
+      for (const session of sessions) session.write(frames, count);
+    }
+  }
+}
+
+/** Changes with every commit that stores ticks; a commit of anything else need not be searched. */
+function readRowCounts(warehouse: ServedWarehouse): string {
+  const sql =
+    "SELECT group_concat(rows || ' ' || coalesce(newest_ts, 0)) FROM stream_states WHERE stream IN ('index_ticks', 'exchange_ticks')";
+  return String(warehouse.connection.value<string | null>(sql));
+}

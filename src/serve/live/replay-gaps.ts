@@ -1,0 +1,95 @@
+import type { Micros } from "../../model/time.ts";
+import type { TimeRange } from "../../model/time-range.ts";
+import { NOT_OBSERVED_REASON } from "../../warehouse/coverage/gaps.ts";
+import { isMoved, type LedgerKey, type SettledRange } from "../../warehouse/coverage/ledger.ts";
+import type { Connection } from "../../warehouse/sqlite/connection.ts";
+import { findHistoryStart, NOT_AT_SOURCE_REASON } from "../rest/page-coverage.ts";
+import type { TickSource } from "./tick-sources.ts";
+
+/** The part of the ledger that tells about a source. Markets of an exchange share theirs. */
+export interface GapKey extends LedgerKey {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+/** A range in which ticks may be missing. */
+interface ReplayGap extends TimeRange {
+  readonly state: "open" | "lost";
+  readonly reason: string;
+}
+
+const subscriptionSql = `SELECT s.series FROM series s WHERE s.index_type = '' AND s.index_id = ? AND EXISTS
+  (SELECT 1 FROM settled_ranges g WHERE g.stream = 'exchange_ticks' AND g.series = s.series)`;
+
+/** Undefined: the ledger knows nothing about it. */
+export function gapKeyOf(connection: Connection, { stream, key, labels }: TickSource): GapKey | undefined {
+  if (stream === "index_ticks") return { stream, series: key, name: `${stream} ${key}`, labels };
+  const { exchangeId = "" } = labels;
+  const find = (id: string) => connection.statement<number>(subscriptionSql).pluck().get([id]);
+  const ofExchange = find(exchangeId);
+  const series = ofExchange ?? find("");
+  if (series === undefined) return undefined;
+  return {
+    stream,
+    series,
+    name: `${stream} ${series}`,
+    labels: ofExchange === undefined ? {} : { exchangeId },
+  };
+}
+
+interface GapWindow {
+  readonly at: Micros;
+  readonly end: Micros;
+  /** Also returns the gap that `at` is inside of. */
+  readonly isFirst: boolean;
+  /** Gaps end here at the latest. */
+  readonly replayTo: Micros;
+  readonly now: Micros;
+}
+
+const columns = 'from_ts AS "from", to_ts AS "to", proof, reason';
+const ofKey = "FROM settled_ranges WHERE stream = ? AND series = ?";
+const beforeSql = `SELECT ${columns} ${ofKey} AND from_ts < ? ORDER BY from_ts DESC LIMIT 1`;
+const insideSql = `SELECT ${columns} ${ofKey} AND from_ts >= ? AND from_ts < ? ORDER BY from_ts`;
+const afterSql = `SELECT min(from_ts) ${ofKey} AND from_ts >= ?`;
+
+/** The gaps of a ledger key that begin in `[at, end)`, ascending. */
+export function findGapStarts(connection: Connection, key: GapKey, window: GapWindow): ReplayGap[] {
+  const { at, end, isFirst, replayTo } = window;
+  const { stream, series } = key;
+  const before = connection.statement<SettledRange>(beforeSql).get([stream, series, at]);
+  const inside = connection.statement<SettledRange>(insideSql).all([stream, series, at, end]);
+  const settled = before ? [before, ...inside] : inside;
+  const gaps: ReplayGap[] = [];
+  let settledTo = before ? before.from : 0;
+  for (const { from, to, proof, reason } of settled) {
+    if (settledTo < from)
+      gaps.push(...describeUnsettled(connection, key, { from: settledTo, to: from }, window));
+    if (proof === "lost" || isMoved({ proof, reason }))
+      gaps.push({ from, to, state: "lost", reason: reason ?? "lost" });
+    settledTo = to;
+  }
+  if (settledTo < end) {
+    const next = connection.value<Micros | null>(afterSql, [stream, series, end]) ?? replayTo;
+    gaps.push(...describeUnsettled(connection, key, { from: settledTo, to: next }, window));
+  }
+  // A gap that begins earlier was announced where it begins.
+  return gaps
+    .filter(({ from, to }) => (from >= at || (isFirst && to > at)) && from < end && to > from)
+    .map((gap) => ({ ...gap, from: Math.max(gap.from, at), to: Math.min(gap.to, replayTo) }));
+}
+
+/** Nothing of a snapshot stream can be fetched later; history before the first target is not in this warehouse. */
+function describeUnsettled(
+  connection: Connection,
+  key: GapKey,
+  { from, to }: TimeRange,
+  { now }: GapWindow,
+): ReplayGap[] {
+  if (key.stream !== "index_ticks") return [{ from, to, state: "lost", reason: NOT_OBSERVED_REASON }];
+  const start = Math.min(to, Math.max(from, findHistoryStart(connection, key, now) ?? 0));
+  return [
+    { from, to: start, state: "lost", reason: NOT_AT_SOURCE_REASON },
+    { from: start, to, state: "open", reason: "not covered" },
+  ];
+}

@@ -1,0 +1,102 @@
+import type { Micros } from "../../model/time.ts";
+import type { Connection } from "../../warehouse/sqlite/connection.ts";
+import { type StoredTickRow, tickWriter } from "../rest/history-tables.ts";
+import type { LatestRow } from "../rest/latest-rows.ts";
+import { RowIds } from "../rest/record-ids.ts";
+import { findSeries } from "../rest/series-directory.ts";
+import { exchangeTickText } from "../rest/snapshots.ts";
+import { topicsOfIndex, topicsOfListing } from "./topics.ts";
+
+/** A tick as a message of the websocket. */
+export interface TickMessage {
+  readonly ts: Micros;
+  readonly text: string;
+}
+
+/** One index, or one market on one exchange: reads its ticks and writes them as messages. */
+export interface TickSource {
+  readonly stream: "index_ticks" | "exchange_ticks";
+  readonly key: number;
+  readonly topics: readonly string[];
+  /** What identifies it in a message about it. */
+  readonly labels: Readonly<Record<string, string>>;
+  /** The ticks of `[from, to)`, ascending, at most `limit`. */
+  read(connection: Connection, from: Micros, to: Micros, limit: number): TickMessage[];
+}
+
+const ticksSql = `SELECT ts, price, volume, tick_volume, source, aside FROM index_tick_rows
+  WHERE series = ? AND ts >= ? AND ts < ? ORDER BY ts LIMIT ?`;
+const tickersSql = `SELECT listing AS key, * FROM exchange_tick_rows
+  WHERE listing = ? AND ts >= ? AND ts < ? ORDER BY ts LIMIT ?`;
+
+/** Every source of the warehouse that belongs to one of the topics. */
+export function findTickSources(connection: Connection, hasTopic: (topic: string) => boolean): TickSource[] {
+  const indices = findSeries(connection, {}).flatMap((series): TickSource[] => {
+    const topics = topicsOfIndex(series.indexType, series.indexId);
+    const { series: key, indexType, indexId, name } = series;
+    if (key === undefined || !topics.some(hasTopic)) return [];
+    const ids = new RowIds("index_ticks", key, indexType, indexId);
+    const write = tickWriter(series);
+    const named = indexType === "LX" ? `"name":${JSON.stringify(name)},` : "";
+    return [
+      {
+        stream: "index_ticks",
+        key,
+        topics,
+        labels: { indexType, indexId },
+        read: (reader, from, to, limit) =>
+          reader
+            .statement<StoredTickRow>(ticksSql)
+            .raw()
+            .all([key, from, to, limit])
+            .map((row) => ({
+              ts: row[0],
+              text: `{"event":"INDEX_TICKER",${named}"id":"${ids.at(row[0])}",${write(row)}}`,
+            })),
+      },
+    ];
+  });
+  return [...indices, ...findListingSources(connection, hasTopic)];
+}
+
+interface ListingRow {
+  readonly listing: number;
+  readonly exchange_id: string;
+  readonly market_id: string;
+}
+
+function findListingSources(connection: Connection, hasTopic: (topic: string) => boolean): TickSource[] {
+  const listings = connection
+    .statement<ListingRow>("SELECT listing, exchange_id, market_id FROM listings ORDER BY listing")
+    .all();
+  return listings.flatMap(({ listing, exchange_id, market_id }): TickSource[] => {
+    const topics = topicsOfListing(exchange_id, market_id);
+    if (!topics.some(hasTopic)) return [];
+    const ids = new RowIds("exchange_ticks", listing, exchange_id, market_id);
+    const labels = { exchange_id, market_id };
+    return [
+      {
+        stream: "exchange_ticks",
+        key: listing,
+        topics,
+        labels: { exchangeId: exchange_id, marketId: market_id },
+        read: (reader, from, to, limit) =>
+          reader
+            .statement<LatestRow>(tickersSql)
+            .all([listing, from, to, limit])
+            .map((row) => ({
+              ts: row.ts,
+              text: `{"event":"EXCHANGE_TICKER","id":"${ids.at(row.ts)}",${exchangeTickText({ ...row, ...labels }, true)}}`,
+            })),
+      },
+    ];
+  });
+}
+
+/** The newest timestamp of a source before `until`; -1 if it has no tick. */
+export function findNewestTick(connection: Connection, { stream, key }: TickSource, until: Micros): Micros {
+  const [table, column] =
+    stream === "index_ticks" ? ["index_tick_rows", "series"] : ["exchange_tick_rows", "listing"];
+  const sql = `SELECT max(ts) FROM ${table} WHERE ${column} = ? AND ts < ?`;
+  return connection.value<Micros | null>(sql, [key, until]) ?? -1;
+}

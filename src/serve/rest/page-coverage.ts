@@ -1,0 +1,78 @@
+import type { AnnouncedRange } from "../../model/announced-coverage.ts";
+import type { Micros } from "../../model/time.ts";
+import type { TimeRange } from "../../model/time-range.ts";
+import { computeTargetStart } from "../../warehouse/coverage/gaps.ts";
+import { isMoved, type LedgerKey, type SettledRange } from "../../warehouse/coverage/ledger.ts";
+import type { Connection } from "../../warehouse/sqlite/connection.ts";
+
+/** A part of a series' history: the ledger covers it, it is open, or it is lost. */
+export interface CoverageSegment extends TimeRange {
+  readonly state: AnnouncedRange["state"] | "covered";
+  /** Why it is lost or empty. */
+  readonly reason: string | null;
+}
+
+/** Reason of the time before the first range that the warehouse was asked to sync. */
+export const NOT_AT_SOURCE_REASON = "not at the source";
+
+const RANGES_PER_READ = 64;
+
+const settledSql = `SELECT from_ts AS "from", to_ts AS "to", proof, reason FROM settled_ranges
+  WHERE stream = ? AND series = ? AND from_ts < ? ORDER BY from_ts DESC LIMIT ${RANGES_PER_READ}`;
+
+const boundsSql = `SELECT min(w.from_ts) AS "from", max(w.kept_for) AS serviceWindow,
+    (SELECT min(g.from_ts) FROM settled_ranges g WHERE g.stream = @stream AND g.series = @series) AS firstSettled
+  FROM wanted_ranges w WHERE w.stream = @stream AND w.series = @series`;
+
+interface BoundsRow {
+  readonly from: Micros | null;
+  readonly serviceWindow: Micros | null;
+  readonly firstSettled: Micros | null;
+}
+
+/** Where the history of a series begins in this warehouse; undefined: nothing of it was ever selected or settled. */
+export function findHistoryStart(connection: Connection, key: LedgerKey, now: Micros): Micros | undefined {
+  const { stream, series } = key;
+  const bounds = connection.statement<BoundsRow>(boundsSql).get({ stream, series });
+  const firstSettled = bounds?.firstSettled ?? undefined;
+  if (bounds?.from === null || bounds === undefined) return firstSettled;
+  const target = { from: bounds.from, serviceWindow: bounds.serviceWindow, isSnapshot: false };
+  const targetStart = computeTargetStart(target, firstSettled, now);
+  return Math.min(targetStart, firstSettled ?? targetStart);
+}
+
+/** The segments of a series below `end`, newest first, without a hole, down to the smallest timestamp. */
+export function* readSegments(
+  connection: Connection,
+  { stream, series }: LedgerKey,
+  end: Micros,
+  now: Micros,
+): Generator<CoverageSegment> {
+  const start = findHistoryStart(connection, { stream, series }, now);
+  const open = function* (from: Micros, to: Micros): Generator<CoverageSegment> {
+    // Nothing is known about a series that was never selected: all of it is open.
+    const openFrom = start === undefined ? from : Math.max(from, start);
+    if (openFrom < to) yield { from: openFrom, to, state: "open", reason: null };
+    const lostTo = Math.min(to, openFrom);
+    if (from < lostTo) yield { from, to: lostTo, state: "lost", reason: NOT_AT_SOURCE_REASON };
+  };
+  let at = end;
+  for (;;) {
+    const ranges = connection.statement<SettledRange>(settledSql).all([stream, series, at]);
+    for (const { from, to, proof, reason } of ranges) {
+      if (to < at) yield* open(to, at);
+      // Rows that were moved elsewhere cannot be served.
+      const state = isMoved({ proof, reason }) ? "lost" : proof === "rows" ? "covered" : proof;
+      yield { from, to: Math.min(to, at), state, reason };
+      at = from;
+    }
+    if (ranges.length < RANGES_PER_READ) break;
+  }
+  if (at > 0) yield* open(0, at);
+}
+
+/** Where the oldest intraday history of any series begins; undefined: there is none. */
+export function findWindowStart(connection: Connection): Micros | undefined {
+  const sql = "SELECT min(from_ts) FROM settled_ranges WHERE stream = 'index_ticks'";
+  return connection.value<Micros | null>(sql) ?? undefined;
+}

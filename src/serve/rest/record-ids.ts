@@ -1,0 +1,70 @@
+import type { Micros } from "../../model/time.ts";
+
+/*
+ * The warehouse stores no ids of ticks: they would double its size. `serve` makes its own, UUIDs of version 8 that contain the
+ * key and the timestamp of the row. An id is a position too, so a page can begin at it without a search.
+ */
+
+export interface CursorPosition {
+  /** The key of the row in its dictionary. */
+  readonly key: number;
+  readonly ts: Micros;
+  /** Of the stream and of the service's own ids: another warehouse gives other keys to the same series. */
+  readonly check: string;
+}
+
+/** The form that the specification gives to ids. */
+export const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+
+const HIGH = 2 ** 28;
+
+const hex = (value: number, digits: number) => value.toString(16).padStart(digits, "0");
+
+/** Every number of three and of four digits: a replay writes hundreds of thousands of ids a second. */
+const threeDigits = Array.from({ length: 16 ** 3 }, (_, value) => hex(value, 3));
+const fourDigits = Array.from({ length: 16 ** 4 }, (_, value) => hex(value, 4));
+
+/** The ids of one series: `kkkkkkkk-tttt-8ttt-8ttt-ttttcccccccc`. */
+export class RowIds {
+  readonly #prefix: string;
+  readonly #suffix: string;
+  #high = -1;
+  #highText = "";
+
+  constructor(stream: string, key: number, ...names: readonly string[]) {
+    this.#prefix = `${hex(key, 8)}-`;
+    this.#suffix = checkOf(stream, ...names);
+  }
+
+  at(ts: Micros): string {
+    const high = Math.floor(ts / HIGH);
+    const low = ts - high * HIGH;
+    if (high !== this.#high) {
+      const text = hex(high, 7);
+      this.#high = high;
+      this.#highText = `${this.#prefix}${text.slice(0, 4)}-8${text.slice(4)}-8`;
+    }
+    return `${this.#highText}${threeDigits[low >>> 16]}-${fourDigits[low & 0xffff]}${this.#suffix}`;
+  }
+
+  owns({ check }: CursorPosition): boolean {
+    return check === this.#suffix;
+  }
+}
+
+/** The position that an id of `RowIds` contains; undefined for ids of another form. */
+export function parseRecordId(id: string): CursorPosition | undefined {
+  const match =
+    /^([0-9a-f]{8})-([0-9a-f]{4})-8([0-9a-f]{3})-8([0-9a-f]{3})-([0-9a-f]{4})([0-9a-f]{8})$/i.exec(id);
+  if (!match) return undefined;
+  const [, key = "", a = "", b = "", c = "", d = "", check = ""] = match;
+  const ts = Number.parseInt(a + b, 16) * HIGH + Number.parseInt(c + d, 16);
+  return { key: Number.parseInt(key, 16), ts, check: check.toLowerCase() };
+}
+
+/** FNV-1a over the names: tells ids of another stream or warehouse apart. */
+function checkOf(...names: readonly string[]): string {
+  let hash = 0x811c9dc5;
+  for (const letter of names.join("\n")) hash = Math.imul(hash ^ (letter.codePointAt(0) ?? 0), 0x01000193);
+  return hex(hash >>> 0, 8);
+}

@@ -1,0 +1,113 @@
+import type { Column } from "../../model/column.ts";
+import { toPlainNotation } from "../../model/decimal.ts";
+import { formatDay, MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+
+/** The rare values of a row: exact digits by column, and what the record had besides. */
+export type Aside = Readonly<Record<string, string>>;
+
+const noAside: Aside = {};
+
+export function parseAside(text: string | null): Aside {
+  return text === null ? noAside : (JSON.parse(text) as Aside);
+}
+
+/**
+ * The digits of a decimal. A double of at most 15 digits prints as exactly these; others have their digits in `exact`.
+ */
+export function decimalText(real: number, exact?: string): string {
+  if (exact !== undefined) return exact;
+  const text = String(real);
+  return text.includes("e") ? (toPlainNotation(text) ?? text) : text;
+}
+
+const twoDigits = Array.from({ length: 100 }, (_, value) => String(value).padStart(2, "0"));
+
+let cachedDay = Number.NaN;
+let cachedDayText = "";
+
+/** ISO 8601 with as many digits as the timestamp has: three, or six. Four times as fast as `formatTimestamp`. */
+export function timestampText(ts: Micros): string {
+  const day = Math.floor(ts / MICROS_PER_DAY);
+  if (day !== cachedDay) {
+    cachedDay = day;
+    cachedDayText = `${formatDay(ts)}T`;
+  }
+  const rest = ts - day * MICROS_PER_DAY;
+  const second = Math.floor(rest / MICROS_PER_SECOND);
+  const micros = rest - second * MICROS_PER_SECOND;
+  const minute = Math.floor(second / 60);
+  const hour = Math.floor(minute / 60);
+  const clock = `${twoDigits[hour]}:${twoDigits[minute - hour * 60]}:${twoDigits[second - minute * 60]}`;
+  return `${cachedDayText}${clock}.${fractionText(micros)}Z`;
+}
+
+function fractionText(micros: number): string {
+  if (micros === 0) return "000";
+  const ms = micros / 1000;
+  return Number.isInteger(ms) ? String(ms).padStart(3, "0") : String(micros).padStart(6, "0");
+}
+
+/** `,"price":"1.5"`; empty if the row has no value. */
+export function decimalProperty(name: string, real: number | null, exact: string | undefined): string {
+  return real === null ? "" : `,"${name}":"${decimalText(real, exact)}"`;
+}
+
+/** The unknown properties that were stored, ready to be appended to others. */
+export function extraProperties(extra: string | null | undefined, skip?: RegExp): string {
+  if (!extra) return "";
+  if (!skip?.test(extra)) return extra.length > 2 ? `,${extra.slice(1, -1)}` : "";
+  const entries = Object.entries(JSON.parse(extra) as Record<string, unknown>);
+  return entries
+    .filter(([name]) => !skip.test(`"${name}"`))
+    .map(([name, value]) => `,${JSON.stringify(name)}:${JSON.stringify(value)}`)
+    .join("");
+}
+
+type Row = Readonly<Record<string, unknown>>;
+
+/** Writes records of streams that are not on the hot path, from the columns of the stream table. */
+export class RecordWriter {
+  readonly #plain: readonly Column[];
+  readonly #nested = new Map<string, { readonly inner: string; readonly column: Column }[]>();
+
+  constructor(columns: readonly Column[]) {
+    const fields = columns.filter(({ field, reading }) => field !== "" && reading !== null);
+    this.#plain = fields.filter(({ field, reading }) => !field.includes(".") && reading !== "timestamp");
+    for (const column of fields) {
+      const [outer = "", inner] = column.field.split(".");
+      if (inner === undefined) continue;
+      this.#nested.set(outer, [...(this.#nested.get(outer) ?? []), { inner, column }]);
+    }
+  }
+
+  /** The properties of a record, without braces. `row` has the values by column name. */
+  properties(row: Row, aside: Aside = noAside): string {
+    const parts: string[] = [];
+    for (const column of this.#plain) {
+      const text = valueText(column, row[column.name], aside);
+      if (text !== undefined) parts.push(`"${column.field}":${text}`);
+    }
+    return parts.join(",");
+  }
+
+  /** The nested objects, each preceded by a comma. */
+  nestedProperties(row: Row, aside: Aside = noAside): string {
+    let text = "";
+    for (const [outer, members] of this.#nested) {
+      const inner = members.flatMap(({ inner, column }) => {
+        const value = valueText(column, row[column.name], aside);
+        return value === undefined ? [] : [`"${inner}":${value}`];
+      });
+      if (inner.length > 0) text += `,"${outer}":{${inner.join(",")}}`;
+    }
+    return text;
+  }
+}
+
+function valueText({ name, type, reading }: Column, value: unknown, aside: Aside): string | undefined {
+  if (value === null || value === undefined) return undefined;
+  if (type === "decimal") return `"${decimalText(value as number, aside[name])}"`;
+  if (type === "timestamp") return `"${timestampText(value as Micros)}"`;
+  if (reading === "flag") return value ? "true" : "false";
+  return JSON.stringify(value);
+}

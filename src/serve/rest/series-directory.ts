@@ -1,0 +1,74 @@
+import { type IndexType, indexTypes } from "../../model/stream-columns.ts";
+import type { HistoryStream } from "../../model/streams.ts";
+import { wasNotFound } from "../../warehouse/coverage/not-found.ts";
+import type { Connection } from "../../warehouse/sqlite/connection.ts";
+import { ServeError } from "./serve-error.ts";
+
+/** An index, and its key in the warehouse. */
+export interface ServedSeries {
+  /** Undefined: an asset or market of which nothing was synced. */
+  readonly series: number | undefined;
+  readonly indexType: string;
+  readonly indexId: string;
+  readonly name: string;
+}
+
+export interface SeriesFilter {
+  readonly indexType?: string | undefined;
+  readonly indexId?: string | undefined;
+}
+
+const columns = "series, index_type AS indexType, index_id AS indexId, name";
+const seriesSql = {
+  one: `SELECT ${columns} FROM series WHERE index_type = ? AND index_id = ?`,
+  byId: `SELECT ${columns} FROM series WHERE index_id = ? AND index_type <> '' ORDER BY series`,
+  byType: `SELECT ${columns} FROM series WHERE index_type = ? ORDER BY series`,
+  all: `SELECT ${columns} FROM series WHERE index_type <> '' ORDER BY series`,
+};
+
+/** The series that a request selects. */
+export function findSeries(
+  connection: Connection,
+  { indexType, indexId }: SeriesFilter,
+): readonly ServedSeries[] {
+  const all = (sql: string, values: readonly string[]) => connection.statement<ServedSeries>(sql).all(values);
+  if (indexType !== undefined && indexId !== undefined) return all(seriesSql.one, [indexType, indexId]);
+  if (indexId !== undefined) return all(seriesSql.byId, [indexId]);
+  return indexType === undefined ? all(seriesSql.all, []) : all(seriesSql.byType, [indexType]);
+}
+
+/** The one series of an index. Throws 404 if neither the lookups nor the rows know it, or if the service did not. */
+export function requireSeries(
+  connection: Connection,
+  stream: HistoryStream,
+  filter: { readonly indexType?: string | undefined; readonly indexId: string },
+): ServedSeries {
+  const [known] = findSeries(connection, filter);
+  if (known?.series !== undefined) {
+    const key = { stream, series: known.series };
+    if (wasNotFound(connection, key) && !hasCoverage(connection, key)) throw notFound(filter.indexId);
+    return known;
+  }
+  const types = indexTypes.filter((type) => filter.indexType === undefined || type === filter.indexType);
+  const found = types.find((type) => isListed(connection, type, filter.indexId));
+  if (found === undefined) throw notFound(filter.indexId);
+  return { series: undefined, indexType: found, indexId: filter.indexId, name: filter.indexId };
+}
+
+function hasCoverage(
+  connection: Connection,
+  { stream, series }: { readonly stream: HistoryStream; readonly series: number },
+): boolean {
+  const sql = "SELECT 1 FROM settled_ranges WHERE stream = ? AND series = ? AND proof = 'rows' LIMIT 1";
+  return connection.statement(sql).get([stream, series]) !== undefined;
+}
+
+function isListed(connection: Connection, type: IndexType, id: string): boolean {
+  if (type === "LX") return false;
+  const table = type === "GWA" ? "assets" : "market_rows";
+  return connection.statement(`SELECT 1 FROM ${table} WHERE id = ?`).get([id]) !== undefined;
+}
+
+function notFound(indexId: string): ServeError {
+  return new ServeError(404, `No index ${indexId}`);
+}

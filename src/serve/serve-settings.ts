@@ -1,0 +1,44 @@
+import { exitCode, Failure } from "../model/failure.ts";
+import { readSecretHash } from "./client-secrets.ts";
+import type { ServeClient } from "./serve-tokens.ts";
+
+/** What `mds-sync serve` and `run` are told. It can be passed to a thread. */
+export interface ServeSettings {
+  readonly warehouse: string;
+  readonly host: string;
+  /** 0: any free port. */
+  readonly port: number;
+  readonly clients: readonly ServeClient[];
+  readonly tls: { readonly certFile?: string | undefined; readonly keyFile?: string | undefined };
+  /** A proxy in front of the server speaks TLS, under names of its own. */
+  readonly behindProxy: boolean;
+  readonly version: string;
+}
+
+/**
+ * Throws what is wrong with the settings before anything listens. Without TLS a token can be read on the way; without clients
+ * everybody may read the warehouse.
+ */
+export async function assertServable({ host, clients, tls, behindProxy }: ServeSettings): Promise<void> {
+  const refuse = (message: string, remedy: string): never => {
+    throw new Failure(message, { code: "settings", remedy, exit: exitCode.usage });
+  };
+  if ((tls.certFile === undefined) !== (tls.keyFile === undefined))
+    refuse("serve.tls has only one of certFile and keyFile", "set both");
+  for (const { secretHashFile } of clients) await readSecretHash(secretHashFile);
+  if (isLoopback(host)) return;
+  if (clients.length === 0)
+    refuse(
+      `serve.host ${host} can be reached from elsewhere, and serve.clients is empty`,
+      "add a client to serve.clients, or listen on 127.0.0.1",
+    );
+  if (tls.certFile === undefined && !behindProxy)
+    refuse(
+      `serve.host ${host} can be reached from elsewhere, and serve.tls is not set`,
+      "set serve.tls.certFile and keyFile, or serve.behindProxy: true if a proxy speaks TLS",
+    );
+}
+
+function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
+}

@@ -1,0 +1,133 @@
+import { findClosestWord } from "../../model/did-you-mean.ts";
+import { exitCode, Failure } from "../../model/failure.ts";
+import type { ColumnDoc } from "../schema/column-doc.ts";
+import { relationDocs } from "../schema/column-docs.ts";
+import type { Connection } from "../sqlite/connection.ts";
+import { rewriteTimeBounds } from "./time-bounds.ts";
+
+const DEFAULT_REMEDY =
+  "`mds-sync query` without SQL lists the relations, and with --schema NAME the columns of one";
+
+/** Values of the named parameters (`:name`). Integers are BigInt: a number would be bound as a REAL. */
+export type QueryParameters = Readonly<Record<string, string | number | bigint | null>>;
+
+/**
+ * Runs one read-only statement. Returns rows as arrays, one at a time. The connection is read-only anyway; checking the
+ * statement also prevents other files from being created (ATTACH, VACUUM INTO) and the connection's settings from being
+ * changed.
+ */
+export function runReadQuery(
+  reader: Connection,
+  sql: string,
+  parameters: QueryParameters = {},
+): { columns: readonly string[]; rows: IterableIterator<readonly unknown[]> } {
+  try {
+    const statement = reader.database.prepare<[QueryParameters], readonly unknown[]>(sql);
+    if (!statement.reader || !statement.readonly || isSettingPragma(sql))
+      throw new Error("the warehouse is read-only: only statements that read are allowed");
+    assertParametersUsed(sql, parameters);
+    const columns = statement.columns().map(({ name }) => name);
+    const quick = prepareQuick(reader, sql, parameters) ?? statement;
+    // Integers as BigInt: a number would round beyond 2^53.
+    const rows = quick.raw().safeIntegers().iterate(parameters);
+    return { columns, rows: convertErrors(rows) };
+  } catch (error) {
+    if (error instanceof Failure) throw error;
+    throw badQuery(error, suggestRemedy(reader, sql, error) ?? DEFAULT_REMEDY);
+  }
+}
+
+/** The same statement with its bounds on `time` as bounds on the key; undefined if it has none. */
+function prepareQuick({ database }: Connection, sql: string, parameters: QueryParameters) {
+  const evaluate = (expression: string) => database.prepare(`SELECT ${expression}`).pluck().get();
+  try {
+    const quick = rewriteTimeBounds(sql, { parameters, evaluate });
+    return quick === sql ? undefined : database.prepare<[QueryParameters], readonly unknown[]>(quick);
+  } catch {
+    // The statement as given is valid, and gives the same answer.
+    return undefined;
+  }
+}
+
+/** Errors while stepping (malformed JSON, integer overflow) are the statement's fault; errors of the file are rethrown. */
+function* convertErrors<Row>(rows: IterableIterator<Row>): Generator<Row, void, undefined> {
+  try {
+    yield* rows;
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? String(error.code) : "";
+    throw /^SQLITE_(ERROR|MISMATCH|TOOBIG|RANGE|AUTH)/.test(code)
+      ? badQuery(error, "the statement is at fault, not the warehouse")
+      : error;
+  }
+}
+
+function badQuery(error: unknown, remedy: string): Failure {
+  return new Failure(messageOf(error), {
+    code: "bad_query",
+    remedy,
+    exit: exitCode.usage,
+    cause: error,
+  });
+}
+
+/** Relations that users added to the file, such as their own views. */
+export function readUserRelations({ database }: Connection): string[] {
+  const found = database
+    .prepare<[], string>("SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name")
+    .pluck()
+    .all();
+  return found.filter((name) => !(name in relationDocs) && !/^(sqlite_|__drizzle)/.test(name));
+}
+
+/** The columns of a relation without documentation. */
+export function readUndescribedColumns({ database }: Connection, relation: string): ColumnDoc[] {
+  return database
+    .prepare<[string], ColumnDoc>("SELECT name, type, '' AS meaning FROM pragma_table_info(?)")
+    .all(relation);
+}
+
+/** SQLite reports a pragma that returns a row as read-only, even if it changes a setting. */
+function isSettingPragma(sql: string): boolean {
+  const bare = sql.replaceAll(/--[^\n]*|\/\*.*?\*\//gs, " ").trimStart();
+  return /^(explain\s+(query\s+plan\s+)?)?pragma\b[^;]*=/i.test(bare);
+}
+
+/** SQLite ignores a parameter that the statement does not have: a misspelt name would go unnoticed. */
+function assertParametersUsed(sql: string, parameters: QueryParameters): void {
+  const used = new Set([...sql.matchAll(/[:@$](\w+)/g)].map(([, name = ""]) => name));
+  const unused = Object.keys(parameters).find((name) => !used.has(name));
+  if (unused === undefined) return;
+  const suggestion = findClosestWord(unused, used);
+  throw new Failure(`the statement has no parameter :${unused}`, {
+    code: "bad_query",
+    remedy: suggestion === undefined ? "leave out --param" : `did you mean ${suggestion}?`,
+    exit: exitCode.usage,
+  });
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** A remedy for an unknown name: the most similar relation or column. */
+function suggestRemedy({ database }: Connection, sql: string, error: unknown): string | undefined {
+  const [, missing] = /Missing named parameter "(\w+)"/.exec(String(error)) ?? [];
+  if (missing !== undefined) return `give --param ${missing}=VALUE`;
+  if (/Too few parameter values/.test(String(error))) return "name the parameters: write :from instead of ?";
+  const [, kind, given = ""] = /no such (table|column): (\S+)/.exec(String(error)) ?? [];
+  if (kind === undefined) return undefined;
+  if (kind === "table" && given.toLowerCase() in relationDocs)
+    return "this file was last written by an older version; `mds-sync run` or `mds-sync backfill` upgrades it";
+  const relations = database
+    .prepare<[], string>("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
+    .pluck()
+    .all();
+  const columnsOf = database.prepare<[string], string>("SELECT name FROM pragma_table_info(?)").pluck();
+  const words = new Set(sql.toLowerCase().match(/\w+/g));
+  const known =
+    kind === "table"
+      ? relations
+      : relations.filter((name) => words.has(name.toLowerCase())).flatMap((name) => columnsOf.all(name));
+  const suggestion = findClosestWord(given.slice(given.lastIndexOf(".") + 1), known);
+  return suggestion === undefined ? undefined : `did you mean ${suggestion}?`;
+}

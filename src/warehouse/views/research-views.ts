@@ -1,0 +1,219 @@
+import { barWidths, MICROS_PER_DAY, MICROS_PER_SECOND } from "../../model/time.ts";
+import { refreshPeriod } from "./data-views.ts";
+import { slowExactDigits, timeText } from "./sql-fragments.ts";
+
+/*
+ * The views that every desk would write again. Columns and formulas are written once, for all engines: `t` is the
+ * ticker, `c` its contract. An engine adds its types and its FROM clauses (`ResearchDialect`).
+ */
+
+/** An index tick that is older says nothing about a ticker. */
+export const MAX_INDEX_AGE = 300 * MICROS_PER_SECOND;
+/** A quote counts until it is this many refresh periods old. */
+export const MAX_QUOTE_PERIODS = 2;
+/** A quote does not compete for the best of its market if the price has not moved for longer. */
+export const MAX_UNMOVED_SECONDS = 3600;
+
+/** SQL for the best quotes of a market as of a ticker. */
+export type BestQuotes = Readonly<Record<"bid" | "bid_exchange" | "ask" | "ask_exchange", string>>;
+
+/** What differs between engines. */
+export interface ResearchDialect {
+  real(sql: string): string;
+  text(sql: string): string;
+  /** The moment of a timestamp. */
+  time(ts: string): string;
+  /** The row with the names of exchange and pair: in SQLite one that an index finds. */
+  readonly names: string;
+  readonly expirationTs: string;
+  readonly expiration: string;
+  /** The columns strike and strike_exact. */
+  readonly strike: string;
+  /** The index of the ticker's market as of the ticker: price, timestamp, and how it was found. */
+  readonly index: Readonly<Record<"price" | "ts" | "source", string>>;
+  readonly best: BestQuotes;
+  /** FROM and WHERE: the tickers of one type of derivative, their contracts, and the index where the ticker has none. */
+  fromContractTicks(ticks: string, type: string): string;
+  /** FROM and WHERE: the exchange tickers and the index. */
+  fromExchangeTicks(ticks: string): string;
+  /** FROM: the exchange tickers and the best quotes. */
+  fromQuotes(ticks: string): string;
+}
+
+const exact = (names: string) =>
+  names
+    .split(" ")
+    .map((name) => `t.${name}, t.${name}_exact`)
+    .join(", ");
+
+/** The tickers of one type of derivative. `ticks`: derivative_ticks or latest_derivative_ticks. */
+function contractView(
+  dialect: ResearchDialect,
+  ticks: string,
+  type: "futures" | "perpetuals" | "options",
+): string {
+  const { real, text, names, expirationTs, index } = dialect;
+  const indexPrice = `coalesce(t.index_price, ${index.price})`;
+  const days = `${real(`${expirationTs} - t.ts`)} / ${MICROS_PER_DAY}.0`;
+  const premium = (price: string) => `${price} / nullif(${indexPrice}, 0) - 1`;
+  const basis = premium("t.price");
+  const expiry =
+    type === "perpetuals" ? "" : `${dialect.expiration} AS expiration, ${real(days)} AS days_to_expiry,\n  `;
+  const own = {
+    futures: `${real(basis)} AS basis,
+  ${real(`CASE WHEN ${expirationTs} > t.ts THEN (${basis}) * 365 / (${days}) END`)} AS annualised_basis`,
+    perpetuals: `${real(basis)} AS premium, ${real(premium("t.mark_price"))} AS mark_premium, ${exact("funding_rate")}`,
+    options: `c.option_type, ${dialect.strike}, ${real(`c.option_strike / nullif(${indexPrice}, 0)`)} AS moneyness`,
+  }[type];
+  const expired =
+    type === "perpetuals"
+      ? ""
+      : ` WHEN ${expirationTs} IS NULL THEN 'no expiration' WHEN ${expirationTs} <= t.ts THEN 'expired'`;
+  return `SELECT ${names}.exchange, ${names}.pair, t.exchange_name AS contract, t.contract_id, t.exchange_id, t.market_id, t.ts, t.time,
+  ${expiry}${own},
+  ${exact("price bid ask mark_price")}, ${real(indexPrice)} AS index_price,
+  ${text(`CASE WHEN t.index_price IS NOT NULL THEN 'ticker' ELSE ${index.source} END`)} AS index_source,
+  ${exact("volume open_interest")}, c.settlement_currency,
+  ${text(`coalesce(t.quality, CASE WHEN ${indexPrice} IS NULL THEN 'no index price'${expired} END)`)} AS quality${addedColumns(ticks)}
+${dialect.fromContractTicks(ticks, type)}`;
+}
+
+const addedColumns = (ticks: string) => (ticks.startsWith("latest_") ? ", t.age_seconds, t.is_live" : "");
+
+const listingColumns = "t.exchange, t.pair, t.exchange_id, t.market_id, t.ts, t.time";
+
+/** The quotes of a market on each exchange, beside the best of all exchanges. */
+function spreadView({ real, text, best, fromQuotes }: ResearchDialect, ticks: string): string {
+  const mid = "(t.bid + t.ask) / 2";
+  return `SELECT ${listingColumns}, ${exact("bid ask")}, ${real(mid)} AS mid,
+  ${real(`(t.ask - t.bid) / nullif(${mid}, 0) * 10000`)} AS spread_bps,
+  ${real(best.bid)} AS best_bid, ${text(best.bid_exchange)} AS best_bid_exchange,
+  ${real(best.ask)} AS best_ask, ${text(best.ask_exchange)} AS best_ask_exchange, t.unmoved_seconds, t.is_stale,
+  ${text(`coalesce(t.quality, CASE WHEN t.bid IS NULL OR t.ask IS NULL THEN 'no quote' WHEN t.bid > t.ask THEN 'crossed'
+    WHEN t.unmoved_seconds > ${MAX_UNMOVED_SECONDS} THEN 'not moved for an hour' END)`)} AS quality${addedColumns(ticks)}
+${fromQuotes(ticks)}`;
+}
+
+/** The last price on each exchange against the index of its market. */
+function deviationView(
+  { real, text, time, names, index, fromExchangeTicks }: ResearchDialect,
+  ticks: string,
+) {
+  return `SELECT ${listingColumns.replace("t.exchange, t.pair", `${names}.exchange, ${names}.pair`)}, ${exact("last")},
+  ${real(index.price)} AS index_price, ${text(index.source)} AS index_source, ${index.ts} AS index_ts, ${time(index.ts)} AS index_time,
+  ${real(`(t.last / nullif(${index.price}, 0) - 1) * 10000`)} AS deviation_bps, t.unmoved_seconds, t.is_stale,
+  ${text(`coalesce(t.quality, CASE WHEN ${index.price} IS NULL THEN 'no index price' END)`)} AS quality${addedColumns(ticks)}
+${fromExchangeTicks(ticks)}`;
+}
+
+/** Every research view but `returns_1h`, as observed or in its newest state. */
+export function buildResearchViews(
+  dialect: ResearchDialect,
+  prefix: "" | "latest_" = "",
+): Record<string, string> {
+  return {
+    [`${prefix}futures_curve`]: contractView(dialect, `${prefix}derivative_ticks`, "futures"),
+    [`${prefix}perpetuals`]: contractView(dialect, `${prefix}derivative_ticks`, "perpetuals"),
+    [`${prefix}option_chain`]: contractView(dialect, `${prefix}derivative_ticks`, "options"),
+    [`${prefix}spread`]: spreadView(dialect, `${prefix}exchange_ticks`),
+    [`${prefix}index_deviation`]: deviationView(dialect, `${prefix}exchange_ticks`),
+  };
+}
+
+/** The bar before `b`. A subquery reads one kept bar; a LEFT JOIN of the view would compute all of them first. */
+const before = (what: string) => `(SELECT ${what} FROM bars_1h p
+    WHERE p.index_type = b.index_type AND p.index_id = b.index_id AND p.ts = b.ts - ${barWidths["1h"]})`;
+
+/** A return is known only between two whole bars that follow one another. */
+const returns = `SELECT b.index_type, b.index_id, b.name, b.ts, b.time, b.close, b.close_exact,
+  CAST(${before("p.close")} AS REAL) AS close_before, CAST(${before("p.close_exact")} AS TEXT) AS close_before_exact,
+  CAST(CASE WHEN b.is_complete THEN b.close / ${before("CASE WHEN p.is_complete THEN nullif(p.close, 0) END")} - 1 END AS REAL) AS simple_return,
+  b.coverage, CAST(${before("p.coverage")} AS REAL) AS coverage_before,
+  CAST(CASE WHEN b.is_complete THEN coalesce(${before("p.is_complete")}, 0) ELSE 0 END AS INTEGER) AS is_complete,
+  CAST(nullif(coalesce(b.quality, ${before("coalesce('bar before: ' || p.quality, '')")}, 'no bar before'), '') AS TEXT) AS quality
+FROM bars_1h b`;
+
+/** The indices of a market: its own average (MWA), and those of both assets in USD (GWA). Found once per listing or contract. */
+const marketSeries = (row: string) => `LEFT JOIN market_rows m ON m.id = ${row}.market_id
+  LEFT JOIN assets z ON z.id = m.quote_asset_id
+  LEFT JOIN series w ON w.index_type = 'MWA' AND w.index_id = ${row}.market_id
+  LEFT JOIN series b ON b.index_type = 'GWA' AND b.index_id = m.base_asset_id
+  LEFT JOIN series q ON q.index_type = 'GWA' AND q.index_id = m.quote_asset_id`;
+
+/** The newest ticks of these indices as of `t`, if `condition` holds. */
+const seriesTicks = (condition?: string) =>
+  ["w", "b", "q"]
+    .map((series) => {
+      const asOf = `(SELECT max(n.ts) FROM index_tick_rows n WHERE n.series = ${series}.series AND n.ts <= t.ts AND n.ts > t.ts - ${MAX_INDEX_AGE})`;
+      const ts = condition === undefined ? asOf : `CASE WHEN ${condition} THEN ${asOf} END`;
+      return `LEFT JOIN index_tick_rows ${series}t ON ${series}t.series = ${series}.series AND ${series}t.ts = ${ts}`;
+    })
+    .join("\n  ");
+
+/** A value if the quote asset `z` is the US dollar, else another. */
+export const ifUsd = (value: string, otherwise: string) =>
+  `CASE WHEN z.symbol = 'USD' AND coalesce(z.type, 'FIAT') = 'FIAT' THEN ${value} ELSE ${otherwise} END`;
+
+const crossRate = `bt.price / ${ifUsd("1.0", "nullif(qt.price, 0)")}`;
+
+/** The newest bid or ask of listing `x` as of `t`. */
+const quoteOf = (
+  side: "bid" | "ask",
+) => `(SELECT CASE WHEN coalesce(o.ts - o.last_moved, 0) <= ${MAX_UNMOVED_SECONDS * MICROS_PER_SECOND}
+      THEN o.${side} END FROM exchange_tick_rows o WHERE o.listing = x.listing AND o.ts <= t.ts
+      AND o.ts > t.ts - ${MAX_QUOTE_PERIODS} * ${refreshPeriod("exchange_ticks")} ORDER BY o.ts DESC LIMIT 1)`;
+/** All of them. SQLite 3.40 cannot resolve `t` in a subquery of ORDER BY, so the quote is a column first. */
+const quotesOf = (side: "bid" | "ask") =>
+  `FROM (SELECT x.exchange, ${quoteOf(side)} AS quote FROM listings x WHERE x.market_id = t.market_id) y`;
+/** Of equal quotes the first exchange by name. */
+const bestExchange = (side: "bid" | "ask", order: "DESC" | "ASC") =>
+  `(SELECT y.exchange ${quotesOf(side)} WHERE y.quote IS NOT NULL ORDER BY y.quote ${order}, y.exchange LIMIT 1)`;
+
+/** CROSS JOIN: the contract or listing is found first, by its pair, and each seeks its own tickers. */
+const sqlite: ResearchDialect = {
+  real: (sql) => `CAST(${sql} AS REAL)`,
+  text: (sql) => `CAST(${sql} AS TEXT)`,
+  time: timeText,
+  names: "c",
+  expirationTs: "c.expiration",
+  expiration: timeText("c.expiration"),
+  strike: `c.option_strike AS strike, CAST(${slowExactDigits("c", "option_strike")} AS TEXT) AS strike_exact`,
+  index: {
+    price: `coalesce(wt.price, ${crossRate})`,
+    ts: `CAST(CASE WHEN wt.price IS NOT NULL THEN wt.ts ELSE min(bt.ts, ${ifUsd("bt.ts", "qt.ts")}) END AS INTEGER)`,
+    source: `CASE WHEN wt.price IS NOT NULL THEN 'MWA' WHEN ${crossRate} IS NOT NULL THEN 'GWA' END`,
+  },
+  best: {
+    bid: `(SELECT max(y.quote) ${quotesOf("bid")})`,
+    bid_exchange: bestExchange("bid", "DESC"),
+    ask: `(SELECT min(y.quote) ${quotesOf("ask")})`,
+    ask_exchange: bestExchange("ask", "ASC"),
+  },
+  fromContractTicks: (ticks, type) => `FROM contracts c ${marketSeries("c")}
+  CROSS JOIN ${ticks} t ${seriesTicks("t.index_price IS NULL")}
+WHERE c.derivative_type = '${type}' AND t.derivative_type = c.derivative_type AND t.contract_id = c.id`,
+  fromExchangeTicks: (ticks) => `FROM listings c ${marketSeries("c")}
+  CROSS JOIN ${ticks} t ${seriesTicks()}
+WHERE t.exchange_id = c.exchange_id AND t.market_id = c.market_id`,
+  fromQuotes: (ticks) => `FROM ${ticks} t`,
+};
+
+/** The rows of a view that belong to the newest tickers. */
+function latestOf(view: string, ticks: string, key: readonly string[], where = ""): string {
+  const isSame = [...key, "ts"].map((column) => `x.${column} = t.${column}`).join(" AND ");
+  return `SELECT x.*, t.age_seconds, t.is_live FROM latest_${ticks} t CROSS JOIN ${view} x WHERE ${where}${isSame}`;
+}
+
+const latestOfContracts = (view: string, type: string) =>
+  latestOf(view, "derivative_ticks", ["contract_id"], `t.derivative_type = '${type}' AND `);
+const latestOfListings = (view: string) => latestOf(view, "exchange_ticks", ["exchange_id", "market_id"]);
+
+export const researchViews: Record<string, string> = {
+  returns_1h: returns,
+  ...buildResearchViews(sqlite),
+  latest_futures_curve: latestOfContracts("futures_curve", "futures"),
+  latest_perpetuals: latestOfContracts("perpetuals", "perpetuals"),
+  latest_option_chain: latestOfContracts("option_chain", "options"),
+  latest_spread: latestOfListings("spread"),
+  latest_index_deviation: latestOfListings("index_deviation"),
+};

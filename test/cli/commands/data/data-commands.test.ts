@@ -1,0 +1,206 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { PassThrough } from "node:stream";
+import { zstdDecompressSync } from "node:zlib";
+import { asyncBufferFromFile, parquetReadObjects } from "hyparquet";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { runProgram } from "../../../../src/cli/program.ts";
+import { openWarehouse, type Warehouse } from "../../../../src/library/open-warehouse.ts";
+import { Failure } from "../../../../src/model/failure.ts";
+import { formatTimestamp } from "../../../../src/model/time.ts";
+import { systemClock } from "../../../../src/runtime/clock.ts";
+import { DAY, HOUR, openForWriting } from "../../../support/cli/filled-warehouse.ts";
+import { runInProcess } from "../../../support/cli/run-command.ts";
+import { fillTicks, MINUTE, start } from "../../../support/library/ticks-warehouse.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "mds-data-"));
+const path = join(folder, "mds.sqlite");
+let warehouse: Warehouse;
+beforeAll(() => {
+  const writer = openForWriting(path);
+  writer.transaction(fillTicks);
+  writer.close();
+  warehouse = openWarehouse(path);
+});
+afterAll(() => {
+  warehouse.close();
+  rmSync(folder, { recursive: true });
+});
+
+const run = (...args: string[]) => runInProcess([...args, "--warehouse", path], { cwd: folder });
+const json = async (...args: string[]) => JSON.parse((await run(...args, "--json")).stdout) as unknown;
+const [from, to] = [formatTimestamp(start), formatTimestamp(start + HOUR)];
+const hour = ["--from", from, "--to", to];
+
+describe("mds-sync bars", () => {
+  it("writes the rows of the library in every format", async () => {
+    const rows = warehouse.bars("BTC", { every: "20m", from, to });
+    const args = ["bars", "BTC", "--every", "20m", ...hour];
+    expect(await json(...args)).toEqual(rows);
+    const { stdout: lines } = await run(...args, "--format", "ndjson");
+    expect(
+      lines
+        .trimEnd()
+        .split("\n")
+        .map((line) => JSON.parse(line)),
+    ).toEqual(rows);
+    const { stdout: csv, stderr } = await run(
+      ...args,
+      "--format",
+      "csv",
+      "--columns",
+      "time,high_exact,volume_24h",
+    );
+    expect(csv.split("\r\n").slice(0, 2)).toEqual([
+      "time,high_exact,volume_24h",
+      `${from},123456789.123456789012,1019`,
+    ]);
+    expect(stderr).toMatch(/^3 rows in \d+ ms\n$/);
+  });
+
+  it("shows several series side by side with --wide", async () => {
+    const args = [
+      "bars",
+      "BTC",
+      "BTC/USD",
+      "--every",
+      "1d",
+      "--from",
+      formatTimestamp(start - 18 * DAY),
+      "--wide",
+    ];
+    const rows = (await json(...args)) as Record<string, unknown>[];
+    expect(Object.keys(rows[0] ?? {})).toEqual(["ts", "time", "BTC", "BTC/USD", "is_complete"]);
+    expect(rows[0]).toMatchObject({ BTC: null, "BTC/USD": 20.25, is_complete: 0 });
+    expect(rows.at(-1)).toMatchObject({ ts: start, "BTC/USD": null });
+    const [several] = (await json(...args, "--columns", "open,close")) as Record<string, unknown>[];
+    expect(Object.keys(several ?? {})).toEqual(
+      "ts time BTC_open BTC_close BTC/USD_open BTC/USD_close is_complete".split(" "),
+    );
+  });
+
+  it("shows times in a zone, and days that begin there", async () => {
+    const [bar] = (await json("bars", "BTC", "--every", "1d", "--tz", "Asia/Kolkata")) as { time: string }[];
+    expect(bar?.time).toMatch(/T00:00:00\.000000\+05:30$/);
+  });
+
+  it("exits 4 with the missing ranges, and writes nothing, if it must be complete", async () => {
+    const file = join(folder, "whole.csv");
+    const args = ["bars", "BTC", "--every", "1h", "--from", from, "--out", file, "--require-complete"];
+    const missing = await run(...args, "--to", formatTimestamp(start + 3 * HOUR));
+    const gap = `[${formatTimestamp(start + HOUR)}, ${formatTimestamp(start + 2 * HOUR)})`;
+    expect(missing).toEqual({
+      stdout: "",
+      stderr: `BTC index_ticks: ${gap} open: pending\nmds-sync: not complete: BTC: 1 range is missing: \`mds-sync backfill\` fetches what is open\n`,
+      status: 4,
+    });
+    expect(existsSync(file)).toBe(false);
+    expect(await run(...args, "--to", to)).toMatchObject({ status: 0 });
+    expect(readFileSync(file, "utf8").split("\r\n")).toHaveLength(3);
+  });
+
+  it("says which series have no rows, and that daily bars reach further back", async () => {
+    const { stderr, status } = await run("bars", "ETH", "--every", "1h");
+    expect(status).toBe(0);
+    expect(stderr).toMatch(/^mds-sync: note: the warehouse has no ticks of ETH\n0 rows/);
+  });
+
+  it.each([
+    [["bars", "BTC"], "required option '--every <length>' not specified: see mds-sync --help"],
+    [
+      ["bars", "BTC", "--every", "7x"],
+      "a bar cannot be 7x long: give a length such as 30s, 10m, 1h, 1d or 1w",
+    ],
+    [["bars", "BTC", "--every", "1h", "--columns", "clos"], "--columns cannot be clos: did you mean close?"],
+    [["bars", "BTC", "--every", "1h", "--source", "x"], "--source cannot be x: give ticks or ohlcv"],
+    [
+      ["bars", "BTC", "--every", "1h", "--format", "parquet"],
+      "--format parquet needs a file: name it with --out FILE",
+    ],
+    [["ticks", "BTC", "--format", "xml"], "--format cannot be xml: give table, csv, json, ndjson or parquet"],
+    [
+      ["ticks", "BTC", "--tz", "Berlin"],
+      "there is no time zone Berlin: give a name such as Europe/Berlin or America/New_York",
+    ],
+    [
+      ["ticks", "BTC", "--out", "no/where.csv"],
+      "cannot write NO/WHERE.CSV (ENOENT): create its folder first",
+    ],
+    [["asof", "now", "BTC", "--fromat", "csv"], "unknown option '--fromat': see mds-sync asof --help"],
+  ])("answers %j in one line and exits 2", async (args, line) => {
+    const { stdout, stderr, status } = await run(...args);
+    expect({ stdout, status }).toEqual({ stdout: "", status: 2 });
+    expect(stderr.replace(join(folder, "no/where.csv"), "NO/WHERE.CSV")).toBe(`mds-sync: ${line}\n`);
+  });
+});
+
+describe("mds-sync ticks", () => {
+  it("writes the rows of the view, exact, also in the fast format", async () => {
+    const view = warehouse.query("SELECT * FROM index_ticks WHERE name = 'BTC' ORDER BY ts");
+    expect(await json("ticks", "BTC")).toEqual(view);
+    const all = Object.keys(view[0] ?? {}).join(",");
+    const [quick, slow] = await Promise.all([
+      run("ticks", "BTC", "--format", "ndjson"),
+      run("ticks", "BTC", "--format", "ndjson", "--columns", all),
+    ]);
+    expect(quick.stdout).toBe(slow.stdout);
+    expect(quick.stdout.split("\n")).toHaveLength(181);
+  });
+
+  it("writes Parquet with exact digits and real types", async () => {
+    const file = join(folder, "ticks.parquet");
+    expect(await run("ticks", "BTC", "--out", file)).toMatchObject({ status: 0 });
+    const rows = await parquetReadObjects({
+      file: await asyncBufferFromFile(file),
+      compressors: { ZSTD: (bytes) => zstdDecompressSync(bytes) },
+    });
+    const expected = warehouse.ticks("BTC").map((row) => ({
+      ...row,
+      ts: BigInt(row.ts),
+      time: new Date(row.ts / 1000),
+      is_settled: row.is_settled === 1,
+    }));
+    expect(rows).toEqual(expected);
+    expect(readdirSync(folder).filter((name) => name.startsWith("."))).toEqual([]);
+  });
+
+  it("draws a progress bar on a terminal", async () => {
+    const args = ["ticks", "BTC", "--warehouse", path, "--out", "ticks.ndjson"];
+    const { stderr } = await runInProcess(args, { cwd: folder, onTerminal: true });
+    expect(stderr).toMatch(/rows +█+ 100 % +180 rows/);
+    expect(stderr).toMatch(/180 rows written to ticks\.ndjson in \d+ ms\n$/);
+  });
+
+  it.each(["csv", "parquet"])("leaves no %s file behind if it is stopped", async (format) => {
+    const stop = new AbortController();
+    stop.abort(new Failure("stopped by SIGINT", { code: "stopped", exit: 0 }));
+    const stderr = new PassThrough();
+    const status = await runProgram(["ticks", "BTC", "--warehouse", path, "--out", `stopped.${format}`], {
+      ...{ env: {}, directory: folder, clock: systemClock, stdout: new PassThrough(), stderr },
+      stopping: stop.signal,
+    });
+    expect(status).toBe(1);
+    expect(String(stderr.read())).toMatch(/^mds-sync: stopped by SIGINT: .*stopped\.\w+ was not written\n$/);
+    expect(readdirSync(folder).filter((name) => name.includes("stopped"))).toEqual([]);
+  });
+});
+
+describe("mds-sync asof", () => {
+  it("takes a relative time, and writes the price of each series", async () => {
+    expect(await json("asof", "-1m", "BTC", "BTC/USD")).toMatchObject([
+      { name: "BTC", ts: start + 179 * MINUTE, source: "ticks", is_complete: 0 },
+      { name: "BTC/USD", price: 17.25, source: "ohlcv", is_complete: 0 },
+    ]);
+  });
+
+  it("exits 4 if a later price may be missing", async () => {
+    const { status, stderr } = await run("asof", "now", "BTC", "--require-complete");
+    expect({ status, stderr }).toEqual({
+      status: 4,
+      stderr: "mds-sync: a later price may be missing: BTC: `mds-sync gaps` shows what is missing, and why\n",
+    });
+    const whole = await run("asof", formatTimestamp(start + 30 * MINUTE), "BTC", "--require-complete");
+    expect(whole.status).toBe(0);
+  });
+});

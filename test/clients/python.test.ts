@@ -1,0 +1,402 @@
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { rowRenderers } from "../../src/cli/output/row-formats.ts";
+import { exportWarehouse } from "../../src/export/export-warehouse.ts";
+import type { Simulator } from "../../src/simulator/simulator.ts";
+import { openReader } from "../../src/warehouse/reader.ts";
+import { parseQuestions, readCookbook } from "../docs/cookbook-page.ts";
+import { fillDemoWarehouse } from "../docs/demo-warehouse.ts";
+import type { ManualClock } from "../support/manual-clock.ts";
+import { usePostgres } from "../support/postgres.ts";
+import { PASSWORD } from "../support/postgres-server.ts";
+import { shareInto } from "../support/share/share-harness.ts";
+
+interface Answer {
+  readonly columns?: readonly string[];
+  readonly rows?: readonly (readonly unknown[])[];
+  readonly value?: unknown;
+  readonly error?: string;
+}
+
+/** Debian's Python, which has Debian's pandas. Debian has no duckdb: another Python may be given for the tests of exports. */
+const python = process.env.MDS_TEST_PYTHON ?? "/usr/bin/python3";
+const client = resolve(import.meta.dirname, "../../clients/python");
+const has = (module: string, skipped: string) => {
+  const isInstalled = spawnSync(python, ["-c", `import ${module}`]).status === 0;
+  if (!isInstalled) process.stderr.write(`python3 has no ${module}, skipped: ${skipped}\n`);
+  return isInstalled;
+};
+const hasPandas = has("pandas", "the Python client");
+const server = hasPandas && has("psycopg2", "the shared warehouse in Python") ? usePostgres() : undefined;
+const exportReaders = ["duckdb", "pyarrow"].filter((module) => hasPandas && has(module, "exports in Python"));
+
+const questions = parseQuestions(readCookbook());
+const folder = mkdtempSync(join(tmpdir(), "mds-python-"));
+let path: string;
+let clock: ManualClock;
+let oracle: Simulator["oracle"];
+let installed: string;
+let answers: Record<string, Answer> = {};
+
+const window = '"2026-02-28", "2026-03-01"';
+const lengths = ["30s", "7m", "10m", "1h", "4h", "1d"];
+
+/** What the tests below ask, all in one process. */
+const blocks: Record<string, string> = {
+  ...Object.fromEntries(questions.map(({ title, python }) => [title, python])),
+  ...Object.fromEntries(
+    lengths.map((every) => [
+      `bars ${every}`,
+      `w.bars(["BTC", "ETH"], "${every}", ${window}, exact=True).swaplevel(axis=1)`,
+    ]),
+  ),
+  "bars with a grid": `w.bars("ETH", "1h", ${window}, grid=True)`,
+  "bars as arrays":
+    'w.bars("ETH", "1h", pd.Timestamp("2026-02-28", tz="Asia/Tokyo"), 1772236800000000)[["close"]]',
+  "types of bars": `[str(t) for t in w.bars("ETH", "1h", ${window}).dtypes] + [str(w.bars("ETH", "1h").index.dtype)]`,
+  "no bars": 'w.bars(["BTC", "ETH"], "10m", "2001-01-01", "2001-01-02")',
+  "no ticks": `import warnings
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("always")
+    w.bars("USDT", "1d")
+str(seen[0].message)`,
+  "require whole BTC": `len(w.bars("BTC", "1h", ${window}, require_complete=True))`,
+  "require whole ETH": `w.bars(["BTC", "ETH"], "1h", ${window}, require_complete=True)`,
+  ticks:
+    'w.ticks("ETH", "2026-02-28 06:00", "2026-02-28 09:00", columns=["price", "volume", "is_settled", "quality"], exact=True)',
+  "ticks side by side": 'w.ticks(["GWA:BTC", "eth"], "2026-02-28 06:29", "2026-02-28 06:31")["price"]',
+  "ticks of a few seconds": 'len(w.ticks("BTC", "2026-02-28T12:00:10+00:00", "2026-02-28 12:00:40.5"))',
+  "as of": 'w.asof("2026-02-28 07:15", ["BTC", "ETH"])[["time", "price", "volume"]]',
+  "as of, recent": 'w.asof("2026-02-28 07:15", ["BTC", "ETH"], max_age="5m")[["price"]]',
+  "as of times": 'w.asof(["2026-02-28 07:15", "2026-02-28 08:00"], ["BTC", "ETH"])',
+  "log returns": `np.expm1(w.returns("ETH", "1h", ${window}, log=True))`,
+  returns: `w.returns("ETH", "1h", ${window})`,
+  "is whole": `w.is_whole(["BTC", "ETH"], ${window})`,
+  "is whole, one": `[w.is_whole("BTC", ${window}), w.is_whole("ETH", ${window}), w.is_whole("ETH", "2026-02-28 08:00", "2026-03-01")]`,
+  gaps: 'w.gaps("ETH", "2026-02-28 07:00", "2026-03-01")',
+  coverage: `w.coverage("ETH", ${window})`,
+  "never selected": 'w.missing("ETH", "2026-02-26", "2026-02-27")',
+  series: 'w.series("GWA")[["name", "last"]].dropna()',
+  writes: 'w.sql("DELETE FROM index_tick_rows")',
+  misspelt: 'w.bars("ETHH", "1h")',
+  unknown: 'w.bars("no such series", "1h")',
+  "bad time": 'w.bars("BTC", "1h", "yesterday")',
+  "bad length": 'w.bars("BTC", "1 month")',
+  parameters: `w.sql("SELECT ':t' AS text, count(*) AS n FROM index_ticks WHERE name = :name AND ts >= :t -- :no", {"name": "BTC", "t": pd.Timestamp("2026-03-01 12:00Z")})`,
+  "no warehouse": 'mds.open("/no/such/file.sqlite")',
+  "no export": `mds.open(${JSON.stringify(folder)})`,
+  "another file": `mds.open(${JSON.stringify(import.meta.filename)})`,
+  "no driver":
+    "import sys; sys.modules.update(psycopg=None, psycopg2=None)\nmds.open('postgres://nobody@localhost/none')",
+};
+
+beforeAll(async () => {
+  if (!hasPandas) return;
+  ({ path, clock, oracle } = await fillDemoWarehouse(folder));
+  installed = installClient();
+  answers = runBlocks(path);
+}, 120_000);
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Runs all blocks in one process. `without`: a module that it shall not find. */
+function runBlocks(source: string, without?: string): Record<string, Answer> {
+  const started = spawnSync(python, [join(import.meta.dirname, "run-blocks.py")], {
+    input: JSON.stringify({ source, blocks, without }),
+    encoding: "utf8",
+    env: { ...process.env, PYTHONPATH: installed, PYTHONDONTWRITEBYTECODE: "1" },
+    maxBuffer: 2 ** 28,
+  });
+  if (started.status !== 0) throw new Error(started.stderr);
+  return JSON.parse(started.stdout) as Record<string, Answer>;
+}
+
+/** Installs a copy, offline, as a user would; returns its folder. */
+function installClient(): string {
+  if (!has("setuptools, wheel, pip", "the installation of the Python client")) return client;
+  const copy = join(folder, "client");
+  cpSync(client, copy, { recursive: true });
+  const offline = [
+    "--no-build-isolation",
+    "--no-index",
+    "--no-deps",
+    "--quiet",
+    "--disable-pip-version-check",
+  ];
+  const target = join(folder, "installed");
+  const { status, stderr } = spawnSync(
+    python,
+    ["-m", "pip", "install", ...offline, "--root-user-action=ignore", "--target", target, copy],
+    { encoding: "utf8" },
+  );
+  if (status !== 0) throw new Error(stderr);
+  return target;
+}
+
+const answerOf = (title: string): Answer => answers[title] ?? { error: "not asked" };
+const objects = ({ columns = [], rows = [], error }: Answer) => {
+  expect(error).toBeUndefined();
+  return rows.map((row) => Object.fromEntries(columns.map((name, at) => [name, row[at]])));
+};
+
+/** The service's ticks, as the demo has changed them. */
+function ticksOf(name: string) {
+  const reader = openReader(path);
+  const { id } = reader.database
+    .prepare("SELECT index_id AS id FROM series WHERE index_type = 'GWA' AND name = ?")
+    .get(name) as { id: string };
+  reader.close();
+  const served = oracle.indexTicks("GWA", id, Date.parse("2026-02-27T13:00:00Z"), clock.now(), clock.now());
+  return served
+    .map(({ timestamp, price, volume }) => ({ ms: Date.parse(timestamp), price, volume }))
+    .filter(
+      ({ ms }) =>
+        name !== "ETH" || ms < Date.parse("2026-02-28T06:30:00Z") || ms >= Date.parse("2026-02-28T08:00:00Z"),
+    )
+    .map((tick) =>
+      name === "BTC" && tick.ms === Date.parse("2026-02-28T12:00:00Z")
+        ? { ...tick, price: "103900.5", volume: "623317.288" }
+        : tick,
+    );
+}
+const text = (ms: number) => new Date(ms).toISOString().replace(/Z$/, "000Z");
+const digits = (decimal: string) => decimal.replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "");
+
+describe.runIf(hasPandas)("the cookbook in Python", () => {
+  it.each(questions)("$title", ({ title, answer }) => {
+    const { columns = [], rows = [], error } = answerOf(title);
+    expect(error).toBeUndefined();
+    expect([...rowRenderers.table(columns, rows)].join("")).toBe(answer);
+  });
+});
+
+describe.runIf(hasPandas)("the Python client", () => {
+  it.each(lengths)("has the bars of %s that the service's ticks give, to the last digit", (every) => {
+    const unit = { s: 1, m: 60, h: 3600, d: 86400 }[every.slice(-1)] ?? 0;
+    const length = Number(every.slice(0, -1)) * unit * 1000;
+    const rows = objects(answerOf(`bars ${every}`));
+    const firstStart = (time: string) => Math.ceil(Date.parse(time) / length) * length;
+    const [from, to] = [firstStart("2026-02-28T00:00:00Z"), firstStart("2026-03-01T00:00:00Z")];
+    for (const name of ["BTC", "ETH"]) {
+      const inWindow = ticksOf(name).filter(({ ms }) => ms >= from && ms < to);
+      const groups = Map.groupBy(inWindow, ({ ms }) => Math.floor(ms / length) * length);
+      const gap = [Date.parse("2026-02-28T06:30:00Z"), Date.parse("2026-02-28T08:00:00Z")] as const;
+      const expected = rows.map(({ time }) => {
+        const start = Date.parse(String(time));
+        const ticks = groups.get(start) ?? [];
+        const prices = ticks.map(({ price }) => Number(price));
+        const high = ticks[prices.indexOf(Math.max(...prices))];
+        const low = ticks[prices.indexOf(Math.min(...prices))];
+        const missing =
+          name === "ETH" ? Math.max(0, Math.min(gap[1], start + length) - Math.max(gap[0], start)) : 0;
+        const values = { open: ticks[0], high, low, close: ticks.at(-1) };
+        return {
+          time,
+          ...Object.fromEntries(
+            Object.entries(values).flatMap(([column, tick]) => [
+              [`${name}/${column}`, tick ? Number(tick.price) : null],
+              [`${name}/${column}_exact`, tick ? digits(tick.price) : null],
+            ]),
+          ),
+          [`${name}/n_ticks`]: ticks.length,
+          [`${name}/expected_ticks`]: length / 30_000,
+          [`${name}/coverage`]: (length - missing) / length,
+          [`${name}/is_complete`]: Number(missing === 0),
+          [`${name}/quality`]: missing > 0 ? "not proven whole" : null,
+        };
+      });
+      expect(
+        rows.map((row) => Object.fromEntries(Object.keys(expected[0] ?? {}).map((key) => [key, row[key]]))),
+      ).toEqual(expected);
+      expect([...groups.keys()].map(text)).toEqual(
+        rows.filter((row) => row[`${name}/n_ticks`] !== 0).map(({ time }) => time),
+      );
+    }
+  });
+
+  it.each(["1h", "4h", "1d"])("has the same bars of %s as SQL", (every) => {
+    const reader = openReader(path);
+    const expected = reader.database
+      .prepare(
+        `SELECT time, open, open_exact, high, high_exact, low, low_exact, close, close_exact, volume_24h, volume_24h_exact, n_ticks,
+          expected_ticks, coverage, is_complete, quality FROM bars_${every} WHERE name = 'ETH' AND day_of >= '2026-02-28' AND day_of < '2026-03-01' ORDER BY ts`.replaceAll(
+          "day_of",
+          "substr(time, 1, 10)",
+        ),
+      )
+      .all() as Record<string, unknown>[];
+    reader.close();
+    const found = objects(answerOf(`bars ${every}`)).filter((row) => row["ETH/n_ticks"] !== 0);
+    const own = (row: Record<string, unknown>, name: string) => row[name === "time" ? name : `ETH/${name}`];
+    expect(
+      found.map((row) =>
+        Object.fromEntries(Object.keys(expected[0] ?? {}).map((name) => [name, own(row, name)])),
+      ),
+    ).toEqual(expected);
+  });
+
+  it("has a row for every bar of a grid, and typed columns", () => {
+    const rows = objects(answerOf("bars with a grid"));
+    expect(rows).toHaveLength(24);
+    expect(rows[7]).toMatchObject({
+      time: text(Date.parse("2026-02-28T07:00Z")),
+      close: null,
+      n_ticks: 0,
+      is_complete: 0,
+    });
+    expect(answerOf("types of bars").value).toEqual([
+      ...Array(5).fill("float64"),
+      ...["int64", "int64", "float64", "bool"],
+      expect.stringMatching(/^(object|str)$/),
+      expect.stringMatching(/^datetime64\[(ns|us), UTC\]$/),
+    ]);
+    expect(answerOf("no bars")).toMatchObject({ rows: [] });
+    expect(answerOf("no ticks").value).toBe("GWA:USDT has no ticks; ohlcv() reads the service's daily bars");
+    // 2026-02-28 00:00 in Tokyo is 15:00 UTC of the day before; the end is 00:00 UTC.
+    expect(answerOf("bars as arrays").rows).toHaveLength(9);
+  });
+
+  it("refuses bars that are not whole if it shall", () => {
+    expect(answerOf("require whole BTC").value).toBe(24);
+    expect(answerOf("require whole ETH").error).toMatch(
+      /^Incomplete: ETH is not proven from 2026-02-28 06:30:00\+00:00 to 2026-02-28 08:00:00\+00:00 \(open, pending\)/,
+    );
+  });
+
+  it("has the ticks of the service, exactly, in the window and not beyond it", () => {
+    const expected = ticksOf("ETH")
+      .filter(({ ms }) => ms >= Date.parse("2026-02-28T06:00:00Z") && ms < Date.parse("2026-02-28T09:00:00Z"))
+      .map(({ ms, price, volume }) => [
+        ...[text(ms), Number(price), Number(volume), 1, null],
+        ...[digits(price), digits(volume)],
+      ]);
+    const { columns, rows } = answerOf("ticks");
+    expect(columns).toEqual([
+      "time",
+      "price",
+      "volume",
+      "is_settled",
+      "quality",
+      "price_exact",
+      "volume_exact",
+    ]);
+    expect(rows).toEqual(expected);
+    const beside = objects(answerOf("ticks side by side"));
+    expect(
+      beside.map(({ time, BTC, ETH }) => [String(time).slice(14, 19), BTC !== null, ETH !== null]),
+    ).toEqual([
+      ["29:00", true, true],
+      ["29:30", true, true],
+      ["30:00", true, false],
+      ["30:30", true, false],
+    ]);
+    expect(answerOf("ticks of a few seconds").value).toBe(1);
+  });
+
+  it("knows what each series was worth at a time", () => {
+    const asOf = (name: string, time: string) => ticksOf(name).findLast(({ ms }) => ms <= Date.parse(time));
+    const [btc, eth] = ["BTC", "ETH"].map((name) => asOf(name, "2026-02-28T07:15:00Z"));
+    if (!btc || !eth) throw new Error("no ticks");
+    expect(answerOf("as of").rows).toEqual([
+      ["BTC", text(btc.ms), Number(btc.price), Number(btc.volume)],
+      ["ETH", text(eth.ms), Number(eth.price), Number(eth.volume)],
+    ]);
+    expect(answerOf("as of, recent").rows).toEqual([
+      ["BTC", Number(btc.price)],
+      ["ETH", null],
+    ]);
+    expect(answerOf("as of times").rows).toEqual(
+      ["2026-02-28T07:15:00Z", "2026-02-28T08:00:00Z"].map((time) => [
+        text(Date.parse(time)),
+        ...["BTC", "ETH"].map((name) => Number(asOf(name, time)?.price)),
+      ]),
+    );
+  });
+
+  it("has the returns of returns_1h, simple and logarithmic", () => {
+    const reader = openReader(path);
+    const sql = `SELECT time, simple_return FROM returns_1h WHERE name = 'ETH' AND time >= '2026-02-28' AND time < '2026-03-01' ORDER BY ts`;
+    const expected = reader.database.prepare(sql).raw().all() as [string, number | null][];
+    reader.close();
+    const found = (answerOf("returns").rows ?? []).filter(([time]) => !String(time).includes("T07"));
+    expect(found).toEqual(expected);
+    const logs = answerOf("log returns").rows ?? [];
+    expect(logs).toHaveLength(24);
+    for (const [at, [, simple]] of (answerOf("returns").rows ?? []).entries())
+      if (simple === null) expect(logs[at]?.[1]).toBeNull();
+      else expect(logs[at]?.[1]).toBeCloseTo(Number(simple), 12);
+  });
+
+  it("tells what is proven and what is missing", () => {
+    expect(answerOf("is whole").rows).toEqual([[1], [0]]);
+    expect(answerOf("is whole, one").value).toEqual([1, 0, 1]);
+    expect(objects(answerOf("gaps"))).toEqual([
+      expect.objectContaining({
+        ...{ stream: "index_ticks", name: "ETH", state: "open", reason: "pending" },
+        ...{ from_time: "2026-02-28T07:00:00.000000Z", to_time: "2026-02-28T08:00:00.000000Z" },
+      }),
+    ]);
+    expect(
+      objects(answerOf("coverage")).map(({ from_time, to_time, proof }) => [from_time, to_time, proof]),
+    ).toEqual([
+      ["2026-02-28T00:00:00.000000Z", "2026-02-28T06:30:00.000000Z", "rows"],
+      ["2026-02-28T08:00:00.000000Z", "2026-03-01T00:00:00.000000Z", "rows"],
+    ]);
+    expect(objects(answerOf("never selected"))).toEqual([
+      expect.objectContaining({ from_time: "2026-02-26T00:00:00.000000Z", reason: "not selected" }),
+    ]);
+    expect(answerOf("series").rows?.map(([name]) => name)).toEqual(["BTC", "ETH", "SOL"]);
+  });
+
+  it("cannot write, and says what is wrong", () => {
+    expect(answerOf("writes").error).toMatch(/OperationalError: attempt to write a readonly database/);
+    expect(answerOf("misspelt").error).toMatch(
+      /^UnknownSeries: the warehouse has no series ETHH: did you mean ETH/,
+    );
+    expect(answerOf("unknown").error).toMatch(
+      /^UnknownSeries: the warehouse has no series no such series: `series\(\)` lists/,
+    );
+    expect(answerOf("bad time").error).toMatch(/^ValueError: not a time: 'yesterday'; write 2026-03-01/);
+    expect(answerOf("bad length").error).toMatch(
+      /^ValueError: not a length: '1 month'; write 30s, 10m, 1h or 1d/,
+    );
+    expect(answerOf("no warehouse").error).toMatch(
+      /^OpenError: there is no warehouse \/no\/such\/file\.sqlite/,
+    );
+    expect(answerOf("no export").error).toMatch(/^OpenError: .* is not an export: it has no manifest\.json/);
+    expect(answerOf("another file").error).toMatch(/^OpenError: .* is not a warehouse/);
+    expect(answerOf("no driver").error).toMatch(/^OpenError: PostgreSQL needs a driver: pip install psycopg/);
+    expect(answerOf("parameters").rows).toEqual([[":t", 121]]);
+  });
+});
+
+describe.runIf(exportReaders.length > 0)("the Python client on an export", () => {
+  it.each(exportReaders)("gives the same answers through %s", async (reader) => {
+    const to = join(folder, "export");
+    await exportWarehouse({ warehouse: path, to, program: "test", clock });
+    expectSameAnswers(runBlocks(to, reader === "pyarrow" ? "duckdb" : undefined));
+  });
+});
+
+describe.runIf(server)("the Python client on the shared warehouse", () => {
+  it("gives the same answers, and cannot write", async () => {
+    if (!server) return;
+    const database = await server.createDatabase();
+    await shareInto(server, database, { path });
+    const url = new URL(server.url(database));
+    url.password = PASSWORD;
+    const found = runBlocks(url.href);
+    expectSameAnswers(found);
+    expect(found.writes?.error).toMatch(/cannot execute DELETE in a read-only transaction/);
+    expect(found.parameters?.rows).toEqual([[":t", 121]]);
+  });
+});
+
+/** The cookbook's SQL is SQLite's own. */
+function expectSameAnswers(found: Record<string, Answer>): void {
+  const others = ["writes", "parameters", ...questions.map(({ title }) => title)];
+  for (const [title, answer] of Object.entries(answers))
+    if (!others.includes(title)) expect([title, found[title]]).toEqual([title, answer]);
+}

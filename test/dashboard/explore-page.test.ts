@@ -1,0 +1,26 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+
+/** The page's own modules are plain scripts without types. */
+const { findParameters, parseCookbook } = await import(
+  new URL("../../src/dashboard/page/explore/cookbook.js", import.meta.url).href
+);
+
+describe("the explore page", () => {
+  it("offers the cookbook's questions with their SQL for SQLite", () => {
+    const markdown = readFileSync(new URL("../../docs/cookbook.md", import.meta.url), "utf8");
+    const questions = parseCookbook(markdown) as { title: string; sql: string }[];
+    expect(questions).toHaveLength(22);
+    expect(questions[0]).toEqual({
+      title: "1. What is everything worth right now?",
+      sql: "SELECT name, time, price FROM latest_index_ticks WHERE index_type = 'GWA' ORDER BY name",
+    });
+    for (const { sql } of questions) expect(sql).toMatch(/^(SELECT|WITH)\b/);
+  });
+
+  it("finds the parameters of a statement, but not those in texts and comments", () => {
+    const sql =
+      "SELECT ':no', \":no\", x::int /* :no */ FROM t WHERE a > :from AND b = :from AND c = :t -- :no\n";
+    expect(findParameters(sql)).toEqual(["from", "t"]);
+  });
+});

@@ -1,0 +1,189 @@
+import type { Page } from "playwright-core";
+import { describe, expect, vi } from "vitest";
+import { serveFilledPages } from "../support/daemon/served-pages-harness.ts";
+import {
+  desktop,
+  expectAccessible,
+  horizontalOverflow,
+  itInBrowser,
+  openPage,
+  phone,
+  takeScreenshot,
+} from "../support/dashboard/chromium.ts";
+
+const daemon = serveFilledPages();
+
+const open = (path: string, options: Parameters<typeof openPage>[1]) =>
+  openPage(new URL(path, daemon.address()).href, options);
+
+/** The figure in a text: `164,231.45`, `+2.1 %`, `−3.0 bp`. */
+const figure = (text: string | null) => Number((text ?? "").replaceAll(/[^\d.−-]/g, "").replace("−", "-"));
+
+function cells(page: Page, row: string): Promise<string[]> {
+  return page.locator(`${row} td`).allTextContents();
+}
+
+/** A value that live ticks change: the page and the warehouse agree at some moment. */
+async function expectSoon(read: () => Promise<unknown>, expected: () => unknown): Promise<void> {
+  await vi.waitFor(async () => expect(await read()).toEqual(expected()), { timeout: 20_000, interval: 200 });
+}
+
+describe("/market", () => {
+  itInBrowser(
+    "ranks the assets with the figures of the warehouse, searches, sorts and leads to the bars",
+    async () => {
+      const { page, complaints, elsewhere } = await open("/market", desktop);
+      await page.waitForSelector("#ranking tbody tr");
+      interface Ranked {
+        asset_id: string;
+        symbol: string;
+        price_change_7d: number;
+        market_cap: number;
+      }
+      const readRanked = () =>
+        daemon.query<Ranked>(
+          "SELECT asset_id, symbol, price_change_7d, market_cap FROM latest_market_caps ORDER BY rank",
+        );
+      const shown = async () => {
+        const rows = await page
+          .locator("#ranking tbody tr")
+          .evaluateAll((list) =>
+            list.map((row) => [
+              row.getAttribute("data-id"),
+              ...[1, 4].map((at) => row.children[at]?.textContent ?? ""),
+            ]),
+          );
+        return rows.map(([id, asset, change]) => [id, String(asset).split(" ")[0], figure(change ?? null)]);
+      };
+      await expectSoon(shown, () =>
+        readRanked().map((one) => [one.asset_id, one.symbol, Number(one.price_change_7d.toFixed(2))]),
+      );
+      // The areas of the tiles are in the proportion of the market caps.
+      const area = async (symbol: string) => {
+        const box = await page.locator(`.tile[title^="${symbol} "]`).boundingBox();
+        return (box?.width ?? 0) * (box?.height ?? 0);
+      };
+      const cap = (symbol: string) => readRanked().find((one) => one.symbol === symbol)?.market_cap ?? 0;
+      expect((await area("ETH")) / (await area("BTC"))).toBeCloseTo(cap("ETH") / cap("BTC"), 1);
+      expect(await page.locator("#ranking .sparkline").count()).toBeGreaterThan(5);
+      await takeScreenshot(page, "market");
+      await expectAccessible(page);
+      await page.click("#ranking thead th:nth-child(4) button");
+      const changes = (await page.locator("#ranking tbody td:nth-child(4)").allTextContents()).map(figure);
+      expect(changes).toEqual(changes.toSorted((a, b) => b - a));
+      await page.fill("#search", "ethereum");
+      expect(await page.locator("#ranking tbody b").allTextContents()).toEqual(["ETH"]);
+      await page.click("#ranking tbody a");
+      await page.waitForSelector("#chart[data-bars]");
+      expect(await page.textContent("#name")).toBe("ETH");
+      expect(complaints).toEqual([]);
+      expect(elsewhere).toEqual([]);
+    },
+  );
+
+  itInBrowser("compares series from 100 on, on a log scale, above the coverage of each bar", async () => {
+    const { page, complaints } = await open("/bars?name=BTC&range=1d&width=1h", { ...desktop, dark: true });
+    await page.waitForSelector("#chart[data-bars]");
+    await page.check("#log");
+    await page.fill("#compare", "eth");
+    await page.waitForSelector("#compare-list [role=option]:only-child");
+    await page.press("#compare", "Enter");
+    await page.waitForSelector('#chart[data-overlays="1"]');
+    expect(await page.textContent("#overlays")).toMatch(/^ETH GWA/);
+    expect(await page.isDisabled("#log")).toBe(true);
+    const complete = daemon.query<{ n: number }>(
+      "SELECT count(*) AS n FROM bars_1h WHERE index_type = 'GWA' AND name = 'BTC' AND is_complete = 1",
+    )[0]?.n;
+    const label = await page.getAttribute("#strip", "aria-label");
+    expect(Math.abs(figure(label?.split(" of ")[0] ?? "") - (complete ?? 0))).toBeLessThanOrEqual(1);
+    expect(new URL(page.url()).searchParams.get("log")).toBe("1");
+    await page.reload();
+    await page.waitForSelector('#chart[data-overlays="1"]');
+    await page.click("#overlays button");
+    await page.waitForSelector('#chart[data-overlays="0"]');
+    await takeScreenshot(page, "bars-compare");
+    await expectAccessible(page);
+    expect(complaints).toEqual([]);
+  });
+});
+
+describe("/exchanges", () => {
+  itInBrowser("compares the quotes of a pair with each other and with the index, on a phone", async () => {
+    const { page, complaints } = await open("/exchanges?pair=BTC%2FUSD", phone);
+    await page.waitForSelector("#quotes tbody tr");
+    const last = async () => (await cells(page, '[data-exchange="Kraken"]'))[1];
+    await expectSoon(last, () => {
+      const [row] = daemon.query<{ last: number }>(
+        "SELECT last FROM latest_exchange_ticks WHERE exchange = 'Kraken' AND pair = 'BTC/USD'",
+      );
+      return row?.last.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+    });
+    const row = await cells(page, '[data-exchange="Kraken"]');
+    const [price, bid, ask] = [row[1], row[2], row[3]].map((text) => figure(text ?? null));
+    const index = figure(await page.locator("#facts b").first().textContent());
+    expect(figure(row[4] ?? "")).toBeCloseTo(
+      (((ask ?? 0) - (bid ?? 0)) / (((ask ?? 0) + (bid ?? 0)) / 2)) * 10_000,
+      0,
+    );
+    expect(figure(row[5] ?? "")).toBeCloseTo(((price ?? 0) / index - 1) * 10_000, 0);
+    expect(await horizontalOverflow(page)).toBeLessThanOrEqual(0);
+    await expectAccessible(page);
+    await takeScreenshot(page, "exchanges-phone");
+    await page.selectOption("#pair", "ETH/USD");
+    await page.locator("#pair-title", { hasText: "ETH/USD" }).waitFor();
+    expect(new URL(page.url()).searchParams.get("pair")).toBe("ETH/USD");
+    expect(complaints).toEqual([]);
+  });
+});
+
+describe("/derivatives", () => {
+  itInBrowser("shows basis, funding and an option chain as they were at a moment", async () => {
+    const [moment] = daemon.query<{ ts: number }>("SELECT max(ts) AS ts FROM derivative_ticks");
+    const at = new Date(Math.ceil((moment?.ts ?? 0) / 1e6) * 1000).toISOString().slice(0, 19);
+    const [asset] = daemon.query<{ id: string }>("SELECT id FROM assets WHERE symbol = 'BTC'");
+    const { page, complaints } = await open(
+      `/derivatives?${new URLSearchParams({ asset: asset?.id ?? "", at })}`,
+      { ...desktop, dark: true },
+    );
+    await page.waitForSelector("#chain tbody tr");
+    interface Future {
+      contract_id: string;
+      per_year: number;
+    }
+    const futures = daemon.query<Future>(`SELECT t.contract_id,
+      (t.mark_price / t.index_price - 1) * 365.25 * 86400 / (unixepoch(substr(c.expiration, 1, 19)) - t.ts / 1000000) * 100 AS per_year
+      FROM latest_derivative_ticks t JOIN derivative_contracts c ON c.id = t.contract_id AND c.derivative_type = 'futures'
+      JOIN markets m ON m.id = t.market_id WHERE m.base_symbol = 'BTC' AND t.is_live = 1`);
+    expect(futures.length).toBeGreaterThan(3);
+    for (const { contract_id, per_year } of futures.slice(0, 6)) {
+      const text = await page.textContent(`[data-contract="${contract_id}"] .per-year`);
+      expect(figure(text)).toBeCloseTo(per_year, 1);
+    }
+    const [perpetual] = daemon.query<{ contract_id: string; funding_rate: number }>(
+      `SELECT t.contract_id, t.funding_rate FROM latest_derivative_ticks t JOIN markets m ON m.id = t.market_id
+        WHERE t.derivative_type = 'perpetuals' AND m.base_symbol = 'BTC' LIMIT 1`,
+    );
+    const funding = await page.textContent(`[data-contract="${perpetual?.contract_id}"] .funding`);
+    expect(figure(funding)).toBeCloseTo((perpetual?.funding_rate ?? 0) * 100, 4);
+    // By parity a call and a put of one strike have the same volatility.
+    const vols = async (side: string) =>
+      (await page.locator(`#chain .${side}-iv`).allTextContents()).map(figure);
+    const [calls, puts] = [await vols("call"), await vols("put")];
+    expect(calls.length).toBeGreaterThan(4);
+    expect(Math.abs((calls[1] ?? 0) - (puts[1] ?? 0))).toBeLessThan(2);
+    expect(await page.locator("#smile-plot canvas").count()).toBe(1);
+    await takeScreenshot(page, "derivatives");
+    await expectAccessible(page);
+    await page.selectOption("#exchange", { index: 1 });
+    const exchange = await page.inputValue("#exchange");
+    const exchanges = () => page.locator("#futures tbody tr td:nth-child(2)").allTextContents();
+    await expectSoon(
+      async () => [...new Set(await exchanges())],
+      () => [exchange],
+    );
+    await page.fill("#at", "2020-01-01T00:00:00");
+    await page.dispatchEvent("#at", "change");
+    await page.locator("#derivatives-note", { hasText: "Nothing was observed" }).waitFor();
+    expect(complaints).toEqual([]);
+  });
+});

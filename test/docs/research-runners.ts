@@ -1,0 +1,93 @@
+import { spawnSync } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import type { Clock } from "../../src/runtime/clock.ts";
+import { openReader } from "../../src/warehouse/reader.ts";
+import { runInProcess } from "../support/cli/run-command.ts";
+import { querySqlite } from "./cookbook-engines.ts";
+import type { PageBlock } from "./page-blocks.ts";
+
+const root = resolve(import.meta.dirname, "../..");
+
+/** Where the blocks of the research page run. */
+export interface ResearchPlace {
+  readonly folder: string;
+  /** The warehouse; in `folder`, as `mds.sqlite`. */
+  readonly path: string;
+  readonly clock: Clock;
+}
+
+/** Runs a block of one language, and returns what it prints to stdout. */
+type BlockRunner = (block: PageBlock, place: ResearchPlace) => Promise<string>;
+
+/** By the language of the block. A language that is not listed here is an error. */
+export const blockRunners: Readonly<Record<string, BlockRunner>> = {
+  sh: runShell,
+  sql: async ({ code }, { path }) => {
+    const reader = openReader(path);
+    try {
+      return querySqlite(reader, code, {});
+    } finally {
+      reader.close();
+    }
+  },
+  ts: runTypeScript,
+};
+
+/** A line that is one command of mds-sync runs in this process; a block with a pipe or another program runs in a shell. */
+async function runShell({ code }: PageBlock, place: ResearchPlace): Promise<string> {
+  const lines = code.trimEnd().replaceAll("\\\n", " ").split("\n");
+  if (
+    lines.some(
+      (line) => !line.startsWith("mds-sync ") || /[|<>;&]/.test(line.replaceAll(/'[^']*'|"[^"]*"/g, "")),
+    )
+  )
+    return runInShell(code, place);
+  let text = "";
+  for (const line of lines) {
+    const words = [...line.matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)].map(
+      ([, one, two, bare]) => one ?? two ?? bare ?? "",
+    );
+    const { stdout, stderr, status } = await runInProcess(words.slice(1), {
+      cwd: place.folder,
+      env: { MDS_WAREHOUSE: place.path },
+      clock: place.clock,
+    });
+    // A page shows what a failed command says: that is its answer.
+    text += status === 0 ? stdout : `${stdout}${stderr}(exit ${status})\n`;
+  }
+  return text;
+}
+
+function runInShell(code: string, { folder, path }: ResearchPlace): string {
+  const bin = join(folder, "bin");
+  mkdirSync(bin, { recursive: true });
+  const program = `#!/bin/sh\nexec "${process.execPath}" "${join(root, "src/cli/main.ts")}" "$@"\n`;
+  writeFileSync(join(bin, "mds-sync"), program, { mode: 0o755 });
+  const { stdout, stderr, status } = spawnSync("sh", ["-c", code], {
+    cwd: folder,
+    encoding: "utf8",
+    env: { PATH: `${bin}:${process.env.PATH}`, MDS_WAREHOUSE: path },
+  });
+  if (status !== 0) throw new Error(`exit ${status}: ${stderr}`);
+  return stdout;
+}
+
+let blocks = 0;
+
+/** Runs as a module of its own, with the sources in place of the package and `print` in place of `console.log`. */
+async function runTypeScript({ code }: PageBlock, { folder, path }: ResearchPlace): Promise<string> {
+  const library = pathToFileURL(join(root, "src/library/open-warehouse.ts")).href;
+  const printed: string[] = [];
+  const store = globalThis as typeof globalThis & { printResearch?: (...values: unknown[]) => void };
+  store.printResearch = (...values) => void printed.push(`${values.map(String).join(" ")}\n`);
+  const file = join(folder, `block-${++blocks}.mts`);
+  const source = code
+    .replaceAll('"mds-sync"', JSON.stringify(library))
+    .replaceAll("console.log", "globalThis.printResearch")
+    .replaceAll('"data/mds.sqlite"', JSON.stringify(path));
+  writeFileSync(file, source);
+  await import(/* @vite-ignore */ pathToFileURL(file).href);
+  return printed.join("");
+}

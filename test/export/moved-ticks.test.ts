@@ -1,0 +1,200 @@
+import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import type { Micros } from "../../src/model/time.ts";
+import { settle } from "../../src/warehouse/coverage/ledger.ts";
+import { readSeriesCoverage } from "../../src/warehouse/coverage/series-queries.ts";
+import { declareTargets } from "../../src/warehouse/coverage/targets.ts";
+import { planKeyMerge } from "../../src/warehouse/merge/merge-plan.ts";
+import { computeStaleBars } from "../../src/warehouse/rows/kept-bars.ts";
+import { type HeldDay, moveDay } from "../../src/warehouse/rows/moved-rows.ts";
+import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
+import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
+import { runInProcess } from "../support/cli/run-command.ts";
+import { readSnapshot, readTableRows } from "../support/export/delta-reader.ts";
+import { exportIn, inCatalogue, inWarehouse } from "../support/export/read-export.ts";
+import { DAY, HOUR, month, monthStart, openAt, present } from "../support/export/sample-data.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+import { expectSoundFile } from "../support/warehouse/expect-sound-ledger.ts";
+import { tick } from "../support/warehouse/records.ts";
+
+const rules = { settleDelay: 2 * HOUR, step: 1, serviceWindow: 200 * DAY };
+const from = monthStart(3);
+const days = 3;
+
+/** Hourly ticks of the first days of a month, proven. */
+function fill(warehouse: WarehouseWriter, indexId: string, start: Micros, isNew = false): void {
+  warehouse.transaction((t) => {
+    const key = { stream: "index_ticks", series: t.dictionary.getSeriesKey("GWA", indexId) } as const;
+    t.dictionary.nameSeries(key.series, indexId.toUpperCase());
+    const ticks = Array.from({ length: days * 24 }, (_, i) =>
+      tick(start + i * HOUR, i === 5 ? "1.2345678901234567890123" : `${60_000 + i}.25`, { indexId }),
+    );
+    if (isNew) declareTargets(t, "index_ticks", [{ key, from: start, ...rules }], present);
+    writeRecords(t, "index_ticks", ticks, "rest");
+    settle(t, key, { from: start, to: start + days * DAY }, "rows");
+    computeStaleBars(t, 10_000);
+  });
+}
+
+function filled() {
+  const folder = temporaryFolder();
+  const warehouse = openAt(folder);
+  onTestFinished(() => warehouse.close());
+  for (const start of [from, monthStart(2), monthStart(0)]) fill(warehouse, "btc", start, start === from);
+  const place = join(folder, "export");
+  const move = (held: readonly HeldDay[] = []) =>
+    held.reduce((rows, day) => rows + warehouse.transaction((t) => moveDay(t, day, place)), 0);
+  const ask = (sql: string) => inWarehouse(join(folder, "mds.sqlite"), sql);
+  return { folder, warehouse, place, move, ask };
+}
+
+/** All ticks of the table, in order. */
+async function exported(place: string) {
+  const rows = await readTableRows(join(place, "versions/index_ticks"));
+  const texts = rows.map(({ index_id, ts, price, price_digits }) =>
+    JSON.stringify([index_id, Number(ts), price, price_digits]),
+  );
+  return texts.sort();
+}
+
+const dayText = (ts: Micros) => new Date(ts / 1000).toISOString().slice(0, 10);
+const moveBefore = monthStart(0);
+const ticksAndCoverage =
+  "SELECT index_id, from_ts, to_ts, proof, reason FROM coverage WHERE stream = 'index_ticks' ORDER BY ALL";
+
+describe("index ticks that the export has", () => {
+  it("F21: leave the warehouse day by day, stay covered, and their bars stay", async () => {
+    const { folder, warehouse, place, move, ask } = filled();
+    const { held_days } = await exportIn(folder, { moveBefore });
+    const before = await exported(place);
+    expect(held_days?.length).toBe(2 * days);
+    // A correction after the export: the export does not have that day as it is now.
+    warehouse.transaction((t) =>
+      writeRecords(t, "index_ticks", [tick(from + HOUR, "7.5", { indexId: "btc" })], "rest"),
+    );
+    warehouse.transaction((t) => computeStaleBars(t, 10_000));
+    const bars = () =>
+      ask("SELECT name, ts, open, high_exact, close, n_ticks, coverage, quality FROM bars_1h ORDER BY ts");
+    const gaps = () =>
+      ask("SELECT from_ts, state, reason FROM gaps WHERE stream = 'index_ticks' AND reason <> 'settling'");
+    const [barsBefore, gapsBefore] = [bars(), gaps()];
+    expect(move(held_days)).toBe((2 * days - 1) * 24);
+    expect(move(held_days)).toBe(0);
+    expect(ask("SELECT count(*) FROM index_ticks")).toEqual([[(days + 1) * 24]]);
+    expect(ask("SELECT rows FROM stream_states WHERE stream = 'index_ticks'")).toEqual([[(days + 1) * 24]]);
+    const reason = `moved to ${place}`;
+    expect(
+      ask("SELECT from_ts, to_ts, proof, reason FROM coverage WHERE stream = 'index_ticks' ORDER BY from_ts"),
+    ).toEqual([
+      [from, from + DAY, "rows", null],
+      [from + DAY, from + days * DAY, "rows", reason],
+      [monthStart(2), monthStart(2) + days * DAY, "rows", reason],
+      [monthStart(0), monthStart(0) + days * DAY, "rows", null],
+    ]);
+    expect(bars()).toEqual(barsBefore);
+    expect(gaps()).toEqual(gapsBefore);
+    expectSoundFile(join(folder, "mds.sqlite"), Date.now());
+    const asked = await runInProcess(
+      [
+        "gaps",
+        "--series",
+        "BTC",
+        "--stream",
+        "index_ticks",
+        "--from",
+        dayText(from),
+        "--to",
+        dayText(from + 2 * DAY),
+      ],
+      { cwd: folder, env: { MDS_WAREHOUSE: join(folder, "mds.sqlite") } },
+    );
+    expect(asked.status).toBe(0);
+    expect(asked.stdout.replaceAll(/\s+/g, " ")).toContain(
+      `Some of its index ticks are not in the warehouse: ${reason}.`,
+    );
+    // `verify` does not compare what is not here, and nothing asks the service for it.
+    const { covered } = readSeriesCoverage(warehouse.connection, "index_ticks")[0] ?? {};
+    expect(covered).toEqual([
+      { from, to: from + DAY },
+      { from: monthStart(0), to: monthStart(0) + days * DAY },
+    ]);
+
+    // The next export takes the moved rows over, beside what changed.
+    await exportIn(folder, { moveBefore });
+    const corrected = before.map((row) => {
+      const [id, ts] = JSON.parse(row) as [string, number];
+      return ts === from + HOUR ? JSON.stringify([id, ts, 7.5, null]) : row;
+    });
+    expect(await exported(place)).toEqual(corrected);
+    const catalogue = (sql: string) => inCatalogue(join(place, "mds.duckdb"), sql);
+    expect(await catalogue("SELECT count(*)::INTEGER, count(DISTINCT ts)::INTEGER FROM index_ticks")).toEqual(
+      [[before.length, before.length]],
+    );
+    // There the rows are at hand: no reason.
+    expect((await catalogue(ticksAndCoverage)).map(([id, , , proof, why]) => [id, proof, why])).toEqual(
+      Array.from({ length: 3 }, () => ["btc", "rows", null]),
+    );
+    const { version } = await readSnapshot(join(place, "versions/index_ticks"));
+    await exportIn(folder, { moveBefore });
+    expect((await readSnapshot(join(place, "versions/index_ticks"))).version).toBe(version);
+  });
+
+  it("F21: are joined with rows of a series that was added later, and may leave again", async () => {
+    const { folder, warehouse, place, move, ask } = filled();
+    move((await exportIn(folder, { moveBefore })).held_days);
+    fill(warehouse, "eth", from);
+    // A page whose last row lies in a moved range stores that row again.
+    warehouse.transaction((t) =>
+      writeRecords(t, "index_ticks", [tick(from + 30 * HOUR, "60030.25", { indexId: "btc" })], "rest"),
+    );
+    const { held_days } = await exportIn(folder, { moveBefore });
+    const rows = await exported(place);
+    expect(rows.length).toBe(4 * days * 24);
+    expect(new Set(rows).size).toBe(rows.length);
+    expect(move(held_days)).toBe(days * 24);
+    await exportIn(folder, { moveBefore, since: monthStart(0) });
+    await exportIn(folder, { moveBefore });
+    expect(await exported(place)).toEqual(rows);
+    expect(ask("SELECT count(*) FROM index_ticks")).toEqual([[days * 24 + 1]]);
+    // A file of an earlier version stays too: nothing else has its rows.
+    const manifest = join(place, "manifest.json");
+    writeFileSync(manifest, readFileSync(manifest, "utf8").replace(/"columns": "\w+"/, '"columns": "older"'));
+    await exportIn(folder);
+    expect(await exported(place)).toEqual(rows);
+  });
+
+  it("F21: are not claimed by an export elsewhere, and missed where they were moved", async () => {
+    const { folder, move, place } = filled();
+    move((await exportIn(folder, { moveBefore })).held_days);
+    const elsewhere = join(folder, "elsewhere");
+    await exportIn(folder, { to: elsewhere });
+    const catalogue = (sql: string) => inCatalogue(join(elsewhere, "mds.duckdb"), sql);
+    expect(await catalogue("SELECT count(*)::INTEGER FROM index_ticks")).toEqual([[days * 24]]);
+    expect(
+      await catalogue(
+        "SELECT from_ts, to_ts FROM gaps WHERE stream = 'index_ticks' AND reason = 'not exported' ORDER BY 1",
+      ),
+    ).toEqual([from, monthStart(2)].map((start) => [String(start), String(start + days * DAY)]));
+    // A copy of the export at another place has them.
+    cpSync(place, join(folder, "copy"), { recursive: true });
+    await exportIn(folder, { to: join(folder, "copy") });
+    expect((await exported(join(folder, "copy"))).length).toBe(3 * days * 24);
+    rmSync(place, { recursive: true });
+    await expect(exportIn(folder)).rejects.toMatchObject({
+      exit: 4,
+      summary: expect.stringMatching(
+        new RegExp(
+          `has lost index_ticks of GWA ${month(3)}, which the warehouse moved there: bring the folder back`,
+        ),
+      ),
+    });
+  });
+
+  it("are not merged from a copy that does not have them, and not fetched where ours were moved", () => {
+    const moved = { from: 0, to: 10, proof: "rows", reason: "moved to /lake" } as const;
+    const here = { from: 10, to: 20, proof: "rows", reason: null } as const;
+    expect(planKeyMerge([], [moved, here]).pieces).toEqual([here]);
+    expect(planKeyMerge([moved], [{ ...here, from: 0 }]).pieces).toEqual([here]);
+  });
+});

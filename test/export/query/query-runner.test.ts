@@ -1,0 +1,82 @@
+import { readdirSync } from "node:fs";
+import { dirname } from "node:path";
+import { buffer, json, text } from "node:stream/consumers";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { QueryRunner } from "../../../src/export/query/query-runner.ts";
+import { systemClock } from "../../../src/runtime/clock.ts";
+import { nowTs, openFilledWarehouse } from "../../support/dashboard/filled-warehouse.ts";
+
+const endless = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT n FROM c";
+
+function openRunner(timeoutMs?: number) {
+  const { path } = openFilledWarehouse();
+  const runner = new QueryRunner({
+    path,
+    clock: systemClock,
+    now: () => nowTs,
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+  });
+  onTestFinished(() => runner.close());
+  const ask = async (sql: string, rest: object = {}, signal = new AbortController().signal) =>
+    (await runner.answer(JSON.stringify({ sql, ...rest }), signal)).result;
+  return { path, ask };
+}
+
+describe("a query of a page", () => {
+  it("returns rows, exact integers, and parameters as times", async () => {
+    const { ask } = openRunner();
+    const sql =
+      "SELECT :from AS since, 9007199254740993 AS large, 0.5 AS half, NULL AS none, x'00ff' AS bytes";
+    expect(await json(await ask(sql, { params: { from: "@-1d" } }))).toMatchObject({
+      columns: ["since", "large", "half", "none", "bytes"],
+      rows: [[nowTs - 86_400_000_000, "9007199254740993", 0.5, null, "00ff"]],
+      is_cut: false,
+      warnings: [],
+    });
+    expect(await text(await ask("SELECT 'a,\"b' AS t, 9007199254740993 AS n", { format: "csv" }))).toBe(
+      't,n\r\n"a,""b",9007199254740993\r\n',
+    );
+  });
+
+  it("cannot write, attach, change a setting or read another file", async () => {
+    const { ask } = openRunner();
+    const refused = [
+      "ATTACH '/etc/passwd' AS other",
+      "PRAGMA query_only(0)",
+      "PRAGMA journal_mode = delete",
+      "/* */ -- x\n PRAGMA query_only = 0",
+      "DELETE FROM assets",
+      "WITH x AS (SELECT 1) DELETE FROM assets",
+      "WITH x AS (SELECT 1) INSERT INTO assets (id) SELECT 1 FROM x RETURNING id",
+      "SELECT 1; DELETE FROM assets",
+      "VACUUM INTO '/tmp/copy'",
+      "SELECT load_extension('x')",
+      "EXPLAIN PRAGMA query_only = 0",
+      "",
+    ];
+    for (const sql of refused) await expect(ask(sql), sql).rejects.toMatchObject({ code: "bad_query" });
+    expect(await json(await ask("SELECT count(*) FROM assets"))).toMatchObject({ rows: [[14]] });
+  });
+
+  it("is killed when it takes too long or nobody waits, and leaves no file behind", async () => {
+    const { ask, path } = openRunner(1_500);
+    await expect(ask(`${endless} ORDER BY n LIMIT 1`)).rejects.toMatchObject({
+      message: "the query took longer than 1.5 s",
+    });
+    const gone = new AbortController();
+    const cancelled = ask(`${endless} ORDER BY n LIMIT 1`, { format: "parquet" }, gone.signal);
+    setTimeout(() => gone.abort(), 100);
+    await expect(cancelled).rejects.toMatchObject({ message: "the query was cancelled" });
+    expect(readdirSync(dirname(path)).filter((file) => file.startsWith(".query"))).toEqual([]);
+  });
+
+  it("refuses more than three at once, and a result that was cut off does not look whole", async () => {
+    const { ask } = openRunner();
+    const gone = new AbortController();
+    const streams = await Promise.all([1, 2, 3].map(() => ask(endless, { format: "csv" }, gone.signal)));
+    await expect(ask("SELECT 1")).rejects.toMatchObject({ code: "too_many" });
+    const rest = Promise.allSettled(streams.map((stream) => buffer(stream)));
+    gone.abort();
+    expect((await rest).map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
+  });
+});

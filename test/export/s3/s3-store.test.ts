@@ -1,0 +1,277 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { copyFileSync, existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import type { ExportOptions, ExportStep } from "../../../src/export/export-warehouse.ts";
+import { Failure } from "../../../src/model/failure.ts";
+import { systemClock } from "../../../src/runtime/clock.ts";
+import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
+import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
+import { runInProcess } from "../../support/cli/run-command.ts";
+import { readSnapshot, readTableRows } from "../../support/export/delta-reader.ts";
+import { exportIn, inWarehouse } from "../../support/export/read-export.ts";
+import { S3Server, testKeys } from "../../support/export/s3-server.ts";
+import { fillEverything, monthStart, openAt, STEP } from "../../support/export/sample-data.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
+import { tick } from "../../support/warehouse/records.ts";
+
+const to = "s3://lake/a dir/mds";
+const prefix = "a dir/mds/";
+const day = 86_400_000;
+
+/** Waits are skipped: the client's clock says how long they were. */
+function quickClock(ms = () => Date.now()) {
+  const waits: number[] = [];
+  const sleep = async (delay: number) => void waits.push(delay);
+  return { waits, clock: { ...systemClock, now: ms, sleep } };
+}
+
+async function lake() {
+  const folder = temporaryFolder();
+  const warehouse = openAt(folder);
+  onTestFinished(() => warehouse.close());
+  warehouse.transaction(fillEverything);
+  const server = await new S3Server().start();
+  onTestFinished(() => server.stop());
+  const run = (more: Partial<ExportOptions> = {}) =>
+    exportIn(folder, { to, env: server.env, clock: quickClock().clock, ...more });
+  return { folder, warehouse, server, run };
+}
+
+let copies = 0;
+/** The objects as a folder. */
+function copyOf({ folder, server }: { folder: string; server: S3Server }): string {
+  const copy = join(folder, `copy-${copies++}`);
+  server.copyTo(copy, prefix);
+  return copy;
+}
+
+const ticksIn = async (of: { folder: string; server: S3Server }) =>
+  (await readTableRows(join(copyOf(of), "versions/index_ticks"))).length;
+const stored = (folder: string) =>
+  inWarehouse(join(folder, "mds.sqlite"), "SELECT count(*) FROM index_ticks")[0]?.[0];
+
+let changes = 0;
+const change = (warehouse: WarehouseWriter) =>
+  warehouse.transaction((t) =>
+    writeRecords(t, "index_ticks", [tick(monthStart(2) + (5000 + changes++) * STEP, "7.5")], "rest"),
+  );
+
+async function failureOf(work: Promise<unknown>): Promise<Failure> {
+  const error = await work.catch((thrown: unknown) => thrown);
+  if (error instanceof Failure) return error;
+  throw error ?? new Error("nothing failed");
+}
+
+describe("an export to a bucket", () => {
+  it("has the tables of a folder, writes only what changed, coverage last, and removes what no reader needs", async () => {
+    const of = await lake();
+    const { folder, warehouse, server, run } = of;
+    let now = Date.now();
+    server.now = () => new Date(now);
+    const { clock } = quickClock(() => now);
+    const first = await run({ clock, partBytes: 2000 });
+    expect(first).toMatchObject({ folder: to, files_written: first.files });
+    await exportIn(folder);
+    const copy = copyOf(of);
+    for (const relation of readdirSync(join(folder, "export/versions")).filter(
+      (name) => name !== "generations",
+    )) {
+      const local = await readTableRows(join(folder, "export/versions", relation));
+      if (relation !== "gaps") expect(await readTableRows(join(copy, "versions", relation))).toEqual(local);
+    }
+    // Large files were sent in parts, and rows before coverage.
+    expect(server.requests.some(({ query }) => query.includes("partNumber=2"))).toBe(true);
+    const puts = () =>
+      server.requests
+        .filter(({ method, query }) => method !== "GET" && !query.includes("partNumber"))
+        .map(({ key }) => key);
+    const created = puts().filter((key) => key.endsWith("/00000000000000000000.json"));
+    expect(created.map((key) => key.split("/").at(-3)).slice(-2)).toEqual(["coverage", "gaps"]);
+    expect(created.length).toBe(19);
+    expect(puts().at(-1)).toBe(`${prefix}manifest.json`);
+    for (const { method, key, headers } of server.requests)
+      if (method === "PUT" && (key.includes("_delta_log/0") || key.includes("generations/")))
+        expect(headers["if-none-match"]).toBe("*");
+
+    change(warehouse);
+    now += 60_000;
+    server.requests.length = 0;
+    const second = await run({ clock });
+    expect(second.months_written.length).toBe(1);
+    expect(puts().filter((key) => key.endsWith(".parquet")).length).toBe(second.files_written);
+    expect(await ticksIn(of)).toBe(stored(folder));
+    expect((await readSnapshot(join(copyOf(of), "versions/index_ticks"))).version).toBe(1);
+    // The old version stays readable for a day.
+    expect((await readTableRows(join(copyOf(of), "versions/index_ticks"), 0)).length).toBe(
+      Number(stored(folder)) - 1,
+    );
+    const since = await run({ clock, since: monthStart(0) });
+    expect(since.months_written).toEqual([]);
+    now += day + 60_000;
+    await run({ clock });
+    await expect(readTableRows(join(copyOf(of), "versions/index_ticks"), 0)).rejects.toThrow(/ENOENT/);
+    expect(await ticksIn(of)).toBe(stored(folder));
+    expect(readdirSync(folder).filter((name) => name.includes(".export-"))).toEqual([]);
+  });
+
+  it("F20: repeats what failed for a moment, and is not confused by lost answers", async () => {
+    const of = await lake();
+    const { server, run, folder } = of;
+    const failed = new Set<string>();
+    const faults = [{ status: 503, code: "SlowDown" }, { cut: "during" }, { cut: "after" }] as const;
+    // Every second request fails once: throttled, cut while it is sent, cut before its answer.
+    server.fault = ({ method, key, query }) => {
+      const name = `${method} ${key} ${query}`;
+      const isGeneration = method === "PUT" && key.includes("generations/");
+      if (failed.has(name) || (server.requests.length % 2 === 0 && !isGeneration)) return undefined;
+      failed.add(name);
+      // Its number is taken when the export asks again: by itself.
+      if (isGeneration) return { cut: "after" };
+      return faults[failed.size % 3];
+    };
+    const { waits, clock } = quickClock();
+    await run({ clock, partBytes: 2000 });
+    expect(failed.size).toBeGreaterThan(20);
+    expect(waits.length).toBe(failed.size);
+    expect(await ticksIn(of)).toBe(stored(folder));
+    const copy = copyOf(of);
+    for (const relation of readdirSync(join(copy, "versions")).filter((name) => name !== "generations"))
+      expect((await readSnapshot(join(copy, "versions", relation))).version, relation).toBe(0);
+  });
+
+  it("F20: says in one line what is wrong and what to do, and shows nothing half-done", async () => {
+    const of = await lake();
+    const { server, run, warehouse, folder } = of;
+    await run();
+    const before = await ticksIn(of);
+    change(warehouse);
+    const cases: [status: number, code: string, exit: number, line: RegExp][] = [
+      [
+        403,
+        "AccessDenied",
+        2,
+        /^s3:\/\/lake\/a dir\/mds refused the request \(AccessDenied\): allow s3:ListBucket/,
+      ],
+      [403, "ExpiredToken", 3, /\(ExpiredToken\): renew the credentials in AWS_SESSION_TOKEN$/],
+      [403, "RequestTimeTooSkewed", 2, /: set the clock of this machine$/],
+      [403, "Strange", 3, /\(Strange\): check the address, the region and the rights$/],
+      [301, "PermanentRedirect", 2, /: set AWS_REGION to the region of the bucket$/],
+      [
+        503,
+        "SlowDown",
+        75,
+        /cannot be reached \(SlowDown\): try again later; the previous export is untouched$/,
+      ],
+    ];
+    for (const [status, code, exit, line] of cases) {
+      server.fault = ({ method }) => (method === "PUT" ? { status, code } : undefined);
+      const failure = await failureOf(run());
+      expect(failure.summary).toMatch(line);
+      expect([failure.exit, failure.summary.includes(testKeys.accessKeyId)], code).toEqual([exit, false]);
+      expect(await ticksIn(of), code).toBe(before);
+    }
+    server.fault = ({ key }) => (key.endsWith("manifest.json") ? { cut: "during" } : undefined);
+    expect((await failureOf(run())).summary).toMatch(/cannot be reached \(UND_ERR_SOCKET|ECONNRESET/);
+    server.fault = () => undefined;
+    const wrong = { ...server.env, AWS_SECRET_ACCESS_KEY: "another-secret" };
+    const command = (env: Record<string, string>, target = to) =>
+      runInProcess(["export", "--log-level", "silent", "--to", target], {
+        cwd: folder,
+        env: { MDS_WAREHOUSE: "mds.sqlite", ...env },
+      });
+    const ended = await command(wrong);
+    expect(ended).toMatchObject({ status: 3, stdout: "" });
+    expect(ended.stderr).toContain("(SignatureDoesNotMatch): check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY");
+    expect(ended.stderr).not.toContain("another-secret");
+    expect(await command({})).toMatchObject({ status: 2 });
+    expect((await command({})).stderr).toContain("set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY");
+    expect((await command(server.env, "s3://")).stderr).toContain(
+      "s3:// names no bucket: give s3://BUCKET/PREFIX",
+    );
+    expect((await command(server.env, "s3://other/x")).stderr).toContain("(NoSuchBucket): create the bucket");
+    expect(await command(server.env)).toMatchObject({ status: 0 });
+    expect(await ticksIn(of)).toBe(stored(folder));
+  });
+
+  it("F20: of two exports at the same time one wins, and the other says so", async () => {
+    const of = await lake();
+    const { server, run, warehouse, folder } = of;
+    await run();
+    change(warehouse);
+    // Another machine, with a copy of the warehouse, finishes while this one is about to.
+    const other = temporaryFolder();
+    for (const end of ["", "-wal"]) {
+      const file = join(folder, `mds.sqlite${end}`);
+      if (existsSync(file)) copyFileSync(file, join(other, `mds.sqlite${end}`));
+    }
+    change(warehouse);
+    let entered = false;
+    server.fault = async ({ method, key }) => {
+      if (method !== "PUT" || !key.includes("generations/") || entered) return undefined;
+      entered = true;
+      await exportIn(other, { to, env: server.env, clock: quickClock().clock });
+      return undefined;
+    };
+    const failure = await failureOf(run());
+    expect(failure).toMatchObject({ exit: 75, code: "export_elsewhere" });
+    expect(failure.summary).toMatch(/another mds-sync exported to .* at the same time: run it again/);
+    expect(await ticksIn(of)).toBe(Number(stored(folder)) - 1);
+    // Another program commits to a table just before this one does.
+    const intruded = new Set<string>();
+    server.fault = ({ method, key }) => {
+      if (method !== "PUT" || !/index_ticks\/_delta_log\/0+\d\.json$/.test(key) || intruded.size > 0)
+        return undefined;
+      intruded.add(key);
+      server.objects.set(key, { bytes: Buffer.from('{"commitInfo":{}}\n'), modified: new Date() });
+      return undefined;
+    };
+    await run();
+    expect(await ticksIn(of)).toBe(stored(folder));
+    const [taken = ""] = intruded;
+    const { version } = await readSnapshot(join(copyOf(of), "versions/index_ticks"));
+    expect(version).toBe(Number(/(\d+)\.json$/.exec(taken)?.[1]) + 1);
+  });
+
+  it("F20: kill -9 leaves each table old or new, and the next export heals", async () => {
+    const of = await lake();
+    const { server, run, warehouse, folder } = of;
+    const killedAt = async (step: ExportStep, nth: number) => {
+      const script = join(import.meta.dirname, "../../support/export/killed-export.ts");
+      const child = spawn(process.execPath, [script, folder, step, String(nth), to], {
+        stdio: "inherit",
+        env: { ...process.env, ...server.env },
+      });
+      const [, signal] = (await once(child, "exit")) as [number | null, string | null];
+      expect(signal, step).toBe("SIGKILL");
+    };
+    await killedAt("file stored", 3);
+    expect([...server.objects.keys()].some((key) => key.includes("_delta_log"))).toBe(false);
+    await run();
+    for (const [step, nth, isNew] of [
+      ["file stored", 1, false],
+      ["generation stored", 1, false],
+      ["table committed", 1, true],
+    ] as const) {
+      const before = await ticksIn(of);
+      change(warehouse);
+      await killedAt(step, nth);
+      expect(await ticksIn(of), step).toBe(isNew ? stored(folder) : before);
+    }
+    await run();
+    expect(await ticksIn(of)).toBe(stored(folder));
+    // Two days later nothing of the killed ones is left.
+    const late = Date.now() + 2 * day;
+    server.uploads.set("left", { key: `${prefix}versions/x`, initiated: new Date(), parts: new Map() });
+    for (const now of [late, late + 2 * day]) await run({ clock: quickClock(() => now).clock });
+    expect(server.uploads.size).toBe(0);
+    const files = [...server.objects.keys()].filter((key) => key.endsWith(".parquet"));
+    const manifest = JSON.parse(String(server.objects.get(`${prefix}manifest.json`)?.bytes));
+    const removed = JSON.parse(
+      String(server.objects.get(`${prefix}versions/generations/${manifest.generation}.json`)?.bytes),
+    ).removed as { version: string }[];
+    const known = [...manifest.files, ...removed].map(({ version }: { version: string }) => prefix + version);
+    expect(files.filter((key) => !known.includes(key))).toEqual([]);
+  });
+});

@@ -1,0 +1,221 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { IncompleteFailure, openWarehouse, type Warehouse } from "../../src/library/open-warehouse.ts";
+import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
+import { createWarehouse, DAY, HOUR, midnight, openForWriting } from "../support/cli/filled-warehouse.ts";
+import { fillTicks, MINUTE, start } from "../support/library/ticks-warehouse.ts";
+import { catchFailure } from "../support/warehouse/open-warehouse.ts";
+import { tick } from "../support/warehouse/records.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "mds-library-"));
+const path = join(folder, "mds.sqlite");
+let warehouse: Warehouse;
+beforeAll(() => {
+  const writer = openForWriting(path);
+  writer.transaction(fillTicks);
+  writer.close();
+  warehouse = openWarehouse(path);
+});
+afterAll(() => {
+  warehouse.close();
+  rmSync(folder, { recursive: true });
+});
+
+describe("names of series", () => {
+  it.each([
+    ["BTC", "GWA"],
+    ["btc", "GWA"],
+    ["Bitcoin", "GWA"],
+    ["btc-id", "GWA"],
+    ["gwa:BTC", "GWA"],
+    ["BTC/USD", "MWA"],
+    ["MWA:btc/usd", "MWA"],
+  ])("%s is a series of type %s", (name, type) => {
+    expect(warehouse.asOf("now", name)).toMatchObject([{ index_type: type }]);
+  });
+
+  it.each([
+    ["BCT", {}, "the warehouse has no series BCT: did you mean BTC?"],
+    ["LX:BTC", {}, "the warehouse has no series LX:BTC: did you mean GWA:BTC?"],
+    ["BTC", { indexType: "MWA" }, "the warehouse has no series BTC: did you mean GWA:BTC?"],
+    ["BTC", { indexType: "XYZ" }, "there is no index type XYZ: give one of GWA, MWA, LX"],
+    ["UNI", {}, "UNI is the name of 2 series: give GWA:uni-1 or GWA:uni-2"],
+    ["", {}, "the warehouse has no series : give the id, symbol, pair or name of one that the service lists"],
+  ])("%j with %j is an error", (name, options, message) => {
+    expect(catchFailure(() => warehouse.ticks(name, options)).summary).toBe(message);
+  });
+
+  it("lists the series with rows", () => {
+    expect(warehouse.series()).toMatchObject([
+      { name: "BTC", index_type: "GWA", has_ticks: 1, has_ohlcv: 0 },
+      { name: "BTC/USD", index_type: "MWA", has_ticks: 0, has_ohlcv: 1 },
+    ]);
+  });
+});
+
+describe("rows", () => {
+  it("of ticks equal the view, to the last digit", () => {
+    const view = warehouse.query("SELECT * FROM index_ticks WHERE name = 'BTC' ORDER BY ts");
+    const rows = warehouse.ticks("BTC");
+    expect(rows).toHaveLength(180);
+    expect(rows).toEqual(view);
+    expect(rows[1]?.price_exact).toBe("123456789.123456789012");
+    expect(rows[4]).toMatchObject({ price_exact: "0.00000001234", volume: null, volume_exact: null });
+  });
+
+  it.each(["1m", "5m", "15m", "1h", "4h", "1d"])("of %s bars equal the view", (every) => {
+    const view = warehouse.query(
+      `SELECT *, 'ticks' AS source FROM bars_${every} WHERE name = 'BTC' ORDER BY ts`,
+    );
+    // Bars of any length have no day; the view of daily ones does.
+    expect(warehouse.bars("BTC", { every })).toEqual(view.map(({ day: _, ...bar }) => bar));
+  });
+
+  it("of bars take the exact digits of the first highest tick", () => {
+    const [first] = warehouse.bars("BTC", { every: "10m", from: start, to: start + 10 * MINUTE });
+    expect(first).toMatchObject({ high_exact: "123456789.123456789012", low_exact: "0.00000001234" });
+  });
+
+  it("come as columns with the same numbers", () => {
+    const rows = warehouse.ticks("BTC");
+    const [columns] = warehouse.ticks("BTC", { as: "columns", columns: ["price", "volume"] });
+    expect(columns?.length).toBe(180);
+    expect([...(columns?.ts ?? [])]).toEqual(rows.map(({ ts }) => BigInt(ts)));
+    expect([...(columns?.price ?? [])]).toEqual(rows.map(({ price }) => price));
+    expect([...(columns?.volume ?? [])]).toEqual(rows.map(({ volume }) => volume ?? Number.NaN));
+    expect(columns?.tick_volume).toHaveLength(0);
+    const [bare] = warehouse.ticks("BTC", { as: "columns", columns: [] });
+    expect(bare).toMatchObject({ length: 180, ts: columns?.ts });
+    const bars = warehouse.bars("BTC", { every: "10m" });
+    const [barColumns] = warehouse.bars("BTC", { every: "10m", as: "columns" });
+    expect([...(barColumns?.close ?? [])]).toEqual(bars.map(({ close }) => close));
+    expect([...(barColumns?.is_complete ?? [])]).toEqual(bars.map(({ is_complete }) => is_complete));
+  });
+
+  it("keep to the range [from, to), however it is given", () => {
+    const [from, to] = [start + 10 * MINUTE, start + 12 * MINUTE];
+    for (const range of [
+      { from, to },
+      { from: BigInt(from), to: BigInt(to) },
+      { from: new Date(from / 1000), to: new Date(to / 1000) },
+      { from: new Date(from / 1000).toISOString(), to: new Date(to / 1000).toISOString() },
+    ])
+      expect(warehouse.ticks("BTC", range).map(({ ts }) => ts)).toEqual([from, from + MINUTE]);
+    expect(warehouse.ticks("BTC", { from: "-30s" })).toEqual([]);
+    expect(() => warehouse.ticks("BTC", { from: Math.floor(from / 1000) })).toThrow(/is not a time/);
+    expect(() => warehouse.ticks("BTC", { from, to: from })).toThrow(/the range is empty/);
+  });
+});
+
+describe("series with daily bars only", () => {
+  const week = { from: midnight - 20 * DAY, to: midnight - 16 * DAY };
+
+  it("give bars of days and multiples of them", () => {
+    const days = warehouse.bars("BTC/USD", { every: "1d", ...week });
+    expect(days.map(({ close_exact }) => close_exact)).toEqual(["20.25", "19.25", "18.25", "17.25"]);
+    expect(days[0]).toMatchObject({
+      source: "ohlcv",
+      n_ticks: 1,
+      expected_ticks: 1,
+      is_complete: 1,
+      quality: null,
+    });
+    const two = warehouse.bars("BTC/USD", { every: "2d", from: 0 }).filter(({ n_ticks }) => n_ticks === 2);
+    for (const { ts, high, close } of two) {
+      const own = days.filter((day) => day.ts >= ts && day.ts < ts + 2 * DAY);
+      expect([high, close]).toEqual([Math.max(...own.map((day) => day.high)), own.at(-1)?.close]);
+    }
+    expect(two.length).toBeGreaterThan(0);
+  });
+
+  it("have no bars of hours, nor of the days of another time zone", () => {
+    const message = "BTC/USD has daily bars only, whose days are those of UTC";
+    expect(() => warehouse.bars("BTC/USD", { every: "1h" })).toThrow(message);
+    expect(() => warehouse.bars("BTC/USD", { every: "1d", tz: "Europe/Berlin" })).toThrow(message);
+  });
+
+  it("are worth the close of the last day that was over", () => {
+    const [row] = warehouse.asOf(midnight - 17 * DAY + HOUR, "BTC/USD");
+    expect(row).toMatchObject({
+      price: 18.25,
+      ts: midnight - 17 * DAY,
+      age_seconds: 3600,
+      is_complete: 1,
+      source: "ohlcv",
+    });
+  });
+});
+
+describe("completeness", () => {
+  it("of a price as of a moment is proven only if the ledger covers the time since", () => {
+    const at = (ts: number) => warehouse.asOf(ts, "BTC")[0];
+    expect(at(start + 30 * MINUTE + 1)).toMatchObject({ ts: start + 30 * MINUTE, is_complete: 1 });
+    expect(at(start + 90 * MINUTE)).toMatchObject({ ts: start + 90 * MINUTE, is_complete: 0 });
+    expect(at(start - 1)).toMatchObject({ ts: null, price: null, is_complete: 0 });
+  });
+
+  it("is required on request, and the failure lists what is missing", () => {
+    const whole = { from: start, to: start + HOUR };
+    expect(warehouse.bars("BTC", { every: "30m", ...whole, requireComplete: true })).toHaveLength(2);
+    expect(warehouse.isWhole("BTC", whole)).toBe(true);
+    const range = { from: start, to: start + 3 * HOUR };
+    expect(warehouse.isWhole("BTC", range)).toBe(false);
+    const failure = catchFailure(() => warehouse.ticks("BTC", { ...range, requireComplete: true }));
+    expect(failure).toBeInstanceOf(IncompleteFailure);
+    expect(failure).toMatchObject({ exit: 4, code: "not_whole" });
+    expect(failure instanceof IncompleteFailure && failure.gaps).toMatchObject([
+      { name: "BTC", from_ts: start + HOUR, to_ts: start + 2 * HOUR, state: "open", reason: "pending" },
+    ]);
+    expect(warehouse.gaps({ series: "BTC", stream: "index_ticks", ...range })).toHaveLength(1);
+  });
+
+  it("counts bars whole: a range that ends within a bar needs all of it", () => {
+    const range = { from: start, to: start + 50 * MINUTE, requireComplete: true };
+    expect(warehouse.bars("BTC", { every: "30m", ...range })).toHaveLength(2);
+    expect(() => warehouse.bars("BTC", { every: "40m", ...range })).toThrow(IncompleteFailure);
+  });
+
+  it("fails for a series without a ledger", () => {
+    const failure = catchFailure(() => warehouse.ticks("ETH", { requireComplete: true }));
+    expect(failure).toMatchObject({ exit: 4, message: "not complete: ETH: the ledger has nothing" });
+  });
+
+  it("is listed as the ledger has it", () => {
+    expect(warehouse.coverage({ stream: "index_ticks", from: start + 30 * MINUTE })).toMatchObject([
+      { name: "BTC", from_ts: start + 30 * MINUTE, to_ts: start + HOUR, proof: "rows" },
+      { name: "BTC", from_ts: start + 2 * HOUR, to_ts: start + 3 * HOUR, proof: "rows" },
+    ]);
+    expect(() => warehouse.coverage({ stream: "assets" })).toThrow("the ledger has no stream assets");
+  });
+});
+
+describe("the connection", () => {
+  it("cannot change the file", () => {
+    expect(() => warehouse.query("DELETE FROM assets")).toThrow("the warehouse is read-only");
+  });
+
+  it("closes at the end of its scope", () => {
+    let kept: Warehouse;
+    {
+      using scoped = openWarehouse(path);
+      kept = scoped;
+    }
+    expect(() => kept.series()).toThrow(/not open/);
+  });
+});
+
+describe("columns of irregular ticks", () => {
+  it("have the timestamps of the rows: after a gap, off the grid, and on a grid of their own", () => {
+    const path = createWarehouse((transaction) => {
+      const offsets = [0, 30, 60, 90, 200, 230, 261, 2 * 86_400, 2 * 86_400 + 30, 5 * 86_400 + 7.5];
+      const ticks = offsets.map((seconds, i) => tick(start + seconds * 1_000_000, `${i + 1}`));
+      writeRecords(transaction, "index_ticks", ticks, "rest");
+    });
+    using irregular = openWarehouse(path);
+    const [columns] = irregular.ticks("btc-id", { as: "columns" });
+    expect([...(columns?.ts ?? [])].map(Number)).toEqual(irregular.ticks("btc-id").map(({ ts }) => ts));
+    expect([...(columns?.price ?? [])]).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+  });
+});

@@ -1,0 +1,96 @@
+import { describe, expect, it } from "vitest";
+import { alignToBars, createBarGrid, isAlignedTo } from "../../../src/library/reading/bar-grid.ts";
+import { findTimeZone } from "../../../src/library/reading/time-zone.ts";
+import { formatTimestamp, MICROS_PER_DAY, parseUserTime } from "../../../src/model/time.ts";
+
+const HOUR = MICROS_PER_DAY / 24;
+const at = (text: string) => parseUserTime(text, 0) ?? Number.NaN;
+
+/** The starts of the bars that begin in a range, as text in the zone of the bars. */
+function startsOf(every: string, from: string, to: string, tz = "UTC"): string[] {
+  const grid = createBarGrid(every, findTimeZone(tz));
+  const range = alignToBars(grid, { from: at(from), to: at(to) });
+  const starts: string[] = [];
+  for (let start = range.from; start < range.to; start = grid.endOf(start))
+    starts.push(grid.zone.format(start));
+  return starts;
+}
+
+describe("bars shorter than a day", () => {
+  it("begin at multiples of their length since 1970, in every time zone", () => {
+    expect(startsOf("10m", "2026-03-01 00:05", "2026-03-01 00:21")).toEqual([
+      "2026-03-01T00:10:00.000000Z",
+      "2026-03-01T00:20:00.000000Z",
+    ]);
+    const seven = createBarGrid("7m").startOf(at("2026-03-01 12:00"));
+    expect(seven % (7 * 60_000_000)).toBe(0);
+    expect(startsOf("4h", "2026-03-29", "2026-03-29 06:00", "Europe/Berlin")).toEqual([
+      "2026-03-29T01:00:00.000000+01:00",
+      "2026-03-29T06:00:00.000000+02:00",
+    ]);
+  });
+});
+
+describe("bars of days", () => {
+  it("begin at the local midnight, across a change of the clocks", () => {
+    expect(startsOf("1d", "2026-03-28 12:00", "2026-03-31", "Europe/Berlin")).toEqual([
+      "2026-03-29T00:00:00.000000+01:00",
+      "2026-03-30T00:00:00.000000+02:00",
+      "2026-03-31T00:00:00.000000+02:00",
+    ]);
+    const grid = createBarGrid("1d", findTimeZone("Europe/Berlin"));
+    const hours = (day: string) => {
+      const start = grid.startOf(at(`${day} 12:00`));
+      return (grid.endOf(start) - start) / HOUR;
+    };
+    expect([hours("2026-03-29"), hours("2026-03-30"), hours("2026-10-25")]).toEqual([23, 24, 25]);
+  });
+
+  it("begin at the first moment of a day whose midnight the clocks skip", () => {
+    expect(startsOf("1d", "2026-04-23", "2026-04-25", "Africa/Cairo")).toEqual([
+      "2026-04-24T01:00:00.000000+03:00",
+      "2026-04-25T00:00:00.000000+03:00",
+    ]);
+  });
+
+  it("of weeks begin on Monday", () => {
+    expect(startsOf("1w", "2026-03-01", "2026-03-10")).toEqual([
+      "2026-03-02T00:00:00.000000Z",
+      "2026-03-09T00:00:00.000000Z",
+    ]);
+    expect(startsOf("1w", "2026-03-01", "2026-03-09 06:00", "America/New_York")).toEqual([
+      "2026-03-02T00:00:00.000000-05:00",
+      "2026-03-09T00:00:00.000000-04:00",
+    ]);
+  });
+
+  it("know whether they consist of whole hours", () => {
+    const aligned = (every: string, tz: string) => {
+      const grid = createBarGrid(every, findTimeZone(tz));
+      return isAlignedTo(grid, HOUR, alignToBars(grid, { from: at("2026-03-01"), to: at("2026-05-01") }));
+    };
+    expect(aligned("1d", "Europe/Berlin")).toBe(true);
+    expect(aligned("1d", "Asia/Kolkata")).toBe(false);
+    expect(aligned("4h", "Asia/Kolkata")).toBe(true);
+    expect([aligned("90m", "UTC"), aligned("1w", "UTC"), aligned("26h", "UTC")]).toEqual([false, true, true]);
+  });
+});
+
+describe("a bar length", () => {
+  it.each(["0m", "7x", "", "1.5h", "-1h", "9999w", "m"])("cannot be %j", (every) => {
+    expect(() => createBarGrid(every)).toThrow(/a bar cannot be .* long/);
+  });
+});
+
+describe("a time zone", () => {
+  it("formats its own offset, and UTC as Z", () => {
+    const ts = at("2026-07-01 12:00") + 123_456;
+    expect(findTimeZone("utc").format(ts)).toBe(formatTimestamp(ts));
+    expect(findTimeZone("Asia/Kolkata").format(ts)).toBe("2026-07-01T17:30:00.123456+05:30");
+    expect(findTimeZone("america/new_york").name).toBe("America/New_York");
+  });
+
+  it("must exist", () => {
+    expect(() => findTimeZone("Berlin")).toThrow("there is no time zone Berlin");
+  });
+});

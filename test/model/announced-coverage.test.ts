@@ -1,0 +1,41 @@
+import { describe, expect, it } from "vitest";
+import {
+  type AnnouncedRange,
+  formatAnnouncedRanges,
+  parseAnnouncedCoverage,
+} from "../../src/model/announced-coverage.ts";
+
+const parse = (headers: Record<string, string>) => parseAnnouncedCoverage((name) => headers[name]);
+const serve = { server: "mds-sync/1.0.0" };
+
+describe("the announced coverage", () => {
+  it("is read as it was written", () => {
+    const ranges: AnnouncedRange[] = [
+      { from: 5_000_001, to: 9_000_000, state: "open", reason: null },
+      { from: 0, to: 1, state: "lost", reason: "aged out, long ago" },
+      { from: 1, to: 5_000_000, state: "empty", reason: "nothing older" },
+    ];
+    const text = formatAnnouncedRanges(ranges) ?? "";
+    expect(parse({ ...serve, "x-mds-coverage": text })?.ranges).toEqual(ranges);
+    expect(formatAnnouncedRanges([])).toBeUndefined();
+    expect(parse({ ...serve, "x-mds-window": "2022-01-01T00:00:00.000000Z" })).toEqual({
+      windowStart: Date.UTC(2022) * 1000,
+      ranges: [],
+    });
+  });
+
+  it("is believed only from mds-sync serve", () => {
+    expect(parse({ server: "nginx", "x-mds-window": "2022-01-01T00:00:00Z" })).toBeUndefined();
+    expect(parse({})).toBeUndefined();
+  });
+
+  it("proves nothing if it cannot be read", () => {
+    for (const text of [
+      "open",
+      "open from=a to=b",
+      "new from=1970-01-01T00:00:00Z to=1970-01-02T00:00:00Z",
+      "x",
+    ])
+      expect(parse({ ...serve, "x-mds-coverage": text })?.ranges).toMatchObject([{ state: "open", from: 0 }]);
+  });
+});

@@ -1,0 +1,25 @@
+import { expect, it } from "vitest";
+import { describeShare, type ShareStatus } from "../../../src/model/status/share-status.ts";
+
+const status: ShareStatus = {
+  server: "db:5432/market",
+  name: "north",
+  role: "alone",
+  state: "current",
+  leases: 64,
+  forwarded_by: null,
+  lag_seconds: 2,
+  rows_forwarded: 10,
+  last_error: null,
+};
+const describe = (more: Partial<ShareStatus>) =>
+  describeShare({ ...status, ...more }, (seconds) => `${seconds} s`);
+
+it("tells the role and the leases of a daemon that shares the warehouse with others", () => {
+  expect(describe({})).toBe("current, 2 s behind");
+  expect(describe({ role: "split", leases: 16 })).toBe("current (split, 16 of 64 leases), 2 s behind");
+  expect(describe({ role: "pair", state: "standby", leases: 0, forwarded_by: "south" })).toBe(
+    "standby (pair): south forwards",
+  );
+  expect(describe({ state: "forwarding", lag_seconds: null })).toBe("forwarding, nothing forwarded yet");
+});

@@ -1,0 +1,95 @@
+import { connect } from "node:net";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { STEP, TickServer } from "../../support/serve/tick-server.ts";
+import { parseTs } from "../../support/warehouse/records.ts";
+
+const fixture = new TickServer();
+const noon = parseTs("2026-03-01T12:00:00Z");
+beforeAll(async () => {
+  fixture.writeTicks(["a", "b"], [noon - STEP]);
+  fixture.writeTicks(["blx"], [noon - STEP], "LX");
+  await fixture.start();
+});
+afterAll(() => fixture.stop());
+
+const ids = (messages: readonly Record<string, unknown>[]) => messages.map(({ indexId }) => indexId);
+
+describe("the live feed", () => {
+  it("sends ticks of other processes' commits within 250 ms, once each, and none from before", async () => {
+    const byType = await fixture.connect();
+    await fixture.subscribe(byType, { indexType: "GWA" });
+    await fixture.subscribe(byType, { indexId: "a" });
+    const byId = await fixture.connect();
+    await fixture.subscribe(byId, { indexId: "b" });
+    fixture.writeTicks(["a", "b"], [noon]);
+    fixture.writeTicks(["blx"], [noon], "LX");
+    await fixture.clock.advance(100);
+    for (const client of [byType, byId]) await fixture.settle(client);
+    expect(ids(byType.messagesOf("INDEX_TICKER"))).toEqual(["a", "b"]);
+    expect(ids(byId.messagesOf("INDEX_TICKER"))).toEqual(["b"]);
+    const { body } = await (await fetch(`${fixture.server?.baseUrl}/v3/index-ticker?indexId=b`))
+      .json()
+      .then((body) => ({ body: body as { content: object[] } }));
+    const [{ event: _, ...sent } = { event: "" }] = byId.messagesOf("INDEX_TICKER");
+    expect(body.content).toEqual([sent]);
+  });
+
+  it("sends an index that appears later, no filled history, and the name of a liquid index", async () => {
+    const client = await fixture.connect();
+    await fixture.subscribe(client, { indexType: "GWA" });
+    await fixture.subscribe(client, { indexType: "LX" });
+    fixture.writeTicks(["c"], [noon - 100 * STEP, noon + STEP]);
+    fixture.writeTicks(["a"], [noon - 50 * STEP]);
+    fixture.writeTicks(["blx"], [noon + STEP], "LX");
+    await fixture.clock.advance(1500);
+    await fixture.settle(client);
+    const sent = client.messagesOf("INDEX_TICKER");
+    expect(sent.map(({ indexId, timestamp, name }) => [indexId, timestamp, name])).toEqual([
+      ["blx", "2026-03-01T12:00:30.000Z", "blx"],
+      ["c", "2026-03-01T12:00:30.000Z", undefined],
+    ]);
+  });
+
+  it("does not poll without a subscription", async () => {
+    for (const client of fixture.clients.splice(0)) {
+      client.socket.terminate();
+      await client.waitForClose();
+    }
+    await fixture.clock.advance(1000);
+    expect(fixture.clock.timerCount).toBe(0);
+  });
+
+  it("drops a client that does not read, with a reason, and counts it", async () => {
+    const slow = await fixture.connect();
+    await fixture.subscribe(slow, { indexType: "GWA" });
+    slow.socket.pause();
+    const many = Array.from({ length: 50 }, (_, at) => `many-${at}`);
+    const extra = JSON.stringify({ note: "x".repeat(60_000) });
+    for (let second = 1; fixture.server?.status.dropped === 0 && second < 60; second++) {
+      fixture.writeTicks(many, [noon + second * 1_000_000], "GWA", extra);
+      await fixture.clock.advance(1000);
+    }
+    expect(fixture.server?.status).toMatchObject({ dropped: 1 });
+    slow.socket.resume();
+    expect(await slow.waitForClose()).toMatchObject({ code: 1013 });
+  });
+
+  it("refuses pages of other sites, and unknown paths", async () => {
+    const { port } = new URL(fixture.server?.baseUrl ?? "");
+    const upgrade = (path: string, origin: string) =>
+      new Promise<string>((resolve) => {
+        const socket = connect(Number(port), "127.0.0.1", () =>
+          socket.write(
+            `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nOrigin: ${origin}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`,
+          ),
+        );
+        socket.once("data", (data) => {
+          resolve(String(data).slice(9, 12));
+          socket.destroy();
+        });
+      });
+    expect(await upgrade("/v3/stream", "https://evil.example")).toBe("403");
+    expect(await upgrade("/v3/other", `http://127.0.0.1:${port}`)).toBe("404");
+    expect(await upgrade("/v3", `http://127.0.0.1:${port}`)).toBe("101");
+  });
+});

@@ -1,0 +1,28 @@
+import { expect, it } from "vitest";
+import { systemClock } from "../../src/runtime/clock.ts";
+import { researchViews } from "../../src/warehouse/views/research-views.ts";
+import { usePostgres } from "../support/postgres.ts";
+import { bothStores, shareInto } from "../support/share/share-harness.ts";
+import { fillOddMarket } from "../support/warehouse/odd-market.ts";
+import { makeTempFolder, openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
+
+const server = usePostgres();
+
+it("has the research views of the warehouse with the same rows, except the returns", async () => {
+  const database = await server.createDatabase();
+  const path = `${makeTempFolder()}/mds.sqlite`;
+  fillOddMarket(path);
+  const warehouse = openTestWarehouse({ path, clock: systemClock });
+  await shareInto(server, database, warehouse);
+  for (const view of Object.keys(researchViews).filter((name) => name !== "returns_1h")) {
+    const { sqlite, postgres, sqliteColumns, postgresColumns } = await bothStores(
+      server,
+      database,
+      warehouse,
+      view,
+    );
+    expect.soft(postgresColumns, view).toEqual(sqliteColumns);
+    expect.soft(postgres, view).toEqual(sqlite);
+    expect(sqlite.length, view).toBeGreaterThan(0);
+  }
+});

@@ -1,0 +1,108 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import Database from "better-sqlite3";
+import { afterAll, beforeAll, vi } from "vitest";
+import { toSyncSettings } from "../../../src/cli/support/session.ts";
+import { loadSettings } from "../../../src/config/load-settings.ts";
+import { runDaemon } from "../../../src/daemon/daemon.ts";
+import { Failure } from "../../../src/model/failure.ts";
+import { systemClock } from "../../../src/runtime/clock.ts";
+import { silentLog } from "../../../src/runtime/log.ts";
+import { type Simulator, startSimulator } from "../../../src/simulator/simulator.ts";
+
+const settings = `service: { refreshSeconds: 5 }
+sync:
+  ohlcv: { GWA: all, MWA: none, LX: none }
+  intraday: { GWA: [BTC, ETH, SOL], MWA: none, LX: none, days: 1 }
+  exchangeTickers: { exchanges: all, markets: all }
+  marketCap: { every: 1m }
+  derivatives: { exchanges: all, types: [futures, perpetuals, options], every: 1m }
+`;
+
+/** A daemon on the system clock, beside its simulator, that serves the pages to all tests of a file. */
+export interface ServedPages {
+  address(): string;
+  /** The rows of the warehouse itself, to compare a page with. */
+  query<Row = Record<string, unknown>>(sql: string): Row[];
+  /** Stops the daemon and starts another one at the same address. */
+  restart(whileStopped?: () => Promise<void>): Promise<void>;
+}
+
+export function serveFilledPages(): ServedPages {
+  const folder = mkdtempSync(join(tmpdir(), "mds-sync-pages-"));
+  const path = join(folder, "mds.sqlite");
+  let simulator: Simulator;
+  let address = "";
+  let stop: () => Promise<void> = async () => {};
+
+  const start = async (port = "0") => {
+    const file = join(folder, "mds-sync.yaml");
+    writeFileSync(file, settings);
+    const env = {
+      MDS_BASE_URL: simulator.baseUrl,
+      MDS_WS_URL: simulator.wsUrl,
+      MDS_CLIENT_ID: simulator.clientId,
+      MDS_CLIENT_SECRET: simulator.clientSecret,
+      MDS_WAREHOUSE: path,
+      MDS_HTTP_PORT: port,
+    };
+    const loaded = loadSettings({ env, directory: folder, file });
+    const stopping = new AbortController();
+    let isFilled = false;
+    const done = runDaemon({
+      loaded,
+      settings: toSyncSettings(loaded),
+      version: "0.0.0",
+      clock: systemClock,
+      log: silentLog,
+      stopping: stopping.signal,
+      onServing: (served) => {
+        address = served;
+      },
+      onFilled: () => {
+        isFilled = true;
+      },
+    });
+    done.catch(() => {});
+    stop = async () => {
+      stopping.abort(new Failure("stopped", { family: "operator", code: "stopped", exit: 0 }));
+      await done.catch(() => {});
+    };
+    await vi.waitUntil(() => isFilled, { timeout: 60_000, interval: 50 });
+  };
+
+  const query = <Row = Record<string, unknown>>(sql: string): Row[] => {
+    const database = new Database(path, { readonly: true });
+    try {
+      return database.prepare(sql).all() as Row[];
+    } finally {
+      database.close();
+    }
+  };
+
+  beforeAll(async () => {
+    simulator = await startSimulator({ refreshSeconds: 5 });
+    await start();
+    const isStored = (stream: string) => query(`SELECT 1 FROM latest_${stream} LIMIT 1`).length > 0;
+    await vi.waitUntil(() => ["market_caps", "exchange_ticks", "derivative_ticks"].every(isStored), {
+      timeout: 60_000,
+      interval: 100,
+    });
+  }, 120_000);
+  afterAll(async () => {
+    await stop();
+    await simulator.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  return {
+    address: () => address,
+    query,
+    async restart(whileStopped = async () => {}) {
+      await stop();
+      await whileStopped();
+      await start(new URL(address).port);
+    },
+  };
+}

@@ -1,0 +1,99 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { MICROS_PER_SECOND, type Micros } from "../../../src/model/time.ts";
+import type { ServeServer } from "../../../src/serve/serve-server.ts";
+import { settle } from "../../../src/warehouse/coverage/ledger.ts";
+import { declareTargets } from "../../../src/warehouse/coverage/targets.ts";
+import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
+import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
+import { ManualClock } from "../manual-clock.ts";
+import { WebSocketClient } from "../simulator/websocket-client.ts";
+import { tick } from "../warehouse/records.ts";
+import { serveWarehouse } from "./filled-server.ts";
+
+export const STEP = 30 * MICROS_PER_SECOND;
+
+/** A warehouse with a writer of its own, and a server that reads it: both on a manual clock at noon. */
+export class TickServer {
+  readonly clock = new ManualClock("2026-03-01T12:00:00Z");
+  readonly folder = mkdtempSync(join(tmpdir(), "mds-serve-"));
+  readonly path = join(this.folder, "mds.sqlite");
+  readonly warehouse: WarehouseWriter = openWriter(this.path, { clock: this.clock });
+  readonly clients: WebSocketClient[] = [];
+  server: ServeServer | undefined;
+
+  async start(): Promise<ServeServer> {
+    this.server = await serveWarehouse(this.path, this.clock);
+    return this.server;
+  }
+
+  /** Stores a tick of each index at each timestamp. */
+  writeTicks(
+    indexIds: readonly string[],
+    timestamps: readonly Micros[],
+    indexType = "GWA",
+    extra: string | null = null,
+  ): void {
+    this.warehouse.transaction((transaction) => {
+      for (const indexId of indexIds) {
+        const records = timestamps.map((ts) =>
+          tick(ts, `${(ts / STEP) % 100_000}`, { indexType, indexId, extra }),
+        );
+        writeRecords(transaction, "index_ticks", records, "rest");
+      }
+    });
+  }
+
+  /** Covers the range of an index, or says that it is lost. */
+  cover(indexId: string, from: Micros, to: Micros, reason?: string): void {
+    this.warehouse.transaction((transaction) => {
+      const series = transaction.dictionary.getSeriesKey("GWA", indexId);
+      const key = { stream: "index_ticks", series } as const;
+      transaction.markWritten("index_ticks", series);
+      if (reason === undefined) settle(transaction, key, { from, to }, "rows");
+      else settle(transaction, key, { from, to }, "lost", reason);
+    });
+  }
+
+  /** The settings select these indices from `from` on. */
+  select(indexIds: readonly string[], from: Micros): void {
+    this.warehouse.transaction((transaction) => {
+      const targets = indexIds.map((indexId) => ({
+        key: { stream: "index_ticks", series: transaction.dictionary.getSeriesKey("GWA", indexId) } as const,
+        from,
+        settleDelay: 2 * STEP,
+        step: 1,
+        serviceWindow: null,
+      }));
+      declareTargets(transaction, "index_ticks", targets, from);
+    });
+  }
+
+  async connect(query = ""): Promise<WebSocketClient> {
+    const client = new WebSocketClient(`${this.server?.wsUrl}${query}`);
+    this.clients.push(client);
+    await client.waitFor("CONNECTED");
+    return client;
+  }
+
+  async subscribe(client: WebSocketClient, body: Readonly<Record<string, unknown>>): Promise<void> {
+    const before = client.messagesOf("SUBSCRIBED_INDEX_TICKER").length;
+    client.send({ event: "SUBSCRIBE_INDEX_TICKER", ...body });
+    await client.waitFor("SUBSCRIBED_INDEX_TICKER", before + 1);
+  }
+
+  /** Everything that was sent before has arrived. */
+  async settle(client: WebSocketClient): Promise<void> {
+    const pongs = client.messagesOf("PONG").length;
+    client.send({ event: "PING" });
+    await client.waitFor("PONG", pongs + 1);
+  }
+
+  async stop(): Promise<void> {
+    for (const client of this.clients) client.socket.terminate();
+    await this.server?.close();
+    this.warehouse.close();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,38 @@
+import { it } from "vitest";
+
+/*
+ * The tests of the simulator's REST interface and websocket check the specification. `test/serve/conformance.test.ts` runs the
+ * same files against `mds-sync serve` on a warehouse that was filled from the simulator.
+ */
+
+let server: "simulator" | "serve" = "simulator";
+
+/** Call it before the test files are imported. */
+export function testServe(): void {
+  server = "serve";
+}
+
+export function isServeTested(): boolean {
+  return server === "serve";
+}
+
+/** A test of what only the simulator promises: its own choices, and the market that moves with the clock. */
+export const itOfSimulator: typeof it = new Proxy(it, {
+  apply: (test, self, args) => (isServeTested() ? undefined : Reflect.apply(test, self, args)),
+});
+
+/** Plain notation without trailing zeros: what the warehouse keeps of a decimal. */
+const plain = (text: string) => (/^-?\d+\.\d+$/.test(text) ? text.replace(/\.?0+$/, "") : text);
+
+/** Records as both servers send them: `serve` gives ticks ids of its own, and drops redundant zeros. */
+export function comparable<T extends object>(records: readonly T[]): readonly object[] {
+  if (!isServeTested()) return records;
+  return records.map((record) =>
+    Object.fromEntries(
+      Object.entries(record)
+        .filter(([name]) => name !== "id")
+        .map(([name, value]) => [name, typeof value === "string" ? plain(value) : value])
+        .sort(),
+    ),
+  );
+}

@@ -1,0 +1,347 @@
+import { mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Simulator } from "../../../src/simulator/simulator.ts";
+import { openReader } from "../../../src/warehouse/reader.ts";
+import { researchViews } from "../../../src/warehouse/views/research-views.ts";
+import { openCatalogue } from "../../docs/cookbook-engines.ts";
+import { fillDemoWarehouse } from "../../docs/demo-warehouse.ts";
+import { bothSides, exportIn, inWarehouse } from "../../support/export/read-export.ts";
+import type { ManualClock } from "../../support/manual-clock.ts";
+import { fillOddMarket, ODD_MARKET_TS } from "../../support/warehouse/odd-market.ts";
+
+type Row = Record<string, unknown>;
+
+const HOUR = 3_600_000_000;
+const SECOND = 1_000_000;
+const folder = mkdtempSync(join(tmpdir(), "mds-research-"));
+const demo = join(folder, "demo");
+const odd = join(folder, "odd");
+let clock: ManualClock;
+let oracle: Simulator["oracle"];
+
+function rowsOf(where: string, sql: string): Row[] {
+  const reader = openReader(join(where, "mds.sqlite"));
+  try {
+    return reader.database.prepare(sql).all() as Row[];
+  } finally {
+    reader.close();
+  }
+}
+
+async function expectSameInDuckDb(where: string): Promise<void> {
+  const { connection, close } = await openCatalogue(join(where, "export/mds.duckdb"));
+  const ask = async (sql: string) => (await connection.runAndReadAll(sql)).getRowsJson();
+  for (const view of Object.keys(researchViews)) {
+    const sides = await bothSides(where, view, "true", ask);
+    expect(sides.catalogue, view).toEqual(sides.warehouse);
+    expect(sides.catalogue.length, view).toBeGreaterThan(0);
+  }
+  close();
+}
+
+beforeAll(async () => {
+  mkdirSync(demo);
+  mkdirSync(odd);
+  const filled = await fillDemoWarehouse(demo);
+  renameSync(filled.path, join(demo, "mds.sqlite"));
+  ({ clock, oracle } = filled);
+  await exportIn(demo, { clock });
+  fillOddMarket(join(odd, "mds.sqlite"));
+  await exportIn(odd);
+}, 60_000);
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+describe("the research views on a simulated market", () => {
+  const ms = (ts: unknown) => Number(ts) / 1000;
+  const by =
+    (...columns: string[]) =>
+    (a: Row, b: Row) =>
+      columns.reduce(
+        (sign, name) => sign || (String(a[name]) < String(b[name]) ? -1 : Number(a[name] !== b[name])),
+        0,
+      );
+  const markets = () =>
+    new Map(
+      inWarehouse(join(demo, "mds.sqlite"), "SELECT id, base_asset_id, pair FROM markets").map(
+        ([id, base, pair]) => [String(id), { base: String(base), pair: String(pair) }],
+      ),
+    );
+  const exchanges = () => inWarehouse(join(demo, "mds.sqlite"), "SELECT id, name FROM exchanges");
+  const snapshots = (table: string) =>
+    inWarehouse(join(demo, "mds.sqlite"), `SELECT DISTINCT ts FROM ${table}`).map(([ts]) => Number(ts));
+  /** The service's ticks without the 90 minutes that the demo lacks. */
+  const ticksOf = (name: string) => {
+    const [[id, first] = []] = inWarehouse(
+      join(demo, "mds.sqlite"),
+      `SELECT index_id, first_ts FROM index_tick_spans WHERE index_type = 'GWA' AND name = '${name}'`,
+    );
+    const lacks = (at: string) => name === "ETH" && at >= "2026-02-28T06:30:00" && at < "2026-02-28T08:00:00";
+    return oracle
+      .indexTicks("GWA", String(id), ms(first), clock.now(), clock.now())
+      .filter(({ timestamp }) => !lacks(timestamp));
+  };
+
+  it.each(["BTC", "ETH"])("give the returns of %s between whole hours only", (name) => {
+    const closes = new Map<number, number>();
+    for (const { timestamp, price } of ticksOf(name))
+      closes.set(Math.floor(Date.parse(timestamp) / 3_600_000), Number(price));
+    const hourOf = (text: string) => Date.parse(text) / 3_600_000;
+    const isWhole = (hour: number) =>
+      hour >= hourOf("2026-02-27T13:00:00Z") &&
+      hour < hourOf("2026-03-01T12:00:00Z") &&
+      !(name === "ETH" && [hourOf("2026-02-28T06:00:00Z"), hourOf("2026-02-28T07:00:00Z")].includes(hour));
+    const expected = [...closes].map(([hour, close]) => {
+      const before = closes.get(hour - 1);
+      const isKnown = isWhole(hour) && isWhole(hour - 1) && before !== undefined;
+      return {
+        ts: hour * HOUR,
+        close,
+        close_before: before ?? null,
+        simple_return: isKnown ? close / before - 1 : null,
+        is_complete: Number(isKnown),
+      };
+    });
+    const found = rowsOf(
+      demo,
+      `SELECT ts, close, close_before, simple_return, is_complete, quality FROM returns_1h WHERE index_type = 'GWA' AND name = '${name}' ORDER BY ts`,
+    );
+    expect(found.map(({ quality: _, ...row }) => row)).toEqual(expected);
+    for (const { quality, simple_return } of found) expect(quality === null).toBe(simple_return !== null);
+    const qualities = new Map(
+      found.map(({ ts, quality }) => [new Date(ms(ts)).toISOString().slice(5, 13), quality]),
+    );
+    if (name === "ETH")
+      expect([..."678"].map((hour) => qualities.get(`02-28T0${hour}`))).toEqual([
+        "not proven whole",
+        undefined,
+        "no bar before",
+      ]);
+    expect(["02-27T13", "03-01T12"].map((hour) => qualities.get(hour))).toEqual([
+      "bar before: not proven whole",
+      "not proven whole",
+    ]);
+  });
+
+  it("give basis, premium and chain of every contract at every observation", () => {
+    const named = markets();
+    for (const [view, type] of [
+      ["futures_curve", "futures"],
+      ["perpetuals", "perpetuals"],
+      ["option_chain", "options"],
+    ] as const) {
+      const expected = exchanges()
+        .filter(([, name]) => name === "Deribit" || name === "OKX")
+        .flatMap(([id, exchange]) =>
+          snapshots("derivative_ticks").flatMap((ts) => {
+            const contracts = new Map(
+              oracle.contracts(type, String(id), "ALL", ms(ts)).map((contract) => [contract.id, contract]),
+            );
+            return oracle.derivativeTicks(type, String(id), ms(ts)).map((record): Row => {
+              const contract = contracts.get(record.contractId);
+              const [price, index, mark] = [record.price, record.indexPrice, record.markPrice].map(
+                Number,
+              ) as [number, number, number];
+              const days = (Date.parse(contract?.expiration ?? "") - ms(ts)) / 86_400_000;
+              const basis = price / index - 1;
+              const own = {
+                futures: { days_to_expiry: days, basis, annualised_basis: (basis * 365) / days },
+                perpetuals: {
+                  premium: basis,
+                  mark_premium: mark / index - 1,
+                  funding_rate: Number(record.fundingRate),
+                },
+                options: {
+                  days_to_expiry: days,
+                  option_type: contract?.optionType,
+                  strike: Number(contract?.optionStrike),
+                  moneyness: Number(contract?.optionStrike) / index,
+                },
+              }[type];
+              return {
+                exchange,
+                pair: named.get(record.marketId)?.pair,
+                contract: contract?.exchangeName,
+                ts,
+                ...own,
+                price,
+                index_price: index,
+                index_source: "ticker",
+                quality: null,
+              };
+            });
+          }),
+        );
+      const columns = Object.keys(expected[0] ?? {}).join(", ");
+      const order = by("exchange", "contract", "ts");
+      expect(rowsOf(demo, `SELECT ${columns} FROM ${view}`).sort(order)).toEqual(expected.sort(order));
+      expect(expected.length).toBeGreaterThan(30);
+    }
+  });
+
+  it("give spreads, best quotes and deviations of every market at every observation", () => {
+    const named = markets();
+    const prices = new Map(["BTC", "ETH"].map((name) => [name, ticksOf(name)]));
+    const expected = snapshots("exchange_ticks").flatMap((ts) => {
+      const all = oracle
+        .exchangeTicks(ms(ts))
+        .filter(({ marketId }) => ["BTC/USD", "ETH/USD"].includes(named.get(marketId)?.pair ?? ""));
+      return all.map((record): Row => {
+        const moves = all.filter(
+          ({ marketId, lastMoved }) =>
+            marketId === record.marketId && ms(ts) - Date.parse(lastMoved) <= 3_600_000,
+        );
+        const [bid, ask] = [Number(record.bid), Number(record.ask)];
+        const pair = named.get(record.marketId)?.pair ?? "";
+        const asOf = prices
+          .get(pair.slice(0, 3))
+          ?.findLast(({ timestamp }) => Date.parse(timestamp) <= ms(ts));
+        const index = Number(asOf?.price);
+        return {
+          exchange: exchanges().find(([id]) => id === record.exchangeId)?.[1],
+          pair,
+          ts,
+          mid: (bid + ask) / 2,
+          spread_bps: ((ask - bid) / ((bid + ask) / 2)) * 10000,
+          best_bid: Math.max(...moves.map((each) => Number(each.bid))),
+          best_ask: Math.min(...moves.map((each) => Number(each.ask))),
+          index_price: index,
+          index_source: "GWA",
+          deviation_bps: (Number(record.last) / index - 1) * 10000,
+        };
+      });
+    });
+    const found = rowsOf(
+      demo,
+      `SELECT s.exchange, s.pair, s.ts, s.mid, s.spread_bps, s.best_bid, s.best_ask, d.index_price, d.index_source, d.deviation_bps
+      FROM spread s JOIN index_deviation d USING (exchange_id, market_id, ts)`,
+    );
+    const order = by("exchange", "pair", "ts");
+    expect(found.sort(order)).toEqual(expected.sort(order));
+  });
+
+  it("have the same rows in DuckDB", () => expectSameInDuckDb(demo));
+});
+
+const T = ODD_MARKET_TS;
+
+describe("the research views on odd data", () => {
+  it("take the index as of the ticker if the ticker has none: the market's average, else the cross rate", () => {
+    const columns = "contract, ts, index_price, index_source, basis, annualised_basis, quality";
+    expect(rowsOf(odd, `SELECT ${columns} FROM futures_curve ORDER BY contract, ts`)).toEqual([
+      {
+        ...{ contract: null, ts: T, index_price: 100, index_source: "GWA" },
+        ...{ basis: 101 / 100 - 1, annualised_basis: null, quality: "no expiration" },
+      },
+      {
+        ...{ contract: "cross", ts: T, index_price: 200, index_source: "GWA" },
+        ...{ basis: 101 / 200 - 1, annualised_basis: ((101 / 200 - 1) * 365) / 73, quality: null },
+      },
+      {
+        ...{ contract: "near", ts: T, index_price: 100, index_source: "GWA" },
+        ...{ basis: 101 / 100 - 1, annualised_basis: (101 / 100 - 1) * 365, quality: null },
+      },
+      {
+        ...{ contract: "near", ts: T + HOUR, index_price: null, index_source: null },
+        ...{ basis: null, annualised_basis: null, quality: "no index price" },
+      },
+      {
+        ...{ contract: "over", ts: T, index_price: 100, index_source: "ticker" },
+        ...{ basis: 101 / 100 - 1, annualised_basis: null, quality: "expired" },
+      },
+    ]);
+    expect(rowsOf(odd, "SELECT premium, mark_premium, index_source, quality FROM perpetuals")).toEqual([
+      { premium: null, mark_premium: null, index_source: "ticker", quality: null },
+    ]);
+    expect(rowsOf(odd, "SELECT strike, moneyness, index_source, quality FROM option_chain")).toEqual([
+      { strike: 49.5, moneyness: 0.5, index_source: "MWA", quality: "no expiration" },
+    ]);
+    const deviations = `SELECT pair, exchange, index_price, index_source, index_ts, deviation_bps, quality FROM index_deviation
+      WHERE ts = ${T} ORDER BY pair, exchange`;
+    const btc = { index_price: 100, index_source: "GWA", index_ts: T - 30 * SECOND, quality: null };
+    const none = { index_price: null, index_source: null, index_ts: null, deviation_bps: null };
+    expect(rowsOf(odd, deviations)).toEqual([
+      { pair: "BTC/USD", exchange: "Alpha", ...btc, deviation_bps: (101 / 100 - 1) * 10000 },
+      { pair: "BTC/USD", exchange: "Mid", ...btc, deviation_bps: (101 / 100 - 1) * 10000 },
+      { pair: "BTC/USD", exchange: "Zeta", ...btc, deviation_bps: (101 / 100 - 1) * 10000 },
+      {
+        ...{
+          pair: "BTC/USDT",
+          exchange: "Zeta",
+          index_price: 200,
+          index_source: "GWA",
+          index_ts: T - 299 * SECOND,
+        },
+        ...{ deviation_bps: (101 / 200 - 1) * 10000, quality: null },
+      },
+      {
+        ...{ pair: "ETH/USD", exchange: "Zeta", index_price: 99, index_source: "MWA", index_ts: T },
+        ...{ deviation_bps: (101 / 99 - 1) * 10000, quality: null },
+      },
+      {
+        ...{
+          pair: "ETH/USDT",
+          exchange: "Zeta",
+          index_price: 196,
+          index_source: "GWA",
+          index_ts: T - 299 * SECOND,
+        },
+        ...{ deviation_bps: (101 / 196 - 1) * 10000, quality: null },
+      },
+      { pair: "unlisted", exchange: "Alpha", ...none, quality: "no index price" },
+    ]);
+  });
+
+  it("leave quotes that are old or do not move out of the best", () => {
+    const columns = "exchange, ts, best_bid, best_bid_exchange, best_ask, best_ask_exchange, quality";
+    const found = rowsOf(odd, `SELECT ${columns} FROM spread WHERE pair = 'BTC/USD' ORDER BY ts, exchange`);
+    const best = { best_bid: 100, best_bid_exchange: "Alpha", best_ask: 102, best_ask_exchange: "Zeta" };
+    const alone = (bid: number, ask: number, name: string) => ({
+      ...{ best_bid: bid, best_bid_exchange: name, best_ask: ask, best_ask_exchange: name },
+    });
+    expect(found).toEqual([
+      { exchange: "Mid", ts: T - 59 * SECOND, ...alone(99.5, 101.5, "Mid"), quality: null },
+      { exchange: "Alpha", ts: T, ...best, quality: null },
+      { exchange: "Mid", ts: T, ...best, quality: "crossed" },
+      { exchange: "Zeta", ts: T, ...best, quality: null },
+      { exchange: "Zeta", ts: T + 60 * SECOND, ...alone(90, 120, "Zeta"), quality: null },
+    ]);
+    expect(
+      rowsOf(odd, "SELECT pair, mid, spread_bps, quality FROM spread WHERE pair <> 'BTC/USD' ORDER BY pair"),
+    ).toEqual([
+      { pair: "BTC/USDT", mid: 4.5, spread_bps: (-1 / 4.5) * 10000, quality: "crossed" },
+      { pair: "ETH/USD", mid: null, spread_bps: null, quality: "no quote" },
+      { pair: "ETH/USDT", mid: 0, spread_bps: null, quality: null },
+      { pair: "unlisted", mid: 1.5, spread_bps: (1 / 1.5) * 10000, quality: null },
+    ]);
+  });
+
+  it("have the same rows in DuckDB", () => expectSameInDuckDb(odd));
+
+  it("find their rows by keys, for one pair and one range of time", () => {
+    const reader = openReader(join(odd, "mds.sqlite"));
+    const where = `pair = 'BTC/USD' AND ts >= ${T} AND ts < ${T + HOUR}`;
+    for (const view of Object.keys(researchViews)) {
+      const isReturns = view === "returns_1h";
+      const sql = `SELECT * FROM ${view} WHERE ${isReturns ? where.replace("pair = 'BTC/USD'", "name = 'BTC'") : where}`;
+      const plan = reader.database.prepare(`EXPLAIN QUERY PLAN ${sql}`).all() as { detail: string }[];
+      const text = plan.map(({ detail }) => detail).join("\n");
+      // Only dictionaries of keys are scanned, by latest_… views.
+      const scanned = [...text.matchAll(/^SCAN (\w+)/gm)].map(([, name = ""]) => name);
+      expect(
+        scanned.filter((name) => !["s", "k", "warehouse_state", "CONSTANT"].includes(name)),
+        view,
+      ).toEqual([]);
+      expect(text, view).not.toMatch(/MATERIALIZE|AUTOMATIC/);
+      const key = isReturns
+        ? "series"
+        : view.includes("spread") || view.includes("index")
+          ? "listing"
+          : "contract";
+      if (!view.startsWith("latest_"))
+        expect(text, view).toMatch(new RegExp(`USING PRIMARY KEY \\(${key}=\\? AND ts>\\? AND ts<\\?\\)`));
+    }
+    reader.close();
+  });
+});
