@@ -77,7 +77,7 @@ export async function openShare(options: ShareOptions): Promise<OpenShare> {
 }
 
 /** A standby looks this often, or four times in a lease. */
-const MAX_STANDBY_INTERVAL_MS = 1_000;
+const MAX_STANDBY_INTERVAL_MS = 500;
 
 async function takeWhenFree(leases: Leases, options: ShareOptions): Promise<void> {
   const { clock, signal, leaseSeconds, onStandby } = options;

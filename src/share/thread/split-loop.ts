@@ -12,7 +12,7 @@ import { compareShared } from "../verify.ts";
 import { compareFor, MAX_COMPARISON_MS, PASS_INTERVAL_MS, type ShareLoopOptions } from "./loop-options.ts";
 
 /** A daemon looks this often who is there, or four times in a lease. */
-const MAX_BALANCE_INTERVAL_MS = 1_000;
+const MAX_BALANCE_INTERVAL_MS = 500;
 
 interface Pass {
   readonly forwarder: Forwarder;

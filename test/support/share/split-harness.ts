@@ -38,8 +38,6 @@ export interface Worker {
   readonly path: string;
   readonly reports: readonly ShareReport[];
   readonly failures: readonly unknown[];
-  /** When it last took or gave back leases, by the monotonic clock. */
-  changedAt(): number;
   /** Stops as the operator does: gives the leases back. */
   stop(): Promise<void>;
   /** Stops everything without a word, as a crash does. */
@@ -128,7 +126,6 @@ export class SplitHarness {
       onFeedEvent: nothing,
     });
     let isKilled = false;
-    let changedAt = Number.NEGATIVE_INFINITY;
     const never = new Promise<never>(() => {});
     const shareClock: Clock = {
       ...systemClock,
@@ -145,10 +142,7 @@ export class SplitHarness {
       random,
       signal: shareStop.signal,
       askPassword: async () => PASSWORD,
-      report(report) {
-        reports.push(report);
-        if (report.kind === "connected") changedAt = systemClock.monotonic();
-      },
+      report: (report) => void reports.push(report),
       async follow(change) {
         if (isKilled) return never;
         share?.update(change);
@@ -173,7 +167,6 @@ export class SplitHarness {
       path,
       reports,
       failures,
-      changedAt: () => changedAt,
       async stop() {
         if (isKilled) return;
         await stopSync();
