@@ -22,6 +22,7 @@ export function addQueryCommand(program: Command, context: CommandContext): void
     .summary("run read-only SQL over the warehouse, or list its relations")
     .description(
       "Runs one SELECT over the warehouse and streams the rows to stdout; a daemon may write meanwhile. " +
+        "A bound on `time` is as fast as one on `ts`. " +
         "The file is opened read-only, so a query cannot change it. The number of rows and the " +
         "duration go to stderr.\n\n" +
         "Without SQL it lists the relations; with --schema NAME it shows the columns of one.",

@@ -1,9 +1,9 @@
 import { findClosestWord } from "../../model/did-you-mean.ts";
 import { exitCode, Failure } from "../../model/failure.ts";
+import { rewriteTimeBounds } from "../query/time-bounds.ts";
 import type { ColumnDoc } from "../schema/column-doc.ts";
 import { relationDocs } from "../schema/column-docs.ts";
 import type { Connection } from "../sqlite/connection.ts";
-import { rewriteTimeBounds } from "./time-bounds.ts";
 
 const DEFAULT_REMEDY =
   "`mds-sync query` without SQL lists the relations, and with --schema NAME the columns of one";

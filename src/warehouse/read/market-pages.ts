@@ -38,11 +38,13 @@ export function readMarketRanking(reader: Connection): RankedAsset[] {
 
 const SPARKLINE_DAYS = 7;
 const SPARKLINE_STEP_HOURS = 6;
-const MIN_SPARKLINE_POINTS = 4;
+/** Fewer hourly bars do not reach back far enough; fewer daily ones do not make a line. */
+const MIN_HOURLY_POINTS = 24;
+const MIN_DAILY_POINTS = 3;
 
 type PricePoint = readonly [indexId: string, price: number];
 
-/** From hourly bars where ticks are synced, else from daily bars. */
+/** From hourly bars where ticks are synced, else from daily bars, up to the price of the ranking. */
 export function readSparklines(reader: Connection, now: Micros): Record<string, number[]> {
   const from = now - SPARKLINE_DAYS * MICROS_PER_DAY;
   const hourly = reader
@@ -58,14 +60,27 @@ export function readSparklines(reader: Connection, now: Micros): Record<string, 
         ORDER BY index_id, day`,
     )
     .raw()
-    .all([formatDay(from)]);
-  const groups = [daily, hourly].map((points) => Map.groupBy(points, ([indexId]) => indexId));
+    .all([formatDay(from - MICROS_PER_DAY)]);
+  const latest = new Map(
+    reader
+      .statement<PricePoint>("SELECT asset_id, price FROM latest_market_caps WHERE price > 0")
+      .raw()
+      .all(),
+  );
+  const sources = [
+    { points: daily, minPoints: MIN_DAILY_POINTS },
+    { points: hourly, minPoints: MIN_HOURLY_POINTS },
+  ];
   // Later entries win: hourly bars replace daily ones.
   return Object.fromEntries(
-    groups.flatMap((group) =>
-      [...group]
-        .filter(([, points]) => points.length >= MIN_SPARKLINE_POINTS)
-        .map(([indexId, points]) => [indexId, scale(points.map(([, price]) => price))]),
+    sources.flatMap(({ points, minPoints }) =>
+      [...Map.groupBy(points, ([indexId]) => indexId)]
+        .filter(([, own]) => own.length >= minPoints)
+        .map(([indexId, own]) => {
+          const last = latest.get(indexId);
+          const prices = own.map(([, price]) => price);
+          return [indexId, scale(last === undefined ? prices : [...prices, last])];
+        }),
     ),
   );
 }

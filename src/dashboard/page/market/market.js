@@ -50,7 +50,7 @@ function selected() {
   });
 }
 
-function sparkline(id) {
+function sparkline({ id, change7d }) {
   const points = sparklines[id];
   if (!points) return element("td", { className: "number soft" }, "–");
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
@@ -59,7 +59,7 @@ function sparkline(id) {
   const at = (value, i) =>
     `${(i * step).toFixed(1)},${(SPARK.height - 2 - (value * (SPARK.height - 4)) / 100).toFixed(1)}`;
   path.setAttribute("d", `M${points.map(at).join("L")}`);
-  const trend = direction(points.at(-1) - points[0]);
+  const trend = direction(change7d ?? points.at(-1) - points[0]);
   for (const [name, value] of Object.entries({
     viewBox: `0 0 ${SPARK.width} ${SPARK.height}`,
     width: SPARK.width,
@@ -97,7 +97,7 @@ function row(asset) {
     change(change30d, "wide"),
     element("td", { className: "number wide" }, marketCap === null ? "–" : brief(marketCap)),
     element("td", { className: "number wide" }, volume === null ? "–" : brief(volume)),
-    sparkline(id),
+    sparkline(asset),
   );
 }
 

@@ -56,7 +56,7 @@ function chooseTheme(theme) {
 for (const box of document.querySelectorAll(".scroll")) {
   box.tabIndex = 0;
   box.role = "region";
-  box.ariaLabel = box.closest("section")?.querySelector("h2")?.textContent ?? "Table";
+  box.ariaLabel = `${box.closest("section")?.querySelector("h2")?.textContent ?? "Figures"}, as a table`;
 }
 
 byId("theme").addEventListener("click", () =>
