@@ -255,6 +255,8 @@ class WarehouseServer implements ServeServer {
     const bytes = Buffer.from(body);
     const isCompressed = bytes.length >= MIN_COMPRESSED_BYTES && acceptsGzip(request);
     const sent = isCompressed ? await compress(bytes, { level: 1 }) : bytes;
+    // A client that stops reading must not hold its answer in memory.
+    response.setTimeout(IDLE_TIMEOUT_MS, () => response.destroy());
     response.sendDate = false;
     response.writeHead(status, {
       ...headers,

@@ -8,6 +8,7 @@ const slowFiles = [
   "test/crash/",
   "test/daemon/",
   "test/share/",
+  "test/serve/",
   "test/cli/commands/backfill.test.ts",
   "test/project/package.test.ts",
   "test/export/incremental.test.ts",

@@ -1,7 +1,6 @@
 import { type Agent, type IncomingHttpHeaders, request } from "node:http";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../../src/simulator/simulator.ts";
 import { ManualClock } from "../manual-clock.ts";
-import { startConformingServer } from "../serve/conforming-server.ts";
 import { isServeTested } from "./server-under-test.ts";
 
 /** The result of one request, including a broken transfer. */
@@ -53,6 +52,8 @@ export class FaultClient {
   }
 
   static async #startServe(options: SimulatorOptions): Promise<FaultClient> {
+    // Loaded only then: the tests of the simulator need nothing of the product.
+    const { startConformingServer } = await import("../serve/conforming-server.ts");
     const { simulator, clock } = await startConformingServer(options, true);
     return new FaultClient(simulator, clock);
   }

@@ -1,7 +1,6 @@
 import { onTestFinished } from "vitest";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../../src/simulator/simulator.ts";
 import { ManualClock } from "../manual-clock.ts";
-import { startConformingServer } from "../serve/conforming-server.ts";
 import { isServeTested } from "./server-under-test.ts";
 
 export interface RestResponse {
@@ -95,6 +94,8 @@ export async function startSharedRestClient(
 
 async function startClient(options: SimulatorOptions, start: string): Promise<RestClient> {
   if (isServeTested()) {
+    // Loaded only then: the tests of the simulator need nothing of the product.
+    const { startConformingServer } = await import("../serve/conforming-server.ts");
     const { simulator, clock } = await startConformingServer(options);
     return new RestClient(simulator, clock);
   }
