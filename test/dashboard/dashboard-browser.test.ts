@@ -2,6 +2,7 @@ import { describe, expect } from "vitest";
 import {
   countColours,
   desktop,
+  expectAccessible,
   horizontalOverflow,
   itInBrowser,
   openPage,
@@ -47,6 +48,7 @@ describe("the dashboard", () => {
         expect(await page.getAttribute("#spark .curve", "d")).toMatch(/^M0/);
         expect(await horizontalOverflow(page)).toBeLessThanOrEqual(0);
         await takeScreenshot(page, size);
+        await expectAccessible(page);
         expect(complaints).toEqual([]);
         expect(elsewhere).toEqual([]);
       },

@@ -1,0 +1,51 @@
+import { describe, expect, it } from "vitest";
+
+/** The page's own modules are plain scripts without types. */
+const { basisOf, buildChain, forwardOf, impliedVolatility, optionPrice } = await import(
+  new URL("../../src/dashboard/page/derivatives/derivative-figures.js", import.meta.url).href
+);
+
+const DAY = 86_400e6;
+const option = (strike: number, isCall: boolean, volatility: number, forward = 110) => ({
+  option_type: isCall ? "CALL" : "PUT",
+  strike,
+  ts: 0,
+  expiration: 36.525 * DAY,
+  index_price: 100,
+  mark_price: optionPrice({ isCall, forward, strike, years: 0.1, volatility }),
+  price: null,
+  open_interest: 1,
+});
+
+describe("the figures of derivatives", () => {
+  it("give the basis per year, and none without an index or after the expiry", () => {
+    const future = { mark_price: 102, price: 90, index_price: 100, ts: 0, expiration: 73.05 * DAY };
+    expect(basisOf(future).basis).toBeCloseTo(0.02, 10);
+    expect(basisOf(future).perYear).toBeCloseTo(0.1, 10);
+    expect(basisOf({ ...future, index_price: null })).toBeNull();
+    expect(basisOf({ ...future, ts: 80 * DAY })).toBeNull();
+    expect(basisOf({ ...future, mark_price: null }).basis).toBeCloseTo(-0.1, 10);
+  });
+
+  it("find the volatility that Black's formula needs for a price", () => {
+    expect(optionPrice({ isCall: true, forward: 100, strike: 100, years: 1, volatility: 0.2 })).toBeCloseTo(
+      7.9656,
+      3,
+    );
+    for (const isCall of [true, false])
+      for (const volatility of [0.2, 0.6, 1.5])
+        expect(impliedVolatility(option(105, isCall, volatility), 110)).toBeCloseTo(volatility, 3);
+    expect(impliedVolatility({ ...option(90, true, 0.5), mark_price: 1 }, 110)).toBeNull();
+  });
+
+  it("take the forward of a chain from the strike where call and put cost the same", () => {
+    const options = [90, 110, 130].flatMap((strike) => [
+      option(strike, true, 0.5),
+      option(strike, false, 0.5),
+    ]);
+    const chain = buildChain(options, 36.525 * DAY);
+    expect(chain.map(({ strike }: { strike: number }) => strike)).toEqual([90, 110, 130]);
+    expect(forwardOf(chain)).toBeCloseTo(110, 4);
+    expect(forwardOf(buildChain([option(90, true, 0.5)], 36.525 * DAY))).toBe(100);
+  });
+});
