@@ -25,6 +25,7 @@ export interface ShareOptions {
   readonly clock: Clock;
   readonly signal: AbortSignal;
   readonly onProgress?: (progress: ForwardProgress) => void;
+  readonly beforeTransaction?: () => Promise<void>;
   /** Called with the name of the daemon that forwards: this one waits until it may. Without it, it gives up. */
   readonly onStandby?: (name: string) => void;
 }
@@ -41,7 +42,8 @@ export interface OpenShare {
 
 /** Connects, creates or upgrades the schema, takes the leases, and reads what PostgreSQL has. */
 export async function openShare(options: ShareOptions): Promise<OpenShare> {
-  const { warehouse, url, readPassword, role, name, leaseSeconds, clock, signal, onProgress } = options;
+  const { warehouse, url, readPassword, role, name, leaseSeconds, clock, signal } = options;
+  const { onProgress, beforeTransaction } = options;
   const address = parseServerAddress(url);
   const connection = openReader(warehouse, SMALL_CACHE_KIB);
   let session: SharedSession | undefined;
@@ -66,6 +68,7 @@ export async function openShare(options: ShareOptions): Promise<OpenShare> {
       clock,
       signal,
       ...(onProgress && { onProgress }),
+      ...(beforeTransaction && { beforeTransaction }),
     });
     const isKnown = await forwarder.load();
     const comparison = isKnown ? undefined : compareShared(forwarder.writer, connection);

@@ -34,6 +34,8 @@ export interface ShareWriterOptions {
   readonly clock: Clock;
   readonly signal: AbortSignal;
   readonly onProgress?: (progress: ForwardProgress) => void;
+  /** Called before each transaction: a first load takes hours. If it throws, the forwarder is used no more. */
+  readonly beforeTransaction?: () => Promise<void>;
 }
 
 /** A range of one key to be forwarded: rows with their coverage. `lost`: rows are merged, and none is deleted. */
@@ -194,6 +196,7 @@ export class ShareWriter {
   async #inFence<T>(buckets: readonly number[], work: () => Promise<T>): Promise<T> {
     const { leases, signal } = this.#options;
     signal.throwIfAborted();
+    await this.#options.beforeTransaction?.();
     await this.renewIfDue();
     const result = await leases.inFence(buckets, work);
     this.counts.commits++;

@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/runtime/clock.ts";
+import { openShare } from "../../src/share/share-once.ts";
 import { fillEverything } from "../support/export/sample-data.ts";
 import { usePostgres } from "../support/postgres.ts";
-import { bothStores, shareInto } from "../support/share/share-harness.ts";
+import { addHours, bothStores, shareInto, shareOptions } from "../support/share/share-harness.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 
 const server = usePostgres();
@@ -33,6 +34,27 @@ const relations = [
 ];
 
 describe("forwarding", () => {
+  it("can be ended before any transaction, and goes on with the next forwarder", async () => {
+    const database = await server.createDatabase();
+    const warehouse = openTestWarehouse({ clock: systemClock });
+    addHours(warehouse, 0, 400);
+    // One each for the dictionary and the position, one for the first rows.
+    let left = 3;
+    const beforeTransaction = async () => {
+      if (left-- === 0) throw new Error("enough");
+    };
+    const share = await openShare(shareOptions(server, database, warehouse, { beforeTransaction }));
+    await expect(share.forwarder.forward()).rejects.toThrow("enough");
+    await share.close();
+    const [found] = await server.query(
+      database,
+      `SELECT (SELECT count(*)::integer FROM mds.index_tick_rows) AS rows,
+        (SELECT (max(to_ts) - min(from_ts))::double precision / 30000000 FROM mds.settled_ranges) AS proven`,
+    );
+    expect(found).toEqual({ rows: 20_000, proven: 20_000 });
+    expect(await shareInto(server, database, warehouse)).toMatchObject({ rows: 28_000 });
+  });
+
   it("copies every row, range and digit of all streams, and the second time nothing", async () => {
     const database = await server.createDatabase();
     const warehouse = openTestWarehouse({ clock: systemClock });

@@ -14,6 +14,9 @@ import { compareFor, MAX_COMPARISON_MS, PASS_INTERVAL_MS, type ShareLoopOptions 
 /** A daemon looks this often who is there, or four times in a lease. */
 const MAX_BALANCE_INTERVAL_MS = 500;
 
+/** How long what a daemon gives back is forwarded before: the rest is fetched again by whoever takes it. */
+const MAX_FLUSH_MS = 10_000;
+
 interface Pass {
   readonly forwarder: Forwarder;
   comparison: ReturnType<typeof compareShared> | undefined;
@@ -61,9 +64,31 @@ async function runShare(options: ShareLoopOptions, open: OpenMember): Promise<vo
     report({ kind: "rows", rows: rows - reported });
     reported = rows;
   };
+  let lookedAt = Number.NEGATIVE_INFINITY;
+  let flushUntil = Number.POSITIVE_INFINITY;
+  /** A pass may take hours, and others may join or die meanwhile. */
+  const beforeTransaction = async () => {
+    const now = clock.monotonic();
+    if (now >= flushUntil) throw new PassEnded();
+    if (now - lookedAt < intervalMs || Number.isFinite(flushUntil)) return;
+    lookedAt = now;
+    await member.register();
+    const { surplus, free } = await member.findBalance();
+    if (surplus.length + free.length > 0) throw new PassEnded();
+  };
   const load = async (): Promise<Pass> => {
     reported = 0;
-    const forwarder = new Forwarder({ connection, session, leases, role, clock, signal, onProgress });
+    lookedAt = clock.monotonic();
+    const forwarder = new Forwarder({
+      connection,
+      session,
+      leases,
+      role,
+      clock,
+      signal,
+      onProgress,
+      beforeTransaction,
+    });
     const isKnown = await forwarder.load();
     return { forwarder, comparison: isKnown ? undefined : compareShared(forwarder.writer, connection) };
   };
@@ -80,7 +105,9 @@ async function runShare(options: ShareLoopOptions, open: OpenMember): Promise<vo
       // First it stops to follow them, then what it has of them is forwarded: the next daemon fetches nothing again.
       const kept = leases.buckets.filter((bucket) => !surplus.includes(bucket));
       await follow({ buckets: kept, taken: [], settled: [] });
-      await pass.forwarder.forward();
+      flushUntil = clock.monotonic() + MAX_FLUSH_MS;
+      await endEarly(pass.forwarder.forward());
+      flushUntil = Number.POSITIVE_INFINITY;
       await leases.giveBack(surplus);
     }
     const taken = await leases.take(free);
@@ -93,9 +120,23 @@ async function runShare(options: ShareLoopOptions, open: OpenMember): Promise<vo
     }
     if (pass && clock.monotonic() - passAt >= PASS_INTERVAL_MS) {
       passAt = clock.monotonic();
-      await runPass(pass, options);
+      if (!(await endEarly(runPass(pass, options)))) pass = undefined;
     }
     await pause();
+  }
+}
+
+/** Others have joined or died: the leases are looked at before the rest is forwarded. */
+class PassEnded extends Error {}
+
+/** Returns whether the work came to its end. */
+async function endEarly(work: Promise<unknown>): Promise<boolean> {
+  try {
+    await work;
+    return true;
+  } catch (error) {
+    if (error instanceof PassEnded) return false;
+    throw error;
   }
 }
 
