@@ -1,9 +1,17 @@
 import type { DailyBar, IndexTick } from "../../model/records.ts";
 import { type HistoryStream, type Series, streamTable } from "../../model/streams.ts";
+import { toTicks } from "../../model/tick-columns.ts";
 import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
-import { normalise, subtract, type TimeRange } from "../../model/time-range.ts";
+import { containsTimestamp, normalise, subtract, type TimeRange } from "../../model/time-range.ts";
 import { computeTargetEnd } from "../../warehouse/coverage/gaps.ts";
-import { type LedgerKey, retract, retractNothingOlder, settle } from "../../warehouse/coverage/ledger.ts";
+import {
+  findTouching,
+  isMoved,
+  type LedgerKey,
+  retract,
+  retractNothingOlder,
+  settle,
+} from "../../warehouse/coverage/ledger.ts";
 import type { MassWithdrawal, WithdrawalRules } from "../../warehouse/coverage/mass-withdrawals.ts";
 import { dropMovedEnd } from "../../warehouse/coverage/moved-ends.ts";
 import { findLiveRows, replacePreviews } from "../../warehouse/rows/previews.ts";
@@ -221,7 +229,7 @@ function storePage(
   const compared = page.shouldCountMissing ? provenByPage : undefined;
   const before = compared ? countStoredRows(transaction, key, compared) : 0;
   const liveRows = isStale ? [] : findOwnLiveRows(transaction, key, page, plausibleTimestamps);
-  const written = writePage(transaction, page, decoded, isStale ? "live" : "rest");
+  const written = writePage(transaction, key, page, decoded, isStale ? "live" : "rest");
   transaction.markWritten(stream, series);
   storeRejects(transaction, stream, decoded.rejects, page.request);
   countUnknownFields(transaction, stream, decoded.unknownFields);
@@ -240,20 +248,34 @@ function storePage(
 
 function writePage(
   transaction: Transaction,
-  { series }: WalkPage,
+  key: SeriesKey,
+  { series, position }: WalkPage,
   decoded: DecodedPage,
   source: RecordSource,
 ): WriteRecordsResult {
   const { announced, plausibleTimestamps } = decoded;
   if (announced && source === "rest" && hasUnprovenRecords(announced, plausibleTimestamps))
     return writeUnprovenRecords(transaction, series.stream, recordsOf(decoded), announced);
-  if (decoded.columns) return writeTickColumns(transaction, decoded.columns, source);
-  const records = recordsOf(decoded);
+  const moved = findMovedBelow(transaction, key, position.gap, plausibleTimestamps.at(-1));
+  if (decoded.columns && moved.length === 0) return writeTickColumns(transaction, decoded.columns, source);
+  const received = decoded.columns ? toTicks(decoded.columns) : recordsOf(decoded);
+  const records = received.filter((record) => !containsTimestamp(moved, record.ts));
   if (decoded.foreign === 0) return writeRecords(transaction, series.stream, records, source);
   const { own, foreign } = splitForeign(records, series);
   const written = writeRecords(transaction, series.stream, own, source);
   storeForeignRecords(transaction, series.stream, foreign);
   return written;
+}
+
+/** Ranges below the gap whose rows are in another store: a page that reaches into them must not bring some of them back. */
+function findMovedBelow(
+  transaction: Transaction,
+  key: SeriesKey,
+  { from: to }: TimeRange,
+  oldest: Micros | undefined,
+): TimeRange[] {
+  if (key.stream !== "index_ticks" || oldest === undefined || oldest >= to) return [];
+  return findTouching(transaction, key, { from: oldest, to }).filter(isMoved);
 }
 
 /** What the page proves, up to where its records are final and published. */

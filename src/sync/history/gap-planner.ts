@@ -1,13 +1,25 @@
 import { cadenceOf, type HistoryStream, isDaily, streamTable } from "../../model/streams.ts";
 import { formatDay, MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
-import { intersect, normalise, type TimeRange, type TimeRanges, union } from "../../model/time-range.ts";
+import {
+  intersect,
+  normalise,
+  subtract,
+  type TimeRange,
+  type TimeRanges,
+  union,
+} from "../../model/time-range.ts";
 import {
   computeTargetEnd,
   computeWindowStart,
   readGaps,
   type SeriesGaps,
 } from "../../warehouse/coverage/gaps.ts";
-import { type LedgerKey, ledgerKeyText, readSettledRanges } from "../../warehouse/coverage/ledger.ts";
+import {
+  isMoved,
+  type LedgerKey,
+  ledgerKeyText,
+  readSettledRanges,
+} from "../../warehouse/coverage/ledger.ts";
 import { decayLateness, extendSettleDelay, readLateness } from "../../warehouse/coverage/publication.ts";
 import { type DueRecheck, readDueRechecks } from "../../warehouse/coverage/rechecks.ts";
 import { readSeriesHeads } from "../../warehouse/coverage/series-queries.ts";
@@ -86,7 +98,10 @@ export function planWalks(
     for (const due of includesRechecks ? readDueRechecks(reader, stream, day) : []) {
       if (!matchesFilter(filter, stream, due.indexId)) continue;
       rechecks.add(ledgerKeyText(due.key));
-      seriesById.set(due.key.series, addRecheck(seriesById.get(due.key.series), due, timing.targetEnd));
+      seriesById.set(
+        due.key.series,
+        addRecheck(reader, seriesById.get(due.key.series), due, timing.targetEnd),
+      );
     }
     // A deselected series has no head poller, so its head is filled here.
     const headSeries = new Set(
@@ -127,7 +142,7 @@ export function planHeadWalks(
     ...found,
     open: includesRecent ? addRecentRange(reader, found.key, open, timing) : open,
   };
-  const openSeries = due ? addRecheck(head, due, timing.targetEnd) : head;
+  const openSeries = due ? addRecheck(reader, head, due, timing.targetEnd) : head;
   return {
     walks: openSeries ? toWalks(openSeries, timing).sort(compareUrgency) : [],
     lost: [],
@@ -152,7 +167,7 @@ function addRecentRange(
   const reach = hourOf(head.from) === hourOf(targetEnd) ? lookBack : Math.max(lookBack, RECENT_MICROS);
   const from = Math.max(head.from - reach, targetEnd - ROWS_PER_PAGE * cadence);
   if (from >= head.from) return open;
-  const covered = readSettledRanges(reader, key).filter(({ proof }) => proof !== "lost");
+  const covered = readSettledRanges(reader, key).filter((range) => range.proof !== "lost" && !isMoved(range));
   const recent = intersect(normalise(covered), [{ from, to: targetEnd }]);
   // A lost range in between would cause a second walk, so add only the part that is connected to the head.
   const newest = union(open, recent).slice(-1);
@@ -229,9 +244,17 @@ type OpenSeries = Pick<
   "indexType" | "indexId" | "name" | "open" | "serviceWindow" | "blockedReason"
 > & { readonly key: LedgerKey };
 
-function addRecheck(series: OpenSeries | undefined, due: DueRecheck, targetEnd: Micros): OpenSeries {
-  const range = { from: Math.max(due.targetFrom, targetEnd - RECHECK_MICROS), to: targetEnd };
-  const open = range.from < range.to ? union(series?.open ?? [], [range]) : (series?.open ?? []);
+/** Rows that were moved to another store are not fetched again. */
+function addRecheck(
+  reader: Connection,
+  series: OpenSeries | undefined,
+  due: DueRecheck,
+  targetEnd: Micros,
+): OpenSeries {
+  const from = Math.max(due.targetFrom, targetEnd - RECHECK_MICROS);
+  const moved = normalise(readSettledRanges(reader, due.key).filter(isMoved));
+  const rechecked = from < targetEnd ? subtract([{ from, to: targetEnd }], moved) : [];
+  const open = union(series?.open ?? [], rechecked);
   return { ...due, open, blockedReason: series?.blockedReason ?? null };
 }
 
