@@ -1,36 +1,21 @@
-import type { DailyBar, IndexTick } from "../../model/records.ts";
 import { type HistoryStream, type Series, streamTable } from "../../model/streams.ts";
-import { toTicks } from "../../model/tick-columns.ts";
 import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
-import { containsTimestamp, normalise, subtract, type TimeRange } from "../../model/time-range.ts";
+import { normalise, subtract, type TimeRange } from "../../model/time-range.ts";
 import { computeTargetEnd } from "../../warehouse/coverage/gaps.ts";
-import {
-  findTouching,
-  isMoved,
-  type LedgerKey,
-  retract,
-  retractNothingOlder,
-  settle,
-} from "../../warehouse/coverage/ledger.ts";
+import { type LedgerKey, retract, retractNothingOlder, settle } from "../../warehouse/coverage/ledger.ts";
 import type { MassWithdrawal, WithdrawalRules } from "../../warehouse/coverage/mass-withdrawals.ts";
 import { dropMovedEnd } from "../../warehouse/coverage/moved-ends.ts";
 import { findLiveRows, replacePreviews } from "../../warehouse/rows/previews.ts";
 import { countUnknownFields, storeRejects } from "../../warehouse/rows/rejects.ts";
 import { countStoredRows, findNewestLiveRow, hasConflictingRows } from "../../warehouse/rows/row-queries.ts";
-import {
-  type RecordSource,
-  type WriteRecordsResult,
-  writeRecords,
-  writeTickColumns,
-} from "../../warehouse/rows/row-writer.ts";
+import type { WriteRecordsResult } from "../../warehouse/rows/row-writer.ts";
 import { recordLiveOffset } from "../../warehouse/rows/stream-stats.ts";
 import { type WithdrawResult, withdrawMissing } from "../../warehouse/rows/withdraw-missing.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
 import type { PendingPages } from "../decode/pending-pages.ts";
-import { hasUnprovenRecords, settleAnnounced, writeUnprovenRecords } from "./announced-page.ts";
+import { settleAnnounced } from "./announced-page.ts";
 import type { CommittedPages } from "./committed-pages.ts";
-import { splitForeign, storeForeignRecords } from "./foreign-records.ts";
 import { type HistoryEnd, judgeHistoryEnd, settleToEnd } from "./history-end.ts";
 import {
   findProvenRange,
@@ -44,6 +29,7 @@ import {
   DATE_HEADER_SLACK_MICROS,
   recordLateRecords,
 } from "./published-range.ts";
+import { type DecodedPage, recordsOf, type SeriesKey, writePage } from "./write-page.ts";
 
 /** A decoded page of a backward walk, and what the walk knows about it. */
 export interface WalkPage {
@@ -198,19 +184,11 @@ export function commitWalkPage(
   });
 }
 
-type SeriesKey = LedgerKey & { readonly stream: HistoryStream };
-type DecodedPage = ReturnType<PendingPages["get"]>;
-
 /** A decoded page, and when the service made it. */
 interface ReceivedPage {
   readonly decoded: DecodedPage;
   readonly isStale: boolean;
   readonly asOf: Micros;
-}
-
-/** The cast is safe: a page has only records of its own stream. */
-function recordsOf({ records }: DecodedPage): (DailyBar & IndexTick)[] {
-  return records as (DailyBar & IndexTick)[];
 }
 
 /** Stores what the page has, whatever it proves. Returns the live rows that it may confirm, as they were before. */
@@ -244,38 +222,6 @@ function storePage(
     learnedOffset: undefined as Micros | undefined,
   };
   return { counts, liveRows };
-}
-
-function writePage(
-  transaction: Transaction,
-  key: SeriesKey,
-  { series, position }: WalkPage,
-  decoded: DecodedPage,
-  source: RecordSource,
-): WriteRecordsResult {
-  const { announced, plausibleTimestamps } = decoded;
-  if (announced && source === "rest" && hasUnprovenRecords(announced, plausibleTimestamps))
-    return writeUnprovenRecords(transaction, series.stream, recordsOf(decoded), announced);
-  const moved = findMovedBelow(transaction, key, position.gap, plausibleTimestamps.at(-1));
-  if (decoded.columns && moved.length === 0) return writeTickColumns(transaction, decoded.columns, source);
-  const received = decoded.columns ? toTicks(decoded.columns) : recordsOf(decoded);
-  const records = received.filter((record) => !containsTimestamp(moved, record.ts));
-  if (decoded.foreign === 0) return writeRecords(transaction, series.stream, records, source);
-  const { own, foreign } = splitForeign(records, series);
-  const written = writeRecords(transaction, series.stream, own, source);
-  storeForeignRecords(transaction, series.stream, foreign);
-  return written;
-}
-
-/** Ranges below the gap whose rows are in another store: a page that reaches into them must not bring some of them back. */
-function findMovedBelow(
-  transaction: Transaction,
-  key: SeriesKey,
-  { from: to }: TimeRange,
-  oldest: Micros | undefined,
-): TimeRange[] {
-  if (key.stream !== "index_ticks" || oldest === undefined || oldest >= to) return [];
-  return findTouching(transaction, key, { from: oldest, to }).filter(isMoved);
 }
 
 /** What the page proves, up to where its records are final and published. */

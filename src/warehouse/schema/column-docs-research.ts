@@ -48,13 +48,13 @@ function both(name: string, summary: string, newest: string, columns: string): [
 /** What every desk computes from tickers and bars. */
 export const researchDocs: Readonly<Record<string, RelationDoc>> = {
   returns_1h: relation(
-    "the simple return of each hour; for the log return take ln(1 + simple_return)",
+    "the simple return of each hour",
     `${index}
 ts INTEGER the start of the hour, microseconds since 1970 UTC
 time TEXT ts as text, YYYY-MM-DDTHH:MM:SS.ffffffZ
 close DECIMAL the last tick of the hour
 close_before DECIMAL the last tick of the hour before; NULL if that hour has no bar
-simple_return REAL close / close_before - 1; NULL unless both hours are whole
+simple_return REAL close / close_before - 1; the log return is ln(1 + simple_return); NULL unless both hours are whole
 coverage REAL the share of the hour, 0 to 1, that the ledger covers
 coverage_before REAL the same of the hour before
 is_complete INTEGER 1: the ledger covers both hours
@@ -64,7 +64,7 @@ quality TEXT quality of the bar, or else of the bar before, or else no bar befor
     ...both(
       "futures_curve",
       "every ticker of a future with its basis",
-      "the newest ticker of each future with its basis: the curve now",
+      "the curve now: each future's newest ticker",
       `${contract}
 ${expiry}
 basis REAL price / index_price - 1
@@ -74,8 +74,8 @@ ${contractQuality}`,
     ),
     ...both(
       "perpetuals",
-      "every ticker of a perpetual with its premium and funding",
-      "the newest ticker of each perpetual with its premium and funding",
+      "tickers of perpetuals with premium and funding",
+      "each perpetual's newest ticker with premium and funding",
       `${contract}
 premium REAL price / index_price - 1
 mark_premium REAL mark_price / index_price - 1
@@ -86,7 +86,7 @@ ${quality("no index price")}`,
     ...both(
       "option_chain",
       "every ticker of an option with its strike and expiry",
-      "the newest ticker of each option with its strike and expiry: the chain now",
+      "the chain now: each option's newest ticker",
       `${contract}
 ${expiry}
 option_type TEXT CALL or PUT
@@ -97,8 +97,8 @@ ${contractQuality}`,
     ),
     ...both(
       "spread",
-      "the quotes of each market on each exchange, and the best of all exchanges",
-      "the newest quotes of each market on each exchange, and the best of all exchanges",
+      "quotes of a market on each exchange, and the best ones",
+      "the newest quotes of each market, and the best ones",
       `${names}
 ${ids}
 ${time}
@@ -115,8 +115,8 @@ ${quality("no quote, crossed or not moved for an hour")}`,
     ),
     ...both(
       "index_deviation",
-      "the last price of each market on each exchange against the index",
-      "the newest price of each market on each exchange against the index",
+      "last prices on each exchange against the index",
+      "the newest prices on each exchange against the index",
       `${names}
 ${ids}
 ${time}
