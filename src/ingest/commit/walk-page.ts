@@ -29,7 +29,7 @@ import {
   DATE_HEADER_SLACK_MICROS,
   recordLateRecords,
 } from "./published-range.ts";
-import { type DecodedPage, recordsOf, type SeriesKey, writePage } from "./write-page.ts";
+import { type HistoryPage, recordsOf, type SeriesKey, writePage } from "./write-page.ts";
 
 /** A decoded page of a backward walk, and what the walk knows about it. */
 export interface WalkPage {
@@ -186,7 +186,7 @@ export function commitWalkPage(
 
 /** A decoded page, and when the service made it. */
 interface ReceivedPage {
-  readonly decoded: DecodedPage;
+  readonly decoded: HistoryPage;
   readonly isStale: boolean;
   readonly asOf: Micros;
 }
@@ -261,7 +261,7 @@ function settleStale(
   transaction: Transaction,
   key: SeriesKey,
   { position }: WalkPage,
-  { decoded, proven, expected }: Settlement & { readonly decoded: DecodedPage },
+  { decoded, proven, expected }: Settlement & { readonly decoded: HistoryPage },
 ): "settled" | "older_than_stored" | undefined {
   // Includes the page's oldest row, which the next page would settle.
   const oldest = decoded.plausibleTimestamps.at(-1) ?? proven.from;

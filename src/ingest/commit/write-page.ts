@@ -17,10 +17,10 @@ import { splitForeign, storeForeignRecords } from "./foreign-records.ts";
 import type { WalkPosition } from "./proven-range.ts";
 
 export type SeriesKey = LedgerKey & { readonly stream: HistoryStream };
-export type DecodedPage = ReturnType<PendingPages["get"]>;
+export type HistoryPage = ReturnType<PendingPages["get"]>;
 
 /** The cast is safe: a page has only records of its own stream. */
-export function recordsOf({ records }: DecodedPage): (DailyBar & IndexTick)[] {
+export function recordsOf({ records }: HistoryPage): (DailyBar & IndexTick)[] {
   return records as (DailyBar & IndexTick)[];
 }
 
@@ -29,7 +29,7 @@ export function writePage(
   transaction: Transaction,
   key: SeriesKey,
   { series, position }: { readonly series: Series; readonly position: WalkPosition },
-  decoded: DecodedPage,
+  decoded: HistoryPage,
   source: RecordSource,
 ): WriteRecordsResult {
   const { announced, plausibleTimestamps } = decoded;
