@@ -8,8 +8,8 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 import { crashAt, findCrashPoints, findProblems, hasStrace, tasks } from "./sweep.ts";
 import { openTestWriter, seedLiveRows } from "./workload.ts";
 
-const SAMPLED_POINTS = 8;
-const RANDOM_KILLS = 8;
+const SAMPLED_POINTS = 5;
+const RANDOM_KILLS = 5;
 
 describe("F1: a process killed at a write, sync or truncate leaves an intact file, and the next one completes it", () => {
   it.each(tasks)(

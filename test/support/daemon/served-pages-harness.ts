@@ -16,8 +16,8 @@ sync:
   ohlcv: { GWA: all, MWA: none, LX: none }
   intraday: { GWA: [BTC, ETH, SOL], MWA: none, LX: none, days: 1 }
   exchangeTickers: { exchanges: all, markets: all }
-  marketCap: { every: 1m }
-  derivatives: { exchanges: all, types: [futures, perpetuals, options], every: 1m }
+  marketCap: { every: 30s }
+  derivatives: { exchanges: all, types: [futures, perpetuals, options], every: 10s }
 `;
 
 /** A daemon on the system clock, beside its simulator, that serves the pages to all tests of a file. */
