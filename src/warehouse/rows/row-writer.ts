@@ -232,12 +232,16 @@ class RowWriter<Row> {
 
   #raiseNewest(key: number, newest: Micros): void {
     if (this.#newestTs === undefined || newest > this.#newestTs) this.#newestTs = newest;
-    this.#transaction.highWaterMarks.raise(this.#table.stream, key, newest);
+    const { stream } = this.#table;
+    this.#transaction.highWaterMarks.raise(stream, key, newest);
+    if (stream === "index_ticks" && this.#source === "rest")
+      this.#transaction.highWaterMarks.raiseRest(key, newest);
   }
 
   #writeLive(key: number, records: readonly Row[]): void {
     for (const record of records) {
-      if (this.#isAboveMark(key, this.#table.ts(record) - this.#tolerance)) this.#insert(key, record);
+      const ts = this.#table.ts(record);
+      if (this.#isAboveMark(key, ts) && !this.#hasRestRowNear(key, ts)) this.#insert(key, record);
       else this.#merge(key, record);
     }
   }
@@ -352,10 +356,9 @@ class RowWriter<Row> {
           return;
         }
         this.#retractIfSettled(key, ts);
-      }
-      // No growth of coverage follows a live row.
-      if (this.#source === "live") this.#changedRows.replace(ts);
-      else this.#changedRows.insert(ts);
+        // No growth of coverage follows a live row.
+        this.#changedRows.replace(ts);
+      } else this.#changedRows.insert(ts);
       this.#insert(key, record);
       return;
     }
@@ -414,6 +417,9 @@ class RowWriter<Row> {
   /** Whether REST has a row so close to a live tick that both are the same tick. */
   #hasRestRowNear(key: number, ts: Micros): boolean {
     if (this.#tolerance === 0) return false;
+    const { highWaterMarks } = this.#transaction;
+    // Nearly every live tick is newer than all that REST has: no query, however many live ticks are near.
+    if (highWaterMarks.isAboveRest(this.#table, key, ts - this.#tolerance)) return false;
     const near = [key, ts - this.#tolerance, ts + this.#tolerance];
     return this.#transaction.statement(getRowSql(this.#table).selectRestBetween).get(near) !== undefined;
   }

@@ -21,6 +21,8 @@ export class HighWaterMarks {
   readonly staleHours = new Map<number, Micros>();
   readonly #connection: Connection;
   readonly #marks = new Map<Stream, Map<number, Micros>>();
+  /** The newest row from REST of each series of ticks, or a later time. */
+  readonly #restMarks = new Map<number, Micros>();
 
   constructor(connection: Connection) {
     this.#connection = connection;
@@ -48,8 +50,31 @@ export class HighWaterMarks {
     if (mark !== undefined && mark < ts) marks?.set(key, ts);
   }
 
+  /** Whether REST has stored no tick at `ts` or later. */
+  isAboveRest({ table, keyColumn, timeColumn, tsOfStored }: RowLocation, key: number, ts: Micros): boolean {
+    let mark = this.#restMarks.get(key);
+    if (mark === undefined) {
+      const newest = this.#connection
+        .statement<StoredTime>(
+          `SELECT ${timeColumn} FROM ${table} WHERE ${keyColumn} = ? AND source = 0 ORDER BY ${timeColumn} DESC LIMIT 1`,
+        )
+        .pluck()
+        .get([key]);
+      mark = newest === undefined ? Number.NEGATIVE_INFINITY : tsOfStored(newest);
+      this.#restMarks.set(key, mark);
+    }
+    return ts > mark;
+  }
+
+  /** Call after REST has stored a tick at `ts`. */
+  raiseRest(key: number, ts: Micros): void {
+    const mark = this.#restMarks.get(key);
+    if (mark !== undefined && mark < ts) this.#restMarks.set(key, ts);
+  }
+
   clear(): void {
     this.#marks.clear();
+    this.#restMarks.clear();
     this.staleHours.clear();
   }
 
