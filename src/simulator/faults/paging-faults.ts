@@ -297,14 +297,17 @@ export function isLastPage(
   return parsePage(fetchOriginal(new Map([...query, ["startAfter", nextId]]), nowMs))?.rows.length === 0;
 }
 
+/** Undefined for a body that is no page, or that another fault has nested too deeply to be read and written. */
 function parsePage(response: PlainResponse): Page | undefined {
   if (response.status !== 200) return undefined;
-  let json: unknown;
   try {
-    json = parsePreservingDigits(Buffer.from(response.body).toString());
+    return toPage(parsePreservingDigits(Buffer.from(response.body).toString()));
   } catch {
     return undefined;
   }
+}
+
+function toPage(json: unknown): Page | undefined {
   if (typeof json !== "object" || json === null || Array.isArray(json)) return undefined;
   if (!("content" in json)) return { isList: false, envelope: [], rows: [toJsonFields(json)] };
   if (!Array.isArray(json.content)) return undefined;

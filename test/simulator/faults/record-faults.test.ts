@@ -145,6 +145,12 @@ describe("faults of the payload", () => {
     expect(await textWithFault("deep-nesting depth=5000")).toContain("[".repeat(5000));
   });
 
+  it("deep-nesting stays as it is if another fault cannot read it", async () => {
+    const other = await FaultClient.start();
+    other.simulator.setFaults("GET * deep-nesting\nGET * duplicate-row first");
+    expect((await other.get(other.pagePath(3))).text).toContain("[".repeat(100_000));
+  });
+
   it("preserves the digits of unchanged numbers", async () => {
     const other = await FaultClient.start({ quirks: { decimals: "number" } });
     const before = (await other.get(other.pagePath(3))).text;
