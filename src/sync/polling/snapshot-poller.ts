@@ -43,7 +43,8 @@ export class SnapshotPoller {
   readonly #marketCapPart: PollerPart;
   readonly #contractPart: PollerPart;
   readonly #derivativePart: PollerPart;
-  readonly #wakeUp = new WakeSignal();
+  readonly #shareChanged = new WakeSignal();
+  readonly #exchangeFound = new WakeSignal();
   /** Exchanges that have derivatives, with the derivative types. */
   readonly #exchangeTypes = new Map<string, readonly DerivativeType[]>();
 
@@ -62,7 +63,7 @@ export class SnapshotPoller {
 
   /** The share has changed: asks at once which of its exchanges have derivatives. */
   checkNow(): void {
-    this.#wakeUp.notify();
+    this.#shareChanged.notify();
   }
 
   async run(): Promise<void> {
@@ -90,9 +91,10 @@ export class SnapshotPoller {
     const defaultMs = lookups === false ? DEFAULT_CONTRACTS_INTERVAL_MS : lookups.every * 1000;
     let isComplete = true;
     const delayMs = () => (isComplete ? defaultMs : Math.min(CONTRACTS_RETRY_INTERVAL_MS, defaultMs));
-    await this.#repeat(this.#contractPart, delayMs, async () => {
+    const findExchanges = async () => {
       isComplete = await this.#findExchanges(derivatives);
-    });
+    };
+    await this.#repeat(this.#contractPart, delayMs, findExchanges, this.#shareChanged);
   }
 
   /** Returns false if some exchange could not be checked. */
@@ -100,6 +102,7 @@ export class SnapshotPoller {
     const known = this.#options.directory();
     if (!known) return false;
     const directory = { ...known, exchanges: known.exchanges.filter(({ id }) => this.#follows(id)) };
+    const before = new Set(this.#exchangeTypes.keys());
     let isComplete = true;
     await findDerivativeExchanges(this.#exchangeTypes, settings, directory, {
       reader: this.#options.reader,
@@ -110,14 +113,16 @@ export class SnapshotPoller {
           if (!(await this.#attempt(this.#contractPart, id, () => task(id)))) isComplete = false;
       },
     });
+    if ([...this.#exchangeTypes.keys()].some((id) => !before.has(id))) this.#exchangeFound.notify();
     return isComplete;
   }
 
+  /** Polls once a period, and as soon as an exchange with derivatives is found. */
   async #pollDerivatives(): Promise<void> {
     const { derivatives } = this.#options.streams;
     if (derivatives === false) return;
     const part = this.#derivativePart;
-    await this.#repeat(part, delayToNextPeriod(this.#context, derivatives.every), async () => {
+    const poll = async () => {
       const followed = [...this.#exchangeTypes].filter(([exchangeId]) => this.#follows(exchangeId));
       part.problems.retainOnly(followed.map(([exchangeId]) => exchangeId));
       const polls = followed.map(([exchangeId, types]) =>
@@ -126,7 +131,9 @@ export class SnapshotPoller {
         ),
       );
       await Promise.all(polls);
-    });
+    };
+    const delayMs = delayToNextPeriod(this.#context, derivatives.every);
+    await this.#repeat(part, delayMs, poll, this.#exchangeFound);
   }
 
   #follows(exchangeId: string): boolean {
@@ -154,12 +161,16 @@ export class SnapshotPoller {
     }
   }
 
-  #repeat(part: PollerPart, delayMs: () => number, runOnce: () => Promise<void>): Promise<void> {
+  #repeat(
+    part: PollerPart,
+    delayMs: () => number,
+    runOnce: () => Promise<void>,
+    wakeUp?: WakeSignal,
+  ): Promise<void> {
     const { clock, signal } = this.#context;
     const onError = (error: unknown) => this.#options.onFailure(part.name, error);
-    const isContracts = part === this.#contractPart;
-    const wakeUp = isContracts ? { waitForWakeUp: (until: AbortSignal) => this.#wakeUp.wait(until) } : {};
-    return runLoop({ clock, signal, delayMs, runOnce, onError, ...wakeUp });
+    const waiting = wakeUp ? { waitForWakeUp: (until: AbortSignal) => wakeUp.wait(until) } : {};
+    return runLoop({ clock, signal, delayMs, runOnce, onError, ...waiting });
   }
 }
 

@@ -90,6 +90,20 @@ describe("derivatives", () => {
     expect([...harness.problems.values()].flat()).toEqual([]);
   });
 
+  it("of an exchange are polled as soon as its contracts are found, then once a period", async () => {
+    const harness = await SupervisorHarness.start({
+      sync: {
+        ...{ ohlcv: false, intraday: false, exchangeTickers: false, marketCap: false },
+        derivatives: { exchanges: { kind: "list", names: ["Kraken"] }, types: ["perpetuals"], every: 600 },
+      },
+    });
+    const polls = () => harness.requestsTo("/derivatives/ticker/perpetuals").length;
+    await harness.advance(10);
+    expect(polls()).toBe(1);
+    await harness.advance(3600);
+    expect(polls()).toBe(7);
+  });
+
   const threeTypes = { types: ["futures", "perpetuals", "options"], every: 60 };
   const typesStored = "SELECT DISTINCT derivative_type AS type FROM derivative_ticks ORDER BY 1";
 
