@@ -43,6 +43,11 @@ export function parseServerAddress(url: string): ServerAddress {
   };
 }
 
+/** The database as the ledger and messages name it: no user name, no password. */
+export function describePlace({ host, port, database }: ServerName): string {
+  return `postgres://${host}:${port}/${database}`;
+}
+
 function readCertificate(file: string): string {
   try {
     return readFileSync(file, "utf8");
