@@ -45,9 +45,8 @@ export class ShareThread {
 
   constructor(options: ShareThreadOptions) {
     this.#options = options;
-    const address = parseServerAddress(options.url);
-    this.place = describePlace(address);
-    this.#server = `${address.host}:${address.port}/${address.database}`;
+    this.place = describePlace(parseServerAddress(options.url));
+    this.#server = this.place.replace("postgres://", "");
   }
 
   start(): void {
