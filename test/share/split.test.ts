@@ -30,11 +30,18 @@ interface Covered {
   readonly to: number;
 }
 
-const logTakenLeases = `CREATE TABLE public.taken_leases (taken_at timestamptz);
+/** Logs when a lease had ended that another daemon took, and each time when a daemon looks who is there. */
+const logTakenLeases = `CREATE TABLE public.taken_leases (name text, ended_at timestamptz, taken_at timestamptz);
+  CREATE TABLE public.looks (name text, looked_at timestamptz);
   CREATE FUNCTION public.log_taken() RETURNS trigger LANGUAGE plpgsql AS
-    'BEGIN INSERT INTO public.taken_leases VALUES (clock_timestamp()); RETURN NULL; END';
+    'BEGIN INSERT INTO public.taken_leases VALUES (NEW.name, OLD.until, clock_timestamp()); RETURN NULL; END';
+  CREATE FUNCTION public.log_look() RETURNS trigger LANGUAGE plpgsql AS
+    'BEGIN INSERT INTO public.looks VALUES (NEW.name, clock_timestamp()); RETURN NULL; END';
   CREATE TRIGGER log_taken AFTER UPDATE ON mds.leases FOR EACH ROW WHEN (OLD.epoch <> NEW.epoch)
-    EXECUTE FUNCTION public.log_taken()`;
+    EXECUTE FUNCTION public.log_taken();
+  CREATE TRIGGER log_look AFTER UPDATE ON mds.members FOR EACH ROW EXECUTE FUNCTION public.log_look()`;
+/** The first look may end a pass, the second takes the lease; one more if both were a moment too early. */
+const MAX_LOOKS = 3;
 
 /** The buckets of the series that a daemon wants. */
 function readTargets(path: string): number[] {
@@ -46,6 +53,20 @@ function readTargets(path: string): number[] {
       )
       .all();
     return rows.map(({ type, id }) => bucketOf(type, id));
+  } finally {
+    reader.close();
+  }
+}
+
+function readFollowedExchanges(path: string): string[] {
+  const reader = openReader(path);
+  try {
+    return reader
+      .statement<string>(
+        "SELECT DISTINCT name FROM coverage WHERE stream = 'exchange_ticks' AND proof = 'rows' ORDER BY 1",
+      )
+      .pluck()
+      .all();
   } finally {
     reader.close();
   }
@@ -111,19 +132,18 @@ it("I13: shares the series among daemons that join, leave and die, and fetches n
   const victim = workers.find(({ name }) => name === ownerOf(before[0] as Covered)) ?? one;
   const [other, ...rest] = workers.filter((worker) => worker !== victim);
   await query(logTakenLeases);
-  const [killed] = await query<{ at: Date }>("SELECT clock_timestamp() AS at");
   await victim.kill();
   await harness.runUntil(async () => {
     const held = (await readLeases()).filter(({ name }) => name !== victim.name);
     return held.length === 64;
   });
-  // By the database's clock: its leases end at most their length after the kill, and are taken within a second.
-  const [slowest] = await query<{ at: Date; count: number }>(
-    "SELECT max(taken_at) AS at, count(*)::integer AS count FROM public.taken_leases",
+  // A daemon looks twice a second or oftener: counting its looks, not seconds, holds on a busy machine too.
+  const [slowest] = await query<{ looks: number; count: number }>(
+    `SELECT max(looks)::integer AS looks, count(*)::integer AS count FROM (SELECT (SELECT count(*) FROM public.looks l
+      WHERE l.name = t.name AND l.looked_at > t.ended_at AND l.looked_at < t.taken_at) AS looks FROM public.taken_leases t) x`,
   );
   expect(slowest?.count).toBe(16);
-  const tookMs = Number(slowest?.at) - Number(killed?.at);
-  expect(tookMs).toBeLessThan((LEASE_SECONDS + 1) * 1000);
+  expect(slowest?.looks).toBeLessThanOrEqual(MAX_LOOKS);
   await harness.runUntil(isCurrent);
   await other?.stop();
   await harness.runUntil(() => hasLeases([rest[0], 32], [rest[1], 32]));
@@ -153,4 +173,42 @@ it("I13: shares the series among daemons that join, leave and die, and fetches n
     `SELECT count(*)::integer AS rows FROM mds.index_tick_rows WHERE ts >= ${old.from} AND ts < ${old.to}`,
   );
   expect(counts.reduce((sum, count) => sum + count, 0)).toBe((shared as { rows: number }).rows);
+}, 120_000);
+
+it("I14: a daemon that starts while PostgreSQL is down follows what cannot be fetched later", async () => {
+  const database = await server.createDatabase();
+  const harness = await SplitHarness.start({
+    server,
+    database,
+    leaseSeconds: LEASE_SECONDS,
+    role: "split",
+    sync: { ...sync, intraday: false },
+  });
+  await server.stop();
+  const [one, two] = [await harness.startWorker("one"), await harness.startWorker("two")];
+  const all = ["Coinbase", "Kraken"];
+  const followAll = ({ path }: Worker) => readFollowedExchanges(path).join() === all.join();
+  await harness.runUntil(() => followAll(one) && followAll(two));
+  await server.start();
+  // Each forwards its share, and nothing of the time before is missing.
+  const covered = () =>
+    server
+      .query(
+        database,
+        "SELECT name FROM mds.coverage WHERE stream = 'exchange_ticks' AND proof = 'rows' GROUP BY 1 ORDER BY 1",
+      )
+      .catch(() => []);
+  await harness.runUntil(async () => (await covered()).map(({ name }) => name).join() === all.join());
+  const [begun] = await server.query<{ at: number }>(
+    database,
+    "SELECT max(first)::double precision AS at FROM (SELECT min(from_ts) AS first FROM mds.coverage WHERE proof = 'rows' GROUP BY index_id) x",
+  );
+  const local = openReader(one.path);
+  expect(begun?.at).toBe(
+    local.value(
+      "SELECT max(first) FROM (SELECT min(from_ts) AS first FROM coverage WHERE proof = 'rows' GROUP BY index_id)",
+    ),
+  );
+  local.close();
+  expect([...one.failures, ...two.failures]).toEqual([]);
 }, 120_000);

@@ -1,11 +1,13 @@
 import type { Clock } from "../../runtime/clock.ts";
 import { readSchemaVersion, SCHEMA_VERSION } from "../schema/migrate.ts";
+import type { ServerName } from "./postgres-errors.ts";
 import { parseServerAddress, type ServerAddress } from "./server-address.ts";
 import { SharedSession } from "./session.ts";
 
 /** What `doctor` reports about the shared warehouse. */
 export interface ServerInspection {
   readonly address: ServerAddress;
+  readonly server: ServerName;
   readonly version: string;
   readonly isTooOld: boolean;
   /** Undefined: the schema does not exist yet. */
@@ -52,6 +54,7 @@ export async function inspectServer(options: {
     if (!row) throw new Error("the server returned no settings");
     return {
       address,
+      server: session.server,
       version: row.version,
       isTooOld: row.number < 140_000,
       schemaVersion: row.exists ? await readSchemaVersion(session) : undefined,

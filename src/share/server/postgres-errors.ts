@@ -110,6 +110,26 @@ function translate(error: unknown, server: ServerName): Translation {
   return unreachable(state || message);
 }
 
+export function readOnlyFailure({ host, port }: ServerName): Failure {
+  const { what, code, remedy } = readOnly;
+  return new Failure(`PostgreSQL at ${host}:${port} ${what}`, { code, remedy });
+}
+
+/** None of several servers accepts writes: names each of them. */
+export function noWritableFailure(reasons: readonly unknown[]): Failure {
+  const failures = reasons.map((reason) =>
+    reason instanceof Failure ? reason : new Failure(String(reason), { code: "share_bug" }),
+  );
+  // A server that answers tells more than one that does not.
+  const [main] = failures.toSorted(
+    (a, b) => Number(a.code === "share_unreachable") - Number(b.code === "share_unreachable"),
+  );
+  const message = failures.map((failure) => failure.message).join("; ");
+  if (!main || main.code === "share_read_only")
+    return new Failure(message, { code: "share_read_only", remedy: `promote a standby; ${later}` });
+  return new Failure(message, { code: main.code, remedy: main.remedy ?? later, exit: main.exit });
+}
+
 export function newerSchemaFailure({ host, port }: ServerName, found: number, known: number): Failure {
   return new Failure(
     `schema mds at ${host}:${port} has version ${found}, and this program knows ${known}: a newer mds-sync wrote it`,
@@ -148,4 +168,11 @@ export function heldFailure(name: string): Failure {
 export function heldBy(error: unknown): string {
   const cause = error instanceof Failure ? error.cause : undefined;
   return typeof cause === "object" && cause !== null && "name" in cause ? String(cause.name) : "";
+}
+
+export function threadEnded(): Failure {
+  return new Failure("forwarding to the shared warehouse has stopped for a moment", {
+    code: "share_unreachable",
+    remedy: "it starts again by itself; mds-sync status shows the reason",
+  });
 }

@@ -142,7 +142,10 @@ export class SplitHarness {
       random,
       signal: shareStop.signal,
       askPassword: async () => PASSWORD,
-      report: (report) => void reports.push(report),
+      report(report) {
+        reports.push(report);
+        if (report.kind === "failed") share?.stopWaiting();
+      },
       async follow(change) {
         if (isKilled) return never;
         share?.update(change);

@@ -38,7 +38,8 @@ function problem(message: string, remedy: string): Finding {
 
 function judge(server: ServerInspection): Finding[] {
   const { address, version, schemaVersion, knownSchemaVersion, synchronousCommit } = server;
-  const place = `PostgreSQL ${version} at ${address.host}:${address.port}/${address.database}`;
+  const { host, port } = server.server;
+  const place = `PostgreSQL ${version} at ${host}:${port}/${address.database}`;
   const schema =
     schemaVersion === undefined
       ? "schema mds is created by the first run"
@@ -64,7 +65,7 @@ function judge(server: ServerInspection): Finding[] {
       ...problem("the server is read-only, as a standby is", "point shared.url at the primary"),
       exit: exitCode.tryLater,
     });
-  if (!server.isEncrypted && address.tls === "off" && !isLocal(address.host))
+  if (!server.isEncrypted && address.tls === "off" && !isLocal(host))
     findings.push(
       warningFinding(CHECK, "the connection is not encrypted", "set sslmode=verify-full in shared.url"),
     );
