@@ -50,7 +50,7 @@ const folder = mkdtempSync(join(tmpdir(), "mds-package-"));
 let installed: string;
 beforeAll(() => {
   installed = installTarball(folder);
-}, 120_000);
+});
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe("the packed program", () => {
