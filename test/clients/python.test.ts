@@ -98,7 +98,7 @@ beforeAll(async () => {
   ({ path, clock, oracle } = await fillDemoWarehouse(folder));
   installed = installClient();
   answers = runBlocks(path);
-}, 120_000);
+});
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** Runs all blocks in one process. `without`: a module that it shall not find. */

@@ -24,7 +24,7 @@ beforeAll(async () => {
   place = { folder, path, clock, blocks: parseBlocks(text) };
   simulator = await startSimulator({ clock, seed: 1 });
   warehouse = openWarehouse(path);
-}, 60_000);
+});
 afterAll(async () => {
   warehouse?.close();
   await simulator?.stop();

@@ -1,4 +1,5 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import {
   chownSync,
@@ -235,11 +236,16 @@ function giveAway(folder: string): void {
       chownSync(path, 65_534, 65_534);
 }
 
+/** Below the ports that the system gives to others: none of them takes it while this server is stopped. */
 async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  if (address === null || typeof address === "string") throw new Error("no port");
-  return address.port;
+  for (;;) {
+    const port = randomInt(10_240, 32_768);
+    const server = createServer().listen(port, "127.0.0.1");
+    const isFree = await once(server, "listening").then(
+      () => true,
+      () => false,
+    );
+    server.close();
+    if (isFree) return port;
+  }
 }

@@ -105,5 +105,5 @@ describe("the walks of a round", () => {
       ),
       { numRuns: 200 },
     );
-  }, 60_000);
+  });
 });

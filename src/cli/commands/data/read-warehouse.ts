@@ -19,6 +19,13 @@ export function addSeriesFlags(command: Command): Command {
     .option("--require-complete", "exit 4, and write nothing, unless the ledger proves every second");
 }
 
+/** Flags of the commands that write the rows of a range. */
+export interface RangeFlags extends SeriesFlags {
+  readonly from?: string;
+  readonly to?: string;
+  readonly wide?: boolean;
+}
+
 export function addRangeFlags(command: Command): Command {
   return command
     .option("--from <time>", "start, inclusive: YYYY-MM-DD, ISO 8601 in UTC, or relative such as now-7d")
