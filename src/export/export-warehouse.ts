@@ -38,7 +38,6 @@ import { openFolderStore } from "./folder-store.ts";
 import { CATALOGUE, FILE_FORMAT, type Manifest, type ManifestFile } from "./manifest.ts";
 import { ParquetWriter, quoted } from "./parquet-writer.ts";
 import { relationColumns } from "./relation-files.ts";
-import { openS3Store } from "./s3/s3-store.ts";
 import { type Environment, isBucketUrl } from "./s3/s3-target.ts";
 import { exportStreams, fileColumns } from "./stream-files.ts";
 
@@ -111,9 +110,7 @@ export async function exportWarehouse(options: ExportOptions): Promise<ExportRes
   const connection = openReader(options.warehouse);
   const target = isBucketUrl(options.to) ? options.to : resolve(options.to);
   try {
-    const store = isBucketUrl(target)
-      ? await openS3Store({ ...options, to: target, env: options.env ?? {} })
-      : openFolderStore(target);
+    const store = isBucketUrl(target) ? await openBucket(target, options) : openFolderStore(target);
     try {
       return await exportTo(store, connection, options);
     } catch (error) {
@@ -131,6 +128,12 @@ export async function exportWarehouse(options: ExportOptions): Promise<ExportRes
   } finally {
     connection.close();
   }
+}
+
+/** Loads the HTTP client only for a bucket: that takes longer than to open DuckDB. */
+async function openBucket(to: string, options: ExportOptions): Promise<ExportStore> {
+  const { openS3Store } = await import("./s3/s3-store.ts");
+  return openS3Store({ ...options, to, env: options.env ?? {} });
 }
 
 async function exportTo(
