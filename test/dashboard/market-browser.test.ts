@@ -150,10 +150,10 @@ describe("/derivatives", () => {
       contract_id: string;
       per_year: number;
     }
-    const futures = daemon.query<Future>(`SELECT t.contract_id,
-      (t.mark_price / t.index_price - 1) * 365.25 * 86400 / (unixepoch(substr(c.expiration, 1, 19)) - t.ts / 1000000) * 100 AS per_year
-      FROM latest_derivative_ticks t JOIN derivative_contracts c ON c.id = t.contract_id AND c.derivative_type = 'futures'
-      JOIN markets m ON m.id = t.market_id WHERE m.base_symbol = 'BTC' AND t.is_live = 1`);
+    const futures = daemon.query<Future>(
+      `SELECT contract_id, annualised_basis * 100 AS per_year FROM latest_futures_curve
+        WHERE pair LIKE 'BTC/%' AND is_live = 1`,
+    );
     expect(futures.length).toBeGreaterThan(3);
     for (const { contract_id, per_year } of futures.slice(0, 6)) {
       const text = await page.textContent(`[data-contract="${contract_id}"] .per-year`);
