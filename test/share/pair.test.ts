@@ -18,7 +18,10 @@ import { tick } from "../support/warehouse/records.ts";
 const server = usePostgres();
 const STEP = 30_000_000;
 const at = (n: number) => HOURS_BEGIN + n * STEP;
-const LEASE_SECONDS = 1;
+/** Longer than any machine keeps a test from renewing them; the tests end leases by hand. */
+const LEASE_SECONDS = 60;
+/** A standby that has just looked sleeps once, and once more if that look was a moment too early. */
+const MAX_SLEEPS = 2;
 
 /** A clock that is an hour off: leases must not depend on it. */
 const offBy = (hours: number): Clock => ({
@@ -53,6 +56,10 @@ function observe(
     }
   });
 }
+
+/** A killed daemon renews nothing: its leases end by the database's clock. */
+const endLeases = (database: string) =>
+  server.query(database, "UPDATE mds.leases SET until = clock_timestamp() - interval '1 second'");
 
 const steps = (from: number, to: number) => Array.from({ length: to - from }, (_, i) => from + i);
 
@@ -109,13 +116,23 @@ it("I9: forwards after a take-over what only the other daemon has seen, and remo
   addHours(other, 0, 2);
   const first = await openShare(member(database, leader, "one", offBy(1)));
   await first.forwarder.forward();
-  const second = start(member(database, other, "two", offBy(-1)));
+  let sleptMs: number[] = [];
+  const counting: Clock = {
+    ...offBy(-1),
+    sleep(ms, signal) {
+      sleptMs.push(ms);
+      return systemClock.sleep(ms, signal);
+    },
+  };
+  const second = start(member(database, other, "two", counting));
   await second.reach("standby");
   expect(second.reports.at(-1)).toEqual({ kind: "standby", forwardedBy: "one" });
-  // Killed: nobody renews the lease.
-  const killedAt = systemClock.monotonic();
+  await endLeases(database);
+  sleptMs = [];
   await second.reach("connected");
-  expect(systemClock.monotonic() - killedAt).toBeLessThan((LEASE_SECONDS + 1) * 1000);
+  // Counted, not measured: within a second of the leases' end, on a machine that is not busy.
+  const untilConnected = sleptMs.slice(0, MAX_SLEEPS + 1).filter((ms) => ms <= 500);
+  expect(untilConnected.length).toBeLessThanOrEqual(MAX_SLEEPS);
   await second.reach("forwarded", 2);
   expect(await readLedger(database, "exchange_ticks")).toEqual([{ from: at(0), to: at(14), proof: "rows" }]);
   expect(await readTimes(database, "btc-usd-id")).toEqual(steps(0, 14).map(at));
@@ -136,7 +153,7 @@ it("I9: has the exchange tickers of the seconds between, when the forwarding dae
   const harness = await SplitHarness.start({
     server,
     database,
-    leaseSeconds: 5,
+    leaseSeconds: LEASE_SECONDS,
     role: "pair",
     sync: {
       ohlcv: false,
@@ -162,13 +179,14 @@ it("I9: has the exchange tickers of the seconds between, when the forwarding dae
   const leader = await findHolder();
   await leader?.kill();
   const killedAt = nowTs();
+  await harness.runUntil(() => nowTs() > killedAt + 4 * STEP);
+  await endLeases(database);
   await harness.runUntil(async () => {
     const holder = await findHolder();
     return holder !== undefined && holder !== leader;
   });
   const takenAt = nowTs();
   await harness.runUntil(() => isCoveredTo(takenAt + 2 * STEP));
-  expect(takenAt - killedAt).toBeGreaterThan(0);
   expect(await coverage()).toEqual([expect.objectContaining({ proof: "rows" })]);
   const [between] = await server.query(
     database,
