@@ -115,6 +115,32 @@ describe("index ticks that the export has", () => {
     expect((await run("asof", dayText(from + DAY), "BTC")).stderr).toContain(`were moved to ${place}\n`);
   });
 
+  it("F21: single days that a database has are gaps of an export that never had them, and stay in one that has", async () => {
+    const { folder, warehouse, place } = filled();
+    const later = join(folder, "later");
+    const read = async (folder: string, sql: string) =>
+      (await inCatalogue(join(folder, "mds.duckdb"), sql)).map((row) =>
+        row.map((value) => (/^\d+$/.test(String(value)) ? Number(value) : value)),
+      );
+    const first = await exportIn(folder, { moveBefore });
+    const before = await exported(place);
+    for (const day of first.held_days?.filter((held) => held.from === from + DAY) ?? [])
+      warehouse.transaction((t) => moveDay(t, day, "postgres://db:5432/market"));
+    await exportIn(folder);
+    expect(await exported(place)).toEqual(before);
+    const coverage = [from, from + days * DAY, "rows", null];
+    expect((await read(place, ticksAndCoverage))[0]?.slice(1)).toEqual(coverage);
+    await exportIn(folder, { to: later });
+    expect((await exported(later)).length).toBe(before.length - 24);
+    expect((await read(later, ticksAndCoverage)).slice(0, 2).map((row) => row.slice(1))).toEqual([
+      [from, from + DAY, "rows", null],
+      [from + 2 * DAY, from + days * DAY, "rows", null],
+    ]);
+    expect(await read(later, "SELECT from_ts, to_ts FROM gaps WHERE reason = 'not exported'")).toEqual([
+      [from + DAY, from + 2 * DAY],
+    ]);
+  });
+
   it("F21: leave the warehouse day by day, stay covered, and their bars stay", async () => {
     const { folder, warehouse, place, move, ask } = filled();
     const { held_days } = await exportIn(folder, { moveBefore });
