@@ -164,6 +164,10 @@ describe("a mirror", () => {
     expect(expected.ticks.length).toBeGreaterThan(2500);
     expect(expected.ledger.map(([, , , , , proof]) => proof)).toEqual(["rows", "lost", "rows"]);
     expect(ofBtc(readHistory(copy.path))).toEqual(expected);
+    // Of a series that the service does not have, the mirror claims no more than the origin: it was asked for a day only.
+    const absent = (file: string) => readHistory(file).ledger.filter((range) => range.at(-1) === "not found");
+    expect(absent(path).length).toBeGreaterThan(0);
+    expect(absent(copy.path)).toEqual(absent(path));
     // Nothing ages out of a mirror.
     const reader = new Database(copy.path, { readonly: true });
     const windows = reader.prepare(
