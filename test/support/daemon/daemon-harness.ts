@@ -11,6 +11,7 @@ import type { Clock } from "../../../src/runtime/clock.ts";
 import type { Log } from "../../../src/runtime/log.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../../src/simulator/simulator.ts";
 import { openReader } from "../../../src/warehouse/reader.ts";
+import { serveIngestInProcess } from "../ingest/in-process-ingest.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { seed } from "../seed.ts";
 import { expectWarehouseMatches } from "../sync/oracle.ts";
@@ -53,9 +54,16 @@ export interface RunningDaemon {
 
 const POLL_INTERVAL_MS = 5_000;
 
-export async function createDaemonHarness(
-  options: { start?: string; settings?: string; simulator?: SimulatorOptions } = {},
-): Promise<DaemonHarness> {
+export interface DaemonHarnessOptions {
+  readonly start?: string;
+  readonly settings?: string;
+  readonly simulator?: SimulatorOptions;
+  /** Ingest in threads of its own, for a test that blocks them. */
+  readonly hasThreads?: boolean;
+}
+
+export async function createDaemonHarness(options: DaemonHarnessOptions = {}): Promise<DaemonHarness> {
+  if (!options.hasThreads) onTestFinished(serveIngestInProcess());
   const clock = new ManualClock(options.start ?? "2026-03-01T12:00:07Z");
   const simulator = await startSimulator({ clock, ...options.simulator });
   onTestFinished(() => simulator.stop());
