@@ -76,9 +76,17 @@ export async function createDaemonHarness(options: DaemonHarnessOptions = {}): P
     void logged.push({ level, fields, message });
   const log: Log = { debug: line("debug"), info: line("info"), warn: line("warn"), error: line("error") };
   const configure = (yaml: string) => writeFileSync(settingsFile, yaml);
+  // Open while a daemon runs: SQLite parses every view each time a file is opened.
+  const readers = new Map<string, Database.Database>();
+  const closeReaders = () => {
+    for (const reader of readers.values()) reader.close();
+    readers.clear();
+  };
+  onTestFinished(closeReaders);
   configure(options.settings ?? "");
 
   async function begin(file = path, machine: Clock = clock): Promise<RunningDaemon> {
+    closeReaders();
     const env: Record<string, string> = {
       MDS_BASE_URL: simulator.baseUrl,
       MDS_WS_URL: simulator.wsUrl,
@@ -108,6 +116,7 @@ export async function createDaemonHarness(options: DaemonHarnessOptions = {}): P
     });
     done.catch(() => {});
     const stop = async () => {
+      closeReaders();
       const stoppedAt = performance.now();
       stopping.abort(new Failure("stopped", { family: "operator", code: "stopped", exit: 0 }));
       await clock.runUntil(done);
@@ -156,12 +165,9 @@ export async function createDaemonHarness(options: DaemonHarnessOptions = {}): P
     startServing: begin,
     startFilled: start,
     query(sql, file = path) {
-      const database = new Database(file, { readonly: true });
-      try {
-        return database.prepare(sql).all() as Record<string, unknown>[];
-      } finally {
-        database.close();
-      }
+      const reader = readers.get(file) ?? new Database(file, { readonly: true });
+      readers.set(file, reader);
+      return reader.prepare(sql).all() as Record<string, unknown>[];
     },
     expectMatchesService(file = path) {
       const reader = openReader(file);
