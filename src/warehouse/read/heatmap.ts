@@ -120,17 +120,14 @@ export class Heatmap {
       };
     };
     const { groups, steps, grids, ranks, ranges, snapshotCells } = connection.database.transaction(read)();
-    for (const members of groups.values()) {
-      members.sort(
-        (a, b) => rankOf(ranks, a) - rankOf(ranks, b) || ((a.name ?? "") < (b.name ?? "") ? -1 : 1),
-      );
-    }
     this.#now = now;
     this.#steps = steps;
     this.#grids = grids;
     this.#ranges = ranges;
     this.#snapshotCells = snapshotCells;
-    this.#groups = [...groups].sort(([, [a]], [, [b]]) => groupOrder(a) - groupOrder(b));
+    this.#groups = [...groups]
+      .sort(([, [a]], [, [b]]) => groupOrder(a) - groupOrder(b))
+      .map(([key, members]) => [key, sortByRank(members, ranks)]);
     this.#summaries = new Map(this.#groups.map(([key, members]) => [key, this.#summarise(key, members)]));
   }
 
@@ -314,8 +311,16 @@ function readRanks(connection: Connection): ReadonlyMap<string, number> {
   return ranks;
 }
 
-function rankOf(ranks: ReadonlyMap<string, number>, { index_id }: KnownLedgerKey): number {
-  return ranks.get(index_id ?? "") ?? Number.MAX_SAFE_INTEGER;
+/** The best rank first, then by name. Ranks are looked up once per key: a group may have thousands. */
+function sortByRank(keys: readonly KnownLedgerKey[], ranks: ReadonlyMap<string, number>): KnownLedgerKey[] {
+  return keys
+    .map((key) => ({
+      key,
+      name: key.name ?? "",
+      rank: ranks.get(key.index_id ?? "") ?? Number.MAX_SAFE_INTEGER,
+    }))
+    .sort((a, b) => a.rank - b.rank || (a.name < b.name ? -1 : 1))
+    .map(({ key }) => key);
 }
 
 function groupOrder(key: KnownLedgerKey | undefined): number {
