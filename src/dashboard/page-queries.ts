@@ -1,5 +1,4 @@
 import type { Micros } from "../model/time.ts";
-import type { Clock } from "../runtime/clock.ts";
 import { readSchema, type SchemaResult } from "../warehouse/query/schema.ts";
 import { type ChartBarsOptions, type ChartBarsResult, readChartBars } from "../warehouse/read/chart-bars.ts";
 import type { GapSummaryResult } from "../warehouse/read/gap-summary.ts";
@@ -23,7 +22,7 @@ import { readStatus, type WarehouseStatus } from "../warehouse/read/status.ts";
 import { openReader } from "../warehouse/reader.ts";
 import { type LatestTick, readLatestTicks } from "../warehouse/rows/row-queries.ts";
 import { type Connection, SMALL_CACHE_KIB } from "../warehouse/sqlite/connection.ts";
-import { TtlCache } from "./ttl-cache.ts";
+import { type CacheClock, TtlCache } from "./ttl-cache.ts";
 
 /** The results of the dashboard's queries, by kind. */
 export interface QueryResults {
@@ -85,22 +84,23 @@ export type PageQueryReply =
 export const DEFAULT_ROWS = 8;
 const MAX_MISSING_PARTS = 40;
 const MAX_TICKS_SHOWN = 8;
-const HEATMAP_TTL_MS = 10_000;
-/** Seven days change little in a minute, and reading them takes the longest. */
-const SPARKLINES_TTL_MS = 60_000;
+/** Reading the whole ledger takes the longest: a page that asks rarely gets the last state, and soon a newer one. */
+const HEATMAP_TTL = { minTtlMs: 10_000, maxStaleMs: 50_000 };
+/** Seven days change little in a minute. */
+const SPARKLINES_TTL = { minTtlMs: 60_000, maxStaleMs: 240_000 };
 const MAX_SERIES_FOUND = 12;
 /** A longer read of bars is cut short, because other queries wait for it. */
 const BARS_TIMEOUT_MS = 2_000;
 
 /** Runs the dashboard's queries; lives in the reader thread and has its own connection. */
 export class PageQueries {
-  readonly #clock: Pick<Clock, "monotonic" | "beginWork">;
+  readonly #clock: CacheClock;
   readonly #heatmaps: TtlCache<Heatmap>;
   readonly #sparklines: TtlCache<RankingResult["sparklines"]>;
   readonly #pulses = new PulseReader();
   #reader: Connection | undefined;
 
-  constructor(clock: Pick<Clock, "monotonic" | "beginWork">) {
+  constructor(clock: CacheClock) {
     this.#clock = clock;
     this.#heatmaps = new TtlCache(clock);
     this.#sparklines = new TtlCache(clock);
@@ -111,7 +111,7 @@ export class PageQueries {
     const reader = this.#reader;
     // Four queries use the heat map, and building it is the slowest part of them.
     const heatmap = () =>
-      this.#heatmaps.get("heatmap", HEATMAP_TTL_MS, async () => new Heatmap(reader, query.now));
+      this.#heatmaps.get("heatmap", HEATMAP_TTL, async () => new Heatmap(reader, query.now));
     switch (query.kind) {
       case "status":
         return readStatus(reader, query.now);
@@ -134,7 +134,7 @@ export class PageQueries {
       case "schema":
         return readSchema(reader);
       case "market": {
-        const sparklines = await this.#sparklines.get("sparklines", SPARKLINES_TTL_MS, async () =>
+        const sparklines = await this.#sparklines.get("sparklines", SPARKLINES_TTL, async () =>
           readSparklines(reader, query.now),
         );
         return { assets: readMarketRanking(reader), sparklines };

@@ -1,7 +1,10 @@
-import { constants, setPriority } from "node:os";
+import { setPriority } from "node:os";
 import { parentPort } from "node:worker_threads";
 import { systemClock } from "../runtime/clock.ts";
 import { PageQueries, type PageQuery, type PageQueryReply } from "./page-queries.ts";
+
+/** A quarter of a core while ingest keeps all of them busy: less, and a page would wait for seconds. */
+const NICENESS = 5;
 
 const port = parentPort;
 if (port === null) throw new Error("reader-worker runs as a worker thread only");
@@ -23,11 +26,11 @@ function send(reply: PageQueryReply, transferred: readonly ArrayBuffer[] = []): 
   port?.postMessage(reply, transferred);
 }
 
-/** On Linux this affects only the calling thread: when the CPU is busy, the dashboard waits for ingest. */
+/** On Linux this affects only the calling thread: when the CPU is busy, ingest goes first. */
 function lowerPriority(): void {
   if (process.platform !== "linux") return;
   try {
-    setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
+    setPriority(NICENESS);
   } catch {
     // A hardened systemd unit forbids the call; then only the cache limits the CPU time of this thread.
   }

@@ -62,7 +62,7 @@ export function createRoutes({
   });
 
   const readStatus = () =>
-    statuses.get("status", STATUS_TTL_MS, async () => {
+    statuses.get("status", { minTtlMs: STATUS_TTL_MS }, async () => {
       const status = await reader.query("status");
       const daemon = {
         service: view.service(),
@@ -92,27 +92,31 @@ export function createRoutes({
   });
   const pairQuotes: RequestHandler = (query) => {
     const pair = (query.get("pair") ?? "").slice(0, MAX_NAME_LENGTH);
-    return respond(quotes.get(`quotes ${pair}`, QUOTES_TTL_MS, () => readMarket("quotes", pair)));
+    return respond(
+      quotes.get(`quotes ${pair}`, { minTtlMs: QUOTES_TTL_MS }, () => readMarket("quotes", pair)),
+    );
   };
   const derivatives: RequestHandler = (query) => {
     const parsed = parseDerivativesQuery(query, view.now());
     if (typeof parsed === "string") return textResponse(400, parsed);
     const key = `derivatives ${JSON.stringify(parsed)}`;
-    return respond(quotes.get(key, LATEST_TTL_MS, () => readMarket("derivatives", parsed)));
+    return respond(quotes.get(key, { minTtlMs: LATEST_TTL_MS }, () => readMarket("derivatives", parsed)));
   };
   const heatMap: RequestHandler = (query) => {
     const { key, ...params } = parseCoverageQuery(query);
-    return respond(variants.get(`coverage ${key}`, HEATMAP_PAGE_TTL_MS, () => read("coverage", params)));
+    return respond(
+      variants.get(`coverage ${key}`, { minTtlMs: HEATMAP_PAGE_TTL_MS }, () => read("coverage", params)),
+    );
   };
   const series: RequestHandler = (query) => {
     const name = (query.get("name") ?? "").trim().slice(0, MAX_NAME_LENGTH);
-    return respond(variants.get(`series ${name}`, VARIANT_TTL_MS, () => read("series", name)));
+    return respond(variants.get(`series ${name}`, { minTtlMs: VARIANT_TTL_MS }, () => read("series", name)));
   };
   const bars: RequestHandler = (query) => {
     const parsed = parseBarsQuery(query, view.now());
     if (typeof parsed === "string") return textResponse(400, parsed);
     const key = `bars ${JSON.stringify(parsed)}`;
-    return respond(variants.get(key, VARIANT_TTL_MS, () => read("bars", parsed)));
+    return respond(variants.get(key, { minTtlMs: VARIANT_TTL_MS }, () => read("bars", parsed)));
   };
   const routes: [string, RequestHandler][] = [
     ["/healthz", () => healthResponse(view)],
@@ -125,27 +129,43 @@ export function createRoutes({
       "/metrics",
       async () => {
         const status = await readStatusIfPossible();
-        return pages.get("metrics", METRICS_TTL_MS, () => renderMetrics(view, metrics, status));
+        return pages.get("metrics", { minTtlMs: METRICS_TTL_MS }, () => renderMetrics(view, metrics, status));
       },
     ],
     ["/api/status", () => respond(readStatus().then(({ response }) => response))],
     ["/api/daemon", async () => jsonResponse(daemonJson(view, await readStatusIfPossible()))],
-    ["/api/latest", () => respond(pages.get("latest", LATEST_TTL_MS, () => read("latest")))],
-    ["/api/missing", () => respond(pages.get("missing", HEATMAP_PAGE_TTL_MS, () => read("missing")))],
+    ["/api/latest", () => respond(pages.get("latest", { minTtlMs: LATEST_TTL_MS }, () => read("latest")))],
+    [
+      "/api/missing",
+      () => respond(pages.get("missing", { minTtlMs: HEATMAP_PAGE_TTL_MS }, () => read("missing"))),
+    ],
     ["/api/coverage", heatMap],
     ["/api/series", series],
     ["/api/bars", bars],
-    ["/api/market", () => respond(pages.get("market", LATEST_TTL_MS, () => readMarket("market")))],
-    ["/api/pairs", () => respond(pages.get("pairs", HEATMAP_PAGE_TTL_MS, () => readMarket("pairs")))],
+    [
+      "/api/market",
+      () => respond(pages.get("market", { minTtlMs: LATEST_TTL_MS }, () => readMarket("market"))),
+    ],
+    [
+      "/api/pairs",
+      () => respond(pages.get("pairs", { minTtlMs: HEATMAP_PAGE_TTL_MS }, () => readMarket("pairs"))),
+    ],
     ["/api/quotes", pairQuotes],
     [
       "/api/derivative-assets",
       () =>
-        respond(pages.get("derivative assets", HEATMAP_PAGE_TTL_MS, () => readMarket("derivativeAssets"))),
+        respond(
+          pages.get("derivative assets", { minTtlMs: HEATMAP_PAGE_TTL_MS }, () =>
+            readMarket("derivativeAssets"),
+          ),
+        ),
     ],
     ["/api/derivatives", derivatives],
     ["/api/events", () => live.open()],
-    ["/api/schema", () => respond(pages.get("schema", HEATMAP_PAGE_TTL_MS, () => read("schema")))],
+    [
+      "/api/schema",
+      () => respond(pages.get("schema", { minTtlMs: HEATMAP_PAGE_TTL_MS }, () => read("schema"))),
+    ],
   ];
   return new Map([...createFileRoutes(), ...routes]);
 }

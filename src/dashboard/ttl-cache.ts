@@ -1,6 +1,9 @@
 import { Failure } from "../model/failure.ts";
 import type { Clock } from "../runtime/clock.ts";
 
+/** What a cache needs of the clock. */
+export type CacheClock = Pick<Clock, "monotonic" | "beginWork" | "after">;
+
 /** However often a key is requested, reading its value takes at most this share of the time. */
 const MAX_READ_SHARE = 1 / 20;
 const MAX_TTL_MS = 60_000;
@@ -11,6 +14,13 @@ interface CacheEntry<T> {
   readonly value: Promise<T>;
   expiresAt: number;
   hasFailed: boolean;
+  isRenewed: boolean;
+}
+
+export interface TtlOptions {
+  readonly minTtlMs: number;
+  /** For so long after its end a value is still returned, and read anew behind it. */
+  readonly maxStaleMs?: number;
 }
 
 /**
@@ -19,29 +29,52 @@ interface CacheEntry<T> {
  * further keys are rejected: clients can request unlimited variants of a page.
  */
 export class TtlCache<T> {
-  readonly #clock: Pick<Clock, "monotonic" | "beginWork">;
+  readonly #clock: CacheClock;
   readonly #entries = new Map<string, CacheEntry<T>>();
 
-  constructor(clock: Pick<Clock, "monotonic" | "beginWork">) {
+  constructor(clock: CacheClock) {
     this.#clock = clock;
   }
 
   /** The cached value, or the result of `read`, which is then cached for at least `minTtlMs`. */
-  get(key: string, minTtlMs: number, read: () => Promise<T>): Promise<T> {
+  get(key: string, options: TtlOptions, read: () => Promise<T>): Promise<T> {
     const startedAt = this.#clock.monotonic();
     const cached = this.#entries.get(key);
     if (cached && startedAt < cached.expiresAt) return cached.value;
+    if (cached && !cached.hasFailed && startedAt < cached.expiresAt + (options.maxStaleMs ?? 0)) {
+      if (!cached.isRenewed) {
+        cached.isRenewed = true;
+        // After the reply: the read may keep this thread busy.
+        this.#clock.after(0, () => void this.#renew(key, options, read));
+      }
+      return cached.value;
+    }
     if (!cached && this.#entries.size >= MAX_KEYS) {
       for (const [other, { expiresAt, hasFailed }] of this.#entries) {
         if (hasFailed || expiresAt <= startedAt) this.#entries.delete(other);
       }
       if (this.#entries.size >= MAX_KEYS) return Promise.reject(tooManyFailure());
     }
+    const entry = this.#read(options, read);
+    this.#entries.set(key, entry);
+    return entry.value;
+  }
+
+  /** The old value stays until there is a new one. */
+  async #renew(key: string, options: TtlOptions, read: () => Promise<T>): Promise<void> {
+    const entry = this.#read(options, read);
+    await entry.value.catch(() => {});
+    this.#entries.set(key, entry);
+  }
+
+  #read({ minTtlMs }: TtlOptions, read: () => Promise<T>): CacheEntry<T> {
+    const startedAt = this.#clock.monotonic();
     const release = this.#clock.beginWork();
     const entry = {
       value: Promise.resolve().then(read),
       expiresAt: Number.POSITIVE_INFINITY,
       hasFailed: false,
+      isRenewed: false,
     };
     const setExpiry = (share: number) => {
       const now = this.#clock.monotonic();
@@ -55,8 +88,7 @@ export class TtlCache<T> {
         setExpiry(1);
       },
     );
-    this.#entries.set(key, entry);
-    return entry.value;
+    return entry;
   }
 }
 

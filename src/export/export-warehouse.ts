@@ -27,7 +27,14 @@ import { type HeldDay, type MovedRange, readMovedRanges } from "../warehouse/row
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import type { FileSystemInfo } from "../warehouse/sqlite/disk.ts";
 import { type CatalogueOptions, columnsDigest, wholeRelations, writeCatalogue } from "./catalogue.ts";
-import { type Claim, coverageRow, exportableClaims, gapRow, withMovedRows } from "./coverage-files.ts";
+import {
+  type Claim,
+  coverageRow,
+  divideMoved,
+  exportableClaims,
+  gapRow,
+  withMovedRows,
+} from "./coverage-files.ts";
 import { CheckpointFormat } from "./delta/checkpoint.ts";
 import { type CommitOptions, commitTable } from "./delta/delta-log.ts";
 import type { DeltaTable } from "./delta/delta-table.ts";
@@ -35,10 +42,9 @@ import { asExportFailure, exportStopped, movedFileMissing } from "./errors.ts";
 import type { ExportStore } from "./export-store.ts";
 import { FileWriter, periodPartition } from "./file-writer.ts";
 import { openFolderStore } from "./folder-store.ts";
-import { CATALOGUE, FILE_FORMAT, type Manifest, type ManifestFile } from "./manifest.ts";
+import { CATALOGUE, FILE_FORMAT, filePeriod, type Manifest, type ManifestFile } from "./manifest.ts";
 import { ParquetWriter, quoted } from "./parquet-writer.ts";
 import { relationColumns } from "./relation-files.ts";
-import { openS3Store } from "./s3/s3-store.ts";
 import { type Environment, isBucketUrl } from "./s3/s3-target.ts";
 import { exportStreams, fileColumns } from "./stream-files.ts";
 
@@ -111,9 +117,7 @@ export async function exportWarehouse(options: ExportOptions): Promise<ExportRes
   const connection = openReader(options.warehouse);
   const target = isBucketUrl(options.to) ? options.to : resolve(options.to);
   try {
-    const store = isBucketUrl(target)
-      ? await openS3Store({ ...options, to: target, env: options.env ?? {} })
-      : openFolderStore(target);
+    const store = isBucketUrl(target) ? await openBucket(target, options) : openFolderStore(target);
     try {
       return await exportTo(store, connection, options);
     } catch (error) {
@@ -131,6 +135,12 @@ export async function exportWarehouse(options: ExportOptions): Promise<ExportRes
   } finally {
     connection.close();
   }
+}
+
+/** Loads the HTTP client only for a bucket: that takes longer than to open DuckDB. */
+async function openBucket(to: string, options: ExportOptions): Promise<ExportStore> {
+  const { openS3Store } = await import("./s3/s3-store.ts");
+  return openS3Store({ ...options, to, env: options.env ?? {} });
 }
 
 async function exportTo(
@@ -277,9 +287,11 @@ async function writeFiles(
     refreshPeriods: readRefreshPeriods(connection),
   }));
   const readSince = new Map<string, Micros>();
-  const unavailable: MovedRange[] = [];
+  const known = store.previous?.warehouse === connection.path ? store.previous : undefined;
+  const claims = moved.length > 0 ? await readPreviousClaims(writer, store, known) : [];
+  const { taken, unavailable } = divideMoved(moved, store.place, claims);
   for (const stream of exportStreams) {
-    const movedHere = stream === "index_ticks" ? moved : [];
+    const movedHere = stream === "index_ticks" ? taken : [];
     // Files that cannot be written again cannot be cut anew.
     const unit = (movedHere.length > 0 && usedUnit(store, stream)) || choosePeriodUnit(connection, stream);
     const earlier = previous?.files.filter(({ relation }) => relation === stream) ?? [];
@@ -360,12 +372,6 @@ function reuseMovedPeriods(
     }
   }
   return unavailable;
-}
-
-/** The period of a stream's file, and its unit. */
-function filePeriod({ partition }: ManifestFile): { unit: PeriodUnit; period: string } {
-  const unit = (["year", "month", "day"] as const).find((name) => partition[name] !== undefined);
-  return unit ? { unit, period: partition[unit] ?? "" } : { unit: "whole", period: "" };
 }
 
 async function readPreviousClaims(

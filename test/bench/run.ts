@@ -5,6 +5,7 @@ import { type Figure, formatFigures, isMissed } from "./figures.ts";
 import { benchGoodput } from "./goodput.ts";
 import { benchIngest } from "./ingest.ts";
 import { benchLive } from "./live.ts";
+import { benchPages } from "./pages.ts";
 import { benchServe } from "./serve.ts";
 import { benchShare } from "./share.ts";
 import { benchLiveWhileSharing } from "./share-live.ts";
@@ -40,6 +41,11 @@ const parts: Readonly<Record<string, Part>> = {
   toolkit: { title: "The library, the commands, and bounds on time", minutes: 0.5, run: benchToolkit },
   live: { title: "Live ticks, from the socket to the disk", minutes: 3.5, run: benchLive },
   start: { title: "mds-sync run, on a filled warehouse", minutes: 0.5, run: (print) => benchStart(print) },
+  pages: {
+    title: "The pages of the daemon, beside the first backfill of 1,500 assets",
+    minutes: 2,
+    run: benchPages,
+  },
   warehouse: {
     title: "The warehouse, 10 million ticks arriving backwards",
     minutes: 1.5,

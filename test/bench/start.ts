@@ -3,9 +3,9 @@ import { once } from "node:events";
 import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { buildProgram } from "./built-program.ts";
 import { type Figure, median } from "./figures.ts";
+import { readClientSettings } from "./simulator-process.ts";
 import { fillWithTicks, TICKS_PER_SERIES } from "./tick-warehouse.ts";
 
 const RUNS = 5;
@@ -46,17 +46,6 @@ export async function benchStart(
     await once(simulator, "exit");
     rmSync(folder, { recursive: true, force: true });
   }
-}
-
-/** The environment variables that the simulator prints for its clients. */
-async function readClientSettings(stdout: NodeJS.ReadableStream): Promise<Record<string, string>> {
-  const env: Record<string, string> = {};
-  for await (const line of createInterface({ input: stdout })) {
-    const [, name = "", value = ""] = /^([A-Z_]+)=(.*)$/.exec(line) ?? [];
-    env[name] = value;
-    if (name === "MDS_CLIENT_SECRET") break;
-  }
-  return env;
 }
 
 async function measureStart(folder: string, env: Record<string, string>): Promise<number> {

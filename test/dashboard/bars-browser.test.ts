@@ -1,5 +1,6 @@
 import type { Page } from "playwright-core";
-import { describe, expect } from "vitest";
+import { afterAll, beforeAll, describe, expect } from "vitest";
+import { systemClock } from "../../src/runtime/clock.ts";
 import { fillBars, gapRanges, lastHour } from "../support/dashboard/bars-warehouse.ts";
 import {
   countColours,
@@ -15,8 +16,12 @@ import { HOUR, hostileName, openFilledWarehouse } from "../support/dashboard/fil
 
 const btc = "bars?type=GWA&id=btc-id&width=1h&range=1w";
 
+let address: string;
+beforeAll(async () => {
+  ({ address } = await serveDashboard(openFilledWarehouse(fillBars, afterAll).path, systemClock, afterAll));
+});
+
 async function openBars(query: string, options: Parameters<typeof openPage>[1]) {
-  const { address } = await serveDashboard(openFilledWarehouse(fillBars).path);
   const opened = await openPage(new URL(query, address).href, options);
   await opened.page.waitForSelector("#chart[data-bars]");
   return opened;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
 /** The page's own modules are plain scripts without types. */
-const { basisOf, buildChain, forwardOf, impliedVolatility, optionPrice } = await import(
+const { buildChain, forwardOf, impliedVolatility, optionPrice } = await import(
   new URL("../../src/dashboard/page/derivatives/derivative-figures.js", import.meta.url).href
 );
 
@@ -17,16 +17,7 @@ const option = (strike: number, isCall: boolean, volatility: number, forward = 1
   open_interest: 1,
 });
 
-describe("the figures of derivatives", () => {
-  it("give the basis per year, and none without an index or after the expiry", () => {
-    const future = { mark_price: 102, price: 90, index_price: 100, ts: 0, expiration: 73.05 * DAY };
-    expect(basisOf(future).basis).toBeCloseTo(0.02, 10);
-    expect(basisOf(future).perYear).toBeCloseTo(0.1, 10);
-    expect(basisOf({ ...future, index_price: null })).toBeNull();
-    expect(basisOf({ ...future, ts: 80 * DAY })).toBeNull();
-    expect(basisOf({ ...future, mark_price: null }).basis).toBeCloseTo(-0.1, 10);
-  });
-
+describe("the figures of options", () => {
   it("find the volatility that Black's formula needs for a price", () => {
     expect(optionPrice({ isCall: true, forward: 100, strike: 100, years: 1, volatility: 0.2 })).toBeCloseTo(
       7.9656,

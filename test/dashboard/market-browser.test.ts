@@ -118,14 +118,26 @@ describe("/exchanges", () => {
       );
       return row?.last.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
     });
-    const row = await cells(page, '[data-exchange="Kraken"]');
-    const [price, bid, ask] = [row[1], row[2], row[3]].map((text) => figure(text ?? null));
-    const index = figure(await page.locator("#facts b").first().textContent());
-    expect(figure(row[4] ?? "")).toBeCloseTo(
-      (((ask ?? 0) - (bid ?? 0)) / (((ask ?? 0) + (bid ?? 0)) / 2)) * 10_000,
-      0,
+    await expectSoon(
+      async () => (await cells(page, '[data-exchange="Kraken"]')).slice(4, 6).map(figure),
+      () => {
+        const [row] = daemon.query<{ spread: number; deviation: number }>(
+          `SELECT s.spread_bps AS spread, d.deviation_bps AS deviation FROM latest_spread s JOIN latest_index_deviation d USING (exchange, pair)
+            WHERE exchange = 'Kraken' AND pair = 'BTC/USD'`,
+        );
+        return [row?.spread, row?.deviation].map((points) => Number(points?.toFixed(1)));
+      },
     );
-    expect(figure(row[5] ?? "")).toBeCloseTo(((price ?? 0) / index - 1) * 10_000, 0);
+    const facts = () => page.locator("#facts b").allTextContents();
+    await expectSoon(
+      async () => (await facts()).slice(1, 3).map(figure),
+      () => {
+        const [best] = daemon.query<{ bid: number; ask: number }>(
+          "SELECT round(best_bid, 2) AS bid, round(best_ask, 2) AS ask FROM latest_spread WHERE pair = 'BTC/USD' ORDER BY ts DESC LIMIT 1",
+        );
+        return [best?.bid, best?.ask];
+      },
+    );
     expect(await horizontalOverflow(page)).toBeLessThanOrEqual(0);
     await expectAccessible(page);
     await takeScreenshot(page, "exchanges-phone");
@@ -150,18 +162,18 @@ describe("/derivatives", () => {
       contract_id: string;
       per_year: number;
     }
-    const futures = daemon.query<Future>(`SELECT t.contract_id,
-      (t.mark_price / t.index_price - 1) * 365.25 * 86400 / (unixepoch(substr(c.expiration, 1, 19)) - t.ts / 1000000) * 100 AS per_year
-      FROM latest_derivative_ticks t JOIN derivative_contracts c ON c.id = t.contract_id AND c.derivative_type = 'futures'
-      JOIN markets m ON m.id = t.market_id WHERE m.base_symbol = 'BTC' AND t.is_live = 1`);
+    const asOf = (view: string) => `FROM ${view} v WHERE v.pair LIKE 'BTC/%'
+      AND v.ts = (SELECT max(n.ts) FROM derivative_ticks n WHERE n.contract_id = v.contract_id AND n.ts <= ${moment?.ts})`;
+    const futures = daemon.query<Future>(
+      `SELECT v.contract_id, v.annualised_basis * 100 AS per_year ${asOf("futures_curve")}`,
+    );
     expect(futures.length).toBeGreaterThan(3);
     for (const { contract_id, per_year } of futures.slice(0, 6)) {
       const text = await page.textContent(`[data-contract="${contract_id}"] .per-year`);
       expect(figure(text)).toBeCloseTo(per_year, 1);
     }
     const [perpetual] = daemon.query<{ contract_id: string; funding_rate: number }>(
-      `SELECT t.contract_id, t.funding_rate FROM latest_derivative_ticks t JOIN markets m ON m.id = t.market_id
-        WHERE t.derivative_type = 'perpetuals' AND m.base_symbol = 'BTC' LIMIT 1`,
+      `SELECT v.contract_id, v.funding_rate ${asOf("perpetuals")} LIMIT 1`,
     );
     const funding = await page.textContent(`[data-contract="${perpetual?.contract_id}"] .funding`);
     expect(figure(funding)).toBeCloseTo((perpetual?.funding_rate ?? 0) * 100, 4);
@@ -186,4 +198,53 @@ describe("/derivatives", () => {
     await page.locator("#derivatives-note", { hasText: "Nothing was observed" }).waitFor();
     expect(complaints).toEqual([]);
   });
+});
+
+const WAIT_OPTIONS = { timeout: 30_000, interval: 100 };
+
+const newestPrice = () =>
+  daemon.query<{ price: number }>(
+    "SELECT price FROM latest_index_ticks WHERE index_type = 'GWA' AND name = 'BTC'",
+  )[0]?.price ?? 0;
+const format = (price: number) =>
+  price.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+const shownPrice = (page: Page) =>
+  page.locator("#ranking tr", { hasText: "BTC" }).locator(".price").textContent();
+const state = (page: Page) => page.getAttribute("#live", "data-state");
+
+describe("a page that is left open", () => {
+  itInBrowser(
+    "moves with each commit, shares one connection, and recovers when the daemon returns",
+    async () => {
+      const { page } = await openPage(new URL("/market", daemon.address()).href, desktop);
+      await page.waitForSelector("#ranking tbody tr");
+      await vi.waitUntil(async () => (await state(page)) === "live", WAIT_OPTIONS);
+      const before = newestPrice();
+      await vi.waitUntil(() => newestPrice() !== before, WAIT_OPTIONS);
+      await vi.waitUntil(async () => (await shownPrice(page)) === format(newestPrice()), WAIT_OPTIONS);
+
+      const second = await page.context().newPage();
+      const streams: string[] = [];
+      second.on("request", (request) => {
+        if (request.url().endsWith("/api/events")) streams.push(request.url());
+      });
+      await second.goto(new URL("/bars?name=BTC&range=6h", daemon.address()).href);
+      await second.waitForSelector("#chart[data-bars]");
+      await vi.waitUntil(async () => (await state(second)) === "live", WAIT_OPTIONS);
+      expect(streams).toEqual([]);
+      const last = await second.textContent("#last");
+      await vi.waitUntil(async () => (await second.textContent("#last")) !== last, WAIT_OPTIONS);
+
+      await daemon.restart(async () => {
+        await vi.waitUntil(async () => (await state(page)) === "stale", WAIT_OPTIONS);
+        expect(await second.textContent("#live-text")).toBe("no connection");
+      });
+      await vi.waitUntil(async () => (await state(page)) === "live", WAIT_OPTIONS);
+      await vi.waitUntil(async () => (await shownPrice(page)) === format(newestPrice()), WAIT_OPTIONS);
+      // The tab with the connection closes: the other one takes over.
+      await page.close();
+      await vi.waitUntil(() => streams.length === 1, WAIT_OPTIONS);
+      await vi.waitUntil(async () => (await state(second)) === "live", WAIT_OPTIONS);
+    },
+  );
 });

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 
 /** The page's own modules are plain scripts without types. */
 const load = (file: string) => import(new URL(`../../src/dashboard/page/${file}`, import.meta.url).href);
-const { brief, duration, minuteOf, price, title } = await load("shared/text-format.js");
+const { amount, brief, duration, minuteOf, price, title } = await load("shared/text-format.js");
 const { axis, describeCell, expand, summarize } = await load("overview/heat-map.js");
 
 describe("the texts of the dashboard", () => {
@@ -36,6 +36,13 @@ describe("the texts of the dashboard", () => {
   });
 
   it("format streams, counts and times", () => {
+    expect([amount(4_000_000), amount(229_400), amount(12.345), amount(0.5), amount(null)]).toEqual([
+      "4.00M",
+      "229K",
+      "12.3",
+      "0.5",
+      "–",
+    ]);
     expect([title("index_ticks"), title("ohlcv"), brief(9_999), brief(12_345_678)]).toEqual([
       "Index ticks",
       "Daily bars",

@@ -8,7 +8,7 @@ describe("a cached value", () => {
     let reads = 0;
     const cache = new TtlCache<number>(clock);
     const get = () =>
-      cache.get("key", 3_000, async () => {
+      cache.get("key", { minTtlMs: 3_000 }, async () => {
         reads++;
         await clock.sleep(reads === 1 ? 10 : 400);
         return reads;
@@ -29,12 +29,38 @@ describe("a cached value", () => {
     expect(reads).toBe(3);
   });
 
+  it("is returned for a while after its end, while one caller has it read anew", async () => {
+    const clock = new ManualClock();
+    let reads = 0;
+    const cache = new TtlCache<number>(clock);
+    const get = () =>
+      cache.get("key", { minTtlMs: 1_000, maxStaleMs: 5_000 }, async () => {
+        const value = ++reads;
+        await clock.sleep(value === 1 ? 0 : 10);
+        return value;
+      });
+    const first = get();
+    await clock.advance(0);
+    expect(await first).toBe(1);
+    await clock.advance(4_000);
+    expect(await Promise.all([get(), get()])).toEqual([1, 1]);
+    await clock.advance(5);
+    expect(await get()).toBe(1);
+    await clock.advance(5);
+    expect([await get(), reads]).toEqual([2, 2]);
+    await clock.advance(6_001);
+    const late = get();
+    await clock.advance(10);
+    expect(await late).toBe(3);
+    expect(clock.busyCount).toBe(0);
+  });
+
   it("that failed to load is read again after the minimum time, also when the read throws at once", async () => {
     const clock = new ManualClock();
     let reads = 0;
     const cache = new TtlCache<number>(clock);
     const get = () =>
-      cache.get("key", 1_000, () => {
+      cache.get("key", { minTtlMs: 1_000 }, () => {
         if (++reads < 2) throw new Error("not yet");
         return Promise.resolve(reads);
       });
@@ -51,7 +77,7 @@ describe("a cached value", () => {
     const cache = new TtlCache<string>(clock);
     const startTimes: number[] = [];
     const get = (key: string) =>
-      cache.get(key, 1_000, async () => {
+      cache.get(key, { minTtlMs: 1_000 }, async () => {
         startTimes.push(clock.monotonic());
         await clock.sleep(100);
         return key;

@@ -51,6 +51,20 @@ function readTargets(path: string): number[] {
   }
 }
 
+function readFollowedExchanges(path: string): string[] {
+  const reader = openReader(path);
+  try {
+    return reader
+      .statement<string>(
+        "SELECT DISTINCT name FROM coverage WHERE stream = 'exchange_ticks' AND proof = 'rows' ORDER BY 1",
+      )
+      .pluck()
+      .all();
+  } finally {
+    reader.close();
+  }
+}
+
 function countRows(path: string, { from, to }: { from: number; to: number }): number {
   const reader = openReader(path);
   try {
@@ -148,4 +162,42 @@ it("I13: shares the series among daemons that join, leave and die, and fetches n
     `SELECT count(*)::integer AS rows FROM mds.index_tick_rows WHERE ts >= ${old.from} AND ts < ${old.to}`,
   );
   expect(counts.reduce((sum, count) => sum + count, 0)).toBe((shared as { rows: number }).rows);
+});
+
+it("I14: a daemon that starts while PostgreSQL is down follows what cannot be fetched later", async () => {
+  const database = await server.createDatabase();
+  const harness = await SplitHarness.start({
+    server,
+    database,
+    leaseSeconds: LEASE_SECONDS,
+    role: "split",
+    sync: { ...sync, intraday: false },
+  });
+  await server.stop();
+  const [one, two] = [await harness.startWorker("one"), await harness.startWorker("two")];
+  const all = ["Coinbase", "Kraken"];
+  const followAll = ({ path }: Worker) => readFollowedExchanges(path).join() === all.join();
+  await harness.runUntil(() => followAll(one) && followAll(two));
+  await server.start();
+  // Each forwards its share, and nothing of the time before is missing.
+  const covered = () =>
+    server
+      .query(
+        database,
+        "SELECT name FROM mds.coverage WHERE stream = 'exchange_ticks' AND proof = 'rows' GROUP BY 1 ORDER BY 1",
+      )
+      .catch(() => []);
+  await harness.runUntil(async () => (await covered()).map(({ name }) => name).join() === all.join());
+  const [begun] = await server.query<{ at: number }>(
+    database,
+    "SELECT max(first)::double precision AS at FROM (SELECT min(from_ts) AS first FROM mds.coverage WHERE proof = 'rows' GROUP BY index_id) x",
+  );
+  const local = openReader(one.path);
+  expect(begun?.at).toBe(
+    local.value(
+      "SELECT max(first) FROM (SELECT min(from_ts) AS first FROM coverage WHERE proof = 'rows' GROUP BY index_id)",
+    ),
+  );
+  local.close();
+  expect([...one.failures, ...two.failures]).toEqual([]);
 });

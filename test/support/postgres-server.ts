@@ -65,6 +65,7 @@ export class PostgresServer implements TestPostgres {
   }
 
   async start(): Promise<void> {
+    if (this.#process && this.#process.exitCode === null) return;
     const installed = install();
     if (this.folder === "") {
       this.folder = mkdtempSync(join(tmpdir(), "mds-sync-postgres-data-"));

@@ -8,7 +8,7 @@ import { sharedViews } from "./views.ts";
 
 /** Raise it with every change of tables or views: an older program then refuses the schema. A test holds the digest. */
 export const SCHEMA_VERSION = 1;
-const MIN_SERVER_VERSION = 140_000;
+export const MIN_SERVER_VERSION = 140_000;
 /** Any number that no other program uses: serialises two programs that migrate at the same time. */
 const MIGRATION_LOCK = 0x4d445357;
 
@@ -62,7 +62,7 @@ async function assertServerVersion(session: SharedSession): Promise<void> {
     "SELECT current_setting('server_version_num') AS number, current_setting('server_version') AS version",
   );
   if (Number(row?.number) < MIN_SERVER_VERSION)
-    throw tooOldFailure(session.address, row?.version ?? "unknown");
+    throw tooOldFailure(session.server, row?.version ?? "unknown");
 }
 
 /** The version of schema `mds`; undefined if it has none. */
@@ -81,6 +81,6 @@ async function readState(session: SharedSession): Promise<SchemaState | undefine
 
 function isCurrent(session: SharedSession, state: SchemaState | undefined): boolean {
   if (state && state.version > SCHEMA_VERSION)
-    throw newerSchemaFailure(session.address, state.version, SCHEMA_VERSION);
+    throw newerSchemaFailure(session.server, state.version, SCHEMA_VERSION);
   return state?.version === SCHEMA_VERSION && state.digest === schemaDigest;
 }

@@ -1,21 +1,25 @@
 import { constants, setPriority } from "node:os";
 import { parentPort, workerData } from "node:worker_threads";
+import { deserialiseFailure, serialiseFailure } from "../../model/failure.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { finishesWithin } from "../../runtime/timeouts.ts";
+import { findHeldDays } from "../held-days.ts";
 import { runShareLoop } from "./share-loop.ts";
 import type { ShareReport, ShareRequest, ShareThreadSettings } from "./share-messages.ts";
 
 const port = parentPort;
 if (port === null) throw new Error("share-worker runs as a worker thread only");
 const stop = new AbortController();
-let receivePassword: (password: string | undefined) => void = () => {};
+let passwordAsked: PromiseWithResolvers<string | undefined> | undefined;
 /** By number: shares that the sync has been asked to follow. */
 const followed = new Map<number, () => void>();
 let lastFollow = 0;
 port.on("message", (request: ShareRequest) => {
   if (request.kind === "stop") stop.abort();
   else if (request.kind === "followed") followed.get(request.id)?.();
-  else receivePassword(request.value);
+  else if (request.kind === "find-held") void answerHeld(request);
+  else if (request.kind === "no-password") passwordAsked?.reject(deserialiseFailure(request.failure));
+  else passwordAsked?.resolve(request.value);
 });
 const report = (message: ShareReport) => port.postMessage(message);
 lowerPriority();
@@ -25,11 +29,11 @@ await runShareLoop({
   clock: systemClock,
   random: Math.random,
   signal: stop.signal,
-  askPassword: () =>
-    new Promise((resolve) => {
-      receivePassword = resolve;
-      report({ kind: "ask-password" });
-    }),
+  askPassword() {
+    passwordAsked = Promise.withResolvers();
+    report({ kind: "ask-password" });
+    return passwordAsked.promise;
+  },
   report,
   async follow(change) {
     const id = ++lastFollow;
@@ -42,6 +46,16 @@ await runShareLoop({
   },
 });
 process.exit();
+
+async function answerHeld({ id, password, request }: ShareRequest & { kind: "find-held" }): Promise<void> {
+  try {
+    const readPassword = () => password;
+    const options = { ...settings, readPassword, clock: systemClock, signal: stop.signal };
+    report({ kind: "held", id, result: await findHeldDays(options, request) });
+  } catch (error) {
+    report({ kind: "not-held", id, failure: serialiseFailure(error, "share_bug") });
+  }
+}
 
 /** On Linux this affects only the calling thread: when the CPU is busy, forwarding waits for ingest. */
 function lowerPriority(): void {

@@ -23,7 +23,7 @@ import type { TargetRules } from "./targets.ts";
 
 /*
  * Target − settled is implemented twice: `findGaps` in TypeScript for this program, `gapPartsSql` in SQL for the view
- * `gaps`. A property test compares them.
+ * `gaps`. Property tests compare them, and the reasons of history-gaps.ts with those of the view.
  */
 
 /** The end of a target at `now`, in whole steps. The service may still change younger records. */
@@ -84,7 +84,7 @@ export const NOT_OBSERVED_REASON = "not observed";
  * A part of a gap. `lost`: out of reach; `open`: to be fetched; `unpublished`: REST was asked and has shown no record in it or
  * above; `quiet`: too young to be final for a quiet series, but asked for; `settling`: too young to be final.
  */
-interface GapPart extends TimeRange {
+export interface GapPart extends TimeRange {
   readonly state: "lost" | "open" | "unpublished" | "quiet" | "settling";
 }
 
@@ -129,7 +129,7 @@ export function selectRanges(parts: readonly GapPart[], ...states: readonly GapP
 }
 
 /** A day, plus two hours for the nightly run itself. */
-const NIGHTLY_INTERVAL_MICROS = MICROS_PER_DAY + 7200 * MICROS_PER_SECOND;
+export const NIGHTLY_INTERVAL_MICROS = MICROS_PER_DAY + 7200 * MICROS_PER_SECOND;
 
 /** The settled ranges `g` of the key of target `t`. */
 const sameKey = "g.stream = t.stream AND g.series = t.series";

@@ -15,9 +15,9 @@ export interface NamedLedgerKey {
   readonly index_id: string | null;
 }
 
-/** The named key as text, for maps. As JSON, because index types and ids are free text from the service. */
+/** The named key as text, for maps. Index types are free text from the service: the length tells where one ends. */
 export function namedKeyText({ stream, index_type, index_id }: NamedLedgerKey): string {
-  return JSON.stringify([stream, index_type, index_id]);
+  return `${stream} ${index_type?.length ?? 0} ${index_type ?? ""}${index_id ?? ""}`;
 }
 
 /** A ledger key with its names, and what the ledger knows about it. */

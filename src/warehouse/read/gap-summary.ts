@@ -1,6 +1,6 @@
-import { formatTimestamp, MICROS_PER_SECOND } from "../../model/time.ts";
-import type { GapRow } from "../coverage/gap-row.ts";
-import { namedKeyText } from "../coverage/ledger-keys.ts";
+import { formatTimestamp, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import type { TimeRange } from "../../model/time-range.ts";
+import type { KnownLedgerKey } from "../coverage/ledger-keys.ts";
 
 /** All gaps of one ledger key with the same state and reason. */
 export interface GapSummary {
@@ -27,30 +27,58 @@ export interface GapSummaryResult {
   readonly parts: readonly GapSummary[];
 }
 
-/** The columns of a gap that a summary needs. The others cost time: SQLite formats their timestamps. */
-export type UnformattedGap = Omit<GapRow, "from_time" | "to_time">;
+interface GapSum extends TimeRange {
+  readonly key: KnownLedgerKey;
+  readonly state: GapSummary["state"];
+  readonly reason: string;
+  readonly ranges: number;
+  readonly micros: number;
+  readonly lostAt: Micros | null;
+}
 
-/** Selects rows of type `UnformattedGap`. */
-export const unformattedGapsSql =
-  "SELECT stream, index_type, index_id, name, from_ts, to_ts, state, reason, lost_at FROM gaps";
+/** Sums gaps by key, state and reason. Heads that are still `settling` are not for it. */
+export class GapSums {
+  readonly #byKey = new Map<KnownLedgerKey, GapSum[]>();
 
-/** One summary per key, state and reason. Heads that are still `settling` are left out. */
-export function summarizeByReason(gaps: readonly UnformattedGap[]): GapSummary[] {
-  const real = gaps.filter(({ reason }) => reason !== "settling");
-  const groups = Map.groupBy(real, (gap) => `${gap.state} ${gap.reason}\n${namedKeyText(gap)}`);
-  return [...groups.values()].map((list): GapSummary => {
-    const [{ stream, index_type, index_id, name, state, reason }] = list as [UnformattedGap];
-    const from = list.reduce((min, gap) => Math.min(min, gap.from_ts), Number.POSITIVE_INFINITY);
-    const to = list.reduce((max, gap) => Math.max(max, gap.to_ts), 0);
-    const micros = list.reduce((sum, gap) => sum + gap.to_ts - gap.from_ts, 0);
-    const ends = list.flatMap(({ lost_at }) => lost_at ?? []).sort();
-    return {
-      ...{ stream, index_type, index_id, name, state, reason },
-      ranges: list.length,
-      seconds: Math.round(micros / MICROS_PER_SECOND),
-      from_time: formatTimestamp(from),
-      to_time: formatTimestamp(to),
-      lost_at: ends[0] ?? null,
+  add(gap: Omit<GapSum, "ranges" | "micros">): void {
+    const { key, state, reason, from, to, lostAt } = gap;
+    const own = this.#byKey.get(key);
+    const at = own?.findIndex((sum) => sum.state === state && sum.reason === reason) ?? -1;
+    const sum = own?.[at];
+    const merged = {
+      ...gap,
+      ranges: (sum?.ranges ?? 0) + 1,
+      micros: (sum?.micros ?? 0) + to - from,
+      from: Math.min(from, sum?.from ?? from),
+      to: Math.max(to, sum?.to ?? to),
+      lostAt: lostAt === null ? (sum?.lostAt ?? null) : Math.min(lostAt, sum?.lostAt ?? lostAt),
     };
-  });
+    if (!own) this.#byKey.set(key, [merged]);
+    else if (!sum) own.push(merged);
+    else own[at] = merged;
+  }
+
+  has(key: KnownLedgerKey): boolean {
+    return this.#byKey.has(key);
+  }
+
+  /** The first `limit` summaries, and how many there are. */
+  summarize(limit: number, now: Micros): GapSummaryResult {
+    const sums = [...this.#byKey.values()].flat();
+    const totals = { open: 0, lost: 0 };
+    for (const { state } of sums) totals[state]++;
+    sums.sort((a, b) => (a.state === b.state ? b.micros - a.micros : a.state === "open" ? -1 : 1));
+    return { generated_at: formatTimestamp(now), ...totals, parts: sums.slice(0, limit).map(toSummary) };
+  }
+}
+
+function toSummary({ key, state, reason, ranges, micros, from, to, lostAt }: GapSum): GapSummary {
+  const { stream, index_type, index_id, name } = key;
+  return {
+    ...{ stream, index_type, index_id, name, state, reason, ranges },
+    seconds: Math.round(micros / MICROS_PER_SECOND),
+    from_time: formatTimestamp(from),
+    to_time: formatTimestamp(to),
+    lost_at: lostAt === null ? null : formatTimestamp(lostAt),
+  };
 }

@@ -50,45 +50,66 @@ function startOfMonth(ts: Micros): Micros {
 /** Sums, for one row of a heat map, how much of each column is in which state. */
 export class CellSums {
   readonly #grid: TimeGrid;
-  readonly #sums: Float64Array;
+  /** The columns that ranges begin or end in. */
+  readonly #partial: Float64Array;
+  /** How many ranges contain the whole column, as the difference to the column before: long ranges cost no more than short ones. */
+  readonly #whole: Int32Array;
 
   constructor(grid: TimeGrid) {
     this.#grid = grid;
-    this.#sums = new Float64Array(grid.labels.length * cellStates.length);
+    this.#partial = new Float64Array(grid.bounds.length * cellStates.length);
+    this.#whole = new Int32Array(grid.bounds.length * cellStates.length);
   }
 
   add(range: TimeRange, state: CellState): void {
     const { bounds } = this.#grid;
+    const from = Math.max(range.from, bounds[0] ?? 0);
+    const to = Math.min(range.to, bounds.at(-1) ?? 0);
+    if (from >= to) return;
     const offset = cellStates.indexOf(state);
-    for (let column = findColumn(bounds, range.from); column < bounds.length - 1; column++) {
-      const from = Math.max(range.from, bounds[column] ?? 0);
-      const to = Math.min(range.to, bounds[column + 1] ?? 0);
-      if ((bounds[column] ?? 0) >= range.to) break;
+    const first = findColumn(bounds, from);
+    const last = findColumn(bounds, to);
+    const addPartial = (column: number, micros: Micros) => {
       const at = column * cellStates.length + offset;
-      if (from < to) this.#sums[at] = (this.#sums[at] ?? 0) + to - from;
+      this.#partial[at] = (this.#partial[at] ?? 0) + micros;
+    };
+    const addWhole = (column: number, count: number) => {
+      const at = column * cellStates.length + offset;
+      this.#whole[at] = (this.#whole[at] ?? 0) + count;
+    };
+    if (first === last) {
+      addPartial(first, to - from);
+      return;
     }
+    addPartial(first, (bounds[first + 1] ?? 0) - from);
+    addWhole(first + 1, 1);
+    addWhole(last, -1);
+    addPartial(last, to - (bounds[last] ?? 0));
   }
 
   /** Adds the sums of another row. */
   addAll(other: CellSums): void {
-    other.#sums.forEach((sum, at) => {
-      this.#sums[at] = (this.#sums[at] ?? 0) + sum;
+    other.#partial.forEach((sum, at) => {
+      this.#partial[at] = (this.#partial[at] ?? 0) + sum;
     });
-  }
-
-  clear(): void {
-    this.#sums.fill(0);
+    other.#whole.forEach((count, at) => {
+      this.#whole[at] = (this.#whole[at] ?? 0) + count;
+    });
   }
 
   /** The row as runs; the sums are those of `keyCount` ledger keys. */
   runs(keyCount = 1): CellRun[] {
     const { bounds, labels } = this.#grid;
     const runs: [number, ...number[]][] = [];
+    const whole = cellStates.map(() => 0);
     for (let column = 0; column < labels.length; column++) {
-      const length = ((bounds[column + 1] ?? 0) - (bounds[column] ?? 0)) * keyCount;
-      const shares = cellStates.map((_, state) =>
-        toPercent((this.#sums[column * cellStates.length + state] ?? 0) / length),
-      );
+      const length = (bounds[column + 1] ?? 0) - (bounds[column] ?? 0);
+      const shares = cellStates.map((_, state) => {
+        const at = column * cellStates.length + state;
+        const count = (whole[state] ?? 0) + (this.#whole[at] ?? 0);
+        whole[state] = count;
+        return toPercent(((this.#partial[at] ?? 0) + count * length) / (length * keyCount));
+      });
       const last = runs.at(-1);
       if (last && shares.every((share, state) => share === last[state + 1])) last[0]++;
       else runs.push([1, ...shares]);

@@ -2,23 +2,12 @@ import { findClosestWords } from "../../model/did-you-mean.ts";
 import { isDaily } from "../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import { ledgerKeyText } from "../coverage/ledger.ts";
-import {
-  isHistoryStreamSql,
-  type KnownLedgerKey,
-  namedKeyText,
-  readLedgerKeys,
-} from "../coverage/ledger-keys.ts";
-import type { SettledRangeRow } from "../schema/coverage.ts";
+import { forEachHistoryRange } from "../coverage/history-gaps.ts";
+import { type LedgerKey, ledgerKeyText } from "../coverage/ledger.ts";
+import { type KnownLedgerKey, readLedgerKeys } from "../coverage/ledger-keys.ts";
 import type { MarketRow } from "../schema/lookups.ts";
 import type { Connection } from "../sqlite/connection.ts";
-import {
-  type GapSummary,
-  type GapSummaryResult,
-  summarizeByReason,
-  type UnformattedGap,
-  unformattedGapsSql,
-} from "./gap-summary.ts";
+import { type GapSummaryResult, GapSums } from "./gap-summary.ts";
 import {
   buildDayGrid,
   buildHourGrid,
@@ -28,9 +17,7 @@ import {
   CellSums,
   type TimeGrid,
 } from "./heatmap-grid.ts";
-import { readSnapshotCells, type SnapshotCells, toGapSummary } from "./snapshot-cells.ts";
-
-type CoveredRange = Pick<SettledRangeRow, "stream" | "series" | "from" | "to">;
+import { readSnapshotCells } from "./snapshot-cells.ts";
 
 /** One ledger key in the heat map. */
 interface HeatmapRow {
@@ -103,11 +90,6 @@ const MICROS_PER_HOUR = MICROS_PER_DAY / 24;
 const streamOrder = ["index_ticks", "ohlcv", "exchange_ticks", "market_caps", "derivative_ticks"];
 const indexTypeOrder = ["LX", "GWA", "MWA"];
 
-const coveredSql = `SELECT stream, series, from_ts AS "from", to_ts AS "to" FROM settled_ranges
-  WHERE ${isHistoryStreamSql} AND proof <> 'lost'`;
-
-const gapsSql = `${unformattedGapsSql} WHERE ${isHistoryStreamSql}`;
-
 /**
  * The state of the whole ledger at one time. The constructor reads all of it: never call it on the main thread, which
  * serves the network. Rows are computed on request only, because there may be thousands.
@@ -115,13 +97,13 @@ const gapsSql = `${unformattedGapsSql} WHERE ${isHistoryStreamSql}`;
 export class Heatmap {
   readonly #now: Micros;
   readonly #groups: readonly [string, readonly KnownLedgerKey[]][];
-  readonly #ranges: ReadonlyMap<string, readonly StateRange[]>;
-  readonly #snapshotCells: ReadonlyMap<string, SnapshotCells>;
+  readonly #ranges: ReadonlyMap<KnownLedgerKey, readonly StateRange[]>;
+  readonly #snapshotCells: ReadonlyMap<KnownLedgerKey, CellSums>;
   readonly #grids: Readonly<Record<HeatmapStep, TimeGrid>>;
   readonly #steps: ReadonlyMap<string, HeatmapStep>;
   readonly #summaries: ReadonlyMap<string, { readonly runs: readonly CellRun[]; readonly whole: number }>;
-  readonly #gapSummaries: readonly GapSummary[];
-  readonly #incompleteKeys = new Set<string>();
+  /** Keys without a gap are not in it. */
+  readonly #gaps = new GapSums();
 
   constructor(connection: Connection, now: Micros) {
     const read = () => {
@@ -129,31 +111,24 @@ export class Heatmap {
       const groups = Map.groupBy(keys, groupKey);
       const steps = new Map([...groups].map(([key, members]) => [key, stepOf(members, now)]));
       const grids = buildGrids(keys, steps, now);
+      const gridOf = (key: KnownLedgerKey) => grids[steps.get(groupKey(key)) ?? "day"];
       return {
-        ...{ keys, groups, steps, grids },
+        ...{ groups, steps, grids },
         ranks: readRanks(connection),
-        covered: connection.statement<CoveredRange>(coveredSql).all(),
-        gaps: connection.statement<UnformattedGap>(gapsSql).all(),
-        snapshotCells: readSnapshotCells(connection, keys, (key) => grids[steps.get(groupKey(key)) ?? "day"]),
+        ranges: readRanges(connection, keys, this.#gaps),
+        snapshotCells: readSnapshotCells(connection, keys, gridOf, this.#gaps),
       };
     };
-    const { keys, groups, steps, grids, ranks, covered, gaps, snapshotCells } =
-      connection.database.transaction(read)();
-    for (const members of groups.values()) {
-      members.sort(
-        (a, b) => rankOf(ranks, a) - rankOf(ranks, b) || ((a.name ?? "") < (b.name ?? "") ? -1 : 1),
-      );
-    }
+    const { groups, steps, grids, ranks, ranges, snapshotCells } = connection.database.transaction(read)();
     this.#now = now;
     this.#steps = steps;
     this.#grids = grids;
-    this.#ranges = rangesByKey(keys, covered, gaps);
+    this.#ranges = ranges;
     this.#snapshotCells = snapshotCells;
-    this.#groups = [...groups].sort(([, [a]], [, [b]]) => groupOrder(a) - groupOrder(b));
+    this.#groups = [...groups]
+      .sort(([, [a]], [, [b]]) => groupOrder(a) - groupOrder(b))
+      .map(([key, members]) => [key, sortByRank(members, ranks)]);
     this.#summaries = new Map(this.#groups.map(([key, members]) => [key, this.#summarise(key, members)]));
-    this.#gapSummaries = summarizeByReason(gaps)
-      .concat([...snapshotCells.values()].flatMap(({ losses }) => [...losses.values()].map(toGapSummary)))
-      .sort((a, b) => (a.state === b.state ? b.seconds - a.seconds : a.state === "open" ? -1 : 1));
   }
 
   /** The selected tick series with the best market cap rank. */
@@ -202,7 +177,7 @@ export class Heatmap {
   toResult({ defaultLimit, byGroup, name = "", onlyProblems = false }: HeatmapOptions): HeatmapResult {
     const needle = name.trim().toLowerCase();
     const isSelected = (key: KnownLedgerKey) =>
-      (!onlyProblems || this.#incompleteKeys.has(ledgerKeyText(key))) &&
+      (!onlyProblems || this.#gaps.has(key)) &&
       (needle === "" || [key.name, key.index_id].some((text) => text?.toLowerCase().includes(needle)));
     const groups = this.#groups.map(([key, members]) =>
       this.#group(key, members, members.filter(isSelected), byGroup.get(key) ?? defaultLimit),
@@ -220,9 +195,7 @@ export class Heatmap {
 
   /** At most `limit` summaries, and the total counts. */
   summarizeGaps(limit: number): GapSummaryResult {
-    const totals = { open: 0, lost: 0 };
-    for (const { state } of this.#gapSummaries) totals[state]++;
-    return { generated_at: formatTimestamp(this.#now), ...totals, parts: this.#gapSummaries.slice(0, limit) };
+    return this.#gaps.summarize(limit, this.#now);
   }
 
   #group(
@@ -245,24 +218,17 @@ export class Heatmap {
 
   #summarise(key: string, members: readonly KnownLedgerKey[]) {
     const cells = new CellSums(this.#grids[this.#steps.get(key) ?? "day"]);
-    const whole = members.filter((member) => {
-      const isWhole = this.#addRanges(member, cells);
-      if (!isWhole) this.#incompleteKeys.add(ledgerKeyText(member));
-      return isWhole;
-    }).length;
-    return { runs: cells.runs(members.length), whole };
+    for (const member of members) this.#addRanges(member, cells);
+    return {
+      runs: cells.runs(members.length),
+      whole: members.filter((member) => !this.#gaps.has(member)).length,
+    };
   }
 
-  /** Adds the ranges of a key to the cells. Returns whether it has no gap. */
-  #addRanges(key: KnownLedgerKey, cells: CellSums): boolean {
-    const snapshot = this.#snapshotCells.get(ledgerKeyText(key));
-    if (snapshot) {
-      cells.addAll(snapshot.cells);
-      return snapshot.losses.size === 0;
-    }
-    const ranges = this.#ranges.get(ledgerKeyText(key)) ?? [];
-    for (const range of ranges) cells.add(range, range.state);
-    return ranges.every(({ state }) => state === "covered" || state === "settling");
+  #addRanges(key: KnownLedgerKey, cells: CellSums): void {
+    const snapshot = this.#snapshotCells.get(key);
+    if (snapshot) cells.addAll(snapshot);
+    else for (const range of this.#ranges.get(key) ?? []) cells.add(range, range.state);
   }
 }
 
@@ -296,19 +262,30 @@ function buildGrids(keys: readonly KnownLedgerKey[], steps: ReadonlyMap<string, 
   };
 }
 
-function rangesByKey(
+/** The ranges of each key of a history stream; its gaps also go into `gaps`. */
+function readRanges(
+  connection: Connection,
   keys: readonly KnownLedgerKey[],
-  covered: readonly CoveredRange[],
-  gaps: readonly UnformattedGap[],
-): Map<string, StateRange[]> {
-  const ranges = new Map<string, StateRange[]>(keys.map((key) => [ledgerKeyText(key), []]));
-  const byName = new Map(keys.map((key) => [namedKeyText(key), ranges.get(ledgerKeyText(key))]));
-  for (const { from, to, ...key } of covered)
-    ranges.get(ledgerKeyText(key))?.push({ from, to, state: "covered" });
-  for (const gap of gaps) {
-    const state = gap.reason === "settling" ? "settling" : gap.state;
-    byName.get(namedKeyText(gap))?.push({ from: gap.from_ts, to: gap.to_ts, state });
-  }
+  gaps: GapSums,
+): Map<KnownLedgerKey, StateRange[]> {
+  const ranges = new Map<KnownLedgerKey, StateRange[]>();
+  const byLedgerKey = new Map(keys.map((key) => [ledgerKeyText(key), key]));
+  let current:
+    | { readonly ledgerKey: LedgerKey; readonly key: KnownLedgerKey; readonly own: StateRange[] }
+    | undefined;
+  forEachHistoryRange(connection, (ledgerKey, range) => {
+    if (current?.ledgerKey !== ledgerKey) {
+      const key = byLedgerKey.get(ledgerKeyText(ledgerKey));
+      if (!key) return;
+      current = { ledgerKey, key, own: [] };
+      ranges.set(key, current.own);
+    }
+    const { key, own } = current;
+    const { from, to, state, reason, lostAt } = range;
+    own.push(range);
+    if (state === "open" || state === "lost")
+      gaps.add({ key, state, reason: reason ?? "unknown", from, to, lostAt });
+  });
   return ranges;
 }
 
@@ -334,8 +311,16 @@ function readRanks(connection: Connection): ReadonlyMap<string, number> {
   return ranks;
 }
 
-function rankOf(ranks: ReadonlyMap<string, number>, { index_id }: KnownLedgerKey): number {
-  return ranks.get(index_id ?? "") ?? Number.MAX_SAFE_INTEGER;
+/** The best rank first, then by name. Ranks are looked up once per key: a group may have thousands. */
+function sortByRank(keys: readonly KnownLedgerKey[], ranks: ReadonlyMap<string, number>): KnownLedgerKey[] {
+  return keys
+    .map((key) => ({
+      key,
+      name: key.name ?? "",
+      rank: ranks.get(key.index_id ?? "") ?? Number.MAX_SAFE_INTEGER,
+    }))
+    .sort((a, b) => a.rank - b.rank || (a.name < b.name ? -1 : 1))
+    .map(({ key }) => key);
 }
 
 function groupOrder(key: KnownLedgerKey | undefined): number {

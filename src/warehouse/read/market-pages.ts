@@ -2,7 +2,7 @@ import { formatDay, formatTimestamp, MICROS_PER_DAY, type Micros } from "../../m
 import type { Connection } from "../sqlite/connection.ts";
 
 /*
- * What the market, exchanges and derivatives pages show. All of it is here, against the relations that users query, so that a page
+ * What the market, exchanges and derivatives pages show. All of it is read from the relations that users query, so that a page
  * and a query of one's own agree.
  */
 
@@ -111,62 +111,51 @@ interface Quote {
   readonly last: number | null;
   readonly bid: number | null;
   readonly ask: number | null;
+  readonly spread_bps: number | null;
+  readonly index_price: number | null;
+  /** `MWA`, or `GWA` for the USD prices of both assets divided. */
+  readonly index_source: string | null;
+  readonly index_ts: Micros | null;
+  readonly deviation_bps: number | null;
   readonly volume: number | null;
   readonly ts: Micros;
-  readonly last_moved: string | null;
   readonly is_stale: 0 | 1 | null;
   readonly is_live: 0 | 1;
+}
+
+interface BestQuotes {
+  readonly best_bid: number | null;
+  readonly best_bid_exchange: string | null;
+  readonly best_ask: number | null;
+  readonly best_ask_exchange: string | null;
 }
 
 export interface QuotesResult {
   readonly generated_at: string;
   readonly pair: string;
-  /** What the deviation refers to, and where it comes from; null if no index of the pair is synced. */
-  readonly index: { readonly price: number; readonly source: string; readonly ts: Micros } | null;
+  /** As of the newest live quote; null if there is none. */
+  readonly best: BestQuotes | null;
   readonly quotes: readonly Quote[];
 }
 
+// CROSS JOIN: the newest ticker of each exchange first, then its row in the other views by key.
+const quotesSql = `SELECT t.exchange, t.last, t.bid, t.ask, s.spread_bps, d.index_price, d.index_source, d.index_ts, d.deviation_bps,
+    t.volume, t.ts, t.is_stale, t.is_live
+  FROM latest_exchange_ticks t CROSS JOIN index_deviation d CROSS JOIN spread s
+  WHERE t.pair = ? AND d.exchange_id = t.exchange_id AND d.market_id = t.market_id AND d.ts = t.ts
+    AND s.exchange_id = t.exchange_id AND s.market_id = t.market_id AND s.ts = t.ts
+  ORDER BY t.is_live DESC, t.volume DESC`;
+
+const bestSql = `SELECT best_bid, best_bid_exchange, best_ask, best_ask_exchange FROM spread
+  WHERE pair = ? AND ts = ? LIMIT 1`;
+
 export function readQuotes(reader: Connection, pair: string, now: Micros): QuotesResult {
-  const quotes = reader
-    .statement<Quote>(
-      `SELECT exchange, last, bid, ask, volume, ts, last_moved, is_stale, is_live FROM latest_exchange_ticks
-        WHERE pair = ? ORDER BY is_live DESC, volume DESC`,
-    )
-    .all([pair]);
-  return { generated_at: formatTimestamp(now), pair, index: readPairIndex(reader, pair), quotes };
-}
-
-interface IndexPrice {
-  readonly price: number;
-  readonly ts: Micros;
-}
-
-/** The market's own index (MWA), else the USD prices of both assets (GWA) divided. */
-function readPairIndex(reader: Connection, pair: string): QuotesResult["index"] {
-  const market = reader
-    .statement<{ id: string; base: string; quote: string }>(
-      "SELECT id, base_asset_id AS base, quote_asset_id AS quote FROM markets WHERE pair = ?",
-    )
-    .get([pair]);
-  if (!market) return null;
-  const readPrice = (type: string, id: string) =>
-    reader
-      .statement<IndexPrice>(
-        "SELECT price, ts FROM latest_index_ticks WHERE index_type = ? AND index_id = ? AND price > 0",
-      )
-      .get([type, id]);
-  const own = readPrice("MWA", market.id);
-  if (own) return { ...own, source: `MWA ${pair}` };
-  const [base, quote] = pair.split("/");
-  const basePrice = readPrice("GWA", market.base);
-  const quotePrice =
-    quote === "USD" ? { price: 1, ts: Number.MAX_SAFE_INTEGER } : readPrice("GWA", market.quote);
-  if (!basePrice || !quotePrice) return null;
-  return {
-    price: basePrice.price / quotePrice.price,
-    source: quote === "USD" ? `GWA ${base}` : `GWA ${base} ÷ GWA ${quote}`,
-    ts: Math.min(basePrice.ts, quotePrice.ts),
-  };
+  return reader.database.transaction(() => {
+    const quotes = reader.statement<Quote>(quotesSql).all([pair]);
+    const newest = quotes.reduce((most, { ts, is_live }) => (is_live ? Math.max(most, ts) : most), 0);
+    const best = reader.statement<BestQuotes>(bestSql).get([pair, newest]) ?? null;
+    return { generated_at: formatTimestamp(now), pair, best, quotes };
+  })();
 }
 
 export interface DerivativeAsset {
@@ -197,50 +186,84 @@ export interface DerivativesOptions {
   readonly at: Micros;
 }
 
-interface DerivativeQuote {
+interface ContractQuote {
   readonly id: string;
-  readonly type: string;
   readonly name: string | null;
   readonly exchange: string;
-  readonly pair: string;
-  readonly option_type: string | null;
-  readonly strike: number | null;
   readonly expiration: Micros | null;
   readonly ts: Micros;
   readonly price: number | null;
+  readonly index_price: number | null;
+  readonly open_interest_usd: number | null;
+}
+
+interface FutureQuote extends ContractQuote {
+  readonly basis: number | null;
+  readonly annualised_basis: number | null;
+  readonly days_to_expiry: number | null;
+}
+
+interface PerpetualQuote extends ContractQuote {
+  readonly premium: number | null;
+  readonly funding_rate: number | null;
+}
+
+interface OptionQuote extends ContractQuote {
+  readonly option_type: string | null;
+  readonly strike: number | null;
   readonly bid: number | null;
   readonly ask: number | null;
   readonly mark_price: number | null;
-  readonly index_price: number | null;
-  readonly funding_rate: number | null;
   readonly open_interest: number | null;
-  readonly open_interest_usd: number | null;
-  readonly volume: number | null;
 }
 
 export interface DerivativesResult {
   readonly at: Micros;
   /** The newest observation of any contract at that moment; null if there is none. */
   readonly observed: Micros | null;
-  readonly contracts: readonly DerivativeQuote[];
+  readonly futures: readonly FutureQuote[];
+  readonly perpetuals: readonly PerpetualQuote[];
+  readonly options: readonly OptionQuote[];
 }
 
 /** A contract that was last seen earlier than this before the asked moment has gone. */
 const MAX_QUOTE_AGE = 6 * 3600 * 1_000_000;
 
-// CROSS JOIN walks the contracts of the asset and seeks each one's last tick: see data-views.ts.
-const derivativesSql = `SELECT c.id, c.derivative_type AS type, c.exchange_name AS name, coalesce(e.name, c.exchange_id) AS exchange,
-    m.pair, c.option_type, c.option_strike AS strike, c.expiration, r.ts, r.price, r.bid, r.ask, r.mark_price, r.index_price,
-    r.funding_rate, r.open_interest, r.open_interest_usd, r.volume
-  FROM markets m CROSS JOIN contracts c CROSS JOIN derivative_tick_rows r LEFT JOIN exchanges e ON e.id = c.exchange_id
-  WHERE m.base_asset_id = :assetId AND c.market_id = m.id AND (:exchange = '' OR e.name = :exchange)
-    AND coalesce(c.expiration > :at, 1) AND r.contract = c.contract
+/**
+ * CROSS JOIN walks the contracts of the asset and seeks the last tick of each, then its row in the research view. The amount in
+ * USD is not in the views.
+ */
+const contractsSql = (
+  view: string,
+  type: string,
+  columns: string,
+) => `SELECT v.contract_id AS id, v.contract AS name,
+    v.exchange, c.expiration, v.ts, v.price, v.index_price, r.open_interest_usd, ${columns}
+  FROM markets m CROSS JOIN contracts c CROSS JOIN derivative_tick_rows r CROSS JOIN ${view} v
+  WHERE m.base_asset_id = :assetId AND c.market_id = m.id AND c.derivative_type = '${type}'
+    AND (:exchange = '' OR c.exchange = :exchange) AND coalesce(c.expiration > :at, 1) AND r.contract = c.contract
     AND r.ts = (SELECT max(n.ts) FROM derivative_tick_rows n WHERE n.contract = c.contract AND n.ts <= :at)
-    AND r.ts > :at - ${MAX_QUOTE_AGE}
-  ORDER BY c.derivative_type, c.expiration, c.option_strike, c.option_type, exchange`;
+    AND r.ts > :at - ${MAX_QUOTE_AGE} AND v.contract_id = c.id AND v.ts = r.ts
+  ORDER BY c.expiration, c.option_strike, c.option_type, v.exchange`;
+
+const futuresSql = contractsSql("futures_curve", "futures", "v.basis, v.annualised_basis, v.days_to_expiry");
+const perpetualsSql = contractsSql("perpetuals", "perpetuals", "v.premium, v.funding_rate");
+const optionsSql = contractsSql(
+  "option_chain",
+  "options",
+  "v.option_type, v.strike, v.bid, v.ask, v.mark_price, v.open_interest",
+);
 
 export function readDerivatives(reader: Connection, options: DerivativesOptions): DerivativesResult {
-  const contracts = reader.statement<DerivativeQuote>(derivativesSql).all({ ...options });
-  const observed = contracts.reduce<Micros | null>((newest, { ts }) => Math.max(newest ?? 0, ts), null);
-  return { at: options.at, observed, contracts };
+  return reader.database.transaction(() => {
+    const lists = {
+      futures: reader.statement<FutureQuote>(futuresSql).all({ ...options }),
+      perpetuals: reader.statement<PerpetualQuote>(perpetualsSql).all({ ...options }),
+      options: reader.statement<OptionQuote>(optionsSql).all({ ...options }),
+    };
+    const observed = Object.values(lists)
+      .flat()
+      .reduce<Micros | null>((newest, { ts }) => Math.max(newest ?? 0, ts), null);
+    return { at: options.at, observed, ...lists };
+  })();
 }

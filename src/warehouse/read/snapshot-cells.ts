@@ -1,67 +1,35 @@
-import { formatTimestamp, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import { type LedgerKey, ledgerKeyText } from "../coverage/ledger.ts";
 import type { KnownLedgerKey } from "../coverage/ledger-keys.ts";
 import { forEachSnapshotRange } from "../coverage/snapshot-gaps.ts";
 import type { Connection } from "../sqlite/connection.ts";
-import type { GapSummary } from "./gap-summary.ts";
+import type { GapSums } from "./gap-summary.ts";
 import { CellSums, type TimeGrid } from "./heatmap-grid.ts";
 
-/** The sums over the ranges of a snapshot key, which may be too many to hold in memory. */
-export interface SnapshotCells {
-  readonly cells: CellSums;
-  /** The lost ranges by reason. */
-  readonly losses: Map<string, LossSummary>;
-}
-
-interface LossSummary {
-  readonly key: KnownLedgerKey;
-  readonly reason: string;
-  ranges: number;
-  micros: number;
-  readonly from: Micros;
-  to: Micros;
-}
-
-/** The sums of all snapshot keys by `ledgerKeyText`, each on the grid that `gridOf` returns. */
+/**
+ * Sums the ranges of each snapshot key, which may be too many to hold in memory: the cells by key, each on the grid that `gridOf`
+ * returns, and the lost ranges into `gaps`.
+ */
 export function readSnapshotCells(
   connection: Connection,
   keys: readonly KnownLedgerKey[],
   gridOf: (key: KnownLedgerKey) => TimeGrid,
-): Map<string, SnapshotCells> {
+  gaps: GapSums,
+): Map<KnownLedgerKey, CellSums> {
   const known = new Map(keys.map((key) => [ledgerKeyText(key), key]));
-  const found = new Map<string, SnapshotCells>();
+  const found = new Map<KnownLedgerKey, CellSums>();
   let current:
-    | { readonly ledgerKey: LedgerKey; readonly key: KnownLedgerKey; readonly sums: SnapshotCells }
+    | { readonly ledgerKey: LedgerKey; readonly key: KnownLedgerKey; readonly cells: CellSums }
     | undefined;
   forEachSnapshotRange(connection, (ledgerKey, { from, to, state, reason }) => {
     if (current?.ledgerKey !== ledgerKey) {
-      const text = ledgerKeyText(ledgerKey);
-      const key = known.get(text);
+      const key = known.get(ledgerKeyText(ledgerKey));
       if (!key) return;
-      current = { ledgerKey, key, sums: { cells: new CellSums(gridOf(key)), losses: new Map() } };
-      found.set(text, current.sums);
+      current = { ledgerKey, key, cells: new CellSums(gridOf(key)) };
+      found.set(key, current.cells);
     }
-    const { key, sums } = current;
-    sums.cells.add({ from, to }, state);
-    if (state !== "lost") return;
-    const lossReason = reason ?? "unknown";
-    const loss = sums.losses.get(lossReason) ?? { key, reason: lossReason, ranges: 0, micros: 0, from, to };
-    loss.ranges++;
-    loss.micros += to - from;
-    loss.to = to;
-    sums.losses.set(lossReason, loss);
+    const { key, cells } = current;
+    cells.add({ from, to }, state);
+    if (state === "lost") gaps.add({ key, state, reason: reason ?? "unknown", from, to, lostAt: null });
   });
   return found;
-}
-
-export function toGapSummary({ key, reason, ranges, micros, from, to }: LossSummary): GapSummary {
-  const { stream, index_type, index_id, name } = key;
-  return {
-    ...{ stream, index_type, index_id, name, state: "lost", reason },
-    ranges,
-    seconds: Math.round(micros / MICROS_PER_SECOND),
-    from_time: formatTimestamp(from),
-    to_time: formatTimestamp(to),
-    lost_at: null,
-  };
 }

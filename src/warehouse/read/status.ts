@@ -1,6 +1,8 @@
 import { type Stream, streams } from "../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
-import { isHistoryStreamSql } from "../coverage/ledger-keys.ts";
+import type { TimeRange } from "../../model/time-range.ts";
+import { forEachHistoryRange } from "../coverage/history-gaps.ts";
+import type { LedgerKey } from "../coverage/ledger.ts";
 import { readReportedWithdrawals, type WithdrawalStatus } from "../coverage/mass-withdrawals.ts";
 import { forEachSnapshotRange } from "../coverage/snapshot-gaps.ts";
 import { readServiceUrl } from "../lookups/service-identity.ts";
@@ -77,10 +79,7 @@ const streamStatesSql = `SELECT stream, rows, newest_ts AS newestTs, last_error 
 const coveredSql = `SELECT stream, min(from_ts) AS "from", max(to_ts) AS "to" FROM settled_ranges
   WHERE proof <> 'lost' GROUP BY stream`;
 
-const gapTotalsSql = `SELECT stream, state, count(*) AS ranges, sum(to_ts - from_ts) AS extent FROM gaps
-  WHERE ${isHistoryStreamSql} AND reason IS NOT 'settling' GROUP BY stream, state`;
-
-/** Fast at any size: row counts are stored, and the long ledgers of snapshot streams are read in one pass. */
+/** Fast at any size: row counts are stored, and the ledger is read in one pass. */
 export function readStatus(connection: Connection, now: Micros): WarehouseStatus {
   // One transaction, so that counts and coverage agree.
   return connection.database.transaction(() => {
@@ -96,7 +95,7 @@ export function readStatus(connection: Connection, now: Micros): WarehouseStatus
         .all()
         .map((row) => [row.stream, row]),
     );
-    const gaps = connection.statement<GapTotals>(gapTotalsSql).all().concat(sumSnapshotLosses(connection));
+    const gaps = sumGaps(connection);
     const totals = (stream: Stream, state: GapTotals["state"]) =>
       gaps.find((gap) => gap.stream === stream && gap.state === state) ?? { ranges: 0, extent: 0 };
     return {
@@ -134,15 +133,18 @@ export function readStatus(connection: Connection, now: Micros): WarehouseStatus
   })();
 }
 
-function sumSnapshotLosses(connection: Connection): GapTotals[] {
+function sumGaps(connection: Connection): GapTotals[] {
   const sums = new Map<string, GapTotals>();
-  forEachSnapshotRange(connection, ({ stream }, { from, to, state }) => {
-    if (state !== "lost") return;
-    const sum = sums.get(stream) ?? { stream, state, ranges: 0, extent: 0 };
+  const add = ({ stream }: LedgerKey, { from, to, state }: TimeRange & { readonly state: string }) => {
+    if (state !== "open" && state !== "lost") return;
+    const key = `${stream} ${state}`;
+    const sum = sums.get(key) ?? { stream, state, ranges: 0, extent: 0 };
     sum.ranges++;
     sum.extent += to - from;
-    sums.set(stream, sum);
-  });
+    sums.set(key, sum);
+  };
+  forEachHistoryRange(connection, add);
+  forEachSnapshotRange(connection, add);
   return [...sums.values()];
 }
 

@@ -24,6 +24,9 @@ export interface LoggedLine {
   readonly fields: Record<string, unknown>;
 }
 
+/** Where a daemon finds its service. */
+type ServiceAddress = Pick<Simulator, "baseUrl" | "wsUrl" | "clientId" | "clientSecret">;
+
 /** A daemon in this process and a simulator, both on one manual clock. */
 export interface DaemonHarness {
   readonly clock: ManualClock;
@@ -34,8 +37,8 @@ export interface DaemonHarness {
   configure(yaml: string): void;
   /** Resolves once the dashboard is served. `machine`: the daemon's clock, if it differs from the service's. */
   startServing(file?: string, machine?: Clock): Promise<RunningDaemon>;
-  /** Resolves once all gaps are filled. */
-  startFilled(file?: string): Promise<RunningDaemon>;
+  /** Resolves once all gaps are filled. `service`: another than the simulator. */
+  startFilled(file?: string, service?: ServiceAddress): Promise<RunningDaemon>;
   query(sql: string, file?: string): Record<string, unknown>[];
   expectMatchesService(file?: string): void;
 }
@@ -85,13 +88,17 @@ export async function createDaemonHarness(options: DaemonHarnessOptions = {}): P
   onTestFinished(closeReaders);
   configure(options.settings ?? "");
 
-  async function begin(file = path, machine: Clock = clock): Promise<RunningDaemon> {
+  async function begin(
+    file = path,
+    machine: Clock = clock,
+    service: ServiceAddress = simulator,
+  ): Promise<RunningDaemon> {
     closeReaders();
     const env: Record<string, string> = {
-      MDS_BASE_URL: simulator.baseUrl,
-      MDS_WS_URL: simulator.wsUrl,
-      MDS_CLIENT_ID: simulator.clientId,
-      MDS_CLIENT_SECRET: simulator.clientSecret,
+      MDS_BASE_URL: service.baseUrl,
+      MDS_WS_URL: service.wsUrl,
+      MDS_CLIENT_ID: service.clientId,
+      MDS_CLIENT_SECRET: service.clientSecret,
       MDS_WAREHOUSE: file,
       MDS_HTTP_PORT: "0",
     };
@@ -149,8 +156,8 @@ export async function createDaemonHarness(options: DaemonHarnessOptions = {}): P
     return running;
   }
 
-  async function start(file = path): Promise<RunningDaemon> {
-    const running = await begin(file);
+  async function start(file = path, service?: ServiceAddress): Promise<RunningDaemon> {
+    const running = await begin(file, clock, service);
     await running.runUntil(running.isFilled);
     return running;
   }

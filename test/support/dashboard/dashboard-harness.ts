@@ -10,6 +10,7 @@ import { MICROS_PER_MS } from "../../../src/model/time.ts";
 import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
 import { Metrics } from "../../../src/telemetry/metrics.ts";
 import { RecentErrors, RequestRate } from "../../../src/telemetry/recent-activity.ts";
+import type { AtEnd } from "../temporary-folder.ts";
 import { hostileName } from "./filled-warehouse.ts";
 
 interface DaemonStub {
@@ -30,7 +31,11 @@ const unlimited: ServiceCondition = {
 };
 
 /** Serves the dashboard over HTTP for a stub daemon, whose state the test can change. */
-export async function serveDashboard(path: string, clock: Clock = systemClock) {
+export async function serveDashboard(
+  path: string,
+  clock: Clock = systemClock,
+  atEnd: AtEnd = onTestFinished,
+) {
   const daemon: DaemonStub = {
     isReady: true,
     problem: undefined,
@@ -76,7 +81,7 @@ export async function serveDashboard(path: string, clock: Clock = systemClock) {
     routes: createRoutes({ view, reader: countingReader, marketReader: countingReader, metrics, clock }),
     posts: new Map([["/api/query", createQueryPost(queries)]]),
   });
-  onTestFinished(async () => {
+  atEnd(async () => {
     queries.close();
     await server.close();
     await reader.close();

@@ -14,7 +14,7 @@ import { recordMissingScopes, recordStreamError } from "../../../src/warehouse/r
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
 import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { avoidMidnight } from "../avoid-midnight.ts";
-import { temporaryFolder } from "../temporary-folder.ts";
+import { type AtEnd, temporaryFolder } from "../temporary-folder.ts";
 import { bar, decimal, tick } from "../warehouse/records.ts";
 
 export const HOUR = 3600 * MICROS_PER_SECOND;
@@ -45,9 +45,12 @@ const assets = [...symbols, hostileName];
 const prices = ["61204.5", "3318.27", "0.5233", "148.02", "0.000012345678", "1.00012"];
 const emptyFields = { quality: null, extra: null };
 
-export function openFilledWarehouse(fill: (transaction: Transaction) => void = fillAll): WarehouseWriter {
-  const warehouse = openWriter(join(temporaryFolder(), "mds.sqlite"), { clock: systemClock });
-  onTestFinished(() => warehouse.close());
+export function openFilledWarehouse(
+  fill: (transaction: Transaction) => void = fillAll,
+  atEnd: AtEnd = onTestFinished,
+): WarehouseWriter {
+  const warehouse = openWriter(join(temporaryFolder(atEnd), "mds.sqlite"), { clock: systemClock });
+  atEnd(() => warehouse.close());
   warehouse.transaction(fill);
   return warehouse;
 }

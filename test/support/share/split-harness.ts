@@ -66,7 +66,7 @@ export class SplitHarness {
   }
 
   /** Lets simulated time pass until the condition holds. */
-  async runUntil(condition: () => Promise<boolean> | boolean, maxMs = 60_000): Promise<void> {
+  async runUntil(condition: () => Promise<boolean> | boolean, maxMs = 100_000): Promise<void> {
     const until = systemClock.monotonic() + maxMs;
     while (!(await condition())) {
       if (systemClock.monotonic() > until) throw new Error(`condition not met: ${condition}`);
@@ -147,7 +147,10 @@ export class SplitHarness {
       random,
       signal: shareStop.signal,
       askPassword: async () => PASSWORD,
-      report: (report) => void reports.push(report),
+      report(report) {
+        reports.push(report);
+        if (report.kind === "failed") share?.stopWaiting();
+      },
       async follow(change) {
         if (isKilled) return never;
         share?.update(change);

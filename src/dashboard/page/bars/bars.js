@@ -2,7 +2,15 @@
 
 import { cssColour, watchTheme } from "../shared/layout.js";
 import { onCommit, onMissed, throttle } from "../shared/live.js";
-import { byId, element, fetchJson, repeatWhileVisible, setText } from "../shared/page-base.js";
+import {
+  byId,
+  describeError,
+  element,
+  fetchJson,
+  repeatWhileVisible,
+  setText,
+  showEmpty,
+} from "../shared/page-base.js";
 import { describeUnknown, seriesBox } from "../shared/series-box.js";
 import { count, countNoun, duration, price } from "../shared/text-format.js";
 import { timePicker } from "../shared/time-picker.js";
@@ -162,7 +170,7 @@ function saveToUrl() {
 
 function showError(error) {
   byId("note").hidden = false;
-  setText("note", error instanceof TypeError ? "The daemon does not answer." : error.message);
+  setText("note", describeError(error));
   for (const { index_type, index_id, name } of error.similar ?? []) {
     const href = `/bars?${new URLSearchParams({ type: index_type, id: index_id })}`;
     byId("note").append(" ", element("a", { href }, name));
@@ -398,8 +406,11 @@ async function start() {
   if (byId("widths").childElementCount === 0) fillControls();
   const daemon = await fetchJson("/api/daemon");
   clockOffset = (Date.parse(daemon.generated_at) - Date.now()) / 1000;
-  if (!view.series) view.series = await findSeries(params.get("name") ?? "");
-  if (!view.series) throw new Error("No index ticks are synced yet.");
+  const first = await findSeries("");
+  showEmpty(first ? "" : "No index ticks are synced yet.");
+  if (!first) return;
+  const name = params.get("name") ?? "";
+  view.series ??= name === "" ? first : await findSeries(name);
   hasStarted = true;
   await reload();
 }

@@ -1,18 +1,9 @@
-// Figures of futures and options. Pure functions without access to the page.
+// Figures of options. Pure functions without access to the page.
 
 const YEAR = 365.25 * 86_400e6;
 
 /** What a contract is worth: its mark price, else its last price. */
 export const worth = ({ mark_price, price }) => mark_price ?? price;
-
-/** The basis of a future against its index, and that per year; null if a price is missing. */
-export function basisOf(contract) {
-  const { index_price, expiration, ts } = contract;
-  const value = worth(contract);
-  if (!(value > 0) || !(index_price > 0) || !(expiration > ts)) return null;
-  const basis = value / index_price - 1;
-  return { basis, perYear: basis * (YEAR / (expiration - ts)), days: (expiration - ts) / 86_400e6 };
-}
 
 /** The distribution function of the normal distribution (Abramowitz and Stegun 7.1.26, error below 1.5e-7). */
 function normal(x) {

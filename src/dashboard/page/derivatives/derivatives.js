@@ -3,9 +3,9 @@
 import uPlot from "uplot";
 import { cssColour, watchTheme } from "../shared/layout.js";
 import { onCommit, onMissed, throttle } from "../shared/live.js";
-import { byId, element, fetchJson, poll, setText } from "../shared/page-base.js";
-import { brief, count, direction, percentChange, quote } from "../shared/text-format.js";
-import { basisOf, buildChain, forwardOf, impliedVolatility, worth } from "./derivative-figures.js";
+import { byId, describeError, element, fetchJson, poll, setText, showEmpty } from "../shared/page-base.js";
+import { amount, brief, count, countNoun, direction, percentChange, quote } from "../shared/text-format.js";
+import { buildChain, forwardOf, impliedVolatility, worth } from "./derivative-figures.js";
 
 const POLL_SECONDS = 60;
 const MAX_CURVES = 6;
@@ -30,7 +30,10 @@ const path = () =>
 
 const iso = (micros) => new Date(micros / 1000).toISOString();
 const cell = (text, className = "") => element("td", { className: `number ${className}` }, text);
-const usd = (value) => (value === null ? "–" : brief(Math.round(value)));
+const percentOf = (share, digits) => percentChange(share === null ? null : share * 100, digits);
+/** A phone has no column for the exchange. */
+const contractCell = ({ id, name, exchange }) =>
+  element("td", {}, name ?? id, element("span", { className: "soft narrow" }, exchange));
 
 // ---- charts
 
@@ -42,6 +45,14 @@ function drawPlot(id, build) {
   if (made) plots.set(id, { plot: made, build });
   else plots.delete(id);
 }
+
+const percentText = (share, digits) => `${(share * 100).toFixed(digits)} %`;
+
+/** How many digits tell the percentages of two neighbouring marks of an axis apart. */
+const digitsOf = ([first, second]) => {
+  const step = Math.abs((second ?? first) - first) * 100;
+  return [0, 1, 2].find((digits) => Math.abs(Number(step.toFixed(digits)) - step) < 1e-9) ?? 3;
+};
 
 function options(target, { xLabel, xValues, lines, yValue }) {
   const [soft, line] = [cssColour("soft"), cssColour("line")];
@@ -58,40 +69,39 @@ function options(target, { xLabel, xValues, lines, yValue }) {
     cursor: { drag: { x: false, y: false } },
     axes: [
       { ...axis, values: (_, at) => at.map(xValues) },
-      { ...axis, size: 60, values: (_, at) => at.map(yValue) },
+      { ...axis, size: 60, values: (_, at) => at.map((value) => yValue(value, digitsOf(at))) },
     ],
     series: [
-      { label: xLabel, value: (_, value) => (value === null ? "–" : xValues(value)) },
+      { label: xLabel, value: (_, value) => (value == null ? "" : xValues(value)) },
       ...lines.map((label, i) => ({
         label,
         stroke: cssColour(`line-${i + 1}`),
         width: 1.5,
         spanGaps: true,
         points: { show: true, size: 6, fill: cssColour("card") },
-        value: (_, value) => (value === null ? "–" : yValue(value)),
+        value: (_, value) => (value == null ? "" : yValue(value, 2)),
       })),
     ],
   };
 }
 
 function drawCurve(futures) {
-  const points = futures.flatMap((one) => {
-    const basis = basisOf(one);
-    return basis ? [{ ...basis, exchange: one.exchange, expiration: one.expiration }] : [];
-  });
+  const points = futures.filter(({ annualised_basis }) => annualised_basis !== null);
   drawPlot("curve-plot", (target) => {
     const xs = [...new Set(points.map(({ expiration }) => expiration))].sort((a, b) => a - b);
     if (xs.length < 2) return undefined;
     const exchanges = [...new Set(points.map(({ exchange }) => exchange))].slice(0, MAX_CURVES);
     const lines = exchanges.map((name) =>
-      xs.map((x) => points.find((one) => one.exchange === name && one.expiration === x)?.perYear ?? null),
+      xs.map(
+        (x) => points.find((one) => one.exchange === name && one.expiration === x)?.annualised_basis ?? null,
+      ),
     );
     const start = loaded.observed;
     return new uPlot(
       options(target, {
         xLabel: "days left",
         xValues: (value) => count(Math.round(value)),
-        yValue: (value) => `${(value * 100).toFixed(2)} %`,
+        yValue: percentText,
         lines: exchanges,
       }),
       [xs.map((x) => (x - start) / 86_400e6), ...lines],
@@ -110,7 +120,7 @@ function drawSmile(chain, forward) {
       options(target, {
         xLabel: "strike",
         xValues: (value) => brief(value),
-        yValue: (value) => `${(value * 100).toFixed(1)} %`,
+        yValue: percentText,
         lines: ["calls", "puts"],
       }),
       [chain.map(({ strike }) => strike), ...vols],
@@ -129,21 +139,20 @@ function fill(id, rows) {
 function showFutures(futures) {
   fill(
     "futures",
-    futures.map((one) => {
-      const basis = basisOf(one);
-      return element(
+    futures.map((one) =>
+      element(
         "tr",
         { "data-contract": one.id },
-        element("td", {}, one.name ?? one.id),
+        contractCell(one),
         element("td", { className: "wide faint" }, one.exchange),
-        cell(basis ? count(Math.round(basis.days)) : "–"),
-        cell(quote(worth(one)), "wide"),
+        cell(one.days_to_expiry === null ? "–" : count(Math.round(one.days_to_expiry))),
+        cell(quote(one.price), "wide"),
         cell(quote(one.index_price), "wide"),
-        cell(basis ? percentChange(basis.basis * 100) : "–", direction(basis?.basis)),
-        cell(basis ? percentChange(basis.perYear * 100) : "–", `per-year ${direction(basis?.perYear)}`),
-        cell(usd(one.open_interest_usd), "wide"),
-      );
-    }),
+        cell(percentOf(one.basis), direction(one.basis)),
+        cell(percentOf(one.annualised_basis), `per-year ${direction(one.annualised_basis)}`),
+        cell(amount(one.open_interest_usd), "wide"),
+      ),
+    ),
   );
   byId("no-futures").hidden = futures.length > 0;
   drawCurve(futures);
@@ -152,22 +161,19 @@ function showFutures(futures) {
 function showPerpetuals(perpetuals) {
   fill(
     "perpetuals",
-    perpetuals.map((one) => {
-      const away =
-        one.index_price > 0 && worth(one) !== null ? (worth(one) / one.index_price - 1) * 100 : null;
-      const funding = one.funding_rate === null ? null : one.funding_rate * 100;
-      return element(
+    perpetuals.map((one) =>
+      element(
         "tr",
         { "data-contract": one.id },
-        element("td", {}, one.name ?? one.id),
-        element("td", { className: "faint" }, one.exchange),
-        cell(quote(worth(one)), "wide"),
+        contractCell(one),
+        element("td", { className: "wide faint" }, one.exchange),
+        cell(quote(one.price), "wide"),
         cell(quote(one.index_price), "wide"),
-        cell(percentChange(away, 3), `wide ${direction(away)}`),
-        cell(percentChange(funding, 4), `funding ${direction(funding)}`),
-        cell(usd(one.open_interest_usd), "wide"),
-      );
-    }),
+        cell(percentOf(one.premium, 3), `wide ${direction(one.premium)}`),
+        cell(percentOf(one.funding_rate, 4), `funding ${direction(one.funding_rate)}`),
+        cell(amount(one.open_interest_usd), "wide"),
+      ),
+    ),
   );
   byId("no-perpetuals").hidden = perpetuals.length > 0;
 }
@@ -187,14 +193,13 @@ function showOptions(all) {
     const value = one ? impliedVolatility(one, forward) : null;
     return value === null ? "–" : `${(value * 100).toFixed(1)} %`;
   };
-  const amount = (one) => (one?.open_interest === null || !one ? "–" : brief(Math.round(one.open_interest)));
   fill(
     "chain",
     chain.map(({ strike, call, put }) =>
       element(
         "tr",
         { "data-strike": strike },
-        cell(amount(call), "wide"),
+        cell(amount(call?.open_interest), "wide"),
         cell(vol(call), `call-iv${strike < spot ? " inside" : ""}`),
         cell(quote(call?.bid), `wide${strike < spot ? " inside" : ""}`),
         cell(quote(call?.ask), `wide${strike < spot ? " inside" : ""}`),
@@ -204,7 +209,7 @@ function showOptions(all) {
         cell(quote(put?.bid), `wide${strike > spot ? " inside" : ""}`),
         cell(quote(put?.ask), `wide${strike > spot ? " inside" : ""}`),
         cell(vol(put), `put-iv${strike > spot ? " inside" : ""}`),
-        cell(amount(put), "wide"),
+        cell(amount(put?.open_interest), "wide"),
       ),
     ),
   );
@@ -215,20 +220,19 @@ function showOptions(all) {
 
 function show(answer) {
   loaded = answer;
-  const { contracts, observed } = answer;
-  const asset = assets.find(({ asset_id }) => asset_id === view.asset);
-  setText("asset-title", asset?.symbol ?? "Derivatives");
-  document.title = `${asset?.symbol ?? ""} derivatives · mds-sync`;
+  const { futures, perpetuals, options: chain, observed } = answer;
+  const symbol = assets.find(({ asset_id }) => asset_id === view.asset)?.symbol;
+  setText("asset-title", symbol ? `${symbol} derivatives` : "Derivatives");
+  document.title = `${symbol ?? ""} derivatives · mds-sync`;
   setText(
     "derivatives-note",
     observed === null
       ? "Nothing was observed within six hours before this moment."
-      : `${count(contracts.length)} contracts, observed ${iso(observed).slice(0, 19).replace("T", " ")} UTC`,
+      : `${countNoun(futures.length + perpetuals.length + chain.length, "contract")}, observed ${iso(observed).slice(0, 19).replace("T", " ")} UTC`,
   );
-  const ofType = (type) => contracts.filter((one) => one.type === type);
-  showFutures(ofType("futures"));
-  showPerpetuals(ofType("perpetuals"));
-  showOptions(ofType("options"));
+  showFutures(futures);
+  showPerpetuals(perpetuals);
+  showOptions(chain);
 }
 
 // ---- controls
@@ -281,7 +285,7 @@ byId("newest").addEventListener("click", () => {
 byId("expiry").addEventListener("change", () => {
   view.expiry = Number(byId("expiry").value);
   saveToUrl();
-  showOptions(loaded.contracts.filter(({ type }) => type === "options"));
+  showOptions(loaded.options);
 });
 const redraw = () => {
   for (const [id, { build }] of plots) drawPlot(id, build);
@@ -293,16 +297,21 @@ window.addEventListener("resize", () => {
   width = innerWidth;
 });
 
-const showError = (error) =>
-  setText("derivatives-note", error instanceof TypeError ? "The daemon does not answer." : error.message);
-async function start() {
-  assets = await fetchJson("/api/derivative-assets");
-  fillControls();
-  if (view.asset === "") throw new Error("No derivatives are synced yet.");
+/** Assets first: without one there is nothing to ask for. */
+async function prepare() {
+  if (assets.length === 0) {
+    assets = await fetchJson("/api/derivative-assets");
+    fillControls();
+    showEmpty(assets.length > 0 ? "" : "No derivatives are synced yet.");
+  }
+  return assets.length > 0;
 }
-await start().catch(showError);
-const contracts = poll(path, POLL_SECONDS, show, (error) =>
-  view.asset === "" ? start().catch(showError) : showError(error),
+const contracts = poll(
+  path,
+  POLL_SECONDS,
+  show,
+  (error) => setText("derivatives-note", describeError(error)),
+  prepare,
 );
 const reload = throttle(5, () => void contracts.now());
 onCommit(({ grown }) => view.at === "" && grown("derivative_ticks") && reload());

@@ -2,21 +2,14 @@
 
 import "../shared/layout.js";
 import { onCommit, onMissed, throttle } from "../shared/live.js";
-import { byId, element, fetchJson, poll, setText } from "../shared/page-base.js";
-import { brief, countNoun, direction, duration, quote } from "../shared/text-format.js";
+import { byId, describeError, element, fetchJson, poll, setText, showEmpty } from "../shared/page-base.js";
+import { amount, countNoun, direction, duration, quote } from "../shared/text-format.js";
 
 const POLL_SECONDS = 30;
 const params = new URLSearchParams(location.search);
 let pair = params.get("pair") ?? "";
 
-/** Basis points between two prices; null if one is missing. */
-export function basisPoints(value, reference) {
-  return value === null || !(reference > 0) ? null : (value / reference - 1) * 10_000;
-}
-
-export function spreadOf({ bid, ask }) {
-  return bid > 0 && ask > 0 ? ((ask - bid) / ((ask + bid) / 2)) * 10_000 : null;
-}
+const unmoved = "price has not moved";
 
 const points = (value, isSigned = false) => {
   if (value === null) return "–";
@@ -36,15 +29,10 @@ function deviationBar(deviation, largest) {
   );
 }
 
-function show({ generated_at, index, quotes }) {
+function show({ generated_at, best, quotes }) {
   const now = Date.parse(generated_at) * 1000;
-  const rows = quotes.map((one) => ({
-    ...one,
-    spread: spreadOf(one),
-    deviation: index ? basisPoints(one.last, index.price) : null,
-    age: Math.max(0, (now - one.ts) / 1e6),
-  }));
-  const largest = rows.reduce((most, { deviation }) => Math.max(most, Math.abs(deviation ?? 0)), 0);
+  const rows = quotes.map((one) => ({ ...one, age: Math.max(0, (now - one.ts) / 1e6) }));
+  const largest = rows.reduce((most, { deviation_bps }) => Math.max(most, Math.abs(deviation_bps ?? 0)), 0);
   setText("pair-title", pair);
   document.title = `${pair} · mds-sync`;
   byId("no-quotes").hidden = rows.length > 0;
@@ -52,10 +40,10 @@ function show({ generated_at, index, quotes }) {
     "quotes-note",
     `${countNoun(rows.filter(({ is_live }) => is_live).length, "live exchange")} · ${generated_at.slice(0, 19).replace("T", " ")} UTC`,
   );
-  showFacts(index, rows);
+  showFacts(best, rows);
   byId("quotes").tBodies[0].replaceChildren(
     ...rows.map((row) => {
-      const remark = row.is_live ? (row.is_stale ? "price has not moved" : "") : "no longer quoted";
+      const remark = row.is_live ? (row.is_stale ? unmoved : "") : "no longer quoted";
       return element(
         "tr",
         { "data-exchange": row.exchange, ...(row.is_live ? {} : { className: "faint" }) },
@@ -68,32 +56,37 @@ function show({ generated_at, index, quotes }) {
         element("td", { className: "number last" }, quote(row.last)),
         element("td", { className: "number wide" }, quote(row.bid)),
         element("td", { className: "number wide" }, quote(row.ask)),
-        element("td", { className: "number spread" }, points(row.spread)),
-        element("td", { className: `number off ${direction(row.deviation)}` }, points(row.deviation, true)),
-        deviationBar(row.deviation, largest),
-        element("td", { className: "number wide" }, row.volume === null ? "–" : brief(row.volume)),
+        element("td", { className: "number spread" }, points(row.spread_bps)),
+        element(
+          "td",
+          { className: `number off ${direction(row.deviation_bps)}` },
+          points(row.deviation_bps, true),
+        ),
+        deviationBar(row.deviation_bps, largest),
+        element("td", { className: "number wide" }, amount(row.volume)),
         element("td", { className: "number" }, duration(row.age)),
       );
     }),
   );
 }
 
-function showFacts(index, rows) {
-  const live = rows.filter(({ is_live }) => is_live);
-  const bid = live.reduce((best, one) => (one.bid > (best?.bid ?? 0) ? one : best), undefined);
-  const ask = live.reduce(
-    (best, one) => (one.ask > 0 && one.ask < (best?.ask ?? Number.POSITIVE_INFINITY) ? one : best),
+function showFacts(best, rows) {
+  const index = rows.reduce(
+    (newest, one) => (one.index_ts > (newest?.index_ts ?? 0) ? one : newest),
     undefined,
   );
+  // A price that stands still may only look like the best one.
+  const nameOf = (exchange) => {
+    const isStale = rows.some((one) => one.exchange === exchange && one.is_stale);
+    return `${exchange ?? ""}${isStale ? `, ${unmoved}` : ""}`;
+  };
+  const { best_bid = null, best_bid_exchange, best_ask = null, best_ask_exchange } = best ?? {};
+  const across = best_bid > 0 && best_ask > 0 ? (best_ask / best_bid - 1) * 10_000 : null;
   const facts = [
-    ["Index", index ? quote(index.price) : "not synced", index?.source ?? ""],
-    ["Best bid", bid ? quote(bid.bid) : "–", bid?.exchange ?? ""],
-    ["Best ask", ask ? quote(ask.ask) : "–", ask?.exchange ?? ""],
-    [
-      "Across exchanges",
-      bid && ask ? points(basisPoints(ask.ask, bid.bid), true) : "–",
-      "best ask − best bid",
-    ],
+    ["Index", index ? quote(index.index_price) : "not synced", index?.index_source ?? ""],
+    ["Best bid", quote(best_bid), nameOf(best_bid_exchange)],
+    ["Best ask", quote(best_ask), nameOf(best_ask_exchange)],
+    ["Across exchanges", points(across, true), "best ask − best bid"],
   ];
   byId("facts").replaceChildren(
     ...facts.map(([label, value, note]) =>
@@ -123,22 +116,20 @@ byId("pair").addEventListener("change", () => {
   void quotes.now();
 });
 
-const showError = (error) =>
-  setText("quotes-note", error instanceof TypeError ? "The daemon does not answer." : error.message);
 let hasPairs = false;
 /** Pairs first: without one there is nothing to ask for. */
-async function start() {
-  if (hasPairs) return;
-  showPairs(await fetchJson("/api/pairs"));
+async function prepare() {
+  if (!hasPairs) showPairs(await fetchJson("/api/pairs"));
   hasPairs = pair !== "";
-  if (!hasPairs) throw new Error("No exchange tickers are synced yet.");
+  showEmpty(hasPairs ? "" : "No exchange tickers are synced yet.");
+  return hasPairs;
 }
-await start().catch(showError);
 const quotes = poll(
   () => `/api/quotes?${new URLSearchParams({ pair })}`,
   POLL_SECONDS,
-  (answer) => (hasPairs ? show(answer) : start().catch(showError)),
-  showError,
+  show,
+  (error) => setText("quotes-note", describeError(error)),
+  prepare,
 );
 const reload = throttle(1, () => void quotes.now());
 onCommit(({ ticks, grown }) => (grown("exchange_ticks") || ticks.length > 0) && reload());

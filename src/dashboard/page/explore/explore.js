@@ -1,7 +1,7 @@
 // Ask the warehouse in SQL, draw the answer, take it away. The hash of the URL holds the query.
 
 import { watchTheme } from "../shared/layout.js";
-import { byId, element, fetchJson, setText } from "../shared/page-base.js";
+import { byId, describeError, element, fetchJson, setText } from "../shared/page-base.js";
 import { count } from "../shared/text-format.js";
 import { timePicker } from "../shared/time-picker.js";
 import { findParameters } from "./cookbook.js";
@@ -159,7 +159,7 @@ function showError(error) {
   }
   setText("summary", "");
   byId("error").hidden = false;
-  setText("error", error instanceof TypeError ? "The daemon does not answer." : error.message);
+  setText("error", describeError(error));
   showWarnings(error.warnings ?? []);
 }
 

@@ -2,8 +2,8 @@
 
 import { watchTheme } from "../shared/layout.js";
 import { onCommit, onMissed, throttle } from "../shared/live.js";
-import { byId, element, poll, setText } from "../shared/page-base.js";
-import { brief, count, direction, percentChange, quote } from "../shared/text-format.js";
+import { byId, describeError, element, poll, setText, showEmpty } from "../shared/page-base.js";
+import { amount, count, direction, percentChange, quote } from "../shared/text-format.js";
 import { showTreemap } from "./treemap.js";
 
 const ROWS_PER_STEP = 100;
@@ -95,8 +95,8 @@ function row(asset) {
     change(change24h, ""),
     change(change7d, "wide"),
     change(change30d, "wide"),
-    element("td", { className: "number wide" }, marketCap === null ? "–" : brief(marketCap)),
-    element("td", { className: "number wide" }, volume === null ? "–" : brief(volume)),
+    element("td", { className: "number wide" }, amount(marketCap)),
+    element("td", { className: "number wide" }, amount(volume)),
     sparkline(asset),
   );
 }
@@ -142,10 +142,9 @@ function show(answer) {
     newest > 0 ? ` · as of ${new Date(newest / 1000).toISOString().slice(0, 16).replace("T", " ")} UTC` : "";
   setText(
     "market-note",
-    assets.length > 0
-      ? `${count(assets.length)} assets · market cap ${brief(total)} USD${when}`
-      : "No market caps are synced yet.",
+    assets.length > 0 ? `${count(assets.length)} assets · market cap ${amount(total)} USD${when}` : "",
   );
+  showEmpty(assets.length > 0 ? "" : "No market caps are synced yet.");
   draw();
   drawMap();
 }
@@ -162,6 +161,7 @@ byId("more").addEventListener("click", () => {
 });
 watchTheme(() => assets.length > 0 && drawMap());
 new ResizeObserver(() => assets.length > 0 && drawMap()).observe(byId("treemap"));
+
 /** New prices between two market caps: the index of the asset. */
 function applyTicks(ticks) {
   const prices = new Map(ticks.filter(([type]) => type === "GWA").map(([, id, , price]) => [id, price]));
@@ -184,8 +184,7 @@ const market = poll(
   () => "/api/market",
   POLL_SECONDS,
   show,
-  (error) =>
-    setText("market-note", error instanceof TypeError ? "The daemon does not answer." : error.message),
+  (error) => setText("market-note", describeError(error)),
 );
 const reload = throttle(5, () => void market.now());
 onCommit(({ ticks, grown }) => {

@@ -10,6 +10,9 @@ const MAX_TILES = 80;
 const STRONG_CHANGE = 8;
 
 const MIN_LABEL_PX = { width: 44, height: 22 };
+/** About the width of a character at 11 px, and the padding of a tile. */
+const CHARACTER_PX = 6.8;
+const PADDING_PX = 8;
 
 /** [{ asset, x, y, width, height }] for the assets with a market cap. */
 export function layOutTiles(assets, width, height) {
@@ -48,7 +51,9 @@ export function showTreemap(container, assets, hrefOf) {
       });
       if (width >= MIN_LABEL_PX.width && height >= MIN_LABEL_PX.height) {
         tile.append(element("b", {}, symbol));
-        if (height >= 2 * MIN_LABEL_PX.height) tile.append(element("span", {}, percentChange(change24h)));
+        const change = percentChange(change24h);
+        const isWide = width >= change.length * CHARACTER_PX + PADDING_PX;
+        if (isWide && height >= 2 * MIN_LABEL_PX.height) tile.append(element("span", {}, change));
         tile.style.fontSize = `${Math.max(11, Math.min(26, Math.sqrt(width * height) / 9))}px`;
       }
       return tile;

@@ -1,4 +1,4 @@
-// Functions that both pages use: requests to the daemon, and output into the page. Names come from the service and could
+// Functions that all pages use: requests to the daemon, and output into the page. Names come from the service and could
 // contain markup, so everything is inserted as text.
 
 export const byId = (id) => document.getElementById(id);
@@ -15,6 +15,17 @@ export function element(tag, { className, ...attributes } = {}, ...children) {
 export function setText(id, text) {
   const target = byId(id);
   if (target.textContent !== text) target.textContent = text;
+}
+
+/** Shows this text in place of the page's cards; an empty text shows the cards. */
+export function showEmpty(text) {
+  setText("empty-text", text);
+  byId("empty").hidden = text === "";
+}
+
+/** For people: a request without a response has a message that only the browser understands. */
+export function describeError(error) {
+  return error instanceof TypeError ? "The daemon does not answer." : error.message;
 }
 
 export async function fetchJson(path) {
@@ -51,9 +62,13 @@ export function repeatWhileVisible(seconds, work, onError) {
   return { now: run };
 }
 
-/** Fetches a path at an interval and shows the result; after an error the page keeps what it shows. */
-export function poll(path, seconds, show, onError = () => {}) {
+/**
+ * Fetches a path at an interval and shows the result; after an error the page keeps what it shows. `prepare` runs before each request;
+ * if it returns false, there is nothing to request yet.
+ */
+export function poll(path, seconds, show, onError = () => {}, prepare = async () => true) {
   const work = async () => {
+    if (!(await prepare())) return;
     const requested = path();
     const answer = await fetchJson(requested);
     // Something else has been asked for meanwhile, and its answer may have arrived first.

@@ -2,6 +2,12 @@
 
 const whole = new Intl.NumberFormat("en");
 const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+const threeDigits = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
+const compactAmount = new Intl.NumberFormat("en", {
+  notation: "compact",
+  minimumSignificantDigits: 3,
+  maximumSignificantDigits: 3,
+});
 
 const units = [
   ["day", 86_400],
@@ -18,6 +24,12 @@ export function count(number) {
 /** 1.2M */
 export function brief(number) {
   return number < 10_000 ? whole.format(number) : compact.format(number);
+}
+
+/** 1.23M, 45.6K, 789: an amount of a column, with three digits each. */
+export function amount(number) {
+  if (number === null || number === undefined) return "–";
+  return number < 1_000 ? threeDigits.format(number) : compactAmount.format(number);
 }
 
 /** 45 s, 12 min, 3.5 h, 200 days: one unit, with one decimal below 10. */

@@ -1,0 +1,179 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { chromium } from "playwright-core";
+import { buildProgram } from "./built-program.ts";
+import type { Figure } from "./figures.ts";
+import { readClientSettings } from "./simulator-process.ts";
+
+const executablePath = "/usr/bin/chromium";
+const MEASURED_SECONDS = 60;
+const PAUSE_MS = 200;
+const MAX_REQUEST_MS = 300;
+const MAX_PAINT_MS = 1_000;
+
+/** Enough ticks and daily bars that the backfill outlasts the measurement. */
+const settings = `sync:
+  intraday: { GWA: { top: 50 }, MWA: none, LX: all, days: 30 }
+http: { port: 0 }
+`;
+
+interface Market {
+  readonly assets: readonly (readonly [id: string, symbol: string])[];
+}
+
+/** Requests of the pages, and their first paint, beside the first backfill of a service of real size. */
+export async function benchPages(print: (line: string) => void): Promise<readonly Figure[]> {
+  const folder = mkdtempSync(join(tmpdir(), "mds-bench-pages-"));
+  const program = buildProgram();
+  const simulator = spawn(process.execPath, [program, "simulate", "--size", "real"], {
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  let daemon: ChildProcess | undefined;
+  try {
+    writeFileSync(join(folder, "mds-sync.yaml"), settings);
+    const env = {
+      MDS_WAREHOUSE: join(folder, "mds.sqlite"),
+      ...(await readClientSettings(simulator.stdout)),
+    };
+    const started = spawn(process.execPath, [program, "run"], {
+      cwd: folder,
+      env,
+      stdio: ["ignore", "ignore", "pipe"],
+    });
+    daemon = started;
+    const address = await readAddress(started);
+    const assetId = await waitForMarket(address);
+    const paths = requestedPaths(assetId);
+    const times = await measureRequests(address, paths);
+    for (const [path, list] of times) {
+      const slowest = Math.max(...list);
+      print(`${path.split("?")[0]}: ${Math.round(slowest)} ms at most, ${list.length} requests`);
+    }
+    const paints = await measurePaints(address, print);
+    const daemonState = (await readJson(address, "/api/daemon")) as { backfill: { percent: number } | null };
+    print(`the backfill is at ${daemonState.backfill?.percent.toFixed(0) ?? "100"} % at the end`);
+    const slowest = Math.max(...[...times.values()].flat());
+    const ms = { digits: 0, unit: "ms" };
+    return [
+      {
+        name: "slowest request of a page beside a backfill",
+        measured: slowest,
+        atMost: MAX_REQUEST_MS,
+        ...ms,
+      },
+      ...(paints.length > 0
+        ? [
+            {
+              name: "slowest first paint of a page",
+              measured: Math.max(...paints),
+              atMost: MAX_PAINT_MS,
+              ...ms,
+            },
+          ]
+        : []),
+    ];
+  } finally {
+    for (const child of [daemon, simulator]) {
+      if (!child || child.exitCode !== null) continue;
+      child.kill("SIGTERM");
+      await once(child, "exit");
+    }
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** What the pages request, as they do it. */
+function requestedPaths(assetId: string): string[] {
+  const day = (daysAgo: number) => new Date(Date.now() - daysAgo * 86_400_000).toISOString();
+  const bars = (width: string, days: number) =>
+    `/api/bars?${new URLSearchParams({ type: "GWA", id: assetId, width, from: day(days) })}`;
+  return [
+    ...["/api/daemon", "/api/status", "/api/latest", "/api/missing", "/api/coverage"],
+    ...["/api/coverage?name=btc", "/api/coverage?problems=1", "/api/series?name=bt"],
+    ...[bars("1h", 7), bars("1m", 1), bars("1d", 200)],
+    ...["/api/market", "/api/pairs", "/api/quotes?pair=BTC%2FUSD", "/api/derivative-assets"],
+    ...[`/api/derivatives?asset=${encodeURIComponent(assetId)}`, "/api/schema", "/healthz"],
+  ];
+}
+
+async function measureRequests(address: string, paths: readonly string[]): Promise<Map<string, number[]>> {
+  const times = new Map<string, number[]>(paths.map((path) => [path, []]));
+  const until = performance.now() + MEASURED_SECONDS * 1_000;
+  while (performance.now() < until) {
+    for (const path of paths) {
+      const startedAt = performance.now();
+      const response = await fetch(new URL(path, address));
+      await response.arrayBuffer();
+      if (!response.ok) throw new Error(`${path} answered ${response.status}`);
+      times.get(path)?.push(performance.now() - startedAt);
+      await sleep(PAUSE_MS);
+    }
+  }
+  return times;
+}
+
+/** The first contentful paint of each page in a new browser; without one, nothing. */
+async function measurePaints(address: string, print: (line: string) => void): Promise<number[]> {
+  if (!existsSync(executablePath)) {
+    print(`skipped, because ${executablePath} is missing: the first paint of the pages`);
+    return [];
+  }
+  const browser = await chromium.launch({ executablePath, args: ["--headless", "--no-sandbox"] });
+  try {
+    const paints: number[] = [];
+    for (const path of ["/", "/market", "/bars", "/exchanges", "/derivatives", "/explore"]) {
+      const context = await browser.newContext();
+      const page = await context.newPage();
+      await page.goto(new URL(path, address).href);
+      const paint = await page.waitForFunction(
+        `performance.getEntriesByName("first-contentful-paint")[0]?.startTime`,
+      );
+      const ms = Number(await paint.jsonValue());
+      print(`${path}: first paint after ${Math.round(ms)} ms`);
+      paints.push(ms);
+      await context.close();
+    }
+    return paints;
+  } finally {
+    await browser.close();
+  }
+}
+
+async function readAddress(daemon: ChildProcess): Promise<string> {
+  let text = "";
+  for await (const chunk of daemon.stderr ?? []) {
+    text += String(chunk);
+    const address = /dashboard: (\S+)/.exec(text)?.[1];
+    if (address) {
+      daemon.stderr?.resume();
+      return address;
+    }
+  }
+  throw new Error(`the daemon did not start: ${text}`);
+}
+
+/** Waits until every page has something to show; returns the id of BTC. */
+async function waitForMarket(address: string): Promise<string> {
+  for (;;) {
+    const market = (await readJson(address, "/api/market")) as Market | undefined;
+    const lists = await Promise.all(
+      ["/api/pairs", "/api/derivative-assets"].map((path) => readJson(address, path)),
+    );
+    const btc = market?.assets.find(([, symbol]) => symbol === "BTC");
+    if (btc && lists.every((list) => Array.isArray(list) && list.length > 0)) return btc[0];
+    await sleep(1_000);
+  }
+}
+
+/** Undefined while the warehouse cannot be read yet. */
+async function readJson(address: string, path: string): Promise<unknown> {
+  const response = await fetch(new URL(path, address));
+  return response.ok ? response.json() : undefined;
+}
+
+function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
