@@ -71,7 +71,7 @@ describe("mds-sync backfill", () => {
   });
 
   it("G1: stops within seconds on SIGTERM with exit 75, and the next run completes the work", async () => {
-    const setup = await setUp(ticks(25), "GET /index-ticker latency 100ms");
+    const setup = await setUp(ticks(5), "GET /index-ticker size-cap 300\nGET /index-ticker latency 100ms");
     const { child, result: ended } = start(setup, ["backfill", "--log-level", "warn"]);
     await waitForPages(setup.simulator, 10);
     const startedAt = performance.now();
