@@ -1,4 +1,3 @@
-import { fileURLToPath } from "node:url";
 import { configDefaults, defineConfig } from "vitest/config";
 import { FastestFirst } from "./test/mutants/fastest-first.ts";
 import { findSystemTests } from "./test/support/system-tests.ts";
@@ -14,18 +13,12 @@ const { MDS_MUTANTS_TESTS: folder = "test" } = process.env;
 
 /** `npm run mutants`: the fast tests of one folder, without other threads. */
 export default defineConfig({
-  resolve: {
-    alias: {
-      // Stryker neither activates mutants nor measures coverage in a worker thread.
-      "node:worker_threads": fileURLToPath(new URL("./test/mutants/in-process-worker.ts", import.meta.url)),
-    },
-  },
   test: {
     include: [`${folder}/**/*.test.ts`],
     exclude: [...configDefaults.exclude, ...findSystemTests(import.meta.dirname), ...slowTests],
     // A slow machine kills no mutant: Stryker has its own timeout.
     testTimeout: 120_000,
     sequence: { sequencer: FastestFirst },
-    setupFiles: ["test/support/seed.ts", "test/mutants/no-shrinking.ts"],
+    setupFiles: ["test/support/seed.ts", "test/mutants/no-shrinking.ts", "test/mutants/ingest-in-process.ts"],
   },
 });

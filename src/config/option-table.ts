@@ -154,7 +154,7 @@ export const optionTable = {
     }),
     derivativeTicks: retentionOption({ help: "how long to store derivative ticks" }),
     indexTicks: retentionOption({
-      help: "how long to store index ticks that the scheduled export has; they stay covered, reason `moved to …`",
+      help: "how long to store index ticks that the scheduled export or the shared warehouse has; they stay covered, reason `moved to …`",
     }),
   },
   schedule: {

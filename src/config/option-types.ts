@@ -1,4 +1,5 @@
 import { createRequire } from "node:module";
+import { listServerUrls } from "../model/postgres-url.ts";
 import type { Selector } from "../model/selector.ts";
 import { findUrlProblem } from "../model/service-url.ts";
 import { type DerivativeType, derivativeTypes } from "../model/streams.ts";
@@ -108,7 +109,6 @@ export function httpUrlOption(description: OptionDescription): Option<string> {
 }
 
 const postgresUrlExample = "postgres://user@host:5432/database?sslmode=verify-full";
-const postgresUrlParameters: readonly string[] = ["sslmode", "sslrootcert"];
 
 /** The address of a PostgreSQL database. The password is a secret, so it must not be part of it. */
 export function postgresUrlOption(description: OptionDescription): Option<string> {
@@ -116,15 +116,7 @@ export function postgresUrlOption(description: OptionDescription): Option<string
     description,
     "",
     `an address such as ${postgresUrlExample}, without the password, or ""`,
-    (raw) => {
-      if (raw === "") return raw;
-      const url = URL.canParse(raw) ? new URL(raw) : undefined;
-      if (!url || !/^postgres(ql)?:$/.test(url.protocol) || url.password !== "" || url.hash !== "")
-        return undefined;
-      const hasPlace = url.username !== "" && url.hostname !== "" && url.pathname.length > 1;
-      const isKnown = [...url.searchParams.keys()].every((name) => postgresUrlParameters.includes(name));
-      return hasPlace && isKnown ? raw : undefined;
-    },
+    (raw) => (raw === "" || listServerUrls(raw) ? raw : undefined),
     { format: formatText },
   );
 }

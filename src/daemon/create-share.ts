@@ -33,7 +33,10 @@ export function createShare(
     warehouse: loaded.settings.warehouse.path,
     clock,
     log,
-    onFailure,
+    onFailure(code, message) {
+      followed?.stopWaiting();
+      onFailure(code, message);
+    },
     async onFollow(change) {
       followed?.update(change);
       await supervisor()?.applyShare();

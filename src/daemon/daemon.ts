@@ -30,7 +30,8 @@ import { startControlServer } from "./control-server.ts";
 import { createShare, type DaemonShare } from "./create-share.ts";
 import { DaemonTelemetry } from "./daemon-telemetry.ts";
 import { exportJob } from "./export-job.ts";
-import { nightlyJobs } from "./nightly-jobs.ts";
+import { moveJob } from "./move-ticks.ts";
+import { DEFAULT_NIGHTLY_CRON, nightlyJobs } from "./nightly-jobs.ts";
 import { PagesServer } from "./pages-server.ts";
 import { runSchedule, type ScheduledJob } from "./scheduler.ts";
 import { checkInBackground, monitorStorage } from "./storage-monitor.ts";
@@ -353,9 +354,15 @@ class Daemon {
       onProblems: (problems) => this.#telemetry.streamErrors.setProblems("audit", problems),
       onDifferences: (differences) => this.#telemetry.recordDifferences(differences),
     });
-    if (retention.indexTicks !== undefined && !schedule.export)
-      this.#options.log.warn({}, "retention.indexTicks has no effect without schedule.export");
-    return schedule.export ? [...jobs, exportJob(context, loaded.settings, this.#options.version)] : jobs;
+    const { indexTicks: seconds } = retention;
+    const shared = this.#share?.thread;
+    if (schedule.export)
+      return [...jobs, exportJob(context, loaded.settings, { version: this.#options.version, shared })];
+    if (seconds === undefined) return jobs;
+    if (shared)
+      return [...jobs, moveJob(context, { shared, seconds, cron: schedule.nightly || DEFAULT_NIGHTLY_CRON })];
+    this.#options.log.warn({}, "retention.indexTicks has no effect without schedule.export or shared.url");
+    return jobs;
   }
 
   async #stop(endError: unknown): Promise<void> {

@@ -6,7 +6,6 @@ import { type SyncContext, serviceNow } from "../sync/context/context.ts";
 import type { Problem } from "../sync/context/error-policy.ts";
 import { type SliceDifference, selectDueTonight, verify } from "../sync/history/verify.ts";
 import type { SyncSupervisor } from "../sync/supervisor.ts";
-import type { HeldDay } from "../warehouse/rows/moved-rows.ts";
 import type { PrunableStream } from "../warehouse/rows/retention.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import type { ScheduledJob } from "./scheduler.ts";
@@ -25,7 +24,7 @@ interface NightlyJobOptions {
 }
 
 /** Schedule of retention and upkeep when the nightly backfill is switched off. */
-const DEFAULT_NIGHTLY_CRON = "10 0 * * *";
+export const DEFAULT_NIGHTLY_CRON = "10 0 * * *";
 
 /**
  * The nightly jobs. Frequent polls (lookups, market caps, derivatives) are not cron jobs: they follow the service's
@@ -85,20 +84,6 @@ export function retentionStart(
 ): Micros {
   const now = Math.min(serviceNow(context), Math.floor(context.clock.now()) * MICROS_PER_MS);
   return now - retentionSeconds * MICROS_PER_SECOND;
-}
-
-/** About fifty milliseconds of work, so that other commits hardly wait. */
-const DAYS_PER_CALL = 5;
-
-/** Deletes the index ticks that an export, or another store, has. */
-export async function moveHeldDays(
-  { ingest, signal, log }: Pick<SyncContext, "ingest" | "signal" | "log">,
-  { place, days }: { readonly place: string; readonly days: readonly HeldDay[] },
-): Promise<void> {
-  let moved = 0;
-  for (let at = 0; at < days.length; at += DAYS_PER_CALL)
-    moved += await ingest.call("moveDays", { place, days: days.slice(at, at + DAYS_PER_CALL) }, [], signal);
-  if (moved > 0) log.info({ stream: "index_ticks", moved, place }, "expired rows moved");
 }
 
 /** Deletes rows older than the retention, in batches, so that other commits can run in between. */

@@ -86,12 +86,7 @@ WHERE t.derivative_type = '${type}'`,
 });
 
 /** The research views of the warehouse. */
-export function catalogueResearchViews(tickerPeriod: Micros): string[] {
+export function catalogueResearchViews(tickerPeriod: Micros): Record<string, string> {
   const dialect = duckDb(tickerPeriod);
-  const views = {
-    returns_1h: returns,
-    ...buildResearchViews(dialect),
-    ...buildResearchViews(dialect, "latest_"),
-  };
-  return Object.entries(views).map(([name, sql]) => `CREATE VIEW ${name} AS ${sql}`);
+  return { returns_1h: returns, ...buildResearchViews(dialect), ...buildResearchViews(dialect, "latest_") };
 }

@@ -55,10 +55,10 @@ function bars(length: string, ticks: string, present: Micros): string {
   ) b`;
 }
 
-export function catalogueBarViews(present: Micros): string[] {
+export function catalogueBarViews(present: Micros): Record<string, string> {
   const ticks = "index_ticks_stored WHERE price IS NOT NULL";
-  return Object.entries(barWidths).map(
-    ([name, length]) => `CREATE VIEW bars_${name} AS ${bars(String(length), ticks, present)}`,
+  return Object.fromEntries(
+    Object.entries(barWidths).map(([name, length]) => [`bars_${name}`, bars(String(length), ticks, present)]),
   );
 }
 
@@ -135,8 +135,8 @@ SELECT index_type, index_id, name, ts, time,
 FROM changes`;
 
 /** The same views as in the warehouse: computed values compared with the service's, and every version of a tick. */
-export const comparisonViews: readonly string[] = [
-  `CREATE VIEW reconcile_ohlcv AS ${ohlcv}`,
-  `CREATE VIEW reconcile_market_caps AS ${marketCaps}`,
-  `CREATE VIEW index_tick_versions AS ${versions}`,
-];
+export const comparisonViews: Readonly<Record<string, string>> = {
+  reconcile_ohlcv: ohlcv,
+  reconcile_market_caps: marketCaps,
+  index_tick_versions: versions,
+};

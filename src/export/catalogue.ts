@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import type { DuckDBConnection } from "@duckdb/node-api";
 import type { Column } from "../model/column.ts";
 import { type RowStream, streamTable } from "../model/streams.ts";
 import type { Micros } from "../model/time.ts";
@@ -48,11 +49,43 @@ export async function writeCatalogue(file: string, options: CatalogueOptions): P
     // The catalogue is in the work folder until it is complete, where `mds_folder()` would not find the files.
     await connection.run(`SET VARIABLE mds_export = ${quoted(`${options.folder}/`)}`);
     // One transaction: DuckDB syncs its log at each commit.
-    await connection.run(["BEGIN", ...catalogueSql(options), "COMMIT", "CHECKPOINT"].join(";\n"));
+    await connection.run("BEGIN");
+    await createEntries(connection, catalogueEntries(options));
+    await connection.run("COMMIT; CHECKPOINT");
     connection.closeSync();
   } finally {
     instance.closeSync();
   }
+}
+
+interface CatalogueEntries {
+  readonly macros: readonly string[];
+  /** The SQL of each view by its name; a view reads only those before it. */
+  readonly views: Readonly<Record<string, string>>;
+  readonly tableMacros: readonly string[];
+}
+
+/**
+ * DuckDB binds each new view through all views below it down to the files, which takes a second in all. So while the views
+ * above it are created, each view is an empty one with its columns; then all are created again, the lowest last.
+ */
+async function createEntries(
+  connection: DuckDBConnection,
+  { macros, views, tableMacros }: CatalogueEntries,
+): Promise<void> {
+  const create = (name: string, sql: string) => connection.run(`CREATE OR REPLACE VIEW ${name} AS ${sql}`);
+  const inOrder = Object.entries(views);
+  for (const macro of macros) await connection.run(macro);
+  for (const [name, sql] of inOrder) {
+    await create(name, sql);
+    const described = await connection.runAndReadAll(`DESCRIBE ${name}`);
+    const columns = described
+      .getRowsJS()
+      .map(([column, type]) => ({ name: String(column), type: String(type) }));
+    await create(name, `FROM ${emptySource(columns)}`);
+  }
+  for (const macro of tableMacros) await connection.run(macro);
+  for (const [name, sql] of inOrder.reverse()) await create(name, sql);
 }
 
 /**
@@ -81,27 +114,32 @@ const digitsMacro = `CREATE MACRO exact_digits(x) AS CASE WHEN x = 0 THEN '0'
 const decimalMacro = `CREATE MACRO exact_decimal(digits) AS CASE WHEN length(split_part(digits, '.', 2)) <= 18
   THEN TRY_CAST(digits AS DECIMAL(38, 18)) END`;
 
-function catalogueSql(options: CatalogueOptions): string[] {
+const asOfMacro = `CREATE MACRO index_ticks_as_of(moment) AS TABLE SELECT t.* FROM index_ticks t JOIN (
+  SELECT index_type, index_id, max(ts) AS ts FROM index_ticks WHERE time <= CAST(moment AS TIMESTAMP) GROUP BY ALL)
+  USING (index_type, index_id, ts)`;
+
+function catalogueEntries(options: CatalogueOptions): CatalogueEntries {
   const { files, folder, present, refreshPeriods } = options;
   const of = (relation: string) => files.filter((file) => file.relation === relation);
-  return [
-    folderMacro(folder),
-    digitsMacro,
-    decimalMacro,
-    ...wholeRelations.map((relation) => wholeView(relation, of(relation.name))),
-    ...exportStreams.flatMap((stream) => [
-      `CREATE VIEW ${stream} AS SELECT ${shownColumns(stream, refreshPeriods.exchange_ticks)} FROM ${streamSource(stream, of(stream), options)}`,
-      ...(streamTable[stream].latestSummary === null ? [] : [latestView(stream, options)]),
-    ]),
-    `CREATE VIEW index_ticks_stored AS SELECT * FROM ${streamSource("index_ticks", of("index_ticks"), options)}`,
-    `CREATE MACRO index_ticks_as_of(moment) AS TABLE SELECT t.* FROM index_ticks t JOIN (
-      SELECT index_type, index_id, max(ts) AS ts FROM index_ticks WHERE time <= CAST(moment AS TIMESTAMP) GROUP BY ALL)
-      USING (index_type, index_id, ts)`,
-    ...catalogueBarViews(present),
-    barMacro(present),
-    ...comparisonViews,
-    ...catalogueResearchViews(refreshPeriods.exchange_ticks),
-  ];
+  const views: Record<string, string> = {};
+  for (const relation of wholeRelations) views[relation.name] = wholeView(relation, of(relation.name));
+  for (const stream of exportStreams) {
+    views[stream] =
+      `SELECT ${shownColumns(stream, refreshPeriods.exchange_ticks)} FROM ${streamSource(stream, of(stream), options)}`;
+    if (streamTable[stream].latestSummary !== null) views[`latest_${stream}`] = latestView(stream, options);
+  }
+  views.index_ticks_stored = `SELECT * FROM ${streamSource("index_ticks", of("index_ticks"), options)}`;
+  Object.assign(
+    views,
+    catalogueBarViews(present),
+    comparisonViews,
+    catalogueResearchViews(refreshPeriods.exchange_ticks),
+  );
+  return {
+    macros: [folderMacro(folder), digitsMacro, decimalMacro],
+    views,
+    tableMacros: [asOfMacro, barMacro(present)],
+  };
 }
 
 function wholeView(relation: ExportRelation, files: readonly ManifestFile[]): string {
@@ -111,7 +149,7 @@ function wholeView(relation: ExportRelation, files: readonly ManifestFile[]): st
     name.endsWith('_exact"') ? [`exact_decimal(${name}) AS ${name.replace("_exact", "_decimal")}`] : [],
   );
   const source = files.length > 0 ? parquetSource(files) : emptySource(relationColumns(relation));
-  return `CREATE VIEW ${relation.name} AS SELECT ${[...names, ...decimals].join(", ")} FROM ${source}`;
+  return `SELECT ${[...names, ...decimals].join(", ")} FROM ${source}`;
 }
 
 function streamColumns(stream: RowStream): readonly Column[] {
@@ -185,7 +223,7 @@ function latestView(stream: RowStream, { present, clockSkew, refreshPeriods }: C
   const contracts = hasContracts
     ? "LEFT JOIN derivative_contracts c ON c.id = t.contract_id AND c.derivative_type = t.derivative_type"
     : "";
-  return `CREATE VIEW latest_${stream} AS SELECT t.*, (${now} - t.ts) / 1000000 AS age_seconds,
+  return `SELECT t.*, (${now} - t.ts) / 1000000 AS age_seconds,
     t.ts >= ${firstLive}${isUnexpired} AS is_live
   FROM ${stream} t JOIN (
     SELECT ${series}, max(ts) AS ts FROM ${stream} WHERE ${isPlausible} GROUP BY ALL) USING (${series}, ts) ${contracts}`;

@@ -1,5 +1,6 @@
 import { join, resolve } from "node:path";
 import { formatTimestamp, MICROS_PER_MS, type Micros } from "../model/time.ts";
+import { intersect, normalise, subtract, type TimeRanges } from "../model/time-range.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { type Log, silentLog } from "../runtime/log.ts";
 import { MOVED_REASON } from "../warehouse/coverage/ledger.ts";
@@ -38,7 +39,6 @@ import { openFolderStore } from "./folder-store.ts";
 import { CATALOGUE, FILE_FORMAT, type Manifest, type ManifestFile } from "./manifest.ts";
 import { ParquetWriter, quoted } from "./parquet-writer.ts";
 import { relationColumns } from "./relation-files.ts";
-import { openS3Store } from "./s3/s3-store.ts";
 import { type Environment, isBucketUrl } from "./s3/s3-target.ts";
 import { exportStreams, fileColumns } from "./stream-files.ts";
 
@@ -111,9 +111,7 @@ export async function exportWarehouse(options: ExportOptions): Promise<ExportRes
   const connection = openReader(options.warehouse);
   const target = isBucketUrl(options.to) ? options.to : resolve(options.to);
   try {
-    const store = isBucketUrl(target)
-      ? await openS3Store({ ...options, to: target, env: options.env ?? {} })
-      : openFolderStore(target);
+    const store = isBucketUrl(target) ? await openBucket(target, options) : openFolderStore(target);
     try {
       return await exportTo(store, connection, options);
     } catch (error) {
@@ -131,6 +129,12 @@ export async function exportWarehouse(options: ExportOptions): Promise<ExportRes
   } finally {
     connection.close();
   }
+}
+
+/** Loads the HTTP client only for a bucket: that takes longer than to open DuckDB. */
+async function openBucket(to: string, options: ExportOptions): Promise<ExportStore> {
+  const { openS3Store } = await import("./s3/s3-store.ts");
+  return openS3Store({ ...options, to, env: options.env ?? {} });
 }
 
 async function exportTo(
@@ -277,9 +281,9 @@ async function writeFiles(
     refreshPeriods: readRefreshPeriods(connection),
   }));
   const readSince = new Map<string, Micros>();
-  const unavailable: MovedRange[] = [];
+  const { taken, unavailable } = await findTaken(moved, { connection, writer, store });
   for (const stream of exportStreams) {
-    const movedHere = stream === "index_ticks" ? moved : [];
+    const movedHere = stream === "index_ticks" ? taken : [];
     // Files that cannot be written again cannot be cut anew.
     const unit = (movedHere.length > 0 && usedUnit(store, stream)) || choosePeriodUnit(connection, stream);
     const earlier = previous?.files.filter(({ relation }) => relation === stream) ?? [];
@@ -320,6 +324,32 @@ async function writeFiles(
   await fileWriter.writeRelation(coverageRelation, coverage.map(coverageRow));
   await fileWriter.writeRelation(gapsRelation, gaps.map(gapRow));
   return { ...times, hasMovedTicks: moved.length > 0 };
+}
+
+/**
+ * The moved ranges whose rows this place has: those that were moved here, and of those that another place has what the
+ * previous export claims. A database takes single days of a month, so one file may lack some of them.
+ */
+async function findTaken(
+  moved: readonly MovedRange[],
+  { connection, writer, store }: { connection: Connection; writer: ParquetWriter; store: ExportStore },
+): Promise<{ readonly taken: readonly MovedRange[]; readonly unavailable: MovedRange[] }> {
+  const isHere = ({ reason }: MovedRange) => reason === MOVED_REASON + store.place;
+  const [here, elsewhere] = [moved.filter(isHere), moved.filter((range) => !isHere(range))];
+  if (elsewhere.length === 0) return { taken: here, unavailable: [] };
+  const previous = store.previous?.warehouse === connection.path ? store.previous : undefined;
+  const claims = (await readPreviousClaims(writer, store, previous)).filter(
+    ({ stream, state, reason }) => stream === "index_ticks" && state === "rows" && reason === null,
+  );
+  const claimed = (range: MovedRange) =>
+    normalise(
+      claims.filter(({ indexType, indexId }) => indexType === range.indexType && indexId === range.indexId),
+    );
+  const cut = (range: MovedRange, parts: TimeRanges) => parts.map((part) => ({ ...range, ...part }));
+  return {
+    taken: [...here, ...elsewhere.flatMap((range) => cut(range, intersect([range], claimed(range))))],
+    unavailable: elsewhere.flatMap((range) => cut(range, subtract([range], claimed(range)))),
+  };
 }
 
 /** The unit of the files that the store has of a stream. */

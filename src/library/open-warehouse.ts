@@ -23,7 +23,8 @@ import { createBarGrid } from "./reading/bar-grid.ts";
 import { readBars } from "./reading/bar-reader.ts";
 import { findMissing } from "./reading/completeness.ts";
 import { readCoverage, readLedgerGaps } from "./reading/ledger-reader.ts";
-import { planReads, readTime } from "./reading/read-plan.ts";
+import { describeMoved, findMovedTicks } from "./reading/moved-ticks.ts";
+import { planReads, type ReadPlan, readTime } from "./reading/read-plan.ts";
 import { readSeries, resolveSeries } from "./reading/series-names.ts";
 import { readTickArrays, readTickRows } from "./reading/tick-reader.ts";
 import { findTimeZone, utcZone } from "./reading/time-zone.ts";
@@ -48,6 +49,7 @@ export function openWarehouse(path: string): Warehouse {
 export class Warehouse implements Disposable {
   readonly path: string;
   readonly #connection: Connection;
+  readonly #warnings = new Set<string>();
 
   private constructor(connection: Connection) {
     this.path = connection.path;
@@ -72,13 +74,14 @@ export class Warehouse implements Disposable {
     return this.#inTransaction((connection) => {
       const names = toList(series);
       const plans = planReads(connection, { names, indexType, from, to, grid, source, requireComplete });
+      this.#warnOfMoved(plans);
       const rows = plans.map((plan) => [...readBars(connection, plan.series, { ...plan, grid })]);
       if (options.as !== "columns") return rows.flat();
       return plans.map((plan, at) => toBarArrays(plan.series, rows[at] ?? []));
     });
   }
 
-  /** The ticks of the range, series by series. */
+  /** The ticks of the range, series by series. A warning of the process says where those are that were moved to an export. */
   ticks(series: SeriesSelection, options: TickArrayOptions): TickArrays[];
   ticks(series: SeriesSelection, options?: TickOptions): TickRow[];
   ticks(series: SeriesSelection, options: TickOptions | TickArrayOptions = {}): TickRow[] | TickArrays[] {
@@ -87,6 +90,7 @@ export class Warehouse implements Disposable {
       const names = toList(series);
       const source = "ticks" as const;
       const plans = planReads(connection, { names, indexType, from, to, source, requireComplete });
+      this.#warnOfMoved(plans);
       if ("as" in options) {
         const { columns = ["price"] } = options;
         return plans.map((plan) => readTickArrays(connection, plan.series, plan.range, columns));
@@ -103,6 +107,8 @@ export class Warehouse implements Disposable {
     return this.#inTransaction((connection) => {
       const ts = readTime(at, readPresentTs(connection));
       const all = resolveSeries(connection, toList(series), indexType);
+      const moved = all.map((one) => findMovedTicks(connection, one.key, { from: ts, to: ts + 1 }));
+      this.#warnOfMoved(all.map((one, at) => ({ series: one, moved: moved[at] ?? [] })));
       return all.map((one) => readAsOf(connection, one, ts, { zone, source }));
     });
   }
@@ -147,6 +153,16 @@ export class Warehouse implements Disposable {
 
   [Symbol.dispose](): void {
     this.close();
+  }
+
+  /** A warning of the process, once: the answer lacks ticks that are covered, and in an export. */
+  #warnOfMoved(plans: readonly Pick<ReadPlan, "series" | "moved">[]): void {
+    for (const { series, moved } of plans) {
+      const where = describeMoved(series.name, moved);
+      if (where === undefined || this.#warnings.has(where)) continue;
+      this.#warnings.add(where);
+      process.emitWarning(where, { code: "MDS_MOVED" });
+    }
   }
 
   /** All reads of a call see one state of the warehouse. */

@@ -42,10 +42,9 @@ const everything: AnnouncedRange = { from: 0, to: Number.MAX_SAFE_INTEGER, state
 function parseAnnouncedRanges(header: string): readonly AnnouncedRange[] {
   const ranges: AnnouncedRange[] = [];
   for (let rest = header; rest !== ""; ) {
-    const match = rangePattern.exec(rest);
-    const [text, state, fromText = "", toText = "", reason = null] = match ?? [];
+    const [text = "", state, fromText = "", toText = "", reason = null] = rangePattern.exec(rest) ?? [];
     const [from, to] = [parseTimestamp(fromText), parseTimestamp(toText)];
-    if (text === undefined || from === undefined || to === undefined || from >= to) return [everything];
+    if (from === undefined || to === undefined || from >= to) return [everything];
     ranges.push({ from, to, state: state as AnnouncedRange["state"], reason });
     rest = rest.slice(text.length);
   }

@@ -107,6 +107,7 @@ const failurePolicies = {
   share_fenced: { family: "retry", sync: "retry" },
   share_full: { family: "retry", sync: "retry" },
   share_held: { family: "retry", sync: "retry" },
+  share_lost: { family: "operator", sync: "give_up" },
   share_newer: { family: "operator", sync: "give_up" },
   share_no_rights: { family: "operator", sync: "give_up" },
   share_read_only: { family: "retry", sync: "retry" },

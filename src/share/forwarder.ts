@@ -176,7 +176,7 @@ export class Forwarder {
             this.writer.ownership.ownsSeries(series) &&
             this.#fingerprints.get(`${stream} ${series}`) !== fingerprint,
         )
-        .map((key) => ({ ...key, ledger: readWholeLedger(connection, key) })),
+        .map((key) => ({ ...key, ledger: this.writer.withoutMovedHere(readWholeLedger(connection, key)) })),
     }));
   }
 

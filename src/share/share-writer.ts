@@ -1,15 +1,16 @@
 import type { ShareRole } from "../model/status/share-status.ts";
 import { hasHistory, type RowStream, streamTable } from "../model/streams.ts";
 import type { Micros } from "../model/time.ts";
-import type { TimeRange } from "../model/time-range.ts";
+import { normalise, subtract, type TimeRange } from "../model/time-range.ts";
 import type { Clock } from "../runtime/clock.ts";
-import type { SettledRange } from "../warehouse/coverage/ledger.ts";
+import { isMoved, MOVED_REASON, type SettledRange } from "../warehouse/coverage/ledger.ts";
 import { type ForwardedRow, readRange } from "../warehouse/read/forwarded-rows.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import type { LedgerPiece } from "./ledger-difference.ts";
 import { Ownership } from "./ownership.ts";
 import type { Leases } from "./server/leases.ts";
 import { fencedFailure } from "./server/postgres-errors.ts";
+import { describePlace } from "./server/server-address.ts";
 import type { SharedSession } from "./server/session.ts";
 import { SharedDictionaries } from "./tables/dictionaries.ts";
 import { SharedRows } from "./tables/row-store.ts";
@@ -102,7 +103,7 @@ export class ShareWriter {
           MAX_ROWS_PER_TRANSACTION - rows,
         );
         const part = { ...unit, range: { from, to: content.to } };
-        if (content.to > from) batch.push({ unit: part, rows: content.rows, ledger: content.ledger });
+        if (content.to > from) batch.push(...this.#withoutMoved(part, content));
         rows += content.rows.length;
         const isCut = content.to < unit.range.to;
         from = content.to;
@@ -111,6 +112,25 @@ export class ShareWriter {
       }
     }
     await flush();
+  }
+
+  /** Rows that have left the file since the range was chosen must not leave PostgreSQL, which may have the only copy. */
+  #withoutMoved(unit: Unit, { rows, ledger }: Pick<UnitContent, "rows" | "ledger">): UnitContent[] {
+    const stays = this.withoutMovedHere(ledger);
+    const moved = unit.kind === "rows" ? normalise(ledger.filter(isMoved)) : [];
+    if (moved.length === 0) return [{ unit, rows, ledger: stays }];
+    return subtract([unit.range], moved).map(({ from, to }) => ({
+      unit: { ...unit, range: { from, to } },
+      // Only index ticks are moved, and their time is a number.
+      rows: rows.filter(([, ts]) => Number(ts) >= from && Number(ts) < to),
+      ledger: stays,
+    }));
+  }
+
+  /** What was moved to this very database is proven there by its own ledger only: it may have lost it. */
+  withoutMovedHere(ledger: readonly SettledRange[]): readonly SettledRange[] {
+    const reason = MOVED_REASON + describePlace(this.#options.session.address);
+    return ledger.filter((range) => !isMoved(range) || range.reason !== reason);
   }
 
   async #commitBatch(stream: RowStream, batch: readonly UnitContent[]): Promise<void> {

@@ -140,8 +140,8 @@ export class SyncSupervisor {
   async run(): Promise<void> {
     const { settings, reader, random, wsUrl, mayAdopt = false } = this.#options;
     const { share, clock } = this.#context;
-    // Without the shared warehouse, the targets of the last run are followed.
-    if (share) await finishesWithin(clock, SHARE_TIMEOUT_MS, share.known);
+    // Without the shared warehouse, the targets of the last run and all snapshot streams are followed.
+    if (share) await finishesWithin(clock, SHARE_TIMEOUT_MS, share.decided);
     await confirmService(this.#context, { reader, random, mayAdopt, checksKnownAddress: true });
     const storedDirectory = await selectFromWarehouse(this.#context, { settings, reader, random, wsUrl });
     if (storedDirectory) await this.#applySelection(storedDirectory);

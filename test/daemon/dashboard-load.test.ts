@@ -152,7 +152,7 @@ describe("G11: a dashboard under heavy load", () => {
     const pages = await openPages(address, 50);
     const refused = await sendRunawayQueries(address, 6);
     // The pages that are open hear of the ticks, and only three of the endless queries run.
-    await vi.waitUntil(() => pages.commits() > 50, WAIT_OPTIONS);
+    await vi.waitUntil(() => pages.commits() > 50 && refused.length >= 3, WAIT_OPTIONS);
     expect(refused).toEqual([503, 503, 503]);
     openAbusiveConnections(port, 50, 3);
     const load = sendLoad({
@@ -195,11 +195,12 @@ describe("G11: a dashboard under heavy load", () => {
     const isUsual = (outcome: string) => outcome === "200" || outcome === "503";
     expect(Object.keys(loadResult.outcomes).filter((outcome) => !isUsual(outcome))).toEqual([]);
     expect(loadResult.outcomes[200]).toBeGreaterThan(1_000);
-    // Metrics are cached for half a second.
-    await new Promise((later) => setTimeout(later, 600));
-    const after = await metrics(address);
-    const since = (name: string) => after(name) - before(name);
-    expect(since("live_lag_seconds_count")).toBeGreaterThan(2);
+    let since = (_: string) => 0;
+    await vi.waitUntil(async () => {
+      const after = await metrics(address);
+      since = (name) => after(name) - before(name);
+      return since("live_lag_seconds_count") > 2;
+    }, WAIT_OPTIONS);
     expect(since("live_lag_seconds_sum") / since("live_lag_seconds_count")).toBeLessThan(2);
     expect(since("resident_memory_bytes")).toBeLessThan(200 * MEBIBYTE);
 
@@ -212,5 +213,5 @@ describe("G11: a dashboard under heavy load", () => {
     expect(performance.now() - startedAt).toBeLessThan(5_000);
     expect(daemon.output.stderr).toMatch(/stopped cleanly\n$/);
     expect(daemon.output.stderr).not.toContain("dashboard page failed");
-  }, 90_000);
+  });
 });

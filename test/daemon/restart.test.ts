@@ -67,7 +67,7 @@ describe("a daemon that starts on an existing warehouse", () => {
     expect(Number(query(rowsOf("ETH"))[0]?.n)).toBeGreaterThan(Number(eth?.n) + 2000);
     expect(query(rowsOf("SOL"))[0]?.n).toBeGreaterThan(2000);
     daemon.expectMatchesService();
-  }, 120_000);
+  });
 
   it("F15: on an old copy fetches what the copy lacks, and matches the service in the end", async () => {
     const daemon = await createDaemonHarness({ settings: only("BTC, ETH", "Kraken") });
@@ -94,7 +94,7 @@ describe("a daemon that starts on an existing warehouse", () => {
       copy,
     );
     expect(lost.some(({ state, span }) => state === "lost" && Number(span) > 0.45 * HOUR * 1000)).toBe(true);
-  }, 120_000);
+  });
 
   it("F10: checks a large file in the background after an unclean end; the next start quarantines a damaged one", async () => {
     const daemon = await createDaemonHarness({ settings: only("BTC", "") });
@@ -140,5 +140,5 @@ describe("a daemon that starts on an existing warehouse", () => {
       remedy: expect.stringContaining("restart"),
     });
     expect(readLastShutdown(path)).toEqual({ kind: "suspect" });
-  }, 120_000);
+  });
 });

@@ -19,22 +19,23 @@ const entry = resolve(import.meta.dirname, "../../src/cli/main.ts");
 
 interface Running {
   readonly child: ChildProcess;
-  readonly ended: Promise<{ code: number | null; ms: () => number }>;
+  readonly ended: Promise<{ code: number | null }>;
   stderr(): string;
   address(): Promise<string>;
 }
 
-async function startService(): Promise<Simulator> {
-  const simulator = await startSimulator({ refreshSeconds: 1 });
+/** `refreshSeconds`: few if the test waits for live ticks, many if it needs only a few rows. */
+async function startService(refreshSeconds = 30): Promise<Simulator> {
+  const simulator = await startSimulator({ refreshSeconds });
   onTestFinished(() => simulator.stop());
   return simulator;
 }
 
-function folderWithSettings(): string {
+function folderWithSettings(refreshSeconds = 30): string {
   const folder = temporaryFolder();
   writeFileSync(
     join(folder, "mds-sync.yaml"),
-    `service: { refreshSeconds: 1 }
+    `service: { refreshSeconds: ${refreshSeconds} }
 warehouse: { path: mds.sqlite }
 sync:
   ohlcv: { GWA: [BTC], MWA: none, LX: none }
@@ -71,10 +72,8 @@ function run(
   child.stderr?.on("data", (chunk) => {
     stderr += String(chunk);
   });
-  const ended = once(child, "exit").then(([code]) => ({
-    code: code as number | null,
-    ms: () => performance.now(),
-  }));
+  // "exit" may come before the last line of stderr.
+  const ended = once(child, "close").then(([code]) => ({ code: code as number | null }));
   return {
     child,
     ended,
@@ -112,8 +111,8 @@ function queryIfPresent(folder: string, sql: string): Record<string, unknown>[] 
 
 describe("mds-sync run", () => {
   it("becomes ready, fills, follows the live feed, serves its status, and stops cleanly within five seconds", async () => {
-    const simulator = await startService();
-    const folder = folderWithSettings();
+    const simulator = await startService(2);
+    const folder = folderWithSettings(2);
     const manager = fakeSystemdNotify(folder);
     const daemon = run(folder, simulator, manager.env);
     const address = await daemon.address();
@@ -139,13 +138,13 @@ describe("mds-sync run", () => {
     expect(metrics).toMatch(/^mds_sync_feed_subscriptions\{state="following"\} [1-9]/m);
     expect(metrics).toMatch(/^mds_sync_live_lag_seconds_count [1-9]/m);
     expect(metrics).toMatch(/^mds_sync_commits_total\{stream="index_ticks",source="live"\} [1-9]/m);
-    expect(metrics).toMatch(/^mds_sync_rows_total\{stream="index_ticks",kind="inserted"\} [1-9]\d{5}/m);
+    expect(metrics).toMatch(/^mds_sync_rows_total\{stream="index_ticks",kind="inserted"\} [89]\d{4}/m);
     expect(metrics).toMatch(/^mds_sync_rows_total\{stream="assets",kind="inserted"\} [1-9]/m);
     expect(metrics).toMatch(/^mds_sync_warehouse_bytes [1-9]/m);
     const status = JSON.parse((await get("/api/status")).text) as {
       streams: { stream: string; rows: number }[];
     };
-    expect(status.streams.find(({ stream }) => stream === "index_ticks")?.rows).toBeGreaterThan(100_000);
+    expect(status.streams.find(({ stream }) => stream === "index_ticks")?.rows).toBeGreaterThan(80_000);
     await until(() =>
       query(folder, "SELECT 1 FROM coverage WHERE stream = 'exchange_ticks'").length > 0 ? true : undefined,
     );
@@ -160,7 +159,7 @@ describe("mds-sync run", () => {
     );
     expect(messages).toEqual(expect.arrayContaining(["READY=1", "WATCHDOG=1", "STATUS=filling gaps"]));
     expect(query(folder, "PRAGMA integrity_check")).toEqual([{ integrity_check: "ok" }]);
-  }, 60_000);
+  });
 
   it("G7: works and stops cleanly if its stderr is a full pipe, and if its stderr is closed", async () => {
     const simulator = await startService();
@@ -179,7 +178,7 @@ describe("mds-sync run", () => {
       expect((await daemon.ended).code).toBe(0);
       expect(performance.now() - stoppedAt).toBeLessThan(5_000);
     }
-  }, 60_000);
+  });
 
   it("G1: stops within five seconds during a backfill, and leaves a clean file", async () => {
     const simulator = await startService();
@@ -200,7 +199,7 @@ describe("mds-sync run", () => {
     expect(
       query(folder, "SELECT count(*) AS n FROM gaps WHERE state = 'open' AND stream = 'index_ticks'"),
     ).not.toEqual([{ n: 0 }]);
-  }, 60_000);
+  });
 
   it("G8: an uncaught exception ends the daemon with exit 1, and the next start reports it", async () => {
     const simulator = await startService();
@@ -226,7 +225,7 @@ describe("mds-sync run", () => {
         : undefined;
     });
     expect(lastCrash).toMatchObject(crash);
-  }, 60_000);
+  });
 
   it("reports what it waits for while the warehouse is locked, and can be stopped", async () => {
     const simulator = await startService();
@@ -253,7 +252,7 @@ describe("mds-sync run", () => {
     expect((await daemon.ended).code).toBe(0);
     expect(performance.now() - stoppedAt).toBeLessThan(5_000);
     expect(daemon.stderr()).toMatch(/stopped cleanly\n$/);
-  }, 60_000);
+  });
 
   it("G9: checks the settings before it touches the warehouse", async () => {
     const folder = folderWithSettings();
@@ -283,11 +282,11 @@ describe("mds-sync run", () => {
     expect((await second.ended).code).toBe(75);
     expect(second.stderr()).toMatch(/^mds-sync: another mds-sync writes .*mds\.sqlite \(pid \d+[^\n]*\n$/);
 
-    first.child.kill("SIGTERM");
-    first.child.kill("SIGINT");
+    // Stopped meanwhile, so that it cannot end between the two signals.
+    for (const signal of ["SIGSTOP", "SIGTERM", "SIGINT", "SIGCONT"] as const) first.child.kill(signal);
     expect((await first.ended).code).toBe(1);
     expect(first.stderr()).not.toContain("stopped cleanly");
-  }, 60_000);
+  });
 
   it("exits 3 within seconds if the credentials are rejected before the first success", async () => {
     const simulator = await startService();
@@ -296,5 +295,5 @@ describe("mds-sync run", () => {
     const daemon = run(folder, { ...simulator, clientSecret: "wrong" } as Simulator);
     expect((await daemon.ended).code).toBe(3);
     expect(daemon.stderr()).not.toContain("wrong\n");
-  }, 60_000);
+  });
 });

@@ -61,5 +61,5 @@ describe("G13: an ingest thread that hangs while the event loop runs", () => {
     expect(pings() - pingsBefore).toBeLessThan(2);
     // An unclean end makes the next start check the file.
     expect(readLastShutdown(daemon.path)).toEqual({ kind: "unclean" });
-  }, 120_000);
+  });
 });

@@ -25,7 +25,7 @@ beforeAll(async () => {
   const to = join(folder, "export");
   await exportWarehouse({ warehouse: path, to, program: "test", clock });
   catalogue = await openCatalogue(join(to, CATALOGUE));
-}, 60_000);
+});
 afterAll(() => {
   reader?.close();
   catalogue?.close();

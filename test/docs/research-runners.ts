@@ -16,6 +16,8 @@ export interface ResearchPlace {
   /** The warehouse; in `folder`, as `mds.sqlite`. */
   readonly path: string;
   readonly clock: Clock;
+  /** Every block of the page. */
+  readonly blocks: readonly PageBlock[];
 }
 
 /** Runs a block of one language, and returns what it prints to stdout. */
@@ -33,6 +35,7 @@ export const blockRunners: Readonly<Record<string, BlockRunner>> = {
     }
   },
   ts: runTypeScript,
+  python: runPython,
 };
 
 /** A line that is one command of mds-sync runs in this process; a block with a pipe or another program runs in a shell. */
@@ -74,7 +77,55 @@ function runInShell(code: string, { folder, path }: ResearchPlace): string {
   return stdout;
 }
 
-let blocks = 0;
+/** Debian's Python, which has Debian's pandas, as for the tests of the client. */
+const python = process.env.MDS_TEST_PYTHON ?? "/usr/bin/python3";
+/** What the Python blocks print, by line. */
+const pythonOutputs = new Map<number, string>();
+
+/** All blocks run in one process, each with names of its own: pandas takes a second to load. */
+async function runPython(block: PageBlock, { folder, path, blocks }: ResearchPlace): Promise<string> {
+  if (pythonOutputs.size === 0) {
+    const own = blocks.filter(({ language }) => language === "python");
+    const { status, stdout, stderr } = spawnSync(
+      python,
+      [
+        "-c",
+        `import contextlib, io, json, sys
+try:
+    import pandas
+except ImportError:
+    sys.exit(9)
+printed = []
+for code in json.load(sys.stdin):
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(code, "block", "exec"), {})
+    printed.append(out.getvalue())
+json.dump(printed, sys.stdout)`,
+      ],
+      {
+        cwd: folder,
+        encoding: "utf8",
+        input: JSON.stringify(
+          own.map(({ code }) => code.replaceAll('"data/mds.sqlite"', JSON.stringify(path))),
+        ),
+        env: { ...process.env, PYTHONPATH: join(root, "clients/python"), PYTHONDONTWRITEBYTECODE: "1" },
+      },
+    );
+    const isAbsent = status === null || status === 9;
+    if (isAbsent)
+      process.stderr.write(`no pandas in ${python}, skipped: ${own.length} Python blocks of the page\n`);
+    else if (status !== 0) throw new Error(stderr);
+    const outputs = isAbsent ? own.map(({ output }) => output ?? "") : (JSON.parse(stdout) as string[]);
+    for (const [at, { line }] of own.entries()) {
+      // pandas pads the names of its columns.
+      pythonOutputs.set(line, (outputs[at] ?? "").replaceAll(/ +$/gm, ""));
+    }
+  }
+  return pythonOutputs.get(block.line) ?? "";
+}
+
+let modules = 0;
 
 /** Runs as a module of its own, with the sources in place of the package and `print` in place of `console.log`. */
 async function runTypeScript({ code }: PageBlock, { folder, path }: ResearchPlace): Promise<string> {
@@ -82,7 +133,7 @@ async function runTypeScript({ code }: PageBlock, { folder, path }: ResearchPlac
   const printed: string[] = [];
   const store = globalThis as typeof globalThis & { printResearch?: (...values: unknown[]) => void };
   store.printResearch = (...values) => void printed.push(`${values.map(String).join(" ")}\n`);
-  const file = join(folder, `block-${++blocks}.mts`);
+  const file = join(folder, `block-${++modules}.mts`);
   const source = code
     .replaceAll('"mds-sync"', JSON.stringify(library))
     .replaceAll("console.log", "globalThis.printResearch")

@@ -1,6 +1,7 @@
 import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { openWarehouse } from "../../src/library/open-warehouse.ts";
 import type { Micros } from "../../src/model/time.ts";
 import { settle } from "../../src/warehouse/coverage/ledger.ts";
 import { readSeriesCoverage } from "../../src/warehouse/coverage/series-queries.ts";
@@ -64,6 +65,82 @@ const ticksAndCoverage =
   "SELECT index_id, from_ts, to_ts, proof, reason FROM coverage WHERE stream = 'index_ticks' ORDER BY ALL";
 
 describe("index ticks that the export has", () => {
+  it("F21: are covered for the library and the commands, which say where they are", async () => {
+    const { folder, place, move, ask } = filled();
+    const { held_days } = await exportIn(folder, { moveBefore });
+    expect(move(held_days)).toBe(2 * days * 24);
+    const path = join(folder, "mds.sqlite");
+    const warned = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
+    onTestFinished(() => warned.mockRestore());
+    using library = openWarehouse(path);
+    const moved = { from: dayText(from), to: dayText(from + days * DAY) };
+    expect(library.isWhole("BTC", moved)).toBe(true);
+    expect(library.gaps({ series: "BTC", stream: "index_ticks", ...moved })).toEqual([]);
+    const hours = library.bars("BTC", { every: "1h", ...moved, requireComplete: true });
+    expect(
+      hours.map(({ ts, close_exact, coverage, quality }) => [ts, close_exact, coverage, quality]),
+    ).toEqual(
+      ask(
+        `SELECT ts, close_exact, coverage, quality FROM bars_1h WHERE ts < ${from + days * DAY} ORDER BY ts`,
+      ),
+    );
+    expect(hours).toHaveLength(days * 24);
+    // Without bounds the bars begin with the first hour, not with the first tick that is left.
+    expect(library.bars("BTC", { every: "1h" })[0]?.ts).toBe(from);
+    expect(warned).not.toHaveBeenCalled();
+
+    const where = `ticks of BTC between ${moved.from}T00:00:00.000000Z and ${moved.to}T00:00:00.000000Z were moved to ${place}`;
+    expect(library.ticks("BTC", moved)).toEqual([]);
+    expect(library.ticks("BTC", { ...moved, as: "columns" })[0]?.length).toBe(0);
+    expect(library.bars("BTC", { every: "7m", ...moved })).toEqual([]);
+    expect(warned.mock.calls).toEqual([[where, { code: "MDS_MOVED" }]]);
+    expect(() => library.ticks("BTC", { ...moved, requireComplete: true })).toThrow(where);
+    expect(() => library.bars("BTC", { every: "10m", ...moved, requireComplete: true })).toThrow(where);
+    expect(library.asOf(from + DAY, "BTC")).toMatchObject([{ price: null, is_complete: 0 }]);
+    expect(library.series()).toMatchObject([{ name: "BTC", has_ticks: 1 }]);
+
+    const run = (...args: string[]) =>
+      runInProcess([...args, "--warehouse", path, "--format", "ndjson"], { cwd: folder });
+    const range = ["--from", moved.from, "--to", moved.to];
+    expect(await run("ticks", "BTC", ...range)).toMatchObject({
+      status: 0,
+      stdout: "",
+      stderr: expect.stringContaining(`mds-sync: note: ${where}\n`),
+    });
+    expect(await run("ticks", "BTC", ...range, "--require-complete")).toMatchObject({
+      status: 4,
+      stdout: "",
+    });
+    expect((await run("bars", "BTC", "--every", "1h", ...range)).stderr).not.toContain("moved");
+    expect((await run("asof", dayText(from + DAY), "BTC")).stderr).toContain(`were moved to ${place}\n`);
+  });
+
+  it("F21: single days that a database has are gaps of an export that never had them, and stay in one that has", async () => {
+    const { folder, warehouse, place } = filled();
+    const later = join(folder, "later");
+    const read = async (folder: string, sql: string) =>
+      (await inCatalogue(join(folder, "mds.duckdb"), sql)).map((row) =>
+        row.map((value) => (/^\d+$/.test(String(value)) ? Number(value) : value)),
+      );
+    const first = await exportIn(folder, { moveBefore });
+    const before = await exported(place);
+    for (const day of first.held_days?.filter((held) => held.from === from + DAY) ?? [])
+      warehouse.transaction((t) => moveDay(t, day, "postgres://db:5432/market"));
+    await exportIn(folder);
+    expect(await exported(place)).toEqual(before);
+    const coverage = [from, from + days * DAY, "rows", null];
+    expect((await read(place, ticksAndCoverage))[0]?.slice(1)).toEqual(coverage);
+    await exportIn(folder, { to: later });
+    expect((await exported(later)).length).toBe(before.length - 24);
+    expect((await read(later, ticksAndCoverage)).slice(0, 2).map((row) => row.slice(1))).toEqual([
+      [from, from + DAY, "rows", null],
+      [from + 2 * DAY, from + days * DAY, "rows", null],
+    ]);
+    expect(await read(later, "SELECT from_ts, to_ts FROM gaps WHERE reason = 'not exported'")).toEqual([
+      [from + DAY, from + 2 * DAY],
+    ]);
+  });
+
   it("F21: leave the warehouse day by day, stay covered, and their bars stay", async () => {
     const { folder, warehouse, place, move, ask } = filled();
     const { held_days } = await exportIn(folder, { moveBefore });

@@ -1,6 +1,12 @@
 import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
-import { decodeBody, MAX_BODY_BYTES, malformedBodyFailure } from "../../src/model/response-body.ts";
+import {
+  decodeBody,
+  MAX_BODY_BYTES,
+  malformedBodyFailure,
+  noListFailure,
+  nullListFailure,
+} from "../../src/model/response-body.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 const gzipped = (content: Uint8Array | string) => new Uint8Array(gzipSync(content));
@@ -80,4 +86,13 @@ describe("an unreadable body", () => {
       cause: undefined,
     });
   });
+});
+
+it("a response without a list is another failure than one that cannot be read", () => {
+  expect(noListFailure("an object")).toMatchObject({
+    code: "no_list",
+    message: expect.stringContaining("an object"),
+  });
+  expect(nullListFailure()).toMatchObject({ code: "null_list" });
+  expect(malformedBodyFailure("x").code).toBe("malformed_body");
 });

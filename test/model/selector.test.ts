@@ -81,6 +81,7 @@ describe("resolveSelector", () => {
       undefined,
     );
     expect(selection).toMatchObject({ unknownNames: ["BCT", "XYZZYPLUGH"], suggestions: { BCT: "BTC" } });
+    expect(Object.keys(selection.suggestions)).toEqual(["BCT"]);
     expect(formatUnknownNames(selection)).toBe("BCT (did you mean BTC?), XYZZYPLUGH");
   });
 

@@ -1,6 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { exitCode } from "../../src/model/failure.ts";
-import { findUrlProblem, isLoopback, parseServiceUrl } from "../../src/model/service-url.ts";
+import {
+  findUrlProblem,
+  isLoopback,
+  normaliseAddress,
+  parseServiceUrl,
+} from "../../src/model/service-url.ts";
 
 describe("a service URL", () => {
   it.each([
@@ -53,4 +58,12 @@ describe("a service URL", () => {
       ),
     ).toEqual([]);
   });
+});
+
+it.each([
+  ["https://API.example.com:443/v3//", "https://api.example.com/v3"],
+  ["https://api.example.com//x/", "https://api.example.com//x"],
+  ["http://127.0.0.1:9/", "http://127.0.0.1:9"],
+])("the address %s is compared as %s", (text, normalised) => {
+  expect(normaliseAddress(new URL(text))).toBe(normalised);
 });

@@ -5,6 +5,7 @@ import {
   formatDay,
   formatTimestamp,
   parseDateOrTimestamp,
+  parseServiceTimestamp,
   parseTimestamp,
   parseUserTime,
   startOfDay,
@@ -134,9 +135,43 @@ describe("days", () => {
   });
 
   it("rejects relative times that could mean two things", () => {
-    for (const text of ["7d", "-7", "-7y", "now+1h", "-", "--7d"])
+    for (const text of ["7d", "-7", "-7y", "now+1h", "-", "--7d", "-7d ", "-7days", "x-7d"])
       expect(parseUserTime(text, 1e15)).toBeUndefined();
     expect(parseUserTime("2026-03-01 12:00", 0)).toBe(parseTimestamp("2026-03-01T12:00:00Z"));
+  });
+});
+
+describe("a timestamp of the service", () => {
+  it("is ISO 8601, or milliseconds since 1970 as a number or its digits", () => {
+    const ms = Date.UTC(2026, 2, 1);
+    for (const value of ["2026-03-01T00:00:00Z", ms, String(ms)])
+      expect(parseServiceTimestamp(value)).toBe(ms * 1000);
+    expect(parseServiceTimestamp(ms + 0.0005)).toBe(ms * 1000);
+    expect(parseServiceTimestamp(1e12)).toBe(1e15);
+  });
+
+  it("is nothing else: seconds, microseconds and other types are no milliseconds", () => {
+    const values = [
+      4e12,
+      1e12 - 1,
+      1_772_323_200,
+      "1772323200",
+      `${1e12}0`,
+      `x${1e12}`,
+      "",
+      null,
+      true,
+      "today",
+    ];
+    for (const value of [...values, [1.7e12], Number.NaN])
+      expect(parseServiceTimestamp(value)).toBeUndefined();
+  });
+
+  it("has the zone UTC, however it is written", () => {
+    for (const zone of ["Z", "z", "+00:00", "-00:00", "+0000", "+00"])
+      expect(parseTimestamp(`2026-03-01T00:00:00${zone}`), zone).toBe(Date.UTC(2026, 2, 1) * 1000);
+    for (const zone of ["+01:00", "+00:0", "x+00:00", "+00:00x", "", "+000"])
+      expect(parseTimestamp(`2026-03-01T00:00:00${zone}`), zone).toBeUndefined();
   });
 });
 

@@ -10,6 +10,8 @@ const equalMaximum = "Replacing a maximum by an equal value changes nothing.";
 const sameCall = "The branches make the same call; they differ in the types that the compiler sees.";
 const notLive = "The writer asks whether the source is `live`; the type allows no third value.";
 const sameRanges = "It saves writing: without it the ledger replaces a range by an equal one.";
+const notRead = "Without a match the first element, which the mutant adds, is not read.";
+const sameName = "Without the cache of names the result is the same, only slower.";
 const cache = "Without the cache of the last date the result is the same, only slower.";
 
 /**
@@ -17,6 +19,26 @@ const cache = "Without the cache of the last date the result is the same, only s
  * source line. `mutants`: mutator and replacement. `npm run mutants` fails on an entry whose line has changed.
  */
 export const explainedMutants: ExplainedMutants = {
+  "src/model/announced-coverage.ts": [
+    {
+      line: 'const [text = "", state, fromText = "", toText = "", reason = null] = rangePattern.exec(rest) ?? [];',
+      mutants: ['StringLiteral: "Stryker was here!"', 'ArrayDeclaration: ["Stryker was here"]'],
+      why: "Without a match neither text is a timestamp, so that the rest is not read.",
+    },
+    {
+      line: 'windowStart: parseTimestamp(header(WINDOW_HEADER) ?? ""),',
+      mutants: ['StringLiteral: "Stryker was here!"'],
+      why: "Neither text is a timestamp.",
+    },
+  ],
+  "src/model/column.ts": [
+    {
+      line: "if (found === undefined) {",
+      mutants: ["ConditionalExpression: true"],
+      why: sameName,
+    },
+    { line: "camelCased.set(name, found);", mutants: ["CallExpression: ;"], why: sameName },
+  ],
   "src/model/decimal.ts": [
     {
       line: "if (!Number.isNaN(short)) {",
@@ -114,8 +136,22 @@ export const explainedMutants: ExplainedMutants = {
     },
     {
       line: "return Math.min(Math.max(hint, MIN_CHUNK_BYTES), MAX_CHUNK_BYTES);",
-      mutants: ["MethodExpression: Math.max(Math.max(hint, MIN_CHUNK_BYTES), MAX_CHUNK_BYTES)"],
+      mutants: [
+        "MethodExpression: Math.max(Math.max(hint, MIN_CHUNK_BYTES), MAX_CHUNK_BYTES)",
+        "MethodExpression: Math.min(hint, MIN_CHUNK_BYTES)",
+      ],
       why: chunkSize,
+    },
+  ],
+  "src/model/selector.ts": [
+    {
+      line: "const labels = names.length > 0 ? candidates.flatMap((candidate) => candidate.labels) : [];",
+      mutants: [
+        "ConditionalExpression: true",
+        "EqualityOperator: names.length >= 0",
+        'ArrayDeclaration: ["Stryker was here"]',
+      ],
+      why: "It saves a list of all labels that nobody reads if every name is known.",
     },
   ],
   "src/model/time-range.ts": [
@@ -162,9 +198,19 @@ export const explainedMutants: ExplainedMutants = {
       why: "Behind the text `charCodeAt` gives NaN, which is no digit and ends the loop.",
     },
     {
-      line: "return parseTimestamp(/^\\d{4}-\\d{2}-\\d{2}$/.test(text) ? `${text}T00:00:00Z` : text);",
-      mutants: ["Regex: /\\d{4}-\\d{2}-\\d{2}$/"],
-      why: "A text that only ends with a date is no timestamp, with or without a time behind it.",
+      line: 'const [, day, minute = "00:00", second = ":00"] = dateAndTime.exec(text) ?? [];',
+      mutants: ['ArrayDeclaration: ["Stryker was here"]'],
+      why: notRead,
+    },
+    {
+      line: 'const [, count, unit = ""] = /^(?:now)?-(\\d{1,9})([smhdw])$/.exec(text) ?? [];',
+      mutants: ['ArrayDeclaration: ["Stryker was here"]'],
+      why: notRead,
+    },
+    {
+      line: 'const [, count, unit = ""] = /^(?:now)?-(\\d{1,9})([smhdw])$/.exec(text) ?? [];',
+      mutants: ['StringLiteral: "Stryker was here!"'],
+      why: alwaysDefined,
     },
   ],
   "src/ingest/commit/live-coverage.ts": [

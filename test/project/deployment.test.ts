@@ -8,6 +8,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { parse } from "yaml";
 import { fillUnit } from "../../src/cli/commands/systemd-unit.ts";
 import { optionEntries } from "../../src/config/option-table.ts";
+import { parseServerAddress } from "../../src/share/server/server-address.ts";
 import { hasTool } from "../support/has-tool.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -188,7 +189,7 @@ describe("the compose example of a pair", () => {
 
   it("uses only keys that compose knows, and only what it declares", () => {
     const known =
-      "image restart stop_grace_period depends_on environment secrets read_only tmpfs cap_drop security_opt hostname volumes ports configs user entrypoint command";
+      "image restart stop_grace_period depends_on environment secrets read_only tmpfs cap_drop security_opt hostname volumes ports configs user entrypoint command healthcheck";
     const declared = ["services", "configs", "secrets", "volumes"];
     expect(Object.keys(compose).filter((key) => !/^(name|x-.*)$/.test(key))).toEqual(declared);
     for (const service of Object.values<Record<string, unknown>>(compose.services)) {
@@ -220,12 +221,29 @@ describe("the compose example of a pair", () => {
     expect(north.volumes[0]).not.toBe(south.volumes[0]);
     const url = /:-(.*)\}$/.exec(north.environment.MDS_SHARED_URL)?.[1] ?? "";
     const { POSTGRES_USER, POSTGRES_DB } = primary.environment;
-    expect(url).toBe(`postgres://${POSTGRES_USER}@primary:5432/${POSTGRES_DB}?sslmode=disable`);
+    const { servers, database, user } = parseServerAddress(url);
+    expect(servers.map(({ host }) => host)).toEqual(["primary", "standby"]);
+    expect({ user, database }).toEqual({ user: POSTGRES_USER, database: POSTGRES_DB });
+    for (const { healthcheck } of [primary, standby])
+      expect(healthcheck.test).toEqual(["CMD", "pg_isready", "-U", POSTGRES_USER, "-d", POSTGRES_DB]);
+  });
+
+  it("mounts the settings file that MDS_CONFIG names, and runs the image's own command", () => {
+    for (const { environment, volumes, command, entrypoint } of [north, south]) {
+      const [file, target] = volumes[1].split(":");
+      expect(target).toBe(environment.MDS_CONFIG);
+      expect(existsSync(join(root, "config", file))).toBe(true);
+      expect([command, entrypoint]).toEqual([undefined, undefined]);
+    }
+    const [, command = ""] = /^CMD \["(\w+)"\]$/m.exec(read("Dockerfile")) ?? [];
+    expect(read("src/cli/commands/run.ts")).toContain(`program.command("${command}")`);
   });
 
   it("lets each commit wait for the standby", () => {
     const name = /application_name=(\w+)/.exec(standby.command[0])?.[1];
     expect(compose.configs.replication.content).toContain(`synchronous_standby_names = '${name}'`);
+    // After its promotion there is none, and the copied setting would let every commit wait.
+    expect(standby.command[0]).toMatch(/exec postgres -c synchronous_standby_names=$/m);
   });
 });
 

@@ -66,7 +66,7 @@ beforeAll(async () => {
   scene.writeSettings(settings);
   await scene.startService();
   await startDaemon();
-}, 120_000);
+});
 afterAll(() => scene.close());
 
 describe("a daemon matches the service again", () => {

@@ -81,7 +81,7 @@ export class AcceleratedScene {
     child.stderr?.on("data", (chunk) => {
       stderr += String(chunk);
     });
-    const ended = once(child, "exit").then(([code]) => code as number | null);
+    const ended = once(child, "close").then(([code]) => code as number | null);
     return { child, ended, stderr: () => stderr };
   }
 

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { startBackfillHarness } from "../support/sync/backfill-harness.ts";
 import { installBackfill } from "./backfill-process.ts";
 import { mountSmallDisk } from "./small-disk.ts";
@@ -24,10 +24,14 @@ describe("F3: the disk becomes full during a backfill", () => {
     await until(() => output.stderr.includes("disk_full"));
     const rows = () => installation.query("SELECT count(*) AS rows FROM index_ticks")[0]?.rows;
     // Requests in flight end. After that the run sends no requests, because it could not store the responses.
-    await new Promise((wake) => setTimeout(wake, 500));
-    const [requestsBefore, rowsBefore] = [requestCount(), rows()];
-    await new Promise((wake) => setTimeout(wake, 1_000));
-    expect([requestCount(), rows()]).toEqual([requestsBefore, rowsBefore]);
+    await vi.waitUntil(
+      async () => {
+        const before = [requestCount(), rows()];
+        await new Promise((wake) => setTimeout(wake, 1_000));
+        return requestCount() === before[0] && rows() === before[1];
+      },
+      { timeout: 60_000 },
+    );
     disk.free();
     const { status, stdout } = await ended;
     expect({ status, problems: JSON.parse(stdout).problems }).toEqual({ status: 0, problems: [] });

@@ -36,5 +36,5 @@ describe("F2: a backfill that is killed ten times", () => {
     expect(rows).toBeGreaterThan(7.9 * 2880);
     const needed = Math.ceil(rows / ROWS_PER_PAGE);
     expect(requestCount() - needed).toBeLessThanOrEqual((KILLS + 1) * MAX_EXTRA_REQUESTS);
-  }, 120_000);
+  });
 });

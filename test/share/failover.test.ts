@@ -91,3 +91,29 @@ it("I6: stays honest after a failover to a lagging standby, and forwards what th
   expect(await shareInto(standby, database, warehouse)).toMatchObject({ rows: 240, compared: 0 });
   await expectHealed(standby, database, warehouse);
 });
+
+it("I15: finds the server that accepts writes by itself, and never returns to a former primary", async () => {
+  const database = await primary.createDatabase();
+  const warehouse = openTestWarehouse();
+  const standby = await startStandby();
+  const hosts = [standby, primary].map(({ port }) => `127.0.0.1:${port}`);
+  const url = `postgres://postgres@${hosts.join(",")}/${database}?target_session_attrs=read-write`;
+  const share = () => shareInto(primary, database, warehouse, { url });
+  addHours(warehouse, 0, 1);
+  expect(await share()).toMatchObject({ rows: 120 });
+  await primary.stop();
+  onTestFinished(() => primary.start());
+  addHours(warehouse, 1, 1);
+  const failure = await failureOf(share());
+  expect(failure).toMatchObject({ code: "share_read_only", exit: 75 });
+  for (const host of hosts) expect(failure.message).toContain(`PostgreSQL at ${host} `);
+  await standby.query("postgres", "SELECT pg_promote()");
+  await share();
+  // Both accept writes now; the promoted one has the newer timeline, although it is not the first.
+  await primary.start();
+  addHours(warehouse, 2, 1);
+  const reversed = `postgres://postgres@${hosts.toReversed().join(",")}/${database}`;
+  await shareInto(primary, database, warehouse, { url: reversed });
+  expect(await readHours(standby, database)).toEqual([3]);
+  expect(await readHours(primary, database)).toEqual([1]);
+});

@@ -8,13 +8,13 @@ import { makeTempFolder, openTestWarehouse } from "../support/warehouse/open-war
 
 const server = usePostgres();
 
-it("has the research views of the warehouse with the same rows, except the returns", async () => {
+it("has the research views of the warehouse with the same rows", async () => {
   const database = await server.createDatabase();
   const path = `${makeTempFolder()}/mds.sqlite`;
   fillOddMarket(path);
   const warehouse = openTestWarehouse({ path, clock: systemClock });
   await shareInto(server, database, warehouse);
-  for (const view of Object.keys(researchViews).filter((name) => name !== "returns_1h")) {
+  for (const view of Object.keys(researchViews)) {
     const { sqlite, postgres, sqliteColumns, postgresColumns } = await bothStores(
       server,
       database,

@@ -12,7 +12,7 @@ it("has another version number whenever tables or views change", () => {
   // Another digest: raise SCHEMA_VERSION if a release has the old one, and enter both here.
   expect({ version: SCHEMA_VERSION, digest: schemaDigest.slice(0, 16) }).toEqual({
     version: 1,
-    digest: "13e481562af50100",
+    digest: "23a6e228d857d287",
   });
 });
 

@@ -1,4 +1,5 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import {
   chownSync,
@@ -64,6 +65,7 @@ export class PostgresServer implements TestPostgres {
   }
 
   async start(): Promise<void> {
+    if (this.#process && this.#process.exitCode === null) return;
     const installed = install();
     if (this.folder === "") {
       this.folder = mkdtempSync(join(tmpdir(), "mds-sync-postgres-data-"));
@@ -234,11 +236,16 @@ function giveAway(folder: string): void {
       chownSync(path, 65_534, 65_534);
 }
 
+/** Below the ports that the system gives to others: none of them takes it while this server is stopped. */
 async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  if (address === null || typeof address === "string") throw new Error("no port");
-  return address.port;
+  for (;;) {
+    const port = randomInt(10_240, 32_768);
+    const server = createServer().listen(port, "127.0.0.1");
+    const isFree = await once(server, "listening").then(
+      () => true,
+      () => false,
+    );
+    server.close();
+    if (isFree) return port;
+  }
 }

@@ -20,10 +20,12 @@ const slowFiles = [
 export class SlowestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const others = await super.sort(files);
-    const rank = ({ moduleId }: TestSpecification) => {
+    const rank = ({ moduleId, project }: TestSpecification) => {
       const path = relative(this.ctx.config.root, moduleId);
       const index = slowFiles.findIndex((start) => path.startsWith(start));
-      return index < 0 ? slowFiles.length : index;
+      // Files that share a process come last, one after another: any other file in between would end the process.
+      const first = project.config.isolate ? 0 : slowFiles.length + 1;
+      return first + (index < 0 ? slowFiles.length : index);
     };
     return others.sort((a, b) => rank(a) - rank(b));
   }

@@ -19,6 +19,8 @@ class SqlBackend:
     kind = ""
     #: Relations that have the stored columns of another one, and are faster.
     slim = {}
+    #: Whether ticks that the ledger calls moved are here: only an export has them.
+    has_moved = False
     #: Whether bars_1h is a relation.
     has_bars = True
 

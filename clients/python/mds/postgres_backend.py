@@ -8,7 +8,6 @@ from .errors import OpenError
 
 class PostgresBackend(SqlBackend):
     kind = "PostgreSQL"
-    has_bars = False
 
     def __init__(self, url, password=None):
         self._connection = _connect(url, password or os.environ.get("MDS_SHARED_PASSWORD"))

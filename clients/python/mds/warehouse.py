@@ -84,9 +84,13 @@ class Warehouse:
             whole["n_ticks"] = whole["n_ticks"].fillna(0).astype("int64")
             whole["doubtful"] = whole["doubtful"].fillna(False).astype(bool)
             expected = length // self._backend.refresh_micros(each)
-            parts[at] = judge(whole, length, self._proven(each, "index_ticks"), expected, present)
+            # Kept hours stay when their ticks move to an export; shorter bars need the ticks.
+            proven = self._proven(each, "index_ticks", here=length % _HOUR != 0)
+            parts[at] = judge(whole, length, proven, expected, present)
         if require_complete:
             self._require(found, "index_ticks", *_outline(starts, length, window))
+        if length % _HOUR != 0:
+            self._tell_moved(found, window, require_complete)
         return _join(series, found, parts)
 
     def ticks(self, series, start=None, end=None, *, columns=("price", "volume"), index_type=None, exact=False):
@@ -94,6 +98,7 @@ class Warehouse:
         as Decimal. Columns as in `bars`."""
         found = self._find(series, index_type)
         names = [*columns, *(f"{name}_exact" for name in columns if exact and name in _DECIMALS)]
+        self._tell_moved(found, self._window(start, end))
         parts = [self._ticks_of(each, names, *self._window(start, end)).set_index("ts") for each in found]
         for part in parts:
             _to_decimals(part)
@@ -242,10 +247,28 @@ class Warehouse:
         )
         return tuple(found.iloc[0]) if len(found) else (None, np.nan, np.nan)
 
-    def _proven(self, series, stream):
+    def _covered(self, series, stream):
+        """Every covered range: its bounds, and where its rows were moved to, if they were."""
         where = [("stream", "=", stream), *_key(series), ("proof", "<>", "lost")]
-        rows = self._backend.read("coverage", ["from_ts", "to_ts"], where, order="from_ts")
-        return [(int(a), int(z)) for a, z in rows.itertuples(index=False)]
+        rows = self._backend.read("coverage", ["from_ts", "to_ts", "proof", "reason"], where, order="from_ts")
+        is_here = self._backend.has_moved
+        for lower, upper, proof, reason in rows.itertuples(index=False):
+            moved = proof == "rows" and isinstance(reason, str) and not is_here
+            yield int(lower), int(upper), reason if moved else None
+
+    def _proven(self, series, stream, here=False):
+        return [(lower, upper) for lower, upper, moved in self._covered(series, stream) if not (here and moved)]
+
+    def _tell_moved(self, found, window, is_error=False):
+        for each in found:
+            for lower, upper, moved in self._covered(each, "index_ticks"):
+                lower, upper = max(lower, window[0]), min(upper, window[1])
+                if moved is None or lower >= upper:
+                    continue
+                text = f"ticks of {each.name} from {to_text(lower)} to {to_text(upper)} were {moved}"
+                if is_error:
+                    raise Incomplete(text, self._missing([each], "index_ticks", lower, upper))
+                warnings.warn(text, stacklevel=3)
 
     def _missing(self, found, stream, start, end):
         rows = []

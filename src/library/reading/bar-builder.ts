@@ -1,35 +1,22 @@
 import type { Micros } from "../../model/time.ts";
+import type { KeptBar } from "../../warehouse/rows/kept-bars.ts";
 import type { BarGrid } from "./bar-grid.ts";
 import { emptyAside, type RowAside } from "./format-exact.ts";
 
-/** A tick, an hourly bar or a daily bar: what longer bars are made of. */
-export interface BarPart {
-  readonly ts: Micros;
-  readonly open: number;
-  readonly high: number;
-  readonly low: number;
-  readonly close: number;
-  readonly volume: number | null;
-  /** How many records it stands for. */
-  readonly ticks: number;
-  /** How many of them have a remark. */
-  readonly doubtful: number;
+interface BarFigures extends Omit<KeptBar, "aside"> {
   /** Exact digits of open, high, low, close and volume_24h, where a double cannot hold them. */
   readonly digits: RowAside;
 }
 
+/** A tick, an hourly bar or a daily bar: what longer bars are made of. */
+export interface BarPart extends BarFigures {
+  readonly ts: Micros;
+}
+
 /** A bar without its coverage. */
-export interface BuiltBar {
+export interface BuiltBar extends BarFigures {
   readonly start: Micros;
   readonly end: Micros;
-  readonly open: number;
-  readonly high: number;
-  readonly low: number;
-  readonly close: number;
-  readonly volume: number | null;
-  readonly ticks: number;
-  readonly doubtful: number;
-  readonly digits: RowAside;
 }
 
 /** Joins parts, given in order of time, to bars. Of equal prices the first counts, for the sake of their exact digits. */

@@ -47,10 +47,15 @@ export function* readBars(
   for (const bar of buildBars(connection, key, { grid, range, source })) yield toRow(bar);
 }
 
+/** Whether the bars are computed from ticks: others consist of kept hours, or of the service's days. */
+export function readsTicks({ grid, range, source }: BarReadOptions): boolean {
+  return source === "ticks" && !isAlignedTo(grid, HOUR, range);
+}
+
 function* buildBars(connection: Connection, key: number, options: BarReadOptions): Generator<BuiltBar> {
   const { grid, range, source } = options;
   const builder = new BarBuilder(grid);
-  if (source === "ticks" && !isAlignedTo(grid, HOUR, range)) yield* addTicks(builder, connection, key, range);
+  if (readsTicks(options)) yield* addTicks(builder, connection, key, range);
   else {
     const read = source === "ohlcv" ? readDailyBars : readHours;
     for (const part of read(connection, key, range)) {
@@ -157,7 +162,8 @@ function rowMaker(
   key: number,
   { grid, range, source }: BarReadOptions,
 ): (bar: BuiltBar) => BarRow {
-  const covered = new CoveredRanges(connection, streamOfSource[source], key, range);
+  const hasMoved = !readsTicks({ grid, range, source });
+  const covered = new CoveredRanges(connection, streamOfSource[source], key, range, hasMoved);
   const present = readPresentTs(connection);
   const period = source === "ohlcv" ? MICROS_PER_DAY : readPeriod(connection, key);
   return ({ start, end, open, high, low, close, volume, ticks, doubtful, digits }) => {

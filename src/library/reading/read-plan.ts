@@ -7,8 +7,9 @@ import { IncompleteFailure } from "../incomplete-failure.ts";
 import type { TimeInput } from "../read-options.ts";
 import type { BarSource } from "../rows.ts";
 import { alignToBars, type BarGrid } from "./bar-grid.ts";
-import { chooseSource, streamOfSource } from "./bar-reader.ts";
+import { chooseSource, readsTicks, streamOfSource } from "./bar-reader.ts";
 import { assertNothingMissing, findMissing, findSettledEnd } from "./completeness.ts";
+import { assertNothingMoved, findFirstMoved, findMovedTicks, type MovedTicks } from "./moved-ticks.ts";
 import { type KeyedSeries, resolveSeries } from "./series-names.ts";
 
 /** Which part of which series to read. */
@@ -29,6 +30,8 @@ export interface ReadPlan {
   readonly series: KeyedSeries;
   readonly source: BarSource;
   readonly range: TimeRange;
+  /** Ticks of the range that must be read but are in an export only. */
+  readonly moved: readonly MovedTicks[];
 }
 
 /**
@@ -50,12 +53,29 @@ export function planReads(connection: Connection, options: ReadPlanOptions): Rea
     source: options.source ?? chooseSource(series),
   }));
   const given = { from, to, grid: options.grid };
-  return options.requireComplete
+  const plans = options.requireComplete
     ? planComplete(connection, all, given)
     : all.map((one) => ({ ...one, range: planRange(connection, one, given, now) }));
+  return plans.map((plan) => {
+    const moved = findUnreadable(connection, plan, options.grid);
+    if (options.requireComplete) assertNothingMoved(plan.series.name, moved);
+    return { ...plan, moved };
+  });
 }
 
-type SourcedSeries = Omit<ReadPlan, "range">;
+type SourcedSeries = Pick<ReadPlan, "series" | "source">;
+type RangedSeries = SourcedSeries & Pick<ReadPlan, "range">;
+
+function findUnreadable(
+  connection: Connection,
+  { series, source, range }: RangedSeries,
+  grid: BarGrid | undefined,
+): MovedTicks[] {
+  const needsTicks = grid
+    ? readsTicks({ grid, range: alignToBars(grid, range), source })
+    : source === "ticks";
+  return needsTicks ? findMovedTicks(connection, series.key, range) : [];
+}
 
 interface GivenRange {
   readonly from: Micros | undefined;
@@ -74,7 +94,7 @@ function planComplete(
   connection: Connection,
   all: readonly SourcedSeries[],
   { from, to, grid }: GivenRange,
-): ReadPlan[] {
+): RangedSeries[] {
   const streamed = all.map(({ series, source }) => ({ series, stream: streamOfSource[source] }));
   const end = to ?? findSettledEnd(connection, streamed, from ?? 0);
   const plans = all.map((one) => {
@@ -94,7 +114,7 @@ function planComplete(
   return plans;
 }
 
-/** The first and the last row, by their start. */
+/** The first and the last row, by their start; where the first moved ticks begin, if that is earlier. */
 function readExtent(
   connection: Connection,
   { series, source }: SourcedSeries,
@@ -107,7 +127,9 @@ function readExtent(
     );
     return typeof value === "string" ? (parseDateOrTimestamp(value) ?? null) : value;
   };
-  return [read("min"), read("max")];
+  const moved = source === "ticks" ? findFirstMoved(connection, series.key) : undefined;
+  const first = read("min");
+  return [moved === undefined ? first : Math.min(moved, first ?? moved), read("max")];
 }
 
 const ledgerStartSql = `SELECT min(from_ts) FROM settled_ranges WHERE stream = ? AND series = ? AND proof <> 'lost'`;

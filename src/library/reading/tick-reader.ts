@@ -105,6 +105,8 @@ export function* readTickRows(
 const inRange = "FROM index_tick_rows WHERE series = ? AND ts >= ? AND ts < ?";
 /** Columns are read in windows of this length: short-lived values cost less than half a million at once. */
 const WINDOW_MICROS = MICROS_PER_DAY;
+/** One a second: a finer grid would be a wrong guess. */
+const MAX_WINDOW_TICKS = 86_400;
 
 /**
  * Reads the ticks of a series as columns. One query per column: it returns bare numbers, which costs a third of rows.
@@ -125,12 +127,15 @@ export function readTickArrays(
   };
   if (key !== null) {
     const next = connection.statement<Micros | null>(`SELECT min(ts) ${inRange}`).pluck();
+    const [first, ...others] = numbers;
     for (let start = next.get([key, from, to]) ?? to; start < to; ) {
       const window = { from: start, to: Math.min(to, start + WINDOW_MICROS) };
-      for (const number of numbers)
+      const onGrid = first === undefined ? undefined : readOnGrid(connection, key, first, window);
+      columns.ts.push(onGrid?.ts ?? toNumbers(readColumn(connection, key, "ts", window)));
+      if (first !== undefined)
+        columns[first].push(onGrid?.values ?? toNumbers(readColumn(connection, key, first, window)));
+      for (const number of others)
         columns[number].push(toNumbers(readColumn(connection, key, number, window)));
-      const known = numbers[0] && columns[numbers[0]].at(-1)?.length;
-      columns.ts.push(readTimes(connection, key, window, known));
       start = next.get([key, window.to, to]) ?? to;
     }
   }
@@ -159,31 +164,41 @@ function readColumn(
     .all([key, from, to]);
 }
 
-const extentSql = (order: "" | "DESC") => `SELECT ts ${inRange} ORDER BY ts ${order} LIMIT 1`;
-const offGridSql = `SELECT 1 ${inRange} AND (ts - ?) % ? <> 0 LIMIT 1`;
+const extentSql = (order: "" | "DESC", limit: number) =>
+  `SELECT ts ${inRange} ORDER BY ts ${order} LIMIT ${limit}`;
+const onGridSql = (column: TickNumber) =>
+  `SELECT CASE WHEN ts % ? = ? THEN ${column} ELSE 'off' END ${inRange} ORDER BY ts`;
 
 /**
- * The timestamps of a window that has `count` ticks. Timestamps are unique: if all of them lie on a grid from the first to the
- * last that has just as many points, they are that grid, and need not be read.
+ * A column of a window, and the timestamps without reading them: they are unique, so if all lie on the grid of the first two,
+ * and are as many as it has points up to the last, they are that grid. Undefined if they are not.
  */
-function readTimes(
+function readOnGrid(
   connection: Connection,
   key: number,
-  window: TimeRange,
-  count: number | undefined,
-): Float64Array {
-  const bounds = [key, window.from, window.to];
-  const first = connection.statement<Micros>(extentSql("")).pluck().get(bounds) ?? 0;
-  const last = connection.statement<Micros>(extentSql("DESC")).pluck().get(bounds) ?? 0;
-  const step = count === undefined || count < 2 ? 0 : (last - first) / (count - 1);
-  const isGrid =
-    Number.isInteger(step) &&
-    step > 0 &&
-    connection.statement(offGridSql).get([...bounds, BigInt(first), BigInt(step)]) === undefined;
-  if (!isGrid) return toNumbers(readColumn(connection, key, "ts", window));
-  const times = new Float64Array(count ?? 0);
-  for (let at = 0; at < times.length; at++) times[at] = first + at * step;
-  return times;
+  column: TickNumber,
+  { from, to }: TimeRange,
+): { readonly ts: Float64Array; readonly values: Float64Array } | undefined {
+  const bounds = [key, from, to];
+  const [first = 0, second = 0] = connection.statement<Micros>(extentSql("", 2)).pluck().all(bounds);
+  const last = connection.statement<Micros>(extentSql("DESC", 1)).pluck().get(bounds) ?? 0;
+  const step = second - first;
+  const count = (last - first) / step + 1;
+  // Below a dozen there is little to gain, and the guess is often wrong.
+  if (!Number.isInteger(count) || count < 12 || count > MAX_WINDOW_TICKS) return undefined;
+  const read = connection
+    .statement<number | null | string>(onGridSql(column))
+    .pluck()
+    .all([BigInt(step), BigInt(first % step), ...bounds]);
+  if (read.length !== count) return undefined;
+  const [ts, values] = [new Float64Array(count), new Float64Array(count)];
+  for (let at = 0; at < count; at++) {
+    const value = read[at];
+    if (typeof value === "string") return undefined;
+    values[at] = value ?? Number.NaN;
+    ts[at] = first + at * step;
+  }
+  return { ts, values };
 }
 
 function join(parts: readonly Float64Array[]): Float64Array {

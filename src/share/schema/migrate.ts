@@ -62,7 +62,7 @@ async function assertServerVersion(session: SharedSession): Promise<void> {
     "SELECT current_setting('server_version_num') AS number, current_setting('server_version') AS version",
   );
   if (Number(row?.number) < MIN_SERVER_VERSION)
-    throw tooOldFailure(session.address, row?.version ?? "unknown");
+    throw tooOldFailure(session.server, row?.version ?? "unknown");
 }
 
 /** The version of schema `mds`; undefined if it has none. */
@@ -81,6 +81,6 @@ async function readState(session: SharedSession): Promise<SchemaState | undefine
 
 function isCurrent(session: SharedSession, state: SchemaState | undefined): boolean {
   if (state && state.version > SCHEMA_VERSION)
-    throw newerSchemaFailure(session.address, state.version, SCHEMA_VERSION);
+    throw newerSchemaFailure(session.server, state.version, SCHEMA_VERSION);
   return state?.version === SCHEMA_VERSION && state.digest === schemaDigest;
 }

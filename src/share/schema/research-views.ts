@@ -45,7 +45,7 @@ function bestQuotes(tickerPeriod: string): string {
 }
 
 /**
- * The research views of the warehouse, except `returns_1h`: PostgreSQL has no bars. They contain the SQL of the views that
+ * The research views of the warehouse; `returns_1h` is among the bars. They contain the SQL of the views that
  * they read instead of naming them, so that an upgrade can replace those.
  */
 export function sharedResearchViews(

@@ -9,6 +9,7 @@ import {
 } from "../../model/streams.ts";
 import { MICROS_PER_DAY } from "../../model/time.ts";
 import { MAX_AHEAD_MICROS, MAX_LIVE_PERIODS } from "../../warehouse/views/data-views.ts";
+import { sharedBarViews } from "./bar-views.ts";
 import { gapsView } from "./gaps-view.ts";
 import { sharedResearchViews } from "./research-views.ts";
 import { isCoveredThere, momentOf, readAside, sharedDecimals, sharedPresentTs } from "./view-fragments.ts";
@@ -95,6 +96,7 @@ const rowViews = Object.fromEntries([
 /** The public relations that are views, by name. The others are tables. */
 export const sharedViews: Readonly<Record<string, string>> = {
   ...rowViews,
+  ...sharedBarViews,
   ...sharedResearchViews(rowViews, refreshPeriod("exchange_ticks")),
   coverage: `SELECT g.stream, ${seriesColumns}, g.from_ts, g.to_ts,
   ${momentOf("g.from_ts")} AS from_time, ${momentOf("g.to_ts")} AS to_time, g.proof, g.reason

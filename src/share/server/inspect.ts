@@ -1,14 +1,17 @@
 import type { Clock } from "../../runtime/clock.ts";
 import { readSchemaVersion, SCHEMA_VERSION } from "../schema/migrate.ts";
+import type { ServerName } from "./postgres-errors.ts";
 import { parseServerAddress, type ServerAddress } from "./server-address.ts";
 import { SharedSession } from "./session.ts";
 
 /** What `doctor` reports about the shared warehouse. */
 export interface ServerInspection {
   readonly address: ServerAddress;
+  readonly server: ServerName;
   readonly version: string;
   readonly isTooOld: boolean;
-  /** Undefined: the schema does not exist yet. */
+  readonly hasSchema: boolean;
+  /** Undefined: the schema does not exist yet, or has no tables of this program. */
   readonly schemaVersion: number | undefined;
   readonly knownSchemaVersion: number;
   /** Whether the user may create the schema, or write into the existing one. */
@@ -35,6 +38,7 @@ export async function inspectServer(options: {
       number: number;
       exists: boolean;
       canCreate: boolean;
+      canRead: boolean;
       canWrite: boolean;
       isReadOnly: boolean;
       isEncrypted: boolean;
@@ -44,7 +48,9 @@ export async function inspectServer(options: {
       `SELECT current_setting('server_version') AS version, current_setting('server_version_num')::integer AS number,
         to_regnamespace('mds') IS NOT NULL AS "exists",
         has_database_privilege(current_database(), 'CREATE') AS "canCreate",
-        coalesce(has_schema_privilege(to_regnamespace('mds')::oid, 'CREATE'), false) AS "canWrite",
+        coalesce(has_schema_privilege(to_regnamespace('mds')::oid, 'USAGE'), false) AS "canRead",
+        coalesce(has_schema_privilege(to_regnamespace('mds')::oid, 'CREATE'), false) AND NOT EXISTS (SELECT 1 FROM pg_class c
+          WHERE c.relnamespace = to_regnamespace('mds')::oid AND NOT pg_has_role(c.relowner, 'USAGE')) AS "canWrite",
         pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' AS "isReadOnly",
         coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false) AS "isEncrypted",
         current_setting('synchronous_commit') AS "synchronousCommit", current_setting('fsync') = 'on' AS "hasFsync"`,
@@ -52,16 +58,18 @@ export async function inspectServer(options: {
     if (!row) throw new Error("the server returned no settings");
     return {
       address,
+      server: session.server,
       version: row.version,
       isTooOld: row.number < 140_000,
-      schemaVersion: row.exists ? await readSchemaVersion(session) : undefined,
+      hasSchema: row.exists,
+      schemaVersion: row.canRead ? await readSchemaVersion(session).catch(() => undefined) : undefined,
       knownSchemaVersion: SCHEMA_VERSION,
       hasRights: row.exists ? row.canWrite : row.canCreate,
       isReadOnly: row.isReadOnly,
       isEncrypted: row.isEncrypted,
       synchronousCommit: row.synchronousCommit,
       hasFsync: row.hasFsync,
-      holders: await readHolders(session),
+      holders: row.canRead ? await readHolders(session) : [],
     };
   } finally {
     await session.close();

@@ -14,7 +14,7 @@ interface Translation {
   readonly remedy: string;
 }
 
-const later = "nothing is lost: forwarding goes on by itself once it is back";
+const later = "nothing is lost: the rest is forwarded once that works";
 
 function refused({ user }: ServerName): Translation {
   return {
@@ -28,14 +28,14 @@ function noRights({ user, database }: ServerName): Translation {
   return {
     code: "share_no_rights",
     what: `gives ${user} too few rights`,
-    remedy: `let a superuser run: GRANT CREATE, CONNECT ON DATABASE "${database}" TO "${user}"; and, if schema mds exists, make ${user} its owner`,
+    remedy: `let a superuser run GRANT CREATE, CONNECT ON DATABASE "${database}" TO "${user}"; if schema mds exists, make ${user} the owner of it and of its tables`,
   };
 }
 
 const readOnly: Translation = {
   code: "share_read_only",
-  what: "is read-only, as a standby is",
-  remedy: `point shared.url at the primary; ${later}`,
+  what: "accepts no writes: it is a standby, or default_transaction_read_only is on",
+  remedy: `let shared.url name the primary (too), or reset that setting of the user; ${later}`,
 };
 
 const full: Translation = {
@@ -50,6 +50,18 @@ const unreachable = (reason: string): Translation => ({
   remedy: `check shared.url, the network and the server; ${later}`,
 });
 
+const occupied: Translation = {
+  code: "share_unreachable",
+  what: "has no free connection",
+  remedy: `raise max_connections, or the limit of the database or user; ${later}`,
+};
+
+const withoutTls: Translation = {
+  code: "share_tls",
+  what: "offers no TLS",
+  remedy: "set ssl = on there, or sslmode=disable in shared.url if the network is private",
+};
+
 /** By SQLSTATE; see PostgreSQL's appendix A. */
 const byState: Readonly<Record<string, (server: ServerName) => Translation>> = {
   "28000": refused,
@@ -57,6 +69,7 @@ const byState: Readonly<Record<string, (server: ServerName) => Translation>> = {
   "42501": noRights,
   "25006": () => readOnly,
   "53100": () => full,
+  "53300": () => occupied,
   "3D000": ({ database }) => ({
     code: "share_refused",
     what: `has no database ${database}`,
@@ -94,6 +107,7 @@ function translate(error: unknown, server: ServerName): Translation {
   if (/no space left|could not (extend|write|fsync)/i.test(message)) return full;
   if (passingStates.test(state) && state.length === 5) return unreachable(message);
   if (/SASL|password must be a string/.test(message)) return refused(server);
+  if (/does not support SSL/.test(message)) return withoutTls;
   if (tlsError.test(state) || tlsError.test(message))
     return {
       code: "share_tls",
@@ -108,6 +122,26 @@ function translate(error: unknown, server: ServerName): Translation {
       remedy: "please report it",
     };
   return unreachable(state || message);
+}
+
+export function readOnlyFailure({ host, port }: ServerName): Failure {
+  const { what, code, remedy } = readOnly;
+  return new Failure(`PostgreSQL at ${host}:${port} ${what}`, { code, remedy });
+}
+
+/** None of several servers accepts writes: names each of them. */
+export function noWritableFailure(reasons: readonly unknown[]): Failure {
+  const failures = reasons.map((reason) =>
+    reason instanceof Failure ? reason : new Failure(String(reason), { code: "share_bug" }),
+  );
+  // A server that answers tells more than one that does not.
+  const [main] = failures.toSorted(
+    (a, b) => Number(a.code === "share_unreachable") - Number(b.code === "share_unreachable"),
+  );
+  const message = failures.map((failure) => failure.message).join("; ");
+  if (!main || main.code === "share_read_only")
+    return new Failure(message, { code: "share_read_only", remedy: `promote a standby; ${later}` });
+  return new Failure(message, { code: main.code, remedy: main.remedy ?? later, exit: main.exit });
 }
 
 export function newerSchemaFailure({ host, port }: ServerName, found: number, known: number): Failure {
@@ -148,4 +182,11 @@ export function heldFailure(name: string): Failure {
 export function heldBy(error: unknown): string {
   const cause = error instanceof Failure ? error.cause : undefined;
   return typeof cause === "object" && cause !== null && "name" in cause ? String(cause.name) : "";
+}
+
+export function threadEnded(): Failure {
+  return new Failure("forwarding to the shared warehouse has stopped for a moment", {
+    code: "share_unreachable",
+    remedy: "it starts again by itself; mds-sync status shows the reason",
+  });
 }

@@ -1,10 +1,15 @@
 import { readFileSync } from "node:fs";
 import type { ConnectionOptions } from "node:tls";
 import { exitCode, Failure } from "../../model/failure.ts";
+import { listServerUrls } from "../../model/postgres-url.ts";
 import type { ServerName } from "./postgres-errors.ts";
 
 /** Where the shared warehouse is. No property holds the password, so that logging this object is safe. */
-export interface ServerAddress extends ServerName {
+export interface ServerAddress {
+  /** A primary and its standbys: whichever accepts writes. */
+  readonly servers: readonly ServerName[];
+  readonly database: string;
+  readonly user: string;
   readonly tls: "off" | "unverified" | "verified";
   readonly ssl: ConnectionOptions | false;
 }
@@ -19,18 +24,29 @@ const modes: Readonly<Record<string, ServerAddress["tls"]>> = {
 
 /** Parses `shared.url`. Without `sslmode`, other machines are reached through verified TLS only. */
 export function parseServerAddress(url: string): ServerAddress {
-  const parsed = new URL(url);
-  const host = decodeURIComponent(parsed.hostname.replace(/^\[|\]$/g, "")) || "localhost";
-  const mode = parsed.searchParams.get("sslmode") ?? (loopback.test(host) ? "disable" : "verify-full");
+  const urls = listServerUrls(url);
+  const parsed = urls?.[0];
+  if (!urls || !parsed)
+    throw addressFailure(
+      "is not an address",
+      "give postgres://user@host:5432/database, without the password",
+    );
+  const database = decodeURIComponent(parsed.pathname.slice(1));
+  const user = decodeURIComponent(parsed.username);
+  const servers = urls.map((each): ServerName => {
+    const host = decodeURIComponent(each.hostname.replace(/^\[|\]$/g, ""));
+    return { host, port: Number(each.port || 5432), database, user };
+  });
+  const isLocal = servers.every(({ host }) => loopback.test(host));
+  const mode = parsed.searchParams.get("sslmode") ?? (isLocal ? "disable" : "verify-full");
   const tls = modes[mode];
   if (tls === undefined)
     throw addressFailure(`sslmode ${mode} is not known`, `use ${Object.keys(modes).join(", ")}`);
   const ca = parsed.searchParams.get("sslrootcert");
   return {
-    host,
-    port: Number(parsed.port || 5432),
-    database: decodeURIComponent(parsed.pathname.slice(1)),
-    user: decodeURIComponent(parsed.username),
+    servers,
+    database,
+    user,
     tls,
     ssl:
       tls === "off"
@@ -41,6 +57,12 @@ export function parseServerAddress(url: string): ServerAddress {
             ...(mode === "verify-ca" ? { checkServerIdentity: () => undefined } : {}),
           },
   };
+}
+
+/** The database as the ledger and messages name it: no user name, no password. */
+export function describePlace({ servers, database }: Pick<ServerAddress, "servers" | "database">): string {
+  const names = servers.map(({ host, port }) => `${host.includes(":") ? `[${host}]` : host}:${port}`);
+  return `postgres://${names.join(",")}/${database}`;
 }
 
 function readCertificate(file: string): string {

@@ -16,15 +16,23 @@ interface SharedEntry {
   readonly bytes: string;
 }
 
+/** An entry of the SQLite file. */
+interface LocalEntry {
+  readonly local: number;
+  readonly values: SqlValue[];
+  /** The bytes that name it in every file. */
+  readonly identity: string;
+}
+
 /** Maps the keys of the SQLite file to those of PostgreSQL, which assigns its own. */
 export class SharedDictionaries {
   readonly #session: SharedSession;
-  readonly #ownership: Ownership;
+  readonly #ownership: Pick<Ownership, "ownsLookups">;
   #hasAdopted = false;
   readonly #keys = new Map<Dictionary, Map<number, number>>();
   readonly #entries = new Map<Dictionary, Map<string, SharedEntry>>();
 
-  constructor(session: SharedSession, ownership: Ownership) {
+  constructor(session: SharedSession, ownership: Pick<Ownership, "ownsLookups">) {
     this.#session = session;
     this.#ownership = ownership;
   }
@@ -43,6 +51,11 @@ export class SharedDictionaries {
     let changed = 0;
     for (const layout of dictionaryLayouts) changed += await this.#updateOne(connection, layout, transaction);
     return changed;
+  }
+
+  /** Finds the keys of the entries that PostgreSQL has, and changes nothing there. */
+  match(connection: Connection): void {
+    for (const layout of dictionaryLayouts) this.#matchOne(connection, layout);
   }
 
   /** Whether the file has entries that were added after the last update. */
@@ -88,16 +101,11 @@ export class SharedDictionaries {
     }
   }
 
-  async #updateOne(
-    connection: Connection,
-    layout: DictionaryLayout,
-    transaction: FencedTransaction,
-  ): Promise<number> {
-    const { name, key, columns } = layout;
-    const keys = this.#keys.get(name) ?? new Map<number, number>();
-    const entries = this.#entries.get(name) ?? new Map<string, SharedEntry>();
+  /** Returns the entries that PostgreSQL lacks, or has otherwise. */
+  #matchOne(connection: Connection, { name, key, columns }: DictionaryLayout): LocalEntry[] {
+    const { keys, entries } = this.#contentOf(name);
     const writer = new CopyWriter(columns);
-    const changed: { readonly local: number; readonly values: SqlValue[]; readonly identity: string }[] = [];
+    const changed: LocalEntry[] = [];
     for (const [local, ...values] of readSmallRelation(connection, name, [
       key,
       ...columns.map((each) => each.name),
@@ -110,6 +118,16 @@ export class SharedDictionaries {
       const isMissing = !entry || (this.#ownership.ownsLookups && entry.bytes !== row.toString("latin1", 2));
       if (isMissing) changed.push({ local: Number(local), values, identity });
     }
+    return changed;
+  }
+
+  async #updateOne(
+    connection: Connection,
+    layout: DictionaryLayout,
+    transaction: FencedTransaction,
+  ): Promise<number> {
+    const { keys, entries } = this.#contentOf(layout.name);
+    const changed = this.#matchOne(connection, layout);
     if (changed.length === 0) return 0;
     // In the same order in every daemon: two that add the same entries wait for each other only once.
     changed.sort((a, b) => (a.identity < b.identity ? -1 : 1));
@@ -125,6 +143,12 @@ export class SharedDictionaries {
       if (entry) keys.set(local, entry.key);
     }
     return changed.length;
+  }
+
+  #contentOf(name: Dictionary): { keys: Map<number, number>; entries: Map<string, SharedEntry> } {
+    const [keys, entries] = [this.#keys.get(name), this.#entries.get(name)];
+    if (!keys || !entries) throw new Error("the shared dictionaries are not loaded");
+    return { keys, entries };
   }
 
   async #merge({ name, identity, columns }: DictionaryLayout, rows: readonly SqlValue[][]): Promise<void> {

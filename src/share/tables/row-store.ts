@@ -36,7 +36,7 @@ export class SharedRows {
 
   /** Reads the ledger, the newest row of each key, and the partitions. The dictionaries must be loaded. */
   async load(): Promise<void> {
-    await this.#loadLedger();
+    await this.loadLedger();
     for (const stream of Object.keys(rowLayouts) as RowStream[]) await this.#loadNewest(stream);
     const partitions = await this.#session.query<{ name: string }>(
       "SELECT c.relname AS name FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE c.relnamespace = 'mds'::regnamespace",
@@ -44,7 +44,8 @@ export class SharedRows {
     for (const { name } of partitions) this.#partitions.add(name);
   }
 
-  async #loadLedger(): Promise<void> {
+  /** The dictionaries must be loaded. */
+  async loadLedger(): Promise<void> {
     this.#ledgers.clear();
     const locals = this.#dictionaries.invert("series");
     const ranges = await this.#session.query<{

@@ -1,5 +1,6 @@
 import type { SerialisedFailure } from "../../model/failure.ts";
 import type { ShareChange, ShareRole } from "../../model/status/share-status.ts";
+import type { HeldDaysRequest, HeldDaysResult } from "../held-days.ts";
 
 /** What the thread needs to begin. The password travels separately, at each connection. */
 export interface ShareThreadSettings {
@@ -15,6 +16,13 @@ export type ShareRequest =
   | { readonly kind: "password"; readonly value: string | undefined }
   /** The share of this number is followed. */
   | { readonly kind: "followed"; readonly id: number }
+  /** Find what may leave the SQLite file, and answer with this number. */
+  | {
+      readonly kind: "find-held";
+      readonly id: number;
+      readonly password: string | undefined;
+      readonly request: HeldDaysRequest;
+    }
   | { readonly kind: "stop" };
 
 /** From the thread. */
@@ -22,6 +30,8 @@ export type ShareReport =
   | { readonly kind: "ask-password" }
   /** Follow this share from now on, and answer. */
   | { readonly kind: "follow"; readonly id: number; readonly change: ShareChange }
+  | { readonly kind: "held"; readonly id: number; readonly result: HeldDaysResult }
+  | { readonly kind: "not-held"; readonly id: number; readonly failure: SerialisedFailure }
   /** Another daemon forwards; this one waits. */
   | { readonly kind: "standby"; readonly forwardedBy: string }
   | { readonly kind: "connected"; readonly leases: number }

@@ -4,8 +4,10 @@ import type { ShareChange, ShareStatus } from "../../model/status/share-status.t
 import { resolveSiblingModule } from "../../runtime/child-process.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
-import { finishesWithin } from "../../runtime/timeouts.ts";
-import { parseServerAddress } from "../server/server-address.ts";
+import { finishesWithin, raceAbort } from "../../runtime/timeouts.ts";
+import type { HeldDaysRequest, HeldDaysResult } from "../held-days.ts";
+import { threadEnded } from "../server/postgres-errors.ts";
+import { describePlace, parseServerAddress } from "../server/server-address.ts";
 import type { ShareReport, ShareRequest, ShareThreadSettings } from "./share-messages.ts";
 
 interface ShareThreadOptions extends ShareThreadSettings {
@@ -27,6 +29,8 @@ const MAX_HEAP_MB = 512;
 export class ShareThread {
   readonly #options: ShareThreadOptions;
   readonly #server: string;
+  /** The database as the ledger names it. */
+  readonly place: string;
   #worker: Worker | undefined;
   #state: ShareStatus["state"] = "connecting";
   #forwardedAt: number | undefined;
@@ -35,11 +39,14 @@ export class ShareThread {
   #leases = 0;
   #forwardedBy: string | null = null;
   #isClosed = false;
+  /** By number: who waits for an answer of the thread. */
+  readonly #searches = new Map<number, PromiseWithResolvers<HeldDaysResult>>();
+  #lastSearch = 0;
 
   constructor(options: ShareThreadOptions) {
     this.#options = options;
-    const { host, port, database } = parseServerAddress(options.url);
-    this.#server = `${host}:${port}/${database}`;
+    this.place = describePlace(parseServerAddress(options.url));
+    this.#server = this.place.replace("postgres://", "");
   }
 
   start(): void {
@@ -55,6 +62,7 @@ export class ShareThread {
     worker.on("error", (error) => this.#fail({ message: error.message, code: "share_bug" }));
     worker.on("exit", () => {
       this.#worker = undefined;
+      for (const search of this.#searches.values()) search.reject(threadEnded());
       if (!this.#isClosed) clock.after(RESTART_DELAY_MS, () => this.start());
     });
   }
@@ -73,6 +81,24 @@ export class ShareThread {
       rows_forwarded: this.#rows,
       last_error: this.#lastError,
     };
+  }
+
+  /** Finds the days of index ticks that the SQLite file need not keep. */
+  async findHeldDays(request: HeldDaysRequest, signal: AbortSignal): Promise<HeldDaysResult> {
+    const { clock, readPassword } = this.#options;
+    const password = readPassword();
+    if (!this.#worker) throw threadEnded();
+    const id = ++this.#lastSearch;
+    const search = Promise.withResolvers<HeldDaysResult>();
+    this.#searches.set(id, search);
+    const release = clock.beginWork();
+    try {
+      this.#send({ kind: "find-held", id, password, request });
+      return await raceAbort(search.promise, signal);
+    } finally {
+      release();
+      this.#searches.delete(id);
+    }
   }
 
   /** Gives the lease back, so that another daemon can forward at once. */
@@ -111,6 +137,9 @@ export class ShareThread {
       this.#forwardedAt = undefined;
       this.#forwardedBy = report.forwardedBy;
     } else if (report.kind === "follow") void this.#follow(report.id, report.change);
+    else if (report.kind === "held") this.#searches.get(report.id)?.resolve(report.result);
+    else if (report.kind === "not-held")
+      this.#searches.get(report.id)?.reject(deserialiseFailure(report.failure));
     else if (report.kind === "rows") this.#rows += report.rows;
     else if (report.kind === "forwarded") {
       this.#forwardedAt = report.startedAt;

@@ -1,7 +1,9 @@
 import { constants, setPriority } from "node:os";
 import { parentPort, workerData } from "node:worker_threads";
+import { serialiseFailure } from "../../model/failure.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { finishesWithin } from "../../runtime/timeouts.ts";
+import { findHeldDays } from "../held-days.ts";
 import { runShareLoop } from "./share-loop.ts";
 import type { ShareReport, ShareRequest, ShareThreadSettings } from "./share-messages.ts";
 
@@ -15,6 +17,7 @@ let lastFollow = 0;
 port.on("message", (request: ShareRequest) => {
   if (request.kind === "stop") stop.abort();
   else if (request.kind === "followed") followed.get(request.id)?.();
+  else if (request.kind === "find-held") void answerHeld(request);
   else receivePassword(request.value);
 });
 const report = (message: ShareReport) => port.postMessage(message);
@@ -42,6 +45,16 @@ await runShareLoop({
   },
 });
 process.exit();
+
+async function answerHeld({ id, password, request }: ShareRequest & { kind: "find-held" }): Promise<void> {
+  try {
+    const readPassword = () => password;
+    const options = { ...settings, readPassword, clock: systemClock, signal: stop.signal };
+    report({ kind: "held", id, result: await findHeldDays(options, request) });
+  } catch (error) {
+    report({ kind: "not-held", id, failure: serialiseFailure(error, "share_bug") });
+  }
+}
 
 /** On Linux this affects only the calling thread: when the CPU is busy, forwarding waits for ingest. */
 function lowerPriority(): void {

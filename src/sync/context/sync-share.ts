@@ -7,15 +7,20 @@ import { normalise, type TimeRanges } from "../../model/time-range.ts";
 /** Which part of the selection this daemon follows, if several share it. */
 export class SyncShare {
   #buckets: ReadonlySet<number> | undefined;
-  readonly #known = Promise.withResolvers<void>();
+  readonly #decided = Promise.withResolvers<void>();
   /** Buckets whose targets are to be declared anew, by stream. */
   readonly #fresh = new Map<HistoryStream, Set<number>>(historyStreams.map((stream) => [stream, new Set()]));
   /** By bucket, and by stream and series: what the shared warehouse had when the bucket was taken. */
   readonly #settled = new Map<number, Map<string, TimeRanges>>();
 
-  /** Resolves when the share is known for the first time. */
-  get known(): Promise<void> {
-    return this.#known.promise;
+  /** Resolves when the share is known for the first time, or cannot be known now. */
+  get decided(): Promise<void> {
+    return this.#decided.promise;
+  }
+
+  /** The shared warehouse cannot be reached: the sync begins without it. */
+  stopWaiting(): void {
+    this.#decided.resolve();
   }
 
   /** False until the shared warehouse was reached: then the targets of the last run stay. */
@@ -27,9 +32,9 @@ export class SyncShare {
     return this.#buckets?.has(bucketOf(indexType, indexId)) ?? false;
   }
 
-  /** Whether this daemon follows a subscription; null: to all exchanges. */
+  /** Whether this daemon follows a subscription; null: to all exchanges. In doubt it does: nobody can fetch it later. */
   followsExchange(exchangeId: string | null): boolean {
-    return this.follows("", exchangeId ?? "");
+    return !this.isKnown || this.follows("", exchangeId ?? "");
   }
 
   update({ buckets, taken, settled }: ShareChange): void {
@@ -40,7 +45,7 @@ export class SyncShare {
         .get(bucketOf(indexType, indexId))
         ?.set(`${stream} ${indexType} ${indexId}`, normalise(ranges));
     for (const fresh of this.#fresh.values()) for (const bucket of taken) fresh.add(bucket);
-    this.#known.resolve();
+    this.#decided.resolve();
   }
 
   /** The targets of the share, each with what need not be fetched. */

@@ -128,6 +128,18 @@ export function readChanges(
     .all([after, until, limit]);
 }
 
+/** Whether a change of the range was recorded after `seq`. */
+export function hasChangedSince(
+  transaction: Transaction,
+  { stream, series }: { readonly stream: RowStream; readonly series: number },
+  { from, to }: TimeRange,
+  seq: number,
+): boolean {
+  const sql = `SELECT 1 FROM changed_ranges
+    WHERE stream = ? AND is_ledger IN (0, 1) AND key = ? AND from_ts < ? AND to_ts > ? AND seq > ? LIMIT 1`;
+  return transaction.statement(sql).get([stream, series, to, from, seq]) !== undefined;
+}
+
 /** Gives the sequence another name, so that every reader compares everything: the file is a copy of another. */
 export function renameChanges(file: Pick<Connection, "statement">): void {
   file.statement("UPDATE warehouse_state SET changes_id = abs(random() % 9007199254740991)").run([]);

@@ -21,7 +21,7 @@ import { type ExportPeriod, labelColumns, type PeriodUnit, periodOf } from "./ex
 
 const ROWS_PER_BLOCK = 8_192;
 
-/** [time, columns of the table …, aside]; the time of a daily bar is the number of days since 1970. */
+/** [time, columns of the table …, `aside` if the period has any]; the time of a daily bar: the days since 1970. */
 type ExportedRow = readonly [time: number, ...columns: SqlValue[]];
 
 /** Rows of one series in order of time. */
@@ -91,7 +91,7 @@ export function readPeriod(
     times,
     hasAside,
     labels,
-    blocks: () => readBlocks(connection, period, ledger),
+    blocks: () => readBlocks(connection, period, { ledger, hasAside }),
   };
 }
 
@@ -152,7 +152,7 @@ function digestSql(stream: RowStream): string {
     if (type === "text") return `group_concat(${name}, char(10))`;
     return type === "source" ? `total(${name})` : `total(${name}), count(${name})`;
   });
-  return `SELECT count(*), min(${timeColumn}), max(${timeColumn}), ${figures.join(", ")}, group_concat(${timeColumn} || ' ' || aside, char(10))
+  return `SELECT count(*), min(${timeColumn}), max(${timeColumn}), ${figures.join(", ")}, group_concat(${timeColumn} || ' ' || aside, char(10)) FILTER (WHERE aside IS NOT NULL)
     FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ?`;
 }
 
@@ -180,10 +180,12 @@ const startOfDay = (ts: Micros) => Math.floor(ts / MICROS_PER_DAY) * MICROS_PER_
 function* readBlocks(
   connection: Connection,
   period: ExportPeriod,
-  ledger: ReadonlyMap<number, readonly TimeRange[]> | undefined,
+  options: { ledger: ReadonlyMap<number, readonly TimeRange[]> | undefined; hasAside: boolean },
 ): Generator<RowBlock> {
   const { stream, keys } = period;
-  const { table, keyColumn, timeColumn, columns, storedTime } = rowTables[stream];
+  const { ledger, hasAside } = options;
+  const { table, keyColumn, timeColumn, storedTime } = rowTables[stream];
+  const columns = rowTables[stream].columns.filter((column) => hasAside || column !== "aside");
   const read = connection
     .statement<ExportedRow>(
       `SELECT ${isDaily(stream) ? "CAST(strftime('%s', day) AS INTEGER) / 86400" : timeColumn}, ${columns.join(", ")} FROM ${table}

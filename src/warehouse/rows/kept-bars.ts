@@ -31,6 +31,7 @@ export interface KeptBar {
   /** Of the last tick. */
   readonly volume: number | null;
   readonly ticks: number;
+  /** The ticks among them that have a `quality`. */
   readonly doubtful: number;
   readonly aside: string | null;
 }

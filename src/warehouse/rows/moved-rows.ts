@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import { MICROS_PER_DAY } from "../../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange } from "../../model/time-range.ts";
-import { findTouching, isMoved, settleAsMoved } from "../coverage/ledger.ts";
+import { hasChangedSince } from "../coverage/changed-ranges.ts";
+import { findTouching, isMoved, MOVED_REASON, settleAsMoved } from "../coverage/ledger.ts";
 import type { SettledRangeRow } from "../schema/coverage.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import type { SqlValue } from "../tables/row-tables.ts";
@@ -19,6 +20,8 @@ export interface HeldDay extends TimeRange {
   readonly series: number;
   /** Of the rows that the other store has, by `digestTicks`. */
   readonly digest: string;
+  /** The last recorded change that the other store has; undefined: it needs no changes. */
+  readonly changesUntil?: number;
 }
 
 const ticksOfRange = "FROM index_tick_rows WHERE series = ? AND ts >= ? AND ts < ?";
@@ -47,6 +50,8 @@ export function moveDay(transaction: Transaction, day: HeldDay, place: string): 
   );
   if (subtract([{ from, to }], normalise(covered)).length > 0) return 0;
   if (digestTicks(transaction, series, day) !== day.digest) return 0;
+  // Changed and changed back: the other store may have got the version between.
+  if (day.changesUntil !== undefined && hasChangedSince(transaction, key, day, day.changesUntil)) return 0;
   let deleted = 0;
   keepBarsWithoutTicks(transaction, series, day, () => {
     deleted = transaction.statement(`DELETE ${ticksOfRange}`).run([series, from, to]).changes;
@@ -73,25 +78,49 @@ export function readMovedRanges(connection: Connection): MovedRange[] {
     .all();
 }
 
-/** The days of a period that have ticks and are covered as a whole, with the digest of what the export has of them. */
-export function listHeldDays(
+/** A day of a series. */
+export type SeriesDay = Pick<HeldDay, "series" | "from" | "to">;
+
+/** The days of a period whose ticks are here and covered as a whole, by series. */
+export function listWholeDays(
   connection: Connection,
   { keys, from, to }: TimeRange & { readonly keys: readonly number[] },
-): HeldDay[] {
+): SeriesDay[] {
   const covered = connection.statement<Pick<SettledRangeRow, "from" | "to">>(
     `SELECT from_ts AS "from", to_ts AS "to" FROM settled_ranges WHERE stream = 'index_ticks' AND series = ?
       AND proof = 'rows' AND reason IS NULL AND from_ts < ? AND to_ts > ? ORDER BY from_ts`,
   );
   return keys.flatMap((series) =>
     intersect(normalise(covered.all([series, to, from])), [{ from, to }]).flatMap((range) => {
-      const days: HeldDay[] = [];
+      const days: SeriesDay[] = [];
       const first = Math.ceil(range.from / MICROS_PER_DAY) * MICROS_PER_DAY;
-      for (let at = first; at + MICROS_PER_DAY <= range.to; at += MICROS_PER_DAY) {
-        const day = { from: at, to: at + MICROS_PER_DAY };
-        const digest = digestTicks(connection, series, day);
-        if (digest !== undefined) days.push({ series, ...day, digest });
-      }
+      for (let at = first; at + MICROS_PER_DAY <= range.to; at += MICROS_PER_DAY)
+        days.push({ series, from: at, to: at + MICROS_PER_DAY });
       return days;
     }),
   );
+}
+
+/** The days of a period that have ticks and are covered as a whole, with the digest of what the export has of them. */
+export function listHeldDays(
+  connection: Connection,
+  period: TimeRange & { readonly keys: readonly number[] },
+): HeldDay[] {
+  return listWholeDays(connection, period).flatMap((day) => {
+    const digest = digestTicks(connection, day.series, day);
+    return digest === undefined ? [] : [{ ...day, digest }];
+  });
+}
+
+/** The ranges whose rows were moved to a place, by series. */
+export function readMovedTo(
+  connection: Connection,
+  place: string,
+): (TimeRange & { readonly series: number })[] {
+  return connection
+    .statement<TimeRange & { readonly series: number }>(
+      `SELECT series, from_ts AS "from", to_ts AS "to" FROM settled_ranges
+      WHERE stream = 'index_ticks' AND proof = 'rows' AND reason = ? ORDER BY series, from_ts`,
+    )
+    .all([MOVED_REASON + place]);
 }

@@ -23,7 +23,7 @@ export const coverageDocs: Readonly<Record<string, RelationDoc>> = {
     `${ledgerKey}
 ${range}
 proof TEXT rows: all rows of the range are stored; empty: the service has none; lost: it no longer serves them
-reason TEXT why the range is empty or lost; moved to …: its rows are not here but in that export; NULL: they are here`,
+reason TEXT why the range is empty or lost; moved to …: its rows are not here but in that export or database; NULL: they are here`,
   ),
   gaps: relation(
     "what is missing now, as ranges [from, to)",

@@ -87,9 +87,9 @@ describe("mds-sync backfill", () => {
   });
 
   it("reports another writer of the warehouse in one line, and exits 75", async () => {
-    const setup = await setUp(ticks(40), "GET /index-ticker latency 200ms");
+    const setup = await setUp(ticks(1), "GET /index-ticker stall");
     const first = start(setup, ["backfill"]);
-    await waitForPages(setup.simulator, 3);
+    await waitForPages(setup.simulator, 1);
     const second = await start(setup, ["backfill"]).result;
     expect(second.status).toBe(75);
     expect(second.stderr.trim().split("\n")).toHaveLength(1);
@@ -98,13 +98,12 @@ describe("mds-sync backfill", () => {
     await first.result;
   });
 
-  it("exits 3 within seconds when the credentials are wrong, and 2 when they are not set", async () => {
+  it("exits 3 at the first rejection of the credentials, and 2 when they are not set", async () => {
     const setup = await setUp(ticks(1));
-    const startedAt = performance.now();
     const wrong = await start(setup, ["backfill", "--log-level", "silent"], {
       MDS_CLIENT_SECRET: "canary-5b",
     }).result;
-    expect(performance.now() - startedAt).toBeLessThan(10_000);
+    expect(setup.simulator.requests.count("/v3/oauth/token")).toBe(1);
     expect(wrong.status).toBe(3);
     expect(wrong.stderr).toMatch(/^mds-sync: the token endpoint rejected the credentials[^\n]*\n$/);
     expect(wrong.stderr).not.toContain("canary-5b");

@@ -43,7 +43,15 @@ it("doctor checks version, rights, durability and reachability of the shared war
   expect(await check(server.url(database, "guest"))).toMatchObject([
     { verdict: "ok" },
     { verdict: "problem", message: expect.stringContaining("newer mds-sync (99)"), exit: 2 },
-    { verdict: "problem", message: "user guest may not create tables there", exit: 2 },
+    { verdict: "problem", message: "user guest does not own schema mds and everything in it", exit: 2 },
+    durability,
+    { verdict: "ok" },
+  ]);
+  // Someone else's schema: nothing in it may be read.
+  await server.query(database, "REVOKE USAGE ON SCHEMA mds FROM guest");
+  expect(await check(server.url(database, "guest"))).toMatchObject([
+    { verdict: "ok" },
+    { verdict: "problem", remedy: expect.stringContaining('ALTER SCHEMA mds OWNER TO "guest"'), exit: 2 },
     durability,
     { verdict: "ok" },
   ]);

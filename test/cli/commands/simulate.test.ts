@@ -43,7 +43,7 @@ describe("mds-sync simulate", () => {
     expect(await assets.json()).toMatchObject({ content: [{ name: "Bitcoin" }] });
 
     child.kill("SIGTERM");
-    expect(await once(child, "exit")).toEqual([0, null]);
+    expect(await once(child, "close")).toEqual([0, null]);
     expect(stderr()).toBe("the simulator is listening; stop it with Ctrl-C\n");
   });
 
@@ -51,7 +51,7 @@ describe("mds-sync simulate", () => {
     const script = join(temporaryFolder(), "faults");
     writeFileSync(script, "# a bad day\nGET /index-ticker sttaus 503\n");
     const { child, stderr } = simulate(["--faults", script]);
-    expect(await once(child, "exit")).toEqual([2, null]);
+    expect(await once(child, "close")).toEqual([2, null]);
     expect(stderr()).toMatch(
       /^mds-sync: --faults: line 2: unknown fault "sttaus"; did you mean "status"\?[^\n]*\n$/,
     );
@@ -63,7 +63,7 @@ describe("mds-sync simulate", () => {
     [["--host", "0.0.0.0"], "mds-sync: --host cannot be 0.0.0.0: give a loopback address\n"],
   ])("answers %j in one line and exits 2", async (args, line) => {
     const { child, stderr } = simulate(args);
-    expect(await once(child, "exit")).toEqual([2, null]);
+    expect(await once(child, "close")).toEqual([2, null]);
     expect(stderr()).toBe(line);
   });
 });

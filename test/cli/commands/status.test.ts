@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readdirSync, symlinkSync, truncateSync, writeFil
 import { dirname, join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
 import { recordClockSkew } from "../../../src/warehouse/coverage/targets.ts";
 import { recordMissingScopes, recordStreamError } from "../../../src/warehouse/rows/stream-stats.ts";
 import {
@@ -14,7 +15,10 @@ import { runInChild, runInProcess } from "../../support/cli/run-command.ts";
 import { serveDashboard } from "../../support/dashboard/dashboard-harness.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
-const status = (path: string, ...args: string[]) => runInProcess(["status", "--warehouse", path, ...args]);
+/** A busy machine takes longer than the two seconds that `status` waits for a daemon. */
+const patient: Clock = { ...systemClock, after: (ms, callback) => systemClock.after(60 * ms, callback) };
+const status = (path: string, ...args: string[]) =>
+  runInProcess(["status", "--warehouse", path, ...args], { clock: patient });
 
 describe("mds-sync status", () => {
   it("shows every stream on 80 columns, also while a writer is open", async () => {

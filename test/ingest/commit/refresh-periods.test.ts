@@ -116,4 +116,4 @@ it("market caps polled more often than the service refreshes them are covered wi
   expect(daemon.query("SELECT count(DISTINCT ts) AS n FROM market_caps")[0]?.n).toBeLessThan(9);
   await running.stop();
   daemon.expectMatchesService();
-}, 60_000);
+});

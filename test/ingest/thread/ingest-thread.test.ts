@@ -1,7 +1,8 @@
-import { describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { IngestThread } from "../../../src/ingest/thread/ingest-thread.ts";
 import type { Failure } from "../../../src/model/failure.ts";
 import { silentLog } from "../../../src/runtime/log.ts";
+import { serveIngestInProcess } from "../../support/ingest/in-process-ingest.ts";
 import {
   commitPage,
   coverageSql,
@@ -23,6 +24,8 @@ import {
 import { ManualClock } from "../../support/manual-clock.ts";
 
 describe("a page of a walk", () => {
+  beforeEach(serveIngestInProcess);
+
   it("is committed with its proven range, and any SQLite tool can read the rows", async () => {
     const { ingest, query } = await startIngestThread();
     const rows = makeTicks(at("11:00:00"), at("12:00:00"));
@@ -230,6 +233,8 @@ describe("a page of a walk", () => {
 });
 
 describe("a machine whose clock is wrong", () => {
+  beforeEach(serveIngestInProcess);
+
   it.each(["2026-02-01T00:00:00Z", "2027-01-01T00:00:00Z"])(
     "loses no row and proves no wrong range at %s",
     async (time) => {
@@ -244,6 +249,8 @@ describe("a machine whose clock is wrong", () => {
 });
 
 describe("live ticks", () => {
+  beforeEach(serveIngestInProcess);
+
   it("that REST does not have yet are not withdrawn: the page proves up to one period after its newest record", async () => {
     const { ingest, query } = await startIngestThread();
     const head = { from: gap.from, to: at("12:00:00") };

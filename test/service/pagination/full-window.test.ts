@@ -61,7 +61,7 @@ describe("a walk over the whole window of one index", () => {
     const growth = (heap.get(280) ?? Number.NaN) - (heap.get(40) ?? Number.NaN);
     // 240 pages in memory would take at least 14 MiB.
     expect(growth).toBeLessThan(10 * 1024 * 1024);
-  }, 60_000);
+  });
 });
 
 setFlagsFromString("--expose-gc");

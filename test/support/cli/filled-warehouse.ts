@@ -9,6 +9,7 @@ import { writeAssets, writeExchanges, writeMarkets } from "../../../src/warehous
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
 import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
+import { avoidMidnight } from "../avoid-midnight.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 import { copyEmptyWarehouse } from "../warehouse/empty-warehouse.ts";
 import { bar, tick } from "../warehouse/records.ts";
@@ -16,6 +17,7 @@ import { bar, tick } from "../warehouse/records.ts";
 export const HOUR = 3600 * MICROS_PER_SECOND;
 export const DAY = MICROS_PER_DAY;
 
+await avoidMidnight();
 /** The commands read the real clock, so the warehouse is filled around the current time. */
 export const nowTs: Micros = Math.floor(Date.now() / 1000) * MICROS_PER_SECOND;
 export const midnight = startOfDay(nowTs);

@@ -22,18 +22,20 @@ import { countUnknownEvent, countUnknownFields, storeRejects } from "../../../sr
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
 import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
+import { avoidMidnight } from "../avoid-midnight.ts";
 import { bar, decimal, tick } from "../warehouse/records.ts";
 
 export const STEP = 30 * MICROS_PER_SECOND;
 export const DAY = MICROS_PER_DAY;
 export const HOUR = 3600 * MICROS_PER_SECOND;
+await avoidMidnight();
 /** Views ask the machine's clock, so the content lies around it. */
 export const present: Micros = Math.floor(Date.now() / 1000) * MICROS_PER_SECOND;
 export const midnight = startOfDay(present);
 
-/** The first moment of the month that lies so many months back. */
+/** The first moment of the month that lies so many months back, counted from the newest that has at least ten days. */
 export function monthStart(back: number): Micros {
-  let { from } = periodRange(monthOf(present));
+  let { from } = periodRange(monthOf(present - 10 * DAY));
   for (let i = 0; i < back; i++) from = periodRange(monthOf(from - DAY)).from;
   return from;
 }

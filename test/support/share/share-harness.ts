@@ -1,4 +1,5 @@
 import { Failure } from "../../../src/model/failure.ts";
+import { MICROS_PER_DAY } from "../../../src/model/time.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
 import { type ShareOptions, type ShareResult, shareOnce } from "../../../src/share/share-once.ts";
 import { settle } from "../../../src/warehouse/coverage/ledger.ts";
@@ -6,6 +7,7 @@ import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { ticks } from "../export/sample-data.ts";
 import { PASSWORD, type TestPostgres } from "../postgres-server.ts";
+import { tick } from "../warehouse/records.ts";
 
 /** The options with which a test forwards a warehouse to a database of its server. */
 export function shareOptions(
@@ -97,6 +99,22 @@ export function addHours(warehouse: WarehouseWriter, from: number, count: number
     const series = transaction.dictionary.getSeriesKey("GWA", "btc-id");
     const range = { from: records[0]?.ts ?? 0, to: (records.at(-1)?.ts ?? 0) + 30_000_000 };
     settle(transaction, { stream: "index_ticks", series }, range, "rows");
+  });
+}
+
+/** Stores and settles whole days of ticks of one series, so many a day. Returns its key. */
+export function addTickDays(warehouse: WarehouseWriter, start: number, counts: readonly number[]): number {
+  return warehouse.transaction((transaction) => {
+    const series = transaction.dictionary.getSeriesKey("GWA", "btc-id");
+    counts.forEach((count, day) => {
+      const from = start + day * MICROS_PER_DAY;
+      const step = Math.floor(MICROS_PER_DAY / count);
+      const records = Array.from({ length: count }, (_, i) => tick(from + i * step, `${i}.5`));
+      writeRecords(transaction, "index_ticks", records, "rest");
+    });
+    const range = { from: start, to: start + counts.length * MICROS_PER_DAY };
+    settle(transaction, { stream: "index_ticks", series }, range, "rows");
+    return series;
   });
 }
 

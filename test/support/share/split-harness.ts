@@ -38,6 +38,8 @@ export interface Worker {
   readonly path: string;
   readonly reports: readonly ShareReport[];
   readonly failures: readonly unknown[];
+  /** What the forwarder waited for, in milliseconds. */
+  readonly pauses: readonly number[];
   /** Stops as the operator does: gives the leases back. */
   stop(): Promise<void>;
   /** Stops everything without a word, as a crash does. */
@@ -127,10 +129,13 @@ export class SplitHarness {
     });
     let isKilled = false;
     const never = new Promise<never>(() => {});
+    const pauses: number[] = [];
     const shareClock: Clock = {
       ...systemClock,
-      sleep: (ms, signal) =>
-        isKilled ? never : systemClock.sleep(ms, signal).then(() => (isKilled ? never : undefined)),
+      sleep(ms, signal) {
+        pauses.push(ms);
+        return isKilled ? never : systemClock.sleep(ms, signal).then(() => (isKilled ? never : undefined));
+      },
     };
     const sharing = runShareLoop({
       warehouse: path,
@@ -142,7 +147,10 @@ export class SplitHarness {
       random,
       signal: shareStop.signal,
       askPassword: async () => PASSWORD,
-      report: (report) => void reports.push(report),
+      report(report) {
+        reports.push(report);
+        if (report.kind === "failed") share?.stopWaiting();
+      },
       async follow(change) {
         if (isKilled) return never;
         share?.update(change);
@@ -167,6 +175,7 @@ export class SplitHarness {
       path,
       reports,
       failures,
+      pauses,
       async stop() {
         if (isKilled) return;
         await stopSync();

@@ -25,7 +25,8 @@ export interface QueueRunOptions {
 export interface QueueRunResult {
   /** Per series. */
   readonly requests: readonly number[];
-  readonly received: readonly ReadonlySet<Micros>[];
+  /** Per series and row: 1 if a page had it. */
+  readonly received: readonly Uint8Array[];
   readonly covered: readonly TimeRanges[];
   /** Requests in flight at the same time, at most. */
   readonly maxInFlight: number;
@@ -34,7 +35,9 @@ export interface QueueRunResult {
 }
 
 interface StubPage extends PageSummary {
-  readonly timestamps: readonly Micros[];
+  /** The rows of the series that it has: from the first to before the end. */
+  readonly first: number;
+  readonly end: number;
 }
 
 /** Fills gaps from an honest service in memory, with the real queue and the real walk. */
@@ -42,7 +45,7 @@ export async function runQueue(options: QueueRunOptions): Promise<QueueRunResult
   const { histories, open, targetEnd, windowStart, cadence, workers } = options;
   const pageSize = options.pageSize ?? MAX_PAGE_SIZE;
   const requests = histories.map(() => 0);
-  const received = histories.map(() => new Set<Micros>());
+  const received = histories.map(({ length }) => new Uint8Array(length));
   const covered: TimeRange[][] = histories.map(() => []);
   const pending: (() => void)[] = [];
   let [inFlight, maxInFlight, steps] = [0, 0, 0];
@@ -51,18 +54,20 @@ export async function runQueue(options: QueueRunOptions): Promise<QueueRunResult
     const rows = histories[series] as readonly Micros[];
     const bound = startAfter === undefined ? (parseTimestamp(timestamp) as Micros) + 1 : Number(startAfter);
     const end = lowerIndex(rows, bound);
-    const timestamps = rows.slice(Math.max(0, end - Math.min(size, pageSize)), end).toReversed();
-    const oldest = timestamps.at(-1);
-    const isLast = oldest === undefined || oldest === rows[0];
-    const distances = timestamps.slice(1).map((ts, at) => (timestamps[at] as Micros) - ts);
+    const first = Math.max(0, end - Math.min(size, pageSize));
+    const timestamps = rows.slice(first, end);
+    const oldest = timestamps[0];
+    const isLast = oldest === undefined || first === 0;
+    const distances = timestamps.slice(1).map((ts, at) => ts - (timestamps[at] as Micros));
     return {
       rows: timestamps.length,
       nextId: oldest === undefined || (isLast && !options.hasNextIdAtEnd) ? undefined : String(oldest),
       oldest,
-      newest: timestamps[0],
+      newest: timestamps.at(-1),
       isDescending: true,
       rowDistance: distances.sort((a, b) => b - a)[2],
-      timestamps,
+      first,
+      end,
     };
   };
   const client = {
@@ -118,7 +123,7 @@ export async function runQueue(options: QueueRunOptions): Promise<QueueRunResult
       for await (const { page, position } of walkHistoryPages(client as never, walk, read)) {
         active.onPage(page, position.size);
         pageCount++;
-        for (const ts of page.timestamps) received[series]?.add(ts);
+        received[series]?.fill(1, page.first, page.end);
         const from =
           position.end === "exhausted" ? position.from : Math.max(position.from, (page.oldest ?? 0) + 1);
         const to = Math.min(range.to, position.provenFrom);

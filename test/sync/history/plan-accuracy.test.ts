@@ -63,7 +63,7 @@ function openIfPresent(path: string) {
   }
 }
 
-const startEngine = (simulator: SimulatorOptions, days = 30, names = "[BTC, ETH, XRP]") =>
+const startEngine = (simulator: SimulatorOptions, days = 15, names = "[BTC, ETH, XRP]") =>
   startBackfillHarness({ settings: settingsFor(days, names), simulator });
 const settingsFile = ({ path }: BackfillHarness) => path.replace(/[^/]*$/, "mds-sync.yaml");
 const countRequests = ({ simulator }: BackfillHarness) =>
@@ -86,10 +86,10 @@ describe("plan", () => {
   });
 
   it("H9: forecasts what is left after an interruption, and the daily look-back", async () => {
-    const engine = await startEngine({ quirks: { listed: { perMille: 1000, on: "2026-02-01" } } });
+    const engine = await startEngine({ quirks: { listed: { perMille: 1000, on: "2026-02-15" } } });
     const stopping = new AbortController();
     const run = engine.run({}, stopping.signal).catch(() => {});
-    while (countRequests(engine) < 60) await new Promise(setImmediate);
+    while (countRequests(engine) < 30) await new Promise(setImmediate);
     stopping.abort(new Error("stopped by the test"));
     await run;
     await engine.clock.advance(86_400_000);

@@ -20,8 +20,9 @@ async function fill(options: Pick<QueueRunOptions, "histories"> & Partial<QueueR
   const result = await runQueue({ ...window, ...options });
   const { open } = { ...window, ...options };
   for (const [series, history] of options.histories.entries()) {
-    const wanted = history.filter((ts) => open.some(({ from, to }) => from <= ts && ts < to));
-    expect(wanted.filter((ts) => !result.received[series]?.has(ts))).toEqual([]);
+    const isMissing = (ts: Micros, row: number) =>
+      result.received[series]?.[row] !== 1 && open.some(({ from, to }) => from <= ts && ts < to);
+    expect(history.filter(isMissing)).toEqual([]);
     expect(result.covered[series]).toEqual(open);
   }
   return result;
@@ -105,5 +106,5 @@ describe("the walks of a round", () => {
       ),
       { numRuns: 200 },
     );
-  }, 60_000);
+  });
 });

@@ -255,7 +255,7 @@ describe("bars", () => {
     );
     expect(hasStaleBars(warehouse.connection, T + 10 * MICROS_PER_DAY)).toBe(false);
     expect(queryRows(warehouse, "SELECT count(*) > 100 AS many FROM kept_bars")).toEqual([{ many: 1 }]);
-  }, 120_000);
+  });
 });
 
 describe("kept bars", () => {

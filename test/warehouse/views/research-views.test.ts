@@ -50,7 +50,7 @@ beforeAll(async () => {
   await exportIn(demo, { clock });
   fillOddMarket(join(odd, "mds.sqlite"));
   await exportIn(odd);
-}, 60_000);
+});
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe("the research views on a simulated market", () => {

@@ -8,17 +8,14 @@ import {
   addRangeFlags,
   addSeriesFlags,
   noteMissingRows,
+  type RangeFlags,
   readWarehouse,
-  type SeriesFlags,
 } from "./read-warehouse.ts";
 import { writeSeriesRows } from "./wide-rows.ts";
 
-interface BarsFlags extends SeriesFlags, OutputFlags {
+interface BarsFlags extends RangeFlags, OutputFlags {
   readonly every: string;
-  readonly from?: string;
-  readonly to?: string;
   readonly source?: string;
-  readonly wide?: boolean;
 }
 
 export function addBarsCommand(program: Command, context: CommandContext): void {

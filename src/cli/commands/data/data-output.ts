@@ -39,7 +39,7 @@ export interface DataOutput<Row> {
   /** How many rows there will be, for the progress bar. */
   readonly countRows: () => number;
   /** The same rows as NDJSON, if there is a faster way than from the rows. */
-  readonly renderLines?: ((onRows: (count: number) => void) => Iterable<string>) | undefined;
+  readonly renderLines?: ((onRows: (count: number) => void) => Iterable<Uint8Array>) | undefined;
 }
 
 export function readDataFormat({ format, json, out }: OutputFlags): DataFormat {
@@ -75,7 +75,7 @@ export async function writeData<Row>(
     }
   })();
   const names = columns.map(({ name }) => name);
-  const render = (as: Exclude<DataFormat, "parquet">): Iterable<string> =>
+  const render = (as: Exclude<DataFormat, "parquet">): Iterable<string | Uint8Array> =>
     as === "ndjson" && renderLines
       ? renderLines((rowCount) => {
           count += rowCount;

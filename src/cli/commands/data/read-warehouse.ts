@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { IncompleteFailure } from "../../../library/incomplete-failure.ts";
+import { describeMoved, findFirstMoved } from "../../../library/reading/moved-ticks.ts";
 import type { ReadPlan } from "../../../library/reading/read-plan.ts";
 import type { Connection } from "../../../warehouse/sqlite/connection.ts";
 import type { CommandContext } from "../../support/context.ts";
@@ -17,6 +18,13 @@ export function addSeriesFlags(command: Command): Command {
     .option("--index-type <type>", "GWA, MWA or LX: the type of names without a prefix such as GWA:")
     .option("--tz <zone>", "show times in this zone, such as Europe/Berlin; default: UTC")
     .option("--require-complete", "exit 4, and write nothing, unless the ledger proves every second");
+}
+
+/** Flags of the commands that write the rows of a range. */
+export interface RangeFlags extends SeriesFlags {
+  readonly from?: string;
+  readonly to?: string;
+  readonly wide?: boolean;
 }
 
 export function addRangeFlags(command: Command): Command {
@@ -52,13 +60,15 @@ export function listMissing({ gaps }: IncompleteFailure, { stderr }: CommandCont
     stderr.write(`${name ?? index_id} ${stream}: [${from_time}, ${to_time}) ${state}: ${reason}\n`);
 }
 
-/** Says which series have nothing to read, and where daily bars reach further back than the ticks. */
+/** Says which series have nothing to read, where moved ticks are, and where daily bars reach further back than the ticks. */
 export function noteMissingRows(
   connection: Connection,
   plans: readonly ReadPlan[],
   { stderr }: CommandContext,
 ): void {
-  for (const { series, source, range } of plans) {
+  for (const { series, source, range, moved } of plans) {
+    const where = describeMoved(series.name, moved);
+    if (where !== undefined) stderr.write(`mds-sync: note: ${where}\n`);
     const what = source === "ticks" ? "ticks" : "daily bars";
     const hasRows = source === "ticks" ? series.has_ticks : series.has_ohlcv;
     if (!hasRows) stderr.write(`mds-sync: note: the warehouse has no ${what} of ${series.name}\n`);
@@ -75,7 +85,8 @@ function noteOlderDays(
   from: number,
   stderr: CommandContext["stderr"],
 ): void {
-  if (from >= connection.value<number>(firstTickSql, [key])) return;
+  const first = connection.value<number | null>(firstTickSql, [key]) ?? Number.POSITIVE_INFINITY;
+  if (from >= Math.min(first, findFirstMoved(connection, key) ?? first)) return;
   const firstDay = connection.value<string>(firstDaySql, [key]);
   stderr.write(
     `mds-sync: note: ticks of ${name} begin later; \`bars --source ohlcv\` has its daily bars since ${firstDay}\n`,

@@ -7,16 +7,10 @@ import {
   addRangeFlags,
   addSeriesFlags,
   noteMissingRows,
+  type RangeFlags,
   readWarehouse,
-  type SeriesFlags,
 } from "./read-warehouse.ts";
 import { writeSeriesRows } from "./wide-rows.ts";
-
-interface TicksFlags extends SeriesFlags, OutputFlags {
-  readonly from?: string;
-  readonly to?: string;
-  readonly wide?: boolean;
-}
 
 const countSql = "SELECT count(*) FROM index_tick_rows WHERE series = ? AND ts >= ? AND ts < ?";
 
@@ -32,7 +26,7 @@ export function addTicksCommand(program: Command, context: CommandContext): void
     .option("--wide", "one row per time, and a column per series: of the prices, or of --columns");
   addRangeFlags(command);
   addSettingsFlags(addOutputFlags(addSeriesFlags(command)), "warehouse");
-  command.action(async (series: string[], flags: TicksFlags) => {
+  command.action(async (series: string[], flags: RangeFlags & OutputFlags) => {
     readDataFormat(flags);
     const { findTimeZone } = await import("../../../library/reading/time-zone.ts");
     const zone = findTimeZone(flags.tz ?? "UTC");

@@ -90,7 +90,9 @@ interface SeriesOutput<Row> {
   readonly read: (plan: ReadPlan) => Generator<Row>;
   readonly countRows: () => number;
   /** All columns of the rows of one series as NDJSON, if there is a faster way than from the rows. */
-  readonly renderLines?: ((plan: ReadPlan, onRows: (count: number) => void) => Iterable<string>) | undefined;
+  readonly renderLines?:
+    | ((plan: ReadPlan, onRows: (count: number) => void) => Iterable<Uint8Array>)
+    | undefined;
   /** Whether the rows have `is_complete`. */
   readonly hasCompleteness?: boolean;
 }

@@ -38,10 +38,13 @@ function problem(message: string, remedy: string): Finding {
 
 function judge(server: ServerInspection): Finding[] {
   const { address, version, schemaVersion, knownSchemaVersion, synchronousCommit } = server;
-  const place = `PostgreSQL ${version} at ${address.host}:${address.port}/${address.database}`;
+  const { host, port } = server.server;
+  const place = `PostgreSQL ${version} at ${host}:${port}/${address.database}`;
   const schema =
     schemaVersion === undefined
-      ? "schema mds is created by the first run"
+      ? server.hasSchema
+        ? "schema mds has no tables of mds-sync that can be read"
+        : "schema mds is created by the first run"
       : `schema mds has version ${schemaVersion}`;
   const findings = [okFinding(CHECK, `${place} answers; ${schema}`)];
   if (server.isTooOld) findings.push(problem(`${place} is too old`, "PostgreSQL 14 or newer is needed"));
@@ -55,16 +58,23 @@ function judge(server: ServerInspection): Finding[] {
   if (!server.hasRights)
     findings.push(
       problem(
-        `user ${address.user} may not create tables there`,
-        `GRANT CREATE ON DATABASE "${address.database}" TO "${address.user}", or make it the owner of schema mds`,
+        server.hasSchema
+          ? `user ${address.user} does not own schema mds and everything in it`
+          : `user ${address.user} may not create schema mds`,
+        server.hasSchema
+          ? `make it the owner: ALTER SCHEMA mds OWNER TO "${address.user}", and REASSIGN OWNED for what is in it`
+          : `GRANT CREATE ON DATABASE "${address.database}" TO "${address.user}"`,
       ),
     );
   if (server.isReadOnly)
     findings.push({
-      ...problem("the server is read-only, as a standby is", "point shared.url at the primary"),
+      ...problem(
+        "the server accepts no writes: it is a standby, or default_transaction_read_only is on",
+        "let shared.url name the primary (too), or reset that setting of the user",
+      ),
       exit: exitCode.tryLater,
     });
-  if (!server.isEncrypted && address.tls === "off" && !isLocal(address.host))
+  if (!server.isEncrypted && address.tls === "off" && !isLocal(host))
     findings.push(
       warningFinding(CHECK, "the connection is not encrypted", "set sslmode=verify-full in shared.url"),
     );

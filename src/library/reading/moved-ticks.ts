@@ -1,0 +1,51 @@
+import { exitCode, Failure } from "../../model/failure.ts";
+import { formatTimestamp, type Micros } from "../../model/time.ts";
+import type { TimeRange } from "../../model/time-range.ts";
+import { MOVED_REASON } from "../../warehouse/coverage/ledger.ts";
+import type { Connection } from "../../warehouse/sqlite/connection.ts";
+
+/** A covered range whose ticks are in an export only. */
+export interface MovedTicks extends TimeRange {
+  readonly place: string;
+}
+
+const movedSql = `SELECT from_ts AS "from", to_ts AS "to", substr(reason, ${MOVED_REASON.length + 1}) AS place FROM settled_ranges
+  WHERE stream = 'index_ticks' AND series = ? AND proof = 'rows' AND reason IS NOT NULL AND from_ts < ? AND to_ts > ? ORDER BY from_ts`;
+
+/** The moved ticks of a range, ascending. */
+export function findMovedTicks(
+  connection: Connection,
+  key: number | null,
+  { from, to }: TimeRange,
+): MovedTicks[] {
+  if (key === null) return [];
+  return connection
+    .statement<MovedTicks>(movedSql)
+    .all([key, to, from])
+    .map((range) => ({ ...range, from: Math.max(from, range.from), to: Math.min(to, range.to) }));
+}
+
+/** Where the first moved ticks of a series begin. */
+export function findFirstMoved(connection: Connection, key: number | null): Micros | undefined {
+  return findMovedTicks(connection, key, { from: Number.MIN_SAFE_INTEGER, to: Number.MAX_SAFE_INTEGER })[0]
+    ?.from;
+}
+
+/** One line that says where they are; undefined if none were moved. */
+export function describeMoved(name: string, moved: readonly MovedTicks[]): string | undefined {
+  const [first, last] = [moved[0], moved.at(-1)];
+  if (!first || !last) return undefined;
+  const places = [...new Set(moved.map(({ place }) => place))].join(" and ");
+  return `ticks of ${name} between ${formatTimestamp(first.from)} and ${formatTimestamp(last.to)} were moved to ${places}`;
+}
+
+/** Throws if ticks that must be complete are not here. */
+export function assertNothingMoved(name: string, moved: readonly MovedTicks[]): void {
+  const where = describeMoved(name, moved);
+  if (where === undefined) return;
+  throw new Failure(where, {
+    code: "not_whole",
+    remedy: "read them there, or ask for bars of whole hours, which stay here",
+    exit: exitCode.incomplete,
+  });
+}

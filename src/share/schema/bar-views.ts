@@ -1,0 +1,81 @@
+import { barWidths, MICROS_PER_DAY, type Micros } from "../../model/time.ts";
+import { momentOf, readAside, sharedDecimals, sharedPresentTs } from "./view-fragments.ts";
+
+/*
+ * The bars of the warehouse, computed from the ticks: PostgreSQL keeps none. As in SQLite a view enumerates the bars (days
+ * with ticks × bars of a day) instead of grouping ticks, so that bars that a query filters out read no ticks.
+ */
+
+const parts = ["open", "high", "low", "close"] as const;
+
+/** One bar of series `s` that begins at `start`, as a subquery; no row if it has no tick with a price. */
+function barAt(start: string, length: Micros): string {
+  const end = `(${start} + ${length})`;
+  const pricedTicks = (what: string, rest = "") => `(SELECT ${what} FROM mds.index_tick_rows t
+      WHERE t.series = s.series AND t.ts >= ${start} AND t.ts < ${end} AND t.price IS NOT NULL${rest})`;
+  // LIMIT 1 instead of a join on the timestamp: without statistics a planner joins by the series alone.
+  const oneTick = (rest: string) => pricedTicks("t.price, t.volume, t.aside", ` ${rest} LIMIT 1`);
+  const ofSeries = (alias: string) => `${alias}.stream = 'index_ticks' AND ${alias}.series = s.series`;
+  const covered = `(SELECT coalesce(sum(least(g.to_ts, ${end}) - greatest(g.from_ts, ${start})), 0)::bigint AS micros
+    FROM mds.settled_ranges g WHERE ${ofSeries("g")} AND g.from_ts < ${end} AND g.to_ts > ${start} AND g.proof <> 'lost'
+      AND g.from_ts >= coalesce((SELECT p.from_ts FROM mds.settled_ranges p WHERE ${ofSeries("p")} AND p.from_ts <= ${start}
+        ORDER BY p.from_ts DESC LIMIT 1), ${start}))`;
+  return `(SELECT ${start} AS ts, ${sharedDecimals("a", "price", "open")}, ${sharedDecimals("h", "price", "high")}, ${sharedDecimals("l", "price", "low")}, ${sharedDecimals("z", "price", "close")},
+    ${sharedDecimals("z", "volume", "volume_24h")},
+    x.n_ticks, e.expected_ticks, c.micros / ${length}.0::double precision AS coverage, c.micros = ${length} AS is_complete,
+    CASE WHEN ${end} > ${sharedPresentTs} THEN 'in progress' WHEN c.micros < ${length} THEN 'not proven whole'
+      WHEN x.doubtful > 0 THEN 'doubtful ticks' WHEN x.n_ticks < e.expected_ticks THEN 'fewer ticks than expected' END AS quality
+  FROM ${oneTick("ORDER BY t.ts")} a
+    CROSS JOIN LATERAL ${oneTick("ORDER BY t.ts DESC")} z
+    CROSS JOIN LATERAL ${pricedTicks(`count(*) AS n_ticks, count(${readAside("t", "quality")}) AS doubtful,
+      max(t.price) AS high, min(t.price) AS low`)} x
+    CROSS JOIN LATERAL ${oneTick("AND t.price = x.high ORDER BY t.ts")} h
+    CROSS JOIN LATERAL ${oneTick("AND t.price = x.low ORDER BY t.ts")} l
+    CROSS JOIN LATERAL ${covered} c
+    CROSS JOIN LATERAL (SELECT ${length} / coalesce((SELECT w.settle_delay / 2 FROM mds.wanted_ranges w WHERE ${ofSeries("w")}
+      ORDER BY w.from_ts DESC LIMIT 1), 30000000) AS expected_ticks) e)`;
+}
+
+/** Every start of a bar, as `d.day + o.shift`. The days with ticks are found by one seek each. */
+const startsSql = (length: Micros) => {
+  const next = (after: string) => `(SELECT t.ts FROM mds.index_tick_rows t WHERE t.series = s.series${after}
+        ORDER BY t.ts LIMIT 1) / ${MICROS_PER_DAY} * ${MICROS_PER_DAY}`;
+  return `CROSS JOIN LATERAL (WITH RECURSIVE days(day) AS (
+      SELECT ${next("")} UNION ALL
+      SELECT ${next(` AND t.ts >= days.day + ${MICROS_PER_DAY}`)} FROM days WHERE days.day IS NOT NULL
+    ) SELECT day FROM days WHERE day IS NOT NULL) d
+  CROSS JOIN generate_series(0, ${MICROS_PER_DAY - length}, ${length}) o(shift)`;
+};
+const START = "(d.day + o.shift)";
+
+const seriesNames = "s.index_type, s.index_id, s.name";
+
+function barsView(length: Micros): string {
+  const prices = [...parts, "volume_24h"].map((name) => `b.${name}, b.${name}_exact`).join(", ");
+  const day = length === MICROS_PER_DAY ? `(${momentOf("b.ts")}) AT TIME ZONE 'UTC'` : undefined;
+  return `SELECT ${seriesNames}, b.ts, ${momentOf("b.ts")} AS time, ${day === undefined ? "" : `(${day})::date AS day, `}${prices},
+  b.n_ticks, b.expected_ticks, b.coverage, b.is_complete, b.quality
+FROM mds.series s ${startsSql(length)}
+  CROSS JOIN LATERAL ${barAt(START, length)} b`;
+}
+
+/** A return is known only between two whole bars that follow one another. */
+function returnsView(): string {
+  const length = barWidths["1h"];
+  return `SELECT ${seriesNames}, b.ts, ${momentOf("b.ts")} AS time, b.close, b.close_exact,
+  p.close AS close_before, p.close_exact AS close_before_exact,
+  CASE WHEN b.is_complete AND p.is_complete THEN b.close / nullif(p.close, 0) - 1 END AS simple_return,
+  b.coverage, p.coverage AS coverage_before, b.is_complete AND coalesce(p.is_complete, false) AS is_complete,
+  coalesce(b.quality, CASE WHEN p.ts IS NULL THEN 'no bar before' ELSE 'bar before: ' || p.quality END) AS quality
+FROM mds.series s ${startsSql(length)}
+  CROSS JOIN LATERAL ${barAt(START, length)} b
+  LEFT JOIN LATERAL ${barAt(`(${START} - ${length})`, length)} p ON true`;
+}
+
+/** `bars_1m` … `bars_1d` and `returns_1h`. */
+export const sharedBarViews: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(
+    Object.entries(barWidths).map(([name, length]) => [`bars_${name}`, barsView(length)]),
+  ),
+  returns_1h: returnsView(),
+};

@@ -1,0 +1,58 @@
+import { describe, expect, it } from "vitest";
+import {
+  describeRecentFailures,
+  describeServiceCondition,
+  type ServiceCondition,
+} from "../../../src/model/status/service-condition.ts";
+
+const calm: ServiceCondition = {
+  concurrency: 8,
+  per_second: null,
+  reason: "settings",
+  throttled: false,
+  open_breakers: [],
+  recent_failures: {},
+};
+const tell = (more: Partial<ServiceCondition>) => describeServiceCondition({ ...calm, ...more });
+
+describe("the condition of the service", () => {
+  it("is not worth a word while all is well", () => {
+    expect(tell({})).toBeUndefined();
+    expect(describeRecentFailures(calm)).toBeUndefined();
+  });
+
+  it("tells what limits the requests", () => {
+    expect(tell({ reason: "rate_limited", per_second: 12.345 })).toBe(
+      "the service limits the sync to 12 requests per second (429)",
+    );
+    expect(tell({ reason: "rate_limited" })).toContain("to any number of requests");
+    expect(tell({ reason: "overloaded", concurrency: 2 })).toBe("the service fails above 2 requests at once");
+    expect(tell({ reason: "overloaded", concurrency: 1 })).toBe("the service fails above 1 request at once");
+    expect(tell({ reason: "paused" })).toBe("the service asked for a pause (Retry-After)");
+  });
+
+  it("names the endpoints that keep failing, or the whole service, before the limit", () => {
+    expect(tell({ open_breakers: ["/market-cap"] })).toBe("/market-cap keeps failing at the service");
+    expect(tell({ open_breakers: ["/a", "/b"] })).toBe("/a, /b keep failing at the service");
+    expect(tell({ open_breakers: ["/a", "host"], reason: "paused" })).toBe(
+      "the service does not answer, and the service asked for a pause (Retry-After)",
+    );
+  });
+
+  it("tells what was retried, in words where there are some", () => {
+    const recent_failures = {
+      too_many_requests: 12,
+      malformed_body: 3,
+      server_failure: 2,
+      timeout: 4,
+      connection_refused: 5,
+      no_list: 6,
+      stale_response: 7,
+      odd_one: 1,
+    };
+    expect(describeRecentFailures({ ...calm, recent_failures })).toBe(
+      "requests retried in the last 10 minutes: 12 answered 429, 3 unreadable, 2 failed at the service, " +
+        "4 timed out, 5 refused, 6 without a list, 7 from a stale cache, 1 odd_one",
+    );
+  });
+});
