@@ -1,5 +1,6 @@
 import { formatTimestamp, type Micros } from "../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange, type TimeRanges } from "../model/time-range.ts";
+import { MOVED_REASON } from "../warehouse/coverage/ledger.ts";
 import type { LedgerEntry, RelationRow } from "../warehouse/read/export-relations.ts";
 import type { MovedRange } from "../warehouse/rows/moved-rows.ts";
 
@@ -53,6 +54,30 @@ export function exportableClaims(
     );
   }
   return { coverage, gaps: [...before.gaps, ...notExported] };
+}
+
+/**
+ * Divides the moved ranges: those whose rows this place has, and those that it lacks. It has what was moved here, and of what
+ * another place has as much as its previous export claims. A database takes single days, so one file may have some only.
+ */
+export function divideMoved(
+  moved: readonly MovedRange[],
+  place: string,
+  previous: readonly Claim[],
+): { readonly taken: MovedRange[]; readonly unavailable: MovedRange[] } {
+  const exported = previous.filter(
+    ({ stream, state, reason }) => stream === "index_ticks" && state === "rows" && reason === null,
+  );
+  const taken: MovedRange[] = [];
+  const unavailable: MovedRange[] = [];
+  for (const range of moved) {
+    const { indexType, indexId, reason } = range;
+    const own = exported.filter((claim) => claim.indexType === indexType && claim.indexId === indexId);
+    const claimed = reason === MOVED_REASON + place ? [range] : normalise(own);
+    taken.push(...intersect([range], claimed).map((part) => ({ ...range, ...part })));
+    unavailable.push(...subtract([range], claimed).map((part) => ({ ...range, ...part })));
+  }
+  return { taken, unavailable };
 }
 
 /**

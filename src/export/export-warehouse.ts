@@ -1,6 +1,5 @@
 import { join, resolve } from "node:path";
 import { formatTimestamp, MICROS_PER_MS, type Micros } from "../model/time.ts";
-import { intersect, normalise, subtract, type TimeRanges } from "../model/time-range.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { type Log, silentLog } from "../runtime/log.ts";
 import { MOVED_REASON } from "../warehouse/coverage/ledger.ts";
@@ -28,7 +27,14 @@ import { type HeldDay, type MovedRange, readMovedRanges } from "../warehouse/row
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import type { FileSystemInfo } from "../warehouse/sqlite/disk.ts";
 import { type CatalogueOptions, columnsDigest, wholeRelations, writeCatalogue } from "./catalogue.ts";
-import { type Claim, coverageRow, exportableClaims, gapRow, withMovedRows } from "./coverage-files.ts";
+import {
+  type Claim,
+  coverageRow,
+  divideMoved,
+  exportableClaims,
+  gapRow,
+  withMovedRows,
+} from "./coverage-files.ts";
 import { CheckpointFormat } from "./delta/checkpoint.ts";
 import { type CommitOptions, commitTable } from "./delta/delta-log.ts";
 import type { DeltaTable } from "./delta/delta-table.ts";
@@ -36,7 +42,7 @@ import { asExportFailure, exportStopped, movedFileMissing } from "./errors.ts";
 import type { ExportStore } from "./export-store.ts";
 import { FileWriter, periodPartition } from "./file-writer.ts";
 import { openFolderStore } from "./folder-store.ts";
-import { CATALOGUE, FILE_FORMAT, type Manifest, type ManifestFile } from "./manifest.ts";
+import { CATALOGUE, FILE_FORMAT, filePeriod, type Manifest, type ManifestFile } from "./manifest.ts";
 import { ParquetWriter, quoted } from "./parquet-writer.ts";
 import { relationColumns } from "./relation-files.ts";
 import { type Environment, isBucketUrl } from "./s3/s3-target.ts";
@@ -281,7 +287,9 @@ async function writeFiles(
     refreshPeriods: readRefreshPeriods(connection),
   }));
   const readSince = new Map<string, Micros>();
-  const { taken, unavailable } = await findTaken(moved, { connection, writer, store });
+  const known = store.previous?.warehouse === connection.path ? store.previous : undefined;
+  const claims = moved.length > 0 ? await readPreviousClaims(writer, store, known) : [];
+  const { taken, unavailable } = divideMoved(moved, store.place, claims);
   for (const stream of exportStreams) {
     const movedHere = stream === "index_ticks" ? taken : [];
     // Files that cannot be written again cannot be cut anew.
@@ -326,32 +334,6 @@ async function writeFiles(
   return { ...times, hasMovedTicks: moved.length > 0 };
 }
 
-/**
- * The moved ranges whose rows this place has: those that were moved here, and of those that another place has what the
- * previous export claims. A database takes single days of a month, so one file may lack some of them.
- */
-async function findTaken(
-  moved: readonly MovedRange[],
-  { connection, writer, store }: { connection: Connection; writer: ParquetWriter; store: ExportStore },
-): Promise<{ readonly taken: readonly MovedRange[]; readonly unavailable: MovedRange[] }> {
-  const isHere = ({ reason }: MovedRange) => reason === MOVED_REASON + store.place;
-  const [here, elsewhere] = [moved.filter(isHere), moved.filter((range) => !isHere(range))];
-  if (elsewhere.length === 0) return { taken: here, unavailable: [] };
-  const previous = store.previous?.warehouse === connection.path ? store.previous : undefined;
-  const claims = (await readPreviousClaims(writer, store, previous)).filter(
-    ({ stream, state, reason }) => stream === "index_ticks" && state === "rows" && reason === null,
-  );
-  const claimed = (range: MovedRange) =>
-    normalise(
-      claims.filter(({ indexType, indexId }) => indexType === range.indexType && indexId === range.indexId),
-    );
-  const cut = (range: MovedRange, parts: TimeRanges) => parts.map((part) => ({ ...range, ...part }));
-  return {
-    taken: [...here, ...elsewhere.flatMap((range) => cut(range, intersect([range], claimed(range))))],
-    unavailable: elsewhere.flatMap((range) => cut(range, subtract([range], claimed(range)))),
-  };
-}
-
 /** The unit of the files that the store has of a stream. */
 function usedUnit({ previous }: ExportStore, stream: string): PeriodUnit | undefined {
   const file = previous?.files.find(({ relation }) => relation === stream);
@@ -390,12 +372,6 @@ function reuseMovedPeriods(
     }
   }
   return unavailable;
-}
-
-/** The period of a stream's file, and its unit. */
-function filePeriod({ partition }: ManifestFile): { unit: PeriodUnit; period: string } {
-  const unit = (["year", "month", "day"] as const).find((name) => partition[name] !== undefined);
-  return unit ? { unit, period: partition[unit] ?? "" } : { unit: "whole", period: "" };
 }
 
 async function readPreviousClaims(

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import type { PeriodUnit } from "../warehouse/read/export-periods.ts";
 
 /** Raise it when the same rows and columns give different files: the next export then rewrites everything. */
 export const FILE_FORMAT = 3;
@@ -80,4 +81,10 @@ export function partitionPath(partition: Readonly<Record<string, string>>): stri
   return Object.entries(partition)
     .map(([name, value]) => `${name}=${encodeURIComponent(value)}`)
     .join("/");
+}
+
+/** The period of a stream's file, and its unit. */
+export function filePeriod({ partition }: ManifestFile): { unit: PeriodUnit; period: string } {
+  const unit = (["year", "month", "day"] as const).find((name) => partition[name] !== undefined);
+  return unit ? { unit, period: partition[unit] ?? "" } : { unit: "whole", period: "" };
 }

@@ -33,6 +33,8 @@ interface OracleOptions {
  */
 export class Oracle {
   readonly #options: OracleOptions;
+  /** Bars that no longer change, by series and day: tests read the same days again and again. */
+  readonly #settledBars = new Map<IndexSeries, Map<number, DailyBarRecord | undefined>>();
 
   constructor(options: OracleOptions) {
     this.#options = options;
@@ -72,10 +74,19 @@ export class Oracle {
     const end = Math.min(newest + 1, Math.ceil(toMs / DAY_MS));
     const records: DailyBarRecord[] = [];
     for (let day = first; day < end; day++) {
-      const record = bars.record(series, day, nowMs);
+      const record = this.#dailyBar(series, day, nowMs);
       if (record) records.push(record);
     }
     return records;
+  }
+
+  #dailyBar(series: IndexSeries, day: number, nowMs: number): DailyBarRecord | undefined {
+    const { bars } = this.#options;
+    if (!bars.isSettled(day, nowMs)) return bars.record(series, day, nowMs);
+    const settled = this.#settledBars.get(series) ?? new Map();
+    this.#settledBars.set(series, settled);
+    if (!settled.has(day)) settled.set(day, bars.record(series, day, nowMs));
+    return settled.get(day);
   }
 
   /** The tick of one market on one exchange that /exchange-ticker serves at `nowMs`. */

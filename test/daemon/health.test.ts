@@ -25,6 +25,7 @@ describe("the health of a daemon", () => {
   it("A6, F7: shows a write lock of another program and rejected credentials, and the daemon recovers from both", async () => {
     const { received, answer, origin } = await startHeartbeatServer();
     const daemon = await createDaemonHarness({
+      hasThreads: true,
       settings: `
 telemetry: { heartbeatUrl: "${origin}/ping/5ecret?key=k3y" }
 sync:

@@ -1,6 +1,10 @@
-import { describe, expect, it } from "vitest";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { createDaemonHarness } from "../support/daemon/daemon-harness.ts";
+import { serveWarehouse } from "../support/serve/filled-server.ts";
 import { smallSyncSettings } from "../support/sync/backfill-harness.ts";
+
+const HOUR = 3_600_000_000;
 
 describe("the daemon with a section `serve`", () => {
   it("serves its own warehouse on a port of its own, and stops with it", async () => {
@@ -12,5 +16,48 @@ describe("the daemon with a section `serve`", () => {
     expect(content.map(({ indexType }) => indexType)).toEqual(["LX", "LX", "LX"]);
     await daemon.stop();
     await expect(fetch(`${address}/v3/asset`)).rejects.toThrow();
+  });
+
+  it("J1: feeds a second daemon through `serve`, which mirrors its history and follows its live ticks", async () => {
+    const harness = await createDaemonHarness({ settings: smallSyncSettings });
+    const origin = await harness.startFilled();
+    // In this thread: a thread of the daemon's own would have the clock of the machine.
+    const server = await serveWarehouse(harness.path, harness.clock);
+    onTestFinished(() => server.close());
+    const copy = join(harness.folder, "copy.sqlite");
+    const mirror = await harness.startFilled(copy, {
+      baseUrl: server.baseUrl,
+      wsUrl: server.wsUrl,
+      clientId: "mirror",
+      clientSecret: "mirror",
+    });
+    const start = harness.clock.now() * 1000;
+    /** The ticks of a day before the start up to `until`, as text: a difference of 20,000 objects is unreadable. */
+    const history = (until: number, file?: string) =>
+      harness
+        .query(
+          `SELECT s.index_type, s.index_id, r.ts, r.price, r.volume, r.tick_volume, r.aside FROM index_tick_rows r
+        JOIN series s USING (series) WHERE r.ts >= ${start - 24 * HOUR} AND r.ts < ${until} ORDER BY 1, 2, 3`,
+          file,
+        )
+        .map((row) => JSON.stringify(row));
+    const settled = start - HOUR / 6;
+    expect(history(settled).length).toBeGreaterThan(10_000);
+    expect(history(settled, copy).join("\n") === history(settled).join("\n")).toBe(true);
+    // Ticks after the start reach the mirror live; REST confirms them later.
+    const count = "SELECT count(*) AS n FROM index_tick_rows WHERE source = 1 AND ts > ";
+    await mirror.runUntil(() => Number(harness.query(`${count}${start}`, copy)[0]?.n) >= 8);
+    const end = start + 60_000_000;
+    await mirror.runUntil(
+      () =>
+        harness.query(
+          `SELECT 1 FROM settled_ranges g JOIN series s USING (series) WHERE g.stream = 'index_ticks' AND s.name = 'BTC'
+        AND g.proof = 'rows' AND g.to_ts >= ${end}`,
+          copy,
+        ).length > 0,
+    );
+    expect(history(end, copy).slice(-8)).toEqual(history(end).slice(-8));
+    await mirror.stop();
+    await origin.stop();
   });
 });

@@ -30,7 +30,7 @@ sync:
 
 describe("G13: an ingest thread that hangs while the event loop runs", () => {
   it("shows in /healthz and /metrics within two minutes, stops the watchdog pings, and does not block the stop", async () => {
-    const daemon = await createDaemonHarness({ settings });
+    const daemon = await createDaemonHarness({ settings, hasThreads: true });
     const manager = fakeSystemdNotify(daemon.folder);
     for (const [name, value] of Object.entries(manager.env)) vi.stubEnv(name, value);
     onTestFinished(() => void vi.unstubAllEnvs());

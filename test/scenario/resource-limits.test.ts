@@ -93,7 +93,7 @@ describe("G5: little memory", () => {
 describe("G6: few descriptors and few threads", () => {
   it("64 descriptors are enough; without a free one the daemon waits, logs it, uses little CPU, and recovers by itself", async () => {
     if (!hasTool("prlimit", "running out of descriptors")) return;
-    const installation = await installLimited();
+    const installation = await installLimited({ refreshSeconds: 2 });
     const daemon = installation.start({ wrapper: ["prlimit", "--nofile=64"] });
     await daemon.waitUntilFilled();
 
@@ -186,7 +186,7 @@ describe("G10: a core shared with a busy process", () => {
       stdio: "ignore",
     });
     onTestFinished(() => void neighbour.kill("SIGKILL"));
-    const installation = await installLimited({ faults: "ws ping-storm 50ms on=accept" });
+    const installation = await installLimited({ refreshSeconds: 2, faults: "ws ping-storm 50ms on=accept" });
     const daemon = installation.start({ wrapper: ["taskset", "-c", core] });
     await daemon.waitUntilFilled();
     await daemon.waitFor(

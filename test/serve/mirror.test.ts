@@ -1,4 +1,4 @@
-import { mkdirSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -8,6 +8,7 @@ import { type SimulatorOptions, startSimulator } from "../../src/simulator/simul
 import { settle } from "../../src/warehouse/coverage/ledger.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { openWriter } from "../../src/warehouse/writer.ts";
+import { runInProcess } from "../support/cli/run-command.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { serveWarehouse, syncFrom } from "../support/serve/filled-server.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -155,7 +156,26 @@ describe("a mirror", () => {
         .run([from, key.stream, key.series]);
     });
     warehouse.close();
-    const copy = await mirror("mirror", await serve(path));
+    const server = await serve(path);
+    // A plan counts what the origin has, not the window of the service: 4 years of 5 series.
+    const planFolder = temporaryFolder();
+    writeFileSync(join(planFolder, "mds-sync.yaml"), settings.replace("DAYS", "200"));
+    const planned = await clock.runUntil(
+      runInProcess(["plan", "--offline", "--json"], {
+        cwd: planFolder,
+        env: {
+          MDS_BASE_URL: server.baseUrl,
+          MDS_WS_URL: server.wsUrl,
+          MDS_CLIENT_ID: "m",
+          MDS_CLIENT_SECRET: "m",
+          MDS_WAREHOUSE: join(planFolder, "mds.sqlite"),
+        },
+        clock,
+      }),
+    );
+    const { streams } = JSON.parse(planned.stdout) as { streams: { stream: string; rows: number }[] };
+    expect(streams.find(({ stream }) => stream === "index_ticks")?.rows).toBeGreaterThan(4_000_000 * 4);
+    const copy = await mirror("mirror", server);
     const ofBtc = (history: ReturnType<typeof readHistory>) => ({
       ticks: history.ticks.filter(([, id]) => id === indexId),
       ledger: history.ledger.filter(([, , id]) => id === indexId),
@@ -164,6 +184,10 @@ describe("a mirror", () => {
     expect(expected.ticks.length).toBeGreaterThan(2500);
     expect(expected.ledger.map(([, , , , , proof]) => proof)).toEqual(["rows", "lost", "rows"]);
     expect(ofBtc(readHistory(copy.path))).toEqual(expected);
+    // Of a series that the service does not have, the mirror claims no more than the origin: it was asked for a day only.
+    const absent = (file: string) => readHistory(file).ledger.filter((range) => range.at(-1) === "not found");
+    expect(absent(path).length).toBeGreaterThan(0);
+    expect(absent(copy.path)).toEqual(absent(path));
     // Nothing ages out of a mirror.
     const reader = new Database(copy.path, { readonly: true });
     const windows = reader.prepare(

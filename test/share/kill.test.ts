@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { systemClock } from "../../src/runtime/clock.ts";
 import { settle } from "../../src/warehouse/coverage/ledger.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
@@ -60,7 +61,11 @@ it("I5: never shows more proof than rows, wherever the forwarder is killed", asy
   };
   let isDone = false;
   const reading = (async () => {
-    while (!isDone) await look();
+    while (!isDone) {
+      await look();
+      // Counting rows without a pause would slow down what it watches.
+      await systemClock.sleep(100);
+    }
   })();
 
   const points: CutPoint[] = (

@@ -9,6 +9,7 @@ import { createServiceClient, type ServiceClient } from "../../service/client/cl
 import { type BackfillEstimate, describeAssumptions, estimateBackfill } from "../../sync/history/estimate.ts";
 import { sampleHistories } from "../../sync/history/sample-histories.ts";
 import { fetchDirectory } from "../../sync/selection/fetch-directory.ts";
+import { findMirroredFrom } from "../../sync/selection/refresh.ts";
 import { describeNotice } from "../../sync/selection/targets.ts";
 import { readListedAssets } from "../../warehouse/lookups/lookup-queries.ts";
 import { openReader } from "../../warehouse/reader.ts";
@@ -46,7 +47,8 @@ export function addPlanCommand(program: Command, context: CommandContext): void 
         const now = () => Math.floor((client?.serverNow() ?? context.clock.now()) * MICROS_PER_MS);
         const lookupClient = hasLookups ? undefined : client;
         const directory = await fetchDirectory(settings, reader, lookupClient, now, context.stopping);
-        const base = { settings, maxRequestsPerSecond, directory, reader, now: now() };
+        const mirroredFrom = findMirroredFrom(client, reader);
+        const base = { settings, maxRequestsPerSecond, directory, reader, now: now(), mirroredFrom };
         if (flags.offline || !client)
           return {
             plan: await estimateBackfill(base),

@@ -2,8 +2,9 @@ import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { NOT_OBSERVED_REASON } from "../../warehouse/coverage/gaps.ts";
 import { isMoved, type LedgerKey, type SettledRange } from "../../warehouse/coverage/ledger.ts";
+import { NOT_FOLLOWED_REASON } from "../../warehouse/read/gap-report.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
-import { findHistoryStart, NOT_AT_SOURCE_REASON } from "../rest/page-coverage.ts";
+import { findHistoryStart } from "../rest/page-coverage.ts";
 import type { TickSource } from "./tick-sources.ts";
 
 /** The part of the ledger that tells about a source. Markets of an exchange share theirs. */
@@ -79,7 +80,7 @@ export function findGapStarts(connection: Connection, key: GapKey, window: GapWi
     .map((gap) => ({ ...gap, from: Math.max(gap.from, at), to: Math.min(gap.to, replayTo) }));
 }
 
-/** Nothing of a snapshot stream can be fetched later; history before the first target is not in this warehouse. */
+/** Nothing of a snapshot stream can be fetched later; history before the first target was never followed. */
 function describeUnsettled(
   connection: Connection,
   key: GapKey,
@@ -89,7 +90,7 @@ function describeUnsettled(
   if (key.stream !== "index_ticks") return [{ from, to, state: "lost", reason: NOT_OBSERVED_REASON }];
   const start = Math.min(to, Math.max(from, findHistoryStart(connection, key, now) ?? 0));
   return [
-    { from, to: start, state: "lost", reason: NOT_AT_SOURCE_REASON },
+    { from, to: start, state: "lost", reason: NOT_FOLLOWED_REASON },
     { from: start, to, state: "open", reason: "not covered" },
   ];
 }

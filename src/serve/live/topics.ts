@@ -62,9 +62,7 @@ export function readIndexTopics(connection: Connection, message: Message): Subsc
   if (indexId === undefined && indexType === undefined)
     throw new ServeError(400, "indexId or indexType is required");
   const type =
-    indexId === undefined
-      ? (indexType ?? "")
-      : requireSeries(connection, "index_ticks", { indexType, indexId }).indexType;
+    indexId === undefined ? (indexType ?? "") : requireSeries(connection, { indexType, indexId }).indexType;
   return {
     topics: [indexId === undefined ? typeTopic(type) : indexTopic(indexId)],
     scope: type === "LX" ? "read:LX" : "read:index-ticker",

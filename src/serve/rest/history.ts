@@ -43,7 +43,7 @@ export function serveHistory(connection: Connection, request: HistoryRequest): S
   const mayRead = (type: string) => request.scopes.has(type === "LX" ? "read:LX" : table.scope);
   if (indexType !== undefined && !mayRead(indexType)) throw forbidden(indexType);
   if (!indexTypeNames.some(mayRead)) throw forbidden(table.object);
-  const one = indexId === undefined ? undefined : requireSeries(connection, stream, { indexType, indexId });
+  const one = indexId === undefined ? undefined : requireSeries(connection, { indexType, indexId });
   if (one && !mayRead(one.indexType)) throw forbidden(one.indexType);
   const list = () => findSeries(connection, { indexType }).filter((series) => mayRead(series.indexType));
 

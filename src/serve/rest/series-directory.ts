@@ -1,6 +1,4 @@
 import { type IndexType, indexTypes } from "../../model/stream-columns.ts";
-import type { HistoryStream } from "../../model/streams.ts";
-import { wasNotFound } from "../../warehouse/coverage/not-found.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { ServeError } from "./serve-error.ts";
 
@@ -37,30 +35,20 @@ export function findSeries(
   return indexType === undefined ? all(seriesSql.all, []) : all(seriesSql.byType, [indexType]);
 }
 
-/** The one series of an index. Throws 404 if neither the lookups nor the rows know it, or if the service did not. */
+/**
+ * The one series of an index. Throws 404 if neither the lookups nor the rows know it. One that the service answered with 404 is
+ * empty here: its ledger says for which time, and a 404 would make a mirror believe it for all time.
+ */
 export function requireSeries(
   connection: Connection,
-  stream: HistoryStream,
   filter: { readonly indexType?: string | undefined; readonly indexId: string },
 ): ServedSeries {
   const [known] = findSeries(connection, filter);
-  if (known?.series !== undefined) {
-    const key = { stream, series: known.series };
-    if (wasNotFound(connection, key) && !hasCoverage(connection, key)) throw notFound(filter.indexId);
-    return known;
-  }
+  if (known?.series !== undefined) return known;
   const types = indexTypes.filter((type) => filter.indexType === undefined || type === filter.indexType);
   const found = types.find((type) => isListed(connection, type, filter.indexId));
   if (found === undefined) throw notFound(filter.indexId);
   return { series: undefined, indexType: found, indexId: filter.indexId, name: filter.indexId };
-}
-
-function hasCoverage(
-  connection: Connection,
-  { stream, series }: { readonly stream: HistoryStream; readonly series: number },
-): boolean {
-  const sql = "SELECT 1 FROM settled_ranges WHERE stream = ? AND series = ? AND proof = 'rows' LIMIT 1";
-  return connection.statement(sql).get([stream, series]) !== undefined;
 }
 
 function isListed(connection: Connection, type: IndexType, id: string): boolean {

@@ -26,9 +26,10 @@ interface Parking extends ParkedEndpoint {
   newTokenAt: number;
 }
 
-/** A history can be fetched later; what else is missed is lost. */
+/** A history can be fetched later; what else is missed is lost. Hundreds of indices may be denied one by one. */
 const FORBIDDEN_RETRY = {
-  history: { intervalMs: 3_600_000, newTokenMs: 3_600_000 },
+  index: { intervalMs: 3_600_000, newTokenMs: 3_600_000 },
+  history: { intervalMs: 600_000, newTokenMs: 600_000 },
   snapshot: { intervalMs: 60_000, newTokenMs: 600_000 },
 };
 /** No record has this id: a 404 shows that the endpoint accepts the token. */
@@ -108,7 +109,7 @@ export class EndpointAccess {
   parkForbidden(request: ServiceRequest, likelyScopes: readonly string[], isLacking: boolean): Failure {
     const parked = this.#findForbidden(request);
     const index = isLacking ? undefined : this.#findDeniedIndex(request);
-    if (index === undefined) this.#succeeded.delete(accessKey(request));
+    if (index === undefined) this.#forgetFamily(request);
     // If the endpoint serves another derivative type under the same scope, the scope is not what is missing.
     const hasScope = [...this.#succeeded.values()].some(
       (other) => other.endpoint === request.endpoint && requiredScope(other) === requiredScope(request),
@@ -117,13 +118,19 @@ export class EndpointAccess {
     const failure = forbiddenFailure(request, index === undefined ? scopes : likelyScopes, {
       isOneIndex: index !== undefined,
     });
-    const { intervalMs, newTokenMs } = isHistory(request)
-      ? FORBIDDEN_RETRY.history
-      : FORBIDDEN_RETRY.snapshot;
+    const family = isHistory(request) ? FORBIDDEN_RETRY.history : FORBIDDEN_RETRY.snapshot;
+    const { intervalMs, newTokenMs } = index === undefined ? family : FORBIDDEN_RETRY.index;
     const now = this.#clock.boottime();
     const newTokenAt = parked && now < parked.newTokenAt ? parked.newTokenAt : now + newTokenMs;
     const parking = { status: 403, scopes, failure, failedProbes: 0, newTokenAt } as const;
     return this.#park(request, parking, intervalMs, index);
+  }
+
+  /** Its indices that were denied first are retried with their type. */
+  #forgetFamily(request: ServiceRequest): void {
+    const family = accessKey(request);
+    this.#succeeded.delete(family);
+    for (const key of this.#forbidden.keys()) if (key.startsWith(`${family} `)) this.#forbidden.delete(key);
   }
 
   #findForbidden(request: ServiceRequest): Parking | undefined {
@@ -257,7 +264,8 @@ export function forbiddenFailure(
   const path = describePath(request);
   const missing = scopes.length > 0 ? `the scope ${scopes.join(" and ")}` : `access to ${path}`;
   const what = isOneIndex ? `the index, or ${missing},` : missing;
-  const interval = isHistory(request) ? "hourly" : "every minute";
+  const historyInterval = isOneIndex ? "hourly" : "every ten minutes";
+  const interval = isHistory(request) ? historyInterval : "every minute";
   return new Failure(`the service denies access to ${path} (403): ${what} is missing`, {
     code: isOneIndex ? "index_forbidden" : "forbidden",
     family: isFinal ? "operator" : "retry",

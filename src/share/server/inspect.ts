@@ -1,5 +1,5 @@
 import type { Clock } from "../../runtime/clock.ts";
-import { readSchemaVersion, SCHEMA_VERSION } from "../schema/migrate.ts";
+import { MIN_SERVER_VERSION, readSchemaVersion, SCHEMA_VERSION } from "../schema/migrate.ts";
 import type { ServerName } from "./postgres-errors.ts";
 import { parseServerAddress, type ServerAddress } from "./server-address.ts";
 import { SharedSession } from "./session.ts";
@@ -60,7 +60,7 @@ export async function inspectServer(options: {
       address,
       server: session.server,
       version: row.version,
-      isTooOld: row.number < 140_000,
+      isTooOld: row.number < MIN_SERVER_VERSION,
       hasSchema: row.exists,
       schemaVersion: row.canRead ? await readSchemaVersion(session).catch(() => undefined) : undefined,
       knownSchemaVersion: SCHEMA_VERSION,

@@ -184,7 +184,7 @@ export function heldBy(error: unknown): string {
   return typeof cause === "object" && cause !== null && "name" in cause ? String(cause.name) : "";
 }
 
-export function threadEnded(): Failure {
+export function threadEndedFailure(): Failure {
   return new Failure("forwarding to the shared warehouse has stopped for a moment", {
     code: "share_unreachable",
     remedy: "it starts again by itself; mds-sync status shows the reason",

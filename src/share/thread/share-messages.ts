@@ -14,6 +14,8 @@ export interface ShareThreadSettings {
 /** To the thread. */
 export type ShareRequest =
   | { readonly kind: "password"; readonly value: string | undefined }
+  /** It cannot be read. */
+  | { readonly kind: "no-password"; readonly failure: SerialisedFailure }
   /** The share of this number is followed. */
   | { readonly kind: "followed"; readonly id: number }
   /** Find what may leave the SQLite file, and answer with this number. */

@@ -1,12 +1,12 @@
 import { Worker } from "node:worker_threads";
-import { deserialiseFailure, type SerialisedFailure } from "../../model/failure.ts";
+import { deserialiseFailure, type SerialisedFailure, serialiseFailure } from "../../model/failure.ts";
 import type { ShareChange, ShareStatus } from "../../model/status/share-status.ts";
 import { resolveSiblingModule } from "../../runtime/child-process.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
 import { finishesWithin, raceAbort } from "../../runtime/timeouts.ts";
 import type { HeldDaysRequest, HeldDaysResult } from "../held-days.ts";
-import { threadEnded } from "../server/postgres-errors.ts";
+import { threadEndedFailure } from "../server/postgres-errors.ts";
 import { describePlace, parseServerAddress } from "../server/server-address.ts";
 import type { ShareReport, ShareRequest, ShareThreadSettings } from "./share-messages.ts";
 
@@ -62,7 +62,7 @@ export class ShareThread {
     worker.on("error", (error) => this.#fail({ message: error.message, code: "share_bug" }));
     worker.on("exit", () => {
       this.#worker = undefined;
-      for (const search of this.#searches.values()) search.reject(threadEnded());
+      for (const search of this.#searches.values()) search.reject(threadEndedFailure());
       if (!this.#isClosed) clock.after(RESTART_DELAY_MS, () => this.start());
     });
   }
@@ -87,7 +87,7 @@ export class ShareThread {
   async findHeldDays(request: HeldDaysRequest, signal: AbortSignal): Promise<HeldDaysResult> {
     const { clock, readPassword } = this.#options;
     const password = readPassword();
-    if (!this.#worker) throw threadEnded();
+    if (!this.#worker) throw threadEndedFailure();
     const id = ++this.#lastSearch;
     const search = Promise.withResolvers<HeldDaysResult>();
     this.#searches.set(id, search);
@@ -112,40 +112,51 @@ export class ShareThread {
   }
 
   #receive(report: ShareReport): void {
-    const { log, readPassword } = this.#options;
-    if (report.kind === "ask-password") {
-      try {
-        this.#send({ kind: "password", value: readPassword() });
-      } catch (error) {
-        this.#fail({
-          message: error instanceof Error ? error.message : String(error),
-          code: "secret_unreadable",
-        });
-        this.#send({ kind: "password", value: undefined });
-      }
-    } else if (report.kind === "connected") {
-      log.info({ server: this.#server, leases: report.leases }, "forwarding to the shared warehouse");
-      this.#state = "forwarding";
-      this.#lastError = null;
-      this.#leases = report.leases;
-      this.#forwardedBy = null;
-    } else if (report.kind === "standby") {
-      log.info({ server: this.#server, forwardedBy: report.forwardedBy }, "another daemon forwards");
-      this.#state = "standby";
-      this.#lastError = null;
-      this.#leases = 0;
-      this.#forwardedAt = undefined;
-      this.#forwardedBy = report.forwardedBy;
-    } else if (report.kind === "follow") void this.#follow(report.id, report.change);
-    else if (report.kind === "held") this.#searches.get(report.id)?.resolve(report.result);
-    else if (report.kind === "not-held")
-      this.#searches.get(report.id)?.reject(deserialiseFailure(report.failure));
-    else if (report.kind === "rows") this.#rows += report.rows;
-    else if (report.kind === "forwarded") {
-      this.#forwardedAt = report.startedAt;
-      this.#state = "current";
-      if (report.rows > 0) log.debug({ rows: report.rows, commits: report.commits }, "rows forwarded");
-    } else this.#fail(report.failure);
+    const { log } = this.#options;
+    const server = this.#server;
+    switch (report.kind) {
+      case "ask-password":
+        return this.#sendPassword();
+      case "connected":
+        log.info({ server, leases: report.leases }, "forwarding to the shared warehouse");
+        this.#state = "forwarding";
+        this.#lastError = null;
+        this.#leases = report.leases;
+        this.#forwardedBy = null;
+        return;
+      case "standby":
+        log.info({ server, forwardedBy: report.forwardedBy }, "another daemon forwards");
+        this.#state = "standby";
+        this.#lastError = null;
+        this.#leases = 0;
+        this.#forwardedAt = undefined;
+        this.#forwardedBy = report.forwardedBy;
+        return;
+      case "follow":
+        return void this.#follow(report.id, report.change);
+      case "held":
+        return this.#searches.get(report.id)?.resolve(report.result);
+      case "not-held":
+        return this.#searches.get(report.id)?.reject(deserialiseFailure(report.failure));
+      case "rows":
+        this.#rows += report.rows;
+        return;
+      case "forwarded":
+        this.#forwardedAt = report.startedAt;
+        this.#state = "current";
+        if (report.rows > 0) log.debug({ rows: report.rows, commits: report.commits }, "rows forwarded");
+        return;
+      case "failed":
+        return this.#fail(report.failure);
+    }
+  }
+
+  #sendPassword(): void {
+    try {
+      this.#send({ kind: "password", value: this.#options.readPassword() });
+    } catch (error) {
+      this.#send({ kind: "no-password", failure: serialiseFailure(error, "secret_unreadable") });
+    }
   }
 
   async #follow(id: number, change: ShareChange): Promise<void> {

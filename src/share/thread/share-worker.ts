@@ -1,6 +1,6 @@
 import { constants, setPriority } from "node:os";
 import { parentPort, workerData } from "node:worker_threads";
-import { serialiseFailure } from "../../model/failure.ts";
+import { deserialiseFailure, serialiseFailure } from "../../model/failure.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { finishesWithin } from "../../runtime/timeouts.ts";
 import { findHeldDays } from "../held-days.ts";
@@ -10,7 +10,7 @@ import type { ShareReport, ShareRequest, ShareThreadSettings } from "./share-mes
 const port = parentPort;
 if (port === null) throw new Error("share-worker runs as a worker thread only");
 const stop = new AbortController();
-let receivePassword: (password: string | undefined) => void = () => {};
+let passwordAsked: PromiseWithResolvers<string | undefined> | undefined;
 /** By number: shares that the sync has been asked to follow. */
 const followed = new Map<number, () => void>();
 let lastFollow = 0;
@@ -18,7 +18,8 @@ port.on("message", (request: ShareRequest) => {
   if (request.kind === "stop") stop.abort();
   else if (request.kind === "followed") followed.get(request.id)?.();
   else if (request.kind === "find-held") void answerHeld(request);
-  else receivePassword(request.value);
+  else if (request.kind === "no-password") passwordAsked?.reject(deserialiseFailure(request.failure));
+  else passwordAsked?.resolve(request.value);
 });
 const report = (message: ShareReport) => port.postMessage(message);
 lowerPriority();
@@ -28,11 +29,11 @@ await runShareLoop({
   clock: systemClock,
   random: Math.random,
   signal: stop.signal,
-  askPassword: () =>
-    new Promise((resolve) => {
-      receivePassword = resolve;
-      report({ kind: "ask-password" });
-    }),
+  askPassword() {
+    passwordAsked = Promise.withResolvers();
+    report({ kind: "ask-password" });
+    return passwordAsked.promise;
+  },
   report,
   async follow(change) {
     const id = ++lastFollow;

@@ -53,6 +53,8 @@ interface EstimateOptions {
   /** Undefined if there is no warehouse yet. */
   readonly reader: Connection | undefined;
   readonly now: Micros;
+  /** Where the intraday history of the mirrored warehouse begins; undefined: the service is no mirror's origin. */
+  readonly mirroredFrom?: Micros | undefined;
   /** Finds out how far back series reach; absent: the estimate is an upper bound. */
   readonly sample?: (series: readonly SampledSeries[]) => Promise<ReadonlyMap<SampledSeries, HistoryExtent>>;
 }
@@ -60,7 +62,7 @@ interface EstimateOptions {
 /** Estimates what a backfill at `now` would fetch. */
 export async function estimateBackfill(options: EstimateOptions): Promise<BackfillEstimate> {
   const { settings, directory, now } = options;
-  const targets = resolveTargets(settings, directory, now);
+  const targets = resolveTargets(settings, directory, now, options.mirroredFrom);
   const historyEstimates: StreamEstimate[] = [];
   for (const stream of targets.streams)
     if (settings.streams[streamTable[stream.stream].setting] !== false)

@@ -55,8 +55,8 @@ interface HeadEntry {
   readonly skips: SkipTracker;
 }
 
-/** The service client itself sends a forbidden request only once an hour. */
-const FORBIDDEN_RETRY_INTERVAL_MICROS = 600 * MICROS_PER_SECOND;
+/** The service client itself sends a forbidden request only every ten minutes: poll soon after it was accepted. */
+const FORBIDDEN_RETRY_INTERVAL_MICROS = 120 * MICROS_PER_SECOND;
 const MAX_SLEEP_MS = 60_000;
 /** Thousands of subscriptions may be confirmed in a row: do not reload all heads for each. */
 const MIN_RELOAD_INTERVAL_MS = 250;

@@ -1,7 +1,9 @@
 import type { commitTargets } from "../../ingest/commit/targets.ts";
 import { Failure, failureCode } from "../../model/failure.ts";
 import { type Stream, streamTable } from "../../model/streams.ts";
+import type { Micros } from "../../model/time.ts";
 import type { Random } from "../../runtime/backoff.ts";
+import type { ServiceClient } from "../../service/client/client.ts";
 import { readMirroredFrom } from "../../warehouse/coverage/targets.ts";
 import { isSuspiciouslyShort, readRanking } from "../../warehouse/lookups/lookup-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
@@ -244,16 +246,23 @@ export async function storeTargets(
   directory: Directory,
 ): Promise<SelectedTargets> {
   const at = serviceNow(context);
-  const announced = context.client.announced();
-  // Before the first answer, what the last one announced holds.
-  const mirroredFrom = announced === undefined ? readMirroredFrom(reader) : announced?.windowStart;
-  const targets = resolveTargets(settings, directory, at, mirroredFrom);
+  const targets = resolveTargets(settings, directory, at, findMirroredFrom(context.client, reader));
   for (const selected of targets.streams) {
     const { stream, rules, unresolved: unresolvedIndexTypes } = selected;
     const declaration = { stream, targets: selected.targets, rules, unresolvedIndexTypes, at };
     await commitDeclaration(context, declaration);
   }
   return targets;
+}
+
+/** Where the intraday history begins of the warehouse that the service serves; undefined: it is not `mds-sync serve`. */
+export function findMirroredFrom(
+  client: Pick<ServiceClient, "announced"> | undefined,
+  reader: Connection | undefined,
+): Micros | undefined {
+  const announced = client?.announced();
+  // Before the first answer, what the last one announced holds.
+  return announced === undefined ? reader && readMirroredFrom(reader) : announced?.windowStart;
 }
 
 type Declaration = Omit<Parameters<typeof commitTargets>[1], "share">;

@@ -1,6 +1,7 @@
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { AssetRow, ExchangeMarketRow, ExchangeRow, MarketRow, SeriesRow } from "../schema/lookups.ts";
 import type { Connection } from "../sqlite/connection.ts";
+import { newestTs } from "../views/data-views.ts";
 
 type ListedAsset = Pick<AssetRow, "id" | "symbol" | "name">;
 type ListedExchange = Pick<ExchangeRow, "id" | "name">;
@@ -48,18 +49,18 @@ const MAX_RANKING_SPREAD_MICROS = 300 * MICROS_PER_SECOND;
 /** Ranks up to this age are used if the newest ranking is incomplete. */
 const RECENT_RANKING_MICROS = 7 * MICROS_PER_DAY;
 
+/** Not from the view `latest_market_caps`: SQLite would compile its forty columns at every start for these four. */
+const rankingSql = `WITH latest AS MATERIALIZED (SELECT s.index_id AS id, r.ts, r.rank, r.market_cap
+    FROM series s CROSS JOIN market_cap_rows r WHERE r.series = s.series AND r.ts = ${newestTs("market_caps", "s")})
+  SELECT id, (SELECT max(ts) FROM latest) - ts AS age FROM latest WHERE age < ?
+  ORDER BY rank IS NULL, rank, market_cap DESC`;
+
 /**
  * Asset ids by their newest market cap, largest first; undefined when none was ever stored. If the newest ranking lacks
  * most of the recently ranked assets, it is probably wrong: then uses the latest rank of each asset.
  */
 export function readRanking(connection: Connection): string[] | undefined {
-  const ranked = connection
-    .statement<{ id: string; age: Micros }>(
-      `WITH latest AS MATERIALIZED (SELECT asset_id AS id, ts, rank, market_cap FROM latest_market_caps)
-      SELECT id, (SELECT max(ts) FROM latest) - ts AS age FROM latest WHERE age < ?
-      ORDER BY rank IS NULL, rank, market_cap DESC`,
-    )
-    .all([RECENT_RANKING_MICROS]);
+  const ranked = connection.statement<{ id: string; age: Micros }>(rankingSql).all([RECENT_RANKING_MICROS]);
   const newest = ranked.filter(({ age }) => age < MAX_RANKING_SPREAD_MICROS);
   const ids = (isSuspiciouslyShort(newest.length, ranked.length) ? ranked : newest).map(({ id }) => id);
   return ids.length === 0 ? undefined : ids;

@@ -13,6 +13,9 @@ import { readPresentTs } from "../coverage/targets.ts";
 import type { NamedSeries } from "../lookups/resolve-names.ts";
 import type { Connection } from "../sqlite/connection.ts";
 
+/** Reason of time that the service no longer has and that was never selected. */
+export const NOT_FOLLOWED_REASON = "not followed";
+
 export interface GapReport {
   /** The present by the service's clock. */
   readonly now: Micros;
@@ -139,7 +142,7 @@ function unknownGaps(key: LedgerKeySummary, ranges: readonly TimeRange[], now: M
   const windowStart = key.isSnapshot ? now : computeWindowStart(key.serviceWindow, now);
   return [
     ...intersect(past, [{ from: Number.NEGATIVE_INFINITY, to: windowStart }]).map((range) =>
-      row(range, "lost", "not followed"),
+      row(range, "lost", NOT_FOLLOWED_REASON),
     ),
     ...intersect(past, [{ from: windowStart, to: now }]).map((range) => row(range, "open", "not selected")),
     ...future.map((range) => row(range, "open", "in the future")),

@@ -101,17 +101,21 @@ WHERE r.series = s.series AND r.ts >= d.value AND r.ts < d.value + ${MICROS_PER_
 /** A row from further in the future never counts as the latest: the longest period of a stream. */
 export const MAX_AHEAD_MICROS = 300 * MICROS_PER_SECOND;
 
+/** The newest timestamp of `entry` of the dictionary: a seek. */
+export function newestTs(stream: RowStream, entry: string): string {
+  const { table, dictionary } = streamTable[stream];
+  const key = keyColumns[dictionary];
+  return `(SELECT max(n.ts) FROM ${table} n WHERE n.${key} = ${entry}.${key} AND n.ts < ${presentTs} + ${MAX_AHEAD_MICROS})`;
+}
+
 /**
  * Whether a row is live is judged by the newest row of its stream, not by now: a warehouse that is read offline still
  * tells what was alive when it was last filled.
  */
 function latestRows(stream: RowStream): string {
-  const { table, dictionary } = streamTable[stream];
-  const key = keyColumns[dictionary];
-  const newestTs = (entry: string) =>
-    `(SELECT max(n.ts) FROM ${table} n WHERE n.${key} = ${entry}.${key} AND n.ts < ${presentTs} + ${MAX_AHEAD_MICROS})`;
+  const { dictionary } = streamTable[stream];
   // It does not depend on the row, so SQLite computes it once per query.
-  const newestOfStream = `(SELECT max(${newestTs("k")}) FROM ${dictionary} k)`;
+  const newestOfStream = `(SELECT max(${newestTs(stream, "k")}) FROM ${dictionary} k)`;
   const isRecent = `r.ts >= ${newestOfStream} - ${MAX_LIVE_PERIODS} * ${refreshPeriod(stream)}`;
   const isUnexpired = dictionary === "contracts" ? ` AND coalesce(s.expiration > ${presentTs}, 1)` : "";
   const added = [
@@ -119,7 +123,7 @@ function latestRows(stream: RowStream): string {
     `CAST(${isRecent}${isUnexpired} AS INTEGER) AS is_live`,
   ];
   return `${allRows(stream, added, fewDecimalColumns)}
-  AND r.ts = ${newestTs("s")}`;
+  AND r.ts = ${newestTs(stream, "s")}`;
 }
 
 /** Streams whose rows are ticks: the stream table has a summary for their `latest_…` view. */

@@ -66,8 +66,8 @@ describe("a replay", () => {
         reason,
       ]);
     expect(gaps).toEqual([
-      ["a", "07:00:00", "08:00:00", "lost", "not at the source"],
-      ["b", "07:00:00", "08:00:00", "lost", "not at the source"],
+      ["a", "07:00:00", "08:00:00", "lost", "not followed"],
+      ["b", "07:00:00", "08:00:00", "lost", "not followed"],
       ["b", "09:00:00", "10:00:00", "open", "not covered"],
       ["b", "10:30:00", "11:00:00", "lost", "aged out"],
     ]);

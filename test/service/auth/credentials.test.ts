@@ -178,7 +178,7 @@ describe("scopes", () => {
 
   const bars = { endpoint: "/ohlcv" };
 
-  it("A11: a 403 that repeats parks only that stream, is retried hourly, and recovers when the scope is granted", async () => {
+  it("A11: a 403 that repeats parks only that stream, is retried every ten minutes, and recovers when the scope is granted", async () => {
     let profile = "narrow";
     let isDown = false;
     const stub = await start({
@@ -197,7 +197,7 @@ describe("scopes", () => {
     expect(failure).toMatchObject({ code: "forbidden", family: "operator", exit: exitCode.incomplete });
     expect(failure?.message).toContain("read:ohlcv");
     expect(client.health().parkedEndpoints.map(({ scopes }) => scopes)).toEqual([["read:ohlcv"]]);
-    for (let at = 0; at < 59; at++) {
+    for (let at = 0; at < 9; at++) {
       expect((await failureOf(client.request(bars, readPage)))?.code).toBe("forbidden");
       expect(await failureOf(client.request(asset, readPage))).toBeUndefined();
       await clock.advance(minute);
@@ -207,7 +207,7 @@ describe("scopes", () => {
     isDown = true;
     await clock.advance(2 * minute);
     expect((await failureOf(client.request(bars, readPage)))?.code).toBe("auth_unreachable");
-    // The refresh failed, so the request was not parked for another hour.
+    // The refresh failed, so the request was not parked again.
     isDown = false;
     expect(await failureOf(client.request(bars, readPage))).toBeUndefined();
     expect(client.health().parkedEndpoints).toEqual([]);
@@ -250,6 +250,22 @@ describe("scopes", () => {
     }
     expect(stub.requests).toHaveLength(61);
     expect(stub.tokenRequests).toHaveLength(7);
+  });
+
+  it("A11: an index that was denied before its type is retried with its type", async () => {
+    let isAllowed = false;
+    const stub = await start({
+      respond: (_, response) => sendJson(response, { content: [] }, isAllowed ? 200 : 403),
+    });
+    const { client } = createTestClient(stub.baseUrl, clock);
+    const send = (indexId: string) =>
+      failureOf(client.request({ endpoint: "/ohlcv", query: { indexType: "GWA", indexId } }, readPage));
+    // One denied index shows nothing about the others, two show that the type is denied.
+    expect((await send("first"))?.code).toBe("index_forbidden");
+    expect((await send("second"))?.code).toBe("forbidden");
+    isAllowed = true;
+    await clock.advance(11 * minute);
+    expect([await send("second"), await send("first")]).toEqual([undefined, undefined]);
   });
 
   it("A11: a derivative type that is denied parks neither the others nor the scope", async () => {

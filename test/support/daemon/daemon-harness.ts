@@ -11,6 +11,7 @@ import type { Clock } from "../../../src/runtime/clock.ts";
 import type { Log } from "../../../src/runtime/log.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../../src/simulator/simulator.ts";
 import { openReader } from "../../../src/warehouse/reader.ts";
+import { serveIngestInProcess } from "../ingest/in-process-ingest.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { seed } from "../seed.ts";
 import { expectWarehouseMatches } from "../sync/oracle.ts";
@@ -23,6 +24,9 @@ export interface LoggedLine {
   readonly fields: Record<string, unknown>;
 }
 
+/** Where a daemon finds its service. */
+type ServiceAddress = Pick<Simulator, "baseUrl" | "wsUrl" | "clientId" | "clientSecret">;
+
 /** A daemon in this process and a simulator, both on one manual clock. */
 export interface DaemonHarness {
   readonly clock: ManualClock;
@@ -33,8 +37,8 @@ export interface DaemonHarness {
   configure(yaml: string): void;
   /** Resolves once the dashboard is served. `machine`: the daemon's clock, if it differs from the service's. */
   startServing(file?: string, machine?: Clock): Promise<RunningDaemon>;
-  /** Resolves once all gaps are filled. */
-  startFilled(file?: string): Promise<RunningDaemon>;
+  /** Resolves once all gaps are filled. `service`: another than the simulator. */
+  startFilled(file?: string, service?: ServiceAddress): Promise<RunningDaemon>;
   query(sql: string, file?: string): Record<string, unknown>[];
   expectMatchesService(file?: string): void;
 }
@@ -53,9 +57,16 @@ export interface RunningDaemon {
 
 const POLL_INTERVAL_MS = 5_000;
 
-export async function createDaemonHarness(
-  options: { start?: string; settings?: string; simulator?: SimulatorOptions } = {},
-): Promise<DaemonHarness> {
+export interface DaemonHarnessOptions {
+  readonly start?: string;
+  readonly settings?: string;
+  readonly simulator?: SimulatorOptions;
+  /** Ingest in threads of its own, for a test that blocks them. */
+  readonly hasThreads?: boolean;
+}
+
+export async function createDaemonHarness(options: DaemonHarnessOptions = {}): Promise<DaemonHarness> {
+  if (!options.hasThreads) onTestFinished(serveIngestInProcess());
   const clock = new ManualClock(options.start ?? "2026-03-01T12:00:07Z");
   const simulator = await startSimulator({ clock, ...options.simulator });
   onTestFinished(() => simulator.stop());
@@ -68,14 +79,26 @@ export async function createDaemonHarness(
     void logged.push({ level, fields, message });
   const log: Log = { debug: line("debug"), info: line("info"), warn: line("warn"), error: line("error") };
   const configure = (yaml: string) => writeFileSync(settingsFile, yaml);
+  // Open while a daemon runs: SQLite parses every view each time a file is opened.
+  const readers = new Map<string, Database.Database>();
+  const closeReaders = () => {
+    for (const reader of readers.values()) reader.close();
+    readers.clear();
+  };
+  onTestFinished(closeReaders);
   configure(options.settings ?? "");
 
-  async function begin(file = path, machine: Clock = clock): Promise<RunningDaemon> {
+  async function begin(
+    file = path,
+    machine: Clock = clock,
+    service: ServiceAddress = simulator,
+  ): Promise<RunningDaemon> {
+    closeReaders();
     const env: Record<string, string> = {
-      MDS_BASE_URL: simulator.baseUrl,
-      MDS_WS_URL: simulator.wsUrl,
-      MDS_CLIENT_ID: simulator.clientId,
-      MDS_CLIENT_SECRET: simulator.clientSecret,
+      MDS_BASE_URL: service.baseUrl,
+      MDS_WS_URL: service.wsUrl,
+      MDS_CLIENT_ID: service.clientId,
+      MDS_CLIENT_SECRET: service.clientSecret,
       MDS_WAREHOUSE: file,
       MDS_HTTP_PORT: "0",
     };
@@ -100,6 +123,7 @@ export async function createDaemonHarness(
     });
     done.catch(() => {});
     const stop = async () => {
+      closeReaders();
       const stoppedAt = performance.now();
       stopping.abort(new Failure("stopped", { family: "operator", code: "stopped", exit: 0 }));
       await clock.runUntil(done);
@@ -132,8 +156,8 @@ export async function createDaemonHarness(
     return running;
   }
 
-  async function start(file = path): Promise<RunningDaemon> {
-    const running = await begin(file);
+  async function start(file = path, service?: ServiceAddress): Promise<RunningDaemon> {
+    const running = await begin(file, clock, service);
     await running.runUntil(running.isFilled);
     return running;
   }
@@ -148,12 +172,9 @@ export async function createDaemonHarness(
     startServing: begin,
     startFilled: start,
     query(sql, file = path) {
-      const database = new Database(file, { readonly: true });
-      try {
-        return database.prepare(sql).all() as Record<string, unknown>[];
-      } finally {
-        database.close();
-      }
+      const reader = readers.get(file) ?? new Database(file, { readonly: true });
+      readers.set(file, reader);
+      return reader.prepare(sql).all() as Record<string, unknown>[];
     },
     expectMatchesService(file = path) {
       const reader = openReader(file);

@@ -66,7 +66,7 @@ export class SplitHarness {
   }
 
   /** Lets simulated time pass until the condition holds. */
-  async runUntil(condition: () => Promise<boolean> | boolean, maxMs = 60_000): Promise<void> {
+  async runUntil(condition: () => Promise<boolean> | boolean, maxMs = 100_000): Promise<void> {
     const until = systemClock.monotonic() + maxMs;
     while (!(await condition())) {
       if (systemClock.monotonic() > until) throw new Error(`condition not met: ${condition}`);

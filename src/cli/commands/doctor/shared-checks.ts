@@ -36,18 +36,18 @@ function problem(message: string, remedy: string): Finding {
   return { check: CHECK, verdict: "problem", message, remedy, exit: exitCode.usage };
 }
 
-function judge(server: ServerInspection): Finding[] {
-  const { address, version, schemaVersion, knownSchemaVersion, synchronousCommit } = server;
-  const { host, port } = server.server;
+function judge(found: ServerInspection): Finding[] {
+  const { address, version, schemaVersion, knownSchemaVersion, synchronousCommit } = found;
+  const { host, port } = found.server;
   const place = `PostgreSQL ${version} at ${host}:${port}/${address.database}`;
   const schema =
     schemaVersion === undefined
-      ? server.hasSchema
+      ? found.hasSchema
         ? "schema mds has no tables of mds-sync that can be read"
         : "schema mds is created by the first run"
       : `schema mds has version ${schemaVersion}`;
   const findings = [okFinding(CHECK, `${place} answers; ${schema}`)];
-  if (server.isTooOld) findings.push(problem(`${place} is too old`, "PostgreSQL 14 or newer is needed"));
+  if (found.isTooOld) findings.push(problem(`${place} is too old`, "PostgreSQL 14 or newer is needed"));
   if (schemaVersion !== undefined && schemaVersion > knownSchemaVersion)
     findings.push(
       problem(
@@ -55,18 +55,18 @@ function judge(server: ServerInspection): Finding[] {
         "install that version here too",
       ),
     );
-  if (!server.hasRights)
+  if (!found.hasRights)
     findings.push(
       problem(
-        server.hasSchema
+        found.hasSchema
           ? `user ${address.user} does not own schema mds and everything in it`
           : `user ${address.user} may not create schema mds`,
-        server.hasSchema
+        found.hasSchema
           ? `make it the owner: ALTER SCHEMA mds OWNER TO "${address.user}", and REASSIGN OWNED for what is in it`
           : `GRANT CREATE ON DATABASE "${address.database}" TO "${address.user}"`,
       ),
     );
-  if (server.isReadOnly)
+  if (found.isReadOnly)
     findings.push({
       ...problem(
         "the server accepts no writes: it is a standby, or default_transaction_read_only is on",
@@ -74,7 +74,7 @@ function judge(server: ServerInspection): Finding[] {
       ),
       exit: exitCode.tryLater,
     });
-  if (!server.isEncrypted && address.tls === "off" && !isLocal(host))
+  if (!found.isEncrypted && address.tls === "off" && !isLocal(host))
     findings.push(
       warningFinding(CHECK, "the connection is not encrypted", "set sslmode=verify-full in shared.url"),
     );
@@ -86,11 +86,11 @@ function judge(server: ServerInspection): Finding[] {
         "set sslmode=verify-full in shared.url, and sslrootcert if its authority is private",
       ),
     );
-  if (synchronousCommit === "off" || !server.hasFsync)
+  if (synchronousCommit === "off" || !found.hasFsync)
     findings.push(
       warningFinding(
         CHECK,
-        `a crash of the server may lose its last commits (synchronous_commit ${synchronousCommit}, fsync ${server.hasFsync ? "on" : "off"})`,
+        `a crash of the server may lose its last commits (synchronous_commit ${synchronousCommit}, fsync ${found.hasFsync ? "on" : "off"})`,
         "the ledger stays true and the daemon forwards them again; set both to on to lose none",
       ),
     );
