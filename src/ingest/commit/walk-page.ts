@@ -158,21 +158,24 @@ export function commitWalkPage(
       return { ...unproven, ...counts, proven, isComplete, alarm: undefined };
     }
     const oldest = plausibleTimestamps.at(-1);
-    const end = page.isLast && !isStale ? judgeHistoryEnd(transaction, key, { ...page, oldest }) : undefined;
-    if (end && "unconfirmed" in end) {
-      const unconfirmed = end.unconfirmed ? [end.unconfirmed] : [];
-      return { ...unproven, unconfirmed, alarm: "false_end" };
-    }
-    if (oldest !== undefined) dropMovedEnd(transaction, key, oldest);
+    const judged =
+      page.isLast && !isStale ? judgeHistoryEnd(transaction, key, { ...page, oldest }) : undefined;
+    const end = judged && "servedFrom" in judged ? judged : undefined;
+    const doubtedEnd = judged && "unconfirmed" in judged ? judged.unconfirmed : undefined;
+    if (judged && !end && !doubtedEnd) return { ...unproven, alarm: "false_end" };
+    if (oldest !== undefined && !doubtedEnd) dropMovedEnd(transaction, key, oldest);
     if (oldest !== undefined && retractNothingOlder(transaction, key, oldest)) hasReopened = true;
     if (!isStale)
       counts.learnedOffset = confirmLiveRows(transaction, key, page, {
         liveRows,
         timestamps: plausibleTimestamps,
       });
-    const { proven, ...extent } = clampProven(transaction, key, page, received, proof);
-    const settled = { ...extent, hasReopened, alarm: undefined };
-    if (proven === undefined) return { ...unproven, ...counts, ...settled };
+    const shown = doubtedEnd ? proveAboveOldest(proof, oldest) : proof;
+    const { proven, ...extent } = clampProven(transaction, key, page, received, shown);
+    const doubted = doubtedEnd ? [doubtedEnd] : [];
+    const alarm = doubtedEnd ? ("false_end" as const) : undefined;
+    const settled = { ...extent, hasReopened, alarm };
+    if (proven === undefined) return { ...unproven, ...counts, unconfirmed: doubted, ...settled };
     const expected = listExpectedTimestamps(transaction, key, page.position, decoded.timestamps);
     if (isStale) {
       const outcome = settleStale(transaction, key, page, { decoded, proven, expected });
@@ -180,7 +183,8 @@ export function commitWalkPage(
     } else Object.assign(counts, settleCurrent(transaction, key, page, { proven, expected, end }));
     transaction.onRollback(committedPages.add(stream, series, proven, requestedAt));
     const endsAt = end?.lostTo === undefined ? undefined : end.servedFrom;
-    return { ...counts, proven, ...settled, endsAt, movedEnd: end?.believed };
+    const unconfirmed = [...doubted, ...counts.unconfirmed];
+    return { ...counts, unconfirmed, proven, ...settled, endsAt, movedEnd: end?.believed };
   });
 }
 
@@ -222,6 +226,14 @@ function storePage(
     learnedOffset: undefined as Micros | undefined,
   };
   return { counts, liveRows };
+}
+
+/** A last page whose end is in doubt proves what any other page does: the range above its oldest record. */
+function proveAboveOldest(proof: PageProof, oldest = Number.POSITIVE_INFINITY): PageProof {
+  const { proven } = proof;
+  const from = Math.max(proven?.from ?? 0, oldest + 1);
+  const isEmpty = proven === undefined || from >= proven.to;
+  return { proven: isEmpty ? undefined : { from, to: proven.to }, provenFrom: from, isComplete: false };
 }
 
 /** What the page proves, up to where its records are final and published. */

@@ -35,4 +35,15 @@ describe("a kind of list that no request gets", () => {
     health.recordPage(request("MWA"), 1);
     expect([health.hasServed(request("MWA")), health.hasServed(request("GWA"))]).toEqual([true, false]);
   });
+
+  it("H8: is known by derivative type: the others are asked as ever", () => {
+    const health = new ListHealth(new ManualClock());
+    const ticker = (derivativeType: string) => ({
+      endpoint: "/derivatives/ticker/{derivativeType}",
+      params: { derivativeType },
+    });
+    for (let response = 0; response < 20; response++) health.recordNoList(ticker("options"));
+    expect(() => health.assertAnswered(ticker("options"))).toThrow("no list");
+    expect(() => health.assertAnswered(ticker("futures"))).not.toThrow();
+  });
 });
