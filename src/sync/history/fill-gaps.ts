@@ -43,6 +43,12 @@ const MIN_LONG_ROUND_MS = 120_000;
 /** Servers that have published different amounts must not keep the run going. */
 const MAX_PUBLISHED_ROUNDS = 2;
 
+/**
+ * More walks than requests in flight, because some walks are always decoding or committing a page. With as many more as there
+ * are, series of the same length advance evenly, so that the last of them do not leave connections idle.
+ */
+const WALKS_PER_REQUEST = 2;
+
 /** A shorter round says little about the rate of a long one. */
 const MIN_MEASURED_REQUESTS = 50;
 
@@ -222,8 +228,7 @@ async function runRound(
   const rank = ({ urgency, key }: SliceWalk) =>
     2 * urgencies.indexOf(urgency) + (notFoundSeries[key.stream].has(key.series) ? 1 : 0);
   const queue = new WalkQueue({ walks, rank, findOldestRow: ({ key }) => findOldestRow(reader, key) });
-  // Run more walks than requests may be in flight, because some walks are always decoding or committing a page.
-  await drainQueue(queue, Math.ceil(concurrency * 1.5), fill);
+  await drainQueue(queue, concurrency * WALKS_PER_REQUEST, fill);
   if (unblocked.length > 0)
     await ingest.call("commitBlockedReason", { keys: unblocked, reason: null }, [], signal);
   return { failed, clamped, hasReopened };
