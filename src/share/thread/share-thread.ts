@@ -116,14 +116,15 @@ export class ShareThread {
     const server = this.#server;
     switch (report.kind) {
       case "ask-password":
-        return this.#sendPassword();
+        this.#sendPassword();
+        break;
       case "connected":
         log.info({ server, leases: report.leases }, "forwarding to the shared warehouse");
         this.#state = "forwarding";
         this.#lastError = null;
         this.#leases = report.leases;
         this.#forwardedBy = null;
-        return;
+        break;
       case "standby":
         log.info({ server, forwardedBy: report.forwardedBy }, "another daemon forwards");
         this.#state = "standby";
@@ -131,23 +132,27 @@ export class ShareThread {
         this.#leases = 0;
         this.#forwardedAt = undefined;
         this.#forwardedBy = report.forwardedBy;
-        return;
+        break;
       case "follow":
-        return void this.#follow(report.id, report.change);
+        void this.#follow(report.id, report.change);
+        break;
       case "held":
-        return this.#searches.get(report.id)?.resolve(report.result);
+        this.#searches.get(report.id)?.resolve(report.result);
+        break;
       case "not-held":
-        return this.#searches.get(report.id)?.reject(deserialiseFailure(report.failure));
+        this.#searches.get(report.id)?.reject(deserialiseFailure(report.failure));
+        break;
       case "rows":
         this.#rows += report.rows;
-        return;
+        break;
       case "forwarded":
         this.#forwardedAt = report.startedAt;
         this.#state = "current";
         if (report.rows > 0) log.debug({ rows: report.rows, commits: report.commits }, "rows forwarded");
-        return;
+        break;
       case "failed":
-        return this.#fail(report.failure);
+        this.#fail(report.failure);
+        break;
     }
   }
 
