@@ -73,6 +73,8 @@ describe("completion", () => {
     const shell = `PATH="$1:$PATH"; . "$2"; shift 2; COMP_WORDS=(mds-sync "$@"); COMP_CWORD=$#; _mds_sync; printf '%s\\n' "\${COMPREPLY[@]}"`;
     const { stdout, stderr } = spawnSync("bash", ["-uc", shell, "bash", folder, file, ...words], {
       encoding: "utf8",
+      // Bash takes a socket as its input for a remote login, and reads the machine's settings first.
+      stdio: ["ignore", "pipe", "pipe"],
     });
     expect(stderr).toBe("");
     return stdout.split("\n").filter((word) => word !== "");
