@@ -3,8 +3,8 @@ import { parentPort } from "node:worker_threads";
 import { systemClock } from "../runtime/clock.ts";
 import { PageQueries, type PageQuery, type PageQueryReply } from "./page-queries.ts";
 
-/** A quarter of a core while ingest keeps all of them busy: less, and a page would wait for seconds. */
-const NICENESS = 5;
+/** Hardly less than ingest gets: with much less, a page waits for most of a second while ingest keeps all cores busy. */
+const NICENESS = 2;
 
 const port = parentPort;
 if (port === null) throw new Error("reader-worker runs as a worker thread only");

@@ -31,6 +31,8 @@ const STATUS_TTL_MS = 3_000;
 const LATEST_TTL_MS = 2_000;
 const HEATMAP_PAGE_TTL_MS = 10_000;
 const METRICS_TTL_MS = 500;
+/** Pages ask every few seconds: they get what was read last, while the next answer is read. */
+const MAX_STALE_MS = 5_000;
 const QUOTES_TTL_MS = 1_000;
 /** Short, so that a person who types a name fast does not fill the cache. */
 const VARIANT_TTL_MS = 2_000;
@@ -62,7 +64,7 @@ export function createRoutes({
   });
 
   const readStatus = () =>
-    statuses.get("status", { minTtlMs: STATUS_TTL_MS }, async () => {
+    statuses.get("status", { minTtlMs: STATUS_TTL_MS, maxStaleMs: MAX_STALE_MS }, async () => {
       const status = await reader.query("status");
       const daemon = {
         service: view.service(),
@@ -134,7 +136,13 @@ export function createRoutes({
     ],
     ["/api/status", () => respond(readStatus().then(({ response }) => response))],
     ["/api/daemon", async () => jsonResponse(daemonJson(view, await readStatusIfPossible()))],
-    ["/api/latest", () => respond(pages.get("latest", { minTtlMs: LATEST_TTL_MS }, () => read("latest")))],
+    [
+      "/api/latest",
+      () =>
+        respond(
+          pages.get("latest", { minTtlMs: LATEST_TTL_MS, maxStaleMs: MAX_STALE_MS }, () => read("latest")),
+        ),
+    ],
     [
       "/api/missing",
       () => respond(pages.get("missing", { minTtlMs: HEATMAP_PAGE_TTL_MS }, () => read("missing"))),
