@@ -75,15 +75,19 @@ function countRows(path: string, { from, to }: { from: number; to: number }): nu
   }
 }
 
-it("I13: shares the series among daemons that join, leave and die, and fetches nothing twice", async () => {
-  const database = await server.createDatabase();
-  const harness = await SplitHarness.start({
+function startSplit(database: string, settings: Record<string, unknown>): Promise<SplitHarness> {
+  return SplitHarness.start({
     server,
     database,
     leaseSeconds: LEASE_SECONDS,
     role: "split",
-    sync,
+    sync: settings,
   });
+}
+
+it("I13: shares the series among daemons that join, leave and die, and fetches nothing twice", async () => {
+  const database = await server.createDatabase();
+  const harness = await startSplit(database, sync);
   const startedAt = harness.clock.now() * 1000;
   const query = <Row extends object>(sql: string) => server.query(database, sql) as Promise<Row[]>;
   const readCovered = () =>
@@ -179,13 +183,7 @@ it("I13: shares the series among daemons that join, leave and die, and fetches n
 
 it("I14: a daemon that starts while PostgreSQL is down follows what cannot be fetched later", async () => {
   const database = await server.createDatabase();
-  const harness = await SplitHarness.start({
-    server,
-    database,
-    leaseSeconds: LEASE_SECONDS,
-    role: "split",
-    sync: { ...sync, intraday: false },
-  });
+  const harness = await startSplit(database, { ...sync, intraday: false });
   await server.stop();
   const [one, two] = [await harness.startWorker("one"), await harness.startWorker("two")];
   const all = ["Coinbase", "Kraken"];
