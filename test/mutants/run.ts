@@ -3,7 +3,7 @@ import { relative } from "node:path";
 import { parseArgs } from "node:util";
 import { Stryker } from "@stryker-mutator/core";
 import { checkSurvivors, describeMutant, type TriedMutant } from "./check-survivors.ts";
-import { explainedMutants } from "./explained.ts";
+import { explainedMutants } from "./explained/all.ts";
 
 // npm run mutants: all four folders. npm run mutants -- --mutate 'src/model/**': one folder, one file, or lines of a file
 // (`src/model/time.ts:10-40`). --incremental: reuse results of the last such run where neither the code nor its tests

@@ -1,0 +1,105 @@
+import type { ExplainedMutants } from "../check-survivors.ts";
+
+const equalMaximum = "Replacing a maximum by an equal value changes nothing.";
+const sameCall = "The branches make the same call; they differ in the types that the compiler sees.";
+const notLive = "The writer asks whether the source is `live`; the type allows no third value.";
+
+export const explainedInCommit: ExplainedMutants = {
+  "src/ingest/commit/live-coverage.ts": [
+    {
+      line: "const { exchanges, markets, cadence, startedSpans = [], endedSpans = [], retractions = [] } = change;",
+      mutants: ['ArrayDeclaration: ["Stryker was here"]'],
+      why: "A text in place of a span or a range has no properties: it ends no span and retracts nothing.",
+    },
+    {
+      line: "if (liveSince.get(exchangeId) !== this.#exchanges.get(exchangeId)) this.#openPeriods.delete(exchangeId);",
+      mutants: ["ConditionalExpression: false", "CallExpression: ;"],
+      why: "It frees memory. A period from before a new subscription is older than it, and such periods are never settled.",
+    },
+    {
+      line: "if (since === undefined || liveSince.get(exchangeId) === since || at < since) continue;",
+      mutants: ["ConditionalExpression: false"],
+      why: "Only exchanges with subscriptions have an open period: `since` is defined. The check is for the compiler.",
+    },
+    {
+      line: "return this.#markets === null ? ticks : ticks.filter((tick) => this.#isSelected(tick));",
+      mutants: ["ConditionalExpression: false"],
+      why: "Without a selection every tick is selected; the check saves the copy of the list.",
+    },
+    {
+      line: "if (ts > (newest.get(indexType) ?? 0)) newest.set(indexType, ts);",
+      mutants: ["EqualityOperator: ts >= (newest.get(indexType) ?? 0)"],
+      why: equalMaximum,
+    },
+    {
+      line: "if (this.#exchanges.size === 0) return;",
+      mutants: ["ConditionalExpression: false"],
+      why: "Ticks of exchanges without subscriptions settle nothing; the check saves the loop over them.",
+    },
+    {
+      line: "if (since === undefined || tick.ts < since) return;",
+      mutants: ["ConditionalExpression: false", "LogicalOperator: since === undefined && tick.ts < since"],
+      why: "A period that begins before `since` is never settled, whichever of its ticks opened it.",
+    },
+    {
+      line: "} else if (progress.pendingSkip && ts > progress.pendingSkip.after && ts < progress.pendingSkip.at) {",
+      mutants: [
+        "ConditionalExpression: true",
+        "EqualityOperator: ts >= progress.pendingSkip.after",
+        "EqualityOperator: ts <= progress.pendingSkip.at",
+      ],
+      why: "A tick at either end splits the step into nothing and the same step; here no tick is newer than its end.",
+    },
+  ],
+  "src/ingest/commit/live.ts": [
+    {
+      line: "for (const ticks of lists) for (const { ts } of ticks) if (newest === undefined || ts > newest) newest = ts;",
+      mutants: ["EqualityOperator: ts >= newest"],
+      why: equalMaximum,
+    },
+  ],
+  "src/ingest/commit/snapshot.ts": [
+    {
+      line: 'case "exchange_ticks":',
+      mutants: ['ConditionalExpression: case "exchange_ticks":'],
+      why: sameCall,
+    },
+    {
+      line: 'case "market_caps":',
+      mutants: ['ConditionalExpression: case "market_caps":'],
+      why: sameCall,
+    },
+    {
+      line: 'return writeRecords(transaction, stream, records as ExchangeTick[], "rest");',
+      mutants: ['StringLiteral: ""'],
+      why: notLive,
+    },
+    {
+      line: 'return writeRecords(transaction, stream, records as MarketCap[], "rest");',
+      mutants: ['StringLiteral: ""'],
+      why: notLive,
+    },
+    {
+      line: 'return writeRecords(transaction, stream, records as DerivativeTick[], "rest");',
+      mutants: ['StringLiteral: ""'],
+      why: notLive,
+    },
+    {
+      line: "for (const { ts } of records) if (ts <= latest && (newest === undefined || ts > newest)) newest = ts;",
+      mutants: ["EqualityOperator: ts >= newest"],
+      why: equalMaximum,
+    },
+    {
+      line: 'return `${stream} ${part} ${exchangeId ?? ""}`;',
+      mutants: ['StringLiteral: "Stryker was here!"'],
+      why: "The text is a key in memory: it only has to differ from the ids of exchanges.",
+    },
+  ],
+  "src/ingest/commit/targets.ts": [
+    {
+      line: 'endSnapshotTarget(transaction, { stream, exchangeId: id === "" ? null : id, at });',
+      mutants: ["ConditionalExpression: false", 'StringLiteral: "Stryker was here!"'],
+      why: "The dictionary stores null as an empty text: both have the same key.",
+    },
+  ],
+};

@@ -1,0 +1,70 @@
+import type { ExplainedMutants } from "../check-survivors.ts";
+
+const sameRanges = "It saves writing: without it the ledger replaces a range by an equal one.";
+
+export const explainedInCoverage: ExplainedMutants = {
+  "src/warehouse/coverage/ledger.ts": [
+    {
+      line: "if (same.length === 1 && contains(same[0], range)) return;",
+      mutants: [
+        "ConditionalExpression: false",
+        "ConditionalExpression: true",
+        "EqualityOperator: same.length !== 1",
+      ],
+      why: `${sameRanges} Of several ranges that touch this one, none contains it: they would touch each other.`,
+    },
+    {
+      line: "if (hasHistory(key.stream)) transaction.highWaterMarks.raise(key.stream, key.series, range.to - 1);",
+      mutants: ["ArithmeticOperator: range.to + 1"],
+      why: "A mark that is too high costs the writer a lookup of the row, which finds none.",
+    },
+    {
+      line: "function contains(outer: TimeRange | undefined, inner: TimeRange): boolean {",
+      mutants: ["BlockStatement: {}"],
+      why: sameRanges,
+    },
+    {
+      line: "return outer !== undefined && outer.from <= inner.from && outer.to >= inner.to;",
+      mutants: [
+        "ConditionalExpression: false",
+        "ConditionalExpression: true",
+        "EqualityOperator: outer === undefined",
+        "EqualityOperator: outer.from < inner.from",
+        "EqualityOperator: outer.to > inner.to",
+      ],
+      why: `${sameRanges} The check for undefined is for the compiler.`,
+    },
+    {
+      line: "return found.filter(({ to }) => to >= range.from);",
+      mutants: ["MethodExpression: found", "ConditionalExpression: true"],
+      why: "A range that ends before is not cut and not merged: it would be replaced by itself.",
+    },
+    {
+      line: "assertValidLedger([...newRanges].sort((a, b) => a.from - b.from));",
+      mutants: ["ArrayDeclaration: []"],
+      why: "It guards the file against a mistake in this module: no call can make it fail.",
+    },
+    {
+      line: "if (from >= to || !hasHistory(stream)) return false;",
+      mutants: ["ConditionalExpression: false", "EqualityOperator: from > to"],
+      why: "The query finds no row in an empty range either.",
+    },
+  ],
+  "src/warehouse/coverage/snapshot-gaps.ts": [
+    {
+      line: "const ownTargets = (targets.get(ledgerKeyText(key)) ?? []).map((row) => ({ ...row, isSnapshot: true }));",
+      mutants: ['ArrayDeclaration: ["Stryker was here"]', "BooleanLiteral: false"],
+      why: "A text as a target has no range. Whether a gap is `lost` or `open`, this pass shows it as lost.",
+    },
+    {
+      line: "for (let gap = gaps[next]; gap && gap.from < end; gap = gaps[++next]) {",
+      mutants: ["EqualityOperator: gap.from <= end"],
+      why: "No gap begins where a settled range or the next part begins.",
+    },
+    {
+      line: "const last = settled.length < RANGES_PER_READ ? undefined : settled.at(-1);",
+      mutants: ["ConditionalExpression: false"],
+      why: "It saves a last read, which finds nothing.",
+    },
+  ],
+};
