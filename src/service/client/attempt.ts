@@ -3,8 +3,8 @@ import { decodeBody, type ResponseBody } from "../../model/response-body.ts";
 import { raceAbort } from "../../runtime/timeouts.ts";
 import type { AccessToken } from "../auth/access-tokens.ts";
 import type { LoadSign } from "../http/bulkhead.ts";
+import type { Permit } from "../http/circuit-breaker.ts";
 import { requestEvent } from "../http/client-events.ts";
-import type { EndpointPermit } from "../http/endpoint-breakers.ts";
 import { addressOf } from "../http/network-failures.ts";
 import { buildRequestPath, requestPriority, type ServiceRequest } from "../http/request.ts";
 import { deadEndpointFailure, isServerFailure, unreachableFailure } from "../http/status-errors.ts";
@@ -12,7 +12,6 @@ import type { TransportResponse } from "../http/transport.ts";
 import {
   type Attempt,
   type AttemptContext,
-  createRetryState,
   decideOnErrorStatus,
   decideOnNetworkFailure,
   decideOnTokenFailure,
@@ -106,23 +105,28 @@ function isTokenAcceptedElsewhere(context: AttemptContext, attempt: Attempt): Pr
   return raceAbort(isAccepted, request.signal);
 }
 
-/** Requests another endpoint once, to see whether the service answers while `endpoint` fails. */
-export async function requestAnotherEndpoint(context: AttemptContext, endpoint: string): Promise<void> {
-  const { clock, tokens, audience, breakers, endpointAccess } = context;
-  const [other] = endpointAccess.crossCheckRequests(endpoint, (each) => breakers.isOpen(each));
-  if (!other || breakers.isOpen(other.endpoint)) return;
+/**
+ * Requests another endpoint once, to see whether the service answers while `endpoint` fails. Returns the one that answers.
+ * It waits for no breaker: the answer is wanted now.
+ */
+export async function requestAnotherEndpoint(
+  context: AttemptContext,
+  endpoint: string,
+): Promise<string | undefined> {
+  const { clock, tokens, audience, breakers, bulkhead, endpointAccess } = context;
+  const [other] = endpointAccess.crossCheckRequests(endpoint, (each) => breakers.isFailing(each));
+  if (!other) return undefined;
   const token = await tokens.get(audience);
-  // It does not wait for a breaker: the answer is wanted now.
-  const state = createRetryState(clock.monotonic());
-  const request = { ...other, signal: undefined, priority: requestPriority.head };
-  const { attempt, response } = await exchange(context, request, state, token);
+  const request = { ...other, signal: undefined };
+  const startedAt = clock.monotonic();
+  const send = () => sendRequest(context, request, token, startedAt).catch(() => undefined);
+  const response = await bulkhead.run(requestPriority.head, undefined, send);
   const hasAnswered =
     response !== undefined && tokenAcceptedStatuses.has(response.status) && isJson(response.body);
-  if (hasAnswered) attempt.permit.recordSuccess();
-  else attempt.permit.recordHostFailure();
-  const ms = clock.monotonic() - attempt.startedAt;
   const outcome = hasAnswered ? "ok" : "no_witness";
+  const ms = clock.monotonic() - startedAt;
   context.onEvent(requestEvent({ endpoint: other.endpoint, outcome, ms, attempt: 1 }, response));
+  return hasAnswered ? other.endpoint : undefined;
 }
 
 /** A page in another format comes from a portal or proxy on the way, which may answer for every endpoint. */
@@ -181,8 +185,8 @@ async function exchange(
   state: RetryState,
   token: AccessToken,
 ): Promise<Exchange> {
-  const { breakers, bulkhead, transport, clock, baseUrl } = context;
-  let permit: EndpointPermit | undefined;
+  const { breakers, bulkhead, clock, baseUrl } = context;
+  let permit: Permit | undefined;
   /** Called when it is the request's turn: the breaker may have opened while the request waited for a slot. */
   const admit = () => {
     permit = breakers.tryAcquire(request.endpoint);
@@ -192,17 +196,7 @@ async function exchange(
     if (!permit) throw new Error("a request started without a permit");
     const attempt = { request, state, token, permit, startedAt: clock.monotonic() };
     try {
-      const response = await transport.send({
-        method: "GET",
-        origin: baseUrl.origin,
-        path: buildRequestPath(baseUrl.pathname.replace(/\/+$/, ""), request),
-        headers: { authorization: `Bearer ${token.text}`, accept: "application/json" },
-        timeoutMs: REQUEST_TIMEOUT_MS,
-        maxTimeoutMs: MAX_REQUEST_TIMEOUT_MS,
-        signal: request.signal,
-      });
-      bulkhead.recordSign(toLoadSign(response.status), attempt.startedAt, response.retryAfterMs);
-      return { attempt, response };
+      return { attempt, response: await sendRequest(context, request, token, attempt.startedAt) };
     } catch (failure) {
       return { attempt, response: undefined, failure };
     }
@@ -227,6 +221,25 @@ async function exchange(
     permit?.release();
     throw error;
   }
+}
+
+async function sendRequest(
+  { transport, bulkhead, baseUrl }: AttemptContext,
+  request: ServiceRequest,
+  token: AccessToken,
+  startedAt: number,
+): Promise<TransportResponse> {
+  const response = await transport.send({
+    method: "GET",
+    origin: baseUrl.origin,
+    path: buildRequestPath(baseUrl.pathname.replace(/\/+$/, ""), request),
+    headers: { authorization: `Bearer ${token.text}`, accept: "application/json" },
+    timeoutMs: REQUEST_TIMEOUT_MS,
+    maxTimeoutMs: MAX_REQUEST_TIMEOUT_MS,
+    signal: request.signal,
+  });
+  bulkhead.recordSign(toLoadSign(response.status), startedAt, response.retryAfterMs);
+  return response;
 }
 
 function toLoadSign(status: number): LoadSign {

@@ -116,8 +116,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
     clock,
     random,
     onStateChange,
-    // A failure shows in the breakers.
-    askAnother: (endpoint) => void requestAnotherEndpoint(context, endpoint).catch(() => {}),
+    askAnother: (endpoint) => requestAnotherEndpoint(context, endpoint),
   });
   // Not one of them: an outage of the token endpoint alone must not stop the data requests.
   const tokenBreaker = new CircuitBreaker({
@@ -219,7 +218,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
           { endpoint: request.endpoint, code, waitMs: Math.round(waitMs) },
           "request failed, will retry",
         );
-        await clock.sleep(waitMs, request.signal);
+        await breakers.waitWhileClosed(request.endpoint, waitMs, request.signal);
       },
       shouldRetry: ({ error }) => shouldRetry(error, state),
     });

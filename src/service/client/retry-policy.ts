@@ -4,8 +4,9 @@ import type { AccessToken, AccessTokens } from "../auth/access-tokens.ts";
 import { type EndpointAccess, forbiddenFailure } from "../auth/endpoint-access.ts";
 import { authFailed } from "../auth/token-endpoint.ts";
 import type { Bulkhead } from "../http/bulkhead.ts";
+import type { Permit } from "../http/circuit-breaker.ts";
 import type { ClientEventListener } from "../http/client-events.ts";
-import type { EndpointBreakers, EndpointPermit } from "../http/endpoint-breakers.ts";
+import type { EndpointBreakers } from "../http/endpoint-breakers.ts";
 import { guessMissingScope, type ServiceRequest } from "../http/request.ts";
 import type { SecretRedactor } from "../http/secret-redactor.ts";
 import { failureFromStatus } from "../http/status-errors.ts";
@@ -72,7 +73,7 @@ export interface Attempt {
   readonly request: ServiceRequest;
   readonly state: RetryState;
   readonly token: AccessToken;
-  readonly permit: EndpointPermit;
+  readonly permit: Permit;
   /** Monotonic. */
   readonly startedAt: number;
 }

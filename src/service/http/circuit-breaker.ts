@@ -75,12 +75,27 @@ export class CircuitBreaker {
   /** Waits until a permit may be available; false if none is before `until` (monotonic). */
   async waitUntilAvailable(until: number, signal: AbortSignal | undefined): Promise<boolean> {
     while (!this.canAcquire) {
-      const now = this.#clock.monotonic();
-      if (now >= until) return false;
-      const nextChangeAt = this.#isProbing ? until : Math.max(this.#pausedUntil, this.#probeAt ?? 0);
-      await this.#waitForChange(Math.min(nextChangeAt, until, now + MAX_WAIT_MS) - now, signal);
+      if (this.#clock.monotonic() >= until) return false;
+      await this.waitForChange(until, signal);
     }
     return true;
+  }
+
+  /** Waits until a permit may be available, until a request reports its outcome, or until `until` (monotonic). */
+  waitForChange(until: number, signal: AbortSignal | undefined): Promise<void> {
+    const now = this.#clock.monotonic();
+    const nextChangeAt = this.#isProbing ? until : Math.max(this.#pausedUntil, this.#probeAt ?? 0);
+    return this.#sleepUntilReport(Math.min(nextChangeAt, until, now + MAX_WAIT_MS) - now, signal);
+  }
+
+  /** Waits for `ms`, or until the breaker opens: from then on its probes decide when a request may start. */
+  async waitWhileClosed(ms: number, signal: AbortSignal | undefined): Promise<void> {
+    const until = this.#clock.monotonic() + ms;
+    while (!this.isOpen) {
+      const remainingMs = until - this.#clock.monotonic();
+      if (remainingMs <= 0) return;
+      await this.#sleepUntilReport(remainingMs, signal);
+    }
   }
 
   /**
@@ -160,7 +175,7 @@ export class CircuitBreaker {
     this.#options.onStateChange("open");
   }
 
-  #waitForChange(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  #sleepUntilReport(ms: number, signal: AbortSignal | undefined): Promise<void> {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);
       const cleanUp = () => {

@@ -8,8 +8,8 @@ interface EndpointBreakersOptions {
   readonly random: Random;
   /** `scope`: the endpoint, or `host` for the breaker over all endpoints. */
   readonly onStateChange: (scope: string, state: BreakerState) => void;
-  /** The endpoint keeps failing and no other one has been requested since: asks one of them whether the service answers. */
-  readonly askAnother: (endpoint: string) => void;
+  /** Requests another endpoint, to see whether the service answers. Returns the one that did; undefined: none. */
+  readonly askAnother: (endpoint: string) => Promise<string | undefined>;
 }
 
 /** More for the host: the failures of one dead endpoint must not stop the others. */
@@ -19,18 +19,12 @@ const LONG_FAILURE = { failures: 16, ms: 15_000 };
 /** An endpoint that has only failed for this long, while others answered, counts as dead until a probe succeeds. */
 const DEAD_ENDPOINT_MS = 60_000;
 
-/** A permit of an endpoint and of the host. */
-export interface EndpointPermit extends Permit {
-  /** A request that only asked whether the service answers failed: nobody else may request this endpoint to close it. */
-  recordHostFailure(): void;
-}
-
 /** The outcome of a wait: a permit may be available, there is none in time, or the endpoint is dead. */
 type WaitResult = "available" | "timeout" | "dead";
 
 /**
- * A circuit breaker per endpoint and one over all of them: a dead endpoint stops only its own requests, and a dead service
- * is probed by one request at a time, whatever the number of endpoints.
+ * A circuit breaker per endpoint and one over all of them: dead endpoints stop only their own requests, and a dead service
+ * is probed by one request at a time, and by one to another endpoint, whatever the number of endpoints.
  */
 export class EndpointBreakers {
   readonly #options: EndpointBreakersOptions;
@@ -73,11 +67,19 @@ export class EndpointBreakers {
     }
   }
 
+  /**
+   * The backoff of a failed request to the endpoint. It ends when the breaker opens: otherwise a request that sleeps would
+   * learn late that the endpoint is dead.
+   */
+  waitWhileClosed(endpoint: string, ms: number, signal: AbortSignal | undefined): Promise<void> {
+    return this.#breakerOf(endpoint).waitWhileClosed(ms, signal);
+  }
+
   isOpen(endpoint: string): boolean {
     return this.#host.isOpen || this.#breakerOf(endpoint).isOpen;
   }
 
-  tryAcquire(endpoint: string): EndpointPermit | undefined {
+  tryAcquire(endpoint: string): Permit | undefined {
     const breaker = this.#breakerOf(endpoint);
     if (!breaker.canAcquire) return undefined;
     const hostPermit = this.#host.tryAcquire();
@@ -85,6 +87,7 @@ export class EndpointBreakers {
     const isHostProbe = this.#host.isOpen;
     const isEndpointOpen = breaker.isOpen;
     const permit = breaker.tryAcquire();
+    let isHostPermitKept = false;
     return {
       recordSuccess: () => {
         this.#successes.set(endpoint, this.#options.clock.monotonic());
@@ -93,21 +96,35 @@ export class EndpointBreakers {
       },
       recordFailure: (pauseMs, weight) => {
         permit?.recordFailure(pauseMs, weight);
+        if (isHostProbe) {
+          isHostPermitKept = true;
+          void this.#askAnother(endpoint, hostPermit);
+          return;
+        }
         // Probes of a dead endpoint say nothing about the others.
-        if (isHostProbe || !isEndpointOpen) hostPermit.recordFailure(0);
-        else hostPermit.release();
+        if (isEndpointOpen) hostPermit.release();
+        else hostPermit.recordFailure(0);
         if (breaker.isOpen && !this.#host.isOpen && !this.#haveOthersAnswered(endpoint, breaker))
-          this.#options.askAnother(endpoint);
-      },
-      recordHostFailure: () => {
-        permit?.release();
-        hostPermit.recordFailure(0);
+          void this.#askAnother(endpoint, this.#host.tryAcquire());
       },
       release: () => {
         permit?.release();
-        hostPermit.release();
+        if (!isHostPermitKept) hostPermit.release();
       },
     };
+  }
+
+  /** Whether requests to the endpoint failed since its last success. */
+  isFailing(endpoint: string): boolean {
+    return !this.#breakerOf(endpoint).isHealthy;
+  }
+
+  /** Several endpoints may be dead at once, and nothing else be requested: asks one that is not known to fail. */
+  async #askAnother(endpoint: string, hostPermit: Permit | undefined): Promise<void> {
+    const answering = await this.#options.askAnother(endpoint).catch(() => undefined);
+    if (answering === undefined) return hostPermit?.recordFailure(0);
+    this.#successes.set(answering, this.#options.clock.monotonic());
+    hostPermit?.recordSuccess();
   }
 
   async #waitUntilAvailable(
@@ -123,7 +140,8 @@ export class EndpointBreakers {
       if (now >= deadAt) return "dead";
       if (now >= until) return "timeout";
       const blocked = breaker.canAcquire ? this.#host : breaker;
-      await blocked.waitUntilAvailable(Math.min(until, deadAt), signal);
+      // Each outcome may show that the endpoint is dead.
+      await blocked.waitForChange(Math.min(until, deadAt), signal);
     }
   }
 

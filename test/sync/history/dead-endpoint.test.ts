@@ -87,12 +87,42 @@ describe("one endpoint that fails for good", () => {
     await engine.clock.advance(26 * 60 * MINUTE_MS);
     const { report, minutes } = await runAndMeasure(engine);
     expect(report.exit).toBe(4);
-    expect(minutes).toBeLessThan(8);
+    expect(minutes).toBeLessThan(2);
     expect([...new Set(report.problems.map(({ stream }) => stream))]).toEqual(streams);
     expect(openStreams(report)).toEqual(path === "/ohlcv" ? ["ohlcv"] : []);
     engine.simulator.setFaults("");
     await engine.clock.advance(5 * MINUTE_MS);
     expect((await engine.run()).exit).toBe(0);
+  });
+
+  it("H8: dead derivatives end the run soon, however many exchanges and types are asked", async () => {
+    const engine = await startBackfillHarness({
+      settings: settings.replace(
+        "[Deribit], types: [perpetuals]",
+        "all, types: [futures, perpetuals, options]",
+      ),
+      simulator: { faults: "GET /derivatives/* status 500" },
+    });
+    const { report, minutes } = await runAndMeasure(engine);
+
+    expect(report.exit).toBe(4);
+    // An endpoint counts as dead after a minute; nobody then waits for the next probe.
+    expect(minutes).toBeLessThan(1.1);
+    expect(report.problems).toMatchObject([{ stream: "derivative_contracts", code: "endpoint_failing" }]);
+  });
+
+  it("H8: two dead endpoints are no dead service: the rest is fetched, exit 4", async () => {
+    const engine = await startBackfillHarness({
+      settings: settings.replace("GWA: [LUNA], MWA: none", "GWA: all, MWA: all").replace("top: 2", "top: 20"),
+      simulator: { faults: "GET /ohlcv status 500\nGET /index-ticker status 500" },
+    });
+    const { report, minutes } = await runAndMeasure(engine);
+    expect(report.exit).toBe(4);
+    expect(minutes).toBeLessThan(3);
+    const problems = report.problems.map(({ stream, code }) => `${stream} ${code}`);
+    expect([...new Set(problems)]).toEqual(["index_ticks endpoint_failing", "ohlcv endpoint_failing"]);
+    expect(engine.query("SELECT count(*) > 0 AS some FROM exchange_ticks")).toEqual([{ some: 1 }]);
+    expect(engine.query("SELECT count(*) > 0 AS some FROM derivative_ticks")).toEqual([{ some: 1 }]);
   });
 
   it("H8: an outage of the whole service after the lookups is no dead endpoint: exit 75", async () => {
