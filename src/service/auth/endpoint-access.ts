@@ -182,7 +182,7 @@ export class EndpointAccess {
     token: AccessToken,
     isAcceptedBy: (crossCheck: ServiceRequest) => Promise<boolean>,
     rejected: ServiceRequest,
-    isFailing: (endpoint: string) => boolean,
+    isFailing: (path: string) => boolean,
   ): Promise<boolean> {
     const existing = this.#crossChecks.get(token);
     if (existing) return existing;
@@ -217,14 +217,14 @@ export class EndpointAccess {
 
   /**
    * Requests to other endpoints, the best first: the last successful ones, and a lookup that needs only a valid token.
-   * None to an endpoint that fails at present, unless all do.
+   * None to a path that fails at present, unless all do. `endpoint`: may be the path of one derivative type.
    */
-  crossCheckRequests(endpoint: string, isFailing: (endpoint: string) => boolean): ServiceRequest[] {
+  crossCheckRequests(endpoint: string, isFailing: (path: string) => boolean): ServiceRequest[] {
     const others = new Map<string, ServiceRequest>();
     for (const succeeded of [...this.#succeeded.values()].reverse())
       if (
-        succeeded.endpoint !== endpoint &&
-        !isFailing(succeeded.endpoint) &&
+        ![succeeded.endpoint, describePath(succeeded)].includes(endpoint) &&
+        !isFailing(describePath(succeeded)) &&
         !this.isUnauthorized(succeeded) &&
         !others.has(succeeded.endpoint)
       )

@@ -6,7 +6,7 @@ import type { LoadSign } from "../http/bulkhead.ts";
 import type { Permit } from "../http/circuit-breaker.ts";
 import { requestEvent } from "../http/client-events.ts";
 import { addressOf } from "../http/network-failures.ts";
-import { buildRequestPath, requestPriority, type ServiceRequest } from "../http/request.ts";
+import { buildRequestPath, describePath, requestPriority, type ServiceRequest } from "../http/request.ts";
 import { deadEndpointFailure, isServerFailure, unreachableFailure } from "../http/status-errors.ts";
 import type { TransportResponse } from "../http/transport.ts";
 import {
@@ -100,7 +100,7 @@ function isTokenAcceptedElsewhere(context: AttemptContext, attempt: Attempt): Pr
       code: "auth_undecided",
     });
   };
-  const isFailing = (endpoint: string) => context.breakers.isOpen(endpoint);
+  const isFailing = (path: string) => context.breakers.isOpen(path);
   const isAccepted = context.endpointAccess.isAcceptedElsewhere(token, isAcceptedBy, request, isFailing);
   return raceAbort(isAccepted, request.signal);
 }
@@ -186,10 +186,11 @@ async function exchange(
   token: AccessToken,
 ): Promise<Exchange> {
   const { breakers, bulkhead, clock, baseUrl } = context;
+  const path = describePath(request);
   let permit: Permit | undefined;
   /** Called when it is the request's turn: the breaker may have opened while the request waited for a slot. */
   const admit = () => {
-    permit = breakers.tryAcquire(request.endpoint);
+    permit = breakers.tryAcquire(path);
     return permit !== undefined;
   };
   const inSlot = async (): Promise<Exchange> => {
@@ -203,13 +204,13 @@ async function exchange(
   };
   const { signal, priority = requestPriority.history } = request;
   try {
-    const exchanged = await breakers.enterWhenAvailable(request.endpoint, state.waitUntil, signal, () =>
+    const exchanged = await breakers.enterWhenAvailable(path, state.waitUntil, signal, () =>
       bulkhead.run(priority, signal, inSlot, admit),
     );
     if (typeof exchanged === "object") return exchanged;
     state.decision = noRetry;
     throw exchanged === "dead"
-      ? deadEndpointFailure(request.endpoint)
+      ? deadEndpointFailure(path)
       : unreachableFailure({
           setting: "service.baseUrl",
           address: addressOf(baseUrl),

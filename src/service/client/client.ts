@@ -15,7 +15,7 @@ import { type BreakerState, CircuitBreaker } from "../http/circuit-breaker.ts";
 import type { AuthState, ClientEventListener } from "../http/client-events.ts";
 import { EndpointBreakers } from "../http/endpoint-breakers.ts";
 import { addressOf } from "../http/network-failures.ts";
-import { requestPriority, type ServiceRequest } from "../http/request.ts";
+import { describePath, requestPriority, type ServiceRequest } from "../http/request.ts";
 import { SecretRedactor } from "../http/secret-redactor.ts";
 import { ServerClock } from "../http/server-clock.ts";
 import { createTransport } from "../http/transport.ts";
@@ -218,7 +218,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
           { endpoint: request.endpoint, code, waitMs: Math.round(waitMs) },
           "request failed, will retry",
         );
-        await breakers.waitWhileClosed(request.endpoint, waitMs, request.signal);
+        await breakers.waitWhileClosed(describePath(request), waitMs, request.signal);
       },
       shouldRetry: ({ error }) => shouldRetry(error, state),
     });

@@ -6,7 +6,7 @@ import { type BreakerState, CircuitBreaker, type Permit } from "./circuit-breake
 interface EndpointBreakersOptions {
   readonly clock: Clock;
   readonly random: Random;
-  /** `scope`: the endpoint, or `host` for the breaker over all endpoints. */
+  /** `scope`: the endpoint (of derivatives: of one type), or `host` for the breaker over all endpoints. */
   readonly onStateChange: (scope: string, state: BreakerState) => void;
   /** Requests another endpoint, to see whether the service answers. Returns the one that did; undefined: none. */
   readonly askAnother: (endpoint: string) => Promise<string | undefined>;

@@ -52,9 +52,27 @@ export async function refreshContracts(
   return rows > 0;
 }
 
+interface SettledTypes<T> {
+  readonly results: ReadonlyMap<DerivativeType, T>;
+  readonly errors: ReadonlyMap<DerivativeType, unknown>;
+}
+
+/** Runs a task for each type, at the same time: a type whose endpoint is dead must not delay the others. */
+export async function settleTypes<T>(
+  types: readonly DerivativeType[],
+  task: (type: DerivativeType) => Promise<T>,
+): Promise<SettledTypes<T>> {
+  const results = new Map<DerivativeType, T>();
+  const errors = new Map<DerivativeType, unknown>();
+  const run = async (type: DerivativeType) => results.set(type, await task(type));
+  await Promise.all(types.map((type) => run(type).catch((error: unknown) => errors.set(type, error))));
+  return { results, errors };
+}
+
 /**
- * Fetches the tickers of all derivative types of an exchange and records them as one snapshot. If the service denies one
- * type, the others are stored all the same, but the period is lost: not all that the settings select was observed.
+ * Fetches the tickers of all derivative types of an exchange and records them as one snapshot. If one type fails, the
+ * others are stored all the same, but nothing is covered: not all that the settings select was observed. If the service
+ * denies it, the period is lost.
  */
 export async function fetchDerivativeTicks(
   context: SyncContext,
@@ -65,17 +83,13 @@ export async function fetchDerivativeTicks(
   const cadence = cadenceSeconds * MICROS_PER_SECOND;
   await fetchIfAllowed(context, { stream: "derivative_ticks", exchangeId, cadence }, async () => {
     const askedAt = serviceNow(context);
-    const parts: SnapshotPart[] = [];
-    let denial: unknown;
-    for (const derivativeType of types) {
-      try {
-        parts.push(await fetchTicksOfType(context, exchangeId, derivativeType));
-      } catch (error) {
-        if (failureCode(error) !== "forbidden") throw error;
-        denial ??= error;
-      }
-    }
-    if (denial !== undefined) throw denial;
+    const { results, errors } = await settleTypes(types, (type) =>
+      fetchTicksOfType(context, exchangeId, type),
+    );
+    const failures = [...errors.values()];
+    const [failure] = [...failures.filter((error) => failureCode(error) !== "forbidden"), ...failures];
+    if (failure !== undefined) throw failure;
+    const parts = [...results.values()];
     await recordSnapshot(context, { stream: "derivative_ticks", exchangeId, cadence, parts, askedAt });
   });
 }

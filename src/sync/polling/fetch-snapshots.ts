@@ -1,4 +1,3 @@
-import { failureCode } from "../../model/failure.ts";
 import { resolveSelector, type Selection } from "../../model/selector.ts";
 import type { DerivativeType, Stream } from "../../model/streams.ts";
 import type { Random } from "../../runtime/backoff.ts";
@@ -22,7 +21,7 @@ interface FetchSnapshotsOptions {
   readonly includesStream: (stream: Stream) => boolean;
 }
 
-/** Runs a task for each exchange; stops if the endpoint fails as a whole. */
+/** Runs a task for each exchange. If an endpoint fails as a whole, the client sends it no further requests. */
 type RunForExchanges = <Id extends string | null>(
   stream: Stream,
   exchangeIds: readonly Id[],
@@ -39,16 +38,12 @@ export async function fetchSnapshots(
   const { clock, signal, stats } = context;
   const retryOptions = { clock, random, signal, successCount: () => stats.successCount };
   const run: RunForExchanges = async (stream, exchangeIds, task) => {
-    let isStopped = false;
     await runConcurrently(exchangeIds, settings.concurrency, async (exchangeId) => {
-      if (isStopped) return;
       try {
         await retryUntilDone(retryOptions, () => task(exchangeId));
       } catch (error) {
         if (classifyError(error, stats.successCount) === "stop") throw error;
         const concernsEndpoint = affectsWholeEndpoint(error);
-        // A denial may concern one derivative type only; the client does not send further requests that it parks.
-        isStopped ||= concernsEndpoint && failureCode(error) !== "forbidden";
         const what =
           concernsEndpoint || exchangeId === null ? undefined : exchangeName(directory, exchangeId);
         const problem = toProblem(stream, what, error);

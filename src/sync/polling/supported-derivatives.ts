@@ -1,9 +1,10 @@
-import { failureCode } from "../../model/failure.ts";
 import { resolveSelector } from "../../model/selector.ts";
 import type { DerivativeType } from "../../model/streams.ts";
 import { readDerivativeTypes } from "../../warehouse/lookups/lookup-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { SyncStreamSettings } from "../context/context.ts";
+import { affectsWholeEndpoint } from "../context/error-policy.ts";
+import { settleTypes } from "../fetch/derivatives.ts";
 import type { Directory } from "../selection/directory.ts";
 
 /** Runs a task for each exchange. */
@@ -22,7 +23,8 @@ interface FindDerivativesOptions {
 /**
  * Fetches the contracts of every selected exchange, because no endpoint lists the few exchanges that have derivatives.
  * Updates `exchangeTypes` after each exchange; an exchange whose fetch fails keeps its previous entry. A type that the
- * service denies counts as present where other types or stored contracts show that the exchange has derivatives.
+ * service denies, or whose endpoint is dead, counts as present where other types or stored contracts show that the
+ * exchange has derivatives.
  */
 export async function findDerivativeExchanges(
   exchangeTypes: Map<string, readonly DerivativeType[]>,
@@ -35,22 +37,14 @@ export async function findDerivativeExchanges(
   for (const exchangeId of exchangeTypes.keys())
     if (!selected.has(exchangeId)) exchangeTypes.delete(exchangeId);
   await forEachExchange(ids, async (exchangeId) => {
-    const types: DerivativeType[] = [];
-    const deniedTypes: DerivativeType[] = [];
-    let denial: unknown;
-    for (const type of settings.types) {
-      try {
-        if (await refresh(exchangeId, type)) types.push(type);
-      } catch (error) {
-        if (failureCode(error) !== "forbidden") throw error;
-        deniedTypes.push(type);
-        denial ??= error;
-      }
-    }
-    const stored = deniedTypes.length > 0 ? readDerivativeTypes(reader, exchangeId) : [];
-    types.push(...deniedTypes.filter((type) => types.length > 0 || stored.includes(type)));
+    const { results, errors } = await settleTypes(settings.types, (type) => refresh(exchangeId, type));
+    const failure = [...errors.values()].find((error) => !affectsWholeEndpoint(error));
+    if (failure !== undefined) throw failure;
+    const stored = errors.size > 0 ? readDerivativeTypes(reader, exchangeId) : [];
+    const hasOthers = [...results.values()].some((hasContracts) => hasContracts);
+    const types = settings.types.filter((type) => results.get(type) ?? (hasOthers || stored.includes(type)));
     if (types.length > 0) exchangeTypes.set(exchangeId, types);
     else exchangeTypes.delete(exchangeId);
-    if (denial !== undefined) throw denial;
+    for (const error of errors.values()) throw error;
   });
 }
