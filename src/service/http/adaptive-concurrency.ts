@@ -8,6 +8,8 @@ interface AdaptiveConcurrencyOptions {
 }
 
 const START_LIMIT = 2;
+/** After so many successes and nothing else the limit doubles each round, until something fails. */
+const MIN_START_SUCCESSES = 4;
 /** Failures start a trial when this many responses at one limit have at least this share of them. */
 const MIN_RESPONSES = 20;
 const MIN_FAILURE_SHARE = 0.12;
@@ -32,6 +34,8 @@ export class AdaptiveConcurrency {
   /** Responses to requests that started at the present limit. */
   #counts = { responses: 0, failures: 0 };
   #roundsPerIncrease = 1;
+  /** Successes so far; undefined: a request has failed or was rejected. */
+  #startSuccesses: number | undefined = 0;
   /** One request at a time, to see whether the failures stop; the limit before it and its share of failures. */
   #trial: { readonly limit: number; readonly share: number } | undefined;
   /** The load was found to cause failures; the share of failures before that. */
@@ -66,11 +70,20 @@ export class AdaptiveConcurrency {
       this.#overloadShare = undefined;
       return;
     }
-    this.#setLimit(Math.min(maxConcurrency, this.#limit + 1 / (this.#limit * this.#roundsPerIncrease)));
+    if (this.#startSuccesses !== undefined) this.#startSuccesses++;
+    const isStarting = (this.#startSuccesses ?? 0) > MIN_START_SUCCESSES;
+    const increase = isStarting ? 1 : 1 / (this.#limit * this.#roundsPerIncrease);
+    this.#setLimit(Math.min(maxConcurrency, this.#limit + increase));
+  }
+
+  /** The service answers fewer requests per second: more at once would only be rejected. */
+  recordRejected(): void {
+    this.#startSuccesses = undefined;
   }
 
   /** A request failed at the service or on the way. */
   recordFailure(startedAt: number): void {
+    this.#startSuccesses = undefined;
     this.#count(startedAt, true);
     if (startedAt <= this.#changedAt) return;
     if (this.#trial) this.#decideTrial(this.#trial);
@@ -80,6 +93,7 @@ export class AdaptiveConcurrency {
 
   /** A request timed out: fewer at once may be faster. */
   recordTimeout(startedAt: number): void {
+    this.#startSuccesses = undefined;
     if (startedAt <= this.#changedAt) return;
     this.#trial = undefined;
     this.#roundsPerIncrease = ROUNDS_AFTER_TIMEOUT;

@@ -105,8 +105,10 @@ export class Bulkhead {
 
   /** `retryAfterMs`: how long the service asked for silence, with a rejection. */
   recordSign(sign: LoadSign, startedAt: number, retryAfterMs = 0): void {
-    if (sign === "rejected") this.#rate.recordRejected(startedAt, retryAfterMs);
-    else if (sign !== "timeout") this.#rate.recordAccepted(startedAt);
+    if (sign === "rejected") {
+      this.#rate.recordRejected(startedAt, retryAfterMs);
+      this.#concurrency.recordRejected();
+    } else if (sign !== "timeout") this.#rate.recordAccepted(startedAt);
     if (sign === "success") this.#concurrency.recordSuccess(startedAt);
     if (sign === "failure") this.#concurrency.recordFailure(startedAt);
     if (sign === "timeout") this.#concurrency.recordTimeout(startedAt);

@@ -42,6 +42,19 @@ describe("the adaptive concurrency", () => {
     expect(Math.max(...limits)).toBe(3);
   });
 
+  it("doubles the limit each round at the start, until a request fails or is rejected", async () => {
+    const never = () => false;
+    const whole = new AdaptiveConcurrency({ clock, maxConcurrency: 40, onChange: () => {} });
+    expect(await runRounds(whole, 6, never)).toEqual([2, 2, 3, 6, 12, 24]);
+    for (const end of ["recordRejected", "recordFailure", "recordTimeout"] as const) {
+      const concurrency = new AdaptiveConcurrency({ clock, maxConcurrency: 40, onChange: () => {} });
+      await runRounds(concurrency, 3, never);
+      concurrency[end](clock.monotonic());
+      const limits = await runRounds(concurrency, 5, never);
+      expect(Math.max(...limits), end).toBeLessThanOrEqual(12);
+    }
+  });
+
   it("B17: returns to the maximum once the service bears more", async () => {
     const concurrency = create();
     await runRounds(concurrency, 100, (inFlight) => inFlight > 2);
