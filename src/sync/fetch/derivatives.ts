@@ -64,8 +64,13 @@ export async function settleTypes<T>(
 ): Promise<SettledTypes<T>> {
   const results = new Map<DerivativeType, T>();
   const errors = new Map<DerivativeType, unknown>();
-  const run = async (type: DerivativeType) => results.set(type, await task(type));
-  await Promise.all(types.map((type) => run(type).catch((error: unknown) => errors.set(type, error))));
+  const settled = await Promise.allSettled(types.map((type) => task(type)));
+  // In the order of the types, so that reports do not depend on which one failed first.
+  for (const [i, type] of types.entries()) {
+    const outcome = settled[i];
+    if (outcome?.status === "fulfilled") results.set(type, outcome.value);
+    else errors.set(type, outcome?.reason);
+  }
   return { results, errors };
 }
 
