@@ -28,11 +28,11 @@ import type { Connection } from "../warehouse/sqlite/connection.ts";
 import type { FileSystemInfo } from "../warehouse/sqlite/disk.ts";
 import { CatalogueWriter, columnsDigest, wholeRelations } from "./catalogue.ts";
 import {
-  type Claim,
   coverageRow,
   divideMoved,
   exportableClaims,
   gapRow,
+  readPreviousClaims,
   withMovedRows,
 } from "./coverage-files.ts";
 import { CheckpointFormat } from "./delta/checkpoint.ts";
@@ -43,7 +43,7 @@ import type { ExportStore } from "./export-store.ts";
 import { FileWriter, periodPartition } from "./file-writer.ts";
 import { openFolderStore } from "./folder-store.ts";
 import { CATALOGUE, FILE_FORMAT, filePeriod, type Manifest, type ManifestFile } from "./manifest.ts";
-import { ParquetWriter, quoted } from "./parquet-writer.ts";
+import { ParquetWriter } from "./parquet-writer.ts";
 import { relationColumns } from "./relation-files.ts";
 import { type Environment, isBucketUrl } from "./s3/s3-target.ts";
 import { exportStreams, fileColumns } from "./stream-files.ts";
@@ -388,27 +388,6 @@ function reuseMovedPeriods(
     }
   }
   return unavailable;
-}
-
-async function readPreviousClaims(
-  writer: ParquetWriter,
-  store: ExportStore,
-  previous: Manifest | undefined,
-): Promise<Claim[]> {
-  const file = previous?.files.find(({ relation }) => relation === coverageRelation.name);
-  if (!file) return [];
-  const rows = await writer.rows(
-    `SELECT stream, index_type, index_id, from_ts, to_ts, proof, reason FROM read_parquet(${quoted(await store.locate(file))})`,
-  );
-  return rows.map(([stream, indexType, indexId, from, to, state, reason]) => ({
-    stream: String(stream),
-    indexType: indexType as string | null,
-    indexId: indexId as string | null,
-    from: Number(from),
-    to: Number(to),
-    state: String(state),
-    reason: reason as string | null,
-  }));
 }
 
 function manifestOf(
