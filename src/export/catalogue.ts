@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { DuckDBConnection } from "@duckdb/node-api";
+import type { DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
 import type { Column } from "../model/column.ts";
 import { type RowStream, streamTable } from "../model/streams.ts";
 import type { Micros } from "../model/time.ts";
@@ -29,7 +29,6 @@ export function columnsDigest(): string {
 }
 
 export interface CatalogueOptions {
-  readonly files: readonly ManifestFile[];
   /** The absolute path of the export folder. */
   readonly folder: string;
   /** The time of the export by the service's clock. */
@@ -41,51 +40,79 @@ export interface CatalogueOptions {
   readonly hasMovedTicks: boolean;
 }
 
-/** Writes the DuckDB file whose views read the Parquet files. */
-export async function writeCatalogue(file: string, options: CatalogueOptions): Promise<void> {
-  const instance = await openDuckDb(file);
-  try {
-    const connection = await instance.connect();
-    // The catalogue is in the work folder until it is complete, where `mds_folder()` would not find the files.
-    await connection.run(`SET VARIABLE mds_export = ${quoted(`${options.folder}/`)}`);
-    // One transaction: DuckDB syncs its log at each commit.
-    await connection.run("BEGIN");
-    await createEntries(connection, catalogueEntries(options));
-    await connection.run("COMMIT; CHECKPOINT");
-    connection.closeSync();
-  } finally {
-    instance.closeSync();
-  }
-}
-
-interface CatalogueEntries {
-  readonly macros: readonly string[];
-  /** The SQL of each view by its name; a view reads only those before it. */
-  readonly views: Readonly<Record<string, string>>;
-  readonly tableMacros: readonly string[];
-}
-
 /**
- * DuckDB binds each new view through all views below it down to the files, which takes a second in all. So while the views
- * above it are created, each view is an empty one with its columns; then all are created again, the lowest last.
+ * Writes the DuckDB file whose views read the Parquet files. DuckDB binds each new view through all views below it down to
+ * the files, which takes a second in all. So each view that others read is an empty one with its columns until those are
+ * created. Most views do not name a file: they are created while the files are written.
  */
-async function createEntries(
-  connection: DuckDBConnection,
-  { macros, views, tableMacros }: CatalogueEntries,
-): Promise<void> {
-  const create = (name: string, sql: string) => connection.run(`CREATE OR REPLACE VIEW ${name} AS ${sql}`);
-  const inOrder = Object.entries(views);
-  for (const macro of macros) await connection.run(macro);
-  for (const [name, sql] of inOrder) {
-    await create(name, sql);
-    const described = await connection.runAndReadAll(`DESCRIBE ${name}`);
+export class CatalogueWriter {
+  readonly #options: CatalogueOptions;
+  readonly #instance: DuckDBInstance;
+  readonly #connection: DuckDBConnection;
+  readonly #upperViews: Promise<void>;
+
+  private constructor(options: CatalogueOptions, instance: DuckDBInstance, connection: DuckDBConnection) {
+    this.#options = options;
+    this.#instance = instance;
+    this.#connection = connection;
+    this.#upperViews = this.#createUpperViews();
+    // Its failure counts when the files are there.
+    this.#upperViews.catch(() => {});
+  }
+
+  static async begin(file: string, options: CatalogueOptions): Promise<CatalogueWriter> {
+    const instance = await openDuckDb(file);
+    return new CatalogueWriter(options, instance, await instance.connect());
+  }
+
+  /** Creates the views that read the files. */
+  async finish(files: readonly ManifestFile[]): Promise<void> {
+    await this.#upperViews;
+    for (const [name, sql] of Object.entries(fileViews(files, this.#options))) await this.#create(name, sql);
+    await this.#connection.run("COMMIT; CHECKPOINT");
+  }
+
+  /** Call it even after a failure. */
+  async close(): Promise<void> {
+    await this.#upperViews.catch(() => {});
+    this.#connection.closeSync();
+    this.#instance.closeSync();
+  }
+
+  async #createUpperViews(): Promise<void> {
+    const { folder, present } = this.#options;
+    // The catalogue is in the work folder until it is complete, where `mds_folder()` would not find the files.
+    await this.#connection.run(`SET VARIABLE mds_export = ${quoted(`${folder}/`)}`);
+    // One transaction: DuckDB syncs its log at each commit.
+    await this.#connection.run("BEGIN");
+    for (const macro of [folderMacro(folder), digitsMacro, decimalMacro]) await this.#connection.run(macro);
+    for (const [name, sql] of Object.entries(fileViews([], this.#options)))
+      await this.#createEmpty(name, sql);
+    const views = Object.entries(upperViews(this.#options));
+    const tableMacros = [asOfMacro, barMacro(present)];
+    const isRead = (name: string) =>
+      [...views.map(([, sql]) => sql), ...tableMacros].some((sql) => new RegExp(`\\b${name}\\b`).test(sql));
+    const readViews = views.filter(([name]) => isRead(name));
+    for (const view of views) {
+      if (readViews.includes(view)) await this.#createEmpty(...view);
+      else await this.#create(...view);
+    }
+    for (const macro of tableMacros) await this.#connection.run(macro);
+    for (const view of readViews.reverse()) await this.#create(...view);
+  }
+
+  async #create(name: string, sql: string): Promise<void> {
+    await this.#connection.run(`CREATE OR REPLACE VIEW ${name} AS ${sql}`);
+  }
+
+  /** Creates a view without rows that has the columns of `sql`. */
+  async #createEmpty(name: string, sql: string): Promise<void> {
+    const described = await this.#connection.runAndReadAll(`DESCRIBE ${sql}`);
     const columns = described
       .getRowsJS()
       .map(([column, type]) => ({ name: String(column), type: String(type) }));
-    await create(name, `FROM ${emptySource(columns)}`);
+    await this.#create(name, `FROM ${emptySource(columns)}`);
   }
-  for (const macro of tableMacros) await connection.run(macro);
-  for (const [name, sql] of inOrder.reverse()) await create(name, sql);
 }
 
 /**
@@ -118,27 +145,32 @@ const asOfMacro = `CREATE MACRO index_ticks_as_of(moment) AS TABLE SELECT t.* FR
   SELECT index_type, index_id, max(ts) AS ts FROM index_ticks WHERE time <= CAST(moment AS TIMESTAMP) GROUP BY ALL)
   USING (index_type, index_id, ts)`;
 
-function catalogueEntries(options: CatalogueOptions): CatalogueEntries {
-  const { files, folder, present, refreshPeriods } = options;
+type Views = Readonly<Record<string, string>>;
+
+/** The SQL of the views that read the files, by name. Without files they have no rows, and the same columns. */
+function fileViews(files: readonly ManifestFile[], options: CatalogueOptions): Views {
+  const { exchange_ticks: tickerPeriod } = options.refreshPeriods;
   const of = (relation: string) => files.filter((file) => file.relation === relation);
-  const views: Record<string, string> = {};
-  for (const relation of wholeRelations) views[relation.name] = wholeView(relation, of(relation.name));
-  for (const stream of exportStreams) {
-    views[stream] =
-      `SELECT ${shownColumns(stream, refreshPeriods.exchange_ticks)} FROM ${streamSource(stream, of(stream), options)}`;
-    if (streamTable[stream].latestSummary !== null) views[`latest_${stream}`] = latestView(stream, options);
-  }
-  views.index_ticks_stored = `SELECT * FROM ${streamSource("index_ticks", of("index_ticks"), options)}`;
-  Object.assign(
-    views,
-    catalogueBarViews(present),
-    comparisonViews,
-    catalogueResearchViews(refreshPeriods.exchange_ticks),
-  );
+  const source = (stream: RowStream) => streamSource(stream, of(stream), options);
+  const entries = [
+    ...wholeRelations.map((relation) => [relation.name, wholeView(relation, of(relation.name))]),
+    ...exportStreams.map((stream) => [
+      stream,
+      `SELECT ${shownColumns(stream, tickerPeriod)} FROM ${source(stream)}`,
+    ]),
+    ["index_ticks_stored", `SELECT * FROM ${source("index_ticks")}`],
+  ];
+  return Object.fromEntries(entries);
+}
+
+/** The SQL of the views that read other views, by name; a view reads only those before it. */
+function upperViews(options: CatalogueOptions): Views {
+  const latest = exportStreams.filter((stream) => streamTable[stream].latestSummary !== null);
   return {
-    macros: [folderMacro(folder), digitsMacro, decimalMacro],
-    views,
-    tableMacros: [asOfMacro, barMacro(present)],
+    ...Object.fromEntries(latest.map((stream) => [`latest_${stream}`, latestView(stream, options)])),
+    ...catalogueBarViews(options.present),
+    ...comparisonViews,
+    ...catalogueResearchViews(options.refreshPeriods.exchange_ticks),
   };
 }
 

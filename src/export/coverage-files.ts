@@ -1,8 +1,11 @@
 import { formatTimestamp, type Micros } from "../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange, type TimeRanges } from "../model/time-range.ts";
 import { MOVED_REASON } from "../warehouse/coverage/ledger.ts";
-import type { LedgerEntry, RelationRow } from "../warehouse/read/export-relations.ts";
+import { coverageRelation, type LedgerEntry, type RelationRow } from "../warehouse/read/export-relations.ts";
 import type { MovedRange } from "../warehouse/rows/moved-rows.ts";
+import type { ExportStore } from "./export-store.ts";
+import type { Manifest } from "./manifest.ts";
+import { type ParquetWriter, quoted } from "./parquet-writer.ts";
 
 /** A range of coverage, with the fields by which an export compares two ledgers. */
 export type Claim = Pick<
@@ -106,6 +109,28 @@ export function withMovedRows(ledger: Claims, unavailable: readonly MovedRange[]
     coverage: [...ledger.coverage.filter((entry) => !isMovedEntry(entry)), ...claimed],
     gaps: [...ledger.gaps, ...missing],
   };
+}
+
+/** What the coverage file of an earlier export claims. */
+export async function readPreviousClaims(
+  writer: ParquetWriter,
+  store: ExportStore,
+  previous: Manifest | undefined,
+): Promise<Claim[]> {
+  const file = previous?.files.find(({ relation }) => relation === coverageRelation.name);
+  if (!file) return [];
+  const rows = await writer.rows(
+    `SELECT stream, index_type, index_id, from_ts, to_ts, proof, reason FROM read_parquet(${quoted(await store.locate(file))})`,
+  );
+  return rows.map(([stream, indexType, indexId, from, to, state, reason]) => ({
+    stream: String(stream),
+    indexType: indexType as string | null,
+    indexId: indexId as string | null,
+    from: Number(from),
+    to: Number(to),
+    state: String(state),
+    reason: reason as string | null,
+  }));
 }
 
 function rangesByKey(claims: readonly Claim[]): Map<string, TimeRanges> {

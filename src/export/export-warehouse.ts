@@ -26,13 +26,13 @@ import { openReader, toReaderFailure } from "../warehouse/reader.ts";
 import { type HeldDay, type MovedRange, readMovedRanges } from "../warehouse/rows/moved-rows.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import type { FileSystemInfo } from "../warehouse/sqlite/disk.ts";
-import { type CatalogueOptions, columnsDigest, wholeRelations, writeCatalogue } from "./catalogue.ts";
+import { CatalogueWriter, columnsDigest, wholeRelations } from "./catalogue.ts";
 import {
-  type Claim,
   coverageRow,
   divideMoved,
   exportableClaims,
   gapRow,
+  readPreviousClaims,
   withMovedRows,
 } from "./coverage-files.ts";
 import { CheckpointFormat } from "./delta/checkpoint.ts";
@@ -43,7 +43,7 @@ import type { ExportStore } from "./export-store.ts";
 import { FileWriter, periodPartition } from "./file-writer.ts";
 import { openFolderStore } from "./folder-store.ts";
 import { CATALOGUE, FILE_FORMAT, filePeriod, type Manifest, type ManifestFile } from "./manifest.ts";
-import { ParquetWriter, quoted } from "./parquet-writer.ts";
+import { ParquetWriter } from "./parquet-writer.ts";
 import { relationColumns } from "./relation-files.ts";
 import { type Environment, isBucketUrl } from "./s3/s3-target.ts";
 import { exportStreams, fileColumns } from "./stream-files.ts";
@@ -152,6 +152,7 @@ async function exportTo(
   const { place, work } = store;
   const startedAt = clock.monotonic();
   const writer = await ParquetWriter.open(work);
+  let catalogueWriter: CatalogueWriter | undefined;
   try {
     onStep("started");
     const previous = previousExport(store, connection);
@@ -176,11 +177,21 @@ async function exportTo(
     });
     const since = effectiveSince(store, previous, options.since);
     if (since !== options.since) log.warn({ place }, "previous export unusable, exporting everything");
-    const times = await writeFiles(fileWriter, { connection, writer, store, previous, since });
-    const manifest = manifestOf(store, fileWriter.files, connection, { ...options, since });
+    // Read the ledger first: all rows that it covers now are among the rows that are read later.
+    const start = await readStart(connection);
     const catalogue = store.hasCatalogue ? join(work, CATALOGUE) : undefined;
-    if (catalogue) {
-      await writeCatalogue(catalogue, { files: manifest.files, folder: place, ...times });
+    if (catalogue)
+      catalogueWriter = await CatalogueWriter.begin(catalogue, {
+        ...start.times,
+        folder: place,
+        hasMovedTicks: start.moved.length > 0,
+      });
+    await writeFiles(fileWriter, start, { connection, writer, store, previous, since });
+    const manifest = manifestOf(store, fileWriter.files, connection, { ...options, since });
+    if (catalogueWriter) {
+      await catalogueWriter.finish(manifest.files);
+      await catalogueWriter.close();
+      catalogueWriter = undefined;
       onStep("catalogue written");
     }
     if (options.stopping?.aborted) throw exportStopped(place);
@@ -202,6 +213,7 @@ async function exportTo(
     const result = resultOf(place, manifest, fileWriter.written, (clock.monotonic() - startedAt) / 1000);
     return options.moveBefore === undefined ? result : { ...result, held_days: fileWriter.heldDays };
   } finally {
+    await catalogueWriter?.close();
     writer.close();
   }
 }
@@ -261,9 +273,22 @@ function effectiveSince(
   return reused?.every((file) => store.hasFile(file)) ? since : undefined;
 }
 
-/** Writes every file. Returns the time of the first snapshot, by the service's clock, and the ticker period. */
+/** What one snapshot says before the first file is written; `times` are by the service's clock. */
+function readStart(connection: Connection) {
+  return inSnapshot(connection, () => ({
+    ledger: readLedger(connection),
+    moved: readMovedRanges(connection),
+    times: {
+      present: readPresentTs(connection),
+      clockSkew: readClockSkew(connection),
+      refreshPeriods: readRefreshPeriods(connection),
+    },
+  }));
+}
+
 async function writeFiles(
   fileWriter: FileWriter,
+  { ledger, moved }: Awaited<ReturnType<typeof readStart>>,
   {
     connection,
     writer,
@@ -277,15 +302,7 @@ async function writeFiles(
     previous: Manifest | undefined;
     since: Micros | undefined;
   },
-): Promise<Omit<CatalogueOptions, "files" | "folder">> {
-  // Read the ledger first: all rows that it covers now are among the rows that are read later.
-  const { ledger, moved, ...times } = await inSnapshot(connection, () => ({
-    ledger: readLedger(connection),
-    moved: readMovedRanges(connection),
-    present: readPresentTs(connection),
-    clockSkew: readClockSkew(connection),
-    refreshPeriods: readRefreshPeriods(connection),
-  }));
+): Promise<void> {
   const readSince = new Map<string, Micros>();
   const known = store.previous?.warehouse === connection.path ? store.previous : undefined;
   const claims = moved.length > 0 ? await readPreviousClaims(writer, store, known) : [];
@@ -331,7 +348,6 @@ async function writeFiles(
   const { coverage, gaps } = exportableClaims(before, after, earlier);
   await fileWriter.writeRelation(coverageRelation, coverage.map(coverageRow));
   await fileWriter.writeRelation(gapsRelation, gaps.map(gapRow));
-  return { ...times, hasMovedTicks: moved.length > 0 };
 }
 
 /** The unit of the files that the store has of a stream. */
@@ -372,27 +388,6 @@ function reuseMovedPeriods(
     }
   }
   return unavailable;
-}
-
-async function readPreviousClaims(
-  writer: ParquetWriter,
-  store: ExportStore,
-  previous: Manifest | undefined,
-): Promise<Claim[]> {
-  const file = previous?.files.find(({ relation }) => relation === coverageRelation.name);
-  if (!file) return [];
-  const rows = await writer.rows(
-    `SELECT stream, index_type, index_id, from_ts, to_ts, proof, reason FROM read_parquet(${quoted(await store.locate(file))})`,
-  );
-  return rows.map(([stream, indexType, indexId, from, to, state, reason]) => ({
-    stream: String(stream),
-    indexType: indexType as string | null,
-    indexId: indexId as string | null,
-    from: Number(from),
-    to: Number(to),
-    state: String(state),
-    reason: reason as string | null,
-  }));
 }
 
 function manifestOf(

@@ -38,6 +38,7 @@ export const indexTickRows = sqliteTable(
 /**
  * The hourly bars of the index ticks; every hour with ticks has a row. Views: `bars_1h`, `bars_4h`, `bars_1d`. The key is
  * `ts DESC` in the file: a backfill goes back in time, and so fills each page of the file (74 bytes a bar instead of 103).
+ * Integers with a common exponent would take a third less, half a percent of the file; every reader would have to decode them.
  */
 export const keptBars = sqliteTable(
   "kept_bars",
