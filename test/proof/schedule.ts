@@ -4,6 +4,7 @@ import { drawFaults, type Recovery } from "./fault-lines.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
+const FIRST_START_MS = Date.parse("2026-03-01T00:00:00Z");
 
 /** When a run is stopped: after `ms`, or at the request of history page number `pages`. */
 export type StopPoint = { readonly ms: number } | { readonly pages: number };
@@ -55,17 +56,21 @@ export function drawSchedule(seed: number): FaultSchedule {
     { refreshSeconds: 3600, days: draw.one([2, 5, WHOLE_WINDOW_DAYS]) },
   ]);
   const steps = drawSteps(draw, { refreshSeconds, days });
-  const { text: faults, recovery } = drawFaults(draw, {
-    isLive: steps.some(({ kind }) => kind === "follow"),
-  });
+  const isLive = steps.some(({ kind }) => kind === "follow");
+  const { listed, liquidIndices } = drawHistory(seed, isLive);
+  const { text: faults, recovery } = drawFaults(draw, { isLive, hasShortHistory: listed !== undefined });
   const assets = draw.integer(7, 12);
   return {
     seed,
-    start: Date.parse("2026-03-01T00:00:00Z") + draw.integer(0, 3 * DAY_MS),
+    start: FIRST_START_MS + draw.integer(0, 3 * DAY_MS),
     size: { assets, markets: draw.integer(2, 6), exchanges: draw.integer(1, 3) },
     refreshSeconds,
-    quirks: { ...drawQuirks(draw, refreshSeconds), compression: seed % 4 === 0 ? "gzip" : "none" },
-    settings: drawSettings(draw, { refreshSeconds, days, assets }),
+    quirks: {
+      ...drawQuirks(draw, refreshSeconds),
+      compression: seed % 4 === 0 ? "gzip" : "none",
+      ...(listed && { listed }),
+    },
+    settings: drawSettings(draw, { refreshSeconds, days, assets, liquidIndices }),
     faults,
     steps,
     recovery,
@@ -74,9 +79,33 @@ export function drawSchedule(seed: number): FaultSchedule {
   };
 }
 
+interface DrawnHistory {
+  /** In most worlds all indices are listed on one day: a walk over 4,000 daily bars shows no more than one over 400. */
+  readonly listed?: Quirks["listed"];
+  /** The selector of the liquid indices. */
+  readonly liquidIndices: string;
+}
+
+/** Draws how much of what the faults strike there is. */
+function drawHistory(seed: number, isLive: boolean): DrawnHistory {
+  const draw = new SeededDraw(~seed);
+  if (draw.chance(0.15)) return { liquidIndices: "all" };
+  // Before the service's window begins, so that it is full of ticks.
+  const listed = {
+    perMille: 1000,
+    on: new Date(FIRST_START_MS - draw.integer(250, 500) * DAY_MS).toISOString().slice(0, 10),
+  };
+  return { listed, liquidIndices: isLive ? "all" : draw.one(["all", "[BLX, ELX]", "[BLX]", "[XRPLX]"]) };
+}
+
+interface SettingsOptions extends Span {
+  readonly assets: number;
+  readonly liquidIndices: string;
+}
+
 function drawSettings(
   draw: SeededDraw,
-  { refreshSeconds, days, assets }: Span & { readonly assets: number },
+  { refreshSeconds, days, assets, liquidIndices }: SettingsOptions,
 ): string {
   // The first LUNA is young, the second ended months ago, LIBRA never had a price.
   const special = [...(assets >= 11 ? ["[LUNA]"] : []), ...(assets >= 12 ? ["[BTC, LIBRA]"] : [])];
@@ -88,7 +117,7 @@ function drawSettings(
   const intraday =
     days === WHOLE_WINDOW_DAYS
       ? `{ GWA: [BTC], MWA: none, LX: none, days: ${days} }`
-      : `{ GWA: ${few()}, MWA: ${draw.one(["none", "none", "{ top: 1 }"])}, LX: all, days: ${days} }`;
+      : `{ GWA: ${few()}, MWA: ${draw.one(["none", "none", "{ top: 1 }"])}, LX: ${liquidIndices}, days: ${days} }`;
   return `service: { refreshSeconds: ${refreshSeconds}, concurrency: ${draw.one([1, 2, 8, 16])} }
 sync:
   ohlcv: ${ohlcv}
