@@ -49,16 +49,17 @@ export function drawSchedule(seed: number): FaultSchedule {
   const draw = new SeededDraw(seed);
   const { refreshSeconds, days } = draw.one<Span>([
     { refreshSeconds: 300, days: 1 },
-    { refreshSeconds: 600, days: draw.integer(1, 2) },
-    { refreshSeconds: 900, days: draw.integer(1, 3) },
-    { refreshSeconds: 1800, days: draw.integer(1, 5) },
-    { refreshSeconds: 3600, days: draw.one([1, 3, 10]) },
+    { refreshSeconds: 600, days: draw.one([1, 1, 1, 2]) },
+    { refreshSeconds: 900, days: draw.integer(1, 2) },
+    { refreshSeconds: 1800, days: draw.integer(1, 4) },
+    { refreshSeconds: 3600, days: draw.one([1, 3, 8]) },
     { refreshSeconds: 3600, days: draw.one([2, 5, WHOLE_WINDOW_DAYS]) },
   ]);
   const steps = drawSteps(draw, { refreshSeconds, days });
   const isLive = steps.some(({ kind }) => kind === "follow");
-  const { listed, liquidIndices } = drawHistory(seed, isLive);
-  const { text: faults, recovery } = drawFaults(draw, { isLive, hasShortHistory: listed !== undefined });
+  const { quirks: sizeQuirks, liquidIndices } = drawWorldSize(seed, isLive);
+  const hasShortHistory = sizeQuirks.listed !== undefined;
+  const { text: faults, recovery } = drawFaults(draw, { isLive, hasShortHistory });
   const assets = draw.integer(7, 12);
   return {
     seed,
@@ -68,34 +69,36 @@ export function drawSchedule(seed: number): FaultSchedule {
     quirks: {
       ...drawQuirks(draw, refreshSeconds),
       compression: seed % 4 === 0 ? "gzip" : "none",
-      ...(listed && { listed }),
+      ...sizeQuirks,
     },
     settings: drawSettings(draw, { refreshSeconds, days, assets, liquidIndices }),
     faults,
     steps,
     recovery,
     hasIngestThread: draw.chance(0.02),
-    isNewFile: draw.chance(0.1),
+    isNewFile: draw.chance(0.04),
   };
 }
 
-interface DrawnHistory {
-  /** In most worlds all indices are listed on one day: a walk over 4,000 daily bars shows no more than one over 400. */
-  readonly listed?: Quirks["listed"];
+interface WorldSize {
+  readonly quirks: Pick<Partial<Quirks>, "listed" | "optionStrikes">;
   /** The selector of the liquid indices. */
   readonly liquidIndices: string;
 }
 
-/** Draws how much of what the faults strike there is. */
-function drawHistory(seed: number, isLive: boolean): DrawnHistory {
+/**
+ * In most worlds all indices are listed on one day: 4,000 daily bars show no more than 400 on as many pages, and 1,000 options
+ * no more than 100. The size is drawn apart, so that the faults of a seed do not depend on it.
+ */
+function drawWorldSize(seed: number, isLive: boolean): WorldSize {
   const draw = new SeededDraw(~seed);
-  if (draw.chance(0.15)) return { liquidIndices: "all" };
+  if (draw.chance(0.15)) return { quirks: {}, liquidIndices: "all" };
   // Before the service's window begins, so that it is full of ticks.
-  const listed = {
-    perMille: 1000,
-    on: new Date(FIRST_START_MS - draw.integer(250, 500) * DAY_MS).toISOString().slice(0, 10),
+  const on = new Date(FIRST_START_MS - draw.integer(250, 500) * DAY_MS).toISOString().slice(0, 10);
+  return {
+    quirks: { listed: { perMille: 1000, on }, optionStrikes: 1 },
+    liquidIndices: isLive ? "all" : draw.one(["all", "[BLX, ELX]", "[BLX]", "[XRPLX]"]),
   };
-  return { listed, liquidIndices: isLive ? "all" : draw.one(["all", "[BLX, ELX]", "[BLX]", "[XRPLX]"]) };
 }
 
 interface SettingsOptions extends Span {
