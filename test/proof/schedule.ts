@@ -57,7 +57,7 @@ export function drawSchedule(seed: number): FaultSchedule {
   ]);
   const steps = drawSteps(draw, { refreshSeconds, days });
   const isLive = steps.some(({ kind }) => kind === "follow");
-  const { quirks: sizeQuirks, liquidIndices } = drawWorldSize(seed, isLive);
+  const { quirks: sizeQuirks, liquidIndices } = drawWorldSize(seed, { isLive, days });
   const hasShortHistory = sizeQuirks.listed !== undefined;
   const { text: faults, recovery } = drawFaults(draw, { isLive, hasShortHistory });
   const assets = draw.integer(7, 12);
@@ -75,7 +75,7 @@ export function drawSchedule(seed: number): FaultSchedule {
     faults,
     steps,
     recovery,
-    hasIngestThread: draw.chance(0.02),
+    hasIngestThread: draw.chance(0.01),
     isNewFile: draw.chance(0.04),
   };
 }
@@ -90,11 +90,13 @@ interface WorldSize {
  * In most worlds all indices are listed on one day: 4,000 daily bars show no more than 400 on as many pages, and 1,000 options
  * no more than 100. The size is drawn apart, so that the faults of a seed do not depend on it.
  */
-function drawWorldSize(seed: number, isLive: boolean): WorldSize {
+function drawWorldSize(seed: number, { isLive, days }: { isLive: boolean; days: number }): WorldSize {
   const draw = new SeededDraw(~seed);
-  if (draw.chance(0.15)) return { quirks: {}, liquidIndices: "all" };
-  // Before the service's window begins, so that it is full of ticks.
-  const on = new Date(FIRST_START_MS - draw.integer(250, 500) * DAY_MS).toISOString().slice(0, 10);
+  if (draw.chance(0.1)) return { quirks: {}, liquidIndices: "all" };
+  // Some series begin within the service's window, the others before it.
+  const isYoung = draw.chance(0.5) && days === WHOLE_WINDOW_DAYS;
+  const listedDays = isYoung ? draw.integer(30, 150) : draw.integer(250, 500);
+  const on = new Date(FIRST_START_MS - listedDays * DAY_MS).toISOString().slice(0, 10);
   return {
     quirks: { listed: { perMille: 1000, on }, optionStrikes: 1 },
     liquidIndices: isLive ? "all" : draw.one(["all", "[BLX, ELX]", "[BLX]", "[XRPLX]"]),
