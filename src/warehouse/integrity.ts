@@ -2,7 +2,7 @@ import { statSync } from "node:fs";
 import { Failure } from "../model/failure.ts";
 import type { Micros } from "../model/time.ts";
 import { findPendingMigrations } from "./migrate.ts";
-import { openForInspection } from "./sqlite/connection.ts";
+import { type Connection, openForInspection } from "./sqlite/connection.ts";
 import {
   type QuarantinedFiles,
   quarantine,
@@ -18,6 +18,8 @@ export interface InspectionResult {
   readonly quarantined: readonly QuarantinedFiles[];
   /** False: the file is too large to check before the first write, so its integrity is unknown. */
   readonly isChecked: boolean;
+  /** The connection to a sound file. The caller closes it. */
+  readonly connection?: Connection;
 }
 
 /**
@@ -34,12 +36,16 @@ export function inspectFile(path: string, now: Micros, { mayDeferCheck = false }
   translateErrors(path, () => resumeQuarantine(path));
   if (hasForeignWal(path))
     translateErrors(path, () => quarantine(path, "a -wal file of another database", now, "wal"));
-  const { damage, isChecked } = assessFile(path, mayDeferCheck);
+  const { damage, isChecked, connection } = assessFile(path, mayDeferCheck);
   if (damage !== undefined) translateErrors(path, () => quarantine(path, damage, now));
-  return { quarantined: readPendingSalvage(path), isChecked };
+  return { quarantined: readPendingSalvage(path), isChecked, ...(connection && { connection }) };
 }
 
-function assessFile(path: string, mayDeferCheck: boolean): { damage?: string; isChecked: boolean } {
+interface FileAssessment extends Omit<InspectionResult, "quarantined"> {
+  readonly damage?: string;
+}
+
+function assessFile(path: string, mayDeferCheck: boolean): FileAssessment {
   const sound = { isChecked: true };
   const damaged = (damage: string) => ({ damage, isChecked: true });
   const size = statSync(path, { throwIfNoEntry: false })?.size;
@@ -51,8 +57,8 @@ function assessFile(path: string, mayDeferCheck: boolean): { damage?: string; is
   if (lastShutdown.kind === "damaged") return damaged(lastShutdown.finding);
   // A file that was closed normally and is unchanged since is trusted without a check.
   const isDeferred = mayDeferCheck && lastShutdown.kind === "unclean" && size > MAX_IMMEDIATE_CHECK_BYTES;
-  const damage = findDamage(path, lastShutdown.kind !== "clean" && !isDeferred);
-  return damage === undefined ? { isChecked: !isDeferred } : damaged(damage);
+  const found = openSound(path, lastShutdown.kind !== "clean" && !isDeferred);
+  return "damage" in found ? damaged(found.damage) : { isChecked: !isDeferred, connection: found };
 }
 
 /**
@@ -66,7 +72,7 @@ function hasForeignWal(path: string): boolean {
 
 /** Reads the epoch through the file and its WAL; undefined if together they are not a valid warehouse. */
 function readEpoch(path: string): unknown {
-  let reader: ReturnType<typeof openForInspection> | undefined;
+  let reader: Connection | undefined;
   try {
     reader = openForInspection(path);
     return reader.database.prepare("SELECT epoch FROM warehouse_state").pluck().get();
@@ -80,23 +86,23 @@ function readEpoch(path: string): unknown {
 }
 
 /**
- * Describes the damage, or returns undefined. Throws for an intact file that we must not write (newer, or another
+ * Opens the file, or describes its damage. Throws for an intact file that we must not write (newer, or another
  * program's).
  */
-function findDamage(path: string, shouldReadAll: boolean): string | undefined {
-  let reader: ReturnType<typeof openForInspection> | undefined;
+function openSound(path: string, shouldReadAll: boolean): Connection | { readonly damage: string } {
+  let reader: Connection | undefined;
   try {
     reader = openForInspection(path);
     findPendingMigrations(reader);
-    if (!shouldReadAll) return undefined;
-    const verdict = reader.database.pragma("quick_check(1)", { simple: true });
-    return verdict === "ok" ? undefined : `quick_check: ${String(verdict)}`;
+    const verdict = shouldReadAll ? reader.database.pragma("quick_check(1)", { simple: true }) : "ok";
+    if (verdict === "ok") return reader;
+    reader.close();
+    return { damage: `quick_check: ${String(verdict)}` };
   } catch (error) {
-    const failure = toFailure(error, path);
-    if (failure instanceof Failure && failure.code === "db_corrupt") return failure.message;
-    throw failure;
-  } finally {
     reader?.close();
+    const failure = toFailure(error, path);
+    if (failure instanceof Failure && failure.code === "db_corrupt") return { damage: failure.message };
+    throw failure;
   }
 }
 

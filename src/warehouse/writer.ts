@@ -9,7 +9,7 @@ import { captureFileIdentity, type FileIdentity, type InspectionResult, inspectF
 import { migrate } from "./migrate.ts";
 import { salvageLedger } from "./salvage.ts";
 import type { WarehouseStateRow } from "./schema/coverage.ts";
-import { type Connection, connectWriter } from "./sqlite/connection.ts";
+import { type Connection, connectWriter, promoteToWriter } from "./sqlite/connection.ts";
 import { recordKilledWriter } from "./sqlite/crash-marker.ts";
 import {
   assertFreeSpace,
@@ -274,10 +274,11 @@ export function openWriter(given: string, options: WriterOptions): WarehouseWrit
   try {
     if (lock.killedWriter) recordKilledWriter(path, lock.killedWriter);
     const inspection = inspectFile(path, clock.now() * MICROS_PER_MS, { mayDeferCheck });
+    connection = inspection.connection;
     removeShutdownMarker(path);
     for (const found of inspection.quarantined) log.error({ ...found }, "damaged warehouse quarantined");
     if (!statSync(path, { throwIfNoEntry: false })) createFile(path, fileSystem);
-    connection = connectWriter(path);
+    connection = (connection && promoteToWriter(connection)) ?? connectWriter(path);
     const opened = connection;
     translateErrors(path, () => migrate(opened, { fileSystem }));
     const warehouse = new WarehouseWriter({ connection, lock, clock, fileSystem, inspection });

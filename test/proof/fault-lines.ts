@@ -199,11 +199,18 @@ export interface DrawnFaults {
   readonly recovery: Recovery;
 }
 
+interface FaultOptions {
+  /** The schedule follows the live feed. */
+  readonly isLive: boolean;
+  /** The service has hundreds of daily bars of an index, not thousands. */
+  readonly hasShortHistory: boolean;
+}
+
 /**
  * Draws a fault script of several lines from all groups. Most scripts falsify nothing. To draw a new fault, add its line
  * to a group.
  */
-export function drawFaults(draw: SeededDraw, { isLive }: { readonly isLive: boolean }): DrawnFaults {
+export function drawFaults(draw: SeededDraw, { isLive, hasShortHistory }: FaultOptions): DrawnFaults {
   const groups = [tokens, http, http, paging, paging, payload, otherImplementations];
   const harmless = groups.map((group) => draw.one(group));
   const lines = draw.sample(harmless, draw.integer(2, 5)).map((line) => line(draw));
@@ -214,7 +221,10 @@ export function drawFaults(draw: SeededDraw, { isLive }: { readonly isLive: bool
   lines.push(certainFault(draw));
   // Small pages make walks of many pages.
   if (draw.chance(0.6)) lines.push(`GET /index-ticker size-cap ${draw.integer(15, 150)}`);
-  if (draw.chance(0.4)) lines.push(`GET /ohlcv size-cap ${draw.integer(150, 900)}`);
+  if (draw.chance(0.4)) {
+    const bars = draw.integer(150, 900);
+    lines.push(`GET /ohlcv size-cap ${hasShortHistory ? Math.ceil(bars / 7) : bars}`);
+  }
   if (draw.chance(0.5)) lines.push(`GET * latency ${draw.integer(20, 900)}ms`);
   return { text: lines.join("\n"), recovery };
 }

@@ -24,6 +24,7 @@ const SECRET = "kestrel-secret/with+signs=&yes";
 const WAREHOUSE_FILE = "mds.sqlite";
 /** All views but those that the sync, the audit and the oracle read: every connection parses the text of all views. */
 const unusedViews = /^(?!(index_ticks|ohlcv|gaps|coverage|markets)$)/;
+const unusedWithoutBars = /^(?!(index_ticks|gaps|coverage|markets)$)/;
 const DAY_MS = 86_400_000;
 /** No run may take longer, whatever faults the service has. */
 const MAX_RUN_MS = 12 * 3_600_000;
@@ -58,7 +59,8 @@ export async function prove(seed: number): Promise<ProofOutcome> {
   });
   try {
     simulator.setFaults(schedule.faults);
-    if (!schedule.isNewFile) copyEmptyWarehouse(join(folder, WAREHOUSE_FILE), unusedViews);
+    const unused = schedule.settings.includes("ohlcv: false") ? unusedWithoutBars : unusedViews;
+    if (!schedule.isNewFile) copyEmptyWarehouse(join(folder, WAREHOUSE_FILE), unused);
     const play = () => playSchedule(schedule, folder, clock, simulator);
     return await (schedule.hasIngestThread ? play() : withInProcessIngest(play));
   } finally {

@@ -4,6 +4,7 @@ import { drawFaults, type Recovery } from "./fault-lines.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
+const FIRST_START_MS = Date.parse("2026-03-01T00:00:00Z");
 
 /** When a run is stopped: after `ms`, or at the request of history page number `pages`. */
 export type StopPoint = { readonly ms: number } | { readonly pages: number };
@@ -48,35 +49,68 @@ export function drawSchedule(seed: number): FaultSchedule {
   const draw = new SeededDraw(seed);
   const { refreshSeconds, days } = draw.one<Span>([
     { refreshSeconds: 300, days: 1 },
-    { refreshSeconds: 600, days: draw.integer(1, 2) },
-    { refreshSeconds: 900, days: draw.integer(1, 3) },
-    { refreshSeconds: 1800, days: draw.integer(1, 5) },
-    { refreshSeconds: 3600, days: draw.one([1, 3, 10]) },
+    { refreshSeconds: 600, days: draw.one([1, 1, 1, 2]) },
+    { refreshSeconds: 900, days: draw.integer(1, 2) },
+    { refreshSeconds: 1800, days: draw.integer(1, 4) },
+    { refreshSeconds: 3600, days: draw.one([1, 3, 8]) },
     { refreshSeconds: 3600, days: draw.one([2, 5, WHOLE_WINDOW_DAYS]) },
   ]);
   const steps = drawSteps(draw, { refreshSeconds, days });
-  const { text: faults, recovery } = drawFaults(draw, {
-    isLive: steps.some(({ kind }) => kind === "follow"),
-  });
+  const isLive = steps.some(({ kind }) => kind === "follow");
+  const { quirks: sizeQuirks, liquidIndices } = drawWorldSize(seed, { isLive, days });
+  const hasShortHistory = sizeQuirks.listed !== undefined;
+  const { text: faults, recovery } = drawFaults(draw, { isLive, hasShortHistory });
   const assets = draw.integer(7, 12);
   return {
     seed,
-    start: Date.parse("2026-03-01T00:00:00Z") + draw.integer(0, 3 * DAY_MS),
+    start: FIRST_START_MS + draw.integer(0, 3 * DAY_MS),
     size: { assets, markets: draw.integer(2, 6), exchanges: draw.integer(1, 3) },
     refreshSeconds,
-    quirks: { ...drawQuirks(draw, refreshSeconds), compression: seed % 4 === 0 ? "gzip" : "none" },
-    settings: drawSettings(draw, { refreshSeconds, days, assets }),
+    quirks: {
+      ...drawQuirks(draw, refreshSeconds),
+      compression: seed % 4 === 0 ? "gzip" : "none",
+      ...sizeQuirks,
+    },
+    settings: drawSettings(draw, { refreshSeconds, days, assets, liquidIndices }),
     faults,
     steps,
     recovery,
-    hasIngestThread: draw.chance(0.02),
-    isNewFile: draw.chance(0.1),
+    hasIngestThread: draw.chance(0.01),
+    isNewFile: draw.chance(0.04),
   };
+}
+
+interface WorldSize {
+  readonly quirks: Pick<Partial<Quirks>, "listed" | "optionStrikes">;
+  /** The selector of the liquid indices. */
+  readonly liquidIndices: string;
+}
+
+/**
+ * In most worlds all indices are listed on one day: 4,000 daily bars show no more than 400 on as many pages, and 1,000 options
+ * no more than 100. The size is drawn apart, so that the faults of a seed do not depend on it.
+ */
+function drawWorldSize(seed: number, { isLive, days }: { isLive: boolean; days: number }): WorldSize {
+  const draw = new SeededDraw(~seed);
+  if (draw.chance(0.1)) return { quirks: {}, liquidIndices: "all" };
+  // Some series begin within the service's window, the others before it.
+  const isYoung = draw.chance(0.5) && days === WHOLE_WINDOW_DAYS;
+  const listedDays = isYoung ? draw.integer(30, 150) : draw.integer(250, 500);
+  const on = new Date(FIRST_START_MS - listedDays * DAY_MS).toISOString().slice(0, 10);
+  return {
+    quirks: { listed: { perMille: 1000, on }, optionStrikes: 1 },
+    liquidIndices: isLive ? "all" : draw.one(["all", "[BLX, ELX]", "[BLX]", "[XRPLX]"]),
+  };
+}
+
+interface SettingsOptions extends Span {
+  readonly assets: number;
+  readonly liquidIndices: string;
 }
 
 function drawSettings(
   draw: SeededDraw,
-  { refreshSeconds, days, assets }: Span & { readonly assets: number },
+  { refreshSeconds, days, assets, liquidIndices }: SettingsOptions,
 ): string {
   // The first LUNA is young, the second ended months ago, LIBRA never had a price.
   const special = [...(assets >= 11 ? ["[LUNA]"] : []), ...(assets >= 12 ? ["[BTC, LIBRA]"] : [])];
@@ -88,7 +122,7 @@ function drawSettings(
   const intraday =
     days === WHOLE_WINDOW_DAYS
       ? `{ GWA: [BTC], MWA: none, LX: none, days: ${days} }`
-      : `{ GWA: ${few()}, MWA: ${draw.one(["none", "none", "{ top: 1 }"])}, LX: all, days: ${days} }`;
+      : `{ GWA: ${few()}, MWA: ${draw.one(["none", "none", "{ top: 1 }"])}, LX: ${liquidIndices}, days: ${days} }`;
   return `service: { refreshSeconds: ${refreshSeconds}, concurrency: ${draw.one([1, 2, 8, 16])} }
 sync:
   ohlcv: ${ohlcv}

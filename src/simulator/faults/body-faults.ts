@@ -143,16 +143,19 @@ function corruptEncoding(how: string, megabytes: number, response: PlainResponse
   return withEncoding("gzip", whole);
 }
 
+const BOMB_BLOCK_MEGABYTES = 8;
+let spaces: Buffer | undefined;
+
 /**
  * Compresses one block of spaces and repeats it. A full flush makes the block independent of earlier ones, so gigabytes
  * cost no time.
  */
 function createGzipBomb(megabytes: number): Uint8Array {
-  const blockMegabytes = 8;
-  const block = deflateRawSync(Buffer.alloc(blockMegabytes << 20, " "), {
+  spaces ??= deflateRawSync(Buffer.alloc(BOMB_BLOCK_MEGABYTES << 20, " "), {
     finishFlush: constants.Z_FULL_FLUSH,
   });
+  const block = spaces;
   const header = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255]);
-  const blocks = Array.from({ length: Math.ceil(megabytes / blockMegabytes) }, () => block);
+  const blocks = Array.from({ length: Math.ceil(megabytes / BOMB_BLOCK_MEGABYTES) }, () => block);
   return Buffer.concat([header, ...blocks, deflateRawSync(Buffer.from("{}")), Buffer.alloc(8)]);
 }

@@ -44,7 +44,6 @@ const FUTURE_MARKETS = 4;
 const OPTION_MARKETS = 2;
 const QUARTERLY_EXPIRIES = { upcoming: 3, past: 8 };
 const WEEKLY_EXPIRIES = { upcoming: 4, past: 12 };
-const STRIKES_PER_EXPIRY = 9;
 
 interface ContractsOptions {
   readonly table: IndexTable;
@@ -117,15 +116,15 @@ export class Contracts {
     market: SimulatedMarket,
     { week, listingMs }: ContractTerm,
   ): Contract[] {
-    const { table, indexValues, calendar } = this.#options;
+    const { table, indexValues, calendar, quirks } = this.#options;
     const series = table.ofType("MWA")[market.ordinal];
     if (!series) return [];
     const atListing = Math.exp(indexValues.logPriceAt(series, calendar.newestTick(listingMs)));
     const distance = roundToStrikeDistance(atListing * 0.04);
     const middle = Math.round(atListing / distance) * distance;
     const found: Contract[] = [];
-    for (let at = 0; at < STRIKES_PER_EXPIRY; at++) {
-      const strike = Number((middle + (at - (STRIKES_PER_EXPIRY - 1) / 2) * distance).toPrecision(8));
+    for (let at = 0; at < quirks.optionStrikes; at++) {
+      const strike = Number((middle + (at - (quirks.optionStrikes - 1) / 2) * distance).toPrecision(8));
       for (const optionType of ["CALL", "PUT"] as const) {
         const isPut = optionType === "PUT";
         const name = `${market.base.symbol}-${formatExpiry(fridayMs(week))}-${strike}-${isPut ? "P" : "C"}`;

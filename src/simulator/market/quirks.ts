@@ -54,6 +54,8 @@ export interface Quirks {
   closedDays: number;
   /** Of every thousand index ticks, `perMille` first have a wrong price, which is corrected after `minutes`. */
   corrections: { readonly perMille: number; readonly minutes: number };
+  /** Number of strikes that an exchange lists for each expiry of its options. */
+  optionStrikes: number;
   /** A new token per request, or the same one (with its remaining seconds) until it expires. */
   tokenReissue: "new" | "same";
   /** Whether a body is compressed for a client that accepts it. */
@@ -90,6 +92,7 @@ export const defaultQuirks: Quirks = {
   everyNthTick: 1,
   closedDays: 0,
   corrections: { perMille: 0, minutes: 0 },
+  optionStrikes: 9,
   tokenReissue: "new",
   compression: "gzip",
   awkwardTokens: false,

@@ -1,7 +1,6 @@
 import { barWidths, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { Connection } from "../sqlite/connection.ts";
-import type { SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 
 /*
@@ -212,11 +211,24 @@ export function computeStaleBars(transaction: Transaction, limit: number): numbe
   return stale.length;
 }
 
-const inHour = "FROM index_tick_rows WHERE series = ? AND ts >= ? AND ts < ?";
+const inHour = "FROM index_tick_rows WHERE series = @series AND ts >= @from AND ts < @to";
 const priced = `${inHour} AND price IS NOT NULL`;
-const summarySql = `SELECT count(price), max(price), min(price), count(aside) ${inHour}`;
-const openSql = `SELECT price ${priced} ORDER BY ts LIMIT 1`;
-const closeSql = `SELECT price, volume ${priced} ORDER BY ts DESC LIMIT 1`;
+const summarySql = `SELECT count(price), count(aside), (SELECT price ${priced} ORDER BY ts LIMIT 1), max(price), min(price),
+  (SELECT price ${priced} ORDER BY ts DESC LIMIT 1), (SELECT volume ${priced} ORDER BY ts DESC LIMIT 1) ${inHour}`;
+
+interface HourBounds extends TimeRange {
+  readonly series: number;
+}
+
+type BarSummary = readonly [
+  ticks: number,
+  asides: number,
+  open: number,
+  high: number,
+  low: number,
+  close: number,
+  volume: number | null,
+];
 
 /** The bar of an hour from its ticks; undefined if none has a price. */
 export function computeBar(
@@ -224,21 +236,18 @@ export function computeBar(
   series: number,
   hour: Micros,
 ): KeptBar | undefined {
-  const bounds = [series, hour, hour + HOUR];
-  const read = <T extends readonly SqlValue[]>(sql: string) =>
-    connection.statement<T>(sql).raw().get(bounds) as T;
-  const [ticks, high, low, asides] = read<[number, number, number, number]>(summarySql);
+  const bounds: HourBounds = { series, from: hour, to: hour + HOUR };
+  const summary = connection.statement<BarSummary>(summarySql).raw().get(bounds) as BarSummary;
+  const [ticks, asides, open, high, low, close, volume] = summary;
   if (ticks === 0) return undefined;
   if (asides > 0) return computeFromRows(connection, bounds);
-  const [open] = read<[number]>(openSql);
-  const [close, volume] = read<[number, number | null]>(closeSql);
   return { open, high, low, close, volume, ticks, doubtful: 0, aside: null };
 }
 
 type TickRow = readonly [price: number, volume: number | null, aside: string | null];
 
 /** An hour with rare values: exact digits that a double cannot hold, or remarks. */
-function computeFromRows(connection: Pick<Connection, "statement">, bounds: readonly number[]): KeptBar {
+function computeFromRows(connection: Pick<Connection, "statement">, bounds: HourBounds): KeptBar {
   const rows = connection
     .statement<TickRow>(`SELECT price, volume, aside ${priced} ORDER BY ts`)
     .raw()

@@ -240,6 +240,17 @@ describe("quirks of missing and late data", () => {
     expect(bars[0]?.startTimestamp).toMatch(on);
   });
 
+  it("an exchange lists so many strikes for each expiry of its options", async () => {
+    const { client } = await startWithQuirks({ optionStrikes: 2 });
+    const { oracle, universe } = client.simulator;
+    const exchange = universe.exchanges.find(({ derivatives }) => derivatives);
+    const options = oracle.contracts("options", exchange?.id ?? "", "ACTIVE", client.now);
+    const expiries = Map.groupBy(options, ({ marketId, expiration }) => `${marketId} ${expiration}`);
+    const countStrikes = (listed: typeof options) =>
+      new Set(listed.map((option) => option.optionStrike)).size;
+    expect(new Set([...expiries.values()].map(countStrikes))).toEqual(new Set([2]));
+  });
+
   it("ticks are corrected later under the same id", async () => {
     const { client, ticks } = await startWithQuirks({ corrections: { perMille: 50, minutes: 90 } });
     const read = async () => (await ticks({ timestamp: "2026-03-01T12:00:00Z", size: 150 })).body.content;

@@ -108,10 +108,19 @@ describe("the writer", () => {
     expect(write(warehouse).inserted).toBe(500);
   });
 
-  it("runs with its durability pragmas applied", () => {
-    const { database } = openTestWarehouse().connection;
-    const pragma = (name: string) => database.pragma(name, { simple: true });
-    expect([pragma("journal_mode"), pragma("synchronous"), pragma("busy_timeout")]).toEqual(["wal", 2, 2000]);
+  it("runs with its durability pragmas applied, on a new file and on the connection that inspected an older one", () => {
+    const path = join(makeTempFolder(), "mds.sqlite");
+    const created = openWriter(path, { clock: new ManualClock() });
+    const readPragmas = ({ connection }: WarehouseWriter) =>
+      ["journal_mode", "synchronous", "busy_timeout", "wal_autocheckpoint", "cache_size", "query_only"].map(
+        (name) => connection.database.pragma(name, { simple: true }),
+      );
+    const expected = ["wal", 2, 2000, 0, -8192, 0];
+    expect(readPragmas(created)).toEqual(expected);
+    created.close();
+    const reopened = openTestWarehouse({ path });
+    expect(readPragmas(reopened)).toEqual(expected);
+    expect(write(reopened).inserted).toBe(500);
   });
 
   it("keeps its WAL within the reserved disk space without explicit checkpoints", () => {

@@ -12,6 +12,12 @@ import { catchFailure, makeTempFolder } from "../../support/warehouse/open-wareh
 const clock = new ManualClock();
 const open = (path: string, mayDeferCheck = false) => openWriter(path, { clock, mayDeferCheck });
 
+function inspect(path: string, options?: { mayDeferCheck: boolean }) {
+  const { connection, ...result } = inspectFile(path, 0, options);
+  connection?.close();
+  return result;
+}
+
 function closedWarehouse(): string {
   const path = join(makeTempFolder(), "mds.sqlite");
   open(path).close();
@@ -60,11 +66,11 @@ describe("the last shutdown", () => {
 
   it("decides whether the file is checked before the first write: not after a clean one, later if the file is large", () => {
     const path = closedWarehouse();
-    expect(inspectFile(path, 0, { mayDeferCheck: true })).toEqual({ quarantined: [], isChecked: true });
+    expect(inspect(path, { mayDeferCheck: true })).toEqual({ quarantined: [], isChecked: true });
     growBeyondImmediateCheck(path);
-    expect(inspectFile(path, 0, { mayDeferCheck: true }).isChecked).toBe(false);
+    expect(inspect(path, { mayDeferCheck: true }).isChecked).toBe(false);
     // Without deferral the whole file is checked at once.
-    expect(inspectFile(path, 0).isChecked).toBe(true);
+    expect(inspect(path).isChecked).toBe(true);
   });
 
   it("is not clean before a deferred check has found the file intact", () => {
@@ -103,6 +109,6 @@ describe("the last shutdown", () => {
     warehouse.close();
     expect(readLastShutdown(path)).toEqual({ kind: "suspect" });
     growBeyondImmediateCheck(path);
-    expect(inspectFile(path, 0, { mayDeferCheck: true }).isChecked).toBe(true);
+    expect(inspect(path, { mayDeferCheck: true }).isChecked).toBe(true);
   });
 });
