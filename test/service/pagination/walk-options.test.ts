@@ -11,14 +11,22 @@ import {
   walkHistoryPages,
 } from "../../../src/service/pagination/history-walk.ts";
 import { readPage } from "../../support/service/client-harness.ts";
-import { correctPage, type HistoryPage, type HistoryRow } from "../../support/service/stub-history.ts";
+import {
+  correctPage,
+  type HistoryPage,
+  type HistoryRow,
+  toHistoryPage,
+} from "../../support/service/stub-history.ts";
 import { noonTs, oldestTs, rows } from "../../support/service/walk-history.ts";
 
 const period = DEFAULT_CADENCE;
+const tenRows = (at: number) => toHistoryPage(rows.slice(at, at + 10));
+const withoutCursor = ({ content }: HistoryPage): HistoryPage => ({ content });
 
 interface ServedWalk {
   readonly history?: readonly HistoryRow[];
-  readonly asOf?: Micros;
+  /** The service's time; undefined: the n-th response has none. */
+  readonly asOf?: (count: number) => Micros | undefined;
   /** Replaces the page of the n-th request. */
   readonly answer?: (query: RequestQuery, count: number) => HistoryPage | undefined;
   /** Called before each page is yielded to the walk's caller. */
@@ -28,7 +36,7 @@ interface ServedWalk {
 /** Walks the rows in pages of ten, without a server. */
 async function walk(
   options: Partial<HistoryWalkOptions> = {},
-  { history = rows, asOf, answer, onPage }: ServedWalk = {},
+  { history = rows, asOf = () => undefined, answer, onPage }: ServedWalk = {},
 ) {
   const requests: ServiceRequest[] = [];
   const client: RequestSender = {
@@ -43,12 +51,8 @@ async function walk(
       );
       const page = answer?.(query, count) ?? correctPage(history, query);
       const bytes = new TextEncoder().encode(JSON.stringify(page));
-      return read({
-        bytes,
-        ageMs: 0,
-        asOf: asOf === undefined ? undefined : asOf / MICROS_PER_MS,
-        requestedAt: 0,
-      });
+      const time = asOf(count);
+      return read({ bytes, ageMs: 0, asOf: time && time / MICROS_PER_MS, requestedAt: 0 });
     },
   };
   const positions: PagePosition[] = [];
@@ -57,14 +61,14 @@ async function walk(
     { endpoint: "/index-ticker", filters: { indexId: "x" }, from: oldestTs - 1, until: noonTs, size: 10 },
     Object.getOwnPropertyDescriptors(options),
   ) as HistoryWalkOptions;
-  let received = 0;
+  const rowCounts: number[] = [];
   for await (const { page, position } of walkHistoryPages(client, walked, readPage)) {
-    received += page.rows;
+    rowCounts.push(page.rows);
     positions.push(position);
     onPage?.(position);
   }
   const last = positions.at(-1);
-  return { requests, positions, received, last, sizes: requests.map(({ query }) => query?.size) };
+  return { requests, positions, rowCounts, last, sizes: requests.map(({ query }) => query?.size) };
 }
 
 describe("the requests of a walk", () => {
@@ -153,6 +157,13 @@ describe("the start of a walk", () => {
     await walk({ filters, from: oldestTs - distance + 1, extend: (bound) => void bounds.push(bound) });
     expect(bounds).toEqual([oldestTs - distance]);
   });
+
+  it("stays where the history has no row to measure from", async () => {
+    const bounds: Micros[] = [];
+    const { last } = await walk({ extend: (bound) => void bounds.push(bound) }, { history: [] });
+    expect(last?.end).toBe("exhausted");
+    expect(bounds).toEqual([]);
+  });
 });
 
 describe("the end of the history", () => {
@@ -180,10 +191,35 @@ describe("the end of the history", () => {
   });
 
   it("of several indices is asked for again at the oldest row: others may have its timestamp", async () => {
-    const { requests, received, last } = await walk({ filters: {}, from: oldestTs - period });
-    expect(received).toBe(rows.length + 1);
+    const { requests, rowCounts, last } = await walk({ filters: {}, from: oldestTs - period });
+    expect(rowCounts).toEqual([...Array<number>(10).fill(10), 1]);
     expect(requests[11]?.query).toMatchObject({ startAfter: undefined });
     expect(last).toMatchObject({ end: "exhausted", isEndConfirmed: true });
+  });
+});
+
+describe("a page that claims to be the last", () => {
+  const from = oldestTs - MICROS_PER_DAY;
+  it.each<[what: string, fault: HistoryPage, faultAt: number, rowCounts: number[]]>([
+    ["with rows counts, and others follow", withoutCursor(tenRows(20)), 3, [10, 10, 10]],
+    ["without rows is no page of the walk", { content: [] }, 3, [10, 10, 10]],
+    ["with rows that cannot be read is none either", { content: [{ id: "x", timestamp: "?" }] }, 1, [10, 10]],
+  ])("%s", async (_, fault, faultAt, rowCounts) => {
+    const result = await walk({ from }, { answer: (_, count) => (count === faultAt ? fault : undefined) });
+    expect(result.rowCounts.slice(0, rowCounts.length)).toEqual(rowCounts);
+    expect(result.positions.map(({ number }) => number)).toEqual(result.positions.map((_, at) => at + 1));
+    expect(result.last).toMatchObject({ end: "exhausted", isEndConfirmed: true });
+  });
+
+  it("confirms a silence only if it has neither rows nor a cursor", async () => {
+    const ten = await walk({ from: rows[9]?.ts }, { answer: () => withoutCursor(tenRows(0)) });
+    expect(ten.positions).toMatchObject([{ end: "exhausted", isSilenceConfirmed: false }]);
+    const { positions } = await walk(
+      { coverageEnd: noonTs - 30 * period },
+      { answer: (_, count) => (count <= 3 ? { content: [], nextId: "r71" } : undefined) },
+    );
+    expect(positions[0]).toMatchObject({ end: undefined, isSilenceConfirmed: false });
+    expect(positions.at(-1)).toMatchObject({ end: "exhausted", isSilenceConfirmed: true });
   });
 });
 
@@ -243,11 +279,10 @@ describe("the coverage of a walk", () => {
     const answer = (query: RequestQuery, count: number) =>
       count > 10 && query.startAfter === undefined ? { content: [] } : undefined;
     const from = oldestTs - MICROS_PER_DAY;
-    const asOf = oldestTs + 200 * MICROS_PER_DAY;
-    expect((await walk({ from }, { asOf, answer })).last).toMatchObject({ end: "exhausted" });
-    await expect(walk({ from }, { asOf: noonTs, answer })).rejects.toMatchObject({
-      code: "pagination_cycle",
-    });
-    await expect(walk({ from }, { answer })).rejects.toMatchObject({ code: "pagination_cycle" });
+    const later = oldestTs + 200 * MICROS_PER_DAY;
+    for (const asOf of [() => later, (count: number) => (count === 1 ? later : undefined)])
+      expect((await walk({ from }, { asOf, answer })).last).toMatchObject({ end: "exhausted" });
+    for (const asOf of [() => noonTs, () => undefined])
+      await expect(walk({ from }, { asOf, answer })).rejects.toMatchObject({ code: "pagination_cycle" });
   });
 });
