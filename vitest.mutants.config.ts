@@ -6,7 +6,9 @@ const root = import.meta.dirname;
 
 /** Tests that take seconds and kill no mutant that a faster test would not. */
 const slowTests = [
+  "test/service/pagination/all-faults.test.ts",
   "test/service/pagination/full-window.test.ts",
+  "test/service/pagination/walk-faults.test.ts",
   "test/ingest/thread/storage-faults.test.ts",
 ];
 

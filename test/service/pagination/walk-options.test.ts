@@ -20,6 +20,8 @@ import {
 import { noonTs, oldestTs, rows } from "../../support/service/walk-history.ts";
 
 const period = DEFAULT_CADENCE;
+/** No walk here needs as many. */
+const MAX_REQUESTS = 100;
 const tenRows = (at: number) => toHistoryPage(rows.slice(at, at + 10));
 const withoutCursor = ({ content }: HistoryPage): HistoryPage => ({ content });
 
@@ -44,6 +46,7 @@ async function walk(
     listHealth: new ListHealth({ monotonic: () => 0 }),
     request: (request, read) => {
       const count = requests.push(request);
+      if (count > MAX_REQUESTS) throw new Error("the walk does not end");
       const query = Object.fromEntries(
         Object.entries(request.query ?? {}).flatMap(([name, value]) =>
           value === undefined ? [] : [[name, String(value)]],

@@ -97,6 +97,14 @@ describe("a walk", () => {
     expect(events).toEqual(["size_ignored"]);
   });
 
+  it("does not take an empty first page for a short one", () => {
+    const { state, events } = startWalk();
+    state.accept(page(undefined), SIZE);
+    state.followCursor("a", 0);
+    state.accept(page(900, 890, { rows: 7 }), SIZE);
+    expect(events).toEqual([]);
+  });
+
   it("does not count a short page before a restart by timestamp", () => {
     const { state, events } = startWalk();
     state.accept(page(900, 890, { rows: 7 }), SIZE);
