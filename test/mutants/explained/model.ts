@@ -3,7 +3,8 @@ import type { ExplainedMutants } from "../check-survivors.ts";
 const slowPath =
   "What the fast path leaves, the slow path parses to the same result, at three times the cost.";
 const alwaysDefined = "The default is for the compiler: the group takes part in every match.";
-const chunkSize = "The hint is the size of a chunk; zlib decompresses the same bytes in chunks of any size.";
+const chunkSize =
+  "The hint is the size of a chunk; zlib decompresses the same bytes in chunks of any size above its minimum.";
 const notRead = "Without a match the first element, which the mutant adds, is not read.";
 const sameName = "Without the cache of names the result is the same, only slower.";
 const cache = "Without the cache of the last date the result is the same, only slower.";
@@ -135,14 +136,16 @@ export const explainedInModel: ExplainedMutants = {
     },
     {
       line: "return Math.min(Math.max(hint, MIN_CHUNK_BYTES), MAX_CHUNK_BYTES);",
-      mutants: [
-        "MethodExpression: Math.max(Math.max(hint, MIN_CHUNK_BYTES), MAX_CHUNK_BYTES)",
-        "MethodExpression: Math.min(hint, MIN_CHUNK_BYTES)",
-      ],
+      mutants: ["MethodExpression: Math.max(Math.max(hint, MIN_CHUNK_BYTES), MAX_CHUNK_BYTES)"],
       why: chunkSize,
     },
   ],
   "src/model/row-text.ts": [
+    {
+      line: "const plainText = /^[ !#-[\\]-\\ud7ff\\ue000-\\uffff]*$/;",
+      mutants: ["Regex: /^[ !#-[\\]-\\ud7ff\\ue000-\\uffff]$/"],
+      why: sameJson,
+    },
     {
       line: 'if (typeof value === "string") return plainText.test(value) ? `"${value}"` : JSON.stringify(value);',
       mutants: ["ConditionalExpression: false", 'StringLiteral: ""'],
