@@ -26,13 +26,6 @@ export const explainedInPagination: ExplainedMutants = {
       why: undefinedIsNotLess,
     },
   ],
-  "src/service/pagination/history-walk.ts": [
-    {
-      line: "if (state.lowerBound !== undefined && state.lowerBound < options.from) return;",
-      mutants: ["ConditionalExpression: true"],
-      why: undefinedIsNotLess,
-    },
-  ],
   "src/service/pagination/walk-state.ts": [
     {
       line: "return this.#oldestTs !== undefined && anchorForRow(endpoint, this.#oldestTs) < this.#anchor;",

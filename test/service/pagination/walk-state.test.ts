@@ -58,6 +58,18 @@ describe("a walk", () => {
     expect(state.accept(page(800, 799), SIZE)).toBe(true);
   });
 
+  it("has everything down to the last page's oldest row, to its newest if it is unordered", () => {
+    const { state } = startWalk();
+    const boundAfter = (summary: PageSummary) => {
+      state.accept(summary, SIZE);
+      return state.lowerBound;
+    };
+    expect(state.lowerBound).toBe(Number.POSITIVE_INFINITY);
+    expect(boundAfter(page(900, 800))).toBe(800 * MS);
+    expect(boundAfter(page(780, 700, { isDescending: false }))).toBe(780 * MS);
+    expect(boundAfter(page(undefined))).toBe(Number.POSITIVE_INFINITY);
+  });
+
   it("can restart at its oldest row if that is a new request", () => {
     const { state } = startWalk();
     expect(state.canRestart).toBe(false);
