@@ -132,6 +132,16 @@ describe("the start of a walk", () => {
     expect(requests).toHaveLength(ends.length);
   });
 
+  it("is reached below it: the next page may have more rows with its timestamp", async () => {
+    const bounds: Micros[] = [];
+    const { positions } = await walk({
+      from: noonTs - 10 * period,
+      extend: (lowerBound) => void bounds.push(lowerBound),
+    });
+    expect(positions.map(({ end }) => end)).toEqual([undefined, "reached"]);
+    expect(bounds).toEqual([noonTs - 20 * period]);
+  });
+
   it("may fall when the walk has reached it: the walk goes on", async () => {
     let from = noonTs - 5 * period;
     const bounds: Micros[] = [];
