@@ -4,8 +4,11 @@ import { findSystemTests } from "./test/support/system-tests.ts";
 
 /** Tests that take seconds and kill no mutant that a faster test would not. */
 const slowTests = [
+  "test/service/pagination/all-faults.test.ts",
   "test/service/pagination/full-window.test.ts",
+  "test/service/pagination/walk-faults.test.ts",
   "test/ingest/thread/storage-faults.test.ts",
+  "test/ingest/commit/tick-columns.test.ts",
 ];
 
 /** The folder whose tests to run, set by test/mutants/run.ts. */
@@ -19,6 +22,13 @@ export default defineConfig({
     // A slow machine kills no mutant: Stryker has its own timeout.
     testTimeout: 120_000,
     sequence: { sequencer: FastestFirst },
-    setupFiles: ["test/support/seed.ts", "test/mutants/no-shrinking.ts", "test/mutants/ingest-in-process.ts"],
+    globalSetup: ["test/support/set-up-run.ts"],
+    // Loading the sources again for each file takes longer than most tests.
+    isolate: false,
+    setupFiles: [
+      "test/support/seed.ts",
+      "test/mutants/no-shrinking.ts",
+      ...(folder.startsWith("test/ingest") ? ["test/mutants/ingest-in-process.ts"] : []),
+    ],
   },
 });

@@ -10,17 +10,16 @@ const allowedParameters: Readonly<Record<string, RegExp>> = {
  * has a password.
  */
 export function listServerUrls(url: string): URL[] | undefined {
-  const [, scheme, user = "", hosts = "", rest = ""] =
-    /^(postgres(?:ql)?):\/\/([^/?#]*@)?([^/?#@]*)([/?#].*)?$/.exec(url) ?? [];
-  if (scheme === undefined) return undefined;
-  const texts = hosts.split(",").map((host) => `${scheme}://${user}${host}${rest}`);
-  if (!texts.every((text) => URL.canParse(text))) return undefined;
-  const urls = texts.map((text) => new URL(text));
-  return urls.every(isComplete) ? urls : undefined;
+  const match = /^(postgres(?:ql)?:\/\/[^/?#]*@)([^/?#@]*)(\/.*)$/.exec(url);
+  if (match === null) return undefined;
+  const [, schemeAndUser, hosts = "", rest] = match;
+  const texts = hosts.split(",").map((host) => `${schemeAndUser}${host}${rest}`);
+  const isAddress = (text: string) => URL.canParse(text) && isComplete(new URL(text));
+  return texts.every(isAddress) ? texts.map((text) => new URL(text)) : undefined;
 }
 
 function isComplete(url: URL): boolean {
   if (url.password !== "" || url.hash !== "") return false;
-  if (url.username === "" || url.hostname === "" || url.pathname.length <= 1) return false;
+  if (url.username === "" || url.pathname.length <= 1) return false;
   return [...url.searchParams].every(([name, value]) => allowedParameters[name]?.test(value) ?? false);
 }

@@ -33,7 +33,7 @@ const plainText = /^[ !#-[\]-\ud7ff\ue000-\uffff]*$/;
 /** Prints a bigint with all its digits. */
 function toJsonValue(value: unknown): string {
   if (typeof value === "string") return plainText.test(value) ? `"${value}"` : JSON.stringify(value);
-  if (value === null || value === undefined) return "null";
+  if (value === null) return "null";
   if (typeof value === "number") return Number.isFinite(value) ? String(value) : "null";
   if (typeof value === "bigint") return String(value);
   return JSON.stringify(Buffer.isBuffer(value) ? value.toString("hex") : value) ?? "null";

@@ -83,7 +83,6 @@ export function collectPlainTicks(ticks: readonly IndexTick[], others: IndexTick
 export function allocateColumns(rows: number): Readonly<Record<"ts" | DecimalColumn, Column>> {
   const bytes = rows * Float64Array.BYTES_PER_ELEMENT;
   const memory = new ArrayBuffer(4 * bytes);
-  const [ts, price, volume, tickVolume] = [0, 1, 2, 3].map((i) => new Float64Array(memory, i * bytes, rows));
-  if (!ts || !price || !volume || !tickVolume) throw new Error("a column is missing");
-  return { ts, price, volume, tickVolume };
+  const column = (i: number) => new Float64Array(memory, i * bytes, rows);
+  return { ts: column(0), price: column(1), volume: column(2), tickVolume: column(3) };
 }

@@ -44,6 +44,8 @@ describe("the announced coverage", () => {
       "x",
       `${hour}, x`,
       `x ${hour}`,
+      // A state of a later version, before one that this version knows.
+      `${hour.replace("open", "new")}, ${hour.replace("open", "empty")}`,
       "open from=1970-01-01T01:00:00Z to=1970-01-01T01:00:00Z",
       "open from=1970-01-01T02:00:00Z to=1970-01-01T01:00:00Z",
       "open from=1970-01-01T01:00:00Z to=b",

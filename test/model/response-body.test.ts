@@ -27,7 +27,7 @@ describe("decodeBody", () => {
     expect(decodeBody({ bytes: new Uint8Array([0x41, 0x8b]) })).toEqual(new Uint8Array([0x41, 0x8b]));
   });
 
-  it.each([0, 1, 1000, 16 * 1024, 100_000, 3 * 1024 * 1024])("decompresses %i bytes", (length) => {
+  it.each([0, 1, 60, 1000, 16 * 1024, 100_000, 3 * 1024 * 1024])("decompresses %i bytes", (length) => {
     expect(decode(gzipped("x".repeat(length)))).toHaveLength(length);
   });
 

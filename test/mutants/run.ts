@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { relative } from "node:path";
 import { parseArgs } from "node:util";
 import { Stryker } from "@stryker-mutator/core";
@@ -7,7 +7,7 @@ import { explainedMutants } from "./explained/all.ts";
 
 // npm run mutants: all four folders. npm run mutants -- --mutate 'src/model/**': one folder, one file, or lines of a file
 // (`src/model/time.ts:10-40`). --incremental: reuse results of the last such run where neither the code nor its tests
-// changed; do not trust it for constants, whose tests Stryker does not know.
+// changed.
 
 type MutantResult = Awaited<ReturnType<Stryker["runMutationTest"]>>[number];
 
@@ -32,13 +32,27 @@ const { values } = parseArgs({
   },
 });
 
+/** Stryker does not know the tests of a constant, so it would not try the survivors again when they change. */
+function forgetSurvivingConstants(incrementalFile: string): void {
+  if (!existsSync(incrementalFile)) return;
+  type Mutant = Pick<MutantResult, "static" | "status">;
+  const report = JSON.parse(readFileSync(incrementalFile, "utf8")) as {
+    files: Record<string, { mutants: Mutant[] }>;
+  };
+  for (const file of Object.values(report.files))
+    file.mutants = file.mutants.filter((mutant) => !(mutant.static && mutant.status === "Survived"));
+  writeFileSync(incrementalFile, JSON.stringify(report));
+}
+
 async function runFolder(folder: string, mutate: readonly string[]): Promise<MutantResult[]> {
   process.env.MDS_MUTANTS_TESTS = testFolders[folder];
   const report = `reports/mutants/${folder.replaceAll("/", "-")}`;
+  const incrementalFile = `${report}.incremental.json`;
+  if (values.incremental) forgetSurvivingConstants(incrementalFile);
   const stryker = new Stryker({
     configFile: "stryker.config.ts",
     mutate: [...mutate, ...tableFiles.map((file) => `!${file}`)],
-    incrementalFile: `${report}.incremental.json`,
+    incrementalFile,
     htmlReporter: { fileName: `${report}.html` },
     reporters: ["html", process.stdout.isTTY ? "progress" : "progress-append-only"],
     incremental: values.incremental,

@@ -128,7 +128,7 @@ export async function* walkHistoryPages<P extends PageSummary>(
 
   for (;;) {
     // Another walk took over what is left below.
-    if (state.lowerBound !== undefined && state.lowerBound < options.from) return;
+    if (state.lowerBound < options.from) return;
     const { link } = state;
     const { size = MAX_PAGE_SIZE } = options;
     const provenFrom = state.oldestTs === undefined ? coverageEnd : state.oldestTs + 1;
@@ -161,10 +161,8 @@ export async function* walkHistoryPages<P extends PageSummary>(
       };
     };
     const { lowerBound } = state;
-    if (lowerBound !== undefined) {
-      if (lowerBound < options.from) options.extend?.(lowerBound);
-      if (lowerBound < options.from) return yield toResult("reached");
-    }
+    if (lowerBound < options.from) options.extend?.(lowerBound);
+    if (lowerBound < options.from) return yield toResult("reached");
 
     // If cursors are inclusive, the last row's cursor returns that row again and again: this may be the end.
     const mayBeEnd =

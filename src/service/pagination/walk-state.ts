@@ -29,7 +29,7 @@ export class WalkState {
   readonly #cursors = new CursorTrail();
   #anchor: Micros;
   #oldestTs: Micros | undefined;
-  #lowerBound: Micros | undefined;
+  #lowerBound: Micros = Number.POSITIVE_INFINITY;
   #cursor: string | undefined;
   #blankFirstPages = 0;
   /** Accepted pages since the last older row. */
@@ -96,8 +96,8 @@ export class WalkState {
     return true;
   }
 
-  /** The last page has everything down to here; undefined: it has no rows. */
-  get lowerBound(): Micros | undefined {
+  /** The last page has everything down to here; infinite if it has no rows. */
+  get lowerBound(): Micros {
     return this.#lowerBound;
   }
 
@@ -105,7 +105,7 @@ export class WalkState {
   accept({ rows, oldest, newest, isDescending }: PageSummary, size: number): boolean {
     const { onAnomaly } = this.#options;
     // An unordered page has reached a timestamp only if all its rows are below it.
-    this.#lowerBound = isDescending ? oldest : newest;
+    this.#lowerBound = (isDescending ? oldest : newest) ?? Number.POSITIVE_INFINITY;
     const isOlder = oldest !== undefined && (this.#oldestTs === undefined || oldest < this.#oldestTs);
     if (isOlder) {
       this.#oldestTs = oldest;

@@ -4,6 +4,28 @@ const undefinedIsNotLess = "A comparison with undefined is false. The check is f
 const notShown = "The sentence is for a walk that cannot restart; this line is reached only if it can.";
 
 export const explainedInPagination: ExplainedMutants = {
+  "src/service/pagination/cross-checks.ts": [
+    {
+      line: "return window !== null && now !== undefined && ts < now - window + WINDOW_MARGIN_MICROS;",
+      mutants: ["ConditionalExpression: true"],
+      why: undefinedIsNotLess,
+    },
+    {
+      line: "newest === undefined || !isDescending ? undefined : probeTimestamp(newest, progress);",
+      mutants: ["ConditionalExpression: false"],
+      why: "Every comparison that decides about a probe is false for undefined. The check is for the compiler.",
+    },
+    {
+      line: "if (newest === undefined || !probed.isDescending || probed.newest !== newest) return true;",
+      mutants: ["ConditionalExpression: false"],
+      why: "Without a newest row there is no probe, and the function has returned. The check is for the compiler.",
+    },
+    {
+      line: "if (probed.oldest !== undefined && probed.oldest > oldestTs && probed.nextId !== undefined)",
+      mutants: ["ConditionalExpression: true"],
+      why: undefinedIsNotLess,
+    },
+  ],
   "src/service/pagination/walk-state.ts": [
     {
       line: "return this.#oldestTs !== undefined && anchorForRow(endpoint, this.#oldestTs) < this.#anchor;",

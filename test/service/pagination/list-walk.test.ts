@@ -108,6 +108,7 @@ describe("a list", () => {
       listHealth: new ListHealth({ monotonic: () => 0 }),
       request: (_, read) => {
         requests++;
+        if (requests > 3000) throw new Error("the walk does not end");
         const bytes = new TextEncoder().encode(
           JSON.stringify({ content: [{ id: "a" }], nextId: `n${requests}` }),
         );

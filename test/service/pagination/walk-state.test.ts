@@ -58,6 +58,18 @@ describe("a walk", () => {
     expect(state.accept(page(800, 799), SIZE)).toBe(true);
   });
 
+  it("has everything down to the last page's oldest row, to its newest if it is unordered", () => {
+    const { state } = startWalk();
+    const boundAfter = (summary: PageSummary) => {
+      state.accept(summary, SIZE);
+      return state.lowerBound;
+    };
+    expect(state.lowerBound).toBe(Number.POSITIVE_INFINITY);
+    expect(boundAfter(page(900, 800))).toBe(800 * MS);
+    expect(boundAfter(page(780, 700, { isDescending: false }))).toBe(780 * MS);
+    expect(boundAfter(page(undefined))).toBe(Number.POSITIVE_INFINITY);
+  });
+
   it("can restart at its oldest row if that is a new request", () => {
     const { state } = startWalk();
     expect(state.canRestart).toBe(false);
@@ -95,6 +107,14 @@ describe("a walk", () => {
     state.accept(page(860, 850, { rows: 7 }), SIZE);
     state.accept(page(840, 830, { rows: 7 }), SIZE);
     expect(events).toEqual(["size_ignored"]);
+  });
+
+  it("does not take an empty first page for a short one", () => {
+    const { state, events } = startWalk();
+    state.accept(page(undefined), SIZE);
+    state.followCursor("a", 0);
+    state.accept(page(900, 890, { rows: 7 }), SIZE);
+    expect(events).toEqual([]);
   });
 
   it("does not count a short page before a restart by timestamp", () => {

@@ -25,6 +25,9 @@ export const oldestTs = rows.at(-1)?.ts ?? 0;
 export const allIds = rows.map(({ id }) => id);
 export const distinct = (ids: readonly string[]) => [...new Set(ids)];
 
+/** No walk of a test needs as many. */
+const MAX_REQUESTS = 1000;
+
 export type PageOverride = (
   query: HistoryQuery,
   count: number,
@@ -54,9 +57,11 @@ export async function walkHistory(
   }: Partial<HistoryWalkOptions> & { history?: readonly HistoryRow[]; now?: Micros } = {},
 ): Promise<WalkResult> {
   const clock = new ManualClock(now / 1000);
+  const endless = new AbortController();
   const stub = await startStubService({
     clock,
     respond: ({ query }, response, count) => {
+      if (count > MAX_REQUESTS) endless.abort(new Error("the walk does not end"));
       try {
         sendGzip(response, override(query, count, history) ?? correctPage(history, query));
       } catch (error) {
@@ -72,7 +77,8 @@ export async function walkHistory(
   const ids: string[] = [];
   const positions: PagePosition[] = [];
   const run = async () => {
-    const walk = { endpoint: "/index-ticker", filters, size: 10, ...range } as const;
+    const { signal } = endless;
+    const walk = { endpoint: "/index-ticker", filters, size: 10, signal, ...range } as const;
     for await (const { page, position } of walkHistoryPages(client, walk, readPage)) {
       ids.push(...page.content.map(({ id }) => id));
       positions.push(position);

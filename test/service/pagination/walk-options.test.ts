@@ -1,0 +1,301 @@
+import { describe, expect, it } from "vitest";
+import { DEFAULT_CADENCE } from "../../../src/model/streams.ts";
+import { MICROS_PER_DAY, MICROS_PER_MS, type Micros } from "../../../src/model/time.ts";
+import type { RequestSender } from "../../../src/service/client/client.ts";
+import { ListHealth } from "../../../src/service/client/list-health.ts";
+import type { RequestQuery, ServiceRequest } from "../../../src/service/http/request.ts";
+import { createRowSpacing } from "../../../src/service/pagination/cross-checks.ts";
+import {
+  type HistoryWalkOptions,
+  type PagePosition,
+  walkHistoryPages,
+} from "../../../src/service/pagination/history-walk.ts";
+import { readPage } from "../../support/service/client-harness.ts";
+import {
+  correctPage,
+  type HistoryPage,
+  type HistoryRow,
+  toHistoryPage,
+} from "../../support/service/stub-history.ts";
+import { noonTs, oldestTs, rows } from "../../support/service/walk-history.ts";
+
+const period = DEFAULT_CADENCE;
+/** No walk here needs as many. */
+const MAX_REQUESTS = 100;
+const tenRows = (at: number) => toHistoryPage(rows.slice(at, at + 10));
+const withoutCursor = ({ content }: HistoryPage): HistoryPage => ({ content });
+
+interface ServedWalk {
+  readonly history?: readonly HistoryRow[];
+  /** The service's time; undefined: the n-th response has none. */
+  readonly asOf?: (count: number) => Micros | undefined;
+  /** Replaces the page of the n-th request. */
+  readonly answer?: (query: RequestQuery, count: number) => HistoryPage | undefined;
+  /** Called before each page is yielded to the walk's caller. */
+  readonly onPage?: (position: PagePosition) => void;
+}
+
+/** Walks the rows in pages of ten, without a server. */
+async function walk(
+  options: Partial<HistoryWalkOptions> = {},
+  { history = rows, asOf = () => undefined, answer, onPage }: ServedWalk = {},
+) {
+  const requests: ServiceRequest[] = [];
+  const client: RequestSender = {
+    onEvent: () => {},
+    listHealth: new ListHealth({ monotonic: () => 0 }),
+    request: (request, read) => {
+      const count = requests.push(request);
+      if (count > MAX_REQUESTS) throw new Error("the walk does not end");
+      const query = Object.fromEntries(
+        Object.entries(request.query ?? {}).flatMap(([name, value]) =>
+          value === undefined ? [] : [[name, String(value)]],
+        ),
+      );
+      const page = answer?.(query, count) ?? correctPage(history, query);
+      const bytes = new TextEncoder().encode(JSON.stringify(page));
+      const time = asOf(count);
+      return read({ bytes, ageMs: 0, asOf: time && time / MICROS_PER_MS, requestedAt: 0 });
+    },
+  };
+  const positions: PagePosition[] = [];
+  // Keeps getters: the walk reads some options again for each page.
+  const walked: HistoryWalkOptions = Object.create(
+    { endpoint: "/index-ticker", filters: { indexId: "x" }, from: oldestTs - 1, until: noonTs, size: 10 },
+    Object.getOwnPropertyDescriptors(options),
+  ) as HistoryWalkOptions;
+  const rowCounts: number[] = [];
+  for await (const { page, position } of walkHistoryPages(client, walked, readPage)) {
+    rowCounts.push(page.rows);
+    positions.push(position);
+    onPage?.(position);
+  }
+  const last = positions.at(-1);
+  return { requests, positions, rowCounts, last, sizes: requests.map(({ query }) => query?.size) };
+}
+
+describe("the requests of a walk", () => {
+  it("are as its caller says", async () => {
+    const { signal } = new AbortController();
+    const filters = { indexType: "GWA", indexId: "x" };
+    const from = noonTs - 15 * period;
+    const { requests, positions } = await walk({ filters, from, priority: 2, signal });
+    const query = { ...filters, timestamp: "2026-03-01T12:00:00.000Z", size: 10 };
+    expect(requests).toEqual([
+      { endpoint: "/index-ticker", query: { ...query, startAfter: undefined }, priority: 2, signal },
+      { endpoint: "/index-ticker", query: { ...query, startAfter: "r91" }, priority: 2, signal },
+    ]);
+    expect(positions.map((position) => [position.from, position.size, position.end])).toEqual([
+      [from, 10, undefined],
+      [from, 10, "reached"],
+    ]);
+  });
+
+  it("have the lowest priority and the largest size by default", async () => {
+    const { requests } = await walk({ size: undefined });
+    expect(requests[0]).toMatchObject({ priority: 0, query: { size: 2000 } });
+    expect(requests[0]?.signal).toBeUndefined();
+  });
+
+  it("have the size that the option has at the time", async () => {
+    let size = 10;
+    const { sizes, positions } = await walk(
+      {
+        from: noonTs - 50 * period,
+        get size() {
+          return size;
+        },
+      },
+      { onPage: () => (size += 10) },
+    );
+    expect(sizes).toEqual([10, 20, 30]);
+    expect(positions.map((position) => position.size)).toEqual([10, 20, 30]);
+  });
+});
+
+describe("the start of a walk", () => {
+  it.each([
+    // Rows with the timestamp of the oldest one are left to this walk.
+    ["to the oldest row: one more page", noonTs - 10 * period, [undefined, "reached"]],
+    ["above the oldest row: another walk took over what is below", noonTs - 10 * period + 1, [undefined]],
+  ])("may rise %s", async (_, risen, ends) => {
+    let from = oldestTs - 1;
+    const { requests, positions } = await walk(
+      {
+        get from() {
+          return from;
+        },
+      },
+      { onPage: () => (from = risen) },
+    );
+    expect(positions.map(({ end }) => end)).toEqual(ends);
+    expect(requests).toHaveLength(ends.length);
+  });
+
+  it("is reached below it: the next page may have more rows with its timestamp", async () => {
+    const bounds: Micros[] = [];
+    const { positions } = await walk({
+      from: noonTs - 10 * period,
+      extend: (lowerBound) => void bounds.push(lowerBound),
+    });
+    expect(positions.map(({ end }) => end)).toEqual([undefined, "reached"]);
+    expect(bounds).toEqual([noonTs - 20 * period]);
+  });
+
+  it("may fall when the walk has reached it: the walk goes on", async () => {
+    let from = noonTs - 5 * period;
+    const bounds: Micros[] = [];
+    const { positions } = await walk({
+      get from() {
+        return from;
+      },
+      extend: (lowerBound) => {
+        bounds.push(lowerBound);
+        from = Math.min(from, bounds.length === 1 ? noonTs - 25 * period : from);
+      },
+    });
+    expect(bounds).toEqual([noonTs - 10 * period, noonTs - 30 * period]);
+    expect(positions.map(({ end, from: judged }) => [end, judged])).toEqual([
+      [undefined, noonTs - 25 * period],
+      [undefined, noonTs - 25 * period],
+      ["reached", noonTs - 25 * period],
+    ]);
+  });
+
+  it.each([
+    ["one index", { indexId: "x" }, period],
+    ["several indices", {}, 0],
+  ])("may fall at the end of the history of %s too", async (_, filters, distance) => {
+    const bounds: Micros[] = [];
+    await walk({ filters, from: oldestTs - distance + 1, extend: (bound) => void bounds.push(bound) });
+    expect(bounds).toEqual([oldestTs - distance]);
+  });
+
+  it("stays where the history has no row to measure from", async () => {
+    const bounds: Micros[] = [];
+    const { last } = await walk({ extend: (bound) => void bounds.push(bound) }, { history: [] });
+    expect(last?.end).toBe("exhausted");
+    expect(bounds).toEqual([]);
+  });
+});
+
+describe("the end of the history", () => {
+  const twoDays = [noonTs - MICROS_PER_DAY, noonTs - 2 * MICROS_PER_DAY];
+  const bars = twoDays.map((ts, at) => ({ id: `b${at}`, ts }));
+  const lastBarTs = noonTs - 2 * MICROS_PER_DAY;
+  it.each<
+    [what: string, options: Partial<HistoryWalkOptions>, history: readonly HistoryRow[], isConfirmed: boolean]
+  >([
+    ["less than a period above the start", { from: oldestTs - period + 1 }, rows, false],
+    ["a period above the start", { from: oldestTs - period }, rows, true],
+    ["a given period above the start", { from: oldestTs - period, cadence: period + 1 }, rows, false],
+    [
+      "less than a day above the start of bars",
+      { endpoint: "/ohlcv", from: lastBarTs - MICROS_PER_DAY + 1 },
+      bars,
+      false,
+    ],
+    ["a day above the start of bars", { endpoint: "/ohlcv", from: lastBarTs - MICROS_PER_DAY }, bars, true],
+    ["of several indices, at the start", { filters: {}, from: oldestTs }, rows, true],
+  ])("%s", async (_, options, history, isConfirmed) => {
+    const { last, sizes } = await walk(options, { history });
+    expect(last).toMatchObject({ end: "exhausted", isEndConfirmed: isConfirmed });
+    expect(sizes.includes(5)).toBe(isConfirmed);
+  });
+
+  it("of several indices is asked for again at the oldest row: others may have its timestamp", async () => {
+    const { requests, rowCounts, last } = await walk({ filters: {}, from: oldestTs - period });
+    expect(rowCounts).toEqual([...Array<number>(10).fill(10), 1]);
+    expect(requests[11]?.query).toMatchObject({ startAfter: undefined });
+    expect(last).toMatchObject({ end: "exhausted", isEndConfirmed: true });
+  });
+});
+
+describe("a page that claims to be the last", () => {
+  const from = oldestTs - MICROS_PER_DAY;
+  it.each<[what: string, fault: HistoryPage, faultAt: number, rowCounts: number[]]>([
+    ["with rows counts, and others follow", withoutCursor(tenRows(20)), 3, [10, 10, 10]],
+    ["without rows is no page of the walk", { content: [] }, 3, [10, 10, 10]],
+    ["with rows that cannot be read is none either", { content: [{ id: "x", timestamp: "?" }] }, 1, [10, 10]],
+  ])("%s", async (_, fault, faultAt, rowCounts) => {
+    const result = await walk({ from }, { answer: (_, count) => (count === faultAt ? fault : undefined) });
+    expect(result.rowCounts.slice(0, rowCounts.length)).toEqual(rowCounts);
+    expect(result.positions.map(({ number }) => number)).toEqual(result.positions.map((_, at) => at + 1));
+    expect(result.last).toMatchObject({ end: "exhausted", isEndConfirmed: true });
+  });
+
+  it("confirms a silence only if it has neither rows nor a cursor", async () => {
+    const ten = await walk({ from: rows[9]?.ts }, { answer: () => withoutCursor(tenRows(0)) });
+    expect(ten.positions).toMatchObject([{ end: "exhausted", isSilenceConfirmed: false }]);
+    const { positions } = await walk(
+      { coverageEnd: noonTs - 30 * period },
+      { answer: (_, count) => (count <= 3 ? { content: [], nextId: "r71" } : undefined) },
+    );
+    expect(positions[0]).toMatchObject({ end: undefined, isSilenceConfirmed: false });
+    expect(positions.at(-1)).toMatchObject({ end: "exhausted", isSilenceConfirmed: true });
+  });
+});
+
+describe("a walk that explores", () => {
+  const lastRows = { content: correctPage(rows, { size: "100", timestamp: "2026-03-01T12:00:00Z" }).content };
+  it.each<
+    [what: string, options: Partial<HistoryWalkOptions>, served: ServedWalk, requests: number, pages: number]
+  >([
+    ["ends without a page where nothing is", {}, { history: [] }, 1, 0],
+    ["does not: it confirms that", { isExploring: false }, { history: [] }, 3, 1],
+    ["yields the rows that it finds", {}, {}, 11, 11],
+    ["yields rows without a cursor", {}, { history: [], answer: () => lastRows }, 1, 1],
+    [
+      "follows the cursor of an empty page",
+      { coverageEnd: noonTs - 30 * period },
+      { answer: (_, count) => (count <= 3 ? { content: [], nextId: "r71" } : undefined) },
+      11,
+      9,
+    ],
+  ])("%s", async (_, options, served, requests, pages) => {
+    const result = await walk({ isExploring: true, ...options }, served);
+    expect([result.requests.length, result.positions.length]).toEqual([requests, pages]);
+  });
+});
+
+describe("the coverage of a walk", () => {
+  it.each([
+    ["ends where its caller says", noonTs - period, noonTs - period],
+    ["ends where the walk begins at the latest", noonTs + period, noonTs],
+    ["ends where the walk begins by default", undefined, noonTs],
+  ])("%s", async (_, coverageEnd, provenFrom) => {
+    const { positions } = await walk({ coverageEnd, from: noonTs - 15 * period });
+    expect(positions[0]).toMatchObject({ provenFrom, isSilenceConfirmed: false });
+  });
+
+  it("may begin with a silence that a second response confirmed", async () => {
+    const { positions, sizes } = await walk({}, { history: rows.slice(20) });
+    expect(positions.map(({ isSilenceConfirmed }) => isSilenceConfirmed)).toEqual([
+      true,
+      ...Array<boolean>(7).fill(false),
+      // The empty page at the end of the history.
+      true,
+    ]);
+    expect(sizes.slice(0, 3)).toEqual([10, 5, 10]);
+  });
+
+  it("learns how far apart rows are from other walks of the series", async () => {
+    const history = rows.filter((_, at) => at < 20 || at > 40);
+    const spacing = createRowSpacing(period);
+    const probes = async () =>
+      (await walk({ spacing }, { history })).sizes.filter((size) => size === 5).length;
+    expect([await probes(), await probes()]).toEqual([1, 0]);
+    expect(spacing.confirmedHoles).toEqual([22 * period]);
+  });
+
+  it("ends with an empty page if the row has left the window by the service's clock", async () => {
+    const answer = (query: RequestQuery, count: number) =>
+      count > 10 && query.startAfter === undefined ? { content: [] } : undefined;
+    const from = oldestTs - MICROS_PER_DAY;
+    const later = oldestTs + 200 * MICROS_PER_DAY;
+    for (const asOf of [() => later, (count: number) => (count === 1 ? later : undefined)])
+      expect((await walk({ from }, { asOf, answer })).last).toMatchObject({ end: "exhausted" });
+    for (const asOf of [() => noonTs, () => undefined])
+      await expect(walk({ from }, { asOf, answer })).rejects.toMatchObject({ code: "pagination_cycle" });
+  });
+});
