@@ -59,8 +59,13 @@ describe("the view gaps of a series whose newest records REST lacks", () => {
       ["open", "pending", -180, -135],
       ["open", "settling", -135, 0],
     ]);
-    expect(readGaps(warehouse.connection, "index_ticks", present)[0]?.missing).toEqual([
-      { from: settled.to, to: askedAt - HOUR / 2 },
+    // What is too young for a quiet series is requested, too.
+    expect(readGaps(warehouse.connection, "index_ticks", present)).toMatchObject([
+      {
+        missing: [{ from: settled.to, to: askedAt - HOUR / 2 }],
+        unpublished: [],
+        open: [{ from: settled.to, to: present - DELAY }],
+      },
     ]);
   });
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { settle } from "../../../src/warehouse/coverage/ledger.ts";
+import { settle, settleAsMoved } from "../../../src/warehouse/coverage/ledger.ts";
 import {
   isHistoryStreamSql,
   namedKeyText,
@@ -11,9 +11,11 @@ import {
   endLiveSpans,
   extendLiveSpans,
 } from "../../../src/warehouse/coverage/live-spans.ts";
+import { recordHeadPage } from "../../../src/warehouse/coverage/publication.ts";
 import {
   indexKey,
   readIndexLedgers,
+  readSelectedIndices,
   readSeriesCoverage,
   readSeriesHeads,
 } from "../../../src/warehouse/coverage/series-queries.ts";
@@ -57,6 +59,25 @@ describe("the heads", () => {
       { from: 100, isNew: false, isNotFound: false },
     ]);
   });
+
+  it("know what REST has shown of their series", () => {
+    const { warehouse, btc } = openLedger();
+    const publication = { publishedTo: 390, askedAt: 450, askedTo: 400, quietMargin: 0 };
+    warehouse.transaction((t) => recordHeadPage(t, btc, publication));
+    expect(readSeriesHeads(warehouse.connection, "index_ticks").map((head) => head.publication)).toEqual([
+      expect.objectContaining(publication),
+      undefined,
+    ]);
+  });
+
+  it("are of the selected indices", () => {
+    const { warehouse } = openLedger();
+    expect(readSelectedIndices(warehouse.connection, "index_ticks")).toEqual([
+      { indexType: "GWA", indexId: "btc" },
+      { indexType: "GWA", indexId: "eth" },
+    ]);
+    expect(readSelectedIndices(warehouse.connection, "ohlcv")).toEqual([]);
+  });
 });
 
 describe("the coverage of all series", () => {
@@ -88,6 +109,23 @@ describe("the coverage of all series", () => {
       },
     ]);
     expect(readSeriesCoverage(warehouse.connection, "ohlcv")).toEqual([]);
+  });
+
+  it("tells what is empty because the service has nothing older, and has no rows that are elsewhere", () => {
+    const { warehouse, eth } = openLedger();
+    warehouse.transaction((t) => {
+      settle(t, eth, { from: 10, to: 20 }, "empty", "nothing older");
+      settle(t, eth, { from: 20, to: 30 }, "empty", "no records");
+      settleAsMoved(t, eth, { from: 30, to: 40 }, "the lake");
+    });
+    const found = readSeriesCoverage(warehouse.connection, "index_ticks");
+    expect(found.find(({ key }) => key.series === eth.series)).toMatchObject({
+      covered: [
+        { from: 10, to: 20 },
+        { from: 20, to: 30 },
+      ],
+      beforeHistory: [{ from: 10, to: 20 }],
+    });
   });
 });
 
