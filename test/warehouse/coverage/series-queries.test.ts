@@ -191,6 +191,10 @@ describe("the keys of the ledger", () => {
       namedKeyText({ stream: "index_ticks", index_type, index_id });
     const texts = [
       named("A", "B"),
+      named("A", "C"),
+      named("C", "B"),
+      named("A", "BC"),
+      named("AB", "C"),
       named("A B", ""),
       named('A","B', null),
       named(null, null),
@@ -198,6 +202,8 @@ describe("the keys of the ledger", () => {
     ];
     expect(new Set(texts).size).toBe(texts.length);
     expect(named("A", "B")).toBe(named("A", "B"));
+    // The views show an empty name as null.
+    expect(named(null, null)).toBe(named("", ""));
   });
 
   it("belong to history streams by this condition", () => {
