@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { RefreshPeriods } from "../../../src/ingest/commit/refresh-periods.ts";
 import { MICROS_PER_SECOND } from "../../../src/model/time.ts";
-import { createDaemonHarness } from "../../support/daemon/daemon-harness.ts";
 
 /** All times in seconds. */
 function observer(stream: "market_caps" | "derivative_ticks", cadence: number) {
@@ -98,22 +97,4 @@ describe("what an observation covers", () => {
     expect(observe(300, 310)).toEqual([300, 330]);
     expect(observe(900, 905)).toEqual([600, 930]);
   });
-});
-
-it("market caps polled more often than the service refreshes them are covered without a gap", async () => {
-  const daemon = await createDaemonHarness({
-    settings: `sync: { ohlcv: false, exchangeTickers: false, derivatives: false, marketCap: { every: 30s },
-      intraday: { GWA: [BTC], MWA: none, LX: none, days: 1 } }`,
-  });
-  const { clock } = daemon;
-  const running = await daemon.startFilled();
-  const startedAt = clock.now();
-  await running.runUntil(() => clock.now() > startedAt + 33 * 60_000);
-  const covered = daemon.query("SELECT from_ts, to_ts, proof FROM coverage WHERE stream = 'market_caps'");
-  expect(covered).toHaveLength(1);
-  expect(covered[0]?.proof).toBe("rows");
-  expect(clock.now() * 1000 - Number(covered[0]?.to_ts)).toBeLessThan(60e6);
-  expect(daemon.query("SELECT count(DISTINCT ts) AS n FROM market_caps")[0]?.n).toBeLessThan(9);
-  await running.stop();
-  daemon.expectMatchesService();
 });

@@ -1,5 +1,4 @@
-import { join } from "node:path";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import {
   type CollectedSnapshot,
   commitSnapshot,
@@ -9,16 +8,14 @@ import {
 } from "../../../src/ingest/commit/snapshot.ts";
 import { PendingPages } from "../../../src/ingest/decode/pending-pages.ts";
 import { MICROS_PER_SECOND, parseTimestamp } from "../../../src/model/time.ts";
-import { openWriter } from "../../../src/warehouse/writer.ts";
 import { jsonBody } from "../../support/ingest/pages.ts";
-import { temporaryFolder } from "../../support/temporary-folder.ts";
+import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
 
 const at = (time: string) => parseTimestamp(`2026-03-01T${time}Z`) ?? 0;
 
 function createValidator() {
   const clock = { now: () => at("12:10:07") / 1000 };
-  const warehouse = openWriter(join(temporaryFolder(), "mds.sqlite"), { clock });
-  onTestFinished(() => warehouse.close());
+  const warehouse = openTestWarehouse({ clock });
   const validator = new SnapshotValidator();
   const commitFor = (exchange: Pick<CollectedSnapshot, "stream" | "exchangeId">, parts: SnapshotPart[]) =>
     validator.commit(warehouse, { ...exchange, cadence: 60 * MICROS_PER_SECOND, parts });
