@@ -6,6 +6,7 @@ import { findSystemTests } from "./test/support/system-tests.ts";
 const slowTests = [
   "test/service/pagination/full-window.test.ts",
   "test/ingest/thread/storage-faults.test.ts",
+  "test/ingest/commit/tick-columns.test.ts",
 ];
 
 /** The folder whose tests to run, set by test/mutants/run.ts. */
@@ -19,6 +20,12 @@ export default defineConfig({
     // A slow machine kills no mutant: Stryker has its own timeout.
     testTimeout: 120_000,
     sequence: { sequencer: FastestFirst },
-    setupFiles: ["test/support/seed.ts", "test/mutants/no-shrinking.ts", "test/mutants/ingest-in-process.ts"],
+    // Loading the sources again for each file takes longer than most tests.
+    isolate: false,
+    setupFiles: [
+      "test/support/seed.ts",
+      "test/mutants/no-shrinking.ts",
+      ...(folder.startsWith("test/ingest") ? ["test/mutants/ingest-in-process.ts"] : []),
+    ],
   },
 });

@@ -11,13 +11,6 @@ import {
 } from "../../../src/warehouse/coverage/gaps.ts";
 import { readSettledRanges, settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { readLedgerKeys } from "../../../src/warehouse/coverage/ledger-keys.ts";
-import {
-  beginLiveSpans,
-  clearLiveSpans,
-  endLiveSpans,
-  extendLiveSpans,
-} from "../../../src/warehouse/coverage/live-spans.ts";
-import { settleNotFound } from "../../../src/warehouse/coverage/not-found.ts";
 import { recordHeadPage, recordLateness } from "../../../src/warehouse/coverage/publication.ts";
 import { settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
 import {
@@ -27,7 +20,6 @@ import {
   recordClockSkew,
   type TargetRules,
 } from "../../../src/warehouse/coverage/targets.ts";
-import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { DELAY, declareTarget, gapsOf, present } from "../../support/warehouse/gaps.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 
@@ -129,67 +121,6 @@ describe("the view gaps", () => {
     warehouse.transaction((t) => recordBlockedReason(t, key, "forbidden"));
     expect(gapsOf(warehouse)[0]?.slice(0, 2)).toEqual(["open", "forbidden"]);
     expect(readGaps(warehouse.connection, "index_ticks", present)[0]?.blockedReason).toBe("forbidden");
-  });
-
-  describe("with a live span", () => {
-    const settledTo = (warehouse: WarehouseWriter, to: number) =>
-      warehouse.transaction((t) => settle(t, key, { from: present - 5 * HOUR, to }, "empty"));
-    const addLiveSpan = (warehouse: WarehouseWriter, from: number, to: number, indexId?: string) =>
-      warehouse.transaction((t) => {
-        beginLiveSpans(t, [{ indexType: "GWA", indexId, from }]);
-        extendLiveSpans(t, "GWA", to);
-      });
-
-    it("shows the live span as settling, and what is older as pending", () => {
-      const warehouse = openTestWarehouse();
-      declareTarget(warehouse, present - 3 * HOUR);
-      addLiveSpan(warehouse, present - HOUR, present);
-      expect(gapsOf(warehouse)).toEqual([
-        ["open", "pending", -540, -180],
-        ["open", "settling", -180, 0],
-      ]);
-      warehouse.transaction((t) => recordBlockedReason(t, key, "forbidden"));
-      expect(gapsOf(warehouse)[0]).toEqual(["open", "forbidden", -540, -3]);
-    });
-
-    it("shows the whole head as settling once REST was polled after the span began", () => {
-      const warehouse = openTestWarehouse();
-      declareTarget(warehouse, present - 5 * HOUR);
-      addLiveSpan(warehouse, present - HOUR, present);
-      settledTo(warehouse, present - HOUR - DELAY - 1);
-      expect(gapsOf(warehouse)[0]?.slice(0, 2)).toEqual(["open", "pending"]);
-      settledTo(warehouse, present - HOUR - DELAY);
-      expect(gapsOf(warehouse)).toEqual([["open", "settling", -183, 0]]);
-    });
-
-    it("shows nothing as settling for a span that ended, or for the span of another index", () => {
-      const warehouse = openTestWarehouse();
-      declareTarget(warehouse, present - 3 * HOUR);
-      addLiveSpan(warehouse, present - 2 * HOUR, present - HOUR);
-      expect(gapsOf(warehouse)[0]).toEqual(["open", "pending", -540, -3]);
-      warehouse.transaction((t) => clearLiveSpans(t));
-      addLiveSpan(warehouse, present - HOUR, present, "eth-id");
-      expect(gapsOf(warehouse)[0]).toEqual(["open", "pending", -540, -3]);
-      addLiveSpan(warehouse, present - HOUR, present, "btc-id");
-      expect(gapsOf(warehouse)[0]).toEqual(["open", "pending", -540, -180]);
-      warehouse.transaction((t) => endLiveSpans(t, [{ indexType: "GWA", indexId: "btc-id" }]));
-      expect(gapsOf(warehouse)[0]).toEqual(["open", "pending", -540, -3]);
-    });
-
-    it("shows the head of an index that the service answers with 404 as settling until the next night", () => {
-      const warehouse = openTestWarehouse();
-      declareTarget(warehouse, present - 90 * HOUR);
-      const settleTo = (to: number) =>
-        warehouse.transaction((t) => settleNotFound(t, key, { from: present - 90 * HOUR, to }));
-      // The nightly run itself may take two hours.
-      settleTo(present - 27 * HOUR);
-      expect(gapsOf(warehouse)[0]?.slice(0, 2)).toEqual(["open", "pending"]);
-      settleTo(present - 25 * HOUR);
-      expect(gapsOf(warehouse)).toEqual([["open", "settling", -25 * 180, 0]]);
-      // Also if a live span of its index type began since.
-      addLiveSpan(warehouse, present - HOUR, present);
-      expect(gapsOf(warehouse)).toEqual([["open", "settling", -25 * 180, 0]]);
-    });
   });
 
   it("ends the target of daily bars at whole days", () => {

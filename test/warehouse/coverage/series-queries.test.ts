@@ -5,12 +5,6 @@ import {
   namedKeyText,
   readLedgerKeys,
 } from "../../../src/warehouse/coverage/ledger-keys.ts";
-import {
-  beginLiveSpans,
-  clearLiveSpans,
-  endLiveSpans,
-  extendLiveSpans,
-} from "../../../src/warehouse/coverage/live-spans.ts";
 import { recordHeadPage } from "../../../src/warehouse/coverage/publication.ts";
 import {
   indexKey,
@@ -214,49 +208,5 @@ describe("the keys of the ledger", () => {
     );
     expect(streams).toEqual([{ stream: "index_ticks" }]);
     expect(isHistoryStreamSql).toBe("stream IN ('ohlcv', 'index_ticks')");
-  });
-});
-
-describe("live spans", () => {
-  const spansOf = (warehouse: ReturnType<typeof openTestWarehouse>) =>
-    queryRows(
-      warehouse,
-      "SELECT stream, index_type, index_id, from_ts, to_ts FROM live_spans ORDER BY 2, 3",
-    ).map((row) => Object.values(row));
-
-  it("begin at their confirmation, grow with the ticks of their index type, and begin anew", () => {
-    const warehouse = openTestWarehouse();
-    warehouse.transaction((t) => {
-      beginLiveSpans(t, [
-        { indexType: "GWA", indexId: "btc", from: 10 },
-        { indexType: "LX", from: 20 },
-      ]);
-      extendLiveSpans(t, "GWA", 50);
-      extendLiveSpans(t, "GWA", 40);
-    });
-    expect(spansOf(warehouse)).toEqual([
-      ["index_ticks", "GWA", "btc", 10, 50],
-      ["index_ticks", "LX", "", 20, 20],
-    ]);
-    warehouse.transaction((t) => beginLiveSpans(t, [{ indexType: "GWA", indexId: "btc", from: 60 }]));
-    expect(spansOf(warehouse)[0]).toEqual(["index_ticks", "GWA", "btc", 60, 60]);
-  });
-
-  it("end one by one, or all at once", () => {
-    const warehouse = openTestWarehouse();
-    warehouse.transaction((t) => {
-      beginLiveSpans(t, [
-        { indexType: "GWA", from: 10 },
-        { indexType: "GWA", indexId: "btc", from: 10 },
-        { indexType: "LX", from: 20 },
-      ]);
-      endLiveSpans(t, [{ indexType: "GWA" }]);
-    });
-    expect(spansOf(warehouse).map(([, type, id]) => [type, id])).toEqual([
-      ["GWA", "btc"],
-      ["LX", ""],
-    ]);
-    warehouse.transaction((t) => clearLiveSpans(t));
-    expect(spansOf(warehouse)).toEqual([]);
   });
 });
