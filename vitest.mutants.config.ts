@@ -20,6 +20,7 @@ export default defineConfig({
     // A slow machine kills no mutant: Stryker has its own timeout.
     testTimeout: 120_000,
     sequence: { sequencer: FastestFirst },
+    globalSetup: ["test/support/set-up-run.ts"],
     // Loading the sources again for each file takes longer than most tests.
     isolate: false,
     setupFiles: [

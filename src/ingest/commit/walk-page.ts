@@ -155,6 +155,7 @@ export function commitWalkPage(
         counts,
         settleAnnounced(transaction, key, { ...page, announced, proven, expected, asOf: received.asOf }),
       );
+      transaction.onRollback(committedPages.add(stream, series, proven, requestedAt));
       return { ...unproven, ...counts, proven, isComplete, alarm: undefined };
     }
     const oldest = plausibleTimestamps.at(-1);
