@@ -370,6 +370,17 @@ describe("an empty range", () => {
   });
 });
 
+describe("an empty range above all rows", () => {
+  it("is open again when a row is stored in it, however new the row is", () => {
+    const warehouse = openTestWarehouse();
+    const key = { stream: "index_ticks", series: 1 } as const;
+    warehouse.transaction((t) => writeRecords(t, "index_ticks", [tick(5, "1")], "rest"));
+    warehouse.transaction((t) => settle(t, key, { from: 10, to: 20 }, "empty", "no records"));
+    warehouse.transaction((t) => writeRecords(t, "index_ticks", [tick(19, "1")], "live"));
+    expect(readSettledRanges(warehouse.connection, key)).toEqual([]);
+  });
+});
+
 describe("a settled range", () => {
   const key = { stream: "index_ticks", series: 1 } as const;
 
