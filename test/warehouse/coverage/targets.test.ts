@@ -180,6 +180,7 @@ describe("a target that ends", () => {
       [30, 40, [[30, 40]]],
       [40, 40, [[30, 40]]],
       [42, 41, [[30, 40]]],
+      [90, 90, [[30, 40]]],
       [32, 35, [[30, 40]]],
       [40, 42, [[30, 42]]],
       [28, 30, [[28, 42]]],
@@ -271,6 +272,7 @@ describe("a target that ends", () => {
       [12, 20],
       [30, 40],
     ]);
+    expect(queryRows(warehouse, "SELECT DISTINCT observed FROM wanted_ranges")).toEqual([{ observed: 0 }]);
     // All of it is settled elsewhere.
     expect(addParts(60, [[0, Number.POSITIVE_INFINITY]])).toBe(60);
   });
