@@ -12,6 +12,7 @@ import {
   trimUnconfirmedWithdrawal,
 } from "../../../src/warehouse/coverage/mass-withdrawals.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
+import { declareTarget, gapsOf, present } from "../../support/warehouse/gaps.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
 import { parseTs } from "../../support/warehouse/records.ts";
 
@@ -115,6 +116,19 @@ describe("the unconfirmed withdrawals of a series", () => {
 });
 
 describe("a mass withdrawal", () => {
+  it("is the reason of the gap that contains it, until it is believed", () => {
+    const warehouse = openTestWarehouse();
+    const HOUR = 3_600_000_000;
+    declareTarget(warehouse, present - 10 * HOUR);
+    const key = { stream: "index_ticks", series: 1 } as const;
+    const lacking = { from: present - 5 * HOUR, to: present - 4 * HOUR };
+    const answer = { ...lacking, rows: 7, digest: "d", answers: 2, firstAt: first };
+    warehouse.transaction((t) => recordWithdrawalAnswer(t, key, answer, false));
+    expect(gapsOf(warehouse)[0]).toEqual(["open", "withdrawal unconfirmed", -1800, -3]);
+    warehouse.transaction((t) => recordWithdrawalAnswer(t, key, answer, true));
+    expect(gapsOf(warehouse)[0]).toEqual(["open", "pending", -1800, -3]);
+  });
+
   it("is believed after enough answers over enough time", () => {
     const rules = { answers: 3, over: 100 };
     const believe = (answers: number, now: number) => shouldBelieve({ answers, firstAt: 1000 }, rules, now);
