@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import {
   commitPage,
   coverageSql,
@@ -7,7 +8,17 @@ import {
   startIngestThread,
   wholeCoverage,
 } from "../../support/ingest/ingest-harness.ts";
-import { at, liveMessage, makeTicks, SECOND, tickPage } from "../../support/ingest/pages.ts";
+import { openPages } from "../../support/ingest/open-pages.ts";
+import {
+  at,
+  jsonBody,
+  liveMessage,
+  makeTicks,
+  SECOND,
+  tickPage,
+  tickRecord,
+} from "../../support/ingest/pages.ts";
+import { tick } from "../../support/warehouse/records.ts";
 
 describe("a page with records from the future", () => {
   it("H11: proves its range, even if most of its records are from the future", async () => {
@@ -92,5 +103,67 @@ describe("an unconfirmed withdrawal", () => {
       } else await ingest.call("commitIndexNotFound", { key, range: gap });
       expect(query("SELECT * FROM mass_withdrawals")).toEqual([]);
     }
+  });
+});
+
+describe("a page of a walk", () => {
+  it("counts the records of its proven range that were not stored, if asked to", () => {
+    const { commit } = openPages();
+    const rows = makeTicks(gap.from, gap.to);
+    commit(tickPage(rows.filter(({ ts }) => ts !== at("11:00:00") && ts !== at("11:30:00"))));
+    const half = { from: at("11:15:00"), to: gap.to };
+    const position = { gap: half, provenFrom: half.to };
+    expect(commit(tickPage(rows, "more"), { position, shouldCountMissing: true }).missing).toBe(1);
+    expect(commit(tickPage(rows, "more"), { position, shouldCountMissing: true }).missing).toBe(0);
+    const { commit: commitElsewhere } = openPages();
+    expect(commitElsewhere(tickPage(rows, "more")).missing).toBe(0);
+  });
+
+  it("proves its range if at most half of its records are unreadable", () => {
+    const { commit } = openPages();
+    const readable = makeTicks(gap.from, gap.to).map(tickRecord);
+    const unreadable = readable.map((record) => ({ ...record, timestamp: "yesterday" }));
+    const alarmOf = (content: object[]) => commit(jsonBody({ content })).alarm;
+    expect(alarmOf([...unreadable, ...readable])).toBeUndefined();
+    expect(alarmOf([...unreadable, ...readable.slice(1)])).toBe("mass_rejection");
+  });
+});
+
+describe("live ticks above the newest record of a page", () => {
+  /** Where the range ends that a page with records up to 11:50:00 proves, in microseconds after that. */
+  function provenTo(liveAt: number, { asOf = "12:01:00", isFirst = true, newest = "11:50:00" } = {}) {
+    const { commit, warehouse } = openPages();
+    warehouse.transaction((t) => writeRecords(t, "index_ticks", [tick(at(newest) + liveAt, "1")], "live"));
+    const rows = makeTicks(gap.from - 30 * SECOND, at(newest) + 1);
+    const position = isFirst ? { gap, provenFrom: gap.to } : { gap, provenFrom: at("11:55:00") };
+    const body = { ...tickPage(rows, "more"), asOf: at(asOf) / 1000 };
+    const { proven } = commit(body, { position });
+    return proven && proven.to - at(newest);
+  }
+
+  it("are not in REST yet: the page proves only up to that record", () => {
+    // Up to a quarter of the settle delay after it, a tick is that record, stamped by another clock.
+    expect(provenTo(15 * SECOND)).toBe(30 * SECOND);
+    expect(provenTo(15 * SECOND + 1)).toBe(1);
+    expect(provenTo(29 * SECOND)).toBe(1);
+    // Above the proven range they prove nothing.
+    expect(provenTo(30 * SECOND)).toBe(30 * SECOND);
+  });
+
+  it("count for an hour, and on the first page of a walk only", () => {
+    expect(provenTo(20 * SECOND, { asOf: "12:50:19" })).toBe(1);
+    expect(provenTo(20 * SECOND, { asOf: "12:50:20" })).toBe(30 * SECOND);
+    expect(provenTo(20 * SECOND, { isFirst: false })).toBe(300 * SECOND);
+  });
+
+  it("leave nothing proven of a page without records", () => {
+    const { commit, warehouse } = openPages();
+    warehouse.transaction((t) => {
+      writeRecords(t, "index_ticks", [tick(at("12:30:00"), "1")], "rest");
+      writeRecords(t, "index_ticks", [tick(at("11:50:00"), "1")], "live");
+    });
+    const empty = (asOf: string) => commit({ ...tickPage([]), asOf: at(asOf) / 1000 }).proven;
+    expect(empty("12:31:00")).toBeUndefined();
+    expect(empty("12:51:00")).toEqual(gap);
   });
 });

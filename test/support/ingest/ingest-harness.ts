@@ -7,7 +7,7 @@ import type { ResponseBody } from "../../../src/model/response-body.ts";
 import { type Log, silentLog } from "../../../src/runtime/log.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
-import { copyEmptyWarehouse } from "../warehouse/empty-warehouse.ts";
+import { copyEmptyWarehouse, viewsBesideSync } from "../warehouse/empty-warehouse.ts";
 import { at, btc, SECOND } from "./pages.ts";
 
 /** Starts an ingest thread with its own warehouse and a manual clock. */
@@ -26,10 +26,10 @@ export async function startIngestThread({ path = makeEmptyWarehouse(), log = sil
   return { ingest, query, path, clock };
 }
 
-/** The path of an empty warehouse that is deleted when the test ends. */
-export function makeEmptyWarehouse(): string {
+/** The path of an empty warehouse that is deleted when the test ends. Each opening parses its views, so it has few of them. */
+export function makeEmptyWarehouse({ hasAllViews = false } = {}): string {
   const path = join(temporaryFolder(), "mds.sqlite");
-  copyEmptyWarehouse(path);
+  copyEmptyWarehouse(path, hasAllViews ? undefined : viewsBesideSync);
   return path;
 }
 

@@ -3,13 +3,13 @@ import { commitWalkPage, type WalkPage } from "../../../src/ingest/commit/walk-p
 import { PendingPages } from "../../../src/ingest/decode/pending-pages.ts";
 import type { ResponseBody } from "../../../src/model/response-body.ts";
 import { openTestWarehouse, queryRows } from "../warehouse/open-warehouse.ts";
-import { onlyPage } from "./ingest-harness.ts";
+import { makeEmptyWarehouse, onlyPage } from "./ingest-harness.ts";
 import { at } from "./pages.ts";
 
 /** A warehouse to which this thread commits pages of walks, at 18:00. */
 export function openPages() {
   const now = at("18:00:00");
-  const warehouse = openTestWarehouse({ clock: { now: () => now / 1000 } });
+  const warehouse = openTestWarehouse({ path: makeEmptyWarehouse(), clock: { now: () => now / 1000 } });
   const pages = new PendingPages();
   const committedPages = new CommittedPages();
   return {
