@@ -97,4 +97,35 @@ describe("what an observation covers", () => {
     expect(observe(300, 310)).toEqual([300, 330]);
     expect(observe(900, 905)).toEqual([600, 930]);
   });
+
+  it("shows a slow refresh if polls a cadence or two apart returned the same, and the next one came soon after", () => {
+    /** Whether a list that polls at 600 s and at `second` returned alike is known to be refreshed every 120 s. */
+    const isLearned = (second: number, third: number) => {
+      const observe = observer("derivative_ticks", 60);
+      observe(600, 600);
+      observe(600, second);
+      observe(720, third);
+      return observe(840)[0] === 720;
+    };
+    expect([653, 654, 720, 721].map((second) => isLearned(second, second + 40))).toEqual([
+      false,
+      true,
+      true,
+      false,
+    ]);
+    // A clock that was set back shows nothing.
+    expect([659, 660, 780, 781].map((third) => isLearned(660, third))).toEqual([false, true, true, false]);
+  });
+
+  it("shows a faster refresh at once, even if no poll returns the same again", () => {
+    const observe = observer("derivative_ticks", 60);
+    for (const [ts, askedAt] of [
+      [600, 600],
+      [600, 660],
+      [720, 720],
+      [780, 780],
+    ] as const)
+      observe(ts, askedAt);
+    expect(observe(900, 900)).toEqual([900, 960]);
+  });
 });

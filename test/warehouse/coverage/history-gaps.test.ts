@@ -26,11 +26,11 @@ const target = fc.record({
   isFollowed: fc.boolean(),
   settleDelay: units(0, 4),
   step: fc.constantFrom(1, 60 * MICROS_PER_SECOND),
-  serviceWindow: fc.option(units(1, 30), { freq: 1 }),
+  serviceWindow: fc.option(units(1, 30), { freq: 3 }),
   hindrance: fc.constantFrom(null, null, "forbidden"),
   published: fc.option(
     fc.record({ to: units(0, 20), asked: units(0, 10), quietMargin: fc.constantFrom(0, 0, 3) }),
-    { freq: 1 },
+    { freq: 3 },
   ),
 });
 
@@ -50,7 +50,7 @@ const ledger = fc.record({
     fc.constantFrom("", "index 0", "index 1"),
     fc.record({ length: units(0, 20), silent: units(0, 5) }),
   ),
-  late: fc.option(fc.record({ by: units(1, 8), age: units(0, 40) }), { freq: 1 }),
+  late: fc.option(fc.record({ by: units(1, 8), age: units(0, 40) }), { freq: 3 }),
 });
 
 type Drawn = typeof ledger extends fc.Arbitrary<infer T> ? T : never;
