@@ -177,23 +177,25 @@ describe("a page of mds-sync serve", () => {
     expect(coverage()).toEqual([["10:00:00", "12:00:00", "rows", null]]);
   });
 
-  it("of bars, which have no live feed, has no unconfirmed rows", () => {
+  it("of bars, which have no live feed, has no unconfirmed rows: it replaces what is stored", () => {
     const { commit, query } = openPages();
     const [DAY, today] = [86_400 * SECOND, at("00:00:00")];
-    const content = ["2026-02-28", "2026-02-27"].map((day) => ({
-      ...{ id: day, indexId: btc.indexId, indexType: "GWA", open: "1", high: "9", low: "1", close: "2" },
-      ...{ volume: "5", startTimestamp: `${day}T00:00:00Z`, endTimestamp: `${day}T23:59:59.999Z` },
-    }));
-    const ranges = [{ state: "open", from: today - DAY, to: today, reason: null }] as const;
-    commit(
-      { ...jsonBody({ content }), announced: { windowStart: undefined, ranges } },
-      {
-        series: { ...btc, stream: "ohlcv" },
-        position: { gap: { from: today - 2 * DAY, to: today }, provenFrom: today },
-        cadence: DAY,
-      },
-    );
-    expect(query("SELECT count(*) AS n FROM ohlcv")).toEqual([{ n: 2 }]);
+    const commitBars = (close: string) => {
+      const content = ["2026-02-28", "2026-02-27"].map((day) => ({
+        ...{ id: day, indexId: btc.indexId, indexType: "GWA", open: "1", high: "9", low: "1", close },
+        ...{ volume: "5", startTimestamp: `${day}T00:00:00Z`, endTimestamp: `${day}T23:59:59.999Z` },
+      }));
+      const ranges = [{ state: "open", from: today - DAY, to: today, reason: null }] as const;
+      const gap = { from: today - 2 * DAY, to: today };
+      commit(
+        { ...jsonBody({ content }), announced: { windowStart: undefined, ranges } },
+        { series: { ...btc, stream: "ohlcv" }, position: { gap, provenFrom: today }, cadence: DAY },
+      );
+    };
+    for (const close of ["2", "3"]) {
+      commitBars(close);
+      expect(query("SELECT close FROM ohlcv")).toEqual([{ close: Number(close) }, { close: Number(close) }]);
+    }
     expect(query("SELECT substr(to_time, 1, 10) AS until FROM coverage")).toEqual([{ until: "2026-02-28" }]);
   });
 });

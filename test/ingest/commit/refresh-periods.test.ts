@@ -42,6 +42,9 @@ describe("what an observation covers", () => {
     expect(observe(600, 7_000)).toEqual([600, 1050]);
     // A refresh was missed.
     expect(observe(1_200, 1_201)).toEqual([1200, 1230]);
+    // One and a half periods apart, none was; longer, one may have been.
+    expect(observe(1_650, 1_651)).toEqual([1200, 1680]);
+    expect(observe(2_101, 2_102)).toEqual([2100, 2130]);
   });
 
   it("is learned where nothing is documented: a faster refresh at once, a slower one after a while", () => {

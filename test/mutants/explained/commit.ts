@@ -4,7 +4,54 @@ const equalMaximum = "Replacing a maximum by an equal value changes nothing.";
 const sameCall = "The branches make the same call; they differ in the types that the compiler sees.";
 const notLive = "The writer asks whether the source is `live`; the type allows no third value.";
 
+const noPage =
+  "A text in place of a page has neither a time nor a range: it supersedes no page, and goes first.";
+
 export const explainedInCommit: ExplainedMutants = {
+  "src/ingest/commit/announced-page.ts": [
+    {
+      line: 'if (streamDefinition(stream).event === null) return writeRecords(transaction, stream, records, "rest");',
+      mutants: ['StringLiteral: ""'],
+      why: notLive,
+    },
+    {
+      line: 'const rest = writeRecords(transaction, stream, proven, "rest");',
+      mutants: ['StringLiteral: ""'],
+      why: notLive,
+    },
+  ],
+  "src/ingest/commit/committed-pages.ts": [
+    {
+      line: "const pages = this.#pagesBySeries.get(ledgerKeyText({ stream, series })) ?? [];",
+      mutants: ['ArrayDeclaration: ["Stryker was here"]'],
+      why: noPage,
+    },
+    { line: "pages = [];", mutants: ['ArrayDeclaration: ["Stryker was here"]'], why: noPage },
+  ],
+  "src/ingest/commit/proven-range.ts": [
+    {
+      line: "for (let at = 0; at < timestamps.length; at++) {",
+      mutants: ["EqualityOperator: at <= timestamps.length"],
+      why: "Past the end the previous timestamp stands in, which is not newer than itself.",
+    },
+  ],
+  "src/ingest/commit/refresh-periods.ts": [
+    {
+      line: "} else if (!last || ts > last.ts) {",
+      mutants: ["EqualityOperator: ts >= last.ts"],
+      why: "An equal timestamp is handled by the branch before.",
+    },
+    {
+      line: "const isPeriod = last && isSlow && cadences >= 0 && cadences <= MAX_CADENCES_APART;",
+      mutants: ["ConditionalExpression: true"],
+      why: "Without an earlier observation nothing is slow; the check is for the compiler.",
+    },
+    {
+      line: "const isNextRefresh = last !== undefined && ts > last.ts && ts - last.ts <= reach;",
+      mutants: ["EqualityOperator: ts >= last.ts"],
+      why: "The observation of an equal timestamp begins where this one does.",
+    },
+  ],
   "src/ingest/commit/live-coverage.ts": [
     {
       line: "const { exchanges, markets, cadence, startedSpans = [], endedSpans = [], retractions = [] } = change;",
