@@ -2,9 +2,11 @@ import { describe, expect, it } from "vitest";
 import type { AnnouncedRange } from "../../../src/model/announced-coverage.ts";
 import type { ResponseBody } from "../../../src/model/response-body.ts";
 import { readPublication } from "../../../src/warehouse/coverage/publication.ts";
+import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { gap } from "../../support/ingest/ingest-harness.ts";
 import { openPages } from "../../support/ingest/open-pages.ts";
 import { at, btc, jsonBody, makeTicks, SECOND, type TestTick, tickPage } from "../../support/ingest/pages.ts";
+import { tick } from "../../support/warehouse/records.ts";
 
 const range = (
   state: AnnouncedRange["state"],
@@ -88,6 +90,14 @@ describe("a page of mds-sync serve", () => {
     ]);
   });
 
+  it("makes lost what is lost for the sender, even if rows of it are stored here without proof", () => {
+    const { commit, coverage, warehouse } = openPages();
+    warehouse.transaction((t) => writeRecords(t, "index_ticks", [tick(at("10:05:00"), "1")], "live"));
+    const rows = without(["10:05:00", "10:06:00"]);
+    commit(servedPage(rows, [range("lost", "10:05:00", "10:06:00", "aged out")]));
+    expect(coverage()[1]).toEqual(["10:05:00", "10:06:00", "lost", "aged out"]);
+  });
+
   it("does not take away many rows before the sender has repeated it", () => {
     const { commit, coverage } = openPages();
     commit(tickPage(allRows));
@@ -146,7 +156,7 @@ describe("a page of mds-sync serve", () => {
     // Open ranges below or above the end of the request, and other ones, are not the head.
     const others = [
       range("open", "11:00:00", "11:59:59"),
-      range("open", "12:00:00", "13:00:00"),
+      range("open", "12:30:00", "13:00:00"),
       range("lost", "11:55:00", "13:00:00", "aged out"),
     ];
     expect(publishedTo(others)).toEqual({ ...shown, publishedTo: gap.to });

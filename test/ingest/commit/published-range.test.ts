@@ -99,6 +99,9 @@ describe("a page of the head", () => {
     expect(publication()).toEqual([0, 60 * SECOND, 0, 0]);
     expect(clampNothing()).toBeUndefined();
     expect(provenTo([-5 * MICROS_PER_DAY])).toBeUndefined();
+    expect(provenTo([-4 * MICROS_PER_DAY - 30 * SECOND])).toBeUndefined();
+    // Only bars may not be final yet, however long the period of ticks is.
+    expect(provenTo([-HOUR / 2], { cadence: 2 * HOUR })).toBe(0);
   });
 
   it("is the first of its walk: a later one shows nothing about the head", () => {
@@ -134,6 +137,14 @@ describe("a page of the head", () => {
     expect(provenTo([-2 * HOUR], confirmed)).toBe(quietTo);
     writeTick(-1, "live");
     expect(provenTo([-2 * HOUR], confirmed)).toBe(spoken);
+  });
+
+  it("of a series that has shown as much as it was asked for is not quiet, however long ago that is", () => {
+    const { provenTo, publication, showOther } = openSeries();
+    showOther(3 * HOUR);
+    const late = { isSilenceConfirmed: true, asOf: noon + 3 * HOUR };
+    expect(provenTo([-30 * SECOND], late)).toBe(0);
+    expect(publication()).toEqual([0, 3 * HOUR, 0, 0]);
   });
 
   it("proves silence without another series only after a day", () => {

@@ -19,6 +19,16 @@ export const explainedInCommit: ExplainedMutants = {
       mutants: ['StringLiteral: ""'],
       why: notLive,
     },
+    {
+      line: 'for (const range of subtract(settled, rangesOf(ranges, "empty"))) settle(transaction, key, range, "rows");',
+      mutants: ['StringLiteral: ""'],
+      why: "It saves writing: an announced empty range is settled as empty afterwards, whatever it was.",
+    },
+    {
+      line: 'const head = rangesOf(ranges, "open").findLast((range) => range.from < to && range.to >= to);',
+      mutants: ["EqualityOperator: range.from <= to"],
+      why: "A range that begins at the end of the request shows as much as none.",
+    },
   ],
   "src/ingest/commit/committed-pages.ts": [
     {
