@@ -15,6 +15,7 @@ import {
   recordLateness,
 } from "../../../src/warehouse/coverage/publication.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
+import { makeEmptyWarehouse } from "../../support/ingest/ingest-harness.ts";
 import { at, SECOND } from "../../support/ingest/pages.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
 import { bar, tick } from "../../support/warehouse/records.ts";
@@ -26,7 +27,7 @@ type Page = Parameters<typeof clampToPublished>[3];
 
 /** The ticks or bars of BTC, and what pages of them prove. All results are relative to `zero`. */
 function openSeries(stream: HistoryStream = "index_ticks", zero = noon) {
-  const warehouse = openTestWarehouse();
+  const warehouse = openTestWarehouse({ path: makeEmptyWarehouse() });
   const [key, other] = warehouse.transaction((t) => {
     const keyOf = (id: string) => ({ stream, series: t.dictionary.getSeriesKey("GWA", id) });
     return [keyOf("btc-id"), keyOf("eth-id")] as const;
@@ -179,9 +180,11 @@ describe("a page of bars", () => {
   });
 
   it("proves silence from the end of the day on that has no bar", () => {
-    const { provenTo, showOther } = openSeries("ohlcv", midnight);
+    const { provenTo, showOther, writeTick } = openSeries("ohlcv", midnight);
     const DAY = MICROS_PER_DAY;
     showOther(DAY);
+    // Live ticks of the index show nothing about its bars.
+    writeTick(-HOUR, "live");
     const provenAt = (asOf: number) =>
       provenTo([-3 * DAY], { isSilenceConfirmed: true, asOf: midnight + asOf });
     expect(provenAt(HOUR - DAY)).toBe(-2 * DAY);
@@ -209,6 +212,7 @@ describe("a page below the head", () => {
     };
     const shown = 30 * SECOND - HOUR / 2;
     expect(provenAfter(() => {})).toBe(shown);
+    expect(openSeries().provenTo([], lower)).toBe(65 * SECOND - MICROS_PER_DAY);
     expect(provenAfter(({ show }) => show({ publishedTo: noon }))).toBe(0);
     expect(provenAfter(({ show }) => show({ publishedTo: noon - 1 }))).toBe(-1);
     expect(provenAfter(({ writeTick }) => writeTick(-40 * SECOND, "rest"))).toBe(-10 * SECOND);

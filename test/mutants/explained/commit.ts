@@ -45,6 +45,13 @@ export const explainedInCommit: ExplainedMutants = {
       why: "Past the end the previous timestamp stands in, which is not newer than itself.",
     },
   ],
+  "src/ingest/commit/published-range.ts": [
+    {
+      line: "if (publishedTo >= end) return publishedTo;",
+      mutants: ["ConditionalExpression: false", "EqualityOperator: publishedTo > end"],
+      why: "It saves two queries: whatever they find above `end`, the claim ends there.",
+    },
+  ],
   "src/ingest/commit/refresh-periods.ts": [
     {
       line: "} else if (!last || ts > last.ts) {",
