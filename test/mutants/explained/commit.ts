@@ -51,6 +51,16 @@ export const explainedInCommit: ExplainedMutants = {
       mutants: ["ConditionalExpression: false", "EqualityOperator: publishedTo > end"],
       why: "It saves two queries: whatever they find above `end`, the claim ends there.",
     },
+    {
+      line: "if (!before || oldest === undefined || isDaily(key.stream)) return;",
+      mutants: ["ConditionalExpression: false"],
+      why: "A page without timestamps has no late ones; the check of the oldest is for the compiler.",
+    },
+    {
+      line: "if (unknown.length === 0) return;",
+      mutants: ["ConditionalExpression: false"],
+      why: "It saves a query: without unknown timestamps none is late.",
+    },
   ],
   "src/ingest/commit/refresh-periods.ts": [
     {
