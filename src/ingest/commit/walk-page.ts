@@ -148,7 +148,7 @@ export function commitWalkPage(
     if (unreadable > decoded.rawCount * MAX_REJECTED_SHARE) return { ...unproven, alarm: "mass_rejection" };
     if (decoded.announced) {
       const { isComplete, proven } = proof;
-      if (isStale || !proven) return { ...unproven, isComplete: isComplete && !isStale, alarm: undefined };
+      if (isStale || !proven) return { ...unproven, alarm: undefined };
       const expected = listExpectedTimestamps(transaction, key, page.position, decoded.timestamps);
       const { announced } = decoded;
       Object.assign(

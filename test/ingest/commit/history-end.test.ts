@@ -49,7 +49,7 @@ describe("the claim of a last page", () => {
   });
 
   it("contradicts older rows of REST within the window, unless they are withdrawn already", () => {
-    expect(judge([500])).toEqual({ unconfirmed: undefined });
+    expect(judge([500])).toStrictEqual({ unconfirmed: undefined });
     expect(judge([500], { windowStart: 500 })).toEqual({ unconfirmed: undefined });
     expect(judge([500], { windowStart: 501 })).toEqual({ servedFrom: 2000, settleFrom: undefined });
     const withdraw = (t: Transaction) => {

@@ -167,3 +167,76 @@ describe("live ticks above the newest record of a page", () => {
     expect(empty("12:51:00")).toEqual(gap);
   });
 });
+
+describe("a walk whose pages contradict each other", () => {
+  it("loses what its earlier pages proved, and proves nothing", () => {
+    const { commit, coverage } = openPages();
+    const swapped = commit(tickPage(makeTicks(at("10:30:00"), at("11:00:00")), "more"));
+    expect(coverage()).toHaveLength(1);
+    const position = { gap, provenFrom: swapped.proven?.from ?? 0 };
+    const nothing = { proven: undefined, isComplete: false, isUnpublished: false, hasReopened: false };
+    expect(commit(tickPage(makeTicks(at("11:00:00"), gap.to), "more"), { position })).toMatchObject({
+      alarm: "newer_than_proven",
+      ...nothing,
+    });
+    expect(coverage()).toEqual([]);
+    const disordered = makeTicks(gap.from, gap.to).reverse();
+    expect(commit(tickPage(disordered))).toMatchObject({ alarm: "disordered", ...nothing });
+  });
+});
+
+describe("a page of the head", () => {
+  const headTo = (to: string) => {
+    const head = { from: gap.from, to: at(to) };
+    return { isHead: true, position: { gap: head, provenFrom: head.to } };
+  };
+  const madeAt = (time: string, rows: ReturnType<typeof makeTicks>) => ({
+    ...tickPage(rows, "more"),
+    asOf: at(time) / 1000,
+  });
+  const lateBy = "SELECT late_by / 1000000 AS seconds FROM stream_states";
+  const asked = "SELECT asked_at AS at, published_to AS shown FROM publications";
+
+  it("shows which records are late, and claims less from then on", () => {
+    const { commit, query } = openPages();
+    const rows = makeTicks(gap.from - 30 * SECOND, at("12:05:00"));
+    const first = rows.filter(({ ts }) => ts < gap.to && ts !== at("11:50:00"));
+    expect(commit(madeAt("12:01:00", first), headTo("12:00:00"))).toMatchObject({
+      proven: gap,
+      isUnpublished: false,
+    });
+    expect(query(lateBy)).toEqual([{ seconds: 0 }]);
+    expect(query(asked)).toEqual([{ at: at("12:01:00"), shown: gap.to }]);
+    // The lateness at most doubles the settle delay of a minute.
+    const second = commit(madeAt("12:06:00", rows), headTo("12:05:00"));
+    expect(query(lateBy)).toEqual([{ seconds: 120 }]);
+    expect(second).toMatchObject({ proven: { to: at("12:04:05") }, isComplete: true, isUnpublished: false });
+  });
+
+  it("is not shown by a later page of the walk, nor by a cache", () => {
+    const { commit, query } = openPages();
+    const rows = makeTicks(gap.from - 30 * SECOND, gap.to);
+    const { position } = headTo("12:00:00");
+    commit(madeAt("12:01:00", rows), {
+      isHead: true,
+      position: { ...position, provenFrom: gap.to - SECOND },
+    });
+    expect(query(asked)).toEqual([]);
+    commit({ ...madeAt("12:01:00", rows), ageMs: 60_000 }, headTo("12:00:00"));
+    expect(query(asked).map(({ at }) => at)).not.toContain(at("12:01:00"));
+    commit(madeAt("12:02:00", rows), headTo("12:00:00"));
+    expect(query(asked)).toEqual([{ at: at("12:02:00"), shown: gap.to }]);
+  });
+
+  it("is complete, but unpublished, if REST has not shown all of it", () => {
+    const { commit } = openPages();
+    const rows = makeTicks(gap.from - 30 * SECOND, at("11:50:00"));
+    expect(commit(madeAt("12:01:00", rows), headTo("12:00:00"))).toMatchObject({
+      proven: { from: gap.from, to: at("11:50:00") },
+      isComplete: true,
+      isUnpublished: true,
+    });
+    // Made before the end of the gap, it does not even ask for all of it.
+    expect(commit(madeAt("11:55:00", rows), headTo("12:00:00"))).toMatchObject({ isComplete: false });
+  });
+});

@@ -79,6 +79,13 @@ export const explainedInCommit: ExplainedMutants = {
       why: "The observation of an equal timestamp begins where this one does.",
     },
   ],
+  "src/ingest/commit/history-end.ts": [
+    {
+      line: "if (oldestServed !== undefined && oldestServed - gap.from < page.cadence)",
+      mutants: ["ConditionalExpression: true"],
+      why: "Without a record the difference is no number, which is not less: the check is for the compiler.",
+    },
+  ],
   "src/ingest/commit/live-coverage.ts": [
     {
       line: "const { exchanges, markets, cadence, startedSpans = [], endedSpans = [], retractions = [] } = change;",
