@@ -94,11 +94,15 @@ describe("the claim of a last page", () => {
 describe("what a last page settles", () => {
   const settled = (
     end: Partial<HistoryEnd>,
-    { rows = [] as number[], expected = rows, target = 0, proven = gap } = {},
+    {
+      rows = [],
+      expected = rows,
+      target = 0,
+    }: { rows?: readonly number[]; expected?: readonly number[]; target?: number } = {},
   ) =>
     withRows(rows, (t) => {
       openTarget(t, { key, from: target, settleDelay: 1, step: 1, serviceWindow: null }, false);
-      settleToEnd(t, key, { proven, gap, expected }, { servedFrom: 0, ...end });
+      settleToEnd(t, key, { proven: gap, gap, expected }, { servedFrom: 0, ...end });
       return readSettledRanges(t, key).map(({ from, to, proof, reason }) => [from, to, proof, reason]);
     });
   const nothingOlder = (from: number, to: number) => [from, to, "empty", "nothing older"];

@@ -240,3 +240,39 @@ describe("a page of the head", () => {
     expect(commit(madeAt("11:55:00", rows), headTo("12:00:00"))).toMatchObject({ isComplete: false });
   });
 });
+
+describe("an end of the history that is in doubt", () => {
+  it("H14: stands while pages of other gaps agree, until a page has an older record", () => {
+    const { commit, query } = openPages();
+    const rows = makeTicks(at("10:00:00"), gap.to);
+    const from = (time: string) => rows.filter(({ ts }) => ts >= at(time));
+    const over = (since: string, until: string) => {
+      const part = { from: at(since), to: at(until) };
+      return {
+        position: { gap: part, provenFrom: part.to },
+        emptyFrom: 0,
+        withdrawals: { answers: 3, over: 0 },
+      };
+    };
+    const answers = () => query("SELECT answers, to_ts AS until FROM mass_withdrawals");
+    commit(
+      tickPage(
+        rows.filter(({ ts }) => ts < at("11:00:00")),
+        "more",
+      ),
+      over("10:00:00", "11:00:00"),
+    );
+    expect(commit(tickPage(from("11:30:00")), over("11:00:00", "12:00:00"))).toMatchObject({
+      alarm: "false_end",
+      unconfirmed: [{ answers: 1 }],
+    });
+    // This page has a single record, just below the end of its gap.
+    commit(tickPage([{ ts: at("11:20:00") - 1 }]), over("11:00:00", "11:20:00"));
+    expect(answers()).toEqual([{ answers: 2, until: at("11:30:00") }]);
+    // A page without records shows no older one.
+    commit(tickPage([], "more"), over("11:00:00", "11:15:00"));
+    expect(answers()).toHaveLength(1);
+    commit(tickPage(from("11:05:00"), "more"), over("11:05:00", "11:15:00"));
+    expect(answers()).toEqual([]);
+  });
+});
