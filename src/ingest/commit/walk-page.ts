@@ -166,11 +166,8 @@ export function commitWalkPage(
     if (judged && !end && !doubtedEnd) return { ...unproven, alarm: "false_end" };
     if (oldest !== undefined && !doubtedEnd) dropMovedEnd(transaction, key, oldest);
     if (oldest !== undefined && retractNothingOlder(transaction, key, oldest)) hasReopened = true;
-    if (!isStale)
-      counts.learnedOffset = confirmLiveRows(transaction, key, page, {
-        liveRows,
-        timestamps: plausibleTimestamps,
-      });
+    const confirming = { liveRows, timestamps: plausibleTimestamps };
+    counts.learnedOffset = confirmLiveRows(transaction, key, page, confirming);
     const shown = doubtedEnd ? proveAboveOldest(proof, oldest) : proof;
     const { proven, ...extent } = clampProven(transaction, key, page, received, shown);
     const doubted = doubtedEnd ? [doubtedEnd] : [];
@@ -196,7 +193,7 @@ interface ReceivedPage {
   readonly asOf: Micros;
 }
 
-/** Stores what the page has, whatever it proves. Returns the live rows that it may confirm, as they were before. */
+/** Stores what the page has, whatever it proves. Returns the live rows that it may confirm, as they were before: none if it is stale. */
 function storePage(
   transaction: Transaction,
   key: SeriesKey,

@@ -54,6 +54,12 @@ describe("the targets of a history stream", () => {
     ]);
   });
 
+  it("begin earlier if the settings select more", () => {
+    const warehouse = openTestWarehouse();
+    for (const from of [100, 50, 70]) declare(warehouse, [{ ...btc, from }]);
+    expect(targetsOf(warehouse)).toEqual([["index_ticks", "btc", 50, null]]);
+  });
+
   it("stay open for an index type whose selection is not known yet, and only for that type", () => {
     const warehouse = openTestWarehouse();
     declare(warehouse, [btc, blx]);

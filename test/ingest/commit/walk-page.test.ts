@@ -213,6 +213,22 @@ describe("a page of the head", () => {
     expect(second).toMatchObject({ proven: { to: at("12:04:05") }, isComplete: true, isUnpublished: false });
   });
 
+  it("is the only one that shows late records: not a lower page, a later one of the walk, or a cache", () => {
+    const rows = makeTicks(gap.from - 30 * SECOND, at("12:05:00"));
+    const first = rows.filter(({ ts }) => ts < gap.to && ts !== at("11:50:00"));
+    const { isHead, position } = headTo("12:05:00");
+    const lateAfter = (more: object, ageMs = 0) => {
+      const { commit, query } = openPages();
+      commit(madeAt("12:01:00", first), headTo("12:00:00"));
+      commit({ ...madeAt("12:06:00", rows), ageMs }, { isHead, position, ...more });
+      return query(lateBy)[0]?.seconds;
+    };
+    const later = { position: { ...position, provenFrom: at("12:04:59") } };
+    expect([lateAfter({}), lateAfter({ isHead: false }), lateAfter(later), lateAfter({}, 60_000)]).toEqual([
+      120, 0, 0, 0,
+    ]);
+  });
+
   it("is not shown by a later page of the walk, nor by a cache", () => {
     const { commit, query } = openPages();
     const rows = makeTicks(gap.from - 30 * SECOND, gap.to);

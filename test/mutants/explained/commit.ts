@@ -85,6 +85,11 @@ export const explainedInCommit: ExplainedMutants = {
       mutants: ["ConditionalExpression: true"],
       why: "Without a record the difference is no number, which is not less: the check is for the compiler.",
     },
+    {
+      line: "if (settleFrom !== undefined) settleNothingOlder(transaction, key, { floor: settleFrom, to: gap.from });",
+      mutants: ["ConditionalExpression: true"],
+      why: "A range that begins nowhere is empty: the check is for the compiler.",
+    },
   ],
   "src/ingest/commit/live-coverage.ts": [
     {
@@ -178,6 +183,11 @@ export const explainedInCommit: ExplainedMutants = {
   ],
   "src/ingest/commit/targets.ts": [
     {
+      line: "const { indexType, indexId, from, name, matchedName, settledElsewhere = [] } = selected;",
+      mutants: ['ArrayDeclaration: ["Stryker was here"]'],
+      why: "A text in place of a settled range has no range: it cuts nothing off the target.",
+    },
+    {
       line: 'endSnapshotTarget(transaction, { stream, exchangeId: id === "" ? null : id, at });',
       mutants: ["ConditionalExpression: false", 'StringLiteral: "Stryker was here!"'],
       why: "The dictionary stores null as an empty text: both have the same key.",
@@ -188,6 +198,11 @@ export const explainedInCommit: ExplainedMutants = {
       line: "if (oldest !== undefined && !doubtedEnd) dropMovedEnd(transaction, key, oldest);",
       mutants: ["ConditionalExpression: true"],
       why: "SQL finds no end above an unknown timestamp; the check is for the compiler.",
+    },
+    {
+      line: "if (oldest !== undefined && retractNothingOlder(transaction, key, oldest)) hasReopened = true;",
+      mutants: ["ConditionalExpression: true"],
+      why: "SQL finds no range above an unknown timestamp; the check is for the compiler.",
     },
   ],
 };
