@@ -227,11 +227,10 @@ function storePage(
 }
 
 /** A last page whose end is in doubt proves what any other page does: the range above its oldest record. */
-function proveAboveOldest(proof: PageProof, oldest = Number.POSITIVE_INFINITY): PageProof {
-  const { proven } = proof;
-  const from = Math.max(proven?.from ?? 0, oldest + 1);
-  const isEmpty = proven === undefined || from >= proven.to;
-  return { proven: isEmpty ? undefined : { from, to: proven.to }, provenFrom: from, isComplete: false };
+function proveAboveOldest({ proven }: PageProof, oldest = Number.POSITIVE_INFINITY): PageProof {
+  const from = oldest + 1;
+  const isProven = proven !== undefined && from < proven.to;
+  return { proven: isProven ? { from, to: proven.to } : undefined, provenFrom: from, isComplete: false };
 }
 
 /** What the page proves, up to where its records are final and published. */

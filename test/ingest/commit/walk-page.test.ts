@@ -119,6 +119,26 @@ describe("a page of a walk", () => {
     expect(commitElsewhere(tickPage(rows, "more")).missing).toBe(0);
   });
 
+  it("stores what it could not read or does not know, with its request", () => {
+    const { commit, query } = openPages();
+    const [first = {}, ...rest] = makeTicks(gap.from, gap.to).map(tickRecord);
+    const content = [{ ...first, timestamp: "yesterday" }, ...rest.map((record) => ({ ...record, flag: 1 }))];
+    expect(commit(jsonBody({ content }))).toMatchObject({ rejected: 1, written: { inserted: 239 } });
+    expect(query("SELECT stream, request FROM rejects")).toEqual([
+      { stream: "index_ticks", request: "GET /index-ticker" },
+    ]);
+    expect(query("SELECT name, count FROM unknown_fields")).toEqual([{ name: "flag", count: 239 }]);
+  });
+
+  it("that is empty settles the oldest row of the page before, which is stored", () => {
+    const { commit, coverage } = openPages();
+    const narrow = { from: gap.from, to: at("11:00:00") + 1 };
+    const position = { gap: narrow, provenFrom: narrow.to };
+    commit(tickPage([{ ts: at("11:00:00") }], "more"), { position });
+    expect(commit(tickPage([]), { position })).toMatchObject({ withdrawn: 0, isComplete: true });
+    expect(coverage().map(([, , proof]) => proof)).toEqual(["empty", "rows"]);
+  });
+
   it("proves its range if at most half of its records are unreadable", () => {
     const { commit } = openPages();
     const readable = makeTicks(gap.from, gap.to).map(tickRecord);
@@ -227,6 +247,12 @@ describe("a page of the head", () => {
     expect([lateAfter({}), lateAfter({ isHead: false }), lateAfter(later), lateAfter({}, 60_000)]).toEqual([
       120, 0, 0, 0,
     ]);
+    // The sender of a served page has judged that already.
+    const { commit, query } = openPages();
+    commit(madeAt("12:01:00", first), headTo("12:00:00"));
+    const announced = { windowStart: undefined, ranges: [] };
+    commit({ ...madeAt("12:06:00", rows), announced }, { isHead, position });
+    expect(query(lateBy)).toEqual([{ seconds: 0 }]);
   });
 
   it("is not shown by a later page of the walk, nor by a cache", () => {
@@ -281,9 +307,12 @@ describe("an end of the history that is in doubt", () => {
     expect(commit(tickPage(from("11:30:00")), over("11:00:00", "12:00:00"))).toMatchObject({
       alarm: "false_end",
       unconfirmed: [{ answers: 1 }],
+      proven: { from: at("11:30:00") + 1, to: gap.to },
+      isComplete: false,
     });
-    // This page has a single record, just below the end of its gap.
-    commit(tickPage([{ ts: at("11:20:00") - 1 }]), over("11:00:00", "11:20:00"));
+    // This page has a single record, just below the end of its gap, and proves nothing above it.
+    const single = commit(tickPage([{ ts: at("11:20:00") - 1 }]), over("11:00:00", "11:20:00"));
+    expect(single).toMatchObject({ alarm: "false_end", proven: undefined, isComplete: false });
     expect(answers()).toEqual([{ answers: 2, until: at("11:30:00") }]);
     // A page without records shows no older one.
     commit(tickPage([], "more"), over("11:00:00", "11:15:00"));

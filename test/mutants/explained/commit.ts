@@ -204,5 +204,10 @@ export const explainedInCommit: ExplainedMutants = {
       mutants: ["ConditionalExpression: true"],
       why: "SQL finds no range above an unknown timestamp; the check is for the compiler.",
     },
+    {
+      line: "const isProven = proven !== undefined && from < proven.to;",
+      mutants: ["ConditionalExpression: true"],
+      why: "A last page proves something, so the range is defined; the check is for the compiler.",
+    },
   ],
 };
