@@ -15,7 +15,7 @@ type MutantResult = Awaited<ReturnType<Stryker["runMutationTest"]>>[number];
 const testFolders: Readonly<Record<string, string>> = {
   "src/model": "test/model",
   // The tests of the ingest thread commit pages too.
-  "src/ingest/commit": "test/ingest",
+  "src/ingest/commit": "test/ingest/{commit,thread}",
   "src/warehouse/coverage": "test/warehouse/coverage",
   "src/service/pagination": "test/service/pagination",
 };

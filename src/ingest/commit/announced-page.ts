@@ -4,7 +4,7 @@ import { type HistoryStream, streamDefinition } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { containsTimestamp, intersect, normalise, subtract, type TimeRange } from "../../model/time-range.ts";
 import { hasRowsInRange, type LedgerKey, retract, settle } from "../../warehouse/coverage/ledger.ts";
-import type { WithdrawalRules } from "../../warehouse/coverage/mass-withdrawals.ts";
+import type { MassWithdrawal, WithdrawalRules } from "../../warehouse/coverage/mass-withdrawals.ts";
 import { recordHeadPage } from "../../warehouse/coverage/publication.ts";
 import { type WriteRecordsResult, writeRecords } from "../../warehouse/rows/row-writer.ts";
 import { type WithdrawResult, withdrawMissing } from "../../warehouse/rows/withdraw-missing.ts";
@@ -66,7 +66,9 @@ export function settleAnnounced(
   { announced, proven, expected, withdrawals, ...page }: AnnouncedPage,
 ): WithdrawResult {
   const { ranges } = announced;
-  const total = { withdrawn: 0, unconfirmed: [...noWithdrawals], believed: [...noWithdrawals] };
+  const unconfirmed: MassWithdrawal[] = [];
+  const believed: MassWithdrawal[] = [];
+  let withdrawn = 0;
   const withoutRows = ranges.filter(({ state }) => state !== "empty");
   for (const covered of subtract([proven], normalise(withoutRows))) {
     const result = withdrawMissing(transaction, {
@@ -75,9 +77,9 @@ export function settleAnnounced(
       timestamps: expected,
       ...(withdrawals ? { rules: withdrawals } : {}),
     });
-    total.withdrawn += result.withdrawn;
-    total.unconfirmed.push(...result.unconfirmed);
-    total.believed.push(...result.believed);
+    withdrawn += result.withdrawn;
+    unconfirmed.push(...result.unconfirmed);
+    believed.push(...result.believed);
     for (const range of result.unconfirmed) retract(transaction, key, range);
     const settled = subtract([covered], normalise(result.unconfirmed));
     for (const range of subtract(settled, rangesOf(ranges, "empty"))) settle(transaction, key, range, "rows");
@@ -90,10 +92,8 @@ export function settleAnnounced(
   }
   if (page.isHead && page.position.provenFrom >= page.position.gap.to)
     recordHead(transaction, key, ranges, page);
-  return total;
+  return { withdrawn, unconfirmed, believed };
 }
-
-const noWithdrawals: WithdrawResult["unconfirmed"] = [];
 
 /** Above what the sender has proven, the head is `not published yet`. */
 function recordHead(

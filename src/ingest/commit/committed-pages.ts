@@ -35,10 +35,10 @@ export class CommittedPages {
     }
     const added = { from, to, requestedAt };
     pages.push(added);
-    // Not for every page: `splice` costs more than it frees.
+    // Not one by one: moving the others costs more than it frees.
     const excess = pages.length > 2 * MAX_PAGES_PER_SERIES ? pages.length - MAX_PAGES_PER_SERIES : 0;
     const firstRecent = pages.findIndex((page) => page.requestedAt > requestedAt - MAX_PENDING_PAGE_MS);
-    if (excess > 0 || firstRecent > 0) pages.splice(0, Math.max(excess, firstRecent));
+    pages.splice(0, Math.max(excess, firstRecent));
     return () => {
       const at = pages.indexOf(added);
       if (at >= 0) pages.splice(at, 1);

@@ -113,7 +113,7 @@ function hasRunningBar(
 ): boolean {
   if (!isDaily(stream)) return false;
   if (servesRunningDay(transaction, stream)) return true;
-  const isRunning = newest !== undefined && newest + cadence > asOf + MIN_RUNNING_MICROS;
+  const isRunning = (newest ?? 0) + cadence > asOf + MIN_RUNNING_MICROS;
   if (isRunning) recordRunningDay(transaction, stream);
   return isRunning;
 }
@@ -150,7 +150,6 @@ export function recordLateRecords(
   // REST had shown a newer record, and the settle delay of these had passed.
   const to = Math.min(before.publishedTo, before.askedAt - settleDelay);
   const from = Math.max(oldest, asOf - MAX_LATENESS_MICROS);
-  if (from >= to) return;
   const stored = new Set(readStoredTimestamps(transaction, key, { from, to }));
   const unknown = timestamps.filter((ts) => from <= ts && ts < to && !stored.has(ts));
   if (unknown.length === 0) return;

@@ -77,5 +77,5 @@ export class RefreshPeriods {
 
 /** From one poll to the next, if both times are known. A clock that was set in between gives a negative or a large number. */
 function countCadences(from: Micros | undefined, to: Micros | undefined, cadence: Micros): number {
-  return from === undefined || to === undefined ? Number.NaN : (to - from) / cadence;
+  return ((to ?? Number.NaN) - (from ?? Number.NaN)) / cadence;
 }

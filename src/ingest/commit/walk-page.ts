@@ -148,13 +148,14 @@ export function commitWalkPage(
     if (unreadable > decoded.rawCount * MAX_REJECTED_SHARE) return { ...unproven, alarm: "mass_rejection" };
     if (decoded.announced) {
       const { isComplete, proven } = proof;
-      if (isStale || !proven) return { ...unproven, isComplete: isComplete && !isStale, alarm: undefined };
+      if (isStale || !proven) return { ...unproven, alarm: undefined };
       const expected = listExpectedTimestamps(transaction, key, page.position, decoded.timestamps);
       const { announced } = decoded;
       Object.assign(
         counts,
         settleAnnounced(transaction, key, { ...page, announced, proven, expected, asOf: received.asOf }),
       );
+      transaction.onRollback(committedPages.add(stream, series, proven, requestedAt));
       return { ...unproven, ...counts, proven, isComplete, alarm: undefined };
     }
     const oldest = plausibleTimestamps.at(-1);
@@ -165,11 +166,8 @@ export function commitWalkPage(
     if (judged && !end && !doubtedEnd) return { ...unproven, alarm: "false_end" };
     if (oldest !== undefined && !doubtedEnd) dropMovedEnd(transaction, key, oldest);
     if (oldest !== undefined && retractNothingOlder(transaction, key, oldest)) hasReopened = true;
-    if (!isStale)
-      counts.learnedOffset = confirmLiveRows(transaction, key, page, {
-        liveRows,
-        timestamps: plausibleTimestamps,
-      });
+    const confirming = { liveRows, timestamps: plausibleTimestamps };
+    counts.learnedOffset = confirmLiveRows(transaction, key, page, confirming);
     const shown = doubtedEnd ? proveAboveOldest(proof, oldest) : proof;
     const { proven, ...extent } = clampProven(transaction, key, page, received, shown);
     const doubted = doubtedEnd ? [doubtedEnd] : [];
@@ -195,7 +193,7 @@ interface ReceivedPage {
   readonly asOf: Micros;
 }
 
-/** Stores what the page has, whatever it proves. Returns the live rows that it may confirm, as they were before. */
+/** Stores what the page has, whatever it proves. Returns the live rows that it may confirm, as they were before: none if it is stale. */
 function storePage(
   transaction: Transaction,
   key: SeriesKey,
@@ -229,11 +227,10 @@ function storePage(
 }
 
 /** A last page whose end is in doubt proves what any other page does: the range above its oldest record. */
-function proveAboveOldest(proof: PageProof, oldest = Number.POSITIVE_INFINITY): PageProof {
-  const { proven } = proof;
-  const from = Math.max(proven?.from ?? 0, oldest + 1);
-  const isEmpty = proven === undefined || from >= proven.to;
-  return { proven: isEmpty ? undefined : { from, to: proven.to }, provenFrom: from, isComplete: false };
+function proveAboveOldest({ proven }: PageProof, oldest = Number.POSITIVE_INFINITY): PageProof {
+  const from = oldest + 1;
+  const isProven = proven !== undefined && from < proven.to;
+  return { proven: isProven ? { from, to: proven.to } : undefined, provenFrom: from, isComplete: false };
 }
 
 /** What the page proves, up to where its records are final and published. */

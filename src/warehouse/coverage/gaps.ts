@@ -53,8 +53,8 @@ export function computeTargetStart(
 ): Micros {
   if (isSnapshot) return from;
   const windowStart = computeWindowStart(serviceWindow, now);
-  const isReached = firstSettled !== undefined && firstSettled <= windowStart + MAX_CLOCK_ERROR;
-  return Math.max(from, isReached ? firstSettled : windowStart);
+  const start = firstSettled ?? Number.POSITIVE_INFINITY;
+  return Math.max(from, start <= windowStart + MAX_CLOCK_ERROR ? start : windowStart);
 }
 
 /** `computeTargetStart` of the target `w` in SQL. */
@@ -108,7 +108,6 @@ export function findGaps(targets: readonly StoredTarget[], settled: TimeRanges, 
     const lostUntil = target.isSnapshot ? targetEnd : computeWindowStart(target.serviceWindow, now);
     const start = computeTargetStart(target, settled[0]?.from, now);
     const range = { from: start, to: Math.min(target.to ?? now, now) };
-    if (range.from >= range.to) continue;
     for (const { from, to } of subtract([range], settled)) {
       add("lost", from, Math.min(to, lostUntil));
       const [openFrom, openTo] = [Math.max(from, lostUntil), Math.min(to, quietFrom)];

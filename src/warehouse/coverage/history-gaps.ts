@@ -51,9 +51,7 @@ interface SettledRangeOfKey extends TimeRange {
 
 /** What the ledger knows about one key. */
 interface HistoryLedger {
-  /** The key's own ranges, and the same without the borders between ranges that touch. */
   readonly settled: readonly SettledRangeOfKey[];
-  readonly merged: readonly TimeRange[];
   readonly liveSpans: readonly TimeRange[];
   /** Withdrawals that are not confirmed yet. */
   readonly unconfirmed: readonly TimeRange[];
@@ -105,7 +103,6 @@ export function forEachHistoryRange(
       }
       const ledger = {
         settled: own.map(([, from, to, , reason]) => ({ from, to, reason })),
-        merged: mergeTouching(own),
         liveSpans: liveSpans.get(series) ?? [],
         unconfirmed: unconfirmed.get(series) ?? [],
       };
@@ -147,37 +144,32 @@ function readBySeries(
   return Map.groupBy(rows, ({ series }) => series);
 }
 
-function mergeTouching(settled: readonly SettledTuple[]): TimeRange[] {
-  const merged: { from: Micros; to: Micros }[] = [];
-  for (const [, from, to] of settled) {
-    const last = merged.at(-1);
-    if (last?.to === from) last.to = to;
-    else merged.push({ from, to });
-  }
-  return merged;
+/** Parts that touch. */
+interface Gap {
+  readonly from: Micros;
+  to: Micros;
+  readonly parts: GapPart[];
 }
 
 /** The gaps of one target with their reasons. */
 function describeGaps(target: HistoryTarget, ledger: HistoryLedger, now: Micros): HistoryRange[] {
-  const parts = findGaps([target], ledger.merged, now);
-  const ranges: HistoryRange[] = [];
-  for (let at = 0; at < parts.length; ) {
-    // Parts that touch are one gap.
-    let end = at + 1;
-    while (parts[end] && parts[end]?.from === parts[end - 1]?.to) end++;
-    ranges.push(...describeGap(parts.slice(at, end), target, ledger, now));
-    at = end;
+  const gaps: Gap[] = [];
+  for (const part of findGaps([target], ledger.settled, now)) {
+    const last = gaps.at(-1);
+    if (last?.to === part.from) {
+      last.parts.push(part);
+      last.to = part.to;
+    } else gaps.push({ from: part.from, to: part.to, parts: [part] });
   }
-  return ranges;
+  return gaps.flatMap((gap) => describeGap(gap, target, ledger, now));
 }
 
 function describeGap(
-  parts: readonly GapPart[],
+  { from, to, parts }: Gap,
   target: HistoryTarget,
   ledger: HistoryLedger,
   now: Micros,
 ): HistoryRange[] {
-  const [from, to] = [parts[0]?.from ?? now, parts.at(-1)?.to ?? now];
   const { serviceWindow, blockedReason } = target;
   const lostAt = (ts: Micros) => (serviceWindow === null ? null : ts + serviceWindow);
   const settlingFrom = findSettlingStart(from, target, ledger, now);

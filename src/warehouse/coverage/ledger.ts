@@ -70,11 +70,12 @@ export function settle(
   if (proof === "empty" && hasRowsInRange(transaction, key, range))
     throw new Error(`cannot settle ${key.stream} as empty: the range has rows: ${formatRange(range)}`);
   // An answer without rows does not disprove rows that are elsewhere.
-  const stands = (settled: SettledRange) =>
-    proof === "lost" ? settled.proof !== "lost" : proof === "empty" && isMoved(settled);
-  const standing = proof === "rows" ? [] : findTouching(transaction, key, range).filter(stands);
-  for (const part of subtract([range], normalise(standing)))
-    writeRange(transaction, key, part, proof, reason);
+  const stands = (settled: SettledRange) => (proof === "lost" ? settled.proof !== "lost" : isMoved(settled));
+  const parts =
+    proof === "rows"
+      ? [range]
+      : subtract([range], normalise(findTouching(transaction, key, range).filter(stands)));
+  for (const part of parts) writeRange(transaction, key, part, proof, reason);
 }
 
 /** Takes back what was settled: the range becomes a gap again. */
@@ -270,7 +271,6 @@ export function settleNothingOlder(
   { floor, to }: { readonly floor: Micros; readonly to: Micros },
 ): void {
   const rest = { from: Math.max(findTargetStart(transaction, key) ?? to, floor), to };
-  if (rest.from >= rest.to) return;
   for (const part of subtract([rest], normalise(findTouching(transaction, key, rest))))
     if (!hasRowsInRange(transaction, key, part))
       settle(transaction, key, part, "empty", NOTHING_OLDER_REASON);

@@ -61,7 +61,6 @@ export function dropMovedEnd(transaction: Transaction, { stream, series }: Ledge
 
 /** Settles as lost what is open in the range, which the service no longer serves. Its rows stay. */
 export function settleNoLongerServed(transaction: Transaction, key: LedgerKey, range: TimeRange): void {
-  if (range.from >= range.to) return;
   for (const part of subtract([range], normalise(findTouching(transaction, key, range))))
     settle(transaction, key, part, "lost", NO_LONGER_SERVED_REASON);
 }

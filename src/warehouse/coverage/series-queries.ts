@@ -104,8 +104,9 @@ export function readSeriesCoverage(connection: Connection, stream: HistoryStream
     .all([stream]);
   return [...Map.groupBy(rows, ({ series }) => series)].map(([series, own]) => {
     const { indexType, indexId, name, serviceWindow, settleDelay } = own[0] as CoveredRow;
-    const covered = own.map(({ from, to }) => ({ from, to }));
-    const beforeHistory = covered.filter((_, at) => own[at]?.reason === NOTHING_OLDER_REASON);
+    const rangesOf = (rows: readonly CoveredRow[]) => rows.map(({ from, to }) => ({ from, to }));
+    const covered = rangesOf(own);
+    const beforeHistory = rangesOf(own.filter(({ reason }) => reason === NOTHING_OLDER_REASON));
     const key = { stream, series };
     return { key, indexType, indexId, name, serviceWindow, settleDelay, covered, beforeHistory };
   });

@@ -119,7 +119,6 @@ export function addTarget(transaction: Transaction, target: Target, to: Micros, 
   const isOpenEnded = touched.some((range) => range.to === null);
   const end = isOpenEnded ? null : Math.max(to, ...touched.map((range) => range.to ?? to));
   const from = Math.min(target.from, first?.from ?? target.from);
-  if (touched.length === 1 && first?.from === from && first.to === end) return;
   const remove = transaction.statement(`DELETE FROM wanted_ranges WHERE ${matchesKey} AND from_ts = ?`);
   for (const range of touched) remove.run([stream, series, range.from]);
   const { settleDelay, step, serviceWindow, blockedReason } = touched.at(-1) ?? {

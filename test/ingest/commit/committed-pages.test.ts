@@ -27,6 +27,11 @@ describe("recently committed pages", () => {
     undo();
     const isSuperseded = (at: number) => pages.isSuperseded("index_ticks", 1, { from: at, to: at + 1 }, 0);
     expect([isSuperseded(50), isSuperseded(150), isSuperseded(250)]).toEqual([true, false, true]);
+    undo();
+    expect(isSuperseded(250)).toBe(true);
+    const undoFirst = pages.add("ohlcv", 1, { from: 0, to: 100 }, 50);
+    undoFirst();
+    expect(pages.isSuperseded("ohlcv", 1, { from: 0, to: 100 }, 0)).toBe(false);
   });
 
   it("are forgotten ten minutes after their request, when no older page can be pending", () => {

@@ -1,16 +1,15 @@
-import { join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { IngestThread } from "../../../src/ingest/thread/ingest-thread.ts";
 import type { ResponseBody } from "../../../src/model/response-body.ts";
 import type { TimeRange } from "../../../src/model/time-range.ts";
 import { silentLog } from "../../../src/runtime/log.ts";
+import { makeEmptyWarehouse } from "../../support/ingest/ingest-harness.ts";
 import { at, btc, makeTicks, SECOND, tickPage } from "../../support/ingest/pages.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
-import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 async function startHarness() {
-  const path = join(temporaryFolder(), "mds.sqlite");
+  const path = makeEmptyWarehouse();
   const clock = new ManualClock("2026-03-02T18:00:00Z");
   const ingest = await IngestThread.start({ path, clock, log: silentLog });
   onTestFinished(() => ingest.close());

@@ -1,18 +1,17 @@
-import { join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { commitLiveMessages } from "../../../src/ingest/commit/live.ts";
 import { LiveCoverage, type LiveFeedChange } from "../../../src/ingest/commit/live-coverage.ts";
 import { formatTimestamp, MICROS_PER_SECOND, parseTimestamp } from "../../../src/model/time.ts";
 import { openWriter } from "../../../src/warehouse/writer.ts";
-import { temporaryFolder } from "../../support/temporary-folder.ts";
+import { makeEmptyWarehouse } from "../../support/ingest/ingest-harness.ts";
 
 const at = (time: string) => parseTimestamp(`2026-03-01T${time}Z`) ?? 0;
 const cadence = 30 * MICROS_PER_SECOND;
 
 function createLiveCoverage(change: LiveFeedChange, now = "12:10:00") {
   const clock = { now: () => at(now) / 1000 };
-  const path = join(temporaryFolder(), "mds.sqlite");
+  const path = makeEmptyWarehouse();
   const warehouse = openWriter(path, { clock });
   onTestFinished(() => warehouse.close());
   const liveCoverage = new LiveCoverage();

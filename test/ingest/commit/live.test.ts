@@ -1,10 +1,13 @@
 import { expect, it } from "vitest";
 import { commitLiveMessages, commitUnknownEvents } from "../../../src/ingest/commit/live.ts";
 import { LiveCoverage } from "../../../src/ingest/commit/live-coverage.ts";
+import { commitTargets } from "../../../src/ingest/commit/targets.ts";
 import { MICROS_PER_SECOND } from "../../../src/model/time.ts";
+import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { at, liveMessage, tickRecord } from "../../support/ingest/pages.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
+import { tick } from "../../support/warehouse/records.ts";
 
 const exchangeTick = (time: string, more: object = {}) =>
   JSON.stringify({
@@ -149,5 +152,63 @@ it("ticks of other indices are no successors", () => {
   expect(receive(typed("12:05:00", "MWA"), typed("12:05:30", "MWA")).skippedTicks).toEqual([]);
   expect(receive(tick("12:02:30", "btc"), tick("12:03:00", "btc")).skippedTicks).toEqual([
     { indexType: "GWA", indexId: "btc", after: at("12:00:30"), at: at("12:02:30") },
+  ]);
+});
+
+it("a tick from more than a period and the clocks' difference ahead is rejected as received", () => {
+  const { receive, query } = openLive();
+  // The clock stands at 12:10:00; a period has 30 seconds, and clocks may differ by ten.
+  const latest = at("12:10:40");
+  const ahead = liveMessage({ ts: latest + 1 });
+  const result = receive(
+    liveMessage({ ts: latest }),
+    ahead,
+    exchangeTick("12:10:40"),
+    exchangeTick("12:10:40.000001"),
+  );
+  expect(result).toMatchObject({
+    indexTicks: { inserted: 1 },
+    exchangeTicks: { inserted: 1 },
+    rejected: 2,
+    newest: latest,
+  });
+  expect(query("SELECT stream, raw FROM rejects ORDER BY 1 DESC")).toEqual([
+    { stream: "index_ticks", raw: ahead },
+    { stream: "exchange_ticks", raw: exchangeTick("12:10:40.000001") },
+  ]);
+});
+
+it("an index is silent if it is selected and has no tick at a time or later", () => {
+  const { receive, coverage, warehouse } = openLive();
+  const select = (indexIds: string[]) =>
+    commitTargets(warehouse, {
+      stream: "index_ticks",
+      targets: indexIds.map((indexId) => ({ indexType: "GWA", indexId, from: 0 })),
+      rules: { settleDelay: 1, step: 1, serviceWindow: null },
+      unresolvedIndexTypes: [],
+      at: at("12:00:00"),
+    });
+  select(["btc", "eth", "ltc"]);
+  for (const indexId of ["btc", "eth", "xrp"]) receive(liveMessage({ ts: at("12:01:00"), indexId }));
+  receive(liveMessage({ ts: at("12:02:00"), indexId: "eth" }));
+  const silent = (since: string) => coverage.listSilentIndices(warehouse, at(since));
+  const [btc, eth, ltc] = [
+    { indexType: "GWA", indexId: "btc", lastTickTs: at("12:01:00") },
+    { indexType: "GWA", indexId: "eth", lastTickTs: at("12:02:00") },
+    { indexType: "GWA", indexId: "ltc", lastTickTs: undefined },
+  ];
+  expect(silent("12:01:00")).toEqual([ltc]);
+  expect(silent("12:01:00.000001")).toEqual([btc, ltc]);
+  expect(silent("12:03:00")).toEqual([btc, eth, ltc]);
+});
+
+it("a tick within half a period of a REST row is that row, stamped by another clock", () => {
+  const { receive, warehouse, query } = openLive();
+  warehouse.transaction((t) => writeRecords(t, "index_ticks", [tick(at("12:00:00"), "1")], "rest"));
+  receive(liveMessage({ ts: at("12:00:14") }));
+  receive(liveMessage({ ts: at("12:00:16") }));
+  expect(query("SELECT substr(time, 12, 8) AS time FROM index_ticks ORDER BY ts")).toEqual([
+    { time: "12:00:00" },
+    { time: "12:00:16" },
   ]);
 });

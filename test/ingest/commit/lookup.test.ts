@@ -1,14 +1,35 @@
 import { expect, it } from "vitest";
-import { commitLookup, type LookupPages } from "../../../src/ingest/commit/lookup.ts";
+import { commitLookup, commitService, type LookupPages } from "../../../src/ingest/commit/lookup.ts";
 import { PendingPages } from "../../../src/ingest/decode/pending-pages.ts";
 import { jsonBody } from "../../support/ingest/pages.ts";
-import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
+import { catchFailure, openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 
 function openLookups() {
   const warehouse = openTestWarehouse();
   const pages = new PendingPages();
   return {
     query: (sql: string) => queryRows(warehouse, sql),
+    /** Checks the service that has these pages of assets. */
+    checkService(serviceUrl: string, contents: (readonly unknown[])[], mayAdopt = false) {
+      const pageIds = contents.map(
+        (content) => pages.read({ stream: "assets" }, jsonBody({ content })).pageId,
+      );
+      return commitService(warehouse, pages, { serviceUrl, pageIds, mayAdopt });
+    },
+    /** Commits a list of assets, the first page of which is from a cache. */
+    commitCached(content: readonly unknown[]) {
+      const ages = [60_000, 0];
+      const pageIds = ages.map(
+        (ageMs) => pages.read({ stream: "assets" }, { ...jsonBody({ content }), ageMs }).pageId,
+      );
+      const serviceUrl = "https://service.test";
+      return commitLookup(warehouse, pages, {
+        stream: "assets",
+        serviceUrl,
+        pageIds,
+        request: "GET /assets",
+      });
+    },
     /** Commits a list of these pages. */
     commit(list: Omit<LookupPages, "pageIds" | "request">, ...contents: (readonly unknown[])[]) {
       const pageIds = contents.map(
@@ -93,4 +114,34 @@ it("a list of contracts is about one type on one exchange: it delists no others"
   expect(
     query("SELECT id, derivative_type, exchange_id FROM derivative_contracts WHERE delisted_at IS NOT NULL"),
   ).toEqual([{ id: "k0", derivative_type: "futures", exchange_id: "kraken" }]);
+});
+
+it("a service is that of the warehouse by its assets, on whichever page, wherever it is", () => {
+  const { checkService, commit, query } = openLookups();
+  const urls = () => query("SELECT service_url AS url FROM warehouse_state").map(({ url }) => url);
+  expect(catchFailure(() => checkService("https://a.test", [[], []])).code).toBe("doubtful_list");
+  expect(urls()).toEqual([null]);
+  expect(checkService("https://a.test", [[asset("a")], [asset("b"), asset("c")]])).toBe("moved");
+  expect(urls()).toEqual(["https://a.test"]);
+  expect(checkService("https://b.test", [[asset("b"), asset("c")]])).toBe("moved");
+  const other = [[asset("x"), asset("y")]];
+  expect(catchFailure(() => checkService("https://c.test", other)).code).toBe("other_service");
+  expect(urls()).toEqual(["https://b.test"]);
+  expect(checkService("https://c.test", other, true)).toBe("adopted");
+  // Its lists must fit too, but contracts come and go.
+  expect(catchFailure(() => commit({ stream: "assets" }, [asset("p"), asset("q")])).code).toBe(
+    "other_service",
+  );
+  const contract = { id: "k", exchangeId: "kraken", marketId: "m", exchangeName: "k" };
+  commit({ stream: "derivative_contracts", derivativeType: "futures", exchangeId: "kraken" } as never, [
+    contract,
+  ]);
+  expect(query("SELECT DISTINCT stream FROM service_ids")).toEqual([{ stream: "assets" }]);
+});
+
+it("a list from a cache delists nothing", () => {
+  const { commitCached, commit } = openLookups();
+  const many = Array.from({ length: 20 }, (_, i) => asset(`a${i}`));
+  commit({ stream: "assets" }, many);
+  for (let run = 0; run < 9; run++) expect(commitCached(many.slice(1)).delisted).toBe(0);
 });

@@ -143,6 +143,22 @@ function* pagesOf(
   }
 }
 
+describe("a page that repeats", () => {
+  it("only the oldest record of the page before proves nothing", () => {
+    const position = { gap, provenFrom: 50 };
+    const nothing = { proven: undefined, provenFrom: 50, isComplete: false };
+    expect(findProvenRange(position, page([49]))).toEqual(nothing);
+    expect(findProvenRange(position, page([49, 49]))).toEqual(nothing);
+    expect(findProvenRange(position, page([49, 48]))).toMatchObject({ proven: { from: 49, to: 50 } });
+  });
+
+  it("records between the anchor and the proven range contradicts nothing", () => {
+    const position = { gap, provenFrom: 50, anchor: 30 };
+    expect(findProvenRange(position, page([40, 20]))).toMatchObject({ proven: { from: 21, to: 50 } });
+    expect(findProvenRange(position, page([50, 20]))).toMatchObject({ contradiction: "newer_than_proven" });
+  });
+});
+
 describe("coverage never exceeds what the pages prove", () => {
   it("after every page of thousands of random walks, each record in the proven range was on a page", () => {
     fc.assert(

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { RefreshPeriods } from "../../../src/ingest/commit/refresh-periods.ts";
 import { MICROS_PER_SECOND } from "../../../src/model/time.ts";
-import { createDaemonHarness } from "../../support/daemon/daemon-harness.ts";
 
 /** All times in seconds. */
 function observer(stream: "market_caps" | "derivative_ticks", cadence: number) {
@@ -43,6 +42,9 @@ describe("what an observation covers", () => {
     expect(observe(600, 7_000)).toEqual([600, 1050]);
     // A refresh was missed.
     expect(observe(1_200, 1_201)).toEqual([1200, 1230]);
+    // One and a half periods apart, none was; longer, one may have been.
+    expect(observe(1_650, 1_651)).toEqual([1200, 1680]);
+    expect(observe(2_101, 2_102)).toEqual([2100, 2130]);
   });
 
   it("is learned where nothing is documented: a faster refresh at once, a slower one after a while", () => {
@@ -98,22 +100,35 @@ describe("what an observation covers", () => {
     expect(observe(300, 310)).toEqual([300, 330]);
     expect(observe(900, 905)).toEqual([600, 930]);
   });
-});
 
-it("market caps polled more often than the service refreshes them are covered without a gap", async () => {
-  const daemon = await createDaemonHarness({
-    settings: `sync: { ohlcv: false, exchangeTickers: false, derivatives: false, marketCap: { every: 30s },
-      intraday: { GWA: [BTC], MWA: none, LX: none, days: 1 } }`,
+  it("shows a slow refresh if polls a cadence or two apart returned the same, and the next one came soon after", () => {
+    /** Whether a list that polls at 600 s and at `second` returned alike is known to be refreshed every 120 s. */
+    const isLearned = (second: number, third: number) => {
+      const observe = observer("derivative_ticks", 60);
+      observe(600, 600);
+      observe(600, second);
+      observe(720, third);
+      return observe(840)[0] === 720;
+    };
+    expect([653, 654, 720, 721].map((second) => isLearned(second, second + 40))).toEqual([
+      false,
+      true,
+      true,
+      false,
+    ]);
+    // A clock that was set back shows nothing.
+    expect([659, 660, 780, 781].map((third) => isLearned(660, third))).toEqual([false, true, true, false]);
   });
-  const { clock } = daemon;
-  const running = await daemon.startFilled();
-  const startedAt = clock.now();
-  await running.runUntil(() => clock.now() > startedAt + 33 * 60_000);
-  const covered = daemon.query("SELECT from_ts, to_ts, proof FROM coverage WHERE stream = 'market_caps'");
-  expect(covered).toHaveLength(1);
-  expect(covered[0]?.proof).toBe("rows");
-  expect(clock.now() * 1000 - Number(covered[0]?.to_ts)).toBeLessThan(60e6);
-  expect(daemon.query("SELECT count(DISTINCT ts) AS n FROM market_caps")[0]?.n).toBeLessThan(9);
-  await running.stop();
-  daemon.expectMatchesService();
+
+  it("shows a faster refresh at once, even if no poll returns the same again", () => {
+    const observe = observer("derivative_ticks", 60);
+    for (const [ts, askedAt] of [
+      [600, 600],
+      [600, 660],
+      [720, 720],
+      [780, 780],
+    ] as const)
+      observe(ts, askedAt);
+    expect(observe(900, 900)).toEqual([900, 960]);
+  });
 });

@@ -1,7 +1,7 @@
-import { join } from "node:path";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import {
   type CollectedSnapshot,
+  commitForbiddenSnapshot,
   commitSnapshot,
   type SnapshotPage,
   type SnapshotPart,
@@ -9,16 +9,14 @@ import {
 } from "../../../src/ingest/commit/snapshot.ts";
 import { PendingPages } from "../../../src/ingest/decode/pending-pages.ts";
 import { MICROS_PER_SECOND, parseTimestamp } from "../../../src/model/time.ts";
-import { openWriter } from "../../../src/warehouse/writer.ts";
 import { jsonBody } from "../../support/ingest/pages.ts";
-import { temporaryFolder } from "../../support/temporary-folder.ts";
+import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
 
 const at = (time: string) => parseTimestamp(`2026-03-01T${time}Z`) ?? 0;
 
 function createValidator() {
   const clock = { now: () => at("12:10:07") / 1000 };
-  const warehouse = openWriter(join(temporaryFolder(), "mds.sqlite"), { clock });
-  onTestFinished(() => warehouse.close());
+  const warehouse = openTestWarehouse({ clock });
   const validator = new SnapshotValidator();
   const commitFor = (exchange: Pick<CollectedSnapshot, "stream" | "exchangeId">, parts: SnapshotPart[]) =>
     validator.commit(warehouse, { ...exchange, cadence: 60 * MICROS_PER_SECOND, parts });
@@ -138,6 +136,27 @@ it("pages that are at most two periods apart are of one snapshot, dated by the o
     ["12:00", "12:01", "rows"],
     ["12:05", "12:06", "rows"],
   ]);
+});
+
+it("a snapshot that the service denies is lost for the present period", () => {
+  const { warehouse, covered } = createValidator();
+  const deribit = { stream: "derivative_ticks", exchangeId: "deribit" } as const;
+  commitForbiddenSnapshot(warehouse, { ...deribit, cadence: 60 * MICROS_PER_SECOND });
+  expect(covered()).toEqual([["12:10", "12:11", "lost"]]);
+});
+
+it("a snapshot that polls return again covers until the last of them", () => {
+  const { warehouse, covered } = createValidator();
+  const validator = new SnapshotValidator();
+  const everything = { stream: "market_caps", exchangeId: null, cadence: 60 * MICROS_PER_SECOND } as const;
+  for (const time of ["12:00:01", "12:03:01"])
+    validator.commit(warehouse, {
+      ...everything,
+      parts: [part(5, "12:00:00")],
+      askedAt: at(time),
+      answeredAt: at(time),
+    });
+  expect(covered()).toEqual([["12:00", "12:04", "rows"]]);
 });
 
 function createPages() {

@@ -1,9 +1,12 @@
 import { describe, expect, it } from "vitest";
 import {
+  commitEndedTargets,
   commitSnapshotTargets,
   commitTargets,
   type SeriesTarget,
+  type TargetShare,
 } from "../../../src/ingest/commit/targets.ts";
+import { bucketOf } from "../../../src/model/buckets.ts";
 import { MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { readDueRechecks } from "../../../src/warehouse/coverage/rechecks.ts";
 import { settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
@@ -24,9 +27,10 @@ function declare(
     unresolvedIndexTypes = [] as string[],
     at = noon,
     stream = "index_ticks" as "index_ticks" | "ohlcv",
+    share = undefined as TargetShare | undefined,
   } = {},
 ): void {
-  commitTargets(warehouse, { stream, targets, rules, unresolvedIndexTypes, at });
+  commitTargets(warehouse, { stream, targets, rules, unresolvedIndexTypes, at, ...(share ? { share } : {}) });
 }
 
 const targetsOf = (warehouse: WarehouseWriter) =>
@@ -48,6 +52,12 @@ describe("the targets of a history stream", () => {
       ["index_ticks", "eth", 200, null],
       ["ohlcv", "btc", 100, null],
     ]);
+  });
+
+  it("begin earlier if the settings select more", () => {
+    const warehouse = openTestWarehouse();
+    for (const from of [100, 50, 70]) declare(warehouse, [{ ...btc, from }]);
+    expect(targetsOf(warehouse)).toEqual([["index_ticks", "btc", 50, null]]);
   });
 
   it("stay open for an index type whose selection is not known yet, and only for that type", () => {
@@ -82,6 +92,66 @@ describe("the targets of a history stream", () => {
     expect(queryRows(warehouse, "SELECT name FROM series ORDER BY index_id")).toEqual([
       { name: "BLX" },
       { name: "btc" },
+    ]);
+  });
+
+  it("name an index by its price until something else names it", () => {
+    const warehouse = openTestWarehouse();
+    const nameOf = (more: Partial<SeriesTarget>) => {
+      declare(warehouse, [{ ...btc, ...more }]);
+      return queryRows(warehouse, "SELECT name FROM series")[0]?.name;
+    };
+    expect(nameOf({ matchedName: "Bitcoin" })).toBe("Bitcoin");
+    expect(nameOf({ name: "BTC", matchedName: "Ether" })).toBe("BTC");
+    expect(nameOf({ matchedName: "Ether" })).toBe("BTC");
+  });
+
+  it("of a share are those of its buckets; what another daemon has settled is not fetched again", () => {
+    const warehouse = openTestWarehouse();
+    const [ofBtc, ofEth] = [btc, eth].map(({ indexType, indexId }) => bucketOf(indexType, indexId)) as [
+      number,
+      number,
+    ];
+    const settledElsewhere = [
+      { from: 120, to: 150 },
+      { from: 160, to: 180 },
+    ];
+    const shared = { ...btc, settledElsewhere };
+    declare(warehouse, [btc, eth], { stream: "ohlcv" });
+    declare(warehouse, [eth, shared], { share: { buckets: [ofBtc, ofEth], fresh: [ofBtc, ofEth] } });
+    const ownTargets = () => targetsOf(warehouse).filter(([stream]) => stream === "index_ticks");
+    const targetsOfBtc = [
+      ["index_ticks", "btc", 100, 120],
+      ["index_ticks", "btc", 150, 160],
+      ["index_ticks", "btc", 180, null],
+    ];
+    expect(ownTargets()).toEqual([...targetsOfBtc, ["index_ticks", "eth", 200, null]]);
+    // A target that is open already stays, whatever others have settled since.
+    declare(warehouse, [eth, { ...btc, settledElsewhere: [] }], {
+      share: { buckets: [ofBtc, ofEth], fresh: [] },
+    });
+    expect(ownTargets()).toEqual([...targetsOfBtc, ["index_ticks", "eth", 200, null]]);
+    // Another daemon follows ETH now; its targets do not end here, they are gone.
+    declare(warehouse, [shared], { share: { buckets: [ofBtc], fresh: [] }, at: noon + 5 });
+    expect(ownTargets()).toEqual(targetsOfBtc);
+    // A bucket that comes back is declared anew.
+    const fresh = { buckets: [ofBtc], fresh: [ofBtc] };
+    declare(warehouse, [{ ...btc, settledElsewhere: [{ from: 0, to: 170 }] }], { share: fresh });
+    expect(ownTargets()).toEqual([["index_ticks", "btc", 170, null]]);
+    // Other streams have their own declarations.
+    expect(targetsOf(warehouse).filter(([stream]) => stream === "ohlcv")).toHaveLength(2);
+  });
+
+  it("that end are added, and end no others", () => {
+    const warehouse = openTestWarehouse();
+    declare(warehouse, [btc]);
+    commitEndedTargets(warehouse, { stream: "index_ticks", targets: [eth, blx], rules, to: 250 });
+    expect(targetsOf(warehouse)).toEqual([
+      ["index_ticks", "btc", 100, null],
+      ["index_ticks", "eth", 200, 250],
+    ]);
+    expect(queryRows(warehouse, "SELECT DISTINCT settle_delay, step, observed FROM wanted_ranges")).toEqual([
+      { settle_delay: rules.settleDelay, step: 1, observed: 0 },
     ]);
   });
 

@@ -1,17 +1,15 @@
-import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import fc from "fast-check";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import { CommittedPages } from "../../../src/ingest/commit/committed-pages.ts";
 import { commitWalkPage } from "../../../src/ingest/commit/walk-page.ts";
 import { PendingPages } from "../../../src/ingest/decode/pending-pages.ts";
 import type { ResponseBody } from "../../../src/model/response-body.ts";
 import { formatTimestamp, MICROS_PER_MS } from "../../../src/model/time.ts";
-import { openWriter } from "../../../src/warehouse/writer.ts";
 import { onlyPage } from "../../support/ingest/ingest-harness.ts";
 import { at, SECOND } from "../../support/ingest/pages.ts";
 import { seed } from "../../support/seed.ts";
-import { temporaryFolder } from "../../support/temporary-folder.ts";
+import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
 
 const gap = { from: at("10:00:00"), to: at("12:00:00") };
 
@@ -104,8 +102,7 @@ function toJson({ rows, order, areUnique, hasTickVolume, oddities }: Page, index
 
 function openWarehouse() {
   const clock = { now: () => at("18:00:00") / MICROS_PER_MS };
-  const warehouse = openWriter(join(temporaryFolder(), "mds.sqlite"), { clock });
-  onTestFinished(() => warehouse.close());
+  const warehouse = openTestWarehouse({ clock });
   warehouse.connection.database.pragma("synchronous = OFF");
   const pages = new PendingPages();
   const committedPages = new CommittedPages();

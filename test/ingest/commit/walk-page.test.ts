@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import {
   commitPage,
   coverageSql,
@@ -7,7 +8,17 @@ import {
   startIngestThread,
   wholeCoverage,
 } from "../../support/ingest/ingest-harness.ts";
-import { at, liveMessage, makeTicks, SECOND, tickPage } from "../../support/ingest/pages.ts";
+import { openPages } from "../../support/ingest/open-pages.ts";
+import {
+  at,
+  jsonBody,
+  liveMessage,
+  makeTicks,
+  SECOND,
+  tickPage,
+  tickRecord,
+} from "../../support/ingest/pages.ts";
+import { tick } from "../../support/warehouse/records.ts";
 
 describe("a page with records from the future", () => {
   it("H11: proves its range, even if most of its records are from the future", async () => {
@@ -92,5 +103,221 @@ describe("an unconfirmed withdrawal", () => {
       } else await ingest.call("commitIndexNotFound", { key, range: gap });
       expect(query("SELECT * FROM mass_withdrawals")).toEqual([]);
     }
+  });
+});
+
+describe("a page of a walk", () => {
+  it("counts the records of its proven range that were not stored, if asked to", () => {
+    const { commit } = openPages();
+    const rows = makeTicks(gap.from, gap.to);
+    commit(tickPage(rows.filter(({ ts }) => ts !== at("11:00:00") && ts !== at("11:30:00"))));
+    const half = { from: at("11:15:00"), to: gap.to };
+    const position = { gap: half, provenFrom: half.to };
+    expect(commit(tickPage(rows, "more"), { position, shouldCountMissing: true }).missing).toBe(1);
+    expect(commit(tickPage(rows, "more"), { position, shouldCountMissing: true }).missing).toBe(0);
+    const { commit: commitElsewhere } = openPages();
+    expect(commitElsewhere(tickPage(rows, "more")).missing).toBe(0);
+  });
+
+  it("stores what it could not read or does not know, with its request", () => {
+    const { commit, query } = openPages();
+    const [first = {}, ...rest] = makeTicks(gap.from, gap.to).map(tickRecord);
+    const content = [{ ...first, timestamp: "yesterday" }, ...rest.map((record) => ({ ...record, flag: 1 }))];
+    expect(commit(jsonBody({ content }))).toMatchObject({ rejected: 1, written: { inserted: 239 } });
+    expect(query("SELECT stream, request FROM rejects")).toEqual([
+      { stream: "index_ticks", request: "GET /index-ticker" },
+    ]);
+    expect(query("SELECT name, count FROM unknown_fields")).toEqual([{ name: "flag", count: 239 }]);
+  });
+
+  it("that is empty settles the oldest row of the page before, which is stored", () => {
+    const { commit, coverage } = openPages();
+    const narrow = { from: gap.from, to: at("11:00:00") + 1 };
+    const position = { gap: narrow, provenFrom: narrow.to };
+    commit(tickPage([{ ts: at("11:00:00") }], "more"), { position });
+    expect(commit(tickPage([]), { position })).toMatchObject({ withdrawn: 0, isComplete: true });
+    expect(coverage().map(([, , proof]) => proof)).toEqual(["empty", "rows"]);
+  });
+
+  it("proves its range if at most half of its records are unreadable", () => {
+    const { commit } = openPages();
+    const readable = makeTicks(gap.from, gap.to).map(tickRecord);
+    const unreadable = readable.map((record) => ({ ...record, timestamp: "yesterday" }));
+    const alarmOf = (content: object[]) => commit(jsonBody({ content })).alarm;
+    expect(alarmOf([...unreadable, ...readable])).toBeUndefined();
+    expect(alarmOf([...unreadable, ...readable.slice(1)])).toBe("mass_rejection");
+  });
+});
+
+describe("live ticks above the newest record of a page", () => {
+  /** Where the range ends that a page with records up to 11:50:00 proves, in microseconds after that. */
+  function provenTo(liveAt: number, { asOf = "12:01:00", isFirst = true, newest = "11:50:00" } = {}) {
+    const { commit, warehouse } = openPages();
+    warehouse.transaction((t) => writeRecords(t, "index_ticks", [tick(at(newest) + liveAt, "1")], "live"));
+    const rows = makeTicks(gap.from - 30 * SECOND, at(newest) + 1);
+    const position = isFirst ? { gap, provenFrom: gap.to } : { gap, provenFrom: at("11:55:00") };
+    const body = { ...tickPage(rows, "more"), asOf: at(asOf) / 1000 };
+    const { proven } = commit(body, { position });
+    return proven && proven.to - at(newest);
+  }
+
+  it("are not in REST yet: the page proves only up to that record", () => {
+    // Up to a quarter of the settle delay after it, a tick is that record, stamped by another clock.
+    expect(provenTo(15 * SECOND)).toBe(30 * SECOND);
+    expect(provenTo(15 * SECOND + 1)).toBe(1);
+    expect(provenTo(29 * SECOND)).toBe(1);
+    // Above the proven range they prove nothing.
+    expect(provenTo(30 * SECOND)).toBe(30 * SECOND);
+  });
+
+  it("count for an hour, and on the first page of a walk only", () => {
+    expect(provenTo(20 * SECOND, { asOf: "12:50:19" })).toBe(1);
+    expect(provenTo(20 * SECOND, { asOf: "12:50:20" })).toBe(30 * SECOND);
+    expect(provenTo(20 * SECOND, { isFirst: false })).toBe(300 * SECOND);
+  });
+
+  it("leave nothing proven of a page without records", () => {
+    const { commit, warehouse } = openPages();
+    warehouse.transaction((t) => {
+      writeRecords(t, "index_ticks", [tick(at("12:30:00"), "1")], "rest");
+      writeRecords(t, "index_ticks", [tick(at("11:50:00"), "1")], "live");
+    });
+    const empty = (asOf: string) => commit({ ...tickPage([]), asOf: at(asOf) / 1000 }).proven;
+    expect(empty("12:31:00")).toBeUndefined();
+    expect(empty("12:51:00")).toEqual(gap);
+  });
+});
+
+describe("a walk whose pages contradict each other", () => {
+  it("loses what its earlier pages proved, and proves nothing", () => {
+    const { commit, coverage } = openPages();
+    const swapped = commit(tickPage(makeTicks(at("10:30:00"), at("11:00:00")), "more"));
+    expect(coverage()).toHaveLength(1);
+    const position = { gap, provenFrom: swapped.proven?.from ?? 0 };
+    const nothing = { proven: undefined, isComplete: false, isUnpublished: false, hasReopened: false };
+    expect(commit(tickPage(makeTicks(at("11:00:00"), gap.to), "more"), { position })).toMatchObject({
+      alarm: "newer_than_proven",
+      ...nothing,
+    });
+    expect(coverage()).toEqual([]);
+    const disordered = makeTicks(gap.from, gap.to).reverse();
+    expect(commit(tickPage(disordered))).toMatchObject({ alarm: "disordered", ...nothing });
+  });
+});
+
+describe("a page of the head", () => {
+  const headTo = (to: string) => {
+    const head = { from: gap.from, to: at(to) };
+    return { isHead: true, position: { gap: head, provenFrom: head.to } };
+  };
+  const madeAt = (time: string, rows: ReturnType<typeof makeTicks>) => ({
+    ...tickPage(rows, "more"),
+    asOf: at(time) / 1000,
+  });
+  const lateBy = "SELECT late_by / 1000000 AS seconds FROM stream_states";
+  const asked = "SELECT asked_at AS at, published_to AS shown FROM publications";
+
+  it("shows which records are late, and claims less from then on", () => {
+    const { commit, query } = openPages();
+    const rows = makeTicks(gap.from - 30 * SECOND, at("12:05:00"));
+    const first = rows.filter(({ ts }) => ts < gap.to && ts !== at("11:50:00"));
+    expect(commit(madeAt("12:01:00", first), headTo("12:00:00"))).toMatchObject({
+      proven: gap,
+      isUnpublished: false,
+    });
+    expect(query(lateBy)).toEqual([{ seconds: 0 }]);
+    expect(query(asked)).toEqual([{ at: at("12:01:00"), shown: gap.to }]);
+    // The lateness at most doubles the settle delay of a minute.
+    const second = commit(madeAt("12:06:00", rows), headTo("12:05:00"));
+    expect(query(lateBy)).toEqual([{ seconds: 120 }]);
+    expect(second).toMatchObject({ proven: { to: at("12:04:05") }, isComplete: true, isUnpublished: false });
+  });
+
+  it("is the only one that shows late records: not a lower page, a later one of the walk, or a cache", () => {
+    const rows = makeTicks(gap.from - 30 * SECOND, at("12:05:00"));
+    const first = rows.filter(({ ts }) => ts < gap.to && ts !== at("11:50:00"));
+    const { isHead, position } = headTo("12:05:00");
+    const lateAfter = (more: object, ageMs = 0) => {
+      const { commit, query } = openPages();
+      commit(madeAt("12:01:00", first), headTo("12:00:00"));
+      commit({ ...madeAt("12:06:00", rows), ageMs }, { isHead, position, ...more });
+      return query(lateBy)[0]?.seconds;
+    };
+    const later = { position: { ...position, provenFrom: at("12:04:59") } };
+    expect([lateAfter({}), lateAfter({ isHead: false }), lateAfter(later), lateAfter({}, 60_000)]).toEqual([
+      120, 0, 0, 0,
+    ]);
+    // The sender of a served page has judged that already.
+    const { commit, query } = openPages();
+    commit(madeAt("12:01:00", first), headTo("12:00:00"));
+    const announced = { windowStart: undefined, ranges: [] };
+    commit({ ...madeAt("12:06:00", rows), announced }, { isHead, position });
+    expect(query(lateBy)).toEqual([{ seconds: 0 }]);
+  });
+
+  it("is not shown by a later page of the walk, nor by a cache", () => {
+    const { commit, query } = openPages();
+    const rows = makeTicks(gap.from - 30 * SECOND, gap.to);
+    const { position } = headTo("12:00:00");
+    commit(madeAt("12:01:00", rows), {
+      isHead: true,
+      position: { ...position, provenFrom: gap.to - SECOND },
+    });
+    expect(query(asked)).toEqual([]);
+    commit({ ...madeAt("12:01:00", rows), ageMs: 60_000 }, headTo("12:00:00"));
+    expect(query(asked).map(({ at }) => at)).not.toContain(at("12:01:00"));
+    commit(madeAt("12:02:00", rows), headTo("12:00:00"));
+    expect(query(asked)).toEqual([{ at: at("12:02:00"), shown: gap.to }]);
+  });
+
+  it("is complete, but unpublished, if REST has not shown all of it", () => {
+    const { commit } = openPages();
+    const rows = makeTicks(gap.from - 30 * SECOND, at("11:50:00"));
+    expect(commit(madeAt("12:01:00", rows), headTo("12:00:00"))).toMatchObject({
+      proven: { from: gap.from, to: at("11:50:00") },
+      isComplete: true,
+      isUnpublished: true,
+    });
+    // Made before the end of the gap, it does not even ask for all of it.
+    expect(commit(madeAt("11:55:00", rows), headTo("12:00:00"))).toMatchObject({ isComplete: false });
+  });
+});
+
+describe("an end of the history that is in doubt", () => {
+  it("H14: stands while pages of other gaps agree, until a page has an older record", () => {
+    const { commit, query } = openPages();
+    const rows = makeTicks(at("10:00:00"), gap.to);
+    const from = (time: string) => rows.filter(({ ts }) => ts >= at(time));
+    const over = (since: string, until: string) => {
+      const part = { from: at(since), to: at(until) };
+      return {
+        position: { gap: part, provenFrom: part.to },
+        emptyFrom: 0,
+        withdrawals: { answers: 3, over: 0 },
+      };
+    };
+    const answers = () => query("SELECT answers, to_ts AS until FROM mass_withdrawals");
+    commit(
+      tickPage(
+        rows.filter(({ ts }) => ts < at("11:00:00")),
+        "more",
+      ),
+      over("10:00:00", "11:00:00"),
+    );
+    expect(commit(tickPage(from("11:30:00")), over("11:00:00", "12:00:00"))).toMatchObject({
+      alarm: "false_end",
+      unconfirmed: [{ answers: 1 }],
+      proven: { from: at("11:30:00") + 1, to: gap.to },
+      isComplete: false,
+    });
+    // This page has a single record, just below the end of its gap, and proves nothing above it.
+    const single = commit(tickPage([{ ts: at("11:20:00") - 1 }]), over("11:00:00", "11:20:00"));
+    expect(single).toMatchObject({ alarm: "false_end", proven: undefined, isComplete: false });
+    expect(answers()).toEqual([{ answers: 2, until: at("11:30:00") }]);
+    // A page without records shows no older one.
+    commit(tickPage([], "more"), over("11:00:00", "11:15:00"));
+    expect(answers()).toHaveLength(1);
+    commit(tickPage(from("11:05:00"), "more"), over("11:05:00", "11:15:00"));
+    expect(answers()).toEqual([]);
   });
 });

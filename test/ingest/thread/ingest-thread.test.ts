@@ -7,6 +7,7 @@ import {
   commitPage,
   coverageSql,
   gap,
+  makeEmptyWarehouse,
   onlyPage,
   startIngestThread,
   wholeCoverage,
@@ -339,7 +340,7 @@ describe("stale bars", () => {
   }
 
   it("are right at once, and computed between two calls after some commits", async () => {
-    const { ingest, query } = await startIngestThread();
+    const { ingest, query } = await startIngestThread({ path: makeEmptyWarehouse({ hasAllViews: true }) });
     // So that the opening's own turn is over.
     for (let commit = 0; commit < 20; commit++) await ingest.call("commitClockSkew", 0);
     await commitPage(ingest, onlyPage, tickPage(makeTicks(at("10:20:00"), gap.to)));
@@ -352,7 +353,7 @@ describe("stale bars", () => {
   });
 
   it("that the last process left are computed after a start, except those of an hour that is not over", async () => {
-    const first = await startIngestThread();
+    const first = await startIngestThread({ path: makeEmptyWarehouse({ hasAllViews: true }) });
     await commitPage(first.ingest, onlyPage, tickPage(makeTicks(at("10:20:00"), gap.to)));
     await first.ingest.call("commitLiveMessages", [liveMessage({ ts: at("18:00:00") })]);
     await first.ingest.close();

@@ -1,6 +1,5 @@
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { MessageChannel } from "node:worker_threads";
 import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -8,13 +7,12 @@ import type { WalkPage } from "../../../src/ingest/commit/walk-page.ts";
 import { type IngestCall, type IngestReply, transferListOf } from "../../../src/ingest/thread/messages.ts";
 import { serveCalls } from "../../../src/ingest/thread/serve-calls.ts";
 import type { ResponseBody } from "../../../src/model/response-body.ts";
-import { coverageSql, gap, onlyPage } from "../../support/ingest/ingest-harness.ts";
+import { coverageSql, gap, makeEmptyWarehouse, onlyPage } from "../../support/ingest/ingest-harness.ts";
 import { at, makeTicks, SECOND, tickPage } from "../../support/ingest/pages.ts";
-import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 /** Serves calls in this thread, so that a test decides which of them wait together. */
 async function startServing() {
-  const path = join(temporaryFolder(), "mds.sqlite");
+  const path = makeEmptyWarehouse();
   const { port1: server, port2: client } = new MessageChannel();
   const stopFlag = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
   serveCalls(server, stopFlag);

@@ -4,7 +4,93 @@ const equalMaximum = "Replacing a maximum by an equal value changes nothing.";
 const sameCall = "The branches make the same call; they differ in the types that the compiler sees.";
 const notLive = "The writer asks whether the source is `live`; the type allows no third value.";
 
+const noPage =
+  "A text in place of a page has neither a time nor a range: it supersedes no page, and goes first.";
+
 export const explainedInCommit: ExplainedMutants = {
+  "src/ingest/commit/announced-page.ts": [
+    {
+      line: 'if (streamDefinition(stream).event === null) return writeRecords(transaction, stream, records, "rest");',
+      mutants: ['StringLiteral: ""'],
+      why: notLive,
+    },
+    {
+      line: 'const rest = writeRecords(transaction, stream, proven, "rest");',
+      mutants: ['StringLiteral: ""'],
+      why: notLive,
+    },
+    {
+      line: 'for (const range of subtract(settled, rangesOf(ranges, "empty"))) settle(transaction, key, range, "rows");',
+      mutants: ['StringLiteral: ""'],
+      why: "It saves writing: an announced empty range is settled as empty afterwards, whatever it was.",
+    },
+    {
+      line: 'const head = rangesOf(ranges, "open").findLast((range) => range.from < to && range.to >= to);',
+      mutants: ["EqualityOperator: range.from <= to"],
+      why: "A range that begins at the end of the request shows as much as none.",
+    },
+  ],
+  "src/ingest/commit/committed-pages.ts": [
+    {
+      line: "const pages = this.#pagesBySeries.get(ledgerKeyText({ stream, series })) ?? [];",
+      mutants: ['ArrayDeclaration: ["Stryker was here"]'],
+      why: noPage,
+    },
+    { line: "pages = [];", mutants: ['ArrayDeclaration: ["Stryker was here"]'], why: noPage },
+  ],
+  "src/ingest/commit/proven-range.ts": [
+    {
+      line: "for (let at = 0; at < timestamps.length; at++) {",
+      mutants: ["EqualityOperator: at <= timestamps.length"],
+      why: "Past the end the previous timestamp stands in, which is not newer than itself.",
+    },
+  ],
+  "src/ingest/commit/published-range.ts": [
+    {
+      line: "if (publishedTo >= end) return publishedTo;",
+      mutants: ["ConditionalExpression: false", "EqualityOperator: publishedTo > end"],
+      why: "It saves two queries: whatever they find above `end`, the claim ends there.",
+    },
+    {
+      line: "if (!before || oldest === undefined || isDaily(key.stream)) return;",
+      mutants: ["ConditionalExpression: false"],
+      why: "A page without timestamps has no late ones; the check of the oldest is for the compiler.",
+    },
+    {
+      line: "if (unknown.length === 0) return;",
+      mutants: ["ConditionalExpression: false"],
+      why: "It saves a query: without unknown timestamps none is late.",
+    },
+  ],
+  "src/ingest/commit/refresh-periods.ts": [
+    {
+      line: "} else if (!last || ts > last.ts) {",
+      mutants: ["EqualityOperator: ts >= last.ts"],
+      why: "An equal timestamp is handled by the branch before.",
+    },
+    {
+      line: "const isPeriod = last && isSlow && cadences >= 0 && cadences <= MAX_CADENCES_APART;",
+      mutants: ["ConditionalExpression: true"],
+      why: "Without an earlier observation nothing is slow; the check is for the compiler.",
+    },
+    {
+      line: "const isNextRefresh = last !== undefined && ts > last.ts && ts - last.ts <= reach;",
+      mutants: ["EqualityOperator: ts >= last.ts"],
+      why: "The observation of an equal timestamp begins where this one does.",
+    },
+  ],
+  "src/ingest/commit/history-end.ts": [
+    {
+      line: "if (oldestServed !== undefined && oldestServed - gap.from < page.cadence)",
+      mutants: ["ConditionalExpression: true"],
+      why: "Without a record the difference is no number, which is not less: the check is for the compiler.",
+    },
+    {
+      line: "if (settleFrom !== undefined) settleNothingOlder(transaction, key, { floor: settleFrom, to: gap.from });",
+      mutants: ["ConditionalExpression: true"],
+      why: "A range that begins nowhere is empty: the check is for the compiler.",
+    },
+  ],
   "src/ingest/commit/live-coverage.ts": [
     {
       line: "const { exchanges, markets, cadence, startedSpans = [], endedSpans = [], retractions = [] } = change;",
@@ -97,9 +183,31 @@ export const explainedInCommit: ExplainedMutants = {
   ],
   "src/ingest/commit/targets.ts": [
     {
+      line: "const { indexType, indexId, from, name, matchedName, settledElsewhere = [] } = selected;",
+      mutants: ['ArrayDeclaration: ["Stryker was here"]'],
+      why: "A text in place of a settled range has no range: it cuts nothing off the target.",
+    },
+    {
       line: 'endSnapshotTarget(transaction, { stream, exchangeId: id === "" ? null : id, at });',
       mutants: ["ConditionalExpression: false", 'StringLiteral: "Stryker was here!"'],
       why: "The dictionary stores null as an empty text: both have the same key.",
+    },
+  ],
+  "src/ingest/commit/walk-page.ts": [
+    {
+      line: "if (oldest !== undefined && !doubtedEnd) dropMovedEnd(transaction, key, oldest);",
+      mutants: ["ConditionalExpression: true"],
+      why: "SQL finds no end above an unknown timestamp; the check is for the compiler.",
+    },
+    {
+      line: "if (oldest !== undefined && retractNothingOlder(transaction, key, oldest)) hasReopened = true;",
+      mutants: ["ConditionalExpression: true"],
+      why: "SQL finds no range above an unknown timestamp; the check is for the compiler.",
+    },
+    {
+      line: "const isProven = proven !== undefined && from < proven.to;",
+      mutants: ["ConditionalExpression: true"],
+      why: "A last page proves something, so the range is defined; the check is for the compiler.",
     },
   ],
 };

@@ -2,7 +2,44 @@ import type { ExplainedMutants } from "../check-survivors.ts";
 
 const sameRanges = "It saves writing: without it the ledger replaces a range by an equal one.";
 
+const neverAsked =
+  "Without a publication all its values are null: nothing is quiet, and null is not below null.";
+
 export const explainedInCoverage: ExplainedMutants = {
+  "src/warehouse/coverage/gaps.ts": [
+    {
+      line: 'settled: settledSql("AND series = @series"),',
+      mutants: ['StringLiteral: ""'],
+      why: "It saves reading the ranges of other series, which nobody looks at.",
+    },
+    {
+      line: "publication: row.publishedTo === null ? undefined : row,",
+      mutants: ["ConditionalExpression: false"],
+      why: neverAsked,
+    },
+  ],
+  "src/warehouse/coverage/history-gaps.ts": [
+    {
+      line: "liveSpans: liveSpans.get(series) ?? [],",
+      mutants: ['ArrayDeclaration: ["Stryker was here"]'],
+      why: "A text as a live span has no end, so it does not reach the end of the target.",
+    },
+    {
+      line: "unconfirmed: unconfirmed.get(series) ?? [],",
+      mutants: ['ArrayDeclaration: ["Stryker was here"]'],
+      why: "A text as a withdrawal has no range that could overlap a gap.",
+    },
+    {
+      line: "for (const target of targets.get(series) ?? [])",
+      mutants: ['ArrayDeclaration: ["Stryker was here"]'],
+      why: "A text as a target has no range, so it has no gaps.",
+    },
+    {
+      line: "const publication = publishedTo === null ? undefined : { publishedTo, askedAt, askedTo, quietMargin };",
+      mutants: ["ConditionalExpression: false"],
+      why: neverAsked,
+    },
+  ],
   "src/warehouse/coverage/ledger.ts": [
     {
       line: "if (same.length === 1 && contains(same[0], range)) return;",

@@ -7,13 +7,11 @@ import type { ResponseBody } from "../../../src/model/response-body.ts";
 import { type Log, silentLog } from "../../../src/runtime/log.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
+import { copyEmptyWarehouse, viewsBesideSync } from "../warehouse/empty-warehouse.ts";
 import { at, btc, SECOND } from "./pages.ts";
 
 /** Starts an ingest thread with its own warehouse and a manual clock. */
-export async function startIngestThread({
-  path = join(temporaryFolder(), "mds.sqlite"),
-  log = silentLog as Log,
-} = {}) {
+export async function startIngestThread({ path = makeEmptyWarehouse(), log = silentLog as Log } = {}) {
   const clock = new ManualClock("2026-03-01T18:00:00Z");
   const ingest = await IngestThread.start({ path, clock, log });
   onTestFinished(() => ingest.close());
@@ -26,6 +24,13 @@ export async function startIngestThread({
     }
   };
   return { ingest, query, path, clock };
+}
+
+/** The path of an empty warehouse that is deleted when the test ends. Each opening parses its views, so it has few of them. */
+export function makeEmptyWarehouse({ hasAllViews = false } = {}): string {
+  const path = join(temporaryFolder(), "mds.sqlite");
+  copyEmptyWarehouse(path, hasAllViews ? undefined : viewsBesideSync);
+  return path;
 }
 
 export const gap = { from: at("10:00:00"), to: at("12:00:00") };

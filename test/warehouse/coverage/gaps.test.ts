@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { formatTimestamp, MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { normalise, subtract, type TimeRange } from "../../../src/model/time-range.ts";
 import {
+  computeTargetStart,
   findGaps,
   readGaps,
   type StoredTarget,
@@ -10,13 +11,6 @@ import {
 } from "../../../src/warehouse/coverage/gaps.ts";
 import { readSettledRanges, settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { readLedgerKeys } from "../../../src/warehouse/coverage/ledger-keys.ts";
-import {
-  beginLiveSpans,
-  clearLiveSpans,
-  endLiveSpans,
-  extendLiveSpans,
-} from "../../../src/warehouse/coverage/live-spans.ts";
-import { settleNotFound } from "../../../src/warehouse/coverage/not-found.ts";
 import { recordHeadPage, recordLateness } from "../../../src/warehouse/coverage/publication.ts";
 import { settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
 import {
@@ -26,7 +20,6 @@ import {
   recordClockSkew,
   type TargetRules,
 } from "../../../src/warehouse/coverage/targets.ts";
-import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { DELAY, declareTarget, gapsOf, present } from "../../support/warehouse/gaps.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 
@@ -102,72 +95,32 @@ describe("the view gaps", () => {
     ]);
   });
 
+  it("begins a target with the ledger if that begins at most a minute above the window: clocks differ", () => {
+    const window = 1000 * MICROS_PER_SECOND;
+    const [MINUTE, start] = [60 * MICROS_PER_SECOND, present - window];
+    const stored = { from: 0, serviceWindow: window, isSnapshot: false };
+    const startOf = (firstSettled?: number) => computeTargetStart(stored, firstSettled, present) - start;
+    expect([startOf(), startOf(start + MINUTE), startOf(start + MINUTE + 1)]).toEqual([0, MINUTE, 0]);
+    const warehouse = openTestWarehouse();
+    // The view begins it there too.
+    for (const [above, isReached] of [
+      [900, false],
+      [40, true],
+    ] as const) {
+      declareTarget(warehouse, 0, { serviceWindow: window });
+      const from = start + above * MICROS_PER_SECOND;
+      warehouse.transaction((t) => settle(t, key, { from, to: from + MICROS_PER_SECOND }, "empty"));
+      gapsOf(warehouse);
+      expect(readLedgerKeys(warehouse.connection)[0]?.firstTs === from).toBe(isReached);
+    }
+  });
+
   it("shows why an open range is blocked", () => {
     const warehouse = openTestWarehouse();
     declareTarget(warehouse, present - HOUR);
     warehouse.transaction((t) => recordBlockedReason(t, key, "forbidden"));
     expect(gapsOf(warehouse)[0]?.slice(0, 2)).toEqual(["open", "forbidden"]);
     expect(readGaps(warehouse.connection, "index_ticks", present)[0]?.blockedReason).toBe("forbidden");
-  });
-
-  describe("with a live span", () => {
-    const settledTo = (warehouse: WarehouseWriter, to: number) =>
-      warehouse.transaction((t) => settle(t, key, { from: present - 5 * HOUR, to }, "empty"));
-    const addLiveSpan = (warehouse: WarehouseWriter, from: number, to: number, indexId?: string) =>
-      warehouse.transaction((t) => {
-        beginLiveSpans(t, [{ indexType: "GWA", indexId, from }]);
-        extendLiveSpans(t, "GWA", to);
-      });
-
-    it("shows the live span as settling, and what is older as pending", () => {
-      const warehouse = openTestWarehouse();
-      declareTarget(warehouse, present - 3 * HOUR);
-      addLiveSpan(warehouse, present - HOUR, present);
-      expect(gapsOf(warehouse)).toEqual([
-        ["open", "pending", -540, -180],
-        ["open", "settling", -180, 0],
-      ]);
-      warehouse.transaction((t) => recordBlockedReason(t, key, "forbidden"));
-      expect(gapsOf(warehouse)[0]).toEqual(["open", "forbidden", -540, -3]);
-    });
-
-    it("shows the whole head as settling once REST was polled after the span began", () => {
-      const warehouse = openTestWarehouse();
-      declareTarget(warehouse, present - 5 * HOUR);
-      addLiveSpan(warehouse, present - HOUR, present);
-      settledTo(warehouse, present - HOUR - DELAY - 1);
-      expect(gapsOf(warehouse)[0]?.slice(0, 2)).toEqual(["open", "pending"]);
-      settledTo(warehouse, present - HOUR - DELAY);
-      expect(gapsOf(warehouse)).toEqual([["open", "settling", -183, 0]]);
-    });
-
-    it("shows nothing as settling for a span that ended, or for the span of another index", () => {
-      const warehouse = openTestWarehouse();
-      declareTarget(warehouse, present - 3 * HOUR);
-      addLiveSpan(warehouse, present - 2 * HOUR, present - HOUR);
-      expect(gapsOf(warehouse)[0]).toEqual(["open", "pending", -540, -3]);
-      warehouse.transaction((t) => clearLiveSpans(t));
-      addLiveSpan(warehouse, present - HOUR, present, "eth-id");
-      expect(gapsOf(warehouse)[0]).toEqual(["open", "pending", -540, -3]);
-      addLiveSpan(warehouse, present - HOUR, present, "btc-id");
-      expect(gapsOf(warehouse)[0]).toEqual(["open", "pending", -540, -180]);
-      warehouse.transaction((t) => endLiveSpans(t, [{ indexType: "GWA", indexId: "btc-id" }]));
-      expect(gapsOf(warehouse)[0]).toEqual(["open", "pending", -540, -3]);
-    });
-
-    it("shows the head of an index that the service answers with 404 as settling until the next night", () => {
-      const warehouse = openTestWarehouse();
-      declareTarget(warehouse, present - 90 * HOUR);
-      const settleTo = (to: number) =>
-        warehouse.transaction((t) => settleNotFound(t, key, { from: present - 90 * HOUR, to }));
-      settleTo(present - 40 * HOUR);
-      expect(gapsOf(warehouse)[0]?.slice(0, 2)).toEqual(["open", "pending"]);
-      settleTo(present - 20 * HOUR);
-      expect(gapsOf(warehouse)).toEqual([["open", "settling", -20 * 180, 0]]);
-      // Also if a live span of its index type began since.
-      addLiveSpan(warehouse, present - HOUR, present);
-      expect(gapsOf(warehouse)).toEqual([["open", "settling", -20 * 180, 0]]);
-    });
   });
 
   it("ends the target of daily bars at whole days", () => {
@@ -361,6 +314,54 @@ describe("the view gaps", () => {
       ),
       { numRuns: 300 },
     );
+  });
+});
+
+describe("the gaps of a stream", () => {
+  it("are read for all series, or for one", () => {
+    const warehouse = openTestWarehouse();
+    const range = (from: number, to: number) => [{ from: present - from * HOUR, to: present - to * HOUR }];
+    const [btc, eth] = warehouse.transaction((t) => {
+      const keyOf = (id: string) =>
+        ({ stream: "index_ticks", series: t.dictionary.getSeriesKey("GWA", id) }) as const;
+      const rules = { settleDelay: HOUR, step: 1, serviceWindow: null };
+      const keys = [keyOf("btc-id"), keyOf("eth-id")] as const;
+      const targets = keys.map((each) => ({ key: each, from: present - 9 * HOUR, ...rules }));
+      declareTargets(t, "index_ticks", targets, present);
+      for (const part of range(9, 5)) settle(t, keys[0], part, "empty");
+      for (const part of range(9, 3)) settle(t, keys[1], part, "empty");
+      return keys;
+    });
+    const read = (series?: number) =>
+      readGaps(warehouse.connection, "index_ticks", present, series).map((gaps) => [gaps.key, gaps.open]);
+    expect(read()).toEqual([
+      [btc, range(5, 1)],
+      [eth, range(3, 1)],
+    ]);
+    expect(read(btc.series)).toEqual([[btc, range(5, 1)]]);
+    expect(read(eth.series)).toEqual([[eth, range(3, 1)]]);
+  });
+
+  it("are not read from an inconsistent ledger", () => {
+    const warehouse = openTestWarehouse();
+    declareTarget(warehouse, present - HOUR);
+    warehouse.connection.database.exec(
+      "INSERT INTO settled_ranges VALUES ('index_ticks', 1, 0, 10, 'empty', NULL), ('index_ticks', 1, 5, 20, 'empty', NULL)",
+    );
+    expect(() => readGaps(warehouse.connection, "index_ticks", present)).toThrow(
+      "not ascending and disjoint",
+    );
+  });
+
+  it("are in one piece if REST has shown as much as it was asked for", () => {
+    const publication = { publishedTo: 50, askedAt: 90, askedTo: 50, quietMargin: 0 };
+    const stored = { from: 0, to: null, settleDelay: 10, step: 1, serviceWindow: null, isSnapshot: false };
+    expect(findGaps([{ ...stored, publication }], [], 100)).toEqual([
+      { from: 0, to: 90, state: "open" },
+      { from: 90, to: 100, state: "settling" },
+    ]);
+    // A target of the future has none.
+    expect(findGaps([{ ...stored, from: 101 }], [{ from: 0, to: 200 }], 100)).toEqual([]);
   });
 });
 

@@ -3,105 +3,135 @@ import { expect, it } from "vitest";
 import { formatTimestamp, MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { forEachHistoryRange } from "../../../src/warehouse/coverage/history-gaps.ts";
 import { settle } from "../../../src/warehouse/coverage/ledger.ts";
-import {
-  beginLiveSpans,
-  clearLiveSpans,
-  extendLiveSpans,
-} from "../../../src/warehouse/coverage/live-spans.ts";
 import { NOT_FOUND_REASON } from "../../../src/warehouse/coverage/not-found.ts";
 import { recordHeadPage } from "../../../src/warehouse/coverage/publication.ts";
 import { readPresentTs } from "../../../src/warehouse/coverage/targets.ts";
+import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 
-const seconds = (min: number, max: number) =>
-  fc.integer({ min, max }).map((count) => count * MICROS_PER_SECOND);
+/** All times are in units, so that ends often coincide; in the long unit a nightly interval is twenty of them. */
+const unit = fc.constantFrom(15 * MICROS_PER_SECOND, (26 * 3600 * MICROS_PER_SECOND) / 20);
+const units = (min: number, max: number) => fc.integer({ min, max });
 
 const settledRange = fc.record({
-  age: seconds(-20, 900),
-  length: seconds(1, 300),
+  age: units(-2, 30),
+  length: units(1, 10),
   proof: fc.constantFrom("empty" as const, "lost" as const),
   reason: fc.constantFrom(NOT_FOUND_REASON, "no data"),
 });
 
-const ledger = fc.record({
-  /** Each begins where the one before it ends, or a second later. */
-  targetLengths: fc.array(seconds(1, 600), { maxLength: 2 }),
+const target = fc.record({
+  /** Each begins where the one before it ends, or a unit later. */
+  targetLengths: fc.array(units(1, 20), { minLength: 1, maxLength: 2 }),
   isFollowed: fc.boolean(),
-  settleDelay: seconds(0, 120),
+  settleDelay: units(0, 4),
   step: fc.constantFrom(1, 60 * MICROS_PER_SECOND),
-  serviceWindow: fc.option(seconds(1, 800)),
-  hindrance: fc.option(fc.constant("forbidden")),
-  settled: fc.array(settledRange, { maxLength: 6 }),
-  live: fc.option(fc.record({ age: seconds(0, 600), silent: seconds(0, 300), isOfAll: fc.boolean() })),
-  withdrawn: fc.option(
-    fc.record({ age: seconds(0, 900), length: seconds(1, 200), isBelieved: fc.boolean() }),
-  ),
+  serviceWindow: fc.option(units(1, 30), { freq: 3 }),
+  hindrance: fc.constantFrom(null, null, "forbidden"),
   published: fc.option(
-    fc.record({ to: seconds(0, 500), asked: seconds(0, 300), quietMargin: fc.constantFrom(0, 90_000_000) }),
+    fc.record({ to: units(0, 20), asked: units(0, 10), quietMargin: fc.constantFrom(0, 0, 3) }),
+    { freq: 3 },
   ),
 });
 
-it("reads the gaps of history streams in one pass as the view shows them", () => {
+const series = fc.record({
+  target: fc.option(target, { freq: 9 }),
+  settled: fc.array(settledRange, { maxLength: 6 }),
+  withdrawn: fc.array(fc.record({ age: units(0, 30), length: units(1, 6), isBelieved: fc.boolean() }), {
+    maxLength: 2,
+  }),
+});
+
+const ledger = fc.record({
+  unit,
+  series: fc.array(series, { minLength: 1, maxLength: 2 }),
+  /** By index; empty: of all. */
+  liveSpans: fc.dictionary(
+    fc.constantFrom("", "index 0", "index 1"),
+    fc.record({ length: units(0, 20), silent: units(0, 5) }),
+  ),
+  late: fc.option(fc.record({ by: units(1, 8), age: units(0, 40) }), { freq: 3 }),
+});
+
+type Drawn = typeof ledger extends fc.Arbitrary<infer T> ? T : never;
+
+function store(t: Transaction, drawn: Drawn, now: number): void {
+  const ago = (age: number) => now - age * drawn.unit;
+  const insertTarget = t.statement("INSERT INTO wanted_ranges VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?)");
+  const insertWithdrawal = t.statement(
+    `INSERT INTO mass_withdrawals (stream, series, from_ts, to_ts, rows, digest, answers, first_at, last_at, believed_at)
+    VALUES (?, ?, ?, ?, 1, '', 1, 0, 0, ?)`,
+  );
+  for (const [at, { target, settled, withdrawn }] of drawn.series.entries()) {
+    const key = { stream: "index_ticks" as const, series: t.dictionary.getSeriesKey("GWA", `index ${at}`) };
+    for (const { age, length, proof, reason } of settled)
+      settle(t, key, { from: ago(age), to: ago(age - length) }, proof, reason);
+    for (const { age, length, isBelieved } of withdrawn)
+      insertWithdrawal.run([key.stream, key.series, ago(age), ago(age - length), isBelieved ? 0 : null]);
+    if (!target) continue;
+    let age = 30;
+    for (const [at, length] of target.targetLengths.entries()) {
+      const isLast = at === target.targetLengths.length - 1;
+      const to = target.isFollowed && isLast ? null : ago(age - length);
+      const window = target.serviceWindow === null ? null : target.serviceWindow * drawn.unit;
+      const rules = [target.settleDelay * drawn.unit, target.step, window, target.hindrance];
+      insertTarget.run([key.stream, key.series, ago(age), to, ...rules]);
+      age -= length + (length % 2);
+    }
+    if (target.published) {
+      const { to, asked, quietMargin } = target.published;
+      const page = { publishedTo: ago(to), askedAt: ago(asked), askedTo: ago(asked) };
+      recordHeadPage(t, key, { ...page, quietMargin: quietMargin * drawn.unit });
+    }
+  }
+  const insertSpan = t.statement("INSERT INTO live_spans VALUES ('index_ticks', 'GWA', ?, ?, ?)");
+  for (const [indexId, { length, silent }] of Object.entries(drawn.liveSpans))
+    insertSpan.run([indexId, ago(length + silent), ago(silent)]);
+  if (drawn.late)
+    t.statement(
+      "INSERT INTO stream_states (stream, rows, missing_scopes, late_by, late_at) VALUES ('index_ticks', 0, '[]', ?, ?)",
+    ).run([drawn.late.by * drawn.unit, ago(drawn.late.age)]);
+}
+
+const clearSql = [
+  "settled_ranges",
+  "wanted_ranges",
+  "publications",
+  "mass_withdrawals",
+  "live_spans",
+  "stream_states",
+]
+  .map((table) => `DELETE FROM ${table};`)
+  .join("\n");
+
+const shownSql = `SELECT index_id AS indexId, from_ts AS "from", to_ts AS "to",
+    CASE reason WHEN 'settling' THEN reason ELSE state END AS state, reason, lost_at AS lostAt FROM gaps
+  UNION ALL SELECT index_id, from_ts, to_ts, 'covered', NULL, NULL FROM coverage WHERE proof <> 'lost'
+  ORDER BY 1, 2`;
+
+it("reads the ranges of history streams in one pass as the views show them", () => {
   const warehouse = openTestWarehouse();
   const { database } = warehouse.connection;
   fc.assert(
     fc.property(ledger, (drawn) => {
-      database.exec(
-        "DELETE FROM settled_ranges; DELETE FROM wanted_ranges; DELETE FROM publications; DELETE FROM mass_withdrawals",
-      );
+      database.exec(clearSql);
       const now = readPresentTs(warehouse.connection);
-      warehouse.transaction((t) => {
-        clearLiveSpans(t);
-        const series = t.dictionary.getSeriesKey("GWA", "btc-id");
-        const key = { stream: "index_ticks" as const, series };
-        for (const { age, length, proof, reason } of drawn.settled)
-          settle(t, key, { from: now - age, to: now - age + length }, proof, reason);
-        const insert = t.statement("INSERT INTO wanted_ranges VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?)");
-        let from = now - 900 * MICROS_PER_SECOND;
-        const targets = drawn.targetLengths.map((length) => {
-          const target = { from, to: from + length };
-          from = target.to + ((length / MICROS_PER_SECOND) % 2) * MICROS_PER_SECOND;
-          return target;
-        });
-        for (const [at, { from, to }] of targets.entries()) {
-          const end = drawn.isFollowed && at === targets.length - 1 ? null : to;
-          const { settleDelay, step, serviceWindow, hindrance } = drawn;
-          insert.run(["index_ticks", series, from, end, settleDelay, step, serviceWindow, hindrance]);
-        }
-        if (drawn.live) {
-          const { age, silent, isOfAll } = drawn.live;
-          beginLiveSpans(t, [
-            { indexType: "GWA", indexId: isOfAll ? undefined : "btc-id", from: now - age - silent },
-          ]);
-          extendLiveSpans(t, "GWA", now - silent);
-        }
-        if (drawn.withdrawn) {
-          const { age, length, isBelieved } = drawn.withdrawn;
-          t.statement(
-            `INSERT INTO mass_withdrawals (stream, series, from_ts, to_ts, rows, digest, answers, first_at, last_at, believed_at)
-            VALUES (?, ?, ?, ?, 1, '', 1, 0, 0, ?)`,
-          ).run(["index_ticks", series, now - age, now - age + length, isBelieved ? 0 : null]);
-        }
-        if (drawn.published) {
-          const { to, asked, quietMargin } = drawn.published;
-          const askedTo = now - asked;
-          recordHeadPage(t, key, { publishedTo: now - to, askedAt: askedTo, askedTo, quietMargin });
-        }
-      });
-      const shown = queryRows(
-        warehouse,
-        `SELECT from_ts AS "from", to_ts AS "to", CASE reason WHEN 'settling' THEN reason ELSE state END AS state, reason,
-          lost_at AS lostAt FROM gaps ORDER BY from_ts`,
+      warehouse.transaction((t) => store(t, drawn, now));
+      const names = new Map(
+        queryRows(warehouse, "SELECT series, index_id AS id FROM series").map((row) => [row.series, row.id]),
       );
-      const read: Record<string, unknown>[] = [];
-      forEachHistoryRange(warehouse.connection, (_key, { lostAt, ...range }) => {
-        if (range.state !== "covered")
-          read.push({ ...range, lostAt: lostAt === null ? null : formatTimestamp(lostAt) });
+      const shown = queryRows(warehouse, shownSql);
+      const read: { indexId: unknown; from: number; lostAt: string | null }[] = [];
+      forEachHistoryRange(warehouse.connection, ({ stream, series }, { lostAt, ...range }) => {
+        expect(stream).toBe("index_ticks");
+        const text = lostAt === null ? null : formatTimestamp(lostAt);
+        read.push({ indexId: names.get(series), ...range, lostAt: text });
       });
       // The view reads its own clock: repeat the run if the second changed meanwhile.
       fc.pre(readPresentTs(warehouse.connection) === now);
-      expect(read.sort((a, b) => Number(a.from) - Number(b.from))).toEqual(shown);
+      read.sort((a, b) => String(a.indexId).localeCompare(String(b.indexId)) || a.from - b.from);
+      expect(read).toEqual(shown);
     }),
-    { numRuns: 200 },
+    { numRuns: 300 },
   );
 });

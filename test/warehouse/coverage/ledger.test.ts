@@ -2,18 +2,25 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { emptyRecord } from "../../../src/model/records.ts";
 import type { TimeRange } from "../../../src/model/time-range.ts";
+import { readChanges } from "../../../src/warehouse/coverage/changed-ranges.ts";
 import {
   assertValidLedger,
+  findProofAt,
+  findTargetStart,
   hasRowsInRange,
+  isMoved,
   ledgerKeyText,
   readSettledRanges,
   retract,
+  retractDisprovedEmpty,
   retractNothingOlder,
   type SettledRange,
   settle,
   settleAsLost,
   settleAsMoved,
+  settleNothingOlder,
 } from "../../../src/warehouse/coverage/ledger.ts";
+import { openTarget } from "../../../src/warehouse/coverage/targets.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { LedgerProof } from "../../../src/warehouse/schema/coverage.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
@@ -288,5 +295,135 @@ describe("a report of nothing older", () => {
     expect(disprove(0)).toBe(true);
     expect(rangesOf()).toEqual([[40, 50]]);
     expect(readSettledRanges(warehouse.connection, other)).toHaveLength(1);
+  });
+
+  it("reopens all that is no longer served, if a row is older than a part of it", () => {
+    const warehouse = openTestWarehouse();
+    const key = { stream: "ohlcv", series: 1 } as const;
+    const disprove = (rowTs: number) => {
+      const result = warehouse.transaction((t) => retractNothingOlder(t, key, rowTs));
+      return [result, readSettledRanges(warehouse.connection, key).map(({ from }) => from)];
+    };
+    warehouse.transaction((t) => {
+      for (const from of [10, 30]) settle(t, key, { from, to: from + 10 }, "lost", "no longer served");
+      settle(t, key, { from: 50, to: 60 }, "lost", "aged out");
+    });
+    expect(disprove(40)).toEqual([false, [10, 30, 50]]);
+    expect(disprove(39)).toEqual([true, [50]]);
+  });
+
+  it("settles the rest of the target, but neither what is settled nor what has rows", () => {
+    const warehouse = openTestWarehouse();
+    const key = { stream: "index_ticks", series: 1 } as const;
+    const settleBelow = (to: number, floor = 0) => {
+      warehouse.transaction((t) => settleNothingOlder(t, key, { floor, to }));
+      return readSettledRanges(warehouse.connection, key).map(({ from, to, reason }) => [from, to, reason]);
+    };
+    // The settings select nothing of it.
+    expect(settleBelow(100)).toEqual([]);
+    warehouse.transaction((t) => {
+      expect(findTargetStart(t, key)).toBeUndefined();
+      for (const from of [200, 20])
+        openTarget(t, { key, from, settleDelay: 1, step: 1, serviceWindow: null }, false);
+      expect(findTargetStart(t, key)).toBe(20);
+      writeRecords(t, "index_ticks", [tick(45, "1")], "rest");
+      settle(t, key, { from: 50, to: 60 }, "empty", "no records");
+    });
+    for (const to of [20, 19]) expect(settleBelow(to)).toHaveLength(1);
+    expect(settleBelow(30, 25)).toEqual([
+      [25, 30, "nothing older"],
+      [50, 60, "no records"],
+    ]);
+    // Rows between 30 and 50.
+    expect(settleBelow(100)).toEqual([
+      [20, 30, "nothing older"],
+      [50, 60, "no records"],
+      [60, 100, "nothing older"],
+    ]);
+  });
+});
+
+describe("an empty range", () => {
+  it("is open again as a whole if a row is stored in it", () => {
+    const warehouse = openTestWarehouse();
+    const key = { stream: "ohlcv", series: 1 } as const;
+    const store = (first: number, last: number, hasRow: (range: TimeRange) => boolean = () => true) =>
+      warehouse.transaction((t) => {
+        for (const from of [10, 30, 50]) settle(t, key, { from, to: from + 10 }, "empty", "no records");
+        for (const series of [2, 3]) settle(t, { ...key, series }, { from: 0, to: 100 }, "empty");
+        settle(t, key, { from: 20, to: 30 }, "lost", "aged out");
+        const result = retractDisprovedEmpty(t, key, { first, last }, hasRow);
+        expect(t.hasReopened).toBe(result);
+        const empty = readSettledRanges(warehouse.connection, key).filter(({ proof }) => proof === "empty");
+        expect(readSettledRanges(warehouse.connection, { ...key, series: 2 })).toHaveLength(1);
+        return [result, empty.map(({ from }) => from)];
+      });
+    expect(store(0, 9)).toEqual([false, [10, 30, 50]]);
+    expect(store(0, 10)).toEqual([true, [30, 50]]);
+    expect(store(19, 19)).toEqual([true, [30, 50]]);
+    expect(store(20, 29)).toEqual([false, [10, 30, 50]]);
+    expect(store(20, 30)).toEqual([true, [10, 50]]);
+    expect(store(15, 55)).toEqual([true, []]);
+    // The rows lie between the ranges.
+    expect(store(5, 70, ({ from }) => from === 30)).toEqual([true, [10, 50]]);
+    expect(store(40, 49)).toEqual([false, [10, 30, 50]]);
+  });
+});
+
+describe("an empty range above all rows", () => {
+  it("is open again when a row is stored in it, however new the row is", () => {
+    const warehouse = openTestWarehouse();
+    const key = { stream: "index_ticks", series: 1 } as const;
+    warehouse.transaction((t) => writeRecords(t, "index_ticks", [tick(5, "1")], "rest"));
+    warehouse.transaction((t) => settle(t, key, { from: 10, to: 20 }, "empty", "no records"));
+    warehouse.transaction((t) => writeRecords(t, "index_ticks", [tick(19, "1")], "live"));
+    expect(readSettledRanges(warehouse.connection, key)).toEqual([]);
+  });
+});
+
+describe("a settled range", () => {
+  const key = { stream: "index_ticks", series: 1 } as const;
+
+  it("is found by a timestamp within it", () => {
+    const warehouse = openTestWarehouse();
+    warehouse.transaction((t) => {
+      settle(t, key, { from: 10, to: 20 }, "empty");
+      settle(t, key, { from: 20, to: 30 }, "lost", "aged out");
+      settle(t, { ...key, series: 2 }, { from: 0, to: 90 }, "empty");
+      const proofs = [9, 10, 19, 20, 29, 30].map((ts) => findProofAt(t, key, ts));
+      expect(proofs).toEqual([undefined, "empty", "empty", "lost", "lost", undefined]);
+    });
+  });
+
+  it("has its rows elsewhere if its reason says where", () => {
+    expect(isMoved({ proof: "rows", reason: "moved to the lake" })).toBe(true);
+    expect(isMoved({ proof: "rows", reason: null })).toBe(false);
+    expect(isMoved({ proof: "empty", reason: "no records" })).toBe(false);
+  });
+
+  it("that is taken back, or lost on purpose, is recorded for the shared warehouse, but nothing else", () => {
+    const warehouse = openTestWarehouse();
+    const recorded = (change: (transaction: Transaction) => void) => {
+      warehouse.transaction((t) => {
+        retract(t, key, { from: 0, to: 100 });
+        settle(t, key, { from: 10, to: 20 }, "empty");
+        settle(t, key, { from: 20, to: 30 }, "empty", "no records");
+        settle(t, key, { from: 40, to: 50 }, "lost", "aged out");
+      });
+      warehouse.connection.database.exec("DELETE FROM changed_ranges");
+      warehouse.transaction(change);
+      const changes = readChanges(warehouse.connection, { after: 0, until: 1e9, limit: 99 });
+      return changes.map(({ stream, isLedger, key: series, from, to }) => {
+        expect([stream, isLedger, series]).toEqual(["index_ticks", 1, 1]);
+        return [from, to];
+      });
+    };
+    expect(recorded((t) => retract(t, key, { from: 15, to: 60 }))).toEqual([
+      [15, 30],
+      [40, 50],
+    ]);
+    expect(recorded((t) => retract(t, key, { from: 30, to: 40 }))).toEqual([]);
+    expect(recorded((t) => settleAsLost(t, key, { from: 0, to: 60 }, "retention"))).toEqual([[10, 30]]);
+    expect(recorded((t) => settle(t, key, { from: 0, to: 60 }, "empty", "no records"))).toEqual([]);
   });
 });

@@ -3,13 +3,18 @@ import { MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { readGaps } from "../../../src/warehouse/coverage/gaps.ts";
 import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import {
+  computeQuietTime,
   decayLateness,
+  extendSettleDelay,
+  hasOtherPublished,
   MAX_LATENESS_MICROS,
   readLateness,
   readPublication,
   recordHeadPage,
   recordLateness,
   recordLowerPage,
+  recordRunningDay,
+  servesRunningDay,
 } from "../../../src/warehouse/coverage/publication.ts";
 import { recordBlockedReason } from "../../../src/warehouse/coverage/targets.ts";
 import { DELAY, declareTarget, gapsOf, present } from "../../support/warehouse/gaps.ts";
@@ -54,8 +59,13 @@ describe("the view gaps of a series whose newest records REST lacks", () => {
       ["open", "pending", -180, -135],
       ["open", "settling", -135, 0],
     ]);
-    expect(readGaps(warehouse.connection, "index_ticks", present)[0]?.missing).toEqual([
-      { from: settled.to, to: askedAt - HOUR / 2 },
+    // What is too young for a quiet series is requested, too.
+    expect(readGaps(warehouse.connection, "index_ticks", present)).toMatchObject([
+      {
+        missing: [{ from: settled.to, to: askedAt - HOUR / 2 }],
+        unpublished: [],
+        open: [{ from: settled.to, to: present - DELAY }],
+      },
     ]);
   });
 
@@ -93,6 +103,44 @@ describe("the publication of a series", () => {
     expect(read()?.publishedTo).toBe(110);
     warehouse.transaction((t) => recordHeadPage(t, key, { ...head, askedAt: 210, quietMargin: 7 }));
     expect(read()).toEqual({ ...head, askedAt: 210, quietMargin: 7 });
+    warehouse.transaction((t) => recordLowerPage(t, key, { publishedTo: 0, askedTo: 160 }));
+    expect(read()).toEqual({ ...head, askedAt: 210, askedTo: 160, quietMargin: 7 });
+    expect(readPublication(warehouse.connection, { ...key, series: 2 })).toBeUndefined();
+  });
+
+  it("shows that REST as a whole does not lag, if it is of another series of the same kind", () => {
+    const warehouse = openTestWarehouse();
+    warehouse.transaction((t) => {
+      const keyOf = (indexType: string, id: string) =>
+        ({ stream: "index_ticks", series: t.dictionary.getSeriesKey(indexType, id) }) as const;
+      const [own, other, foreign] = [keyOf("GWA", "btc"), keyOf("GWA", "eth"), keyOf("LX", "btc")];
+      const has = (to: number) => hasOtherPublished(t, own, "GWA", to);
+      for (const each of [own, foreign, { ...other, stream: "ohlcv" as const }])
+        recordLowerPage(t, each, { publishedTo: 900, askedTo: 0 });
+      recordLowerPage(t, other, { publishedTo: 100, askedTo: 0 });
+      expect([has(100), has(101)]).toEqual([true, false]);
+    });
+  });
+
+  it("counts as known for two hours after it was asked for", () => {
+    const at = (askedAt: number) => computeQuietTime({ askedAt }, present);
+    expect([at(present - 5), at(present + 5)]).toEqual([present - 5, present]);
+    expect([at(present - 2 * HOUR + 1), at(present - 2 * HOUR)]).toEqual([present - 2 * HOUR + 1, present]);
+  });
+});
+
+describe("a stream that serves the bar of a running day", () => {
+  it("is known once it was seen to do so", () => {
+    const warehouse = openTestWarehouse();
+    const { database } = warehouse.connection;
+    database.exec(
+      "INSERT OR IGNORE INTO stream_states (stream, rows, missing_scopes) VALUES ('ohlcv', 0, '[]')",
+    );
+    const serves = () =>
+      (["ohlcv", "index_ticks"] as const).map((stream) => servesRunningDay(warehouse.connection, stream));
+    expect(serves()).toEqual([false, false]);
+    warehouse.transaction((t) => recordRunningDay(t, "ohlcv"));
+    expect(serves()).toEqual([true, false]);
   });
 });
 
@@ -111,6 +159,7 @@ describe("the lateness of a stream", () => {
     expect(see(HOUR, present + period)).toBe(4 * DELAY - (2 * period) / 12);
     expect(see(5 * DELAY, present + 2 * period)).toBe(5 * DELAY);
     expect(see(3 * DELAY, present + 3 * period)).toBe(5 * DELAY);
+    expect(readLateness(warehouse.connection, "ohlcv")).toBeUndefined();
   });
 
   it("falls from two hours to nothing within a day", () => {
@@ -119,5 +168,14 @@ describe("the lateness of a stream", () => {
     expect(decayLateness(late, present + 12 * HOUR)).toBe(HOUR);
     expect(decayLateness(late, present + 24 * HOUR)).toBe(0);
     expect(decayLateness(late, present + 48 * HOUR)).toBe(0);
+    expect(decayLateness(late, present + 13)).toBe(2 * HOUR - 1);
+    // The settle delay stands until records appear later than that.
+    const delayOf = (settleDelay: number, lateness?: typeof late) =>
+      extendSettleDelay({ settleDelay }, lateness, present);
+    expect([delayOf(DELAY), delayOf(DELAY, late), delayOf(3 * HOUR, late)]).toEqual([
+      DELAY,
+      2 * HOUR,
+      3 * HOUR,
+    ]);
   });
 });

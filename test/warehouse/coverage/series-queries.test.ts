@@ -1,19 +1,15 @@
 import { describe, expect, it } from "vitest";
-import { settle } from "../../../src/warehouse/coverage/ledger.ts";
+import { settle, settleAsMoved } from "../../../src/warehouse/coverage/ledger.ts";
 import {
   isHistoryStreamSql,
   namedKeyText,
   readLedgerKeys,
 } from "../../../src/warehouse/coverage/ledger-keys.ts";
-import {
-  beginLiveSpans,
-  clearLiveSpans,
-  endLiveSpans,
-  extendLiveSpans,
-} from "../../../src/warehouse/coverage/live-spans.ts";
+import { recordHeadPage } from "../../../src/warehouse/coverage/publication.ts";
 import {
   indexKey,
   readIndexLedgers,
+  readSelectedIndices,
   readSeriesCoverage,
   readSeriesHeads,
 } from "../../../src/warehouse/coverage/series-queries.ts";
@@ -57,6 +53,25 @@ describe("the heads", () => {
       { from: 100, isNew: false, isNotFound: false },
     ]);
   });
+
+  it("know what REST has shown of their series", () => {
+    const { warehouse, btc } = openLedger();
+    const publication = { publishedTo: 390, askedAt: 450, askedTo: 400, quietMargin: 0 };
+    warehouse.transaction((t) => recordHeadPage(t, btc, publication));
+    expect(readSeriesHeads(warehouse.connection, "index_ticks").map((head) => head.publication)).toEqual([
+      expect.objectContaining(publication),
+      undefined,
+    ]);
+  });
+
+  it("are of the selected indices", () => {
+    const { warehouse } = openLedger();
+    expect(readSelectedIndices(warehouse.connection, "index_ticks")).toEqual([
+      { indexType: "GWA", indexId: "btc" },
+      { indexType: "GWA", indexId: "eth" },
+    ]);
+    expect(readSelectedIndices(warehouse.connection, "ohlcv")).toEqual([]);
+  });
 });
 
 describe("the coverage of all series", () => {
@@ -88,6 +103,23 @@ describe("the coverage of all series", () => {
       },
     ]);
     expect(readSeriesCoverage(warehouse.connection, "ohlcv")).toEqual([]);
+  });
+
+  it("tells what is empty because the service has nothing older, and has no rows that are elsewhere", () => {
+    const { warehouse, eth } = openLedger();
+    warehouse.transaction((t) => {
+      settle(t, eth, { from: 10, to: 20 }, "empty", "nothing older");
+      settle(t, eth, { from: 20, to: 30 }, "empty", "no records");
+      settleAsMoved(t, eth, { from: 30, to: 40 }, "the lake");
+    });
+    const found = readSeriesCoverage(warehouse.connection, "index_ticks");
+    expect(found.find(({ key }) => key.series === eth.series)).toMatchObject({
+      covered: [
+        { from: 10, to: 20 },
+        { from: 20, to: 30 },
+      ],
+      beforeHistory: [{ from: 10, to: 20 }],
+    });
   });
 });
 
@@ -153,6 +185,10 @@ describe("the keys of the ledger", () => {
       namedKeyText({ stream: "index_ticks", index_type, index_id });
     const texts = [
       named("A", "B"),
+      named("A", "C"),
+      named("C", "B"),
+      named("A", "BC"),
+      named("AB", "C"),
       named("A B", ""),
       named('A","B', null),
       named(null, null),
@@ -160,6 +196,8 @@ describe("the keys of the ledger", () => {
     ];
     expect(new Set(texts).size).toBe(texts.length);
     expect(named("A", "B")).toBe(named("A", "B"));
+    // The views show an empty name as null.
+    expect(named(null, null)).toBe(named("", ""));
   });
 
   it("belong to history streams by this condition", () => {
@@ -170,49 +208,5 @@ describe("the keys of the ledger", () => {
     );
     expect(streams).toEqual([{ stream: "index_ticks" }]);
     expect(isHistoryStreamSql).toBe("stream IN ('ohlcv', 'index_ticks')");
-  });
-});
-
-describe("live spans", () => {
-  const spansOf = (warehouse: ReturnType<typeof openTestWarehouse>) =>
-    queryRows(
-      warehouse,
-      "SELECT stream, index_type, index_id, from_ts, to_ts FROM live_spans ORDER BY 2, 3",
-    ).map((row) => Object.values(row));
-
-  it("begin at their confirmation, grow with the ticks of their index type, and begin anew", () => {
-    const warehouse = openTestWarehouse();
-    warehouse.transaction((t) => {
-      beginLiveSpans(t, [
-        { indexType: "GWA", indexId: "btc", from: 10 },
-        { indexType: "LX", from: 20 },
-      ]);
-      extendLiveSpans(t, "GWA", 50);
-      extendLiveSpans(t, "GWA", 40);
-    });
-    expect(spansOf(warehouse)).toEqual([
-      ["index_ticks", "GWA", "btc", 10, 50],
-      ["index_ticks", "LX", "", 20, 20],
-    ]);
-    warehouse.transaction((t) => beginLiveSpans(t, [{ indexType: "GWA", indexId: "btc", from: 60 }]));
-    expect(spansOf(warehouse)[0]).toEqual(["index_ticks", "GWA", "btc", 60, 60]);
-  });
-
-  it("end one by one, or all at once", () => {
-    const warehouse = openTestWarehouse();
-    warehouse.transaction((t) => {
-      beginLiveSpans(t, [
-        { indexType: "GWA", from: 10 },
-        { indexType: "GWA", indexId: "btc", from: 10 },
-        { indexType: "LX", from: 20 },
-      ]);
-      endLiveSpans(t, [{ indexType: "GWA" }]);
-    });
-    expect(spansOf(warehouse).map(([, type, id]) => [type, id])).toEqual([
-      ["GWA", "btc"],
-      ["LX", ""],
-    ]);
-    warehouse.transaction((t) => clearLiveSpans(t));
-    expect(spansOf(warehouse)).toEqual([]);
   });
 });

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import {
   endSnapshotTarget,
   hasSnapshotRows,
+  settleForbidden,
   settleSnapshot,
 } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
@@ -12,8 +13,10 @@ function openSnapshots() {
   const warehouse = openTestWarehouse();
   return {
     warehouse,
-    observe: (at: number, more: { exchangeId?: string | null; isEmpty?: boolean; cadence?: number } = {}) =>
-      warehouse.transaction((t) => settleSnapshot(t, { ...kraken, at, cadence: 10, ...more })),
+    observe: (
+      at: number,
+      more: { exchangeId?: string | null; isEmpty?: boolean; cadence?: number; to?: number } = {},
+    ) => warehouse.transaction((t) => settleSnapshot(t, { ...kraken, at, cadence: 10, ...more })),
     coverage: () =>
       queryRows(
         warehouse,
@@ -34,6 +37,28 @@ describe("a snapshot", () => {
     expect(coverage()).toEqual([
       [100, 120, "rows", null],
       [130, 140, "rows", null],
+    ]);
+  });
+
+  it("may be known to cover more than one period", () => {
+    const { observe, coverage, targets } = openSnapshots();
+    observe(100, { to: 135 });
+    expect(coverage()).toEqual([[100, 135, "rows", null]]);
+    expect(targets()).toEqual([[100, null, 20, 1, null, 1]]);
+  });
+
+  it("that the service denies is lost, unless its period is covered", () => {
+    const { observe, coverage, targets, warehouse } = openSnapshots();
+    const deny = (at: number) =>
+      warehouse.transaction((t) => settleForbidden(t, { ...kraken, at, cadence: 10 }));
+    deny(100);
+    expect(targets()).toEqual([[100, null, 20, 1, null, 1]]);
+    observe(115);
+    for (const at of [110, 120]) deny(at);
+    expect(coverage()).toEqual([
+      [100, 115, "lost", "forbidden"],
+      [115, 125, "rows", null],
+      [125, 130, "lost", "forbidden"],
     ]);
   });
 

@@ -71,4 +71,22 @@ describe("the ranges of snapshot streams, read in one pass", () => {
       { numRuns: 60 },
     );
   });
+
+  it("are all read, however many there are", () => {
+    const warehouse = openTestWarehouse({ clock: systemClock });
+    // One more than a read returns.
+    const count = 10_001;
+    const start = readPresentTs(warehouse.connection) - 2 * count * CADENCE;
+    warehouse.transaction((t) => {
+      settleSnapshot(t, { stream: "market_caps", exchangeId: null, at: start, cadence: CADENCE });
+      const sql = `INSERT INTO settled_ranges WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
+        SELECT stream, series, from_ts + 2 * i * ?, to_ts + 2 * i * ?, proof, reason FROM settled_ranges, n`;
+      t.statement(sql).run([count - 1, CADENCE, CADENCE]);
+    });
+    const ranges = readInOnePass(warehouse);
+    const broken = ranges.filter(([, , from], i) => from !== (i === 0 ? start : ranges[i - 1]?.[3]));
+    expect(broken).toEqual([]);
+    const states = Object.groupBy(ranges, ([, , , , state]) => String(state));
+    expect([states.covered?.length, states.lost?.length]).toEqual([count, count - 1]);
+  });
 });

@@ -2,12 +2,19 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { normalise } from "../../../src/model/time-range.ts";
 import {
+  addTarget,
+  addTargetParts,
   declareTargets,
+  dropTargets,
   endTarget,
+  findOpenTarget,
   openTarget,
   readClockSkew,
+  readMirroredFrom,
+  readRequestRate,
   recordBlockedReason,
   recordClockSkew,
+  recordRequestRate,
   type Target,
 } from "../../../src/warehouse/coverage/targets.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
@@ -163,6 +170,149 @@ describe("declareTargets", () => {
   });
 });
 
+describe("a target that ends", () => {
+  const add = (warehouse: WarehouseWriter, from: number, to: number, more: Partial<Target> = {}) =>
+    warehouse.transaction((t) => addTarget(t, target(from, more), to, false));
+
+  it("is the union with the targets of its key that it overlaps or touches", () => {
+    const warehouse = openTestWarehouse();
+    const steps: readonly [from: number, to: number, expected: [number, number][]][] = [
+      [30, 40, [[30, 40]]],
+      [40, 40, [[30, 40]]],
+      [42, 41, [[30, 40]]],
+      [90, 90, [[30, 40]]],
+      [32, 35, [[30, 40]]],
+      [40, 42, [[30, 42]]],
+      [28, 30, [[28, 42]]],
+      [
+        44,
+        50,
+        [
+          [28, 42],
+          [44, 50],
+        ],
+      ],
+      [
+        60,
+        70,
+        [
+          [28, 42],
+          [44, 50],
+          [60, 70],
+        ],
+      ],
+      [
+        43,
+        59,
+        [
+          [28, 42],
+          [43, 59],
+          [60, 70],
+        ],
+      ],
+      [41, 65, [[28, 70]]],
+      [20, 80, [[20, 80]]],
+    ];
+    for (const [from, to, expected] of steps) {
+      add(warehouse, from, to);
+      expect(rangesOf(warehouse), `${from}-${to}`).toEqual(expected);
+    }
+    add(warehouse, 0, 90, { key: other });
+    expect([rangesOf(warehouse), rangesOf(warehouse, 2)]).toEqual([[[20, 80]], [[0, 90]]]);
+  });
+
+  it("leaves an open-ended target as it is, but for its start", () => {
+    const warehouse = openTestWarehouse();
+    const rows = () =>
+      queryRows(
+        warehouse,
+        "SELECT from_ts, to_ts, settle_delay, step, kept_for, observed, hindrance FROM wanted_ranges",
+      ).map((row) => Object.values(row));
+    open(warehouse, target(50, { settleDelay: 90, step: 5, serviceWindow: 1000 }));
+    warehouse.transaction((t) => recordBlockedReason(t, key, "forbidden"));
+    for (const [from, to, start] of [
+      [60, 70, 50],
+      [40, 60, 40],
+      [10, 40, 10],
+    ] as const) {
+      add(warehouse, from, to);
+      expect(rows()).toEqual([[start, null, 90, 5, 1000, 0, "forbidden"]]);
+    }
+    add(warehouse, 0, 9);
+    expect(rows()).toEqual([
+      [0, 9, 60, 1, null, 0, null],
+      [10, null, 90, 5, 1000, 0, "forbidden"],
+    ]);
+    warehouse.transaction((t) =>
+      addTarget(t, target(5, { key: { ...key, stream: "market_caps" } }), 6, true),
+    );
+    expect(rows()).toContainEqual([5, 6, 60, 1, null, 1, null]);
+  });
+
+  it("is declared for each part that is not settled elsewhere; the last part is open-ended", () => {
+    const warehouse = openTestWarehouse();
+    const addParts = (from: number, settled: [number, number][]) =>
+      warehouse.transaction((t) =>
+        addTargetParts(
+          t,
+          target(from),
+          settled.map(([from, to]) => ({ from, to })),
+        ),
+      );
+    expect(addParts(10, [])).toBe(10);
+    expect(rangesOf(warehouse)).toEqual([]);
+    expect(
+      addParts(10, [
+        [5, 12],
+        [20, 30],
+        [40, 50],
+      ]),
+    ).toBe(50);
+    expect(rangesOf(warehouse)).toEqual([
+      [12, 20],
+      [30, 40],
+    ]);
+    expect(queryRows(warehouse, "SELECT DISTINCT observed FROM wanted_ranges")).toEqual([{ observed: 0 }]);
+    // All of it is settled elsewhere.
+    expect(addParts(60, [[0, Number.POSITIVE_INFINITY]])).toBe(60);
+  });
+});
+
+describe("the targets of a key", () => {
+  it("are dropped if another daemon follows it; snapshots stay", () => {
+    const warehouse = openTestWarehouse();
+    open(warehouse, target(10));
+    end(warehouse, 20);
+    open(warehouse, target(30));
+    open(warehouse, target(10, { key: other }));
+    const bars = { stream: "ohlcv", series: 1 } as const;
+    open(warehouse, target(40, { key: bars }));
+    open(warehouse, target(50, { key: { stream: "market_caps", series: 1 } }), true);
+    warehouse.transaction((t) => {
+      expect(findOpenTarget(t, key)).toBe(30);
+      for (const each of [key, { stream: "market_caps", series: 1 } as const]) dropTargets(t, each);
+      expect([key, other, bars].map((each) => findOpenTarget(t, each))).toEqual([undefined, 10, 40]);
+    });
+    expect([rangesOf(warehouse), rangesOf(warehouse, 2)]).toEqual([
+      [
+        [40, null],
+        [50, null],
+      ],
+      [[10, null]],
+    ]);
+  });
+
+  it("without a window tell that the warehouse mirrors another one, and from where on", () => {
+    const warehouse = openTestWarehouse();
+    const mirroredFrom = () => readMirroredFrom(warehouse.connection);
+    open(warehouse, target(10, { key: { stream: "ohlcv", series: 1 } }));
+    open(warehouse, target(20, { serviceWindow: 1000 }));
+    expect(mirroredFrom()).toBeUndefined();
+    open(warehouse, target(40, { key: other }));
+    expect(mirroredFrom()).toBe(40);
+  });
+});
+
 describe("the reason why a target is blocked", () => {
   it("belongs to one key and goes when the target ends", () => {
     const warehouse = openTestWarehouse();
@@ -194,5 +344,14 @@ describe("the clock skew", () => {
       warehouse.transaction((t) => recordClockSkew(t, skew));
       expect(readClockSkew(warehouse.connection)).toBe(Math.round(skew));
     }
+  });
+});
+
+describe("the request rate", () => {
+  it("is unknown until a backfill has measured it", () => {
+    const warehouse = openTestWarehouse();
+    expect(readRequestRate(warehouse.connection)).toBeUndefined();
+    warehouse.transaction((t) => recordRequestRate(t, 12.5));
+    expect(readRequestRate(warehouse.connection)).toBe(12.5);
   });
 });

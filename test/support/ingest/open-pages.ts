@@ -1,0 +1,35 @@
+import { CommittedPages } from "../../../src/ingest/commit/committed-pages.ts";
+import { commitWalkPage, type WalkPage } from "../../../src/ingest/commit/walk-page.ts";
+import { PendingPages } from "../../../src/ingest/decode/pending-pages.ts";
+import type { ResponseBody } from "../../../src/model/response-body.ts";
+import { openTestWarehouse, queryRows } from "../warehouse/open-warehouse.ts";
+import { makeEmptyWarehouse, onlyPage } from "./ingest-harness.ts";
+import { at } from "./pages.ts";
+
+/** A warehouse to which this thread commits pages of walks, at 18:00. */
+export function openPages() {
+  const now = at("18:00:00");
+  const warehouse = openTestWarehouse({ path: makeEmptyWarehouse(), clock: { now: () => now / 1000 } });
+  const pages = new PendingPages();
+  const committedPages = new CommittedPages();
+  return {
+    warehouse,
+    /** Decodes and commits a page, by default the only one of its walk. */
+    commit(body: ResponseBody, more: Partial<Omit<WalkPage, "pageId" | "isLast">> = {}) {
+      const page = { ...onlyPage, ...more };
+      const { stream } = page.series;
+      const { pageId, nextId } = pages.read({ stream, series: page.series }, body);
+      const walkPage = { ...page, pageId, isLast: nextId === undefined };
+      const result = commitWalkPage(warehouse, { pages, committedPages, now }, walkPage);
+      pages.drop([pageId]);
+      return result;
+    },
+    query: (sql: string) => queryRows(warehouse, sql),
+    /** Times of day, proof and reason of each settled range. */
+    coverage: () =>
+      queryRows(
+        warehouse,
+        "SELECT substr(from_time, 12, 8), substr(to_time, 12, 8), proof, reason FROM coverage ORDER BY from_ts",
+      ).map((row) => Object.values(row)),
+  };
+}
