@@ -143,6 +143,12 @@ const otherImplementations: readonly DrawLine[] = [
   // An endpoint is dead.
   (draw) =>
     `GET ${draw.one([...historyEndpoints, "/market-cap", "/exchange-ticker"])} status ${draw.one([500, 503])} to=${draw.one(["10m", "2h", "1d"])}`,
+  // Several are: with many requests in flight, this looks like an outage of the service.
+  (draw) => {
+    const to = draw.one(["10m", "2h", "1d"]);
+    const dead = [...historyEndpoints, draw.one(["/exchange-ticker", "/derivatives/*"])];
+    return dead.map((path) => `GET ${path} status 500 to=${to}`).join("\n");
+  },
   // The service accepts so many requests in a second, or so many at once.
   (draw) =>
     `GET * request-limit rate=${draw.integer(2, 40)} window=${draw.one(["second", "sliding", "bucket"])} to=${draw.integer(1, 30)}m`,
