@@ -106,21 +106,26 @@ export function matchLiquidNames(
 /** A symbol may be shared by several assets: the price tells which one the index follows. */
 const MAX_ASSETS_PER_SYMBOL = 4;
 const MAX_PRICE_AGE: Micros = 600 * MICROS_PER_SECOND;
+/** With a long cadence: the price of the same moment may come a period late. */
+const MAX_PERIODS_OLD = 2;
 
 interface NameLiquidOptions {
   readonly indices: readonly LiquidIndex[];
   /** Names that are known already. */
   readonly knownNames: ReadonlySet<string>;
   readonly assets: readonly SelectorCandidate[];
+  /** Of the index ticks. */
+  readonly cadenceSeconds: number;
   readonly signal: AbortSignal;
 }
 
 /** Concludes the names of liquid indices from the prices of their assets at the same moment. */
 export async function fetchLiquidNames(
   client: RequestSender,
-  { indices, knownNames, assets, signal }: NameLiquidOptions,
+  { indices, knownNames, assets, cadenceSeconds, signal }: NameLiquidOptions,
 ): Promise<Map<string, string>> {
   const { endpoint } = streamTable.index_ticks;
+  const maxAge = Math.max(MAX_PRICE_AGE, MAX_PERIODS_OLD * cadenceSeconds * MICROS_PER_SECOND);
   const fetchPrice = (indexId: string, at: Micros) => {
     const query = { indexType: "GWA", indexId, timestamp: formatSecond(at + MICROS_PER_SECOND), size: 1 };
     const request = {
@@ -134,9 +139,7 @@ export async function fetchLiquidNames(
     return client
       .request(request, async (body) => {
         const [newest] = decodePage("index_ticks", decodeBody(body)).records;
-        return newest?.indexId === indexId && at - newest.ts <= MAX_PRICE_AGE
-          ? newest.price?.real
-          : undefined;
+        return newest?.indexId === indexId && at - newest.ts <= maxAge ? newest.price?.real : undefined;
       })
       .catch((error: unknown) => {
         if (failureCode(error) === "not_found") return undefined;

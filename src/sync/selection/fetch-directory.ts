@@ -60,7 +60,13 @@ export async function fetchDirectory(
   let liquid = liquidCandidates(settings.lxIndexIds, reader, []);
   if (liquid.length === 0 && needsLiquidIndices(settings) && client) {
     const indices = await fetchLiquidIndices(client, now(), signal);
-    const options = { indices, knownNames: new Set<string>(), assets: lookups.GWA, signal };
+    const options = {
+      indices,
+      knownNames: new Set<string>(),
+      assets: lookups.GWA,
+      cadenceSeconds: settings.refreshSeconds,
+      signal,
+    };
     // Without the prices the indices have no names, and an estimate by id is as good.
     const names = await fetchLiquidNames(client, options).catch(() => new Map<string, string>());
     const ids = indices.map(({ id }) => id);

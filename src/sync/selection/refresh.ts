@@ -229,7 +229,9 @@ async function matchNames(
   if (unnamed.length === 0) return new Map();
   const knownNames = new Set(known.flatMap(({ labels }) => labels));
   try {
-    const names = await fetchLiquidNames(client, { indices: unnamed, knownNames, assets, signal });
+    const cadenceSeconds = settings.refreshSeconds;
+    const options = { indices: unnamed, knownNames, assets, cadenceSeconds, signal };
+    const names = await fetchLiquidNames(client, options);
     for (const [indexId, name] of names) log.info({ indexId, name }, "liquid index named by its price");
     return names;
   } catch (error) {

@@ -28,6 +28,15 @@ describe("the names of the liquid indices", () => {
     engine.expectMatchesService();
   });
 
+  it("are concluded from the price of a period before, if the one of the same moment is late", async () => {
+    const engine = await startBackfillHarness({
+      settings: `service: { refreshSeconds: 1800 }\n${only("GWA: none, LX: [BLX]")}`,
+      simulator: { refreshSeconds: 1800, faults: "GET /index-ticker lag 30m query=indexType=GWA" },
+    });
+    expect(await engine.run()).toMatchObject({ exit: 0, problems: [] });
+    expect(engine.query(liquidSeries)).toMatchObject([{ name: "BLX", name_from: "price" }]);
+  });
+
   it("come from the settings if they differ, and the mark goes", async () => {
     const engine = await startBackfillHarness({ settings: only("GWA: none, LX: all") });
     await engine.run();
