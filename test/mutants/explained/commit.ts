@@ -118,6 +118,11 @@ export const explainedInCommit: ExplainedMutants = {
       why: equalMaximum,
     },
     {
+      line: "return lastTickTs !== undefined && lastTickTs >= since ? [] : [{ indexType, indexId, lastTickTs }];",
+      mutants: ["ConditionalExpression: true"],
+      why: "An unknown timestamp is not at a time or later; the check is for the compiler.",
+    },
+    {
       line: "if (this.#exchanges.size === 0) return;",
       mutants: ["ConditionalExpression: false"],
       why: "Ticks of exchanges without subscriptions settle nothing; the check saves the loop over them.",
@@ -174,6 +179,11 @@ export const explainedInCommit: ExplainedMutants = {
       line: "for (const { ts } of records) if (ts <= latest && (newest === undefined || ts > newest)) newest = ts;",
       mutants: ["EqualityOperator: ts >= newest"],
       why: equalMaximum,
+    },
+    {
+      line: 'const key = partKey(snapshot, "all");',
+      mutants: ['StringLiteral: ""'],
+      why: "The refresh periods are a map of their own: stream and exchange tell its keys apart.",
     },
     {
       line: 'return `${stream} ${part} ${exchangeId ?? ""}`;',
