@@ -172,6 +172,7 @@ it("a tick from more than a period and the clocks' difference ahead is rejected 
     rejected: 2,
     newest: latest,
   });
+  expect(receive(ahead)).toMatchObject({ indexTicks: { inserted: 0 }, rejected: 1 });
   expect(query("SELECT stream, raw FROM rejects ORDER BY 1 DESC")).toEqual([
     { stream: "index_ticks", raw: ahead },
     { stream: "exchange_ticks", raw: exchangeTick("12:10:40.000001") },

@@ -144,6 +144,20 @@ export const explainedInCommit: ExplainedMutants = {
   ],
   "src/ingest/commit/live.ts": [
     {
+      line: "if (!ticks.some(({ ts }) => ts > latest)) return ticks;",
+      mutants: [
+        "ConditionalExpression: false",
+        "ConditionalExpression: true",
+        "EqualityOperator: ts >= latest",
+      ],
+      why: "It saves copying the list: the filter keeps all ticks if none is ahead.",
+    },
+    {
+      line: 'ahead[stream].push({ reason: AHEAD_REASON, raw: truncateRaw(texts[stream][at] ?? "") });',
+      mutants: ['StringLiteral: "Stryker was here!"'],
+      why: "Each tick has its text; the default is for the compiler.",
+    },
+    {
       line: "for (const ticks of lists) for (const { ts } of ticks) if (newest === undefined || ts > newest) newest = ts;",
       mutants: ["EqualityOperator: ts >= newest"],
       why: equalMaximum,
@@ -218,6 +232,27 @@ export const explainedInCommit: ExplainedMutants = {
       line: "const isProven = proven !== undefined && from < proven.to;",
       mutants: ["ConditionalExpression: true"],
       why: "A last page proves something, so the range is defined; the check is for the compiler.",
+    },
+  ],
+  "src/ingest/commit/write-page.ts": [
+    {
+      line: "if (decoded.columns && moved.length === 0) return writeTickColumns(transaction, decoded.columns, source);",
+      mutants: ["ConditionalExpression: false"],
+      why: "It saves making objects: the columns have the same records.",
+    },
+    {
+      line: "if (decoded.foreign === 0) return writeRecords(transaction, series.stream, records, source);",
+      mutants: ["ConditionalExpression: false"],
+      why: "It saves a pass over the records: without foreign ones all are the series' own.",
+    },
+    {
+      line: 'if (key.stream !== "index_ticks" || oldest === undefined || oldest >= to) return [];',
+      mutants: [
+        "ConditionalExpression: false",
+        'LogicalOperator: key.stream !== "index_ticks" && oldest === undefined',
+        'ArrayDeclaration: ["Stryker was here"]',
+      ],
+      why: "It saves a query: bars are never moved, and a page without records has none to leave out. A text has no range.",
     },
   ],
 };
