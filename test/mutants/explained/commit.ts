@@ -38,6 +38,13 @@ export const explainedInCommit: ExplainedMutants = {
     },
     { line: "pages = [];", mutants: ['ArrayDeclaration: ["Stryker was here"]'], why: noPage },
   ],
+  "src/ingest/commit/lookup.ts": [
+    {
+      line: 'const ids = pageIds.flatMap((pageId) => pages.get("assets", pageId).records.map(({ id }) => id));',
+      mutants: ['StringLiteral: ""'],
+      why: "A page is found by its number; the stream tells the compiler which records it has.",
+    },
+  ],
   "src/ingest/commit/proven-range.ts": [
     {
       line: "for (let at = 0; at < timestamps.length; at++) {",
