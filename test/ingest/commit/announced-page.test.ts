@@ -165,12 +165,14 @@ describe("a page of mds-sync serve", () => {
   });
 
   it("proves nothing from a cache, or above its oldest record", () => {
-    const { commit, coverage } = openPages();
-    expect(commit(servedPage(allRows, [], { ageMs: 60_000 }))).toMatchObject({
+    const { commit, coverage, query } = openPages();
+    const open = [range("open", "11:00:00", "11:30:00")];
+    expect(commit(servedPage(allRows, open, { ageMs: 60_000 }))).toMatchObject({
       proven: undefined,
       isComplete: false,
       alarm: undefined,
     });
+    expect(query("SELECT DISTINCT source FROM index_ticks")).toEqual([{ source: "live" }]);
     const newer = { ...tickPage(makeTicks(gap.to, gap.to + 60 * SECOND), "more") };
     expect(commit({ ...newer, announced: { windowStart: undefined, ranges: [] } })).toMatchObject({
       proven: undefined,

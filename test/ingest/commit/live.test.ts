@@ -172,6 +172,7 @@ it("a tick from more than a period and the clocks' difference ahead is rejected 
     rejected: 2,
     newest: latest,
   });
+  expect(receive(ahead)).toMatchObject({ indexTicks: { inserted: 0 }, rejected: 1 });
   expect(query("SELECT stream, raw FROM rejects ORDER BY 1 DESC")).toEqual([
     { stream: "index_ticks", raw: ahead },
     { stream: "exchange_ticks", raw: exchangeTick("12:10:40.000001") },
@@ -189,9 +190,10 @@ it("an index is silent if it is selected and has no tick at a time or later", ()
       at: at("12:00:00"),
     });
   select(["btc", "eth", "ltc"]);
+  const silent = (since: string) => coverage.listSilentIndices(warehouse, at(since));
+  expect(silent("12:00:00")).toHaveLength(3);
   for (const indexId of ["btc", "eth", "xrp"]) receive(liveMessage({ ts: at("12:01:00"), indexId }));
   receive(liveMessage({ ts: at("12:02:00"), indexId: "eth" }));
-  const silent = (since: string) => coverage.listSilentIndices(warehouse, at(since));
   const [btc, eth, ltc] = [
     { indexType: "GWA", indexId: "btc", lastTickTs: at("12:01:00") },
     { indexType: "GWA", indexId: "eth", lastTickTs: at("12:02:00") },

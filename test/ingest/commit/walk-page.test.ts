@@ -321,3 +321,41 @@ describe("an end of the history that is in doubt", () => {
     expect(answers()).toEqual([]);
   });
 });
+
+describe("a page that lacks many stored rows", () => {
+  it("settles what lies between its own records, and the rest once it is believed", () => {
+    const { commit, coverage } = openPages();
+    const rows = makeTicks(gap.from, gap.to);
+    const lacking = rows.toSpliced(100, 100);
+    commit(tickPage(rows));
+    expect(commit(tickPage(lacking))).toMatchObject({
+      withdrawn: 0,
+      unconfirmed: [{ rows: 100 }],
+      believed: [],
+    });
+    expect(coverage()).toHaveLength(2);
+    expect(commit(tickPage(lacking), { withdrawals: { answers: 2, over: 0 } })).toMatchObject({
+      withdrawn: 100,
+      unconfirmed: [],
+      believed: [{ rows: 100 }],
+    });
+    expect(coverage()).toEqual([["10:00:00", "12:00:00", "rows", null]]);
+  });
+});
+
+describe("a page from a cache without a record in its gap", () => {
+  it("B16: settles nothing: the records may have come since", () => {
+    const { commit, coverage, warehouse } = openPages();
+    warehouse.transaction((t) => writeRecords(t, "index_ticks", [tick(at("12:30:00"), "1")], "rest"));
+    const hour = { from: at("11:00:00"), to: gap.to };
+    const position = { gap: hour, provenFrom: hour.to };
+    const below = tickPage(makeTicks(at("10:00:00"), hour.from), "more");
+    expect(commit({ ...below, ageMs: 60_000 }, { position })).toMatchObject({
+      proven: undefined,
+      isComplete: false,
+    });
+    expect(coverage()).toEqual([]);
+    expect(commit(below, { position })).toMatchObject({ proven: hour, isComplete: true });
+    expect(coverage()).toEqual([["11:00:00", "12:00:00", "empty", "no records"]]);
+  });
+});

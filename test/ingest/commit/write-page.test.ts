@@ -43,6 +43,14 @@ describe("a page that reaches below its gap into ticks that are elsewhere", () =
     expect(countRows()).toBe(240);
   });
 
+  it("brings them back if its gap is among them", () => {
+    const { commit, countRows } = openWithMoved();
+    const gap = { from: at("10:20:00"), to: at("10:25:00") };
+    const own = records.filter(({ timestamp }) => /T10:2[0-4]/.test(timestamp));
+    commit(jsonBody({ content: own, nextId: "more" }), { position: { gap, provenFrom: gap.to } });
+    expect(countRows()).toBe(220);
+  });
+
   it("stores its other records, and those of other series under their own", () => {
     const { commit, countRows } = openWithMoved();
     const foreign = { ...records[0], indexId: "eth-id" };

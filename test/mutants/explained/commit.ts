@@ -38,6 +38,13 @@ export const explainedInCommit: ExplainedMutants = {
     },
     { line: "pages = [];", mutants: ['ArrayDeclaration: ["Stryker was here"]'], why: noPage },
   ],
+  "src/ingest/commit/lookup.ts": [
+    {
+      line: 'const ids = pageIds.flatMap((pageId) => pages.get("assets", pageId).records.map(({ id }) => id));',
+      mutants: ['StringLiteral: ""'],
+      why: "A page is found by its number; the stream tells the compiler which records it has.",
+    },
+  ],
   "src/ingest/commit/proven-range.ts": [
     {
       line: "for (let at = 0; at < timestamps.length; at++) {",
@@ -118,6 +125,11 @@ export const explainedInCommit: ExplainedMutants = {
       why: equalMaximum,
     },
     {
+      line: "return lastTickTs !== undefined && lastTickTs >= since ? [] : [{ indexType, indexId, lastTickTs }];",
+      mutants: ["ConditionalExpression: true"],
+      why: "An unknown timestamp is not at a time or later; the check is for the compiler.",
+    },
+    {
       line: "if (this.#exchanges.size === 0) return;",
       mutants: ["ConditionalExpression: false"],
       why: "Ticks of exchanges without subscriptions settle nothing; the check saves the loop over them.",
@@ -138,6 +150,20 @@ export const explainedInCommit: ExplainedMutants = {
     },
   ],
   "src/ingest/commit/live.ts": [
+    {
+      line: "if (!ticks.some(({ ts }) => ts > latest)) return ticks;",
+      mutants: [
+        "ConditionalExpression: false",
+        "ConditionalExpression: true",
+        "EqualityOperator: ts >= latest",
+      ],
+      why: "It saves copying the list: the filter keeps all ticks if none is ahead.",
+    },
+    {
+      line: 'ahead[stream].push({ reason: AHEAD_REASON, raw: truncateRaw(texts[stream][at] ?? "") });',
+      mutants: ['StringLiteral: "Stryker was here!"'],
+      why: "Each tick has its text; the default is for the compiler.",
+    },
     {
       line: "for (const ticks of lists) for (const { ts } of ticks) if (newest === undefined || ts > newest) newest = ts;",
       mutants: ["EqualityOperator: ts >= newest"],
@@ -176,6 +202,11 @@ export const explainedInCommit: ExplainedMutants = {
       why: equalMaximum,
     },
     {
+      line: 'const key = partKey(snapshot, "all");',
+      mutants: ['StringLiteral: ""'],
+      why: "The refresh periods are a map of their own: stream and exchange tell its keys apart.",
+    },
+    {
       line: 'return `${stream} ${part} ${exchangeId ?? ""}`;',
       mutants: ['StringLiteral: "Stryker was here!"'],
       why: "The text is a key in memory: it only has to differ from the ids of exchanges.",
@@ -208,6 +239,27 @@ export const explainedInCommit: ExplainedMutants = {
       line: "const isProven = proven !== undefined && from < proven.to;",
       mutants: ["ConditionalExpression: true"],
       why: "A last page proves something, so the range is defined; the check is for the compiler.",
+    },
+  ],
+  "src/ingest/commit/write-page.ts": [
+    {
+      line: "if (decoded.columns && moved.length === 0) return writeTickColumns(transaction, decoded.columns, source);",
+      mutants: ["ConditionalExpression: false"],
+      why: "It saves making objects: the columns have the same records.",
+    },
+    {
+      line: "if (decoded.foreign === 0) return writeRecords(transaction, series.stream, records, source);",
+      mutants: ["ConditionalExpression: false"],
+      why: "It saves a pass over the records: without foreign ones all are the series' own.",
+    },
+    {
+      line: 'if (key.stream !== "index_ticks" || oldest === undefined || oldest >= to) return [];',
+      mutants: [
+        "ConditionalExpression: false",
+        'LogicalOperator: key.stream !== "index_ticks" && oldest === undefined',
+        'ArrayDeclaration: ["Stryker was here"]',
+      ],
+      why: "It saves a query: bars are never moved, and a page without records has none to leave out. A text has no range.",
     },
   ],
 };
