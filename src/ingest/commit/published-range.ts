@@ -63,12 +63,11 @@ export function clampToPublished(
   // A record from the future shows nothing.
   const newest = page.timestamps.find((ts) => ts <= asOf + cadence);
   const isNewestFinal = !hasRunningBar(transaction, key, { newest, asOf, cadence });
-  const shownTo = newest === undefined ? 0 : isNewestFinal ? newest + cadence : newest;
+  const period = isNewestFinal ? findShortestPeriod(page) : 0;
+  const shownTo = newest === undefined ? 0 : newest + period;
   const end = proven?.to ?? gap.to;
   if (!isHead && shownTo >= end) return proven;
-  const publishedTo = isHead
-    ? shownTo
-    : Math.max(shownTo, findPublishedTo(transaction, key, end, isNewestFinal ? cadence : 0));
+  const publishedTo = isHead ? shownTo : Math.max(shownTo, findPublishedTo(transaction, key, end, period));
   const { step } = streamTable[page.series.stream];
   const findQuietTo = (margin: Micros) =>
     computeTargetEnd({ settleDelay: margin, step }, asOf + DATE_HEADER_SLACK_MICROS);
@@ -97,6 +96,17 @@ export function clampToPublished(
   else recordLowerPage(transaction, key, { publishedTo: shownTo, askedTo: end });
   const to = Math.min(end, margin === undefined ? publishedTo : Math.max(publishedTo, findQuietTo(margin)));
   return proven && proven.from < to ? { from: proven.from, to } : undefined;
+}
+
+/** Ticks that are refreshed every 30 seconds may be some milliseconds less apart: the next one may come that early too. */
+function findShortestPeriod({ timestamps, cadence }: Pick<ReceivedPage, "timestamps" | "cadence">): Micros {
+  let shortest = cadence;
+  for (let i = 1; i < timestamps.length; i++) {
+    const distance = Math.abs((timestamps[i - 1] as Micros) - (timestamps[i] as Micros));
+    // A record in between is no sign of the cadence.
+    if (distance < shortest && distance > cadence / 2) shortest = distance;
+  }
+  return shortest;
 }
 
 /** A bar is served this long before its day ends, or it is not known to be that of a running day: clocks differ. */

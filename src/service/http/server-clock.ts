@@ -5,6 +5,13 @@ const MAX_SAMPLES = 9;
 /** `Date` has a resolution of one second and the network adds latency: a smaller difference means nothing. */
 const SKEW_TOLERANCE_MS = 3_000;
 
+/** The service's time minus the boot clock, by one response. */
+interface OffsetSample {
+  readonly offset: number;
+  /** The header may be from any moment between request and response. */
+  readonly errorMs: number;
+}
+
 interface ResponseAge {
   readonly ageMs: number;
   /** Milliseconds since 1970 by the service's clock. */
@@ -17,7 +24,7 @@ interface ResponseAge {
  */
 export class ServerClock {
   readonly #clock: Clock;
-  readonly #offsets: number[] = [];
+  readonly #samples: OffsetSample[] = [];
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -49,8 +56,9 @@ export class ServerClock {
       return { ageMs: ageHeaderMs, asOf: expected === undefined ? undefined : expected - ageHeaderMs };
     }
     if (ageHeaderMs === 0) {
-      this.#offsets.push(dateHeaderMs - (requestedAt + receivedAt) / 2);
-      if (this.#offsets.length > MAX_SAMPLES) this.#offsets.shift();
+      const offset = dateHeaderMs - (requestedAt + receivedAt) / 2;
+      this.#samples.push({ offset, errorMs: (receivedAt - requestedAt) / 2 });
+      if (this.#samples.length > MAX_SAMPLES) this.#samples.shift();
     }
     const lag = expected === undefined ? 0 : expected - dateHeaderMs;
     const ageMs = Math.max(ageHeaderMs, lag > SKEW_TOLERANCE_MS ? lag : 0);
@@ -62,7 +70,12 @@ export class ServerClock {
   }
 
   #serverTimeAt(boottime: number): number | undefined {
-    const sorted = this.#offsets.toSorted((a, b) => a - b);
+    // A response that took a minute says little beside one that took a second.
+    const smallestError = Math.min(...this.#samples.map(({ errorMs }) => errorMs));
+    const sorted = this.#samples
+      .filter(({ errorMs }) => errorMs <= smallestError + SKEW_TOLERANCE_MS)
+      .map(({ offset }) => offset)
+      .sort((a, b) => a - b);
     const median = sorted[Math.floor(sorted.length / 2)];
     return median === undefined ? undefined : boottime + median;
   }

@@ -87,6 +87,17 @@ function openSeries(stream: HistoryStream = "index_ticks", zero = noon) {
 }
 
 describe("a page of the head", () => {
+  it("proves less if its records are a little less than one period apart", () => {
+    const { provenTo } = openSeries();
+    const newest = -600 * SECOND;
+    const ages = (distance: number) => [newest, newest - distance, newest - distance - 30 * SECOND];
+    expect(provenTo(ages(29.993 * SECOND))).toBe(newest + 29.993 * SECOND);
+    // A page in the opposite order, a missing record, and one in between.
+    expect(provenTo(ages(31 * SECOND).toReversed())).toBe(newest - 31 * SECOND);
+    expect(provenTo(ages(60 * SECOND))).toBe(newest + 30 * SECOND);
+    expect(provenTo(ages(2 * SECOND))).toBe(newest + 30 * SECOND);
+  });
+
   it("proves up to its newest record plus one period, and stores that", () => {
     const { provenTo, publication, clampNothing } = openSeries();
     expect(provenTo([-600 * SECOND, -630 * SECOND])).toBe(-570 * SECOND);
