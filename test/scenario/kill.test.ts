@@ -6,8 +6,8 @@ import { installBackfill } from "./backfill-process.ts";
 const KILLS = 10;
 /** Small pages, so that a few rows make many pages that a kill can interrupt. */
 const ROWS_PER_PAGE = 100;
-/** Of each run: two or three pages in flight when it is killed, the head again, and where two walks meet. */
-const MAX_EXTRA_REQUESTS = 5;
+/** Of each run, when it is killed: two pages in flight and four that wait for their commit; the head again, where two walks meet. */
+const MAX_EXTRA_REQUESTS = 8;
 const smallPages = `GET /index-ticker size-cap ${ROWS_PER_PAGE}`;
 const settings = `service: { concurrency: 2 }
 sync: { ohlcv: false, exchangeTickers: false, derivatives: false, marketCap: false,

@@ -64,7 +64,7 @@ describe("mds-sync doctor", () => {
     expect(stdout.split("\n").filter((line) => line.length > 80)).toEqual([]);
     expect(stdout).not.toContain(secret);
     expect(stdout).toMatch(/^ok {7}settings {6}no settings file: built-in defaults and the environment$/m);
-    expect(stdout).toMatch(/^ok {7}REST token {4}granted for http:\S+, valid for 1d$/m);
+    expect(stdout).toMatch(/^ok {7}REST token {4}granted for http:\S+, valid for (1d|23h 59m)$/m);
     expect(stdout).toMatch(/^ok {7}disk {10}[\d.]+ [GM]iB are free$/m);
     expect(stdout).toMatch(/no damage found$/m);
   });
