@@ -23,8 +23,8 @@ import { drawSchedule, type FaultSchedule, type StopPoint } from "./schedule.ts"
 const SECRET = "kestrel-secret/with+signs=&yes";
 const WAREHOUSE_FILE = "mds.sqlite";
 /** All views but those that the sync, the audit and the oracle read: every connection parses the text of all views. */
-const unusedViews = /^(?!(index_ticks|ohlcv|gaps|coverage|markets)$)/;
-const unusedWithoutBars = /^(?!(index_ticks|gaps|coverage|markets)$)/;
+const unusedViews = /^(?!(index_ticks|ohlcv|gaps|coverage|markets|derivative_contracts)$)/;
+const unusedWithoutBars = /^(?!(index_ticks|gaps|coverage|markets|derivative_contracts)$)/;
 const DAY_MS = 86_400_000;
 /** No run may take longer, whatever faults the service has. */
 const MAX_RUN_MS = 12 * 3_600_000;
