@@ -47,7 +47,11 @@ describe("the proven range of a page", () => {
       expect(current.coverage()).toEqual(settled);
       const stale = openWith({ rest: ["12:30:00"] });
       const result = stale.commit({ ...pageAt(...records), ageMs: 60_000 }, lastHour);
-      expect(result).toMatchObject({ alarm: undefined, isComplete: cached.length > 0 });
+      expect(result).toMatchObject({
+        alarm: undefined,
+        isComplete: cached.length > 0,
+        learnedOffset: undefined,
+      });
       expect(stale.coverage()).toEqual(cached);
     },
   );
@@ -187,6 +191,13 @@ describe("live ticks near the records of a page", () => {
     },
   );
 
+  it("stay if the page is from a cache", () => {
+    const { commit, storedTimes } = openWith({ live: ["11:30:03"] });
+    const cached = { ...pageAt("11:40:00", "11:30:00"), ageMs: 60_000 };
+    expect(commit(cached)).toMatchObject({ learnedOffset: undefined });
+    expect(storedTimes()).toEqual(["11:30:00", "11:30:03", "11:40:00"]);
+  });
+
   it("tell the offset until a page has other ones", () => {
     const { commit, query } = openWith({ live: ["11:30:03"] });
     expect(commit(pageAt("11:40:00", "11:30:00"))).toMatchObject({ learnedOffset: 3 * SECOND });
@@ -195,8 +206,8 @@ describe("live ticks near the records of a page", () => {
     expect(query(offsetSql)).toEqual([{ seconds: 3 }]);
   });
 
-  it("stay if the records are bars", () => {
-    const { commit, query, storedTimes } = openWith({ live: ["00:00:03"] });
+  it("stay if the records are bars, and do not limit what these prove", () => {
+    const { commit, query, storedTimes } = openWith({ live: ["00:00:03", "23:59:30"] });
     const day = { from: at("00:00:00"), to: at("00:00:00") + 86_400 * SECOND };
     const content = [
       {
@@ -215,15 +226,18 @@ describe("live ticks near the records of a page", () => {
     const page = {
       series: { ...btc, stream: "ohlcv" as const },
       position: { gap: day, provenFrom: day.to },
+      cadence: day.to - day.from,
       request: "GET /ohlcv",
     };
-    expect(commit(jsonBody({ content }), page)).toMatchObject({
+    const body = { ...jsonBody({ content }), asOf: (day.to + 600 * SECOND) / 1000 };
+    expect(commit(body, page)).toMatchObject({
       written: { inserted: 1 },
       learnedOffset: undefined,
+      proven: day,
     });
-    expect(storedTimes()).toEqual(["00:00:03"]);
+    expect(storedTimes()).toEqual(["00:00:03", "23:59:30"]);
     expect(query("SELECT stream, rows, live_offset FROM stream_states ORDER BY stream")).toEqual([
-      { stream: "index_ticks", rows: 1, live_offset: null },
+      { stream: "index_ticks", rows: 2, live_offset: null },
       { stream: "ohlcv", rows: 1, live_offset: null },
     ]);
   });
