@@ -68,6 +68,16 @@ export const explainedInCommit: ExplainedMutants = {
       mutants: ["ConditionalExpression: false"],
       why: "It saves a query: without unknown timestamps none is late.",
     },
+    {
+      line: "for (let i = 1; i < timestamps.length; i++) {",
+      mutants: ["EqualityOperator: i <= timestamps.length"],
+      why: "Past the end the distance is no number, which is not less.",
+    },
+    {
+      line: "if (distance < shortest && distance > cadence / 2) shortest = distance;",
+      mutants: ["EqualityOperator: distance <= shortest"],
+      why: "Replacing a minimum by an equal value changes nothing.",
+    },
   ],
   "src/ingest/commit/refresh-periods.ts": [
     {
