@@ -374,8 +374,8 @@ function clampBelowUnconfirmedTicks(
   const from = Math.max(newest === undefined ? proven.from : newest + tolerance, now - MAX_REST_LAG_MICROS);
   if (findNewestLiveRow(transaction, key.series, { from: from + 1, to: proven.to }) === undefined)
     return proven;
-  const to = newest === undefined ? proven.from : newest + 1;
-  return proven.from < to ? { from: proven.from, to } : undefined;
+  if (newest === undefined || newest < proven.from) return undefined;
+  return { from: proven.from, to: newest + 1 };
 }
 
 /**

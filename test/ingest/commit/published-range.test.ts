@@ -96,6 +96,8 @@ describe("a page of the head", () => {
     expect(provenTo(ages(31 * SECOND).toReversed())).toBe(newest - 31 * SECOND);
     expect(provenTo(ages(60 * SECOND))).toBe(newest + 30 * SECOND);
     expect(provenTo(ages(2 * SECOND))).toBe(newest + 30 * SECOND);
+    expect(provenTo(ages(15 * SECOND))).toBe(newest + 30 * SECOND);
+    expect(provenTo(ages(15 * SECOND + 1))).toBe(newest + 15 * SECOND + 1);
   });
 
   it("proves up to its newest record plus one period, and stores that", () => {

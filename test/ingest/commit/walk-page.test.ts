@@ -317,7 +317,8 @@ describe("an end of the history that is in doubt", () => {
     // A page without records shows no older one.
     commit(tickPage([], "more"), over("11:00:00", "11:15:00"));
     expect(answers()).toHaveLength(1);
-    commit(tickPage(from("11:05:00"), "more"), over("11:05:00", "11:15:00"));
+    // This one reaches below the end, though its gap is above it.
+    commit(tickPage(from("11:05:00"), "more"), over("11:40:00", "12:00:00"));
     expect(answers()).toEqual([]);
   });
 });

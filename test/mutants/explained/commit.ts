@@ -68,6 +68,16 @@ export const explainedInCommit: ExplainedMutants = {
       mutants: ["ConditionalExpression: false"],
       why: "It saves a query: without unknown timestamps none is late.",
     },
+    {
+      line: "for (let i = 1; i < timestamps.length; i++) {",
+      mutants: ["EqualityOperator: i <= timestamps.length"],
+      why: "Past the end the distance is no number, which is not less.",
+    },
+    {
+      line: "if (distance < shortest && distance > cadence / 2) shortest = distance;",
+      mutants: ["EqualityOperator: distance <= shortest"],
+      why: "Replacing a minimum by an equal value changes nothing.",
+    },
   ],
   "src/ingest/commit/refresh-periods.ts": [
     {
@@ -239,6 +249,21 @@ export const explainedInCommit: ExplainedMutants = {
       line: "const isProven = proven !== undefined && from < proven.to;",
       mutants: ["ConditionalExpression: true"],
       why: "A last page proves something, so the range is defined; the check is for the compiler.",
+    },
+    {
+      line: "const isComplete = proof.isComplete && responded?.to === proof.proven?.to;",
+      mutants: ["OptionalChaining: proof.proven.to"],
+      why: "A complete walk has proven a range; the check is for the compiler.",
+    },
+    {
+      line: 'if (stream !== "index_ticks" || newest === undefined || oldest === undefined) return [];',
+      mutants: ["ConditionalExpression: false"],
+      why: "SQL finds no row near an unknown timestamp: the checks of the timestamps are for the compiler.",
+    },
+    {
+      line: "provenFrom < gap.to || countStoredRows(transaction, key, { from: previousOldest, to: provenFrom }) > 0;",
+      mutants: ["ConditionalExpression: false"],
+      why: "It saves a query: the page before has stored its oldest record.",
     },
   ],
   "src/ingest/commit/write-page.ts": [
