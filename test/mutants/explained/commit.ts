@@ -86,11 +86,6 @@ export const explainedInCommit: ExplainedMutants = {
       why: "An equal timestamp is handled by the branch before.",
     },
     {
-      line: "const isPeriod = last && isSlow && cadences >= 0 && cadences <= MAX_CADENCES_APART;",
-      mutants: ["ConditionalExpression: true"],
-      why: "Without an earlier observation nothing is slow; the check is for the compiler.",
-    },
-    {
       line: "const isNextRefresh = last !== undefined && ts > last.ts && ts - last.ts <= reach;",
       mutants: ["EqualityOperator: ts >= last.ts"],
       why: "The observation of an equal timestamp begins where this one does.",
