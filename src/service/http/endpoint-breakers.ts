@@ -96,6 +96,7 @@ export class EndpointBreakers {
       },
       recordFailure: (pauseMs, weight) => {
         permit?.recordFailure(pauseMs, weight);
+        // The host's probe ends with the answer of another endpoint.
         if (isHostProbe) {
           isHostPermitKept = true;
           void this.#askAnother(endpoint, hostPermit);

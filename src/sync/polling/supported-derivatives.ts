@@ -45,6 +45,7 @@ export async function findDerivativeExchanges(
     const types = settings.types.filter((type) => results.get(type) ?? (hasOthers || stored.includes(type)));
     if (types.length > 0) exchangeTypes.set(exchangeId, types);
     else exchangeTypes.delete(exchangeId);
-    for (const error of errors.values()) throw error;
+    const [denial] = errors.values();
+    if (denial !== undefined) throw denial;
   });
 }
