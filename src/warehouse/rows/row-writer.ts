@@ -322,7 +322,8 @@ class RowWriter<Row> {
       bars.add(ts[row] as Micros, price[row] as number, volume?.[row] as number);
       rows[count++] = row;
       if (count === ROWS_PER_STATEMENT) {
-        statement.run(values, bound);
+        // As arguments: better-sqlite3 takes longer to read an array.
+        statement.run(...values, bound);
         this.#inserted += ROWS_PER_STATEMENT;
         count = 0;
       }
