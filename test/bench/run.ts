@@ -12,6 +12,7 @@ import { benchLiveWhileSharing } from "./share-live.ts";
 import { benchSimulator } from "./simulator.ts";
 import { benchSql } from "./sql.ts";
 import { benchStart } from "./start.ts";
+import { MAX_STOLEN_SHARE, watchStolenTime } from "./stolen-time.ts";
 import { benchToolkit } from "./toolkit.ts";
 import { benchWarehouse } from "./warehouse.ts";
 
@@ -91,7 +92,13 @@ const figures: Figure[] = [];
 for (const [name, { title, minutes, run }] of Object.entries(parts)) {
   if (requested.length > 0 && !requested.includes(name)) continue;
   print(`\n${title} (about ${minutes < 1 ? `${minutes * 60} seconds` : `${minutes} minutes`})`);
+  const readStolenShare = watchStolenTime();
   figures.push(...(await run(print)));
+  const stolen = readStolenShare();
+  if (stolen > MAX_STOLEN_SHARE)
+    print(
+      `${Math.round(stolen * 100)} % of the CPU time went to other machines: the figures above suffer from it`,
+    );
 }
 if (figures.length > 0) {
   print("");
