@@ -81,7 +81,7 @@ export async function benchBackfill(print: (line: string) => void): Promise<Figu
       {
         name: `backfill at ${LATENCY_MS} ms, relative to only fetching`,
         measured: speed("far") / Math.min(speed("onlyFetched"), speed("near")),
-        atLeast: 0.9,
+        atLeast: 0.85,
       },
     ];
   } finally {
