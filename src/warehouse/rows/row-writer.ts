@@ -8,61 +8,8 @@ import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts
 import type { Transaction } from "../tables/transaction.ts";
 import { PageBars, TouchedHours } from "./kept-bars.ts";
 import { hasSameValues, storeRevision } from "./revisions.ts";
+import { getRowSql, insertPlainTicks, ROWS_PER_STATEMENT } from "./row-sql.ts";
 import { addRowCount } from "./stream-stats.ts";
-
-/**
- * Inserting this many rows per statement is 1.5 to 1.8 times as fast as one at a time. Their values are passed as arguments:
- * better-sqlite3 takes longer to read an array.
- */
-const ROWS_PER_STATEMENT = 50;
-
-interface RowSql {
-  readonly insertMany: string;
-  readonly insertOne: string;
-  readonly replaceOne: string;
-  /** A REST page equals a live row. */
-  readonly confirmOne: string;
-  /** Whether REST has written a row between two timestamps, both exclusive. */
-  readonly selectRestBetween: string;
-  /** The row of one key and timestamp. */
-  readonly selectOne: string;
-  /** Whether any row exists between two timestamps, both inclusive. */
-  readonly selectAny: string;
-}
-
-/**
- * For plain ticks from REST, on the hot path: columns that are null are left out, and the key is bound once. Binding half as
- * many values saves a third of the time.
- */
-const insertPlainTicks = `INSERT OR FAIL INTO index_tick_rows (series, ts, price, volume, source) VALUES ${Array(
-  ROWS_PER_STATEMENT,
-)
-  .fill("(@key, ?, ?, ?, 0)")
-  .join(", ")}`;
-
-/** Built once per table: every write looks up its prepared statement by this long text. */
-const sqlByTable = new Map<string, RowSql>();
-
-function getRowSql<Row>({ table, keyColumn, timeColumn, columns }: RowTable<Row>): RowSql {
-  let sql = sqlByTable.get(table);
-  if (!sql) {
-    const names = [keyColumn, timeColumn, ...columns];
-    const row = `(${names.map(() => "?").join(", ")})`;
-    const into = `INTO ${table} (${names.join(", ")}) VALUES`;
-    // With OR FAIL, SQLite needs no statement journal. The writer rolls back the whole transaction on an error anyway.
-    sql = {
-      insertMany: `INSERT OR FAIL ${into} ${Array(ROWS_PER_STATEMENT).fill(row).join(", ")}`,
-      insertOne: `INSERT ${into} ${row}`,
-      replaceOne: `REPLACE ${into} ${row}`,
-      confirmOne: `UPDATE ${table} SET source = 0 WHERE ${keyColumn} = ? AND ${timeColumn} = ?`,
-      selectRestBetween: `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} > ? AND ${timeColumn} < ? AND source = 0 LIMIT 1`,
-      selectOne: `SELECT ${columns.join(", ")} FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} = ?`,
-      selectAny: `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} BETWEEN ? AND ? LIMIT 1`,
-    };
-    sqlByTable.set(table, sql);
-  }
-  return sql;
-}
 
 /**
  * `rest`: a current REST page. `live`: the websocket, or a stale REST page (cached, or overtaken by a later request);
