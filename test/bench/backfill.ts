@@ -16,7 +16,7 @@ import {
 import { MAX_STOLEN_SHARE, watchStolenTime } from "./stolen-time.ts";
 
 const ROUNDS = 3;
-/** A round counts if the host left both cores to it, unless there are too few such rounds. */
+/** A round from which the host took CPU time is repeated. After this many rounds, all count. */
 const MAX_ROUNDS = 8;
 const SERIES = 8;
 const SLICES = 24;
