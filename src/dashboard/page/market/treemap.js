@@ -53,7 +53,8 @@ export function showTreemap(container, assets, hrefOf) {
         tile.append(element("b", {}, symbol));
         const change = percentChange(change24h);
         const isWide = width >= change.length * CHARACTER_PX + PADDING_PX;
-        if (isWide && height >= 2 * MIN_LABEL_PX.height) tile.append(element("span", {}, change));
+        // The space is not shown: it separates the words of the text.
+        if (isWide && height >= 2 * MIN_LABEL_PX.height) tile.append(" ", element("span", {}, change));
         tile.style.fontSize = `${Math.max(11, Math.min(26, Math.sqrt(width * height) / 9))}px`;
       }
       return tile;
