@@ -9,6 +9,7 @@ import { settle } from "../../src/warehouse/coverage/ledger.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { openWriter } from "../../src/warehouse/writer.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
+import { findFreePort } from "../support/free-port.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { serveWarehouse, syncFrom } from "../support/serve/filled-server.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -65,8 +66,8 @@ async function startOrigin(
   onTestFinished(async () => {
     for (const server of servers) await server.close();
   });
-  const serve = async (path: string, port = 0) => {
-    const server = await serveWarehouse(path, clock, { port });
+  const serve = async (path: string, port?: number) => {
+    const server = await serveWarehouse(path, clock, { port: port ?? (await findFreePort()) });
     servers.push(server);
     return server;
   };

@@ -1,5 +1,4 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import {
   chownSync,
@@ -14,10 +13,10 @@ import {
   writeFileSync,
 } from "node:fs";
 import { createRequire } from "node:module";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import pg from "pg";
+import { findFreePort } from "./free-port.ts";
 
 /*
  * A real PostgreSQL from npm. The package's install script, which only makes symbolic links, does not run; the binaries
@@ -78,6 +77,8 @@ export class PostgresServer implements TestPostgres {
       listen_addresses: "127.0.0.1",
       unix_socket_directories: "",
       fsync: "off",
+      // It removes files that the copy for a standby has just listed.
+      autovacuum: "off",
       shared_buffers: "32MB",
       max_connections: "40",
       log_min_messages: "fatal",
@@ -234,18 +235,4 @@ function giveAway(folder: string): void {
   else
     for (const path of [folder, join(folder, "template"), join(folder, "password")])
       chownSync(path, 65_534, 65_534);
-}
-
-/** Below the ports that the system gives to others: none of them takes it while this server is stopped. */
-async function findFreePort(): Promise<number> {
-  for (;;) {
-    const port = randomInt(10_240, 32_768);
-    const server = createServer().listen(port, "127.0.0.1");
-    const isFree = await once(server, "listening").then(
-      () => true,
-      () => false,
-    );
-    server.close();
-    if (isFree) return port;
-  }
 }

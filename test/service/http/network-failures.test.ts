@@ -1,5 +1,5 @@
 import { createServer, type Server, type ServerResponse } from "node:http";
-import { type AddressInfo, createServer as createTcpServer } from "node:net";
+import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { Failure } from "../../../src/model/failure.ts";
 import { findRoute, toNetworkFailure } from "../../../src/service/http/network-failures.ts";
@@ -14,13 +14,8 @@ afterEach(async () => {
   await stub?.stop();
 });
 
-const freePort = async () => {
-  const server = createTcpServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-};
+/** Nobody listens there. */
+const UNUSED_PORT = 1;
 
 describe("network failures", () => {
   it.each([
@@ -57,11 +52,10 @@ describe("network failures", () => {
   };
 
   it("B13: a proxy that refuses is named with its variable, without its password", async () => {
-    const port = await freePort();
-    stubProxy(`http://someone:a-password@127.0.0.1:${port}`);
+    stubProxy(`http://someone:a-password@127.0.0.1:${UNUSED_PORT}`);
     const failure = await failureFrom("https://service.example");
     expect(failure?.code).toBe("connection_refused");
-    expect(failure?.message).toContain(`the proxy 127.0.0.1:${port} refused the connection`);
+    expect(failure?.message).toContain(`the proxy 127.0.0.1:${UNUSED_PORT} refused the connection`);
     expect(failure?.remedy).toContain("unset HTTPS_PROXY");
     expect(failure?.summary).not.toContain("password");
   });
@@ -86,9 +80,8 @@ describe("network failures", () => {
   });
 
   it("B13: a refused connection, a host without TLS and a slow one are named by their address", async () => {
-    const port = await freePort();
-    const refused = await failureFrom(`http://127.0.0.1:${port}`);
-    expect(refused?.message).toContain(`127.0.0.1:${port} refused the connection (ECONNREFUSED)`);
+    const refused = await failureFrom(`http://127.0.0.1:${UNUSED_PORT}`);
+    expect(refused?.message).toContain(`127.0.0.1:${UNUSED_PORT} refused the connection (ECONNREFUSED)`);
     expect(refused?.remedy).toContain("check the address and port");
 
     const clock = new ManualClock();

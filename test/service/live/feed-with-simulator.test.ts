@@ -2,6 +2,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { LiveEventReader } from "../../../src/ingest/decode/live-event.ts";
 import { seededRandom } from "../../../src/runtime/backoff.ts";
 import { type Simulator, startSimulator } from "../../../src/simulator/simulator.ts";
+import { findFreePort } from "../../support/free-port.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { createTestClient } from "../../support/service/client-harness.ts";
 import { FeedReader } from "../../support/service/feed-harness.ts";
@@ -54,7 +55,10 @@ class SimulatedFeed extends FeedReader {
 
   static async start(faults = "", tokenSeconds = 86_400): Promise<SimulatedFeed> {
     const clock = new ManualClock("2026-03-01T12:00:10Z");
-    return new SimulatedFeed(await startSimulator({ clock, faults, tokenSeconds }), clock);
+    return new SimulatedFeed(
+      await startSimulator({ clock, faults, tokenSeconds, port: await findFreePort() }),
+      clock,
+    );
   }
 
   async pass(ms: number): Promise<void> {

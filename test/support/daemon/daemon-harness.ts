@@ -11,6 +11,7 @@ import type { Clock } from "../../../src/runtime/clock.ts";
 import type { Log } from "../../../src/runtime/log.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../../src/simulator/simulator.ts";
 import { openReader } from "../../../src/warehouse/reader.ts";
+import { findFreePort } from "../free-port.ts";
 import { serveIngestInProcess } from "../ingest/in-process-ingest.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { seed } from "../seed.ts";
@@ -68,7 +69,7 @@ export interface DaemonHarnessOptions {
 export async function createDaemonHarness(options: DaemonHarnessOptions = {}): Promise<DaemonHarness> {
   if (!options.hasThreads) onTestFinished(serveIngestInProcess());
   const clock = new ManualClock(options.start ?? "2026-03-01T12:00:07Z");
-  const simulator = await startSimulator({ clock, ...options.simulator });
+  const simulator = await startSimulator({ clock, port: await findFreePort(), ...options.simulator });
   onTestFinished(() => simulator.stop());
   const folder = temporaryFolder();
   const settingsFile = join(folder, "mds-sync.yaml");

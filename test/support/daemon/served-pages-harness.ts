@@ -10,6 +10,7 @@ import { Failure } from "../../../src/model/failure.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
 import { silentLog } from "../../../src/runtime/log.ts";
 import { type Simulator, startSimulator } from "../../../src/simulator/simulator.ts";
+import { findFreePort } from "../free-port.ts";
 
 const settings = `service: { refreshSeconds: 5 }
 sync:
@@ -36,7 +37,7 @@ export function serveFilledPages(): ServedPages {
   let address = "";
   let stop: () => Promise<void> = async () => {};
 
-  const start = async (port = "0") => {
+  const start = async (port: string) => {
     const file = join(folder, "mds-sync.yaml");
     writeFileSync(file, settings);
     const env = {
@@ -64,12 +65,16 @@ export function serveFilledPages(): ServedPages {
         isFilled = true;
       },
     });
-    done.catch(() => {});
+    let failure: unknown;
+    done.catch((error: unknown) => {
+      failure = error;
+    });
     stop = async () => {
       stopping.abort(new Failure("stopped", { family: "operator", code: "stopped", exit: 0 }));
       await done.catch(() => {});
     };
-    await vi.waitUntil(() => isFilled, { timeout: 60_000, interval: 50 });
+    await vi.waitUntil(() => isFilled || failure, { timeout: 60_000, interval: 50 });
+    if (failure) throw failure;
   };
 
   const query = <Row = Record<string, unknown>>(sql: string): Row[] => {
@@ -83,7 +88,7 @@ export function serveFilledPages(): ServedPages {
 
   beforeAll(async () => {
     simulator = await startSimulator({ refreshSeconds: 5 });
-    await start();
+    await start(String(await findFreePort()));
     const isStored = (stream: string) => query(`SELECT 1 FROM latest_${stream} LIMIT 1`).length > 0;
     await vi.waitUntil(() => ["market_caps", "exchange_ticks", "derivative_ticks"].every(isStored), {
       timeout: 60_000,

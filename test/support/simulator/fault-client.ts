@@ -1,5 +1,6 @@
 import { type Agent, type IncomingHttpHeaders, request } from "node:http";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../../src/simulator/simulator.ts";
+import { findFreePort } from "../free-port.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { isServeTested } from "./server-under-test.ts";
 
@@ -48,7 +49,7 @@ export class FaultClient {
 
   static async #startSimulator(options: SimulatorOptions): Promise<FaultClient> {
     const clock = new ManualClock("2026-03-01T12:00:10Z");
-    return new FaultClient(await startSimulator({ clock, ...options }), clock);
+    return new FaultClient(await startSimulator({ clock, port: await findFreePort(), ...options }), clock);
   }
 
   static async #startServe(options: SimulatorOptions): Promise<FaultClient> {

@@ -12,6 +12,7 @@ import { type BackfillFilter, type BackfillReport, backfill } from "../../../src
 import { type VerifyResult, verify } from "../../../src/sync/history/verify.ts";
 import { openReader } from "../../../src/warehouse/reader.ts";
 import type { Connection } from "../../../src/warehouse/sqlite/connection.ts";
+import { findFreePort } from "../free-port.ts";
 import { serveIngestInProcess } from "../ingest/in-process-ingest.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { seed } from "../seed.ts";
@@ -72,7 +73,12 @@ export async function startBackfillHarness(options: BackfillHarnessOptions = {})
   const clock = new ManualClock(options.start ?? "2026-03-01T12:00:07Z");
   // Compressing takes longer than rendering. The tests of the client and of whole processes have compressed bodies.
   const quirks = { compression: "none" as const, ...options.simulator?.quirks };
-  const simulator = await startSimulator({ clock, ...options.simulator, quirks });
+  const simulator = await startSimulator({
+    clock,
+    port: await findFreePort(),
+    ...options.simulator,
+    quirks,
+  });
   onTestFinished(() => simulator.stop());
   const folder = options.folder ?? temporaryFolder();
   const path = join(folder, "mds.sqlite");
