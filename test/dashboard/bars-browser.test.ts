@@ -18,7 +18,9 @@ const btc = "bars?type=GWA&id=btc-id&width=1h&range=1w";
 
 let address: string;
 beforeAll(async () => {
-  ({ address } = await serveDashboard(openFilledWarehouse(fillBars, afterAll).path, systemClock, afterAll));
+  const { path } = openFilledWarehouse(fillBars, afterAll);
+  // The next hour would add a bar.
+  ({ address } = await serveDashboard(path, systemClock, afterAll, lastHour + HOUR - 1));
 });
 
 async function openBars(query: string, options: Parameters<typeof openPage>[1]) {

@@ -17,6 +17,7 @@ async function openDashboard(address: string, options: { width: number; height: 
   await opened.page.waitForSelector('[data-group="index_ticks:GWA"] canvas');
   await opened.page.waitForSelector("#missing tbody tr");
   await opened.page.waitForSelector("#ticks .tick");
+  await opened.page.waitForSelector('[data-stream="index_ticks"] .age');
   return opened;
 }
 

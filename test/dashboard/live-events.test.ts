@@ -53,7 +53,7 @@ describe("/api/events", () => {
     await clock.runUntil(Promise.all(pages.map((page) => page.next("idle"))));
 
     for (const page of pages) page.close();
-    await expect.poll(() => clock.advance(1_000).then(() => clock.timerCount)).toBe(0);
+    await expect.poll(() => clock.advance(1_000).then(() => clock.timerCount), { timeout: 30_000 }).toBe(0);
     expect(failures).toEqual([]);
   });
 });

@@ -150,8 +150,13 @@ describe("/exchanges", () => {
 
 describe("/derivatives", () => {
   itInBrowser("shows basis, funding and an option chain as they were at a moment", async () => {
-    const [moment] = daemon.query<{ ts: number }>("SELECT max(ts) AS ts FROM derivative_ticks");
-    const at = new Date(Math.ceil((moment?.ts ?? 0) / 1e6) * 1000).toISOString().slice(0, 19);
+    // A snapshot is stored exchange by exchange: the newest may not be whole yet.
+    const { ts } = await vi.waitUntil(
+      () =>
+        daemon.query<{ ts: number }>("SELECT DISTINCT ts FROM derivative_ticks ORDER BY ts DESC LIMIT 2")[1],
+      WAIT_OPTIONS,
+    );
+    const at = new Date(Math.ceil(ts / 1e6) * 1000).toISOString().slice(0, 19);
     const [asset] = daemon.query<{ id: string }>("SELECT id FROM assets WHERE symbol = 'BTC'");
     const { page, complaints } = await open(
       `/derivatives?${new URLSearchParams({ asset: asset?.id ?? "", at })}`,
@@ -163,7 +168,7 @@ describe("/derivatives", () => {
       per_year: number;
     }
     const asOf = (view: string) => `FROM ${view} v WHERE v.pair LIKE 'BTC/%'
-      AND v.ts = (SELECT max(n.ts) FROM derivative_ticks n WHERE n.contract_id = v.contract_id AND n.ts <= ${moment?.ts})`;
+      AND v.ts = (SELECT max(n.ts) FROM derivative_ticks n WHERE n.contract_id = v.contract_id AND n.ts <= ${ts})`;
     const futures = daemon.query<Future>(
       `SELECT v.contract_id, v.annualised_basis * 100 AS per_year ${asOf("futures_curve")}`,
     );
@@ -237,7 +242,10 @@ describe("a page that is left open", () => {
 
       await daemon.restart(async () => {
         await vi.waitUntil(async () => (await state(page)) === "stale", WAIT_OPTIONS);
-        expect(await second.textContent("#live-text")).toBe("no connection");
+        await vi.waitUntil(
+          async () => (await second.textContent("#live-text")) === "no connection",
+          WAIT_OPTIONS,
+        );
       });
       await vi.waitUntil(async () => (await state(page)) === "live", WAIT_OPTIONS);
       await vi.waitUntil(async () => (await shownPrice(page)) === format(newestPrice()), WAIT_OPTIONS);

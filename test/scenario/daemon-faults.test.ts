@@ -142,8 +142,10 @@ describe("after all these faults", () => {
 
   it("history streams equal the service, and every missed second of snapshot streams is a gap", async () => {
     const end = scene.now();
+    await expectHealed(outages[0]?.from ?? end);
     daemon.child.kill("SIGTERM");
     expect(await daemon.ended).toBe(0);
+    const endedAt = scene.now();
     const { oracle } = scene.world;
     scene.withReader((reader) => {
       // Each series is covered up to a different time: compare as of the earliest.
@@ -164,7 +166,7 @@ describe("after all these faults", () => {
         reader.database
           .prepare(future)
           .pluck()
-          .get(end * 1000),
+          .get(endedAt * 1000),
       ).toBe(0);
 
       const snapshots = expectSnapshotGapsCorrect(reader, oracle, end);

@@ -40,7 +40,7 @@ describe("G5: little memory", () => {
     await daemon.waitUntilFilled();
     await daemon.waitFor(
       "live ticks",
-      () => installation.query("SELECT 1 FROM index_ticks WHERE NOT is_settled LIMIT 1")[0],
+      () => installation.query("SELECT 1 FROM index_ticks WHERE source = 'live' LIMIT 1")[0],
     );
     expect(peakMegabytes(daemon.pid)).toBeLessThan(300);
     daemon.child.kill("SIGTERM");
@@ -190,8 +190,11 @@ describe("G10: a core shared with a busy process", () => {
     const daemon = installation.start({ wrapper: ["taskset", "-c", core] });
     await daemon.waitUntilFilled();
     await daemon.waitFor(
-      "a first snapshot",
-      () => installation.query("SELECT 1 FROM coverage WHERE stream = 'exchange_ticks'")[0],
+      "snapshots of the live feed",
+      () =>
+        installation.query(
+          "SELECT 1 FROM coverage WHERE stream = 'exchange_ticks' AND to_ts - from_ts >= 6000000",
+        )[0],
     );
     const watchedFrom = Date.now() * 1000;
     await pause(4_000);
@@ -205,7 +208,8 @@ describe("G10: a core shared with a busy process", () => {
     expect(pongs.worstMs).toBeLessThan(5_000);
     const missed = `SELECT from_time, to_time, reason FROM gaps WHERE stream = 'exchange_ticks' AND state = 'lost'
       AND to_ts > ${watchedFrom} AND from_ts < ${watchedTo}`;
-    expect(installation.query(missed)).toEqual([]);
+    // A period counts as lost while the next one is late, and as covered when that one has come.
+    await daemon.waitFor("no lost second", () => installation.query(missed).length === 0 || undefined);
     expect(daemon.log().filter(({ msg }) => msg === "live feed connected")).toHaveLength(1);
     daemon.child.kill("SIGTERM");
     expect(await daemon.ended).toEqual({ code: 0, signal: null });

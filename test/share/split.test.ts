@@ -115,19 +115,21 @@ it("I13: shares the series among daemons that join, leave and die, and fetches n
 
   const [one, two] = [await harness.startWorker("one"), await harness.startWorker("two")];
   await harness.runUntil(() => hasLeases([one, 32], [two, 32]));
+  // A daemon that fetches history would go on with a series that it hands over.
+  await harness.runUntil(isCurrent);
   const [three, four] = [await harness.startWorker("three"), await harness.startWorker("four")];
   const joinedAt = systemClock.monotonic();
+  const workers = [one, two, three, four];
+  const readFollowed = () =>
+    workers.flatMap(({ path, name }) => readTargets(path).map((bucket) => ({ name, bucket })));
   await harness.runUntil(() => hasLeases([one, 16], [two, 16], [three, 16], [four, 16]));
-  await harness.runUntil(isCurrent);
+  await harness.runUntil(async () => (await isCurrent()) && readFollowed().length === names.length);
 
   const before = await readTicks();
   const leases = await readLeases();
   const ownerOf = ({ type, id }: Covered) =>
     leases.find(({ bucket }) => bucket === bucketOf(type, id))?.name ?? "";
-  const workers = [one, two, three, four];
-  const followed = workers.flatMap(({ path, name }) => readTargets(path).map((bucket) => ({ name, bucket })));
-  expect(followed.length).toBe(names.length);
-  expect(leases).toEqual(expect.arrayContaining(followed));
+  expect(leases).toEqual(expect.arrayContaining(readFollowed()));
   const victim = workers.find(({ name }) => name === ownerOf(before[0] as Covered)) ?? one;
   const [other, ...rest] = workers.filter((worker) => worker !== victim);
   await query(logTakenLeases);

@@ -39,7 +39,7 @@ const isRunning = (pid: number): boolean => {
 
 /** The port belongs to this test, or to another program: either way it is taken. */
 async function takeDefaultPort(): Promise<void> {
-  const server = createServer();
+  const server = createServer((socket) => socket.destroy());
   const isListening = new Promise<void>((resolve) => {
     server.once("error", () => resolve());
     server.listen(DEFAULT_PORT, "127.0.0.1", () => resolve());

@@ -30,11 +30,12 @@ const unlimited: ServiceCondition = {
   recent_failures: {},
 };
 
-/** Serves the dashboard over HTTP for a stub daemon, whose state the test can change. */
+/** Serves the dashboard over HTTP for a stub daemon, whose state the test can change. Its time stops at `latestNow`. */
 export async function serveDashboard(
   path: string,
   clock: Clock = systemClock,
   atEnd: AtEnd = onTestFinished,
+  latestNow = Number.POSITIVE_INFINITY,
 ) {
   const daemon: DaemonStub = {
     isReady: true,
@@ -45,7 +46,7 @@ export async function serveDashboard(
   };
   const errors = new RecentErrors(clock);
   const rate = new RequestRate(clock);
-  const now = () => Math.floor(systemClock.now()) * MICROS_PER_MS;
+  const now = () => Math.min(latestNow, Math.floor(systemClock.now()) * MICROS_PER_MS);
   const view: DaemonView = {
     version: "0.1.0",
     startedAt: now() - 5 * 3600 * 1_000_000,

@@ -116,11 +116,11 @@ describe("a bar", () => {
 
   it("reports that it is in progress, or has ticks with a quality flag", () => {
     const warehouse = warehouseOf([[T, "5"]], [[T, T + HOUR]]);
-    const now = Date.now() * 1000;
+    const soon = Date.now() * 1000 + HOUR;
     warehouse.transaction((transaction) => {
       const flagged = [tick(T + HALF_MINUTE, "6", { quality: "price_below_zero" })];
       writeRecords(transaction, "index_ticks", flagged, "rest");
-      writeRecords(transaction, "index_ticks", [tick(now, "7")], "live");
+      writeRecords(transaction, "index_ticks", [tick(soon, "7")], "live");
     });
     expect(queryRows(warehouse, "SELECT quality, is_complete FROM bars_1h ORDER BY ts")).toEqual([
       { quality: "doubtful ticks", is_complete: 1 },

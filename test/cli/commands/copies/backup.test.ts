@@ -94,6 +94,10 @@ describe("mds-sync backup", () => {
     const lines = createInterface({ input: writer.stdout })[Symbol.asyncIterator]();
     const committed = async () => Number(/\d+/.exec((await lines.next()).value ?? "")?.[0]);
     while ((await committed()) < 20);
+    // The writer would stop at a full pipe.
+    void (async () => {
+      while (!(await lines.next()).done);
+    })();
 
     const sizes: number[] = [];
     for (const name of ["first.sqlite", "second.sqlite"]) {
