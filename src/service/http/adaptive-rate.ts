@@ -40,8 +40,10 @@ const TEST_SHARE = 0.8;
 /** For how long rejections are then ignored; doubles with each such finding. */
 const RANDOM_PERIOD_MS = 30_000;
 const MAX_RANDOM_PERIOD_MS = 600_000;
-/** Above a limit, requests in flight are rejected together. A service that says when to return needs more proof. */
-const CLUSTER_SIZE = { silent: 3, withRetryAfter: 4 };
+/** Above a limit, requests in flight are rejected together. */
+const CLUSTER_SIZE = 3;
+/** A service that says when to return needs more proof: so many in flight together, or in a row across its pauses. */
+const RETRY_AFTER_CLUSTER_SIZE = { together: 4, inARow: 8 };
 
 interface ReceivedResponse {
   readonly at: number;
@@ -131,9 +133,12 @@ export class AdaptiveRate {
     // Requests that started before the last rejection are no new evidence, except that all in flight fail together.
     const isNew = startedAt >= this.#rejectedAt;
     const mayBeRandom = now < this.#ignoresUntil || this.#ceiling === Number.POSITIVE_INFINITY;
-    const clusterSize = retryAfterMs > 0 ? CLUSTER_SIZE.withRetryAfter : CLUSTER_SIZE.silent;
-    if (mayBeRandom ? this.#isCluster(clusterSize) : isNew && this.#rejectionsInARow === 0)
-      this.#decrease(now);
+    const { together, inARow } = RETRY_AFTER_CLUSTER_SIZE;
+    const isCluster =
+      retryAfterMs > 0
+        ? this.#wereRejected(together, startedAt) || this.#wereRejected(inARow)
+        : this.#wereRejected(CLUSTER_SIZE);
+    if (mayBeRandom ? isCluster : isNew && this.#rejectionsInARow === 0) this.#decrease(now);
     if (!isNew) return;
     this.#rejectedAt = now;
     const holdMs = Math.max(MIN_HOLD_MS, 1000 / this.#limit()) * 2 ** this.#rejectionsInARow++;
@@ -218,9 +223,10 @@ export class AdaptiveRate {
     return (accepted.length * 1000) / measuredMs;
   }
 
-  #isCluster(size: number): boolean {
-    const last = this.#responses.slice(-size);
-    return last.length === size && last.every(({ isRejected }) => isRejected);
+  /** Whether the last responses, so many and since then, are all rejections. */
+  #wereRejected(count: number, since = Number.NEGATIVE_INFINITY): boolean {
+    const last = this.#responses.slice(-count);
+    return last.length === count && last.every(({ at, isRejected }) => isRejected && at >= since);
   }
 
   #now(): number {

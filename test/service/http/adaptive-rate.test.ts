@@ -35,6 +35,25 @@ describe("the adaptive rate", () => {
     expect(rate.learned).toBeLessThan(200);
   });
 
+  it("B17: rejections with Retry-After show a limit only if they come together, not before and after a pause", async () => {
+    const rate = new AdaptiveRate({ clock, maxPerSecond: 0 });
+    /** Requests in flight together, of which the last to be answered are rejected; then the pause passes. */
+    const sendTogether = async (accepted: number, rejected: number) => {
+      const startedAt = clock.monotonic();
+      for (let at = 0; at < accepted + rejected; at++) rate.recordStart(false);
+      await clock.advance(20);
+      for (let at = 0; at < accepted; at++) rate.recordAccepted(startedAt);
+      for (let at = 0; at < rejected; at++) rate.recordRejected(startedAt, 1_000);
+      await clock.advance(1_000);
+    };
+    await sendTogether(8, 0);
+    await sendTogether(5, 3);
+    await sendTogether(0, 1);
+    expect(rate.learned).toBeUndefined();
+    await sendTogether(4, 4);
+    expect(rate.learned).toBeLessThan(8);
+  });
+
   it("B17: a configured rate is the upper bound of the learned one", async () => {
     const rate = new AdaptiveRate({ clock, maxPerSecond: 50 });
     expect([rate.perSecond, rate.learned]).toEqual([50, undefined]);
