@@ -9,6 +9,8 @@ const root = import.meta.dirname;
 /** The options of every test file. */
 const options = {
   pool: "forks" as const,
+  // Node runs the sources itself, as in production: no worker waits for Vite to transform them.
+  experimental: { viteModuleRunner: false, nodeLoader: false },
   setupFiles: ["test/support/seed.ts"],
   // Sources that threads and processes of the tests run in place are compiled once for all of them.
   env: { NODE_COMPILE_CACHE: join(tmpdir(), "mds-sync-compiled-tests") },

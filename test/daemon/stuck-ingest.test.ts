@@ -1,4 +1,5 @@
-import type { Worker as ThreadWorker, Worker } from "node:worker_threads";
+import { syncBuiltinESMExports } from "node:module";
+import threads from "node:worker_threads";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { readLastShutdown } from "../../src/warehouse/sqlite/shutdown-marker.ts";
 import { createDaemonHarness } from "../support/daemon/daemon-harness.ts";
@@ -6,18 +7,16 @@ import { fakeSystemdNotify } from "../support/fake-systemd-notify.ts";
 
 const flags: Int32Array[] = [];
 
-/** Replaces the ingest thread by one that hangs on request; other threads stay as they are. */
-vi.mock("node:worker_threads", async (original) => {
-  const threads = await original<{ Worker: typeof ThreadWorker }>();
-  class Stuck extends threads.Worker {
-    constructor(url: URL, options: ConstructorParameters<typeof Worker>[1]) {
-      const isIngest = String(url).endsWith("ingest-worker.ts");
-      if (isIngest) flags.push(options?.workerData as Int32Array);
-      super(isIngest ? new URL("../support/daemon/stuck-ingest-worker.ts", import.meta.url) : url, options);
-    }
+/** Takes the place of the ingest thread, and hangs on request; other threads stay as they are. */
+class StuckWorker extends threads.Worker {
+  constructor(url: string | URL, options?: threads.WorkerOptions) {
+    const isIngest = String(url).endsWith("ingest-worker.ts");
+    if (isIngest) flags.push(options?.workerData as Int32Array);
+    super(isIngest ? new URL("../support/daemon/stuck-ingest-worker.ts", import.meta.url) : url, options);
   }
-  return { ...threads, Worker: Stuck };
-});
+}
+threads.Worker = StuckWorker;
+syncBuiltinESMExports();
 
 const settings = `
 sync:
