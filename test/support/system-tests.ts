@@ -6,7 +6,7 @@ const startsSystem =
   /"(?:node:child_process|playwright-core|[./\w-]*\/support\/(?:sync|daemon)\/\w+-harness\.ts|\.\/prove\.ts)"/;
 /** Processes, threads, servers, mocks, and changes of the process itself: another test in it would notice. */
 const changesProcess =
-  /"(?:node:child_process|playwright-core|pg|@duckdb\/node-api|[./\w-]*\/support\/(?:daemon\/\w+-harness|postgres)\.ts|\.\/prove\.ts)"|\bvi\.(?:mock|stub\w+|spyOn)\(|\bprocess\.(?:chdir|memoryUsage)\(|\bnew Worker\(new URL\b|\btestServe\(\);/;
+  /"(?:node:child_process|playwright-core|pg|@duckdb\/node-api|[./\w-]*\/support\/(?:daemon\/\w+-harness|postgres)\.ts|\.\/prove\.ts)"|\bvi\.(?:stub\w+|spyOn)\(|\bsyncBuiltinESMExports\(|\bprocess\.(?:chdir|memoryUsage)\(|\bnew Worker\(new URL\b|\btestServe\(\);/;
 /** A module that reads the clock when it is loaded: in a shared process that may be minutes ago. */
 const readsClockOnLoad = /^(?:export )?const \w+[^\n]*\bDate\.now\(\)/m;
 const relativeImport = /(?:from\s+|import\s*\(\s*|new URL\(\s*)"(\.[^"]+)"/g;

@@ -42,7 +42,7 @@ const RANDOM_PERIOD_MS = 30_000;
 const MAX_RANDOM_PERIOD_MS = 600_000;
 /** Above a limit, requests in flight are rejected together. */
 const CLUSTER_SIZE = 3;
-/** A service that says when to return needs more proof: so many in flight together, or in a row across its pauses. */
+/** A random 429 with `Retry-After` is harmless: a limit takes more of them, in flight together or in a row across pauses. */
 const RETRY_AFTER_CLUSTER_SIZE = { together: 4, inARow: 8 };
 
 interface ReceivedResponse {
@@ -223,7 +223,7 @@ export class AdaptiveRate {
     return (accepted.length * 1000) / measuredMs;
   }
 
-  /** Whether the last responses, so many and since then, are all rejections. */
+  /** Whether each of the last `count` responses was a 429 that arrived at or after `since`. */
   #wereRejected(count: number, since = Number.NEGATIVE_INFINITY): boolean {
     const last = this.#responses.slice(-count);
     return last.length === count && last.every(({ at, isRejected }) => isRejected && at >= since);

@@ -54,6 +54,21 @@ describe("the adaptive rate", () => {
     expect(rate.learned).toBeLessThan(8);
   });
 
+  it("B17: eight rejections in a row show a limit, although the service's pauses lie between them", async () => {
+    const rate = new AdaptiveRate({ clock, maxPerSecond: 0 });
+    await send(rate, 100, always);
+    const learned: boolean[] = [];
+    for (let at = 0; at < 8; at++) {
+      await clock.advance(Math.max(0, rate.nextStartAt - clock.monotonic()));
+      rate.recordStart(false);
+      const startedAt = clock.monotonic();
+      await clock.advance(5);
+      rate.recordRejected(startedAt, 1_000);
+      learned.push(rate.learned !== undefined);
+    }
+    expect(learned).toEqual([...Array(7).fill(false), true]);
+  });
+
   it("B17: a configured rate is the upper bound of the learned one", async () => {
     const rate = new AdaptiveRate({ clock, maxPerSecond: 50 });
     expect([rate.perSecond, rate.learned]).toEqual([50, undefined]);

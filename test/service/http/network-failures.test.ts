@@ -3,6 +3,7 @@ import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { Failure } from "../../../src/model/failure.ts";
 import { findRoute, toNetworkFailure } from "../../../src/service/http/network-failures.ts";
+import { UNUSED_PORT } from "../../support/free-port.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { createTestClient, readPage } from "../../support/service/client-harness.ts";
 import { type StubService, startStubService } from "../../support/service/stub-service.ts";
@@ -13,9 +14,6 @@ afterEach(async () => {
   vi.unstubAllEnvs();
   await stub?.stop();
 });
-
-/** Nobody listens there. */
-const UNUSED_PORT = 1;
 
 describe("network failures", () => {
   it.each([

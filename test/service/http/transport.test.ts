@@ -4,6 +4,7 @@ import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { exitCode, Failure } from "../../../src/model/failure.ts";
 import type { ResponseBody } from "../../../src/model/response-body.ts";
+import { UNUSED_PORT } from "../../support/free-port.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { createTestClient, readPage } from "../../support/service/client-harness.ts";
 import {
@@ -34,9 +35,6 @@ async function start(answer: StubServiceOptions["respond"]) {
     );
   return { clock, stub, failureOf, ...testClient };
 }
-
-/** Nobody listens there. */
-const UNUSED_PORT = 1;
 
 describe("error statuses", () => {
   it("B5: a 400 is not retried, and the failure quotes its field errors", async () => {
