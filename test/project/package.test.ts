@@ -1,59 +1,188 @@
-import { execFile, execFileSync, spawnSync } from "node:child_process";
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { execFile, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import {
+  appendFileSync,
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  watch,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { createWarehouse } from "../support/cli/filled-warehouse.ts";
 import { startLocalRegistry } from "../support/cli/local-registry.ts";
+import { UNUSED_PORT } from "../support/free-port.ts";
 import { fillTicks } from "../support/library/ticks-warehouse.ts";
 
+const run = promisify(execFile);
 const root = resolve(import.meta.dirname, "../..");
-const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
+const builtPages = join(root, "src/dashboard/bundle");
+const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
+const listFiles = (path: string) => readdirSync(path, { recursive: true, encoding: "utf8" }).sort();
 
-/** Packs the project and installs the example project with it; returns where the package is. npm has no network here. */
-async function installExample(folder: string): Promise<string> {
-  execFileSync("npm", ["pack", "--silent", "--pack-destination", folder], {
-    cwd: root,
-    stdio: ["ignore", "pipe", "ignore"],
-  });
-  const tarball = readdirSync(folder).find((file) => file.endsWith(".tgz")) ?? "";
+const folder = mkdtempSync(join(tmpdir(), "mds-package-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const image = join(folder, "image");
+const clone = join(folder, "clone");
+const example = join(folder, "example");
+const prefix = join(folder, "global");
+/** Nothing of the machine's npm: an empty cache, and no registry but the test's own. */
+const npmEnv = {
+  PATH: process.env.PATH ?? "",
+  HOME: folder,
+  npm_config_cache: join(folder, "cache"),
+  npm_config_registry: `http://127.0.0.1:${UNUSED_PORT}/`,
+};
+const installed = join(example, "node_modules/mds-sync");
+/** What npm said while it installed the tarball for everybody. */
+let globalInstall: { readonly stderr: string };
+
+/** Runs the build stage of the Dockerfile: its command, on the files that it copies. The packages are those of this clone. */
+async function buildImage(): Promise<void> {
+  const [stage = ""] = readFileSync(join(root, "Dockerfile"), "utf8")
+    .split(/^FROM /m)
+    .slice(1);
+  const copied = [...stage.matchAll(/^COPY (.+) \S+$/gm)].flatMap(([, files = ""]) => files.split(" "));
+  for (const file of copied) copy(file, image);
+  symlinkSync(join(root, "node_modules"), join(image, "node_modules"));
+  const command = [...stage.matchAll(/^RUN (.+)$/gm)].at(-1)?.[1] ?? "";
+  await run("sh", ["-c", command], { cwd: image, env: npmEnv });
+}
+
+/** What `git clone` and `npm ci` make: the sources, the packages, and what `prepare` built. */
+function makeClone(): void {
+  const isOutput = /^(?:node_modules|dist|data|reports|\.git|\.stryker-tmp)$/;
+  for (const file of readdirSync(root)) if (!isOutput.test(file)) copy(file, clone);
+  symlinkSync(join(root, "node_modules"), join(clone, "node_modules"));
+  cpSync(join(image, "dist"), join(clone, "dist"), { recursive: true });
+}
+
+function copy(file: string, target: string): void {
+  cpSync(join(root, file), join(target, file), { recursive: true, filter: (path) => path !== builtPages });
+}
+
+/** Installs the tarball twice: in the example project, and for everybody. */
+async function installPackage(): Promise<void> {
+  await run("npm", ["pack", "--silent", "--pack-destination", folder], { cwd: clone, env: npmEnv });
+  const tarball = join(folder, readdirSync(folder).find((file) => file.endsWith(".tgz")) ?? "");
   cpSync(join(root, "examples/typescript"), example, { recursive: true });
-  const registry = await startLocalRegistry(root, join(folder, tarball));
+  const registry = await startLocalRegistry(root, tarball);
   try {
-    // Without scripts, as a container installs; optional packages are the binaries of DuckDB, 100 MB that the tests do not use.
-    const args = [
-      "install",
-      "--ignore-scripts",
-      "--omit=optional",
-      "--no-audit",
-      "--no-fund",
-      "--no-progress",
-    ];
-    const places = [`--registry=${registry.url}`, `--cache=${join(folder, "cache")}`];
-    await promisify(execFile)("npm", [...args, ...places], { cwd: example });
+    // Without the binaries of DuckDB, 100 MB that the tests do not use.
+    const args = ["install", "--omit=optional", "--no-audit", "--no-fund", `--registry=${registry.url}`];
+    // Without scripts, as a container installs.
+    await run("npm", [...args, "--ignore-scripts"], { cwd: example, env: npmEnv });
+    globalInstall = await run("npm", [...args, "--global", `--prefix=${prefix}`, tarball], {
+      cwd: folder,
+      env: npmEnv,
+    });
   } finally {
     await registry.stop();
   }
-  return join(example, "node_modules/mds-sync");
 }
 
-const folder = mkdtempSync(join(tmpdir(), "mds-package-"));
-const example = join(folder, "example");
-let installed: string;
 beforeAll(async () => {
-  installed = await installExample(folder);
-}, 180_000);
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  await buildImage();
+  makeClone();
+  await installPackage();
+}, 300_000);
+
+describe("the build", () => {
+  it("works on the files that the Dockerfile copies", () => {
+    const version = spawnSync(process.execPath, [join(clone, "dist/cli/main.js"), "--version"], {
+      encoding: "utf8",
+    });
+    expect(version).toMatchObject({ stdout: `${manifest.version}\n`, status: 0 });
+    expect(existsSync(join(image, "dist/library/open-warehouse.d.ts"))).toBe(true);
+  });
+
+  it("leaves no file of dist missing while it replaces them, and does nothing if no source has changed", async () => {
+    const built = join(clone, "dist/cli/main.js");
+    const prepare = () => run("npm", ["run", "prepare"], { cwd: clone, env: npmEnv });
+    const before = statSync(built).ctimeMs;
+    await prepare();
+    expect(statSync(built).ctimeMs).toBe(before);
+
+    appendFileSync(join(clone, "src/cli/main.ts"), "// changed\n");
+    const missing: string[] = [];
+    const watcher = watch(join(clone, "dist/cli"), (_, file) => {
+      if (file === "main.js" && !existsSync(built)) missing.push(file);
+    });
+    await prepare();
+    watcher.close();
+    expect(missing).toEqual([]);
+    expect(readFileSync(built, "utf8")).toContain("// changed");
+  });
+});
+
+describe("the demo in a clone", () => {
+  it("runs the lines that it prints, at once, beside itself", async () => {
+    const demo = spawn("npm", ["start"], {
+      cwd: clone,
+      env: { ...npmEnv, MDS_HTTP_PORT: "0" },
+      detached: true,
+    });
+    let screen = "";
+    for (const stream of [demo.stdout, demo.stderr])
+      stream.setEncoding("utf8").on("data", (text: string) => {
+        screen += text;
+      });
+    const stop = async () => {
+      const hasEnded = demo.exitCode !== null || demo.signalCode !== null;
+      if (hasEnded || demo.pid === undefined) return;
+      process.kill(-demo.pid, "SIGINT");
+      await once(demo, "close");
+    };
+    onTestFinished(stop);
+    await vi.waitFor(() => expect(screen).toMatch(/try, in another terminal:\n(?: {2}.+\n)+\n/), {
+      timeout: 120_000,
+      interval: 50,
+    });
+    const address = /http:\/\/127\.0\.0\.1:\d+/.exec(screen)?.[0] ?? "";
+    const files = listFiles(join(clone, "dist"));
+    rmSync(join(folder, "cache"), { recursive: true });
+
+    const lines = screen.match(/(?<=^ {2})(?:export |\.\/mds-sync ).+$/gm) ?? [];
+    expect(lines).toHaveLength(4);
+    const pasted = await run("sh", ["-e", "-c", lines.join("\n")], { cwd: clone, env: npmEnv });
+    expect(pasted.stdout).toMatch(/BTC/);
+    // npm would leave something in its cache: none of the lines waits for it.
+    expect(existsSync(join(folder, "cache"))).toBe(false);
+
+    // Who writes npx all the same breaks nothing either.
+    const npx = await run("npx", ["mds-sync", "--version"], { cwd: clone, env: npmEnv });
+    expect(npx.stdout).toBe(`${manifest.version}\n`);
+    expect(listFiles(join(clone, "dist"))).toEqual(files);
+    expect((await fetch(`${address}/api/status`)).status).toBe(200);
+    await stop();
+    expect(screen).not.toMatch(/Cannot find module/);
+  }, 300_000);
+});
+
+describe("the global installation", () => {
+  it("has the program and its manual page, and asks for no install script", () => {
+    const bin = spawnSync(process.execPath, [join(prefix, "bin/mds-sync"), "--version"], {
+      encoding: "utf8",
+    });
+    expect(bin).toMatchObject({ stdout: `${manifest.version}\n`, stderr: "", status: 0 });
+    expect(readFileSync(join(prefix, "share/man/man1/mds-sync.1"), "utf8")).toContain(".TH");
+    expect(globalInstall.stderr).not.toMatch(/script/);
+    const { scripts, devDependencies } = JSON.parse(readFileSync(join(installed, "package.json"), "utf8"));
+    expect([scripts, devDependencies]).toEqual([undefined, undefined]);
+    expect(readFileSync(join(clone, "package.json"))).toEqual(readFileSync(join(root, "package.json")));
+  });
+});
 
 describe("the packed program", () => {
-  it("runs from its tarball in an empty folder, and contains what it needs", () => {
-    const run = spawnSync(process.execPath, [join(installed, "dist/cli/main.js"), "--version"], {
-      encoding: "utf8",
-      cwd: "/",
-    });
-    expect(run.stderr).toBe("");
-    expect(run.stdout).toBe(`${version}\n`);
+  it("contains what it needs", () => {
     expect(readdirSync(installed)).toEqual(
       expect.arrayContaining(["dist", "config", "migrations", "LICENSE", "README.md"]),
     );
