@@ -3,7 +3,7 @@
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
 if (major < 22 || (major === 22 && minor < 12)) {
   process.stderr.write(
-    `mds-sync: Node ${process.versions.node} is too old: use Node 22.12 or newer (inside a clone, npx mds-sync uses its own Node)\n`,
+    `mds-sync: Node ${process.versions.node} is too old: use Node 22.12 or newer (inside a clone, ./mds-sync uses its own Node)\n`,
   );
   process.exit(2);
 }

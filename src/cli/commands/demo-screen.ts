@@ -43,7 +43,7 @@ export class DemoScreen {
   /** Called when the backfill is done. */
   showExampleQueries(): void {
     const yesterday = new Date(this.#clock.now() - 86_400_000).toISOString().slice(0, 10);
-    const query = (sql: string) => `  npx mds-sync query "${sql}"`;
+    const query = (sql: string) => `  ./mds-sync query "${sql}"`;
     for (const line of [
       "",
       "try, in another terminal:",

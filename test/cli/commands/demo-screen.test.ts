@@ -20,7 +20,7 @@ describe("the screen of the demo", () => {
     expect(output()).toBe("demo: the data comes from a built-in simulator; nothing leaves this machine\n");
     screen.showExampleQueries();
     const lines = output().split("\n");
-    expect(lines.filter((line) => line.startsWith('  npx mds-sync query "SELECT '))).toHaveLength(3);
+    expect(lines.filter((line) => line.startsWith('  ./mds-sync query "SELECT '))).toHaveLength(3);
     expect(lines).toContain(`  export MDS_WAREHOUSE=${path}`);
     expect(lines.filter((line) => line.length > 80 && !line.includes(path))).toEqual([]);
     expect(lines.join()).toContain("day = '2026-11-14'");
