@@ -1,11 +1,17 @@
-import { mkdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { renameSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import Database from "better-sqlite3";
 import { Failure } from "../model/failure.ts";
 import { MICROS_PER_MS } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { type Log, silentLog } from "../runtime/log.ts";
-import { captureFileIdentity, type FileIdentity, type InspectionResult, inspectFile } from "./integrity.ts";
+import {
+  captureFileIdentity,
+  type FileIdentity,
+  type InspectionResult,
+  inspectFile,
+  wasWarehouse,
+} from "./integrity.ts";
 import { migrate } from "./migrate.ts";
 import { salvageLedger } from "./salvage.ts";
 import type { WarehouseStateRow } from "./schema/coverage.ts";
@@ -14,6 +20,7 @@ import { recordKilledWriter } from "./sqlite/crash-marker.ts";
 import {
   assertFreeSpace,
   assertLocalFileSystem,
+  createFolder,
   type FileSystemInfo,
   fileSystemInfo,
   isSymbolicLink,
@@ -265,15 +272,16 @@ export class WarehouseWriter {
 /** Acquires the writer lock, inspects the file, migrates it, and records what was lost with quarantined files. */
 export function openWriter(given: string, options: WriterOptions): WarehouseWriter {
   const { clock, log = silentLog, fileSystem = fileSystemInfo, mayDeferCheck = false } = options;
-  translateErrors(given, () => mkdirSync(dirname(given), { recursive: true }));
+  translateErrors(given, () => createFolder(dirname(given)));
   const path = translateErrors(given, () => resolvePath(given));
   assertLocalFileSystem(path, fileSystem);
   if (isSymbolicLink(given)) log.warn({ link: given, path }, "warehouse path is a symbolic link");
+  const isNew = !wasWarehouse(path);
   const lock = acquireWriterLock(path);
   let connection: Connection | undefined;
   try {
     if (lock.killedWriter) recordKilledWriter(path, lock.killedWriter);
-    const inspection = inspectFile(path, clock.now() * MICROS_PER_MS, { mayDeferCheck });
+    const inspection = inspectFile(path, clock.now() * MICROS_PER_MS, { mayDeferCheck, isNew });
     connection = inspection.connection;
     removeShutdownMarker(path);
     for (const found of inspection.quarantined) log.error({ ...found }, "damaged warehouse quarantined");

@@ -5,10 +5,12 @@ import {
   existsSync,
   fsyncSync,
   lstatSync,
+  mkdirSync,
   openSync,
   realpathSync,
   type StatsFs,
   statfsSync,
+  statSync,
 } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { exitCode, Failure } from "../../model/failure.ts";
@@ -66,6 +68,28 @@ export function resolvePath(path: string): string {
   if (existsSync(path)) return realpathSync(path);
   const directory = dirname(path);
   return existsSync(directory) ? join(realpathSync(directory), basename(path)) : path;
+}
+
+/** Like `mkdir -p`. Node's own recursive `mkdirSync` never returns under /proc, where creating a folder fails with ENOENT. */
+export function createFolder(path: string): void {
+  if (existsSync(path)) return;
+  createFolder(dirname(path));
+  try {
+    mkdirSync(path);
+  } catch (error) {
+    // Another process may have created it meanwhile.
+    if (!existsSync(path)) throw error;
+  }
+}
+
+/** Throws for a folder, a device and a pipe; not if there is nothing. */
+export function assertRegularFile(path: string): void {
+  if (statSync(path, { throwIfNoEntry: false })?.isFile() ?? true) return;
+  throw new Failure(`${path} is not a file`, {
+    code: "not_a_warehouse",
+    remedy: "set warehouse.path to the SQLite file",
+    exit: exitCode.usage,
+  });
 }
 
 export function isSymbolicLink(path: string): boolean {
