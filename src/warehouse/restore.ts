@@ -36,7 +36,8 @@ export function restoreWarehouse(copy: string, given: string, now: Micros): Rest
     const reader = openCopy(copy, warehouse);
     try {
       removeFiles(restored);
-      backUp(reader, restored, { replace: true });
+      const access = statSync(warehouse, { throwIfNoEntry: false });
+      backUp(reader, restored, { replace: true, access });
     } finally {
       reader.close();
     }

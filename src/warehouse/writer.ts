@@ -20,6 +20,7 @@ import { recordKilledWriter } from "./sqlite/crash-marker.ts";
 import {
   assertFreeSpace,
   assertLocalFileSystem,
+  createEmptyFile,
   createFolder,
   type FileSystemInfo,
   fileSystemInfo,
@@ -285,7 +286,7 @@ export function openWriter(given: string, options: WriterOptions): WarehouseWrit
     connection = inspection.connection;
     removeShutdownMarker(path);
     for (const found of inspection.quarantined) log.error({ ...found }, "damaged warehouse quarantined");
-    if (!statSync(path, { throwIfNoEntry: false })) createFile(path, fileSystem);
+    if (!statSync(path, { throwIfNoEntry: false })) createFile(path, fileSystem, inspection);
     connection = (connection && promoteToWriter(connection)) ?? connectWriter(path);
     const opened = connection;
     translateErrors(path, () => migrate(opened, { fileSystem }));
@@ -310,10 +311,15 @@ function recordLosses(warehouse: WarehouseWriter, found: QuarantinedFiles, log: 
   }
 }
 
-/** Creates the file under a temporary name, so that a crash leaves no empty file that looks damaged. */
-function createFile(path: string, fileSystem: FileSystemInfo): void {
+/**
+ * Creates the file under a temporary name, so that a crash leaves no empty file that looks damaged. It gets the access of the
+ * file that it replaces.
+ */
+function createFile(path: string, fileSystem: FileSystemInfo, { quarantined }: InspectionResult): void {
   const partial = `${path}.new`;
   for (const suffix of ["", ...walSuffixes]) rmSync(partial + suffix, { force: true });
+  const replaced = quarantined.at(-1)?.files[0];
+  if (replaced !== undefined) translateErrors(path, () => createEmptyFile(partial, statSync(replaced)));
   const connection = connectWriter(partial);
   try {
     translateErrors(path, () => migrate(connection, { fileSystem }));

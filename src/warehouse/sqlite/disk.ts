@@ -3,14 +3,20 @@ import {
   closeSync,
   constants,
   existsSync,
+  fchmodSync,
+  fchownSync,
   fsyncSync,
   lstatSync,
   mkdirSync,
   openSync,
   realpathSync,
+  renameSync,
+  rmSync,
+  type Stats,
   type StatsFs,
   statfsSync,
   statSync,
+  writeFileSync,
 } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { exitCode, Failure } from "../../model/failure.ts";
@@ -90,6 +96,33 @@ export function assertRegularFile(path: string): void {
     remedy: "set warehouse.path to the SQLite file",
     exit: exitCode.usage,
   });
+}
+
+export type FileAccess = Pick<Stats, "mode" | "uid" | "gid">;
+
+/**
+ * Creates a file with this mode and, as root, this owner, as SQLite does for a WAL; an existing one keeps its content. Never
+ * follows a link.
+ */
+export function createEmptyFile(file: string, { mode, uid, gid }: FileAccess): void {
+  const { O_WRONLY, O_CREAT, O_NOFOLLOW } = constants;
+  const descriptor = openSync(file, O_WRONLY | O_CREAT | O_NOFOLLOW, mode & 0o777);
+  try {
+    fchmodSync(descriptor, mode & 0o777);
+    if (process.geteuid?.() === 0) fchownSync(descriptor, uid, gid);
+  } catch {
+    // Some file systems have neither modes nor owners.
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** Writes a small file with one rename. Removes a link at its temporary name instead of following it. */
+export function replaceFile(file: string, text: string): void {
+  const unfinished = `${file}.new`;
+  rmSync(unfinished, { force: true });
+  writeFileSync(unfinished, text, { flag: "wx", flush: true });
+  renameSync(unfinished, file);
 }
 
 export function isSymbolicLink(path: string): boolean {

@@ -1,8 +1,21 @@
-import { mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
+import { backUp } from "../../../src/warehouse/backup.ts";
 import { restoreWarehouse } from "../../../src/warehouse/restore.ts";
+import { recordCrash } from "../../../src/warehouse/sqlite/crash-marker.ts";
 import { openWriter } from "../../../src/warehouse/writer.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { copyEmptyWarehouse } from "../../support/warehouse/empty-warehouse.ts";
@@ -67,5 +80,68 @@ describe("F10: a damaged warehouse is recognised, and set aside,", () => {
     copyEmptyWarehouse(path);
     truncateSync(path, 5000);
     expect(openTestWarehouse({ path }).quarantined).toHaveLength(1);
+  });
+});
+
+describe("F23: the files beside a warehouse", () => {
+  /** The modes and owners of all files whose names match. */
+  const accessOf = (folder: string, names: RegExp) =>
+    Object.fromEntries(
+      readdirSync(folder)
+        .filter((name) => names.test(name))
+        .map((name) => [name, statSync(join(folder, name))] as const)
+        .map(([name, { mode, uid }]) => [name, `${(mode & 0o777).toString(8)} of ${uid}`]),
+    );
+
+  it("and its copies get its mode and owner", () => {
+    const folder = makeTempFolder();
+    const path = join(folder, "mds.sqlite");
+    writeFileSync(path, "", { mode: 0o600 });
+    const isRoot = process.getuid?.() === 0;
+    if (isRoot) chownSync(path, 65_534, 65_534);
+    const expected = (...names: string[]) =>
+      Object.fromEntries(names.map((name) => [name, `600 of ${isRoot ? 65_534 : process.getuid?.()}`]));
+
+    const opened = open(path);
+    expect(accessOf(folder, /-(wal|shm)$/)).toEqual(expected("mds.sqlite-shm", "mds.sqlite-wal"));
+    const copy = join(folder, "copy.sqlite");
+    backUp(opened.connection, copy);
+    opened.close();
+    expect(accessOf(folder, /-(wal|shm)$|copy/)).toEqual(
+      expected("copy.sqlite", "mds.sqlite-shm", "mds.sqlite-wal"),
+    );
+
+    chmodSync(copy, 0o644);
+    restoreWarehouse(copy, path, 0);
+    expect(accessOf(folder, /^mds\.sqlite(-wal|-shm)?$/)).toEqual(
+      expected("mds.sqlite", "mds.sqlite-shm", "mds.sqlite-wal"),
+    );
+    truncateSync(path, 5000);
+    open(path).close();
+    expect(accessOf(folder, /^mds\.sqlite(-wal|-shm)?$/)).toEqual(
+      expected("mds.sqlite", "mds.sqlite-shm", "mds.sqlite-wal"),
+    );
+  });
+
+  it.each([".lock", ".writer"])("are not written through a link in the place of %s", (suffix) => {
+    const path = join(makeTempFolder(), "mds.sqlite");
+    const target = join(makeTempFolder(), "diary");
+    writeFileSync(target, "Dear diary");
+    symlinkSync(target, path + suffix);
+    const failure = catchFailure(() => open(path));
+    expect(failure).toMatchObject({ exit: 2, message: `${path}${suffix} is a symbolic link` });
+    expect(readFileSync(target, "utf8")).toBe("Dear diary");
+    expect(existsSync(path)).toBe(false);
+  });
+
+  it.each([".end.new", ".crash.new"])("replace a link in the place of %s", (suffix) => {
+    const path = join(makeTempFolder(), "mds.sqlite");
+    const target = join(makeTempFolder(), "diary");
+    writeFileSync(target, "Dear diary");
+    symlinkSync(target, path + suffix);
+    open(path).close();
+    recordCrash(path, new Error("for a test"), 0);
+    expect(readFileSync(target, "utf8")).toBe("Dear diary");
+    expect([existsSync(`${path}.end`), existsSync(`${path}.crash`)]).toEqual([true, true]);
   });
 });
