@@ -70,9 +70,9 @@ export async function startControlServer(options: ControlServerOptions): Promise
   return {
     close: () =>
       new Promise((resolve) => {
-        rmSync(file, { force: true });
         server.close(() => resolve());
         server.closeAllConnections();
+        rmSync(file, { force: true });
       }),
   };
 }

@@ -34,6 +34,7 @@ import { moveJob } from "./move-ticks.ts";
 import { DEFAULT_NIGHTLY_CRON, nightlyJobs } from "./nightly-jobs.ts";
 import { PagesServer } from "./pages-server.ts";
 import { runSchedule, type ScheduledJob } from "./scheduler.ts";
+import { runStopSteps } from "./stop-steps.ts";
 import { checkInBackground, monitorStorage } from "./storage-monitor.ts";
 
 interface DaemonOptions {
@@ -60,12 +61,12 @@ const STOP_TIMEOUT_MS = 4_500;
 /** How long the stop waits for running tasks. Slower tasks are abandoned, so that the rest has time to close. */
 const TASKS_STOP_TIMEOUT_MS = 2_000;
 
-/** Runs until it is stopped, or until an error that only a new process can repair. */
-export async function runDaemon(options: DaemonOptions): Promise<void> {
+/** Runs until it is stopped, or until an error that only a new process can repair. Returns whether every step of the stop succeeded. */
+export async function runDaemon(options: DaemonOptions): Promise<boolean> {
   const service = requireServiceSettings(options.loaded);
   // An unreadable secret is a settings error, so it is reported before the warehouse is touched.
   await service.readSecret();
-  await new Daemon(options, service).run();
+  return new Daemon(options, service).run();
 }
 
 class Daemon {
@@ -160,9 +161,10 @@ class Daemon {
     this.#heartbeat = heartbeatUrl ? createHeartbeat(heartbeatUrl, { clock, log }) : undefined;
   }
 
-  async run(): Promise<void> {
+  async run(): Promise<boolean> {
     const { clock, stopping, loaded } = this.#options;
     let endError: unknown;
+    let isClean = false;
     try {
       const { context, reader } = await this.#open();
       const progress = this.#options.startProgress?.(context);
@@ -173,13 +175,15 @@ class Daemon {
       this.#failureStop.signal.throwIfAborted();
     } catch (error) {
       // The operator stopped the daemon during the start.
-      if (error === stopping.reason) return;
-      endError = isCorruption(error) ? toFailure(error, loaded.settings.warehouse.path) : error;
-      this.#recordCrash(endError);
-      throw endError;
+      if (error !== stopping.reason) {
+        endError = isCorruption(error) ? toFailure(error, loaded.settings.warehouse.path) : error;
+        this.#recordCrash(endError);
+        throw endError;
+      }
     } finally {
-      await this.#stop(endError);
+      isClean = await this.#stop(endError);
     }
+    return isClean;
   }
 
   /** Opens everything in order. If a step fails, `#stop` closes what is already open. */
@@ -285,6 +289,7 @@ class Daemon {
           const { skewMs } = this.#client.health();
           if (skewMs !== undefined) metrics.setClockSkew(-skewMs / 1000);
         },
+        onFailure: (failure) => this.#telemetry.recordFailure("storage", failure),
       }),
       checkInBackground(context, path),
       runWatchdog({
@@ -365,26 +370,24 @@ class Daemon {
     return jobs;
   }
 
-  async #stop(endError: unknown): Promise<void> {
-    const { clock } = this.#options;
+  #stop(endError: unknown): Promise<boolean> {
+    const { clock, log } = this.#options;
     process.off("uncaughtExceptionMonitor", this.#recordCrash);
-    this.#reader?.close();
-    const remainingMs =
-      this.#stopDeadline === undefined
-        ? STOP_TIMEOUT_MS
-        : Math.max(0, this.#stopDeadline - clock.monotonic());
-    // Keeps a manual clock from advancing while sockets and threads close.
-    const release = clock.beginWork();
-    const closing = [
-      this.#pages.close(),
-      this.#controlServer?.close(),
-      this.#serveThread?.close(),
-      this.#share?.thread.close(),
-      this.#heartbeat?.close(),
-      this.#client.close(),
-      this.#ingest?.close({ withinMs: remainingMs, endedBy: endError }),
-    ];
-    await finishesWithin(clock, remainingMs, Promise.all(closing)).finally(release);
+    const deadline = this.#stopDeadline ?? clock.monotonic() + STOP_TIMEOUT_MS;
+    const withinMs = Math.max(0, deadline - clock.monotonic());
+    return runStopSteps(
+      { clock, log, withinMs },
+      {
+        reader: () => this.#reader?.close(),
+        pages: () => this.#pages.close(),
+        "control server": () => this.#controlServer?.close(),
+        "serve thread": () => this.#serveThread?.close(),
+        "share thread": () => this.#share?.thread.close(),
+        heartbeat: () => this.#heartbeat?.close(),
+        client: () => this.#client.close(),
+        ingest: (onFailure) => this.#ingest?.close({ withinMs, endedBy: endError, onFailure }),
+      },
+    );
   }
 
   #stopWith(failure: unknown): void {

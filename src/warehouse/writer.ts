@@ -202,6 +202,10 @@ export class WarehouseWriter {
 
   /** `isSuspect`: another connection met corruption while reading. */
   close({ isSuspect = false } = {}): void {
+    translateErrors(this.path, () => this.#close(isSuspect));
+  }
+
+  #close(isSuspect: boolean): void {
     try {
       // SQLite truncates the WAL on close only if no reader is open.
       this.#bestEffort(() => truncateWal(this.connection));

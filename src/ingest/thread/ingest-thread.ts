@@ -1,5 +1,5 @@
 import { Worker } from "node:worker_threads";
-import { deserialiseFailure, threadStartFailure } from "../../model/failure.ts";
+import { deserialiseFailure, type Failure, threadStartFailure } from "../../model/failure.ts";
 import type { ResponseBody } from "../../model/response-body.ts";
 import { MICROS_PER_MS } from "../../model/time.ts";
 import { resolveSiblingModule } from "../../runtime/child-process.ts";
@@ -197,21 +197,26 @@ export class IngestThread {
 
   /**
    * Waits for the running operation, rejects queued calls, and closes the warehouse. `endedBy`: the error
-   * that ended the work; if it is damage, the next start checks the whole file.
+   * that ended the work; if it is damage, the next start checks the whole file. `onFailure`: called if the close is
+   * not clean.
    */
   async close({
     withinMs = CLOSE_TIMEOUT_MS,
     endedBy,
+    onFailure,
   }: {
     withinMs?: number;
     endedBy?: unknown;
+    onFailure?: (failure: Failure) => void;
   } = {}): Promise<void> {
     const closeArgs: OperationArgs<"close"> = { isSuspect: isCorruption(endedBy) };
     this.#closing.abort(stoppedFailure());
     Atomics.store(this.#stopFlag, 0, 1);
     // On a manual clock the timeout must not expire while the thread works.
     const release = this.#clock.beginWork();
-    const closed = this.#send("close", closeArgs, []);
+    const closed = this.#send("close", closeArgs, []).then((reply) => {
+      if ("failure" in reply) onFailure?.(deserialiseFailure(reply.failure));
+    });
     // A stuck thread must not block the exit. Terminating it is like a crash, which the file survives.
     await finishesWithin(
       this.#clock,

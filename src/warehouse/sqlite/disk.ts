@@ -125,6 +125,24 @@ export function replaceFile(file: string, text: string): void {
   renameSync(unfinished, file);
 }
 
+/** Why no file can be created beside the warehouse, as a stop and the next start must: its open files do not show it. */
+export function findFolderFailure(path: string): Failure | undefined {
+  const probe = `${path}.probe`;
+  try {
+    rmSync(probe, { force: true });
+    closeSync(openSync(probe, "wx"));
+    rmSync(probe);
+    return undefined;
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? error.code : error;
+    return new Failure(`no file can be created in ${dirname(path)} (${code})`, {
+      code: "db_not_writable",
+      remedy: "let this user write to that folder: without it the next start fails",
+      cause: error,
+    });
+  }
+}
+
 export function isSymbolicLink(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
 }

@@ -51,8 +51,11 @@ export function acquireWriterLock(path: string): WriterLock {
     killedWriter,
     release() {
       if (!heldLock.open) return;
-      rmSync(holderFile, { force: true });
-      heldLock.close();
+      try {
+        removeHolder(holderFile);
+      } finally {
+        heldLock.close();
+      }
     },
   };
 }
@@ -74,6 +77,16 @@ function writeHolder(file: string): void {
     writeFileSync(descriptor, `pid ${process.pid} on ${hostname()}\n`);
   } finally {
     closeSync(descriptor);
+  }
+}
+
+/** In a folder that is no longer writable the file stays, but empty: its writer was not killed. */
+function removeHolder(file: string): void {
+  try {
+    rmSync(file, { force: true });
+  } catch (error) {
+    truncateSync(file);
+    throw error;
   }
 }
 
@@ -131,10 +144,10 @@ function toWriterLockFailure(error: unknown, path: string): unknown {
   });
 }
 
-/** A writer removes its holder file on release. If the file exists when we get the lock, that writer was killed. */
+/** A writer removes or empties its holder file on release. If it names one when we get the lock, that writer was killed. */
 function readKilledWriter(holderFile: string): KilledWriter | undefined {
   const left = statSync(holderFile, { throwIfNoEntry: false });
-  return left && { holder: readHolder(holderFile), sinceMs: left.mtimeMs };
+  return left && left.size > 0 ? { holder: readHolder(holderFile), sinceMs: left.mtimeMs } : undefined;
 }
 
 function readHolder(file: string): string {
