@@ -1,6 +1,7 @@
 import { Command, CommanderError, type Option } from "commander";
 import { type ExitCode, exitCode, Failure } from "../model/failure.ts";
 import { systemClock } from "../runtime/clock.ts";
+import { exitAfter } from "../runtime/timeouts.ts";
 import { NonblockingStderr } from "../telemetry/nonblocking-stderr.ts";
 import type { CommandContext } from "./support/context.ts";
 import { programVersion, SETTINGS_HEADING } from "./support/context.ts";
@@ -92,8 +93,7 @@ export async function main(args: readonly string[]): Promise<ExitCode> {
   };
   const code = await runProgram(args, context);
   // A step of the stop that hangs must not keep the process alive, and with it the writer lock.
-  if (stop.signal.aborted || args[0] === "run")
-    setTimeout(() => process.exit(code), STOPPED_EXIT_DELAY_MS).unref();
+  if (stop.signal.aborted || args[0] === "run") exitAfter(STOPPED_EXIT_DELAY_MS, code);
   if (await stderr.flush(systemClock, STDERR_FLUSH_TIMEOUT_MS)) return code;
   // A stuck reader of stderr would keep the process alive for ever. Data on stdout is still flushed.
   await new Promise<void>((resolve) => process.stdout.write("", () => resolve()));

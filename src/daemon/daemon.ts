@@ -2,7 +2,6 @@ import { once } from "node:events";
 import { isSectionSet, type LoadedSettings } from "../config/load-settings.ts";
 import { requireServiceSettings, type ServiceSettings } from "../config/service-settings.ts";
 import type { DaemonView } from "../dashboard/daemon-status.ts";
-import type { LiveCommitResult } from "../ingest/commit/live.ts";
 import { IngestThread } from "../ingest/thread/ingest-thread.ts";
 import { exitCode, Failure, failureCode } from "../model/failure.ts";
 import type { Micros } from "../model/time.ts";
@@ -18,7 +17,13 @@ import { classifyError, isWriterLost } from "../sync/context/error-policy.ts";
 import { computeBackfillProgress } from "../sync/context/progress.ts";
 import { SyncSupervisor } from "../sync/supervisor.ts";
 import { ServiceOutage } from "../telemetry/service-outage.ts";
-import { describeProblem, notifyServiceManager, runWatchdog } from "../telemetry/watchdog.ts";
+import {
+  describeProblem,
+  extendStartTimeout,
+  notifyServiceManager,
+  runWatchdog,
+} from "../telemetry/watchdog.ts";
+import { describeUpgrade, estimateUpgradeSeconds } from "../warehouse/migrate.ts";
 import { openReader } from "../warehouse/reader.ts";
 import { type Connection, SMALL_CACHE_KIB } from "../warehouse/sqlite/connection.ts";
 import { readLastCrash, recordCrash } from "../warehouse/sqlite/crash-marker.ts";
@@ -212,6 +217,10 @@ class Daemon {
       onOpening: (thread) => {
         this.#openingIngest = thread;
       },
+      onUpgrade: (upgrade) => {
+        this.#setActivity(`upgrading the warehouse ${describeUpgrade(upgrade)}`);
+        extendStartTimeout(estimateUpgradeSeconds(upgrade));
+      },
     });
     this.#ingest = ingest;
     this.#setActivity(this.#outage.describeWait());
@@ -332,7 +341,7 @@ class Daemon {
       },
       onLiveCommit: (commit, lagMs) => {
         this.#telemetry.onLiveCommit(commit, lagMs);
-        if (hasTicks(commit)) this.#outage.recordAnswer();
+        if (commit.newest !== undefined) this.#outage.recordAnswer();
         options.onLiveRows?.({
           indexTicks: commit.indexTicks.inserted,
           exchangeTicks: commit.exchangeTicks.inserted,
@@ -426,13 +435,6 @@ class Daemon {
     const isWaiting = this.#ingest !== undefined && !this.#hasServiceAnswered();
     return isWaiting ? this.#outage.describeWait() : this.#activity;
   }
-}
-
-/** Whether the batch had ticks, new or not: a message that cannot be read is no data. */
-function hasTicks({ indexTicks, exchangeTicks }: LiveCommitResult): boolean {
-  return [indexTicks, exchangeTicks].some(
-    ({ inserted, changed, unchanged }) => inserted + changed + unchanged > 0,
-  );
 }
 
 /** Whether an error ends the daemon. Rejected credentials end it only if the service has never answered. */

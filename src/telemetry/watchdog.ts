@@ -104,3 +104,11 @@ export function notifyServiceManager(message: string, env: NodeJS.ProcessEnv = p
     .on("error", () => {})
     .unref();
 }
+
+/** Beyond the time that the unit allows for a start: the estimate may be far off. */
+const START_TIMEOUT_MARGIN_S = 3_600;
+
+/** Lets systemd wait for work before READY that is expected to take `seconds`. */
+export function extendStartTimeout(seconds: number): void {
+  notifyServiceManager(`EXTEND_TIMEOUT_USEC=${(10 * seconds + START_TIMEOUT_MARGIN_S) * 1_000_000}`);
+}

@@ -12,7 +12,7 @@ import {
   inspectFile,
   wasWarehouse,
 } from "./integrity.ts";
-import { migrate } from "./migrate.ts";
+import { describeUpgrade, migrate, type Upgrade } from "./migrate.ts";
 import { salvageLedger } from "./salvage.ts";
 import type { WarehouseStateRow } from "./schema/coverage.ts";
 import { type Connection, connectWriter, promoteToWriter } from "./sqlite/connection.ts";
@@ -45,6 +45,8 @@ export interface WriterOptions {
   readonly fileSystem?: FileSystemInfo;
   /** Opens a large file without a check if it was not closed normally: the caller checks it in the background. */
   readonly mayDeferCheck?: boolean;
+  /** Called before an older warehouse is upgraded; default: logs it. */
+  readonly onUpgrade?: ((upgrade: Upgrade) => void) | undefined;
 }
 
 /** In pages of 4 KiB. A longer WAL would exceed the disk space that is reserved for it. */
@@ -277,6 +279,9 @@ export class WarehouseWriter {
 /** Acquires the writer lock, inspects the file, migrates it, and records what was lost with quarantined files. */
 export function openWriter(given: string, options: WriterOptions): WarehouseWriter {
   const { clock, log = silentLog, fileSystem = fileSystemInfo, mayDeferCheck = false } = options;
+  const logUpgrade = (upgrade: Upgrade) =>
+    log.warn({ upgrade: describeUpgrade(upgrade) }, "upgrading warehouse");
+  const onUpgrade = options.onUpgrade ?? logUpgrade;
   translateErrors(given, () => createFolder(dirname(given)));
   const path = translateErrors(given, () => resolvePath(given));
   assertLocalFileSystem(path, fileSystem);
@@ -293,7 +298,7 @@ export function openWriter(given: string, options: WriterOptions): WarehouseWrit
     if (!statSync(path, { throwIfNoEntry: false })) createFile(path, fileSystem, inspection);
     connection = (connection && promoteToWriter(connection)) ?? connectWriter(path);
     const opened = connection;
-    translateErrors(path, () => migrate(opened, { fileSystem }));
+    translateErrors(path, () => migrate(opened, { fileSystem, onUpgrade }));
     const warehouse = new WarehouseWriter({ connection, lock, clock, fileSystem, inspection });
     for (const found of inspection.quarantined) recordLosses(warehouse, found, log);
     translateErrors(path, () => clearPendingSalvage(path));
