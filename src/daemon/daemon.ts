@@ -22,6 +22,7 @@ import {
   extendStartTimeout,
   notifyServiceManager,
   runWatchdog,
+  suspendWatchdog,
 } from "../telemetry/watchdog.ts";
 import { describeUpgrade, estimateUpgradeSeconds } from "../warehouse/migrate.ts";
 import { openReader } from "../warehouse/reader.ts";
@@ -299,6 +300,7 @@ class Daemon {
           if (skewMs !== undefined) metrics.setClockSkew(-skewMs / 1000);
         },
         onFailure: (failure) => this.#telemetry.recordFailure("storage", failure),
+        onFileGone: suspendWatchdog,
       }),
       checkInBackground(context, path),
       runWatchdog({

@@ -4,6 +4,7 @@ import type { SyncContext } from "../sync/context/context.ts";
 import { storeClockSkew } from "../sync/context/context.ts";
 import type { StreamErrors } from "../sync/context/problem-log.ts";
 import type { StorageMeasurement } from "../telemetry/metrics.ts";
+import { captureFileIdentity } from "../warehouse/integrity.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import { findFolderFailure, readFreeBytes } from "../warehouse/sqlite/disk.ts";
 import { runQuickCheck } from "../warehouse/sqlite/quick-check.ts";
@@ -17,6 +18,8 @@ interface StorageMonitorOptions {
   /** The monitor records sizes only after the first backfill, whose growth does not predict the coming days. */
   readonly hasFilled: () => boolean;
   readonly onMeasured: (measurement: StorageMeasurement) => void;
+  /** Called when the file is gone or replaced, before the writer copies the open one, which may take long. */
+  readonly onFileGone: () => void;
   /** Called once when the folder can no longer be written. */
   readonly onFailure: (failure: Failure) => void;
 }
@@ -29,11 +32,12 @@ const QUICK_CHECK_DELAY_MS = 15_000;
 const QUICK_CHECK_TIMEOUT_MS = 3_600_000;
 
 /**
- * Every minute: checks that the file was not replaced (rejects if it was) and that its folder is writable, and records its size, the
+ * Every minute: checks that the file is in its place (saves the open one and rejects if it is not) and that its folder is writable, and records its size, the
  * stream states and the clock skew.
  */
 export function monitorStorage(context: SyncContext, options: StorageMonitorOptions): Promise<void> {
   const { clock, log, signal } = context;
+  const file = captureFileIdentity(options.path);
   let folderFailure: Failure | undefined;
   const checkFolder = () => {
     const failure = findFolderFailure(options.path);
@@ -47,6 +51,10 @@ export function monitorStorage(context: SyncContext, options: StorageMonitorOpti
     delayMs: () => MONITOR_INTERVAL_MS,
     async runOnce() {
       checkFolder();
+      if (!file.isInPlace()) {
+        log.error({ path: options.path }, "warehouse file gone, copying it");
+        options.onFileGone();
+      }
       await monitorOnce(context, options);
     },
     onError(error) {

@@ -112,3 +112,10 @@ const START_TIMEOUT_MARGIN_S = 3_600;
 export function extendStartTimeout(seconds: number): void {
   notifyServiceManager(`EXTEND_TIMEOUT_USEC=${(10 * seconds + START_TIMEOUT_MARGIN_S) * 1_000_000}`);
 }
+
+const SUSPENDED_WATCHDOG_S = 6 * 3_600;
+
+/** Before the last work of a daemon, during which the ingest thread does not answer. */
+export function suspendWatchdog(): void {
+  notifyServiceManager(`WATCHDOG_USEC=${SUSPENDED_WATCHDOG_S * 1_000_000}`);
+}

@@ -1,9 +1,9 @@
-import { closeSync, existsSync, openSync, readSync, statSync } from "node:fs";
+import { closeSync, existsSync, openSync, readdirSync, readlinkSync, readSync, statSync } from "node:fs";
 import { exitCode, Failure, failureCode } from "../model/failure.ts";
 import type { Micros } from "../model/time.ts";
 import { APPLICATION_ID, findPendingMigrations } from "./migrate.ts";
 import { type Connection, openForInspection } from "./sqlite/connection.ts";
-import { assertRegularFile } from "./sqlite/disk.ts";
+import { assertRegularFile, type FileAccess } from "./sqlite/disk.ts";
 import {
   type QuarantinedFiles,
   quarantine,
@@ -169,24 +169,27 @@ function openSound(path: string, shouldReadAll: boolean): Connection | { readonl
 
 /** Detects that another file has replaced the opened one at its path. */
 export interface FileIdentity {
+  readonly access: FileAccess;
   isInPlace(): boolean;
-  /** Throws if the path names another file, or none. */
-  assertInPlace(): void;
+  /** The present name of the open file; undefined if it was deleted, or if the system does not tell. */
+  findMoved(): string | undefined;
 }
 
 export function captureFileIdentity(path: string): FileIdentity {
-  const { dev, ino } = statSync(path);
-  const readStat = () => statSync(path, { throwIfNoEntry: false });
-  const isSame = (now = readStat()) => now?.dev === dev && now.ino === ino;
+  const opened = statSync(path);
+  const isSame = (file: string) => {
+    const found = statSync(file, { throwIfNoEntry: false });
+    return found?.dev === opened.dev && found.ino === opened.ino && found.nlink > 0;
+  };
   return {
-    isInPlace: () => isSame(),
-    assertInPlace() {
-      const now = readStat();
-      if (isSame(now)) return;
-      throw new Failure(`${path} was ${now ? "replaced" : "removed"} while it was open`, {
-        code: "db_replaced",
-        remedy: "restart; data written since then went into the old file",
-      });
+    access: opened,
+    isInPlace: () => isSame(path),
+    findMoved() {
+      const folder = "/proc/self/fd";
+      if (!existsSync(folder)) return undefined;
+      const links = readdirSync(folder).map((name) => `${folder}/${name}`);
+      const link = links.find(isSame);
+      return link && readlinkSync(link);
     },
   };
 }

@@ -1,10 +1,11 @@
-import { renameSync, rmSync, statSync } from "node:fs";
+import { existsSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import Database from "better-sqlite3";
-import { Failure } from "../model/failure.ts";
+import { Failure, failureCode } from "../model/failure.ts";
 import { MICROS_PER_MS } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { type Log, silentLog } from "../runtime/log.ts";
+import { backUp } from "./backup.ts";
 import {
   captureFileIdentity,
   type FileIdentity,
@@ -29,7 +30,12 @@ import {
   resolvePath,
   syncToDisk,
 } from "./sqlite/disk.ts";
-import { clearPendingSalvage, type QuarantinedFiles, quarantine } from "./sqlite/quarantine.ts";
+import {
+  clearPendingSalvage,
+  findAsideName,
+  type QuarantinedFiles,
+  quarantine,
+} from "./sqlite/quarantine.ts";
 import { removeShutdownMarker, writeShutdownMarker } from "./sqlite/shutdown-marker.ts";
 import { isCorruption, isFatal, toFailure, translateErrors } from "./sqlite/sqlite-errors.ts";
 import { createEmptyWalFiles, truncateWal, WalCheckpointer, walSuffixes } from "./sqlite/wal.ts";
@@ -120,7 +126,7 @@ export class WarehouseWriter {
   #commit<T>(work: () => T): T {
     this.checkpointWal(MAX_WAL_PAGES);
     if (this.#fatalFailure) throw this.#fatalFailure;
-    assertFreeSpace(this.path, MIN_FREE_BYTES, this.#fileSystem);
+    this.#assertFreeSpace();
     const { database } = this.connection;
     try {
       database.exec("BEGIN IMMEDIATE");
@@ -140,6 +146,16 @@ export class WarehouseWriter {
       throw failure;
     } finally {
       this.#undoOnRollback.length = 0;
+    }
+  }
+
+  #assertFreeSpace(): void {
+    try {
+      assertFreeSpace(this.path, MIN_FREE_BYTES, this.#fileSystem);
+    } catch (error) {
+      // The whole folder may be gone.
+      this.assertFileInPlace();
+      throw error;
     }
   }
 
@@ -186,9 +202,36 @@ export class WarehouseWriter {
     return this.#commitCount;
   }
 
-  /** Throws when another file has replaced the open one at its path. Called every minute. */
+  /** Throws when another file, or none, is in the place of the open one. Called every minute. */
   assertFileInPlace(): void {
-    this.runGuarded(() => this.#fileIdentity.assertInPlace());
+    if (this.#fatalFailure) throw this.#fatalFailure;
+    if (!this.#fileIdentity.isInPlace()) throw this.#toFailure(this.#saveOpenFile());
+  }
+
+  /** Copies a deleted file while this connection keeps its content. Without space for the copy, the caller retries. */
+  #saveOpenFile(): Failure {
+    const { path } = this;
+    const gone = `${path} was ${existsSync(path) ? "replaced" : "removed"} while it was open`;
+    const describe = (message: string, remedy: string) =>
+      new Failure(message, { code: "db_replaced", remedy });
+    const moved = this.#fileIdentity.findMoved();
+    if (moved !== undefined)
+      return describe(gone, `it is now ${moved}, with the data written since: move it back, then restart`);
+    try {
+      translateErrors(path, () => createFolder(dirname(path)));
+      const copy = findAsideName(path, this.#clock.now() * MICROS_PER_MS);
+      backUp(this.connection, copy, { access: this.#fileIdentity.access, fileSystem: this.#fileSystem });
+      return describe(
+        `${gone}: its content is in ${copy}`,
+        `stop the daemon, then \`mds-sync restore ${copy}\``,
+      );
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      if (failureCode(error) !== "disk_full")
+        return describe(`${gone}, and no copy could be made (${reason})`, "restart, or restore a backup");
+      const remedy = "free some space: the copy is made then; a stop before loses what only this file has";
+      return new Failure(`${gone}, and ${reason}`, { code: "disk_full", remedy });
+    }
   }
 
   /** False: the file was not closed normally, and its background check is pending. */

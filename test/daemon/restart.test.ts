@@ -1,4 +1,4 @@
-import { closeSync, openSync, readdirSync, writeSync } from "node:fs";
+import { closeSync, openSync, readdirSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
@@ -98,7 +98,7 @@ describe("a daemon that starts on an existing warehouse", () => {
     expect(lost.some(({ state, span }) => state === "lost" && Number(span) > 0.45 * HOUR * 1000)).toBe(true);
   });
 
-  it("F14: tells of the upgrade of an older warehouse before and after it, also the service manager", async () => {
+  it("F14, F11: tells of an upgrade before and after it, and copies a file that is deleted; the service manager knows", async () => {
     const daemon = await createDaemonHarness({ settings: only("BTC", "") });
     const manager = fakeSystemdNotify(daemon.folder);
     for (const [name, value] of Object.entries(manager.env)) vi.stubEnv(name, value);
@@ -119,6 +119,18 @@ describe("a daemon that starts on an existing warehouse", () => {
       () => manager.messages().some((line) => /^EXTEND_TIMEOUT_USEC=\d+$/.test(line)),
       10_000,
     );
+
+    rmSync(daemon.path);
+    await expect(daemon.clock.runUntil(running.done)).rejects.toMatchObject({
+      code: "db_replaced",
+      remedy: expect.stringContaining("`mds-sync restore "),
+    });
+    expect(daemon.logged).toContainEqual(
+      expect.objectContaining({ message: "warehouse file gone, copying it" }),
+    );
+    expect(readdirSync(daemon.folder).filter((name) => /\.aside-.*Z$/.test(name))).toHaveLength(1);
+    // The copy of a large file takes longer than the watchdog waits.
+    await vi.waitUntil(() => manager.messages().some((line) => line.startsWith("WATCHDOG_USEC=")), 10_000);
   });
 
   it("F10: checks a large file in the background after an unclean end; the next start quarantines a damaged one", async () => {

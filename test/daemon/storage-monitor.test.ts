@@ -46,6 +46,7 @@ describe("the storage monitor", () => {
             streamErrors: new StreamErrors(),
             hasFilled: () => false,
             onMeasured: () => {},
+            onFileGone: () => {},
             onFailure: (failure) => failures.push(failure),
           },
         );

@@ -5,6 +5,8 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
+  rmSync,
   statSync,
   symlinkSync,
   truncateSync,
@@ -15,11 +17,19 @@ import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { backUp } from "../../../src/warehouse/backup.ts";
 import { restoreWarehouse } from "../../../src/warehouse/restore.ts";
+import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { recordCrash } from "../../../src/warehouse/sqlite/crash-marker.ts";
-import { openWriter } from "../../../src/warehouse/writer.ts";
+import { MIN_FREE_BYTES } from "../../../src/warehouse/sqlite/disk.ts";
+import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { copyEmptyWarehouse } from "../../support/warehouse/empty-warehouse.ts";
-import { catchFailure, makeTempFolder, openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
+import {
+  catchFailure,
+  makeTempFolder,
+  openTestWarehouse,
+  queryRows,
+} from "../../support/warehouse/open-warehouse.ts";
+import { tick } from "../../support/warehouse/records.ts";
 
 const clock = new ManualClock();
 const open = (path: string) => openWriter(path, { clock });
@@ -143,5 +153,50 @@ describe("F23: the files beside a warehouse", () => {
     recordCrash(path, new Error("for a test"), 0);
     expect(readFileSync(target, "utf8")).toBe("Dear diary");
     expect([existsSync(`${path}.end`), existsSync(`${path}.crash`)]).toEqual([true, true]);
+  });
+});
+
+describe("F11: a warehouse that is deleted while it is open", () => {
+  const summaryOf = (warehouse: WarehouseWriter) => catchFailure(() => warehouse.assertFileInPlace());
+  const rowCount = "SELECT count(*) AS n FROM index_ticks";
+
+  it.each(["", "/data"])("is copied aside with all its rows, once there is space (folder%s)", (below) => {
+    const folder = makeTempFolder() + below;
+    const path = join(folder, "mds.sqlite");
+    let free = 1e12;
+    const fileSystem = () => ({ type: 0xef53, bavail: free / 4096, bsize: 4096 });
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(path, "", { mode: 0o600 });
+    const warehouse = openTestWarehouse({ path, fileSystem });
+    const write = (ts: number) =>
+      warehouse.transaction((t) => writeRecords(t, "index_ticks", [tick(ts, "1.5")], "rest"));
+    write(1);
+    if (below) rmSync(folder, { recursive: true });
+    else for (const suffix of ["", "-wal", "-shm"]) rmSync(path + suffix);
+    free = MIN_FREE_BYTES + 100_000;
+    expect(summaryOf(warehouse)).toMatchObject({
+      code: "disk_full",
+      message: expect.stringContaining("removed"),
+    });
+    write(2);
+    free = 1e12;
+    const failure = summaryOf(warehouse);
+    expect(failure).toMatchObject({ code: "db_replaced", exit: 1 });
+    const copy = `${path}.aside-2026-03-01T120000Z`;
+    expect(failure.summary).toBe(
+      `${path} was removed while it was open: its content is in ${copy}: stop the daemon, then \`mds-sync restore ${copy}\``,
+    );
+    warehouse.close();
+    expect(statSync(copy).mode & 0o777).toBe(0o600);
+    expect(restoreWarehouse(copy, path, 0).setAside).toBe(null);
+    expect(queryRows(openTestWarehouse({ path }), rowCount)).toEqual([{ n: 2 }]);
+  });
+
+  it("is not copied if it was only moved, and its new name is told", () => {
+    const path = join(makeTempFolder(), "mds.sqlite");
+    const warehouse = openTestWarehouse({ path });
+    renameSync(path, `${path}.moved`);
+    expect(summaryOf(warehouse).summary).toContain(`it is now ${path}.moved`);
+    expect(readdirSync(dirname(path)).filter((name) => name.includes("aside"))).toEqual([]);
   });
 });
