@@ -1,6 +1,7 @@
 import { Command, CommanderError, type Option } from "commander";
 import { type ExitCode, exitCode, Failure } from "../model/failure.ts";
 import { systemClock } from "../runtime/clock.ts";
+import { exitAfter } from "../runtime/timeouts.ts";
 import { NonblockingStderr } from "../telemetry/nonblocking-stderr.ts";
 import type { CommandContext } from "./support/context.ts";
 import { programVersion, SETTINGS_HEADING } from "./support/context.ts";
@@ -11,6 +12,9 @@ const OPEN_FILE_LIMIT_ERROR = /\b(EMFILE|ENFILE)\b|too many open files/i;
 
 /** How long the exit waits for a slow reader of stderr. */
 const STDERR_FLUSH_TIMEOUT_MS = 500;
+
+/** How long open handles may delay the exit after a stop. */
+const STOPPED_EXIT_DELAY_MS = 400;
 
 type AddCommand = (program: Command, context: CommandContext) => void;
 
@@ -88,6 +92,8 @@ export async function main(args: readonly string[]): Promise<ExitCode> {
     },
   };
   const code = await runProgram(args, context);
+  // A step of the stop that hangs must not keep the process alive, and with it the writer lock.
+  if (stop.signal.aborted || args[0] === "run") exitAfter(STOPPED_EXIT_DELAY_MS, code);
   if (await stderr.flush(systemClock, STDERR_FLUSH_TIMEOUT_MS)) return code;
   // A stuck reader of stderr would keep the process alive for ever. Data on stdout is still flushed.
   await new Promise<void>((resolve) => process.stdout.write("", () => resolve()));

@@ -66,13 +66,13 @@ export async function startControlServer(options: ControlServerOptions): Promise
   const address: ControlAddress = { port, token };
   // The mode counts only for a new file.
   rmSync(file, { force: true });
-  writeFileSync(file, `${JSON.stringify(address)}\n`, { mode: 0o600 });
+  writeFileSync(file, `${JSON.stringify(address)}\n`, { mode: 0o600, flag: "wx" });
   return {
     close: () =>
       new Promise((resolve) => {
-        rmSync(file, { force: true });
         server.close(() => resolve());
         server.closeAllConnections();
+        rmSync(file, { force: true });
       }),
   };
 }

@@ -2,7 +2,6 @@ import { once } from "node:events";
 import { isSectionSet, type LoadedSettings } from "../config/load-settings.ts";
 import { requireServiceSettings, type ServiceSettings } from "../config/service-settings.ts";
 import type { DaemonView } from "../dashboard/daemon-status.ts";
-import type { LiveCommitResult } from "../ingest/commit/live.ts";
 import { IngestThread } from "../ingest/thread/ingest-thread.ts";
 import { exitCode, Failure, failureCode } from "../model/failure.ts";
 import type { Micros } from "../model/time.ts";
@@ -18,7 +17,14 @@ import { classifyError, isWriterLost } from "../sync/context/error-policy.ts";
 import { computeBackfillProgress } from "../sync/context/progress.ts";
 import { SyncSupervisor } from "../sync/supervisor.ts";
 import { ServiceOutage } from "../telemetry/service-outage.ts";
-import { describeProblem, notifyServiceManager, runWatchdog } from "../telemetry/watchdog.ts";
+import {
+  describeProblem,
+  extendStartTimeout,
+  notifyServiceManager,
+  runWatchdog,
+  suspendWatchdog,
+} from "../telemetry/watchdog.ts";
+import { describeUpgrade, estimateUpgradeSeconds } from "../warehouse/migrate.ts";
 import { openReader } from "../warehouse/reader.ts";
 import { type Connection, SMALL_CACHE_KIB } from "../warehouse/sqlite/connection.ts";
 import { readLastCrash, recordCrash } from "../warehouse/sqlite/crash-marker.ts";
@@ -34,6 +40,7 @@ import { moveJob } from "./move-ticks.ts";
 import { DEFAULT_NIGHTLY_CRON, nightlyJobs } from "./nightly-jobs.ts";
 import { PagesServer } from "./pages-server.ts";
 import { runSchedule, type ScheduledJob } from "./scheduler.ts";
+import { runStopSteps } from "./stop-steps.ts";
 import { checkInBackground, monitorStorage } from "./storage-monitor.ts";
 
 interface DaemonOptions {
@@ -60,12 +67,12 @@ const STOP_TIMEOUT_MS = 4_500;
 /** How long the stop waits for running tasks. Slower tasks are abandoned, so that the rest has time to close. */
 const TASKS_STOP_TIMEOUT_MS = 2_000;
 
-/** Runs until it is stopped, or until an error that only a new process can repair. */
-export async function runDaemon(options: DaemonOptions): Promise<void> {
+/** Runs until it is stopped, or until an error that only a new process can repair. Returns whether every step of the stop succeeded. */
+export async function runDaemon(options: DaemonOptions): Promise<boolean> {
   const service = requireServiceSettings(options.loaded);
   // An unreadable secret is a settings error, so it is reported before the warehouse is touched.
   await service.readSecret();
-  await new Daemon(options, service).run();
+  return new Daemon(options, service).run();
 }
 
 class Daemon {
@@ -160,9 +167,10 @@ class Daemon {
     this.#heartbeat = heartbeatUrl ? createHeartbeat(heartbeatUrl, { clock, log }) : undefined;
   }
 
-  async run(): Promise<void> {
+  async run(): Promise<boolean> {
     const { clock, stopping, loaded } = this.#options;
     let endError: unknown;
+    let isClean = false;
     try {
       const { context, reader } = await this.#open();
       const progress = this.#options.startProgress?.(context);
@@ -173,13 +181,15 @@ class Daemon {
       this.#failureStop.signal.throwIfAborted();
     } catch (error) {
       // The operator stopped the daemon during the start.
-      if (error === stopping.reason) return;
-      endError = isCorruption(error) ? toFailure(error, loaded.settings.warehouse.path) : error;
-      this.#recordCrash(endError);
-      throw endError;
+      if (error !== stopping.reason) {
+        endError = isCorruption(error) ? toFailure(error, loaded.settings.warehouse.path) : error;
+        this.#recordCrash(endError);
+        throw endError;
+      }
     } finally {
-      await this.#stop(endError);
+      isClean = await this.#stop(endError);
     }
+    return isClean;
   }
 
   /** Opens everything in order. If a step fails, `#stop` closes what is already open. */
@@ -207,6 +217,10 @@ class Daemon {
       mayDeferCheck: true,
       onOpening: (thread) => {
         this.#openingIngest = thread;
+      },
+      onUpgrade: (upgrade) => {
+        this.#setActivity(`upgrading the warehouse ${describeUpgrade(upgrade)}`);
+        extendStartTimeout(estimateUpgradeSeconds(upgrade));
       },
     });
     this.#ingest = ingest;
@@ -285,6 +299,8 @@ class Daemon {
           const { skewMs } = this.#client.health();
           if (skewMs !== undefined) metrics.setClockSkew(-skewMs / 1000);
         },
+        onFailure: (failure) => this.#telemetry.recordFailure("storage", failure),
+        onFileGone: suspendWatchdog,
       }),
       checkInBackground(context, path),
       runWatchdog({
@@ -327,7 +343,7 @@ class Daemon {
       },
       onLiveCommit: (commit, lagMs) => {
         this.#telemetry.onLiveCommit(commit, lagMs);
-        if (hasTicks(commit)) this.#outage.recordAnswer();
+        if (commit.newest !== undefined) this.#outage.recordAnswer();
         options.onLiveRows?.({
           indexTicks: commit.indexTicks.inserted,
           exchangeTicks: commit.exchangeTicks.inserted,
@@ -365,26 +381,24 @@ class Daemon {
     return jobs;
   }
 
-  async #stop(endError: unknown): Promise<void> {
-    const { clock } = this.#options;
+  #stop(endError: unknown): Promise<boolean> {
+    const { clock, log } = this.#options;
     process.off("uncaughtExceptionMonitor", this.#recordCrash);
-    this.#reader?.close();
-    const remainingMs =
-      this.#stopDeadline === undefined
-        ? STOP_TIMEOUT_MS
-        : Math.max(0, this.#stopDeadline - clock.monotonic());
-    // Keeps a manual clock from advancing while sockets and threads close.
-    const release = clock.beginWork();
-    const closing = [
-      this.#pages.close(),
-      this.#controlServer?.close(),
-      this.#serveThread?.close(),
-      this.#share?.thread.close(),
-      this.#heartbeat?.close(),
-      this.#client.close(),
-      this.#ingest?.close({ withinMs: remainingMs, endedBy: endError }),
-    ];
-    await finishesWithin(clock, remainingMs, Promise.all(closing)).finally(release);
+    const deadline = this.#stopDeadline ?? clock.monotonic() + STOP_TIMEOUT_MS;
+    const withinMs = Math.max(0, deadline - clock.monotonic());
+    return runStopSteps(
+      { clock, log, withinMs },
+      {
+        reader: () => this.#reader?.close(),
+        pages: () => this.#pages.close(),
+        "control server": () => this.#controlServer?.close(),
+        "serve thread": () => this.#serveThread?.close(),
+        "share thread": () => this.#share?.thread.close(),
+        heartbeat: () => this.#heartbeat?.close(),
+        client: () => this.#client.close(),
+        ingest: (onFailure) => this.#ingest?.close({ withinMs, endedBy: endError, onFailure }),
+      },
+    );
   }
 
   #stopWith(failure: unknown): void {
@@ -423,13 +437,6 @@ class Daemon {
     const isWaiting = this.#ingest !== undefined && !this.#hasServiceAnswered();
     return isWaiting ? this.#outage.describeWait() : this.#activity;
   }
-}
-
-/** Whether the batch had ticks, new or not: a message that cannot be read is no data. */
-function hasTicks({ indexTicks, exchangeTicks }: LiveCommitResult): boolean {
-  return [indexTicks, exchangeTicks].some(
-    ({ inserted, changed, unchanged }) => inserted + changed + unchanged > 0,
-  );
 }
 
 /** Whether an error ends the daemon. Rejected credentials end it only if the service has never answered. */

@@ -4,8 +4,9 @@ import type { SyncContext } from "../sync/context/context.ts";
 import { storeClockSkew } from "../sync/context/context.ts";
 import type { StreamErrors } from "../sync/context/problem-log.ts";
 import type { StorageMeasurement } from "../telemetry/metrics.ts";
+import { captureFileIdentity } from "../warehouse/integrity.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
-import { readFreeBytes } from "../warehouse/sqlite/disk.ts";
+import { findFolderFailure, readFreeBytes } from "../warehouse/sqlite/disk.ts";
 import { runQuickCheck } from "../warehouse/sqlite/quick-check.ts";
 import { readWarehouseBytes } from "../warehouse/sqlite/wal.ts";
 import { estimateDaysUntilFull, readSizeSamples } from "../warehouse/tables/size-history.ts";
@@ -17,6 +18,10 @@ interface StorageMonitorOptions {
   /** The monitor records sizes only after the first backfill, whose growth does not predict the coming days. */
   readonly hasFilled: () => boolean;
   readonly onMeasured: (measurement: StorageMeasurement) => void;
+  /** Called when the file is gone or replaced, before the writer copies the open one, which may take long. */
+  readonly onFileGone: () => void;
+  /** Called once when the folder can no longer be written. */
+  readonly onFailure: (failure: Failure) => void;
 }
 
 const MONITOR_INTERVAL_MS = 60_000;
@@ -27,16 +32,31 @@ const QUICK_CHECK_DELAY_MS = 15_000;
 const QUICK_CHECK_TIMEOUT_MS = 3_600_000;
 
 /**
- * Every minute: checks that the file was not replaced (rejects if it was) and records its size, the stream states and the
- * clock skew.
+ * Every minute: checks that the file is in its place (saves the open one and rejects if it is not) and that its folder is writable, and records its size, the
+ * stream states and the clock skew.
  */
 export function monitorStorage(context: SyncContext, options: StorageMonitorOptions): Promise<void> {
-  const { clock, signal } = context;
+  const { clock, log, signal } = context;
+  const file = captureFileIdentity(options.path);
+  let folderFailure: Failure | undefined;
+  const checkFolder = () => {
+    const failure = findFolderFailure(options.path);
+    if (failure && !folderFailure) options.onFailure(failure);
+    if (!failure && folderFailure) log.info({ after: folderFailure.code }, "storage recovered");
+    folderFailure = failure;
+  };
   return runLoop({
     clock,
     signal,
     delayMs: () => MONITOR_INTERVAL_MS,
-    runOnce: () => monitorOnce(context, options),
+    async runOnce() {
+      checkFolder();
+      if (!file.isInPlace()) {
+        log.error({ path: options.path }, "warehouse file gone, copying it");
+        options.onFileGone();
+      }
+      await monitorOnce(context, options);
+    },
     onError(error) {
       throw error;
     },

@@ -64,3 +64,8 @@ export function singleFlight<T>(work: () => Promise<T>): () => Promise<T> {
     return inFlight;
   };
 }
+
+/** Ends the process after `ms` if something, such as a thread that hangs, keeps it alive until then. */
+export function exitAfter(ms: number, code: number): void {
+  setTimeout(() => process.exit(code), ms).unref();
+}

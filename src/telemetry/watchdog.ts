@@ -104,3 +104,18 @@ export function notifyServiceManager(message: string, env: NodeJS.ProcessEnv = p
     .on("error", () => {})
     .unref();
 }
+
+/** Beyond the time that the unit allows for a start: the estimate may be far off. */
+const START_TIMEOUT_MARGIN_S = 3_600;
+
+/** Lets systemd wait for work before READY that is expected to take `seconds`. */
+export function extendStartTimeout(seconds: number): void {
+  notifyServiceManager(`EXTEND_TIMEOUT_USEC=${(10 * seconds + START_TIMEOUT_MARGIN_S) * 1_000_000}`);
+}
+
+const SUSPENDED_WATCHDOG_S = 6 * 3_600;
+
+/** Before the last work of a daemon, during which the ingest thread does not answer. */
+export function suspendWatchdog(): void {
+  notifyServiceManager(`WATCHDOG_USEC=${SUSPENDED_WATCHDOG_S * 1_000_000}`);
+}

@@ -4,6 +4,8 @@ import { exitCode, Failure, failureCode } from "../model/failure.ts";
 import { openReader } from "./reader.ts";
 import { type Connection, connectReader } from "./sqlite/connection.ts";
 import {
+  createEmptyFile,
+  type FileAccess,
   type FileSystemInfo,
   MIN_FREE_BYTES,
   readFreeBytes,
@@ -16,6 +18,8 @@ interface BackupOptions {
   /** Whether to replace an existing copy. */
   readonly replace?: boolean;
   readonly fileSystem?: FileSystemInfo | undefined;
+  /** The mode and owner of the copy; default: those of the warehouse. */
+  readonly access?: FileAccess | undefined;
   /** Called after the copy is checked and before it is renamed into place; `false` discards the copy. */
   readonly shouldFinish?: () => boolean;
 }
@@ -43,6 +47,7 @@ export function backUp(reader: Connection, given: string, options: BackupOptions
   removeStalePartialCopies(file);
   const partial = `${file}.unfinished-${process.pid}`;
   try {
+    translateErrors(file, () => createEmptyFile(partial, options.access ?? statSync(reader.path)));
     vacuumInto(reader, partial, file);
     translateErrors(file, () => syncToDisk(partial));
     assertIntact(partial, file);

@@ -1,8 +1,9 @@
-import { statSync } from "node:fs";
-import { Failure } from "../model/failure.ts";
+import { closeSync, existsSync, openSync, readdirSync, readlinkSync, readSync, statSync } from "node:fs";
+import { exitCode, Failure, failureCode } from "../model/failure.ts";
 import type { Micros } from "../model/time.ts";
-import { findPendingMigrations } from "./migrate.ts";
+import { APPLICATION_ID, findPendingMigrations } from "./migrate.ts";
 import { type Connection, openForInspection } from "./sqlite/connection.ts";
+import { assertRegularFile, type FileAccess } from "./sqlite/disk.ts";
 import {
   type QuarantinedFiles,
   quarantine,
@@ -12,6 +13,13 @@ import {
 import { expectedEpochOfNewWal, readLastShutdown } from "./sqlite/shutdown-marker.ts";
 import { toFailure, translateErrors } from "./sqlite/sqlite-errors.ts";
 import { readWalBytes } from "./sqlite/wal.ts";
+
+interface InspectionOptions {
+  /** Whether a large file may be checked later, in the background. */
+  readonly mayDeferCheck?: boolean;
+  /** Whether there was no warehouse: an empty file is then used as it is. */
+  readonly isNew?: boolean;
+}
 
 export interface InspectionResult {
   /** Damaged files found at the path, now or at an earlier start that did not get to record their losses. */
@@ -28,15 +36,65 @@ export interface InspectionResult {
  */
 const MAX_IMMEDIATE_CHECK_BYTES = 64 * 1024 * 1024;
 
+/** Files that only a writer leaves beside its warehouse; other programs have a `.lock` too. */
+const ownSuffixes = [".end", ".writer", ".crash", ".salvage"];
+
+/**
+ * Whether there was a warehouse at the path. Throws for a file of another kind: only a warehouse is ever quarantined. Call it
+ * before the writer lock, which creates files beside it.
+ */
+export function wasWarehouse(path: string): boolean {
+  assertRegularFile(path);
+  if (ownSuffixes.some((suffix) => existsSync(path + suffix))) return true;
+  const size = statSync(path, { throwIfNoEntry: false })?.size;
+  if (size === undefined && readWalBytes(path) > 0) throw notAWarehouse(`${path}-wal`);
+  if (!size) return false;
+  let reader: Connection | undefined;
+  try {
+    reader = openForInspection(path);
+    findPendingMigrations(reader);
+    return true;
+  } catch (error) {
+    const failure = toFailure(error, path);
+    if (failureCode(failure) !== "db_corrupt") throw failure;
+    if (hasWarehouseHeader(path)) return true;
+    throw notAWarehouse(path);
+  } finally {
+    reader?.close();
+  }
+}
+
+/** Only for a file that SQLite cannot read: closing a descriptor drops the locks that this process has on the file. */
+function hasWarehouseHeader(path: string): boolean {
+  const header = Buffer.alloc(72);
+  const descriptor = openSync(path, "r");
+  try {
+    readSync(descriptor, header, 0, header.length, 0);
+  } finally {
+    closeSync(descriptor);
+  }
+  return (
+    header.toString("latin1", 0, 16) === "SQLite format 3\0" && header.readInt32BE(68) === APPLICATION_ID
+  );
+}
+
+function notAWarehouse(file: string): Failure {
+  return new Failure(`${file} is not a file of mds-sync`, {
+    code: "not_a_warehouse",
+    remedy: "set warehouse.path to another file; this one was not changed",
+    exit: exitCode.usage,
+  });
+}
+
 /**
  * Quarantines a damaged file before the first write; rejects files of newer versions and other programs. Opens the file
  * only through SQLite: closing any other descriptor would drop the POSIX locks that this process has on it.
  */
-export function inspectFile(path: string, now: Micros, { mayDeferCheck = false } = {}): InspectionResult {
+export function inspectFile(path: string, now: Micros, options: InspectionOptions = {}): InspectionResult {
   translateErrors(path, () => resumeQuarantine(path));
   if (hasForeignWal(path))
     translateErrors(path, () => quarantine(path, "a -wal file of another database", now, "wal"));
-  const { damage, isChecked, connection } = assessFile(path, mayDeferCheck);
+  const { damage, isChecked, connection } = assessFile(path, options);
   if (damage !== undefined) translateErrors(path, () => quarantine(path, damage, now));
   return { quarantined: readPendingSalvage(path), isChecked, ...(connection && { connection }) };
 }
@@ -45,14 +103,17 @@ interface FileAssessment extends Omit<InspectionResult, "quarantined"> {
   readonly damage?: string;
 }
 
-function assessFile(path: string, mayDeferCheck: boolean): FileAssessment {
+function assessFile(
+  path: string,
+  { mayDeferCheck = false, isNew = false }: InspectionOptions,
+): FileAssessment {
   const sound = { isChecked: true };
   const damaged = (damage: string) => ({ damage, isChecked: true });
   const size = statSync(path, { throwIfNoEntry: false })?.size;
   if (size === undefined) {
     return readWalBytes(path) > 0 ? damaged("a -wal file without its database") : sound;
   }
-  if (size === 0) return damaged("the file is empty");
+  if (size === 0) return isNew ? sound : damaged("the file is empty");
   const lastShutdown = readLastShutdown(path);
   if (lastShutdown.kind === "damaged") return damaged(lastShutdown.finding);
   // A file that was closed normally and is unchanged since is trusted without a check.
@@ -108,24 +169,27 @@ function openSound(path: string, shouldReadAll: boolean): Connection | { readonl
 
 /** Detects that another file has replaced the opened one at its path. */
 export interface FileIdentity {
+  readonly access: FileAccess;
   isInPlace(): boolean;
-  /** Throws if the path names another file, or none. */
-  assertInPlace(): void;
+  /** The present name of the open file; undefined if it was deleted, or if the system does not tell. */
+  findMoved(): string | undefined;
 }
 
 export function captureFileIdentity(path: string): FileIdentity {
-  const { dev, ino } = statSync(path);
-  const readStat = () => statSync(path, { throwIfNoEntry: false });
-  const isSame = (now = readStat()) => now?.dev === dev && now.ino === ino;
+  const opened = statSync(path);
+  const isSame = (file: string) => {
+    const found = statSync(file, { throwIfNoEntry: false });
+    return found?.dev === opened.dev && found.ino === opened.ino && found.nlink > 0;
+  };
   return {
-    isInPlace: () => isSame(),
-    assertInPlace() {
-      const now = readStat();
-      if (isSame(now)) return;
-      throw new Failure(`${path} was ${now ? "replaced" : "removed"} while it was open`, {
-        code: "db_replaced",
-        remedy: "restart; data written since then went into the old file",
-      });
+    access: opened,
+    isInPlace: () => isSame(path),
+    findMoved() {
+      const folder = "/proc/self/fd";
+      if (!existsSync(folder)) return undefined;
+      const links = readdirSync(folder).map((name) => `${folder}/${name}`);
+      const link = links.find(isSame);
+      return link && readlinkSync(link);
     },
   };
 }

@@ -13,6 +13,27 @@ export const APPLICATION_ID = 0x4d445357;
 /** Beside `src` in a clone and beside `dist` in an installed package: two levels up in both cases. */
 export const migrationsFolder = join(dirname(fileURLToPath(import.meta.url)), "../../migrations");
 
+/** The upgrade of a warehouse of an older version. */
+export interface Upgrade {
+  /** Numbers of migrations. */
+  readonly from: number;
+  readonly to: number;
+  readonly bytes: number;
+}
+
+/** Measured over all migrations of a warehouse of 115 MB. */
+const UPGRADE_BYTES_PER_SECOND = 40_000_000;
+
+export function estimateUpgradeSeconds({ bytes }: Upgrade): number {
+  return Math.ceil(bytes / UPGRADE_BYTES_PER_SECOND);
+}
+
+/** For example `from 4 to 14: 115 MB, about 3 s`. */
+export function describeUpgrade(upgrade: Upgrade): string {
+  const { from, to, bytes } = upgrade;
+  return `from ${from} to ${to}: ${Math.ceil(bytes / 1e6)} MB, about ${estimateUpgradeSeconds(upgrade)} s`;
+}
+
 /** What this version brings: read and hashed once, because every connection asks for it. */
 let ownMigrations: MigrationMeta[] | undefined;
 
@@ -45,14 +66,22 @@ export function findPendingMigrations(
  */
 export function migrate(
   connection: Connection,
-  options: { folder?: string; fileSystem?: FileSystemInfo | undefined } = {},
+  options: {
+    folder?: string;
+    fileSystem?: FileSystemInfo | undefined;
+    /** Called before an older warehouse is changed, if the disk has the space. */
+    onUpgrade?: (upgrade: Upgrade) => void;
+  } = {},
 ): number {
   const { database } = connection;
   const pending = findPendingMigrations(connection, options.folder);
-  if (pending.length > 0) {
+  const [first] = pending;
+  if (first) {
     // A migration may rebuild every table, and the WAL contains the copy until the checkpoint.
     const size = existsSync(connection.path) ? statSync(connection.path).size : 0;
     assertFreeSpace(connection.path, MIN_FREE_BYTES + 2 * size, options.fileSystem);
+    const [from] = first;
+    if (from > 0) options.onUpgrade?.({ from, to: from + pending.length, bytes: size });
   }
   for (const [position, migration] of pending) {
     runImmediate(connection, () => {

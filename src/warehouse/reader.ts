@@ -2,7 +2,7 @@ import { statSync } from "node:fs";
 import { exitCode, Failure } from "../model/failure.ts";
 import { findPendingMigrations } from "./migrate.ts";
 import { type Connection, connectReader } from "./sqlite/connection.ts";
-import { resolvePath } from "./sqlite/disk.ts";
+import { assertRegularFile, resolvePath } from "./sqlite/disk.ts";
 import { toFailure } from "./sqlite/sqlite-errors.ts";
 
 /**
@@ -49,13 +49,7 @@ function assertWarehouseFile(path: string): void {
       exit: exitCode.incomplete,
     });
   }
-  if (!found.isFile()) {
-    throw new Failure(`${path} is not a file`, {
-      code: "not_a_warehouse",
-      remedy: "set warehouse.path to the SQLite file",
-      exit: exitCode.usage,
-    });
-  }
+  assertRegularFile(path);
 }
 
 function olderVersion(path: string): Failure {

@@ -1,13 +1,14 @@
-import { linkSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { linkSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { exitCode, Failure } from "../model/failure.ts";
 import type { Micros } from "../model/time.ts";
 import { backUp, openForBackup } from "./backup.ts";
 import { renameChanges } from "./coverage/changed-ranges.ts";
+import { wasWarehouse } from "./integrity.ts";
 import { migrate } from "./migrate.ts";
 import type { WarehouseStateRow } from "./schema/coverage.ts";
 import { type Connection, connectWriter } from "./sqlite/connection.ts";
-import { resolvePath, syncToDisk } from "./sqlite/disk.ts";
+import { createFolder, resolvePath, syncToDisk } from "./sqlite/disk.ts";
 import { findAsideName } from "./sqlite/quarantine.ts";
 import { removeShutdownMarker, writeShutdownMarker } from "./sqlite/shutdown-marker.ts";
 import { translateErrors } from "./sqlite/sqlite-errors.ts";
@@ -27,14 +28,16 @@ interface RestoreResult {
  */
 export function restoreWarehouse(copy: string, given: string, now: Micros): RestoreResult {
   const warehouse = translateErrors(given, () => resolvePath(given));
-  translateErrors(warehouse, () => mkdirSync(dirname(warehouse), { recursive: true }));
+  translateErrors(warehouse, () => createFolder(dirname(warehouse)));
+  wasWarehouse(warehouse);
   const lock = acquireWriterLock(warehouse);
   const restored = `${warehouse}.restored`;
   try {
     const reader = openCopy(copy, warehouse);
     try {
       removeFiles(restored);
-      backUp(reader, restored, { replace: true });
+      const access = statSync(warehouse, { throwIfNoEntry: false });
+      backUp(reader, restored, { replace: true, access });
     } finally {
       reader.close();
     }

@@ -1,12 +1,19 @@
-import { mkdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { existsSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import Database from "better-sqlite3";
-import { Failure } from "../model/failure.ts";
+import { Failure, failureCode } from "../model/failure.ts";
 import { MICROS_PER_MS } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { type Log, silentLog } from "../runtime/log.ts";
-import { captureFileIdentity, type FileIdentity, type InspectionResult, inspectFile } from "./integrity.ts";
-import { migrate } from "./migrate.ts";
+import { backUp } from "./backup.ts";
+import {
+  captureFileIdentity,
+  type FileIdentity,
+  type InspectionResult,
+  inspectFile,
+  wasWarehouse,
+} from "./integrity.ts";
+import { describeUpgrade, migrate, type Upgrade } from "./migrate.ts";
 import { salvageLedger } from "./salvage.ts";
 import type { WarehouseStateRow } from "./schema/coverage.ts";
 import { type Connection, connectWriter, promoteToWriter } from "./sqlite/connection.ts";
@@ -14,6 +21,8 @@ import { recordKilledWriter } from "./sqlite/crash-marker.ts";
 import {
   assertFreeSpace,
   assertLocalFileSystem,
+  createEmptyFile,
+  createFolder,
   type FileSystemInfo,
   fileSystemInfo,
   isSymbolicLink,
@@ -21,7 +30,12 @@ import {
   resolvePath,
   syncToDisk,
 } from "./sqlite/disk.ts";
-import { clearPendingSalvage, type QuarantinedFiles, quarantine } from "./sqlite/quarantine.ts";
+import {
+  clearPendingSalvage,
+  findAsideName,
+  type QuarantinedFiles,
+  quarantine,
+} from "./sqlite/quarantine.ts";
 import { removeShutdownMarker, writeShutdownMarker } from "./sqlite/shutdown-marker.ts";
 import { isCorruption, isFatal, toFailure, translateErrors } from "./sqlite/sqlite-errors.ts";
 import { createEmptyWalFiles, truncateWal, WalCheckpointer, walSuffixes } from "./sqlite/wal.ts";
@@ -37,6 +51,8 @@ export interface WriterOptions {
   readonly fileSystem?: FileSystemInfo;
   /** Opens a large file without a check if it was not closed normally: the caller checks it in the background. */
   readonly mayDeferCheck?: boolean;
+  /** Called before an older warehouse is upgraded; default: logs it. */
+  readonly onUpgrade?: ((upgrade: Upgrade) => void) | undefined;
 }
 
 /** In pages of 4 KiB. A longer WAL would exceed the disk space that is reserved for it. */
@@ -110,7 +126,7 @@ export class WarehouseWriter {
   #commit<T>(work: () => T): T {
     this.checkpointWal(MAX_WAL_PAGES);
     if (this.#fatalFailure) throw this.#fatalFailure;
-    assertFreeSpace(this.path, MIN_FREE_BYTES, this.#fileSystem);
+    this.#assertFreeSpace();
     const { database } = this.connection;
     try {
       database.exec("BEGIN IMMEDIATE");
@@ -130,6 +146,16 @@ export class WarehouseWriter {
       throw failure;
     } finally {
       this.#undoOnRollback.length = 0;
+    }
+  }
+
+  #assertFreeSpace(): void {
+    try {
+      assertFreeSpace(this.path, MIN_FREE_BYTES, this.#fileSystem);
+    } catch (error) {
+      // The whole folder may be gone.
+      this.assertFileInPlace();
+      throw error;
     }
   }
 
@@ -176,9 +202,36 @@ export class WarehouseWriter {
     return this.#commitCount;
   }
 
-  /** Throws when another file has replaced the open one at its path. Called every minute. */
+  /** Throws when another file, or none, is in the place of the open one. Called every minute. */
   assertFileInPlace(): void {
-    this.runGuarded(() => this.#fileIdentity.assertInPlace());
+    if (this.#fatalFailure) throw this.#fatalFailure;
+    if (!this.#fileIdentity.isInPlace()) throw this.#toFailure(this.#saveOpenFile());
+  }
+
+  /** Copies a deleted file while this connection keeps its content. Without space for the copy, the caller retries. */
+  #saveOpenFile(): Failure {
+    const { path } = this;
+    const gone = `${path} was ${existsSync(path) ? "replaced" : "removed"} while it was open`;
+    const describe = (message: string, remedy: string) =>
+      new Failure(message, { code: "db_replaced", remedy });
+    const moved = this.#fileIdentity.findMoved();
+    if (moved !== undefined)
+      return describe(gone, `it is now ${moved}, with the data written since: move it back, then restart`);
+    try {
+      translateErrors(path, () => createFolder(dirname(path)));
+      const copy = findAsideName(path, this.#clock.now() * MICROS_PER_MS);
+      backUp(this.connection, copy, { access: this.#fileIdentity.access, fileSystem: this.#fileSystem });
+      return describe(
+        `${gone}: its content is in ${copy}`,
+        `stop the daemon, then \`mds-sync restore ${copy}\``,
+      );
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      if (failureCode(error) !== "disk_full")
+        return describe(`${gone}, and no copy could be made (${reason})`, "restart, or restore a backup");
+      const remedy = "free some space: the copy is made then; a stop before loses what only this file has";
+      return new Failure(`${gone}, and ${reason}`, { code: "disk_full", remedy });
+    }
   }
 
   /** False: the file was not closed normally, and its background check is pending. */
@@ -194,6 +247,10 @@ export class WarehouseWriter {
 
   /** `isSuspect`: another connection met corruption while reading. */
   close({ isSuspect = false } = {}): void {
+    translateErrors(this.path, () => this.#close(isSuspect));
+  }
+
+  #close(isSuspect: boolean): void {
     try {
       // SQLite truncates the WAL on close only if no reader is open.
       this.#bestEffort(() => truncateWal(this.connection));
@@ -265,22 +322,26 @@ export class WarehouseWriter {
 /** Acquires the writer lock, inspects the file, migrates it, and records what was lost with quarantined files. */
 export function openWriter(given: string, options: WriterOptions): WarehouseWriter {
   const { clock, log = silentLog, fileSystem = fileSystemInfo, mayDeferCheck = false } = options;
-  translateErrors(given, () => mkdirSync(dirname(given), { recursive: true }));
+  const logUpgrade = (upgrade: Upgrade) =>
+    log.warn({ upgrade: describeUpgrade(upgrade) }, "upgrading warehouse");
+  const onUpgrade = options.onUpgrade ?? logUpgrade;
+  translateErrors(given, () => createFolder(dirname(given)));
   const path = translateErrors(given, () => resolvePath(given));
   assertLocalFileSystem(path, fileSystem);
   if (isSymbolicLink(given)) log.warn({ link: given, path }, "warehouse path is a symbolic link");
+  const isNew = !wasWarehouse(path);
   const lock = acquireWriterLock(path);
   let connection: Connection | undefined;
   try {
     if (lock.killedWriter) recordKilledWriter(path, lock.killedWriter);
-    const inspection = inspectFile(path, clock.now() * MICROS_PER_MS, { mayDeferCheck });
+    const inspection = inspectFile(path, clock.now() * MICROS_PER_MS, { mayDeferCheck, isNew });
     connection = inspection.connection;
     removeShutdownMarker(path);
     for (const found of inspection.quarantined) log.error({ ...found }, "damaged warehouse quarantined");
-    if (!statSync(path, { throwIfNoEntry: false })) createFile(path, fileSystem);
+    if (!statSync(path, { throwIfNoEntry: false })) createFile(path, fileSystem, inspection);
     connection = (connection && promoteToWriter(connection)) ?? connectWriter(path);
     const opened = connection;
-    translateErrors(path, () => migrate(opened, { fileSystem }));
+    translateErrors(path, () => migrate(opened, { fileSystem, onUpgrade }));
     const warehouse = new WarehouseWriter({ connection, lock, clock, fileSystem, inspection });
     for (const found of inspection.quarantined) recordLosses(warehouse, found, log);
     translateErrors(path, () => clearPendingSalvage(path));
@@ -302,10 +363,15 @@ function recordLosses(warehouse: WarehouseWriter, found: QuarantinedFiles, log: 
   }
 }
 
-/** Creates the file under a temporary name, so that a crash leaves no empty file that looks damaged. */
-function createFile(path: string, fileSystem: FileSystemInfo): void {
+/**
+ * Creates the file under a temporary name, so that a crash leaves no empty file that looks damaged. It gets the access of the
+ * file that it replaces.
+ */
+function createFile(path: string, fileSystem: FileSystemInfo, { quarantined }: InspectionResult): void {
   const partial = `${path}.new`;
   for (const suffix of ["", ...walSuffixes]) rmSync(partial + suffix, { force: true });
+  const replaced = quarantined.at(-1)?.files[0];
+  if (replaced !== undefined) translateErrors(path, () => createEmptyFile(partial, statSync(replaced)));
   const connection = connectWriter(partial);
   try {
     translateErrors(path, () => migrate(connection, { fileSystem }));

@@ -1,10 +1,12 @@
-import { closeSync, openSync, readdirSync, writeSync } from "node:fs";
+import { closeSync, openSync, readdirSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { readLastCrash } from "../../src/warehouse/sqlite/crash-marker.ts";
 import { readLastShutdown, writeShutdownMarker } from "../../src/warehouse/sqlite/shutdown-marker.ts";
 import { createDaemonHarness } from "../support/daemon/daemon-harness.ts";
+import { fakeSystemdNotify } from "../support/fake-systemd-notify.ts";
+import { createFirstWarehouse, journal } from "../support/warehouse/first-warehouse.ts";
 
 const HOUR = 3_600_000;
 const only = (assets: string, exchanges: string) => `
@@ -94,6 +96,41 @@ describe("a daemon that starts on an existing warehouse", () => {
       copy,
     );
     expect(lost.some(({ state, span }) => state === "lost" && Number(span) > 0.45 * HOUR * 1000)).toBe(true);
+  });
+
+  it("F14, F11: tells of an upgrade before and after it, and copies a file that is deleted; the service manager knows", async () => {
+    const daemon = await createDaemonHarness({ settings: only("BTC", "") });
+    const manager = fakeSystemdNotify(daemon.folder);
+    for (const [name, value] of Object.entries(manager.env)) vi.stubEnv(name, value);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    createFirstWarehouse(daemon.path);
+    // Its data is not of the simulator, which would refuse it.
+    daemon.simulator.setFaults("GET * stall");
+    const running = await daemon.startServing();
+    await running.runUntil(() => manager.messages().includes("READY=1"));
+    const latest = journal().entries.length;
+    const text = `from 1 to ${latest}: 1 MB, about 1 s`;
+    expect(daemon.logged.filter(({ message }) => message.includes("upgrad"))).toEqual([
+      { level: "warn", message: "upgrading warehouse", fields: { upgrade: text } },
+      { level: "warn", message: "warehouse upgraded", fields: { seconds: expect.any(Number) } },
+    ]);
+    await vi.waitUntil(() => manager.messages().includes(`STATUS=upgrading the warehouse ${text}`), 10_000);
+    await vi.waitUntil(
+      () => manager.messages().some((line) => /^EXTEND_TIMEOUT_USEC=\d+$/.test(line)),
+      10_000,
+    );
+
+    rmSync(daemon.path);
+    await expect(daemon.clock.runUntil(running.done)).rejects.toMatchObject({
+      code: "db_replaced",
+      remedy: expect.stringContaining("`mds-sync restore "),
+    });
+    expect(daemon.logged).toContainEqual(
+      expect.objectContaining({ message: "warehouse file gone, copying it" }),
+    );
+    expect(readdirSync(daemon.folder).filter((name) => /\.aside-.*Z$/.test(name))).toHaveLength(1);
+    // The copy of a large file takes longer than the watchdog waits.
+    await vi.waitUntil(() => manager.messages().some((line) => line.startsWith("WATCHDOG_USEC=")), 10_000);
   });
 
   it("F10: checks a large file in the background after an unclean end; the next start quarantines a damaged one", async () => {

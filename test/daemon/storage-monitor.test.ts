@@ -1,29 +1,54 @@
-import { describe, expect, it } from "vitest";
+import { chmodSync } from "node:fs";
+import { dirname } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { withSyncSession } from "../../src/cli/support/session.ts";
 import { loadSettings } from "../../src/config/load-settings.ts";
 import { monitorStorage } from "../../src/daemon/storage-monitor.ts";
+import type { Failure } from "../../src/model/failure.ts";
 import { silentLog } from "../../src/runtime/log.ts";
 import { ensureServiceTime } from "../../src/sync/context/context.ts";
 import { StreamErrors } from "../../src/sync/context/problem-log.ts";
 import { startBackfillHarness } from "../support/sync/backfill-harness.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
+/** Also takes the rights of root away, which permissions do not bind, until the returned function is called. */
+function makeReadOnly(folder: string): () => void {
+  const restore = () => {
+    if (process.getuid?.() === 0) process.seteuid?.(0);
+    chmodSync(folder, 0o755);
+  };
+  onTestFinished(restore);
+  chmodSync(folder, 0o555);
+  if (process.getuid?.() === 0) process.seteuid?.(65_534);
+  return restore;
+}
+
 describe("the storage monitor", () => {
-  it("G3: stores the new skew within a minute after a clock step, so that views are right again", async () => {
+  it("G3, F24: notices within a minute a clock step, which the views need, and a folder that became read-only", async () => {
     const { clock, env, path, query } = await startBackfillHarness();
     const loaded = loadSettings({ env, directory: temporaryFolder() });
     const skew = () =>
       Math.round(Number(query("SELECT clock_skew FROM warehouse_state")[0]?.clock_skew) / 1e6);
     const stopping = new AbortController().signal;
+    const infos: string[] = [];
     const session = withSyncSession(
       loaded,
       { clock, stopping },
-      silentLog,
+      { ...silentLog, info: (_fields, message) => void infos.push(message) },
       async ({ syncContext, reader, random }) => {
         const ending = new AbortController();
+        const failures: Failure[] = [];
         const monitor = monitorStorage(
           { ...syncContext, signal: ending.signal },
-          { path, reader, streamErrors: new StreamErrors(), hasFilled: () => false, onMeasured: () => {} },
+          {
+            path,
+            reader,
+            streamErrors: new StreamErrors(),
+            hasFilled: () => false,
+            onMeasured: () => {},
+            onFileGone: () => {},
+            onFailure: (failure) => failures.push(failure),
+          },
         );
         await ensureServiceTime(syncContext, random);
         await clock.sleep(61_000);
@@ -31,6 +56,19 @@ describe("the storage monitor", () => {
         clock.stepWallClock(7_200_000);
         await clock.sleep(61_000);
         expect(skew()).toBe(-7200);
+
+        // F24: the folder becomes read-only while its files are open, and writable again.
+        const restoreFolder = makeReadOnly(dirname(path));
+        await clock.sleep(181_000);
+        restoreFolder();
+        expect(failures.map(({ code, summary }) => ({ code, summary }))).toEqual([
+          {
+            code: "db_not_writable",
+            summary: expect.stringContaining(`no file can be created in ${dirname(path)} (EACCES): `),
+          },
+        ]);
+        await clock.sleep(61_000);
+        expect(infos.filter((message) => message.startsWith("storage"))).toEqual(["storage recovered"]);
         ending.abort();
         await monitor.catch(() => {});
       },

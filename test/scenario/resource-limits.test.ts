@@ -2,6 +2,9 @@ import { spawn, spawnSync } from "node:child_process";
 import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { systemClock } from "../../src/runtime/clock.ts";
+import { readLastCrash } from "../../src/warehouse/sqlite/crash-marker.ts";
+import { openWriter } from "../../src/warehouse/writer.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
 import { hasTool } from "../support/has-tool.ts";
 import {
@@ -278,7 +281,7 @@ describe("G12: a container's conditions", () => {
     expect(daemon.stderr()).toMatch(/stopped cleanly\n$/);
   });
 
-  it("as any user, in an empty environment and a read-only folder, it syncs and exits 0", async () => {
+  it("F24: as any user, in an empty environment and a read-only folder, it syncs and stops, even after its own folder became read-only", async () => {
     const installation = await installLimited({ refreshSeconds: 30 });
     const data = join(installation.folder, "data");
     const elsewhere = join(installation.folder, "elsewhere");
@@ -287,7 +290,9 @@ describe("G12: a container's conditions", () => {
     const isOther = hasRoot("an unknown user id");
     if (isOther) chownSync(data, UNKNOWN_UID, UNKNOWN_UID);
     chmodSync(installation.folder, 0o755);
-    const child = spawn(process.execPath, [entry, "run", "--no-progress"], {
+    // As a step of the stop that hangs would, the timer keeps the process alive.
+    const hanging = ["--import", "data:text/javascript,setInterval(() => {}, 1000)"];
+    const child = spawn(process.execPath, [...hanging, entry, "run", "--no-progress"], {
       cwd: elsewhere,
       env: { ...installation.env, MDS_WAREHOUSE: join(data, "mds.sqlite") },
       stdio: ["ignore", "ignore", "pipe"],
@@ -296,8 +301,21 @@ describe("G12: a container's conditions", () => {
     const daemon = watchDaemon(child);
     await daemon.waitUntilFilled();
     expect(await daemon.get("/healthz")).toEqual({ status: 200, text: "ok\n" });
+    chmodSync(data, 0o555);
+    const stoppedAt = performance.now();
     child.kill("SIGTERM");
     expect(await daemon.ended).toEqual({ code: 0, signal: null });
+    expect(performance.now() - stoppedAt).toBeLessThan(5_000);
+    expect(daemon.log().filter(({ msg }) => msg === "stop step failed")).toMatchObject([
+      { step: "control server" },
+      { step: "ingest", error: expect.stringContaining("cannot be opened for writing (EACCES)") },
+    ]);
+    expect(daemon.stderr()).toMatch(/\nstopped, but not cleanly: the next start checks the warehouse\n$/);
     expect(readdirSync(elsewhere)).toEqual([]);
+    // The lock is free, and nobody was killed.
+    chmodSync(data, 0o755);
+    const next = openWriter(join(data, "mds.sqlite"), { clock: systemClock });
+    next.close();
+    expect(readLastCrash(next.path)).toBeUndefined();
   });
 });

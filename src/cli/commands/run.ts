@@ -48,7 +48,7 @@ export function addRunCommand(program: Command, context: CommandContext): void {
         const startedAt = clock.monotonic();
         const screen = demo ? new DemoScreen({ path, clock, stderr }) : undefined;
         screen?.showIntroduction(demo?.takenPort);
-        await runDaemon({
+        const isClean = await runDaemon({
           loaded,
           settings: toSyncSettings(loaded),
           version: programVersion(),
@@ -66,7 +66,9 @@ export function addRunCommand(program: Command, context: CommandContext): void {
           ...(screen ? { onLiveRows: (rows) => screen.showLiveTicks(rows) } : {}),
         });
         screen?.end();
-        writeLine("stopped cleanly");
+        writeLine(
+          isClean ? "stopped cleanly" : "stopped, but not cleanly: the next start checks the warehouse",
+        );
       } finally {
         await demo?.stop();
       }

@@ -1,11 +1,12 @@
 import { Worker } from "node:worker_threads";
-import { deserialiseFailure, threadStartFailure } from "../../model/failure.ts";
+import { deserialiseFailure, type Failure, threadStartFailure } from "../../model/failure.ts";
 import type { ResponseBody } from "../../model/response-body.ts";
 import { MICROS_PER_MS } from "../../model/time.ts";
 import { resolveSiblingModule } from "../../runtime/child-process.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
 import { finishesWithin, raceAbort } from "../../runtime/timeouts.ts";
+import { describeUpgrade, type Upgrade } from "../../warehouse/migrate.ts";
 import { isCorruption } from "../../warehouse/sqlite/sqlite-errors.ts";
 import type { PendingPageSummary, ReadPageOptions } from "../decode/scanned-page.ts";
 
@@ -18,6 +19,7 @@ import {
   type ScanReply,
   stoppedFailure,
   transferListOf,
+  type UpgradeNotice,
 } from "./messages.ts";
 import type { OperationArgs, OperationName, OperationResult } from "./operations.ts";
 import { WorkerCalls } from "./worker-calls.ts";
@@ -35,6 +37,8 @@ interface IngestThreadOptions {
   readonly onOpening?: (ingest: IngestThread) => void;
   /** Open a large file after a crash without an integrity check: see `isChecked`. */
   readonly mayDeferCheck?: boolean;
+  /** Called before the thread upgrades a warehouse of an older version. */
+  readonly onUpgrade?: (upgrade: Upgrade) => void;
 }
 
 /** `disk_full` and `db_locked` are temporary: calls are retried until they succeed. */
@@ -59,7 +63,7 @@ const noSecrets: readonly string[] = [];
  * decompresses and scans the pages of ticks beside it: that takes almost as long as committing them.
  */
 export class IngestThread {
-  readonly #writer: WorkerCalls<IngestCall, IngestReply>;
+  readonly #writer: WorkerCalls<IngestCall, IngestReply, UpgradeNotice>;
   readonly #scanner: WorkerCalls<ScanCall, ScanReply>;
   readonly #clock: Clock;
   readonly #log: Log;
@@ -73,14 +77,23 @@ export class IngestThread {
   #state: IngestState = "working";
   #blockedBy: string | undefined;
   #isChecked = true;
+  #upgradeStartedAt: number | undefined;
   readonly #closing = new AbortController();
   /** Shared with the thread: once set, it rejects queued calls without running them. */
   readonly #stopFlag = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
 
-  private constructor({ clock, log, secrets }: IngestThreadOptions) {
+  private constructor({ clock, log, secrets, onUpgrade }: IngestThreadOptions) {
     const scanner = startThread("scan");
     try {
-      this.#writer = new WorkerCalls(startThread("ingest", this.#stopFlag), { name: "ingest", clock });
+      this.#writer = new WorkerCalls(startThread("ingest", this.#stopFlag), {
+        name: "ingest",
+        clock,
+        onNotice: ({ upgrade }) => {
+          this.#upgradeStartedAt = clock.monotonic();
+          log.warn({ upgrade: describeUpgrade(upgrade) }, "upgrading warehouse");
+          onUpgrade?.(upgrade);
+        },
+      });
     } catch (error) {
       void scanner.terminate();
       throw error;
@@ -101,11 +114,18 @@ export class IngestThread {
       const { logEntries, isChecked } = await raceAbort(open, signal);
       ingest.#isChecked = isChecked;
       for (const { level, fields, message } of logEntries) options.log[level](fields, message);
+      ingest.#logUpgraded();
     } catch (error) {
       await ingest.close();
       throw error;
     }
     return ingest;
+  }
+
+  #logUpgraded(): void {
+    if (this.#upgradeStartedAt === undefined) return;
+    const seconds = Math.ceil((this.#clock.monotonic() - this.#upgradeStartedAt) / 1000);
+    this.#log.warn({ seconds }, "warehouse upgraded");
   }
 
   get state(): IngestState {
@@ -197,21 +217,26 @@ export class IngestThread {
 
   /**
    * Waits for the running operation, rejects queued calls, and closes the warehouse. `endedBy`: the error
-   * that ended the work; if it is damage, the next start checks the whole file.
+   * that ended the work; if it is damage, the next start checks the whole file. `onFailure`: called if the close is
+   * not clean.
    */
   async close({
     withinMs = CLOSE_TIMEOUT_MS,
     endedBy,
+    onFailure,
   }: {
     withinMs?: number;
     endedBy?: unknown;
+    onFailure?: (failure: Failure) => void;
   } = {}): Promise<void> {
     const closeArgs: OperationArgs<"close"> = { isSuspect: isCorruption(endedBy) };
     this.#closing.abort(stoppedFailure());
     Atomics.store(this.#stopFlag, 0, 1);
     // On a manual clock the timeout must not expire while the thread works.
     const release = this.#clock.beginWork();
-    const closed = this.#send("close", closeArgs, []);
+    const closed = this.#send("close", closeArgs, []).then((reply) => {
+      if ("failure" in reply) onFailure?.(deserialiseFailure(reply.failure));
+    });
     // A stuck thread must not block the exit. Terminating it is like a crash, which the file survives.
     await finishesWithin(
       this.#clock,

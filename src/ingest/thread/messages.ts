@@ -2,6 +2,7 @@ import type { SerialisedFailure } from "../../model/failure.ts";
 import { exitCode, Failure } from "../../model/failure.ts";
 import type { ResponseBody } from "../../model/response-body.ts";
 import type { Micros } from "../../model/time.ts";
+import type { Upgrade } from "../../warehouse/migrate.ts";
 import type { PendingPageSummary, ReadPageOptions, ScannedPage } from "../decode/scanned-page.ts";
 
 /** A call from the main thread. The memory of its bodies is transferred, not copied. */
@@ -25,6 +26,11 @@ export type IngestReply =
       readonly hasCommitted: boolean;
     }
   | { readonly id: number; readonly failure: SerialisedFailure; readonly bodies: readonly ResponseBody[] };
+
+/** What the ingest thread tells while it opens the warehouse. */
+export interface UpgradeNotice {
+  readonly upgrade: Upgrade;
+}
 
 /** A page that the scan thread has decoded: the main thread passes it on to the ingest thread. There is no reply. */
 export interface ScannedPageMessage {

@@ -4,6 +4,7 @@ import type { ResponseBody } from "../../model/response-body.ts";
 import { MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import { createBufferingLog, type LogEntry } from "../../runtime/log.ts";
 import { hasNoContracts, type NoContractsEntry } from "../../warehouse/coverage/rechecks.ts";
+import type { Upgrade } from "../../warehouse/migrate.ts";
 import { computeStaleBars, hasStaleBars } from "../../warehouse/rows/kept-bars.ts";
 import { truncateWal } from "../../warehouse/sqlite/wal.ts";
 import { openWriter, type WarehouseWriter } from "../../warehouse/writer.ts";
@@ -171,6 +172,11 @@ export class OperationRunner {
   readonly #liveCoverage = new LiveCoverage();
   readonly #snapshotValidator = new SnapshotValidator();
   #now: Micros = 0;
+  readonly #onUpgrade: (upgrade: Upgrade) => void;
+
+  constructor(onUpgrade: (upgrade: Upgrade) => void) {
+    this.#onUpgrade = onUpgrade;
+  }
 
   setSecrets(secrets: readonly string[]): void {
     this.#redactor.setSecrets(secrets);
@@ -268,7 +274,8 @@ export class OperationRunner {
   #open({ path, mayDeferCheck }: OperationArgs<"open">): ReturnType<LifecycleOperations["open"]> {
     const clock = { now: () => this.#now / MICROS_PER_MS };
     const logEntries: LogEntry[] = [];
-    const warehouse = openWriter(path, { clock, log: createBufferingLog(logEntries), mayDeferCheck });
+    const log = createBufferingLog(logEntries);
+    const warehouse = openWriter(path, { clock, log, mayDeferCheck, onUpgrade: this.#onUpgrade });
     this.#warehouse = warehouse;
     return { isChecked: warehouse.isChecked, logEntries };
   }

@@ -7,6 +7,7 @@ import {
   type ScannedPageMessage,
   stoppedFailure,
   transferListOf,
+  type UpgradeNotice,
 } from "./messages.ts";
 import { OperationRunner } from "./operations.ts";
 
@@ -22,7 +23,7 @@ const COMMITS_PER_BAR_STEP = 50;
  * together. Checkpoints the WAL after the reply. Once `stopFlag` is set, it rejects queued calls without running them.
  */
 export function serveCalls(port: MessagePort, stopFlag: Int32Array): void {
-  const runner = new OperationRunner();
+  const runner = new OperationRunner((upgrade) => port.postMessage({ upgrade } satisfies UpgradeNotice));
   let waitingPages: IngestCall[] = [];
   // The first commit is the opening: it finds what the last process left.
   let commitsUntilBars = 1;

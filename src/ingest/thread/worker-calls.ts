@@ -6,8 +6,15 @@ interface Numbered {
   readonly id: number;
 }
 
+interface WorkerCallsOptions<Notice> {
+  readonly name: string;
+  readonly clock: Clock;
+  /** Called for a message that is no reply. */
+  readonly onNotice?: (notice: Notice) => void;
+}
+
 /** Sends numbered calls to a worker thread, and returns the replies. */
-export class WorkerCalls<Call extends Numbered, Reply extends Numbered> {
+export class WorkerCalls<Call extends Numbered, Reply extends Numbered, Notice extends object = never> {
   readonly #worker: Worker;
   readonly #clock: Clock;
   /** In the order in which the calls were sent. */
@@ -18,10 +25,11 @@ export class WorkerCalls<Call extends Numbered, Reply extends Numbered> {
   /** Resolves when the thread has exited. */
   readonly #exited: Promise<void>;
 
-  constructor(worker: Worker, { name, clock }: { readonly name: string; readonly clock: Clock }) {
+  constructor(worker: Worker, { name, clock, onNotice }: WorkerCallsOptions<Notice>) {
     this.#worker = worker;
     this.#clock = clock;
-    worker.on("message", (reply: Reply) => {
+    worker.on("message", (reply: Reply | Notice) => {
+      if (!("id" in reply)) return onNotice?.(reply);
       const pending = this.#pending.get(reply.id);
       this.#pending.delete(reply.id);
       this.#replyCount++;

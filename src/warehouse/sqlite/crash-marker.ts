@@ -1,6 +1,7 @@
-import { readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { Failure, failureCode } from "../../model/failure.ts";
 import { formatTimestamp, MICROS_PER_MS, type Micros } from "../../model/time.ts";
+import { replaceFile } from "./disk.ts";
 import type { KilledWriter } from "./writer-lock.ts";
 
 /** Why the last daemon on this warehouse ended unexpectedly. */
@@ -29,8 +30,7 @@ export function recordCrash(path: string, error: unknown, now: Micros): void {
     line: text.replaceAll(/\s+/g, " ").slice(0, MAX_LINE_LENGTH),
   };
   try {
-    writeFileSync(`${crashMarkerPath(path)}.new`, JSON.stringify(crash));
-    renameSync(`${crashMarkerPath(path)}.new`, crashMarkerPath(path));
+    replaceFile(crashMarkerPath(path), JSON.stringify(crash));
   } catch {}
 }
 

@@ -3,12 +3,20 @@ import {
   closeSync,
   constants,
   existsSync,
+  fchmodSync,
+  fchownSync,
   fsyncSync,
   lstatSync,
+  mkdirSync,
   openSync,
   realpathSync,
+  renameSync,
+  rmSync,
+  type Stats,
   type StatsFs,
   statfsSync,
+  statSync,
+  writeFileSync,
 } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { exitCode, Failure } from "../../model/failure.ts";
@@ -66,6 +74,73 @@ export function resolvePath(path: string): string {
   if (existsSync(path)) return realpathSync(path);
   const directory = dirname(path);
   return existsSync(directory) ? join(realpathSync(directory), basename(path)) : path;
+}
+
+/** Like `mkdir -p`. Node's own recursive `mkdirSync` never returns under /proc, where creating a folder fails with ENOENT. */
+export function createFolder(path: string): void {
+  if (existsSync(path)) return;
+  createFolder(dirname(path));
+  try {
+    mkdirSync(path);
+  } catch (error) {
+    // Another process may have created it meanwhile.
+    if (!existsSync(path)) throw error;
+  }
+}
+
+/** Throws for a folder, a device and a pipe; not if there is nothing. */
+export function assertRegularFile(path: string): void {
+  if (statSync(path, { throwIfNoEntry: false })?.isFile() ?? true) return;
+  throw new Failure(`${path} is not a file`, {
+    code: "not_a_warehouse",
+    remedy: "set warehouse.path to the SQLite file",
+    exit: exitCode.usage,
+  });
+}
+
+export type FileAccess = Pick<Stats, "mode" | "uid" | "gid">;
+
+/**
+ * Creates a file with this mode and, as root, this owner, as SQLite does for a WAL; an existing one keeps its content. Never
+ * follows a link.
+ */
+export function createEmptyFile(file: string, { mode, uid, gid }: FileAccess): void {
+  const { O_WRONLY, O_CREAT, O_NOFOLLOW } = constants;
+  const descriptor = openSync(file, O_WRONLY | O_CREAT | O_NOFOLLOW, mode & 0o777);
+  try {
+    fchmodSync(descriptor, mode & 0o777);
+    if (process.geteuid?.() === 0) fchownSync(descriptor, uid, gid);
+  } catch {
+    // Some file systems have neither modes nor owners.
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** Writes a small file with one rename. Removes a link at its temporary name instead of following it. */
+export function replaceFile(file: string, text: string): void {
+  const unfinished = `${file}.new`;
+  rmSync(unfinished, { force: true });
+  writeFileSync(unfinished, text, { flag: "wx", flush: true });
+  renameSync(unfinished, file);
+}
+
+/** Why no file can be created beside the warehouse, as a stop and the next start must: its open files do not show it. */
+export function findFolderFailure(path: string): Failure | undefined {
+  const probe = `${path}.probe`;
+  try {
+    rmSync(probe, { force: true });
+    closeSync(openSync(probe, "wx"));
+    rmSync(probe);
+    return undefined;
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? error.code : error;
+    return new Failure(`no file can be created in ${dirname(path)} (${code})`, {
+      code: "db_not_writable",
+      remedy: "let this user write to that folder: without it the next start fails",
+      cause: error,
+    });
+  }
 }
 
 export function isSymbolicLink(path: string): boolean {

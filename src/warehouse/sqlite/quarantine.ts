@@ -1,7 +1,7 @@
-import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { formatTimestamp, type Micros } from "../../model/time.ts";
-import { syncToDisk } from "./disk.ts";
+import { replaceFile, syncToDisk } from "./disk.ts";
 import { walSuffixes } from "./wal.ts";
 
 /** Damaged files that were renamed, so that a person can inspect them. */
@@ -88,10 +88,7 @@ function readSalvageList(path: string): SalvageEntry[] {
 }
 
 function writeSalvageList(path: string, list: readonly SalvageEntry[]): void {
-  const unfinished = `${salvageListPath(path)}.new`;
-  writeFileSync(unfinished, JSON.stringify(list));
-  syncToDisk(unfinished);
-  renameSync(unfinished, salvageListPath(path));
+  replaceFile(salvageListPath(path), JSON.stringify(list));
   syncToDisk(dirname(path));
 }
 

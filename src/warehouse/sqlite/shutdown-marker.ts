@@ -1,6 +1,6 @@
-import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
-import { syncToDisk } from "./disk.ts";
+import { replaceFile, syncToDisk } from "./disk.ts";
 
 /**
  * How the last writer left the file. `clean`: closed normally and unchanged since; `unclean`: killed, or changed by
@@ -66,8 +66,7 @@ export function writeShutdownMarker(
   details: Pick<ShutdownMarker, "finding" | "epoch"> = {},
 ): void {
   const marker: ShutdownMarker = { end, files: fingerprintFiles(path).join("; "), ...details };
-  writeFileSync(`${shutdownMarkerPath(path)}.new`, JSON.stringify(marker));
-  renameSync(`${shutdownMarkerPath(path)}.new`, shutdownMarkerPath(path));
+  replaceFile(shutdownMarkerPath(path), JSON.stringify(marker));
 }
 
 /** Writing to a file or replacing it changes its inode, size or modification time; reading does not. */

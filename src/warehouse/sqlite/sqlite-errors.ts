@@ -52,7 +52,9 @@ export function toFailure(error: unknown, path: string): unknown {
     });
   }
   if (
-    /^SQLITE_(READONLY|CANTOPEN|PERM|AUTH)|^(EACCES|EPERM|EROFS|ENOENT|ENOTDIR|EEXIST|EISDIR)$/.test(code)
+    /^SQLITE_(READONLY|CANTOPEN|PERM|AUTH)|^(EACCES|EPERM|EROFS|ENOENT|ENOTDIR|EEXIST|EISDIR|ELOOP)$/.test(
+      code,
+    )
   ) {
     return new Failure(`${path} cannot be opened for writing (${code})`, {
       code: "db_not_writable",

@@ -1,5 +1,6 @@
-import { closeSync, openSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { BUSY_TIMEOUT_MS, type Connection } from "./connection.ts";
+import { createEmptyFile } from "./disk.ts";
 import { findLockHolders, type LockHolders } from "./lock-holders.ts";
 import { translateErrors } from "./sqlite-errors.ts";
 
@@ -28,7 +29,8 @@ export const walSuffixes = ["-wal", "-shm"] as const;
  * create them again (on a read-only mount, a snapshot, as another user) could not read the database.
  */
 export function createEmptyWalFiles(path: string): void {
-  for (const suffix of walSuffixes) closeSync(openSync(path + suffix, "a"));
+  const access = statSync(path);
+  for (const suffix of walSuffixes) createEmptyFile(path + suffix, access);
 }
 
 /** The size of the database file without its WAL. */

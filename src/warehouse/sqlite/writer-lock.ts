@@ -1,8 +1,18 @@
-import { existsSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  constants,
+  existsSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { hostname } from "node:os";
 import Database from "better-sqlite3";
-import { Failure } from "../../model/failure.ts";
-import { resolvePath } from "./disk.ts";
+import { exitCode, Failure } from "../../model/failure.ts";
+import { isSymbolicLink, resolvePath } from "./disk.ts";
 import { isCorruption, toFailure } from "./sqlite-errors.ts";
 
 /** A previous writer that ended without releasing its lock. */
@@ -28,9 +38,10 @@ export function acquireWriterLock(path: string): WriterLock {
   let lock: Database.Database | undefined;
   let killedWriter: KilledWriter | undefined;
   try {
+    for (const file of [`${path}.lock`, holderFile]) assertNoLink(file);
     lock = openLockFile(`${path}.lock`);
     killedWriter = readKilledWriter(holderFile);
-    writeFileSync(holderFile, `pid ${process.pid} on ${hostname()}\n`);
+    writeHolder(holderFile);
   } catch (error) {
     lock?.close();
     throw toWriterLockFailure(error, path);
@@ -40,10 +51,43 @@ export function acquireWriterLock(path: string): WriterLock {
     killedWriter,
     release() {
       if (!heldLock.open) return;
-      rmSync(holderFile, { force: true });
-      heldLock.close();
+      try {
+        removeHolder(holderFile);
+      } finally {
+        heldLock.close();
+      }
     },
   };
+}
+
+/** Both files are overwritten: a link would let whoever placed it choose the file. */
+function assertNoLink(file: string): void {
+  if (!isSymbolicLink(file)) return;
+  throw new Failure(`${file} is a symbolic link`, {
+    code: "db_not_writable",
+    remedy: "remove the link: mds-sync creates its own file there",
+    exit: exitCode.usage,
+  });
+}
+
+function writeHolder(file: string): void {
+  const { O_WRONLY, O_CREAT, O_TRUNC, O_NOFOLLOW } = constants;
+  const descriptor = openSync(file, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o644);
+  try {
+    writeFileSync(descriptor, `pid ${process.pid} on ${hostname()}\n`);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** In a folder that is no longer writable the file stays, but empty: its writer was not killed. */
+function removeHolder(file: string): void {
+  try {
+    rmSync(file, { force: true });
+  } catch (error) {
+    truncateSync(file);
+    throw error;
+  }
 }
 
 /** The open transaction is the lock. A lock file that is no database (a power cut) is emptied and used again. */
@@ -100,10 +144,10 @@ function toWriterLockFailure(error: unknown, path: string): unknown {
   });
 }
 
-/** A writer removes its holder file on release. If the file exists when we get the lock, that writer was killed. */
+/** A writer removes or empties its holder file on release. If it names one when we get the lock, that writer was killed. */
 function readKilledWriter(holderFile: string): KilledWriter | undefined {
   const left = statSync(holderFile, { throwIfNoEntry: false });
-  return left && { holder: readHolder(holderFile), sinceMs: left.mtimeMs };
+  return left && left.size > 0 ? { holder: readHolder(holderFile), sinceMs: left.mtimeMs } : undefined;
 }
 
 function readHolder(file: string): string {

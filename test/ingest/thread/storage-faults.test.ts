@@ -102,7 +102,7 @@ describe("an unusual file", () => {
   it("F10, F17: is logged by the main thread: a quarantined file, a symbolic link", async () => {
     const folder = temporaryFolder();
     const [path, link] = [join(folder, "mds.sqlite"), join(folder, "link.sqlite")];
-    writeFileSync(path, "");
+    for (const file of [path, `${path}.crash`]) writeFileSync(file, "");
     symlinkSync(path, link);
     const entries: LogEntry[] = [];
     await startIngestThread({ path: link, log: createBufferingLog(entries) });

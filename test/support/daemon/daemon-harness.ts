@@ -47,7 +47,7 @@ export interface DaemonHarness {
 export interface RunningDaemon {
   isFilled(): boolean;
   /** Settles when the daemon ends; rejects with the error that ended it. */
-  readonly done: Promise<void>;
+  readonly done: Promise<unknown>;
   /** Lets simulated time pass until the condition holds. */
   runUntil(condition: () => unknown): Promise<void>;
   getPage(path: string): Promise<{ status: number; text: string }>;

@@ -3,7 +3,7 @@ import type { IngestCall, ScannedPageMessage } from "../../../src/ingest/thread/
 import { OperationRunner } from "../../../src/ingest/thread/operations.ts";
 
 // Works like the ingest thread until the shared flag is 2; then it hangs on the next call.
-const runner = new OperationRunner();
+const runner = new OperationRunner(() => {});
 const flag = workerData as Int32Array;
 parentPort?.on("message", (call: IngestCall | ScannedPageMessage) => {
   if (Atomics.load(flag, 0) === 2) Atomics.wait(flag, 0, 2);

@@ -2,7 +2,6 @@ import {
   closeSync,
   copyFileSync,
   existsSync,
-  mkdirSync,
   openSync,
   readdirSync,
   realpathSync,
@@ -14,7 +13,7 @@ import {
   writeFileSync,
   writeSync,
 } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { silentLog } from "../../../src/runtime/log.ts";
@@ -336,17 +335,16 @@ describe("other disk faults", () => {
     expect(catchFailure(() => write(warehouse)).code).toBe("io_error");
   });
 
-  it("F5: a directory that cannot be created or a file that cannot be written fails with a remedy and exit 2", () => {
-    const directory = makeTempFolder();
-    writeFileSync(join(directory, "file"), "");
-    mkdirSync(join(directory, "mds.sqlite"));
-    const clock = new ManualClock();
-    for (const path of [join(directory, "file/deep/mds.sqlite"), join(directory, "mds.sqlite")]) {
-      const failure = catchFailure(() => openWriter(path, { clock }));
+  it.each(["file/deep/mds.sqlite", "/proc/none/mds.sqlite", "/proc/mds.sqlite"])(
+    "F5: a directory that cannot be created or written (%s) fails with a remedy and exit 2",
+    (path) => {
+      const directory = makeTempFolder();
+      writeFileSync(join(directory, "file"), "");
+      const failure = catchFailure(() => openWriter(resolve(directory, path), { clock: new ManualClock() }));
       expect(failure).toMatchObject({ family: "operator", code: "db_not_writable", exit: 2 });
       expect(failure.remedy).toContain("directory");
-    }
-  });
+    },
+  );
 
   it.each([
     [0x6969, "NFS"],
