@@ -19,6 +19,7 @@ import { computeBackfillProgress } from "../sync/context/progress.ts";
 import { SyncSupervisor } from "../sync/supervisor.ts";
 import { ServiceOutage } from "../telemetry/service-outage.ts";
 import { describeProblem, notifyServiceManager, runWatchdog } from "../telemetry/watchdog.ts";
+import { hasData } from "../warehouse/read/status.ts";
 import { openReader } from "../warehouse/reader.ts";
 import { type Connection, SMALL_CACHE_KIB } from "../warehouse/sqlite/connection.ts";
 import { readLastCrash, recordCrash } from "../warehouse/sqlite/crash-marker.ts";
@@ -122,12 +123,14 @@ class Daemon {
       address: new URL(service.baseUrl).origin,
       unhealthyAfterMs: loaded.settings.telemetry.unhealthyAfter * 1000,
       lastFailure: () => this.#client.health().lastFailure,
+      hasData: () => !this.#reader || hasData(this.#reader),
     });
     this.#view = {
       version,
       startedAt: this.#now(),
       now: () => this.#now(),
       isReady: () => this.#ingest !== undefined && this.#hasServiceAnswered(),
+      hasSelection: () => this.#supervisor?.hasSelection === true,
       problem: () => this.#describeProblem(),
       activity: () => this.#describeActivity(),
       backfill: () =>
@@ -369,6 +372,7 @@ class Daemon {
     const { clock } = this.#options;
     process.off("uncaughtExceptionMonitor", this.#recordCrash);
     this.#reader?.close();
+    this.#reader = undefined;
     const remainingMs =
       this.#stopDeadline === undefined
         ? STOP_TIMEOUT_MS
