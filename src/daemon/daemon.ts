@@ -25,6 +25,7 @@ import {
   suspendWatchdog,
 } from "../telemetry/watchdog.ts";
 import { describeUpgrade, estimateUpgradeSeconds } from "../warehouse/migrate.ts";
+import { hasData } from "../warehouse/read/status.ts";
 import { openReader } from "../warehouse/reader.ts";
 import { type Connection, SMALL_CACHE_KIB } from "../warehouse/sqlite/connection.ts";
 import { readLastCrash, recordCrash } from "../warehouse/sqlite/crash-marker.ts";
@@ -129,12 +130,14 @@ class Daemon {
       address: new URL(service.baseUrl).origin,
       unhealthyAfterMs: loaded.settings.telemetry.unhealthyAfter * 1000,
       lastFailure: () => this.#client.health().lastFailure,
+      hasData: () => !this.#reader || hasData(this.#reader),
     });
     this.#view = {
       version,
       startedAt: this.#now(),
       now: () => this.#now(),
       isReady: () => this.#ingest !== undefined && this.#hasServiceAnswered(),
+      hasSelection: () => this.#supervisor?.hasSelection === true,
       problem: () => this.#describeProblem(),
       activity: () => this.#describeActivity(),
       backfill: () =>
@@ -389,7 +392,10 @@ class Daemon {
     return runStopSteps(
       { clock, log, withinMs },
       {
-        reader: () => this.#reader?.close(),
+        reader: () => {
+          this.#reader?.close();
+          this.#reader = undefined;
+        },
         pages: () => this.#pages.close(),
         "control server": () => this.#controlServer?.close(),
         "serve thread": () => this.#serveThread?.close(),

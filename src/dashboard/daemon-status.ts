@@ -1,6 +1,7 @@
 import type { ServeStatus } from "../model/status/serve-status.ts";
 import { describeServiceCondition, type ServiceCondition } from "../model/status/service-condition.ts";
 import { describeShareProblem, type ShareStatus } from "../model/status/share-status.ts";
+import { streamTable } from "../model/streams.ts";
 import type { Micros } from "../model/time.ts";
 import type { RecentError } from "../telemetry/recent-activity.ts";
 import type { WithdrawalStatus } from "../warehouse/coverage/mass-withdrawals.ts";
@@ -15,6 +16,7 @@ export interface DaemonState {
 }
 
 interface DaemonStateOptions {
+  /** The service has answered, and what to sync is known. */
   readonly isReady: boolean;
   readonly problem: string | undefined;
   readonly activity: string;
@@ -56,7 +58,10 @@ export function describeDaemonState({
     ...describeWithdrawals(withdrawals),
     ...(sharing === undefined ? [] : [sharing]),
   ];
+  const stored = streams.filter(({ rows }) => rows > 0);
+  const isEmpty = stored.length === 0;
   const isBusy =
+    isEmpty ||
     open > 0 ||
     failing.length > 0 ||
     withdrawals.length > 0 ||
@@ -67,9 +72,13 @@ export function describeDaemonState({
   const first =
     open > 0
       ? `${capitalize(withoutFinalPeriod(activity))}: ${countNoun(open, "range")} left to fetch`
-      : lost > 0
-        ? `Everything is synced except ${countNoun(lost, "range")} that the service no longer has`
-        : "Everything is synced";
+      : isEmpty
+        ? "Nothing is synced yet"
+        : !stored.some(({ stream }) => streamTable[stream].kind !== "lookup")
+          ? "Nothing but lookups is synced"
+          : lost > 0
+            ? `Everything is synced except ${countNoun(lost, "range")} that the service no longer has`
+            : "Everything is synced";
   return { tone: isBusy ? "busy" : "well", sentence: `${[first, ...remarks].join("; ")}.` };
 }
 
@@ -125,6 +134,8 @@ export interface DaemonView {
   now(): Micros;
   /** The warehouse is open and the service has answered. */
   isReady(): boolean;
+  /** What the settings select is known. */
+  hasSelection(): boolean;
   /** Why the daemon is unhealthy, in one line without secrets; undefined while it is healthy. */
   problem(): string | undefined;
   /** What the daemon does now, as part of a sentence: `filling 12 gaps`, `following the live feed`. */

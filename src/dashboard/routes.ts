@@ -203,7 +203,7 @@ function daemonJson(view: DaemonView, status: WarehouseStatus | undefined) {
     ...facts,
     problem: facts.problem ?? null,
     ...describeDaemonState({
-      isReady: facts.ready,
+      isReady: facts.ready && view.hasSelection(),
       problem: facts.problem,
       activity: facts.activity,
       streams: status?.streams,

@@ -131,6 +131,11 @@ export class SyncSupervisor {
     context.signal.addEventListener("abort", () => this.#headsCaughtUp.resolve(), { once: true });
   }
 
+  /** Whether it knows what to sync. */
+  get hasSelection(): boolean {
+    return this.#directory !== undefined;
+  }
+
   /** Searches for gaps now instead of at the next interval. */
   checkNow(): void {
     this.#headPoller.hurryDailyPolls();
@@ -140,6 +145,7 @@ export class SyncSupervisor {
   async run(): Promise<void> {
     const { settings, reader, random, wsUrl, mayAdopt = false } = this.#options;
     const { share, clock } = this.#context;
+    this.#options.onActivity("looking up what to sync");
     // Without the shared warehouse, the targets of the last run and all snapshot streams are followed.
     if (share) await finishesWithin(clock, SHARE_TIMEOUT_MS, share.decided);
     await confirmService(this.#context, { reader, random, mayAdopt, checksKnownAddress: true });
@@ -204,6 +210,7 @@ export class SyncSupervisor {
     await this.#coverageCommitter.commit();
     // End targets only after unsubscribing, because a live tick of a deselected key would reopen its target.
     await endDeselectedSnapshots(this.#context, this.#options.settings, directory);
+    this.#reportActivity();
     this.#subscriptionsChanged.notify();
     this.#exchangePoller.checkNow();
     this.#headPoller.requestReload();

@@ -10,7 +10,18 @@ interface ServiceOutageOptions {
   readonly unhealthyAfterMs: number;
   /** Why the last request failed. */
   readonly lastFailure: () => Failure | undefined;
+  /** Whether the warehouse has any data; lookups are none. */
+  readonly hasData: () => boolean;
 }
+
+/** When requests of one kind have failed, since the last useful answer. Monotonic. */
+interface FailingRequests {
+  readonly first: number;
+  readonly last: number;
+}
+
+/** As long as the client takes to give up an endpoint that fails alone. */
+const DEAD_ENDPOINT_MS = 60_000;
 
 /** Failures that concern only what was asked: they do not show that the service fails. */
 const harmlessOutcomes: ReadonlySet<string> = new Set(["forbidden", "rejected", "aborted", "no_witness"]);
@@ -19,7 +30,8 @@ const usefulOutcomes: ReadonlySet<string> = new Set(["ok", "not_found"]);
 
 /**
  * Notices that data has stopped to arrive: requests have only failed for a while, and no live tick was stored. Silence
- * alone means nothing, because a selection of daily bars has nothing to request for hours.
+ * alone means nothing, because a selection of daily bars has nothing to request for hours. Before there is any data, one
+ * endpoint that only fails is enough.
  */
 export class ServiceOutage {
   readonly #options: ServiceOutageOptions;
@@ -27,7 +39,10 @@ export class ServiceOutage {
   /** Wall time of the last useful answer. */
   #lastAnswerAt: number | undefined;
   /** The first and the last failure since then, on the monotonic clock. */
-  #failures: { readonly first: number; last: number } | undefined;
+  #failures: FailingRequests | undefined;
+  /** The same by endpoint, with its last failure. */
+  readonly #endpoints = new Map<string, FailingRequests & { readonly cause: string }>();
+  #hasData = false;
 
   constructor(options: ServiceOutageOptions) {
     this.#options = options;
@@ -40,7 +55,14 @@ export class ServiceOutage {
     if (usefulOutcomes.has(event.outcome)) {
       // A token is no data.
       if (!isToken) this.recordAnswer();
-    } else if (!harmlessOutcomes.has(event.outcome)) this.#recordFailure(event.ms);
+      this.#endpoints.delete(event.endpoint);
+    } else if (!harmlessOutcomes.has(event.outcome)) {
+      this.#failures = this.#prolong(this.#failures, event.ms);
+      if (isToken) return;
+      const { endpoint, status = 0, outcome } = event;
+      const cause = status >= 400 ? String(status) : outcome;
+      this.#endpoints.set(endpoint, { ...this.#prolong(this.#endpoints.get(endpoint), event.ms), cause });
+    }
   }
 
   /** The service answered a request usefully, or a live tick was stored. */
@@ -49,16 +71,29 @@ export class ServiceOutage {
     this.#failures = undefined;
   }
 
-  /** Which address does not answer, since when, and why; undefined while data arrives or nothing is due. */
+  /** Who does not answer, since when, and why; undefined while data arrives or nothing is due. */
   describe(): string | undefined {
-    const { clock, unhealthyAfterMs, address } = this.#options;
-    const failures = this.#failures;
-    if (!failures || clock.monotonic() - failures.first < unhealthyAfterMs) return undefined;
-    // Requests are retried within two minutes. A failure that was not repeated concerned something that is no longer due.
-    if (failures.last - failures.first < unhealthyAfterMs / 2) return undefined;
-    const since = new Date(this.#lastAnswerAt ?? this.#startedAt).toISOString().slice(0, 19);
+    return this.#describeSilence() ?? this.#describeNoData();
+  }
+
+  #describeSilence(): string | undefined {
+    const { unhealthyAfterMs, address } = this.#options;
+    if (!this.#failures || !this.#isLasting(this.#failures, unhealthyAfterMs)) return undefined;
+    const since = formatSecond(this.#lastAnswerAt ?? this.#startedAt);
     const first = this.#lastAnswerAt === undefined ? "the start at " : "";
-    return `no useful answer from ${address} since ${first}${since.replace("T", " ")} UTC${this.#describeCause()}`;
+    return `no useful answer from ${address} since ${first}${since}${this.#describeCause()}`;
+  }
+
+  #describeNoData(): string | undefined {
+    if (this.#hasData || this.#lastAnswerAt === undefined) return undefined;
+    const dead = [...this.#endpoints].find(([, failures]) => this.#isLasting(failures, DEAD_ENDPOINT_MS));
+    if (!dead) return undefined;
+    this.#hasData = this.#options.hasData();
+    if (this.#hasData) return undefined;
+    const { clock } = this.#options;
+    const [endpoint, { first, cause }] = dead;
+    const since = formatSecond(clock.now() - (clock.monotonic() - first));
+    return `nothing is synced yet: ${endpoint} fails (${cause}) since ${since}`;
   }
 
   /** What the daemon waits for before the first answer. */
@@ -71,9 +106,18 @@ export class ServiceOutage {
     return failure ? `: ${failure.summary.replace(/\s+/g, " ")} (${failureCode(failure)})` : "";
   }
 
-  #recordFailure(ms: number): void {
-    const now = this.#options.clock.monotonic();
-    if (this.#failures) this.#failures.last = now;
-    else this.#failures = { first: now - ms, last: now };
+  /** A failure that was not repeated concerned something that is no longer due: requests are retried within two minutes. */
+  #isLasting({ first, last }: FailingRequests, ms: number): boolean {
+    return this.#options.clock.monotonic() - first >= ms && last - first >= ms / 2;
   }
+
+  /** `ms`: how long the request took that failed now. */
+  #prolong(failures: FailingRequests | undefined, ms: number): FailingRequests {
+    const now = this.#options.clock.monotonic();
+    return { first: failures?.first ?? now - ms, last: now };
+  }
+}
+
+function formatSecond(wallMs: number): string {
+  return `${new Date(wallMs).toISOString().slice(0, 19).replace("T", " ")} UTC`;
 }

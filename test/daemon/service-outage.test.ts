@@ -136,4 +136,41 @@ describe("a daemon whose service does not answer", () => {
     expect((await running.getPage("/healthz")).status).toBe(200);
     await running.stop();
   });
+
+  it("does not call itself synced before it knows what to sync, and is unhealthy while a lookup only fails", async () => {
+    const daemon = await createDaemonHarness({ settings: `sync: {${ticks.trim().replaceAll("\n", ",")}}` });
+    const { clock, simulator } = daemon;
+    simulator.setFaults("GET /asset status 500");
+    const startedAt = clock.now();
+    const running = await daemon.startServing();
+    const seen = new Map<string, string>();
+    const watchUntil = (condition: () => unknown) =>
+      running.runUntil(async () => {
+        const { sentence, tone } = JSON.parse((await running.getPage("/api/daemon")).text);
+        seen.set(sentence, tone);
+        return condition();
+      });
+    const health = () => running.getPage("/healthz");
+    await watchUntil(() => clock.now() > startedAt + 50_000);
+    expect(await health()).toEqual({ status: 200, text: "ok\n" });
+    expect([...seen.keys()]).toContain("Starting: looking up what to sync.");
+    await watchUntil(() => clock.now() > startedAt + 70_000);
+    const { status, text } = await health();
+    expect({ status, text }).toEqual({
+      status: 503,
+      text: expect.stringMatching(
+        /^nothing is synced yet: \/asset fails \(500\) since 2026-03-01 12:00:\d\d UTC\n$/,
+      ),
+    });
+    expect(seen.get(`Stuck: ${text.trim()}.`)).toBe("ill");
+    expect([...seen.values()]).not.toContain("well");
+    expect([...seen.keys()].join("\n")).not.toContain("Everything is synced");
+    expect(await running.readMetric("healthy")).toBe(0);
+
+    simulator.setFaults("");
+    const stored = () => daemon.query("SELECT rows FROM stream_states WHERE stream = 'index_ticks'")[0]?.rows;
+    await watchUntil(() => Number(stored()) > 0);
+    expect((await health()).status).toBe(200);
+    await running.stop();
+  });
 });

@@ -131,7 +131,9 @@ describe("the bars", () => {
       await page.waitForSelector('#chart[data-series="eth-id"]');
       expect(await page.textContent("#name")).toBe("ETH");
       expect(await page.inputValue("#series")).toBe("ETH");
-      expect(await page.textContent("#no-gaps")).toBe("Nothing is missing.");
+      expect(await page.textContent("#no-gaps")).toBe(
+        "Nothing is missing. Not selected: 4 days of this range.",
+      );
 
       await page.focus("#widths input:checked");
       await page.keyboard.press("ArrowRight");

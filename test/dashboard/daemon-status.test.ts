@@ -43,6 +43,20 @@ describe("the daemon's state in one sentence", () => {
     });
   });
 
+  it("calls only data synced, and only once some is stored", () => {
+    const lookup = stream({ stream: "assets" });
+    const empty = stream({ rows: 0 });
+    expect(describeStreams([stream({ stream: "assets", rows: 0 }), empty])).toEqual({
+      tone: "busy",
+      sentence: "Nothing is synced yet.",
+    });
+    expect(describeStreams([lookup, empty]).sentence).toBe("Nothing but lookups is synced.");
+    expect(describeStreams([lookup, stream({ rows: 0, open: 2 })]).sentence).toBe(
+      "Filling gaps: 2 ranges left to fetch.",
+    );
+    expect(describeStreams([lookup, stream()]).sentence).toBe("Everything is synced.");
+  });
+
   it("warns of a disk that will be full within 14 days", () => {
     const disk = { warehouse_bytes: 1, wal_bytes: 0, free_bytes: 1, full_in_days: 9.6 };
     const facts = { isReady: true, problem: undefined, activity: "", streams: [stream()] };

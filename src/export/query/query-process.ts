@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { exitCode, type SerialisedFailure, serialiseFailure } from "../../model/failure.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { findPlanWarnings } from "../../warehouse/query/plan-warnings.ts";
-import { runReadQuery } from "../../warehouse/query/query.ts";
+import { type QueryRemedies, runReadQuery } from "../../warehouse/query/query.ts";
 import { openReader, toReaderFailure } from "../../warehouse/reader.ts";
 import { SMALL_CACHE_KIB } from "../../warehouse/sqlite/connection.ts";
 import type { QueryRequest } from "./query-request.ts";
@@ -18,13 +18,19 @@ export interface QueryTask extends QueryRequest {
   readonly folder: string;
 }
 
-/** What the process tells: the warnings before it runs the statement, then that the result follows on stdout, or a failure. */
+/** What the process tells: the warnings right before the statement's first step, then that the result follows on stdout, or a failure. */
 export type QueryMessage =
   | { readonly warnings: readonly string[] }
   | { readonly isReady: true }
   | { readonly failure: SerialisedFailure };
 
 const CHUNK_CHARS = 256 * 1024;
+
+const pageRemedies: QueryRemedies = {
+  names: "the relations and their columns are listed beside the editor",
+  missing: (parameter) => `give :${parameter} a value`,
+  unused: (parameter) => `leave out :${parameter}`,
+};
 
 setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
 // Nobody is left to read the result.
@@ -41,14 +47,14 @@ process.once("message", async (task: QueryTask) => {
 });
 
 async function run({ path, sql, parameters, format, folder }: QueryTask): Promise<void> {
-  const startedAt = systemClock.monotonic();
   const reader = openReader(path, SMALL_CACHE_KIB);
   // The parent limits the memory of this process; sorting in a file would fill the disk instead.
   reader.database.pragma("temp_store = memory");
   // Prepared first: its errors name the statement and suggest a remedy.
-  const { columns, rows } = runReadQuery(reader, sql, parameters);
+  const { columns, rows } = runReadQuery(reader, sql, parameters, pageRemedies);
   const warnings = /^\s*explain\b/i.test(sql) ? [] : findPlanWarnings(reader, sql, parameters);
   await tell({ warnings });
+  const startedAt = systemClock.monotonic();
   if (format === "rows") {
     const result = renderScreenRows(rows);
     const ms = Math.round(systemClock.monotonic() - startedAt);

@@ -15,11 +15,13 @@ interface QueryRunnerOptions {
   readonly clock: Pick<Clock, "after" | "beginWork">;
   /** By the service's clock: relative times refer to it. */
   readonly now: () => Micros;
-  /** How long a statement may run until its first bytes, and from then on without further ones. */
+  /** How long a statement may run from its first step to its first bytes, and from then on without further ones. */
   readonly timeoutMs?: number;
 }
 
 const QUERY_TIMEOUT_MS = 30_000;
+/** Of the process, up to the statement's first step: a busy machine needs long for it. */
+const START_TIMEOUT_MS = 120_000;
 const MAX_QUERIES = 3;
 /** Of objects in JavaScript, and of the whole process: a sort in memory is SQLite's. */
 const MAX_HEAP_MB = 192;
@@ -130,10 +132,11 @@ export class QueryRunner {
       child.kill("SIGKILL");
     };
     const killStopped = () => kill(queryFailure("the query was cancelled", "run it again"));
-    const restartTimeout = () => {
+    const killAfter = (ms: number, reason: Failure) => {
       cancelTimeout();
-      cancelTimeout = clock.after(timeoutMs, () => kill(timeoutFailure(timeoutMs)));
+      cancelTimeout = clock.after(ms, () => kill(reason));
     };
+    const restartTimeout = () => killAfter(timeoutMs, timeoutFailure(timeoutMs));
     const checkMemory = () => {
       if ((readResidentBytes(child.pid ?? 0) ?? 0) > MAX_RESIDENT_BYTES) kill(memoryFailure());
       cancelCheck = clock.after(MEMORY_CHECK_INTERVAL_MS, checkMemory);
@@ -141,12 +144,14 @@ export class QueryRunner {
     this.#running.add(killStopped);
     signal.addEventListener("abort", killStopped);
     if (signal.aborted) killStopped();
-    restartTimeout();
+    killAfter(START_TIMEOUT_MS, startFailure());
     checkMemory();
 
     child.on("message", (message: QueryMessage) => {
-      if ("warnings" in message) ({ warnings } = message);
-      else if ("failure" in message) failure ??= deserialiseFailure(message.failure);
+      if ("warnings" in message) {
+        ({ warnings } = message);
+        restartTimeout();
+      } else if ("failure" in message) failure ??= deserialiseFailure(message.failure);
       else {
         isReady = true;
         // From now on each part of a long file renews the time.
@@ -187,9 +192,17 @@ function queryFailure(message: string, remedy: string): Failure {
 }
 
 function timeoutFailure(ms: number): Failure {
-  return queryFailure(`the query took longer than ${ms / 1000} s`, "narrow it, or use `mds-sync query`");
+  const remedy = "read a shorter range of time, fewer series or fewer rows";
+  return queryFailure(`the query took longer than ${ms / 1000} s`, remedy);
+}
+
+function startFailure(): Failure {
+  return new Failure(`the query could not be started within ${START_TIMEOUT_MS / 1000} s`, {
+    code: "not_readable",
+    remedy: "the machine is busy: run it again",
+  });
 }
 
 function memoryFailure(): Failure {
-  return queryFailure("the query needs too much memory", "sort or join fewer rows, or use `mds-sync query`");
+  return queryFailure("the query needs too much memory", "sort or join fewer rows");
 }

@@ -5,8 +5,19 @@ import type { ColumnDoc } from "../schema/column-doc.ts";
 import { relationDocs } from "../schema/column-docs.ts";
 import type { Connection } from "../sqlite/connection.ts";
 
-const DEFAULT_REMEDY =
-  "`mds-sync query` without SQL lists the relations, and with --schema NAME the columns of one";
+/** What people can do about a statement that fails, in words of the place where they write it. */
+export interface QueryRemedies {
+  /** Where the names of relations and columns are. */
+  readonly names: string;
+  readonly missing: (parameter: string) => string;
+  readonly unused: (parameter: string) => string;
+}
+
+const shellRemedies: QueryRemedies = {
+  names: "`mds-sync query` without SQL lists the relations, and with --schema NAME the columns of one",
+  missing: (parameter) => `give --param ${parameter}=VALUE`,
+  unused: () => "leave out --param",
+};
 
 /** Values of the named parameters (`:name`). Integers are BigInt: a number would be bound as a REAL. */
 export type QueryParameters = Readonly<Record<string, string | number | bigint | null>>;
@@ -20,12 +31,13 @@ export function runReadQuery(
   reader: Connection,
   sql: string,
   parameters: QueryParameters = {},
+  remedies: QueryRemedies = shellRemedies,
 ): { columns: readonly string[]; rows: IterableIterator<readonly unknown[]> } {
   try {
     const statement = reader.database.prepare<[QueryParameters], readonly unknown[]>(sql);
     if (!statement.reader || !statement.readonly || isSettingPragma(sql))
       throw new Error("the warehouse is read-only: only statements that read are allowed");
-    assertParametersUsed(sql, parameters);
+    assertParametersUsed(sql, parameters, remedies);
     const columns = statement.columns().map(({ name }) => name);
     const quick = prepareQuick(reader, sql, parameters) ?? statement;
     // Integers as BigInt: a number would round beyond 2^53.
@@ -33,7 +45,7 @@ export function runReadQuery(
     return { columns, rows: convertErrors(rows) };
   } catch (error) {
     if (error instanceof Failure) throw error;
-    throw badQuery(error, suggestRemedy(reader, sql, error) ?? DEFAULT_REMEDY);
+    throw badQuery(error, suggestRemedy(reader, sql, error, remedies) ?? remedies.names);
   }
 }
 
@@ -93,14 +105,18 @@ function isSettingPragma(sql: string): boolean {
 }
 
 /** SQLite ignores a parameter that the statement does not have: a misspelt name would go unnoticed. */
-function assertParametersUsed(sql: string, parameters: QueryParameters): void {
+function assertParametersUsed(
+  sql: string,
+  parameters: QueryParameters,
+  { unused: remedy }: QueryRemedies,
+): void {
   const used = new Set([...sql.matchAll(/[:@$](\w+)/g)].map(([, name = ""]) => name));
   const unused = Object.keys(parameters).find((name) => !used.has(name));
   if (unused === undefined) return;
   const suggestion = findClosestWord(unused, used);
   throw new Failure(`the statement has no parameter :${unused}`, {
     code: "bad_query",
-    remedy: suggestion === undefined ? "leave out --param" : `did you mean ${suggestion}?`,
+    remedy: suggestion === undefined ? remedy(unused) : `did you mean ${suggestion}?`,
     exit: exitCode.usage,
   });
 }
@@ -110,9 +126,14 @@ function messageOf(error: unknown): string {
 }
 
 /** A remedy for an unknown name: the most similar relation or column. */
-function suggestRemedy({ database }: Connection, sql: string, error: unknown): string | undefined {
+function suggestRemedy(
+  { database }: Connection,
+  sql: string,
+  error: unknown,
+  remedies: QueryRemedies,
+): string | undefined {
   const [, missing] = /Missing named parameter "(\w+)"/.exec(String(error)) ?? [];
-  if (missing !== undefined) return `give --param ${missing}=VALUE`;
+  if (missing !== undefined) return remedies.missing(missing);
   if (/Too few parameter values/.test(String(error))) return "name the parameters: write :from instead of ?";
   const [, kind, given = ""] = /no such (table|column): (\S+)/.exec(String(error)) ?? [];
   if (kind === undefined) return undefined;

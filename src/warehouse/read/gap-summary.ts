@@ -25,6 +25,8 @@ export interface GapSummaryResult {
   readonly open: number;
   readonly lost: number;
   readonly parts: readonly GapSummary[];
+  /** How many ledger keys were looked at: without one, nothing is proven. */
+  readonly lines: number;
 }
 
 interface GapSum extends TimeRange {
@@ -63,7 +65,7 @@ export class GapSums {
   }
 
   /** The first `limit` summaries, and how many there are. */
-  summarize(limit: number, now: Micros): GapSummaryResult {
+  summarize(limit: number, now: Micros): Omit<GapSummaryResult, "lines"> {
     const sums = [...this.#byKey.values()].flat();
     const totals = { open: 0, lost: 0 };
     for (const { state } of sums) totals[state]++;

@@ -195,7 +195,8 @@ export class Heatmap {
 
   /** At most `limit` summaries, and the total counts. */
   summarizeGaps(limit: number): GapSummaryResult {
-    return this.#gaps.summarize(limit, this.#now);
+    const lines = this.#groups.reduce((sum, [, members]) => sum + members.length, 0);
+    return { ...this.#gaps.summarize(limit, this.#now), lines };
   }
 
   #group(

@@ -1,4 +1,4 @@
-import { type Stream, streams } from "../../model/streams.ts";
+import { type Stream, streams, streamTable } from "../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { forEachHistoryRange } from "../coverage/history-gaps.ts";
@@ -131,6 +131,12 @@ export function readStatus(connection: Connection, now: Micros): WarehouseStatus
       service_url: readServiceUrl(connection),
     };
   })();
+}
+
+/** Whether any stream but the lookups has a row. */
+export function hasData(connection: Connection): boolean {
+  const states = connection.statement<StreamStateRow>(streamStatesSql).all();
+  return states.some(({ stream, rows }) => rows > 0 && streamTable[stream].kind !== "lookup");
 }
 
 function sumGaps(connection: Connection): GapTotals[] {

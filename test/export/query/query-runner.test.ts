@@ -3,16 +3,17 @@ import { dirname } from "node:path";
 import { buffer, json, text } from "node:stream/consumers";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { QueryRunner } from "../../../src/export/query/query-runner.ts";
-import { systemClock } from "../../../src/runtime/clock.ts";
+import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
 import { nowTs, openFilledWarehouse } from "../../support/dashboard/filled-warehouse.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
 
 const endless = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT n FROM c";
 
-function openRunner(timeoutMs?: number) {
+function openRunner(timeoutMs?: number, clock: Clock = systemClock) {
   const { path } = openFilledWarehouse();
   const runner = new QueryRunner({
     path,
-    clock: systemClock,
+    clock,
     now: () => nowTs,
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
   });
@@ -62,12 +63,39 @@ describe("a query of a page", () => {
     const { ask, path } = openRunner(1_500);
     await expect(ask(`${endless} ORDER BY n LIMIT 1`)).rejects.toMatchObject({
       message: "the query took longer than 1.5 s",
+      remedy: "read a shorter range of time, fewer series or fewer rows",
     });
     const gone = new AbortController();
     const cancelled = ask(`${endless} ORDER BY n LIMIT 1`, { format: "parquet" }, gone.signal);
     setTimeout(() => gone.abort(), 100);
     await expect(cancelled).rejects.toMatchObject({ message: "the query was cancelled" });
     expect(readdirSync(dirname(path)).filter((file) => file.startsWith(".query"))).toEqual([]);
+  });
+
+  it("has its whole time for the statement, however long its process takes to start", async () => {
+    const clock = new ManualClock();
+    const { ask } = openRunner(undefined, clock);
+    const slow = ask("SELECT 1 AS one");
+    clock.jump(60_000);
+    expect(await json(await slow)).toMatchObject({ rows: [[1]] });
+    const stuck = ask("SELECT 1 AS one");
+    clock.jump(120_000);
+    await expect(stuck).rejects.toMatchObject({
+      code: "not_readable",
+      message: "the query could not be started within 120 s",
+      remedy: "the machine is busy: run it again",
+    });
+  });
+
+  it("explains a failure in words of the page", async () => {
+    const { ask } = openRunner();
+    const remedies: [string, object, string][] = [
+      ["SELECT * FROM zzzz", {}, "the relations and their columns are listed beside the editor"],
+      ["SELECT :zzzz", {}, "give :zzzz a value"],
+      ["SELECT 1", { params: { zzzz: 1 } }, "leave out :zzzz"],
+    ];
+    for (const [sql, rest, remedy] of remedies)
+      await expect(ask(sql, rest), sql).rejects.toMatchObject({ code: "bad_query", remedy });
   });
 
   it("refuses more than three at once, and a result that was cut off does not look whole", async () => {

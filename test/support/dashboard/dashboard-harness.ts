@@ -52,6 +52,7 @@ export async function serveDashboard(
     startedAt: now() - 5 * 3600 * 1_000_000,
     now,
     isReady: () => daemon.isReady,
+    hasSelection: () => true,
     problem: () => daemon.problem,
     backfill: () => daemon.backfill,
     activity: () => daemon.activity,

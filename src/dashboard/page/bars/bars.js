@@ -2,15 +2,8 @@
 
 import { cssColour, watchTheme } from "../shared/layout.js";
 import { onCommit, onMissed, throttle } from "../shared/live.js";
-import {
-  byId,
-  describeError,
-  element,
-  fetchJson,
-  repeatWhileVisible,
-  setText,
-  showEmpty,
-} from "../shared/page-base.js";
+import { byId, element, fetchJson, repeatWhileVisible, setText, showEmpty } from "../shared/page-base.js";
+import { startReading } from "../shared/reading.js";
 import { describeUnknown, seriesBox } from "../shared/series-box.js";
 import { count, countNoun, duration, price } from "../shared/text-format.js";
 import { timePicker } from "../shared/time-picker.js";
@@ -36,6 +29,7 @@ const view = {
 let clockOffset = 0;
 let loaded;
 let polls = 0;
+const reading = startReading("bars", "the bars");
 /** The start of the bar under the pointer. */
 let pointedAt;
 const chart = barChart(byId("chart"), showBar);
@@ -140,19 +134,17 @@ async function refresh() {
   const isNew = loaded === undefined;
   loaded = isTail ? merge(loaded, response) : response;
   polls++;
+  reading.answer();
   show(isNew);
 }
 
 async function reload() {
   loaded = undefined;
   polls = 0;
+  reading.begin();
   updateWidths();
   saveToUrl();
-  try {
-    await refresh();
-  } catch (error) {
-    showError(error);
-  }
+  await bars.now();
 }
 
 function saveToUrl() {
@@ -169,9 +161,11 @@ function saveToUrl() {
 }
 
 function showError(error) {
+  if (!(error instanceof UnknownName)) return reading.fail(error);
+  reading.answer();
   byId("note").hidden = false;
-  setText("note", describeError(error));
-  for (const { index_type, index_id, name } of error.similar ?? []) {
+  setText("note", error.message);
+  for (const { index_type, index_id, name } of error.similar) {
     const href = `/bars?${new URLSearchParams({ type: index_type, id: index_id })}`;
     byId("note").append(" ", element("a", { href }, name));
   }
@@ -282,6 +276,7 @@ function showGaps() {
   const gaps = listGaps(loaded.spans).toReversed();
   byId("gaps").hidden = gaps.length === 0;
   byId("no-gaps").hidden = gaps.length > 0;
+  setText("no-gaps", describeNoGaps(loaded.spans));
   const total = gaps.reduce((sum, { from, to }) => sum + to - from, 0);
   const more = gaps.length > GAPS_SHOWN ? `, the newest ${GAPS_SHOWN} are shown` : "";
   setText(
@@ -307,6 +302,16 @@ function showGaps() {
         ),
       ),
   );
+}
+
+/** What was never selected is not proven either. */
+function describeNoGaps(spans) {
+  const unselected = spans
+    .filter(({ state }) => state === "none")
+    .reduce((sum, { from, to }) => sum + to - from, 0);
+  if (unselected === 0) return "Nothing is missing.";
+  if (loaded.bars.length === 0) return "Nothing of this range is selected.";
+  return `Nothing is missing. Not selected: ${duration(unselected)} of this range.`;
 }
 
 function showTable() {
@@ -402,17 +407,19 @@ class UnknownName extends Error {
 let hasStarted = false;
 
 async function start() {
-  if (hasStarted) return reload();
+  if (hasStarted) return refresh();
   if (byId("widths").childElementCount === 0) fillControls();
   const daemon = await fetchJson("/api/daemon");
   clockOffset = (Date.parse(daemon.generated_at) - Date.now()) / 1000;
   const first = await findSeries("");
   showEmpty(first ? "" : "No index ticks are synced yet.");
-  if (!first) return;
+  if (!first) return reading.answer();
   const name = params.get("name") ?? "";
   view.series ??= name === "" ? first : await findSeries(name);
   hasStarted = true;
-  await reload();
+  updateWidths();
+  saveToUrl();
+  await refresh();
 }
 
 // Retry the start until there is something to show.

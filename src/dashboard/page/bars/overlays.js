@@ -31,7 +31,7 @@ export function seriesOverlays({ params, pathOf, onChange, onLoad }) {
           {},
           mark,
           `${label} `,
-          element("span", { className: "soft" }, series.index_type),
+          element("span", { className: "soft" }, series.isUnread ? "could not be read" : series.index_type),
           remove,
         );
       }),
@@ -43,12 +43,13 @@ export function seriesOverlays({ params, pathOf, onChange, onLoad }) {
     onChange();
     void load();
   };
-  /** Reads all of them; a series that cannot be read is left out. */
+  /** Reads all of them; a series that cannot be read has no line, and its name says so. */
   const load = async () => {
     const wanted = chosen;
     const lines = await Promise.all(
       wanted.map(async (series, i) => {
         const answer = await fetchJson(pathOf(series)).catch(() => undefined);
+        series.isUnread = !answer;
         if (answer) series.name = answer.name;
         const points = (answer?.bars ?? []).filter(([, , , , close]) => close > 0);
         return {

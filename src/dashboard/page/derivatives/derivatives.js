@@ -3,7 +3,8 @@
 import uPlot from "uplot";
 import { cssColour, watchTheme } from "../shared/layout.js";
 import { onCommit, onMissed, throttle } from "../shared/live.js";
-import { byId, describeError, element, fetchJson, poll, setText, showEmpty } from "../shared/page-base.js";
+import { byId, element, setText, showEmpty } from "../shared/page-base.js";
+import { poll, read, startReading } from "../shared/reading.js";
 import { amount, brief, count, countNoun, direction, percentChange, quote } from "../shared/text-format.js";
 import { buildChain, forwardOf, impliedVolatility, worth } from "./derivative-figures.js";
 
@@ -297,22 +298,23 @@ window.addEventListener("resize", () => {
   width = innerWidth;
 });
 
+const assetsReading = startReading("assets", "the assets");
 /** Assets first: without one there is nothing to ask for. */
 async function prepare() {
   if (assets.length === 0) {
-    assets = await fetchJson("/api/derivative-assets");
+    assets = await read(assetsReading, "/api/derivative-assets");
     fillControls();
     showEmpty(assets.length > 0 ? "" : "No derivatives are synced yet.");
   }
   return assets.length > 0;
 }
-const contracts = poll(
+const contracts = poll({
+  reading: startReading("contracts", "the contracts"),
   path,
-  POLL_SECONDS,
+  seconds: POLL_SECONDS,
   show,
-  (error) => setText("derivatives-note", describeError(error)),
   prepare,
-);
+});
 const reload = throttle(5, () => void contracts.now());
 onCommit(({ grown }) => view.at === "" && grown("derivative_ticks") && reload());
 onMissed(reload);

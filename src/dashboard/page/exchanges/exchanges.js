@@ -2,7 +2,8 @@
 
 import "../shared/layout.js";
 import { onCommit, onMissed, throttle } from "../shared/live.js";
-import { byId, describeError, element, fetchJson, poll, setText, showEmpty } from "../shared/page-base.js";
+import { byId, element, setText, showEmpty } from "../shared/page-base.js";
+import { poll, read, startReading } from "../shared/reading.js";
 import { amount, countNoun, direction, duration, quote } from "../shared/text-format.js";
 
 const POLL_SECONDS = 30;
@@ -117,20 +118,21 @@ byId("pair").addEventListener("change", () => {
 });
 
 let hasPairs = false;
+const pairsReading = startReading("pairs", "the pairs");
 /** Pairs first: without one there is nothing to ask for. */
 async function prepare() {
-  if (!hasPairs) showPairs(await fetchJson("/api/pairs"));
+  if (!hasPairs) showPairs(await read(pairsReading, "/api/pairs"));
   hasPairs = pair !== "";
   showEmpty(hasPairs ? "" : "No exchange tickers are synced yet.");
   return hasPairs;
 }
-const quotes = poll(
-  () => `/api/quotes?${new URLSearchParams({ pair })}`,
-  POLL_SECONDS,
+const quotes = poll({
+  reading: startReading("quotes", "the quotes"),
+  path: () => `/api/quotes?${new URLSearchParams({ pair })}`,
+  seconds: POLL_SECONDS,
   show,
-  (error) => setText("quotes-note", describeError(error)),
   prepare,
-);
+});
 const reload = throttle(1, () => void quotes.now());
 onCommit(({ ticks, grown }) => (grown("exchange_ticks") || ticks.length > 0) && reload());
 onMissed(reload);

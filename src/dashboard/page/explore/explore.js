@@ -1,7 +1,8 @@
 // Ask the warehouse in SQL, draw the answer, take it away. The hash of the URL holds the query.
 
 import { watchTheme } from "../shared/layout.js";
-import { byId, describeError, element, fetchJson, setText } from "../shared/page-base.js";
+import { byId, describeError, element, RETRY_SECONDS, setText } from "../shared/page-base.js";
+import { read, startReading } from "../shared/reading.js";
 import { count } from "../shared/text-format.js";
 import { timePicker } from "../shared/time-picker.js";
 import { findParameters } from "./cookbook.js";
@@ -145,11 +146,18 @@ async function run() {
     rememberQuery(sql, `${count(answer.count)} rows, ${answer.ms} ms`);
     showHistory(setQuery);
   } catch (error) {
+    if (!running) clearResult();
     showError(error);
   }
 }
 
 // ---- the answer
+
+/** The result of an earlier query would look like that of this one. */
+function clearResult() {
+  result = undefined;
+  for (const id of ["grid", "plot", "downloads"]) byId(id).hidden = true;
+}
 
 function showError(error) {
   if (error.name === "AbortError") {
@@ -266,10 +274,15 @@ showView();
 editor.setText(asked.get("sql") ?? earlier[0]?.sql ?? questions[0]?.sql ?? "");
 showParameters();
 void run();
-fetchJson("/api/schema").then(
-  (groups) => {
+
+const schemaReading = startReading("schema", "the relations");
+async function readRelations() {
+  try {
+    const groups = await read(schemaReading, "/api/schema");
     editor.setRelations(groups.flatMap(({ relations }) => relations));
     showRelations(groups, { onSelect: setQuery, onInsert: editor.insert });
-  },
-  (error) => byId("relation-list").replaceChildren(element("p", { className: "soft" }, error.message)),
-);
+  } catch {
+    setTimeout(readRelations, RETRY_SECONDS * 1000);
+  }
+}
+void readRelations();

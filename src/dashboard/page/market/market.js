@@ -2,7 +2,8 @@
 
 import { watchTheme } from "../shared/layout.js";
 import { onCommit, onMissed, throttle } from "../shared/live.js";
-import { byId, describeError, element, poll, setText, showEmpty } from "../shared/page-base.js";
+import { byId, element, setText, showEmpty } from "../shared/page-base.js";
+import { poll, startReading } from "../shared/reading.js";
 import { amount, count, direction, percentChange, quote } from "../shared/text-format.js";
 import { showTreemap } from "./treemap.js";
 
@@ -180,12 +181,12 @@ function applyTicks(ticks) {
   }
 }
 
-const market = poll(
-  () => "/api/market",
-  POLL_SECONDS,
+const market = poll({
+  reading: startReading("market", "the market"),
+  path: () => "/api/market",
+  seconds: POLL_SECONDS,
   show,
-  (error) => setText("market-note", describeError(error)),
-);
+});
 const reload = throttle(5, () => void market.now());
 onCommit(({ ticks, grown }) => {
   applyTicks(ticks);

@@ -2,7 +2,8 @@
 
 import { cssColour, watchTheme } from "../shared/layout.js";
 import { onCommit, onMissed, throttle } from "../shared/live.js";
-import { byId, element, poll, setText } from "../shared/page-base.js";
+import { byId, element, setText } from "../shared/page-base.js";
+import { poll, startReading } from "../shared/reading.js";
 import {
   brief,
   count,
@@ -205,9 +206,10 @@ let missing;
 
 function showMissing(answer) {
   missing = answer;
-  const { open, lost, parts } = answer;
+  const { open, lost, parts, lines } = answer;
   byId("missing").hidden = parts.length === 0;
   byId("nothing-missing").hidden = parts.length > 0;
+  setText("nothing-missing", lines > 0 ? "Nothing is missing." : "Nothing is selected yet.");
   const left = open + lost - parts.length;
   const more = left > 0 ? `, the longest ${count(parts.length)} are listed` : "";
   setText("missing-note", open + lost > 0 ? `${count(open)} open, ${count(lost)} lost${more}` : "");
@@ -263,10 +265,13 @@ const isFiltered = () => filter.name !== "" || filter.onlyProblems;
 function showCoverage({ columns, groups }) {
   const found = groups.reduce((sum, { matches }) => sum + matches, 0);
   setText("filter-note", isFiltered() ? describeFilter(found) : "");
-  if (groups.length === 0 && !isFiltered()) return;
   resized.disconnect();
   strips.clear();
-  byId("coverage").replaceChildren(...groups.map((group) => coverageGroup(group, columns[group.step])));
+  const nothing = element("p", { className: "soft empty" }, "Nothing is synced yet.");
+  byId("coverage").replaceChildren(
+    ...groups.map((group) => coverageGroup(group, columns[group.step])),
+    ...(groups.length === 0 && !isFiltered() ? [nothing] : []),
+  );
   for (const [canvas, { cells }] of strips) {
     draw(canvas, cells, cssColour);
     resized.observe(canvas);
@@ -391,19 +396,25 @@ function showTip(event) {
   tip.style.top = `${Math.max(8, box.top - tip.offsetHeight - 6)}px`;
 }
 
-function showUnreachable() {
-  byId("state").dataset.tone = "ill";
-  setText("sentence", "The daemon does not answer; the page shows its last data.");
-}
+const pollApi = (name, what, seconds, show, more = {}) =>
+  poll({ reading: startReading(name, what), path: () => `/api/${name}`, seconds, show, ...more });
 
-const daemon = poll(() => "/api/daemon", 2, showDaemon, showUnreachable);
-const status = poll(() => "/api/status", 5, showStatus);
-const latest = poll(() => "/api/latest", 5, showLatest);
-const gaps = poll(() => "/api/missing", 20, showMissing);
+const daemon = pollApi("daemon", "the daemon’s state", 2, showDaemon, {
+  onFailure: () => {
+    byId("state").dataset.tone = "ill";
+  },
+});
+const status = pollApi("status", "the streams", 5, showStatus);
+const latest = pollApi("latest", "the newest ticks", 5, showLatest);
+const gaps = pollApi("missing", "the gaps", 20, showMissing);
 const asked = new URLSearchParams(location.search);
 byId("filter-name").value = filter.name = asked.get("name") ?? "";
 byId("only-problems").checked = filter.onlyProblems = asked.get("problems") === "1";
-const coverage = poll(coveragePath, 20, showCoverage);
+const coverage = pollApi("coverage", "the coverage", 20, showCoverage, {
+  path: coveragePath,
+  // More rows are the same question: the list stays where it is.
+  question: () => String(filterParams()),
+});
 onCommit(throttle(2, () => void latest.now()));
 onMissed(
   throttle(2, () => {

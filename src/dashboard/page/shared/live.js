@@ -1,6 +1,7 @@
 // What the daemon commits, as it happens. The tabs of one browser share one connection: browsers allow only six to a host.
 
-import { byId, setText } from "./page-base.js";
+import { byId, RETRY_SECONDS, setText } from "./page-base.js";
+import { unreadState, watchReadings } from "./reading.js";
 import { duration } from "./text-format.js";
 
 /** Longer than the daemon's heartbeat: the page is no longer live. */
@@ -66,11 +67,15 @@ function hear({ name, data }) {
 
 function showState() {
   const silent = (performance.now() - lastHeard) / 1000;
-  const isLive = hasHeard && !isLost && silent < STALE_AFTER_SECONDS;
+  const isConnected = hasHeard && !isLost && silent < STALE_AFTER_SECONDS;
+  // What the page shows follows the commits only if it could be read.
+  const unread = unreadState();
+  const isLive = isConnected && unread === "";
   byId("live").dataset.state = isLive ? "live" : hasHeard ? "stale" : "off";
   // One text a minute, not one a second: a screen reader announces each.
   const since = silent < 60 ? "" : ` for ${duration(silent)}`;
-  setText("live-text", isLive ? "live" : hasHeard || isLost ? `no connection${since}` : "connecting");
+  const missing = hasHeard || isLost ? `no connection${since}` : "connecting";
+  setText("live-text", isLive ? "live" : isConnected ? unread : missing);
 }
 
 /** Opens the connection of this browser, and passes everything on to the other tabs. */
@@ -86,6 +91,8 @@ function connect(channel) {
   source.addEventListener("error", () => {
     hear({ name: "lost" });
     channel?.postMessage({ name: "lost" });
+    // The browser itself tries again only after a connection that broke, not after an error of the daemon.
+    if (source.readyState === EventSource.CLOSED) setTimeout(() => connect(channel), RETRY_SECONDS * 1000);
   });
 }
 
@@ -100,5 +107,6 @@ function share() {
   });
 }
 
+watchReadings(showState);
 setInterval(showState, 1_000);
 share();

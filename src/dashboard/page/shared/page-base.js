@@ -23,13 +23,18 @@ export function showEmpty(text) {
   byId("empty").hidden = text === "";
 }
 
+/** After a failure, the next attempt comes as soon as this. */
+export const RETRY_SECONDS = 5;
+const REQUEST_TIMEOUT_MS = 30_000;
+
 /** For people: a request without a response has a message that only the browser understands. */
 export function describeError(error) {
-  return error instanceof TypeError ? "The daemon does not answer." : error.message;
+  const hasNoAnswer = error instanceof TypeError || error.name === "TimeoutError";
+  return hasNoAnswer ? "the daemon does not answer" : error.message;
 }
 
 export async function fetchJson(path) {
-  const response = await fetch(path, { cache: "no-store" });
+  const response = await fetch(path, { cache: "no-store", signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS) });
   if (!response.ok)
     throw new Error(errorText(await response.text()) || `${path} answered ${response.status}`);
   return response.json();
@@ -44,35 +49,22 @@ function errorText(body) {
   }
 }
 
-/** Runs `work` at once and then at an interval, while the page is visible. */
+/** Runs `work` at once and then at an interval, sooner after a failure, while the page is visible. */
 export function repeatWhileVisible(seconds, work, onError) {
   let timer;
   const run = async () => {
+    let delay = seconds;
     clearTimeout(timer);
     try {
       if (!document.hidden) await work();
     } catch (error) {
+      delay = RETRY_SECONDS;
       onError(error);
     }
     clearTimeout(timer);
-    timer = setTimeout(run, seconds * 1000);
+    timer = setTimeout(run, delay * 1000);
   };
   document.addEventListener("visibilitychange", () => document.hidden || run());
   void run();
   return { now: run };
-}
-
-/**
- * Fetches a path at an interval and shows the result; after an error the page keeps what it shows. `prepare` runs before each request;
- * if it returns false, there is nothing to request yet.
- */
-export function poll(path, seconds, show, onError = () => {}, prepare = async () => true) {
-  const work = async () => {
-    if (!(await prepare())) return;
-    const requested = path();
-    const answer = await fetchJson(requested);
-    // Something else has been asked for meanwhile, and its answer may have arrived first.
-    if (requested === path()) show(answer);
-  };
-  return repeatWhileVisible(seconds, work, onError);
 }

@@ -1,6 +1,6 @@
 // A search box for series: type a part of a name, choose with the arrow keys or a tap.
 
-import { element, fetchJson } from "./page-base.js";
+import { describeError, element, fetchJson } from "./page-base.js";
 
 /** Says that a name is unknown. `similar` are the series with similar names. */
 export function describeUnknown(name, similar) {
@@ -60,8 +60,14 @@ export function seriesBox(input, list, onChoose) {
       const series = await fetchJson(`/api/series?name=${encodeURIComponent(input.value.trim())}`);
       // Responses may arrive out of order; only the last request counts.
       if (request === lastRequest && document.activeElement === input) show(series);
-    } catch {
+    } catch (error) {
+      if (request !== lastRequest) return;
       close();
+      found = [];
+      list.replaceChildren(
+        element("div", { className: "soft none" }, `Could not read the series: ${describeError(error)}.`),
+      );
+      list.hidden = false;
     }
   };
 

@@ -1,0 +1,106 @@
+import { describe, expect, vi } from "vitest";
+import { serveFilledPages } from "../support/daemon/served-pages-harness.ts";
+import { blockRequests } from "../support/dashboard/blocked-requests.ts";
+import { desktop, itInBrowser, openPage, takeScreenshot } from "../support/dashboard/chromium.ts";
+
+const daemon = serveFilledPages();
+
+const quotes = /No exchange|\d live exchanges?|Best bid/;
+const contracts = /No (derivatives|futures|perpetuals|options)|Nothing was|contracts?, observed/;
+const bars = /Nothing (is missing|of this range)|No (bars|index ticks)|proven|\d ranges?,/;
+/** What each page claims by each of its requests. */
+const claimsOf: Record<string, Record<string, RegExp>> = {
+  "/": {
+    "/api/daemon": /synced[.;]|left to fetch|Running for|None since the start|at once/,
+    "/api/status": /in \d+ streams?|\bnothing\b|over all series|mds\.sqlite/,
+    "/api/latest": /(BTC|ETH|SOL) GWA\s+\d/,
+    "/api/missing": /Nothing is (missing|selected)|\d+ open, \d+ lost/,
+    "/api/coverage": /Nothing is synced|complete,? |with gaps|No problems/,
+    "/api/events": /^live$/m,
+  },
+  "/market": { "/api/market": /No market caps|No asset|\d assets · market cap/ },
+  "/exchanges": { "/api/pairs": quotes, "/api/quotes": quotes },
+  "/derivatives": { "/api/derivative-assets": contracts, "/api/derivatives": contracts },
+  "/bars": { "/api/daemon": bars, "/api/series": bars, "/api/bars": bars },
+  "/explore": {
+    "/api/schema": /Nothing has this name|^latest_index_ticks$/m,
+    "/api/query": /\d rows? in \d/,
+  },
+};
+const reason = "the warehouse cannot be read";
+/** What takes the place of the claims; a query is not sent again by itself. */
+const pendingNote: Record<string, RegExp> = { "/api/events": /^connecting$/m, "/api/query": /Running …/ };
+const failureNote: Record<string, RegExp> = {
+  "/api/events": /^no connection$/m,
+  "/api/query": new RegExp(`^${reason}$`, "m"),
+};
+
+async function openBlank() {
+  const { page } = await openPage("about:blank", desktop);
+  // The test decides when a page tries again.
+  await page.clock.install();
+  const text = () => page.locator("body").innerText();
+  const soon = (pattern: RegExp) =>
+    vi.waitFor(async () => expect(await text()).toMatch(pattern), { timeout: 30_000 });
+  return { page, text, soon };
+}
+
+async function expectNoClaims(address: string, request: string, claim: RegExp): Promise<void> {
+  const { page, text, soon } = await openBlank();
+  const expectNone = async () => {
+    expect(await text(), request).not.toMatch(claim);
+    // A query of one's own says nothing about the rest of the page.
+    if (request !== "/api/query") expect(await text(), request).not.toMatch(/^live$/m);
+  };
+  const blocked = await blockRequests(page, request);
+  await page.goto(address);
+  await soon(pendingNote[request] ?? /^Reading .+ …$/m);
+  await vi.waitUntil(blocked.isReached, { timeout: 30_000 });
+  await expectNone();
+  await blocked.failWith(reason);
+  await soon(failureNote[request] ?? new RegExp(`^Could not read .+: ${reason}, again in 5 s$`, "m"));
+  await expectNone();
+  await takeScreenshot(page, `unread-${new URL(address).pathname}-${request}`.replaceAll("/", "-"));
+  await blocked.letThrough();
+  if (request === "/api/query") await page.click("#run");
+  await page.clock.runFor(5_000);
+  await soon(claim);
+  await soon(/^live$/m);
+  expect(await text(), request).not.toContain(reason);
+}
+
+describe("a page claims nothing that it was not told", () => {
+  for (const [path, claims] of Object.entries(claimsOf)) {
+    const address = () => new URL(path, daemon.address()).href;
+
+    itInBrowser(`${path} while one of its requests is not answered, and while it fails`, async () => {
+      const { page, soon } = await openBlank();
+      const requests = new Set<string>();
+      page.on("request", (request) => requests.add(new URL(request.url()).pathname));
+      await page.goto(address());
+      for (const claim of Object.values(claims)) await soon(claim);
+      const asked = [...requests].filter((request) => request.startsWith("/api/"));
+      expect(new Set(asked)).toEqual(new Set([...Object.keys(claims), "/api/events"]));
+      await page.close();
+      await Promise.all(
+        Object.entries(claims).map(([request, claim]) => expectNoClaims(address(), request, claim)),
+      );
+    });
+  }
+
+  itInBrowser("/ takes back what it was told once the daemon no longer answers", async () => {
+    const { page, text, soon } = await openBlank();
+    const claims = Object.values(claimsOf["/"] ?? {});
+    await page.goto(daemon.address());
+    for (const claim of claims) await soon(claim);
+    await page.context().setOffline(true);
+    await page.clock.runFor(30_000);
+    await soon(/Could not read the daemon’s state: the daemon does not answer, again in 5 s/);
+    await soon(/Could not read the gaps/);
+    await soon(/Could not read the coverage/);
+    for (const claim of claims) expect(await text()).not.toMatch(claim);
+    await page.context().setOffline(false);
+    await page.clock.runFor(5_000);
+    for (const claim of claims) await soon(claim);
+  });
+});
