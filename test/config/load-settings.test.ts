@@ -264,7 +264,9 @@ describe("an invalid setting fails with one line, a remedy and exit code 2", () 
           `FILE: ${section}.host cannot be "${host}": give an address such as 127.0.0.1 or ::1, or a host name`,
         );
       if (!/[ /]/.test(host) && host !== "[::1]")
-        expect(errorOf(`shared: { url: "postgres://user@${host}:5432/db" }`)).toContain("shared.url cannot be");
+        expect(errorOf(`shared: { url: "postgres://user@${host}:5432/db" }`)).toContain(
+          "shared.url cannot be",
+        );
     },
   );
 
