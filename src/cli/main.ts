@@ -3,11 +3,14 @@
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
 if (major < 22 || (major === 22 && minor < 12)) {
   process.stderr.write(
-    `mds-sync: Node ${process.versions.node} is too old: use Node 22.12 or newer (inside a clone, npx mds-sync uses its own Node)\n`,
+    `mds-sync: Node ${process.versions.node} is too old: use Node 22.12 or newer (inside a clone, ./mds-sync uses its own Node)\n`,
   );
   process.exit(2);
 }
+const args = process.argv.slice(2);
+// Said here, because loading the rest of the program may take seconds.
+if (args[0] === "run" && args.includes("--demo")) process.stderr.write("demo: starting the simulator …\n");
 const { main } = await import("./program.ts");
-process.exitCode = await main(process.argv.slice(2));
+process.exitCode = await main(args);
 
 export {};

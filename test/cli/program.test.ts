@@ -73,7 +73,7 @@ describe("mds-sync", () => {
     );
     const { stderr, status } = spawnSync(process.execPath, [file], { encoding: "utf8" });
     expect(stderr).toBe(
-      "mds-sync: Node 20.20.2 is too old: use Node 22.12 or newer (inside a clone, npx mds-sync uses its own Node)\n",
+      "mds-sync: Node 20.20.2 is too old: use Node 22.12 or newer (inside a clone, ./mds-sync uses its own Node)\n",
     );
     expect(status).toBe(2);
   });
