@@ -7,7 +7,10 @@ if (major < 22 || (major === 22 && minor < 12)) {
   );
   process.exit(2);
 }
+const args = process.argv.slice(2);
+// Said here, because loading the rest of the program may take seconds.
+if (args[0] === "run" && args.includes("--demo")) process.stderr.write("demo: starting the simulator …\n");
 const { main } = await import("./program.ts");
-process.exitCode = await main(process.argv.slice(2));
+process.exitCode = await main(args);
 
 export {};

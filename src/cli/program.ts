@@ -1,10 +1,10 @@
 import { Command, CommanderError, type Option } from "commander";
-import { type ExitCode, exitCode, Failure } from "../model/failure.ts";
+import { exitCode, Failure } from "../model/failure.ts";
 import { systemClock } from "../runtime/clock.ts";
 import { exitAfter } from "../runtime/timeouts.ts";
 import { NonblockingStderr } from "../telemetry/nonblocking-stderr.ts";
 import type { CommandContext } from "./support/context.ts";
-import { programVersion, SETTINGS_HEADING } from "./support/context.ts";
+import { ChildExit, programVersion, SETTINGS_HEADING } from "./support/context.ts";
 import { commandExamples } from "./support/examples.ts";
 
 /** Gets its own remedy, because the file in the message is not the cause. */
@@ -53,7 +53,7 @@ function loadersFor(name: string | undefined): readonly (() => Promise<AddComman
 }
 
 /** Runs the program and returns its exit code. Every failure is one line on stderr, with its remedy. */
-export async function main(args: readonly string[]): Promise<ExitCode> {
+export async function main(args: readonly string[]): Promise<number> {
   const stop = new AbortController();
   // A reader that closed the pipe (`| head`) is not a failure.
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
@@ -101,7 +101,7 @@ export async function main(args: readonly string[]): Promise<ExitCode> {
 }
 
 /** Like `main`, but the caller passes the context (for tests). */
-export async function runProgram(args: readonly string[], context: CommandContext): Promise<ExitCode> {
+export async function runProgram(args: readonly string[], context: CommandContext): Promise<number> {
   try {
     const program = await buildProgram(args, context);
     await program.parseAsync(args, { from: "user" });
@@ -148,7 +148,8 @@ function settingsLast<T extends Command | Option>(
   return groups;
 }
 
-function report(error: unknown, context: CommandContext): ExitCode {
+function report(error: unknown, context: CommandContext): number {
+  if (error instanceof ChildExit) return error.status;
   if (error instanceof CommanderError) {
     // --help and --version arrive here too; their output is written already.
     if (error.exitCode === 0) return exitCode.ok;

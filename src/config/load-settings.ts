@@ -52,14 +52,17 @@ export function loadSettings(sources: SettingsSources): LoadedSettings {
   const { env, directory } = sources;
   const explicitPath = sources.file ?? (env.MDS_CONFIG || undefined);
   const file = directory === undefined ? undefined : findSettingsFile(explicitPath, directory);
-  const givenValues = new Map<string, GivenValue>();
+  // In ascending order of precedence: the last one counts, but a mistake in any of them is told.
+  const givenValues = new Map<string, GivenValue[]>();
   const disabledGroups = new Map<string, string>();
   const mistakes: Mistake[] = file ? readSettingsFile(file, givenValues, disabledGroups) : [];
   for (const { path, option } of optionEntries) {
+    const values = givenValues.get(path) ?? [];
     const fromEnvironment = option.env ? sources.env[option.env] : undefined;
-    if (fromEnvironment) givenValues.set(path, { raw: fromEnvironment, origin: option.env ?? "" });
+    if (fromEnvironment) values.push({ raw: fromEnvironment, origin: option.env ?? "" });
     const fromFlag = sources.flags?.[path];
-    if (fromFlag !== undefined) givenValues.set(path, { raw: fromFlag, origin: flagName(option.flag) });
+    if (fromFlag !== undefined) values.push({ raw: fromFlag, origin: flagName(option.flag) });
+    givenValues.set(path, values);
   }
 
   const settings: Record<string, unknown> = {};
@@ -72,11 +75,14 @@ export function loadSettings(sources: SettingsSources): LoadedSettings {
       origins.set(group, disabledBy);
       continue;
     }
-    const value = givenValues.get(path);
-    const parsed = value && option.parse(value.raw);
-    if (parsed && "expected" in parsed) mistakes.push(describeWrongValue(path, value, parsed.expected));
-    setAtPath(settings, path, parsed && "value" in parsed ? parsed.value : option.defaultValue);
-    origins.set(path, value?.origin ?? "default");
+    setAtPath(settings, path, option.defaultValue);
+    origins.set(path, "default");
+    for (const given of givenValues.get(path) ?? []) {
+      const parsed = option.parse(given.raw);
+      if ("expected" in parsed) mistakes.push(describeWrongValue(path, given, parsed.expected));
+      else setAtPath(settings, path, parsed.value);
+      origins.set(path, given.origin);
+    }
   }
   if (mistakes.length > 0) throw settingsFailure(mistakes);
 
@@ -113,7 +119,7 @@ export function flagName(flag: string | undefined): string {
 /** Adds the file's values to `givenValues` and `disabledGroups`; returns its mistakes. */
 function readSettingsFile(
   file: SettingsFile,
-  givenValues: Map<string, GivenValue>,
+  givenValues: Map<string, GivenValue[]>,
   disabledGroups: Map<string, string>,
 ): Mistake[] {
   const mistakes: Mistake[] = [];
@@ -125,7 +131,7 @@ function readSettingsFile(
     for (const [key, raw] of Object.entries(node)) {
       const path = prefix + key;
       if (looksSecret(key)) mistakes.push(describeSecret(file, path));
-      else if (optionPaths.has(path)) givenValues.set(path, { raw, origin: file.path });
+      else if (optionPaths.has(path)) givenValues.set(path, [{ raw, origin: file.path }]);
       else if (!groupPaths.has(path)) mistakes.push(describeUnknownSetting(file, path, known));
       else if (raw === "false" && toggleGroupPaths.includes(path)) disabledGroups.set(path, file.path);
       else if (typeof raw === "object" && !Array.isArray(raw))

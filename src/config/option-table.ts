@@ -8,6 +8,7 @@ import {
   durationOption,
   exportTargetOption,
   flagOption,
+  hostOption,
   httpUrlOption,
   integerOption,
   lxIndexIdsOption,
@@ -165,7 +166,7 @@ export const optionTable = {
     }),
   },
   http: {
-    host: textOption(
+    host: hostOption(
       {
         env: "MDS_HTTP_HOST",
         flag: "--http-host <host>",
@@ -188,7 +189,7 @@ export const optionTable = {
     }),
   },
   serve: {
-    host: textOption(
+    host: hostOption(
       {
         env: "MDS_SERVE_HOST",
         flag: "--serve-host <host>",

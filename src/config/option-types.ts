@@ -1,7 +1,7 @@
 import { createRequire } from "node:module";
 import { listServerUrls } from "../model/postgres-url.ts";
 import type { Selector } from "../model/selector.ts";
-import { findUrlProblem } from "../model/service-url.ts";
+import { findUrlProblem, isHost } from "../model/service-url.ts";
 import { type DerivativeType, derivativeTypes } from "../model/streams.ts";
 
 /**
@@ -68,6 +68,13 @@ export function textOption(description: OptionDescription, defaultValue: string)
   return makeScalarOption(description, defaultValue, "a non-empty text", (raw) => raw || undefined, {
     format: formatText,
   });
+}
+
+/** Where to listen. */
+export function hostOption(description: OptionDescription, defaultValue: string): Option<string> {
+  const expected = "an address such as 127.0.0.1 or ::1, or a host name";
+  const parse = (raw: string) => (isHost(raw) ? raw : undefined);
+  return makeScalarOption(description, defaultValue, expected, parse, { format: formatText });
 }
 
 /** A URL, stored verbatim because it is also the token's audience. */

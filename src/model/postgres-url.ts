@@ -1,3 +1,5 @@
+import { isHost } from "./service-url.ts";
+
 /** The parameters that `shared.url` may have. A forwarder always needs a server that accepts writes. */
 const allowedParameters: Readonly<Record<string, RegExp>> = {
   sslmode: /./,
@@ -21,5 +23,7 @@ export function listServerUrls(url: string): URL[] | undefined {
 function isComplete(url: URL): boolean {
   if (url.password !== "" || url.hash !== "") return false;
   if (url.username === "" || url.pathname.length <= 1) return false;
+  // Without a host it is a server on this machine. The brackets of an IPv6 address belong to the URL.
+  if (url.hostname !== "" && !isHost(url.hostname.replace(/^\[(.*)\]$/, "$1"))) return false;
   return [...url.searchParams].every(([name, value]) => allowedParameters[name]?.test(value) ?? false);
 }

@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import { exitCode, Failure } from "./failure.ts";
 
 const loopbackHost = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
@@ -5,6 +6,14 @@ const loopbackHost = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
 /** Requests to a loopback address do not leave this computer: they need neither encryption nor a proxy. */
 export function isLoopback({ hostname }: URL): boolean {
   return loopbackHost.test(hostname);
+}
+
+const hostLabel = "[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?";
+const hostName = new RegExp(`^${hostLabel}(\\.${hostLabel})*\\.?$`, "i");
+
+/** An IP address, or a name. A name does not end in a number: `300.1.1.1` is a mistyped address. */
+export function isHost(text: string): boolean {
+  return isIP(text) !== 0 || (hostName.test(text) && !/(^|\.)\d+\.?$/.test(text));
 }
 
 /** Returns why the client must not use an address; undefined if it may. Credentials must be sent encrypted. */

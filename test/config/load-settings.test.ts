@@ -247,6 +247,36 @@ describe("an invalid setting fails with one line, a remedy and exit code 2", () 
     );
   });
 
+  it("is named in every source, also where another one covers it", () => {
+    const covered = { env: { MDS_HTTP_PORT: "9000" }, flags: { "http.port": "9001" } };
+    const line = 'http.port cannot be "99999": give a whole number from 0 to 65535';
+    expect(errorOf("http: { port: 99999 }", covered)).toBe(`FILE: ${line}`);
+    expect(errorOf("http: { port: 1 }", { ...covered, env: { MDS_HTTP_PORT: "99999" } })).toBe(
+      `MDS_HTTP_PORT: ${line}`,
+    );
+  });
+
+  it.each(["300.1.1.1", "127.1", "1.2.3", "[::1]", "::g", "a b", "-a.example", "http://localhost", "a..b"])(
+    "a host that cannot be one: %s",
+    (host) => {
+      for (const section of ["http", "serve"])
+        expect(errorOf(`${section}: { host: "${host}" }`)).toBe(
+          `FILE: ${section}.host cannot be "${host}": give an address such as 127.0.0.1 or ::1, or a host name`,
+        );
+      if (!/[ /]/.test(host) && host !== "[::1]")
+        expect(errorOf(`shared: { url: "postgres://user@${host}:5432/db" }`)).toContain(
+          "shared.url cannot be",
+        );
+    },
+  );
+
+  it.each(["0.0.0.0", "::", "::1", "fe80::1%eth0", "localhost", "db-1.example.com", "my_host"])(
+    "a host that may be one: %s",
+    (host) => {
+      expect(load(`http: { host: "${host}" }`).settings.http.host).toBe(host);
+    },
+  );
+
   it("reports that the named file does not exist or is a folder", () => {
     const folder = temporaryFolder();
     expect(errorOf(undefined, { file: join(folder, "absent.yaml") })).toMatch(

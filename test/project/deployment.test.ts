@@ -247,28 +247,6 @@ describe("the compose example of a pair", () => {
   });
 });
 
-describe("the cron example", () => {
-  const lines = read("config/mds-sync.cron")
-    .split("\n")
-    .filter((line) => line !== "" && !line.startsWith("#"));
-  const jobs = lines.filter((line) => !/^\w+=/.test(line));
-
-  it("has valid jobs that run as the user mds-sync and print a message when they fail", () => {
-    expect(jobs).toHaveLength(2);
-    for (const job of jobs) {
-      // An unescaped percent sign ends the command.
-      expect(job).toMatch(
-        /^(?:[\d*/,-]+ ){5}mds-sync cd \/var\/lib\/mds-sync && mds-sync [^%]+ \|\| echo "[^%]+\$\?[^%]+"$/,
-      );
-    }
-  });
-
-  it("sets only variables that are settings", () => {
-    const set = lines.flatMap((line) => /^(MDS_\w+)=/.exec(line)?.[1] ?? []);
-    expect(set.filter((name) => !settingVariables.has(name) || name === "MDS_CLIENT_SECRET")).toEqual([]);
-  });
-});
-
 describe("the shipped files", () => {
   it("contain no secret", () => {
     const files = ["Dockerfile", ...readdirSync(join(root, "config")).map((name) => `config/${name}`)];

@@ -88,6 +88,20 @@ function describeUnselected({ name, indexType, streams }: BackfillReport["notSel
   return `${name} (${indexType}) is not selected for ${streams.join(" and ")}: --fetch fetches it once`;
 }
 
+/** Why the run does not count as complete; undefined if it does. */
+function findFailure({ notSelected, problems, exit }: BackfillReport): Failure | undefined {
+  const [unselected] = notSelected.filter(({ isSelectedElsewhere }) => !isSelectedElsewhere);
+  if (unselected && problems.length === 0)
+    return incompleteFailure(
+      `the settings do not select ${unselected.name}: nothing of it was fetched`,
+      "--fetch fetches it once; list it under `sync` to follow it",
+    );
+  if (exit === exitCode.ok) return undefined;
+  return incompleteFailure(
+    problems.length > 0 ? "not everything selected could be synced" : "some records or ranges are missing",
+  );
+}
+
 /** A daemon that holds the warehouse can do the work itself. */
 function suggestNow(error: unknown): never {
   if (!(error instanceof Failure) || error.code !== "writer_elsewhere") throw error;
@@ -105,6 +119,7 @@ interface BackfillFlags extends SelectionFlags {
   progress: boolean;
   logLevel?: string;
   now?: boolean;
+  quiet?: boolean;
 }
 
 export function addBackfillCommand(program: Command, context: CommandContext): void {
@@ -119,6 +134,7 @@ export function addBackfillCommand(program: Command, context: CommandContext): v
     .option("--now", "if a daemon runs on this warehouse, let it do the work, by its settings")
     .option(ADOPT_FLAG, ADOPT_HELP)
     .option("--json", "the report as one JSON object")
+    .option("--quiet", "print the report only if the exit code is not 0: for cron")
     .option("--no-progress", "show no progress bars and log no progress")
     .option(LOG_LEVEL_FLAG, `${LOG_LEVEL_HELP}; info, or warn beside progress bars`)
     .action(async (flags: BackfillFlags, command: Command) => {
@@ -160,18 +176,9 @@ export function addBackfillCommand(program: Command, context: CommandContext): v
           },
         });
       const report = (flags.now ? await fillThere() : undefined) ?? (await fillHere().catch(suggestNow));
-      context.stdout.write(flags.json ? `${toReportJson(report)}\n` : formatReport(report));
-      const [unselected] = report.notSelected.filter(({ isSelectedElsewhere }) => !isSelectedElsewhere);
-      if (unselected && report.problems.length === 0)
-        throw incompleteFailure(
-          `the settings do not select ${unselected.name}: nothing of it was fetched`,
-          "--fetch fetches it once; list it under `sync` to follow it",
-        );
-      if (report.exit !== exitCode.ok)
-        throw incompleteFailure(
-          report.problems.length > 0
-            ? "not everything selected could be synced"
-            : "some records or ranges are missing",
-        );
+      const failure = findFailure(report);
+      if (!flags.quiet || failure)
+        context.stdout.write(flags.json ? `${toReportJson(report)}\n` : formatReport(report));
+      if (failure) throw failure;
     });
 }

@@ -1,3 +1,5 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import type { Clock } from "../../runtime/clock.ts";
 import type { TextOutput } from "../../telemetry/nonblocking-stderr.ts";
 import { withReader } from "../../warehouse/reader.ts";
@@ -11,13 +13,20 @@ const SCREEN_WIDTH = 80;
 /** Assets with well-known prices. */
 const SHOWN_ASSETS = ["BTC", "ETH", "SOL", "XRP"];
 
+/** How a person in this folder calls the program: in a clone, a script beside `dist` runs it with the project's own Node. */
+export function programIn(folder: string): string {
+  return existsSync(join(folder, "mds-sync")) ? "./mds-sync" : "mds-sync";
+}
+
 /** Writes what the demo shows besides the progress of its backfill. */
 export class DemoScreen {
   readonly #path: string;
   readonly #clock: Pick<Clock, "monotonic" | "now">;
   readonly #stderr: TextOutput;
   readonly #isTerminal: boolean;
+  readonly #program: string;
   #isFilled = false;
+  #isEnded = false;
   #hasDrawnLine = false;
   #indexTicks = 0;
   #exchangeTicks = 0;
@@ -27,7 +36,10 @@ export class DemoScreen {
     path: string;
     clock: Pick<Clock, "monotonic" | "now">;
     stderr: TextOutput;
+    /** How to call the program. */
+    program: string;
   }) {
+    this.#program = options.program;
     this.#path = options.path;
     this.#clock = options.clock;
     this.#stderr = options.stderr;
@@ -40,10 +52,16 @@ export class DemoScreen {
       this.#writeLine(`demo: port ${takenPort} is in use, so the dashboard takes another`);
   }
 
+  /** `address`: of the dashboard. */
+  showAddresses(address: string): void {
+    this.#writeLine(`market:    ${address}market`);
+    this.#writeLine(`dashboard: ${address}`);
+  }
+
   /** Called when the backfill is done. */
   showExampleQueries(): void {
     const yesterday = new Date(this.#clock.now() - 86_400_000).toISOString().slice(0, 10);
-    const query = (sql: string) => `  ./mds-sync query "${sql}"`;
+    const query = (sql: string) => `  ${this.#program} query "${sql}"`;
     for (const line of [
       "",
       "try, in another terminal:",
@@ -63,7 +81,8 @@ export class DemoScreen {
     this.#exchangeTicks += rows.exchangeTicks;
     const isEmpty = this.#indexTicks + this.#exchangeTicks === 0;
     const intervalMs = this.#isTerminal ? REDRAW_INTERVAL_MS : LINE_INTERVAL_MS;
-    if (!this.#isFilled || isEmpty || this.#clock.monotonic() - this.#shownAt < intervalMs) return;
+    if (!this.#isFilled || this.#isEnded || isEmpty || this.#clock.monotonic() - this.#shownAt < intervalMs)
+      return;
     this.#shownAt = this.#clock.monotonic();
     const counts = `${formatNumber(this.#indexTicks)} index and ${formatNumber(this.#exchangeTicks)} exchange ticks`;
     const line = joinWithin(SCREEN_WIDTH - 1, [`live: ${counts}`, ...this.#formatPrices()]);
@@ -71,9 +90,10 @@ export class DemoScreen {
     this.#hasDrawnLine = this.#isTerminal;
   }
 
-  /** Ends the redrawn line, so that the next output starts on its own line. */
+  /** Called when the demo is stopped: removes the redrawn line, which a Ctrl-C on the terminal has damaged. */
   end(): void {
-    if (this.#hasDrawnLine) this.#writeLine("");
+    this.#isEnded = true;
+    if (this.#hasDrawnLine) this.#stderr.write("\r\u001b[2K");
     this.#hasDrawnLine = false;
   }
 

@@ -1,3 +1,4 @@
+import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
 import { runDaemon } from "../../daemon/daemon.ts";
 import { showProgress } from "../output/progress-bar.ts";
@@ -15,7 +16,7 @@ import {
 } from "../support/flags.ts";
 import { toSyncSettings } from "../support/session.ts";
 import { startDemo } from "./demo.ts";
-import { DemoScreen } from "./demo-screen.ts";
+import { DemoScreen, programIn } from "./demo-screen.ts";
 
 interface RunFlags {
   demo?: boolean;
@@ -46,8 +47,10 @@ export function addRunCommand(program: Command, context: CommandContext): void {
         const loaded = demo?.loaded ?? loadSettingsAndWarn(command, context);
         const { path } = loaded.settings.warehouse;
         const startedAt = clock.monotonic();
-        const screen = demo ? new DemoScreen({ path, clock, stderr }) : undefined;
+        const program = programIn(fileURLToPath(new URL("../../..", import.meta.url)));
+        const screen = demo ? new DemoScreen({ path, clock, stderr, program }) : undefined;
         screen?.showIntroduction(demo?.takenPort);
+        stopping.addEventListener("abort", () => screen?.end());
         const isClean = await runDaemon({
           loaded,
           settings: toSyncSettings(loaded),
@@ -56,7 +59,8 @@ export function addRunCommand(program: Command, context: CommandContext): void {
           log: createCommandLogger(flags.logLevel ?? (demo ? "error" : "info"), stderr),
           stopping,
           mayAdopt: flags.adopt ?? false,
-          onServing: (address) => writeLine(`dashboard: ${address}`),
+          onServing: (address) =>
+            screen ? screen.showAddresses(address) : writeLine(`dashboard: ${address}`),
           ...(flags.progress ? { startProgress: (syncContext) => showProgress(syncContext, stderr) } : {}),
           onFilled(rows) {
             const seconds = ((clock.monotonic() - startedAt) / 1000).toFixed(0);

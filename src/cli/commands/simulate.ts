@@ -1,14 +1,17 @@
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
+import { constants } from "node:os";
+import { isatty } from "node:tty";
 import type { Command } from "commander";
 import { integerOption, type Option } from "../../config/option-types.ts";
 import { findClosestWord } from "../../model/did-you-mean.ts";
+import { isHost } from "../../model/service-url.ts";
 import { describeFaults } from "../../simulator/faults/catalogue.ts";
 import { FaultScriptError } from "../../simulator/faults/parser.ts";
 import { defaultQuirks, type Quirks } from "../../simulator/market/quirks.ts";
 import type { Simulator, SimulatorOptions } from "../../simulator/simulator.ts";
-import type { CommandContext } from "../support/context.ts";
-import { usageFailure } from "../support/context.ts";
+import { ChildExit, type CommandContext, usageFailure } from "../support/context.ts";
 import { collectValues } from "../support/selection-flags.ts";
 
 interface SimulateFlags {
@@ -34,11 +37,12 @@ export function addSimulateCommand(program: Command, context: CommandContext): v
     .command("simulate")
     .summary("run the built-in simulator of the service, to try clients")
     .description(
-      "Serves the market data service (tokens, REST and websocket) on a local port until it is stopped. " +
-        "Prints the settings for a client on stdout, one NAME=value per line:\n\n" +
-        "  mds-sync simulate > simulator.env &\n" +
-        "  set -a; . ./simulator.env; set +a",
+      "Serves the market data service (tokens, REST and websocket) on a local port. With a command, runs it with MDS_BASE_URL, " +
+        "MDS_WS_URL, MDS_CLIENT_ID and MDS_CLIENT_SECRET in its environment, and ends with it and its exit code. Without one, prints " +
+        "these settings on stdout, one NAME=value per line, and serves until it is stopped.",
     )
+    .usage("[options] [-- command...]")
+    .argument("[command...]", "after --: the command to run, with its arguments")
     .option("--host <address>", "loopback address to listen on", "127.0.0.1")
     .option("--port <n>", NUMBER_OPTIONS.port.help, "0")
     .option("--size <size>", "demo: a dozen assets; real: 1,500 assets, 6,000 markets, 200 exchanges", "demo")
@@ -51,16 +55,46 @@ export function addSimulateCommand(program: Command, context: CommandContext): v
       collectValues,
     )
     .addHelpText("after", () => `\n${formatFaultHelp()}\n\n${formatQuirkHelp()}`)
-    .action(async (flags: SimulateFlags) => {
+    .action(async (command: string[], flags: SimulateFlags) => {
       const simulator = await startOrReject(readOptions(flags));
       const { baseUrl, wsUrl, clientId, clientSecret } = simulator;
-      context.stdout.write(
-        `MDS_BASE_URL=${baseUrl}\nMDS_WS_URL=${wsUrl}\nMDS_CLIENT_ID=${clientId}\nMDS_CLIENT_SECRET=${clientSecret}\n`,
-      );
-      context.stderr.write("the simulator is listening; stop it with Ctrl-C\n");
-      if (!context.stopping.aborted) await once(context.stopping, "abort");
-      await simulator.stop();
+      const settings = {
+        MDS_BASE_URL: baseUrl,
+        MDS_WS_URL: wsUrl,
+        MDS_CLIENT_ID: clientId,
+        MDS_CLIENT_SECRET: clientSecret,
+      };
+      try {
+        if (command.length > 0) throw new ChildExit(await runWith(settings, command, context));
+        for (const [name, value] of Object.entries(settings)) context.stdout.write(`${name}=${value}\n`);
+        context.stderr.write("the simulator is listening; stop it with Ctrl-C\n");
+        if (!context.stopping.aborted) await once(context.stopping, "abort");
+      } finally {
+        await simulator.stop();
+      }
     });
+}
+
+/** Runs a command as `env` does, and returns its exit status; for a signal, and if it cannot be run, that of a shell. */
+async function runWith(
+  settings: Record<string, string>,
+  [program = "", ...args]: readonly string[],
+  { env, stderr, dieOnSignal }: CommandContext,
+): Promise<number> {
+  const child = spawn(program, args, { stdio: "inherit", env: { ...env, ...settings } });
+  // The command decides what a signal does. A terminal sends its signals to the command itself, so they are not sent twice.
+  dieOnSignal?.();
+  const hasTerminal = [0, 1, 2].some((descriptor) => isatty(descriptor));
+  for (const signal of ["SIGINT", "SIGHUP", "SIGQUIT", "SIGTERM"] as const)
+    process.on(signal, () => void ((signal === "SIGTERM" || !hasTerminal) && child.kill(signal)));
+  try {
+    const [code, signal] = (await once(child, "exit")) as [number | null, NodeJS.Signals | null];
+    return code ?? 128 + (signal === null ? 0 : constants.signals[signal]);
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
+    stderr.write(`mds-sync: cannot run ${program} (${code}): check its name and PATH\n`);
+    return code === "ENOENT" ? 127 : 126;
+  }
 }
 
 async function startOrReject(options: SimulatorOptions): Promise<Simulator> {
@@ -81,7 +115,8 @@ async function startOrReject(options: SimulatorOptions): Promise<Simulator> {
 function readOptions(flags: SimulateFlags): SimulatorOptions {
   const size =
     SIZES.find((name) => name === flags.size) ?? rejectFlag("--size", flags.size, SIZES.join(" or "));
-  if (!/^(localhost|127\.|::1)/.test(flags.host)) rejectFlag("--host", flags.host, "a loopback address");
+  if (!isHost(flags.host) || !/^(localhost$|127\.|::1$)/.test(flags.host))
+    rejectFlag("--host", flags.host, "a loopback address");
   return {
     host: flags.host,
     size,

@@ -1,4 +1,5 @@
 import {
+  describeFailureCode,
   describeRecentFailures,
   describeServiceCondition,
   type ServiceCondition,
@@ -70,7 +71,10 @@ function remarkLines(status: StatusReport): string[] {
   const failed = jobs
     .filter(({ outcome }) => outcome !== "ok")
     .map(({ job, outcome, ended_at }) =>
-      wrapText(`the last run ended with ${outcome}, ${formatAgo(ended_at, generated_at)}`, `${job}  `),
+      wrapText(
+        `the last run failed, ${formatAgo(ended_at, generated_at)}: ${describeFailureCode(outcome)}`,
+        `${job}  `,
+      ),
     );
   const crashed =
     last_crash && isRecentCrash(last_crash, Date.parse(generated_at))

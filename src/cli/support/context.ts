@@ -40,3 +40,13 @@ export function incompleteFailure(message: string, remedy = "the report lists wh
 export function usageFailure(message: string, remedy: string): Failure {
   return new Failure(message, { code: "usage", remedy, exit: exitCode.usage });
 }
+
+/** Ends the program with the exit status of a program that it has run, and prints nothing more. */
+export class ChildExit extends Error {
+  readonly status: number;
+
+  constructor(status: number) {
+    super(`the child process ended with ${status}`);
+    this.status = status;
+  }
+}

@@ -48,6 +48,7 @@ export const commandExamples: Readonly<Record<string, readonly string[]>> = {
   settings: ["mds-sync settings", "mds-sync settings --json"],
   simulate: [
     "mds-sync simulate --port 8080",
+    "mds-sync simulate -- mds-sync plan",
     "mds-sync simulate --faults faults.txt --quirk cursor=inclusive",
   ],
   completion: [

@@ -1,3 +1,5 @@
+import type { FailureCode } from "../failure.ts";
+
 /** What limits the requests: the settings, or what the service showed it can bear. */
 export const limitReasons = ["settings", "rate_limited", "overloaded", "paused"] as const;
 export type LimitReason = (typeof limitReasons)[number];
@@ -20,20 +22,53 @@ export interface ServiceCondition {
   readonly recent_failures: Readonly<Record<string, number>>;
 }
 
-/** What the service did, by the code of the failures that it caused. */
-const failureWords: Readonly<Record<string, string>> = {
-  too_many_requests: "answered 429",
-  malformed_body: "unreadable",
-  server_failure: "failed at the service",
-  timeout: "timed out",
-  connection_refused: "refused",
-  no_list: "without a list",
-  stale_response: "from a stale cache",
+/** By the code of the failure. Other codes are words already, but for the underscores. */
+const failureWords: Readonly<Partial<Record<FailureCode, string>>> = {
+  answer_cut: "an answer was cut off",
+  auth_failed: "no token could be had",
+  auth_malformed: "unreadable answer to a token request",
+  auth_undecided: "a token request was refused without a reason",
+  auth_unreachable: "the token endpoint does not answer",
+  conflict: "the service reported a conflict (409)",
+  credentials_rejected: "the service rejects the credentials",
+  db_corrupt: "the warehouse file is damaged",
+  db_locked: "another program locks the warehouse",
+  db_not_writable: "the warehouse cannot be written",
+  denied: "access denied for the moment",
+  disk_full: "the disk is full",
+  dns_failed: "the service's name could not be resolved",
+  doubtful_list: "an implausible list",
+  endpoint_failing: "an endpoint keeps failing",
+  forbidden: "a scope is missing",
+  gave_up: "the service did not answer for too long",
+  incomplete: "not everything could be done",
+  malformed_body: "unreadable answer",
+  no_list: "answer without a list",
+  null_list: "answer without a list",
+  pagination_cycle: "the pages of a list go in circles",
+  server_failure: "failure at the service (5xx)",
+  service_unreachable: "the service does not answer",
+  share_unreachable: "PostgreSQL does not answer",
+  stale_response: "answer from a stale cache",
+  timeout: "no answer in time",
+  tls_failed: "no encrypted connection",
+  too_many_files: "too many open files",
+  too_many_requests: "too many requests (429)",
+  torn_list: "a list changed while it was read",
+  unproven: "a page proved nothing",
+  upstream_version: "answer of another version of the service",
+  withdrawal_unconfirmed: "rows vanished, not confirmed yet",
 };
+
+/** The code of a failure in words, for people. */
+export function describeFailureCode(code: string): string {
+  const words: Readonly<Record<string, string | undefined>> = failureWords;
+  return words[code] ?? code.replace(/^http_(\d+)$/, "unexpected answer ($1)").replaceAll("_", " ");
+}
 
 /** Says in one clause what was retried lately; undefined if nothing was. */
 export function describeRecentFailures({ recent_failures: failures }: ServiceCondition): string | undefined {
-  const parts = Object.entries(failures).map(([code, count]) => `${count} ${failureWords[code] ?? code}`);
+  const parts = Object.entries(failures).map(([code, count]) => `${count} × ${describeFailureCode(code)}`);
   return parts.length === 0 ? undefined : `requests retried in the last 10 minutes: ${parts.join(", ")}`;
 }
 

@@ -25,11 +25,16 @@ interface ExchangeTicksOptions {
  *
  * The ledger records a torn period as `lost`, reason `not observed`. Its rows get no `quality` flag, because each row is
  * correct, and users who filter by `quality` would discard correct prices.
+ *
+ * Returns the start of the period that the list shows, which may be an earlier one than the present; undefined if it is empty.
  */
-export async function fetchExchangeTicks(context: SyncContext, options: ExchangeTicksOptions): Promise<void> {
+export async function fetchExchangeTicks(
+  context: SyncContext,
+  options: ExchangeTicksOptions,
+): Promise<Micros | undefined> {
   const cadence = options.refreshSeconds * MICROS_PER_SECOND;
   const { exchangeId } = options;
-  await fetchIfAllowed(context, { stream, exchangeId, cadence }, () =>
+  return fetchIfAllowed(context, { stream, exchangeId, cadence }, () =>
     pollUntilWhole(context, options, cadence),
   );
 }
@@ -38,20 +43,17 @@ async function pollUntilWhole(
   context: SyncContext,
   options: ExchangeTicksOptions,
   cadence: Micros,
-): Promise<void> {
+): Promise<Micros | undefined> {
   const { log } = context;
   for (let poll = 1; poll <= MAX_POLLS; poll++) {
     const askedAt = serviceNow(context);
     const list = await pollOnce(context, options);
-    const periods = new Set(list.timestamps.map((ts) => Math.floor(ts / cadence)));
-    if (periods.size <= 1)
-      return recordSnapshot(context, {
-        stream,
-        exchangeId: options.exchangeId,
-        cadence,
-        parts: [list],
-        askedAt,
-      });
+    const [period, ...others] = new Set(list.timestamps.map((ts) => Math.floor(ts / cadence) * cadence));
+    if (others.length === 0) {
+      const { exchangeId } = options;
+      await recordSnapshot(context, { stream, exchangeId, cadence, parts: [list], askedAt });
+      return period;
+    }
     log.debug({ exchangeId: options.exchangeId, poll }, "ticker list torn by a refresh");
   }
   throw new Failure(

@@ -82,9 +82,6 @@ function logMessage(
     case "unconfirmed":
       log.warn({ ...message }, "live subscription unavailable, polling REST");
       return;
-    case "disconnected":
-      log.warn({ reason: message.reason }, "live feed disconnected");
-      return;
     case "gap":
       log.warn({ dropped: message.dropped }, "live ticks dropped, fetching from REST");
       return;

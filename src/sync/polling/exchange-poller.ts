@@ -20,6 +20,9 @@ interface ExchangePollerOptions {
   readonly onFailure: (error: unknown) => void;
 }
 
+/** First delay before the same period is polled again; doubles with each poll. */
+const REPOLL_DELAY_MS = 1_000;
+
 /**
  * Polls the exchange tickers that the live feed does not deliver, once per cadence. Each exchange is polled on its own, so
  * that one slow response does not delay the others.
@@ -29,7 +32,7 @@ export class ExchangePoller {
   readonly #options: ExchangePollerOptions;
   readonly #problems: ProblemLog;
   readonly #wakeUp = new WakeSignal();
-  /** The period of the last successful poll; key null: all exchanges. */
+  /** The period that the last successful poll was made in and has shown; key null: all exchanges. */
   readonly #polledPeriods = new Map<string | null, Micros>();
   readonly #inFlight = new Map<string | null, Promise<void>>();
 
@@ -92,17 +95,38 @@ export class ExchangePoller {
     markets: ReadonlySet<string> | undefined,
     period: Micros,
   ): Promise<void> {
-    const { refreshSeconds, nameOf, onFailure } = this.#options;
+    const { nameOf, onFailure } = this.#options;
     const key = exchangeId ?? "";
     try {
-      await fetchExchangeTicks(this.#context, { exchangeId, markets, refreshSeconds });
-      this.#polledPeriods.set(exchangeId, period);
+      if (await this.#pollUntilShown(exchangeId, markets, period))
+        this.#polledPeriods.set(exchangeId, period);
       this.#problems.clear(key);
     } catch (error) {
       if (this.#context.signal.aborted) return;
       const exchangeName = exchangeId === null ? undefined : nameOf(exchangeId);
       if (classifyError(error, this.#context.stats.successCount) === "stop") onFailure(error);
       else this.#problems.report(key, toProblem("exchange_ticks", exchangeName, error));
+    }
+  }
+
+  /**
+   * The answer may show an earlier period: the service publishes late, or its clock is behind the estimate. If the feed has
+   * begun in this period, no later poll and no tick covers it. Returns whether the period was shown.
+   */
+  async #pollUntilShown(
+    exchangeId: string | null,
+    markets: ReadonlySet<string> | undefined,
+    period: Micros,
+  ): Promise<boolean> {
+    const { refreshSeconds, liveCoverage } = this.#options;
+    const { clock, signal } = this.#context;
+    for (let delayMs = REPOLL_DELAY_MS; ; delayMs *= 2) {
+      const shown = await fetchExchangeTicks(this.#context, { exchangeId, markets, refreshSeconds });
+      if (shown === undefined || shown >= period) return true;
+      const liveSince = liveCoverage.exchangeLiveSince(exchangeId);
+      if (liveSince === undefined || liveSince <= period) return false;
+      await clock.sleep(delayMs, signal);
+      if (this.#currentPeriod() !== period) return false;
     }
   }
 }

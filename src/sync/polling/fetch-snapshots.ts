@@ -75,9 +75,10 @@ async function fetchExchangeTickers(
   const { exchangeIds, markets, isResolved, selections } = selectExchanges(settings, directory);
   for (const [setting, selection] of selections) reportNotices(stream, setting, selection);
   if (!isResolved) return;
-  await run(stream, exchangeIds, (exchangeId) =>
-    fetchExchangeTicks(context, { exchangeId, markets, refreshSeconds: settings.refreshSeconds }),
-  );
+  const { refreshSeconds } = settings;
+  await run(stream, exchangeIds, async (exchangeId) => {
+    await fetchExchangeTicks(context, { exchangeId, markets, refreshSeconds });
+  });
 }
 
 async function fetchDerivatives(

@@ -1,14 +1,17 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { describe, expect, it } from "vitest";
-import { DemoScreen } from "../../../src/cli/commands/demo-screen.ts";
+import { DemoScreen, programIn } from "../../../src/cli/commands/demo-screen.ts";
 import { createWarehouse, standardContent } from "../../support/cli/filled-warehouse.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 function setUp(isTerminal: boolean) {
   const clock = new ManualClock("2026-11-15T00:00:00Z");
   const stderr = Object.assign(new PassThrough(), { isTTY: isTerminal });
   const path = createWarehouse(standardContent);
-  const screen = new DemoScreen({ path, clock, stderr });
+  const screen = new DemoScreen({ path, clock, stderr, program: "./mds-sync" });
   return { clock, path, screen, output: () => String(stderr.read() ?? "") };
 }
 
@@ -26,7 +29,20 @@ describe("the screen of the demo", () => {
     expect(lines.join()).toContain("day = '2026-11-14'");
   });
 
-  it("then redraws one line of live ticks, and ends it with a newline", async () => {
+  it("shows the address of the market first", () => {
+    const { screen, output } = setUp(true);
+    screen.showAddresses("http://127.0.0.1:9464/");
+    expect(output()).toBe("market:    http://127.0.0.1:9464/market\ndashboard: http://127.0.0.1:9464/\n");
+  });
+
+  it("names the script in a clone, and the program where it is installed", () => {
+    const folder = temporaryFolder();
+    expect(programIn(folder)).toBe("mds-sync");
+    writeFileSync(join(folder, "mds-sync"), "#!/bin/sh\n");
+    expect(programIn(folder)).toBe("./mds-sync");
+  });
+
+  it("then redraws one line of live ticks, and leaves nothing of it when it is stopped", async () => {
     const { clock, screen, output } = setUp(true);
     screen.showExampleQueries();
     output();
@@ -37,7 +53,12 @@ describe("the screen of the demo", () => {
     screen.showLiveTicks({ indexTicks: 1, exchangeTicks: 3_000 });
     expect(output()).toMatch(/^\r.\[2Klive: 7 index and 3,002 exchange ticks/);
     screen.end();
-    expect(output()).toBe("\n");
+    // The terminal has written ^C over the line.
+    expect(output()).toBe("\r\u001b[2K");
+    await clock.advance(1_000);
+    screen.showLiveTicks({ indexTicks: 1, exchangeTicks: 1 });
+    screen.end();
+    expect(output()).toBe("");
   });
 
   it("writes a line every ten seconds without a terminal", async () => {

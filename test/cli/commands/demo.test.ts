@@ -52,8 +52,11 @@ describe("mds-sync run --demo", () => {
   it("takes a free port and says so if the usual one is in use, and leaves no simulator when it is killed", async () => {
     await takeDefaultPort();
     const demo = startProgram(["run", "--demo"], { cwd: temporaryFolder() });
+    const [first] = await once(demo.child.stderr, "data");
+    expect(first).toBe("demo: starting the simulator …\n");
     const port = await waitForLine(demo, /^dashboard: http:\/\/127\.0\.0\.1:(\d+)\/$/m);
     expect(Number(port)).not.toBe(DEFAULT_PORT);
+    expect(demo.output.stderr).toContain(`\nmarket:    http://127.0.0.1:${port}/market\ndashboard: `);
     expect(demo.output.stderr).toContain(
       `demo: port ${DEFAULT_PORT} is in use, so the dashboard takes another\n`,
     );
@@ -72,7 +75,7 @@ describe("mds-sync run --demo", () => {
     });
     const { status, stderr } = await demo.result;
     expect(status).toBe(75);
-    expect(stderr.trimEnd().split("\n").slice(1)).toEqual([
+    expect(stderr.trimEnd().split("\n").slice(2)).toEqual([
       `mds-sync: the dashboard cannot listen on 127.0.0.1:${DEFAULT_PORT} (EADDRINUSE): choose another http.port (MDS_HTTP_PORT), or 0 for any free one`,
     ]);
   });

@@ -47,6 +47,39 @@ describe("mds-sync simulate", () => {
     expect(stderr()).toBe("the simulator is listening; stop it with Ctrl-C\n");
   });
 
+  it("runs a command with the settings in its environment, and ends with it and its exit code", async () => {
+    const shell = `echo "$MDS_BASE_URL $MDS_WS_URL $MDS_CLIENT_ID"; test -n "$MDS_CLIENT_SECRET" || exit 1
+      exec "${process.execPath}" -e 'fetch(process.env.MDS_BASE_URL + "/v3/asset").then(({ status }) => {
+        console.log(status, ...process.argv.slice(1)); process.exitCode = 7 })' -- "$@"`;
+    const command = ["--", "sh", "-c", shell, "sh", "--port", "two words"];
+    const { result } = startProgram(["simulate", ...command], { cwd: temporaryFolder() });
+    const { stdout, stderr, status } = await result;
+    expect({ stderr, status }).toEqual({ stderr: "", status: 7 });
+    expect(stdout).toMatch(
+      /^http:\/\/127\.0\.0\.1:(\d+) ws:\/\/127\.0\.0\.1:\1\/v3\/stream \S+\n401 --port two words\n$/,
+    );
+  });
+
+  it("passes signals on to the command, and leaves the answer to it", async () => {
+    const shell = `trap 'echo asked to stop; exit 5' TERM; echo ready; while :; do sleep 0.05; done`;
+    const { child, output, result } = startProgram(["simulate", "--", "sh", "-c", shell], {
+      cwd: temporaryFolder(),
+    });
+    await once(child.stdout, "data");
+    child.kill("SIGTERM");
+    expect(await result).toEqual({ stdout: "ready\nasked to stop\n", stderr: "", status: 5 });
+    expect(output.stdout).not.toContain("MDS_");
+  });
+
+  it.each([
+    [["sh", "-c", "kill -9 $$"], 137, ""],
+    [["no-such-program"], 127, "mds-sync: cannot run no-such-program (ENOENT): check its name and PATH\n"],
+    [["/"], 126, "mds-sync: cannot run / (EACCES): check its name and PATH\n"],
+  ])("answers a command that ends without an exit code, as a shell does: %j", async (command, code, line) => {
+    const { result } = startProgram(["simulate", "--", ...command], { cwd: temporaryFolder() });
+    expect(await result).toEqual({ stdout: "", stderr: line, status: code });
+  });
+
   it("reports an error in a fault script in one line, and exits 2", async () => {
     const script = join(temporaryFolder(), "faults");
     writeFileSync(script, "# a bad day\nGET /index-ticker sttaus 503\n");
@@ -61,6 +94,7 @@ describe("mds-sync simulate", () => {
     [["--quirk", "cursr=inclusive"], "mds-sync: --quirk cannot be cursr=inclusive: give cursor=…\n"],
     [["--size", "huge"], "mds-sync: --size cannot be huge: give demo or real\n"],
     [["--host", "0.0.0.0"], "mds-sync: --host cannot be 0.0.0.0: give a loopback address\n"],
+    [["--host", "127.300.1.1"], "mds-sync: --host cannot be 127.300.1.1: give a loopback address\n"],
   ])("answers %j in one line and exits 2", async (args, line) => {
     const { child, stderr } = simulate(args);
     expect(await once(child, "close")).toEqual([2, null]);

@@ -61,7 +61,7 @@ describe("mds-sync status", () => {
       clock.stepWallClock(3_600_000);
     }
     warehouse.transaction((transaction) =>
-      recordJobRun(transaction, { job: "nightly", scheduledAt: 0, outcome: "incomplete" }),
+      recordJobRun(transaction, { job: "nightly", scheduledAt: 0, outcome: "endpoint_failing" }),
     );
     warehouse.close();
     const crash = new Failure("the ingest thread has ended", { family: "bug", code: "ingest_died" });
@@ -71,7 +71,7 @@ describe("mds-sync status", () => {
     expect(stdout).toMatch(
       /^the disk will be full in [\d.]+ days at the current growth: [\d.]+ GiB are free$/m,
     );
-    expect(stdout).toMatch(/^nightly {2}the last run ended with incomplete, \d+s ago$/m);
+    expect(stdout).toMatch(/^nightly {2}the last run failed, \d+s ago: an endpoint keeps failing$/m);
     const { disk, jobs } = JSON.parse(
       (await runInProcess(["status", "--json", "--warehouse", path], { clock })).stdout,
     );
@@ -81,7 +81,7 @@ describe("mds-sync status", () => {
       free_bytes: expect.any(Number),
       full_in_days: expect.any(Number),
     });
-    expect(jobs).toEqual([{ job: "nightly", ended_at: expect.any(String), outcome: "incomplete" }]);
+    expect(jobs).toEqual([{ job: "nightly", ended_at: expect.any(String), outcome: "endpoint_failing" }]);
     const doctor = await runInProcess(["doctor", "--warehouse", path]);
     expect(doctor.stdout + doctor.stderr).toMatch(/free, enough for [\d.]+ days at the current\s+growth/);
   });

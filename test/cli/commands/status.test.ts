@@ -101,7 +101,7 @@ describe("mds-sync status", () => {
       "service /market-cap keeps failing at the service, and the service limits the sync to 9.2 requests per second (429)",
     );
     expect(stdout.replaceAll(/\s+/g, " ")).toContain(
-      "service requests retried in the last 10 minutes: 22 unreadable, 12 answered 429",
+      "service requests retried in the last 10 minutes: 22 × unreadable answer, 12 × too many requests (429)",
     );
     const json = await status(path, "--http-port", port, "--json");
     expect(JSON.parse(json.stdout).service).toEqual(daemon.service);

@@ -39,20 +39,14 @@ describe("the condition of the service", () => {
     );
   });
 
-  it("tells what was retried, in words where there are some", () => {
-    const recent_failures = {
-      too_many_requests: 12,
-      malformed_body: 3,
-      server_failure: 2,
-      timeout: 4,
-      connection_refused: 5,
-      no_list: 6,
-      stale_response: 7,
-      odd_one: 1,
-    };
+  it("tells what was retried in words, never by a bare code", () => {
+    const recent_failures = { too_many_requests: 12, malformed_body: 3, http_418: 2, odd_one: 1 };
     expect(describeRecentFailures({ ...calm, recent_failures })).toBe(
-      "requests retried in the last 10 minutes: 12 answered 429, 3 unreadable, 2 failed at the service, " +
-        "4 timed out, 5 refused, 6 without a list, 7 from a stale cache, 1 odd_one",
+      "requests retried in the last 10 minutes: 12 × too many requests (429), 3 × unreadable answer, " +
+        "2 × unexpected answer (418), 1 × odd one",
+    );
+    expect(describeRecentFailures({ ...calm, recent_failures: { endpoint_failing: 1 } })).toMatch(
+      /: 1 × an endpoint keeps failing$/,
     );
   });
 });

@@ -26,7 +26,11 @@ describe("a disconnect of the live feed", () => {
   it("E16: fills the gaps at once; meanwhile REST is polled at cadence", async () => {
     const harness = await startFollowing();
     harness.simulator.setFaults("ws drop-connection 1006 on=tick\nws upgrade-status 503");
+    const logged = harness.logged.length;
     await harness.runUntil(() => harness.activity.startsWith("polling"), 40);
+    expect(harness.logged.slice(logged).filter(({ message }) => /\blive\b/.test(message))).toMatchObject([
+      { message: "live feed down, reconnecting", fields: { reason: "closed_1006" } },
+    ]);
     const from = harness.requestCount;
     await harness.advance(300);
     // Ten periods: each series is polled about once in each.

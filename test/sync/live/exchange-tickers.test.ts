@@ -29,6 +29,27 @@ describe("exchange tickers", () => {
     expect(harness.query("SELECT count(*) AS ticks FROM exchange_ticks")).toEqual([{ ticks: 2 * 21 }]);
   });
 
+  it.each([
+    ["before", "GET /exchange-ticker lag 2s"],
+    ["after", "GET /exchange-ticker lag 700ms\nws connected is=late by=2s"],
+  ])("lose nothing if REST publishes late, and the feed begins %s it does", async (_, faults) => {
+    const exchangeTickers = { exchanges: all, markets: list("BTC/USD") };
+    const harness = await SupervisorHarness.start({
+      start: "2026-03-01T12:00:00.300Z",
+      refreshSeconds: 5,
+      sync: { ...noIndices, exchangeTickers },
+      simulator: { faults },
+    });
+    await harness.advance(40);
+    expect(harness.readGaps("reason <> 'settling'")).toEqual([]);
+    // The first answer has the records of the period before.
+    expect(harness.query("SELECT from_time, to_time FROM coverage")).toEqual([
+      { from_time: "2026-03-01T11:59:55.000000Z", to_time: "2026-03-01T12:00:40.000000Z" },
+    ]);
+    // The period in which the feed begins is polled until REST shows it, and none after it.
+    expect(harness.requestsTo("/exchange-ticker", 0).length).toBeLessThanOrEqual(4);
+  });
+
   it("are subscribed and unsubscribed when the selection changes, without interrupting others", async () => {
     const exchangeTickers = { exchanges: list("Kraken", "Coinbase"), markets: all };
     const harness = await SupervisorHarness.start({

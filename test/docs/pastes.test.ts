@@ -1,0 +1,116 @@
+import { spawn, spawnSync } from "node:child_process";
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { text } from "node:stream/consumers";
+import { afterAll, describe, expect, it, onTestFinished } from "vitest";
+import { hasTool } from "../support/has-tool.ts";
+import { compileCacheEnv } from "../support/program-process.ts";
+import { type PageBlock, parseBlocks } from "./page-blocks.ts";
+
+const root = resolve(import.meta.dirname, "../..");
+const pages = ["README.md", ...readdirSync(join(root, "docs")).filter((name) => name.endsWith(".md"))];
+
+/** Blocks that are run by another test, or that cannot be run here, by their first line: where, or why not. */
+const exceptions: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  "README.md": {
+    "npm ci && npm start":
+      "installs the project; the demo runs until it is stopped, and npm test is this suite",
+    "sudo mds-sync init": "changes the machine, and needs an address of the service",
+    "docker build": "needs Docker",
+  },
+  "export.md": { "duckdb -readonly": "needs the command line of DuckDB; test/export reads the same file" },
+  "lake.md": { AWS_ACCESS_KEY_ID: "needs a bucket; test/export writes to one" },
+  "library.md": { "npm install mds-sync": "needs the registry of npm" },
+  "research.md": { "mds-sync ": "test/docs/research.test.ts runs each block and compares what it prints" },
+  "running.md": {
+    "sudo npm install": "changes the machine, and needs an address of the service",
+    "docker build": "needs Docker",
+  },
+  "serve.md": {
+    "mds-sync serve ": "serves until it is stopped",
+    "curl ": "test/docs/serve.test.ts runs it against a server",
+  },
+};
+
+/** Where a page names a folder of the machine, it is one in the folder of the test. */
+const places = ["/backup"];
+
+const isShell = ({ language }: PageBlock) => language === "sh" || language === "console";
+const exceptionOf = (page: string, { code }: PageBlock) =>
+  Object.keys(exceptions[page] ?? {}).find((start) => code.startsWith(start));
+const readPage = (page: string) =>
+  readFileSync(join(root, page === "README.md" ? page : `docs/${page}`), "utf8");
+
+/** A clone with the script that runs the program; the program is also in the path, as if it were installed. */
+const folder = mkdtempSync(join(tmpdir(), "mds-pastes-"));
+mkdirSync(join(folder, "bin"));
+mkdirSync(join(folder, "backup"));
+for (const file of ["mds-sync", "bin/mds-sync"]) {
+  const script = `#!/bin/sh\nexec "${process.execPath}" "${join(root, "src/cli/main.ts")}" "$@"\n`;
+  writeFileSync(join(folder, file), script, { mode: 0o755 });
+}
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Runs a block as a person does who pastes it into a shell. What it leaves running ends with the test. */
+async function paste({ code, language }: PageBlock): Promise<{ output: string; status: number | null }> {
+  const commands = language === "sh" ? code : code.replaceAll(/^(?!\$ ).*\n/gm, "").replaceAll(/^\$ /gm, "");
+  const moved = places.reduce((all, place) => all.replaceAll(`${place}/`, `${folder}${place}/`), commands);
+  const child = spawn("sh", ["-c", `exec 2>&1\n${moved}`], {
+    cwd: folder,
+    env: { PATH: `${join(folder, "bin")}:${process.env.PATH}`, HOME: folder, ...compileCacheEnv() },
+    stdio: ["ignore", "pipe", "inherit"],
+    detached: true,
+  });
+  onTestFinished(() => void spawnSync("kill", ["--", `-${child.pid}`], { stdio: "ignore" }));
+  const exit = new Promise<number | null>((done) => child.once("close", done));
+  return { output: await text(child.stdout), status: await exit };
+}
+
+describe("a block of a page", () => {
+  it("has a language that says whether it is to be pasted", () => {
+    for (const page of pages) {
+      const unmarked = [...readPage(page).matchAll(/^ *```(\w*)\n([\s\S]*?)^ *```$/gm)].filter(
+        ([, language = "", code = ""]) =>
+          !["sh", "console"].includes(language) &&
+          /^(\$ |(sudo |npx )?(\.\/)?mds-sync |npm |docker |curl |sqlite3 |duckdb )/m.test(code),
+      );
+      expect([page, unmarked.map(([block]) => block)]).toEqual([page, []]);
+    }
+  });
+
+  it("is an exception only if it exists and has a reason", () => {
+    for (const [page, starts] of Object.entries(exceptions)) {
+      const used = new Set(
+        parseBlocks(readPage(page))
+          .filter(isShell)
+          .map((block) => exceptionOf(page, block)),
+      );
+      used.delete(undefined);
+      expect([page, [...used].sort()]).toEqual([page, Object.keys(starts).sort()]);
+    }
+  });
+
+  // In the order of the pages: those of the README make the warehouse that the others read.
+  for (const page of pages)
+    for (const block of parseBlocks(readPage(page)).filter(isShell)) {
+      if (exceptionOf(page, block) !== undefined) continue;
+      const tool = ["sqlite3", "openssl"].find((name) => block.code.includes(`${name} `)) ?? "sh";
+      const title = `can be pasted: ${page}, line ${block.line}`;
+      it.runIf(hasTool(tool, `${page}, line ${block.line}`))(title, async () => {
+        const { output, status } = await paste(block);
+        if (block.language === "console") expect(output).toBe(block.code.replaceAll(/^\$ .*\n/gm, ""));
+        else expect({ status, output }).toEqual({ status: 0, output: expect.any(String) });
+        const path = join(folder, "data/try.sqlite");
+        if (block.code.includes("data/try.sqlite")) copyFileSync(path, join(folder, "data/mds.sqlite"));
+      });
+    }
+});
