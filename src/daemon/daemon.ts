@@ -246,6 +246,7 @@ class Daemon {
       warehousePath: path,
       backfill: (request, caller, onProgress) => backfillNow(context, run, request, caller, onProgress),
     });
+    for (const { name } of jobs) metrics.registerJob(name);
     const previousRuns = readJobRuns(reader);
     for (const { job, outcome, endedAt } of previousRuns)
       if (outcome === "ok") metrics.setJobSuccess(job, Date.parse(endedAt) / 1000);

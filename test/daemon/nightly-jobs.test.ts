@@ -32,6 +32,8 @@ describe("the nightly jobs", () => {
       { job: "upkeep", outcome: "new" },
     ]);
 
+    expect(await first.readMetric('jobs_total{task="nightly",outcome="ok"}')).toBe(0);
+
     // Change one covered row and delete another; the ledger still says that the range is covered.
     const database = new Database(path, { timeout: 5000 });
     const [row] = query(
