@@ -433,8 +433,10 @@ function hasTicks({ indexTicks, exchangeTicks }: LiveCommitResult): boolean {
   );
 }
 
-/** Whether an error ends the daemon. Rejected credentials end it only if the service has never answered. */
+/** Whether an error ends the daemon. Credentials that fail end it only if the service has never answered. */
 function isFatal(error: unknown, hasServiceAnswered: boolean, successCount: number): boolean {
-  if (error instanceof Failure && error.exit === exitCode.credentials) return !hasServiceAnswered;
+  const isSecret = failureCode(error) === "secret_missing";
+  if (isSecret || (error instanceof Failure && error.exit === exitCode.credentials))
+    return !hasServiceAnswered;
   return classifyError(error, successCount) === "stop" && failureCode(error) !== "stopped";
 }

@@ -22,6 +22,7 @@ const AUTH_STATES: readonly AuthState[] = [
   "ok",
   "auth_failed",
   "credentials_rejected",
+  "secret_unreadable",
   "auth_malformed",
   "auth_unreachable",
 ];
