@@ -1,4 +1,5 @@
 import { Failure } from "../model/failure.ts";
+import { CLOCK_TOLERANCE_MS } from "../model/time.ts";
 import { runLoop } from "../runtime/loop.ts";
 import type { SyncContext } from "../sync/context/context.ts";
 import { storeClockSkew } from "../sync/context/context.ts";
@@ -32,15 +33,30 @@ const QUICK_CHECK_TIMEOUT_MS = 3_600_000;
  */
 export function monitorStorage(context: SyncContext, options: StorageMonitorOptions): Promise<void> {
   const { clock, signal } = context;
+  let isClockOff = false;
   return runLoop({
     clock,
     signal,
     delayMs: () => MONITOR_INTERVAL_MS,
-    runOnce: () => monitorOnce(context, options),
+    async runOnce() {
+      isClockOff = logClock(context, isClockOff);
+      await monitorOnce(context, options);
+    },
     onError(error) {
       throw error;
     },
   });
+}
+
+/** Logs when this machine's clock begins to differ from the service's, and when it agrees again. */
+function logClock({ client, log }: SyncContext, wasOff: boolean): boolean {
+  const { skewMs } = client.health();
+  if (skewMs === undefined) return wasOff;
+  const isOff = Math.abs(skewMs) > CLOCK_TOLERANCE_MS;
+  const fields = { aheadSeconds: Math.round(skewMs / 1000) };
+  if (isOff && !wasOff) log.warn(fields, "clock off, service's clock is used");
+  if (!isOff && wasOff) log.info(fields, "clock agrees with the service's again");
+  return isOff;
 }
 
 async function monitorOnce(context: SyncContext, options: StorageMonitorOptions): Promise<void> {
