@@ -52,7 +52,7 @@ function loadersFor(name: string | undefined): readonly (() => Promise<AddComman
   return command ? [command] : Object.values(commandLoaders);
 }
 
-/** Runs the program and returns its exit code. Every failure is one line on stderr, with its remedy. */
+/** Runs the program and returns its exit code. Every failure is one line on stderr, with its remedy; a daemon's is a log record. */
 export async function main(args: readonly string[]): Promise<number> {
   const stop = new AbortController();
   // A reader that closed the pipe (`| head`) is not a failure.
@@ -101,7 +101,8 @@ export async function main(args: readonly string[]): Promise<number> {
 }
 
 /** Like `main`, but the caller passes the context (for tests). */
-export async function runProgram(args: readonly string[], context: CommandContext): Promise<number> {
+export async function runProgram(args: readonly string[], given: CommandContext): Promise<number> {
+  const context = isDaemonLog(args, given) ? await recordMessages(given) : given;
   try {
     const program = await buildProgram(args, context);
     await program.parseAsync(args, { from: "user" });
@@ -109,6 +110,21 @@ export async function runProgram(args: readonly string[], context: CommandContex
   } catch (error) {
     return report(error, context);
   }
+}
+
+/** The stderr of a daemon is its log: records only. Other commands, and people at a terminal, get plain lines. */
+function isDaemonLog([name, ...rest]: readonly string[], { stderr }: CommandContext): boolean {
+  if (stderr.isTTY === true) return false;
+  return (
+    (name === "run" && !rest.includes("--demo")) || (name === "serve" && !rest.includes("--hash-secret"))
+  );
+}
+
+/** Leaves out `stdin`, which opens when it is read, and which no daemon reads. */
+async function recordMessages(given: CommandContext): Promise<CommandContext> {
+  const { recordPlainLines } = await import("../telemetry/logger.ts");
+  const { env, directory, clock, stdout, stderr, stopping } = given;
+  return { env, directory, clock, stdout, stopping, stderr: recordPlainLines(stderr) };
 }
 
 /** The program with the commands that the arguments need; without arguments, with all. */

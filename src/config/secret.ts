@@ -65,6 +65,11 @@ function fileSecret(file: string, { what, setting }: SecretNames): SecretSource 
       secret = readFileSync(file, "utf8").trim();
     } catch (error) {
       const code = error instanceof Error && "code" in error ? String(error.code) : "unreadable";
+      if (code === "EISDIR")
+        return failSecretMissing(
+          `the secret file ${file} is a folder`,
+          `name the file with the ${what} in ${setting}`,
+        );
       return failSecretMissing(
         `the secret file ${file} cannot be read (${code})`,
         `check ${setting} and the file's permissions`,
@@ -76,10 +81,11 @@ function fileSecret(file: string, { what, setting }: SecretNames): SecretSource 
 }
 
 function fileModeWarnings(file: string): readonly SettingsWarning[] {
-  const mode = statSync(file, { throwIfNoEntry: false })?.mode ?? 0;
-  return mode & OTHER_USERS_MODE
-    ? [{ message: `the secret file ${file} can be read by other users`, remedy: `chmod o= ${file}` }]
-    : [];
+  const found = statSync(file, { throwIfNoEntry: false });
+  // People paste the remedy, and other programs need a folder or a device such as /tmp or /dev/stdin.
+  if (!found?.isFile() || !(found.mode & OTHER_USERS_MODE)) return [];
+  const quoted = `'${file.replaceAll("'", `'\\''`)}'`;
+  return [{ message: `the secret file ${file} can be read by other users`, remedy: `chmod o= ${quoted}` }];
 }
 
 function failSecretMissing(message: string, remedy: string): never {

@@ -27,9 +27,13 @@ export async function backfillNow(
   signal: AbortSignal,
   onProgress: (rows: number, percent: number) => void,
 ): Promise<BackfillReport> {
-  const { clock, log } = context;
+  const { clock, client, ingest, log } = context;
   const { telemetry, supervisor, ...rest } = options;
-  const silence = new SilenceTimeout(clock);
+  const silence = new SilenceTimeout(
+    clock,
+    () => ingest.blockingFailure,
+    () => client.health().lastFailure,
+  );
   const { stats, end } = telemetry.observeRun((event) => silence.onEvent(event));
   const stopping = new AbortController();
   const startedAt = clock.monotonic();

@@ -1,10 +1,11 @@
 import type { LiveCommitResult } from "../ingest/commit/live.ts";
 import { Failure, failureCode } from "../model/failure.ts";
+import { hasHistory } from "../model/streams.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
 import type { ClientEvent, ClientEventListener } from "../service/http/client-events.ts";
 import type { FeedMessage } from "../service/live/messages.ts";
-import type { Problem } from "../sync/context/error-policy.ts";
+import { type Problem, problemText } from "../sync/context/error-policy.ts";
 import { StreamErrors } from "../sync/context/problem-log.ts";
 import { RunStats } from "../sync/context/run-stats.ts";
 import type { SliceDifference } from "../sync/history/verify.ts";
@@ -20,6 +21,8 @@ export class DaemonTelemetry {
   /** Last error and missing scopes of each stream, for `status`. */
   readonly streamErrors = new StreamErrors();
   readonly stats: RunStats;
+  /** By part of the daemon: the problems of its last report, which are not logged again. */
+  readonly #loggedProblems = new Map<string, ReadonlySet<string>>();
   readonly #runListeners = new Set<ClientEventListener>();
   readonly #clock: Clock;
   readonly #log: Log;
@@ -82,8 +85,17 @@ export class DaemonTelemetry {
 
   setProblems(part: string, problems: readonly Problem[]): void {
     this.streamErrors.setProblems(part, problems);
-    for (const { stream, code, message } of problems)
-      this.recentErrors.record({ where: stream, code, message });
+    const known = this.#loggedProblems.get(part);
+    const keys = new Set<string>();
+    for (const problem of problems) {
+      const { stream, what: series, code, message } = problem;
+      this.recentErrors.record({ where: stream, code, message: problemText(problem) });
+      const key = `${stream} ${series} ${code}`;
+      keys.add(key);
+      if (series !== undefined && hasHistory(stream) && !known?.has(key))
+        this.#log.warn({ stream, series, code, message }, "series could not be synced");
+    }
+    this.#loggedProblems.set(part, keys);
   }
 
   /** A whole part of the daemon failed, for example `gaps` or a scheduled job. */

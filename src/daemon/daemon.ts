@@ -263,6 +263,7 @@ class Daemon {
       warehousePath: path,
       backfill: (request, caller, onProgress) => backfillNow(context, run, request, caller, onProgress),
     });
+    for (const { name } of jobs) metrics.registerJob(name);
     const previousRuns = readJobRuns(reader);
     for (const { job, outcome, endedAt } of previousRuns)
       if (outcome === "ok") metrics.setJobSuccess(job, Date.parse(endedAt) / 1000);
@@ -445,8 +446,10 @@ class Daemon {
   }
 }
 
-/** Whether an error ends the daemon. Rejected credentials end it only if the service has never answered. */
+/** Whether an error ends the daemon. Credentials that fail end it only if the service has never answered. */
 function isFatal(error: unknown, hasServiceAnswered: boolean, successCount: number): boolean {
-  if (error instanceof Failure && error.exit === exitCode.credentials) return !hasServiceAnswered;
+  const isSecret = failureCode(error) === "secret_missing";
+  if (isSecret || (error instanceof Failure && error.exit === exitCode.credentials))
+    return !hasServiceAnswered;
   return classifyError(error, successCount) === "stop" && failureCode(error) !== "stopped";
 }

@@ -56,10 +56,10 @@ async function backfillAndAudit(context: SyncContext, options: NightlyJobOptions
     concurrency,
     sample: (slices) => selectDueTonight(slices, serviceNow(context)),
   });
-  const { sliceCount, rows, differences } = result;
+  const { sliceCount, rows, extraChanged, differences } = result;
   onProblems(result.problems);
   onDifferences(differences);
-  context.log.info({ slices: sliceCount, rows, differences: differences.length }, "audit done");
+  context.log.info({ slices: sliceCount, rows, extraChanged, differences: differences.length }, "audit done");
   for (const { stream, indexType, name, missing, changed, withdrawn, unconfirmed } of differences) {
     context.log.warn(
       { stream, indexType, name, missing, changed, withdrawn, unconfirmed },

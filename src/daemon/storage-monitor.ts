@@ -1,4 +1,5 @@
 import { Failure } from "../model/failure.ts";
+import { CLOCK_TOLERANCE_MS } from "../model/time.ts";
 import { runLoop } from "../runtime/loop.ts";
 import type { SyncContext } from "../sync/context/context.ts";
 import { storeClockSkew } from "../sync/context/context.ts";
@@ -32,12 +33,13 @@ const QUICK_CHECK_DELAY_MS = 15_000;
 const QUICK_CHECK_TIMEOUT_MS = 3_600_000;
 
 /**
- * Every minute: checks that the file is in its place (saves the open one and rejects if it is not) and that its folder is writable, and records its size, the
- * stream states and the clock skew.
+ * Every minute: checks that the file is in its place (saves the open one and rejects if it is not) and that its folder is
+ * writable, and records its size, the stream states and the clock skew.
  */
 export function monitorStorage(context: SyncContext, options: StorageMonitorOptions): Promise<void> {
   const { clock, log, signal } = context;
   const file = captureFileIdentity(options.path);
+  let isClockOff = false;
   let folderFailure: Failure | undefined;
   const checkFolder = () => {
     const failure = findFolderFailure(options.path);
@@ -51,6 +53,7 @@ export function monitorStorage(context: SyncContext, options: StorageMonitorOpti
     delayMs: () => MONITOR_INTERVAL_MS,
     async runOnce() {
       checkFolder();
+      isClockOff = logClock(context, isClockOff);
       if (!file.isInPlace()) {
         log.error({ path: options.path }, "warehouse file gone, copying it");
         options.onFileGone();
@@ -61,6 +64,17 @@ export function monitorStorage(context: SyncContext, options: StorageMonitorOpti
       throw error;
     },
   });
+}
+
+/** Logs when this machine's clock begins to differ from the service's, and when it agrees again. */
+function logClock({ client, log }: SyncContext, wasOff: boolean): boolean {
+  const { skewMs } = client.health();
+  if (skewMs === undefined) return wasOff;
+  const isOff = Math.abs(skewMs) > CLOCK_TOLERANCE_MS;
+  const fields = { aheadSeconds: Math.round(skewMs / 1000) };
+  if (isOff && !wasOff) log.warn(fields, "clock off, service's clock is used");
+  if (!isOff && wasOff) log.info(fields, "clock agrees with the service's again");
+  return isOff;
 }
 
 async function monitorOnce(context: SyncContext, options: StorageMonitorOptions): Promise<void> {

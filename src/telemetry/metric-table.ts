@@ -1,3 +1,5 @@
+import { historyStreams, streams } from "../model/streams.ts";
+
 /** Prefix of every metric name. */
 export const METRIC_PREFIX = "mds_sync_";
 
@@ -7,10 +9,25 @@ export interface MetricDeclaration {
   readonly meaning: string;
   /** Upper bounds of a histogram's buckets, in seconds. */
   readonly buckets?: readonly number[];
+  /** Label values that are known before the first event: their counters exist from the start, at 0. */
+  readonly known?: readonly Readonly<Record<string, string>>[];
 }
 
 const REQUEST_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const LAG_BUCKETS = [0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.5, 1, 2.5, 5, 10, 30];
+
+const rowResults = ["inserted", "changed", "unchanged", "outranked", "withdrawn", "rejected", "foreign"];
+const alarms = [
+  "disordered",
+  "false_end",
+  "foreign_rows",
+  "mass_rejection",
+  "mass_withdrawal",
+  "newer_than_proven",
+  "older_than_stored",
+  "shrunken_list",
+] as const;
+export type Alarm = (typeof alarms)[number];
 
 /** Every metric of the program. A test keeps `docs/metrics.md` equal to this table. */
 export const metricTable = {
@@ -114,17 +131,24 @@ export const metricTable = {
   rows_total: {
     type: "counter",
     labels: ["stream", "kind"],
+    known: streams.flatMap((stream) => rowResults.map((kind) => ({ stream, kind }))),
     meaning:
       "Records by result: `inserted`, `changed`, `unchanged`, `outranked`, `withdrawn`, `rejected`, `foreign`",
   },
   commits_total: {
     type: "counter",
     labels: ["stream", "source"],
+    known: [
+      ...streams.map((stream) => ({ stream, source: "rest" })),
+      { stream: "index_ticks", source: "live" },
+      { stream: "exchange_ticks", source: "live" },
+    ],
     meaning: "Transactions that stored records; the source is `rest` or `live`",
   },
   alarms_total: {
     type: "counter",
     labels: ["alarm"],
+    known: alarms.map((alarm) => ({ alarm })),
     meaning: "Pages and snapshots that contradict the warehouse; they settle nothing and withdraw nothing",
   },
   unknown_events_total: {
@@ -222,6 +246,7 @@ export const metricTable = {
   serve_requests_total: {
     type: "counter",
     labels: ["outcome"],
+    known: [{ outcome: "answered" }, { outcome: "failed" }],
     meaning: "Requests to `serve` beside the daemon; the outcome is `answered` or `failed` (5xx)",
   },
   serve_messages_total: {
@@ -248,6 +273,7 @@ export const metricTable = {
   audit_differences_total: {
     type: "counter",
     labels: ["stream"],
+    known: historyStreams.map((stream) => ({ stream })),
     meaning: "Settled ranges that a nightly audit found different from the service, and repaired",
   },
 } as const satisfies Record<string, MetricDeclaration>;

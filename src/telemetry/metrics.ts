@@ -9,6 +9,7 @@ import type { FeedEvent } from "../service/live/feed.ts";
 import type { SubscriptionState, SubscriptionStates } from "../service/live/subscription-states.ts";
 import type { StreamStatus } from "../warehouse/read/status.ts";
 import {
+  type Alarm,
   type LabelsOf,
   METRIC_PREFIX,
   type MetricDeclaration,
@@ -21,6 +22,7 @@ const AUTH_STATES: readonly AuthState[] = [
   "ok",
   "auth_failed",
   "credentials_rejected",
+  "secret_unreadable",
   "auth_malformed",
   "auth_unreachable",
 ];
@@ -187,8 +189,8 @@ export class Metrics {
   }
 
   /** A page that settled nothing because it contradicts the warehouse. */
-  countAlarm(alarm: string): void {
-    this.#increment("alarms_total", 1, { alarm: this.#boundLabel("alarm", alarm) });
+  countAlarm(alarm: Alarm): void {
+    this.#increment("alarms_total", 1, { alarm });
   }
 
   setIngest(queued: number, state: string): void {
@@ -229,6 +231,11 @@ export class Metrics {
       if (figures.newest_age_s === null) this.#gauge("newest_age_seconds").remove({ stream });
       else this.#set("newest_age_seconds", figures.newest_age_s, { stream });
     }
+  }
+
+  /** A job is scheduled: its runs count from 0. */
+  registerJob(job: string): void {
+    this.#increment("jobs_total", 0, { task: this.#boundLabel("task", job), outcome: "ok" });
   }
 
   /** A scheduled job has ended; the outcome is `ok` or the code of its failure. */
@@ -309,14 +316,19 @@ export class Metrics {
 }
 
 function createInstrument(name: string, declaration: MetricDeclaration, registry: Registry): Instrument {
-  const { type, labels, meaning, buckets } = declaration;
+  const { type, labels, meaning, buckets, known = [] } = declaration;
   const common = {
     name: METRIC_PREFIX + name,
     help: meaning,
     labelNames: [...labels],
     registers: [registry],
   };
-  if (type === "counter") return new Counter(common);
+  if (type === "counter") {
+    const counter = new Counter(common);
+    // Prometheus computes no increase from a counter that appears with its first event.
+    for (const values of known) counter.inc(values, 0);
+    return counter;
+  }
   if (type === "gauge") return new Gauge(common);
   return new Histogram({ ...common, buckets: [...(buckets ?? [])] });
 }

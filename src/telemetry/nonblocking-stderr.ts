@@ -1,5 +1,5 @@
 import type { Writable } from "node:stream";
-import type { Clock } from "../runtime/clock.ts";
+import { type Clock, systemClock } from "../runtime/clock.ts";
 import { finishesWithin } from "../runtime/timeouts.ts";
 
 /** Stderr, or a test's substitute for it. */
@@ -63,6 +63,8 @@ export class NonblockingStderr implements TextOutput {
     const lines = this.#dropped;
     if (lines === 0) return;
     this.#dropped = 0;
-    this.#send(`mds-sync: ${lines} lines dropped here: stderr was not read in time\n`, lines);
+    const what = `${lines} lines dropped here: stderr was not read in time`;
+    const record = { level: 40, time: new Date(systemClock.now()).toISOString(), msg: what };
+    this.#send(this.isTTY ? `mds-sync: ${what}\n` : `${JSON.stringify(record)}\n`, lines);
   }
 }

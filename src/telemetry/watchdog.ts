@@ -42,6 +42,8 @@ export function describeProblem(
   if (ingest?.blockedBy !== undefined) return ingest.blockedBy;
   if (credentials === "credentials_rejected" || credentials === "auth_failed")
     return `the service refuses the credentials (${credentials})`;
+  if (credentials === "secret_unreadable")
+    return "the client secret cannot be read: check its file and permissions, `mds-sync doctor` says why";
   return undefined;
 }
 

@@ -147,7 +147,7 @@ async function readAddress(daemon: ChildProcess): Promise<string> {
   let text = "";
   for await (const chunk of daemon.stderr ?? []) {
     text += String(chunk);
-    const address = /dashboard: (\S+)/.exec(text)?.[1];
+    const address = /dashboard: ([^\s"]+)/.exec(text)?.[1];
     if (address) {
       daemon.stderr?.resume();
       return address;

@@ -58,7 +58,7 @@ async function measureStart(folder: string, env: Record<string, string>): Promis
   const ended = once(daemon, "exit");
   let address: string | undefined;
   daemon.stderr.setEncoding("utf8").on("data", (text: string) => {
-    address ??= /dashboard: (\S+)/.exec(text)?.[1];
+    address ??= /dashboard: ([^\s"]+)/.exec(text)?.[1];
   });
   while (daemon.exitCode === null) {
     const answer = address && (await fetch(new URL("/readyz", address)).catch(() => undefined));

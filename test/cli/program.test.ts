@@ -58,7 +58,7 @@ describe("mds-sync", () => {
     const shell = 'ulimit -n 26; exec "$0" "$1" run --no-progress --log-level silent';
     const options = { cwd: folder, env, encoding: "utf8" } as const;
     const { stderr, status } = spawnSync("sh", ["-c", shell, process.execPath, entry], options);
-    expect(stderr).toMatch(/^mds-sync: .*: raise the limit of open files \(LimitNOFILE, ulimit -n\)$/m);
+    expect(stderr).toMatch(/"msg":".*: raise the limit of open files \(LimitNOFILE, ulimit -n\)"\}$/m);
     expect(status).toBe(1);
   });
 

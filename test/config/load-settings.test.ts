@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs";
+import { chmodSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { inspect } from "node:util";
 import { describe, expect, it } from "vitest";
@@ -366,12 +366,25 @@ describe("the client secret", () => {
   });
 
   it("causes a warning if other users can read its file", () => {
-    const file = join(temporaryFolder(), "secret");
+    const file = join(temporaryFolder(), "the secret");
     writeFileSync(file, canary, { mode: 0o644 });
     const { warnings } = load(undefined, { env: { MDS_CLIENT_SECRET_FILE: file } });
     expect(warnings).toEqual([
-      { message: `the secret file ${file} can be read by other users`, remedy: `chmod o= ${file}` },
+      { message: `the secret file ${file} can be read by other users`, remedy: `chmod o= '${file}'` },
     ]);
+  });
+
+  it("cannot be a folder, and then nobody is told to change its permissions", () => {
+    const folder = temporaryFolder();
+    chmodSync(folder, 0o777);
+    const { secret, warnings } = load(undefined, { env: { MDS_CLIENT_SECRET_FILE: folder } });
+    expect(warnings).toEqual([]);
+    expect(() => secret.read()).toThrow(
+      expect.objectContaining({
+        message: `the secret file ${folder} is a folder`,
+        remedy: "name the file with the client secret in service.clientSecretFile",
+      }),
+    );
   });
 
   it("reports that its file is missing or empty, or that none is set", () => {

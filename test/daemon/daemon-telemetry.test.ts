@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { DaemonTelemetry } from "../../src/daemon/daemon-telemetry.ts";
-import { silentLog } from "../../src/runtime/log.ts";
+import { createBufferingLog, type LogEntry, silentLog } from "../../src/runtime/log.ts";
+import { ProblemLog } from "../../src/sync/context/problem-log.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 
 describe("the daemon's recent errors", () => {
@@ -15,5 +16,48 @@ describe("the daemon's recent errors", () => {
       { where: "/ohlcv", code: "malformed_body", count: 1 },
       { where: "/ohlcv", code: "too_many_requests", count: 12, message: "HTTP 429: the request is retried" },
     ]);
+  });
+});
+
+describe("a series that fails alone", () => {
+  it("is named in the log, once, in the stream's last error and in the recent errors", () => {
+    const entries: LogEntry[] = [];
+    const log = createBufferingLog(entries);
+    const telemetry = new DaemonTelemetry({ clock: new ManualClock(), version: "0.1.0", log });
+    const problem = { stream: "index_ticks", code: "server_failure", message: "HTTP 500" } as const;
+    const report = (...names: string[]) =>
+      telemetry.setProblems(
+        "heads",
+        names.map((what) => ({ ...problem, what })),
+      );
+    report("GWA BTC");
+    report("GWA BTC", "GWA ETH");
+    report();
+    const line = (series: string) => ({
+      level: "warn",
+      fields: { stream: "index_ticks", series, code: "server_failure", message: "HTTP 500" },
+      message: "series could not be synced",
+    });
+    expect(entries).toEqual([line("GWA BTC"), line("GWA ETH")]);
+    report("GWA BTC");
+    expect(entries).toHaveLength(3);
+    const message = "GWA BTC: HTTP 500";
+    expect(telemetry.recentErrors.list()).toContainEqual(expect.objectContaining({ message }));
+    expect(telemetry.streamErrors.takeChanges([])).toContainEqual({
+      stream: "index_ticks",
+      error: message,
+      missingScopes: [],
+    });
+  });
+
+  it("gives way to the next one when it works again", () => {
+    const named: (string | undefined)[][] = [];
+    const log = new ProblemLog((problems) => void named.push(problems.map(({ what }) => what)));
+    const problem = { stream: "index_ticks", code: "server_failure", message: "HTTP 500" } as const;
+    log.report("1", { ...problem, what: "GWA BTC" });
+    log.report("2", { ...problem, what: "GWA ETH" });
+    log.clear("1");
+    log.clear("2");
+    expect(named).toEqual([["GWA BTC"], ["GWA ETH"], []]);
   });
 });

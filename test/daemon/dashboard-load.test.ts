@@ -38,7 +38,7 @@ async function followingDaemon() {
     },
   });
   await vi.waitUntil(() => program.output.stderr.includes("filled: "), WAIT_OPTIONS);
-  const address = /dashboard: (\S+)/.exec(program.output.stderr)?.[1] ?? "";
+  const address = /dashboard: ([^\s"]+)/.exec(program.output.stderr)?.[1] ?? "";
   const reader = new Database(join(folder, "mds.sqlite"), { readonly: true });
   onTestFinished(() => void reader.close());
   const newest = reader.prepare("SELECT max(ts) FROM index_ticks").pluck();
@@ -212,7 +212,7 @@ describe("G11: a dashboard under heavy load", () => {
     daemon.child.kill("SIGTERM");
     expect((await daemon.result).status).toBe(0);
     expect(performance.now() - startedAt).toBeLessThan(5_000);
-    expect(daemon.output.stderr).toMatch(/stopped cleanly\n$/);
+    expect(daemon.output.stderr).toMatch(/"msg":"stopped cleanly"\}\n$/);
     expect(daemon.output.stderr).not.toContain("dashboard page failed");
   });
 });

@@ -1,8 +1,11 @@
 import { once } from "node:events";
+import { renameSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { dirname } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { runInProcess } from "../support/cli/run-command.ts";
 import { createDaemonHarness } from "../support/daemon/daemon-harness.ts";
 
 /** Receives the daemon's heartbeat. */
@@ -36,7 +39,7 @@ sync:
   derivatives: false
 `,
     });
-    const { clock, simulator, path, logged } = daemon;
+    const { clock, simulator, path, logged, secretFile } = daemon;
     const running = await daemon.startFilled();
     const health = () => running.getPage("/healthz");
 
@@ -62,6 +65,18 @@ sync:
     await running.runUntil(async () => (await health()).status === 503);
     const locked = `another program holds the write lock of ${path}: end its write transaction; readers do not block the writer`;
     expect((await health()).text).toBe(`${locked}\n`);
+    // A command that waits for the daemon is told the same, however long it lasts.
+    const env = {
+      MDS_BASE_URL: simulator.baseUrl,
+      MDS_WS_URL: simulator.wsUrl,
+      MDS_CLIENT_ID: simulator.clientId,
+      MDS_CLIENT_SECRET_FILE: secretFile,
+      MDS_WAREHOUSE: path,
+    };
+    const asked = runInProcess(["backfill", "--now", "--log-level", "silent"], { env, cwd: dirname(path) });
+    await running.runUntil(() => logged.some(({ message }) => message === "backfill requested"));
+    await clock.advance(16 * 60_000);
+    expect(await asked).toMatchObject({ status: 75, stderr: `mds-sync: ${locked}\n` });
     quant.exec("ROLLBACK");
     quant.close();
     await running.runUntil(async () => (await health()).status === 200);
@@ -79,6 +94,19 @@ sync:
     expect(received.length).toBe(receivedBefore);
     simulator.rotateSecret(secret);
     await running.runUntil(async () => (await health()).status === 200);
+
+    renameSync(secretFile, `${secretFile}.old`);
+    simulator.revokeTokens();
+    await running.runUntil(async () => (await health()).status === 503);
+    expect((await health()).text).toMatch(/^the client secret cannot be read: check its file/);
+    renameSync(`${secretFile}.old`, secretFile);
+    await running.runUntil(async () => (await health()).status === 200);
+    const states = logged.flatMap(({ message, fields }) =>
+      message === "authentication state changed" && fields.audience === simulator.baseUrl
+        ? [fields.state]
+        : [],
+    );
+    expect(states).toEqual(["ok", "credentials_rejected", "ok", "secret_unreadable", "ok"]);
 
     // The error of a stream is stored within a minute or two, for `status`.
     simulator.setFaults("GET /market-cap status 403");

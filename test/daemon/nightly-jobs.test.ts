@@ -32,6 +32,8 @@ describe("the nightly jobs", () => {
       { job: "upkeep", outcome: "new" },
     ]);
 
+    expect(await first.readMetric('jobs_total{task="nightly",outcome="ok"}')).toBe(0);
+
     // Change one covered row and delete another; the ledger still says that the range is covered.
     const database = new Database(path, { timeout: 5000 });
     const [row] = query(
@@ -44,6 +46,8 @@ describe("the nightly jobs", () => {
       .prepare("DELETE FROM index_tick_rows WHERE series = ? AND ts = ?")
       .run(row?.series, Number(row?.ts) - 30e6);
     database.close();
+    // The service adds a property: that is no difference.
+    simulator.setFaults("GET /index-ticker set field=venues value=7 as=json");
     const libra = simulator.universe.assets.find(({ symbol }) => symbol === "LIBRA")?.id ?? "";
     const libraRequests = () =>
       simulator.requests.list.filter(({ target }) => target.startsWith("/v3/ohlcv") && target.includes(libra))
@@ -63,6 +67,7 @@ describe("the nightly jobs", () => {
     expect(new Date(clock.now()).toISOString()).toMatch(/^2026-03-02T00:2[6-9]/);
     await first.runUntil(() => libraRequests() > requestsBefore);
     expect(await first.readMetric('audit_differences_total{stream="index_ticks"}')).toBe(1);
+    expect(await first.readMetric('rows_total{stream="index_ticks",kind="changed"}')).toBe(1);
     expect(await first.readMetric('jobs_total{task="nightly",outcome="ok"}')).toBe(1);
     expect(
       query("SELECT count(*) AS n FROM revisions WHERE name = 'BTC' AND stream = 'index_ticks'"),

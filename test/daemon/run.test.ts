@@ -78,7 +78,7 @@ function run(
     child,
     ended,
     stderr: () => stderr,
-    address: () => until(() => /dashboard: (\S+)/.exec(stderr)?.[1]),
+    address: () => until(() => /dashboard: ([^\s"]+)/.exec(stderr)?.[1]),
   };
 }
 
@@ -152,7 +152,8 @@ describe("mds-sync run", () => {
     daemon.child.kill("SIGTERM");
     expect((await daemon.ended).code).toBe(0);
     expect(performance.now() - stoppedAt).toBeLessThan(5_000);
-    expect(daemon.stderr()).toMatch(/stopped cleanly\n$/);
+    expect(daemon.stderr()).toMatch(/"msg":"stopped cleanly"\}\n$/);
+    for (const line of daemon.stderr().trim().split("\n")) expect(JSON.parse(line)).toHaveProperty("msg");
     const messages = await until(() =>
       manager.messages().includes("STOPPING=1") ? manager.messages() : undefined,
     );
@@ -250,7 +251,7 @@ describe("mds-sync run", () => {
     daemon.child.kill("SIGTERM");
     expect((await daemon.ended).code).toBe(0);
     expect(performance.now() - stoppedAt).toBeLessThan(5_000);
-    expect(daemon.stderr()).toMatch(/stopped cleanly\n$/);
+    expect(daemon.stderr()).toMatch(/"msg":"stopped cleanly"\}\n$/);
   });
 
   it("G9: checks the settings before it touches the warehouse", async () => {
@@ -266,7 +267,14 @@ describe("mds-sync run", () => {
         env: { MDS_WAREHOUSE: join(folder, "mds.sqlite"), ...each },
         cwd: folder,
       });
-      expect({ status, stderr }).toEqual({ status: 2, stderr: expect.stringMatching(/^mds-sync: .*\n$/) });
+      expect(status).toBe(2);
+      expect(JSON.parse(stderr)).toMatchObject({ level: 50, msg: expect.stringMatching(/set|cannot be/) });
+      const atTerminal = await runInProcess(["run", "--config", join(folder, "mds-sync.yaml")], {
+        env: { MDS_WAREHOUSE: join(folder, "mds.sqlite"), ...each },
+        cwd: folder,
+        onTerminal: true,
+      });
+      expect(atTerminal).toMatchObject({ status: 2, stderr: expect.stringMatching(/^mds-sync: .*\n$/) });
     }
     expect(existsSync(join(folder, "mds.sqlite"))).toBe(false);
   });
@@ -279,7 +287,10 @@ describe("mds-sync run", () => {
     await until(async () => ((await fetch(new URL("/readyz", address))).status === 200 ? true : undefined));
     const second = run(folder, simulator);
     expect((await second.ended).code).toBe(75);
-    expect(second.stderr()).toMatch(/^mds-sync: another mds-sync writes .*mds\.sqlite \(pid \d+[^\n]*\n$/);
+    expect(JSON.parse(second.stderr())).toMatchObject({
+      level: 50,
+      msg: expect.stringMatching(/^another mds-sync writes .*mds\.sqlite \(pid \d+/),
+    });
 
     // Stopped meanwhile, so that it cannot end between the two signals.
     for (const signal of ["SIGSTOP", "SIGTERM", "SIGINT", "SIGCONT"] as const) first.child.kill(signal);

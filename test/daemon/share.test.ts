@@ -50,7 +50,7 @@ it("I1: forwards all streams while it runs, stays healthy without PostgreSQL, an
     },
   });
   await vi.waitUntil(() => output.stderr.includes("filled: "), WAIT_OPTIONS);
-  const address = /dashboard: (\S+)/.exec(output.stderr)?.[1] ?? "";
+  const address = /dashboard: ([^\s"]+)/.exec(output.stderr)?.[1] ?? "";
   const getStatus = async () =>
     ((await (await fetch(new URL("/api/status", address))).json()) as { shared: ShareStatus }).shared;
   const reach = (state: ShareStatus["state"], minRows = 0) =>

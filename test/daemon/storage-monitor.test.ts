@@ -5,7 +5,7 @@ import { withSyncSession } from "../../src/cli/support/session.ts";
 import { loadSettings } from "../../src/config/load-settings.ts";
 import { monitorStorage } from "../../src/daemon/storage-monitor.ts";
 import type { Failure } from "../../src/model/failure.ts";
-import { silentLog } from "../../src/runtime/log.ts";
+import { createBufferingLog, type LogEntry } from "../../src/runtime/log.ts";
 import { ensureServiceTime } from "../../src/sync/context/context.ts";
 import { StreamErrors } from "../../src/sync/context/problem-log.ts";
 import { startBackfillHarness } from "../support/sync/backfill-harness.ts";
@@ -25,16 +25,17 @@ function makeReadOnly(folder: string): () => void {
 
 describe("the storage monitor", () => {
   it("G3, F24: notices within a minute a clock step, which the views need, and a folder that became read-only", async () => {
+    const entries: LogEntry[] = [];
+    const messages = (start: string) => entries.filter(({ message }) => message.startsWith(start));
     const { clock, env, path, query } = await startBackfillHarness();
     const loaded = loadSettings({ env, directory: temporaryFolder() });
     const skew = () =>
       Math.round(Number(query("SELECT clock_skew FROM warehouse_state")[0]?.clock_skew) / 1e6);
     const stopping = new AbortController().signal;
-    const infos: string[] = [];
     const session = withSyncSession(
       loaded,
       { clock, stopping },
-      { ...silentLog, info: (_fields, message) => void infos.push(message) },
+      createBufferingLog(entries),
       async ({ syncContext, reader, random }) => {
         const ending = new AbortController();
         const failures: Failure[] = [];
@@ -68,7 +69,15 @@ describe("the storage monitor", () => {
           },
         ]);
         await clock.sleep(61_000);
-        expect(infos.filter((message) => message.startsWith("storage"))).toEqual(["storage recovered"]);
+        expect(messages("storage")).toMatchObject([{ message: "storage recovered" }]);
+
+        await clock.sleep(120_000);
+        clock.stepWallClock(-7_200_000);
+        await clock.sleep(61_000);
+        expect(messages("clock")).toEqual([
+          { level: "warn", fields: { aheadSeconds: 7200 }, message: "clock off, service's clock is used" },
+          { level: "info", fields: { aheadSeconds: 0 }, message: "clock agrees with the service's again" },
+        ]);
         ending.abort();
         await monitor.catch(() => {});
       },

@@ -137,7 +137,7 @@ describe("after all these faults", () => {
     const second = scene.startDaemon();
     expect(await second.ended).toBe(75);
     const lines = second.stderr().trim().split("\n");
-    expect(lines.at(-1)).toMatch(/^mds-sync: another mds-sync writes .*mds\.sqlite \(pid \d+/);
+    expect(lines.at(-1)).toMatch(/"msg":"another mds-sync writes .*mds\.sqlite \(pid \d+/);
   });
 
   it("history streams equal the service, and every missed second of snapshot streams is a gap", async () => {

@@ -171,7 +171,7 @@ export function watchDaemon(child: ChildProcess): LimitedDaemon {
         .filter((line) => line.startsWith("{") && line.endsWith("}"))
         .map((line) => JSON.parse(line) as Record<string, unknown>),
     async get(path) {
-      const address = await until("the dashboard", () => /dashboard: (\S+)/.exec(stderr)?.[1]);
+      const address = await until("the dashboard", () => /dashboard: ([^\s"]+)/.exec(stderr)?.[1]);
       const answer = await fetch(new URL(path, address), { headers: { connection: "close" } });
       return { status: answer.status, text: await answer.text() };
     },

@@ -158,7 +158,7 @@ describe("G6: few descriptors and few threads", () => {
     expect(await daemon.ended).toEqual({ code: 1, signal: null });
     const last = daemon.stderr().split("\n").slice(-2);
     expect(last).toEqual([
-      expect.stringMatching(/^mds-sync: cannot start a thread \(EAGAIN\): raise the limit of threads/),
+      expect.stringMatching(/"msg":"cannot start a thread \(EAGAIN\): raise the limit of threads/),
       "",
     ]);
     expect(daemon.stderr()).not.toContain("please report");
@@ -278,7 +278,7 @@ describe("G12: a container's conditions", () => {
     expect(readFileSync(`/proc/${inside}/status`, "utf8")).toMatch(/^NSpid:\s+\d+\s+1$/m);
     process.kill(Number(inside), "SIGTERM");
     expect(await daemon.ended).toEqual({ code: 0, signal: null });
-    expect(daemon.stderr()).toMatch(/stopped cleanly\n$/);
+    expect(daemon.stderr()).toMatch(/"msg":"stopped cleanly"\}\n$/);
   });
 
   it("F24: as any user, in an empty environment and a read-only folder, it syncs and stops, even after its own folder became read-only", async () => {

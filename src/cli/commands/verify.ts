@@ -125,7 +125,8 @@ function readSample(text: string): number {
   throw usageFailure(`--sample cannot be ${text}`, `give ${result.expected}`);
 }
 
-function formatVerifyReport({ sliceCount, rows, unserved, differences, problems }: VerifyResult): string {
+function formatVerifyReport(verified: VerifyResult): string {
+  const { sliceCount, rows, extraChanged, unserved, differences, problems } = verified;
   const lines = [`${formatNumber(sliceCount)} ranges compared, ${formatNumber(rows)} rows`];
   for (const difference of differences.slice(0, MAX_DIFFERENCES_SHOWN)) {
     const { stream, name, indexType, from, to, missing, changed, withdrawn, unconfirmed } = difference;
@@ -149,6 +150,11 @@ function formatVerifyReport({ sliceCount, rows, unserved, differences, problems 
       ),
     );
   }
+  if (extraChanged > 0) {
+    const what = pluralize(extraChanged, "row has", "rows have");
+    const where = "stored in `extra`, the view unknown_fields lists them";
+    lines.push(wrapText(`${what} other undocumented properties now: ${where}`));
+  }
   for (const { stream, indexType, name, before, rows: kept } of unserved) {
     const what = `${pluralize(kept, "row is", "rows are")} older than what the service still serves`;
     const since = `${formatTimestamp(before).slice(0, 19)}Z`;
@@ -157,7 +163,7 @@ function formatVerifyReport({ sliceCount, rows, unserved, differences, problems 
   return `${[...lines, ...formatProblems(problems)].join("\n")}\n`;
 }
 
-function toVerifyJson({ sliceCount, rows, unserved, differences, problems }: VerifyResult): string {
+function toVerifyJson({ sliceCount, rows, unserved, differences, ...verified }: VerifyResult): string {
   const shown = differences.map(({ stream, indexType, name, from, to, ...counts }) => ({
     stream,
     index_type: indexType,
@@ -176,5 +182,7 @@ function toVerifyJson({ sliceCount, rows, unserved, differences, problems }: Ver
     served_from: formatTimestamp(before),
     rows: count,
   }));
-  return `${JSON.stringify({ stretches: sliceCount, rows, differences: shown, unserved: kept, problems }, null, 2)}\n`;
+  const { extraChanged, problems } = verified;
+  const counts = { stretches: sliceCount, rows, extra_changed: extraChanged };
+  return `${JSON.stringify({ ...counts, differences: shown, unserved: kept, problems }, null, 2)}\n`;
 }

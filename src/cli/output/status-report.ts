@@ -5,6 +5,7 @@ import {
   type ServiceCondition,
 } from "../../model/status/service-condition.ts";
 import { describeShare, type ShareStatus } from "../../model/status/share-status.ts";
+import { CLOCK_TOLERANCE_MS } from "../../model/time.ts";
 import type { WithdrawalStatus } from "../../warehouse/coverage/mass-withdrawals.ts";
 import type { StreamStatus, WarehouseStatus } from "../../warehouse/read/status.ts";
 import { isRecentCrash } from "../../warehouse/sqlite/crash-marker.ts";
@@ -98,6 +99,7 @@ function remarkLines(status: StatusReport): string[] {
     ...lines,
     ...failed,
     ...crashed,
+    ...clockWarning(status.clock_skew_s),
     ...diskWarning(disk),
     wrapText(summarize(streams)),
   ];
@@ -108,6 +110,14 @@ function sharedLine(shared: ShareStatus | null): string[] {
   const { server, last_error } = shared;
   const error = last_error === null ? "" : `: ${last_error}`;
   return [wrapText(`${server} ${describeShare(shared, formatAge)}${error}`, "shared  ")];
+}
+
+/** Empty while this machine's clock agrees with the service's. */
+function clockWarning(skewSeconds: number): string[] {
+  if (Math.abs(skewSeconds) * 1000 <= CLOCK_TOLERANCE_MS) return [];
+  const difference = `${formatDuration(Math.abs(skewSeconds))} ${skewSeconds < 0 ? "ahead of" : "behind"}`;
+  const what = `this machine's clock was ${difference} the service's at the last comparison`;
+  return [wrapText(`${what}: synchronise it with NTP`, "clock  ")];
 }
 
 /** Empty unless the disk will be full soon. */

@@ -1,7 +1,7 @@
 import type { LoadedSettings } from "../../config/load-settings.ts";
 import { requireServiceSettings } from "../../config/service-settings.ts";
 import { IngestThread } from "../../ingest/thread/ingest-thread.ts";
-import { Failure, type FailureCode, failureCode } from "../../model/failure.ts";
+import { Failure, failureCode } from "../../model/failure.ts";
 import { MICROS_PER_SECOND } from "../../model/time.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import type { Log } from "../../runtime/log.ts";
@@ -56,12 +56,12 @@ export async function withSyncSession<T>(
   const stats = new RunStats();
   let ingest: IngestThread | undefined;
   let client: ServiceClient | undefined;
+  let reader: Connection | undefined;
   const silenceTimeout = new SilenceTimeout(
     clock,
-    () => storageFailure(ingest, loaded.settings.warehouse.path),
+    () => storageFailure(ingest, reader !== undefined, loaded.settings.warehouse.path),
     () => client?.health().lastFailure,
   );
-  let reader: Connection | undefined;
   let endedBy: unknown;
   try {
     client = createServiceClient({
@@ -77,7 +77,16 @@ export async function withSyncSession<T>(
     const { path } = loaded.settings.warehouse;
     const signal = AbortSignal.any([stopping, silenceTimeout.signal]);
     const { secrets } = client;
-    ingest = await IngestThread.start({ path, clock: serviceClock(client, clock), log, secrets, signal });
+    ingest = await IngestThread.start({
+      path,
+      clock: serviceClock(client, clock),
+      log,
+      secrets,
+      signal,
+      onOpening: (thread) => {
+        ingest = thread;
+      },
+    });
     reader = openReader(path, SMALL_CACHE_KIB);
     const { withdrawals, streams } = toSyncSettings(loaded);
     const syncContext = { client, ingest, clock, log, stats, withdrawals, signal };
@@ -109,30 +118,15 @@ function unfinishedFailure(reason: unknown): Failure {
   });
 }
 
-/** Returns the storage problem that stopped the run from making progress, if any. */
-function storageFailure(ingest: IngestThread | undefined, path: string): Failure | undefined {
-  if (ingest?.state === "working") return undefined;
-  const failure = (message: string, code: FailureCode, remedy: string) =>
-    new Failure(message, { code, remedy });
-  const minutes = SILENCE_TIMEOUT_MS / 60_000;
-  switch (ingest?.state) {
-    case "disk_full":
-      return failure(
-        `the disk of ${path} has been full for ${minutes} minutes`,
-        "disk_full",
-        "free some space and run it again: fetched data stays stored",
-      );
-    case "db_locked":
-      return failure(
-        `another program has held the write lock of ${path} for ${minutes} minutes`,
-        "db_locked",
-        "end its write transaction and run it again: readers never block the sync",
-      );
-    default:
-      return failure(
-        `${path} could not be opened for ${minutes} minutes`,
-        "not_opened",
-        "free some space on its disk, or end the program that holds its write lock, and run it again",
-      );
-  }
+/** Why the warehouse did not let the run make progress, if it is the cause. `isOpen`: opening is done. */
+function storageFailure(
+  ingest: IngestThread | undefined,
+  isOpen: boolean,
+  path: string,
+): Failure | undefined {
+  if (isOpen || ingest?.blockingFailure) return ingest?.blockingFailure;
+  return new Failure(`${path} could not be opened for ${SILENCE_TIMEOUT_MS / 60_000} minutes`, {
+    code: "not_opened",
+    remedy: "free some space on its disk, or end the program that holds its write lock, and run it again",
+  });
 }

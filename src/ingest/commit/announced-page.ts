@@ -44,6 +44,7 @@ export function writeUnprovenRecords<S extends HistoryStream>(
     inserted: rest.inserted + live.inserted,
     changed: rest.changed + live.changed,
     unchanged: rest.unchanged + live.unchanged,
+    extraChanged: rest.extraChanged + live.extraChanged,
     outranked: rest.outranked + live.outranked,
   };
 }

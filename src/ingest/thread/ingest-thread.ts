@@ -75,7 +75,7 @@ export class IngestThread {
   /** Negative: the ingest thread numbers the pages that it decodes from 1. */
   #nextScannedId = -1;
   #state: IngestState = "working";
-  #blockedBy: string | undefined;
+  #blockingFailure: Failure | undefined;
   #isChecked = true;
   #upgradeStartedAt: number | undefined;
   readonly #closing = new AbortController();
@@ -134,7 +134,12 @@ export class IngestThread {
 
   /** Why the thread cannot write at present, in one line with its remedy; undefined while it works. */
   get blockedBy(): string | undefined {
-    return this.#blockedBy;
+    return this.#blockingFailure?.summary;
+  }
+
+  /** The failure behind `blockedBy`. */
+  get blockingFailure(): Failure | undefined {
+    return this.#blockingFailure;
   }
 
   /** False: the file was opened without an integrity check, which must still run. */
@@ -267,7 +272,7 @@ export class IngestThread {
         if (this.#state !== "working" && (reply.hasCommitted || hasStorageFailed)) {
           this.#log.info({ after: this.#state }, "storage recovered");
           this.#state = "working";
-          this.#blockedBy = undefined;
+          this.#blockingFailure = undefined;
         }
         return reply.value;
       }
@@ -275,7 +280,7 @@ export class IngestThread {
       if (failure.code !== "disk_full" && failure.code !== "db_locked") throw failure;
       if (this.#state !== failure.code) this.#log.error({ code: failure.code }, failure.summary);
       this.#state = failure.code;
-      this.#blockedBy = failure.summary;
+      this.#blockingFailure = failure;
       hasStorageFailed = true;
       bodies = reply.bodies;
       // This waits for time: a manual clock may advance.

@@ -230,5 +230,6 @@ function expiredTokenFailure(): Failure {
 function stateAfterError(error: unknown): AuthState {
   if (!(error instanceof Failure)) return "auth_unreachable";
   if (error.code === "auth_malformed") return "auth_malformed";
+  if (error.code === "secret_missing" || error.code === "secret_unreadable") return "secret_unreadable";
   return error.family === "operator" ? "credentials_rejected" : "auth_unreachable";
 }

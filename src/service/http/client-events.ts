@@ -33,6 +33,7 @@ export type AuthState =
   | "ok"
   | "auth_failed"
   | "credentials_rejected"
+  | "secret_unreadable"
   | "auth_malformed"
   | "auth_unreachable";
 

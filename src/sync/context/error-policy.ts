@@ -73,6 +73,11 @@ export interface Problem {
   readonly message: string;
 }
 
+/** The message of a problem, with the series or other part that it concerns. */
+export function problemText({ what, message }: Problem): string {
+  return what === undefined ? message : `${what}: ${message}`;
+}
+
 export function toProblem(stream: Stream, what: string | undefined, error: unknown): Problem {
   return {
     stream,

@@ -2,9 +2,9 @@ import type { StreamHealth } from "../../ingest/commit/bookkeeping.ts";
 import { Failure } from "../../model/failure.ts";
 import { type Stream, streamOfEndpoint, streams } from "../../model/streams.ts";
 import type { ParkedEndpoint } from "../../service/auth/endpoint-access.ts";
-import type { Problem } from "./error-policy.ts";
+import { type Problem, problemText } from "./error-policy.ts";
 
-/** Collects the problems of many keys. Reports one problem per kind, and only when the set of kinds changes. */
+/** Collects the problems of many keys. Reports one problem per kind, and only when one of those changes. */
 export class ProblemLog {
   readonly #onChange: (problems: readonly Problem[]) => void;
   readonly #problemsByKind = new Map<string, Map<string, Problem>>();
@@ -32,10 +32,10 @@ export class ProblemLog {
     if (kind === undefined) return;
     this.#kindByKey.delete(key);
     const problems = this.#problemsByKind.get(kind);
+    const isReported = problems?.keys().next().value === key;
     problems?.delete(key);
-    if (problems?.size !== 0) return;
-    this.#problemsByKind.delete(kind);
-    this.#notify();
+    if (problems?.size === 0) this.#problemsByKind.delete(kind);
+    if (isReported) this.#notify();
   }
 
   /** Clears all keys but these, because nothing requests the others any more. */
@@ -107,9 +107,10 @@ export function toStreamHealth(
   parked: readonly ParkedEndpoint[],
 ): StreamHealth {
   const parkedOfStream = parked.filter(({ endpoint }) => streamOfEndpoint(endpoint) === stream);
+  const problem = problems.find((each) => each.stream === stream);
   return {
     stream,
-    error: problems.find((problem) => problem.stream === stream)?.message ?? null,
+    error: problem ? problemText(problem) : null,
     missingScopes: [...new Set(parkedOfStream.flatMap(({ scopes }) => scopes))],
   };
 }

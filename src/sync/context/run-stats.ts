@@ -1,3 +1,4 @@
+import type { PageAlarm } from "../../ingest/commit/walk-page.ts";
 import { type Stream, streamOfEndpoint } from "../../model/streams.ts";
 import type { ClientEvent } from "../../service/http/client-events.ts";
 import type { WriteRecordsResult } from "../../warehouse/rows/row-writer.ts";
@@ -30,7 +31,7 @@ interface CommitStats {
   /** Records of other series. */
   readonly foreign: number;
   /** Why the page proved nothing, or why the lookup delisted nothing. */
-  readonly alarm?: string | undefined;
+  readonly alarm?: PageAlarm | "mass_withdrawal" | typeof SHRUNKEN_LIST_CODE | undefined;
 }
 
 /** Counts of one commit of a whole lookup. */

@@ -56,6 +56,8 @@ export interface UnservedRows {
 export interface VerifyResult {
   readonly sliceCount: number;
   readonly rows: number;
+  /** Rows with the same figures, but other undocumented properties: no difference. */
+  readonly extraChanged: number;
   readonly unserved: readonly UnservedRows[];
   readonly differences: readonly SliceDifference[];
   readonly problems: readonly Problem[];
@@ -84,6 +86,7 @@ export async function verify(context: SyncContext, options: VerifyOptions): Prom
   const problems: Problem[] = [];
   const historyEnds = new Map<string, { readonly walk: SliceWalk; readonly before: Micros }>();
   let rows = 0;
+  let extraChanged = 0;
   const findRow = ({ key }: SliceWalk) => findOldestRow(options.reader, key);
   const queue = new WalkQueue({ walks: [...selected], rank: () => 0, findOldestRow: findRow });
   await drainQueue(queue, Math.ceil(concurrency * 1.5), async (active) => {
@@ -94,6 +97,7 @@ export async function verify(context: SyncContext, options: VerifyOptions): Prom
       const result = await retryUntilDone(retryOptions, () => walkSlice(context, walk, walkOptions));
       queue.finish(active, { kind: result.isUnexplored ? "empty" : "filled", ...result });
       rows += result.received;
+      extraChanged += result.extraChanged;
       const { endsAt: before = 0 } = result;
       if (before > (historyEnds.get(ledgerKeyText(key))?.before ?? 0))
         historyEnds.set(ledgerKeyText(key), { walk, before });
@@ -129,7 +133,7 @@ export async function verify(context: SyncContext, options: VerifyOptions): Prom
       return { stream: key.stream, name, indexType, before, rows: count };
     },
   );
-  return { sliceCount: selected.size, rows, unserved, differences, problems };
+  return { sliceCount: selected.size, rows, extraChanged, unserved, differences, problems };
 }
 
 /** Everything that is covered or unconfirmed, and still served, in slices of one walk each. */

@@ -78,6 +78,8 @@ export interface SliceResult {
   /** Records of the range that were not stored; counted only with `isComparison`. */
   readonly missing: number;
   readonly changed: number;
+  /** Rows with the same figures, but other undocumented properties. */
+  readonly extraChanged: number;
   readonly withdrawn: number;
   /** Rows that the service no longer has, if they are so many that it must confirm it: they stay, and are open. */
   readonly unconfirmed: number;
@@ -126,6 +128,7 @@ export async function walkSlice(
   const counts = {
     missing: 0,
     changed: 0,
+    extraChanged: 0,
     withdrawn: 0,
     unconfirmed: 0,
     received: 0,
@@ -171,11 +174,12 @@ export async function walkSlice(
     reportWithdrawals(context, slice, committed);
     const alarm = committed.alarm ?? (committed.unconfirmed.length > 0 ? "mass_withdrawal" : undefined);
     stats.addRows(stream, committed.written, { ...committed, alarm });
-    const { inserted, changed, unchanged } = committed.written;
+    const { inserted, changed, unchanged, extraChanged } = committed.written;
     const unconfirmed = committed.unconfirmed.reduce((sum, { rows }) => sum + rows, 0);
     counts.received += inserted + changed + unchanged;
     counts.missing += committed.missing;
     counts.changed += changed;
+    counts.extraChanged += extraChanged;
     counts.withdrawn += committed.withdrawn;
     counts.unconfirmed += unconfirmed;
     if (committed.missing + changed + committed.withdrawn + unconfirmed > 0 || committed.hasReopened) {

@@ -5,6 +5,7 @@ import { forEachHistoryRange } from "../coverage/history-gaps.ts";
 import type { LedgerKey } from "../coverage/ledger.ts";
 import { readReportedWithdrawals, type WithdrawalStatus } from "../coverage/mass-withdrawals.ts";
 import { forEachSnapshotRange } from "../coverage/snapshot-gaps.ts";
+import { readClockSkew } from "../coverage/targets.ts";
 import { readServiceUrl } from "../lookups/service-identity.ts";
 import type { SettledRangeRow, StreamStateRow } from "../schema/coverage.ts";
 import type { Connection } from "../sqlite/connection.ts";
@@ -56,6 +57,8 @@ export interface WarehouseStatus {
   readonly warehouse: string;
   /** The REST address of the service that the data is from; null: nothing is stored yet, or by an older version. */
   readonly service_url: string | null;
+  /** The service's clock minus this machine's, when a daemon or a command last compared them. */
+  readonly clock_skew_s: number;
   readonly streams: readonly StreamStatus[];
   readonly disk: DiskStatus;
   /** The last run of each scheduled job; empty if no daemon ever ran. */
@@ -129,6 +132,7 @@ export function readStatus(connection: Connection, now: Micros): WarehouseStatus
       withdrawals: readReportedWithdrawals(connection, now),
       last_crash: readLastCrash(connection.path) ?? null,
       service_url: readServiceUrl(connection),
+      clock_skew_s: Math.round(readClockSkew(connection) / MICROS_PER_SECOND),
     };
   })();
 }

@@ -9,6 +9,7 @@ import type { StoredTime } from "../schema/rows.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
+import { hasSameValues } from "./revisions.ts";
 
 /**
  * Whether `range` has an uncovered row that a stale page lacks, or has with other values: either may be newer, so the
@@ -22,15 +23,13 @@ export function hasConflictingRows<S extends HistoryStream>(
   trustedTimestamps: readonly Micros[],
 ): boolean {
   const table: RowTable<StreamRecords[S]> = rowTables[stream];
-  const { keyColumn, timeColumn, storedTime, tsOfStored, sourceAt } = table;
-  const toComparableText = (values: readonly SqlValue[]) =>
-    JSON.stringify(values.filter((_, i) => i !== sourceAt));
-  const receivedTexts = new Map<Micros, string[]>();
+  const { keyColumn, timeColumn, storedTime, tsOfStored } = table;
+  const received = new Map<Micros, (readonly SqlValue[])[]>();
   for (const record of records) {
     const values: SqlValue[] = [];
     table.encode(record, 0, values);
     const ts = table.ts(record);
-    receivedTexts.set(ts, [...(receivedTexts.get(ts) ?? []), toComparableText(values)]);
+    received.set(ts, [...(received.get(ts) ?? []), values]);
   }
   const trusted = new Set(trustedTimestamps);
   const coveredRanges = readSettledRanges(transaction, { stream, series }).filter(
@@ -44,7 +43,7 @@ export function hasConflictingRows<S extends HistoryStream>(
     const stored = rows.raw().all([series, storedTime(from), storedTime(to)]);
     return stored.some(([at, ...values]) => {
       const ts = tsOfStored(at);
-      return !(receivedTexts.get(ts)?.includes(toComparableText(values)) ?? trusted.has(ts));
+      return !(received.get(ts)?.some((each) => hasSameValues(table, values, each)) ?? trusted.has(ts));
     });
   });
 }

@@ -20,12 +20,11 @@ export type RecordSource = "rest" | "live";
 
 export interface WriteRecordsResult {
   readonly inserted: number;
-  /**
-   * Replaced. The earlier version is in `revisions`, unless its figures are the same or it was a bar of an unsettled
-   * day.
-   */
+  /** Replaced by other figures. The earlier version is in `revisions`, unless it was a bar of an unsettled day. */
   readonly changed: number;
   readonly unchanged: number;
+  /** How many of `unchanged` have other undocumented properties or another quality now: replaced, without a revision. */
+  readonly extraChanged: number;
   /** Live records that were ignored because a REST row of the same tick takes precedence. */
   readonly outranked: number;
 }
@@ -137,6 +136,7 @@ class RowWriter<Row> {
   #inserted = 0;
   #changed = 0;
   #unchanged = 0;
+  #extraChanged = 0;
   #outranked = 0;
 
   constructor(transaction: Transaction, table: RowTable<Row>, source: RecordSource, tolerance: Micros) {
@@ -229,6 +229,7 @@ class RowWriter<Row> {
       inserted: this.#inserted,
       changed: this.#changed,
       unchanged: this.#unchanged,
+      extraChanged: this.#extraChanged,
       outranked: this.#outranked,
     };
   }
@@ -329,14 +330,18 @@ class RowWriter<Row> {
       this.#outranked++;
       return;
     }
-    // A bar of an unsettled day is provisional: every poll replaces it, without a revision.
-    const needsRevision = settled || !streamTable[table.stream].isProvisional;
-    if (needsRevision && !hasSameValues(table, before, after))
-      storeRevision(this.#transaction, table, { key, ts, before, after });
     this.#touched?.add(ts);
     this.#transaction.statement(getRowSql(table).replaceOne).run([key, table.storedTime(ts), ...after]);
     this.#changedRows.replace(ts);
+    if (hasSameValues(table, before, after)) {
+      this.#unchanged++;
+      this.#extraChanged++;
+      return;
+    }
     this.#changed++;
+    // A bar of an unsettled day is provisional: every poll replaces it, without a revision.
+    if (settled || !streamTable[table.stream].isProvisional)
+      storeRevision(this.#transaction, table, { key, ts, before, after });
   }
 
   #readStored(key: number, ts: Micros): readonly SqlValue[] | undefined {

@@ -53,6 +53,10 @@ describe("mds-sync status", () => {
     const report = JSON.parse(stdout);
     // The service's clock is two hours ahead of this machine's.
     expect((Date.parse(report.generated_at) - Date.now()) / 3_600_000).toBeCloseTo(2, 1);
+    expect(report.clock_skew_s).toBe(7200);
+    expect((await status(path)).stdout.replaceAll(/\s+/g, " ")).toContain(
+      "clock this machine's clock was 2h behind the service's at the last comparison: synchronise it with NTP",
+    );
     expect(Object.keys(report)).toEqual([
       "generated_at",
       "warehouse",
@@ -62,6 +66,7 @@ describe("mds-sync status", () => {
       "withdrawals",
       "last_crash",
       "service_url",
+      "clock_skew_s",
       "service",
       "problem",
       "shared",

@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import {
   addLookups,
@@ -40,24 +41,57 @@ describe("mds-sync verify", () => {
   });
 });
 
+/** A day of ticks of one series, fetched, and `verify --all` against the same service. */
+async function startVerify() {
+  const engine = await startBackfillHarness({
+    settings: `sync: { exchangeTickers: false, derivatives: false, marketCap: false, ohlcv: false,
+      intraday: { GWA: [BTC], MWA: none, LX: none, days: 1 } }`,
+  });
+  await engine.run();
+  const run = (...args: string[]) =>
+    engine.clock.runUntil(
+      runInProcess(["verify", "--all", ...args], {
+        env: engine.env,
+        cwd: dirname(engine.path),
+        clock: engine.clock,
+      }),
+    );
+  return { engine, run };
+}
+
+describe("mds-sync verify after the service has added a property", () => {
+  it("D1: tells the property apart from the figures, stores it, and calls only a changed figure a difference", async () => {
+    const { engine, run } = await startVerify();
+    const [row] = engine.query("SELECT min(ts) + 3600000000 AS ts FROM index_ticks");
+    const database = new Database(engine.path);
+    database.exec(`UPDATE index_tick_rows SET price = price + 1 WHERE ts = ${row?.ts}`);
+    database.close();
+    engine.simulator.setFaults("GET /index-ticker set field=venues value=7 as=json");
+    const { status, stdout } = await run();
+    expect(status).toBe(0);
+    const text = stdout.replaceAll(/\s+/g, " ");
+    expect(text).toContain("0 were missing, 1 differed, 0 are no longer served");
+    expect(text).toContain("1 range differed and was repaired");
+    expect(text).toMatch(/2,8\d\d rows have other undocumented properties now: stored in `extra`/);
+    expect(engine.query("SELECT count(*) AS n FROM revisions")).toEqual([{ n: 1 }]);
+    expect(engine.query(`SELECT extra FROM index_ticks WHERE ts = ${row?.ts}`)).toEqual([
+      { extra: '{"venues":7}' },
+    ]);
+
+    engine.simulator.setFaults("GET /index-ticker set field=venues value=8 as=json");
+    const json = JSON.parse((await run("--json")).stdout);
+    expect(json).toMatchObject({ differences: [], extra_changed: json.rows });
+    expect((await run()).stdout).toMatch(/^\d ranges compared, 2,8\d\d rows\nno difference\n$/);
+    expect(engine.query("SELECT count(*) AS n FROM revisions")).toEqual([{ n: 1 }]);
+  });
+});
+
 describe("mds-sync verify after a mass withdrawal", () => {
   it("H5: reports it every time with exit 4, and believes it at once with --accept", async () => {
-    const engine = await startBackfillHarness({
-      settings: `sync: { exchangeTickers: false, derivatives: false, marketCap: false, ohlcv: false,
-        intraday: { GWA: [BTC], MWA: none, LX: none, days: 1 } }`,
-    });
-    await engine.run();
+    const { engine, run } = await startVerify();
     engine.simulator.setFaults(
       "GET /index-ticker withdraw since=2026-03-01T00:00:00Z until=2026-03-01T08:00:00Z",
     );
-    const run = (...args: string[]) =>
-      engine.clock.runUntil(
-        runInProcess(["verify", "--all", ...args], {
-          env: engine.env,
-          cwd: dirname(engine.path),
-          clock: engine.clock,
-        }),
-      );
     for (let turn = 0; turn < 2; turn++) {
       const { status, stdout } = await run();
       expect(status).toBe(4);

@@ -15,15 +15,33 @@ describe("progress", () => {
 
   it("counts rows that are received twice once, so that the bars add up to the rows of the report", () => {
     const stats = new RunStats();
-    stats.addRows("index_ticks", { inserted: 2_000, changed: 0, unchanged: 0, outranked: 0 });
-    stats.addRows("index_ticks", { inserted: 1_500, changed: 0, unchanged: 500, outranked: 0 });
+    stats.addRows("index_ticks", {
+      inserted: 2_000,
+      changed: 0,
+      unchanged: 0,
+      extraChanged: 0,
+      outranked: 0,
+    });
+    stats.addRows("index_ticks", {
+      inserted: 1_500,
+      changed: 0,
+      unchanged: 500,
+      extraChanged: 0,
+      outranked: 0,
+    });
     expect(countsOf(stats, "index_ticks").rows).toBe(3_500);
   });
 
   it("of a whole backfill is that of the stream that needs longest", () => {
     const stats = new RunStats();
     expect(computeBackfillProgress(stats, 1_000)).toBeUndefined();
-    stats.addRows("index_ticks", { inserted: 3_000, changed: 0, unchanged: 0, outranked: 0 });
+    stats.addRows("index_ticks", {
+      inserted: 3_000,
+      changed: 0,
+      unchanged: 0,
+      extraChanged: 0,
+      outranked: 0,
+    });
     Object.assign(stats.forStream("index_ticks"), { plannedMicros: 1_000, doneMicros: 250 });
     Object.assign(stats.forStream("ohlcv"), { plannedMicros: 1_000, doneMicros: 0 });
     expect(computeBackfillProgress(stats, 10_000)).toMatchObject({ percent: 0, secondsLeft: undefined });

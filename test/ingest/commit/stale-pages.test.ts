@@ -61,17 +61,20 @@ describe("a page requested on a machine whose clock is ahead", () => {
 describe("B16: a page of bars from a cache", () => {
   const days = (count: number) =>
     Array.from({ length: count }, (_, i) => `2026-02-${String(28 - i).padStart(2, "0")}`);
-  const barsPage = (content: { day: string; close: string }[], { ageMs = 0, nextId = "" }): ResponseBody => ({
+  const barsPage = (
+    content: { day: string; close: string; venues?: number }[],
+    { ageMs = 0, nextId = "" },
+  ): ResponseBody => ({
     ...jsonBody({
       nextId,
-      content: content.map(({ day, close }) => ({
+      content: content.map(({ day, ...rest }) => ({
         id: `bar-${day}`,
         indexId: btc.indexId,
         indexType: "GWA",
         open: "1",
         high: "9",
         low: "1",
-        close,
+        ...rest,
         volume: "5",
         startTimestamp: `${day}T00:00:00Z`,
         endTimestamp: `${day}T23:59:59.999Z`,
@@ -96,6 +99,16 @@ describe("B16: a page of bars from a cache", () => {
     const old = days(5).map((day) => ({ day, close: "2" }));
     await commitPage(ingest, page, barsPage(old, { ageMs: 3_600_000 }));
     expect(closes()).toEqual([...now, ...old.slice(2)]);
+  });
+
+  it("D1: contradicts nothing if it only lacks a property that the service has added since", async () => {
+    const { ingest, query } = await startIngestThread();
+    const bars = days(5).map((day) => ({ day, close: "3" }));
+    const extended = bars.slice(0, 2).map((bar) => ({ ...bar, venues: 7 }));
+    await commitPage(ingest, page, barsPage(extended, { nextId: "more" }));
+    const commit = await commitPage(ingest, page, barsPage(bars, { ageMs: 3_600_000 }));
+    expect(commit).toMatchObject({ alarm: undefined, isComplete: true });
+    expect(query("SELECT count(*) AS n FROM ohlcv WHERE extra = '{\"venues\":7}'")).toEqual([{ n: 2 }]);
   });
 
   it("settles nothing while an unsettled stored bar differs from it or is missing on it", async () => {

@@ -63,7 +63,7 @@ describe("a page of a walk", () => {
     const rows = makeTicks(gap.from, gap.to);
     await commitPage(ingest, onlyPage, tickPage(rows));
     const again = await commitPage(ingest, onlyPage, tickPage(rows));
-    expect(again.written).toEqual({ inserted: 0, changed: 0, unchanged: 240, outranked: 0 });
+    expect(again.written).toMatchObject({ inserted: 0, changed: 0, unchanged: 240, outranked: 0 });
     expect(query(coverageSql)).toEqual(wholeCoverage);
     expect(query("SELECT * FROM revisions")).toEqual([]);
   });

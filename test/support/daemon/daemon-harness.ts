@@ -34,6 +34,8 @@ export interface DaemonHarness {
   readonly simulator: Simulator;
   readonly folder: string;
   readonly path: string;
+  /** Holds the client secret. */
+  readonly secretFile: string;
   readonly logged: LoggedLine[];
   configure(yaml: string): void;
   /** Resolves once the dashboard is served. `machine`: the daemon's clock, if it differs from the service's. */
@@ -74,6 +76,7 @@ export async function createDaemonHarness(options: DaemonHarnessOptions = {}): P
   const folder = temporaryFolder();
   const settingsFile = join(folder, "mds-sync.yaml");
   const path = join(folder, "mds.sqlite");
+  const secretFile = join(temporaryFolder(), "secret");
   onTestFinished(() => expectSoundFile(path, clock.now()));
   const logged: LoggedLine[] = [];
   const line = (level: string) => (fields: Record<string, unknown>, message: string) =>
@@ -95,11 +98,12 @@ export async function createDaemonHarness(options: DaemonHarnessOptions = {}): P
     service: ServiceAddress = simulator,
   ): Promise<RunningDaemon> {
     closeReaders();
+    writeFileSync(secretFile, service.clientSecret, { mode: 0o600 });
     const env: Record<string, string> = {
       MDS_BASE_URL: service.baseUrl,
       MDS_WS_URL: service.wsUrl,
       MDS_CLIENT_ID: service.clientId,
-      MDS_CLIENT_SECRET: service.clientSecret,
+      MDS_CLIENT_SECRET_FILE: secretFile,
       MDS_WAREHOUSE: file,
       MDS_HTTP_PORT: "0",
     };
@@ -168,6 +172,7 @@ export async function createDaemonHarness(options: DaemonHarnessOptions = {}): P
     simulator,
     folder,
     path,
+    secretFile,
     logged,
     configure,
     startServing: begin,

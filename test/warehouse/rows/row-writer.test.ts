@@ -20,7 +20,7 @@ describe("index ticks", () => {
   it("are stored once, in any order and however often they arrive", () => {
     const warehouse = openTestWarehouse();
     const ticks = page(130);
-    expect(write(warehouse, ticks)).toEqual({ inserted: 130, changed: 0, unchanged: 0, outranked: 0 });
+    expect(write(warehouse, ticks)).toMatchObject({ inserted: 130, changed: 0, unchanged: 0 });
     const changes = () => queryRows(warehouse, "SELECT total_changes() AS n");
     const before = changes();
     expect(write(warehouse, [...ticks].reverse())).toMatchObject({ inserted: 0, unchanged: 130 });
@@ -106,7 +106,7 @@ describe("index ticks", () => {
   it("D1: leave no revision when only one version has an extra field", () => {
     const warehouse = openTestWarehouse();
     write(warehouse, [tick(T, "1.5", { extra: '{"new":1}' })], "live");
-    expect(write(warehouse, [tick(T, "1.5")])).toMatchObject({ changed: 1 });
+    expect(write(warehouse, [tick(T, "1.5")])).toMatchObject({ changed: 0, unchanged: 1, extraChanged: 1 });
     expect(queryRows(warehouse, "SELECT extra FROM index_ticks")).toEqual([{ extra: null }]);
     write(warehouse, [tick(T, "1.5", { price: decimal("1.50000000000000001") })]);
     expect(queryRows(warehouse, "SELECT count(*) AS n FROM revisions")).toEqual([{ n: 1 }]);

@@ -2,6 +2,7 @@ import type { Settings } from "../../../config/option-table.ts";
 import type { ServiceSettings } from "../../../config/service-settings.ts";
 import { exitCode, Failure } from "../../../model/failure.ts";
 import { decodeBody, malformedBodyFailure, type ResponseBody } from "../../../model/response-body.ts";
+import { CLOCK_TOLERANCE_MS } from "../../../model/time.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { silentLog } from "../../../runtime/log.ts";
 import { type TimeoutRunner, withTimeout } from "../../../runtime/timeouts.ts";
@@ -13,8 +14,6 @@ import { type Finding, okFinding, problemFinding, warningFinding } from "./findi
 import { checkScopes } from "./scope-checks.ts";
 
 const CHECK_TIMEOUT_MS = 5_000;
-/** The service's Date header has whole seconds. */
-const CLOCK_TOLERANCE_MS = 2_000;
 const NETWORK_REMEDY = "check the address, the network, and any proxy or firewall";
 
 interface ServiceCheckContext {
