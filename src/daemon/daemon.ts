@@ -36,9 +36,8 @@ import { backfillNow } from "./backfill-now.ts";
 import { startControlServer } from "./control-server.ts";
 import { createShare, type DaemonShare } from "./create-share.ts";
 import { DaemonTelemetry } from "./daemon-telemetry.ts";
-import { exportJob } from "./export-job.ts";
-import { moveJob } from "./move-ticks.ts";
-import { DEFAULT_NIGHTLY_CRON, nightlyJobs } from "./nightly-jobs.ts";
+import { exportJobs } from "./export-jobs.ts";
+import { nightlyJobs } from "./nightly-jobs.ts";
 import { PagesServer } from "./pages-server.ts";
 import { runSchedule, type ScheduledJob } from "./scheduler.ts";
 import { runStopSteps } from "./stop-steps.ts";
@@ -374,15 +373,8 @@ class Daemon {
       onProblems: (problems) => this.#telemetry.streamErrors.setProblems("audit", problems),
       onDifferences: (differences) => this.#telemetry.recordDifferences(differences),
     });
-    const { indexTicks: seconds } = retention;
     const shared = this.#share?.thread;
-    if (schedule.export)
-      return [...jobs, exportJob(context, loaded.settings, { version: this.#options.version, shared })];
-    if (seconds === undefined) return jobs;
-    if (shared)
-      return [...jobs, moveJob(context, { shared, seconds, cron: schedule.nightly || DEFAULT_NIGHTLY_CRON })];
-    this.#options.log.warn({}, "retention.indexTicks has no effect without schedule.export or shared.url");
-    return jobs;
+    return [...jobs, ...exportJobs(context, loaded.settings, { version: this.#options.version, shared })];
   }
 
   #stop(endError: unknown): Promise<boolean> {

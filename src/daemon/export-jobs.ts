@@ -2,15 +2,38 @@ import { dirname, join } from "node:path";
 import type { Settings } from "../config/option-table.ts";
 import { exportInProcess } from "../export/run-export.ts";
 import type { SyncContext } from "../sync/context/context.ts";
-import { type HeldDayFinder, moveExportedDays } from "./move-ticks.ts";
-import { retentionStart } from "./nightly-jobs.ts";
+import { type HeldDayFinder, moveExportedDays, moveJob } from "./move-ticks.ts";
+import { DEFAULT_NIGHTLY_CRON, retentionStart } from "./nightly-jobs.ts";
 import type { ScheduledJob } from "./scheduler.ts";
 
-/** Exports in a separate process. Afterwards index ticks that are older than their retention may leave the warehouse. */
-export function exportJob(
+type ExportSettings = Pick<Settings, "warehouse" | "schedule" | "retention">;
+
+interface ExportJobOptions {
+  readonly version: string;
+  readonly shared: HeldDayFinder | undefined;
+}
+
+/** The export and, with it or without, the move of old index ticks out of the warehouse. */
+export function exportJobs(
   context: SyncContext,
-  { warehouse, schedule, retention }: Pick<Settings, "warehouse" | "schedule" | "retention">,
-  { version, shared }: { readonly version: string; readonly shared: HeldDayFinder | undefined },
+  settings: ExportSettings,
+  options: ExportJobOptions,
+): ScheduledJob[] {
+  const { schedule, retention } = settings;
+  const { indexTicks: seconds } = retention;
+  const { shared } = options;
+  if (schedule.export) return [exportJob(context, settings, options)];
+  if (seconds === undefined) return [];
+  if (shared) return [moveJob(context, { shared, seconds, cron: schedule.nightly || DEFAULT_NIGHTLY_CRON })];
+  context.log.warn({}, "retention.indexTicks has no effect without schedule.export or shared.url");
+  return [];
+}
+
+/** Exports in a separate process. Afterwards index ticks that are older than their retention may leave the warehouse. */
+function exportJob(
+  context: SyncContext,
+  { warehouse, schedule, retention }: ExportSettings,
+  { version, shared }: ExportJobOptions,
 ): ScheduledJob {
   const { clock, log } = context;
   const { path } = warehouse;
