@@ -62,14 +62,13 @@ export async function main(args: readonly string[]): Promise<number> {
   });
   const stderr = new NonblockingStderr(process.stderr);
   const signals = ["SIGINT", "SIGTERM"] as const;
-  for (const signal of signals) {
-    process.on(signal, () => {
-      if (stop.signal.aborted) process.exit(exitCode.unexpected);
-      stop.abort(
-        new Failure(`stopped by ${signal}`, { family: "operator", code: "stopped", exit: exitCode.ok }),
-      );
-    });
-  }
+  const stopBy = (signal: NodeJS.Signals) => {
+    if (stop.signal.aborted) process.exit(exitCode.unexpected);
+    stop.abort(
+      new Failure(`stopped by ${signal}`, { family: "operator", code: "stopped", exit: exitCode.ok }),
+    );
+  };
+  for (const signal of signals) process.on(signal, stopBy);
   // The process that started this one with an IPC channel has ended, perhaps killed.
   process.once("disconnect", () =>
     stop.abort(
@@ -88,7 +87,7 @@ export async function main(args: readonly string[]): Promise<number> {
     stderr,
     stopping: stop.signal,
     dieOnSignal: () => {
-      for (const signal of signals) process.removeAllListeners(signal);
+      for (const signal of signals) process.off(signal, stopBy);
     },
   };
   const code = await runProgram(args, context);

@@ -49,9 +49,9 @@ describe("the manual page", () => {
 
   it("is packaged", () => {
     const manifest = JSON.parse(readFileSync(resolve(manFile, "../../package.json"), "utf8")) as {
-      man: string;
+      man: string[];
     };
-    expect(manifest.man).toBe("docs/mds-sync.1");
+    expect(manifest.man).toEqual(["docs/mds-sync.1"]);
   });
 
   it.runIf(hasTool("groff", "the manual page in groff"))("is formatted without a warning", () => {

@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { constants } from "node:os";
@@ -81,12 +81,14 @@ async function runWith(
   [program = "", ...args]: readonly string[],
   { env, stderr, dieOnSignal }: CommandContext,
 ): Promise<number> {
-  const child = spawn(program, args, { stdio: "inherit", env: { ...env, ...settings } });
+  let child: ChildProcess | undefined;
   // The command decides what a signal does. A terminal sends its signals to the command itself, so they are not sent twice.
-  dieOnSignal?.();
   const hasTerminal = [0, 1, 2].some((descriptor) => isatty(descriptor));
   for (const signal of ["SIGINT", "SIGHUP", "SIGQUIT", "SIGTERM"] as const)
-    process.on(signal, () => void ((signal === "SIGTERM" || !hasTerminal) && child.kill(signal)));
+    process.on(signal, () => void ((signal === "SIGTERM" || !hasTerminal) && child?.kill(signal)));
+  // In this order: a signal that comes while nobody listens, or while the command starts, would be lost.
+  dieOnSignal?.();
+  child = spawn(program, args, { stdio: "inherit", env: { ...env, ...settings } });
   try {
     const [code, signal] = (await once(child, "exit")) as [number | null, NodeJS.Signals | null];
     return code ?? 128 + (signal === null ? 0 : constants.signals[signal]);
