@@ -19,6 +19,7 @@ import { open } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { Failure } from "../model/failure.ts";
 import { type Micros, parseTimestamp } from "../model/time.ts";
+import { createFolder } from "../warehouse/sqlite/disk.ts";
 import { acquireWriterLock } from "../warehouse/sqlite/writer-lock.ts";
 import type { LogFiles } from "./delta/delta-log.ts";
 import { tableFolder } from "./delta/delta-table.ts";
@@ -55,7 +56,7 @@ const TABLE_LOG = "_delta_log";
 
 /** Locks the folder for one export. Rejects a folder that contains other files. */
 export function openExportFolder(folder: string): { readonly work: string; release(): void } {
-  mkdirSync(folder, { recursive: true });
+  createFolder(folder);
   // An export deletes files, so the folder must belong to it. A manifest.json of another program is no proof.
   const names = readdirSync(folder);
   const isOwn = names.includes(OWN) || names.includes(OLD_LOCK);

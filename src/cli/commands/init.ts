@@ -1,9 +1,10 @@
-import { existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
 import type { LoadedSettings } from "../../config/load-settings.ts";
 import { optionEntries } from "../../config/option-table.ts";
+import { createFolder } from "../../warehouse/sqlite/disk.ts";
 import { type CommandContext, usageFailure } from "../support/context.ts";
 import { addSettingsFlags, loadSettingsAndWarn } from "../support/flags.ts";
 import { fillUnit, isInHome, isOutsideStateDirectory, STATE_DIRECTORY } from "./systemd-unit.ts";
@@ -90,7 +91,7 @@ function writeFiles(files: ReadonlyMap<string, string>, force: boolean): void {
     throw usageFailure(`${existing} exists`, "give another --dir, or --force to replace it");
   for (const [file, content] of files) {
     try {
-      mkdirSync(dirname(file), { recursive: true });
+      createFolder(dirname(file));
       writeFileSync(file, content, { flag: force ? "w" : "wx" });
     } catch (error) {
       const code = error instanceof Error && "code" in error ? String(error.code) : String(error);

@@ -106,6 +106,10 @@ describe("mds-sync init", () => {
   it.each([
     [["--http-port", "x"], /^mds-sync: --http-port: http\.port cannot be "x": give a whole number .*\n$/],
     [["--dir", "taken/etc"], /^mds-sync: .*taken\/etc\/mds-sync\.yaml cannot be written \(ENOTDIR\): .*\n$/],
+    [
+      ["--dir", "/proc/x/etc"],
+      /^mds-sync: \/proc\/x\/etc\/mds-sync\.yaml cannot be written \(ENOENT\): .*\n$/,
+    ],
     [["--config", "x.yaml"], /^mds-sync: init reads no settings file: leave --config out, give --dir\n$/],
   ])("answers %j in one line with exit 2, and writes nothing", async (args, stderr) => {
     const folder = temporaryFolder();
