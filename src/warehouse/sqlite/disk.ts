@@ -78,13 +78,14 @@ export function resolvePath(path: string): string {
 
 /** Like `mkdir -p`. Node's own recursive `mkdirSync` never returns under /proc, where creating a folder fails with ENOENT. */
 export function createFolder(path: string): void {
-  if (existsSync(path)) return;
-  createFolder(dirname(path));
+  const isFolder = () => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+  if (isFolder()) return;
+  if (!existsSync(dirname(path))) createFolder(dirname(path));
   try {
     mkdirSync(path);
   } catch (error) {
     // Another process may have created it meanwhile.
-    if (!existsSync(path)) throw error;
+    if (!isFolder()) throw error;
   }
 }
 
