@@ -3,8 +3,10 @@ import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 import { SlowestFirst } from "./test/support/slowest-first.ts";
 import { findIsolatedTests, findSystemTests } from "./test/support/system-tests.ts";
+import { calibrate, timeLimit } from "./test/support/time-limit.ts";
 
 const root = import.meta.dirname;
+calibrate();
 
 /** The options of every test file. */
 const options = {
@@ -15,8 +17,8 @@ const options = {
   // Sources that threads and processes of the tests run in place are compiled once for all of them.
   env: { NODE_COMPILE_CACHE: join(tmpdir(), "mds-sync-compiled-tests") },
   // Real processes and their real waits: a slow machine is no failure, a hang still is.
-  testTimeout: 120_000,
-  hookTimeout: 120_000,
+  testTimeout: timeLimit(120_000),
+  hookTimeout: timeLimit(120_000),
 };
 
 /** `isUnit`: without the tests that start processes or a whole sync. */
