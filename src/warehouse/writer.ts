@@ -328,7 +328,6 @@ export function openWriter(given: string, options: WriterOptions): WarehouseWrit
   translateErrors(given, () => createFolder(dirname(given)));
   const path = translateErrors(given, () => resolvePath(given));
   assertLocalFileSystem(path, fileSystem);
-  if (isSymbolicLink(given)) log.warn({ link: given, path }, "warehouse path is a symbolic link");
   const isNew = !wasWarehouse(path);
   const lock = acquireWriterLock(path);
   let connection: Connection | undefined;
@@ -337,7 +336,6 @@ export function openWriter(given: string, options: WriterOptions): WarehouseWrit
     const inspection = inspectFile(path, clock.now() * MICROS_PER_MS, { mayDeferCheck, isNew });
     connection = inspection.connection;
     removeShutdownMarker(path);
-    for (const found of inspection.quarantined) log.error({ ...found }, "damaged warehouse quarantined");
     if (!statSync(path, { throwIfNoEntry: false })) createFile(path, fileSystem, inspection);
     connection = (connection && promoteToWriter(connection)) ?? connectWriter(path);
     const opened = connection;
@@ -345,6 +343,9 @@ export function openWriter(given: string, options: WriterOptions): WarehouseWrit
     const warehouse = new WarehouseWriter({ connection, lock, clock, fileSystem, inspection });
     for (const found of inspection.quarantined) recordLosses(warehouse, found, log);
     translateErrors(path, () => clearPendingSalvage(path));
+    // Logged once it is open: while the disk is full, the opening is repeated every few seconds.
+    if (isSymbolicLink(given)) log.warn({ link: given, path }, "warehouse path is a symbolic link");
+    for (const found of inspection.quarantined) log.error({ ...found }, "damaged warehouse quarantined");
     return warehouse;
   } catch (error) {
     connection?.close();
