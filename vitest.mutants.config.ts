@@ -25,10 +25,6 @@ export default defineConfig({
     globalSetup: ["test/support/set-up-run.ts"],
     // Loading the sources again for each file takes longer than most tests.
     isolate: false,
-    setupFiles: [
-      "test/support/seed.ts",
-      "test/mutants/no-shrinking.ts",
-      ...(folder.startsWith("test/ingest") ? ["test/mutants/ingest-in-process.ts"] : []),
-    ],
+    setupFiles: ["test/support/seed.ts", "test/mutants/no-shrinking.ts"],
   },
 });

@@ -2,14 +2,14 @@ import { once } from "node:events";
 import { isSectionSet, type LoadedSettings } from "../config/load-settings.ts";
 import { requireServiceSettings, type ServiceSettings } from "../config/service-settings.ts";
 import type { DaemonView } from "../dashboard/daemon-status.ts";
-import { IngestThread } from "../ingest/thread/ingest-thread.ts";
+import { IngestThread, type IngestThreadOptions } from "../ingest/thread/ingest-thread.ts";
 import { exitCode, Failure, failureCode } from "../model/failure.ts";
 import type { Micros } from "../model/time.ts";
 import type { Random } from "../runtime/backoff.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
 import { finishesWithin } from "../runtime/timeouts.ts";
-import { ServeThread } from "../serve/serve-thread.ts";
+import { type ServeThread, startServeThread } from "../serve/serve-thread.ts";
 import { createServiceClient, type ServiceClient } from "../service/client/client.ts";
 import { createHeartbeat } from "../service/http/heartbeat.ts";
 import { type SyncContext, type SyncSettings, serviceClock, serviceNow } from "../sync/context/context.ts";
@@ -43,7 +43,7 @@ import { runSchedule, type ScheduledJob } from "./scheduler.ts";
 import { runStopSteps } from "./stop-steps.ts";
 import { checkInBackground, monitorStorage } from "./storage-monitor.ts";
 
-interface DaemonOptions {
+interface DaemonOptions extends Pick<IngestThreadOptions, "startWorker"> {
   readonly loaded: LoadedSettings;
   readonly settings: SyncSettings;
   readonly version: string;
@@ -216,6 +216,7 @@ class Daemon {
       log,
       secrets: client.secrets,
       signal,
+      startWorker: this.#options.startWorker,
       mayDeferCheck: true,
       onOpening: (thread) => {
         this.#openingIngest = thread;
@@ -230,13 +231,12 @@ class Daemon {
     const reader = openReader(path, SMALL_CACHE_KIB);
     this.#reader = reader;
     const serve = { ...loaded.settings.serve, warehouse: path, version: this.#options.version };
-    if (isSectionSet(loaded, "serve"))
-      this.#serveThread = await ServeThread.start({ settings: serve, clock, log });
+    if (isSectionSet(loaded, "serve")) this.#serveThread = await startServeThread(serve, { clock, log });
     const lastCrash = readLastCrash(reader.path);
     if (lastCrash) this.#telemetry.reportLastCrash(lastCrash);
     // An uncaught exception ends the process right after this handler.
     process.on("uncaughtExceptionMonitor", this.#recordCrash);
-    this.#share?.thread.start();
+    await this.#share?.thread.start();
     const { withdrawals } = this.#options.settings;
     const share = this.#share?.followed;
     return { context: { client, ingest, clock, log, stats, withdrawals, share, signal }, reader };

@@ -31,10 +31,10 @@ export class PagesServer {
   #server: DashboardServer | undefined;
 
   constructor(options: PagesOptions) {
-    const { path, clock, now } = options;
+    const { path, clock, now, log } = options;
     this.#options = options;
-    this.#dashboardReader = new ReaderThread({ path, now });
-    this.#marketReader = new ReaderThread({ path, now });
+    this.#dashboardReader = new ReaderThread({ path, now, clock, log });
+    this.#marketReader = new ReaderThread({ path, now, clock, log });
     this.#queries = new QueryRunner({ path, clock, now });
   }
 

@@ -66,7 +66,6 @@ export type ParamsOf<K extends keyof QueryResults> = K extends keyof QueryParams
 
 export type PageQuery = {
   readonly [K in keyof QueryResults]: {
-    readonly id: number;
     readonly path: string;
     readonly kind: K;
     readonly params: K extends keyof QueryParams ? QueryParams[K] : undefined;
@@ -76,10 +75,6 @@ export type PageQuery = {
     readonly now: Micros;
   };
 }[keyof QueryResults];
-
-export type PageQueryReply =
-  | { readonly id: number; readonly value: unknown }
-  | { readonly id: number; readonly failure: string };
 
 export const DEFAULT_ROWS = 8;
 const MAX_MISSING_PARTS = 40;

@@ -1,19 +1,23 @@
-import { Worker } from "node:worker_threads";
-import { Failure, threadStartFailure } from "../model/failure.ts";
+import { Failure } from "../model/failure.ts";
 import type { Micros } from "../model/time.ts";
 import { resolveSiblingModule } from "../runtime/child-process.ts";
-import type { PageQuery, PageQueryReply, ParamsOf, QueryResults } from "./page-queries.ts";
+import type { Clock } from "../runtime/clock.ts";
+import type { Log } from "../runtime/log.ts";
+import { Thread } from "../runtime/thread.ts";
+import type { PageQuery, ParamsOf, QueryResults } from "./page-queries.ts";
+
+/** What the thread answers. */
+export interface ReaderCalls {
+  query(query: PageQuery): unknown;
+}
 
 interface ReaderThreadOptions {
   /** The warehouse file; it may not exist yet. */
   readonly path: string;
   /** By the service's clock. */
   readonly now: () => Micros;
-}
-
-interface PendingQuery {
-  readonly resolve: (value: unknown) => void;
-  readonly reject: (failure: Failure) => void;
+  readonly clock: Clock;
+  readonly log: Log;
 }
 
 /** A ledger that needs more memory ends this thread, not the daemon. */
@@ -21,21 +25,28 @@ const MAX_HEAP_MB = 160;
 
 /**
  * Reads the warehouse for the dashboard in its own thread: with thousands of series a query takes several hundred ms,
- * and the main thread must stay free for the network. The first query starts the thread.
+ * and the main thread must stay free for the network. A query starts the thread if it does not run.
  */
 export class ReaderThread {
   readonly #options: ReaderThreadOptions;
-  readonly #pending = new Map<number, PendingQuery>();
-  #worker: Worker | undefined;
-  #nextId = 1;
-  #closed = false;
+  readonly #thread: Thread<ReaderCalls>;
 
   constructor(options: ReaderThreadOptions) {
     this.#options = options;
+    this.#thread = new Thread({
+      name: "dashboard reader",
+      file: resolveSiblingModule("./reader-worker", import.meta.url),
+      resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
+      bugCode: "not_readable",
+      clock: options.clock,
+      log: options.log,
+      handlers: {},
+      endFailure: readFailure,
+    });
   }
 
   query<K extends keyof QueryResults>(kind: K, ...[params]: ParamsOf<K>): Promise<QueryResults[K]> {
-    return this.#post({ kind, params, asBytes: false }) as Promise<QueryResults[K]>;
+    return this.#query({ kind, params, asBytes: false }) as Promise<QueryResults[K]>;
   }
 
   /** The result as the bytes of its JSON; undefined if there is no result. */
@@ -43,66 +54,23 @@ export class ReaderThread {
     kind: K,
     ...[params]: ParamsOf<K>
   ): Promise<Uint8Array | undefined> {
-    return this.#post({ kind, params, asBytes: true }) as Promise<Uint8Array | undefined>;
+    return this.#query({ kind, params, asBytes: true }) as Promise<Uint8Array | undefined>;
   }
 
-  #post(query: Pick<PageQuery, "kind" | "params" | "asBytes">): Promise<unknown> {
-    return new Promise((resolve, reject) => {
-      if (this.#closed) return reject(readFailure("the daemon is stopping"));
-      const { path, now } = this.#options;
-      // Start the thread before registering the query: if the start throws, no query may stay pending.
-      const thread = this.#thread();
-      const id = this.#nextId++;
-      this.#pending.set(id, { resolve, reject });
-      thread.postMessage({ ...query, id, path, now: now() });
-    });
+  close(): Promise<void> {
+    return this.#thread.close();
   }
 
-  async close(): Promise<void> {
-    this.#closed = true;
-    this.#rejectAll("the daemon is stopping");
-    await this.#worker?.terminate();
-  }
-
-  #thread(): Worker {
-    if (this.#worker) return this.#worker;
-    const worker = startThread();
-    worker.on("message", (reply: PageQueryReply) => {
-      const pending = this.#pending.get(reply.id);
-      this.#pending.delete(reply.id);
-      if ("failure" in reply) pending?.reject(readFailure(reply.failure));
-      else pending?.resolve(reply.value);
-    });
-    let reason = "the dashboard's reader thread has ended";
-    worker.on("error", (error: NodeJS.ErrnoException) => {
-      reason = error.code === "ERR_WORKER_INIT_FAILED" ? threadStartFailure(error).summary : error.message;
-    });
-    // The next query starts a new thread: the dashboard must recover without a restart of the daemon.
-    worker.on("exit", () => {
-      this.#worker = undefined;
-      this.#rejectAll(reason);
-    });
-    this.#worker = worker;
-    return worker;
-  }
-
-  #rejectAll(reason: string): void {
-    for (const { reject } of this.#pending.values()) reject(readFailure(reason));
-    this.#pending.clear();
+  async #query(query: Pick<PageQuery, "kind" | "params" | "asBytes">): Promise<unknown> {
+    const { path, now } = this.#options;
+    if (!this.#thread.isRunning)
+      await this.#thread.start().catch(({ summary }: Failure) => {
+        throw readFailure(summary);
+      });
+    return this.#thread.call("query", { ...query, path, now: now() } as PageQuery);
   }
 }
 
-function startThread(): Worker {
-  try {
-    return new Worker(resolveSiblingModule("./reader-worker", import.meta.url), {
-      name: "dashboard reader",
-      resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
-    });
-  } catch (error) {
-    throw readFailure(threadStartFailure(error).summary);
-  }
-}
-
-function readFailure(message: string): Failure {
-  return new Failure(message, { code: "not_readable" });
+function readFailure(reason: string): Failure {
+  return new Failure(reason, { code: "not_readable" });
 }

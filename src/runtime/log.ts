@@ -18,9 +18,9 @@ export interface LogEntry {
   readonly message: string;
 }
 
-/** For threads without a logger: collects the entries, to be logged by another thread. */
-export function createBufferingLog(entries: LogEntry[]): Log {
-  const append = (level: keyof Log) => (fields: LogFields, message: string) =>
-    void entries.push({ level, fields, message });
-  return { debug: append("debug"), info: append("info"), warn: append("warn"), error: append("error") };
+/** Passes each call on as an entry, for example to another thread. */
+export function createForwardingLog(forward: (entry: LogEntry) => void): Log {
+  const at = (level: keyof Log) => (fields: LogFields, message: string) =>
+    forward({ level, fields, message });
+  return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
 }

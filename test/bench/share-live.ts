@@ -53,7 +53,7 @@ export async function benchLiveWhileSharing(print: (line: string) => void): Prom
   try {
     await measure(live);
     const before = await measure(live);
-    share.start();
+    await share.start();
     while (share.status().rows_forwarded === 0) await systemClock.sleep(20);
     const begun = { rows: share.status().rows_forwarded, at: systemClock.monotonic() };
     const during = await measure(live);

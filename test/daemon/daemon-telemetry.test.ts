@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { DaemonTelemetry } from "../../src/daemon/daemon-telemetry.ts";
-import { createBufferingLog, type LogEntry, silentLog } from "../../src/runtime/log.ts";
+import { createForwardingLog, type LogEntry, silentLog } from "../../src/runtime/log.ts";
 import { ProblemLog } from "../../src/sync/context/problem-log.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 
@@ -22,7 +22,7 @@ describe("the daemon's recent errors", () => {
 describe("a series that fails alone", () => {
   it("is named in the log, once, in the stream's last error and in the recent errors", () => {
     const entries: LogEntry[] = [];
-    const log = createBufferingLog(entries);
+    const log = createForwardingLog((entry) => entries.push(entry));
     const telemetry = new DaemonTelemetry({ clock: new ManualClock(), version: "0.1.0", log });
     const problem = { stream: "index_ticks", code: "server_failure", message: "HTTP 500" } as const;
     const report = (...names: string[]) =>

@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { dirname } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { startWorker } from "../../src/runtime/thread.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
 import { createDaemonHarness } from "../support/daemon/daemon-harness.ts";
 
@@ -28,7 +29,7 @@ describe("the health of a daemon", () => {
   it("A6, F7: shows a write lock of another program and rejected credentials, and the daemon recovers from both", async () => {
     const { received, answer, origin } = await startHeartbeatServer();
     const daemon = await createDaemonHarness({
-      hasThreads: true,
+      startWorker,
       settings: `
 telemetry: { heartbeatUrl: "${origin}/ping/5ecret?key=k3y" }
 sync:

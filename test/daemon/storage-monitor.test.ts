@@ -5,7 +5,7 @@ import { withSyncSession } from "../../src/cli/support/session.ts";
 import { loadSettings } from "../../src/config/load-settings.ts";
 import { monitorStorage } from "../../src/daemon/storage-monitor.ts";
 import type { Failure } from "../../src/model/failure.ts";
-import { createBufferingLog, type LogEntry } from "../../src/runtime/log.ts";
+import { createForwardingLog, type LogEntry } from "../../src/runtime/log.ts";
 import { ensureServiceTime } from "../../src/sync/context/context.ts";
 import { StreamErrors } from "../../src/sync/context/problem-log.ts";
 import { startBackfillHarness } from "../support/sync/backfill-harness.ts";
@@ -35,7 +35,7 @@ describe("the storage monitor", () => {
     const session = withSyncSession(
       loaded,
       { clock, stopping },
-      createBufferingLog(entries),
+      createForwardingLog((entry) => entries.push(entry)),
       async ({ syncContext, reader, random }) => {
         const ending = new AbortController();
         const failures: Failure[] = [];

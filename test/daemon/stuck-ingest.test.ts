@@ -1,22 +1,18 @@
-import { syncBuiltinESMExports } from "node:module";
-import threads from "node:worker_threads";
+import { resolve } from "node:path";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { type StartWorker, startWorker } from "../../src/runtime/thread.ts";
 import { readLastShutdown } from "../../src/warehouse/sqlite/shutdown-marker.ts";
 import { createDaemonHarness } from "../support/daemon/daemon-harness.ts";
 import { fakeSystemdNotify } from "../support/fake-systemd-notify.ts";
 
 const flags: Int32Array[] = [];
 
-/** Takes the place of the ingest thread, and hangs on request; other threads stay as they are. */
-class StuckWorker extends threads.Worker {
-  constructor(url: string | URL, options?: threads.WorkerOptions) {
-    const isIngest = String(url).endsWith("ingest-worker.ts");
-    if (isIngest) flags.push(options?.workerData as Int32Array);
-    super(isIngest ? new URL("../support/daemon/stuck-ingest-worker.ts", import.meta.url) : url, options);
-  }
-}
-threads.Worker = StuckWorker;
-syncBuiltinESMExports();
+/** Takes the place of the ingest thread, and hangs on request; the scan thread stays as it is. */
+const startStuckWorker: StartWorker = (file, options) => {
+  if (!file.endsWith("ingest-worker.ts")) return startWorker(file, options);
+  flags.push(options.workerData as Int32Array);
+  return startWorker(resolve(import.meta.dirname, "../support/daemon/stuck-ingest-worker.ts"), options);
+};
 
 const settings = `
 sync:
@@ -29,7 +25,7 @@ sync:
 
 describe("G13: an ingest thread that hangs while the event loop runs", () => {
   it("shows in /healthz and /metrics within two minutes, stops the watchdog pings, and does not block the stop", async () => {
-    const daemon = await createDaemonHarness({ settings, hasThreads: true });
+    const daemon = await createDaemonHarness({ settings, startWorker: startStuckWorker });
     const manager = fakeSystemdNotify(daemon.folder);
     for (const [name, value] of Object.entries(manager.env)) vi.stubEnv(name, value);
     onTestFinished(() => void vi.unstubAllEnvs());

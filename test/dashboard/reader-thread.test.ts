@@ -1,10 +1,17 @@
 import { describe, expect, it } from "vitest";
 import { ReaderThread } from "../../src/dashboard/reader-thread.ts";
+import { systemClock } from "../../src/runtime/clock.ts";
+import { silentLog } from "../../src/runtime/log.ts";
 import { nowTs, openFilledWarehouse } from "../support/dashboard/filled-warehouse.ts";
 
 describe("the reader thread", () => {
   it("answers queries, and rejects them once it is closed", async () => {
-    const reader = new ReaderThread({ path: openFilledWarehouse().path, now: () => nowTs });
+    const reader = new ReaderThread({
+      path: openFilledWarehouse().path,
+      now: () => nowTs,
+      clock: systemClock,
+      log: silentLog,
+    });
     expect((await reader.query("status")).streams).toHaveLength(9);
     expect((await reader.query("latest")).map(({ name }) => name).slice(0, 4)).toEqual([
       "BLX",

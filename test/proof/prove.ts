@@ -6,12 +6,13 @@ import { loadSettings } from "../../src/config/load-settings.ts";
 import { Failure } from "../../src/model/failure.ts";
 import { seededRandom } from "../../src/runtime/backoff.ts";
 import type { Log } from "../../src/runtime/log.ts";
+import { startWorker } from "../../src/runtime/thread.ts";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { backfill } from "../../src/sync/history/backfill.ts";
 import { verify } from "../../src/sync/history/verify.ts";
 import { SyncSupervisor } from "../../src/sync/supervisor.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
-import { withInProcessIngest } from "../support/ingest/in-process-ingest.ts";
+import { startIngestInProcess } from "../support/ingest/in-process-ingest.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { makeMemoryFolder } from "../support/memory-folder.ts";
 import { expectCoverageCorrect, expectWarehouseMatches } from "../support/sync/oracle.ts";
@@ -61,8 +62,7 @@ export async function prove(seed: number): Promise<ProofOutcome> {
     simulator.setFaults(schedule.faults);
     const unused = schedule.settings.includes("ohlcv: false") ? unusedWithoutBars : unusedViews;
     if (!schedule.isNewFile) copyEmptyWarehouse(join(folder, WAREHOUSE_FILE), unused);
-    const play = () => playSchedule(schedule, folder, clock, simulator);
-    return await (schedule.hasIngestThread ? play() : withInProcessIngest(play));
+    return await playSchedule(schedule, folder, clock, simulator);
   } finally {
     await clock.runUntil(simulator.stop());
     rmSync(folder, { recursive: true, force: true });
@@ -183,7 +183,7 @@ function maxExpectedRequests(
 }
 
 function createEngine(
-  { settings, seed, recovery }: FaultSchedule,
+  { settings, seed, recovery, hasIngestThread }: FaultSchedule,
   folder: string,
   clock: ManualClock,
   simulator: Simulator,
@@ -205,12 +205,18 @@ function createEngine(
   const loaded = loadSettings({ env, directory: folder, file });
   const syncSettings = toSyncSettings(loaded);
   const random = seededRandom(seed);
+  const session = {
+    clock,
+    random,
+    stopping: new AbortController().signal,
+    startWorker: hasIngestThread ? startWorker : startIngestInProcess,
+  };
   let asOf = 0;
   return {
-    async run(stopping: AbortSignal = new AbortController().signal) {
+    async run(stopping = session.stopping) {
       try {
         const report = await clock.runUntil(
-          withSyncSession(loaded, { clock, stopping, random }, log, ({ syncContext, reader }) =>
+          withSyncSession(loaded, { ...session, stopping }, log, ({ syncContext, reader }) =>
             backfill(syncContext, { settings: syncSettings, reader, random, filter: {} }),
           ),
         );
@@ -229,28 +235,32 @@ function createEngine(
       const failures: unknown[] = [];
       try {
         await clock.runUntil(
-          withSyncSession(loaded, { clock, stopping: stopping.signal, random }, log, async (session) => {
-            const { syncContext, reader } = session;
-            const ending = AbortSignal.any([syncContext.signal, stopping.signal]);
-            const supervisor = new SyncSupervisor(
-              { ...syncContext, signal: ending },
-              {
-                settings: syncSettings,
-                wsUrl: simulator.wsUrl,
-                reader,
-                random,
-                onFailure: (_, error) => void failures.push(error),
-                onProblems: () => {},
-                onActivity: () => {},
-                onFilled: () => {},
-                onLiveCommit: () => {},
-                onFeedMessage: () => {},
-                onFeedEvent: () => {},
-              },
-            );
-            const cancel = clock.after(ms, () => stopping.abort(stoppedFailure()));
-            await supervisor.run().finally(cancel);
-          }),
+          withSyncSession(
+            loaded,
+            { ...session, stopping: stopping.signal },
+            log,
+            async ({ syncContext, reader }) => {
+              const ending = AbortSignal.any([syncContext.signal, stopping.signal]);
+              const supervisor = new SyncSupervisor(
+                { ...syncContext, signal: ending },
+                {
+                  settings: syncSettings,
+                  wsUrl: simulator.wsUrl,
+                  reader,
+                  random,
+                  onFailure: (_, error) => void failures.push(error),
+                  onProblems: () => {},
+                  onActivity: () => {},
+                  onFilled: () => {},
+                  onLiveCommit: () => {},
+                  onFeedMessage: () => {},
+                  onFeedEvent: () => {},
+                },
+              );
+              const cancel = clock.after(ms, () => stopping.abort(stoppedFailure()));
+              await supervisor.run().finally(cancel);
+            },
+          ),
         );
       } catch (error) {
         failures.push(error);
@@ -261,9 +271,8 @@ function createEngine(
     },
     async verifyAll() {
       const { refreshSeconds, concurrency } = syncSettings;
-      const stopping = new AbortController().signal;
       await clock.runUntil(
-        withSyncSession(loaded, { clock, stopping, random }, log, ({ syncContext, reader }) =>
+        withSyncSession(loaded, session, log, ({ syncContext, reader }) =>
           verify(syncContext, { reader, random, refreshSeconds, concurrency, sample: undefined }),
         ),
       );

@@ -1,30 +1,27 @@
-import { Worker } from "node:worker_threads";
-import { deserialiseFailure, type Failure, threadStartFailure } from "../../model/failure.ts";
+import { deserialiseFailure, Failure } from "../../model/failure.ts";
 import type { ResponseBody } from "../../model/response-body.ts";
 import { MICROS_PER_MS } from "../../model/time.ts";
 import { resolveSiblingModule } from "../../runtime/child-process.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
-import { finishesWithin, raceAbort } from "../../runtime/timeouts.ts";
+import { type StartWorker, TERMINATE_TIMEOUT_MS, Thread } from "../../runtime/thread.ts";
+import { raceAbort } from "../../runtime/timeouts.ts";
 import { describeUpgrade, type Upgrade } from "../../warehouse/migrate.ts";
 import { isCorruption } from "../../warehouse/sqlite/sqlite-errors.ts";
 import type { PendingPageSummary, ReadPageOptions } from "../decode/scanned-page.ts";
 
 import {
   columnMemory,
-  type IngestCall,
+  type IngestCalls,
+  type IngestNotices,
   type IngestReply,
-  type ScanCall,
-  type ScannedPageMessage,
-  type ScanReply,
+  type ScanCalls,
   stoppedFailure,
   transferListOf,
-  type UpgradeNotice,
 } from "./messages.ts";
 import type { OperationArgs, OperationName, OperationResult } from "./operations.ts";
-import { WorkerCalls } from "./worker-calls.ts";
 
-interface IngestThreadOptions {
+export interface IngestThreadOptions {
   /** The warehouse file. */
   readonly path: string;
   readonly clock: Clock;
@@ -39,10 +36,11 @@ interface IngestThreadOptions {
   readonly mayDeferCheck?: boolean;
   /** Called before the thread upgrades a warehouse of an older version. */
   readonly onUpgrade?: (upgrade: Upgrade) => void;
+  /** Starts the two threads. Default: real ones. */
+  readonly startWorker?: StartWorker | undefined;
 }
 
-/** `disk_full` and `db_locked` are temporary: calls are retried until they succeed. */
-type IngestState = "working" | "disk_full" | "db_locked";
+type BlockingFailure = Failure & { readonly code: "disk_full" | "db_locked" };
 
 /** Callers wait while this many calls are queued: this bounds the memory however fast the network is. */
 const MAX_QUEUED = 6;
@@ -54,7 +52,6 @@ const STORAGE_RETRY_INTERVAL_MS = 5_000;
 const MAX_YOUNG_HEAP_MB = 6;
 /** The total time for closing, which includes the time to terminate a thread that does not close. */
 const CLOSE_TIMEOUT_MS = 2_000;
-const TERMINATE_TIMEOUT_MS = 500;
 
 const noSecrets: readonly string[] = [];
 
@@ -63,45 +60,52 @@ const noSecrets: readonly string[] = [];
  * decompresses and scans the pages of ticks beside it: that takes almost as long as committing them.
  */
 export class IngestThread {
-  readonly #writer: WorkerCalls<IngestCall, IngestReply, UpgradeNotice>;
-  readonly #scanner: WorkerCalls<ScanCall, ScanReply>;
-  readonly #clock: Clock;
-  readonly #log: Log;
-  readonly #readSecrets: () => readonly string[];
+  readonly #writer: Thread<IngestCalls, IngestNotices>;
+  readonly #scanner: Thread<ScanCalls>;
+  readonly #options: IngestThreadOptions;
   /** As the thread knows them. */
   #sentSecrets: readonly string[] = noSecrets;
   readonly #slotWaiters: (() => void)[] = [];
   #queuedCalls = 0;
   /** Negative: the ingest thread numbers the pages that it decodes from 1. */
   #nextScannedId = -1;
-  #state: IngestState = "working";
-  #blockingFailure: Failure | undefined;
+  #blockingFailure: BlockingFailure | undefined;
   #isChecked = true;
   #upgradeStartedAt: number | undefined;
   readonly #closing = new AbortController();
   /** Shared with the thread: once set, it rejects queued calls without running them. */
   readonly #stopFlag = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
 
-  private constructor({ clock, log, secrets, onUpgrade }: IngestThreadOptions) {
-    const scanner = startThread("scan");
-    try {
-      this.#writer = new WorkerCalls(startThread("ingest", this.#stopFlag), {
-        name: "ingest",
-        clock,
-        onNotice: ({ upgrade }) => {
+  private constructor(options: IngestThreadOptions) {
+    const { clock, log, onUpgrade, startWorker } = options;
+    const threadOptions = {
+      clock,
+      log,
+      startWorker,
+      bugCode: "ingest_bug",
+      endFailure: (reason: string) => new Failure(reason, { code: "ingest_died" }),
+      resourceLimits: { maxYoungGenerationSizeMb: MAX_YOUNG_HEAP_MB },
+    } as const;
+    this.#writer = new Thread({
+      ...threadOptions,
+      name: "ingest",
+      file: resolveSiblingModule("./ingest-worker", import.meta.url),
+      workerData: this.#stopFlag,
+      handlers: {
+        upgrade: (upgrade) => {
           this.#upgradeStartedAt = clock.monotonic();
           log.warn({ upgrade: describeUpgrade(upgrade) }, "upgrading warehouse");
           onUpgrade?.(upgrade);
         },
-      });
-    } catch (error) {
-      void scanner.terminate();
-      throw error;
-    }
-    this.#scanner = new WorkerCalls(scanner, { name: "scan", clock });
-    this.#clock = clock;
-    this.#log = log;
-    this.#readSecrets = secrets ?? (() => noSecrets);
+      },
+    });
+    this.#scanner = new Thread({
+      ...threadOptions,
+      name: "scan",
+      file: resolveSiblingModule("./scan-worker", import.meta.url),
+      handlers: {},
+    });
+    this.#options = options;
   }
 
   /** Starts the threads; resolves when the warehouse is open and migrated. */
@@ -109,12 +113,14 @@ export class IngestThread {
     const ingest = new IngestThread(options);
     try {
       const { path, mayDeferCheck = false, signal } = options;
+      await Promise.all([ingest.#scanner.start(), ingest.#writer.start()]);
       options.onOpening?.(ingest);
       const open = ingest.call("open", { path, mayDeferCheck }, [], signal);
-      const { logEntries, isChecked } = await raceAbort(open, signal);
-      ingest.#isChecked = isChecked;
-      for (const { level, fields, message } of logEntries) options.log[level](fields, message);
-      ingest.#logUpgraded();
+      ingest.#isChecked = (await raceAbort(open, signal)).isChecked;
+      if (ingest.#upgradeStartedAt !== undefined) {
+        const seconds = Math.ceil((options.clock.monotonic() - ingest.#upgradeStartedAt) / 1000);
+        options.log.warn({ seconds }, "warehouse upgraded");
+      }
     } catch (error) {
       await ingest.close();
       throw error;
@@ -122,14 +128,9 @@ export class IngestThread {
     return ingest;
   }
 
-  #logUpgraded(): void {
-    if (this.#upgradeStartedAt === undefined) return;
-    const seconds = Math.ceil((this.#clock.monotonic() - this.#upgradeStartedAt) / 1000);
-    this.#log.warn({ seconds }, "warehouse upgraded");
-  }
-
-  get state(): IngestState {
-    return this.#state;
+  /** `disk_full` and `db_locked` are temporary: calls are retried until they succeed. */
+  get state(): "working" | "disk_full" | "db_locked" {
+    return this.#blockingFailure?.code ?? "working";
   }
 
   /** Why the thread cannot write at present, in one line with its remedy; undefined while it works. */
@@ -154,7 +155,7 @@ export class IngestThread {
 
   /** Replies so far, failures included: while it grows, the ingest thread is alive. */
   get replyCount(): number {
-    return this.#writer.replyCount;
+    return this.#writer.answerCount;
   }
 
   /** The age of the oldest call without a reply; 0 if there is none. */
@@ -173,15 +174,10 @@ export class IngestThread {
     signal?: AbortSignal,
   ): Promise<OperationResult<N>> {
     this.#closing.signal.throwIfAborted();
-    const release = this.#clock.beginWork();
-    try {
-      if (operation !== "readPage") return await this.#callInOrder(operation, args, bodies, signal);
-      const scanned = await this.#scan(args as ReadPageOptions, bodies);
-      if ("pageId" in scanned) return scanned as OperationResult<N>;
-      return await this.#callInOrder(operation, args, scanned.bodies, signal);
-    } finally {
-      release();
-    }
+    if (operation !== "readPage") return this.#callInOrder(operation, args, bodies, signal);
+    const scanned = await this.#scan(args as ReadPageOptions, bodies);
+    if ("pageId" in scanned) return scanned as OperationResult<N>;
+    return this.#callInOrder(operation, args, scanned.bodies, signal);
   }
 
   /**
@@ -195,12 +191,12 @@ export class IngestThread {
     const [body] = bodies;
     if (options.stream !== "index_ticks" || !options.series || !body) return { bodies };
     const reply = await this.#scanner
-      .call({ options, body }, transferListOf(bodies))
+      .call("scan", { options, body }, transferListOf(bodies))
       .finally(() => this.#closing.signal.throwIfAborted());
     if (reply.page === undefined) return { bodies: [reply.body] };
-    const message: ScannedPageMessage = { pageId: this.#nextScannedId--, page: reply.page };
-    this.#writer.post(message, columnMemory(reply.page));
-    return { pageId: message.pageId, ...reply.summary };
+    const pageId = this.#nextScannedId--;
+    this.#writer.send("addPage", { pageId, page: reply.page }, columnMemory(reply.page));
+    return { pageId, ...reply.summary };
   }
 
   async #callInOrder<N extends OperationName>(
@@ -209,9 +205,7 @@ export class IngestThread {
     bodies: readonly ResponseBody[],
     signal: AbortSignal | undefined,
   ): Promise<OperationResult<N>> {
-    // The calls that hold the slots count as work, or as waiting for storage; a queued call is neither.
-    const resume = this.#clock.beginWait();
-    await this.#acquireSlot().finally(resume);
+    await this.#acquireSlot();
     try {
       this.#closing.signal.throwIfAborted();
       return (await this.#callUntilStored(operation, args, bodies, signal)) as OperationResult<N>;
@@ -237,23 +231,11 @@ export class IngestThread {
     const closeArgs: OperationArgs<"close"> = { isSuspect: isCorruption(endedBy) };
     this.#closing.abort(stoppedFailure());
     Atomics.store(this.#stopFlag, 0, 1);
-    // On a manual clock the timeout must not expire while the thread works.
-    const release = this.#clock.beginWork();
     const closed = this.#send("close", closeArgs, []).then((reply) => {
       if ("failure" in reply) onFailure?.(deserialiseFailure(reply.failure));
     });
-    // A stuck thread must not block the exit. Terminating it is like a crash, which the file survives.
-    await finishesWithin(
-      this.#clock,
-      withinMs - TERMINATE_TIMEOUT_MS,
-      closed.catch(() => {}),
-    );
-    await finishesWithin(
-      this.#clock,
-      TERMINATE_TIMEOUT_MS,
-      Promise.all([this.#writer.terminate(), this.#scanner.terminate()]),
-    );
-    release();
+    // A stuck thread must not block the exit: the file survives its termination.
+    await Promise.all([this.#writer.close(closed, withinMs - TERMINATE_TIMEOUT_MS), this.#scanner.close()]);
   }
 
   async #callUntilStored(
@@ -269,33 +251,29 @@ export class IngestThread {
       const reply = await this.#send(operation, args, bodies);
       if ("value" in reply) {
         // A reply without a commit (`ping`, `readPage`) does not show that storage works again.
-        if (this.#state !== "working" && (reply.hasCommitted || hasStorageFailed)) {
-          this.#log.info({ after: this.#state }, "storage recovered");
-          this.#state = "working";
+        if (this.#blockingFailure && (reply.hasCommitted || hasStorageFailed)) {
+          this.#options.log.info({ after: this.state }, "storage recovered");
           this.#blockingFailure = undefined;
         }
         return reply.value;
       }
       const failure = deserialiseFailure(reply.failure);
-      if (failure.code !== "disk_full" && failure.code !== "db_locked") throw failure;
-      if (this.#state !== failure.code) this.#log.error({ code: failure.code }, failure.summary);
-      this.#state = failure.code;
+      if (!isBlocking(failure)) throw failure;
+      if (this.state !== failure.code) this.#options.log.error({ code: failure.code }, failure.summary);
       this.#blockingFailure = failure;
       hasStorageFailed = true;
       bodies = reply.bodies;
-      // This waits for time: a manual clock may advance.
-      const resume = this.#clock.beginWait();
       const ending = signal ? AbortSignal.any([signal, this.#closing.signal]) : this.#closing.signal;
-      await this.#clock.sleep(STORAGE_RETRY_INTERVAL_MS, ending).finally(resume);
+      await this.#options.clock.sleep(STORAGE_RETRY_INTERVAL_MS, ending);
     }
   }
 
   #send(operation: string, args: unknown, bodies: readonly ResponseBody[]): Promise<IngestReply> {
-    const secrets = this.#readSecrets();
+    const secrets = this.#options.secrets?.() ?? noSecrets;
     const newSecrets = secrets === this.#sentSecrets ? {} : { secrets };
     this.#sentSecrets = secrets;
-    const now = Math.floor(this.#clock.now() * MICROS_PER_MS);
-    return this.#writer.call({ operation, args, bodies, now, ...newSecrets }, transferListOf(bodies));
+    const now = Math.floor(this.#options.clock.now() * MICROS_PER_MS);
+    return this.#writer.call("run", { operation, args, bodies, now, ...newSecrets }, transferListOf(bodies));
   }
 
   async #acquireSlot(): Promise<void> {
@@ -312,14 +290,6 @@ export class IngestThread {
   }
 }
 
-function startThread(name: "ingest" | "scan", stopFlag?: Int32Array): Worker {
-  try {
-    return new Worker(resolveSiblingModule(`./${name}-worker`, import.meta.url), {
-      name,
-      workerData: stopFlag,
-      resourceLimits: { maxYoungGenerationSizeMb: MAX_YOUNG_HEAP_MB },
-    });
-  } catch (error) {
-    throw threadStartFailure(error);
-  }
+function isBlocking(failure: Failure): failure is BlockingFailure {
+  return failure.code === "disk_full" || failure.code === "db_locked";
 }

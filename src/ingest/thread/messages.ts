@@ -7,7 +7,6 @@ import type { PendingPageSummary, ReadPageOptions, ScannedPage } from "../decode
 
 /** A call from the main thread. The memory of its bodies is transferred, not copied. */
 export interface IngestCall {
-  readonly id: number;
   readonly operation: string;
   readonly args: unknown;
   readonly bodies: readonly ResponseBody[];
@@ -20,38 +19,37 @@ export interface IngestCall {
 /** The reply. A failed call returns its bodies, so that it can be retried. */
 export type IngestReply =
   | {
-      readonly id: number;
       readonly value: unknown;
       /** A transaction was committed: the disk has space and the write lock is free. */
       readonly hasCommitted: boolean;
     }
-  | { readonly id: number; readonly failure: SerialisedFailure; readonly bodies: readonly ResponseBody[] };
+  | { readonly failure: SerialisedFailure; readonly bodies: readonly ResponseBody[] };
 
-/** What the ingest thread tells while it opens the warehouse. */
-export interface UpgradeNotice {
-  readonly upgrade: Upgrade;
+/** What the ingest thread answers. */
+export interface IngestCalls {
+  run(call: IngestCall): IngestReply;
+  /** A page that the scan thread has decoded: the main thread passes it on. There is no reply. */
+  addPage(page: { readonly pageId: number; readonly page: ScannedPage }): void;
 }
 
-/** A page that the scan thread has decoded: the main thread passes it on to the ingest thread. There is no reply. */
-export interface ScannedPageMessage {
-  readonly pageId: number;
-  readonly page: ScannedPage;
+/** What the ingest thread tells while it opens the warehouse. */
+export interface IngestNotices {
+  upgrade(upgrade: Upgrade): void;
+}
+
+export interface ScanCalls {
+  scan(call: ScanCall): ScanReply;
 }
 
 export interface ScanCall {
-  readonly id: number;
   readonly options: ReadPageOptions;
   readonly body: ResponseBody;
 }
 
 /** Without a page, the scanner cannot decode the body, and returns it. */
 export type ScanReply =
-  | {
-      readonly id: number;
-      readonly page: ScannedPage;
-      readonly summary: Omit<PendingPageSummary, "pageId">;
-    }
-  | { readonly id: number; readonly page: undefined; readonly body: ResponseBody };
+  | { readonly page: ScannedPage; readonly summary: Omit<PendingPageSummary, "pageId"> }
+  | { readonly page: undefined; readonly body: ResponseBody };
 
 /** The memory of a page, to be transferred instead of copied: its columns share it. */
 export function columnMemory({ columns }: ScannedPage): ArrayBuffer[] {

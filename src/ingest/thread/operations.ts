@@ -2,12 +2,10 @@ import { Failure } from "../../model/failure.ts";
 import type { UnknownField } from "../../model/records.ts";
 import type { ResponseBody } from "../../model/response-body.ts";
 import { MICROS_PER_MS, type Micros } from "../../model/time.ts";
-import { createBufferingLog, type LogEntry } from "../../runtime/log.ts";
 import { hasNoContracts, type NoContractsEntry } from "../../warehouse/coverage/rechecks.ts";
-import type { Upgrade } from "../../warehouse/migrate.ts";
 import { computeStaleBars, hasStaleBars } from "../../warehouse/rows/kept-bars.ts";
 import { truncateWal } from "../../warehouse/sqlite/wal.ts";
-import { openWriter, type WarehouseWriter } from "../../warehouse/writer.ts";
+import { openWriter, type WarehouseWriter, type WriterOptions } from "../../warehouse/writer.ts";
 import {
   commitBlockedReason,
   commitClockSkew,
@@ -41,7 +39,7 @@ import { commitWalkPage, type WalkPage, type WalkPageCommitResult } from "../com
 import { BodyRedactor } from "../decode/body-redactor.ts";
 import { PendingPages } from "../decode/pending-pages.ts";
 import type { ReadPageOptions } from "../decode/scanned-page.ts";
-import type { IngestCall, ScannedPageMessage } from "./messages.ts";
+import type { IngestCall, IngestCalls } from "./messages.ts";
 
 /** The state of the ingest thread that operations use. */
 interface OperationContext {
@@ -144,14 +142,7 @@ const operations = {
 
 /** Opening and closing, which run without an open warehouse. */
 interface LifecycleOperations {
-  open: (
-    context: unknown,
-    args: { path: string; mayDeferCheck: boolean },
-  ) => {
-    isChecked: boolean;
-    /** To be logged by the main thread. */
-    logEntries: readonly LogEntry[];
-  };
+  open: (context: unknown, args: { path: string; mayDeferCheck: boolean }) => { isChecked: boolean };
   close: (context: unknown, args: { isSuspect: boolean }) => undefined;
 }
 
@@ -172,10 +163,10 @@ export class OperationRunner {
   readonly #liveCoverage = new LiveCoverage();
   readonly #snapshotValidator = new SnapshotValidator();
   #now: Micros = 0;
-  readonly #onUpgrade: (upgrade: Upgrade) => void;
+  readonly #options: Pick<WriterOptions, "log" | "onUpgrade">;
 
-  constructor(onUpgrade: (upgrade: Upgrade) => void) {
-    this.#onUpgrade = onUpgrade;
+  constructor(options: Pick<WriterOptions, "log" | "onUpgrade">) {
+    this.#options = options;
   }
 
   setSecrets(secrets: readonly string[]): void {
@@ -183,7 +174,7 @@ export class OperationRunner {
   }
 
   /** Keeps a page that was scanned in another thread until its commit. */
-  addPage({ pageId, page }: ScannedPageMessage): void {
+  addPage({ pageId, page }: Parameters<IngestCalls["addPage"]>[0]): void {
     this.#pages.add(pageId, page);
   }
 
@@ -273,11 +264,8 @@ export class OperationRunner {
 
   #open({ path, mayDeferCheck }: OperationArgs<"open">): ReturnType<LifecycleOperations["open"]> {
     const clock = { now: () => this.#now / MICROS_PER_MS };
-    const logEntries: LogEntry[] = [];
-    const log = createBufferingLog(logEntries);
-    const warehouse = openWriter(path, { clock, log, mayDeferCheck, onUpgrade: this.#onUpgrade });
-    this.#warehouse = warehouse;
-    return { isChecked: warehouse.isChecked, logEntries };
+    this.#warehouse = openWriter(path, { ...this.#options, clock, mayDeferCheck });
+    return { isChecked: this.#warehouse.isChecked };
   }
 
   #close(options: OperationArgs<"close">): undefined {

@@ -1,13 +1,13 @@
-import type { MessagePort } from "node:worker_threads";
 import { serialiseFailure } from "../../model/failure.ts";
 import { runAfterPendingMessages } from "../../runtime/loop.ts";
+import { type Answer, Channel, type ThreadPort } from "../../runtime/thread-channel.ts";
 import {
   type IngestCall,
+  type IngestCalls,
+  type IngestNotices,
   type IngestReply,
-  type ScannedPageMessage,
   stoppedFailure,
   transferListOf,
-  type UpgradeNotice,
 } from "./messages.ts";
 import { OperationRunner } from "./operations.ts";
 
@@ -18,30 +18,41 @@ const MAX_PAGES_PER_COMMIT = 16;
 /** A page leaves one or two stale bars: computing them in a transaction of their own costs as much as the page. */
 const COMMITS_PER_BAR_STEP = 50;
 
+interface WaitingCall extends IngestCall {
+  readonly answer: Answer<IngestReply>;
+}
+
 /**
  * Runs the calls that arrive at the port, synchronously, so that they cannot overlap. Pages that wait together are committed
  * together. Checkpoints the WAL after the reply. Once `stopFlag` is set, it rejects queued calls without running them.
  */
-export function serveCalls(port: MessagePort, stopFlag: Int32Array): void {
-  const runner = new OperationRunner((upgrade) => port.postMessage({ upgrade } satisfies UpgradeNotice));
-  let waitingPages: IngestCall[] = [];
+export function serveCalls(stopFlag: Int32Array, port?: ThreadPort): void {
+  const host = new Channel<IngestNotices, IngestCalls>({
+    port,
+    bugCode: "ingest_bug",
+    handlers: { run: receive, addPage: (page) => runner.addPage(page) },
+  });
+  const runner: OperationRunner = new OperationRunner({
+    log: host.log,
+    onUpgrade: (upgrade) => host.send("upgrade", upgrade),
+  });
+  let waitingPages: WaitingCall[] = [];
   // The first commit is the opening: it finds what the last process left.
   let commitsUntilBars = 1;
   let isComputingBars = false;
 
-  port.on("message", (call: IngestCall | ScannedPageMessage) => {
-    if ("page" in call) return runner.addPage(call);
+  function receive(call: IngestCall, answer: Answer<IngestReply>): void {
     if (call.secrets) runner.setSecrets(call.secrets);
     if (call.operation === "commitWalkPage") {
-      waitingPages.push(call);
+      waitingPages.push({ ...call, answer });
       if (waitingPages.length === 1) runAfterPendingMessages(commitWaitingPages);
       if (waitingPages.length === MAX_PAGES_PER_COMMIT) commitWaitingPages();
       return;
     }
     // All operations take effect in order; reading a page changes nothing.
     if (call.operation !== "readPage") commitWaitingPages();
-    runAndReply(call);
-  });
+    runAndReply({ ...call, answer });
+  }
 
   function commitWaitingPages(): void {
     const calls = waitingPages;
@@ -51,12 +62,11 @@ export function serveCalls(port: MessagePort, stopFlag: Int32Array): void {
   }
 
   /** False if one of the pages cannot be committed: each must be committed on its own, so that only that one fails. */
-  function commitTogether(calls: readonly IngestCall[]): boolean {
+  function commitTogether(calls: readonly WaitingCall[]): boolean {
     try {
       const results = runner.runPageCommits(calls);
       if (!results) return false;
-      for (const [i, { id }] of calls.entries())
-        port.postMessage({ id, value: results[i], hasCommitted: true } satisfies IngestReply);
+      for (const [i, { answer }] of calls.entries()) answer({ value: results[i], hasCommitted: true });
     } catch (error) {
       for (const call of calls) replyFailure(call, error);
       return true;
@@ -66,12 +76,12 @@ export function serveCalls(port: MessagePort, stopFlag: Int32Array): void {
     return true;
   }
 
-  function runAndReply(call: IngestCall): void {
-    let reply: IngestReply;
+  function runAndReply(call: WaitingCall): void {
+    let reply: ReturnType<OperationRunner["run"]>;
     try {
       if (isStopping() && call.operation !== "close") throw stoppedFailure();
-      reply = { id: call.id, ...runner.run(call) };
-      port.postMessage(reply);
+      reply = runner.run(call);
+      call.answer(reply);
     } catch (error) {
       replyFailure(call, error);
       return;
@@ -81,9 +91,8 @@ export function serveCalls(port: MessagePort, stopFlag: Int32Array): void {
     countCommits(1);
   }
 
-  function replyFailure({ id, bodies }: IngestCall, error: unknown): void {
-    const reply: IngestReply = { id, failure: serialiseFailure(error, "ingest_bug"), bodies };
-    port.postMessage(reply, transferListOf(bodies));
+  function replyFailure({ bodies, answer }: WaitingCall, error: unknown): void {
+    answer({ failure: serialiseFailure(error, "ingest_bug"), bodies }, transferListOf(bodies));
   }
 
   function countCommits(count: number): void {

@@ -11,29 +11,26 @@ export interface ShareThreadSettings {
   readonly leaseSeconds: number;
 }
 
-/** To the thread. */
-export type ShareRequest =
-  | { readonly kind: "password"; readonly value: string | undefined }
-  /** It cannot be read. */
-  | { readonly kind: "no-password"; readonly failure: SerialisedFailure }
-  /** The share of this number is followed. */
-  | { readonly kind: "followed"; readonly id: number }
-  /** Find what may leave the SQLite file, and answer with this number. */
-  | {
-      readonly kind: "find-held";
-      readonly id: number;
-      readonly password: string | undefined;
-      readonly request: HeldDaysRequest;
-    }
-  | { readonly kind: "stop" };
+/** What the thread answers. */
+export interface ShareCalls {
+  /** Finds what may leave the SQLite file. */
+  findHeldDays(args: {
+    readonly password: string | undefined;
+    readonly request: HeldDaysRequest;
+  }): HeldDaysResult;
+  /** Answered when the leases are given back. */
+  stop(args: undefined): void;
+}
 
-/** From the thread. */
+/** What the thread asks and tells the main thread. */
+export interface ShareHostCalls {
+  readPassword(args: undefined): string | undefined;
+  /** Follow this share from now on. */
+  follow(change: ShareChange): void;
+  report(report: ShareReport): void;
+}
+
 export type ShareReport =
-  | { readonly kind: "ask-password" }
-  /** Follow this share from now on, and answer. */
-  | { readonly kind: "follow"; readonly id: number; readonly change: ShareChange }
-  | { readonly kind: "held"; readonly id: number; readonly result: HeldDaysResult }
-  | { readonly kind: "not-held"; readonly id: number; readonly failure: SerialisedFailure }
   /** Another daemon forwards; this one waits. */
   | { readonly kind: "standby"; readonly forwardedBy: string }
   | { readonly kind: "connected"; readonly leases: number }

@@ -1,14 +1,14 @@
-import { Worker } from "node:worker_threads";
-import { deserialiseFailure, type SerialisedFailure, serialiseFailure } from "../../model/failure.ts";
+import { deserialiseFailure, type SerialisedFailure } from "../../model/failure.ts";
 import type { ShareChange, ShareStatus } from "../../model/status/share-status.ts";
 import { resolveSiblingModule } from "../../runtime/child-process.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
-import { finishesWithin, raceAbort } from "../../runtime/timeouts.ts";
+import { Thread } from "../../runtime/thread.ts";
+import { raceAbort } from "../../runtime/timeouts.ts";
 import type { HeldDaysRequest, HeldDaysResult } from "../held-days.ts";
 import { threadEndedFailure } from "../server/postgres-errors.ts";
 import { describePlace, parseServerAddress } from "../server/server-address.ts";
-import type { ShareReport, ShareRequest, ShareThreadSettings } from "./share-messages.ts";
+import type { ShareCalls, ShareHostCalls, ShareReport, ShareThreadSettings } from "./share-messages.ts";
 
 interface ShareThreadOptions extends ShareThreadSettings {
   /** Reads the password each time, so that a rotated one needs no restart. */
@@ -28,126 +28,88 @@ const MAX_HEAP_MB = 512;
 /** Forwards the warehouse in a thread of its own: commits and PONGs never wait for PostgreSQL. */
 export class ShareThread {
   readonly #options: ShareThreadOptions;
-  readonly #server: string;
   /** The database as the ledger names it. */
   readonly place: string;
-  #worker: Worker | undefined;
-  #state: ShareStatus["state"] = "connecting";
+  readonly #thread: Thread<ShareCalls, ShareHostCalls>;
   #forwardedAt: number | undefined;
-  #rows = 0;
-  #lastError: string | null = null;
-  #leases = 0;
-  #forwardedBy: string | null = null;
-  #isClosed = false;
-  /** By number: who waits for an answer of the thread. */
-  readonly #searches = new Map<number, PromiseWithResolvers<HeldDaysResult>>();
-  #lastSearch = 0;
+  #status: ShareStatus;
 
   constructor(options: ShareThreadOptions) {
+    const { warehouse, url, role, name, leaseSeconds, clock, log, readPassword } = options;
     this.#options = options;
     this.place = describePlace(parseServerAddress(options.url));
-    this.#server = this.place.replace("postgres://", "");
-  }
-
-  start(): void {
-    const { warehouse, url, role, name, leaseSeconds, clock } = this.#options;
-    if (this.#isClosed) return;
-    const worker = new Worker(resolveSiblingModule("./share-worker", import.meta.url), {
+    this.#status = {
+      server: this.place.replace("postgres://", ""),
+      name,
+      role,
+      state: "connecting",
+      leases: 0,
+      forwarded_by: null,
+      lag_seconds: null,
+      rows_forwarded: 0,
+      last_error: null,
+    };
+    this.#thread = new Thread({
       name: "share",
+      file: resolveSiblingModule("./share-worker", import.meta.url),
       workerData: { warehouse, url, role, name, leaseSeconds } satisfies ShareThreadSettings,
       resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
+      restartDelayMs: RESTART_DELAY_MS,
+      bugCode: "share_bug",
+      clock,
+      log,
+      handlers: {
+        readPassword: (_, answer) => answer(readPassword()),
+        follow: (change, answer) => this.#follow(change).then(answer),
+        report: (report) => this.#receive(report),
+      },
+      endFailure: threadEndedFailure,
+      onEnd: (message) => this.#fail({ message, code: "share_bug" }),
     });
-    this.#worker = worker;
-    worker.on("message", (report: ShareReport) => this.#receive(report));
-    worker.on("error", (error) => this.#fail({ message: error.message, code: "share_bug" }));
-    worker.on("exit", () => {
-      this.#worker = undefined;
-      for (const search of this.#searches.values()) search.reject(threadEndedFailure());
-      if (!this.#isClosed) clock.after(RESTART_DELAY_MS, () => this.start());
-    });
+  }
+
+  start(): Promise<void> {
+    return this.#thread.start();
   }
 
   status(): ShareStatus {
-    const { name, role, clock } = this.#options;
+    if (this.#forwardedAt === undefined) return this.#status;
     return {
-      server: this.#server,
-      name,
-      role,
-      state: this.#state,
-      leases: this.#leases,
-      forwarded_by: this.#forwardedBy,
-      lag_seconds:
-        this.#forwardedAt === undefined ? null : Math.max(0, clock.now() - this.#forwardedAt) / 1000,
-      rows_forwarded: this.#rows,
-      last_error: this.#lastError,
+      ...this.#status,
+      lag_seconds: Math.max(0, this.#options.clock.now() - this.#forwardedAt) / 1000,
     };
   }
 
   /** Finds the days of index ticks that the SQLite file need not keep. */
   async findHeldDays(request: HeldDaysRequest, signal: AbortSignal): Promise<HeldDaysResult> {
-    const { clock, readPassword } = this.#options;
-    const password = readPassword();
-    if (!this.#worker) throw threadEndedFailure();
-    const id = ++this.#lastSearch;
-    const search = Promise.withResolvers<HeldDaysResult>();
-    this.#searches.set(id, search);
-    const release = clock.beginWork();
-    try {
-      this.#send({ kind: "find-held", id, password, request });
-      return await raceAbort(search.promise, signal);
-    } finally {
-      release();
-      this.#searches.delete(id);
-    }
+    const password = this.#options.readPassword();
+    return raceAbort(this.#thread.call("findHeldDays", { password, request }), signal);
   }
 
   /** Gives the lease back, so that another daemon can forward at once. */
-  async close(): Promise<void> {
-    this.#isClosed = true;
-    const worker = this.#worker;
-    if (!worker) return;
-    const exited = new Promise<void>((resolve) => worker.once("exit", () => resolve()));
-    this.#send({ kind: "stop" });
-    if (!(await finishesWithin(this.#options.clock, CLOSE_TIMEOUT_MS, exited))) await worker.terminate();
+  close(): Promise<void> {
+    return this.#thread.close(this.#thread.call("stop", undefined), CLOSE_TIMEOUT_MS);
   }
 
   #receive(report: ShareReport): void {
     const { log } = this.#options;
-    const server = this.#server;
+    const { server, rows_forwarded } = this.#status;
     switch (report.kind) {
-      case "ask-password":
-        this.#sendPassword();
-        break;
       case "connected":
         log.info({ server, leases: report.leases }, "forwarding to the shared warehouse");
-        this.#state = "forwarding";
-        this.#lastError = null;
-        this.#leases = report.leases;
-        this.#forwardedBy = null;
+        this.#update({ state: "forwarding", last_error: null, leases: report.leases, forwarded_by: null });
         break;
       case "standby":
         log.info({ server, forwardedBy: report.forwardedBy }, "another daemon forwards");
-        this.#state = "standby";
-        this.#lastError = null;
-        this.#leases = 0;
         this.#forwardedAt = undefined;
-        this.#forwardedBy = report.forwardedBy;
-        break;
-      case "follow":
-        void this.#follow(report.id, report.change);
-        break;
-      case "held":
-        this.#searches.get(report.id)?.resolve(report.result);
-        break;
-      case "not-held":
-        this.#searches.get(report.id)?.reject(deserialiseFailure(report.failure));
+        this.#update({ state: "standby", last_error: null, leases: 0, forwarded_by: report.forwardedBy });
         break;
       case "rows":
-        this.#rows += report.rows;
+        this.#update({ rows_forwarded: rows_forwarded + report.rows });
         break;
       case "forwarded":
         this.#forwardedAt = report.startedAt;
-        this.#state = "current";
+        this.#update({ state: "current" });
         if (report.rows > 0) log.debug({ rows: report.rows, commits: report.commits }, "rows forwarded");
         break;
       case "failed":
@@ -156,33 +118,22 @@ export class ShareThread {
     }
   }
 
-  #sendPassword(): void {
-    try {
-      this.#send({ kind: "password", value: this.#options.readPassword() });
-    } catch (error) {
-      this.#send({ kind: "no-password", failure: serialiseFailure(error, "secret_unreadable") });
-    }
-  }
-
-  async #follow(id: number, change: ShareChange): Promise<void> {
+  async #follow(change: ShareChange): Promise<void> {
     const { onFollow, onFailure } = this.#options;
     await onFollow?.(change).catch((error: unknown) => onFailure("share_bug", String(error)));
-    this.#send({ kind: "followed", id });
   }
 
   #fail(serialised: SerialisedFailure): void {
     const { log, onFailure } = this.#options;
     const { code, summary } = deserialiseFailure(serialised);
     if (code === "no_warehouse" || code === "older_warehouse") return;
-    this.#state = "failing";
-    this.#leases = 0;
-    if (this.#lastError !== summary)
-      log.warn({ code, server: this.#server, message: summary }, "forwarding failed");
-    this.#lastError = summary;
+    const { server, last_error } = this.#status;
+    if (last_error !== summary) log.warn({ code, server, message: summary }, "forwarding failed");
+    this.#update({ state: "failing", leases: 0, last_error: summary });
     onFailure(code, summary);
   }
 
-  #send(request: ShareRequest): void {
-    this.#worker?.postMessage(request);
+  #update(change: Partial<ShareStatus>): void {
+    this.#status = { ...this.#status, ...change };
   }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { commitPage, gap, onlyPage, startIngestThread } from "../../support/ingest/ingest-harness.ts";
+import { commitPage, gap, onlyPage, startIngest } from "../../support/ingest/ingest-harness.ts";
 import { at, btc, liveMessage, makeTicks, tickPage } from "../../support/ingest/pages.ts";
 
 const rowsInEmptySql = `SELECT count(*) AS n FROM index_ticks t JOIN coverage c ON c.stream = 'index_ticks'
@@ -9,7 +9,7 @@ const emptySql =
 
 /** Proves that 11:00 to 12:00 is empty. */
 async function startWithEmptyHour() {
-  const thread = await startIngestThread();
+  const thread = await startIngest();
   const hour = { from: at("11:00:00"), to: gap.to };
   // The service has published records after that hour.
   const after = { from: gap.to, to: at("12:05:00") };

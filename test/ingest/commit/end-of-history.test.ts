@@ -4,6 +4,7 @@ import { IngestThread } from "../../../src/ingest/thread/ingest-thread.ts";
 import type { ResponseBody } from "../../../src/model/response-body.ts";
 import type { TimeRange } from "../../../src/model/time-range.ts";
 import { silentLog } from "../../../src/runtime/log.ts";
+import { startIngestInProcess } from "../../support/ingest/in-process-ingest.ts";
 import { makeEmptyWarehouse } from "../../support/ingest/ingest-harness.ts";
 import { at, btc, makeTicks, SECOND, tickPage } from "../../support/ingest/pages.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
@@ -11,7 +12,12 @@ import { ManualClock } from "../../support/manual-clock.ts";
 async function startHarness() {
   const path = makeEmptyWarehouse();
   const clock = new ManualClock("2026-03-02T18:00:00Z");
-  const ingest = await IngestThread.start({ path, clock, log: silentLog });
+  const ingest = await IngestThread.start({
+    path,
+    clock,
+    log: silentLog,
+    startWorker: startIngestInProcess,
+  });
   onTestFinished(() => ingest.close());
   return {
     /** Selects the series from this timestamp on. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { splitForeign } from "../../../src/ingest/commit/foreign-records.ts";
-import { commitPage, gap, onlyPage, startIngestThread } from "../../support/ingest/ingest-harness.ts";
+import { commitPage, gap, onlyPage, startIngest } from "../../support/ingest/ingest-harness.ts";
 import { at, btc, jsonBody, makeTicks, tickPage, tickRecord } from "../../support/ingest/pages.ts";
 import { tick } from "../../support/warehouse/records.ts";
 
@@ -20,7 +20,7 @@ it("records are a series' own by index and type", () => {
 
 describe("H12: a page with records of another index", () => {
   it("changes no row of that index that REST has settled, and reopens nothing", async () => {
-    const { ingest, query } = await startIngestThread();
+    const { ingest, query } = await startIngest();
     await commitPage(ingest, { ...onlyPage, series: eth }, tickPage(ticksOf("eth-id", "2000")));
     const covered = query("SELECT index_id, from_time, to_time, proof FROM coverage");
     const page = [...ticksOf("btc-id").slice(0, 20), ...ticksOf("eth-id", "1")];
@@ -35,7 +35,7 @@ describe("H12: a page with records of another index", () => {
   });
 
   it("writes no row where the other index is proven to have none", async () => {
-    const { ingest, query } = await startIngestThread();
+    const { ingest, query } = await startIngest();
     const quiet = ticksOf("eth-id", "2000").filter(({ ts }) => ts < at("11:00:00") || ts > at("11:20:00"));
     await commitPage(ingest, { ...onlyPage, series: eth }, tickPage(quiet));
     await commitPage(ingest, onlyPage, tickPage(ticksOf("eth-id", "1")));
@@ -43,7 +43,7 @@ describe("H12: a page with records of another index", () => {
   });
 
   it("adds rows where nothing is known of the other index, without coverage; its own page replaces them", async () => {
-    const { ingest, query } = await startIngestThread();
+    const { ingest, query } = await startIngest();
     await commitPage(ingest, onlyPage, tickPage([...ticksOf("eth-id", "1"), ...ticksOf("btc-id")]));
     expect(query(pricesSql("eth-id"))).toEqual([{ price: "1", source: "live", rows: 240 }]);
     await commitPage(ingest, onlyPage, tickPage(ticksOf("eth-id", "3")));
@@ -54,7 +54,7 @@ describe("H12: a page with records of another index", () => {
   });
 
   it("of the same id and another type counts as foreign too", async () => {
-    const { ingest, query } = await startIngestThread();
+    const { ingest, query } = await startIngest();
     const content = makeTicks(gap.from, gap.to).map((row) => ({ ...tickRecord(row), indexType: "MWA" }));
     expect(await commitPage(ingest, onlyPage, jsonBody({ content }))).toMatchObject({ foreign: 240 });
     expect(query("SELECT DISTINCT index_type FROM index_ticks")).toEqual([{ index_type: "MWA" }]);

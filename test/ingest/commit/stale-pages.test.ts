@@ -6,14 +6,14 @@ import {
   coverageSql,
   gap,
   onlyPage,
-  startIngestThread,
+  startIngest,
   wholeCoverage,
 } from "../../support/ingest/ingest-harness.ts";
 import { at, btc, jsonBody, makeTicks, SECOND, tickPage } from "../../support/ingest/pages.ts";
 
 describe("B16: a page from a cache", () => {
   it("proves nothing about the time after it was made", async () => {
-    const { ingest, query } = await startIngestThread();
+    const { ingest, query } = await startIngest();
     const cached = {
       ...tickPage(makeTicks(gap.from, at("11:01:00"))),
       asOf: at("11:01:30") / 1000,
@@ -25,7 +25,7 @@ describe("B16: a page from a cache", () => {
   });
 
   it("inserts missing rows, and neither reverts a correction nor withdraws a row", async () => {
-    const { ingest, query } = await startIngestThread();
+    const { ingest, query } = await startIngest();
     const before = makeTicks(gap.from, gap.to).slice(0, -1);
     const corrected = before.map((row) => (row.ts === at("11:00:00") ? { ...row, price: "1.5" } : row));
     await commitPage(ingest, onlyPage, tickPage(corrected));
@@ -45,7 +45,7 @@ describe("B16: a page from a cache", () => {
 
 describe("a page requested on a machine whose clock is ahead", () => {
   it("settles nothing younger than its own date minus the settle delay", async () => {
-    const { ingest, query } = await startIngestThread();
+    const { ingest, query } = await startIngest();
     const early = { ...tickPage(makeTicks(gap.from, at("11:00:00"))), asOf: at("11:00:10") / 1000 };
     expect(await commitPage(ingest, onlyPage, early)).toMatchObject({ isComplete: false, withdrawn: 0 });
     expect(query(coverageSql)).toEqual([{ ...wholeCoverage[0], to_time: "2026-03-01T10:59:15.000000Z" }]);
@@ -91,7 +91,7 @@ describe("B16: a page of bars from a cache", () => {
   };
 
   it("inserts missing bars and reverts none, not even an unsettled one", async () => {
-    const { ingest, query } = await startIngestThread();
+    const { ingest, query } = await startIngest();
     const closes = () => query("SELECT day, close_exact AS close FROM ohlcv ORDER BY day DESC");
     const now = days(2).map((day) => ({ day, close: "3" }));
     // The oldest record of a page that is not the last is stored, but not settled.
@@ -102,7 +102,7 @@ describe("B16: a page of bars from a cache", () => {
   });
 
   it("D1: contradicts nothing if it only lacks a property that the service has added since", async () => {
-    const { ingest, query } = await startIngestThread();
+    const { ingest, query } = await startIngest();
     const bars = days(5).map((day) => ({ day, close: "3" }));
     const extended = bars.slice(0, 2).map((bar) => ({ ...bar, venues: 7 }));
     await commitPage(ingest, page, barsPage(extended, { nextId: "more" }));
@@ -112,7 +112,7 @@ describe("B16: a page of bars from a cache", () => {
   });
 
   it("settles nothing while an unsettled stored bar differs from it or is missing on it", async () => {
-    const { ingest, query } = await startIngestThread();
+    const { ingest, query } = await startIngest();
     const provisional = days(1).map((day) => ({ day, close: "2" }));
     await commitPage(ingest, page, barsPage(provisional, { nextId: "more" }));
     const before = query(coverageSql);
@@ -133,7 +133,7 @@ describe("B16: a page of bars from a cache", () => {
   });
 
   it("settles no day that had not ended when the page was made", async () => {
-    const { ingest, query } = await startIngestThread();
+    const { ingest, query } = await startIngest();
     const early = barsPage([{ day: "2026-02-28", close: "2" }], {});
     await commitPage(ingest, page, { ...early, asOf: (at("00:00:00") - 3600 * SECOND) / 1000 });
     expect(query("SELECT max(to_time) AS until FROM coverage")).toEqual([
@@ -144,7 +144,7 @@ describe("B16: a page of bars from a cache", () => {
 
 describe("B16: a superseded page", () => {
   it("reverts nothing that was requested later, and still inserts missing rows", async () => {
-    const { ingest, query } = await startIngestThread();
+    const { ingest, query } = await startIngest();
     const rows = makeTicks(gap.from, gap.to);
     const corrected = rows.map((row) => (row.ts === at("11:30:00") ? { ...row, price: "1.5" } : row));
     const head = { from: at("11:00:00"), to: gap.to };
@@ -166,7 +166,7 @@ describe("B16: a superseded page", () => {
 
 describe("a lookup from a cache", () => {
   it("B16: adds new entries, and neither changes a status nor counts a missing entry", async () => {
-    const { ingest, query } = await startIngestThread();
+    const { ingest, query } = await startIngest();
     const list = async (assets: Record<string, string>, ageMs: number) => {
       const content = Object.entries(assets).map(([id, status]) => ({ id, symbol: id, name: id, status }));
       const body = { ...jsonBody({ content }), ageMs };

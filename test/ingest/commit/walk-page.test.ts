@@ -5,7 +5,7 @@ import {
   coverageSql,
   gap,
   onlyPage,
-  startIngestThread,
+  startIngest,
   wholeCoverage,
 } from "../../support/ingest/ingest-harness.ts";
 import { openPages } from "../../support/ingest/open-pages.ts";
@@ -22,7 +22,7 @@ import { tick } from "../../support/warehouse/records.ts";
 
 describe("a page with records from the future", () => {
   it("H11: proves its range, even if most of its records are from the future", async () => {
-    const { ingest, query } = await startIngestThread();
+    const { ingest, query } = await startIngest();
     const ahead = makeTicks(at("13:00:00"), at("16:00:00"));
     const page = { ...tickPage([...ahead, ...makeTicks(gap.from, gap.to)]), asOf: at("12:02:00") / 1000 };
     expect(await commitPage(ingest, onlyPage, page)).toMatchObject({
@@ -44,7 +44,7 @@ describe("a page with records from the future", () => {
 
 describe("a page that has a live tick at a slightly other moment", () => {
   it("H4: replaces the preview, and withdraws a second one into revisions", async () => {
-    const { ingest, query } = await startIngestThread();
+    const { ingest, query } = await startIngest();
     const [tick] = makeTicks(at("11:00:00"), at("11:00:30"));
     if (!tick) throw new Error("no tick");
     const live = [{ ts: tick.ts + 137_000 }, { ts: tick.ts + 3 * SECOND }];
@@ -56,7 +56,7 @@ describe("a page that has a live tick at a slightly other moment", () => {
   });
 
   it("H4: tells the offset once, and forgets it when the websocket agrees with REST", async () => {
-    const { ingest, query } = await startIngestThread();
+    const { ingest, query } = await startIngest();
     const offset = () => query("SELECT live_offset FROM stream_states")[0]?.live_offset;
     const confirm = async (from: string, to: string, skew: number) => {
       const range = { from: at(from), to: at(to) };
@@ -81,7 +81,7 @@ describe("a page that has a live tick at a slightly other moment", () => {
 describe("an unconfirmed withdrawal", () => {
   it("H5: ends when its range leaves the window, or the index is not found", async () => {
     for (const end of ["aged out", "not found"]) {
-      const { ingest, query } = await startIngestThread();
+      const { ingest, query } = await startIngest();
       const rows = makeTicks(gap.from, gap.to);
       await commitPage(ingest, onlyPage, tickPage(rows));
       const commit = await commitPage(ingest, onlyPage, tickPage(rows.toSpliced(100, 100)));

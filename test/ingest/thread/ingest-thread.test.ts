@@ -1,14 +1,14 @@
-import { beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { IngestThread } from "../../../src/ingest/thread/ingest-thread.ts";
 import type { Failure } from "../../../src/model/failure.ts";
 import { silentLog } from "../../../src/runtime/log.ts";
-import { serveIngestInProcess } from "../../support/ingest/in-process-ingest.ts";
 import {
   commitPage,
   coverageSql,
   gap,
   makeEmptyWarehouse,
   onlyPage,
+  startIngest,
   startIngestThread,
   wholeCoverage,
 } from "../../support/ingest/ingest-harness.ts";
@@ -25,10 +25,8 @@ import {
 import { ManualClock } from "../../support/manual-clock.ts";
 
 describe("a page of a walk", () => {
-  beforeEach(serveIngestInProcess);
-
   it("is committed with its proven range, and any SQLite tool can read the rows", async () => {
-    const { ingest, query } = await startIngestThread();
+    const { ingest, query } = await startIngest();
     const rows = makeTicks(at("11:00:00"), at("12:00:00"));
     const first = await commitPage(ingest, onlyPage, tickPage(rows, "more"));
     expect(first).toMatchObject({
@@ -59,7 +57,7 @@ describe("a page of a walk", () => {
   });
 
   it("changes nothing when it is committed again", async () => {
-    const { ingest, query } = await startIngestThread();
+    const { ingest, query } = await startIngest();
     const rows = makeTicks(gap.from, gap.to);
     await commitPage(ingest, onlyPage, tickPage(rows));
     const again = await commitPage(ingest, onlyPage, tickPage(rows));
@@ -69,7 +67,7 @@ describe("a page of a walk", () => {
   });
 
   it("settles as empty the range below the oldest record, and a gap without records", async () => {
-    const { ingest, query } = await startIngestThread();
+    const { ingest, query } = await startIngest();
     await commitPage(ingest, onlyPage, tickPage(makeTicks(at("11:00:00"), gap.to)));
     const nothing = { ...tickPage([]), asOf: (at("12:00:00") + 86_400 * SECOND) / 1000 };
     await commitPage(ingest, { ...onlyPage, series: { ...btc, indexId: "none" } }, nothing);
@@ -85,7 +83,7 @@ describe("a page of a walk", () => {
   });
 
   it("that is malformed commits nothing and can be retried", async () => {
-    const { ingest, query } = await startIngestThread();
+    const { ingest, query } = await startIngest();
     for (const content of ["<html>", { status: "OK" }, { content: "x" }, []]) {
       await expect(commitPage(ingest, onlyPage, jsonBody(content))).rejects.toMatchObject({
         code: "no_list",
@@ -103,7 +101,7 @@ describe("a page of a walk", () => {
   });
 
   it("stores an unreadable record in rejects, verbatim, and commits the rest", async () => {
-    const { ingest, query } = await startIngestThread();
+    const { ingest, query } = await startIngest();
     const broken = { id: "x", indexId: "btc-id", indexType: "GWA", price: "1" };
     const content = [...makeTicks(at("11:00:00"), gap.to).map(tickRecord), broken];
     const commit = await commitPage(ingest, onlyPage, jsonBody({ content }));
@@ -119,7 +117,7 @@ describe("a page of a walk", () => {
   });
 
   it("with mostly unreadable records proves nothing", async () => {
-    const { ingest, query } = await startIngestThread();
+    const { ingest, query } = await startIngest();
     const content = makeTicks(gap.from, gap.to).map((row) => ({
       ...tickRecord(row),
       timestamp: "yesterday",
@@ -133,7 +131,7 @@ describe("a page of a walk", () => {
   });
 
   it("replaces a corrected row and stores the old one as a revision", async () => {
-    const { ingest, query } = await startIngestThread();
+    const { ingest, query } = await startIngest();
     await commitPage(ingest, onlyPage, tickPage(makeTicks(gap.from, gap.to)));
     const corrected = makeTicks(gap.from, gap.to).map((row) =>
       row.ts === at("11:00:00") ? { ...row, price: "1.5" } : row,
@@ -147,7 +145,7 @@ describe("a page of a walk", () => {
   });
 
   it("withdraws a stored row that it lacks, but not many at once", async () => {
-    const { ingest, query } = await startIngestThread();
+    const { ingest, query } = await startIngest();
     const rows = makeTicks(gap.from, gap.to);
     await commitPage(ingest, onlyPage, tickPage(rows));
     const without = rows.filter(({ ts }) => ts !== at("11:00:00"));
@@ -170,7 +168,7 @@ describe("a page of a walk", () => {
   });
 
   it("never withdraws the previous page's oldest record", async () => {
-    const { ingest, query } = await startIngestThread();
+    const { ingest, query } = await startIngest();
     const first = await commitPage(ingest, onlyPage, tickPage(makeTicks(at("11:00:00"), gap.to), "more"));
     const position = { gap: gap, provenFrom: first.proven?.from ?? 0 };
     const rest = tickPage(makeTicks(gap.from, at("11:00:00")));
@@ -181,7 +179,7 @@ describe("a page of a walk", () => {
   });
 
   it("never withdraws the previous page's oldest record, even if the gap ends right above it", async () => {
-    const { ingest, query } = await startIngestThread();
+    const { ingest, query } = await startIngest();
     const narrow = { from: gap.from, to: at("11:00:00") + 1 };
     const page = { ...onlyPage, position: { gap: narrow, provenFrom: narrow.to } };
     await commitPage(ingest, page, tickPage([{ ts: at("11:00:00") }], "more"));
@@ -194,7 +192,7 @@ describe("a page of a walk", () => {
   });
 
   it("proves nothing if it has records of another series, which are stored under that series", async () => {
-    const { ingest, query } = await startIngestThread();
+    const { ingest, query } = await startIngest();
     const rows = makeTicks(gap.from, gap.to).map((row, i) => (i === 7 ? { ...row, indexId: "eth-id" } : row));
     expect(await commitPage(ingest, onlyPage, tickPage(rows))).toMatchObject({
       foreign: 1,
@@ -208,7 +206,7 @@ describe("a page of a walk", () => {
   });
 
   it("retracts what its walk has proven if pages were swapped", async () => {
-    const { ingest, query } = await startIngestThread();
+    const { ingest, query } = await startIngest();
     const swapped = await commitPage(
       ingest,
       onlyPage,
@@ -226,7 +224,7 @@ describe("a page of a walk", () => {
   });
 
   it("does not end a walk because of a stray record from 1970", async () => {
-    const { ingest } = await startIngestThread();
+    const { ingest } = await startIngest();
     const rows = [...makeTicks(at("11:00:00"), gap.to), { ts: 0 }];
     const commit = await commitPage(ingest, onlyPage, tickPage(rows, "more"));
     expect(commit).toMatchObject({ isComplete: false, oldest: at("11:00:00") });
@@ -234,12 +232,10 @@ describe("a page of a walk", () => {
 });
 
 describe("a machine whose clock is wrong", () => {
-  beforeEach(serveIngestInProcess);
-
   it.each(["2026-02-01T00:00:00Z", "2027-01-01T00:00:00Z"])(
     "loses no row and proves no wrong range at %s",
     async (time) => {
-      const { ingest, query, clock } = await startIngestThread();
+      const { ingest, query, clock } = await startIngest();
       clock.stepWallClock(Date.parse(time) - clock.now());
       const body = { ...tickPage(makeTicks(gap.from, gap.to)), asOf: at("18:00:00") / 1000 };
       expect(await commitPage(ingest, onlyPage, body)).toMatchObject({ withdrawn: 0, isComplete: true });
@@ -250,10 +246,8 @@ describe("a machine whose clock is wrong", () => {
 });
 
 describe("live ticks", () => {
-  beforeEach(serveIngestInProcess);
-
   it("that REST does not have yet are not withdrawn: the page proves up to one period after its newest record", async () => {
-    const { ingest, query } = await startIngestThread();
+    const { ingest, query } = await startIngest();
     const head = { from: gap.from, to: at("12:00:00") };
     await ingest.call("commitLiveMessages", makeTicks(at("11:40:00"), head.to).map(liveMessage));
     const behind = { ...tickPage(makeTicks(gap.from, at("11:50:00"))), asOf: at("12:01:00") / 1000 };
@@ -263,7 +257,7 @@ describe("live ticks", () => {
   });
 
   it("are stored unsettled; REST settles and corrects them, and withdraws one that it never had", async () => {
-    const { ingest, query } = await startIngestThread();
+    const { ingest, query } = await startIngest();
     const rows = makeTicks(at("11:50:00"), gap.to);
     const phantom = { ts: at("11:55:10") };
     const messages = [...rows, phantom].map((row) =>
@@ -294,7 +288,7 @@ describe("live ticks", () => {
   });
 
   it("never overwrite a row that REST has settled", async () => {
-    const { ingest, query } = await startIngestThread();
+    const { ingest, query } = await startIngest();
     await commitPage(ingest, onlyPage, tickPage(makeTicks(gap.from, gap.to)));
     const live = await ingest.call("commitLiveMessages", [liveMessage({ ts: at("11:00:00"), price: "9" })]);
     expect(live.indexTicks).toMatchObject({ outranked: 1, changed: 0 });
@@ -340,7 +334,7 @@ describe("stale bars", () => {
   }
 
   it("are right at once, and computed between two calls after some commits", async () => {
-    const { ingest, query } = await startIngestThread({ path: makeEmptyWarehouse({ hasAllViews: true }) });
+    const { ingest, query } = await startIngest({ path: makeEmptyWarehouse({ hasAllViews: true }) });
     // So that the opening's own turn is over.
     for (let commit = 0; commit < 20; commit++) await ingest.call("commitClockSkew", 0);
     await commitPage(ingest, onlyPage, tickPage(makeTicks(at("10:20:00"), gap.to)));
@@ -353,11 +347,11 @@ describe("stale bars", () => {
   });
 
   it("that the last process left are computed after a start, except those of an hour that is not over", async () => {
-    const first = await startIngestThread({ path: makeEmptyWarehouse({ hasAllViews: true }) });
+    const first = await startIngest({ path: makeEmptyWarehouse({ hasAllViews: true }) });
     await commitPage(first.ingest, onlyPage, tickPage(makeTicks(at("10:20:00"), gap.to)));
     await first.ingest.call("commitLiveMessages", [liveMessage({ ts: at("18:00:00") })]);
     await first.ingest.close();
-    const { ingest, query } = await startIngestThread({ path: first.path });
+    const { ingest, query } = await startIngest({ path: first.path });
     await computed(ingest, query, 1);
     expect(query(bars)).toHaveLength(3);
   });

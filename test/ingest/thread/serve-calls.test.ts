@@ -1,12 +1,17 @@
-import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { MessageChannel } from "node:worker_threads";
 import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { WalkPage } from "../../../src/ingest/commit/walk-page.ts";
-import { type IngestCall, type IngestReply, transferListOf } from "../../../src/ingest/thread/messages.ts";
+import {
+  type IngestCalls,
+  type IngestNotices,
+  type IngestReply,
+  transferListOf,
+} from "../../../src/ingest/thread/messages.ts";
 import { serveCalls } from "../../../src/ingest/thread/serve-calls.ts";
 import type { ResponseBody } from "../../../src/model/response-body.ts";
+import { Channel } from "../../../src/runtime/thread-channel.ts";
 import { coverageSql, gap, makeEmptyWarehouse, onlyPage } from "../../support/ingest/ingest-harness.ts";
 import { at, makeTicks, SECOND, tickPage } from "../../support/ingest/pages.ts";
 
@@ -15,17 +20,22 @@ async function startServing() {
   const path = makeEmptyWarehouse();
   const { port1: server, port2: client } = new MessageChannel();
   const stopFlag = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
-  serveCalls(server, stopFlag);
-  let id = 0;
+  serveCalls(stopFlag, server);
+  const ingest = new Channel<IngestCalls, IngestNotices>({
+    port: client,
+    bugCode: "ingest_bug",
+    handlers: { upgrade: () => {} },
+  });
   /** Sends all calls before any of them is served, and returns the replies in the order of arrival. */
   async function call(...calls: (readonly [operation: string, args: unknown, body?: ResponseBody])[]) {
-    const replies: IngestReply[] = [];
-    for (const [operation, args, body] of calls) {
-      const bodies = body ? [body] : [];
-      const sent: IngestCall = { id: ++id, operation, args, bodies, now: at("18:00:00") };
-      client.postMessage(sent, transferListOf(bodies));
-    }
-    while (replies.length < calls.length) replies.push((await once(client, "message"))[0] as IngestReply);
+    const replies: (IngestReply & { readonly operation: string })[] = [];
+    await Promise.all(
+      calls.map(async ([operation, args, body]) => {
+        const bodies = body ? [body] : [];
+        const sent = { operation, args, bodies, now: at("18:00:00") };
+        replies.push({ operation, ...(await ingest.call("run", sent, transferListOf(bodies))) });
+      }),
+    );
     return replies;
   }
   const query = (sql: string) => {
@@ -98,7 +108,12 @@ describe("pages that wait together", () => {
     await readHours(call);
     const before = countCommits();
     const replies = await call(...commits.slice(0, 2), ["commitClockSkew", 5_000], ...commits.slice(2));
-    expect(replies.map(({ id }) => id)).toEqual([...replies.map(({ id }) => id)].sort((a, b) => a - b));
+    expect(replies.map(({ operation }) => operation)).toEqual([
+      "commitWalkPage",
+      "commitWalkPage",
+      "commitClockSkew",
+      "commitWalkPage",
+    ]);
     expect(replies.every((reply) => "value" in reply)).toBe(true);
     expect(countCommits() - before).toBe(3);
   });

@@ -14,7 +14,7 @@ import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import type { IngestThread } from "../../../src/ingest/thread/ingest-thread.ts";
 import type { Failure } from "../../../src/model/failure.ts";
-import { createBufferingLog, type LogEntry } from "../../../src/runtime/log.ts";
+import { createForwardingLog, type LogEntry } from "../../../src/runtime/log.ts";
 import { readLastShutdown } from "../../../src/warehouse/sqlite/shutdown-marker.ts";
 import {
   commitPage,
@@ -105,7 +105,7 @@ describe("an unusual file", () => {
     for (const file of [path, `${path}.crash`]) writeFileSync(file, "");
     symlinkSync(path, link);
     const entries: LogEntry[] = [];
-    await startIngestThread({ path: link, log: createBufferingLog(entries) });
+    await startIngestThread({ path: link, log: createForwardingLog((entry) => entries.push(entry)) });
     expect(entries).toEqual([
       { level: "warn", fields: { link, path }, message: "warehouse path is a symbolic link" },
       {

@@ -22,7 +22,7 @@ it("names a password that cannot be read as the reason, and goes on asking for i
     },
     onFailure: (code) => void failures.push(code),
   });
-  thread.start();
+  await thread.start();
   onTestFinished(() => thread.close());
   await vi.waitUntil(() => failures.length >= 2, { timeout: 60_000 });
   expect(new Set(failures)).toEqual(new Set(["secret_missing"]));

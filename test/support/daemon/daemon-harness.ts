@@ -9,10 +9,11 @@ import { Failure } from "../../../src/model/failure.ts";
 import { seededRandom } from "../../../src/runtime/backoff.ts";
 import type { Clock } from "../../../src/runtime/clock.ts";
 import type { Log } from "../../../src/runtime/log.ts";
+import type { StartWorker } from "../../../src/runtime/thread.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../../src/simulator/simulator.ts";
 import { openReader } from "../../../src/warehouse/reader.ts";
 import { findFreePort } from "../free-port.ts";
-import { serveIngestInProcess } from "../ingest/in-process-ingest.ts";
+import { startIngestInProcess } from "../ingest/in-process-ingest.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { seed } from "../seed.ts";
 import { expectWarehouseMatches } from "../sync/oracle.ts";
@@ -64,12 +65,11 @@ export interface DaemonHarnessOptions {
   readonly start?: string;
   readonly settings?: string;
   readonly simulator?: SimulatorOptions;
-  /** Ingest in threads of its own, for a test that blocks them. */
-  readonly hasThreads?: boolean;
+  /** Starts the threads of ingest. Default: they run in this thread; a test that blocks them needs real ones. */
+  readonly startWorker?: StartWorker;
 }
 
 export async function createDaemonHarness(options: DaemonHarnessOptions = {}): Promise<DaemonHarness> {
-  if (!options.hasThreads) onTestFinished(serveIngestInProcess());
   const clock = new ManualClock(options.start ?? "2026-03-01T12:00:07Z");
   const simulator = await startSimulator({ clock, port: await findFreePort(), ...options.simulator });
   onTestFinished(() => simulator.stop());
@@ -118,6 +118,7 @@ export async function createDaemonHarness(options: DaemonHarnessOptions = {}): P
       clock: machine,
       random: seededRandom(seed),
       log,
+      startWorker: options.startWorker ?? startIngestInProcess,
       stopping: stopping.signal,
       onServing: (served) => {
         address = served;

@@ -8,6 +8,7 @@ import { QueryRunner } from "../../../src/export/query/query-runner.ts";
 import type { ServiceCondition } from "../../../src/model/status/service-condition.ts";
 import { MICROS_PER_MS } from "../../../src/model/time.ts";
 import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
+import { silentLog } from "../../../src/runtime/log.ts";
 import { Metrics } from "../../../src/telemetry/metrics.ts";
 import { RecentErrors, RequestRate } from "../../../src/telemetry/recent-activity.ts";
 import type { AtEnd } from "../temporary-folder.ts";
@@ -61,7 +62,7 @@ export async function serveDashboard(
     recentErrors: () => errors.list(),
   };
   const metrics = new Metrics(clock, view.version);
-  const reader = new ReaderThread({ path, now });
+  const reader = new ReaderThread({ path, now, clock: systemClock, log: silentLog });
   const queries = new QueryRunner({ path, now, clock: systemClock });
   const failures: unknown[] = [];
   let queryCount = 0;

@@ -1,68 +1,36 @@
 import { EventEmitter } from "node:events";
-import { syncBuiltinESMExports } from "node:module";
-import workerThreads, { MessageChannel, type MessagePort, type Transferable } from "node:worker_threads";
+import { MessageChannel, type MessagePort, type Transferable } from "node:worker_threads";
 import { serveCalls } from "../../../src/ingest/thread/serve-calls.ts";
 import { serveScans } from "../../../src/ingest/thread/serve-scans.ts";
+import type { StartWorker, ThreadWorker } from "../../../src/runtime/thread.ts";
 
-const { Worker } = workerThreads;
-type WorkerArguments = ConstructorParameters<typeof Worker>;
-
-/** Serves the calls of one thread of ingest. Messages pass through a channel, so they are cloned and transferred as before. */
-class InProcessWorker extends EventEmitter {
+/** One end of a channel. Messages pass through it, so they are cloned and transferred as between threads. */
+export class InProcessWorker extends EventEmitter implements ThreadWorker {
   readonly #near: MessagePort;
   readonly #far: MessagePort;
 
-  constructor(name: "ingest" | "scan", stopFlag: Int32Array) {
+  constructor(serve: (port: MessagePort) => void) {
     super();
     const { port1, port2 } = new MessageChannel();
     this.#near = port1;
     this.#far = port2;
     port1.on("message", (message) => this.emit("message", message));
-    if (name === "scan") serveScans(port2);
-    else serveCalls(port2, stopFlag);
+    serve(port2);
   }
 
   postMessage(message: unknown, transferList: readonly Transferable[] = []): void {
     this.#near.postMessage(message, transferList);
   }
 
-  async terminate(): Promise<number> {
+  async terminate(): Promise<void> {
     this.#near.close();
     this.#far.close();
-    this.emit("exit", 0);
-    return 0;
+    this.emit("exit");
   }
 }
 
-/** A thread of ingest in this thread; any other thread as usual. */
-function startWorker(...args: WorkerArguments): InProcessWorker | workerThreads.Worker {
-  const [file, options] = args;
-  const [, name] = /(ingest|scan)-worker\.[jt]s$/.exec(String(file)) ?? [];
-  if (name !== "ingest" && name !== "scan") return new Worker(...args);
-  return new InProcessWorker(name, options?.workerData);
-}
-
-/**
- * Serves the calls of the ingest and scan threads in this thread until the returned function is called: a thread start loads every
- * module again, which takes longer than many a whole sync.
- */
-export function serveIngestInProcess(): () => void {
-  const before = workerThreads.Worker;
-  replaceWorker(startWorker);
-  return () => replaceWorker(before);
-}
-
-/** Runs `work` with the threads of ingest in this thread. */
-export async function withInProcessIngest<T>(work: () => Promise<T>): Promise<T> {
-  const restore = serveIngestInProcess();
-  try {
-    return await work();
-  } finally {
-    restore();
-  }
-}
-
-function replaceWorker(Worker: unknown): void {
-  Object.assign(workerThreads, { Worker });
-  syncBuiltinESMExports();
-}
+/** Runs the ingest and scan threads in this thread: a thread start takes longer than many a whole sync. */
+export const startIngestInProcess: StartWorker = (file, { workerData }) => {
+  if (/\bscan-worker\.ts$/.test(file)) return new InProcessWorker(serveScans);
+  return new InProcessWorker((port) => serveCalls(workerData, port));
+};

@@ -5,15 +5,21 @@ import type { WalkPage } from "../../../src/ingest/commit/walk-page.ts";
 import { IngestThread } from "../../../src/ingest/thread/ingest-thread.ts";
 import type { ResponseBody } from "../../../src/model/response-body.ts";
 import { type Log, silentLog } from "../../../src/runtime/log.ts";
+import { startWorker } from "../../../src/runtime/thread.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 import { copyEmptyWarehouse, viewsBesideSync } from "../warehouse/empty-warehouse.ts";
+import { startIngestInProcess } from "./in-process-ingest.ts";
 import { at, btc, SECOND } from "./pages.ts";
 
-/** Starts an ingest thread with its own warehouse and a manual clock. */
-export async function startIngestThread({ path = makeEmptyWarehouse(), log = silentLog as Log } = {}) {
+/** Starts ingest with its own warehouse and a manual clock: in this thread, unless `startWorker` starts others. */
+export async function startIngest({
+  path = makeEmptyWarehouse(),
+  log = silentLog as Log,
+  startWorker = startIngestInProcess,
+} = {}) {
   const clock = new ManualClock("2026-03-01T18:00:00Z");
-  const ingest = await IngestThread.start({ path, clock, log });
+  const ingest = await IngestThread.start({ path, clock, log, startWorker });
   onTestFinished(() => ingest.close());
   const query = (sql: string) => {
     const reader = new Database(path, { readonly: true });
@@ -46,6 +52,11 @@ export const onlyPage: Omit<WalkPage, "pageId"> = {
   quietMargin: 3600 * SECOND,
   request: "GET /index-ticker",
 };
+
+/** Like `startIngest`, in threads of its own. */
+export function startIngestThread(options: { path?: string; log?: Log } = {}) {
+  return startIngest({ ...options, startWorker });
+}
 
 /** Decodes and commits a page, as a walk does. */
 export async function commitPage(

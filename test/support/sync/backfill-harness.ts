@@ -13,7 +13,7 @@ import { type VerifyResult, verify } from "../../../src/sync/history/verify.ts";
 import { openReader } from "../../../src/warehouse/reader.ts";
 import type { Connection } from "../../../src/warehouse/sqlite/connection.ts";
 import { findFreePort } from "../free-port.ts";
-import { serveIngestInProcess } from "../ingest/in-process-ingest.ts";
+import { startIngestInProcess } from "../ingest/in-process-ingest.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { seed } from "../seed.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
@@ -69,7 +69,6 @@ export interface BackfillHarness {
 
 /** The simulator and the sync engine on one manual clock, with a warehouse on a real disk. */
 export async function startBackfillHarness(options: BackfillHarnessOptions = {}): Promise<BackfillHarness> {
-  onTestFinished(serveIngestInProcess());
   const clock = new ManualClock(options.start ?? "2026-03-01T12:00:07Z");
   // Compressing takes longer than rendering. The tests of the client and of whole processes have compressed bodies.
   const quirks = { compression: "none" as const, ...options.simulator?.quirks };
@@ -112,7 +111,12 @@ export async function startBackfillHarness(options: BackfillHarnessOptions = {})
     }
   };
   let asOf: number | undefined;
-  const machineClock = skewWallClock(clock, options.localSkewMs ?? 0);
+  const session = () => ({
+    clock: skewWallClock(clock, options.localSkewMs ?? 0),
+    random: seededRandom(seed),
+    stopping: new AbortController().signal,
+    startWorker: startIngestInProcess,
+  });
   return {
     clock,
     simulator,
@@ -132,13 +136,13 @@ export async function startBackfillHarness(options: BackfillHarnessOptions = {})
     async run(scope = {}, stopping = new AbortController().signal, options = {}) {
       const loaded = loadSettings({ env, directory: folder, file });
       const settings = toSyncSettings(loaded);
-      const random = seededRandom(seed);
       const report = await clock.runUntil(
         withSyncSession(
           loaded,
-          { clock: machineClock, stopping, random, ...options },
+          { ...session(), stopping, ...options },
           log,
-          ({ syncContext, reader }) => backfill(syncContext, { settings, reader, random, filter: scope }),
+          ({ syncContext, reader, random }) =>
+            backfill(syncContext, { settings, reader, random, filter: scope }),
         ),
       );
       asOf = report.asOf;
@@ -147,10 +151,8 @@ export async function startBackfillHarness(options: BackfillHarnessOptions = {})
     verify(options = {}) {
       const loaded = loadSettings({ env, directory: folder, file });
       const { refreshSeconds, concurrency } = toSyncSettings(loaded);
-      const random = seededRandom(seed);
-      const stopping = new AbortController().signal;
       return clock.runUntil(
-        withSyncSession(loaded, { clock: machineClock, stopping, random }, log, ({ syncContext, reader }) =>
+        withSyncSession(loaded, session(), log, ({ syncContext, reader, random }) =>
           verify(syncContext, { reader, random, refreshSeconds, concurrency, sample: undefined, ...options }),
         ),
       );

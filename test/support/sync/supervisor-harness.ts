@@ -17,7 +17,7 @@ import { SyncSupervisor } from "../../../src/sync/supervisor.ts";
 import { openReader } from "../../../src/warehouse/reader.ts";
 import type { Connection } from "../../../src/warehouse/sqlite/connection.ts";
 import { presentTs } from "../../../src/warehouse/views/sql-fragments.ts";
-import { serveIngestInProcess } from "../ingest/in-process-ingest.ts";
+import { startIngestInProcess } from "../ingest/in-process-ingest.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { seed } from "../seed.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
@@ -87,7 +87,6 @@ export class SupervisorHarness {
   }
 
   static async start(options: SupervisorHarnessOptions): Promise<SupervisorHarness> {
-    onTestFinished(serveIngestInProcess());
     const clock = new ManualClock(options.start ?? "2026-03-01T12:00:07Z", options.creepMs);
     const { refreshSeconds = 30 } = options;
     const quirks = { compression: "none" as const, ...options.simulator?.quirks };
@@ -124,6 +123,7 @@ export class SupervisorHarness {
       clock: serviceClock(client, clock),
       log,
       secrets,
+      startWorker: startIngestInProcess,
     });
     const reader = openReader(this.path);
     const { withdrawals } = this.settings;
