@@ -1,7 +1,7 @@
 import { PassThrough } from "node:stream";
 import { formatTimestamp, type Micros } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
-import type { PageResponse } from "./http-server.ts";
+import type { HttpResponse } from "../runtime/http-server.ts";
 import type { ReaderThread } from "./reader-thread.ts";
 
 interface LiveEventsOptions {
@@ -33,7 +33,7 @@ export class LiveEvents {
   }
 
   /** A stream of server-sent events for one page. */
-  open(): PageResponse {
+  open(): HttpResponse {
     const [oldest] = this.#clients;
     if (this.#clients.size >= MAX_CLIENTS && oldest) oldest.destroy();
     const client = new PassThrough();

@@ -1,6 +1,6 @@
 import type { Readable } from "node:stream";
 import { Failure } from "../model/failure.ts";
-import { jsonResponse, type PageResponse, type PostHandler } from "./http-server.ts";
+import { jsonResponse, type PostHandler } from "./dashboard-server.ts";
 
 type QueryFormat = "rows" | "csv" | "json" | "parquet";
 
@@ -13,7 +13,7 @@ export interface QueryService {
   ): Promise<{ readonly format: QueryFormat; readonly result: Readable }>;
 }
 
-const contentTypes: Readonly<Record<QueryFormat, PageResponse["type"]>> = {
+const contentTypes: Readonly<Record<QueryFormat, string>> = {
   rows: "application/json",
   json: "application/json",
   csv: "text/csv",

@@ -1,10 +1,11 @@
 import { formatTimestamp, MICROS_PER_MS } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
+import type { HttpResponse } from "../runtime/http-server.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { WarehouseStatus } from "../warehouse/read/status.ts";
 import type { DaemonView } from "./daemon-status.ts";
 import { describeDaemonState } from "./daemon-status.ts";
-import { jsonResponse, type PageResponse, type RequestHandler, textResponse } from "./http-server.ts";
+import { jsonBytes, jsonResponse, type RequestHandler, textResponse } from "./dashboard-server.ts";
 import { LiveEvents } from "./live-events.ts";
 import type { ParamsOf, QueryResults } from "./page-queries.ts";
 import {
@@ -27,6 +28,8 @@ interface RoutesOptions {
   readonly clock: Pick<Clock, "monotonic" | "beginWork" | "after">;
 }
 
+/** The text format of Prometheus. */
+const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 const STATUS_TTL_MS = 3_000;
 const LATEST_TTL_MS = 2_000;
 const HEATMAP_PAGE_TTL_MS = 10_000;
@@ -39,7 +42,7 @@ const VARIANT_TTL_MS = 2_000;
 
 interface StatusPage {
   readonly status: WarehouseStatus;
-  readonly response: PageResponse;
+  readonly response: HttpResponse;
 }
 
 /** Everything that is served over HTTP, by path. */
@@ -51,10 +54,10 @@ export function createRoutes({
   clock,
 }: RoutesOptions): Map<string, RequestHandler> {
   const statuses = new TtlCache<StatusPage>(clock);
-  const pages = new TtlCache<PageResponse>(clock);
+  const pages = new TtlCache<HttpResponse>(clock);
   // A separate cache: a flood of variants must not block the pages above.
-  const variants = new TtlCache<PageResponse>(clock);
-  const quotes = new TtlCache<PageResponse>(clock);
+  const variants = new TtlCache<HttpResponse>(clock);
+  const quotes = new TtlCache<HttpResponse>(clock);
 
   const live = new LiveEvents({
     reader: marketReader,
@@ -81,17 +84,14 @@ export function createRoutes({
   const read = async <K extends keyof QueryResults>(
     kind: K,
     ...params: ParamsOf<K>
-  ): Promise<PageResponse> => {
+  ): Promise<HttpResponse> => {
     const body = await reader.queryBytes(kind, ...params);
-    return body ? { type: "application/json", body } : textResponse(404, "no index has this type and id");
+    return body ? jsonBytes(body) : textResponse(404, "no index has this type and id");
   };
   const readMarket = async <K extends keyof QueryResults>(
     kind: K,
     ...params: ParamsOf<K>
-  ): Promise<PageResponse> => ({
-    type: "application/json",
-    body: (await marketReader.queryBytes(kind, ...params)) ?? "",
-  });
+  ): Promise<HttpResponse> => jsonBytes((await marketReader.queryBytes(kind, ...params)) ?? "");
   const pairQuotes: RequestHandler = (query) => {
     const pair = (query.get("pair") ?? "").slice(0, MAX_NAME_LENGTH);
     return respond(
@@ -178,7 +178,7 @@ export function createRoutes({
   return new Map([...createFileRoutes(), ...routes]);
 }
 
-function healthResponse(view: DaemonView): PageResponse {
+function healthResponse(view: DaemonView): HttpResponse {
   const problem = view.problem();
   return problem === undefined ? textResponse(200, "ok") : textResponse(503, problem);
 }
@@ -187,10 +187,10 @@ async function renderMetrics(
   view: DaemonView,
   metrics: Metrics,
   status: WarehouseStatus | undefined,
-): Promise<PageResponse> {
+): Promise<HttpResponse> {
   if (status) metrics.setStreams(status.streams);
   metrics.setHealth(view.isReady(), view.problem() === undefined);
-  return { type: "text/plain; version=0.0.4", body: Buffer.from(await metrics.exposition()) };
+  return { type: METRICS_TYPE, body: await metrics.exposition() };
 }
 
 /** What the daemon knows; `/api/status` has what the warehouse knows. */
@@ -233,7 +233,7 @@ function backfillJson(view: DaemonView) {
 }
 
 /** Answers 503 with the error while the warehouse does not exist or cannot be read. */
-async function respond(page: Promise<PageResponse>): Promise<PageResponse> {
+async function respond(page: Promise<HttpResponse>): Promise<HttpResponse> {
   try {
     return await page;
   } catch (error) {

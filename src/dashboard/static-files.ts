@@ -2,17 +2,17 @@ import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { gzipSync } from "node:zlib";
-import type { PageResponse, RequestHandler } from "./http-server.ts";
+import type { HttpResponse } from "../runtime/http-server.ts";
+import type { RequestHandler } from "./dashboard-server.ts";
 
 /** Written by bundle-pages.ts. */
 const folder = fileURLToPath(new URL("./bundle", import.meta.url));
 
-const TYPES: Readonly<Record<string, PageResponse["type"]>> = {
-  ".html": "text/html",
-  ".css": "text/css",
-  ".js": "text/javascript",
-  ".svg": "image/svg+xml",
+const TYPES: Readonly<Record<string, string>> = {
+  ".html": "text/html; charset=utf-8",
+  ".css": "text/css; charset=utf-8",
+  ".js": "text/javascript; charset=utf-8",
+  ".svg": "image/svg+xml; charset=utf-8",
 };
 
 /** Routes for the bundled pages. They are read once: the path of a request never becomes a file path. */
@@ -22,7 +22,7 @@ export function createFileRoutes(): [string, RequestHandler][] {
     if (!type) return [];
     const body = readFileSync(join(folder, file));
     const digest = createHash("sha256").update(body).digest("base64url");
-    const page: PageResponse = { type, body, gzipped: gzipSync(body), etag: `W/"${digest}"` };
+    const page: HttpResponse = { type, body, etag: `W/"${digest}"` };
     const path = file === "overview.html" ? "/" : `/${file.replace(/\.html$/, "")}`;
     return [[path, () => page]];
   });

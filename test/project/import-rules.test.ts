@@ -70,6 +70,7 @@ const IMPORTERS: Record<string, string[]> = {
   commander: ["cli"],
   yaml: ["config"],
   "@duckdb": ["export"],
+  aws4fetch: ["export"],
   "node-cron": ["config", "daemon"],
   pg: ["share"],
   "pg-copy-streams": ["share"],

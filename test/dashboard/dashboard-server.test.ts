@@ -1,22 +1,22 @@
 import { once } from "node:events";
 import { request } from "node:http";
 import { connect, type Socket } from "node:net";
-import { gzipSync } from "node:zlib";
 import { describe, expect, it, onTestFinished } from "vitest";
 import {
-  isAllowedHost,
   jsonResponse,
   type RequestHandler,
-  startHttpServer,
+  startDashboardServer,
   textResponse,
-} from "../../src/dashboard/http-server.ts";
+} from "../../src/dashboard/dashboard-server.ts";
+import { isAllowedHost } from "../../src/runtime/http-server.ts";
 
+const SCRIPT = "let a; ".repeat(200);
 const LARGE = Buffer.alloc(32 * 2 ** 20, "a");
 
 async function serve(idleTimeoutMs?: number) {
   const failures: unknown[] = [];
   let made = 0;
-  const server = await startHttpServer({
+  const server = await startDashboardServer({
     host: "127.0.0.1",
     port: 0,
     allowedHosts: ["md.example"],
@@ -37,16 +37,13 @@ async function serve(idleTimeoutMs?: number) {
       ],
       ["/", () => ({ type: "text/html", body: "<p>hello" })],
       ["/api/status", (query) => jsonResponse({ from: query.get("from") })],
-      [
-        "/script.js",
-        () => ({ type: "text/javascript", body: "let a;", gzipped: gzipSync("let a;"), etag: 'W/"1"' }),
-      ],
+      ["/script.js", () => ({ type: "text/javascript", body: SCRIPT, etag: 'W/"1"' })],
       ["/broken", () => Promise.reject(new Error("inner secret"))],
     ]),
     posts: new Map([["/ask", async (body) => textResponse(200, body)]]),
   });
   onTestFinished(() => server.close());
-  return { server, failures, made: () => made, port: Number(new URL(server.address).port) };
+  return { server, failures, made: () => made, port: Number(new URL(server.origin).port) };
 }
 
 function open(port: number): Socket {
@@ -176,7 +173,7 @@ describe("the dashboard's server", () => {
   it("lets browsers cache static files, and compresses them on request", async () => {
     const { port } = await serve();
     const plainly = await sendRequest(port, "/script.js");
-    expect(plainly).toMatchObject({ status: 200, body: "let a;" });
+    expect(plainly).toMatchObject({ status: 200, body: SCRIPT });
     const { etag } = plainly.headers as { etag: string };
     const known = await sendRequest(port, "/script.js", { headers: { "if-none-match": etag } });
     expect(known).toMatchObject({ status: 304, body: "" });
@@ -285,7 +282,7 @@ describe("the dashboard's server", () => {
 
   it("fails with one line if its port is in use", async () => {
     const { port } = await serve();
-    const second = startHttpServer({
+    const second = startDashboardServer({
       host: "127.0.0.1",
       port,
       allowedHosts: [],
