@@ -56,6 +56,38 @@ const requireExternal: Plugin = {
   },
 };
 
+/** What few commands need is in a file of its own, which the others do not parse. */
+const LAZY =
+  /^src\/(?:daemon|export|serve|service|share|simulator|sync|cli\/commands\/doctor\/\w+-checks|cli\/support\/session)\b/;
+
+/** The module `lazy` has what the program imports while it runs, if it is `LAZY`; the program itself has the rest. */
+const lazyImports: Plugin = {
+  name: "lazy-imports",
+  setup({ onResolve, onLoad }) {
+    const targets = new Set<string>();
+    for (const file of listSources().filter((path) => path.endsWith(".ts")))
+      for (const [, name = ""] of readFileSync(join(root, file), "utf8").matchAll(dynamicImport))
+        targets.add(join(dirname(file), name));
+    const getters = [...targets]
+      .filter((target) => LAZY.test(target))
+      .map((target) => `get ${JSON.stringify(target)}() { return require("./${target}"); }`);
+    onResolve({ filter: /^lazy$/ }, ({ path }) => ({ path, namespace: "lazy" }));
+    onLoad({ filter: /^/, namespace: "lazy" }, () => ({
+      contents: `module.exports = { ${getters.join(", ")} };`,
+      resolveDir: root,
+    }));
+    onLoad({ filter: /\/src\/.*\.ts$/ }, ({ path }) => ({
+      contents: readFileSync(path, "utf8").replaceAll(dynamicImport, (_, name: string) => {
+        const target = relative(root, join(dirname(path), name));
+        return LAZY.test(target)
+          ? `(await import("lazy")).default[${JSON.stringify(target)}]`
+          : `require(${JSON.stringify(name)})`;
+      }),
+      loader: "ts",
+    }));
+  },
+};
+
 /** `main.ts` checks the version of Node before it loads the program, which is a file of its own for that. */
 const externalProgram: Plugin = {
   name: "external-program",
@@ -98,6 +130,8 @@ function formatRecord(digest: string, files: readonly string[]): Buffer {
   return Buffer.from([digest, ...files].join("\n"));
 }
 
+const dynamicImport = /\bawait import\("(\.[^"]+)"\)/g;
+
 type Files = Map<string, Uint8Array>;
 
 async function bundle(): Promise<Files> {
@@ -117,12 +151,23 @@ async function bundle(): Promise<Files> {
   const threads = listFiles(join(root, "src")).filter(
     (file) => /-(?:worker|process)\.ts$/.test(file) && !file.startsWith("runtime/"),
   );
-  const entries = ["cli/program.ts", "library/open-warehouse.ts", ...threads];
+  const banner = {
+    js: 'const require = process.getBuiltinModule("node:module").createRequire(import.meta.url);',
+  };
+  const toEntry = (file: string) => ({ in: join("src", file), out: basename(file, ".ts") });
+  const program = await build({
+    ...options,
+    entryPoints: [toEntry("cli/program.ts"), { in: "lazy", out: "lazy" }],
+    plugins: [requireExternal, lazyImports],
+    banner,
+    splitting: true,
+    chunkNames: "shared",
+  });
   const { outputFiles, metafile } = await build({
     ...options,
-    entryPoints: entries.map((file) => ({ in: join("src", file), out: basename(file, ".ts") })),
+    entryPoints: ["library/open-warehouse.ts", ...threads].map(toEntry),
     plugins: [requireExternal],
-    banner: { js: 'const require = process.getBuiltinModule("node:module").createRequire(import.meta.url);' },
+    banner,
   });
   // The tables of the library belong to the drizzle of whoever imports them.
   const plain = await build({
@@ -135,9 +180,12 @@ async function bundle(): Promise<Files> {
     packages: "external",
   });
   const files: Files = new Map();
-  for (const { path, contents } of [...outputFiles, ...plain.outputFiles])
+  for (const { path, contents } of [...program.outputFiles, ...outputFiles, ...plain.outputFiles])
     files.set(relative(dist, path), contents);
-  return files.set("NOTICES.txt", Buffer.from(listNotices(Object.keys(metafile.inputs))));
+  return files.set(
+    "NOTICES.txt",
+    Buffer.from(listNotices([...Object.keys(program.metafile.inputs), ...Object.keys(metafile.inputs)])),
+  );
 }
 
 /** The licences of the packages that the bundle contains. */

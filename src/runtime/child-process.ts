@@ -26,7 +26,10 @@ export async function runChildProcess<Message>(
   args: readonly string[],
   { signal, stderr = "inherit" }: ChildProcessOptions,
 ): Promise<ChildProcessResult<Message>> {
-  const child = fork(file, args, { stdio: ["ignore", "ignore", stderr, "ipc"] });
+  const child = fork(file, args, {
+    stdio: ["ignore", "ignore", stderr, "ipc"],
+    execArgv: [...process.execArgv, "--enable-source-maps"],
+  });
   let message: Message | undefined;
   child.once("message", (received) => {
     message = received as Message;

@@ -1,5 +1,4 @@
 import type { Command } from "commander";
-import { runDaemon } from "../../daemon/daemon.ts";
 import { packageFolder } from "../../runtime/package-files.ts";
 import { showProgress } from "../output/progress-bar.ts";
 import { formatNumber } from "../output/text.ts";
@@ -14,7 +13,6 @@ import {
   LOG_LEVEL_HELP,
   loadSettingsAndWarn,
 } from "../support/flags.ts";
-import { toSyncSettings } from "../support/session.ts";
 import { startDemo } from "./demo.ts";
 import { DemoScreen, programIn } from "./demo-screen.ts";
 
@@ -51,6 +49,8 @@ export function addRunCommand(program: Command, context: CommandContext): void {
         const screen = demo ? new DemoScreen({ path, clock, stderr, program }) : undefined;
         screen?.showIntroduction(demo?.takenPort);
         stopping.addEventListener("abort", () => screen?.end());
+        const { runDaemon } = await import("../../daemon/daemon.ts");
+        const { toSyncSettings } = await import("../support/session.ts");
         const isClean = await runDaemon({
           loaded,
           settings: toSyncSettings(loaded),
