@@ -27,7 +27,7 @@ export function configure({ isUnit }: { readonly isUnit: boolean }) {
   const isolated = findIsolatedTests(root);
   return defineConfig({
     test: {
-      globalSetup: ["test/support/set-up-run.ts", "test/support/dashboard/bundle-pages.ts"],
+      globalSetup: ["test/support/set-up-run.ts", "test/support/build-program.ts"],
       // A fifth of the time goes in waiting for real processes, sockets and disks: half as many files again as there are cores.
       maxWorkers: Math.ceil(availableParallelism() * 1.5),
       sequence: { sequencer: SlowestFirst },

@@ -1,12 +1,9 @@
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { extname, join } from "node:path";
-import { fileURLToPath } from "node:url";
 import type { HttpResponse } from "../runtime/http-server.ts";
+import { pagesFolder } from "../runtime/package-files.ts";
 import type { RequestHandler } from "./dashboard-server.ts";
-
-/** Written by bundle-pages.ts. */
-const folder = fileURLToPath(new URL("./bundle", import.meta.url));
 
 const TYPES: Readonly<Record<string, string>> = {
   ".html": "text/html; charset=utf-8",
@@ -20,7 +17,7 @@ export function createFileRoutes(): [string, RequestHandler][] {
   return listFiles().flatMap((file): [string, RequestHandler][] => {
     const type = TYPES[extname(file)];
     if (!type) return [];
-    const body = readFileSync(join(folder, file));
+    const body = readFileSync(join(pagesFolder, file));
     const digest = createHash("sha256").update(body).digest("base64url");
     const page: HttpResponse = { type, body, etag: `W/"${digest}"` };
     const path = file === "overview.html" ? "/" : `/${file.replace(/\.html$/, "")}`;
@@ -30,7 +27,7 @@ export function createFileRoutes(): [string, RequestHandler][] {
 
 function listFiles(): string[] {
   try {
-    return readdirSync(folder).sort();
+    return readdirSync(pagesFolder).sort();
   } catch (cause) {
     throw new Error("the pages of the dashboard are not built: run `npm run build`", { cause });
   }

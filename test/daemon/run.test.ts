@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, existsSync, readFileSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { systemClock } from "../../src/runtime/clock.ts";
@@ -9,13 +9,12 @@ import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts
 import { readLastCrash } from "../../src/warehouse/sqlite/crash-marker.ts";
 import { readLastShutdown } from "../../src/warehouse/sqlite/shutdown-marker.ts";
 import { openWriter } from "../../src/warehouse/writer.ts";
+import { programEntry } from "../support/build-program.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
 import { fakeSystemdNotify } from "../support/fake-systemd-notify.ts";
 import { createFullPipe } from "../support/full-pipe.ts";
 import { compileCacheEnv } from "../support/program-process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-
-const entry = resolve(import.meta.dirname, "../../src/cli/main.ts");
 
 interface Running {
   readonly child: ChildProcess;
@@ -54,7 +53,7 @@ function run(
   env: Record<string, string> = {},
   stderrEnd: "pipe" | number = "pipe",
 ): Running {
-  const child = spawn(process.execPath, [entry, "run", "--no-progress"], {
+  const child = spawn(process.execPath, [programEntry, "run", "--no-progress"], {
     cwd: folder,
     stdio: ["ignore", "ignore", stderrEnd],
     env: {

@@ -4,6 +4,7 @@ import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Clock } from "../../src/runtime/clock.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
+import { programEntry } from "../support/build-program.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
 import { querySqlite } from "./cookbook-engines.ts";
 import type { PageBlock } from "./page-blocks.ts";
@@ -66,7 +67,7 @@ async function runShell({ code }: PageBlock, place: ResearchPlace): Promise<stri
 function runInShell(code: string, { folder, path }: ResearchPlace): string {
   const bin = join(folder, "bin");
   mkdirSync(bin, { recursive: true });
-  const program = `#!/bin/sh\nexec "${process.execPath}" "${join(root, "src/cli/main.ts")}" "$@"\n`;
+  const program = `#!/bin/sh\nexec "${process.execPath}" "${programEntry}" "$@"\n`;
   writeFileSync(join(bin, "mds-sync"), program, { mode: 0o755 });
   const { stdout, stderr, status } = spawnSync("sh", ["-c", code], {
     cwd: folder,

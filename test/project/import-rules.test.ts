@@ -141,11 +141,11 @@ describe("the source tree", () => {
 
   it("has no barrels, except the entries of the package, which no source file imports", () => {
     const { exports } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
-      exports: Record<string, string | { default: string }>;
+      exports: Record<string, string | { types: string }>;
     };
     const entries = Object.values(exports)
-      .flatMap((entry) => (typeof entry === "string" ? [] : [entry.default]))
-      .map((path) => path.replace("./dist/", "").replace(/\.js$/, ".ts"));
+      .flatMap((entry) => (typeof entry === "string" ? [] : [entry.types]))
+      .map((path) => path.replace("./dist/types/", "").replace(/\.d\.ts$/, ".ts"));
     expect(entries.filter((entry) => !text.has(entry))).toEqual([]);
     expect(imports.filter(({ to }) => entries.includes(to))).toEqual([]);
     const barrels = files.filter(

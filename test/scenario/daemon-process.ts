@@ -8,11 +8,11 @@ import { defaultQuirks } from "../../src/simulator/market/quirks.ts";
 import { createWorld, type World } from "../../src/simulator/world.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
 import type { Connection } from "../../src/warehouse/sqlite/connection.ts";
+import { programEntry } from "../support/build-program.ts";
 import { compileCacheEnv } from "../support/program-process.ts";
 import { expectSoundFile } from "../support/warehouse/expect-sound-ledger.ts";
 import { acceleratedNow, type ClockPace } from "./accelerated-clock.ts";
 
-const entry = resolve(import.meta.dirname, "../../src/cli/main.ts");
 const preload = resolve(import.meta.dirname, "accelerated-clock.ts");
 const START_OFFSET_MS = 12 * 3_600_000;
 
@@ -144,7 +144,7 @@ export class AcceleratedScene {
   }
 
   #spawn(args: readonly string[], stdio: ("ignore" | "pipe" | "inherit")[]): ChildProcess {
-    const child = spawn(process.execPath, ["--import", preload, entry, ...args], {
+    const child = spawn(process.execPath, ["--import", preload, programEntry, ...args], {
       cwd: this.folder,
       stdio,
       env: {

@@ -1,17 +1,16 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
 import type { Connection } from "../../src/warehouse/sqlite/connection.ts";
+import { programEntry } from "../support/build-program.ts";
 import { compileCacheEnv } from "../support/program-process.ts";
 import { type ComparisonResult, expectWarehouseMatches } from "../support/sync/oracle.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { expectSoundFile } from "../support/warehouse/expect-sound-ledger.ts";
-
-export const entry = resolve(import.meta.dirname, "../../src/cli/main.ts");
 
 /** /proc counts CPU time in hundredths of a second on every Linux that Node supports. */
 const TICKS_PER_SECOND = 100;
@@ -110,7 +109,7 @@ http: { port: 0 }
         ...wrapper,
         process.execPath,
         ...nodeFlags,
-        entry,
+        programEntry,
         "run",
         "--no-progress",
       ];

@@ -5,11 +5,11 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { readLastCrash } from "../../src/warehouse/sqlite/crash-marker.ts";
 import { openWriter } from "../../src/warehouse/writer.ts";
+import { programEntry } from "../support/build-program.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
 import { hasTool } from "../support/has-tool.ts";
 import {
   cpuSeconds,
-  entry,
   installLimited,
   nextDescriptor,
   peakMegabytes,
@@ -243,7 +243,7 @@ describe("G12: a container's conditions", () => {
         data,
         ...named,
         process.execPath,
-        entry,
+        programEntry,
         ...command,
       ];
     };
@@ -292,7 +292,7 @@ describe("G12: a container's conditions", () => {
     chmodSync(installation.folder, 0o755);
     // As a step of the stop that hangs would, the timer keeps the process alive.
     const hanging = ["--import", "data:text/javascript,setInterval(() => {}, 1000)"];
-    const child = spawn(process.execPath, [...hanging, entry, "run", "--no-progress"], {
+    const child = spawn(process.execPath, [...hanging, programEntry, "run", "--no-progress"], {
       cwd: elsewhere,
       env: { ...installation.env, MDS_WAREHOUSE: join(data, "mds.sqlite") },
       stdio: ["ignore", "ignore", "pipe"],

@@ -1,14 +1,13 @@
 import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { exitCode, Failure } from "../../model/failure.ts";
 import type { Clock } from "../../runtime/clock.ts";
+import { packageFolder } from "../../runtime/package-files.ts";
 import type { TextOutput } from "../../telemetry/nonblocking-stderr.ts";
 
-/** Read from package.json, which has the same relative path in `src` and in `dist`. */
 export function programVersion(): string {
-  const manifest = JSON.parse(readFileSync(new URL("../../../package.json", import.meta.url), "utf8")) as {
-    version: string;
-  };
-  return manifest.version;
+  const manifest = readFileSync(join(packageFolder, "package.json"), "utf8");
+  return (JSON.parse(manifest) as { version: string }).version;
 }
 
 /** Above the flags of the option table in the help of a command. */

@@ -1,8 +1,9 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readdirSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { dirname, join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { programEntry } from "../../support/build-program.ts";
 import { createWarehouse, standardContent } from "../../support/cli/filled-warehouse.ts";
 import { runInChild, runInProcess } from "../../support/cli/run-command.ts";
 
@@ -104,12 +105,11 @@ l2', 7, 'z', NULL`;
   });
 
   it("ends at Ctrl-C while SQLite runs", async () => {
-    const entry = resolve(import.meta.dirname, "../../../src/cli/main.ts");
     const endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n";
     const path = createWarehouse();
     const child = spawn(
       process.execPath,
-      [entry, "query", `${endless} WHERE i < 0 OR i % 100000 = 0`, "--format", "ndjson"],
+      [programEntry, "query", `${endless} WHERE i < 0 OR i % 100000 = 0`, "--format", "ndjson"],
       {
         cwd: join(dirname(path)),
         env: { PATH: process.env.PATH ?? "", MDS_WAREHOUSE: path },
