@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { MAX_BARS } from "../../src/dashboard/query-params.ts";
+import { MAX_BARS } from "../../src/model/answers/chart-bars.ts";
 import { barWidths, MICROS_PER_SECOND } from "../../src/model/time.ts";
 
 /** The page's own modules are plain scripts without types. */
