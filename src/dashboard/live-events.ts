@@ -2,6 +2,7 @@ import { PassThrough } from "node:stream";
 import { formatTimestamp, type Micros } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { HttpResponse } from "../runtime/http-server.ts";
+import type { LiveEventData } from "./api-answers.ts";
 import type { ReaderThread } from "./reader-thread.ts";
 
 interface LiveEventsOptions {
@@ -78,6 +79,6 @@ export class LiveEvents {
   }
 }
 
-function toEvent(name: string, data: object): string {
+function toEvent<K extends keyof LiveEventData>(name: K, data: LiveEventData[K]): string {
   return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
 }

@@ -1,4 +1,5 @@
 import type { Readable } from "node:stream";
+import type { ErrorAnswer } from "../model/answers/query.ts";
 import { Failure } from "../model/failure.ts";
 import { jsonResponse, type PostHandler } from "./dashboard-server.ts";
 
@@ -28,9 +29,13 @@ export function createQueryPost(service: QueryService): PostHandler {
       return { type: contentTypes[format], body: result };
     } catch (error) {
       if (!(error instanceof Failure)) throw error;
-      const warnings = "warnings" in error ? error.warnings : [];
       const status = error.code === "bad_query" ? 400 : 503;
-      return jsonResponse({ error: error.message, remedy: error.remedy ?? null, warnings }, status);
+      const answer: ErrorAnswer = {
+        error: error.message,
+        remedy: error.remedy ?? null,
+        warnings: "warnings" in error ? (error.warnings as readonly string[]) : [],
+      };
+      return jsonResponse(answer, status);
     }
   };
 }

@@ -2,7 +2,8 @@ import { Worker } from "node:worker_threads";
 import { Failure, threadStartFailure } from "../model/failure.ts";
 import type { Micros } from "../model/time.ts";
 import { resolveSiblingModule } from "../runtime/child-process.ts";
-import type { PageQuery, PageQueryReply, ParamsOf, QueryResults } from "./page-queries.ts";
+import type { QueryResults } from "./api-answers.ts";
+import type { PageQuery, PageQueryReply, ParamsOf } from "./page-queries.ts";
 
 interface ReaderThreadOptions {
   /** The warehouse file; it may not exist yet. */

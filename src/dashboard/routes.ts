@@ -1,13 +1,15 @@
+import type { ErrorAnswer } from "../model/answers/query.ts";
+import type { StatusReport, WarehouseStatus } from "../model/status/warehouse-status.ts";
 import { formatTimestamp, MICROS_PER_MS } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { HttpResponse } from "../runtime/http-server.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import type { WarehouseStatus } from "../warehouse/read/status.ts";
+import type { BackfillAnswer, DaemonAnswer, QueryResults } from "./api-answers.ts";
 import type { DaemonView } from "./daemon-status.ts";
 import { describeDaemonState } from "./daemon-status.ts";
 import { jsonBytes, jsonResponse, type RequestHandler, textResponse } from "./dashboard-server.ts";
 import { LiveEvents } from "./live-events.ts";
-import type { ParamsOf, QueryResults } from "./page-queries.ts";
+import type { ParamsOf } from "./page-queries.ts";
 import {
   MAX_NAME_LENGTH,
   parseBarsQuery,
@@ -69,12 +71,13 @@ export function createRoutes({
   const readStatus = () =>
     statuses.get("status", { minTtlMs: STATUS_TTL_MS, maxStaleMs: MAX_STALE_MS }, async () => {
       const status = await reader.query("status");
-      const daemon = {
+      const report: StatusReport = {
+        ...status,
         service: view.service(),
         problem: view.problem() ?? null,
         shared: view.shared?.() ?? null,
       };
-      return { status, response: jsonResponse({ ...status, ...daemon }) };
+      return { status, response: jsonResponse(report) };
     });
   const readStatusIfPossible = () =>
     readStatus().then(
@@ -164,7 +167,7 @@ export function createRoutes({
       () =>
         respond(
           pages.get("derivative assets", { minTtlMs: HEATMAP_PAGE_TTL_MS }, () =>
-            readMarket("derivativeAssets"),
+            readMarket("derivative-assets"),
           ),
         ),
     ],
@@ -193,8 +196,7 @@ async function renderMetrics(
   return { type: METRICS_TYPE, body: await metrics.exposition() };
 }
 
-/** What the daemon knows; `/api/status` has what the warehouse knows. */
-function daemonJson(view: DaemonView, status: WarehouseStatus | undefined) {
+function daemonJson(view: DaemonView, status: WarehouseStatus | undefined): DaemonAnswer {
   const facts = { ready: view.isReady(), problem: view.problem(), activity: view.activity() };
   return {
     generated_at: formatTimestamp(view.now()),
@@ -225,7 +227,7 @@ function daemonJson(view: DaemonView, status: WarehouseStatus | undefined) {
   };
 }
 
-function backfillJson(view: DaemonView) {
+function backfillJson(view: DaemonView): BackfillAnswer | null {
   const progress = view.backfill?.();
   if (!progress) return null;
   const { percent, rowsPerSecond, secondsLeft = null } = progress;
@@ -237,6 +239,7 @@ async function respond(page: Promise<HttpResponse>): Promise<HttpResponse> {
   try {
     return await page;
   } catch (error) {
-    return jsonResponse({ error: error instanceof Error ? error.message : String(error) }, 503);
+    const answer: ErrorAnswer = { error: error instanceof Error ? error.message : String(error) };
+    return jsonResponse(answer, 503);
   }
 }

@@ -1,9 +1,9 @@
 import { request } from "node:http";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import type { StatusReport } from "../../src/cli/output/status-report.ts";
-import type { DaemonState } from "../../src/dashboard/daemon-status.ts";
-import { readStatus, type WarehouseStatus } from "../../src/warehouse/read/status.ts";
+import type { DaemonState } from "../../src/dashboard/api-answers.ts";
+import type { StatusReport, WarehouseStatus } from "../../src/model/status/warehouse-status.ts";
+import { readStatus } from "../../src/warehouse/read/status.ts";
 import { recordSampleErrors, serveDashboard } from "../support/dashboard/dashboard-harness.ts";
 import { hostileName, nowTs, openFilledWarehouse } from "../support/dashboard/filled-warehouse.ts";
 import { ManualClock } from "../support/manual-clock.ts";

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import type { WithdrawalStatus } from "../../model/status/warehouse-status.ts";
 import type { Stream } from "../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
@@ -108,22 +109,6 @@ export function readUnconfirmedRanges(connection: Connection, stream: Stream): M
       own.map(({ from, to }) => ({ from, to })),
     ]),
   );
-}
-
-/** A mass withdrawal as `status --json` shows it. */
-export interface WithdrawalStatus {
-  readonly stream: Stream;
-  readonly index_type: string;
-  readonly index_id: string;
-  readonly name: string;
-  readonly from_time: string;
-  readonly to_time: string;
-  readonly rows: number;
-  /** How many answers of the service lacked these rows. */
-  readonly answers: number;
-  readonly first_seen: string;
-  /** When the rows were withdrawn; null: unconfirmed. */
-  readonly believed_at: string | null;
 }
 
 /** A believed withdrawal is reported for this long. */

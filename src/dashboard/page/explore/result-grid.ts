@@ -1,6 +1,7 @@
 // A table of many rows: only those in view are in the document.
 
-import { element } from "../shared/page-base.js";
+import type { QueryAnswer, ScreenValue } from "../../../model/answers/query.ts";
+import { element } from "../shared/page-base.ts";
 
 const ROW_PX = 28;
 /** Rows beyond the edge of the view, so that scrolling never shows a blank. */
@@ -10,15 +11,17 @@ const MIN_COLUMN_PX = 64;
 const MAX_COLUMN_PX = 340;
 const CHAR_PX = 7.6;
 
-const text = (value) => (value === null || value === undefined ? "" : String(value));
+type Row = QueryAnswer["rows"][number];
+
+const text = (value: ScreenValue | undefined) => (value === null || value === undefined ? "" : String(value));
 
 /** A column of numbers is aligned to the right. */
-export function isNumeric(rows, column) {
+export function isNumeric(rows: readonly Row[], column: number): boolean {
   const known = rows.slice(0, SAMPLE_ROWS).filter((row) => row[column] !== null);
   return known.length > 0 && known.every((row) => typeof row[column] === "number");
 }
 
-function widthOf(name, rows, column) {
+function widthOf(name: string, rows: readonly Row[], column: number): number {
   const longest = rows
     .slice(0, SAMPLE_ROWS)
     .reduce((most, row) => Math.max(most, text(row[column]).length), name.length + 2);
@@ -26,21 +29,21 @@ function widthOf(name, rows, column) {
 }
 
 /** NULL last, numbers before texts. */
-export function compareValues(a, b) {
-  if (a === null || b === null) return (a === null) - (b === null);
+function compareValues(a: ScreenValue, b: ScreenValue): number {
+  if (a === null || b === null) return Number(a === null) - Number(b === null);
   if (typeof a === typeof b) return a < b ? -1 : a > b ? 1 : 0;
   return typeof a === "number" ? -1 : 1;
 }
 
-export function resultGrid(container) {
+export function resultGrid(container: HTMLElement): { readonly show: (result: QueryAnswer) => void } {
   const head = element("div", { className: "grid-head", role: "row" });
   const body = element("div", { className: "grid-body", role: "rowgroup" });
   container.setAttribute("role", "table");
   container.tabIndex = 0;
   container.append(head, body);
-  let columns = [];
-  let rows = [];
-  let sorted = [];
+  let columns: { readonly name: string; readonly isNumeric: boolean }[] = [];
+  let rows: readonly Row[] = [];
+  let sorted: readonly Row[] = [];
   let sort = { column: -1, isDescending: false };
   let shown = { from: -1, to: -1 };
 
@@ -53,14 +56,15 @@ export function resultGrid(container) {
     if (from === shown.from && to === shown.to) return;
     shown = { from, to };
     const fragment = document.createDocumentFragment();
-    for (let i = from; i < to; i++) {
+    for (const [offset, row] of sorted.slice(from, to).entries()) {
+      const i = from + offset;
       const line = element("div", { className: "grid-row", role: "row", "aria-rowindex": i + 2 });
       line.style.top = `${i * ROW_PX}px`;
-      for (let at = 0; at < columns.length; at++) {
-        const value = sorted[i][at];
+      for (const [at, column] of columns.entries()) {
+        const value = row[at] ?? null;
         const cell = document.createElement("span");
         cell.setAttribute("role", "cell");
-        if (columns[at].isNumeric) cell.className = "number";
+        if (column.isNumeric) cell.className = "number";
         if (value === null) cell.className = "null";
         cell.textContent = value === null ? "NULL" : text(value);
         line.append(cell);
@@ -93,13 +97,15 @@ export function resultGrid(container) {
     sorted =
       column < 0
         ? rows
-        : rows.toSorted((a, b) => compareValues(a[column], b[column]) * (isDescending ? -1 : 1));
+        : rows.toSorted(
+            (a, b) => compareValues(a[column] ?? null, b[column] ?? null) * (isDescending ? -1 : 1),
+          );
     shown = { from: -1, to: -1 };
     drawHead();
     draw();
   };
   /** Ascending, descending, then as the query returned them. */
-  const sortBy = (column) => {
+  const sortBy = (column: number) => {
     if (sort.column !== column) sort = { column, isDescending: false };
     else if (!sort.isDescending) sort = { column, isDescending: true };
     else sort = { column: -1, isDescending: false };
@@ -114,7 +120,7 @@ export function resultGrid(container) {
       columns = result.columns.map((name, at) => ({ name, isNumeric: isNumeric(rows, at) }));
       const widths = columns.map(({ name }, at) => `${widthOf(name, rows, at)}px`);
       container.style.setProperty("--columns", widths.join(" "));
-      container.setAttribute("aria-rowcount", rows.length + 1);
+      container.setAttribute("aria-rowcount", String(rows.length + 1));
       container.setAttribute("aria-label", `Result, ${rows.length} rows`);
       body.style.height = `${rows.length * ROW_PX}px`;
       container.scrollTop = 0;

@@ -1,9 +1,9 @@
 // The range of time that a page shows: one of the usual lengths up to now, or whole days.
 
-import { element } from "./page-base.js";
+import { element } from "./page-base.ts";
 
 const DAY = 86_400;
-export const ranges = {
+const ranges = {
   "6h": ["6 hours", DAY / 4],
   "1d": ["1 day", DAY],
   "3d": ["3 days", 3 * DAY],
@@ -11,17 +11,41 @@ export const ranges = {
   "1mo": ["30 days", 30 * DAY],
   "3mo": ["90 days", 90 * DAY],
   "200d": ["200 days", 200 * DAY],
-};
+} as const;
+type RangeName = keyof typeof ranges | "days";
+const isRange = (text: string): text is RangeName => Object.hasOwn(ranges, text) || text === "days";
 
-const day = (seconds) => new Date(seconds * 1000).toISOString().slice(0, 10);
+const day = (seconds: number) => new Date(seconds * 1000).toISOString().slice(0, 10);
 
-/**
- * Builds the controls into `container`. `params` are those of a URL (`range`, `from`, `to`), `now` the daemon's clock in seconds.
- */
-export function timePicker(container, { params, fallback = "1w", now, onChange }) {
-  const asked = params.get("range");
+interface TimePickerOptions {
+  /** Those of a URL: `range`, `from`, `to`. */
+  readonly params: URLSearchParams;
+  readonly fallback?: RangeName;
+  /** The daemon's clock in seconds. */
+  readonly now: () => number;
+  readonly onChange: () => void;
+}
+
+/** Seconds since 1970; `to` is undefined if the range ends now. */
+export interface PickedRange {
+  readonly from: number;
+  readonly to?: number;
+}
+
+interface TimePicker {
+  readonly range: () => PickedRange;
+  /** For the URL, so that the range can be shared. */
+  readonly params: () => Record<string, string>;
+}
+
+/** Builds the controls into `container`. */
+export function timePicker(
+  container: HTMLElement,
+  { params, fallback = "1w", now, onChange }: TimePickerOptions,
+): TimePicker {
+  const asked = params.get("range") ?? "";
   const view = {
-    range: asked in ranges || asked === "days" ? asked : fallback,
+    range: isRange(asked) ? asked : fallback,
     from: params.get("from") ?? "",
     to: params.get("to") ?? "",
   };
@@ -54,8 +78,7 @@ export function timePicker(container, { params, fallback = "1w", now, onChange }
     to.value = view.to;
   };
 
-  /** Seconds since 1970; `to` is undefined if the range ends now. */
-  const range = () => {
+  const range = (): PickedRange => {
     if (view.range !== "days") return { from: now() - ranges[view.range][1] };
     const start = Date.parse(view.from) / 1000;
     // The last day is included.
@@ -66,7 +89,7 @@ export function timePicker(container, { params, fallback = "1w", now, onChange }
   select.addEventListener("change", () => {
     const { from: start, to: end = now() } = range();
     if (select.value === "days") [view.from, view.to] = [day(start), day(end)];
-    view.range = select.value;
+    if (isRange(select.value)) view.range = select.value;
     update();
     onChange();
   });
@@ -78,7 +101,6 @@ export function timePicker(container, { params, fallback = "1w", now, onChange }
   update();
   return {
     range,
-    /** For the URL, so that the range can be shared. */
     params: () => (view.range === "days" ? { ...view } : { range: view.range }),
   };
 }

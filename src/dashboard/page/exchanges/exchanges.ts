@@ -1,26 +1,28 @@
 // One pair on all exchanges, compared with its index.
 
-import "../shared/layout.js";
-import { onCommit, onMissed, throttle } from "../shared/live.js";
-import { byId, element, setText, showEmpty } from "../shared/page-base.js";
-import { poll, read, startReading } from "../shared/reading.js";
-import { amount, countNoun, direction, duration, quote } from "../shared/text-format.js";
+import type { BestPrices, PairSummary, Quote, QuotesResult } from "../../../model/answers/market.ts";
+import "../shared/layout.ts";
+import { onCommit, onMissed, throttle } from "../shared/live.ts";
+import { byId, element, setRows, setText, showEmpty } from "../shared/page-base.ts";
+import { poll, read, startReading } from "../shared/reading.ts";
+import { amount, countNoun, direction, duration, quote } from "../shared/text-format.ts";
 
 const POLL_SECONDS = 30;
 const params = new URLSearchParams(location.search);
 let pair = params.get("pair") ?? "";
+const pairSelect = byId("pair", HTMLSelectElement);
 
 const unmoved = "price has not moved";
 
-const points = (value, isSigned = false) => {
+const points = (value: number | null, isSigned = false) => {
   if (value === null) return "–";
   const sign = isSigned && value.toFixed(1) !== "0.0" ? (value > 0 ? "+" : "−") : value < 0 ? "−" : "";
   return `${sign}${Math.abs(value).toFixed(1)} bp`;
 };
 
-function deviationBar(deviation, largest) {
+function deviationBar(deviation: number, largest: number): HTMLElement {
   const bar = element("span", { className: `bar ${direction(deviation)}` });
-  const share = largest > 0 ? (Math.abs(deviation ?? 0) / largest) * 50 : 0;
+  const share = largest > 0 ? (Math.abs(deviation) / largest) * 50 : 0;
   bar.style.width = `${share.toFixed(1)}%`;
   bar.style.left = `${(deviation < 0 ? 50 - share : 50).toFixed(1)}%`;
   return element(
@@ -30,7 +32,7 @@ function deviationBar(deviation, largest) {
   );
 }
 
-function show({ generated_at, best, quotes }) {
+function show({ generated_at, best, quotes }: QuotesResult): void {
   const now = Date.parse(generated_at) * 1000;
   const rows = quotes.map((one) => ({ ...one, age: Math.max(0, (now - one.ts) / 1e6) }));
   const largest = rows.reduce((most, { deviation_bps }) => Math.max(most, Math.abs(deviation_bps ?? 0)), 0);
@@ -42,8 +44,9 @@ function show({ generated_at, best, quotes }) {
     `${countNoun(rows.filter(({ is_live }) => is_live).length, "live exchange")} · ${generated_at.slice(0, 19).replace("T", " ")} UTC`,
   );
   showFacts(best, rows);
-  byId("quotes").tBodies[0].replaceChildren(
-    ...rows.map((row) => {
+  setRows(
+    "quotes",
+    rows.map((row) => {
       const remark = row.is_live ? (row.is_stale ? unmoved : "") : "no longer quoted";
       return element(
         "tr",
@@ -63,7 +66,7 @@ function show({ generated_at, best, quotes }) {
           { className: `number off ${direction(row.deviation_bps)}` },
           points(row.deviation_bps, true),
         ),
-        deviationBar(row.deviation_bps, largest),
+        deviationBar(row.deviation_bps ?? 0, largest),
         element("td", { className: "number wide" }, amount(row.volume)),
         element("td", { className: "number" }, duration(row.age)),
       );
@@ -71,24 +74,27 @@ function show({ generated_at, best, quotes }) {
   );
 }
 
-function showFacts(best, rows) {
-  const index = rows.reduce(
-    (newest, one) => (one.index_ts > (newest?.index_ts ?? 0) ? one : newest),
+const NO_QUOTES = { best_bid: null, best_bid_exchange: null, best_ask: null, best_ask_exchange: null };
+
+function showFacts(best: BestPrices | null, rows: readonly Quote[]): void {
+  const index = rows.reduce<Quote | undefined>(
+    (newest, one) => ((one.index_ts ?? 0) > (newest?.index_ts ?? 0) ? one : newest),
     undefined,
   );
   // A price that stands still may only look like the best one.
-  const nameOf = (exchange) => {
+  const nameOf = (exchange: string | null) => {
     const isStale = rows.some((one) => one.exchange === exchange && one.is_stale);
     return `${exchange ?? ""}${isStale ? `, ${unmoved}` : ""}`;
   };
-  const { best_bid = null, best_bid_exchange, best_ask = null, best_ask_exchange } = best ?? {};
-  const across = best_bid > 0 && best_ask > 0 ? (best_ask / best_bid - 1) * 10_000 : null;
+  const { best_bid, best_bid_exchange, best_ask, best_ask_exchange } = best ?? NO_QUOTES;
+  const across =
+    best_bid && best_ask && best_bid > 0 && best_ask > 0 ? (best_ask / best_bid - 1) * 10_000 : null;
   const facts = [
     ["Index", index ? quote(index.index_price) : "not synced", index?.index_source ?? ""],
     ["Best bid", quote(best_bid), nameOf(best_bid_exchange)],
     ["Best ask", quote(best_ask), nameOf(best_ask_exchange)],
     ["Across exchanges", points(across, true), "best ask − best bid"],
-  ];
+  ] as const;
   byId("facts").replaceChildren(
     ...facts.map(([label, value, note]) =>
       element(
@@ -102,17 +108,17 @@ function showFacts(best, rows) {
   );
 }
 
-function showPairs(pairs) {
-  byId("pair").replaceChildren(
+function showPairs(pairs: readonly PairSummary[]): void {
+  pairSelect.replaceChildren(
     ...pairs.map((one) => element("option", { value: one.pair }, `${one.pair} (${one.exchanges})`)),
   );
   if (!pairs.some((one) => one.pair === pair)) pair = pairs[0]?.pair ?? "";
-  byId("pair").value = pair;
+  pairSelect.value = pair;
 }
 
 byId("controls").addEventListener("submit", (event) => event.preventDefault());
-byId("pair").addEventListener("change", () => {
-  pair = byId("pair").value;
+pairSelect.addEventListener("change", () => {
+  pair = pairSelect.value;
   history.replaceState(null, "", `/exchanges?${new URLSearchParams({ pair })}`);
   void quotes.now();
 });
@@ -120,19 +126,22 @@ byId("pair").addEventListener("change", () => {
 let hasPairs = false;
 const pairsReading = startReading("pairs", "the pairs");
 /** Pairs first: without one there is nothing to ask for. */
-async function prepare() {
-  if (!hasPairs) showPairs(await read(pairsReading, "/api/pairs"));
+async function prepare(): Promise<boolean> {
+  if (!hasPairs) showPairs(await read(pairsReading, "pairs"));
   hasPairs = pair !== "";
   showEmpty(hasPairs ? "" : "No exchange tickers are synced yet.");
   return hasPairs;
 }
 const quotes = poll({
   reading: startReading("quotes", "the quotes"),
-  path: () => `/api/quotes?${new URLSearchParams({ pair })}`,
+  kind: "quotes",
+  params: () => ({ pair }),
   seconds: POLL_SECONDS,
   show,
   prepare,
 });
 const reload = throttle(1, () => void quotes.now());
-onCommit(({ ticks, grown }) => (grown("exchange_ticks") || ticks.length > 0) && reload());
+onCommit(({ ticks, grown }) => {
+  if (grown("exchange_ticks") || ticks.length > 0) reload();
+});
 onMissed(reload);

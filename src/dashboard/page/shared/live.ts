@@ -1,33 +1,45 @@
 // What the daemon commits, as it happens. The tabs of one browser share one connection: browsers allow only six to a host.
 
-import { byId, RETRY_SECONDS, setText } from "./page-base.js";
-import { unreadState, watchReadings } from "./reading.js";
-import { duration } from "./text-format.js";
+import type { PulseResult } from "../../../model/answers/ticks.ts";
+import type { Stream } from "../../../model/streams.ts";
+import type { LiveEventData } from "../../api-answers.ts";
+import { byId, RETRY_SECONDS, setText } from "./page-base.ts";
+import { unreadState, watchReadings } from "./reading.ts";
+import { duration } from "./text-format.ts";
 
 /** Longer than the daemon's heartbeat: the page is no longer live. */
 const STALE_AFTER_SECONDS = 12;
-const events = ["hello", "commit", "idle"];
-const commitListeners = new Set();
-const reloadListeners = new Set();
+const events = ["hello", "commit", "idle"] as const satisfies (keyof LiveEventData)[];
+type LiveEvent =
+  | { [K in keyof LiveEventData]: { readonly name: K; readonly data: LiveEventData[K] } }[keyof LiveEventData]
+  | { readonly name: "lost" };
+
+interface CommitNews {
+  readonly ticks: PulseResult["ticks"];
+  /** Whether a stream has new rows. */
+  readonly grown: (stream: Stream) => boolean;
+}
+
+const commitListeners = new Set<(news: CommitNews) => void>();
+const reloadListeners = new Set<() => void>();
 let lastHeard = performance.now();
 let hasHeard = false;
 let isLost = false;
-let version;
-let rows = {};
+let version: string | undefined;
+let rows: PulseResult["rows"] = {};
 
-/** Calls `listener` with { ticks, grown }: ticks are [type, id, ts, price], `grown` tells whether a stream has new rows. */
-export function onCommit(listener) {
+export function onCommit(listener: (news: CommitNews) => void): void {
   commitListeners.add(listener);
 }
 
 /** Calls `listener` when events may have been missed: the page must read its state again. */
-export function onMissed(listener) {
+export function onMissed(listener: () => void): void {
   reloadListeners.add(listener);
 }
 
 /** Calls `work` at once, and again when calls came meanwhile, but at most every `seconds`. */
-export function throttle(seconds, work) {
-  let timer;
+export function throttle(seconds: number, work: () => void): () => void {
+  let timer: number | undefined;
   let isDue = false;
   const run = () => {
     if (timer) {
@@ -44,28 +56,28 @@ export function throttle(seconds, work) {
   return run;
 }
 
-function hear({ name, data }) {
-  const isReturn = name === "hello" && hasHeard;
-  isLost = name === "lost";
+function hear(event: LiveEvent): void {
+  const isReturn = event.name === "hello" && hasHeard;
+  isLost = event.name === "lost";
   if (!isLost) {
     hasHeard = true;
     lastHeard = performance.now();
   }
   showState();
-  if (name === "hello") {
+  if (event.name === "hello") {
     // A newer version may have other pages.
-    if (version !== undefined && version !== data.version) location.reload();
-    version = data.version;
+    if (version !== undefined && version !== event.data.version) location.reload();
+    version = event.data.version;
   }
   if (isReturn) for (const reload of reloadListeners) reload();
-  if (name !== "commit" || document.hidden) return;
+  if (event.name !== "commit" || document.hidden) return;
   const before = rows;
-  rows = data.rows;
-  const grown = (stream) => before[stream] !== undefined && before[stream] !== rows[stream];
-  for (const listener of commitListeners) listener({ ticks: data.ticks, grown });
+  rows = event.data.rows;
+  const grown = (stream: Stream) => before[stream] !== undefined && before[stream] !== rows[stream];
+  for (const listener of commitListeners) listener({ ticks: event.data.ticks, grown });
 }
 
-function showState() {
+function showState(): void {
   const silent = (performance.now() - lastHeard) / 1000;
   const isConnected = hasHeard && !isLost && silent < STALE_AFTER_SECONDS;
   // What the page shows follows the commits only if it could be read.
@@ -79,11 +91,11 @@ function showState() {
 }
 
 /** Opens the connection of this browser, and passes everything on to the other tabs. */
-function connect(channel) {
+function connect(channel?: BroadcastChannel): void {
   const source = new EventSource("/api/events");
   for (const name of events) {
     source.addEventListener(name, ({ data }) => {
-      const event = { name, data: JSON.parse(data) };
+      const event = { name, data: JSON.parse(data) } as LiveEvent;
       hear(event);
       channel?.postMessage(event);
     });
@@ -97,10 +109,10 @@ function connect(channel) {
 }
 
 /** The tab that holds the lock has the connection; when it closes, another one gets the lock. */
-function share() {
-  if (!navigator.locks || typeof BroadcastChannel !== "function") return connect();
+function share(): void {
+  if (!navigator.locks || typeof BroadcastChannel !== "function") return void connect();
   const channel = new BroadcastChannel("mds-sync-live");
-  channel.addEventListener("message", ({ data }) => hear(data));
+  channel.addEventListener("message", ({ data }: MessageEvent<LiveEvent>) => hear(data));
   void navigator.locks.request("mds-sync-live", () => {
     connect(channel);
     return new Promise(() => {});

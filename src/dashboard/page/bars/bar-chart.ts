@@ -6,62 +6,90 @@ import {
   CrosshairMode,
   createChart,
   HistogramSeries,
+  type IPrimitivePaneRenderer,
+  type IPrimitivePaneView,
+  type ISeriesApi,
+  type ISeriesPrimitive,
+  type ITimeScaleApi,
   LineSeries,
+  type Logical,
   PriceScaleMode,
+  type PrimitivePaneViewZOrder,
+  type SeriesAttachedParameter,
+  type Time,
+  type UTCTimestamp,
 } from "lightweight-charts";
-import { cssColour, withOpacity } from "../shared/layout.js";
-import { price } from "../shared/text-format.js";
-import { stateOf, widths } from "./bar-slots.js";
+import type { ChartRange } from "../../../model/answers/chart-bars.ts";
+import type { BarWidth } from "../../../model/time.ts";
+import { cssColour, withOpacity } from "../shared/layout.ts";
+import { price } from "../shared/text-format.ts";
+import { type Slot, secondsOf, stateOf } from "./bar-slots.ts";
 
 const MIN_BAND_PX = 2;
 const LABEL_PX = 11;
 const HATCH_PX = 7;
 
+type Pen = CanvasRenderingContext2D;
+type TimeScale = ITimeScaleApi<Time>;
+type Reason = Pick<ChartRange, "state" | "reason">;
+interface Band {
+  readonly left: number;
+  readonly right: number;
+  readonly height: number;
+}
+type DrawBand = (pen: Pen, band: Band, reason: Reason) => void;
+
+/** Where the left edge of a slot is. The library centres a candle in its slot, so a slot starts half a bar to the left. */
+function slotEdge(scale: TimeScale | undefined, slot: number): number {
+  const at = (index: number) => scale?.logicalToCoordinate(index as Logical) ?? Number.NaN;
+  return at(0) + (slot - 0.5) * (at(1) - at(0));
+}
+
 /** Shaded ranges behind the candles, each labelled with its reason if there is room. */
-class Bands {
-  #scale;
+class Bands implements ISeriesPrimitive<Time> {
+  #scale: TimeScale | undefined;
   #update = () => {};
-  #spans = [];
+  #spans: readonly ChartRange[] = [];
   #start = 0;
   #length = 1;
 
-  attached({ chart, requestUpdate }) {
+  attached({ chart, requestUpdate }: SeriesAttachedParameter<Time>): void {
     this.#scale = chart.timeScale();
     this.#update = requestUpdate;
   }
 
-  show(spans, start, length) {
+  show(spans: readonly ChartRange[], start: number, length: number): void {
     this.#spans = spans.filter(({ state }) => state !== "none");
     this.#start = start;
     this.#length = length;
     this.#update();
   }
 
-  paneViews() {
+  paneViews(): IPrimitivePaneView[] {
     // The library draws its grid between the two layers, so that no grid line crosses a label.
     return [this.#view("bottom", drawShade), this.#view("normal", drawLabel)];
   }
 
-  #view(zOrder, draw) {
-    const drawAll = ({ context, mediaSize: { width, height } }) => {
-      for (const { from, to, ...span } of this.#spans) {
-        const left = Math.max(0, this.#coordinate(from));
-        const right = Math.min(width, Math.max(this.#coordinate(to), left + MIN_BAND_PX));
-        if (right > 0 && left < width && right > left) draw(context, { left, right, height }, span);
-      }
+  #view(zOrder: PrimitivePaneViewZOrder, draw: DrawBand): IPrimitivePaneView {
+    const renderer: IPrimitivePaneRenderer = {
+      draw: (target) =>
+        target.useMediaCoordinateSpace(({ context, mediaSize: { width, height } }) => {
+          for (const { from, to, ...span } of this.#spans) {
+            const left = Math.max(0, this.#coordinate(from));
+            const right = Math.min(width, Math.max(this.#coordinate(to), left + MIN_BAND_PX));
+            if (right > 0 && left < width && right > left) draw(context, { left, right, height }, span);
+          }
+        }),
     };
-    const renderer = { draw: (target) => target.useMediaCoordinateSpace(drawAll) };
     return { zOrder: () => zOrder, renderer: () => renderer };
   }
 
-  /** The library centres a candle in its slot, so a slot starts half a bar to the left. */
-  #coordinate(time) {
-    const [zero, one] = [0, 1].map((index) => this.#scale.logicalToCoordinate(index) ?? Number.NaN);
-    return zero + ((time - this.#start) / this.#length - 0.5) * (one - zero);
+  #coordinate(time: number): number {
+    return slotEdge(this.#scale, (time - this.#start) / this.#length);
   }
 }
 
-function drawShade(pen, { left, right, height }, { state }) {
+function drawShade(pen: Pen, { left, right, height }: Band, { state }: Reason): void {
   const colour = cssColour(`band-${state}`);
   pen.save();
   pen.beginPath();
@@ -83,7 +111,7 @@ function drawShade(pen, { left, right, height }, { state }) {
 }
 
 /** Writes horizontally if the label fits, else vertically, else not at all. */
-function drawLabel(pen, { left, right, height }, { state, reason }) {
+function drawLabel(pen: Pen, { left, right, height }: Band, { state, reason }: Reason): void {
   const text = state === reason ? state : `${state}: ${reason}`;
   pen.save();
   pen.font = `${LABEL_PX}px system-ui, sans-serif`;
@@ -99,8 +127,24 @@ function drawLabel(pen, { left, right, height }, { state, reason }) {
   pen.restore();
 }
 
+interface ShowOptions {
+  readonly slots: readonly Slot[];
+  readonly spans: readonly ChartRange[];
+  readonly width: BarWidth;
+  readonly precision: number;
+  /** The series, width or range has changed, so the view is reset. */
+  readonly isNew: boolean;
+}
+
+/** Another series as a line. */
+export interface OverlayLine {
+  readonly key: string;
+  readonly colour: string;
+  readonly points: readonly { readonly time: number; readonly value: number }[];
+}
+
 /** Calls `onPoint` with the slot that pointer or keys select; undefined if there is none. */
-export function barChart(container, onPoint) {
+export function barChart(container: HTMLElement, onPoint: (slot: Slot | undefined) => void) {
   container.tabIndex = 0;
   const chart = createChart(container, {
     autoSize: true,
@@ -115,10 +159,10 @@ export function barChart(container, onPoint) {
   });
   volume.priceScale().applyOptions({ scaleMargins: { top: 0.84, bottom: 0 } });
   const candles = chart.addSeries(CandlestickSeries);
-  const overlays = new Map();
+  const overlays = new Map<string, ISeriesApi<"Line">>();
   const bands = new Bands();
   candles.attachPrimitive(bands);
-  let slots = [];
+  let slots: readonly Slot[] = [];
   let at = -1;
 
   const data = () => {
@@ -129,16 +173,20 @@ export function barChart(container, onPoint) {
       "down-pale": cssColour("down-pale"),
     };
     return slots.map((slot) => {
-      const { time, open, high, low, close } = slot;
-      const state = stateOf(slot);
-      if (state === "missing") return { time };
-      const color = colours[`${close >= open ? "up" : "down"}${state === "complete" ? "" : "-pale"}`];
-      return { time, open, high, low, close, color, borderColor: color, wickColor: color };
+      const { candle } = slot;
+      const time = toTime(slot);
+      if (!candle) return { time };
+      const trend = candle.close >= candle.open ? "up" : "down";
+      const color = colours[stateOf(slot) === "complete" ? trend : (`${trend}-pale` as const)];
+      return { time, ...candle, color, borderColor: color, wickColor: color };
     });
   };
   const volumes = () => {
     const color = withOpacity(cssColour("soft"), 0.22);
-    return slots.map(({ time, volume: value }) => (value > 0 ? { time, value, color } : { time }));
+    return slots.map((slot) => {
+      const [time, value] = [toTime(slot), slot.volume ?? 0];
+      return value > 0 ? { time, value, color } : { time };
+    });
   };
   const applyTheme = () => {
     const [ink, soft, line] = [cssColour("ink"), cssColour("soft"), cssColour("line")];
@@ -163,12 +211,13 @@ export function barChart(container, onPoint) {
       handleScroll: { vertTouchDrag: false },
     });
   };
-  const moveTo = (to) => {
-    if (slots.length === 0) return;
-    at = Math.min(slots.length - 1, Math.max(0, to));
-    const slot = slots[at];
-    const level = slot.close ?? slots.slice(0, at).findLast(({ close }) => close)?.close ?? 0;
-    chart.setCrosshairPosition(level, slot.time, candles);
+  const moveTo = (to: number) => {
+    const place = Math.min(slots.length - 1, Math.max(0, to));
+    const slot = slots[place];
+    if (!slot) return;
+    at = place;
+    const level = slots.slice(0, at + 1).findLast(({ candle }) => candle?.close)?.candle?.close ?? 0;
+    chart.setCrosshairPosition(level, toTime(slot), candles);
     keepInView(chart.timeScale(), at);
     onPoint(slot);
   };
@@ -187,7 +236,7 @@ export function barChart(container, onPoint) {
   container.addEventListener("keydown", (event) => {
     const here = at < 0 ? slots.length : at;
     const step = event.shiftKey ? 10 : 1;
-    const keys = {
+    const keys: Readonly<Record<string, () => void>> = {
       ArrowLeft: () => moveTo(here - step),
       ArrowRight: () => moveTo(here + step),
       Home: () => moveTo(0),
@@ -204,40 +253,40 @@ export function barChart(container, onPoint) {
   applyTheme();
 
   return {
-    /** `isNew`: the series, width or range has changed, so the view is reset. */
-    show({ slots: shown, spans, width, precision, isNew }) {
+    show({ slots: shown, spans, width, precision, isNew }: ShowOptions): void {
       slots = shown;
       chart.applyOptions({
         timeScale: { timeVisible: width !== "1d", secondsVisible: false },
-        localization: { timeFormatter: (time) => `${utc(time)} UTC` },
+        localization: { timeFormatter: (time: Time) => `${utc(time)} UTC` },
       });
       candles.applyOptions({
         priceFormat: {
           type: "custom",
           minMove: 10 ** -precision,
-          formatter: (value) => price(value.toFixed(precision)),
+          formatter: (value: number) => price(value.toFixed(precision)),
         },
       });
       candles.setData(data());
       volume.setData(volumes());
-      bands.show(spans, slots[0]?.time ?? 0, widths[width]);
+      bands.show(spans, slots[0]?.time ?? 0, secondsOf(width));
       if (isNew) chart.timeScale().fitContent();
     },
-    /** Other series as lines, [{ key, colour, points: [{ time, value }] }]; all begin at 100. */
-    showOverlays(lines) {
+    /** All begin at 100. */
+    showOverlays(lines: readonly OverlayLine[]): void {
       for (const [key, line] of overlays) {
         if (lines.some((one) => one.key === key)) continue;
         chart.removeSeries(line);
         overlays.delete(key);
       }
       for (const { key, colour, points } of lines) {
-        if (!overlays.has(key))
-          overlays.set(key, chart.addSeries(LineSeries, { lineWidth: 2, priceLineVisible: false }));
-        overlays.get(key).applyOptions({ color: cssColour(colour) });
-        overlays.get(key).setData(points);
+        const line =
+          overlays.get(key) ?? chart.addSeries(LineSeries, { lineWidth: 2, priceLineVisible: false });
+        overlays.set(key, line);
+        line.applyOptions({ color: cssColour(colour) });
+        line.setData(points.map(({ time, value }) => ({ time: time as UTCTimestamp, value })));
       }
     },
-    setScale({ isLog, isRebased }) {
+    setScale({ isLog, isRebased }: { readonly isLog: boolean; readonly isRebased: boolean }): void {
       const mode = isRebased
         ? PriceScaleMode.IndexedTo100
         : isLog
@@ -246,18 +295,14 @@ export function barChart(container, onPoint) {
       chart.priceScale("right").applyOptions({ mode });
     },
     /** Calls `redraw` with a function that gives the left edge of a slot, whenever the visible range changes. */
-    onRangeChange(redraw) {
+    onRangeChange(redraw: (edge: (slot: number) => number, width: number) => void): () => void {
       const scale = chart.timeScale();
-      const edge = (slot) => {
-        const [zero, one] = [0, 1].map((index) => scale.logicalToCoordinate(index) ?? Number.NaN);
-        return zero + (slot - 0.5) * (one - zero);
-      };
-      const call = () => redraw(edge, scale.width());
+      const call = () => redraw((slot) => slotEdge(scale, slot), scale.width());
       scale.subscribeVisibleLogicalRangeChange(call);
       scale.subscribeSizeChange(call);
       return call;
     },
-    applyTheme() {
+    applyTheme(): void {
       applyTheme();
       candles.setData(data());
       volume.setData(volumes());
@@ -265,18 +310,20 @@ export function barChart(container, onPoint) {
   };
 }
 
-function utc(time) {
-  return new Date(time * 1000).toISOString().slice(0, 16).replace("T", " ");
+const toTime = ({ time }: Slot) => time as UTCTimestamp;
+
+function utc(time: Time): string {
+  return new Date(Number(time) * 1000).toISOString().slice(0, 16).replace("T", " ");
 }
 
-function keepInView(scale, index) {
+function keepInView(scale: TimeScale, index: number): void {
   const range = scale.getVisibleLogicalRange();
   if (!range || (index >= range.from && index <= range.to)) return;
   const shift = index < range.from ? index - range.from - 1 : index - range.to + 1;
   scale.setVisibleLogicalRange({ from: range.from + shift, to: range.to + shift });
 }
 
-function zoom(scale, factor) {
+function zoom(scale: TimeScale, factor: number): void {
   const range = scale.getVisibleLogicalRange();
   if (!range) return;
   const half = ((range.to - range.from) * factor) / 2;

@@ -1,9 +1,24 @@
 // The page polls the daemon every few seconds and shows the results.
 
-import { cssColour, watchTheme } from "../shared/layout.js";
-import { onCommit, onMissed, throttle } from "../shared/live.js";
-import { byId, element, setText } from "../shared/page-base.js";
-import { poll, startReading } from "../shared/reading.js";
+import type { GapSummary, GapSummaryResult } from "../../../model/answers/heatmap.ts";
+import type { LatestTick } from "../../../model/answers/ticks.ts";
+import type { ServeStatus } from "../../../model/status/serve-status.ts";
+import {
+  HOST_SCOPE,
+  type LimitReason,
+  type ServiceCondition,
+} from "../../../model/status/service-condition.ts";
+import type { ShareStatus } from "../../../model/status/share-status.ts";
+import type {
+  StreamStatus,
+  WarehouseStatus,
+  WithdrawalStatus,
+} from "../../../model/status/warehouse-status.ts";
+import type { ApiAnswers, BackfillAnswer, DaemonAnswer } from "../../api-answers.ts";
+import "../shared/layout.ts";
+import { onCommit, onMissed, throttle } from "../shared/live.ts";
+import { byId, element, setRows, setText } from "../shared/page-base.ts";
+import { poll, startReading } from "../shared/reading.ts";
 import {
   brief,
   count,
@@ -13,15 +28,15 @@ import {
   price,
   secondsBetween,
   title,
-} from "../shared/text-format.js";
-import { axis, describeCell, draw, expand, summarize } from "./heat-map.js";
+} from "../shared/text-format.ts";
+import { barsUrl, startCoverage } from "./coverage-map.ts";
 
 // ---- the daemon
 
 /** The daemon's clock minus the browser's clock, in milliseconds; ages follow the daemon's clock. */
 let clockOffset = 0;
 
-function showDaemon(daemon) {
+function showDaemon(daemon: DaemonAnswer): void {
   clockOffset = Date.parse(daemon.generated_at) - Date.now();
   byId("state").dataset.tone = daemon.tone;
   setText("sentence", daemon.sentence);
@@ -36,7 +51,7 @@ function showDaemon(daemon) {
   showErrors(daemon.errors, daemon.generated_at);
 }
 
-function describeShared(shared) {
+function describeShared(shared: ShareStatus | null): string {
   if (!shared) return "";
   const { state, role, leases, forwarded_by, lag_seconds } = shared;
   if (state === "standby")
@@ -46,15 +61,16 @@ function describeShared(shared) {
   return ` · shared warehouse ${state}${share}, ${lag}`;
 }
 
-function showServe(serve, now) {
+function showServe(serve: ServeStatus | null, now: string): void {
   byId("serve").hidden = !serve;
   if (!serve) return;
   const dropped = serve.dropped > 0 ? ` · ${countNoun(serve.dropped, "slow client")} dropped` : "";
   setText("serve-note", `${serve.address} · ${countNoun(serve.requests, "request")}${dropped}`);
   byId("serve-clients").hidden = serve.clients.length === 0;
   byId("no-serve-clients").hidden = serve.clients.length > 0;
-  byId("serve-clients").tBodies[0].replaceChildren(
-    ...serve.clients.map((client) =>
+  setRows(
+    "serve-clients",
+    serve.clients.map((client) =>
       element(
         "tr",
         {},
@@ -69,14 +85,14 @@ function showServe(serve, now) {
   );
 }
 
-function describeBackfill(backfill) {
+function describeBackfill(backfill: BackfillAnswer | null): string {
   if (!backfill) return "";
   const { percent, seconds_left, rows_per_second } = backfill;
   const left = seconds_left === null ? "" : `, about ${duration(seconds_left)} left`;
   return ` · first fill ${percent} %${left}, ${brief(rows_per_second)} rows/s`;
 }
 
-function showRate(rates) {
+function showRate(rates: readonly number[]): void {
   const recent = rates.slice(-10);
   const mean = recent.reduce((sum, rate) => sum + rate, 0) / (recent.length || 1);
   setText("rate", mean >= 10 || mean === 0 ? count(Math.round(mean)) : mean.toFixed(1));
@@ -85,28 +101,31 @@ function showRate(rates) {
     (rate, i) =>
       `${((i * 120) / Math.max(1, rates.length - 1)).toFixed(1)},${(23 - (rate * 22) / max).toFixed(1)}`,
   );
-  const [area, curve] = byId("spark").children;
-  curve.setAttribute("d", points.length > 1 ? `M${points.join("L")}` : "");
-  area.setAttribute("d", points.length > 1 ? `M0,24L${points.join("L")}L120,24Z` : "");
+  const [area, curve] = byId("spark", SVGElement).children;
+  curve?.setAttribute("d", points.length > 1 ? `M${points.join("L")}` : "");
+  area?.setAttribute("d", points.length > 1 ? `M0,24L${points.join("L")}L120,24Z` : "");
 }
 
-const LIMIT_REASONS = {
+const LIMIT_REASONS: Readonly<Record<LimitReason, string>> = {
   settings: "",
   rate_limited: "the service answers 429",
   overloaded: "the service fails above that",
   paused: "the service asked for a pause",
 };
 
-function showLimit({ concurrency, per_second, reason, open_breakers, recent_failures }) {
+function showLimit(service: ServiceCondition): void {
+  const { concurrency, per_second, reason, open_breakers, recent_failures } = service;
   const rate = per_second === null ? [] : [`at most ${Number(per_second.toPrecision(2))}/s`];
-  const failing = open_breakers.map((endpoint) => (endpoint === "host" ? "no answer" : `${endpoint} fails`));
+  const failing = open_breakers.map((endpoint) =>
+    endpoint === HOST_SCOPE ? "no answer" : `${endpoint} fails`,
+  );
   const retries = Object.values(recent_failures).reduce((sum, times) => sum + times, 0);
   const retried = retries > 0 ? `${count(retries)} retried in 10 minutes` : "";
   const parts = [...rate, `${concurrency} at once`, LIMIT_REASONS[reason], ...failing, retried];
   setText("rate-note", parts.filter(Boolean).join(" · "));
 }
 
-function showErrors(errors, now) {
+function showErrors(errors: DaemonAnswer["errors"], now: string): void {
   byId("errors").hidden = errors.length === 0;
   byId("no-errors").hidden = errors.length > 0;
   byId("errors").replaceChildren(
@@ -126,30 +145,32 @@ function showErrors(errors, now) {
 
 // ---- the streams
 
-function showStatus(status) {
-  const sum = (of) => status.streams.reduce((total, stream) => total + stream[of], 0);
+function showStatus(status: WarehouseStatus): void {
+  const sum = (of: "rows" | `${"open" | "lost"}${"" | "_seconds"}`) =>
+    status.streams.reduce((total, stream) => total + stream[of], 0);
   setText("rows", brief(sum("rows")));
   byId("rows").title = count(sum("rows"));
   const used = status.streams.filter((stream) => stream.rows > 0).length;
   setText("rows-note", `in ${countNoun(used, "stream")}`);
-  for (const state of ["open", "lost"]) {
+  for (const state of ["open", "lost"] as const) {
     const ranges = sum(state);
     setText(state, brief(ranges));
     const over = `range${ranges === 1 ? "" : "s"}, ${duration(sum(`${state}_seconds`))} over all series`;
     setText(`${state}-note`, ranges > 0 ? over : "nothing");
   }
   setText("warehouse", status.warehouse);
-  byId("streams").tBodies[0].replaceChildren(
-    ...status.streams.map((stream) => streamRow(stream, status.withdrawals)),
+  setRows(
+    "streams",
+    status.streams.map((stream) => streamRow(stream, status.withdrawals)),
   );
 }
 
-function withdrawalRemark({ index_type, name, rows, from_time, believed_at }) {
+function withdrawalRemark({ index_type, name, rows, from_time, believed_at }: WithdrawalStatus): string {
   const what = `${countNoun(rows, "row")} of ${index_type} ${name} since ${minuteOf(from_time)}`;
   return believed_at ? `withdrew ${what}` : `no longer serves ${what}: unconfirmed`;
 }
 
-function streamRow(stream, withdrawals) {
+function streamRow(stream: StreamStatus, withdrawals: readonly WithdrawalStatus[]): HTMLTableRowElement {
   const scopes = stream.missing_scopes.length > 0 ? `lacks ${stream.missing_scopes.join(", ")}` : "";
   const own = withdrawals.filter((withdrawal) => withdrawal.stream === stream.stream);
   const more = own.length > 3 ? `and ${own.length - 3} more withdrawals` : "";
@@ -159,7 +180,7 @@ function streamRow(stream, withdrawals) {
     .join(" · ");
   const covered = stream.from_time ? `${stream.from_time.slice(0, 10)} → ${minuteOf(stream.to_time)}` : "";
   const age = stream.newest_age_s === null ? "–" : duration(stream.newest_age_s);
-  const ranges = (number) => (number > 0 ? brief(number) : "–");
+  const ranges = (number: number) => (number > 0 ? brief(number) : "–");
   return element(
     "tr",
     { "data-stream": stream.stream, ...(stream.rows === 0 && !remark ? { className: "faint" } : {}) },
@@ -173,7 +194,7 @@ function streamRow(stream, withdrawals) {
   );
 }
 
-function showLatest(ticks) {
+function showLatest(ticks: readonly LatestTick[]): void {
   const now = new Date(Date.now() + clockOffset).toISOString();
   byId("ticks").hidden = ticks.length === 0;
   byId("ticks").replaceChildren(
@@ -202,9 +223,9 @@ function showLatest(ticks) {
 
 const DEFAULT_PARTS = 8;
 let showAllMissing = false;
-let missing;
+let missing: GapSummaryResult | undefined;
 
-function showMissing(answer) {
+function showMissing(answer: GapSummaryResult): void {
   missing = answer;
   const { open, lost, parts, lines } = answer;
   byId("missing").hidden = parts.length === 0;
@@ -214,12 +235,12 @@ function showMissing(answer) {
   const more = left > 0 ? `, the longest ${count(parts.length)} are listed` : "";
   setText("missing-note", open + lost > 0 ? `${count(open)} open, ${count(lost)} lost${more}` : "");
   const shown = showAllMissing ? parts : parts.slice(0, DEFAULT_PARTS);
-  byId("missing").tBodies[0].replaceChildren(...shown.map(missingRow));
+  setRows("missing", shown.map(missingRow));
   byId("more-missing").hidden = shown.length === parts.length;
   setText("more-missing", `Show more (${count(parts.length - shown.length)})`);
 }
 
-function missingRow(part) {
+function missingRow(part: GapSummary): HTMLTableRowElement {
   const name = part.name ?? part.index_id ?? "everything";
   const family = [title(part.stream), part.index_type].filter(Boolean).join(" · ");
   const ranges =
@@ -250,171 +271,21 @@ function missingRow(part) {
   );
 }
 
-// ---- the heat map
+const pollApi = <K extends keyof ApiAnswers>(
+  kind: K,
+  what: string,
+  seconds: number,
+  show: (answer: ApiAnswers[K]) => void,
+  onFailure = () => {},
+) => poll({ reading: startReading(kind, what), kind, seconds, show, onFailure });
 
-/** The requested number of rows, by group. */
-const requestedRows = new Map();
-const strips = new Map();
-const resized = new ResizeObserver((entries) => {
-  for (const { target } of entries) draw(target, strips.get(target).cells, cssColour);
-});
-
-const filter = { name: "", onlyProblems: false };
-const isFiltered = () => filter.name !== "" || filter.onlyProblems;
-
-function showCoverage({ columns, groups }) {
-  const found = groups.reduce((sum, { matches }) => sum + matches, 0);
-  setText("filter-note", isFiltered() ? describeFilter(found) : "");
-  resized.disconnect();
-  strips.clear();
-  const nothing = element("p", { className: "soft empty" }, "Nothing is synced yet.");
-  byId("coverage").replaceChildren(
-    ...groups.map((group) => coverageGroup(group, columns[group.step])),
-    ...(groups.length === 0 && !isFiltered() ? [nothing] : []),
-  );
-  for (const [canvas, { cells }] of strips) {
-    draw(canvas, cells, cssColour);
-    resized.observe(canvas);
-  }
-}
-
-function describeFilter(found) {
-  if (found > 0) return `${countNoun(found, "line")} found`;
-  if (filter.name === "") return "No problems.";
-  return `No ${filter.onlyProblems ? "incomplete " : ""}series has “${filter.name}” in its name.`;
-}
-
-function coverageGroup(group, labels) {
-  const name = [title(group.stream), group.index_type].filter(Boolean).join(" · ");
-  const period = {
-    hour: `last ${labels.length} hours`,
-    day: `last ${labels.length} days`,
-    month: `by month since ${labels[0]}`,
-  }[group.step];
-  const broken = group.lines - group.whole;
-  const health = broken === 0 ? "all complete" : `${count(group.whole)} complete, ${count(broken)} with gaps`;
-  const noun = group.index_type ? "series" : "subscription";
-  const members = group.index_type ? `${count(group.lines)} series` : countNoun(group.lines, noun);
-  const marks = axis(labels, labels.length / 8);
-  const map = element(
-    "div",
-    { className: "map" },
-    element(
-      "div",
-      { className: "axis", "aria-hidden": "true" },
-      ...marks.map(([share, text]) => {
-        const mark = element("span", {}, text);
-        mark.style.left = `${(share * 100).toFixed(2)}%`;
-        return mark;
-      }),
-    ),
-    ...(group.lines > 1 && !isFiltered() ? strip("all", group.summary, labels, true) : []),
-    ...group.rows.flatMap((row) => {
-      const name = row.name ?? row.index_id ?? "everything";
-      return strip(name, row.runs, labels, false, barsLink(row, group));
-    }),
-  );
-  const box = element(
-    "div",
-    { className: "group", "data-group": group.key },
-    element(
-      "h3",
-      {},
-      name,
-      element("span", { className: "group-note" }, ` · ${members}, ${health} · ${period}`),
-    ),
-    map,
-  );
-  const left = group.matches - group.rows.length;
-  if (left > 0) {
-    const more = element("button", { type: "button" }, `Show more (${count(left)})`);
-    more.addEventListener("click", () => {
-      // The daemon rounds the number up to its next step.
-      requestedRows.set(group.key, group.rows.length + 1);
-      void coverage.now();
-    });
-    box.append(more);
-  }
-  return box;
-}
-
-/** The link to the bars of a series; undefined for streams without bars. */
-function barsLink({ index_id }, { stream, index_type }) {
-  return stream === "index_ticks" ? barsUrl(index_type, index_id) : undefined;
-}
-
-function barsUrl(type, id) {
-  return `/bars?${new URLSearchParams({ type, id })}`;
-}
-
-function strip(name, runs, labels, isSummary, href) {
-  const cells = expand(runs);
-  const canvas = element("canvas", {
-    className: isSummary ? "summary" : "",
-    role: "img",
-    "aria-label": `${name}: ${summarize(cells)}`,
-  });
-  strips.set(canvas, { name, cells, labels });
-  const label = { className: isSummary ? "name all" : "name", title: name };
-  return [href ? element("a", { ...label, href }, name) : element("span", label, name), canvas];
-}
-
-function coveragePath() {
-  const params = new URLSearchParams([...filterParams()]);
-  for (const [group, rows] of requestedRows) params.append("rows", `${group},${rows}`);
-  return `/api/coverage?${params}`;
-}
-
-function filterParams() {
-  return new URLSearchParams({
-    ...(filter.name ? { name: filter.name } : {}),
-    ...(filter.onlyProblems ? { problems: "1" } : {}),
-  });
-}
-
-/** The URL keeps the filter, so that it can be shared. */
-function applyFilter() {
-  filter.name = byId("filter-name").value.trim();
-  filter.onlyProblems = byId("only-problems").checked;
-  requestedRows.clear();
-  const query = String(filterParams());
-  history.replaceState(null, "", query ? `/?${query}` : "/");
-  void coverage.now();
-}
-
-function showTip(event) {
-  const tip = byId("tip");
-  const shown = strips.get(event.target);
-  tip.hidden = !shown;
-  if (!shown) return;
-  const box = event.target.getBoundingClientRect();
-  const share = (event.clientX - box.left) / box.width;
-  const column = Math.min(shown.cells.length - 1, Math.max(0, Math.floor(share * shown.cells.length)));
-  tip.textContent = `${shown.name} · ${shown.labels[column]}\n${describeCell(shown.cells[column])}`;
-  const left = Math.min(event.clientX + 12, document.documentElement.clientWidth - tip.offsetWidth - 8);
-  tip.style.left = `${Math.max(8, left)}px`;
-  tip.style.top = `${Math.max(8, box.top - tip.offsetHeight - 6)}px`;
-}
-
-const pollApi = (name, what, seconds, show, more = {}) =>
-  poll({ reading: startReading(name, what), path: () => `/api/${name}`, seconds, show, ...more });
-
-const daemon = pollApi("daemon", "the daemon’s state", 2, showDaemon, {
-  onFailure: () => {
-    byId("state").dataset.tone = "ill";
-  },
+const daemon = pollApi("daemon", "the daemon’s state", 2, showDaemon, () => {
+  byId("state").dataset.tone = "ill";
 });
 const status = pollApi("status", "the streams", 5, showStatus);
 const latest = pollApi("latest", "the newest ticks", 5, showLatest);
 const gaps = pollApi("missing", "the gaps", 20, showMissing);
-const asked = new URLSearchParams(location.search);
-byId("filter-name").value = filter.name = asked.get("name") ?? "";
-byId("only-problems").checked = filter.onlyProblems = asked.get("problems") === "1";
-const coverage = pollApi("coverage", "the coverage", 20, showCoverage, {
-  path: coveragePath,
-  // More rows are the same question: the list stays where it is.
-  question: () => String(filterParams()),
-});
+const coverage = startCoverage();
 onCommit(throttle(2, () => void latest.now()));
 onMissed(
   throttle(2, () => {
@@ -422,16 +293,7 @@ onMissed(
   }),
 );
 
-byId("filter").addEventListener("input", applyFilter);
-byId("filter").addEventListener("submit", (event) => event.preventDefault());
-
 byId("more-missing").addEventListener("click", () => {
   showAllMissing = true;
-  showMissing(missing);
-});
-document.addEventListener("pointermove", showTip, { passive: true });
-document.addEventListener("pointerdown", showTip, { passive: true });
-document.addEventListener("scroll", () => (byId("tip").hidden = true), { passive: true });
-watchTheme(() => {
-  for (const [canvas, { cells }] of strips) draw(canvas, cells, cssColour);
+  if (missing) showMissing(missing);
 });

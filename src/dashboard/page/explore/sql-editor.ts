@@ -1,13 +1,20 @@
 // The SQL editor: CodeMirror, in a shadow root. There it adds its styles to the document's style sheets instead of inserting a
 // <style>, which the content security policy forbids.
 
-import { autocompletion, closeBrackets, completionKeymap } from "@codemirror/autocomplete";
+import {
+  autocompletion,
+  type Completion,
+  type CompletionSource,
+  closeBrackets,
+  completionKeymap,
+} from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
-import { SQLite, sql } from "@codemirror/lang-sql";
+import { SQLite, type SQLNamespace, sql } from "@codemirror/lang-sql";
 import { bracketMatching, HighlightStyle, syntaxHighlighting } from "@codemirror/language";
 import { Compartment, EditorState, Prec } from "@codemirror/state";
 import { drawSelection, EditorView, keymap, lineNumbers, placeholder } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
+import type { Relation } from "./side-panel.ts";
 
 const colours = HighlightStyle.define([
   { tag: [tags.keyword, tags.operatorKeyword], color: "var(--line-1)", fontWeight: "600" },
@@ -60,7 +67,7 @@ const theme = EditorView.theme({
 });
 
 /** A column for the completion, with what the dictionary says about it. */
-const toOption = ({ name, type, meaning }) => ({
+const toOption = ({ name, type, meaning }: Relation["columns"][number]): Completion => ({
   label: name,
   type: "property",
   detail: type,
@@ -68,7 +75,7 @@ const toOption = ({ name, type, meaning }) => ({
 });
 
 /** Relations and columns for the completion after a dot. */
-function toNamespace(relations) {
+function toNamespace(relations: readonly Relation[]): SQLNamespace {
   return Object.fromEntries(
     relations.map(({ name, summary, columns }) => [
       name,
@@ -81,7 +88,7 @@ function toNamespace(relations) {
 }
 
 /** Completes a bare word with the columns of every relation that the statement names. */
-function columnSource(relations) {
+function columnSource(relations: readonly Relation[]): CompletionSource {
   return (context) => {
     const word = context.matchBefore(/\w+/);
     if (!word || context.matchBefore(/\.\w*/)) return null;
@@ -89,17 +96,23 @@ function columnSource(relations) {
     const columns = new Map(
       relations
         .filter(({ name }) => words.has(name))
-        .flatMap((relation) => relation.columns.map((one) => [one.name, one])),
+        .flatMap((relation) => relation.columns.map((one) => [one.name, one] as const)),
     );
     return { from: word.from, options: [...columns.values()].map(toOption), validFor: /^\w*$/ };
   };
 }
 
-/** Creates the editor in `host`. `onRun` is called for Ctrl-Enter and Cmd-Enter. */
-export function sqlEditor(host, { onRun, onChange }) {
+interface SqlEditorOptions {
+  /** Ctrl-Enter or Cmd-Enter was pressed. */
+  readonly onRun: () => void;
+  readonly onChange: () => void;
+}
+
+/** Creates the editor in `host`. */
+export function sqlEditor(host: HTMLElement, { onRun, onChange }: SqlEditorOptions) {
   const root = host.attachShadow({ mode: "open" });
   const language = new Compartment();
-  const dialect = (relations) => [
+  const dialect = (relations: readonly Relation[]) => [
     sql({ dialect: SQLite, schema: toNamespace(relations), upperCaseKeywords: true }),
     SQLite.language.data.of({ autocomplete: columnSource(relations) }),
   ];
@@ -131,23 +144,25 @@ export function sqlEditor(host, { onRun, onChange }) {
         EditorView.lineWrapping,
         EditorView.contentAttributes.of({ "aria-label": "SQL" }),
         placeholder("SELECT name, price FROM latest_index_ticks"),
-        EditorView.updateListener.of((update) => update.docChanged && onChange()),
+        EditorView.updateListener.of((update) => {
+          if (update.docChanged) onChange();
+        }),
       ],
     }),
   });
   return {
     text: () => view.state.doc.toString(),
-    setText(text) {
+    setText(text: string): void {
       view.dispatch({
         changes: { from: 0, to: view.state.doc.length, insert: text },
         selection: { anchor: 0 },
       });
     },
-    insert(text) {
+    insert(text: string): void {
       view.dispatch(view.state.replaceSelection(text));
       view.focus();
     },
-    setRelations(relations) {
+    setRelations(relations: readonly Relation[]): void {
       view.dispatch({ effects: language.reconfigure(dialect(relations)) });
     },
     focus: () => view.focus(),

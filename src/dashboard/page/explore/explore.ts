@@ -1,13 +1,14 @@
 // Ask the warehouse in SQL, draw the answer, take it away. The hash of the URL holds the query.
 
-import { watchTheme } from "../shared/layout.js";
-import { byId, describeError, element, RETRY_SECONDS, setText } from "../shared/page-base.js";
-import { read, startReading } from "../shared/reading.js";
-import { count } from "../shared/text-format.js";
-import { timePicker } from "../shared/time-picker.js";
-import { findParameters } from "./cookbook.js";
-import { canDrawCandles, resultChart } from "./result-chart.js";
-import { resultGrid } from "./result-grid.js";
+import type { ErrorAnswer, QueryAnswer } from "../../../model/answers/query.ts";
+import { watchTheme } from "../shared/layout.ts";
+import { byId, describeError, element, RETRY_SECONDS, setText } from "../shared/page-base.ts";
+import { read, startReading } from "../shared/reading.ts";
+import { count } from "../shared/text-format.ts";
+import { timePicker } from "../shared/time-picker.ts";
+import { findParameters } from "./cookbook.ts";
+import { type ChartKind, canDrawCandles, resultChart } from "./result-chart.ts";
+import { resultGrid } from "./result-grid.ts";
 import {
   questions,
   rememberQuery,
@@ -15,17 +16,26 @@ import {
   showQuestions,
   showRelations,
   wireTabs,
-} from "./side-panel.js";
-import { sqlEditor } from "./sql-editor.js";
+} from "./side-panel.ts";
+import { sqlEditor } from "./sql-editor.ts";
 
-const views = { grid: "Grid", lines: "Lines", candles: "Candles", bars: "Bars", scatter: "Scatter" };
+const views: Readonly<Record<ChartKind | "grid", string>> = {
+  grid: "Grid",
+  lines: "Lines",
+  candles: "Candles",
+  bars: "Bars",
+  scatter: "Scatter",
+};
+const isView = (text: string): text is keyof typeof views => Object.hasOwn(views, text);
 /** Times that the cookbook's questions ask for, relative to now. */
-const defaults = { t: "@-1h", known: "@now" };
+const defaults: Readonly<Record<string, string>> = { t: "@-1h", known: "@now" };
 const asked = new URLSearchParams(location.hash.slice(1));
 
-let running;
-let result;
-let view = asked.get("view") in views ? asked.get("view") : "grid";
+let running: AbortController | undefined;
+let result: QueryAnswer | undefined;
+const askedView = asked.get("view") ?? "";
+let view = isView(askedView) ? askedView : "grid";
+const viewTabs = byId("views");
 const values = new Map(
   [...asked].filter(([name]) => name.startsWith("p.")).map(([name, value]) => [name.slice(2), value]),
 );
@@ -42,14 +52,14 @@ const picker = timePicker(byId("picker"), {
 
 // ---- the query
 
-function setQuery(sql) {
+function setQuery(sql: string): void {
   editor.setText(sql);
   editor.focus();
   void run();
 }
 
 /** An input for each parameter; `:from` and `:to` come from the time picker. */
-function showParameters() {
+function showParameters(): void {
   const names = findParameters(editor.text());
   byId("picker").hidden = !names.some((name) => name === "from" || name === "to");
   const others = names.filter((name) => name !== "from" && name !== "to");
@@ -78,27 +88,32 @@ function showParameters() {
   );
 }
 
-function parameters() {
-  const iso = (seconds) => `@${new Date(Math.floor(seconds) * 1000).toISOString()}`;
+function parameters(): Record<string, string> {
+  const iso = (seconds: number) => `@${new Date(Math.floor(seconds) * 1000).toISOString()}`;
   const range = picker.range();
-  const times = { from: iso(range.from), to: range.to === undefined ? "@now" : iso(range.to) };
+  const times: Readonly<Record<string, string>> = {
+    from: iso(range.from),
+    to: range.to === undefined ? "@now" : iso(range.to),
+  };
   return Object.fromEntries(
     findParameters(editor.text()).map((name) => [name, times[name] ?? values.get(name) ?? ""]),
   );
 }
 
-function saveToUrl() {
+function saveToUrl(): void {
   const hash = new URLSearchParams({ sql: editor.text() });
   if (view !== "grid") hash.set("view", view);
   if (!byId("picker").hidden)
     for (const [name, value] of Object.entries(picker.params())) hash.set(name, value);
-  for (const name of findParameters(editor.text()))
-    if (values.has(name)) hash.set(`p.${name}`, values.get(name));
+  for (const name of findParameters(editor.text())) {
+    const value = values.get(name);
+    if (value !== undefined) hash.set(`p.${name}`, value);
+  }
   history.replaceState(null, "", `#${hash}`);
 }
 
 /** Sends the query; what is already running is cancelled, because its connection closes. */
-async function ask(format) {
+async function ask<T>(format: string, take: (response: Response) => Promise<T>): Promise<T> {
   running?.abort();
   const controller = new AbortController();
   running = controller;
@@ -113,7 +128,7 @@ async function ask(format) {
       signal: controller.signal,
     });
     if (!response.ok) throw await toError(response);
-    return format === "rows" ? await response.json() : await response.blob();
+    return await take(response);
   } finally {
     if (running === controller) {
       running = undefined;
@@ -123,26 +138,35 @@ async function ask(format) {
   }
 }
 
-async function toError(response) {
+/** The daemon refused a query. */
+class QueryError extends Error {
+  readonly warnings: readonly string[];
+
+  constructor({ error, remedy, warnings = [] }: ErrorAnswer) {
+    super(remedy ? `${error}: ${remedy}` : error);
+    this.warnings = warnings;
+  }
+}
+
+async function toError(response: Response): Promise<Error> {
   const text = await response.text();
   try {
-    const { error, remedy, warnings } = JSON.parse(text);
-    return Object.assign(new Error(remedy ? `${error}: ${remedy}` : error), { warnings });
+    return new QueryError(JSON.parse(text) as ErrorAnswer);
   } catch {
     return new Error(text.trim() || `the daemon answered ${response.status}`);
   }
 }
 
-async function run() {
+async function run(): Promise<void> {
   if (editor.text().trim() === "") return;
   saveToUrl();
   const sql = editor.text();
   setText("summary", "Running …");
   try {
-    const answer = await ask("rows");
+    const answer = await ask("rows", (response) => response.json() as Promise<QueryAnswer>);
     result = answer;
     showWarnings(answer.warnings);
-    showResult();
+    showResult(answer);
     rememberQuery(sql, `${count(answer.count)} rows, ${answer.ms} ms`);
     showHistory(setQuery);
   } catch (error) {
@@ -154,13 +178,13 @@ async function run() {
 // ---- the answer
 
 /** The result of an earlier query would look like that of this one. */
-function clearResult() {
+function clearResult(): void {
   result = undefined;
   for (const id of ["grid", "plot", "downloads"]) byId(id).hidden = true;
 }
 
-function showError(error) {
-  if (error.name === "AbortError") {
+function showError(error: unknown): void {
+  if (error instanceof Error && error.name === "AbortError") {
     // A newer query has replaced this one.
     if (!running) setText("summary", "Cancelled.");
     return;
@@ -168,10 +192,10 @@ function showError(error) {
   setText("summary", "");
   byId("error").hidden = false;
   setText("error", describeError(error));
-  showWarnings(error.warnings ?? []);
+  showWarnings(error instanceof QueryError ? error.warnings : []);
 }
 
-function showWarnings(warnings) {
+function showWarnings(warnings: readonly string[]): void {
   byId("warnings").hidden = warnings.length === 0;
   byId("warnings").replaceChildren(
     ...warnings.map((warning) =>
@@ -180,21 +204,23 @@ function showWarnings(warnings) {
   );
 }
 
-function showResult() {
-  const { count: rows, ms, is_cut: isCut } = result;
+const tabs = () => [...viewTabs.querySelectorAll("button")];
+
+function showResult(answer: QueryAnswer): void {
+  const { count: rows, ms, is_cut: isCut } = answer;
   const cut = isCut ? "the first " : "";
   const rest = isCut ? "; a download has all of them" : "";
   setText("summary", `${cut}${count(rows)} ${rows === 1 ? "row" : "rows"} in ${count(ms)} ms${rest}`);
   byId("downloads").hidden = false;
-  for (const tab of byId("views").children)
+  for (const tab of tabs())
     tab.hidden =
-      rows === 0 ? tab.dataset.view !== "grid" : tab.dataset.view === "candles" && !canDrawCandles(result);
-  if (byId("views").querySelector(`[data-view=${view}]`).hidden) view = "grid";
+      rows === 0 ? tab.dataset.view !== "grid" : tab.dataset.view === "candles" && !canDrawCandles(answer);
+  if (tabs().some((tab) => tab.dataset.view === view && tab.hidden)) view = "grid";
   showView();
 }
 
-function showView() {
-  for (const tab of byId("views").children) {
+function showView(): void {
+  for (const tab of tabs()) {
     tab.setAttribute("aria-selected", String(tab.dataset.view === view));
     tab.tabIndex = tab.dataset.view === view ? 0 : -1;
   }
@@ -207,10 +233,10 @@ function showView() {
   } else chart.show(result, view);
 }
 
-async function download(format) {
+async function download(format: string): Promise<void> {
   setText("summary", `Preparing ${format} …`);
   try {
-    const blob = await ask(format);
+    const blob = await ask(format, (response) => response.blob());
     const link = element("a", { href: URL.createObjectURL(blob), download: `mds-sync-query.${format}` });
     link.click();
     // The browser has the file's content by now, or holds it itself.
@@ -229,7 +255,7 @@ byId("ask").addEventListener("submit", (event) => {
 });
 byId("cancel").addEventListener("click", () => running?.abort());
 byId("downloads").addEventListener("click", ({ target }) => {
-  if (target.dataset.format) void download(target.dataset.format);
+  if (target instanceof HTMLElement && target.dataset.format) void download(target.dataset.format);
 });
 byId("copy-link").addEventListener("click", async () => {
   saveToUrl();
@@ -237,7 +263,7 @@ byId("copy-link").addEventListener("click", async () => {
   setText("copy-link", "Copied");
   setTimeout(() => setText("copy-link", "Copy link"), 1_500);
 });
-byId("views").append(
+viewTabs.append(
   ...Object.entries(views).map(([name, label]) =>
     element(
       "button",
@@ -252,13 +278,14 @@ byId("views").append(
     ),
   ),
 );
-wireTabs(byId("views"), (tab) => {
-  view = tab.dataset.view;
+wireTabs(viewTabs, ({ dataset: { view: chosen = "" } }) => {
+  if (!isView(chosen)) return;
+  view = chosen;
   saveToUrl();
   showView();
 });
 const panels = ["relations", "questions", "history"];
-wireTabs(document.querySelector(".side .tabs"), (tab) => {
+wireTabs(byId("starting-points"), (tab) => {
   for (const panel of panels) byId(panel).hidden = tab.getAttribute("aria-controls") !== panel;
 });
 if (/Mac|iPhone|iPad/.test(navigator.platform)) setText("run-key", "⌘ ⏎");
@@ -276,9 +303,9 @@ showParameters();
 void run();
 
 const schemaReading = startReading("schema", "the relations");
-async function readRelations() {
+async function readRelations(): Promise<void> {
   try {
-    const groups = await read(schemaReading, "/api/schema");
+    const groups = await read(schemaReading, "schema");
     editor.setRelations(groups.flatMap(({ relations }) => relations));
     showRelations(groups, { onSelect: setQuery, onInsert: editor.insert });
   } catch {

@@ -1,11 +1,12 @@
 // A result as lines, bars or a scatter (uPlot) or as candles (lightweight-charts).
 
-import { CandlestickSeries, ColorType, createChart } from "lightweight-charts";
+import { CandlestickSeries, ColorType, createChart, type UTCTimestamp } from "lightweight-charts";
 import uPlot from "uplot";
-import { cssColour, withOpacity } from "../shared/layout.js";
-import { element } from "../shared/page-base.js";
-import { brief } from "../shared/text-format.js";
-import { isNumeric } from "./result-grid.js";
+import type { QueryAnswer, ScreenValue } from "../../../model/answers/query.ts";
+import { cssColour, withOpacity } from "../shared/layout.ts";
+import { element } from "../shared/page-base.ts";
+import { brief } from "../shared/text-format.ts";
+import { isNumeric } from "./result-grid.ts";
 
 const MAX_LINES = 12;
 const LINE_COLOURS = 6;
@@ -13,18 +14,39 @@ const timeColumn = /^(ts|time|day)$|_(ts|time|at)$|^(expiration|listing)$/;
 const prices = ["open", "high", "low", "close"];
 const preferred = /^(price|close|last|value|market_cap|mid|basis|funding_rate)$/;
 
+/** The part of an answer that is drawn. */
+type Table = Pick<QueryAnswer, "columns" | "rows">;
+
+/** The columns that are drawn. */
+interface Axes {
+  readonly x: string;
+  readonly y: string;
+  /** One line for each value of this column; empty: one line. */
+  readonly split: string;
+}
+
+type PlotKind = "lines" | "bars" | "scatter";
+export type ChartKind = PlotKind | "candles";
+
+/** What is on the screen. */
+interface Drawing {
+  readonly resize: () => void;
+  readonly remove: () => void;
+}
+
 /** Seconds since 1970 of a moment as the warehouse writes it: microseconds, a day or a time. */
-export function toSeconds(value) {
+function toSeconds(value: ScreenValue): number {
   if (typeof value === "number") return value > 1e14 ? value / 1e6 : value;
   return value === null ? Number.NaN : Date.parse(value) / 1000;
 }
 
 /** What to draw if nobody has chosen: time to the right, one line per name. */
-export function guessAxes({ columns, rows }) {
+function guessAxes({ columns, rows }: Table): Axes {
   const numeric = columns.filter((name, at) => isNumeric(rows, at) && !/(^|_)(id|ts)$/.test(name));
-  const x = columns.find((name) => timeColumn.test(name)) ?? columns[0];
+  const [first = ""] = columns;
+  const x = columns.find((name) => timeColumn.test(name)) ?? first;
   const candidates = numeric.filter((name) => name !== x);
-  const y = candidates.find((name) => preferred.test(name)) ?? candidates[0] ?? numeric[0] ?? columns[0];
+  const y = candidates.find((name) => preferred.test(name)) ?? candidates[0] ?? numeric[0] ?? first;
   const at = columns.indexOf(x);
   const hasTwins = new Set(rows.map((row) => row[at])).size < rows.length;
   const split = columns.find((name, place) => {
@@ -35,28 +57,30 @@ export function guessAxes({ columns, rows }) {
   return { x, y, split: split ?? "" };
 }
 
-export function canDrawCandles({ columns }) {
+export function canDrawCandles({ columns }: Table): boolean {
   return prices.every((name) => columns.includes(name)) && columns.some((name) => timeColumn.test(name));
 }
 
 /** One ascending list of x, and a list of y for each line, with null where a line has no value. */
-export function pivot({ columns, rows }, { x, y, split }) {
-  const [xAt, yAt, splitAt] = [x, y, split].map((name) => columns.indexOf(name));
+function pivot({ columns, rows }: Table, { x, y, split }: Axes) {
+  const [xAt, yAt, splitAt] = [columns.indexOf(x), columns.indexOf(y), columns.indexOf(split)];
   const isTime = timeColumn.test(x);
   const isNumber = isTime || isNumeric(rows, xAt);
   const labels = isNumber ? undefined : [...new Set(rows.map((row) => String(row[xAt])))];
   const place = new Map(labels?.map((label, at) => [label, at]));
-  const toX = (value) => (isTime ? toSeconds(value) : isNumber ? value : place.get(String(value)));
-  const lines = new Map();
+  const toX = (value: ScreenValue) => {
+    if (isTime) return toSeconds(value);
+    return isNumber ? Number(value ?? Number.NaN) : (place.get(String(value)) ?? Number.NaN);
+  };
+  const lines = new Map<string, Map<number, number | null>>();
   for (const row of rows) {
     const name = splitAt < 0 ? y : String(row[splitAt]);
-    const at = toX(row[xAt]);
-    if (at === null || Number.isNaN(at)) continue;
-    if (!lines.has(name)) {
-      if (lines.size >= MAX_LINES) continue;
-      lines.set(name, new Map());
-    }
-    lines.get(name).set(at, typeof row[yAt] === "number" ? row[yAt] : null);
+    const at = toX(row[xAt] ?? null);
+    const line = lines.get(name) ?? new Map<number, number | null>();
+    if (Number.isNaN(at) || (line.size === 0 && lines.size >= MAX_LINES)) continue;
+    lines.set(name, line);
+    const value = row[yAt];
+    line.set(at, typeof value === "number" ? value : null);
   }
   const xs = [...new Set([...lines.values()].flatMap((line) => [...line.keys()]))].sort((a, b) => a - b);
   return {
@@ -67,35 +91,49 @@ export function pivot({ columns, rows }, { x, y, split }) {
   };
 }
 
-const number = (value) => (Math.abs(value) >= 10_000 ? brief(value) : String(Number(value.toPrecision(6))));
+const number = (value: number) =>
+  Math.abs(value) >= 10_000 ? brief(value) : String(Number(value.toPrecision(6)));
 
 const DAY = 86_400;
-const iso = (seconds) => new Date(seconds * 1000).toISOString().replace("T", " ");
+const iso = (seconds: number) => new Date(seconds * 1000).toISOString().replace("T", " ");
 
 /** UTC, as the warehouse writes it: the day where it begins, else the time. */
-function timeLabel(seconds, step) {
+function timeLabel(seconds: number, step: number): string {
   if (step >= 28 * DAY) return iso(seconds).slice(0, 7);
   return step >= DAY || seconds % DAY === 0 ? iso(seconds).slice(5, 10) : iso(seconds).slice(11, 16);
 }
 
 /** How uPlot writes the positions on the x axis, and the one under the pointer. */
-function xFormat(labels, isTime) {
-  if (labels) return { axis: (_, at) => at.map((i) => labels[i] ?? ""), point: (_, i) => labels[i] ?? "" };
-  if (!isTime)
-    return { axis: (_, at) => at.map(number), point: (_, value) => (value === null ? "–" : number(value)) };
+interface XFormat {
+  readonly axis: (plot: uPlot, at: number[], axis: number, space: number, step: number) => string[];
+  readonly point: (plot: uPlot, value: number | null) => string;
+}
+
+const point = (_: uPlot, value: number | null) => (value === null ? "–" : number(value));
+
+function xFormat(labels: readonly string[] | undefined, isTime: boolean): XFormat {
+  if (labels)
+    return {
+      axis: (_, at) => at.map((i) => labels[i] ?? ""),
+      point: (_, i) => (i === null ? "" : (labels[i] ?? "")),
+    };
+  if (!isTime) return { axis: (_, at) => at.map(number), point };
   return {
     axis: (_, at, __, ___, step) => at.map((seconds) => timeLabel(seconds, step)),
     point: (_, seconds) => (seconds === null ? "–" : iso(seconds).slice(0, 19)),
   };
 }
 
-const styles = {
+const styles: Readonly<Record<PlotKind, () => Partial<uPlot.Series>>> = {
   lines: () => ({ points: { show: false } }),
-  bars: () => ({ paths: uPlot.paths.bars({ size: [0.7, 60] }), points: { show: false } }),
+  bars: () => {
+    const paths = uPlot.paths.bars?.({ size: [0.7, 60] });
+    return { ...(paths && { paths }), points: { show: false } };
+  },
   scatter: () => ({ paths: () => null, points: { show: true, size: 5 } }),
 };
 
-function drawPlot(target, result, axes, kind) {
+function drawPlot(target: HTMLElement, result: Table, axes: Axes, kind: PlotKind): Drawing {
   const { xs, lines, labels, isTime } = pivot(result, axes);
   const [soft, line] = [cssColour("soft"), cssColour("line")];
   const format = xFormat(labels, isTime);
@@ -133,7 +171,7 @@ function drawPlot(target, result, axes, kind) {
             stroke: colour,
             width: 1.5,
             spanGaps: false,
-            value: (_, value) => (value === null ? "–" : number(value)),
+            value: point,
             ...fill,
             ...styles[kind](),
           };
@@ -143,8 +181,8 @@ function drawPlot(target, result, axes, kind) {
     [xs, ...lines.map(({ ys }) => ys)],
     target,
   );
-  target.dataset.points = xs.length;
-  target.dataset.lines = lines.length;
+  target.dataset.points = String(xs.length);
+  target.dataset.lines = String(lines.length);
   return {
     resize: () => plot.setSize({ width: target.clientWidth, height: target.clientHeight - 34 }),
     remove: () => plot.destroy(),
@@ -152,12 +190,13 @@ function drawPlot(target, result, axes, kind) {
 }
 
 /** Half a bar of room at both ends. */
-function paddedRange(xs) {
-  const step = xs.length > 1 ? (xs.at(-1) - xs[0]) / (xs.length - 1) : 1;
-  return [xs[0] - step / 2, xs.at(-1) + step / 2];
+function paddedRange(xs: readonly number[]): [from: number, to: number] {
+  const [first, last] = [xs[0] ?? 0, xs.at(-1) ?? 0];
+  const step = xs.length > 1 ? (last - first) / (xs.length - 1) : 1;
+  return [first - step / 2, last + step / 2];
 }
 
-function drawCandles(target, { columns, rows }, { x }) {
+function drawCandles(target: HTMLElement, { columns, rows }: Table, { x }: Axes): Drawing {
   const chart = createChart(target, {
     autoSize: true,
     layout: {
@@ -178,38 +217,41 @@ function drawCandles(target, { columns, rows }, { x }) {
     wickUpColor: up,
     wickDownColor: down,
   });
-  const at = columns.indexOf(x);
-  const [open, high, low, close] = prices.map((name) => columns.indexOf(name));
+  const [at, places] = [columns.indexOf(x), prices.map((name) => columns.indexOf(name))];
   // The library wants ascending times, each once.
-  const byTime = new Map(
-    rows.filter((row) => row[close] !== null).map((row) => [Math.floor(toSeconds(row[at])), row]),
-  );
+  const byTime = new Map<UTCTimestamp, number[]>();
+  for (const row of rows) {
+    const values = places.map((place) => row[place] ?? null).filter((value) => value !== null);
+    const time = Math.floor(toSeconds(row[at] ?? null)) as UTCTimestamp;
+    if (values.length === places.length) byTime.set(time, values.map(Number));
+  }
   candles.setData(
     [...byTime]
       .sort(([a], [b]) => a - b)
-      .map(([time, row]) => ({ time, open: row[open], high: row[high], low: row[low], close: row[close] })),
+      .map(([time, [open = 0, high = 0, low = 0, close = 0]]) => ({ time, open, high, low, close })),
   );
   chart.timeScale().fitContent();
-  target.dataset.points = byTime.size;
-  target.dataset.lines = 1;
+  target.dataset.points = String(byTime.size);
+  target.dataset.lines = "1";
   return { resize: () => {}, remove: () => chart.remove() };
 }
 
 /** Draws results into `target`; `controls` gets the choice of the axes. */
-export function resultChart(target, controls) {
-  let drawn;
-  let result;
-  let axes;
-  let kind = "lines";
+export function resultChart(target: HTMLElement, controls: HTMLElement) {
+  let drawn: Drawing | undefined;
+  let result: Table | undefined;
+  let axes: Axes = { x: "", y: "", split: "" };
+  let kind: ChartKind = "lines";
 
   const draw = () => {
     drawn?.remove();
     target.replaceChildren();
+    if (!result) return;
     drawn = kind === "candles" ? drawCandles(target, result, axes) : drawPlot(target, result, axes, kind);
   };
-  const choice = (axis, label, options) => {
+  const choice = (axis: keyof Axes, label: string, options: readonly string[]) => {
     const select = element("select", { id: `axis-${axis}` });
-    select.append(...options.map(([value, text]) => element("option", { value }, text)));
+    select.append(...options.map((value) => element("option", { value }, value || "–")));
     select.value = axes[axis];
     select.addEventListener("change", () => {
       axes = { ...axes, [axis]: select.value };
@@ -217,27 +259,28 @@ export function resultChart(target, controls) {
     });
     return element("div", { className: "box" }, element("label", { for: `axis-${axis}` }, label), select);
   };
-  const showControls = () => {
-    const all = result.columns.map((name) => [name, name]);
-    const numeric = result.columns.filter((_, at) => isNumeric(result.rows, at)).map((name) => [name, name]);
+  const showControls = ({ columns, rows }: Table) => {
+    const numeric = columns.filter((_, at) => isNumeric(rows, at));
     controls.replaceChildren(
-      choice("x", "Across", all),
-      ...(kind === "candles" ? [] : [choice("y", "Value", numeric.length > 0 ? numeric : all)]),
-      ...(kind === "candles" ? [] : [choice("split", "One line per", [["", "–"], ...all])]),
+      choice("x", "Across", columns),
+      ...(kind === "candles" ? [] : [choice("y", "Value", numeric.length > 0 ? numeric : columns)]),
+      ...(kind === "candles" ? [] : [choice("split", "One line per", ["", ...columns])]),
     );
   };
   controls.addEventListener("submit", (event) => event.preventDefault());
   new ResizeObserver(() => drawn?.resize()).observe(target);
   return {
-    show(shown, chosen) {
+    show(shown: Table, chosen: ChartKind): void {
       if (shown !== result) axes = guessAxes(shown);
       result = shown;
       kind = chosen;
-      showControls();
+      showControls(shown);
       draw();
     },
-    redraw: () => drawn && draw(),
-    clear() {
+    redraw(): void {
+      if (drawn) draw();
+    },
+    clear(): void {
       drawn?.remove();
       drawn = undefined;
       result = undefined;

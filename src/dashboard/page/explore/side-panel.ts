@@ -1,8 +1,9 @@
 // The starting points beside the editor: relations with their columns, the cookbook's questions, and earlier queries.
 
 import cookbook from "../../../../docs/cookbook.md";
-import { byId, element } from "../shared/page-base.js";
-import { parseCookbook } from "./cookbook.js";
+import type { ApiAnswers } from "../../api-answers.ts";
+import { byId, element } from "../shared/page-base.ts";
+import { parseCookbook } from "./cookbook.ts";
 
 const HISTORY_KEY = "explore-history";
 const MAX_HISTORY = 50;
@@ -11,9 +12,9 @@ const HISTORY_TITLE_CHARS = 120;
 export const questions = parseCookbook(cookbook);
 
 /** Tabs with the arrow keys, as a screen reader expects them. */
-export function wireTabs(list, onSelect) {
-  const tabs = () => [...list.querySelectorAll("[role=tab]:not([hidden])")];
-  const select = (tab) => {
+export function wireTabs(list: HTMLElement, onSelect: (tab: HTMLElement) => void): void {
+  const tabs = () => [...list.querySelectorAll<HTMLElement>("[role=tab]:not([hidden])")];
+  const select = (tab: HTMLElement) => {
     for (const each of tabs()) {
       each.setAttribute("aria-selected", String(each === tab));
       each.tabIndex = each === tab ? 0 : -1;
@@ -21,45 +22,57 @@ export function wireTabs(list, onSelect) {
     onSelect(tab);
   };
   list.addEventListener("click", (event) => {
-    const tab = event.target.closest("[role=tab]");
+    const tab = tabs().find((each) => event.target instanceof Node && each.contains(event.target));
     if (tab) select(tab);
   });
   list.addEventListener("keydown", (event) => {
-    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (!step) return;
+    const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
     const all = tabs();
-    const next = all[(all.indexOf(event.target) + step + all.length) % all.length];
+    const at = event.target instanceof HTMLElement ? all.indexOf(event.target) : -1;
+    const next = all[(at + step + all.length) % all.length];
+    if (step === 0 || !next) return;
     event.preventDefault();
     next.focus();
     select(next);
   });
-  return { select };
 }
 
-function matches({ name, columns }, text) {
+type SchemaGroups = ApiAnswers["schema"];
+export type Relation = SchemaGroups[number]["relations"][number];
+interface RelationActions {
+  readonly onSelect: (sql: string) => void;
+  readonly onInsert: (text: string) => void;
+}
+
+function matches({ name, columns }: Relation, text: string): boolean {
   return name.includes(text) || columns.some((column) => column.name.includes(text));
 }
 
 /** Lists the relations; a relation opens to its columns. */
-export function showRelations(groups, { onSelect, onInsert }) {
+export function showRelations(groups: SchemaGroups, actions: RelationActions): void {
+  const input = byId("find-relation", HTMLInputElement);
   const draw = () => {
-    const text = byId("find-relation").value.trim().toLowerCase();
+    const text = input.value.trim().toLowerCase();
     const shown = groups
       .map((group) => ({ ...group, relations: group.relations.filter((one) => matches(one, text)) }))
       .filter(({ relations }) => relations.length > 0);
     byId("relation-list").replaceChildren(
       ...shown.flatMap(({ title, relations }) => [
         element("h2", {}, title),
-        ...relations.map((relation) => relationItem(relation, text, { onSelect, onInsert })),
+        ...relations.map((relation) => relationItem(relation, text, actions)),
       ]),
       ...(shown.length === 0 ? [element("p", { className: "soft empty" }, "Nothing has this name.")] : []),
     );
   };
-  byId("find-relation").addEventListener("input", draw);
+  input.addEventListener("input", draw);
   draw();
 }
 
-function relationItem({ name, summary, columns }, text, { onSelect, onInsert }) {
+function relationItem(
+  { name, summary, columns }: Relation,
+  text: string,
+  { onSelect, onInsert }: RelationActions,
+): HTMLElement {
   const details = element("details", { "data-relation": name });
   const query = element("button", { type: "button", className: "plain small" }, "Query");
   query.addEventListener("click", () => onSelect(`SELECT * FROM ${name} LIMIT 100`));
@@ -86,7 +99,7 @@ function relationItem({ name, summary, columns }, text, { onSelect, onInsert }) 
   return details;
 }
 
-export function showQuestions(onSelect) {
+export function showQuestions(onSelect: (sql: string) => void): void {
   byId("question-list").replaceChildren(
     ...questions.map(({ title, sql }) => {
       const button = element("button", { type: "button" }, title.replace(/^\d+\. /, ""));
@@ -96,16 +109,25 @@ export function showQuestions(onSelect) {
   );
 }
 
-function readHistory() {
+/** A query that was run here. */
+interface HistoryEntry {
+  readonly sql: string;
+  readonly note?: string;
+  readonly at?: string;
+}
+
+function readHistory(): HistoryEntry[] {
   try {
-    const list = JSON.parse(localStorage.getItem(HISTORY_KEY) ?? "[]");
-    return Array.isArray(list) ? list.filter(({ sql }) => typeof sql === "string") : [];
+    const list: unknown = JSON.parse(localStorage.getItem(HISTORY_KEY) ?? "[]");
+    return Array.isArray(list)
+      ? list.filter((one: Partial<HistoryEntry>) => typeof one.sql === "string")
+      : [];
   } catch {
     return [];
   }
 }
 
-export function rememberQuery(sql, note) {
+export function rememberQuery(sql: string, note: string): void {
   const entry = { sql, note, at: new Date().toISOString() };
   const list = [entry, ...readHistory().filter((one) => one.sql !== sql)].slice(0, MAX_HISTORY);
   try {
@@ -115,7 +137,7 @@ export function rememberQuery(sql, note) {
   }
 }
 
-export function showHistory(onSelect) {
+export function showHistory(onSelect: (sql: string) => void): HistoryEntry[] {
   const list = readHistory();
   byId("no-history").hidden = list.length > 0;
   byId("history-list").replaceChildren(
@@ -123,7 +145,7 @@ export function showHistory(onSelect) {
       const title = sql.replaceAll(/\s+/g, " ").slice(0, HISTORY_TITLE_CHARS);
       const button = element("button", { type: "button", title: sql }, element("code", {}, title));
       button.addEventListener("click", () => onSelect(sql));
-      const when = String(at).slice(0, 16).replace("T", " ");
+      const when = (at ?? "").slice(0, 16).replace("T", " ");
       return element("li", {}, button, element("span", { className: "soft" }, `${when} · ${note ?? ""}`));
     }),
   );

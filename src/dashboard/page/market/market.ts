@@ -1,11 +1,13 @@
 // The ranking of all assets, with the last seven days of each.
 
-import { watchTheme } from "../shared/layout.js";
-import { onCommit, onMissed, throttle } from "../shared/live.js";
-import { byId, element, setText, showEmpty } from "../shared/page-base.js";
-import { poll, startReading } from "../shared/reading.js";
-import { amount, count, direction, percentChange, quote } from "../shared/text-format.js";
-import { showTreemap } from "./treemap.js";
+import type { RankedAsset, RankingResult } from "../../../model/answers/market.ts";
+import type { PulseResult } from "../../../model/answers/ticks.ts";
+import { watchTheme } from "../shared/layout.ts";
+import { onCommit, onMissed, throttle } from "../shared/live.ts";
+import { byId, element, setRows, setText, showEmpty } from "../shared/page-base.ts";
+import { poll, startReading } from "../shared/reading.ts";
+import { amount, count, direction, percentChange, quote } from "../shared/text-format.ts";
+import { showTreemap } from "./treemap.ts";
 
 const ROWS_PER_STEP = 100;
 const SPARK = { width: 110, height: 30 };
@@ -22,45 +24,50 @@ const columns = [
   { key: "marketCap", label: "Market cap", className: "number wide" },
   { key: "volume", label: "Volume, 24 h", className: "number wide" },
   { key: "spark", label: "Last 7 days", className: "number" },
-];
+] as const;
+type SortKey = Exclude<(typeof columns)[number]["key"], "spark">;
 
-let assets = [];
-let sparklines = {};
+let assets: MarketAsset[] = [];
+let sparklines: RankingResult["sparklines"] = {};
 let shown = ROWS_PER_STEP;
-let sort = { key: "rank", isDescending: false };
+let sort: { readonly key: SortKey; readonly isDescending: boolean } = { key: "rank", isDescending: false };
 const params = new URLSearchParams(location.search);
-byId("search").value = params.get("q") ?? "";
+const searchInput = byId("search", HTMLInputElement);
+searchInput.value = params.get("q") ?? "";
 
-const hrefOf = ({ id }) => `/bars?${new URLSearchParams({ type: "GWA", id })}`;
+const hrefOf = ({ id }: MarketAsset) => `/bars?${new URLSearchParams({ type: "GWA", id })}`;
 
-function toAsset([id, symbol, name, rank, price, volume, marketCap, change24h, change7d, change30d, ts]) {
+type MarketAsset = ReturnType<typeof toAsset>;
+
+function toAsset(asset: RankedAsset) {
+  const [id, symbol, name, rank, price, volume, marketCap, change24h, change7d, change30d, ts] = asset;
   return { id, symbol, name, rank, price, volume, marketCap, change24h, change7d, change30d, ts };
 }
 
-function selected() {
-  const text = byId("search").value.trim().toLowerCase();
+function selected(): MarketAsset[] {
+  const text = searchInput.value.trim().toLowerCase();
   const found = assets.filter(
     ({ symbol, name }) => symbol.toLowerCase().includes(text) || (name ?? "").toLowerCase().includes(text),
   );
   const { key, isDescending } = sort;
   const sign = isDescending ? -1 : 1;
   return found.toSorted((a, b) => {
-    const [first, second] = [a[key] ?? null, b[key] ?? null];
-    if (first === null || second === null) return (first === null) - (second === null);
+    const [first, second] = [a[key], b[key]];
+    if (first === null || second === null) return Number(first === null) - Number(second === null);
     return (first < second ? -1 : first > second ? 1 : 0) * sign;
   });
 }
 
-function sparkline({ id, change7d }) {
+function sparkline({ id, change7d }: MarketAsset): HTMLTableCellElement {
   const points = sparklines[id];
   if (!points) return element("td", { className: "number soft" }, "–");
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
   const step = SPARK.width / (points.length - 1);
-  const at = (value, i) =>
+  const at = (value: number, i: number) =>
     `${(i * step).toFixed(1)},${(SPARK.height - 2 - (value * (SPARK.height - 4)) / 100).toFixed(1)}`;
   path.setAttribute("d", `M${points.map(at).join("L")}`);
-  const trend = direction(change7d ?? points.at(-1) - points[0]);
+  const trend = direction(change7d ?? (points.at(-1) ?? 0) - (points[0] ?? 0));
   for (const [name, value] of Object.entries({
     viewBox: `0 0 ${SPARK.width} ${SPARK.height}`,
     width: SPARK.width,
@@ -69,14 +76,14 @@ function sparkline({ id, change7d }) {
     role: "img",
     "aria-label": `${trend || "flat"} over 7 days`,
   }))
-    svg.setAttribute(name, value);
+    svg.setAttribute(name, String(value));
   svg.append(path);
   return element("td", { className: "number spark-cell" }, svg);
 }
 
-function row(asset) {
+function row(asset: MarketAsset): HTMLTableRowElement {
   const { id, rank, symbol, name, price, change24h, change7d, change30d, marketCap, volume } = asset;
-  const change = (value, className) =>
+  const change = (value: number | null, className: string) =>
     element("td", { className: `number ${direction(value)} ${className}` }, percentChange(value));
   return element(
     "tr",
@@ -102,8 +109,8 @@ function row(asset) {
   );
 }
 
-function drawHead() {
-  byId("ranking").tHead.rows[0].replaceChildren(
+function drawHead(): void {
+  byId("ranking", HTMLTableElement).tHead?.rows[0]?.replaceChildren(
     ...columns.map(({ key, label, className }) => {
       if (key === "spark") return element("th", { className, scope: "col" }, label);
       const isSorted = sort.key === key;
@@ -121,20 +128,20 @@ function drawHead() {
   );
 }
 
-function draw() {
+function draw(): void {
   drawHead();
   const list = selected();
-  byId("ranking").tBodies[0].replaceChildren(...list.slice(0, shown).map(row));
+  setRows("ranking", list.slice(0, shown).map(row));
   byId("no-match").hidden = list.length > 0 || assets.length === 0;
   byId("more").hidden = list.length <= shown;
   setText("more", `Show more (${count(list.length - shown)})`);
 }
 
-function drawMap() {
-  showTreemap(byId("treemap"), assets, hrefOf);
+function drawMap(): void {
+  if (assets.length > 0) showTreemap(byId("treemap"), assets, hrefOf);
 }
 
-function show(answer) {
+function show(answer: RankingResult): void {
   ({ sparklines } = answer);
   assets = answer.assets.map(toAsset);
   const total = assets.reduce((sum, { marketCap }) => sum + (marketCap ?? 0), 0);
@@ -150,9 +157,9 @@ function show(answer) {
   drawMap();
 }
 
-byId("search").addEventListener("input", () => {
+searchInput.addEventListener("input", () => {
   shown = ROWS_PER_STEP;
-  const text = byId("search").value.trim();
+  const text = searchInput.value.trim();
   history.replaceState(null, "", text ? `/market?${new URLSearchParams({ q: text })}` : "/market");
   draw();
 });
@@ -160,22 +167,22 @@ byId("more").addEventListener("click", () => {
   shown += ROWS_PER_STEP;
   draw();
 });
-watchTheme(() => assets.length > 0 && drawMap());
-new ResizeObserver(() => assets.length > 0 && drawMap()).observe(byId("treemap"));
+watchTheme(drawMap);
+new ResizeObserver(drawMap).observe(byId("treemap"));
 
 /** New prices between two market caps: the index of the asset. */
-function applyTicks(ticks) {
+function applyTicks(ticks: PulseResult["ticks"]): void {
   const prices = new Map(ticks.filter(([type]) => type === "GWA").map(([, id, , price]) => [id, price]));
   for (const asset of assets) {
     const price = prices.get(asset.id);
     if (price === undefined || price === asset.price) continue;
-    const cell = byId("ranking").querySelector(`tr[data-id="${CSS.escape(asset.id)}"] .price`);
+    const cell = byId("ranking").querySelector<HTMLElement>(`tr[data-id="${CSS.escape(asset.id)}"] .price`);
     if (cell) {
       cell.textContent = quote(price);
       cell.classList.remove("moved-up", "moved-down");
       // Reading the width restarts the animation.
       void cell.offsetWidth;
-      cell.classList.add(price > asset.price ? "moved-up" : "moved-down");
+      cell.classList.add(price > (asset.price ?? 0) ? "moved-up" : "moved-down");
     }
     asset.price = price;
   }
@@ -183,7 +190,7 @@ function applyTicks(ticks) {
 
 const market = poll({
   reading: startReading("market", "the market"),
-  path: () => "/api/market",
+  kind: "market",
   seconds: POLL_SECONDS,
   show,
 });

@@ -1,15 +1,19 @@
 // A search box for series: type a part of a name, choose with the arrow keys or a tap.
 
-import { describeError, element, fetchJson } from "./page-base.js";
+import type { SeriesMatch } from "../../../model/answers/heatmap.ts";
+import { describeError, element, fetchJson } from "./page-base.ts";
 
 /** Says that a name is unknown. `similar` are the series with similar names. */
-export function describeUnknown(name, similar) {
+export function describeUnknown(name: string, similar: readonly SeriesMatch[]): string {
   return `No synced series is named “${name}”.${similar.length > 0 ? " Similar:" : ""}`;
 }
 
-/** Calls `onChoose` with {index_type, index_id, name}. */
-export function seriesBox(input, list, onChoose) {
-  let found = [];
+export function seriesBox(
+  input: HTMLInputElement,
+  list: HTMLElement,
+  onChoose: (series: SeriesMatch) => void,
+): void {
+  let found: readonly SeriesMatch[] = [];
   let active = -1;
   let lastRequest = 0;
 
@@ -19,7 +23,7 @@ export function seriesBox(input, list, onChoose) {
     input.removeAttribute("aria-activedescendant");
     active = -1;
   };
-  const activate = (next) => {
+  const activate = (next: number) => {
     active = found.length === 0 ? -1 : (next + 2 * found.length) % found.length;
     const options = [...list.querySelectorAll("[role=option]")];
     options.forEach((option, i) => {
@@ -30,11 +34,11 @@ export function seriesBox(input, list, onChoose) {
     input.setAttribute("aria-activedescendant", option.id);
     option.scrollIntoView({ block: "nearest" });
   };
-  const choose = (series) => {
+  const choose = (series: SeriesMatch | undefined) => {
     close();
     if (series) onChoose(series);
   };
-  const show = (series) => {
+  const show = (series: readonly SeriesMatch[]) => {
     found = series;
     list.replaceChildren(
       ...series.map(({ index_type, name }, i) =>
@@ -47,7 +51,7 @@ export function seriesBox(input, list, onChoose) {
       ),
     );
     const typed = input.value.trim();
-    const isUnknown = typed !== "" && (series.length === 0 || series[0].is_similar);
+    const isUnknown = typed !== "" && (series.length === 0 || series[0]?.is_similar === true);
     if (isUnknown) list.prepend(element("div", { className: "soft none" }, describeUnknown(typed, series)));
     list.hidden = false;
     input.setAttribute("aria-expanded", "true");
@@ -57,7 +61,7 @@ export function seriesBox(input, list, onChoose) {
   const search = async () => {
     const request = ++lastRequest;
     try {
-      const series = await fetchJson(`/api/series?name=${encodeURIComponent(input.value.trim())}`);
+      const series = await fetchJson("series", { name: input.value.trim() });
       // Responses may arrive out of order; only the last request counts.
       if (request === lastRequest && document.activeElement === input) show(series);
     } catch (error) {
@@ -84,8 +88,8 @@ export function seriesBox(input, list, onChoose) {
     input.value = input.dataset.name ?? "";
   });
   input.addEventListener("keydown", (event) => {
-    const moves = { ArrowDown: 1, ArrowUp: -1 };
-    if (event.key in moves && !list.hidden) activate(active + moves[event.key]);
+    const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
+    if (step !== 0 && !list.hidden) activate(active + step);
     else if (event.key === "Enter" && found[active]) choose(found[active]);
     else if (event.key === "Escape") input.blur();
     else if (event.key !== "Enter") return;
@@ -94,7 +98,7 @@ export function seriesBox(input, list, onChoose) {
   // `pointerdown` comes before the input loses the focus and the list closes.
   list.addEventListener("pointerdown", (event) => {
     event.preventDefault();
-    const option = event.target.closest("[role=option]");
+    const option = event.target instanceof Element && event.target.closest("[role=option]");
     if (option) choose(found[[...list.querySelectorAll("[role=option]")].indexOf(option)]);
   });
 }

@@ -1,12 +1,20 @@
 // Futures, perpetuals and options of one asset, as of any moment that was observed.
 
 import uPlot from "uplot";
-import { cssColour, watchTheme } from "../shared/layout.js";
-import { onCommit, onMissed, throttle } from "../shared/live.js";
-import { byId, element, setText, showEmpty } from "../shared/page-base.js";
-import { poll, read, startReading } from "../shared/reading.js";
-import { amount, brief, count, countNoun, direction, percentChange, quote } from "../shared/text-format.js";
-import { buildChain, forwardOf, impliedVolatility, worth } from "./derivative-figures.js";
+import type {
+  ContractQuote,
+  DerivativeAsset,
+  DerivativesResult,
+  FutureQuote,
+  OptionQuote,
+  PerpetualQuote,
+} from "../../../model/answers/derivatives.ts";
+import { cssColour, watchTheme } from "../shared/layout.ts";
+import { onCommit, onMissed, throttle } from "../shared/live.ts";
+import { byId, element, setRows, setText, showEmpty } from "../shared/page-base.ts";
+import { poll, read, startReading } from "../shared/reading.ts";
+import { amount, brief, count, countNoun, direction, percentChange, quote } from "../shared/text-format.ts";
+import { buildChain, type ChainLine, forwardOf, impliedVolatility, worth } from "./derivative-figures.ts";
 
 const POLL_SECONDS = 60;
 const MAX_CURVES = 6;
@@ -18,27 +26,32 @@ const view = {
   at: params.get("at") ?? "",
   expiry: Number(params.get("expiry")) || 0,
 };
-let assets = [];
-let loaded;
-const plots = new Map();
+type BuildPlot = (target: HTMLElement) => uPlot | undefined;
+let assets: readonly DerivativeAsset[] = [];
+let loaded: DerivativesResult | undefined;
+const plots = new Map<string, { readonly plot: uPlot; readonly build: BuildPlot }>();
+const assetSelect = byId("asset", HTMLSelectElement);
+const exchangeSelect = byId("exchange", HTMLSelectElement);
+const expirySelect = byId("expiry", HTMLSelectElement);
+const atInput = byId("at", HTMLInputElement);
 
-const path = () =>
-  `/api/derivatives?${new URLSearchParams({
-    asset: view.asset,
-    ...(view.exchange ? { exchange: view.exchange } : {}),
-    ...(view.at ? { at: `${view.at}Z` } : {}),
-  })}`;
+const contractParams = () => ({
+  asset: view.asset,
+  ...(view.exchange ? { exchange: view.exchange } : {}),
+  ...(view.at ? { at: `${view.at}Z` } : {}),
+});
 
-const iso = (micros) => new Date(micros / 1000).toISOString();
-const cell = (text, className = "") => element("td", { className: `number ${className}` }, text);
-const percentOf = (share, digits) => percentChange(share === null ? null : share * 100, digits);
+const iso = (micros: number) => new Date(micros / 1000).toISOString();
+const cell = (text: string, className = "") => element("td", { className: `number ${className}` }, text);
+const percentOf = (share: number | null, digits?: number) =>
+  percentChange(share === null ? null : share * 100, digits);
 /** A phone has no column for the exchange. */
-const contractCell = ({ id, name, exchange }) =>
+const contractCell = ({ id, name, exchange }: ContractQuote) =>
   element("td", {}, name ?? id, element("span", { className: "soft narrow" }, exchange));
 
 // ---- charts
 
-function drawPlot(id, build) {
+function drawPlot(id: string, build: BuildPlot): void {
   plots.get(id)?.plot.destroy();
   const target = byId(id);
   const made = build(target);
@@ -47,15 +60,22 @@ function drawPlot(id, build) {
   else plots.delete(id);
 }
 
-const percentText = (share, digits) => `${(share * 100).toFixed(digits)} %`;
+const percentText = (share: number, digits: number) => `${(share * 100).toFixed(digits)} %`;
 
 /** How many digits tell the percentages of two neighbouring marks of an axis apart. */
-const digitsOf = ([first, second]) => {
+const digitsOf = ([first = 0, second]: readonly number[]) => {
   const step = Math.abs((second ?? first) - first) * 100;
   return [0, 1, 2].find((digits) => Math.abs(Number(step.toFixed(digits)) - step) < 1e-9) ?? 3;
 };
 
-function options(target, { xLabel, xValues, lines, yValue }) {
+interface PlotOptions {
+  readonly xLabel: string;
+  readonly xValues: (value: number) => string;
+  readonly yValue: (value: number, digits: number) => string;
+  readonly lines: readonly string[];
+}
+
+function options(target: HTMLElement, { xLabel, xValues, lines, yValue }: PlotOptions): uPlot.Options {
   const [soft, line] = [cssColour("soft"), cssColour("line")];
   const axis = {
     stroke: soft,
@@ -69,35 +89,36 @@ function options(target, { xLabel, xValues, lines, yValue }) {
     scales: { x: { time: false } },
     cursor: { drag: { x: false, y: false } },
     axes: [
-      { ...axis, values: (_, at) => at.map(xValues) },
+      { ...axis, values: (_, at) => at.map((value) => xValues(value)) },
       { ...axis, size: 60, values: (_, at) => at.map((value) => yValue(value, digitsOf(at))) },
     ],
     series: [
       { label: xLabel, value: (_, value) => (value == null ? "" : xValues(value)) },
-      ...lines.map((label, i) => ({
-        label,
-        stroke: cssColour(`line-${i + 1}`),
-        width: 1.5,
-        spanGaps: true,
-        points: { show: true, size: 6, fill: cssColour("card") },
-        value: (_, value) => (value == null ? "" : yValue(value, 2)),
-      })),
+      ...lines.map(
+        (label, i): uPlot.Series => ({
+          label,
+          stroke: cssColour(`line-${i + 1}`),
+          width: 1.5,
+          spanGaps: true,
+          points: { show: true, size: 6, fill: cssColour("card") },
+          value: (_, value) => (value == null ? "" : yValue(value, 2)),
+        }),
+      ),
     ],
   };
 }
 
-function drawCurve(futures) {
-  const points = futures.filter(({ annualised_basis }) => annualised_basis !== null);
+function drawCurve(futures: readonly FutureQuote[], observed: number): void {
+  const points = futures.flatMap(({ exchange, expiration, annualised_basis: basis }) =>
+    expiration === null || basis === null ? [] : [{ exchange, expiration, basis }],
+  );
   drawPlot("curve-plot", (target) => {
     const xs = [...new Set(points.map(({ expiration }) => expiration))].sort((a, b) => a - b);
     if (xs.length < 2) return undefined;
     const exchanges = [...new Set(points.map(({ exchange }) => exchange))].slice(0, MAX_CURVES);
     const lines = exchanges.map((name) =>
-      xs.map(
-        (x) => points.find((one) => one.exchange === name && one.expiration === x)?.annualised_basis ?? null,
-      ),
+      xs.map((x) => points.find((one) => one.exchange === name && one.expiration === x)?.basis ?? null),
     );
-    const start = loaded.observed;
     return new uPlot(
       options(target, {
         xLabel: "days left",
@@ -105,16 +126,16 @@ function drawCurve(futures) {
         yValue: percentText,
         lines: exchanges,
       }),
-      [xs.map((x) => (x - start) / 86_400e6), ...lines],
+      [xs.map((x) => (x - observed) / 86_400e6), ...lines],
       target,
     );
   });
 }
 
-function drawSmile(chain, forward) {
+function drawSmile(chain: readonly ChainLine[], forward: number | null): void {
   drawPlot("smile-plot", (target) => {
-    const vols = ["call", "put"].map((side) =>
-      chain.map((line) => (line[side] ? impliedVolatility(line[side], forward) : null)),
+    const vols = (["call", "put"] as const).map((side) =>
+      chain.map(({ [side]: option }) => (option ? impliedVolatility(option, forward) : null)),
     );
     if (chain.length < 2 || vols.flat().every((value) => value === null)) return undefined;
     return new uPlot(
@@ -132,12 +153,12 @@ function drawSmile(chain, forward) {
 
 // ---- tables
 
-function fill(id, rows) {
-  byId(id).tBodies[0].replaceChildren(...rows);
+function fill(id: string, rows: readonly HTMLTableRowElement[]): void {
+  setRows(id, rows);
   byId(id).hidden = rows.length === 0;
 }
 
-function showFutures(futures) {
+function showFutures({ futures, observed }: DerivativesResult): void {
   fill(
     "futures",
     futures.map((one) =>
@@ -156,10 +177,10 @@ function showFutures(futures) {
     ),
   );
   byId("no-futures").hidden = futures.length > 0;
-  drawCurve(futures);
+  drawCurve(futures, observed ?? 0);
 }
 
-function showPerpetuals(perpetuals) {
+function showPerpetuals(perpetuals: readonly PerpetualQuote[]): void {
   fill(
     "perpetuals",
     perpetuals.map((one) =>
@@ -179,18 +200,18 @@ function showPerpetuals(perpetuals) {
   byId("no-perpetuals").hidden = perpetuals.length > 0;
 }
 
-function showOptions(all) {
-  const expiries = [...new Set(all.map(({ expiration }) => expiration))].sort((a, b) => a - b);
+function showOptions(all: readonly OptionQuote[]): void {
+  const expiries = [...new Set(all.flatMap(({ expiration }) => expiration ?? []))].sort((a, b) => a - b);
   if (!expiries.includes(view.expiry)) view.expiry = expiries[0] ?? 0;
-  byId("expiry").replaceChildren(
+  expirySelect.replaceChildren(
     ...expiries.map((expiry) => element("option", { value: expiry }, iso(expiry).slice(0, 10))),
   );
-  byId("expiry").value = String(view.expiry);
-  byId("expiry").parentElement.hidden = expiries.length === 0;
+  expirySelect.value = String(view.expiry);
+  if (expirySelect.parentElement) expirySelect.parentElement.hidden = expiries.length === 0;
   const chain = buildChain(all, view.expiry);
   const forward = forwardOf(chain);
-  const spot = all.find(({ index_price }) => index_price > 0)?.index_price ?? 0;
-  const vol = (one) => {
+  const spot = all.find(({ index_price }) => (index_price ?? 0) > 0)?.index_price ?? 0;
+  const vol = (one: OptionQuote | undefined) => {
     const value = one ? impliedVolatility(one, forward) : null;
     return value === null ? "–" : `${(value * 100).toFixed(1)} %`;
   };
@@ -219,7 +240,7 @@ function showOptions(all) {
   drawSmile(chain, forward);
 }
 
-function show(answer) {
+function show(answer: DerivativesResult): void {
   loaded = answer;
   const { futures, perpetuals, options: chain, observed } = answer;
   const symbol = assets.find(({ asset_id }) => asset_id === view.asset)?.symbol;
@@ -231,14 +252,14 @@ function show(answer) {
       ? "Nothing was observed within six hours before this moment."
       : `${countNoun(futures.length + perpetuals.length + chain.length, "contract")}, observed ${iso(observed).slice(0, 19).replace("T", " ")} UTC`,
   );
-  showFutures(futures);
+  showFutures(answer);
   showPerpetuals(perpetuals);
   showOptions(chain);
 }
 
 // ---- controls
 
-function saveToUrl() {
+function saveToUrl(): void {
   const query = new URLSearchParams(
     Object.entries(view)
       .filter(([, value]) => value)
@@ -247,30 +268,30 @@ function saveToUrl() {
   history.replaceState(null, "", `/derivatives?${query}`);
 }
 
-function fillControls() {
+function fillControls(): void {
   const asset = assets.find(({ asset_id }) => asset_id === view.asset) ?? assets[0];
   view.asset = asset?.asset_id ?? "";
-  byId("asset").replaceChildren(
+  assetSelect.replaceChildren(
     ...assets.map(({ asset_id, symbol }) => element("option", { value: asset_id }, symbol)),
   );
-  byId("asset").value = view.asset;
-  const exchanges = asset ? JSON.parse(asset.exchanges).sort() : [];
+  assetSelect.value = view.asset;
+  const exchanges = asset ? (JSON.parse(asset.exchanges) as string[]).sort() : [];
   if (!exchanges.includes(view.exchange)) view.exchange = "";
-  byId("exchange").replaceChildren(
+  exchangeSelect.replaceChildren(
     element("option", { value: "" }, "all"),
     ...exchanges.map((name) => element("option", { value: name }, name)),
   );
-  byId("exchange").value = view.exchange;
-  byId("at").value = view.at;
+  exchangeSelect.value = view.exchange;
+  atInput.value = view.at;
   byId("newest").hidden = view.at === "";
 }
 
 byId("controls").addEventListener("submit", (event) => event.preventDefault());
 byId("controls").addEventListener("change", () => {
-  const at = byId("at").value;
+  const at = atInput.value;
   Object.assign(view, {
-    asset: byId("asset").value,
-    exchange: byId("exchange").value,
+    asset: assetSelect.value,
+    exchange: exchangeSelect.value,
     at: at.length === 16 ? `${at}:00` : at,
   });
   fillControls();
@@ -283,10 +304,10 @@ byId("newest").addEventListener("click", () => {
   saveToUrl();
   void contracts.now();
 });
-byId("expiry").addEventListener("change", () => {
-  view.expiry = Number(byId("expiry").value);
+expirySelect.addEventListener("change", () => {
+  view.expiry = Number(expirySelect.value);
   saveToUrl();
-  showOptions(loaded.options);
+  if (loaded) showOptions(loaded.options);
 });
 const redraw = () => {
   for (const [id, { build }] of plots) drawPlot(id, build);
@@ -300,9 +321,9 @@ window.addEventListener("resize", () => {
 
 const assetsReading = startReading("assets", "the assets");
 /** Assets first: without one there is nothing to ask for. */
-async function prepare() {
+async function prepare(): Promise<boolean> {
   if (assets.length === 0) {
-    assets = await read(assetsReading, "/api/derivative-assets");
+    assets = await read(assetsReading, "derivative-assets");
     fillControls();
     showEmpty(assets.length > 0 ? "" : "No derivatives are synced yet.");
   }
@@ -310,11 +331,14 @@ async function prepare() {
 }
 const contracts = poll({
   reading: startReading("contracts", "the contracts"),
-  path,
+  kind: "derivatives",
+  params: contractParams,
   seconds: POLL_SECONDS,
   show,
   prepare,
 });
 const reload = throttle(5, () => void contracts.now());
-onCommit(({ grown }) => view.at === "" && grown("derivative_ticks") && reload());
+onCommit(({ grown }) => {
+  if (view.at === "" && grown("derivative_ticks")) reload();
+});
 onMissed(reload);
