@@ -194,9 +194,15 @@ function listNotices(inputs: readonly string[]): string {
     inputs.flatMap((file) => /^node_modules\/(?:.*\/node_modules\/)?(?:@[^/]+\/)?[^/]+/.exec(file) ?? []),
   );
   const notices = [...packages].sort().map((path) => {
-    const { name, version, license } = JSON.parse(readFileSync(join(root, path, "package.json"), "utf8"));
+    const { name, version, license, author } = JSON.parse(
+      readFileSync(join(root, path, "package.json"), "utf8"),
+    );
     const file = readdirSync(join(root, path)).find((entry) => /^licen[cs]e/i.test(entry));
-    const text = file === undefined ? "" : readFileSync(join(root, path, file), "utf8").trim();
+    const holder = author?.name ?? author ?? `the authors of ${name}`;
+    const text =
+      file === undefined
+        ? `Copyright ${holder}: https://spdx.org/licenses/${license}.html`
+        : readFileSync(join(root, path, file), "utf8").trim();
     return `${name} ${version} (${license})\n\n${text}\n`;
   });
   return notices.join(`\n${"-".repeat(80)}\n\n`);

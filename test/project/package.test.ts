@@ -96,7 +96,7 @@ beforeAll(async () => {
   await buildImage();
   makeClone();
   await installPackage();
-}, 300_000);
+}, timeLimit(300_000));
 
 describe("the build", () => {
   it("works on the files that the Dockerfile copies", () => {
@@ -146,7 +146,7 @@ describe("the demo in a clone", () => {
     };
     onTestFinished(stop);
     await vi.waitFor(() => expect(screen).toMatch(/try, in another terminal:\n(?: {2}.+\n)+\n/), {
-      timeout: 120_000,
+      timeout: timeLimit(120_000),
       interval: 50,
     });
     const address = /http:\/\/127\.0\.0\.1:\d+/.exec(screen)?.[0] ?? "";
@@ -167,7 +167,7 @@ describe("the demo in a clone", () => {
     expect((await fetch(`${address}/api/status`)).status).toBe(200);
     await stop();
     expect(screen).not.toMatch(/Cannot find module/);
-  }, 300_000);
+  }, timeLimit(300_000));
 });
 
 describe("the global installation", () => {
