@@ -1,6 +1,6 @@
 import { syncBuiltinESMExports } from "node:module";
 import threads from "node:worker_threads";
-import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { afterAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { readLastShutdown } from "../../src/warehouse/sqlite/shutdown-marker.ts";
 import { createDaemonHarness } from "../support/daemon/daemon-harness.ts";
 import { fakeSystemdNotify } from "../support/fake-systemd-notify.ts";
@@ -15,8 +15,13 @@ class StuckWorker extends threads.Worker {
     super(isIngest ? new URL("../support/daemon/stuck-ingest-worker.ts", import.meta.url) : url, options);
   }
 }
-threads.Worker = StuckWorker;
-syncBuiltinESMExports();
+const { Worker } = threads;
+const replaceWorker = (replacement: typeof Worker) => {
+  threads.Worker = replacement;
+  syncBuiltinESMExports();
+};
+replaceWorker(StuckWorker);
+afterAll(() => replaceWorker(Worker));
 
 const settings = `
 sync:

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { type Browser, chromium, type Page } from "playwright-core";
-import { afterAll, expect, it, onTestFinished } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 
 /** Debian's package. Without it, these tests print what they skipped. */
 const executablePath = "/usr/bin/chromium";
@@ -19,8 +19,8 @@ const args = [
 export const phone = { width: 390, height: 844 };
 export const desktop = { width: 1280, height: 900 };
 
+/** One for all test files of a process; it ends with the process. */
 let browser: Browser | undefined;
-afterAll(() => browser?.close());
 
 /** Opens a page, and collects its errors and its requests to other hosts. */
 export async function openPage(

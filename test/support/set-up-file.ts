@@ -1,0 +1,24 @@
+import { Worker } from "node:worker_threads";
+import { afterAll, beforeAll, expect } from "vitest";
+import { readPresent } from "./present.ts";
+
+/* Runs before each test file. Files share a process: what one changes in it must be as before when it ends. */
+
+await readPresent();
+
+const watchedEvents = ["SIGHUP", "SIGINT", "SIGTERM", "uncaughtException", "unhandledRejection", "warning"];
+const describeProcess = () => ({
+  folder: process.cwd(),
+  environment: { ...process.env },
+  listeners: watchedEvents.map((event) => [event, process.listenerCount(event)]),
+  Worker,
+  fetch,
+});
+
+let before: ReturnType<typeof describeProcess>;
+beforeAll(() => {
+  before = describeProcess();
+});
+afterAll(() => {
+  expect(describeProcess(), "this test file changed its process").toEqual(before);
+});
