@@ -4,6 +4,7 @@ import { afterAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { readLastShutdown } from "../../src/warehouse/sqlite/shutdown-marker.ts";
 import { createDaemonHarness } from "../support/daemon/daemon-harness.ts";
 import { fakeSystemdNotify } from "../support/fake-systemd-notify.ts";
+import { waitUntil } from "../support/wait-until.ts";
 
 const flags: Int32Array[] = [];
 
@@ -61,7 +62,7 @@ describe("G13: an ingest thread that hangs while the event loop runs", () => {
     while (endedAt === undefined) await daemon.clock.advance(50);
     await stopped;
     expect(endedAt - stoppedAt).toBeLessThan(5_000);
-    await vi.waitUntil(() => manager.messages().includes("STOPPING=1"), 10_000);
+    await waitUntil(() => manager.messages().includes("STOPPING=1"));
     expect(pings() - pingsBefore).toBeLessThan(2);
     // An unclean end makes the next start check the file.
     expect(readLastShutdown(daemon.path)).toEqual({ kind: "unclean" });

@@ -3,6 +3,8 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { expect, it, onTestFinished } from "vitest";
+import { skipWithout } from "../has-tool.ts";
+import { timeLimit } from "../time-limit.ts";
 
 /** Debian's package. Without it, these tests print what they skipped. */
 const executablePath = "/usr/bin/chromium";
@@ -27,12 +29,13 @@ export async function openPage(
   address: string,
   { width, height, dark = false }: { width: number; height: number; dark?: boolean },
 ) {
-  browser ??= await chromium.launch({ executablePath, args });
+  browser ??= await chromium.launch({ executablePath, args, timeout: timeLimit(60_000) });
   const context = await browser.newContext({
     viewport: { width, height },
     deviceScaleFactor: width < 500 ? 2 : 1,
     colorScheme: dark ? "dark" : "light",
   });
+  context.setDefaultTimeout(timeLimit(30_000));
   onTestFinished(() => context.close());
   const page = await context.newPage();
   const pageErrors: string[] = [];
@@ -91,7 +94,6 @@ export function countColours(page: Page, selector: string): Promise<Record<strin
 
 export function itInBrowser(name: string, test: () => Promise<void>): void {
   it(name, async () => {
-    if (existsSync(executablePath)) return test();
-    process.stderr.write(`skipped, because ${executablePath} is missing: ${name}\n`);
+    if (existsSync(executablePath) || skipWithout(`${executablePath} is missing`, name)) await test();
   });
 }
