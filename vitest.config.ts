@@ -17,8 +17,6 @@ const options = {
   // Real processes and their real waits: a slow machine is no failure, a hang still is.
   testTimeout: timeLimit(120_000),
   hookTimeout: timeLimit(120_000),
-  restoreMocks: true,
-  unstubEnvs: true,
 };
 
 /** The files that measure the memory of their process, or cannot undo what they change in it. */

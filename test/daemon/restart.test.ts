@@ -1,7 +1,7 @@
 import { closeSync, openSync, readdirSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
-import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { readLastCrash } from "../../src/warehouse/sqlite/crash-marker.ts";
 import { readLastShutdown, writeShutdownMarker } from "../../src/warehouse/sqlite/shutdown-marker.ts";
 import { createDaemonHarness } from "../support/daemon/daemon-harness.ts";
@@ -103,7 +103,6 @@ describe("a daemon that starts on an existing warehouse", () => {
     const daemon = await createDaemonHarness({ settings: only("BTC", "") });
     const manager = fakeSystemdNotify(daemon.folder);
     for (const [name, value] of Object.entries(manager.env)) vi.stubEnv(name, value);
-    onTestFinished(() => void vi.unstubAllEnvs());
     createFirstWarehouse(daemon.path);
     // Its data is not of the simulator, which would refuse it.
     daemon.simulator.setFaults("GET * stall");

@@ -1,6 +1,6 @@
 import { syncBuiltinESMExports } from "node:module";
 import threads from "node:worker_threads";
-import { afterAll, describe, expect, it, onTestFinished, vi } from "vitest";
+import { beforeAll, describe, expect, it, vi } from "vitest";
 import { readLastShutdown } from "../../src/warehouse/sqlite/shutdown-marker.ts";
 import { createDaemonHarness } from "../support/daemon/daemon-harness.ts";
 import { fakeSystemdNotify } from "../support/fake-systemd-notify.ts";
@@ -16,13 +16,15 @@ class StuckWorker extends threads.Worker {
     super(isIngest ? new URL("../support/daemon/stuck-ingest-worker.ts", import.meta.url) : url, options);
   }
 }
-const { Worker } = threads;
-const replaceWorker = (replacement: typeof Worker) => {
-  threads.Worker = replacement;
+function replaceWorker(Worker: typeof threads.Worker): void {
+  threads.Worker = Worker;
   syncBuiltinESMExports();
-};
-replaceWorker(StuckWorker);
-afterAll(() => replaceWorker(Worker));
+}
+beforeAll(() => {
+  const { Worker } = threads;
+  replaceWorker(StuckWorker);
+  return () => replaceWorker(Worker);
+});
 
 const settings = `
 sync:
@@ -38,7 +40,6 @@ describe("G13: an ingest thread that hangs while the event loop runs", () => {
     const daemon = await createDaemonHarness({ settings, hasThreads: true });
     const manager = fakeSystemdNotify(daemon.folder);
     for (const [name, value] of Object.entries(manager.env)) vi.stubEnv(name, value);
-    onTestFinished(() => void vi.unstubAllEnvs());
     const running = await daemon.startFilled();
     await running.runUntil(() => manager.messages().filter((line) => line === "WATCHDOG=1").length > 2);
     expect((await running.getPage("/healthz")).status).toBe(200);

@@ -1,5 +1,5 @@
 import { Worker } from "node:worker_threads";
-import { afterAll, beforeAll, expect } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, vi } from "vitest";
 import { readPresent } from "./present.ts";
 
 /* Runs before each test file. Files share a process: what one changes in it must be as before when it ends. */
@@ -18,6 +18,10 @@ const describeProcess = () => ({
 let before: ReturnType<typeof describeProcess>;
 beforeAll(() => {
   before = describeProcess();
+});
+afterEach(() => {
+  vi.unstubAllEnvs();
+  vi.restoreAllMocks();
 });
 afterAll(() => {
   expect(describeProcess(), "this test file changed its process").toEqual(before);
