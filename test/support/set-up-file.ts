@@ -6,7 +6,7 @@ import { readPresent } from "./present.ts";
 
 await readPresent();
 
-const watchedEvents = ["SIGHUP", "SIGINT", "SIGTERM", "uncaughtException", "unhandledRejection", "warning"];
+const watchedEvents = ["uncaughtException", "uncaughtExceptionMonitor", "unhandledRejection", "warning"];
 const describeProcess = () => ({
   folder: process.cwd(),
   environment: { ...process.env },
