@@ -5,7 +5,7 @@ import { timeLimit } from "./test/support/time-limit.ts";
 /** Tests that take seconds and kill no mutant that a faster test would not. */
 const slowTests = [
   "test/service/pagination/all-faults.test.ts",
-  "test/service/pagination/full-window.test.ts",
+  "test/service/pagination/full-window.process.test.ts",
   "test/service/pagination/walk-faults.test.ts",
   "test/ingest/thread/storage-faults.test.ts",
   "test/ingest/commit/tick-columns.test.ts",
