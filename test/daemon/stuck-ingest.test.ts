@@ -1,6 +1,6 @@
 import { syncBuiltinESMExports } from "node:module";
 import threads from "node:worker_threads";
-import { beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { readLastShutdown } from "../../src/warehouse/sqlite/shutdown-marker.ts";
 import { createDaemonHarness } from "../support/daemon/daemon-harness.ts";
 import { fakeSystemdNotify } from "../support/fake-systemd-notify.ts";
@@ -16,15 +16,13 @@ class StuckWorker extends threads.Worker {
     super(isIngest ? new URL("../support/daemon/stuck-ingest-worker.ts", import.meta.url) : url, options);
   }
 }
-function replaceWorker(Worker: typeof threads.Worker): void {
-  threads.Worker = Worker;
+function replaceWorker(replacement: typeof threads.Worker): void {
+  threads.Worker = replacement;
   syncBuiltinESMExports();
 }
-beforeAll(() => {
-  const { Worker } = threads;
-  replaceWorker(StuckWorker);
-  return () => replaceWorker(Worker);
-});
+const { Worker } = threads;
+beforeAll(() => replaceWorker(StuckWorker));
+afterAll(() => replaceWorker(Worker));
 
 const settings = `
 sync:
