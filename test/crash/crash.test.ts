@@ -3,9 +3,10 @@ import { once } from "node:events";
 import { join, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
 import { seededRandom } from "../../src/runtime/backoff.ts";
+import { hasTool } from "../support/has-tool.ts";
 import { seed } from "../support/seed.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-import { crashAt, findCrashPoints, findProblems, hasStrace, tasks } from "./sweep.ts";
+import { crashAt, findCrashPoints, findProblems, tasks } from "./sweep.ts";
 import { openTestWriter, seedLiveRows } from "./workload.ts";
 
 const SAMPLED_POINTS = 5;
@@ -13,10 +14,7 @@ const RANDOM_KILLS = 5;
 
 describe("F1: a process killed at a write, sync or truncate leaves an intact file, and the next one completes it", () => {
   it.each(tasks)("during %s, at random crash points (npm run sweep: at every one)", (task) => {
-    if (!hasStrace()) {
-      process.stdout.write(`skipped: a crash during ${task} (strace is not installed)\n`);
-      return;
-    }
+    if (!hasTool("strace", `a crash during ${task}`)) return;
     const random = seededRandom(seed + tasks.indexOf(task));
     const points = findCrashPoints(task);
     expect(points.length).toBeGreaterThan(20);

@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { type HeldDayFinder, moveExportedDays, moveJob } from "../../src/daemon/move-ticks.ts";
 import { commitRetraction, moveDays } from "../../src/ingest/commit/bookkeeping.ts";
 import { INTRADAY_WINDOW } from "../../src/model/streams.ts";
@@ -14,6 +14,7 @@ import { ManualClock } from "../support/manual-clock.ts";
 import { usePostgres } from "../support/postgres.ts";
 import { PASSWORD } from "../support/postgres-server.ts";
 import { addTickDays, shareInto, shareOptions } from "../support/share/share-harness.ts";
+import { waitUntil } from "../support/wait-until.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 
 const server = usePostgres();
@@ -40,7 +41,7 @@ it("F21: the daemon moves index ticks to PostgreSQL at night", async () => {
   const countShared = async () =>
     Number((await server.query(database, `SELECT count(*) AS n FROM mds.${old}`))[0]?.n);
   // Forwarding has a clock of its own, the machine's.
-  await vi.waitUntil(async () => (await countShared().catch(() => 0)) === 5760, { timeout: 60_000 });
+  await waitUntil(async () => (await countShared().catch(() => 0)) === 5760);
   const moved = () =>
     daemon.query("SELECT from_time, to_time, reason FROM coverage WHERE proof = 'rows' AND reason <> ''");
   await run.runUntil(() => moved().length === 1);
@@ -55,7 +56,7 @@ it("F21: the daemon moves index ticks to PostgreSQL at night", async () => {
   expect(daemon.query("SELECT count(*) AS n FROM gaps WHERE to_time < '2026-03-01'")).toEqual([{ n: 0 }]);
   await run.stop();
   expect(await countShared()).toBe(5760);
-}, 120_000);
+});
 
 /** A warehouse with PostgreSQL, and what the jobs need of the daemon. */
 async function createJobs() {

@@ -15,6 +15,8 @@ import { fakeSystemdNotify } from "../support/fake-systemd-notify.ts";
 import { createFullPipe } from "../support/full-pipe.ts";
 import { compileCacheEnv } from "../support/program-process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { timeLimit } from "../support/time-limit.ts";
+import { waitUntil as until } from "../support/wait-until.ts";
 
 interface Running {
   readonly child: ChildProcess;
@@ -81,15 +83,6 @@ function run(
   };
 }
 
-/** Polls until `look` returns a value. */
-async function until<T>(look: () => T | undefined | Promise<T | undefined>): Promise<T> {
-  for (;;) {
-    const seen = await look();
-    if (seen !== undefined) return seen;
-    await new Promise((later) => setTimeout(later, 50));
-  }
-}
-
 function query(folder: string, sql: string): Record<string, unknown>[] {
   const database = new Database(join(folder, "mds.sqlite"), { readonly: true });
   try {
@@ -150,7 +143,7 @@ describe("mds-sync run", () => {
     const stoppedAt = performance.now();
     daemon.child.kill("SIGTERM");
     expect((await daemon.ended).code).toBe(0);
-    expect(performance.now() - stoppedAt).toBeLessThan(5_000);
+    expect(performance.now() - stoppedAt).toBeLessThan(timeLimit(5_000));
     expect(daemon.stderr()).toMatch(/"msg":"stopped cleanly"\}\n$/);
     for (const line of daemon.stderr().trim().split("\n")) expect(JSON.parse(line)).toHaveProperty("msg");
     const messages = await until(() =>
@@ -175,7 +168,7 @@ describe("mds-sync run", () => {
       const stoppedAt = performance.now();
       daemon.child.kill("SIGTERM");
       expect((await daemon.ended).code).toBe(0);
-      expect(performance.now() - stoppedAt).toBeLessThan(5_000);
+      expect(performance.now() - stoppedAt).toBeLessThan(timeLimit(5_000));
     }
   });
 
@@ -193,7 +186,7 @@ describe("mds-sync run", () => {
     const stoppedAt = performance.now();
     daemon.child.kill("SIGTERM");
     expect((await daemon.ended).code).toBe(0);
-    expect(performance.now() - stoppedAt).toBeLessThan(5_000);
+    expect(performance.now() - stoppedAt).toBeLessThan(timeLimit(5_000));
     expect(readLastShutdown(join(folder, "mds.sqlite"))).toEqual({ kind: "clean" });
     expect(
       query(folder, "SELECT count(*) AS n FROM gaps WHERE state = 'open' AND stream = 'index_ticks'"),
@@ -249,7 +242,7 @@ describe("mds-sync run", () => {
     const stoppedAt = performance.now();
     daemon.child.kill("SIGTERM");
     expect((await daemon.ended).code).toBe(0);
-    expect(performance.now() - stoppedAt).toBeLessThan(5_000);
+    expect(performance.now() - stoppedAt).toBeLessThan(timeLimit(5_000));
     expect(daemon.stderr()).toMatch(/"msg":"stopped cleanly"\}\n$/);
   });
 

@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, it, onTestFinished, vi } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import type { ShareStatus } from "../../src/model/status/share-status.ts";
 import { startSimulator } from "../../src/simulator/simulator.ts";
 import { usePostgres } from "../support/postgres.ts";
@@ -8,6 +8,7 @@ import { PASSWORD } from "../support/postgres-server.ts";
 import { startProgram } from "../support/program-process.ts";
 import { bothStores, shareInto } from "../support/share/share-harness.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { waitUntil } from "../support/wait-until.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 
 const server = usePostgres();
@@ -30,7 +31,6 @@ const relations = [
   "assets",
   "derivative_contracts",
 ];
-const WAIT_OPTIONS = { timeout: 90_000, interval: 100 };
 
 // As the only member of a split: it takes all leases, and the sync follows what it has leases of.
 it("I1: forwards all streams while it runs, stays healthy without PostgreSQL, and catches up", async () => {
@@ -49,15 +49,15 @@ it("I1: forwards all streams while it runs, stays healthy without PostgreSQL, an
       MDS_CLIENT_SECRET: simulator.clientSecret,
     },
   });
-  await vi.waitUntil(() => output.stderr.includes("filled: "), WAIT_OPTIONS);
+  await waitUntil(() => output.stderr.includes("filled: "));
   const address = /dashboard: ([^\s"]+)/.exec(output.stderr)?.[1] ?? "";
   const getStatus = async () =>
     ((await (await fetch(new URL("/api/status", address))).json()) as { shared: ShareStatus }).shared;
   const reach = (state: ShareStatus["state"], minRows = 0) =>
-    vi.waitUntil(async () => {
+    waitUntil(async () => {
       const status = await getStatus();
       return status.state === state && status.rows_forwarded >= minRows && status;
-    }, WAIT_OPTIONS);
+    });
   const current = await reach("current", 15_000);
   expect(current).toMatchObject({ name: "desk", role: "split", leases: 64, last_error: null });
   const count = async () =>
@@ -65,9 +65,9 @@ it("I1: forwards all streams while it runs, stays healthy without PostgreSQL, an
   const hasRows = async (relation: string) =>
     (await server.query(database, `SELECT 1 FROM mds.${relation} LIMIT 1`)).length > 0;
   const before = await count();
-  await vi.waitUntil(async () => (await count()) > before, WAIT_OPTIONS);
+  await waitUntil(async () => (await count()) > before);
   // Of each stream something has arrived before the server stops.
-  for (const relation of relations) await vi.waitUntil(() => hasRows(relation), WAIT_OPTIONS);
+  for (const relation of relations) await waitUntil(() => hasRows(relation));
 
   await server.stop();
   const failing = await reach("failing");

@@ -1,9 +1,10 @@
 import { syncBuiltinESMExports } from "node:module";
 import threads from "node:worker_threads";
-import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { readLastShutdown } from "../../src/warehouse/sqlite/shutdown-marker.ts";
 import { createDaemonHarness } from "../support/daemon/daemon-harness.ts";
 import { fakeSystemdNotify } from "../support/fake-systemd-notify.ts";
+import { waitUntil } from "../support/wait-until.ts";
 
 const flags: Int32Array[] = [];
 
@@ -15,8 +16,13 @@ class StuckWorker extends threads.Worker {
     super(isIngest ? new URL("../support/daemon/stuck-ingest-worker.ts", import.meta.url) : url, options);
   }
 }
-threads.Worker = StuckWorker;
-syncBuiltinESMExports();
+function replaceWorker(replacement: typeof threads.Worker): void {
+  threads.Worker = replacement;
+  syncBuiltinESMExports();
+}
+const { Worker } = threads;
+beforeAll(() => replaceWorker(StuckWorker));
+afterAll(() => replaceWorker(Worker));
 
 const settings = `
 sync:
@@ -32,7 +38,6 @@ describe("G13: an ingest thread that hangs while the event loop runs", () => {
     const daemon = await createDaemonHarness({ settings, hasThreads: true });
     const manager = fakeSystemdNotify(daemon.folder);
     for (const [name, value] of Object.entries(manager.env)) vi.stubEnv(name, value);
-    onTestFinished(() => void vi.unstubAllEnvs());
     const running = await daemon.startFilled();
     await running.runUntil(() => manager.messages().filter((line) => line === "WATCHDOG=1").length > 2);
     expect((await running.getPage("/healthz")).status).toBe(200);
@@ -56,7 +61,7 @@ describe("G13: an ingest thread that hangs while the event loop runs", () => {
     while (endedAt === undefined) await daemon.clock.advance(50);
     await stopped;
     expect(endedAt - stoppedAt).toBeLessThan(5_000);
-    await vi.waitUntil(() => manager.messages().includes("STOPPING=1"), 10_000);
+    await waitUntil(() => manager.messages().includes("STOPPING=1"));
     expect(pings() - pingsBefore).toBeLessThan(2);
     // An unclean end makes the next start check the file.
     expect(readLastShutdown(daemon.path)).toEqual({ kind: "unclean" });

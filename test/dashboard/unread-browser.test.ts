@@ -2,6 +2,7 @@ import { describe, expect, vi } from "vitest";
 import { serveFilledPages } from "../support/daemon/served-pages-harness.ts";
 import { blockRequests } from "../support/dashboard/blocked-requests.ts";
 import { desktop, itInBrowser, openPage, takeScreenshot } from "../support/dashboard/chromium.ts";
+import { timeLimit } from "../support/time-limit.ts";
 
 const daemon = serveFilledPages();
 
@@ -41,7 +42,7 @@ async function openBlank() {
   await page.clock.install();
   const text = () => page.locator("body").innerText();
   const soon = (pattern: RegExp) =>
-    vi.waitFor(async () => expect(await text()).toMatch(pattern), { timeout: 30_000 });
+    vi.waitFor(async () => expect(await text()).toMatch(pattern), { timeout: timeLimit(30_000) });
   return { page, text, soon };
 }
 
@@ -55,7 +56,7 @@ async function expectNoClaims(address: string, request: string, claim: RegExp): 
   const blocked = await blockRequests(page, request);
   await page.goto(address);
   await soon(pendingNote[request] ?? /^Reading .+ …$/m);
-  await vi.waitUntil(blocked.isReached, { timeout: 30_000 });
+  await vi.waitUntil(blocked.isReached, { timeout: timeLimit(30_000) });
   await expectNone();
   await blocked.failWith(reason);
   await soon(failureNote[request] ?? new RegExp(`^Could not read .+: ${reason}, again in 5 s$`, "m"));

@@ -6,6 +6,7 @@ import type { Clock } from "../../src/runtime/clock.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
 import { programEntry } from "../support/build-program.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
+import { skipWithout } from "../support/has-tool.ts";
 import { querySqlite } from "./cookbook-engines.ts";
 import type { PageBlock } from "./page-blocks.ts";
 
@@ -114,8 +115,7 @@ json.dump(printed, sys.stdout)`,
       },
     );
     const isAbsent = status === null || status === 9;
-    if (isAbsent)
-      process.stderr.write(`no pandas in ${python}, skipped: ${own.length} Python blocks of the page\n`);
+    if (isAbsent) skipWithout(`no pandas in ${python}`, `${own.length} Python blocks of the page`);
     else if (status !== 0) throw new Error(stderr);
     const outputs = isAbsent ? own.map(({ output }) => output ?? "") : (JSON.parse(stdout) as string[]);
     for (const [at, { line }] of own.entries()) {

@@ -10,6 +10,7 @@ import { openReader } from "../../src/warehouse/reader.ts";
 import type { Connection } from "../../src/warehouse/sqlite/connection.ts";
 import { programEntry } from "../support/build-program.ts";
 import { compileCacheEnv } from "../support/program-process.ts";
+import { timeLimit } from "../support/time-limit.ts";
 import { expectSoundFile } from "../support/warehouse/expect-sound-ledger.ts";
 import { acceleratedNow, type ClockPace } from "./accelerated-clock.ts";
 
@@ -115,13 +116,13 @@ export class AcceleratedScene {
     }
   }
 
-  /** Polls until `look` returns a value; throws after `withinSeconds` of scenario time. */
+  /** Polls until `look` returns a value; throws after `withinSeconds` of scenario time on a quiet machine. */
   async waitFor<T>(
     what: string,
     look: () => T | undefined | Promise<T | undefined>,
     withinSeconds = 3_600,
   ): Promise<T> {
-    const deadline = this.now() + withinSeconds * 1000;
+    const deadline = this.now() + timeLimit(withinSeconds * 1000);
     for (;;) {
       const seen = await look();
       if (seen !== undefined) return seen;

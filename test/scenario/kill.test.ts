@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { seededRandom } from "../../src/runtime/backoff.ts";
 import { seed } from "../support/seed.ts";
+import { waitUntil } from "../support/wait-until.ts";
 import { installBackfill } from "./backfill-process.ts";
 
 const KILLS = 10;
@@ -25,7 +26,7 @@ describe("F2: a backfill that is killed ten times", () => {
       const before = requestCount();
       const pages = 1 + Math.floor(random() * 30);
       const { child, result: ended } = installation.start();
-      while (requestCount() < before + pages) await new Promise((wake) => setTimeout(wake, 2));
+      await waitUntil(() => requestCount() >= before + pages, 2);
       child.kill("SIGKILL");
       await ended;
     }

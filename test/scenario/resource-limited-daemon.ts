@@ -10,6 +10,7 @@ import { programEntry } from "../support/build-program.ts";
 import { compileCacheEnv } from "../support/program-process.ts";
 import { type ComparisonResult, expectWarehouseMatches } from "../support/sync/oracle.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { timeLimit } from "../support/time-limit.ts";
 import { expectSoundFile } from "../support/warehouse/expect-sound-ledger.ts";
 
 /** /proc counts CPU time in hundredths of a second on every Linux that Node supports. */
@@ -49,8 +50,6 @@ export interface LimitedDaemon {
   /** Polls until `look` returns a value; throws if the daemon ends or the time runs out. */
   waitFor<T>(what: string, look: () => T | undefined | Promise<T | undefined>): Promise<T>;
 }
-
-const WAIT_TIMEOUT_MS = 60_000;
 
 export async function installLimited({
   refreshSeconds = 1,
@@ -149,7 +148,7 @@ export function watchDaemon(child: ChildProcess): LimitedDaemon {
     signal: signal as NodeJS.Signals | null,
   }));
   const until: LimitedDaemon["waitFor"] = async (what, look) => {
-    const deadline = performance.now() + WAIT_TIMEOUT_MS;
+    const deadline = performance.now() + timeLimit(60_000);
     for (;;) {
       const seen = await look();
       if (seen !== undefined) return seen;

@@ -6,10 +6,11 @@ import type { SimulatedIndexType } from "../../src/simulator/market/indexes.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
 import { usePostgres } from "../support/postgres.ts";
 import { SplitHarness, type Worker } from "../support/share/split-harness.ts";
+import { timeLimit } from "../support/time-limit.ts";
 
 const server = usePostgres();
 /** Longer than a busy machine keeps a test from renewing them. */
-const LEASE_SECONDS = 15;
+const LEASE_SECONDS = Math.ceil(timeLimit(15_000) / 1000);
 const MINUTE = 60_000_000;
 /** How far back a poll of the newest page reaches for late records, once an hour. */
 const MAX_REACH = 121 * MINUTE;

@@ -17,6 +17,7 @@ import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import pg from "pg";
 import { findFreePort } from "./free-port.ts";
+import { timeLimit } from "./time-limit.ts";
 
 /*
  * A real PostgreSQL from npm. The package's install script, which only makes symbolic links, does not run; the binaries
@@ -99,13 +100,15 @@ export class PostgresServer implements TestPostgres {
       said += text;
     });
     this.#process = child;
-    for (let attempt = 0; ; attempt++) {
+    const deadline = performance.now() + timeLimit(30_000);
+    for (;;) {
       if (child.exitCode !== null) throw new Error(`PostgreSQL ended: ${said}`);
       try {
         await this.query("postgres", "SELECT 1");
         return;
       } catch (error) {
-        if (attempt > 600) throw new Error(`PostgreSQL does not answer: ${said}`, { cause: error });
+        if (performance.now() > deadline)
+          throw new Error(`PostgreSQL does not answer: ${said}`, { cause: error });
         await new Promise((resolve) => setTimeout(resolve, 50));
       }
     }

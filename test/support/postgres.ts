@@ -4,7 +4,7 @@ import { PostgresServer, type TestPostgres } from "./postgres-server.ts";
 /** Starts a server for the tests of a file, each of which creates its own database. */
 export function usePostgres(settings: Readonly<Record<string, string>> = {}): TestPostgres {
   const server = new PostgresServer(settings);
-  beforeAll(() => server.start(), 120_000);
-  afterAll(() => server.remove(), 120_000);
+  beforeAll(() => server.start());
+  afterAll(() => server.remove());
   return server;
 }

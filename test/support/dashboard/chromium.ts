@@ -2,7 +2,9 @@ import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { type Browser, chromium, type Page } from "playwright-core";
-import { afterAll, expect, it, onTestFinished } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
+import { skipWithout } from "../has-tool.ts";
+import { timeLimit } from "../time-limit.ts";
 
 /** Debian's package. Without it, these tests print what they skipped. */
 const executablePath = "/usr/bin/chromium";
@@ -19,20 +21,21 @@ const args = [
 export const phone = { width: 390, height: 844 };
 export const desktop = { width: 1280, height: 900 };
 
+/** One for all test files of a process; it ends with the process. */
 let browser: Browser | undefined;
-afterAll(() => browser?.close());
 
 /** Opens a page, and collects its errors and its requests to other hosts. */
 export async function openPage(
   address: string,
   { width, height, dark = false }: { width: number; height: number; dark?: boolean },
 ) {
-  browser ??= await chromium.launch({ executablePath, args });
+  browser ??= await chromium.launch({ executablePath, args, timeout: timeLimit(60_000) });
   const context = await browser.newContext({
     viewport: { width, height },
     deviceScaleFactor: width < 500 ? 2 : 1,
     colorScheme: dark ? "dark" : "light",
   });
+  context.setDefaultTimeout(timeLimit(30_000));
   onTestFinished(() => context.close());
   const page = await context.newPage();
   const pageErrors: string[] = [];
@@ -91,7 +94,6 @@ export function countColours(page: Page, selector: string): Promise<Record<strin
 
 export function itInBrowser(name: string, test: () => Promise<void>): void {
   it(name, async () => {
-    if (existsSync(executablePath)) return test();
-    process.stderr.write(`skipped, because ${executablePath} is missing: ${name}\n`);
+    if (existsSync(executablePath) || skipWithout(`${executablePath} is missing`, name)) await test();
   });
 }
