@@ -142,7 +142,7 @@ describe("a walk over a faulty service", () => {
         outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
         expect(requests).toBeLessThan(300);
       }),
-      { numRuns: 3000 },
+      { numRuns: 700 },
     );
     expect(Object.keys(outcomes).sort()).toEqual([
       "contradiction",
@@ -162,7 +162,7 @@ describe("a walk over a faulty service", () => {
         expect(result).toMatchObject({ open: [], missing: [] });
         expect(["reached", "exhausted"]).toContain(result.outcome);
       }),
-      { numRuns: 3000 },
+      { numRuns: 700 },
     );
     expect(faults).toBeGreaterThan(1000);
   });
@@ -174,7 +174,7 @@ describe("a walk over a faulty service", () => {
         expect(outcome).toBeDefined();
         expect(requests).toBeLessThan(60);
       }),
-      { numRuns: 500 },
+      { numRuns: 200 },
     );
   });
 });
