@@ -55,12 +55,10 @@ const WAIT_TIMEOUT_MS = 60_000;
 
 export async function installLimited({
   refreshSeconds = 1,
-  assets = "BTC",
   days = 1,
   faults = "",
 }: {
   refreshSeconds?: number;
-  assets?: string;
   days?: number;
   faults?: string;
 } = {}): Promise<LimitedInstallation> {
@@ -75,7 +73,7 @@ export async function installLimited({
     `service: { refreshSeconds: ${refreshSeconds} }
 sync:
   ohlcv: false
-  intraday: { GWA: [${assets}], MWA: none, LX: none, days: ${days} }
+  intraday: { GWA: [BTC], MWA: none, LX: none, days: ${days} }
   exchangeTickers: { exchanges: [Kraken], markets: all }
   marketCap: false
   derivatives: false
