@@ -19,7 +19,12 @@ describe("polling the heads of live series", () => {
   it("happens hourly, each series at its own time; bars once their day has closed", async () => {
     const start = "2026-03-01T22:40:07Z";
     const quirks = { listed: { perMille: 1000, on: "2026-02-01" } };
-    const harness = await SupervisorHarness.start({ sync, start, refreshSeconds: 120, simulator: { quirks } });
+    const harness = await SupervisorHarness.start({
+      sync,
+      start,
+      refreshSeconds: 120,
+      simulator: { quirks },
+    });
     await harness.runUntilSettled();
     expect(harness.activity).toBe("following the live feed");
     const from = harness.requestCount;
