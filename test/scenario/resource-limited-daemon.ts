@@ -53,12 +53,10 @@ export interface LimitedDaemon {
 
 export async function installLimited({
   refreshSeconds = 1,
-  assets = "BTC",
   days = 1,
   faults = "",
 }: {
   refreshSeconds?: number;
-  assets?: string;
   days?: number;
   faults?: string;
 } = {}): Promise<LimitedInstallation> {
@@ -73,7 +71,7 @@ export async function installLimited({
     `service: { refreshSeconds: ${refreshSeconds} }
 sync:
   ohlcv: false
-  intraday: { GWA: [${assets}], MWA: none, LX: none, days: ${days} }
+  intraday: { GWA: [BTC], MWA: none, LX: none, days: ${days} }
   exchangeTickers: { exchanges: [Kraken], markets: all }
   marketCap: false
   derivatives: false

@@ -159,7 +159,7 @@ describe("reading a frame", () => {
         if (frame.kind === "tick") parseTickIdentity(frame.source, frame.text);
         expect(frame.kind).toBeTypeOf("string");
       }),
-      { numRuns: 3_000 },
+      { numRuns: 1_000 },
     );
   });
 });
