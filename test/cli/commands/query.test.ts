@@ -71,6 +71,14 @@ l2', 7, 'z', NULL`;
   it.each([
     ["DELETE FROM assets", /the warehouse is read-only/],
     ["DELETE FROM assets RETURNING id", /the warehouse is read-only/],
+    ["WITH x AS (SELECT 1) DELETE FROM assets", /the warehouse is read-only/],
+    [
+      "WITH x AS (SELECT 1) INSERT INTO assets (id) SELECT 1 FROM x RETURNING id",
+      /the warehouse is read-only/,
+    ],
+    ["EXPLAIN PRAGMA query_only = 0", /the warehouse is read-only/],
+    ["/* */ -- x\n PRAGMA query_only(0)", /the warehouse is read-only/],
+    ["SELECT 1; DELETE FROM assets", /more than one statement/],
     ["ATTACH 'other.sqlite' AS other", /the warehouse is read-only/],
     ["VACUUM INTO 'other.sqlite'", /the warehouse is read-only/],
     ["PRAGMA user_version = 7", /the warehouse is read-only/],

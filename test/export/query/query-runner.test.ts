@@ -41,21 +41,9 @@ describe("a query of a page", () => {
 
   it("cannot write, attach, change a setting or read another file", async () => {
     const { ask } = openRunner();
-    const refused = [
-      "ATTACH '/etc/passwd' AS other",
-      "PRAGMA query_only(0)",
-      "PRAGMA journal_mode = delete",
-      "/* */ -- x\n PRAGMA query_only = 0",
-      "DELETE FROM assets",
-      "WITH x AS (SELECT 1) DELETE FROM assets",
-      "WITH x AS (SELECT 1) INSERT INTO assets (id) SELECT 1 FROM x RETURNING id",
-      "SELECT 1; DELETE FROM assets",
-      "VACUUM INTO '/tmp/copy'",
-      "SELECT load_extension('x')",
-      "EXPLAIN PRAGMA query_only = 0",
-      "",
-    ];
-    for (const sql of refused) await expect(ask(sql), sql).rejects.toMatchObject({ code: "bad_query" });
+    // test/cli/commands/query.test.ts has more of them.
+    for (const sql of ["ATTACH '/etc/passwd' AS other", "WITH x AS (SELECT 1) DELETE FROM assets"])
+      await expect(ask(sql), sql).rejects.toMatchObject({ code: "bad_query" });
     expect(await json(await ask("SELECT count(*) FROM assets"))).toMatchObject({ rows: [[14]] });
   });
 
