@@ -4,7 +4,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createWarehouse, standardContent } from "../../support/cli/filled-warehouse.ts";
-import { runInChild, runInProcess } from "../../support/cli/run-command.ts";
+import { runInProcess } from "../../support/cli/run-command.ts";
 
 const query = (path: string, sql: string, ...args: string[]) =>
   runInProcess(["query", sql, "--warehouse", path, ...args]);
@@ -14,12 +14,7 @@ const assets =
 
 describe("mds-sync query", () => {
   it("writes a table to stdout, and the duration to stderr", async () => {
-    const { stdout, stderr, status } = await runInChild([
-      "query",
-      assets,
-      "--warehouse",
-      createWarehouse(standardContent),
-    ]);
+    const { stdout, stderr, status } = await query(createWarehouse(standardContent), assets);
     expect(status).toBe(0);
     expect(stdout).toBe(
       [
