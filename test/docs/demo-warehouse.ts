@@ -12,6 +12,7 @@ import { retract } from "../../src/warehouse/coverage/ledger.ts";
 import { recordClockSkew } from "../../src/warehouse/coverage/targets.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { openWriter } from "../../src/warehouse/writer.ts";
+import { withInProcessIngest } from "../support/ingest/in-process-ingest.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { decimal, tick } from "../support/warehouse/records.ts";
 
@@ -71,9 +72,11 @@ export async function fillDemoWarehouse(folder: string): Promise<DemoWarehouse> 
       await clock.advance(wait);
       const random = seededRandom(1);
       const context = { clock, stopping: new AbortController().signal, random };
-      await clock.runUntil(
-        withSyncSession(loaded, context, silentLog, ({ syncContext, reader }) =>
-          backfill(syncContext, { settings: toSyncSettings(loaded), reader, random, filter: scope }),
+      await withInProcessIngest(() =>
+        clock.runUntil(
+          withSyncSession(loaded, context, silentLog, ({ syncContext, reader }) =>
+            backfill(syncContext, { settings: toSyncSettings(loaded), reader, random, filter: scope }),
+          ),
         ),
       );
     }
