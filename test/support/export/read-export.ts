@@ -73,9 +73,14 @@ async function withCatalogue<T>(catalogue: string, use: (ask: Ask) => Promise<T>
 }
 
 export function inWarehouse(warehouse: string, sql: string): Row[] {
+  return withWarehouse(warehouse, (ask) => ask(sql));
+}
+
+/** SQLite parses every view each time a file is opened. */
+function withWarehouse<T>(warehouse: string, use: (ask: (sql: string) => Row[]) => T): T {
   const database = new Database(warehouse, { readonly: true });
   try {
-    return database.prepare(sql).raw().all() as Row[];
+    return use((sql) => database.prepare(sql).raw().all() as Row[]);
   } finally {
     database.close();
   }
@@ -98,18 +103,19 @@ export async function bothSides(
   where: string,
   ask: Ask,
 ): Promise<{ warehouse: string[]; catalogue: string[] }> {
-  const warehouse = join(folder, "mds.sqlite");
-  const names = inWarehouse(warehouse, `SELECT name FROM pragma_table_info('${relation}')`)
-    .map(([name]) => String(name))
-    // The age is computed when queried.
-    .filter((name) => !["absences", "change", "reject", "age_seconds"].includes(name));
   const types = new Map(
     (await ask(`DESCRIBE ${relation}`)).map(([name, type]) => [String(name), String(type)]),
   );
+  const { names, here } = withWarehouse(join(folder, "mds.sqlite"), (read) => {
+    const names = read(`SELECT name FROM pragma_table_info('${relation}')`)
+      .map(([name]) => String(name))
+      // The age is computed when queried.
+      .filter((name) => !["absences", "change", "reject", "age_seconds"].includes(name));
+    const quoted = names.map((name) => `"${name}"`);
+    return { names, here: read(`SELECT ${quoted.join(", ")} FROM ${relation} WHERE ${where}`) };
+  });
   const shown = names.map((name) => plain(name, types.get(name) ?? "missing"));
   const there = await ask(`SELECT ${shown.join(", ")} FROM ${relation} WHERE ${where}`);
-  const quoted = names.map((name) => `"${name}"`);
-  const here = inWarehouse(warehouse, `SELECT ${quoted.join(", ")} FROM ${relation} WHERE ${where}`);
   const texts = (rows: Row[]) => rows.map((row) => JSON.stringify(row)).sort();
   return { warehouse: texts(here), catalogue: texts(there) };
 }
