@@ -96,6 +96,9 @@ function plain(name: string, type: string): string {
   return column;
 }
 
+/** The types of a relation's columns: DuckDB takes long to describe a view of views. */
+const knownTypes = new Map<string, ReadonlyMap<string, string>>();
+
 /** All rows of a relation, from both sides, each as one text and in the order of the texts. */
 export async function bothSides(
   folder: string,
@@ -103,9 +106,10 @@ export async function bothSides(
   where: string,
   ask: Ask,
 ): Promise<{ warehouse: string[]; catalogue: string[] }> {
-  const types = new Map(
-    (await ask(`DESCRIBE ${relation}`)).map(([name, type]) => [String(name), String(type)]),
-  );
+  const types =
+    knownTypes.get(relation) ??
+    new Map((await ask(`DESCRIBE ${relation}`)).map(([name, type]) => [String(name), String(type)]));
+  knownTypes.set(relation, types);
   const { names, here } = withWarehouse(join(folder, "mds.sqlite"), (read) => {
     const names = read(`SELECT name FROM pragma_table_info('${relation}')`)
       .map(([name]) => String(name))
