@@ -15,7 +15,7 @@ describe("mds-sync", () => {
   });
 
   it("lists every command in its help, and each has a help of its own", async () => {
-    const { stdout, status } = await runInChild(["--help"]);
+    const { stdout, status } = await runInProcess(["--help"]);
     expect(status).toBe(0);
     const commands = [...stdout.matchAll(/^ {2}([a-z]+) /gm)].map((match) => match[1]);
     const expected =
@@ -111,7 +111,7 @@ describe("mds-sync settings", () => {
   });
 
   it("exits 2 with one line for a wrong setting", async () => {
-    expect(await runInChild(["settings"], { env: { MDS_HTTP_PORT: "x" } })).toEqual({
+    expect(await runInProcess(["settings"], { env: { MDS_HTTP_PORT: "x" } })).toEqual({
       stdout: "",
       stderr: 'mds-sync: MDS_HTTP_PORT: http.port cannot be "x": give a whole number from 0 to 65535\n',
       status: 2,

@@ -12,7 +12,7 @@ import { waitUntil } from "../support/wait-until.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 
 const server = usePostgres();
-const settings = (url: string) => `service: { refreshSeconds: 5 }
+const settings = (url: string) => `service: { refreshSeconds: 15 }
 warehouse: { path: mds.sqlite }
 sync:
   ohlcv: false
@@ -34,7 +34,7 @@ const relations = [
 
 // As the only member of a split: it takes all leases, and the sync follows what it has leases of.
 it("I1: forwards all streams while it runs, stays healthy without PostgreSQL, and catches up", async () => {
-  const simulator = await startSimulator({ refreshSeconds: 5 });
+  const simulator = await startSimulator({ refreshSeconds: 15 });
   onTestFinished(() => simulator.stop());
   const database = await server.createDatabase();
   const folder = temporaryFolder();
@@ -58,7 +58,7 @@ it("I1: forwards all streams while it runs, stays healthy without PostgreSQL, an
       const status = await getStatus();
       return status.state === state && status.rows_forwarded >= minRows && status;
     });
-  const current = await reach("current", 15_000);
+  const current = await reach("current", 5_000);
   expect(current).toMatchObject({ name: "desk", role: "split", leases: 64, last_error: null });
   const count = async () =>
     Number((await server.query(database, "SELECT count(*) AS rows FROM mds.exchange_ticks"))[0]?.rows);
@@ -91,7 +91,7 @@ it("I1: forwards all streams while it runs, stays healthy without PostgreSQL, an
     expect(postgres, relation).toEqual(sqlite);
   }
   const ticks = await bothStores(server, database, warehouse, "index_ticks", "is_settled");
-  expect(ticks.postgres.length).toBeGreaterThan(15_000);
+  expect(ticks.postgres.length).toBeGreaterThan(5_000);
   expect(ticks.postgres).toEqual(ticks.sqlite);
   expect(await shareInto(server, database, warehouse, { verify: true })).toMatchObject({
     rows: 0,

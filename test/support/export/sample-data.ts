@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import {
   type DerivativeTick,
@@ -23,6 +24,7 @@ import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
 import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { midnight, present } from "../present.ts";
+import { copyEmptyWarehouse } from "../warehouse/empty-warehouse.ts";
 import { bar, decimal, tick } from "../warehouse/records.ts";
 
 export const STEP = 30 * MICROS_PER_SECOND;
@@ -41,7 +43,9 @@ const monthOf = (ts: Micros) => periodOf("month", ts);
 export const month = (back: number) => monthOf(monthStart(back));
 
 export function openAt(folder: string): WarehouseWriter {
-  return openWriter(join(folder, "mds.sqlite"), { clock: systemClock });
+  const path = join(folder, "mds.sqlite");
+  if (!existsSync(path)) copyEmptyWarehouse(path);
+  return openWriter(path, { clock: systemClock });
 }
 
 const kept = { quality: null, extra: null };
