@@ -1,6 +1,4 @@
 import type { Micros } from "../../model/time.ts";
-import { liveSpans } from "../schema/coverage.ts";
-import { and, eq } from "../sqlite/drizzle.ts";
 import type { Transaction } from "../tables/transaction.ts";
 
 /**
@@ -18,29 +16,22 @@ const stream = "index_ticks";
 
 /** Stores new live spans: the heads of their series are `settling` until REST confirms them. */
 export function beginLiveSpans(transaction: Transaction, spans: readonly LiveSpan[]): void {
-  const target = [liveSpans.stream, liveSpans.indexType, liveSpans.indexId];
-  for (const { indexType, indexId = "", from } of spans) {
-    const span = { stream, indexType, indexId, from, to: from };
-    transaction.orm
-      .insert(liveSpans)
-      .values(span)
-      .onConflictDoUpdate({ target, set: { from, to: from } })
-      .run();
-  }
+  const sql = `INSERT INTO live_spans (stream, index_type, index_id, from_ts, to_ts) VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT (stream, index_type, index_id) DO UPDATE SET from_ts = excluded.from_ts, to_ts = excluded.to_ts`;
+  for (const { indexType, indexId = "", from } of spans)
+    transaction.statement(sql).run([stream, indexType, indexId, from, from]);
 }
 
 /** Call it when ticks may have been missed: the unsettled ranges of these series become ordinary gaps again. */
 export function endLiveSpans(transaction: Transaction, spans: readonly Omit<LiveSpan, "from">[]): void {
-  for (const { indexType, indexId = "" } of spans) {
-    const ofStream = eq(liveSpans.stream, stream);
-    const isSpan = and(ofStream, eq(liveSpans.indexType, indexType), eq(liveSpans.indexId, indexId));
-    transaction.orm.delete(liveSpans).where(isSpan).run();
-  }
+  const sql = "DELETE FROM live_spans WHERE stream = ? AND index_type = ? AND index_id = ?";
+  for (const { indexType, indexId = "" } of spans)
+    transaction.statement(sql).run([stream, indexType, indexId]);
 }
 
 /** Call it at the start of a daemon: the process that received these spans has ended. */
 export function clearLiveSpans(transaction: Transaction): void {
-  transaction.orm.delete(liveSpans).run();
+  transaction.statement("DELETE FROM live_spans").run([]);
 }
 
 /** Call it in the transaction that stores all ticks of the index type up to `to`. */

@@ -61,7 +61,8 @@ export function endTarget({ orm }: Transaction, key: LedgerKey, at: Micros): voi
   orm.update(targets).set({ to: at, blockedReason: null }).where(isOpen).run();
 }
 
-const targetsOfKey = (orm: Orm) =>
+/** The targets of a key, by start. */
+export const targetsOfKey = (orm: Orm) =>
   orm.select().from(targets).where(isOfKey(targets)).orderBy(targets.from).prepare();
 
 /** Opens an open-ended target, merged with the earlier targets of the same key. */
@@ -162,11 +163,6 @@ export function readPresentTs(connection: Connection): Micros {
 export function recordClockSkew({ orm }: Transaction, skew: Micros): void {
   const clockSkew = Math.round(skew);
   orm.update(warehouseState).set({ clockSkew }).where(ne(warehouseState.clockSkew, clockSkew)).run();
-}
-
-/** History requests a second of the last long backfill; undefined: none has measured it. */
-export function readRequestRate(connection: Connection): number | undefined {
-  return readWarehouseState(connection).requestRate ?? undefined;
 }
 
 export function recordRequestRate({ orm }: Transaction, requestRate: number): void {
