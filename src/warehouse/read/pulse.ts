@@ -1,4 +1,5 @@
 import { formatTimestamp, type Micros } from "../../model/time.ts";
+import { readStreamStates } from "../rows/stream-stats.ts";
 import type { Connection } from "../sqlite/connection.ts";
 
 type PulseTick = readonly [indexType: string, indexId: string, ts: Micros, price: number];
@@ -23,9 +24,7 @@ export class PulseReader {
     if (version === this.#version) return undefined;
     const isFirst = this.#version === undefined;
     this.#version = version;
-    const rows = Object.fromEntries(
-      reader.statement<[string, number]>("SELECT stream, rows FROM stream_states").raw().all(),
-    );
+    const rows = Object.fromEntries(readStreamStates(reader).map((state) => [state.stream, state.rows]));
     // The ledger is written more often than rows are.
     const previous = this.#rows;
     this.#rows = JSON.stringify(rows);
