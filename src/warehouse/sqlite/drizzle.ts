@@ -6,8 +6,9 @@ import { createRequire } from "node:module";
  */
 const load = createRequire(import.meta.url);
 
-export const { and, asc, desc, eq, gt, gte, inArray, isNotNull, isNull, lt, lte, max, min, ne, or, sql } =
-  load("drizzle-orm") as typeof import("drizzle-orm");
+export const { and, eq, gt, gte, isNull, lt, lte, min, ne, or, sql } = load(
+  "drizzle-orm",
+) as typeof import("drizzle-orm");
 
 export const { index, integer, primaryKey, real, sqliteTable, text, uniqueIndex } = load(
   "drizzle-orm/sqlite-core",
