@@ -1,10 +1,11 @@
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { type MigrationMeta, readMigrationFiles } from "drizzle-orm/migrator";
+import type { MigrationMeta } from "drizzle-orm/migrator";
 import { exitCode, Failure } from "../model/failure.ts";
 import { packageFolder } from "../runtime/package-files.ts";
 import type { Connection } from "./sqlite/connection.ts";
 import { assertFreeSpace, type FileSystemInfo, MIN_FREE_BYTES } from "./sqlite/disk.ts";
+import { readMigrationFiles } from "./sqlite/drizzle.ts";
 import { replaceViews } from "./views/views.ts";
 
 /** `MDSW` in ASCII: distinguishes warehouses from the databases of other programs. */

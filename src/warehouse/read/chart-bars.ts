@@ -8,8 +8,9 @@ import {
 } from "../../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange } from "../../model/time-range.ts";
 import type { SettledRange } from "../coverage/ledger.ts";
-import type { SeriesRow } from "../schema/lookups.ts";
+import { series } from "../schema/lookups.ts";
 import type { Connection } from "../sqlite/connection.ts";
+import { and, eq } from "../sqlite/drizzle.ts";
 
 /** Which bars of which index to read. The range consists of whole bars. */
 export interface ChartBarsOptions extends TimeRange {
@@ -35,11 +36,8 @@ export function readChartBars(
 ): ChartBarsResult | undefined {
   const { indexType, indexId, width, to } = options;
   return connection.database.transaction(() => {
-    const found = connection
-      .statement<Pick<SeriesRow, "series" | "name">>(
-        "SELECT series, name FROM series WHERE index_type = ? AND index_id = ?",
-      )
-      .get([indexType, indexId]);
+    const isIndex = and(eq(series.indexType, indexType), eq(series.indexId, indexId));
+    const found = connection.orm.select().from(series).where(isIndex).get();
     if (!found) return undefined;
     const read = connection
       .statement<ChartBar>(

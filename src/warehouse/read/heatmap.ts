@@ -15,7 +15,7 @@ import type { TimeRange } from "../../model/time-range.ts";
 import { forEachHistoryRange } from "../coverage/history-gaps.ts";
 import { type LedgerKey, ledgerKeyText } from "../coverage/ledger.ts";
 import { type KnownLedgerKey, readLedgerKeys } from "../coverage/ledger-keys.ts";
-import type { MarketRow } from "../schema/lookups.ts";
+import { marketRows } from "../schema/lookups.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { GapSums } from "./gap-summary.ts";
 import { buildDayGrid, buildHourGrid, buildMonthGrid, CellSums, type TimeGrid } from "./heatmap-grid.ts";
@@ -257,14 +257,10 @@ function readRanks(connection: Connection): ReadonlyMap<string, number> {
       .raw()
       .all(),
   );
-  const markets = connection
-    .statement<Pick<MarketRow, "id" | "baseAssetId">>(
-      "SELECT id, base_asset_id AS baseAssetId FROM market_rows",
-    )
-    .all();
-  for (const { id, baseAssetId } of markets) {
-    const rank = ranks.get(baseAssetId ?? "");
-    if (rank !== undefined) ranks.set(id, rank);
+  const { id, baseAssetId } = marketRows;
+  for (const market of connection.orm.select({ id, baseAssetId }).from(marketRows).all()) {
+    const rank = ranks.get(market.baseAssetId ?? "");
+    if (rank !== undefined) ranks.set(market.id, rank);
   }
   return ranks;
 }

@@ -1,5 +1,6 @@
 import type { PulseResult, PulseTick } from "../../model/answers/ticks.ts";
 import { formatTimestamp, type Micros } from "../../model/time.ts";
+import { readStreamStates } from "../rows/stream-stats.ts";
 import type { Connection } from "../sqlite/connection.ts";
 
 /** Reads what has been committed since it was last asked. */
@@ -14,9 +15,7 @@ export class PulseReader {
     if (version === this.#version) return undefined;
     const isFirst = this.#version === undefined;
     this.#version = version;
-    const rows = Object.fromEntries(
-      reader.statement<[string, number]>("SELECT stream, rows FROM stream_states").raw().all(),
-    );
+    const rows = Object.fromEntries(readStreamStates(reader).map((state) => [state.stream, state.rows]));
     // The ledger is written more often than rows are.
     const previous = this.#rows;
     this.#rows = JSON.stringify(rows);
