@@ -47,7 +47,7 @@ describe("a query of a page", () => {
 
   it("cannot write, attach, change a setting or read another file", async () => {
     // test/cli/commands/query.test.ts has more of them.
-    for (const sql of ["ATTACH '/etc/passwd' AS other", "WITH x AS (SELECT 1) DELETE FROM assets"])
+    for (const sql of ["ATTACH '/etc/passwd' AS other", "WITH x AS (SELECT 1) DELETE FROM assets", ""])
       await expect(ask(sql), sql).rejects.toMatchObject({ code: "bad_query" });
     expect(await json(await ask("SELECT count(*) FROM assets"))).toMatchObject({ rows: [[14]] });
   });
