@@ -27,6 +27,8 @@ export function configure({ isUnit }: { readonly isUnit: boolean }) {
   const isolated = findIsolatedTests(root);
   return defineConfig({
     test: {
+      // For the set-up too.
+      experimental: options.experimental,
       globalSetup: ["test/support/set-up-run.ts", "test/support/dashboard/bundle-pages.ts"],
       // A fifth of the time goes in waiting for real processes, sockets and disks: half as many files again as there are cores.
       maxWorkers: Math.ceil(availableParallelism() * 1.5),

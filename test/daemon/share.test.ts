@@ -3,14 +3,14 @@ import { join } from "node:path";
 import { expect, it, onTestFinished, vi } from "vitest";
 import type { ShareStatus } from "../../src/model/status/share-status.ts";
 import { startSimulator } from "../../src/simulator/simulator.ts";
-import { usePostgres } from "../support/postgres.ts";
+import { useOwnPostgres } from "../support/postgres.ts";
 import { PASSWORD } from "../support/postgres-server.ts";
 import { startProgram } from "../support/program-process.ts";
 import { bothStores, shareInto } from "../support/share/share-harness.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 
-const server = usePostgres();
+const server = useOwnPostgres();
 const settings = (url: string) => `service: { refreshSeconds: 5 }
 warehouse: { path: mds.sqlite }
 sync:

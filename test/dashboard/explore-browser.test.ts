@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { buffer } from "node:stream/consumers";
 import { zstdDecompressSync } from "node:zlib";
 import { parquetReadObjects } from "hyparquet";
 import type { Page } from "playwright-core";
@@ -108,7 +108,7 @@ describe("/explore", () => {
       for (const format of ["csv", "json", "parquet"]) {
         const started = page.waitForEvent("download");
         await page.click(`#downloads [data-format=${format}]`);
-        files[format] = readFileSync(await (await started).path());
+        files[format] = await buffer(await (await started).createReadStream());
       }
       const [, ...lines] = String(files.csv).trim().split("\r\n");
       expect(lines).toEqual(expected.map((row) => Object.values(row).join(",")));
