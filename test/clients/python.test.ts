@@ -27,9 +27,12 @@ interface Answer {
 /** Debian's Python, which has Debian's pandas. Debian has no duckdb: another Python may be given for the tests of exports. */
 const python = process.env.MDS_TEST_PYTHON ?? "/usr/bin/python3";
 const client = resolve(import.meta.dirname, "../../clients/python");
-const has = (module: string, skipped: string) => {
-  const isInstalled = spawnSync(python, ["-c", `import ${module}`]).status === 0;
-  if (!isInstalled) process.stderr.write(`python3 has no ${module}, skipped: ${skipped}\n`);
+const modules = ["pandas", "psycopg2", "duckdb", "pyarrow", "setuptools", "wheel", "pip"];
+const findModules = `from importlib.util import find_spec; print(*[m for m in "${modules.join(" ")}".split() if find_spec(m)])`;
+const foundModules = spawnSync(python, ["-c", findModules], { encoding: "utf8" }).stdout?.split(/\s+/) ?? [];
+const has = (needed: string, skipped: string) => {
+  const isInstalled = needed.split(", ").every((name) => foundModules.includes(name));
+  if (!isInstalled) process.stderr.write(`python3 has no ${needed}, skipped: ${skipped}\n`);
   return isInstalled;
 };
 const hasPandas = has("pandas", "the Python client");
