@@ -26,6 +26,8 @@ const OWN_PROCESS = "test/**/*.process.test.ts";
 export function configure(left: readonly string[]) {
   return defineConfig({
     test: {
+      // For the set-up too.
+      experimental: options.experimental,
       globalSetup: ["test/support/set-up-run.ts", "test/support/build-program.ts"],
       // A fifth of the time goes in waiting for real processes, sockets and disks: half as many files again as there are cores.
       maxWorkers: Math.ceil(availableParallelism() * 1.5),

@@ -28,9 +28,12 @@ interface Answer {
 /** Debian's Python, which has Debian's pandas. Debian has no duckdb: another Python may be given for the tests of exports. */
 const python = process.env.MDS_TEST_PYTHON ?? "/usr/bin/python3";
 const client = resolve(import.meta.dirname, "../../clients/python");
-const isInstalled = (module: string) => spawnSync(python, ["-c", `import ${module}`]).status === 0;
-const has = (module: string, skipped: string) =>
-  isInstalled(module) || skipWithout(`python3 has no ${module}`, skipped);
+const modules = ["pandas", "psycopg2", "duckdb", "pyarrow", "setuptools", "wheel", "pip"];
+const findModules = `from importlib.util import find_spec; print(*[m for m in "${modules.join(" ")}".split() if find_spec(m)])`;
+const foundModules = spawnSync(python, ["-c", findModules], { encoding: "utf8" }).stdout?.split(/\s+/) ?? [];
+const isInstalled = (needed: string) => needed.split(", ").every((name) => foundModules.includes(name));
+const has = (needed: string, skipped: string) =>
+  isInstalled(needed) || skipWithout(`python3 has no ${needed}`, skipped);
 const hasPandas = has("pandas", "the Python client");
 const server = hasPandas && has("psycopg2", "the shared warehouse in Python") ? usePostgres() : undefined;
 /** No test requires what Debian does not have. */

@@ -13,6 +13,7 @@ import { DAY, midnight } from "../support/export/sample-data.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { usePostgres } from "../support/postgres.ts";
 import { PASSWORD } from "../support/postgres-server.ts";
+import { ProxiedPostgres } from "../support/share/proxied-postgres.ts";
 import { addTickDays, shareInto, shareOptions } from "../support/share/share-harness.ts";
 import { waitUntil } from "../support/wait-until.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
@@ -63,7 +64,8 @@ async function createJobs() {
   const clock = new ManualClock(midnight / 1000);
   const warehouse = openTestWarehouse({ clock });
   const database = await server.createDatabase();
-  const options = shareOptions(server, database, warehouse);
+  const proxied = await ProxiedPostgres.start(server);
+  const options = shareOptions(proxied, database, warehouse);
   const logged: string[] = [];
   const log = (_: unknown, message: string) => void logged.push(message);
   const operations = { moveDays, commitRetraction } as Record<string, (...values: never[]) => unknown>;
@@ -80,11 +82,11 @@ async function createJobs() {
   };
   const reasons = () =>
     warehouse.connection.statement("SELECT reason FROM coverage ORDER BY from_ts").pluck().all();
-  return { warehouse, database, context, shared, logged, reasons };
+  return { warehouse, database, proxied, context, shared, logged, reasons };
 }
 
 it("F21: with an export too, moves only what PostgreSQL has as well", async () => {
-  const { warehouse, database, context, shared, logged, reasons } = await createJobs();
+  const { warehouse, database, proxied, context, shared, logged, reasons } = await createJobs();
   const start = midnight - 4 * DAY;
   const series = addTickDays(warehouse, start, [24, 24]);
   const exported = () =>
@@ -93,11 +95,11 @@ it("F21: with an export too, moves only what PostgreSQL has as well", async () =
   await move();
   expect(reasons()).toEqual([null]);
   await shareInto(server, database, warehouse);
-  await server.stop();
+  await proxied.stop();
   await move();
   expect(reasons()).toEqual([null]);
   expect(logged).toEqual(["index ticks stay: the shared warehouse could not be compared"]);
-  await server.start();
+  await proxied.start();
   await move();
   expect(reasons()).toEqual(["moved to /lake"]);
   expect(exported()).toEqual([]);

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import type { ShareStatus } from "../../src/model/status/share-status.ts";
 import { startSimulator } from "../../src/simulator/simulator.ts";
-import { usePostgres } from "../support/postgres.ts";
+import { useOwnPostgres } from "../support/postgres.ts";
 import { PASSWORD } from "../support/postgres-server.ts";
 import { startProgram } from "../support/program-process.ts";
 import { bothStores, shareInto } from "../support/share/share-harness.ts";
@@ -11,7 +11,7 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 import { waitUntil } from "../support/wait-until.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 
-const server = usePostgres();
+const server = useOwnPostgres();
 const settings = (url: string) => `service: { refreshSeconds: 15 }
 warehouse: { path: mds.sqlite }
 sync:

@@ -127,47 +127,51 @@ describe("the build", () => {
 });
 
 describe("the demo in a clone", () => {
-  it("runs the lines that it prints, at once, beside itself", async () => {
-    const demo = spawn("npm", ["start"], {
-      cwd: clone,
-      env: { ...npmEnv, MDS_HTTP_PORT: "0" },
-      detached: true,
-    });
-    let screen = "";
-    for (const stream of [demo.stdout, demo.stderr])
-      stream.setEncoding("utf8").on("data", (text: string) => {
-        screen += text;
+  it(
+    "runs the lines that it prints, at once, beside itself",
+    async () => {
+      const demo = spawn("npm", ["start"], {
+        cwd: clone,
+        env: { ...npmEnv, MDS_HTTP_PORT: "0" },
+        detached: true,
       });
-    const stop = async () => {
-      const hasEnded = demo.exitCode !== null || demo.signalCode !== null;
-      if (hasEnded || demo.pid === undefined) return;
-      process.kill(-demo.pid, "SIGINT");
-      await once(demo, "close");
-    };
-    onTestFinished(stop);
-    await vi.waitFor(() => expect(screen).toMatch(/try, in another terminal:\n(?: {2}.+\n)+\n/), {
-      timeout: timeLimit(120_000),
-      interval: 50,
-    });
-    const address = /http:\/\/127\.0\.0\.1:\d+/.exec(screen)?.[0] ?? "";
-    const files = listFiles(join(clone, "dist"));
-    rmSync(join(folder, "cache"), { recursive: true });
+      let screen = "";
+      for (const stream of [demo.stdout, demo.stderr])
+        stream.setEncoding("utf8").on("data", (text: string) => {
+          screen += text;
+        });
+      const stop = async () => {
+        const hasEnded = demo.exitCode !== null || demo.signalCode !== null;
+        if (hasEnded || demo.pid === undefined) return;
+        process.kill(-demo.pid, "SIGINT");
+        await once(demo, "close");
+      };
+      onTestFinished(stop);
+      await vi.waitFor(() => expect(screen).toMatch(/try, in another terminal:\n(?: {2}.+\n)+\n/), {
+        timeout: timeLimit(120_000),
+        interval: 50,
+      });
+      const address = /http:\/\/127\.0\.0\.1:\d+/.exec(screen)?.[0] ?? "";
+      const files = listFiles(join(clone, "dist"));
+      rmSync(join(folder, "cache"), { recursive: true });
 
-    const lines = screen.match(/(?<=^ {2})(?:export |\.\/mds-sync ).+$/gm) ?? [];
-    expect(lines).toHaveLength(4);
-    const pasted = await run("sh", ["-e", "-c", lines.join("\n")], { cwd: clone, env: npmEnv });
-    expect(pasted.stdout).toMatch(/BTC/);
-    // npm would leave something in its cache: none of the lines waits for it.
-    expect(existsSync(join(folder, "cache"))).toBe(false);
+      const lines = screen.match(/(?<=^ {2})(?:export |\.\/mds-sync ).+$/gm) ?? [];
+      expect(lines).toHaveLength(4);
+      const pasted = await run("sh", ["-e", "-c", lines.join("\n")], { cwd: clone, env: npmEnv });
+      expect(pasted.stdout).toMatch(/BTC/);
+      // npm would leave something in its cache: none of the lines waits for it.
+      expect(existsSync(join(folder, "cache"))).toBe(false);
 
-    // Who writes npx all the same breaks nothing either.
-    const npx = await run("npx", ["mds-sync", "--version"], { cwd: clone, env: npmEnv });
-    expect(npx.stdout).toBe(`${manifest.version}\n`);
-    expect(listFiles(join(clone, "dist"))).toEqual(files);
-    expect((await fetch(`${address}/api/status`)).status).toBe(200);
-    await stop();
-    expect(screen).not.toMatch(/Cannot find module/);
-  }, timeLimit(300_000));
+      // Who writes npx all the same breaks nothing either.
+      const npx = await run("npx", ["mds-sync", "--version"], { cwd: clone, env: npmEnv });
+      expect(npx.stdout).toBe(`${manifest.version}\n`);
+      expect(listFiles(join(clone, "dist"))).toEqual(files);
+      expect((await fetch(`${address}/api/status`)).status).toBe(200);
+      await stop();
+      expect(screen).not.toMatch(/Cannot find module/);
+    },
+    timeLimit(300_000),
+  );
 });
 
 describe("the global installation", () => {

@@ -22,7 +22,6 @@ it.each([
     const [stopped, next] = [openTestWarehouse(), openTestWarehouse()];
     addHours(stopped, 0, MANY_HOURS);
     addHours(next, 0, 2);
-    await shareInto(server, database, openTestWarehouse());
     let stop = () => {};
     const proxy = await startCuttingProxy(server.port, point, () => stop(), { holds: true });
     const { child, result } = startProgram(["share", "--json"], {
