@@ -1,13 +1,10 @@
-// Builds dist/. A program that runs from dist/ keeps its files: each new file is written beside the old one, then renamed over it.
-// Files that the program no longer has stay, since an earlier one may be running. With `--if-stale` it builds only if a source
-// has changed since the last build.
+// Builds dist/: one file for the program, one for each module that runs in a thread or process of its own, one for each entry of
+// the library. A program that runs from dist/ keeps its files: each new file is written beside the old one, then renamed over it,
+// and the files of the build before stay. With `--if-stale` it builds only if a source has changed since the last build.
 
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
-  chmodSync,
-  copyFileSync,
-  cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -17,18 +14,101 @@ import {
   rmSync,
   writeFileSync,
 } from "node:fs";
+import { isBuiltin } from "node:module";
 import { tmpdir } from "node:os";
-import { dirname, join, relative, resolve } from "node:path";
+import { basename, dirname, join, relative, resolve } from "node:path";
+import { type BuildOptions, build, type Plugin } from "esbuild";
 import { writePages } from "./bundle-pages.ts";
 
 const root = import.meta.dirname;
 const dist = resolve(root, "dist");
 const pages = resolve(root, "src/dashboard/bundle");
-/** The digest of the sources that dist/ was built from. Written last, so that an interrupted build is repeated. */
-const digestFile = join(dist, ".sources");
+/** The digest of the sources that dist/ was built from, and its files. Written last, so that an interrupted build is repeated. */
+const buildRecord = join(dist, ".sources");
+/** The digest of the sources that the declarations were made from, and these sources. */
+const typesRecord = join(dist, "types/.sources");
 
-const PROJECTS = ["tsconfig.build.json", "tsconfig.library.json"];
-const SOURCES = ["build.ts", "bundle-pages.ts", "package-lock.json", "tsconfig.json", ...PROJECTS];
+const SOURCES = [
+  "build.ts",
+  "bundle-pages.ts",
+  "package-lock.json",
+  "tsconfig.json",
+  "tsconfig.library.json",
+];
+
+/** Native packages, and those that a dependency loads if they are there. */
+const EXTERNAL = /^(?:better-sqlite3|@duckdb\/node-api|bufferutil|utf-8-validate|pg-native)$/;
+
+/**
+ * Turns imports of Node's own modules and of external packages into `require` calls, which run when the importing module does. An
+ * import would load all of them at the start, and `import "node:http"` loads Node's whole fetch too.
+ */
+const requireExternal: Plugin = {
+  name: "require-external",
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^[^./]/ }, ({ path, kind }) => {
+      if (!isBuiltin(path) && !EXTERNAL.test(path)) return;
+      return kind === "require-call" ? { path, external: true } : { path, namespace: "required" };
+    });
+    onLoad({ filter: /^/, namespace: "required" }, ({ path }) => ({
+      contents: `module.exports = require(${JSON.stringify(path)})`,
+    }));
+  },
+};
+
+/** The sources load drizzle by `require`, which costs less than its ES modules. In a bundle these cost nothing, and shrink. */
+const importDrizzle: Plugin = {
+  name: "import-drizzle",
+  setup({ onLoad }) {
+    onLoad({ filter: /\/warehouse\/sqlite\/drizzle\.ts$/ }, ({ path }) => ({
+      contents: readFileSync(path, "utf8").replaceAll(
+        /^export const (\{[^}]*\}) = load\(\s*("[^"]+"),?\s*\) as [^;]+;$/gm,
+        "export $1 from $2;",
+      ),
+      loader: "ts",
+    }));
+  },
+};
+
+/** What few commands need is in a file of its own, which the others do not parse. */
+const LAZY =
+  /^src\/(?:daemon|export|serve|service|share|simulator|sync|cli\/commands\/doctor\/\w+-checks|cli\/support\/session)\b/;
+
+/** The module `lazy` has what the program imports while it runs, if it is `LAZY`; the program itself has the rest. */
+const lazyImports: Plugin = {
+  name: "lazy-imports",
+  setup({ onResolve, onLoad }) {
+    const targets = new Set<string>();
+    for (const file of listSources().filter((path) => path.endsWith(".ts")))
+      for (const [, name = ""] of readFileSync(join(root, file), "utf8").matchAll(dynamicImport))
+        targets.add(join(dirname(file), name));
+    const getters = [...targets]
+      .filter((target) => LAZY.test(target))
+      .map((target) => `get ${JSON.stringify(target)}() { return require("./${target}"); }`);
+    onResolve({ filter: /^lazy$/ }, ({ path }) => ({ path, namespace: "lazy" }));
+    onLoad({ filter: /^/, namespace: "lazy" }, () => ({
+      contents: `module.exports = { ${getters.join(", ")} };`,
+      resolveDir: root,
+    }));
+    onLoad({ filter: /\/src\/.*\.ts$/ }, ({ path }) => ({
+      contents: readFileSync(path, "utf8").replaceAll(dynamicImport, (_, name: string) => {
+        const target = relative(root, join(dirname(path), name));
+        return LAZY.test(target)
+          ? `(await import("lazy")).default[${JSON.stringify(target)}]`
+          : `require(${JSON.stringify(name)})`;
+      }),
+      loader: "ts",
+    }));
+  },
+};
+
+/** `main.ts` checks the version of Node before it loads the program, which is a file of its own for that. */
+const externalProgram: Plugin = {
+  name: "external-program",
+  setup({ onResolve }) {
+    onResolve({ filter: /^\.\/program\.ts$/ }, () => ({ path: "../program.js", external: true }));
+  },
+};
 
 function listFiles(folder: string): string[] {
   return readdirSync(folder, { withFileTypes: true, recursive: true })
@@ -37,49 +117,168 @@ function listFiles(folder: string): string[] {
     .sort();
 }
 
-function digestSources(): string {
+function readFiles(folder: string): Files {
+  return new Map(listFiles(folder).map((file) => [file, readFileSync(join(folder, file))]));
+}
+
+function listSources(): string[] {
   const inSrc = listFiles(join(root, "src")).map((file) => join("src", file));
-  const sources = inSrc.filter((file) => !resolve(root, file).startsWith(pages));
+  return inSrc.filter((file) => !resolve(root, file).startsWith(pages));
+}
+
+function digestFiles(files: readonly string[]): string {
   const digest = createHash("sha256");
-  for (const file of [...SOURCES, ...sources])
-    digest.update(`${file}\0`).update(readFileSync(join(root, file)));
+  for (const file of [...SOURCES, ...files]) {
+    digest.update(`${file}\0`);
+    if (existsSync(join(root, file))) digest.update(readFileSync(join(root, file)));
+  }
   return digest.digest("hex");
 }
 
-async function compile(folder: string): Promise<void> {
-  await writePages();
-  const tsc = join(root, "node_modules/typescript/bin/tsc");
-  for (const project of PROJECTS)
-    execFileSync(process.execPath, [tsc, "-p", join(root, project), "--outDir", folder], {
-      stdio: "inherit",
-    });
-  cpSync(pages, join(folder, "dashboard/bundle"), { recursive: true });
-  chmodSync(join(folder, "cli/main.js"), 0o755);
+function readRecord(record: string): { readonly digest: string; readonly files: readonly string[] } {
+  const [digest = "", ...files] = existsSync(record) ? readFileSync(record, "utf8").split("\n") : [];
+  return { digest, files };
+}
+
+function formatRecord(digest: string, files: readonly string[]): Buffer {
+  return Buffer.from([digest, ...files].join("\n"));
+}
+
+const dynamicImport = /\bawait import\("(\.[^"]+)"\)/g;
+
+type Files = Map<string, Uint8Array>;
+
+async function bundle(): Promise<Files> {
+  const options = {
+    absWorkingDir: root,
+    outdir: dist,
+    write: false,
+    bundle: true,
+    format: "esm",
+    platform: "node",
+    target: "node22",
+    sourcemap: true,
+    sourcesContent: false,
+    legalComments: "none",
+    metafile: true,
+  } satisfies BuildOptions;
+  const threads = listFiles(join(root, "src")).filter(
+    (file) => /-(?:worker|process)\.ts$/.test(file) && !file.startsWith("runtime/"),
+  );
+  const banner = {
+    js: 'const require = process.getBuiltinModule("node:module").createRequire(import.meta.url);',
+  };
+  const toEntry = (file: string) => ({ in: join("src", file), out: basename(file, ".ts") });
+  const program = await build({
+    ...options,
+    entryPoints: [toEntry("cli/program.ts"), { in: "lazy", out: "lazy" }],
+    plugins: [importDrizzle, requireExternal, lazyImports],
+    banner,
+    splitting: true,
+    chunkNames: "shared",
+  });
+  const { outputFiles, metafile } = await build({
+    ...options,
+    entryPoints: ["library/open-warehouse.ts", ...threads].map(toEntry),
+    plugins: [importDrizzle, requireExternal],
+    banner,
+  });
+  // The tables of the library belong to the drizzle of whoever imports them.
+  const plain = await build({
+    ...options,
+    entryPoints: [
+      { in: "src/cli/main.ts", out: "cli/main" },
+      { in: "src/library/schema.ts", out: "schema" },
+    ],
+    plugins: [importDrizzle, externalProgram],
+    packages: "external",
+  });
+  const files: Files = new Map();
+  for (const { path, contents } of [...program.outputFiles, ...outputFiles, ...plain.outputFiles])
+    files.set(relative(dist, path), contents);
+  return files.set(
+    "NOTICES.txt",
+    Buffer.from(listNotices([...Object.keys(program.metafile.inputs), ...Object.keys(metafile.inputs)])),
+  );
+}
+
+/** The licences of the packages that the bundle contains. */
+function listNotices(inputs: readonly string[]): string {
+  const packages = new Set(
+    inputs.flatMap((file) => /^node_modules\/(?:.*\/node_modules\/)?(?:@[^/]+\/)?[^/]+/.exec(file) ?? []),
+  );
+  const notices = [...packages].sort().map((path) => {
+    const { name, version, license, author } = JSON.parse(
+      readFileSync(join(root, path, "package.json"), "utf8"),
+    );
+    const file = readdirSync(join(root, path)).find((entry) => /^licen[cs]e/i.test(entry));
+    const holder = author?.name ?? author ?? `the authors of ${name}`;
+    const text =
+      file === undefined
+        ? `Copyright ${holder}: https://spdx.org/licenses/${license}.html`
+        : readFileSync(join(root, path, file), "utf8").trim();
+    return `${name} ${version} (${license})\n\n${text}\n`;
+  });
+  return notices.join(`\n${"-".repeat(80)}\n\n`);
+}
+
+/** The declarations of the library, and of the modules that those name. They take longer than all the rest. */
+function declareTypes(): Files {
+  const { digest, files } = readRecord(typesRecord);
+  if (digest === digestFiles(files)) return readFiles(dirname(typesRecord));
+  const folder = mkdtempSync(join(tmpdir(), "mds-sync-types-"));
+  try {
+    const tsc = join(root, "node_modules/typescript/bin/tsc");
+    const args = ["-p", join(root, "tsconfig.library.json"), "--outDir", folder];
+    execFileSync(process.execPath, [tsc, ...args], { stdio: "inherit" });
+    const emitted = readFiles(folder);
+    const sources = [...emitted.keys()].map((file) => join("src", file.replace(/\.d\.ts$/, ".ts")));
+    const needed: Files = new Map([[basename(typesRecord), formatRecord(digestFiles(sources), sources)]]);
+    const queue = ["library/open-warehouse.d.ts", "library/schema.d.ts"];
+    for (const file of queue) {
+      const text = emitted.get(file);
+      if (text === undefined || needed.has(file)) continue;
+      needed.set(file, text);
+      for (const [, name = ""] of Buffer.from(text)
+        .toString()
+        .matchAll(/"(\.[^"]+)\.ts"/g))
+        queue.push(`${join(dirname(file), name)}.d.ts`);
+    }
+    return needed;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 }
 
 /** Renames over what differs: no file of dist/ is missing at any moment. */
-function install(folder: string): void {
-  for (const file of listFiles(folder)) {
-    const [source, target] = [join(folder, file), join(dist, file)];
-    if (existsSync(target) && readFileSync(target).equals(readFileSync(source))) continue;
+function install(files: Files): void {
+  for (const [file, bytes] of files) {
+    const target = join(dist, file);
+    if (existsSync(target) && readFileSync(target).equals(bytes)) continue;
     mkdirSync(dirname(target), { recursive: true });
     const beside = `${target}.${process.pid}`;
-    copyFileSync(source, beside);
+    writeFileSync(beside, bytes, { mode: file === "cli/main.js" ? 0o755 : 0o644 });
     renameSync(beside, target);
   }
 }
 
-async function build(digest: string): Promise<void> {
-  const folder = mkdtempSync(join(tmpdir(), "mds-sync-build-"));
-  try {
-    await compile(folder);
-    install(folder);
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-  writeFileSync(digestFile, digest);
+/** A program of the build before may still run, and start a thread; one of an older build has been upgraded twice. */
+function removeOld(files: Files): void {
+  const { files: previous } = readRecord(buildRecord);
+  if (previous.length === 0) return;
+  const kept = new Set([basename(buildRecord), ...files.keys(), ...previous]);
+  for (const file of listFiles(dist)) if (!kept.has(file)) rmSync(join(dist, file));
 }
 
-const digest = digestSources();
-const isCurrent = existsSync(digestFile) && readFileSync(digestFile, "utf8") === digest;
-if (!isCurrent || !process.argv.includes("--if-stale")) await build(digest);
+async function buildAll(digest: string): Promise<void> {
+  const files = await bundle();
+  for (const [file, bytes] of await writePages()) files.set(join("pages", file), bytes);
+  for (const [file, bytes] of declareTypes()) files.set(join("types", file), bytes);
+  install(files);
+  removeOld(files);
+  writeFileSync(buildRecord, formatRecord(digest, [...files.keys()]));
+}
+
+const digest = digestFiles(listSources());
+const isCurrent = existsSync(pages) && readRecord(buildRecord).digest === digest;
+if (!isCurrent || !process.argv.includes("--if-stale")) await buildAll(digest);

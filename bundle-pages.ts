@@ -33,9 +33,9 @@ function compose(name: string): string {
 async function bundlePages(): Promise<Map<string, Uint8Array>> {
   const { outputFiles } = await build({
     entryPoints: [
-      ...pages.map((name) => ({ in: join(source, name, `${name}.js`), out: name })),
+      ...pages.map((name) => ({ in: join(source, name, `${name}.ts`), out: name })),
       { in: join(source, "shared/pages.css"), out: "pages" },
-      { in: join(source, "shared/theme.js"), out: "theme" },
+      { in: join(source, "shared/theme.ts"), out: "theme" },
     ],
     outdir: target,
     write: false,

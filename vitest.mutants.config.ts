@@ -1,11 +1,11 @@
 import { configDefaults, defineConfig } from "vitest/config";
 import { FastestFirst } from "./test/mutants/fastest-first.ts";
-import { findSystemTests } from "./test/support/system-tests.ts";
+import { timeLimit } from "./test/support/time-limit.ts";
 
 /** Tests that take seconds and kill no mutant that a faster test would not. */
 const slowTests = [
   "test/service/pagination/all-faults.test.ts",
-  "test/service/pagination/full-window.test.ts",
+  "test/service/pagination/full-window.process.test.ts",
   "test/service/pagination/walk-faults.test.ts",
   "test/ingest/thread/storage-faults.test.ts",
   "test/ingest/commit/tick-columns.test.ts",
@@ -18,13 +18,13 @@ const { MDS_MUTANTS_TESTS: folder = "test" } = process.env;
 export default defineConfig({
   test: {
     include: [`${folder}/**/*.test.ts`],
-    exclude: [...configDefaults.exclude, ...findSystemTests(import.meta.dirname), ...slowTests],
+    exclude: [...configDefaults.exclude, ...slowTests],
     // A slow machine kills no mutant: Stryker has its own timeout.
-    testTimeout: 120_000,
+    testTimeout: timeLimit(120_000),
     sequence: { sequencer: FastestFirst },
     globalSetup: ["test/support/set-up-run.ts"],
     // Loading the sources again for each file takes longer than most tests.
     isolate: false,
-    setupFiles: ["test/support/seed.ts", "test/mutants/no-shrinking.ts"],
+    setupFiles: ["test/support/seed.ts", "test/support/set-up-file.ts", "test/mutants/no-shrinking.ts"],
   },
 });

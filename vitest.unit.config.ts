@@ -1,4 +1,23 @@
 import { configure } from "./vitest.config.ts";
 
-/** `npm run test:unit`: the inner loop, without the tests that start processes or a whole sync. */
-export default configure({ isUnit: true });
+/** Folders whose tests start the program, a whole sync or a server. */
+const systemFolders = [
+  "cli",
+  "clients",
+  "crash",
+  "daemon",
+  "docs",
+  "export",
+  "project",
+  "proof",
+  "scenario",
+  "share",
+  "sync",
+];
+
+/** `npm run test:unit`: the inner loop, without those folders, browsers, and files that need a process of their own. */
+export default configure([
+  `test/{${systemFolders}}/**`,
+  "test/**/*-browser.test.ts",
+  "test/**/*.process.test.ts",
+]);

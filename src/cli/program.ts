@@ -1,6 +1,7 @@
 import { Command, CommanderError, type Option } from "commander";
 import { exitCode, Failure } from "../model/failure.ts";
 import { systemClock } from "../runtime/clock.ts";
+import { nameSources, nameSourcesOnCrash } from "../runtime/source-maps.ts";
 import { exitAfter } from "../runtime/timeouts.ts";
 import { NonblockingStderr } from "../telemetry/nonblocking-stderr.ts";
 import type { CommandContext } from "./support/context.ts";
@@ -54,6 +55,7 @@ function loadersFor(name: string | undefined): readonly (() => Promise<AddComman
 
 /** Runs the program and returns its exit code. Every failure is one line on stderr, with its remedy; a daemon's is a log record. */
 export async function main(args: readonly string[]): Promise<number> {
+  nameSourcesOnCrash();
   const stop = new AbortController();
   // A reader that closed the pipe (`| head`) is not a failure.
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
@@ -186,7 +188,7 @@ function report(error: unknown, context: CommandContext): number {
     if (error.exit !== exitCode.ok) context.stderr.write(`mds-sync: ${error.summary}\n`);
     return error.exit;
   }
-  const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  const text = error instanceof Error ? nameSources(error.stack ?? error.message) : String(error);
   context.stderr.write(`mds-sync: unexpected failure, please report it: ${text}\n`);
   return exitCode.unexpected;
 }

@@ -1,4 +1,4 @@
-import { createRequire } from "node:module";
+import { validate } from "node-cron";
 import { listServerUrls } from "../model/postgres-url.ts";
 import type { Selector } from "../model/selector.ts";
 import { findUrlProblem, isHost } from "../model/service-url.ts";
@@ -234,10 +234,7 @@ export function retentionOption(description: OptionDescription): Option<number |
 const cronPattern = /^[\d*,/-]+( +[\d*,/-]+){4}$/;
 
 function isCron(raw: string): boolean {
-  if (!cronPattern.test(raw)) return false;
-  // Loaded on first use: node-cron takes 8 MiB, and few commands have a schedule to check.
-  const { validate } = createRequire(import.meta.url)("node-cron") as typeof import("node-cron");
-  return validate(raw);
+  return cronPattern.test(raw) && validate(raw);
 }
 
 /** Five cron fields, in UTC; empty: never. */

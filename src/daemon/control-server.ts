@@ -1,10 +1,10 @@
 import { randomBytes, timingSafeEqual } from "node:crypto";
 import { rmSync, writeFileSync } from "node:fs";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import { PassThrough, type Readable } from "node:stream";
 import { type SerialisedFailure, serialiseFailure } from "../model/failure.ts";
 import type { Stream } from "../model/streams.ts";
 import type { TimeRange } from "../model/time-range.ts";
+import { startHttpServer } from "../runtime/http-server.ts";
 import type { BackfillReport } from "../sync/history/backfill.ts";
 import { resolvePath } from "../warehouse/sqlite/disk.ts";
 
@@ -44,6 +44,7 @@ interface ControlServerOptions {
     signal: AbortSignal,
     onProgress: (rows: number, percent: number) => void,
   ) => Promise<BackfillReport>;
+  readonly onError: (error: unknown) => void;
 }
 
 /**
@@ -53,66 +54,54 @@ interface ControlServerOptions {
 export async function startControlServer(options: ControlServerOptions): Promise<{ close(): Promise<void> }> {
   const token = randomBytes(32).toString("hex");
   const file = controlFileOf(options.warehousePath);
-  const server = createServer((request, response) => {
-    if (!hasToken(request, token)) return void response.writeHead(403).end();
-    if (request.method !== "POST" || request.url !== CONTROL_PATH) return void response.writeHead(404).end();
-    answer(request, response, options.backfill).catch((error: unknown) => response.destroy(toError(error)));
+  const server = await startHttpServer({
+    name: "the control port",
+    portSetting: "port",
+    host: "127.0.0.1",
+    port: 0,
+    // A backfill may wait for the service longer than any limit.
+    streamTimeoutMs: 0,
+    respond: async (request) => {
+      const refuse = (status: number) => ({ status, type: "text/plain", body: "" });
+      if (!hasToken(request.headers.authorization, token)) return refuse(403);
+      if (request.method !== "POST" || request.path !== CONTROL_PATH) return refuse(404);
+      const body = await request.readBody(MAX_REQUEST_BYTES);
+      if (body === undefined) return refuse(413);
+      const lines = backfillLines(JSON.parse(body) as BackfillRequest, request.signal, options.backfill);
+      return { type: "application/x-ndjson", body: lines };
+    },
+    onError: options.onError,
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(0, "127.0.0.1", resolve);
-  });
-  const { port } = server.address() as AddressInfo;
-  const address: ControlAddress = { port, token };
+  const address: ControlAddress = { port: Number(new URL(server.origin).port), token };
   // The mode counts only for a new file.
   rmSync(file, { force: true });
   writeFileSync(file, `${JSON.stringify(address)}\n`, { mode: 0o600, flag: "wx" });
   return {
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-        rmSync(file, { force: true });
-      }),
+    close: async () => {
+      rmSync(file, { force: true });
+      await server.close();
+    },
   };
 }
 
-function hasToken({ headers }: IncomingMessage, token: string): boolean {
-  const given = Buffer.from(headers.authorization ?? "");
+function hasToken(authorization: string | undefined, token: string): boolean {
+  const given = Buffer.from(authorization ?? "");
   const expected = Buffer.from(`Bearer ${token}`);
   return given.length === expected.length && timingSafeEqual(given, expected);
 }
 
-async function answer(
-  request: IncomingMessage,
-  response: ServerResponse,
+function backfillLines(
+  request: BackfillRequest,
+  signal: AbortSignal,
   backfill: ControlServerOptions["backfill"],
-): Promise<void> {
-  const body = JSON.parse(await readText(request)) as BackfillRequest;
-  const left = new AbortController();
-  response.on("close", () => left.abort(new Error("the caller has left")));
-  const write = (line: BackfillLine) => void response.write(`${JSON.stringify(line)}\n`);
-  response.writeHead(200, { "content-type": "application/x-ndjson" });
-  try {
-    const onProgress = (rows: number, percent: number) => write({ progress: { rows, percent } });
-    write({ report: await backfill(body, left.signal, onProgress) });
-  } catch (error) {
-    if (!left.signal.aborted) write({ failure: serialiseFailure(error, "ingest_bug") });
-  }
-  response.end();
-}
-
-async function readText(request: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of request) {
-    size += (chunk as Buffer).length;
-    if (size > MAX_REQUEST_BYTES) throw new Error("the request is too large");
-    chunks.push(chunk as Buffer);
-  }
-  return Buffer.concat(chunks).toString("utf8");
-}
-
-function toError(error: unknown): Error {
-  return error instanceof Error ? error : new Error(String(error));
+): Readable {
+  const lines = new PassThrough();
+  const write = (line: BackfillLine) => void lines.write(`${JSON.stringify(line)}\n`);
+  backfill(request, signal, (rows, percent) => write({ progress: { rows, percent } }))
+    .then(
+      (report) => write({ report }),
+      (error: unknown) => write({ failure: serialiseFailure(error, "ingest_bug") }),
+    )
+    .finally(() => lines.end());
+  return lines;
 }

@@ -1,5 +1,6 @@
 import type { LiveCommitResult } from "../ingest/commit/live.ts";
 import { Failure, failureCode } from "../model/failure.ts";
+import type { LastCrash } from "../model/status/warehouse-status.ts";
 import { hasHistory } from "../model/streams.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
@@ -11,7 +12,7 @@ import { RunStats } from "../sync/context/run-stats.ts";
 import type { SliceDifference } from "../sync/history/verify.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import { RecentErrors, RequestRate } from "../telemetry/recent-activity.ts";
-import { isRecentCrash, type LastCrash } from "../warehouse/sqlite/crash-marker.ts";
+import { isRecentCrash } from "../warehouse/sqlite/crash-marker.ts";
 
 /** Collects metrics, recent errors and stream states while the daemon runs. It observes and makes no decisions. */
 export class DaemonTelemetry {

@@ -261,6 +261,7 @@ class Daemon {
     this.#controlServer = await startControlServer({
       warehousePath: path,
       backfill: (request, caller, onProgress) => backfillNow(context, run, request, caller, onProgress),
+      onError: (error) => log.error({ error: String(error) }, "control request failed"),
     });
     for (const { name } of jobs) metrics.registerJob(name);
     const previousRuns = readJobRuns(reader);

@@ -1,11 +1,12 @@
 import type { DaemonView } from "../dashboard/daemon-status.ts";
-import { type DashboardServer, startHttpServer } from "../dashboard/http-server.ts";
+import { startDashboardServer } from "../dashboard/dashboard-server.ts";
 import { createQueryPost } from "../dashboard/query-post.ts";
 import { ReaderThread } from "../dashboard/reader-thread.ts";
 import { createRoutes } from "../dashboard/routes.ts";
 import { QueryRunner } from "../export/query/query-runner.ts";
 import type { Micros } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
+import type { HttpServer } from "../runtime/http-server.ts";
 import type { Log } from "../runtime/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 
@@ -28,7 +29,7 @@ export class PagesServer {
   /** The pages of the market read more than those of the daemon, which must answer at once. */
   readonly #marketReader: ReaderThread;
   readonly #queries: QueryRunner;
-  #server: DashboardServer | undefined;
+  #server: HttpServer | undefined;
 
   constructor(options: PagesOptions) {
     const { path, clock, now, log } = options;
@@ -41,7 +42,7 @@ export class PagesServer {
   /** Returns the address once the port is bound. */
   async listen(): Promise<string> {
     const { http, view, metrics, clock, log } = this.#options;
-    this.#server = await startHttpServer({
+    this.#server = await startDashboardServer({
       ...http,
       routes: createRoutes({
         view,
@@ -53,7 +54,7 @@ export class PagesServer {
       posts: new Map([["/api/query", createQueryPost(this.#queries)]]),
       onError: (error) => log.error({ error: String(error) }, "dashboard page failed"),
     });
-    return this.#server.address;
+    return `${this.#server.origin}/`;
   }
 
   async close(): Promise<void> {

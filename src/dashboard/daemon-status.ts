@@ -1,19 +1,12 @@
 import type { ServeStatus } from "../model/status/serve-status.ts";
 import { describeServiceCondition, type ServiceCondition } from "../model/status/service-condition.ts";
 import { describeShareProblem, type ShareStatus } from "../model/status/share-status.ts";
+import type { DiskStatus, StreamStatus, WithdrawalStatus } from "../model/status/warehouse-status.ts";
 import { streamTable } from "../model/streams.ts";
 import type { Micros } from "../model/time.ts";
 import type { RecentError } from "../telemetry/recent-activity.ts";
-import type { WithdrawalStatus } from "../warehouse/coverage/mass-withdrawals.ts";
-import type { DiskStatus, StreamStatus } from "../warehouse/read/status.ts";
 import { DISK_FULL_WARNING_DAYS } from "../warehouse/tables/size-history.ts";
-
-/** `well`: nothing to do; `busy`: work in progress, a failing stream or a missing scope; `ill`: the operator must act. */
-export interface DaemonState {
-  readonly tone: "well" | "busy" | "ill";
-  /** The state in one sentence for people. */
-  readonly sentence: string;
-}
+import type { DaemonState } from "./api-answers.ts";
 
 interface DaemonStateOptions {
   /** The service has answered, and what to sync is known. */

@@ -1,7 +1,8 @@
 import { PassThrough } from "node:stream";
 import { formatTimestamp, type Micros } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
-import type { PageResponse } from "./http-server.ts";
+import type { HttpResponse } from "../runtime/http-server.ts";
+import type { LiveEventData } from "./api-answers.ts";
 import type { ReaderThread } from "./reader-thread.ts";
 
 interface LiveEventsOptions {
@@ -33,7 +34,7 @@ export class LiveEvents {
   }
 
   /** A stream of server-sent events for one page. */
-  open(): PageResponse {
+  open(): HttpResponse {
     const [oldest] = this.#clients;
     if (this.#clients.size >= MAX_CLIENTS && oldest) oldest.destroy();
     const client = new PassThrough();
@@ -78,6 +79,6 @@ export class LiveEvents {
   }
 }
 
-function toEvent(name: string, data: object): string {
+function toEvent<K extends keyof LiveEventData>(name: K, data: LiveEventData[K]): string {
   return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
 }

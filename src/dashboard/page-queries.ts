@@ -1,15 +1,10 @@
+import type { RankingResult } from "../model/answers/market.ts";
 import type { Micros } from "../model/time.ts";
-import { readSchema, type SchemaResult } from "../warehouse/query/schema.ts";
-import { type ChartBarsOptions, type ChartBarsResult, readChartBars } from "../warehouse/read/chart-bars.ts";
-import type { GapSummaryResult } from "../warehouse/read/gap-summary.ts";
-import { Heatmap, type HeatmapResult, type SeriesMatch } from "../warehouse/read/heatmap.ts";
+import { readSchema } from "../warehouse/query/schema.ts";
+import { type ChartBarsOptions, readChartBars } from "../warehouse/read/chart-bars.ts";
+import { Heatmap } from "../warehouse/read/heatmap.ts";
 import {
-  type DerivativeAsset,
   type DerivativesOptions,
-  type DerivativesResult,
-  type PairSummary,
-  type QuotesResult,
-  type RankingResult,
   readDerivativeAssets,
   readDerivatives,
   readMarketRanking,
@@ -17,33 +12,13 @@ import {
   readQuotes,
   readSparklines,
 } from "../warehouse/read/market-pages.ts";
-import { PulseReader, type PulseResult } from "../warehouse/read/pulse.ts";
-import { readStatus, type WarehouseStatus } from "../warehouse/read/status.ts";
+import { PulseReader } from "../warehouse/read/pulse.ts";
+import { readStatus } from "../warehouse/read/status.ts";
 import { openReader } from "../warehouse/reader.ts";
-import { type LatestTick, readLatestTicks } from "../warehouse/rows/row-queries.ts";
+import { readLatestTicks } from "../warehouse/rows/row-queries.ts";
 import { type Connection, SMALL_CACHE_KIB } from "../warehouse/sqlite/connection.ts";
+import type { QueryResults } from "./api-answers.ts";
 import { type CacheClock, TtlCache } from "./ttl-cache.ts";
-
-/** The results of the dashboard's queries, by kind. */
-export interface QueryResults {
-  status: WarehouseStatus;
-  coverage: HeatmapResult;
-  missing: GapSummaryResult;
-  latest: readonly LatestTick[];
-  /** Undefined if there is no such index. */
-  bars: ChartBarsResult | undefined;
-  /** Series whose name contains a text, the best-known first; if there is none, similar names. */
-  series: readonly SeriesMatch[];
-  /** The relations and columns with their meaning. */
-  schema: SchemaResult;
-  market: RankingResult;
-  pairs: readonly PairSummary[];
-  quotes: QuotesResult;
-  derivativeAssets: readonly DerivativeAsset[];
-  derivatives: DerivativesResult;
-  /** What has been committed since the last one; undefined if nothing has. */
-  pulse: PulseResult | undefined;
-}
 
 export interface CoverageParams {
   /** The number of rows by group, where it is not the default. */
@@ -138,7 +113,7 @@ export class PageQueries {
         return readPairs(reader);
       case "quotes":
         return readQuotes(reader, query.params, query.now);
-      case "derivativeAssets":
+      case "derivative-assets":
         return readDerivativeAssets(reader);
       case "derivatives":
         return readDerivatives(reader, query.params);

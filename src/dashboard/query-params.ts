@@ -1,3 +1,4 @@
+import { MAX_BARS } from "../model/answers/chart-bars.ts";
 import {
   type BarWidth,
   barWidths,
@@ -9,7 +10,6 @@ import type { ChartBarsOptions } from "../warehouse/read/chart-bars.ts";
 import type { DerivativesOptions } from "../warehouse/read/market-pages.ts";
 import { type CoverageParams, DEFAULT_ROWS } from "./page-queries.ts";
 
-export const MAX_BARS = 5_000;
 const DEFAULT_BARS = 300;
 const MAX_ID_LENGTH = 400;
 const INDEX_TYPES = ["GWA", "MWA", "LX"];

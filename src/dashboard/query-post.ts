@@ -1,6 +1,7 @@
 import type { Readable } from "node:stream";
+import type { ErrorAnswer } from "../model/answers/query.ts";
 import { Failure } from "../model/failure.ts";
-import { jsonResponse, type PageResponse, type PostHandler } from "./http-server.ts";
+import { jsonResponse, type PostHandler } from "./dashboard-server.ts";
 
 type QueryFormat = "rows" | "csv" | "json" | "parquet";
 
@@ -13,7 +14,7 @@ export interface QueryService {
   ): Promise<{ readonly format: QueryFormat; readonly result: Readable }>;
 }
 
-const contentTypes: Readonly<Record<QueryFormat, PageResponse["type"]>> = {
+const contentTypes: Readonly<Record<QueryFormat, string>> = {
   rows: "application/json",
   json: "application/json",
   csv: "text/csv",
@@ -28,9 +29,13 @@ export function createQueryPost(service: QueryService): PostHandler {
       return { type: contentTypes[format], body: result };
     } catch (error) {
       if (!(error instanceof Failure)) throw error;
-      const warnings = "warnings" in error ? error.warnings : [];
       const status = error.code === "bad_query" ? 400 : 503;
-      return jsonResponse({ error: error.message, remedy: error.remedy ?? null, warnings }, status);
+      const answer: ErrorAnswer = {
+        error: error.message,
+        remedy: error.remedy ?? null,
+        warnings: "warnings" in error ? (error.warnings as readonly string[]) : [],
+      };
+      return jsonResponse(answer, status);
     }
   };
 }

@@ -4,7 +4,8 @@ import { resolveSiblingModule } from "../runtime/child-process.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
 import { Thread } from "../runtime/thread.ts";
-import type { PageQuery, ParamsOf, QueryResults } from "./page-queries.ts";
+import type { QueryResults } from "./api-answers.ts";
+import type { PageQuery, ParamsOf } from "./page-queries.ts";
 
 /** What the thread answers. */
 export interface ReaderCalls {

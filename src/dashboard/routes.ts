@@ -1,12 +1,15 @@
+import type { ErrorAnswer } from "../model/answers/query.ts";
+import type { StatusReport, WarehouseStatus } from "../model/status/warehouse-status.ts";
 import { formatTimestamp, MICROS_PER_MS } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
+import type { HttpResponse } from "../runtime/http-server.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import type { WarehouseStatus } from "../warehouse/read/status.ts";
+import type { BackfillAnswer, DaemonAnswer, QueryResults } from "./api-answers.ts";
 import type { DaemonView } from "./daemon-status.ts";
 import { describeDaemonState } from "./daemon-status.ts";
-import { jsonResponse, type PageResponse, type RequestHandler, textResponse } from "./http-server.ts";
+import { jsonBytes, jsonResponse, type RequestHandler, textResponse } from "./dashboard-server.ts";
 import { LiveEvents } from "./live-events.ts";
-import type { ParamsOf, QueryResults } from "./page-queries.ts";
+import type { ParamsOf } from "./page-queries.ts";
 import {
   MAX_NAME_LENGTH,
   parseBarsQuery,
@@ -27,6 +30,8 @@ interface RoutesOptions {
   readonly clock: Pick<Clock, "monotonic" | "beginWork" | "after">;
 }
 
+/** The text format of Prometheus. */
+const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 const STATUS_TTL_MS = 3_000;
 const LATEST_TTL_MS = 2_000;
 const HEATMAP_PAGE_TTL_MS = 10_000;
@@ -39,7 +44,7 @@ const VARIANT_TTL_MS = 2_000;
 
 interface StatusPage {
   readonly status: WarehouseStatus;
-  readonly response: PageResponse;
+  readonly response: HttpResponse;
 }
 
 /** Everything that is served over HTTP, by path. */
@@ -51,10 +56,10 @@ export function createRoutes({
   clock,
 }: RoutesOptions): Map<string, RequestHandler> {
   const statuses = new TtlCache<StatusPage>(clock);
-  const pages = new TtlCache<PageResponse>(clock);
+  const pages = new TtlCache<HttpResponse>(clock);
   // A separate cache: a flood of variants must not block the pages above.
-  const variants = new TtlCache<PageResponse>(clock);
-  const quotes = new TtlCache<PageResponse>(clock);
+  const variants = new TtlCache<HttpResponse>(clock);
+  const quotes = new TtlCache<HttpResponse>(clock);
 
   const live = new LiveEvents({
     reader: marketReader,
@@ -66,12 +71,13 @@ export function createRoutes({
   const readStatus = () =>
     statuses.get("status", { minTtlMs: STATUS_TTL_MS, maxStaleMs: MAX_STALE_MS }, async () => {
       const status = await reader.query("status");
-      const daemon = {
+      const report: StatusReport = {
+        ...status,
         service: view.service(),
         problem: view.problem() ?? null,
         shared: view.shared?.() ?? null,
       };
-      return { status, response: jsonResponse({ ...status, ...daemon }) };
+      return { status, response: jsonResponse(report) };
     });
   const readStatusIfPossible = () =>
     readStatus().then(
@@ -81,17 +87,14 @@ export function createRoutes({
   const read = async <K extends keyof QueryResults>(
     kind: K,
     ...params: ParamsOf<K>
-  ): Promise<PageResponse> => {
+  ): Promise<HttpResponse> => {
     const body = await reader.queryBytes(kind, ...params);
-    return body ? { type: "application/json", body } : textResponse(404, "no index has this type and id");
+    return body ? jsonBytes(body) : textResponse(404, "no index has this type and id");
   };
   const readMarket = async <K extends keyof QueryResults>(
     kind: K,
     ...params: ParamsOf<K>
-  ): Promise<PageResponse> => ({
-    type: "application/json",
-    body: (await marketReader.queryBytes(kind, ...params)) ?? "",
-  });
+  ): Promise<HttpResponse> => jsonBytes((await marketReader.queryBytes(kind, ...params)) ?? "");
   const pairQuotes: RequestHandler = (query) => {
     const pair = (query.get("pair") ?? "").slice(0, MAX_NAME_LENGTH);
     return respond(
@@ -164,7 +167,7 @@ export function createRoutes({
       () =>
         respond(
           pages.get("derivative assets", { minTtlMs: HEATMAP_PAGE_TTL_MS }, () =>
-            readMarket("derivativeAssets"),
+            readMarket("derivative-assets"),
           ),
         ),
     ],
@@ -178,7 +181,7 @@ export function createRoutes({
   return new Map([...createFileRoutes(), ...routes]);
 }
 
-function healthResponse(view: DaemonView): PageResponse {
+function healthResponse(view: DaemonView): HttpResponse {
   const problem = view.problem();
   return problem === undefined ? textResponse(200, "ok") : textResponse(503, problem);
 }
@@ -187,14 +190,13 @@ async function renderMetrics(
   view: DaemonView,
   metrics: Metrics,
   status: WarehouseStatus | undefined,
-): Promise<PageResponse> {
+): Promise<HttpResponse> {
   if (status) metrics.setStreams(status.streams);
   metrics.setHealth(view.isReady(), view.problem() === undefined);
-  return { type: "text/plain; version=0.0.4", body: Buffer.from(await metrics.exposition()) };
+  return { type: METRICS_TYPE, body: await metrics.exposition() };
 }
 
-/** What the daemon knows; `/api/status` has what the warehouse knows. */
-function daemonJson(view: DaemonView, status: WarehouseStatus | undefined) {
+function daemonJson(view: DaemonView, status: WarehouseStatus | undefined): DaemonAnswer {
   const facts = { ready: view.isReady(), problem: view.problem(), activity: view.activity() };
   return {
     generated_at: formatTimestamp(view.now()),
@@ -225,7 +227,7 @@ function daemonJson(view: DaemonView, status: WarehouseStatus | undefined) {
   };
 }
 
-function backfillJson(view: DaemonView) {
+function backfillJson(view: DaemonView): BackfillAnswer | null {
   const progress = view.backfill?.();
   if (!progress) return null;
   const { percent, rowsPerSecond, secondsLeft = null } = progress;
@@ -233,10 +235,11 @@ function backfillJson(view: DaemonView) {
 }
 
 /** Answers 503 with the error while the warehouse does not exist or cannot be read. */
-async function respond(page: Promise<PageResponse>): Promise<PageResponse> {
+async function respond(page: Promise<HttpResponse>): Promise<HttpResponse> {
   try {
     return await page;
   } catch (error) {
-    return jsonResponse({ error: error instanceof Error ? error.message : String(error) }, 503);
+    const answer: ErrorAnswer = { error: error instanceof Error ? error.message : String(error) };
+    return jsonResponse(answer, 503);
   }
 }

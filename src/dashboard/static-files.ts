@@ -1,18 +1,15 @@
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { extname, join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { gzipSync } from "node:zlib";
-import type { PageResponse, RequestHandler } from "./http-server.ts";
+import type { HttpResponse } from "../runtime/http-server.ts";
+import { pagesFolder } from "../runtime/package-files.ts";
+import type { RequestHandler } from "./dashboard-server.ts";
 
-/** Written by bundle-pages.ts. */
-const folder = fileURLToPath(new URL("./bundle", import.meta.url));
-
-const TYPES: Readonly<Record<string, PageResponse["type"]>> = {
-  ".html": "text/html",
-  ".css": "text/css",
-  ".js": "text/javascript",
-  ".svg": "image/svg+xml",
+const TYPES: Readonly<Record<string, string>> = {
+  ".html": "text/html; charset=utf-8",
+  ".css": "text/css; charset=utf-8",
+  ".js": "text/javascript; charset=utf-8",
+  ".svg": "image/svg+xml; charset=utf-8",
 };
 
 /** Routes for the bundled pages. They are read once: the path of a request never becomes a file path. */
@@ -20,9 +17,9 @@ export function createFileRoutes(): [string, RequestHandler][] {
   return listFiles().flatMap((file): [string, RequestHandler][] => {
     const type = TYPES[extname(file)];
     if (!type) return [];
-    const body = readFileSync(join(folder, file));
+    const body = readFileSync(join(pagesFolder, file));
     const digest = createHash("sha256").update(body).digest("base64url");
-    const page: PageResponse = { type, body, gzipped: gzipSync(body), etag: `W/"${digest}"` };
+    const page: HttpResponse = { type, body, etag: `W/"${digest}"` };
     const path = file === "overview.html" ? "/" : `/${file.replace(/\.html$/, "")}`;
     return [[path, () => page]];
   });
@@ -30,7 +27,7 @@ export function createFileRoutes(): [string, RequestHandler][] {
 
 function listFiles(): string[] {
   try {
-    return readdirSync(folder).sort();
+    return readdirSync(pagesFolder).sort();
   } catch (cause) {
     throw new Error("the pages of the dashboard are not built: run `npm run build`", { cause });
   }

@@ -1,6 +1,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
+import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
 
 /** On Linux, except for a few ARM systems with larger ones: there a limit is reached later. */
@@ -25,7 +26,10 @@ export async function runChildProcess<Message>(
   args: readonly string[],
   { signal, stderr = "inherit" }: ChildProcessOptions,
 ): Promise<ChildProcessResult<Message>> {
-  const child = fork(file, args, { stdio: ["ignore", "ignore", stderr, "ipc"] });
+  const child = fork(file, args, {
+    stdio: ["ignore", "ignore", stderr, "ipc"],
+    execArgv: [...process.execArgv, "--enable-source-maps"],
+  });
   let message: Message | undefined;
   child.once("message", (received) => {
     message = received as Message;
@@ -68,7 +72,8 @@ export function sendMessageAndExit<Message>(message: Message): void {
   process.send?.(message, () => process.exit());
 }
 
-/** The path of a module beside `moduleUrl`, with the same extension: `.ts` from source, `.js` when built. */
+/** The path of a module near `moduleUrl` that runs in its own thread or process. The build puts them all into one folder. */
 export function resolveSiblingModule(name: string, moduleUrl: string): string {
-  return fileURLToPath(new URL(`${name}${moduleUrl.endsWith(".ts") ? ".ts" : ".js"}`, moduleUrl));
+  const file = moduleUrl.endsWith(".ts") ? `${name}.ts` : `./${basename(name)}.js`;
+  return fileURLToPath(new URL(file, moduleUrl));
 }

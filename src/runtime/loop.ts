@@ -42,7 +42,8 @@ async function pause(
   const ended = AbortSignal.any([signal, done.signal]);
   const waits = [clock.sleep(ms, ended), ...(waitForWakeUp ? [waitForWakeUp(ended)] : [])];
   await Promise.race(waits).catch(() => {});
-  done.abort();
+  // Without a reason of its own, each pause would create an error with its stack trace.
+  done.abort("the pause has ended");
   await Promise.allSettled(waits);
 }
 

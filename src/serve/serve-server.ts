@@ -1,21 +1,19 @@
 import { readFileSync } from "node:fs";
-import {
-  createServer,
-  type IncomingMessage,
-  type Server,
-  type ServerResponse,
-  STATUS_CODES,
-} from "node:http";
-import { createServer as createTlsServer } from "node:https";
-import { isIP } from "node:net";
+import { type IncomingHttpHeaders, type IncomingMessage, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
-import { promisify } from "node:util";
-import { gzip } from "node:zlib";
 import { SERVE_PRODUCT, WINDOW_HEADER } from "../model/announced-coverage.ts";
 import { exitCode, Failure } from "../model/failure.ts";
 import type { ServeStatus } from "../model/status/serve-status.ts";
 import { formatTimestamp } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
+import {
+  type HttpRequest,
+  type HttpResponse,
+  type HttpServer,
+  isAllowedHost,
+  isSameOrigin,
+  startHttpServer,
+} from "../runtime/http-server.ts";
 import type { Log } from "../runtime/log.ts";
 import { ServeWebSocket } from "./live/websocket-server.ts";
 import { findWindowStart } from "./rest/page-coverage.ts";
@@ -25,8 +23,6 @@ import type { ServeResponse } from "./rest/serve-response.ts";
 import { assertServable, type ServeSettings } from "./serve-settings.ts";
 import { type Audience, ServeTokens } from "./serve-tokens.ts";
 import { ServedWarehouse } from "./served-warehouse.ts";
-
-const compress = promisify<Buffer, { level: number }, Buffer>(gzip);
 
 interface ServeServerOptions extends ServeSettings {
   readonly clock: Clock;
@@ -51,8 +47,6 @@ const KEEP_ALIVE_TIMEOUT_MS = 65_000;
 const MAX_HEADER_BYTES = 16 * 1024;
 const MAX_TOKEN_BODY_BYTES = 16 * 1024;
 const MAX_CONNECTIONS = 1_024;
-/** A shorter body is not worth the time. */
-const MIN_COMPRESSED_BYTES = 1_024;
 
 /** Serves the warehouse with the service's own interface. It only reads. */
 export async function startServeServer(options: ServeServerOptions): Promise<ServeServer> {
@@ -64,7 +58,7 @@ export async function startServeServer(options: ServeServerOptions): Promise<Ser
 
 class WarehouseServer implements ServeServer {
   readonly #options: ServeServerOptions;
-  readonly #server: Server;
+  #server: HttpServer | undefined;
   readonly #warehouse: ServedWarehouse;
   readonly #tokens: ServeTokens;
   readonly #cache: AnswerCache;
@@ -88,19 +82,6 @@ class WarehouseServer implements ServeServer {
       log: options.log,
       identify: (token) => this.#tokens.identify(token, "websocket"),
     });
-    const limits = { maxHeaderSize: MAX_HEADER_BYTES, connectionsCheckingInterval: IDLE_TIMEOUT_MS / 3 };
-    const handle = (request: IncomingMessage, response: ServerResponse) =>
-      void this.#handle(request, response);
-    const { certFile, keyFile } = options.tls;
-    this.#server =
-      certFile !== undefined && keyFile !== undefined
-        ? createTlsServer({ ...limits, cert: readPem(certFile), key: readPem(keyFile) }, handle)
-        : createServer(limits, handle);
-    this.#server.on("upgrade", (request, socket, head) => this.#upgrade(request, socket, head));
-    this.#server.headersTimeout = IDLE_TIMEOUT_MS;
-    this.#server.requestTimeout = IDLE_TIMEOUT_MS;
-    this.#server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
-    this.#server.maxConnections = MAX_CONNECTIONS;
   }
 
   get #isTls(): boolean {
@@ -127,35 +108,33 @@ class WarehouseServer implements ServeServer {
     };
   }
 
-  listen(): Promise<void> {
-    const { host, port } = this.#options;
-    return new Promise((resolve, reject) => {
-      this.#server.once("error", (error: NodeJS.ErrnoException) => {
-        const isTaken = error.code === "EADDRINUSE";
-        reject(
-          new Failure(`serve cannot listen on ${host}:${port} (${error.code})`, {
-            family: isTaken ? "retry" : "operator",
-            code: "http_port",
-            remedy: "choose another serve.port (MDS_SERVE_PORT), or 0 for any free one",
-            exit: isTaken ? exitCode.tryLater : exitCode.usage,
-          }),
-        );
-      });
-      this.#server.listen(port, host, () => {
-        const address = this.#server.address();
-        const bound = typeof address === "object" && address ? address.port : port;
-        this.#authority = `${host.includes(":") ? `[${host}]` : host}:${bound}`;
-        resolve();
-      });
+  async listen(): Promise<void> {
+    const { host, port, tls, log, version } = this.#options;
+    const { certFile, keyFile } = tls;
+    this.#server = await startHttpServer({
+      name: "serve",
+      portSetting: "serve.port (MDS_SERVE_PORT)",
+      host,
+      port,
+      tls:
+        certFile !== undefined && keyFile !== undefined
+          ? { cert: readPem(certFile), key: readPem(keyFile) }
+          : undefined,
+      headers: { server: `${SERVE_PRODUCT}${version}` },
+      maxConnections: MAX_CONNECTIONS,
+      maxHeaderBytes: MAX_HEADER_BYTES,
+      idleTimeoutMs: IDLE_TIMEOUT_MS,
+      keepAliveTimeoutMs: KEEP_ALIVE_TIMEOUT_MS,
+      respond: (request) => this.#respond(request),
+      upgrade: (request, socket, head) => this.#upgrade(request, socket, head),
+      onError: (error) => log.error({ error: String(error) }, "request could not be answered"),
     });
+    this.#authority = new URL(this.#server.origin).host;
   }
 
   async close(): Promise<void> {
     this.#webSocket.stop();
-    await new Promise<void>((resolve) => {
-      this.#server.close(() => resolve());
-      this.#server.closeAllConnections();
-    });
+    await this.#server?.close();
     this.#warehouse.close();
   }
 
@@ -173,7 +152,7 @@ class WarehouseServer implements ServeServer {
     socket.on("error", () => socket.destroy());
     try {
       this.#assertHost(request.headers.host);
-      this.#assertOrigin(request);
+      this.#assertOrigin(request.headers);
       const path = (request.url ?? "").split("?", 1)[0] ?? "";
       if (!WEBSOCKET_PATHS.includes(path)) throw new ServeError(404, `No path ${path}`);
       this.#webSocket.upgrade(request, socket, head);
@@ -186,26 +165,24 @@ class WarehouseServer implements ServeServer {
   }
 
   /** Without tokens, a page of another site must not read the feed: browsers let any page open a websocket. */
-  #assertOrigin({ headers }: IncomingMessage): void {
-    const { origin, host } = headers;
-    if (!this.#tokens.isOpen || origin === undefined) return;
-    if (!URL.canParse(origin) || new URL(origin).host !== host)
+  #assertOrigin({ origin, host }: IncomingHttpHeaders): void {
+    if (this.#tokens.isOpen && origin !== undefined && !isSameOrigin(origin, host))
       throw new ServeError(403, "Without serve.clients, pages of other sites are refused");
   }
 
-  async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #respond(request: HttpRequest): Promise<HttpResponse> {
     this.#requests++;
-    let status = 200;
-    let answer: ServeResponse;
+    const now = this.#options.clock.now();
+    const date = new Date(now).toUTCString();
     try {
-      answer = await this.#answer(request);
+      const { body, headers } = await this.#answer(request);
+      return { type: "application/json", body, headers: { ...headers, date } };
     } catch (error) {
       const known = error instanceof ServeError ? error : this.#toServeError(error);
-      status = known.status;
+      const { status, headers } = known;
       if (status >= 500) this.#failures++;
-      answer = { body: known.toBody(this.#options.clock.now()), headers: known.headers };
+      return { status, type: "application/json", body: known.toBody(now), headers: { ...headers, date } };
     }
-    await this.#send(request, response, status, answer).catch(() => response.destroy());
   }
 
   /** A warehouse that cannot be read is no defect of the request. */
@@ -217,14 +194,15 @@ class WarehouseServer implements ServeServer {
       : new ServeError(500, "The request failed; see the log for the reason");
   }
 
-  async #answer(request: IncomingMessage): Promise<ServeResponse> {
-    const { method, headers } = request;
-    const [path = "", search = ""] = (request.url ?? "").split(/\?(.*)/s, 2);
+  async #answer(request: HttpRequest): Promise<ServeResponse> {
+    const { method, path, search, headers } = request;
     this.#assertHost(headers.host);
     if (!path.startsWith("/v3/")) throw new ServeError(404, `No path ${path}`);
     if (path === TOKEN_PATH) {
       if (method !== "POST") throw new ServeError(405, "Use POST", { headers: { allow: "POST" } });
-      const body = await readBody(request);
+      const body = await request.readBody(MAX_TOKEN_BODY_BYTES);
+      if (body === undefined)
+        throw new ServeError(413, "The body is too large", { headers: { connection: "close" } });
       return {
         body: await this.#tokens.issue(headers["content-type"] ?? "", body, headers.host),
         headers: {},
@@ -240,36 +218,8 @@ class WarehouseServer implements ServeServer {
   /** Without tokens, a page of another site must not reach this server by DNS rebinding. */
   #assertHost(host: string | undefined): void {
     if (!this.#tokens.isOpen) return;
-    const name = (host ?? "").replace(/:\d*$/, "").toLowerCase();
-    const literal = name.startsWith("[") ? name.slice(1, -1) : name;
-    if (name !== "localhost" && isIP(literal) === 0)
+    if (!isAllowedHost(host, []))
       throw new ServeError(421, "Without serve.clients, only localhost and IP addresses are served");
-  }
-
-  async #send(
-    request: IncomingMessage,
-    response: ServerResponse,
-    status: number,
-    { body, headers }: ServeResponse,
-  ): Promise<void> {
-    const bytes = Buffer.from(body);
-    const isCompressed = bytes.length >= MIN_COMPRESSED_BYTES && acceptsGzip(request);
-    const sent = isCompressed ? await compress(bytes, { level: 1 }) : bytes;
-    // A client that stops reading must not hold its answer in memory.
-    response.setTimeout(IDLE_TIMEOUT_MS, () => response.destroy());
-    response.sendDate = false;
-    response.writeHead(status, {
-      ...headers,
-      server: `${SERVE_PRODUCT}${this.#options.version}`,
-      date: new Date(this.#options.clock.now()).toUTCString(),
-      "content-type": "application/json",
-      "cache-control": "no-store",
-      "x-content-type-options": "nosniff",
-      vary: "accept-encoding",
-      ...(isCompressed ? { "content-encoding": "gzip" } : {}),
-      "content-length": sent.length,
-    });
-    response.end(request.method === "HEAD" ? undefined : sent);
   }
 }
 
@@ -322,28 +272,6 @@ class AnswerCache {
     const start = this.#warehouse.snapshot(findWindowStart);
     this.#window = start === undefined ? undefined : formatTimestamp(start);
   }
-}
-
-function acceptsGzip(request: IncomingMessage): boolean {
-  const offers = String(request.headers["accept-encoding"] ?? "").split(",");
-  return offers.some((offer) => /^\s*(gzip|\*)\s*(;\s*q=(?!0(\.0*)?\s*$).*)?$/i.test(offer));
-}
-
-function readBody(request: IncomingMessage): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let length = 0;
-    request.on("data", (chunk: Buffer) => {
-      length += chunk.length;
-      if (length > MAX_TOKEN_BODY_BYTES) {
-        reject(new ServeError(413, "The body is too large", { headers: { connection: "close" } }));
-        request.removeAllListeners("data").resume();
-      } else chunks.push(chunk);
-    });
-    request.on("end", () => resolve(Buffer.concat(chunks).toString()));
-    request.on("error", reject);
-    request.on("close", () => reject(new ServeError(400, "The request was cut off")));
-  });
 }
 
 function readPem(file: string): Buffer {

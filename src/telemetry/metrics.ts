@@ -2,12 +2,12 @@ import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import type { ServeStatus } from "../model/status/serve-status.ts";
 import { limitReasons } from "../model/status/service-condition.ts";
 import type { ShareStatus } from "../model/status/share-status.ts";
+import type { StreamStatus } from "../model/status/warehouse-status.ts";
 import type { Stream } from "../model/streams.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { AuthState, ClientEvent } from "../service/http/client-events.ts";
 import type { FeedEvent } from "../service/live/feed.ts";
 import type { SubscriptionState, SubscriptionStates } from "../service/live/subscription-states.ts";
-import type { StreamStatus } from "../warehouse/read/status.ts";
 import {
   type Alarm,
   type LabelsOf,

@@ -1,17 +1,17 @@
 import { existsSync, statSync } from "node:fs";
-import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { type MigrationMeta, readMigrationFiles } from "drizzle-orm/migrator";
+import { join } from "node:path";
+import type { MigrationMeta } from "drizzle-orm/migrator";
 import { exitCode, Failure } from "../model/failure.ts";
+import { packageFolder } from "../runtime/package-files.ts";
 import type { Connection } from "./sqlite/connection.ts";
 import { assertFreeSpace, type FileSystemInfo, MIN_FREE_BYTES } from "./sqlite/disk.ts";
+import { readMigrationFiles } from "./sqlite/drizzle.ts";
 import { replaceViews } from "./views/views.ts";
 
 /** `MDSW` in ASCII: distinguishes warehouses from the databases of other programs. */
 export const APPLICATION_ID = 0x4d445357;
 
-/** Beside `src` in a clone and beside `dist` in an installed package: two levels up in both cases. */
-export const migrationsFolder = join(dirname(fileURLToPath(import.meta.url)), "../../migrations");
+export const migrationsFolder = join(packageFolder, "migrations");
 
 /** The upgrade of a warehouse of an older version. */
 export interface Upgrade {

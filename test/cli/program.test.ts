@@ -1,13 +1,12 @@
 import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
-import { stripTypeScriptTypes } from "node:module";
 import { join, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
+import { programEntry } from "../support/build-program.ts";
 import { runInChild, runInProcess } from "../support/cli/run-command.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const root = resolve(import.meta.dirname, "../..");
-const entry = join(root, "src/cli/main.ts");
 
 describe("mds-sync", () => {
   it("prints its version", async () => {
@@ -16,7 +15,7 @@ describe("mds-sync", () => {
   });
 
   it("lists every command in its help, and each has a help of its own", async () => {
-    const { stdout, status } = await runInChild(["--help"]);
+    const { stdout, status } = await runInProcess(["--help"]);
     expect(status).toBe(0);
     const commands = [...stdout.matchAll(/^ {2}([a-z]+) /gm)].map((match) => match[1]);
     const expected =
@@ -57,7 +56,7 @@ describe("mds-sync", () => {
     };
     const shell = 'ulimit -n 26; exec "$0" "$1" run --no-progress --log-level silent';
     const options = { cwd: folder, env, encoding: "utf8" } as const;
-    const { stderr, status } = spawnSync("sh", ["-c", shell, process.execPath, entry], options);
+    const { stderr, status } = spawnSync("sh", ["-c", shell, process.execPath, programEntry], options);
     expect(stderr).toMatch(/"msg":".*: raise the limit of open files \(LimitNOFILE, ulimit -n\)"\}$/m);
     expect(status).toBe(1);
   });
@@ -65,7 +64,7 @@ describe("mds-sync", () => {
   it("reports in one line that Node is too old, and exits 2 before anything else loads", () => {
     // Runs the entry file alone with a faked version: loading program.ts would fail.
     const folder = temporaryFolder();
-    const source = stripTypeScriptTypes(readFileSync(entry, "utf8"));
+    const source = readFileSync(programEntry, "utf8");
     const file = join(folder, "main.mjs");
     writeFileSync(
       file,
@@ -112,7 +111,7 @@ describe("mds-sync settings", () => {
   });
 
   it("exits 2 with one line for a wrong setting", async () => {
-    expect(await runInChild(["settings"], { env: { MDS_HTTP_PORT: "x" } })).toEqual({
+    expect(await runInProcess(["settings"], { env: { MDS_HTTP_PORT: "x" } })).toEqual({
       stdout: "",
       stderr: 'mds-sync: MDS_HTTP_PORT: http.port cannot be "x": give a whole number from 0 to 65535\n',
       status: 2,

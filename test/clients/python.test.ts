@@ -11,6 +11,7 @@ import { digestTicks, moveDay } from "../../src/warehouse/rows/moved-rows.ts";
 import { openWriter } from "../../src/warehouse/writer.ts";
 import { parseQuestions, readCookbook } from "../docs/cookbook-page.ts";
 import { fillDemoWarehouse } from "../docs/demo-warehouse.ts";
+import { skipWithout } from "../support/has-tool.ts";
 import type { ManualClock } from "../support/manual-clock.ts";
 import { usePostgres } from "../support/postgres.ts";
 import { PASSWORD } from "../support/postgres-server.ts";
@@ -27,14 +28,20 @@ interface Answer {
 /** Debian's Python, which has Debian's pandas. Debian has no duckdb: another Python may be given for the tests of exports. */
 const python = process.env.MDS_TEST_PYTHON ?? "/usr/bin/python3";
 const client = resolve(import.meta.dirname, "../../clients/python");
-const has = (module: string, skipped: string) => {
-  const isInstalled = spawnSync(python, ["-c", `import ${module}`]).status === 0;
-  if (!isInstalled) process.stderr.write(`python3 has no ${module}, skipped: ${skipped}\n`);
-  return isInstalled;
-};
+const modules = ["pandas", "psycopg2", "duckdb", "pyarrow", "setuptools", "wheel", "pip"];
+const findModules = `from importlib.util import find_spec; print(*[m for m in "${modules.join(" ")}".split() if find_spec(m)])`;
+const foundModules = spawnSync(python, ["-c", findModules], { encoding: "utf8" }).stdout?.split(/\s+/) ?? [];
+const isInstalled = (needed: string) => needed.split(", ").every((name) => foundModules.includes(name));
+const has = (needed: string, skipped: string) =>
+  isInstalled(needed) || skipWithout(`python3 has no ${needed}`, skipped);
 const hasPandas = has("pandas", "the Python client");
 const server = hasPandas && has("psycopg2", "the shared warehouse in Python") ? usePostgres() : undefined;
-const exportReaders = ["duckdb", "pyarrow"].filter((module) => hasPandas && has(module, "exports in Python"));
+/** No test requires what Debian does not have. */
+const exportReaders = ["duckdb", "pyarrow"].filter((module) => {
+  const canRead = hasPandas && isInstalled(module);
+  if (!canRead) process.stderr.write(`python3 has no ${module}, skipped: exports in Python\n`);
+  return canRead;
+});
 
 const questions = parseQuestions(readCookbook());
 const folder = mkdtempSync(join(tmpdir(), "mds-python-"));

@@ -1,22 +1,20 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { seededRandom } from "../../src/runtime/backoff.ts";
+import { hasTool } from "../support/has-tool.ts";
 import { seed } from "../support/seed.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-import { crashAt, findCrashPoints, findProblems, hasStrace, tasks } from "./sweep.ts";
+import { crashAt, findCrashPoints, findProblems, killedProcess, tasks } from "./sweep.ts";
 import { openTestWriter, seedLiveRows } from "./workload.ts";
 
-const SAMPLED_POINTS = 5;
-const RANDOM_KILLS = 5;
+const SAMPLED_POINTS = 3;
+const RANDOM_KILLS = 3;
 
 describe("F1: a process killed at a write, sync or truncate leaves an intact file, and the next one completes it", () => {
   it.each(tasks)("during %s, at random crash points (npm run sweep: at every one)", (task) => {
-    if (!hasStrace()) {
-      process.stdout.write(`skipped: a crash during ${task} (strace is not installed)\n`);
-      return;
-    }
+    if (!hasTool("strace", `a crash during ${task}`)) return;
     const random = seededRandom(seed + tasks.indexOf(task));
     const points = findCrashPoints(task);
     expect(points.length).toBeGreaterThan(20);
@@ -40,8 +38,7 @@ describe("F2: a process killed repeatedly at random times", () => {
     seedLiveRows(warehouse);
     warehouse.close();
     for (let kill = 0; kill < RANDOM_KILLS; kill++) {
-      const processFile = resolve(import.meta.dirname, "killed-process.ts");
-      const child = spawn(process.execPath, [processFile, "endless", path], {
+      const child = spawn(process.execPath, [killedProcess(), "endless", path], {
         stdio: ["ignore", "pipe", "inherit"],
       });
       await once(child.stdout, "data");

@@ -1,7 +1,10 @@
 import { spawnSync } from "node:child_process";
 import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { buildSync } from "esbuild";
 import { auditLedger } from "../../src/warehouse/audit/audit-ledger.ts";
 import { readGaps } from "../../src/warehouse/coverage/gaps.ts";
 import { readSettledRanges } from "../../src/warehouse/coverage/ledger.ts";
@@ -21,7 +24,28 @@ export interface CrashPoint {
   readonly count: number;
 }
 
-const processFile = resolve(import.meta.dirname, "killed-process.ts");
+let bundledProcess: string | undefined;
+
+/** The process to kill, bundled into one file: loading its modules would take longer than its work. */
+export function killedProcess(): string {
+  if (bundledProcess !== undefined) return bundledProcess;
+  const sources = resolve(import.meta.dirname, "../../src");
+  const sqlite = createRequire(import.meta.url).resolve("better-sqlite3");
+  const outfile = join(mkdtempSync(join(tmpdir(), "mds-sync-crash-process-")), "killed-process.mjs");
+  buildSync({
+    entryPoints: [resolve(import.meta.dirname, "killed-process.ts")],
+    outfile,
+    bundle: true,
+    platform: "node",
+    format: "esm",
+    alias: { "better-sqlite3": sqlite },
+    external: [sqlite],
+    // The migrations are found beside the sources.
+    define: { "import.meta.url": JSON.stringify(pathToFileURL(join(sources, "warehouse/migrate.ts")).href) },
+  });
+  bundledProcess = outfile;
+  return outfile;
+}
 
 export function hasStrace(): boolean {
   return spawnSync("strace", ["-V"]).status === 0;
@@ -150,5 +174,7 @@ function prepare(path: string, task: Task): void {
 }
 
 function run(strace: readonly string[], task: Task, path: string) {
-  return spawnSync("strace", [...strace, process.execPath, processFile, task, path], { encoding: "utf8" });
+  return spawnSync("strace", [...strace, process.execPath, killedProcess(), task, path], {
+    encoding: "utf8",
+  });
 }

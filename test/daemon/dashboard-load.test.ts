@@ -4,13 +4,15 @@ import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import Database from "better-sqlite3";
-import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { startSimulator } from "../../src/simulator/simulator.ts";
 import type { LoadOptions, LoadResult } from "../support/daemon/http-load.ts";
 import { startProgram } from "../support/program-process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { timeLimit } from "../support/time-limit.ts";
+import { waitUntil } from "../support/wait-until.ts";
 
-const settings = `service: { refreshSeconds: 1 }
+const settings = `service: { refreshSeconds: 2 }
 warehouse: { path: mds.sqlite }
 sync:
   ohlcv: false
@@ -21,10 +23,9 @@ sync:
 http: { port: 0 }
 `;
 const MEBIBYTE = 2 ** 20;
-const WAIT_OPTIONS = { timeout: 60_000, interval: 50 };
 
 async function followingDaemon() {
-  const simulator = await startSimulator({ refreshSeconds: 1 });
+  const simulator = await startSimulator({ refreshSeconds: 2 });
   onTestFinished(() => simulator.stop());
   const folder = temporaryFolder();
   writeFileSync(join(folder, "mds-sync.yaml"), settings);
@@ -37,7 +38,7 @@ async function followingDaemon() {
       MDS_CLIENT_SECRET: simulator.clientSecret,
     },
   });
-  await vi.waitUntil(() => program.output.stderr.includes("filled: "), WAIT_OPTIONS);
+  await waitUntil(() => program.output.stderr.includes("filled: "));
   const address = /dashboard: ([^\s"]+)/.exec(program.output.stderr)?.[1] ?? "";
   const reader = new Database(join(folder, "mds.sqlite"), { readonly: true });
   onTestFinished(() => void reader.close());
@@ -153,7 +154,7 @@ describe("G11: a dashboard under heavy load", () => {
     const pages = await openPages(address, 50);
     const refused = await sendRunawayQueries(address, 6);
     // The pages that are open hear of the ticks, and only three of the long queries run.
-    await vi.waitUntil(() => pages.commits() > 50 && refused.length >= 3, WAIT_OPTIONS);
+    await waitUntil(() => pages.commits() > 50 && refused.length >= 3);
     expect(refused.slice(0, 3)).toEqual([503, 503, 503]);
     openAbusiveConnections(port, 50, 3);
     const load = sendLoad({
@@ -173,7 +174,7 @@ describe("G11: a dashboard under heavy load", () => {
       ],
       clients: 200,
       requestsPerSecond: 1_000,
-      seconds: 3,
+      seconds: 2,
     });
     let loadResult: LoadResult | undefined;
     void load.then((done) => {
@@ -191,18 +192,18 @@ describe("G11: a dashboard under heavy load", () => {
       await new Promise((later) => setTimeout(later, 100));
     }
     // Other tests run in parallel, so the limit is the timeout of a typical health check.
-    expect(median(answeredIn)).toBeLessThan(3_000);
-    expect(oldestMs).toBeLessThan(10_000);
+    expect(median(answeredIn)).toBeLessThan(timeLimit(3_000));
+    expect(oldestMs).toBeLessThan(timeLimit(10_000));
     const isUsual = (outcome: string) => outcome === "200" || outcome === "503";
     expect(Object.keys(loadResult.outcomes).filter((outcome) => !isUsual(outcome))).toEqual([]);
-    expect(loadResult.outcomes[200]).toBeGreaterThan(1_000);
+    expect(loadResult.outcomes[200]).toBeGreaterThan(500);
     let since = (_: string) => 0;
-    await vi.waitUntil(async () => {
+    await waitUntil(async () => {
       const after = await metrics(address);
       since = (name) => after(name) - before(name);
       return since("live_lag_seconds_count") > 2;
-    }, WAIT_OPTIONS);
-    expect(since("live_lag_seconds_sum") / since("live_lag_seconds_count")).toBeLessThan(2);
+    });
+    expect(since("live_lag_seconds_sum") / since("live_lag_seconds_count")).toBeLessThan(timeLimit(2));
     expect(since("resident_memory_bytes")).toBeLessThan(200 * MEBIBYTE);
 
     // More connections than the limit, and health checks still get through.
@@ -211,7 +212,7 @@ describe("G11: a dashboard under heavy load", () => {
     const startedAt = performance.now();
     daemon.child.kill("SIGTERM");
     expect((await daemon.result).status).toBe(0);
-    expect(performance.now() - startedAt).toBeLessThan(5_000);
+    expect(performance.now() - startedAt).toBeLessThan(timeLimit(5_000));
     expect(daemon.output.stderr).toMatch(/"msg":"stopped cleanly"\}\n$/);
     expect(daemon.output.stderr).not.toContain("dashboard page failed");
   });

@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { type HeldDayFinder, moveExportedDays, moveJob } from "../../src/daemon/move-ticks.ts";
 import { commitRetraction, moveDays } from "../../src/ingest/commit/bookkeeping.ts";
 import { INTRADAY_WINDOW } from "../../src/model/streams.ts";
@@ -13,7 +13,9 @@ import { DAY, midnight } from "../support/export/sample-data.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { usePostgres } from "../support/postgres.ts";
 import { PASSWORD } from "../support/postgres-server.ts";
+import { ProxiedPostgres } from "../support/share/proxied-postgres.ts";
 import { addTickDays, shareInto, shareOptions } from "../support/share/share-harness.ts";
+import { waitUntil } from "../support/wait-until.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 
 const server = usePostgres();
@@ -40,7 +42,7 @@ it("F21: the daemon moves index ticks to PostgreSQL at night", async () => {
   const countShared = async () =>
     Number((await server.query(database, `SELECT count(*) AS n FROM mds.${old}`))[0]?.n);
   // Forwarding has a clock of its own, the machine's.
-  await vi.waitUntil(async () => (await countShared().catch(() => 0)) === 5760, { timeout: 60_000 });
+  await waitUntil(async () => (await countShared().catch(() => 0)) === 5760);
   const moved = () =>
     daemon.query("SELECT from_time, to_time, reason FROM coverage WHERE proof = 'rows' AND reason <> ''");
   await run.runUntil(() => moved().length === 1);
@@ -55,14 +57,15 @@ it("F21: the daemon moves index ticks to PostgreSQL at night", async () => {
   expect(daemon.query("SELECT count(*) AS n FROM gaps WHERE to_time < '2026-03-01'")).toEqual([{ n: 0 }]);
   await run.stop();
   expect(await countShared()).toBe(5760);
-}, 120_000);
+});
 
 /** A warehouse with PostgreSQL, and what the jobs need of the daemon. */
 async function createJobs() {
   const clock = new ManualClock(midnight / 1000);
   const warehouse = openTestWarehouse({ clock });
   const database = await server.createDatabase();
-  const options = shareOptions(server, database, warehouse);
+  const proxied = await ProxiedPostgres.start(server);
+  const options = shareOptions(proxied, database, warehouse);
   const logged: string[] = [];
   const log = (_: unknown, message: string) => void logged.push(message);
   const operations = { moveDays, commitRetraction } as Record<string, (...values: never[]) => unknown>;
@@ -79,11 +82,11 @@ async function createJobs() {
   };
   const reasons = () =>
     warehouse.connection.statement("SELECT reason FROM coverage ORDER BY from_ts").pluck().all();
-  return { warehouse, database, context, shared, logged, reasons };
+  return { warehouse, database, proxied, context, shared, logged, reasons };
 }
 
 it("F21: with an export too, moves only what PostgreSQL has as well", async () => {
-  const { warehouse, database, context, shared, logged, reasons } = await createJobs();
+  const { warehouse, database, proxied, context, shared, logged, reasons } = await createJobs();
   const start = midnight - 4 * DAY;
   const series = addTickDays(warehouse, start, [24, 24]);
   const exported = () =>
@@ -92,11 +95,11 @@ it("F21: with an export too, moves only what PostgreSQL has as well", async () =
   await move();
   expect(reasons()).toEqual([null]);
   await shareInto(server, database, warehouse);
-  await server.stop();
+  await proxied.stop();
   await move();
   expect(reasons()).toEqual([null]);
   expect(logged).toEqual(["index ticks stay: the shared warehouse could not be compared"]);
-  await server.start();
+  await proxied.start();
   await move();
   expect(reasons()).toEqual(["moved to /lake"]);
   expect(exported()).toEqual([]);

@@ -3,6 +3,7 @@ import { dirname, join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { createDaemonHarness } from "../support/daemon/daemon-harness.ts";
+import { timeLimit } from "../support/time-limit.ts";
 
 const settings = `
 retention: { exchangeTicks: 1d }
@@ -35,7 +36,7 @@ describe("the nightly jobs", () => {
     expect(await first.readMetric('jobs_total{task="nightly",outcome="ok"}')).toBe(0);
 
     // Change one covered row and delete another; the ledger still says that the range is covered.
-    const database = new Database(path, { timeout: 5000 });
+    const database = new Database(path, { timeout: timeLimit(5_000) });
     const [row] = query(
       "SELECT series, ts FROM index_tick_rows WHERE ts < (SELECT max(ts) FROM index_tick_rows) - 36e9 ORDER BY ts DESC LIMIT 1",
     );
@@ -86,7 +87,7 @@ describe("the nightly jobs", () => {
     expect(await first.readMetric('jobs_total{task="nightly",outcome="ok"}')).toBe(2);
     await first.runUntil(() => query(covered).length === 1);
     expect(query(covered)).toEqual([{ proof: "lost", reason: "retention" }]);
-    expect(await first.stop()).toBeLessThan(5_000);
+    expect(await first.stop()).toBeLessThan(timeLimit(5_000));
 
     // Stopped over a night: the missed jobs run at the start.
     await clock.advance(26 * 3_600_000);

@@ -1,11 +1,12 @@
 import { closeSync, openSync, readdirSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
-import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { readLastCrash } from "../../src/warehouse/sqlite/crash-marker.ts";
 import { readLastShutdown, writeShutdownMarker } from "../../src/warehouse/sqlite/shutdown-marker.ts";
 import { createDaemonHarness } from "../support/daemon/daemon-harness.ts";
 import { fakeSystemdNotify } from "../support/fake-systemd-notify.ts";
+import { waitUntil } from "../support/wait-until.ts";
 import { createFirstWarehouse, journal } from "../support/warehouse/first-warehouse.ts";
 
 const HOUR = 3_600_000;
@@ -102,7 +103,6 @@ describe("a daemon that starts on an existing warehouse", () => {
     const daemon = await createDaemonHarness({ settings: only("BTC", "") });
     const manager = fakeSystemdNotify(daemon.folder);
     for (const [name, value] of Object.entries(manager.env)) vi.stubEnv(name, value);
-    onTestFinished(() => void vi.unstubAllEnvs());
     createFirstWarehouse(daemon.path);
     // Its data is not of the simulator, which would refuse it.
     daemon.simulator.setFaults("GET * stall");
@@ -114,11 +114,8 @@ describe("a daemon that starts on an existing warehouse", () => {
       { level: "warn", message: "upgrading warehouse", fields: { upgrade: text } },
       { level: "warn", message: "warehouse upgraded", fields: { seconds: expect.any(Number) } },
     ]);
-    await vi.waitUntil(() => manager.messages().includes(`STATUS=upgrading the warehouse ${text}`), 10_000);
-    await vi.waitUntil(
-      () => manager.messages().some((line) => /^EXTEND_TIMEOUT_USEC=\d+$/.test(line)),
-      10_000,
-    );
+    await waitUntil(() => manager.messages().includes(`STATUS=upgrading the warehouse ${text}`));
+    await waitUntil(() => manager.messages().some((line) => /^EXTEND_TIMEOUT_USEC=\d+$/.test(line)));
 
     rmSync(daemon.path);
     await expect(daemon.clock.runUntil(running.done)).rejects.toMatchObject({
@@ -130,7 +127,7 @@ describe("a daemon that starts on an existing warehouse", () => {
     );
     expect(readdirSync(daemon.folder).filter((name) => /\.aside-.*Z$/.test(name))).toHaveLength(1);
     // The copy of a large file takes longer than the watchdog waits.
-    await vi.waitUntil(() => manager.messages().some((line) => line.startsWith("WATCHDOG_USEC=")), 10_000);
+    await waitUntil(() => manager.messages().some((line) => line.startsWith("WATCHDOG_USEC=")));
   });
 
   it("F10: checks a large file in the background after an unclean end; the next start quarantines a damaged one", async () => {

@@ -1,21 +1,21 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, existsSync, readFileSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { systemClock } from "../../src/runtime/clock.ts";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { readLastCrash } from "../../src/warehouse/sqlite/crash-marker.ts";
 import { readLastShutdown } from "../../src/warehouse/sqlite/shutdown-marker.ts";
-import { openWriter } from "../../src/warehouse/writer.ts";
+import { programEntry } from "../support/build-program.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
 import { fakeSystemdNotify } from "../support/fake-systemd-notify.ts";
 import { createFullPipe } from "../support/full-pipe.ts";
 import { compileCacheEnv } from "../support/program-process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-
-const entry = resolve(import.meta.dirname, "../../src/cli/main.ts");
+import { timeLimit } from "../support/time-limit.ts";
+import { waitUntil as until } from "../support/wait-until.ts";
+import { copyEmptyWarehouse } from "../support/warehouse/empty-warehouse.ts";
 
 interface Running {
   readonly child: ChildProcess;
@@ -54,7 +54,7 @@ function run(
   env: Record<string, string> = {},
   stderrEnd: "pipe" | number = "pipe",
 ): Running {
-  const child = spawn(process.execPath, [entry, "run", "--no-progress"], {
+  const child = spawn(process.execPath, [programEntry, "run", "--no-progress"], {
     cwd: folder,
     stdio: ["ignore", "ignore", stderrEnd],
     env: {
@@ -82,15 +82,6 @@ function run(
   };
 }
 
-/** Polls until `look` returns a value. */
-async function until<T>(look: () => T | undefined | Promise<T | undefined>): Promise<T> {
-  for (;;) {
-    const seen = await look();
-    if (seen !== undefined) return seen;
-    await new Promise((later) => setTimeout(later, 50));
-  }
-}
-
 function query(folder: string, sql: string): Record<string, unknown>[] {
   const database = new Database(join(folder, "mds.sqlite"), { readonly: true });
   try {
@@ -111,8 +102,8 @@ function queryIfPresent(folder: string, sql: string): Record<string, unknown>[] 
 
 describe("mds-sync run", () => {
   it("becomes ready, fills, follows the live feed, serves its status, and stops cleanly within five seconds", async () => {
-    const simulator = await startService(2);
-    const folder = folderWithSettings(2);
+    const simulator = await startService(5);
+    const folder = folderWithSettings(5);
     const manager = fakeSystemdNotify(folder);
     const daemon = run(folder, simulator, manager.env);
     const address = await daemon.address();
@@ -137,13 +128,13 @@ describe("mds-sync run", () => {
     expect(metrics).toMatch(/^mds_sync_feed_connected 1$/m);
     expect(metrics).toMatch(/^mds_sync_feed_subscriptions\{state="following"\} [1-9]/m);
     expect(metrics).toMatch(/^mds_sync_live_lag_seconds_count [1-9]/m);
-    expect(metrics).toMatch(/^mds_sync_rows_total\{stream="index_ticks",kind="inserted"\} [89]\d{4}/m);
+    expect(metrics).toMatch(/^mds_sync_rows_total\{stream="index_ticks",kind="inserted"\} 3\d{4}/m);
     expect(metrics).toMatch(/^mds_sync_rows_total\{stream="assets",kind="inserted"\} [1-9]/m);
     expect(metrics).toMatch(/^mds_sync_warehouse_bytes [1-9]/m);
     const status = JSON.parse((await get("/api/status")).text) as {
       streams: { stream: string; rows: number }[];
     };
-    expect(status.streams.find(({ stream }) => stream === "index_ticks")?.rows).toBeGreaterThan(80_000);
+    expect(status.streams.find(({ stream }) => stream === "index_ticks")?.rows).toBeGreaterThan(30_000);
     await until(() =>
       query(folder, "SELECT 1 FROM coverage WHERE stream = 'exchange_ticks'").length > 0 ? true : undefined,
     );
@@ -151,7 +142,7 @@ describe("mds-sync run", () => {
     const stoppedAt = performance.now();
     daemon.child.kill("SIGTERM");
     expect((await daemon.ended).code).toBe(0);
-    expect(performance.now() - stoppedAt).toBeLessThan(5_000);
+    expect(performance.now() - stoppedAt).toBeLessThan(timeLimit(5_000));
     expect(daemon.stderr()).toMatch(/"msg":"stopped cleanly"\}\n$/);
     for (const line of daemon.stderr().trim().split("\n")) expect(JSON.parse(line)).toHaveProperty("msg");
     const messages = await until(() =>
@@ -161,47 +152,33 @@ describe("mds-sync run", () => {
     expect(query(folder, "PRAGMA integrity_check")).toEqual([{ integrity_check: "ok" }]);
   });
 
-  it("G7: works and stops cleanly if its stderr is a full pipe, and if its stderr is closed", async () => {
+  it("G1, G7: stops within five seconds during a backfill, its stderr full or closed, and leaves a clean file", async () => {
     const simulator = await startService();
     const pipe = createFullPipe();
     const stuckEnd = pipe.open();
     const folders = [folderWithSettings(), folderWithSettings()] as const;
+    for (const folder of folders) {
+      const file = join(folder, "mds-sync.yaml");
+      writeFileSync(file, readFileSync(file, "utf8").replace("days: 1 }", "days: 100 }"));
+    }
     const unread = run(folders[0], simulator, {}, stuckEnd);
     closeSync(stuckEnd);
     const closed = run(folders[1], simulator);
     closed.child.stderr?.destroy();
+    const count = "SELECT count(*) AS n FROM gaps WHERE state = 'open' AND stream = 'index_ticks'";
     for (const [n, daemon] of [unread, closed].entries()) {
       const folder = folders[n] ?? "";
       await until(() => queryIfPresent(folder, "SELECT 1 FROM index_ticks LIMIT 1")[0]);
       const stoppedAt = performance.now();
       daemon.child.kill("SIGTERM");
       expect((await daemon.ended).code).toBe(0);
-      expect(performance.now() - stoppedAt).toBeLessThan(5_000);
+      expect(performance.now() - stoppedAt).toBeLessThan(timeLimit(5_000));
+      expect(readLastShutdown(join(folder, "mds.sqlite"))).toEqual({ kind: "clean" });
+      expect(query(folder, count)).not.toEqual([{ n: 0 }]);
     }
   });
 
-  it("G1: stops within five seconds during a backfill, and leaves a clean file", async () => {
-    const simulator = await startService();
-    const folder = folderWithSettings();
-    const file = join(folder, "mds-sync.yaml");
-    writeFileSync(file, readFileSync(file, "utf8").replace("days: 1 }", "days: 100 }"));
-    const daemon = run(folder, simulator);
-    await daemon.address();
-    const count = "SELECT count(*) AS n FROM index_ticks";
-    await until(() =>
-      existsSync(join(folder, "mds.sqlite")) && Number(query(folder, count)[0]?.n) > 0 ? true : undefined,
-    );
-    const stoppedAt = performance.now();
-    daemon.child.kill("SIGTERM");
-    expect((await daemon.ended).code).toBe(0);
-    expect(performance.now() - stoppedAt).toBeLessThan(5_000);
-    expect(readLastShutdown(join(folder, "mds.sqlite"))).toEqual({ kind: "clean" });
-    expect(
-      query(folder, "SELECT count(*) AS n FROM gaps WHERE state = 'open' AND stream = 'index_ticks'"),
-    ).not.toEqual([{ n: 0 }]);
-  });
-
-  it("G8: an uncaught exception ends the daemon with exit 1, and the next start reports it", async () => {
+  it("G8: an uncaught exception ends the daemon with exit 1, and leaves its line for the next start", async () => {
     const simulator = await startService();
     const folder = folderWithSettings();
     const path = join(folder, "mds.sqlite");
@@ -216,22 +193,13 @@ describe("mds-sync run", () => {
     const crash = { code: "unexpected", line: "Error: a bug in one stream" };
     expect(readLastCrash(path)).toMatchObject(crash);
     expect(query(folder, "PRAGMA integrity_check")).toEqual([{ integrity_check: "ok" }]);
-
-    const address = await run(folder, simulator).address();
-    const lastCrash = await until(async () => {
-      const status = await fetch(new URL("/api/status", address));
-      return status.status === 200
-        ? ((await status.json()) as { last_crash: unknown }).last_crash
-        : undefined;
-    });
-    expect(lastCrash).toMatchObject(crash);
   });
 
   it("reports what it waits for while the warehouse is locked, and can be stopped", async () => {
     const simulator = await startService();
     const folder = folderWithSettings();
     const path = join(folder, "mds.sqlite");
-    openWriter(path, { clock: systemClock }).close();
+    copyEmptyWarehouse(path);
     const quant = new Database(path);
     onTestFinished(() => void quant.close());
     quant.exec("BEGIN IMMEDIATE");
@@ -250,7 +218,7 @@ describe("mds-sync run", () => {
     const stoppedAt = performance.now();
     daemon.child.kill("SIGTERM");
     expect((await daemon.ended).code).toBe(0);
-    expect(performance.now() - stoppedAt).toBeLessThan(5_000);
+    expect(performance.now() - stoppedAt).toBeLessThan(timeLimit(5_000));
     expect(daemon.stderr()).toMatch(/"msg":"stopped cleanly"\}\n$/);
   });
 
@@ -302,8 +270,8 @@ describe("mds-sync run", () => {
     const simulator = await startService();
     simulator.rotateSecret("another");
     const folder = folderWithSettings();
-    const daemon = run(folder, { ...simulator, clientSecret: "wrong" } as Simulator);
+    const daemon = run(folder, simulator, { MDS_CLIENT_SECRET: "canary-5b" });
     expect((await daemon.ended).code).toBe(3);
-    expect(daemon.stderr()).not.toContain("wrong\n");
+    expect(daemon.stderr()).not.toContain("canary-5b");
   });
 });

@@ -2,28 +2,28 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createDaemonHarness } from "../support/daemon/daemon-harness.ts";
 import { serveWarehouse } from "../support/serve/filled-server.ts";
-import { smallSyncSettings } from "../support/sync/backfill-harness.ts";
 
 const HOUR = 3_600_000_000;
+const settings = `
+serve: { port: 0 }
+sync:
+  ohlcv: { GWA: none, MWA: [SOL/USD], LX: none }
+  intraday: { GWA: [BTC, LIBRA], MWA: none, LX: all, days: 1 }
+  derivatives: false
+`;
 
 describe("the daemon with a section `serve`", () => {
-  it("serves its own warehouse on a port of its own, and stops with it", async () => {
-    const harness = await createDaemonHarness({ settings: `${smallSyncSettings}\nserve: { port: 0 }\n` });
-    const daemon = await harness.startFilled();
+  it("J1: serves its own warehouse until it stops, and feeds a second daemon its history and its live ticks", async () => {
+    const harness = await createDaemonHarness({ settings });
+    const origin = await harness.startFilled();
     const address = harness.logged.find(({ message }) => message === "serving the warehouse")?.fields.address;
     const answer = await fetch(`${address}/v3/index-ticker?indexType=LX`);
     const { content } = (await answer.json()) as { content: { indexType: string }[] };
     expect(content.map(({ indexType }) => indexType)).toEqual(["LX", "LX", "LX"]);
-    await daemon.stop();
-    await expect(fetch(`${address}/v3/asset`)).rejects.toThrow();
-  });
-
-  it("J1: feeds a second daemon through `serve`, which mirrors its history and follows its live ticks", async () => {
-    const harness = await createDaemonHarness({ settings: smallSyncSettings });
-    const origin = await harness.startFilled();
     // In this thread: a thread of the daemon's own would have the clock of the machine.
     const server = await serveWarehouse(harness.path, harness.clock);
     onTestFinished(() => server.close());
+    harness.configure(settings.replace(/^serve: .*/m, ""));
     const copy = join(harness.folder, "copy.sqlite");
     const mirror = await harness.startFilled(copy, {
       baseUrl: server.baseUrl,
@@ -59,5 +59,6 @@ describe("the daemon with a section `serve`", () => {
     expect(history(end, copy).slice(-8)).toEqual(history(end).slice(-8));
     await mirror.stop();
     await origin.stop();
+    await expect(fetch(`${address}/v3/asset`)).rejects.toThrow();
   });
 });

@@ -1,17 +1,18 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, it, onTestFinished, vi } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import type { ShareStatus } from "../../src/model/status/share-status.ts";
 import { startSimulator } from "../../src/simulator/simulator.ts";
-import { usePostgres } from "../support/postgres.ts";
+import { useOwnPostgres } from "../support/postgres.ts";
 import { PASSWORD } from "../support/postgres-server.ts";
 import { startProgram } from "../support/program-process.ts";
 import { bothStores, shareInto } from "../support/share/share-harness.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { waitUntil } from "../support/wait-until.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 
-const server = usePostgres();
-const settings = (url: string) => `service: { refreshSeconds: 5 }
+const server = useOwnPostgres();
+const settings = (url: string) => `service: { refreshSeconds: 15 }
 warehouse: { path: mds.sqlite }
 sync:
   ohlcv: false
@@ -30,11 +31,10 @@ const relations = [
   "assets",
   "derivative_contracts",
 ];
-const WAIT_OPTIONS = { timeout: 90_000, interval: 100 };
 
 // As the only member of a split: it takes all leases, and the sync follows what it has leases of.
 it("I1: forwards all streams while it runs, stays healthy without PostgreSQL, and catches up", async () => {
-  const simulator = await startSimulator({ refreshSeconds: 5 });
+  const simulator = await startSimulator({ refreshSeconds: 15 });
   onTestFinished(() => simulator.stop());
   const database = await server.createDatabase();
   const folder = temporaryFolder();
@@ -49,25 +49,25 @@ it("I1: forwards all streams while it runs, stays healthy without PostgreSQL, an
       MDS_CLIENT_SECRET: simulator.clientSecret,
     },
   });
-  await vi.waitUntil(() => output.stderr.includes("filled: "), WAIT_OPTIONS);
+  await waitUntil(() => output.stderr.includes("filled: "));
   const address = /dashboard: ([^\s"]+)/.exec(output.stderr)?.[1] ?? "";
   const getStatus = async () =>
     ((await (await fetch(new URL("/api/status", address))).json()) as { shared: ShareStatus }).shared;
   const reach = (state: ShareStatus["state"], minRows = 0) =>
-    vi.waitUntil(async () => {
+    waitUntil(async () => {
       const status = await getStatus();
       return status.state === state && status.rows_forwarded >= minRows && status;
-    }, WAIT_OPTIONS);
-  const current = await reach("current", 15_000);
+    });
+  const current = await reach("current", 5_000);
   expect(current).toMatchObject({ name: "desk", role: "split", leases: 64, last_error: null });
   const count = async () =>
     Number((await server.query(database, "SELECT count(*) AS rows FROM mds.exchange_ticks"))[0]?.rows);
   const hasRows = async (relation: string) =>
     (await server.query(database, `SELECT 1 FROM mds.${relation} LIMIT 1`)).length > 0;
   const before = await count();
-  await vi.waitUntil(async () => (await count()) > before, WAIT_OPTIONS);
+  await waitUntil(async () => (await count()) > before);
   // Of each stream something has arrived before the server stops.
-  for (const relation of relations) await vi.waitUntil(() => hasRows(relation), WAIT_OPTIONS);
+  for (const relation of relations) await waitUntil(() => hasRows(relation));
 
   await server.stop();
   const failing = await reach("failing");
@@ -91,7 +91,7 @@ it("I1: forwards all streams while it runs, stays healthy without PostgreSQL, an
     expect(postgres, relation).toEqual(sqlite);
   }
   const ticks = await bothStores(server, database, warehouse, "index_ticks", "is_settled");
-  expect(ticks.postgres.length).toBeGreaterThan(15_000);
+  expect(ticks.postgres.length).toBeGreaterThan(5_000);
   expect(ticks.postgres).toEqual(ticks.sqlite);
   expect(await shareInto(server, database, warehouse, { verify: true })).toMatchObject({
     rows: 0,

@@ -1,9 +1,10 @@
 import { resolve } from "node:path";
-import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { type StartWorker, startWorker } from "../../src/runtime/thread.ts";
 import { readLastShutdown } from "../../src/warehouse/sqlite/shutdown-marker.ts";
 import { createDaemonHarness } from "../support/daemon/daemon-harness.ts";
 import { fakeSystemdNotify } from "../support/fake-systemd-notify.ts";
+import { waitUntil } from "../support/wait-until.ts";
 
 const flags: Int32Array[] = [];
 
@@ -28,7 +29,6 @@ describe("G13: an ingest thread that hangs while the event loop runs", () => {
     const daemon = await createDaemonHarness({ settings, startWorker: startStuckWorker });
     const manager = fakeSystemdNotify(daemon.folder);
     for (const [name, value] of Object.entries(manager.env)) vi.stubEnv(name, value);
-    onTestFinished(() => void vi.unstubAllEnvs());
     const running = await daemon.startFilled();
     await running.runUntil(() => manager.messages().filter((line) => line === "WATCHDOG=1").length > 2);
     expect((await running.getPage("/healthz")).status).toBe(200);
@@ -52,7 +52,7 @@ describe("G13: an ingest thread that hangs while the event loop runs", () => {
     while (endedAt === undefined) await daemon.clock.advance(50);
     await stopped;
     expect(endedAt - stoppedAt).toBeLessThan(5_000);
-    await vi.waitUntil(() => manager.messages().includes("STOPPING=1"), 10_000);
+    await waitUntil(() => manager.messages().includes("STOPPING=1"));
     expect(pings() - pingsBefore).toBeLessThan(2);
     // An unclean end makes the next start check the file.
     expect(readLastShutdown(daemon.path)).toEqual({ kind: "unclean" });

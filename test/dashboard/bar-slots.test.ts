@@ -1,37 +1,29 @@
 import { describe, expect, it } from "vitest";
-import { MAX_BARS } from "../../src/dashboard/query-params.ts";
-import { barWidths, MICROS_PER_SECOND } from "../../src/model/time.ts";
-
-/** The page's own modules are plain scripts without types. */
-const load = (file: string) => import(new URL(`../../src/dashboard/page/${file}`, import.meta.url).href);
-const page = await load("bars/bar-slots.js");
-const { buildSlots, listGaps, merge, precisionOf, stateOf } = page;
+import {
+  buildSlots,
+  type LoadedBars,
+  listGaps,
+  merge,
+  precisionOf,
+  type Slot,
+  stateOf,
+} from "../../src/dashboard/page/bars/bar-slots.ts";
+import type { ChartBar, ChartRange } from "../../src/model/answers/chart-bars.ts";
 
 const H = 3_600;
-const bar = (hour: number, isComplete = 1, close = 2) => [
-  hour * H,
-  1,
-  3,
-  1,
-  close,
-  120,
-  120,
-  isComplete,
-  isComplete,
-];
-const span = (from: number, to: number, state: string) => ({
+const bar = (hour: number, isComplete: 0 | 1 = 1, close = 2): ChartBar => {
+  return [hour * H, 1, 3, 1, close, 120, 120, isComplete, isComplete, null];
+};
+const span = (from: number, to: number, state: ChartRange["state"]): ChartRange => ({
   from: from * H,
   to: to * H,
   state,
   reason: state,
 });
-const response = (more: object) => ({ from: 0, to: 8 * H, width: "1h", bars: [], spans: [], ...more });
-
-interface Slot {
-  time: number;
-  span?: { state: string };
-}
-const states = (slots: Slot[]) => slots.map((slot) => `${slot.time / H} ${stateOf(slot)}`);
+const response = (more: Partial<LoadedBars>): LoadedBars => {
+  return { from: 0, to: 8 * H, width: "1h", bars: [], spans: [], ...more };
+};
+const states = (slots: readonly Slot[]) => slots.map((slot) => `${slot.time / H} ${stateOf(slot)}`);
 
 describe("the chart's slots", () => {
   it("include every missing bar, but not a range at the start that is not selected", () => {
@@ -49,7 +41,7 @@ describe("the chart's slots", () => {
       "6 partial",
       "7 settling",
     ]);
-    expect(slots.map((slot: Slot) => slot.span?.state)).toEqual([
+    expect(slots.map((slot) => slot.span?.state)).toEqual([
       undefined,
       undefined,
       "open",
@@ -83,7 +75,7 @@ describe("the chart's slots", () => {
       spans: [span(7, 8.2, "settling")],
     };
     const merged = merge(known, tail);
-    expect(merged.bars.map(([time, , , , close]: number[]) => [(time ?? 0) / H, close])).toEqual([
+    expect(merged.bars.map(([time, , , , close]) => [time / H, close])).toEqual([
       [5, 2],
       [6, 2],
       [7, 9],
@@ -95,15 +87,7 @@ describe("the chart's slots", () => {
   });
 
   it("show enough digits to tell prices apart", () => {
-    const digits = (high: number | null) => precisionOf([[0, 0, high, 0, 0]]);
+    const digits = (high: number | null) => precisionOf([[0, 0, high, 0, 0, 0, 0, 0, 0, null]]);
     expect([61_000, 150, 1.5, 0.00042, 0, null].map(digits)).toEqual([2, 2, 4, 8, 2, 2]);
-  });
-});
-
-describe("the constants of the page", () => {
-  it("equal those of the daemon: the lengths of bars, and the maximum per request", () => {
-    const seconds = Object.entries(barWidths).map(([name, length]) => [name, length / MICROS_PER_SECOND]);
-    expect(Object.entries(page.widths)).toEqual(seconds);
-    expect(page.MAX_BARS).toBe(MAX_BARS);
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { MAX_BARS, parseBarsQuery } from "../../src/dashboard/query-params.ts";
+import { parseBarsQuery } from "../../src/dashboard/query-params.ts";
+import { type ChartBarsResult, MAX_BARS } from "../../src/model/answers/chart-bars.ts";
 import { MICROS_PER_SECOND } from "../../src/model/time.ts";
-import type { ChartBarsResult } from "../../src/warehouse/read/chart-bars.ts";
 import { readChartBars } from "../../src/warehouse/read/chart-bars.ts";
 import { fillBars, gapRanges, lastHour } from "../support/dashboard/bars-warehouse.ts";
 import { serveDashboard } from "../support/dashboard/dashboard-harness.ts";

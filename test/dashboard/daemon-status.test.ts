@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { describeDaemonState } from "../../src/dashboard/daemon-status.ts";
-import type { StreamStatus } from "../../src/warehouse/read/status.ts";
+import type { StreamStatus } from "../../src/model/status/warehouse-status.ts";
 
 describe("the daemon's state in one sentence", () => {
   const stream = (more: Partial<StreamStatus> = {}): StreamStatus => ({

@@ -1,4 +1,5 @@
-import { describe, expect } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished } from "vitest";
+import { systemClock } from "../../src/runtime/clock.ts";
 import {
   countColours,
   desktop,
@@ -12,8 +13,15 @@ import {
 import { recordSampleErrors, serveDashboard } from "../support/dashboard/dashboard-harness.ts";
 import { hostileName, openFilledWarehouse } from "../support/dashboard/filled-warehouse.ts";
 
-async function openDashboard(address: string, options: { width: number; height: number; dark?: boolean }) {
-  const opened = await openPage(address, options);
+let served: Awaited<ReturnType<typeof serveDashboard>>;
+beforeAll(async () => {
+  served = await serveDashboard(openFilledWarehouse(undefined, afterAll).path, systemClock, afterAll);
+  recordSampleErrors(served.errors);
+  served.rate.count();
+});
+
+async function openDashboard(options: { width: number; height: number; dark?: boolean }) {
+  const opened = await openPage(served.address, options);
   await opened.page.waitForSelector('[data-group="index_ticks:GWA"] canvas');
   await opened.page.waitForSelector("#missing tbody tr");
   await opened.page.waitForSelector("#ticks .tick");
@@ -26,10 +34,7 @@ describe("the dashboard", () => {
     itInBrowser(
       `shows rows, ages, the heat map, gaps and errors on a ${size}, without a request to another host`,
       async () => {
-        const { address, errors, rate } = await serveDashboard(openFilledWarehouse().path);
-        recordSampleErrors(errors);
-        rate.count();
-        const { page, complaints, elsewhere } = await openDashboard(address, viewport);
+        const { page, complaints, elsewhere } = await openDashboard(viewport);
         expect(await page.textContent("#sentence")).toMatch(
           /^Following the live feed: \d+ ranges left to fetch/,
         );
@@ -57,9 +62,7 @@ describe("the dashboard", () => {
   }
 
   itInBrowser("shows more rows on request, and hostile names as text", async () => {
-    const { address, errors } = await serveDashboard(openFilledWarehouse().path);
-    recordSampleErrors(errors);
-    const { page, complaints, elsewhere } = await openDashboard(address, { ...desktop, dark: true });
+    const { page, complaints, elsewhere } = await openDashboard({ ...desktop, dark: true });
     await page.click('[data-group="index_ticks:GWA"] button');
     await page.waitForSelector('[data-group="index_ticks:GWA"] canvas >> nth=14');
     expect(await page.locator('[data-group="index_ticks:GWA"] .name').last().textContent()).toBe(hostileName);
@@ -73,9 +76,11 @@ describe("the dashboard", () => {
   });
 
   itInBrowser("filters the heat map by name and by problems, and keeps the filter in the URL", async () => {
-    const { address, daemon } = await serveDashboard(openFilledWarehouse().path);
-    daemon.backfill = { percent: 42, rowsPerSecond: 81_000, secondsLeft: 190 };
-    const { page } = await openDashboard(address, desktop);
+    served.daemon.backfill = { percent: 42, rowsPerSecond: 81_000, secondsLeft: 190 };
+    onTestFinished(() => {
+      served.daemon.backfill = undefined;
+    });
+    const { page } = await openDashboard(desktop);
     const names = () => page.locator('[data-group="index_ticks:GWA"] .name').allTextContents();
     const all = await names();
     await page.fill("#filter-name", "bt");
@@ -90,16 +95,18 @@ describe("the dashboard", () => {
     await page.locator("#filter-note", { hasText: /^No / }).waitFor();
     expect(await page.textContent("#filter-note")).toBe("No incomplete series has “no such” in its name.");
     expect(await page.textContent("#since")).toContain("first fill 42 %, about 3.2 min left, 81K rows/s");
-    await page.goto(new URL("/?problems=1", address).href);
+    await page.goto(new URL("/?problems=1", served.address).href);
     await page.waitForSelector('[data-group="index_ticks:GWA"] canvas');
     expect(await page.isChecked("#only-problems")).toBe(true);
     expect((await names()).length).toBeLessThan(all.length);
   });
 
   itInBrowser("shows that the daemon is stuck", async () => {
-    const { address, daemon } = await serveDashboard(openFilledWarehouse().path);
-    daemon.problem = "nothing has been committed for 10 minutes";
-    const { page } = await openDashboard(address, phone);
+    served.daemon.problem = "nothing has been committed for 10 minutes";
+    onTestFinished(() => {
+      served.daemon.problem = undefined;
+    });
+    const { page } = await openDashboard(phone);
     expect(await page.getAttribute("#state", "data-tone")).toBe("ill");
     expect(await page.textContent("#sentence")).toBe("Stuck: nothing has been committed for 10 minutes.");
   });

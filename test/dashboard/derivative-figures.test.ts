@@ -1,9 +1,10 @@
 import { describe, expect, it } from "vitest";
-
-/** The page's own modules are plain scripts without types. */
-const { buildChain, forwardOf, impliedVolatility, optionPrice } = await import(
-  new URL("../../src/dashboard/page/derivatives/derivative-figures.js", import.meta.url).href
-);
+import {
+  buildChain,
+  forwardOf,
+  impliedVolatility,
+  optionPrice,
+} from "../../src/dashboard/page/derivatives/derivative-figures.ts";
 
 const DAY = 86_400e6;
 const option = (strike: number, isCall: boolean, volatility: number, forward = 110) => ({
@@ -35,7 +36,7 @@ describe("the figures of options", () => {
       option(strike, false, 0.5),
     ]);
     const chain = buildChain(options, 36.525 * DAY);
-    expect(chain.map(({ strike }: { strike: number }) => strike)).toEqual([90, 110, 130]);
+    expect(chain.map(({ strike }) => strike)).toEqual([90, 110, 130]);
     expect(forwardOf(chain)).toBeCloseTo(110, 4);
     expect(forwardOf(buildChain([option(90, true, 0.5)], 36.525 * DAY))).toBe(100);
   });

@@ -1,9 +1,8 @@
-import { readFileSync } from "node:fs";
+import { buffer } from "node:stream/consumers";
 import { zstdDecompressSync } from "node:zlib";
 import { parquetReadObjects } from "hyparquet";
 import type { Page } from "playwright-core";
 import { describe, expect } from "vitest";
-import { serveFilledPages } from "../support/daemon/served-pages-harness.ts";
 import {
   desktop,
   expectAccessible,
@@ -13,11 +12,12 @@ import {
   phone,
   takeScreenshot,
 } from "../support/dashboard/chromium.ts";
+import { servePages } from "../support/dashboard/pages-harness.ts";
 
-const daemon = serveFilledPages();
+const pages = servePages();
 
 const linkTo = (sql: string, rest: Record<string, string> = {}) =>
-  new URL(`/explore#${new URLSearchParams({ sql, ...rest })}`, daemon.address()).href;
+  new URL(`/explore#${new URLSearchParams({ sql, ...rest })}`, pages.address()).href;
 
 const isDone = (page: Page) => page.locator("#summary", { hasText: / in [\d,]+ ms/ }).waitFor();
 
@@ -39,7 +39,7 @@ describe("/explore", () => {
     await page.keyboard.insertText(`${bars} LIMIT 9`);
     await page.keyboard.press("Control+Enter");
     await page.locator("#summary", { hasText: /^9 rows in / }).waitFor();
-    const rows = daemon.query<Record<string, unknown>>(`${bars} LIMIT 9`);
+    const rows = pages.query<Record<string, unknown>>(`${bars} LIMIT 9`);
     expect(await shownRows(page)).toEqual(rows.map((row) => Object.values(row).map(String)));
     await page.click("#grid .grid-head button >> nth=1");
     const closes = (await shownRows(page)).map(([, close]) => Number(close));
@@ -103,12 +103,12 @@ describe("/explore", () => {
       await page.goto(linkTo(bars));
       await page.reload();
       await isDone(page);
-      const expected = daemon.query(bars);
+      const expected = pages.query(bars);
       const files: Record<string, Buffer> = {};
       for (const format of ["csv", "json", "parquet"]) {
         const started = page.waitForEvent("download");
         await page.click(`#downloads [data-format=${format}]`);
-        files[format] = readFileSync(await (await started).path());
+        files[format] = await buffer(await (await started).createReadStream());
       }
       const [, ...lines] = String(files.csv).trim().split("\r\n");
       expect(lines).toEqual(expected.map((row) => Object.values(row).join(",")));

@@ -1,15 +1,11 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-
-/** The page's own modules are plain scripts without types. */
-const { findParameters, parseCookbook } = await import(
-  new URL("../../src/dashboard/page/explore/cookbook.js", import.meta.url).href
-);
+import { findParameters, parseCookbook } from "../../src/dashboard/page/explore/cookbook.ts";
 
 describe("the explore page", () => {
   it("offers the cookbook's questions with their SQL for SQLite", () => {
     const markdown = readFileSync(new URL("../../docs/cookbook.md", import.meta.url), "utf8");
-    const questions = parseCookbook(markdown) as { title: string; sql: string }[];
+    const questions = parseCookbook(markdown);
     expect(questions).toHaveLength(22);
     expect(questions[0]).toEqual({
       title: "1. What is everything worth right now?",

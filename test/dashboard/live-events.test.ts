@@ -3,6 +3,7 @@ import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { serveDashboard } from "../support/dashboard/dashboard-harness.ts";
 import { nowTs, openFilledWarehouse } from "../support/dashboard/filled-warehouse.ts";
 import { ManualClock } from "../support/manual-clock.ts";
+import { timeLimit } from "../support/time-limit.ts";
 import { tick } from "../support/warehouse/records.ts";
 
 /** Reads events until one has the name; returns its data. */
@@ -53,7 +54,9 @@ describe("/api/events", () => {
     await clock.runUntil(Promise.all(pages.map((page) => page.next("idle"))));
 
     for (const page of pages) page.close();
-    await expect.poll(() => clock.advance(1_000).then(() => clock.timerCount), { timeout: 30_000 }).toBe(0);
+    await expect
+      .poll(() => clock.advance(1_000).then(() => clock.timerCount), { timeout: timeLimit(30_000) })
+      .toBe(0);
     expect(failures).toEqual([]);
   });
 });

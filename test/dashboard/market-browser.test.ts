@@ -10,6 +10,7 @@ import {
   phone,
   takeScreenshot,
 } from "../support/dashboard/chromium.ts";
+import { timeLimit } from "../support/time-limit.ts";
 
 const daemon = serveFilledPages();
 
@@ -25,7 +26,10 @@ function cells(page: Page, row: string): Promise<string[]> {
 
 /** A value that live ticks change: the page and the warehouse agree at some moment. */
 async function expectSoon(read: () => Promise<unknown>, expected: () => unknown): Promise<void> {
-  await vi.waitFor(async () => expect(await read()).toEqual(expected()), { timeout: 20_000, interval: 200 });
+  await vi.waitFor(async () => expect(await read()).toEqual(expected()), {
+    timeout: timeLimit(20_000),
+    interval: 200,
+  });
 }
 
 describe("/market", () => {
@@ -205,7 +209,7 @@ describe("/derivatives", () => {
   });
 });
 
-const WAIT_OPTIONS = { timeout: 30_000, interval: 100 };
+const WAIT_OPTIONS = { timeout: timeLimit(30_000), interval: 100 };
 
 const newestPrice = () =>
   daemon.query<{ price: number }>(

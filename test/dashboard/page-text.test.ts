@@ -1,9 +1,13 @@
 import { describe, expect, it } from "vitest";
-
-/** The page's own modules are plain scripts without types. */
-const load = (file: string) => import(new URL(`../../src/dashboard/page/${file}`, import.meta.url).href);
-const { amount, brief, duration, minuteOf, price, title } = await load("shared/text-format.js");
-const { axis, describeCell, expand, summarize } = await load("overview/heat-map.js");
+import { axis, describeCell, expand, summarize } from "../../src/dashboard/page/overview/heat-map.ts";
+import {
+  amount,
+  brief,
+  duration,
+  minuteOf,
+  price,
+  title,
+} from "../../src/dashboard/page/shared/text-format.ts";
 
 describe("the texts of the dashboard", () => {
   it("give a length of time in one unit", () => {

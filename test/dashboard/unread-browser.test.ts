@@ -1,9 +1,10 @@
 import { describe, expect, vi } from "vitest";
-import { serveFilledPages } from "../support/daemon/served-pages-harness.ts";
 import { blockRequests } from "../support/dashboard/blocked-requests.ts";
 import { desktop, itInBrowser, openPage, takeScreenshot } from "../support/dashboard/chromium.ts";
+import { servePages } from "../support/dashboard/pages-harness.ts";
+import { timeLimit } from "../support/time-limit.ts";
 
-const daemon = serveFilledPages();
+const pages = servePages();
 
 const quotes = /No exchange|\d live exchanges?|Best bid/;
 const contracts = /No (derivatives|futures|perpetuals|options)|Nothing was|contracts?, observed/;
@@ -41,12 +42,16 @@ async function openBlank() {
   await page.clock.install();
   const text = () => page.locator("body").innerText();
   const soon = (pattern: RegExp) =>
-    vi.waitFor(async () => expect(await text()).toMatch(pattern), { timeout: 30_000 });
+    vi.waitFor(async () => expect(await text()).toMatch(pattern), { timeout: timeLimit(30_000) });
   return { page, text, soon };
 }
 
-async function expectNoClaims(address: string, request: string, claim: RegExp): Promise<void> {
-  const { page, text, soon } = await openBlank();
+async function expectNoClaims(
+  { page, text, soon }: Awaited<ReturnType<typeof openBlank>>,
+  address: string,
+  request: string,
+  claim: RegExp,
+): Promise<void> {
   const expectNone = async () => {
     expect(await text(), request).not.toMatch(claim);
     // A query of one's own says nothing about the rest of the page.
@@ -55,7 +60,7 @@ async function expectNoClaims(address: string, request: string, claim: RegExp): 
   const blocked = await blockRequests(page, request);
   await page.goto(address);
   await soon(pendingNote[request] ?? /^Reading .+ …$/m);
-  await vi.waitUntil(blocked.isReached, { timeout: 30_000 });
+  await vi.waitUntil(blocked.isReached, { timeout: timeLimit(30_000) });
   await expectNone();
   await blocked.failWith(reason);
   await soon(failureNote[request] ?? new RegExp(`^Could not read .+: ${reason}, again in 5 s$`, "m"));
@@ -71,27 +76,26 @@ async function expectNoClaims(address: string, request: string, claim: RegExp): 
 
 describe("a page claims nothing that it was not told", () => {
   for (const [path, claims] of Object.entries(claimsOf)) {
-    const address = () => new URL(path, daemon.address()).href;
+    const address = () => new URL(path, pages.address()).href;
 
     itInBrowser(`${path} while one of its requests is not answered, and while it fails`, async () => {
-      const { page, soon } = await openBlank();
+      const opened = await openBlank();
+      const { page, soon } = opened;
       const requests = new Set<string>();
       page.on("request", (request) => requests.add(new URL(request.url()).pathname));
       await page.goto(address());
       for (const claim of Object.values(claims)) await soon(claim);
       const asked = [...requests].filter((request) => request.startsWith("/api/"));
       expect(new Set(asked)).toEqual(new Set([...Object.keys(claims), "/api/events"]));
-      await page.close();
-      await Promise.all(
-        Object.entries(claims).map(([request, claim]) => expectNoClaims(address(), request, claim)),
-      );
+      for (const [request, claim] of Object.entries(claims))
+        await expectNoClaims(opened, address(), request, claim);
     });
   }
 
   itInBrowser("/ takes back what it was told once the daemon no longer answers", async () => {
     const { page, text, soon } = await openBlank();
     const claims = Object.values(claimsOf["/"] ?? {});
-    await page.goto(daemon.address());
+    await page.goto(pages.address());
     for (const claim of claims) await soon(claim);
     await page.context().setOffline(true);
     await page.clock.runFor(30_000);

@@ -19,7 +19,7 @@ export function querySqlite(reader: Connection, sql: string, parameters: QueryPa
 
 /** Opens the catalogue of an export read-only. */
 export async function openCatalogue(file: string): Promise<{ connection: DuckDBConnection; close(): void }> {
-  const instance = await DuckDBInstance.create(file, { access_mode: "READ_ONLY" });
+  const instance = await DuckDBInstance.create(file, { access_mode: "READ_ONLY", threads: "1" });
   const connection = await instance.connect();
   return {
     connection,

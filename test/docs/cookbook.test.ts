@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { exportWarehouse } from "../../src/export/export-warehouse.ts";
@@ -8,6 +6,7 @@ import { openReader } from "../../src/warehouse/reader.ts";
 import { relationDocs } from "../../src/warehouse/schema/column-docs.ts";
 import type { Connection } from "../../src/warehouse/sqlite/connection.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { openCatalogue, queryDuckDb, querySqlite } from "./cookbook-engines.ts";
 import { parseParameters, parseQuestions, readCookbook } from "./cookbook-page.ts";
 import { fillDemoWarehouse } from "./demo-warehouse.ts";
@@ -15,7 +14,7 @@ import { fillDemoWarehouse } from "./demo-warehouse.ts";
 const page = readCookbook();
 const questions = parseQuestions(page);
 const parameters = parseParameters(page);
-const folder = mkdtempSync(join(tmpdir(), "mds-cookbook-"));
+const folder = temporaryFolder(afterAll);
 let reader: Connection;
 let catalogue: Awaited<ReturnType<typeof openCatalogue>>;
 
@@ -29,7 +28,6 @@ beforeAll(async () => {
 afterAll(() => {
   reader?.close();
   catalogue?.close();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 describe("the cookbook", () => {

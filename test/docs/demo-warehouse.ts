@@ -1,5 +1,13 @@
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
+import {
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
 import { toSyncSettings, withSyncSession } from "../../src/cli/support/session.ts";
 import { loadSettings } from "../../src/config/load-settings.ts";
 import { streams } from "../../src/model/streams.ts";
@@ -12,7 +20,9 @@ import { retract } from "../../src/warehouse/coverage/ledger.ts";
 import { recordClockSkew } from "../../src/warehouse/coverage/targets.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { openWriter } from "../../src/warehouse/writer.ts";
+import { startIngestInProcess } from "../support/ingest/in-process-ingest.ts";
 import { ManualClock } from "../support/manual-clock.ts";
+import { TEMPLATE_VARIABLE } from "../support/warehouse/empty-warehouse.ts";
 import { decimal, tick } from "../support/warehouse/records.ts";
 
 const START = "2026-03-01T12:00:07Z";
@@ -34,12 +44,34 @@ interface DemoWarehouse {
   readonly oracle: Simulator["oracle"];
 }
 
+/** Copies the demo's warehouse into `folder`. The first test of a run that needs it fills it. */
+export async function fillDemoWarehouse(folder: string): Promise<DemoWarehouse> {
+  const run = process.env[TEMPLATE_VARIABLE];
+  const template = join(run === undefined ? folder : dirname(run), "demo-template.sqlite");
+  const clockFile = `${template}.clock`;
+  if (!existsSync(template)) {
+    const work = mkdtempSync(join(dirname(template), "demo-"));
+    const filled = await fillTemplate(work);
+    writeFileSync(clockFile, String(filled.clock.now()));
+    // Another test may fill it at the same time: the same file.
+    renameSync(filled.path, template);
+    rmSync(work, { recursive: true });
+  }
+  const path = join(folder, "demo.sqlite");
+  copyFileSync(template, path);
+  const clock = new ManualClock(Number(readFileSync(clockFile, "utf8")));
+  setViewsClock(path, clock);
+  const simulator = await startSimulator({ clock, seed: 1 });
+  await simulator.stop();
+  return { path, clock, oracle: simulator.oracle };
+}
+
 /**
  * The warehouse behind the cookbook's answers: two days of ticks of three assets, four months of their daily bars, two
  * snapshots of the snapshot streams. It has two defects: ETH lacks 90 minutes of 28 February, and one tick of BTC was
  * corrected an hour after the first run.
  */
-export async function fillDemoWarehouse(folder: string): Promise<DemoWarehouse> {
+async function fillTemplate(folder: string): Promise<{ path: string; clock: ManualClock }> {
   const clock = new ManualClock(START);
   const simulator = await startSimulator({ clock, seed: 1 });
   const path = join(folder, "demo.sqlite");
@@ -70,7 +102,8 @@ export async function fillDemoWarehouse(folder: string): Promise<DemoWarehouse> 
     ] as const) {
       await clock.advance(wait);
       const random = seededRandom(1);
-      const context = { clock, stopping: new AbortController().signal, random };
+      const { signal: stopping } = new AbortController();
+      const context = { clock, stopping, random, startWorker: startIngestInProcess };
       await clock.runUntil(
         withSyncSession(loaded, context, silentLog, ({ syncContext, reader }) =>
           backfill(syncContext, { settings: toSyncSettings(loaded), reader, random, filter: scope }),
@@ -78,7 +111,7 @@ export async function fillDemoWarehouse(folder: string): Promise<DemoWarehouse> 
       );
     }
     addDefects(path, clock);
-    return { path, clock, oracle: simulator.oracle };
+    return { path, clock };
   } finally {
     await simulator.stop();
   }
@@ -103,15 +136,18 @@ function addDefects(path: string, clock: ManualClock): void {
         volume: decimal("623317.288"),
       });
       writeRecords(transaction, "index_ticks", [corrected], "rest");
-      // The views read SQLite's clock; this skew turns it into the demo's clock.
-      recordClockSkew(
-        transaction,
-        Math.round(clock.now() / 1000) * SECOND - Math.floor(Date.now() / 1000) * SECOND,
-      );
     });
   } finally {
     warehouse.close();
   }
+}
+
+/** The views read SQLite's clock; this skew turns it into the demo's clock. */
+function setViewsClock(path: string, clock: ManualClock): void {
+  const skew = Math.round(clock.now() / 1000) * SECOND - Math.floor(Date.now() / 1000) * SECOND;
+  const warehouse = openWriter(path, { clock });
+  warehouse.transaction((transaction) => recordClockSkew(transaction, skew));
+  warehouse.close();
 }
 
 function toTs(text: string): Micros {

@@ -12,6 +12,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterAll, describe, expect, it, onTestFinished } from "vitest";
+import { programEntry } from "../support/build-program.ts";
 import { hasTool } from "../support/has-tool.ts";
 import { compileCacheEnv } from "../support/program-process.ts";
 import { type PageBlock, parseBlocks } from "./page-blocks.ts";
@@ -55,7 +56,7 @@ const folder = mkdtempSync(join(tmpdir(), "mds-pastes-"));
 mkdirSync(join(folder, "bin"));
 mkdirSync(join(folder, "backup"));
 for (const file of ["mds-sync", "bin/mds-sync"]) {
-  const script = `#!/bin/sh\nexec "${process.execPath}" "${join(root, "src/cli/main.ts")}" "$@"\n`;
+  const script = `#!/bin/sh\nexec "${process.execPath}" "${programEntry}" "$@"\n`;
   writeFileSync(join(folder, file), script, { mode: 0o755 });
 }
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -4,7 +4,9 @@ import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Clock } from "../../src/runtime/clock.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
+import { programEntry } from "../support/build-program.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
+import { skipWithout } from "../support/has-tool.ts";
 import { querySqlite } from "./cookbook-engines.ts";
 import type { PageBlock } from "./page-blocks.ts";
 
@@ -66,7 +68,7 @@ async function runShell({ code }: PageBlock, place: ResearchPlace): Promise<stri
 function runInShell(code: string, { folder, path }: ResearchPlace): string {
   const bin = join(folder, "bin");
   mkdirSync(bin, { recursive: true });
-  const program = `#!/bin/sh\nexec "${process.execPath}" "${join(root, "src/cli/main.ts")}" "$@"\n`;
+  const program = `#!/bin/sh\nexec "${process.execPath}" "${programEntry}" "$@"\n`;
   writeFileSync(join(bin, "mds-sync"), program, { mode: 0o755 });
   const { stdout, stderr, status } = spawnSync("sh", ["-c", code], {
     cwd: folder,
@@ -113,8 +115,7 @@ json.dump(printed, sys.stdout)`,
       },
     );
     const isAbsent = status === null || status === 9;
-    if (isAbsent)
-      process.stderr.write(`no pandas in ${python}, skipped: ${own.length} Python blocks of the page\n`);
+    if (isAbsent) skipWithout(`no pandas in ${python}`, `${own.length} Python blocks of the page`);
     else if (status !== 0) throw new Error(stderr);
     const outputs = isAbsent ? own.map(({ output }) => output ?? "") : (JSON.parse(stdout) as string[]);
     for (const [at, { line }] of own.entries()) {

@@ -1,12 +1,12 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openWarehouse, type Warehouse } from "../../src/library/open-warehouse.ts";
 import type { BarRow } from "../../src/library/rows.ts";
 import { MICROS_PER_DAY } from "../../src/model/time.ts";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { parseTs } from "../support/warehouse/records.ts";
 import { fillDemoWarehouse } from "./demo-warehouse.ts";
 import { parseBlocks, replaceOutputs } from "./page-blocks.ts";
@@ -14,7 +14,7 @@ import { blockRunners, type ResearchPlace } from "./research-runners.ts";
 
 const page = resolve(import.meta.dirname, "../../docs/research.md");
 const text = readFileSync(page, "utf8");
-const folder = mkdtempSync(join(tmpdir(), "mds-research-"));
+const folder = temporaryFolder(afterAll);
 let place: ResearchPlace;
 let simulator: Simulator;
 let warehouse: Warehouse;
@@ -28,7 +28,6 @@ beforeAll(async () => {
 afterAll(async () => {
   warehouse?.close();
   await simulator?.stop();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 describe("the research page", () => {

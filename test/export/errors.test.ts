@@ -1,12 +1,13 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { exportInProcess } from "../../src/export/run-export.ts";
 import { Failure } from "../../src/model/failure.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
+import type { Transaction } from "../../src/warehouse/tables/transaction.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
-import { exportIn, inCatalogue } from "../support/export/read-export.ts";
+import { exportIn, inCatalogue, shareExport } from "../support/export/read-export.ts";
 import { fillEverything, midnight, openAt, STEP } from "../support/export/sample-data.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { tick } from "../support/warehouse/records.ts";
@@ -18,6 +19,10 @@ function filled(): string {
   warehouse.close();
   return folder;
 }
+
+const exported = shareExport();
+const addTick = (transaction: Transaction) =>
+  void writeRecords(transaction, "index_ticks", [tick(midnight - 5 * STEP, "7")], "rest");
 
 const command = (folder: string, ...args: string[]) =>
   runInProcess(["export", "--log-level", "silent", ...args], {
@@ -34,25 +39,28 @@ async function failureOf(work: Promise<unknown>): Promise<Failure> {
 describe("mds-sync export", () => {
   it("reports what it wrote, and writes no unchanged file again", async () => {
     const folder = filled();
-    const first = await command(folder, "--to", "out/deep", "--json");
-    expect(first.status).toBe(0);
+    const onTerminal = (...args: string[]) =>
+      runInProcess(["export", "--to", "out/deep", "--json", ...args], {
+        cwd: folder,
+        env: { MDS_WAREHOUSE: "mds.sqlite" },
+        onTerminal: true,
+      });
+    const first = await onTerminal("--log-level", "debug");
+    expect(first).toMatchObject({ status: 0, stderr: expect.stringContaining("file exported") });
     const result = JSON.parse(first.stdout);
     expect(result).toMatchObject({ folder: join(folder, "out/deep"), warehouse: join(folder, "mds.sqlite") });
     expect(result.files_written).toBe(result.files);
     expect(first.stderr).toMatch(
       /out\/deep is up to date: \d+ of \d+ files written, [\d,]+ rows, [\d.]+ KiB in [\d.]+ s\n$/,
     );
-    const second = JSON.parse((await command(folder, "--to", "out/deep", "--json")).stdout);
-    expect(second).toMatchObject({ rows: result.rows, months_written: [] });
-    // Beside a progress bar it says less by itself, and what it is told to say all the same.
-    const onTerminal = (...args: string[]) =>
-      runInProcess(["export", "--to", "elsewhere", ...args], {
-        cwd: folder,
-        env: { MDS_WAREHOUSE: "mds.sqlite" },
-        onTerminal: true,
-      });
-    expect((await onTerminal("--log-level", "debug")).stderr).toContain("file exported");
-    expect((await onTerminal()).stderr).not.toContain("file exported");
+    const warehouse = openAt(folder);
+    warehouse.transaction(addTick);
+    warehouse.close();
+    const second = await onTerminal();
+    const { rows, months_written } = JSON.parse(second.stdout);
+    expect([rows, months_written.length]).toEqual([result.rows + 1, 1]);
+    // Beside a progress bar it says less by itself.
+    expect(second.stderr).not.toContain("file exported");
   });
 
   it("refuses unusable folders and warehouses in one line", async () => {
@@ -85,27 +93,16 @@ describe("mds-sync export", () => {
     openAt(folder).close();
     await exportIn(folder);
     const catalogue = join(folder, "export/mds.duckdb");
-    for (const relation of [
-      "index_ticks",
-      "ohlcv",
-      "derivative_ticks",
-      "bars_1h",
-      "latest_market_caps",
-      "gaps",
-    ])
-      expect(await inCatalogue(catalogue, `SELECT count(*)::INTEGER FROM ${relation}`), relation).toEqual([
-        [0],
-      ]);
+    const relations = ["index_ticks", "ohlcv", "derivative_ticks", "bars_1h", "latest_market_caps", "gaps"];
+    const counts = relations.map((relation) => `(SELECT count(*)::INTEGER FROM ${relation})`);
+    expect(await inCatalogue(catalogue, `SELECT ${counts.join(", ")}`)).toEqual([relations.map(() => 0)]);
   });
 
   it("F16: leaves the old export whole when the disk is full, when it is stopped, and when another export holds the folder", async () => {
-    const folder = filled();
-    await exportIn(folder);
+    const { folder, warehouse } = exported();
     const manifest = join(folder, "export/manifest.json");
     const before = readFileSync(manifest, "utf8");
-    const warehouse = openAt(folder);
-    onTestFinished(() => warehouse.close());
-    warehouse.transaction((t) => writeRecords(t, "index_ticks", [tick(midnight - 5 * STEP, "7")], "rest"));
+    warehouse.transaction(addTick);
 
     const full = await failureOf(
       exportIn(folder, { fileSystem: () => ({ type: 0, bavail: 1000, bsize: 4096 }) }),

@@ -13,9 +13,8 @@ import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
 import { readSnapshot, readTableRows } from "../support/export/delta-reader.ts";
-import { exportIn, inCatalogue, inWarehouse } from "../support/export/read-export.ts";
-import { DAY, HOUR, month, monthStart, openAt, present } from "../support/export/sample-data.ts";
-import { temporaryFolder } from "../support/temporary-folder.ts";
+import { exportIn, inCatalogue, inWarehouse, shareExport } from "../support/export/read-export.ts";
+import { DAY, HOUR, month, monthStart, present } from "../support/export/sample-data.ts";
 import { expectSoundFile } from "../support/warehouse/expect-sound-ledger.ts";
 import { tick } from "../support/warehouse/records.ts";
 
@@ -38,16 +37,25 @@ function fill(warehouse: WarehouseWriter, indexId: string, start: Micros, isNew 
   });
 }
 
-function filled() {
-  const folder = temporaryFolder();
-  const warehouse = openAt(folder);
-  onTestFinished(() => warehouse.close());
-  for (const start of [from, monthStart(2), monthStart(0)]) fill(warehouse, "btc", start, start === from);
+const moveBefore = monthStart(0);
+const share = shareExport(
+  (warehouse) => {
+    for (const start of [from, monthStart(2), monthStart(0)]) fill(warehouse, "btc", start, start === from);
+  },
+  { moveBefore },
+);
+
+function exportedFolder() {
+  const {
+    folder,
+    warehouse,
+    result: { held_days },
+  } = share();
   const place = join(folder, "export");
   const move = (held: readonly HeldDay[] = []) =>
     held.reduce((rows, day) => rows + warehouse.transaction((t) => moveDay(t, day, place)), 0);
   const ask = (sql: string) => inWarehouse(join(folder, "mds.sqlite"), sql);
-  return { folder, warehouse, place, move, ask };
+  return { folder, warehouse, place, move, ask, held_days };
 }
 
 /** All ticks of the table, in order. */
@@ -60,14 +68,12 @@ async function exported(place: string) {
 }
 
 const dayText = (ts: Micros) => new Date(ts / 1000).toISOString().slice(0, 10);
-const moveBefore = monthStart(0);
 const ticksAndCoverage =
   "SELECT index_id, from_ts, to_ts, proof, reason FROM coverage WHERE stream = 'index_ticks' ORDER BY ALL";
 
 describe("index ticks that the export has", () => {
   it("F21: are covered for the library and the commands, which say where they are", async () => {
-    const { folder, place, move, ask } = filled();
-    const { held_days } = await exportIn(folder, { moveBefore });
+    const { folder, place, move, ask, held_days } = exportedFolder();
     expect(move(held_days)).toBe(2 * days * 24);
     const path = join(folder, "mds.sqlite");
     const warned = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
@@ -116,15 +122,14 @@ describe("index ticks that the export has", () => {
   });
 
   it("F21: single days that a database has are gaps of an export that never had them, and stay in one that has", async () => {
-    const { folder, warehouse, place } = filled();
+    const { folder, warehouse, place, held_days } = exportedFolder();
     const later = join(folder, "later");
     const read = async (folder: string, sql: string) =>
       (await inCatalogue(join(folder, "mds.duckdb"), sql)).map((row) =>
         row.map((value) => (/^\d+$/.test(String(value)) ? Number(value) : value)),
       );
-    const first = await exportIn(folder, { moveBefore });
     const before = await exported(place);
-    for (const day of first.held_days?.filter((held) => held.from === from + DAY) ?? [])
+    for (const day of held_days?.filter((held) => held.from === from + DAY) ?? [])
       warehouse.transaction((t) => moveDay(t, day, "postgres://db:5432/market"));
     await exportIn(folder);
     expect(await exported(place)).toEqual(before);
@@ -142,8 +147,7 @@ describe("index ticks that the export has", () => {
   });
 
   it("F21: leave the warehouse day by day, stay covered, and their bars stay", async () => {
-    const { folder, warehouse, place, move, ask } = filled();
-    const { held_days } = await exportIn(folder, { moveBefore });
+    const { folder, warehouse, place, move, ask, held_days } = exportedFolder();
     const before = await exported(place);
     expect(held_days?.length).toBe(2 * days);
     // A correction after the export: the export does not have that day as it is now.
@@ -218,8 +222,8 @@ describe("index ticks that the export has", () => {
   });
 
   it("F21: are joined with rows of a series that was added later, and may leave again", async () => {
-    const { folder, warehouse, place, move, ask } = filled();
-    move((await exportIn(folder, { moveBefore })).held_days);
+    const { folder, warehouse, place, move, ask, held_days: held } = exportedFolder();
+    move(held);
     fill(warehouse, "eth", from);
     // A page whose last row lies in a moved range stores that row again.
     warehouse.transaction((t) =>
@@ -242,8 +246,8 @@ describe("index ticks that the export has", () => {
   });
 
   it("F21: are not claimed by an export elsewhere, and missed where they were moved", async () => {
-    const { folder, move, place } = filled();
-    move((await exportIn(folder, { moveBefore })).held_days);
+    const { folder, move, place, held_days } = exportedFolder();
+    move(held_days);
     const elsewhere = join(folder, "elsewhere");
     await exportIn(folder, { to: elsewhere });
     const catalogue = (sql: string) => inCatalogue(join(elsewhere, "mds.duckdb"), sql);

@@ -4,7 +4,7 @@ import { ParquetWriter, quoted, type SourceBlock } from "../../src/export/parque
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 /** Several groups of rows, in blocks that end neither with a chunk nor with a group. */
-const BLOCKS = 23;
+const BLOCKS = 13;
 const ROWS_PER_BLOCK = 5_001;
 
 const columns = [

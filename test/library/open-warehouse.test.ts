@@ -5,12 +5,13 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { IncompleteFailure, openWarehouse, type Warehouse } from "../../src/library/open-warehouse.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { createWarehouse, DAY, HOUR, midnight, openForWriting } from "../support/cli/filled-warehouse.ts";
-import { fillTicks, MINUTE, start } from "../support/library/ticks-warehouse.ts";
+import { fillTicks, getStart, MINUTE } from "../support/library/ticks-warehouse.ts";
 import { catchFailure } from "../support/warehouse/open-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "mds-library-"));
 const path = join(folder, "mds.sqlite");
+const start = getStart();
 let warehouse: Warehouse;
 beforeAll(() => {
   const writer = openForWriting(path);

@@ -6,6 +6,7 @@ import { text } from "node:stream/consumers";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { optionEntries } from "../../src/config/option-table.ts";
 import { startSimulator } from "../../src/simulator/simulator.ts";
+import { programEntry } from "../support/build-program.ts";
 import { hasTool } from "../support/has-tool.ts";
 import { compileCacheEnv } from "../support/program-process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -36,7 +37,7 @@ async function setUp() {
   const inFolder = (path: string) => path.replaceAll(/\/(?=var\/|etc\/)/g, `${folder}/`);
   for (const path of ["/etc/mds-sync", "/var/lib/mds-sync/data", "/var/backups/mds-sync", "/bin"])
     mkdirSync(join(folder, path), { recursive: true });
-  const program = `#!/bin/sh\nexec "${process.execPath}" "${join(root, "src/cli/main.ts")}" "$@"\n`;
+  const program = `#!/bin/sh\nexec "${process.execPath}" "${programEntry}" "$@"\n`;
   writeFileSync(join(folder, "bin/mds-sync"), program, { mode: 0o755 });
   writeFileSync(join(folder, "etc/mds-sync/client-secret"), simulator.clientSecret, { mode: 0o600 });
   const select = (symbols: string) =>

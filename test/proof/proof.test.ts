@@ -4,7 +4,7 @@ import { prove } from "./prove.ts";
 import { drawSchedule } from "./schedule.ts";
 
 /** A few schedules, chosen by MDS_SEED. `npm run proof` runs a thousand. */
-const seeds = Array.from({ length: 14 }, (_, index) => seed + index);
+const seeds = Array.from({ length: 8 }, (_, index) => seed + index);
 
 describe("G14: a warehouse after a random schedule of faults and a healthy run", () => {
   it.each(seeds)("matches the service in the end (npm run proof -- --seed %i)", async (one) => {

@@ -1,10 +1,10 @@
+import { timeLimit } from "../support/time-limit.ts";
 import { type ProofOutcome, prove } from "./prove.ts";
 
 // A worker process of `npm run proof`: receives seeds, sends outcomes. If a seed hangs, it exits, and run.ts reports it.
-const PROOF_TIMEOUT_MS = 240_000;
 
 process.on("message", async (seed: number) => {
-  const hung = setTimeout(() => process.exit(1), PROOF_TIMEOUT_MS);
+  const hung = setTimeout(() => process.exit(1), timeLimit(240_000));
   try {
     process.send?.(await prove(seed));
   } catch (error) {

@@ -8,11 +8,12 @@ import { defaultQuirks } from "../../src/simulator/market/quirks.ts";
 import { createWorld, type World } from "../../src/simulator/world.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
 import type { Connection } from "../../src/warehouse/sqlite/connection.ts";
+import { programEntry } from "../support/build-program.ts";
 import { compileCacheEnv } from "../support/program-process.ts";
+import { timeLimit } from "../support/time-limit.ts";
 import { expectSoundFile } from "../support/warehouse/expect-sound-ledger.ts";
 import { acceleratedNow, type ClockPace } from "./accelerated-clock.ts";
 
-const entry = resolve(import.meta.dirname, "../../src/cli/main.ts");
 const preload = resolve(import.meta.dirname, "accelerated-clock.ts");
 const START_OFFSET_MS = 12 * 3_600_000;
 
@@ -115,13 +116,13 @@ export class AcceleratedScene {
     }
   }
 
-  /** Polls until `look` returns a value; throws after `withinSeconds` of scenario time. */
+  /** Polls until `look` returns a value; throws after `withinSeconds` of scenario time on a quiet machine. */
   async waitFor<T>(
     what: string,
     look: () => T | undefined | Promise<T | undefined>,
     withinSeconds = 3_600,
   ): Promise<T> {
-    const deadline = this.now() + withinSeconds * 1000;
+    const deadline = this.now() + timeLimit(withinSeconds * 1000);
     for (;;) {
       const seen = await look();
       if (seen !== undefined) return seen;
@@ -144,7 +145,7 @@ export class AcceleratedScene {
   }
 
   #spawn(args: readonly string[], stdio: ("ignore" | "pipe" | "inherit")[]): ChildProcess {
-    const child = spawn(process.execPath, ["--import", preload, entry, ...args], {
+    const child = spawn(process.execPath, ["--import", preload, programEntry, ...args], {
       cwd: this.folder,
       stdio,
       env: {

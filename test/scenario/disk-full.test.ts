@@ -1,5 +1,6 @@
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { startBackfillHarness } from "../support/sync/backfill-harness.ts";
+import { waitUntil } from "../support/wait-until.ts";
 import { installBackfill } from "./backfill-process.ts";
 import { mountSmallDisk } from "./small-disk.ts";
 
@@ -8,10 +9,6 @@ sync: { ohlcv: false, exchangeTickers: false, derivatives: false, marketCap: fal
   intraday: { GWA: [BTC], MWA: none, LX: none, days: 3 } }`;
 const smallPages = "GET /index-ticker size-cap 100\nGET /index-ticker latency 10ms";
 
-const until = async (isDone: () => boolean) => {
-  while (!isDone()) await new Promise((wake) => setTimeout(wake, 5));
-};
-
 describe("F3: the disk becomes full during a backfill", () => {
   it("pauses with one log line, continues when there is space, and matches the service in the end", async () => {
     const disk = mountSmallDisk("a full disk during a backfill");
@@ -19,19 +16,16 @@ describe("F3: the disk becomes full during a backfill", () => {
     const installation = await installBackfill(settings, { faults: smallPages }, disk.folder);
     const requestCount = () => installation.simulator.requests.count("/v3/index-ticker");
     const { result: ended, output } = installation.start("--json");
-    await until(() => requestCount() >= 20);
+    await waitUntil(() => requestCount() >= 20, 5);
     disk.fill();
-    await until(() => output.stderr.includes("disk_full"));
+    await waitUntil(() => output.stderr.includes("disk_full"));
     const rows = () => installation.query("SELECT count(*) AS rows FROM index_ticks")[0]?.rows;
     // Requests in flight end. After that the run sends no requests, because it could not store the responses.
-    await vi.waitUntil(
-      async () => {
-        const before = [requestCount(), rows()];
-        await new Promise((wake) => setTimeout(wake, 1_000));
-        return requestCount() === before[0] && rows() === before[1];
-      },
-      { timeout: 60_000 },
-    );
+    await waitUntil(async () => {
+      const before = [requestCount(), rows()];
+      await new Promise((wake) => setTimeout(wake, 1_000));
+      return requestCount() === before[0] && rows() === before[1];
+    });
     disk.free();
     const { status, stdout } = await ended;
     expect({ status, problems: JSON.parse(stdout).problems }).toEqual({ status: 0, problems: [] });
@@ -63,7 +57,7 @@ describe("F3: the disk becomes full during a backfill", () => {
       return { failure, minutes: (engine.clock.now() - startedAt) / 60_000 };
     };
     const first = minutes(engine.run());
-    await until(() => engine.simulator.requests.count("/v3/index-ticker") >= 20);
+    await waitUntil(() => engine.simulator.requests.count("/v3/index-ticker") >= 20);
     disk.fill();
     const firstRun = await first;
     expect(firstRun.failure).toMatchObject({ code: "disk_full", exit: 75 });

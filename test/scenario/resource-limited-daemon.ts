@@ -1,17 +1,17 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
 import type { Connection } from "../../src/warehouse/sqlite/connection.ts";
+import { programEntry } from "../support/build-program.ts";
 import { compileCacheEnv } from "../support/program-process.ts";
 import { type ComparisonResult, expectWarehouseMatches } from "../support/sync/oracle.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { timeLimit } from "../support/time-limit.ts";
 import { expectSoundFile } from "../support/warehouse/expect-sound-ledger.ts";
-
-export const entry = resolve(import.meta.dirname, "../../src/cli/main.ts");
 
 /** /proc counts CPU time in hundredths of a second on every Linux that Node supports. */
 const TICKS_PER_SECOND = 100;
@@ -51,16 +51,12 @@ export interface LimitedDaemon {
   waitFor<T>(what: string, look: () => T | undefined | Promise<T | undefined>): Promise<T>;
 }
 
-const WAIT_TIMEOUT_MS = 60_000;
-
 export async function installLimited({
   refreshSeconds = 1,
-  assets = "BTC",
   days = 1,
   faults = "",
 }: {
   refreshSeconds?: number;
-  assets?: string;
   days?: number;
   faults?: string;
 } = {}): Promise<LimitedInstallation> {
@@ -75,7 +71,7 @@ export async function installLimited({
     `service: { refreshSeconds: ${refreshSeconds} }
 sync:
   ohlcv: false
-  intraday: { GWA: [${assets}], MWA: none, LX: none, days: ${days} }
+  intraday: { GWA: [BTC], MWA: none, LX: none, days: ${days} }
   exchangeTickers: { exchanges: [Kraken], markets: all }
   marketCap: false
   derivatives: false
@@ -110,7 +106,7 @@ http: { port: 0 }
         ...wrapper,
         process.execPath,
         ...nodeFlags,
-        entry,
+        programEntry,
         "run",
         "--no-progress",
       ];
@@ -150,7 +146,7 @@ export function watchDaemon(child: ChildProcess): LimitedDaemon {
     signal: signal as NodeJS.Signals | null,
   }));
   const until: LimitedDaemon["waitFor"] = async (what, look) => {
-    const deadline = performance.now() + WAIT_TIMEOUT_MS;
+    const deadline = performance.now() + timeLimit(60_000);
     for (;;) {
       const seen = await look();
       if (seen !== undefined) return seen;

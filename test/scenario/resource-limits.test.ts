@@ -5,11 +5,12 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { readLastCrash } from "../../src/warehouse/sqlite/crash-marker.ts";
 import { openWriter } from "../../src/warehouse/writer.ts";
+import { programEntry } from "../support/build-program.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
 import { hasTool } from "../support/has-tool.ts";
+import { timeLimit } from "../support/time-limit.ts";
 import {
   cpuSeconds,
-  entry,
   installLimited,
   nextDescriptor,
   peakMegabytes,
@@ -32,13 +33,14 @@ function hasRoot(what: string): boolean {
 
 /** Small pages, so that a few rows make many pages that a crash can interrupt. */
 const ROWS_PER_PAGE = 100;
+const DAYS = 5;
 const smallPages = `GET /index-ticker size-cap ${ROWS_PER_PAGE}\nGET /index-ticker latency 10ms`;
 
 const pause = (ms: number) => new Promise((wake) => setTimeout(wake, ms));
 
 describe("G5: little memory", () => {
-  it("a heap of 32 MB is enough to fill 170,000 rows and to follow the live feed: all queues are bounded", async () => {
-    const installation = await installLimited({ assets: "BTC, ETH" });
+  it("a heap of 32 MB is enough to fill 86,000 rows and to follow the live feed: all queues are bounded", async () => {
+    const installation = await installLimited();
     const daemon = installation.start({ nodeFlags: ["--max-old-space-size=32", "--max-semi-space-size=2"] });
     await daemon.waitUntilFilled();
     await daemon.waitFor(
@@ -48,15 +50,15 @@ describe("G5: little memory", () => {
     expect(peakMegabytes(daemon.pid)).toBeLessThan(300);
     daemon.child.kill("SIGTERM");
     expect(await daemon.ended).toEqual({ code: 0, signal: null });
-    expect(installation.expectMatchesService().rows).toBeGreaterThan(170_000);
+    expect(installation.expectMatchesService().rows).toBeGreaterThan(86_000);
   });
 
   it("out of memory is a crash like any other: the next start reports it and continues", async () => {
     if (!hasTool("prlimit", "out of memory during a backfill")) return;
-    const installation = await installLimited({ refreshSeconds: 30, days: 12, faults: smallPages });
+    const installation = await installLimited({ refreshSeconds: 30, days: DAYS, faults: smallPages });
     const first = installation.start({ wrapper: ["prlimit", "--core=0"] });
     const requestCount = () => installation.simulator.requests.count("/v3/index-ticker");
-    await first.waitFor("a part of the backfill", () => (requestCount() > 100 ? true : undefined));
+    await first.waitFor("a part of the backfill", () => (requestCount() > 40 ? true : undefined));
     // From now on the system refuses more memory, and this request makes the daemon start a dashboard thread.
     setLimit(first.pid, "as", 1_000_000);
     first.get("/api/status").catch(() => {});
@@ -85,10 +87,10 @@ describe("G5: little memory", () => {
     expect(stdout).toMatch(/^daemon {2}ended unexpectedly \S+ ago: /m);
     second.child.kill("SIGTERM");
     expect(await second.ended).toEqual({ code: 0, signal: null });
-    expect(installation.expectMatchesService().rows).toBeGreaterThan(11.9 * 2880);
+    expect(installation.expectMatchesService().rows).toBeGreaterThan((DAYS - 0.1) * 2880);
     // Committed rows are not requested again.
     expect(requestCount() - before).toBeLessThan(
-      (12 * 2880 - Number(storedBefore?.rows)) / ROWS_PER_PAGE + 30,
+      (DAYS * 2880 - Number(storedBefore?.rows)) / ROWS_PER_PAGE + 30,
     );
   });
 });
@@ -208,7 +210,7 @@ describe("G10: a core shared with a busy process", () => {
       worstMs: number;
     };
     expect(pongs.answered).toBeGreaterThan(40);
-    expect(pongs.worstMs).toBeLessThan(5_000);
+    expect(pongs.worstMs).toBeLessThan(timeLimit(5_000));
     const missed = `SELECT from_time, to_time, reason FROM gaps WHERE stream = 'exchange_ticks' AND state = 'lost'
       AND to_ts > ${watchedFrom} AND from_ts < ${watchedTo}`;
     // A period counts as lost while the next one is late, and as covered when that one has come.
@@ -243,7 +245,7 @@ describe("G12: a container's conditions", () => {
         data,
         ...named,
         process.execPath,
-        entry,
+        programEntry,
         ...command,
       ];
     };
@@ -270,7 +272,7 @@ describe("G12: a container's conditions", () => {
 
     // Too large for memory: SQLite needs a temporary file.
     const sort =
-      "SELECT count(*) AS n FROM (SELECT hex(randomblob(20000)) AS x FROM index_ticks ORDER BY x LIMIT -1 OFFSET 1)";
+      "SELECT count(*) AS n FROM (SELECT -ts || printf('%.*c', 30000, 'x') AS x FROM index_ticks ORDER BY x LIMIT -1 OFFSET 1)";
     const sorted = spawnSync("unshare", inSandbox("query", sort, "--format", "json"), { encoding: "utf8" });
     expect(sorted).toMatchObject({ status: 0, stdout: expect.stringMatching(/"n": ?[2-9]\d{3}\b/) });
 
@@ -292,7 +294,7 @@ describe("G12: a container's conditions", () => {
     chmodSync(installation.folder, 0o755);
     // As a step of the stop that hangs would, the timer keeps the process alive.
     const hanging = ["--import", "data:text/javascript,setInterval(() => {}, 1000)"];
-    const child = spawn(process.execPath, [...hanging, entry, "run", "--no-progress"], {
+    const child = spawn(process.execPath, [...hanging, programEntry, "run", "--no-progress"], {
       cwd: elsewhere,
       env: { ...installation.env, MDS_WAREHOUSE: join(data, "mds.sqlite") },
       stdio: ["ignore", "ignore", "pipe"],
@@ -305,7 +307,7 @@ describe("G12: a container's conditions", () => {
     const stoppedAt = performance.now();
     child.kill("SIGTERM");
     expect(await daemon.ended).toEqual({ code: 0, signal: null });
-    expect(performance.now() - stoppedAt).toBeLessThan(5_000);
+    expect(performance.now() - stoppedAt).toBeLessThan(timeLimit(5_000));
     expect(daemon.log().filter(({ msg }) => msg === "stop step failed")).toMatchObject([
       { step: "control server" },
       { step: "ingest", error: expect.stringContaining("cannot be opened for writing (EACCES)") },

@@ -1,10 +1,10 @@
 import { expect, it, onTestFinished } from "vitest";
-import { usePostgres } from "../support/postgres.ts";
+import { useOwnPostgres } from "../support/postgres.ts";
 import type { PostgresServer } from "../support/postgres-server.ts";
 import { addHours, bothStores, failureOf, HOURS_BEGIN, shareInto } from "../support/share/share-harness.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 
-const primary = usePostgres() as PostgresServer;
+const primary = useOwnPostgres();
 const HOUR = 3_600_000_000;
 
 async function startStandby(): Promise<PostgresServer> {

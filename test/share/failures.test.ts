@@ -5,9 +5,10 @@ import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { usePostgres } from "../support/postgres.ts";
-import { PASSWORD } from "../support/postgres-server.ts";
+import { EMPTY_TEMPLATE, PASSWORD } from "../support/postgres-server.ts";
 import { startProgram } from "../support/program-process.ts";
 import { startCuttingProxy } from "../support/share/cutting-proxy.ts";
+import { ProxiedPostgres } from "../support/share/proxied-postgres.ts";
 import { addHours, failureOf, HOURS_BEGIN, shareInto } from "../support/share/share-harness.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
@@ -35,8 +36,7 @@ describe("PostgreSQL that", () => {
   it("I4: refuses the password, has no rights to give, is read-only or of a newer version is left untouched", async () => {
     const warehouse = openTestWarehouse();
     addHours(warehouse, 0, 1);
-    const database = await server.createDatabase();
-    await server.query("postgres", `CREATE ROLE guest LOGIN PASSWORD '${PASSWORD}'`);
+    const database = await server.createDatabase(EMPTY_TEMPLATE);
     const wrong = await failureOf(shareInto(server, database, warehouse, { readPassword: () => "hunter2" }));
     expect(wrong).toMatchObject({ code: "share_refused", exit: 2 });
     expect(JSON.stringify([wrong.summary, wrong.stack, String(wrong.cause)])).not.toContain("hunter2");
@@ -46,7 +46,7 @@ describe("PostgreSQL that", () => {
       code: "share_refused",
       exit: 2,
     });
-    const guest = server.url(database, "guest");
+    const guest = server.url(database, await server.createUser());
     expect(await failureOf(shareInto(server, database, warehouse, { url: guest }))).toMatchObject({
       code: "share_no_rights",
       exit: 2,
@@ -126,6 +126,7 @@ it("I1: forwards by itself after PostgreSQL was down for an hour, and meanwhile 
   const warehouse = openTestWarehouse();
   addHours(warehouse, 0, 1);
   const database = await server.createDatabase();
+  const proxied = await ProxiedPostgres.start(server);
   const clock = new ManualClock();
   const stop = new AbortController();
   const reports: ShareReport[] = [];
@@ -134,7 +135,7 @@ it("I1: forwards by itself after PostgreSQL was down for an hour, and meanwhile 
     clock.runUntil(new Promise<void>((resolve) => waiting.push({ isReached, resolve })));
   const loop = runShareLoop({
     warehouse: warehouse.path,
-    url: server.url(database),
+    url: proxied.url(database),
     role: "alone",
     name: "test",
     leaseSeconds: 15,
@@ -149,7 +150,7 @@ it("I1: forwards by itself after PostgreSQL was down for an hour, and meanwhile 
     },
   });
   await until(() => reports.some(({ kind }) => kind === "forwarded"));
-  await server.stop();
+  await proxied.stop();
   addHours(warehouse, 1, 1);
   const downAt = clock.now();
   await until(() => clock.now() - downAt > 3_600_000);
@@ -158,7 +159,7 @@ it("I1: forwards by itself after PostgreSQL was down for an hour, and meanwhile 
   expect(failures.length).toBeGreaterThan(30);
   expect(failures.length).toBeLessThan(150);
   expect(failures.at(-1)).toMatchObject({ failure: { code: "share_unreachable" } });
-  await server.start();
+  await proxied.start();
   const restartedAt = reports.length;
   await until(() => reports.slice(restartedAt).some(({ kind }) => kind === "forwarded"));
   await expectEqual(database, warehouse);

@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
-import { usePostgres } from "../support/postgres.ts";
+import { useOwnPostgres } from "../support/postgres.ts";
 import { addHours, failureOf, shareInto } from "../support/share/share-harness.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 
-const server = usePostgres();
+const server = useOwnPostgres();
 // The limit of the process has the same effect as a full disk: files cannot be extended.
 server.maxFileBytes = 2 * 1024 * 1024;
 

@@ -12,6 +12,7 @@ import { usePostgres } from "../support/postgres.ts";
 import { PASSWORD } from "../support/postgres-server.ts";
 import { addHours, HOURS_BEGIN, shareOptions } from "../support/share/share-harness.ts";
 import { SplitHarness, type Worker } from "../support/share/split-harness.ts";
+import { waitUntil } from "../support/wait-until.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
 
@@ -98,8 +99,7 @@ function start(options: ShareOptions) {
     follow: async () => {},
   });
   const reach = async (kind: ShareReport["kind"], count = 1) => {
-    while (reports.filter((report) => report.kind === kind).length < count)
-      await systemClock.sleep(20, AbortSignal.timeout(20_000));
+    await waitUntil(() => reports.filter((report) => report.kind === kind).length >= count);
   };
   const end = async () => {
     stop.abort();

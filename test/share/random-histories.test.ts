@@ -11,7 +11,7 @@ import type { Transaction } from "../../src/warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
 import { exchangeTick } from "../support/export/sample-data.ts";
 import { usePostgres } from "../support/postgres.ts";
-import { shareInto, shareOptions } from "../support/share/share-harness.ts";
+import { shareOptions } from "../support/share/share-harness.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 import { bar, tick } from "../support/warehouse/records.ts";
 
@@ -181,11 +181,9 @@ async function expectEqual(warehouse: WarehouseWriter, database: string): Promis
 }
 
 it("I8: equals the file after every forward, whatever was corrected, withdrawn, retracted or pruned", async () => {
-  const template = await server.createDatabase();
-  await shareInto(server, template, openTestWarehouse());
   await fc.assert(
     fc.asyncProperty(steps, async (history) => {
-      const database = await server.createDatabase(template);
+      const database = await server.createDatabase();
       const warehouse = openTestWarehouse();
       let share: OpenShare | undefined;
       try {

@@ -3,6 +3,7 @@ import { toPostgres } from "../../src/share/schema/gaps-view.ts";
 import { SCHEMA_VERSION, schemaDigest } from "../../src/share/schema/migrate.ts";
 import { gapPartsSql } from "../../src/warehouse/coverage/gaps.ts";
 import { usePostgres } from "../support/postgres.ts";
+import { EMPTY_TEMPLATE } from "../support/postgres-server.ts";
 import { shareInto } from "../support/share/share-harness.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 
@@ -17,7 +18,7 @@ it("has another version number whenever tables or views change", () => {
 });
 
 it("keeps a user's view over a relation when an upgrade replaces it", async () => {
-  const database = await server.createDatabase();
+  const database = await server.createDatabase(EMPTY_TEMPLATE);
   const warehouse = openTestWarehouse();
   await shareInto(server, database, warehouse);
   await server.query(database, "CREATE VIEW mine AS SELECT name, price FROM mds.index_ticks");

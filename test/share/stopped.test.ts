@@ -1,10 +1,11 @@
-import { expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { usePostgres } from "../support/postgres.ts";
 import { PASSWORD } from "../support/postgres-server.ts";
 import { startProgram } from "../support/program-process.ts";
 import { type CutPoint, startCuttingProxy } from "../support/share/cutting-proxy.ts";
 import { addHours, shareInto } from "../support/share/share-harness.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { waitUntil } from "../support/wait-until.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 
 const server = usePostgres();
@@ -21,7 +22,6 @@ it.each([
     const [stopped, next] = [openTestWarehouse(), openTestWarehouse()];
     addHours(stopped, 0, MANY_HOURS);
     addHours(next, 0, 2);
-    await shareInto(server, database, openTestWarehouse());
     let stop = () => {};
     const proxy = await startCuttingProxy(server.port, point, () => stop(), { holds: true });
     const { child, result } = startProgram(["share", "--json"], {
@@ -33,7 +33,7 @@ it.each([
       },
     });
     stop = () => void child.kill("SIGSTOP");
-    await vi.waitUntil(() => proxy.hasCut(), { timeout: 60_000, interval: 20 });
+    await waitUntil(() => proxy.hasCut(), 20);
     // Its leases end by the database's clock.
     await server.query(database, "UPDATE mds.leases SET until = clock_timestamp() - interval '1 second'");
     expect(await shareInto(server, database, next)).toMatchObject({ rows: 240 });

@@ -1,4 +1,5 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import {
   chownSync,
@@ -17,6 +18,7 @@ import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import pg from "pg";
 import { findFreePort } from "./free-port.ts";
+import { timeLimit } from "./time-limit.ts";
 
 /*
  * A real PostgreSQL from npm. The package's install script, which only makes symbolic links, does not run; the binaries
@@ -34,32 +36,70 @@ const unprivileged = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {
 export const SUPERUSER = "postgres";
 export const PASSWORD = "correct horse battery";
 
-export interface TestPostgres {
-  readonly port: number;
-  readonly folder: string;
+export const EMPTY_TEMPLATE = "template1";
+/** In the server of the run: a database that has schema `mds`, without rows. */
+export const SCHEMA_TEMPLATE = "mds_template";
+
+export type PostgresSettings = Readonly<Record<string, string>>;
+
+/** A server that someone else may have started: what a test does in it. */
+export class TestPostgres {
+  port = 0;
+  /** What new databases are copies of. */
+  template = EMPTY_TEMPLATE;
+
   /** The address of a database, without the password. */
-  url(database: string, user?: string): string;
+  url(database: string, user = SUPERUSER): string {
+    return `postgres://${user}@127.0.0.1:${this.port}/${database}`;
+  }
+
   /** Runs SQL as the superuser. */
-  query<Row extends pg.QueryResultRow>(database: string, sql: string, values?: unknown[]): Promise<Row[]>;
-  /** Creates a database, empty or a copy of another, and returns its name. */
-  createDatabase(template?: string): Promise<string>;
-  /** From the next start on, files cannot grow beyond so many bytes: the effect of a full disk. Undefined: no limit. */
-  maxFileBytes: number | undefined;
-  /** Stops the server at once, as a power failure does. */
-  stop(): Promise<void>;
-  start(): Promise<void>;
+  async query<Row extends pg.QueryResultRow>(
+    database: string,
+    sql: string,
+    values: unknown[] = [],
+  ): Promise<Row[]> {
+    const client = this.createClient(database);
+    try {
+      await client.connect();
+      return (await client.query<Row>(sql, values)).rows;
+    } finally {
+      await client.end();
+    }
+  }
+
+  protected createClient(database: string): pg.Client {
+    const place = { host: "127.0.0.1", port: this.port, database };
+    const client = new pg.Client({ ...place, user: SUPERUSER, password: PASSWORD });
+    client.on("error", () => {});
+    return client;
+  }
+
+  /** Creates a database as a copy of another, and returns its name. */
+  async createDatabase(template = this.template): Promise<string> {
+    const name = `test_${randomBytes(6).toString("hex")}`;
+    await this.query("postgres", `CREATE DATABASE ${name} TEMPLATE ${template}`);
+    return name;
+  }
+
+  /** Creates a user without rights who logs in with `PASSWORD`, and returns its name. */
+  async createUser(): Promise<string> {
+    const name = `user_${randomBytes(6).toString("hex")}`;
+    await this.query("postgres", `CREATE ROLE ${name} LOGIN PASSWORD '${PASSWORD}'`);
+    return name;
+  }
 }
 
 /** A server that its owner starts and removes. */
-export class PostgresServer implements TestPostgres {
-  port = 0;
-  maxFileBytes: number | undefined;
+export class PostgresServer extends TestPostgres {
   folder = "";
-  readonly #settings: Readonly<Record<string, string>>;
+  /** From the next start on, files cannot grow beyond so many bytes: the effect of a full disk. Undefined: no limit. */
+  maxFileBytes: number | undefined;
+  readonly #settings: PostgresSettings;
   #process: ChildProcess | undefined;
-  #databases = 0;
 
-  constructor(settings: Readonly<Record<string, string>>) {
+  constructor(settings: PostgresSettings) {
+    super();
     this.#settings = settings;
   }
 
@@ -99,56 +139,27 @@ export class PostgresServer implements TestPostgres {
       said += text;
     });
     this.#process = child;
-    for (let attempt = 0; ; attempt++) {
+    const deadline = performance.now() + timeLimit(30_000);
+    for (;;) {
       if (child.exitCode !== null) throw new Error(`PostgreSQL ended: ${said}`);
       try {
         await this.query("postgres", "SELECT 1");
         return;
       } catch (error) {
-        if (attempt > 600) throw new Error(`PostgreSQL does not answer: ${said}`, { cause: error });
+        if (performance.now() > deadline)
+          throw new Error(`PostgreSQL does not answer: ${said}`, { cause: error });
         await new Promise((resolve) => setTimeout(resolve, 50));
       }
     }
   }
 
-  url(database: string, user = SUPERUSER): string {
-    return `postgres://${user}@127.0.0.1:${this.port}/${database}`;
-  }
-
-  async query<Row extends pg.QueryResultRow>(
-    database: string,
-    sql: string,
-    values: unknown[] = [],
-  ): Promise<Row[]> {
-    const client = this.#createClient(database);
-    try {
-      await client.connect();
-      return (await client.query<Row>(sql, values)).rows;
-    } finally {
-      await client.end();
-    }
-  }
-
-  #createClient(database: string): pg.Client {
-    const place = { host: "127.0.0.1", port: this.port, database };
-    const client = new pg.Client({ ...place, user: SUPERUSER, password: PASSWORD });
-    client.on("error", () => {});
-    return client;
-  }
-
-  async createDatabase(template = "template1"): Promise<string> {
-    const name = `test_${++this.#databases}`;
-    await this.query("postgres", `CREATE DATABASE ${name} TEMPLATE ${template}`);
-    return name;
-  }
-
   /** A server that replays the log of this one, as it is now and becomes; its owner starts and removes it. */
-  async createStandby(settings: Readonly<Record<string, string>> = {}): Promise<PostgresServer> {
-    const standby = new PostgresServer({ ...this.#settings, ...settings });
+  async createStandby(): Promise<PostgresServer> {
+    const standby = new PostgresServer(this.#settings);
     standby.folder = mkdtempSync(join(tmpdir(), "mds-sync-postgres-data-"));
     standby.port = await findFreePort();
     const data = join(standby.folder, "data");
-    const client = this.#createClient("postgres");
+    const client = this.createClient("postgres");
     await client.connect();
     try {
       await client.query("SELECT pg_backup_start('standby', true)");
@@ -168,6 +179,7 @@ export class PostgresServer implements TestPostgres {
     return standby;
   }
 
+  /** Stops the server at once, as a power failure does. */
   async stop(): Promise<void> {
     const child = this.#process;
     if (!child || child.exitCode !== null) return;

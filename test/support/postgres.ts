@@ -1,10 +1,21 @@
 import { afterAll, beforeAll } from "vitest";
-import { PostgresServer, type TestPostgres } from "./postgres-server.ts";
+import { PostgresServer, type PostgresSettings, SCHEMA_TEMPLATE, TestPostgres } from "./postgres-server.ts";
+import { askForServer } from "./run-servers.ts";
 
-/** Starts a server for the tests of a file, each of which creates its own database. */
-export function usePostgres(settings: Readonly<Record<string, string>> = {}): TestPostgres {
+/** The server of the run. Each test creates its own databases in it, which have an empty schema `mds`. */
+export function usePostgres(): TestPostgres {
+  const server = new TestPostgres();
+  server.template = SCHEMA_TEMPLATE;
+  beforeAll(async () => {
+    server.port = Number(await askForServer("postgres"));
+  });
+  return server;
+}
+
+/** A server for the tests of one file, which may stop it and change its settings. */
+export function useOwnPostgres(settings: PostgresSettings = {}): PostgresServer {
   const server = new PostgresServer(settings);
-  beforeAll(() => server.start(), 120_000);
-  afterAll(() => server.remove(), 120_000);
+  beforeAll(() => server.start());
+  afterAll(() => server.remove());
   return server;
 }

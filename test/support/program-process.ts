@@ -1,10 +1,8 @@
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
-import { resolve } from "node:path";
 import type { Readable } from "node:stream";
 import { onTestFinished } from "vitest";
-
-const entry = resolve(import.meta.dirname, "../../src/cli/main.ts");
+import { programEntry } from "./build-program.ts";
 
 export interface ProgramResult {
   readonly stdout: string;
@@ -26,9 +24,9 @@ export interface ProgramProcess {
  */
 export function startProgram(
   args: readonly string[],
-  options: { readonly cwd: string; readonly env?: Readonly<Record<string, string>> },
+  options: { readonly cwd: string; readonly env?: Readonly<Record<string, string>>; readonly entry?: string },
 ): ProgramProcess {
-  const child = spawn(process.execPath, [entry, ...args], {
+  const child = spawn(process.execPath, [options.entry ?? programEntry, ...args], {
     cwd: options.cwd,
     env: { PATH: process.env.PATH ?? "", ...compileCacheEnv(), ...options.env },
     stdio: ["ignore", "pipe", "pipe"],

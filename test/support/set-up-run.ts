@@ -1,12 +1,17 @@
 import { rmSync } from "node:fs";
 import { dirname } from "node:path";
+import { offerServers } from "./run-servers.ts";
 import { seed } from "./seed.ts";
 import { createTemplate, TEMPLATE_VARIABLE } from "./warehouse/empty-warehouse.ts";
 
 /** Runs once, before all test files. Returns what to do after them. */
-export function setup(): () => void {
+export async function setup(): Promise<() => Promise<void>> {
   process.stdout.write(`seed ${seed} (set MDS_SEED to repeat a run)\n`);
   const template = createTemplate();
   process.env[TEMPLATE_VARIABLE] = template;
-  return () => rmSync(dirname(template), { recursive: true, force: true });
+  const closeServers = await offerServers();
+  return async () => {
+    await closeServers();
+    rmSync(dirname(template), { recursive: true, force: true });
+  };
 }

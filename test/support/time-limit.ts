@@ -1,4 +1,5 @@
 import { execFileSync } from "node:child_process";
+import { availableParallelism, loadavg } from "node:os";
 
 /** How many times slower this machine is than two quiet cores. Measured once a run; the test processes inherit it. */
 const SLOWNESS_VARIABLE = "MDS_TEST_SLOWNESS";
@@ -23,6 +24,8 @@ function measureSlowness(): number {
   return Math.max(1, (performance.now() - start) / QUIET_CALIBRATION_MS);
 }
 
+/** The load may have risen since the start of the run. */
 function readSlowness(): number {
-  return Number(process.env[SLOWNESS_VARIABLE] ?? 1);
+  const [load = 0] = loadavg();
+  return Math.max(Number(process.env[SLOWNESS_VARIABLE] ?? 1), load / availableParallelism());
 }

@@ -16,6 +16,7 @@ import { prune } from "../../src/warehouse/rows/retention.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { recordMissingScopes, recordStreamError } from "../../src/warehouse/rows/stream-stats.ts";
 import { openWriter, type WarehouseWriter } from "../../src/warehouse/writer.ts";
+import { present as now } from "../support/present.ts";
 import {
   catchFailure,
   makeTempFolder,
@@ -25,7 +26,6 @@ import {
 import { decimal, tick } from "../support/warehouse/records.ts";
 
 const HOUR = 3600 * MICROS_PER_SECOND;
-const now = Math.floor(Date.now() / 1000) * MICROS_PER_SECOND;
 
 /** One series with a target of ten hours, of which the oldest eight are covered. */
 function fill(warehouse: WarehouseWriter): void {

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { exitCode, Failure } from "../../model/failure.ts";
 import { formatTimestamp, MICROS_PER_SECOND } from "../../model/time.ts";
-import { type BackfillReport, backfill } from "../../sync/history/backfill.ts";
+import type { BackfillReport } from "../../sync/history/backfill.ts";
 import { isTerminal, showProgress } from "../output/progress-bar.ts";
 import {
   formatDuration,
@@ -23,7 +23,6 @@ import {
   loadSettingsAndWarn,
 } from "../support/flags.ts";
 import { addSelectionFlags, readSelection, type SelectionFlags } from "../support/selection-flags.ts";
-import { toSyncSettings, withSyncSession } from "../support/session.ts";
 
 /** The report for people, within 80 columns. */
 function formatReport(report: BackfillReport): string {
@@ -152,8 +151,10 @@ export function addBackfillCommand(program: Command, context: CommandContext): v
         ...(flags.fetch ? { fetchesUnselected: true } : {}),
       };
       const sessionContext = { ...context, mayAdopt: flags.adopt ?? false };
-      const fillHere = () =>
-        withSyncSession(loaded, sessionContext, log, async ({ syncContext, reader, random }) => {
+      const fillHere = async () => {
+        const { backfill } = await import("../../sync/history/backfill.ts");
+        const { toSyncSettings, withSyncSession } = await import("../support/session.ts");
+        return withSyncSession(loaded, sessionContext, log, async ({ syncContext, reader, random }) => {
           const progress = flags.progress ? showProgress(syncContext, context.stderr) : undefined;
           try {
             return await backfill(syncContext, {
@@ -166,6 +167,7 @@ export function addBackfillCommand(program: Command, context: CommandContext): v
             progress?.end();
           }
         });
+      };
       const fillThere = () =>
         backfillThroughDaemon({
           warehousePath: loaded.settings.warehouse.path,

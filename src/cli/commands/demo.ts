@@ -4,7 +4,7 @@ import { createServer } from "node:net";
 import { createInterface } from "node:readline";
 import { type LoadedSettings, loadSettings } from "../../config/load-settings.ts";
 import { Failure } from "../../model/failure.ts";
-import { resolveSiblingModule } from "../../runtime/child-process.ts";
+import { programFile } from "../../runtime/package-files.ts";
 
 interface Demo {
   readonly loaded: LoadedSettings;
@@ -24,7 +24,7 @@ export async function startDemo(
   parentEnv: NodeJS.ProcessEnv,
 ): Promise<Demo> {
   const args = [
-    resolveSiblingModule("../main", import.meta.url),
+    programFile,
     "simulate",
     "--refresh-seconds",
     String(REFRESH_SECONDS),

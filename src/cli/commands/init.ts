@@ -1,17 +1,15 @@
 import { existsSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
 import type { LoadedSettings } from "../../config/load-settings.ts";
 import { optionEntries } from "../../config/option-table.ts";
+import { packageFolder, programFile } from "../../runtime/package-files.ts";
 import { createFolder } from "../../warehouse/sqlite/disk.ts";
 import { type CommandContext, usageFailure } from "../support/context.ts";
 import { addSettingsFlags, loadSettingsAndWarn } from "../support/flags.ts";
 import { fillUnit, isInHome, isOutsideStateDirectory, STATE_DIRECTORY } from "./systemd-unit.ts";
 
-/** Beside `src` in a clone, beside `dist` in an installed package. */
-const SHIPPED_CONFIG = join(dirname(fileURLToPath(import.meta.url)), "../../../config");
-const MAIN_FILE = import.meta.url.endsWith(".ts") ? "main.ts" : "main.js";
+const SHIPPED_CONFIG = join(packageFolder, "config");
 const DEFAULT_SECRET_FILE = "/etc/mds-sync/client-secret";
 
 interface InitFlags {
@@ -46,7 +44,7 @@ export function addInitCommand(program: Command, context: CommandContext): void 
         : DEFAULT_SECRET_FILE;
       const installation = {
         node: realpathSync(process.execPath),
-        program: join(dirname(fileURLToPath(import.meta.url)), "..", MAIN_FILE),
+        program: programFile,
         settingsFile,
         secretFile,
         warehouse: loaded.settings.warehouse.path,

@@ -5,12 +5,8 @@ import { requireServiceSettings } from "../../config/service-settings.ts";
 import { Failure } from "../../model/failure.ts";
 import { MICROS_PER_MS } from "../../model/time.ts";
 import type { Log } from "../../runtime/log.ts";
-import { createServiceClient, type ServiceClient } from "../../service/client/client.ts";
-import { type BackfillEstimate, describeAssumptions, estimateBackfill } from "../../sync/history/estimate.ts";
-import { sampleHistories } from "../../sync/history/sample-histories.ts";
-import { fetchDirectory } from "../../sync/selection/fetch-directory.ts";
-import { findMirroredFrom } from "../../sync/selection/refresh.ts";
-import { describeNotice } from "../../sync/selection/targets.ts";
+import type { ServiceClient } from "../../service/client/client.ts";
+import type { BackfillEstimate } from "../../sync/history/estimate.ts";
 import { readListedAssets } from "../../warehouse/lookups/lookup-queries.ts";
 import { openReader } from "../../warehouse/reader.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
@@ -23,7 +19,6 @@ import {
   LOG_LEVEL_HELP,
   loadSettingsAndWarn,
 } from "../support/flags.ts";
-import { toSyncSettings } from "../support/session.ts";
 
 export function addPlanCommand(program: Command, context: CommandContext): void {
   addSettingsFlags(program.command("plan"), "service", "warehouse")
@@ -39,6 +34,12 @@ export function addPlanCommand(program: Command, context: CommandContext): void 
     .action(async (flags: { json?: boolean; offline?: boolean; logLevel: string }, command: Command) => {
       const loaded = loadSettingsAndWarn(command, context);
       const log = createCommandLogger(flags.logLevel, context.stderr);
+      const { describeAssumptions, estimateBackfill } = await import("../../sync/history/estimate.ts");
+      const { sampleHistories } = await import("../../sync/history/sample-histories.ts");
+      const { fetchDirectory } = await import("../../sync/selection/fetch-directory.ts");
+      const { findMirroredFrom } = await import("../../sync/selection/refresh.ts");
+      const { describeNotice } = await import("../../sync/selection/targets.ts");
+      const { toSyncSettings } = await import("../support/session.ts");
       const settings = toSyncSettings(loaded);
       const { maxRequestsPerSecond } = loaded.settings.service;
       const { concurrency } = settings;
@@ -68,7 +69,8 @@ export function addPlanCommand(program: Command, context: CommandContext): void 
         }).finally(cancel);
         return { plan, basis: describeAssumptions({ ...base, isSampled: sampleCount > 0 }) };
       });
-      context.stdout.write(flags.json ? toPlanJson(plan, basis) : formatPlan(plan, basis));
+      const notices = plan.notices.map(describeNotice);
+      context.stdout.write(flags.json ? toPlanJson(plan, basis) : formatPlan(plan, [...notices, basis]));
     });
 }
 
@@ -93,6 +95,7 @@ async function withSources<T>(
   const reader = statSync(path, { throwIfNoEntry: false })?.size ? openReader(path) : undefined;
   const hasLookups = reader !== undefined && readListedAssets(reader).length > 0;
   const service = findServiceSettings(loaded, hasLookups);
+  const { createServiceClient } = await import("../../service/client/client.ts");
   const client =
     service && createServiceClient({ ...service, clock, random: Math.random, log, onEvent: () => {} });
   try {
@@ -113,7 +116,7 @@ function findServiceSettings(loaded: LoadedSettings, isOptional: boolean) {
   }
 }
 
-function formatPlan({ streams, notices }: BackfillEstimate, basis: string): string {
+function formatPlan({ streams }: BackfillEstimate, remarks: readonly string[]): string {
   const head = ["stream", "series", "gaps", "requests", "rows", "disk", "minutes"];
   const rows = streams.map(({ stream, series, holes, requests, rows, bytes, minutes }) => [
     stream,
@@ -132,9 +135,8 @@ function formatPlan({ streams, notices }: BackfillEstimate, basis: string): stri
     formatBytes(sum("bytes")),
     sum("minutes").toFixed(1),
   ];
-  const lines = [formatNumberTable([head, ...rows, total])];
-  for (const notice of notices) lines.push(wrapText(describeNotice(notice), "- "));
-  return `${[...lines, wrapText(basis, "- ")].join("\n")}\n`;
+  const lines = [formatNumberTable([head, ...rows, total]), ...remarks.map((line) => wrapText(line, "- "))];
+  return `${lines.join("\n")}\n`;
 }
 
 function toPlanJson({ streams, notices }: BackfillEstimate, basis: string): string {

@@ -1,6 +1,5 @@
-import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
-import { runDaemon } from "../../daemon/daemon.ts";
+import { packageFolder } from "../../runtime/package-files.ts";
 import { showProgress } from "../output/progress-bar.ts";
 import { formatNumber } from "../output/text.ts";
 import type { CommandContext } from "../support/context.ts";
@@ -14,7 +13,6 @@ import {
   LOG_LEVEL_HELP,
   loadSettingsAndWarn,
 } from "../support/flags.ts";
-import { toSyncSettings } from "../support/session.ts";
 import { startDemo } from "./demo.ts";
 import { DemoScreen, programIn } from "./demo-screen.ts";
 
@@ -47,10 +45,12 @@ export function addRunCommand(program: Command, context: CommandContext): void {
         const loaded = demo?.loaded ?? loadSettingsAndWarn(command, context);
         const { path } = loaded.settings.warehouse;
         const startedAt = clock.monotonic();
-        const program = programIn(fileURLToPath(new URL("../../..", import.meta.url)));
+        const program = programIn(packageFolder);
         const screen = demo ? new DemoScreen({ path, clock, stderr, program }) : undefined;
         screen?.showIntroduction(demo?.takenPort);
         stopping.addEventListener("abort", () => screen?.end());
+        const { runDaemon } = await import("../../daemon/daemon.ts");
+        const { toSyncSettings } = await import("../support/session.ts");
         const isClean = await runDaemon({
           loaded,
           settings: toSyncSettings(loaded),

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
+import type { StatusReport } from "../../model/status/warehouse-status.ts";
 import { MICROS_PER_MS } from "../../model/time.ts";
 import { isTerminal } from "../output/progress-bar.ts";
-import type { StatusReport } from "../output/status-report.ts";
 import type { CommandContext } from "../support/context.ts";
 import { addSettingsFlags, loadSettingsAndWarn } from "../support/flags.ts";
 import { askRunningDaemon } from "../support/running-daemon.ts";

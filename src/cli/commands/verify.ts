@@ -1,7 +1,7 @@
 import { type Command, Option } from "commander";
 import { integerOption } from "../../config/option-types.ts";
 import { formatTimestamp } from "../../model/time.ts";
-import { type VerifyResult, verify } from "../../sync/history/verify.ts";
+import type { VerifyResult } from "../../sync/history/verify.ts";
 import { auditLedger } from "../../warehouse/audit/audit-ledger.ts";
 import type { AuditFinding } from "../../warehouse/audit/audited-key.ts";
 import { isRepairable, repairLedger } from "../../warehouse/audit/repair-ledger.ts";
@@ -19,7 +19,6 @@ import {
   LOG_LEVEL_HELP,
   loadSettingsAndWarn,
 } from "../support/flags.ts";
-import { toSyncSettings, withSyncSession } from "../support/session.ts";
 
 interface VerifyFlags {
   sample: string;
@@ -71,6 +70,8 @@ export function addVerifyCommand(program: Command, context: CommandContext): voi
       const log = createCommandLogger(flags.logLevel, context.stderr);
       // Opening for writing would create a missing file or replace a damaged one. Opening a reader first fails instead.
       openReader(loaded.settings.warehouse.path).close();
+      const { verify } = await import("../../sync/history/verify.ts");
+      const { toSyncSettings, withSyncSession } = await import("../support/session.ts");
       const { refreshSeconds, concurrency } = toSyncSettings(loaded);
       const sessionContext = { ...context, mayAdopt: flags.adopt ?? false };
       const verified = await withSyncSession(loaded, sessionContext, log, ({ syncContext, reader, random }) =>

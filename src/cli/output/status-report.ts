@@ -2,12 +2,15 @@ import {
   describeFailureCode,
   describeRecentFailures,
   describeServiceCondition,
-  type ServiceCondition,
 } from "../../model/status/service-condition.ts";
 import { describeShare, type ShareStatus } from "../../model/status/share-status.ts";
+import type {
+  StatusReport,
+  StreamStatus,
+  WarehouseStatus,
+  WithdrawalStatus,
+} from "../../model/status/warehouse-status.ts";
 import { CLOCK_TOLERANCE_MS } from "../../model/time.ts";
-import type { WithdrawalStatus } from "../../warehouse/coverage/mass-withdrawals.ts";
-import type { StreamStatus, WarehouseStatus } from "../../warehouse/read/status.ts";
 import { isRecentCrash } from "../../warehouse/sqlite/crash-marker.ts";
 import { DISK_FULL_WARNING_DAYS } from "../../warehouse/tables/size-history.ts";
 import {
@@ -23,13 +26,6 @@ import {
 
 /** The text report lists this many; --json lists all. */
 const MAX_WITHDRAWALS_SHOWN = 5;
-
-/** `service`, `problem` and `shared`: as the running daemon sees them; null if none runs. */
-export interface StatusReport extends WarehouseStatus {
-  readonly service: ServiceCondition | null;
-  readonly problem: string | null;
-  readonly shared?: ShareStatus | null;
-}
 
 /** The status of each stream as a table of 80 columns, followed by remarks. */
 export function formatStatus(status: StatusReport): string {

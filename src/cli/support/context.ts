@@ -1,14 +1,14 @@
 import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { exitCode, Failure } from "../../model/failure.ts";
 import type { Clock } from "../../runtime/clock.ts";
+import { packageFolder } from "../../runtime/package-files.ts";
+import type { StartWorker } from "../../runtime/thread.ts";
 import type { TextOutput } from "../../telemetry/nonblocking-stderr.ts";
 
-/** Read from package.json, which has the same relative path in `src` and in `dist`. */
 export function programVersion(): string {
-  const manifest = JSON.parse(readFileSync(new URL("../../../package.json", import.meta.url), "utf8")) as {
-    version: string;
-  };
-  return manifest.version;
+  const manifest = readFileSync(join(packageFolder, "package.json"), "utf8");
+  return (JSON.parse(manifest) as { version: string }).version;
 }
 
 /** Above the flags of the option table in the help of a command. */
@@ -29,6 +29,8 @@ export interface CommandContext {
   readonly stopping: AbortSignal;
   /** Removes the signal handlers: SQLite blocks the event loop, so only the default action can end the process. */
   readonly dieOnSignal?: () => void;
+  /** How the threads of a command are started; real ones if it is absent. */
+  readonly startWorker?: StartWorker;
 }
 
 /** The command ran, but did not sync or compare everything selected. */

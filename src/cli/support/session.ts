@@ -1,6 +1,6 @@
 import type { LoadedSettings } from "../../config/load-settings.ts";
 import { requireServiceSettings } from "../../config/service-settings.ts";
-import { IngestThread, type IngestThreadOptions } from "../../ingest/thread/ingest-thread.ts";
+import { IngestThread } from "../../ingest/thread/ingest-thread.ts";
 import { Failure, failureCode } from "../../model/failure.ts";
 import { MICROS_PER_SECOND } from "../../model/time.ts";
 import type { Random } from "../../runtime/backoff.ts";
@@ -43,12 +43,11 @@ export function toSyncSettings({ settings }: LoadedSettings): SyncSettings {
 /** Opens the warehouse for writing and a service client, runs `work`, and closes both. */
 export async function withSyncSession<T>(
   loaded: LoadedSettings,
-  context: Pick<CommandContext, "clock" | "stopping"> &
-    Pick<IngestThreadOptions, "startWorker"> & {
-      readonly random?: Random;
-      /** Whether the operator lets the warehouse change to another service. */
-      readonly mayAdopt?: boolean;
-    },
+  context: Pick<CommandContext, "clock" | "stopping" | "startWorker"> & {
+    readonly random?: Random;
+    /** Whether the operator lets the warehouse change to another service. */
+    readonly mayAdopt?: boolean;
+  },
   log: Log,
   work: (session: SyncSession) => Promise<T>,
 ): Promise<T> {

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { createReadStream } from "node:fs";
 import { constants, setPriority } from "node:os";
 import { join } from "node:path";
+import type { QueryAnswer } from "../../model/answers/query.ts";
 import { exitCode, type SerialisedFailure, serialiseFailure } from "../../model/failure.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { findPlanWarnings } from "../../warehouse/query/plan-warnings.ts";
@@ -58,9 +59,15 @@ async function run({ path, sql, parameters, format, folder }: QueryTask): Promis
   if (format === "rows") {
     const result = renderScreenRows(rows);
     const ms = Math.round(systemClock.monotonic() - startedAt);
-    const head = JSON.stringify({ columns, count: result.count, is_cut: result.isCut, ms, warnings });
+    const head: Omit<QueryAnswer, "rows"> = {
+      columns,
+      count: result.count,
+      is_cut: result.isCut,
+      ms,
+      warnings,
+    };
     await tell({ isReady: true });
-    await write(`${head.slice(0, -1)},"rows":[${result.rows}]}\n`);
+    await write(`${JSON.stringify(head).slice(0, -1)},"rows":[${result.rows}]}\n`);
   } else if (format === "parquet") await writeParquet(columns, rows, folder);
   else await writeText(textRenderers[format](columns, rows));
   reader.close();

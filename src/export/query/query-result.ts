@@ -1,3 +1,4 @@
+import type { ScreenValue } from "../../model/answers/query.ts";
 import { Failure } from "../../model/failure.ts";
 import { toCellText, toCsvLine, toJsonKey, toJsonObject } from "../../model/row-text.ts";
 import type { RowSource, SourceRow } from "../parquet-writer.ts";
@@ -27,10 +28,10 @@ export function renderScreenRows(rows: Iterable<ResultRow>): { rows: string; cou
 }
 
 /** Browsers read numbers as doubles: a larger integer is sent as its digits. */
-function toScreenValue(value: unknown): unknown {
+function toScreenValue(value: unknown): ScreenValue {
   if (typeof value === "bigint") return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
   if (typeof value === "number" && !Number.isFinite(value)) return String(value);
-  return Buffer.isBuffer(value) ? value.toString("hex") : value;
+  return Buffer.isBuffer(value) ? value.toString("hex") : (value as ScreenValue);
 }
 
 /** The whole result as text, in pieces. */

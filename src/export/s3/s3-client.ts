@@ -1,11 +1,12 @@
+import { createHash } from "node:crypto";
 import { closeSync, openSync, readSync, statSync, writeFileSync } from "node:fs";
+import { AwsV4Signer } from "aws4fetch";
 import { Agent, type Dispatcher, EnvHttpProxyAgent } from "undici";
 import { isLoopback } from "../../model/service-url.ts";
 import { backoffDelay } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { bucketUnreachable, toBucketFailure } from "../errors.ts";
 import type { S3Target } from "./s3-target.ts";
-import { encodePath, encodeQuery, sha256, signRequest } from "./sigv4.ts";
 
 export interface S3Object {
   /** Without the prefix of the target. */
@@ -206,26 +207,32 @@ export class S3Client {
     }
   }
 
-  #sendOnce({ method, key, query = {}, headers = {}, body }: S3Request): Promise<Dispatcher.ResponseData> {
+  async #sendOnce(request: S3Request): Promise<Dispatcher.ResponseData> {
+    const { method, key, query = {}, headers = {}, body } = request;
     const { origin, root, prefix, region, credentials } = this.#target;
-    const path = key === undefined ? root.replace(/(?<=.)\/$/, "") : encodePath(root + prefix + key);
-    const signed = signRequest({
+    const path = key === undefined ? root.replace(/(?<=.)\/$/, "") : root + prefix + key;
+    const url = new URL(path.split("/").map(encodeURIComponent).join("/"), origin);
+    for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
+    const payloadHash = createHash("sha256")
+      .update(body ?? "")
+      .digest("hex");
+    const signer = new AwsV4Signer({
+      ...credentials,
       method,
-      host: new URL(origin).host,
-      path,
-      query,
-      headers,
-      payloadSha256: sha256(body ?? ""),
+      url: url.href,
+      headers: { ...headers, "x-amz-content-sha256": payloadHash },
+      service: "s3",
       region,
-      credentials,
-      now: this.#options.clock.now(),
+      datetime: new Date(this.#options.clock.now()).toISOString().replaceAll(/[-:]|\.\d{3}/g, ""),
     });
-    const search = encodeQuery(query);
+    const signed = await signer.sign();
+    const { encodedPath, encodedSearch } = signer;
     return this.#dispatcher.request({
       method,
       origin,
-      path: search === "" ? path : `${path}?${search}`,
-      headers: signed,
+      // As it was signed, to the letter.
+      path: encodedSearch === "" ? encodedPath : `${encodedPath}?${encodedSearch}`,
+      headers: Object.fromEntries(signed.headers),
       body: body ?? null,
       signal: this.#options.stopping ?? null,
     });

@@ -1,5 +1,4 @@
 import { bucketRefused } from "../errors.ts";
-import type { AwsCredentials } from "./sigv4.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -13,7 +12,11 @@ export interface S3Target {
   /** Empty, or with a slash at its end. */
   readonly prefix: string;
   readonly region: string;
-  readonly credentials: AwsCredentials;
+  readonly credentials: {
+    readonly accessKeyId: string;
+    readonly secretAccessKey: string;
+    readonly sessionToken?: string;
+  };
 }
 
 export const isBucketUrl = (to: string) => /^s3a?:\/\//.test(to);
@@ -37,7 +40,11 @@ export function readS3Target(to: string, env: Environment): S3Target {
     ...address(bucket, region, endpoint),
     prefix: path === "" ? "" : `${path}/`,
     region,
-    credentials: { accessKeyId, secretAccessKey, sessionToken: env.AWS_SESSION_TOKEN || undefined },
+    credentials: {
+      accessKeyId,
+      secretAccessKey,
+      ...(env.AWS_SESSION_TOKEN ? { sessionToken: env.AWS_SESSION_TOKEN } : {}),
+    },
   };
 }
 

@@ -1,5 +1,5 @@
 import { bucketOf } from "../../model/buckets.ts";
-import type { HistoryStream, SnapshotStream, Stream } from "../../model/streams.ts";
+import type { HistoryStream, SnapshotStream } from "../../model/streams.ts";
 import { formatDay, type Micros } from "../../model/time.ts";
 import type { TimeRanges } from "../../model/time-range.ts";
 import { startRechecks } from "../../warehouse/coverage/rechecks.ts";
@@ -10,11 +10,10 @@ import {
   declareTargets,
   dropTargets,
   findOpenTarget,
+  readTargets,
   type Target,
   type TargetRules,
 } from "../../warehouse/coverage/targets.ts";
-import type { TargetRow } from "../../warehouse/schema/coverage.ts";
-import type { SeriesRow } from "../../warehouse/schema/lookups.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
 
@@ -65,12 +64,10 @@ export function commitTargets(warehouse: WarehouseWriter, declaration: TargetDec
       const openFrom = findOpenTarget(transaction, target.key);
       return { ...target, from: openFrom ?? addTargetParts(transaction, target, settledElsewhere) };
     });
-    declareTargets(
-      transaction,
-      stream,
-      [...declared, ...readOpenTargets(transaction, stream, rules, unresolvedIndexTypes)],
-      at,
-    );
+    const unresolved = readTargets(transaction, stream)
+      .filter(({ indexType, to }) => to === null && unresolvedIndexTypes.includes(indexType))
+      .map(({ series, from }): Target => ({ key: { stream, series }, from, ...rules }));
+    declareTargets(transaction, stream, [...declared, ...unresolved], at);
     for (const { key } of declared) startRechecks(transaction, key, formatDay(at));
   });
 }
@@ -82,13 +79,7 @@ function dropTargetsOfOthers(
   { buckets, fresh }: TargetShare,
 ): void {
   const kept = new Set(buckets.filter((bucket) => !fresh.includes(bucket)));
-  const rows = transaction
-    .statement<Pick<SeriesRow, "series" | "indexType" | "indexId">>(
-      `SELECT DISTINCT s.series, s.index_type AS indexType, s.index_id AS indexId
-      FROM wanted_ranges w JOIN series s ON s.series = w.series WHERE w.stream = ?`,
-    )
-    .all([stream]);
-  for (const { series, indexType, indexId } of rows)
+  for (const { series, indexType, indexId } of readTargets(transaction, stream))
     if (!kept.has(bucketOf(indexType, indexId))) dropTargets(transaction, { stream, series });
 }
 
@@ -106,23 +97,6 @@ export function commitEndedTargets(
   });
 }
 
-function readOpenTargets(
-  transaction: Transaction,
-  stream: Stream,
-  rules: TargetRules,
-  indexTypes: readonly string[],
-): Target[] {
-  const rows = transaction
-    .statement<Pick<TargetRow, "series" | "from"> & Pick<SeriesRow, "indexType">>(
-      `SELECT w.series, w.from_ts AS "from", s.index_type AS indexType FROM wanted_ranges w
-      JOIN series s ON s.series = w.series WHERE w.stream = ? AND w.to_ts IS NULL`,
-    )
-    .all([stream]);
-  return rows
-    .filter(({ indexType }) => indexTypes.includes(indexType))
-    .map(({ series, from }) => ({ key: { stream, series }, from, ...rules }));
-}
-
 /** Ends the targets of a snapshot stream that the settings no longer select. */
 export function commitSnapshotTargets(
   warehouse: WarehouseWriter,
@@ -131,16 +105,8 @@ export function commitSnapshotTargets(
   const { stream, exchangeIds, at } = targets;
   const selectedIds = new Set(exchangeIds.map((id) => id ?? ""));
   warehouse.transaction((transaction) => {
-    const openIds = transaction
-      .statement<SeriesRow["indexId"]>(
-        `SELECT s.index_id FROM wanted_ranges w JOIN series s ON s.series = w.series
-        WHERE w.stream = ? AND w.to_ts IS NULL AND w.observed = 1`,
-      )
-      .pluck()
-      .all([stream]);
-    for (const id of openIds) {
-      if (!selectedIds.has(id))
-        endSnapshotTarget(transaction, { stream, exchangeId: id === "" ? null : id, at });
-    }
+    for (const { indexId, to } of readTargets(transaction, stream))
+      if (to === null && !selectedIds.has(indexId))
+        endSnapshotTarget(transaction, { stream, exchangeId: indexId === "" ? null : indexId, at });
   });
 }

@@ -5,10 +5,10 @@ import { intersect, normalise, totalDuration, union } from "../../model/time-ran
 import { computeTargetEnd, findGaps, selectRanges } from "../../warehouse/coverage/gaps.ts";
 import { readDueRechecks } from "../../warehouse/coverage/rechecks.ts";
 import { indexKey, readIndexLedgers } from "../../warehouse/coverage/series-queries.ts";
-import { readRequestRate } from "../../warehouse/coverage/targets.ts";
 import { countContracts } from "../../warehouse/lookups/lookup-queries.ts";
 import { findOldestRow, readRowSpacing } from "../../warehouse/rows/row-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
+import { readWarehouseState } from "../../warehouse/tables/warehouse-state.ts";
 import type { SyncSettings } from "../context/context.ts";
 import type { Directory } from "../selection/directory.ts";
 import { collectNotices } from "../selection/exchanges.ts";
@@ -198,7 +198,7 @@ function addCosts(
   counts: Pick<StreamEstimate, "series" | "holes" | "requests" | "rows">,
 ): StreamEstimate {
   const { settings, maxRequestsPerSecond, reader } = options;
-  const measuredRate = reader && readRequestRate(reader);
+  const measuredRate = (reader && readWarehouseState(reader).requestRate) ?? undefined;
   const rate = limitRate(measuredRate ?? settings.concurrency / SECONDS_PER_REQUEST, maxRequestsPerSecond);
   const writeSeconds = measuredRate === undefined ? counts.rows / ROWS_PER_SECOND : 0;
   const seconds = Math.max(counts.requests / rate, writeSeconds);
@@ -216,7 +216,7 @@ interface AssumptionOptions extends Pick<EstimateOptions, "settings" | "maxReque
 /** States the assumptions of the estimate in one sentence. */
 export function describeAssumptions(options: AssumptionOptions): string {
   const { settings, maxRequestsPerSecond, reader, isSampled } = options;
-  const measuredRate = reader && readRequestRate(reader);
+  const measuredRate = (reader && readWarehouseState(reader).requestRate) ?? undefined;
   const rate =
     measuredRate !== undefined
       ? `${limitRate(measuredRate, maxRequestsPerSecond).toFixed(1)} requests a second, as the last backfill measured`

@@ -2,7 +2,7 @@ import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { StoredTarget } from "../coverage/gaps.ts";
 import type { LedgerKey, SettledRange } from "../coverage/ledger.ts";
-import type { SettledRangeRow, TargetRow } from "../schema/coverage.ts";
+import { targetsOfKey } from "../coverage/targets.ts";
 import type { SeriesNames } from "../schema/lookups.ts";
 import type { Connection } from "../sqlite/connection.ts";
 
@@ -73,8 +73,6 @@ export function createFinding(
 }
 
 const keysSql = `SELECT stream, series FROM wanted_ranges UNION SELECT stream, series FROM settled_ranges`;
-const targetsSql = `SELECT from_ts AS "from", to_ts AS "to", settle_delay AS settleDelay, step, kept_for AS serviceWindow,
-    observed AS isSnapshot FROM wanted_ranges WHERE stream = ? AND series = ? ORDER BY from_ts`;
 /** Not `readSettledRanges`, which throws if the ledger is inconsistent. */
 const settledSql = `SELECT from_ts AS "from", to_ts AS "to", proof, reason FROM settled_ranges
   WHERE stream = ? AND series = ? ORDER BY from_ts`;
@@ -83,15 +81,12 @@ const namesSql = "SELECT index_type AS indexType, index_id AS indexId, name FROM
 /** Reads the ledger key by key: that of a snapshot stream may have hundreds of thousands of ranges. */
 export function* readAuditedKeys(connection: Connection): Generator<AuditedKey> {
   for (const key of connection.statement<LedgerKey>(keysSql).all()) {
-    const parameters = [key.stream, key.series];
-    const rows = connection
-      .statement<Omit<TargetRow, "stream" | "series" | "blockedReason">>(targetsSql)
-      .all(parameters);
+    const rows = connection.prepared(targetsOfKey).all(key);
     yield {
       key,
       names: connection.statement<SeriesNames>(namesSql).get([key.series]) ?? null,
       targets: rows.map((row) => ({ ...row, isSnapshot: row.isSnapshot === 1 })),
-      settled: connection.statement<Omit<SettledRangeRow, "stream" | "series">>(settledSql).all(parameters),
+      settled: connection.statement<SettledRange>(settledSql).all([key.stream, key.series]),
       cadence: Math.max(rows.at(-1)?.step ?? 1, (rows.at(-1)?.settleDelay ?? 0) / 2),
     };
   }

@@ -1,9 +1,11 @@
 import { hasHistory, type RowStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import type { ChangedRangeRow, WarehouseStateRow } from "../schema/coverage.ts";
+import { type ChangedRangeRow, changedRanges } from "../schema/coverage.ts";
 import type { Connection } from "../sqlite/connection.ts";
+import { and, gt, lte } from "../sqlite/drizzle.ts";
 import type { Transaction } from "../tables/transaction.ts";
+import { readWarehouseState } from "../tables/warehouse-state.ts";
 
 /*
  * The shared warehouse finds growth of coverage by comparing two ledgers. What that comparison cannot show is recorded
@@ -109,7 +111,7 @@ export interface ChangePosition {
 }
 
 export function readChangePosition(connection: Connection): ChangePosition {
-  const id = connection.value<WarehouseStateRow["changesId"]>("SELECT changes_id FROM warehouse_state");
+  const { changesId: id } = readWarehouseState(connection);
   const seq = connection.value<number>(
     "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'changed_ranges'), 0)",
   );
@@ -121,11 +123,9 @@ export function readChanges(
   connection: Connection,
   { after, until, limit }: { readonly after: number; readonly until: number; readonly limit: number },
 ): ChangedRangeRow[] {
-  return connection
-    .statement<ChangedRangeRow>(
-      'SELECT seq, stream, is_ledger AS isLedger, key, from_ts AS "from", to_ts AS "to" FROM changed_ranges WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?',
-    )
-    .all([after, until, limit]);
+  const { seq } = changedRanges;
+  const isNew = and(gt(seq, after), lte(seq, until));
+  return connection.orm.select().from(changedRanges).where(isNew).orderBy(seq).limit(limit).all();
 }
 
 /** Whether a change of the range was recorded after `seq`. */

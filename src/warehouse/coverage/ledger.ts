@@ -1,3 +1,4 @@
+import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
 import { hasHistory, type RowStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import {
@@ -10,6 +11,7 @@ import {
 } from "../../model/time-range.ts";
 import type { LedgerProof, SettledRangeRow } from "../schema/coverage.ts";
 import type { Connection } from "../sqlite/connection.ts";
+import { and, eq, sql } from "../sqlite/drizzle.ts";
 import { type RowTable, rowTables } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { recordLedgerChange } from "./changed-ranges.ts";
@@ -21,6 +23,16 @@ export type LedgerKey = Readonly<Pick<SettledRangeRow, "stream" | "series">>;
 export function ledgerKeyText({ stream, series }: LedgerKey): string {
   return `${stream} ${series}`;
 }
+
+/** Selects the rows of a key in a table of the schema; of the key that a prepared query is run with by default. */
+export function isOfKey(
+  table: Record<keyof LedgerKey, AnySQLiteColumn>,
+  { stream, series }: Record<keyof LedgerKey, unknown> = keyPlaceholders,
+) {
+  return and(eq(table.stream, stream), eq(table.series, series));
+}
+
+const keyPlaceholders = { stream: sql.placeholder("stream"), series: sql.placeholder("series") };
 
 export type SettledRange = Readonly<Omit<SettledRangeRow, "stream" | "series">>;
 

@@ -1,12 +1,14 @@
 import { createHash } from "node:crypto";
+import type { WithdrawalStatus } from "../../model/status/warehouse-status.ts";
 import type { Stream } from "../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import type { MassWithdrawalRow } from "../schema/coverage.ts";
-import type { SeriesNames } from "../schema/lookups.ts";
-import type { Connection } from "../sqlite/connection.ts";
+import { type MassWithdrawalRow, massWithdrawals } from "../schema/coverage.ts";
+import { series as dictionary } from "../schema/lookups.ts";
+import type { Connection, Orm } from "../sqlite/connection.ts";
+import { and, eq, gt, isNull, lt, ne, or, sql } from "../sqlite/drizzle.ts";
 import type { Transaction } from "../tables/transaction.ts";
-import type { LedgerKey } from "./ledger.ts";
+import { isOfKey, type LedgerKey } from "./ledger.ts";
 
 /** When a mass withdrawal is believed: after this many equal answers, the first of them at least `over` ago. */
 export interface WithdrawalRules {
@@ -18,26 +20,34 @@ export interface WithdrawalRules {
 export const UNCONFIRMED_WITHDRAWAL_REASON = "withdrawal unconfirmed";
 
 /** Many rows that REST once served and now lacks. */
-export type MassWithdrawal = Readonly<Omit<MassWithdrawalRow, "stream" | "series">>;
+export type MassWithdrawal = Readonly<MassWithdrawalRow>;
 
 /** In the column `digest`: the rows are older than everything that the service still serves (see moved-ends.ts). */
 export const MOVED_END_DIGEST = "moved end";
 /** In the column `digest`: the oldest of the rows have left the window since the last answer. */
 export const TRIMMED_DIGEST = "trimmed";
 
-const columns = `withdrawal, from_ts AS "from", to_ts AS "to", rows, digest, answers, first_at AS firstAt,
-  last_at AS lastAt, believed_at AS believedAt`;
-const isUnconfirmed = "stream = ? AND series = ? AND believed_at IS NULL";
+const isUnconfirmed = and(
+  isOfKey(massWithdrawals),
+  isNull(massWithdrawals.believedAt),
+  lt(massWithdrawals.from, sql.placeholder("to")),
+  gt(massWithdrawals.to, sql.placeholder("from")),
+);
+const isNoMovedEnd = ne(massWithdrawals.digest, MOVED_END_DIGEST);
+
+const isFound = and(isUnconfirmed, isNoMovedEnd);
+const findUnconfirmed = (orm: Orm) =>
+  orm.select().from(massWithdrawals).where(isFound).orderBy(massWithdrawals.from).prepare();
+
+const dropUnconfirmed = (orm: Orm) => orm.delete(massWithdrawals).where(isUnconfirmed).prepare();
 
 /** The unconfirmed withdrawals of a series that overlap the range, ascending. */
 export function findUnconfirmedWithdrawals(
-  connection: Pick<Connection, "statement">,
+  connection: Pick<Connection, "prepared">,
   { stream, series }: LedgerKey,
   { from, to }: TimeRange,
 ): MassWithdrawal[] {
-  const sql = `SELECT ${columns} FROM mass_withdrawals
-    WHERE ${isUnconfirmed} AND digest <> '${MOVED_END_DIGEST}' AND from_ts < ? AND to_ts > ? ORDER BY from_ts`;
-  return connection.statement<MassWithdrawal>(sql).all([stream, series, to, from]);
+  return connection.prepared(findUnconfirmed).all({ stream, series, from, to });
 }
 
 /** The service has the rows of the range again. */
@@ -46,9 +56,7 @@ export function dropUnconfirmedWithdrawals(
   { stream, series }: LedgerKey,
   { from, to }: TimeRange,
 ): void {
-  transaction
-    .statement(`DELETE FROM mass_withdrawals WHERE ${isUnconfirmed} AND from_ts < ? AND to_ts > ?`)
-    .run([stream, series, to, from]);
+  transaction.prepared(dropUnconfirmed).run({ stream, series, from, to });
 }
 
 /** The oldest rows of an unconfirmed withdrawal have left the service's window: the rest keeps its answers. */
@@ -57,9 +65,8 @@ export function trimUnconfirmedWithdrawal(
   { withdrawal }: MassWithdrawal,
   { from, rows }: Pick<MassWithdrawal, "from" | "rows">,
 ): void {
-  transaction
-    .statement("UPDATE mass_withdrawals SET from_ts = ?, rows = ?, digest = ? WHERE withdrawal = ?")
-    .run([from, rows, TRIMMED_DIGEST, withdrawal]);
+  const isOne = eq(massWithdrawals.withdrawal, withdrawal);
+  transaction.orm.update(massWithdrawals).set({ from, rows, digest: TRIMMED_DIGEST }).where(isOne).run();
 }
 
 /** Stores one more answer, or the first. `isBelieved`: the caller withdraws the rows in the same transaction. */
@@ -69,16 +76,10 @@ export function recordWithdrawalAnswer(
   answer: Pick<MassWithdrawal, "from" | "to" | "rows" | "digest" | "answers" | "firstAt">,
   isBelieved: boolean,
 ): MassWithdrawal {
-  const { from, to, rows, digest, answers, firstAt } = answer;
-  const believedAt = isBelieved ? transaction.now : null;
+  const { now, orm } = transaction;
   dropUnconfirmedWithdrawals(transaction, { stream, series }, answer);
-  const { lastInsertRowid } = transaction
-    .statement(
-      `INSERT INTO mass_withdrawals (stream, series, from_ts, to_ts, rows, digest, answers, first_at, last_at, believed_at)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    )
-    .run([stream, series, from, to, rows, digest, answers, firstAt, transaction.now, believedAt]);
-  return { ...answer, withdrawal: Number(lastInsertRowid), lastAt: transaction.now, believedAt };
+  const row = { ...answer, stream, series, lastAt: now, believedAt: isBelieved ? now : null };
+  return orm.insert(massWithdrawals).values(row).returning().get();
 }
 
 export function shouldBelieve(
@@ -96,34 +97,13 @@ export function digestTimestamps(timestamps: readonly Micros[]): string {
 
 /** The unconfirmed withdrawals of a stream, by series. */
 export function readUnconfirmedRanges(connection: Connection, stream: Stream): Map<number, TimeRange[]> {
-  const rows = connection
-    .statement<TimeRange & { readonly series: number }>(
-      `SELECT series, from_ts AS "from", to_ts AS "to" FROM mass_withdrawals
-      WHERE stream = ? AND believed_at IS NULL ORDER BY series, from_ts`,
-    )
-    .all([stream]);
-  return new Map(
-    [...Map.groupBy(rows, ({ series }) => series)].map(([series, own]) => [
-      series,
-      own.map(({ from, to }) => ({ from, to })),
-    ]),
+  const { series, from, to } = massWithdrawals;
+  const isOpen = and(eq(massWithdrawals.stream, stream), isNull(massWithdrawals.believedAt));
+  const select = connection.orm.select({ series, from, to });
+  return Map.groupBy(
+    select.from(massWithdrawals).where(isOpen).orderBy(series, from).all(),
+    (row) => row.series,
   );
-}
-
-/** A mass withdrawal as `status --json` shows it. */
-export interface WithdrawalStatus {
-  readonly stream: Stream;
-  readonly index_type: string;
-  readonly index_id: string;
-  readonly name: string;
-  readonly from_time: string;
-  readonly to_time: string;
-  readonly rows: number;
-  /** How many answers of the service lacked these rows. */
-  readonly answers: number;
-  readonly first_seen: string;
-  /** When the rows were withdrawn; null: unconfirmed. */
-  readonly believed_at: string | null;
 }
 
 /** A believed withdrawal is reported for this long. */
@@ -131,18 +111,19 @@ const REPORTED_MICROS = 7 * MICROS_PER_DAY;
 
 /** The withdrawals that an operator should know of at `now`: unconfirmed, or believed within a week. */
 export function readReportedWithdrawals(connection: Connection, now: Micros): WithdrawalStatus[] {
-  const rows = connection
-    .statement<MassWithdrawal & SeriesNames & { readonly stream: Stream }>(
-      `SELECT m.stream, s.index_type AS indexType, s.index_id AS indexId, s.name, ${columns}
-      FROM mass_withdrawals m JOIN series s ON s.series = m.series
-      WHERE believed_at IS NULL OR (believed_at > ? AND digest <> '${MOVED_END_DIGEST}') ORDER BY m.withdrawal`,
-    )
-    .all([now - REPORTED_MICROS]);
-  return rows.map((row) => ({
+  const { believedAt, withdrawal } = massWithdrawals;
+  const rows = connection.orm
+    .select({ row: massWithdrawals, names: dictionary })
+    .from(massWithdrawals)
+    .innerJoin(dictionary, eq(dictionary.series, massWithdrawals.series))
+    .where(or(isNull(believedAt), and(gt(believedAt, now - REPORTED_MICROS), isNoMovedEnd)))
+    .orderBy(withdrawal)
+    .all();
+  return rows.map(({ row, names }) => ({
     stream: row.stream,
-    index_type: row.indexType,
-    index_id: row.indexId,
-    name: row.name,
+    index_type: names.indexType,
+    index_id: names.indexId,
+    name: names.name,
     from_time: formatTimestamp(row.from),
     to_time: formatTimestamp(row.to),
     rows: row.rows,

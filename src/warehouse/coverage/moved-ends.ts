@@ -1,7 +1,9 @@
 import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import { normalise, subtract, type TimeRange } from "../../model/time-range.ts";
+import { massWithdrawals } from "../schema/coverage.ts";
+import { and, eq } from "../sqlite/drizzle.ts";
 import type { Transaction } from "../tables/transaction.ts";
-import { findTouching, type LedgerKey, NO_LONGER_SERVED_REASON, settle } from "./ledger.ts";
+import { findTouching, isOfKey, type LedgerKey, NO_LONGER_SERVED_REASON, settle } from "./ledger.ts";
 import {
   type MassWithdrawal,
   MOVED_END_DIGEST,
@@ -18,7 +20,7 @@ import {
 /** A believed end may move on this much faster than time: services delete in batches. */
 const MAX_BATCH_MICROS = MICROS_PER_DAY;
 
-const isMovedEnd = `stream = ? AND series = ? AND digest = '${MOVED_END_DIGEST}'`;
+const isMovedEndSql = `stream = ? AND series = ? AND digest = '${MOVED_END_DIGEST}'`;
 
 /**
  * The service has nothing older than `open.to`, though it served `rows` records there before: counts the answer, and believes
@@ -30,11 +32,9 @@ export function recordMovedEnd(
   { open, rows }: { readonly open: TimeRange; readonly rows: number },
   rules: WithdrawalRules | undefined,
 ): MassWithdrawal {
-  const sql = `SELECT from_ts AS "from", to_ts AS "to", answers, first_at AS firstAt, last_at AS lastAt, believed_at AS believedAt
-    FROM mass_withdrawals WHERE ${isMovedEnd}`;
-  const before = transaction
-    .statement<Pick<MassWithdrawal, "from" | "to" | "answers" | "firstAt" | "lastAt" | "believedAt">>(sql)
-    .get([key.stream, key.series]);
+  const { orm } = transaction;
+  const isMovedEnd = and(isOfKey(massWithdrawals, key), eq(massWithdrawals.digest, MOVED_END_DIGEST));
+  const before = orm.select().from(massWithdrawals).where(isMovedEnd).get();
   const hasMovedWithTime =
     before !== undefined &&
     before.believedAt !== null &&
@@ -45,7 +45,7 @@ export function recordMovedEnd(
   const firstAt = earlier?.firstAt ?? transaction.now;
   const isBelieved =
     hasMovedWithTime || (rules !== undefined && shouldBelieve({ answers, firstAt }, rules, transaction.now));
-  transaction.statement(`DELETE FROM mass_withdrawals WHERE ${isMovedEnd}`).run([key.stream, key.series]);
+  orm.delete(massWithdrawals).where(isMovedEnd).run();
   const from = Math.min(open.from, earlier?.from ?? open.from);
   const to = Math.max(open.to, earlier?.to ?? open.to);
   const end = { from, to, rows, digest: MOVED_END_DIGEST, answers, firstAt };
@@ -55,7 +55,7 @@ export function recordMovedEnd(
 /** The service served a record with timestamp `rowTs`: it has not dropped everything below a later end. */
 export function dropMovedEnd(transaction: Transaction, { stream, series }: LedgerKey, rowTs: Micros): void {
   transaction
-    .statement(`DELETE FROM mass_withdrawals WHERE ${isMovedEnd} AND to_ts > ?`)
+    .statement(`DELETE FROM mass_withdrawals WHERE ${isMovedEndSql} AND to_ts > ?`)
     .run([stream, series, rowTs]);
 }
 

@@ -1,28 +1,32 @@
 import { type HistoryStream, streamTable } from "../../model/streams.ts";
 import type { TimeRange } from "../../model/time-range.ts";
+import { settledRanges } from "../schema/coverage.ts";
 import type { StoredTime } from "../schema/rows.ts";
-import type { Connection } from "../sqlite/connection.ts";
+import type { Connection, Orm } from "../sqlite/connection.ts";
+import { and, eq } from "../sqlite/drizzle.ts";
 import { rowTables } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
-import { type LedgerKey, retract, settle } from "./ledger.ts";
+import { isOfKey, type LedgerKey, retract, settle } from "./ledger.ts";
 
 /** Reason of the ranges that a 404 settled. */
 export const NOT_FOUND_REASON = "not found";
 
+const isNotFound = eq(settledRanges.reason, NOT_FOUND_REASON);
+
 /** Series for which the service once answered 404. If it serves records now, those ranges are fetched again. */
 export function readNotFoundSeries(connection: Connection, stream: HistoryStream): Set<number> {
-  const series = connection
-    .statement<number>("SELECT DISTINCT series FROM settled_ranges WHERE stream = ? AND reason = ?")
-    .pluck()
-    .all([stream, NOT_FOUND_REASON]);
-  return new Set(series);
+  const isOfStream = and(eq(settledRanges.stream, stream), isNotFound);
+  const found = connection.orm.select({ series: settledRanges.series }).from(settledRanges).where(isOfStream);
+  return new Set(found.all().map(({ series }) => series));
 }
 
 /** Whether the service once answered 404 for this series. */
-export function wasNotFound(connection: Connection, { stream, series }: LedgerKey): boolean {
-  const sql = "SELECT 1 FROM settled_ranges WHERE stream = ? AND series = ? AND reason = ? LIMIT 1";
-  return connection.statement(sql).get([stream, series, NOT_FOUND_REASON]) !== undefined;
+export function wasNotFound(connection: Connection, key: LedgerKey): boolean {
+  return connection.prepared(notFoundRanges).all(key).length > 0;
 }
+
+const isNotFoundOfKey = and(isOfKey(settledRanges), isNotFound);
+const notFoundRanges = (orm: Orm) => orm.select().from(settledRanges).where(isNotFoundOfKey).prepare();
 
 /**
  * The service answered 404 for the index. Up to the newest stored row the range is lost, because the service once served
@@ -47,10 +51,5 @@ export function settleNotFound(
 
 /** The service has the index after all: retracts what a 404 settled. */
 export function reopenNotFound(transaction: Transaction, key: LedgerKey): void {
-  const ranges = transaction
-    .statement<TimeRange>(
-      'SELECT from_ts AS "from", to_ts AS "to" FROM settled_ranges WHERE stream = ? AND series = ? AND reason = ?',
-    )
-    .all([key.stream, key.series, NOT_FOUND_REASON]);
-  for (const range of ranges) retract(transaction, key, range);
+  for (const range of transaction.prepared(notFoundRanges).all(key)) retract(transaction, key, range);
 }

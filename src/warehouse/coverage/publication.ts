@@ -1,9 +1,10 @@
 import type { HistoryStream, Stream } from "../../model/streams.ts";
 import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
-import type { PublicationRow, StreamStateRow } from "../schema/coverage.ts";
-import type { Connection } from "../sqlite/connection.ts";
+import { readStreamState, recordStreamState } from "../rows/stream-stats.ts";
+import { type PublicationRow, publications } from "../schema/coverage.ts";
+import type { Connection, Orm } from "../sqlite/connection.ts";
 import type { Transaction } from "../tables/transaction.ts";
-import type { LedgerKey } from "./ledger.ts";
+import { isOfKey, type LedgerKey } from "./ledger.ts";
 import type { TargetRules } from "./targets.ts";
 
 /** Reason of a range that REST was asked about, above every record that it has shown. */
@@ -53,15 +54,9 @@ export function extendSettleDelay(
   return lateness ? Math.max(settleDelay, decayLateness(lateness, now)) : settleDelay;
 }
 
-export function readLateness(
-  connection: Pick<Connection, "statement">,
-  stream: Stream,
-): Lateness | undefined {
-  return connection
-    .statement<Pick<StreamStateRow, "lateBy" | "lateAt">>(
-      "SELECT late_by AS lateBy, late_at AS lateAt FROM stream_states WHERE stream = ? AND late_by > 0",
-    )
-    .get([stream]);
+export function readLateness(connection: Pick<Connection, "prepared">, stream: Stream): Lateness | undefined {
+  const { lateBy = 0, lateAt = 0 } = readStreamState(connection, stream) ?? {};
+  return lateBy > 0 ? { lateBy, lateAt } : undefined;
 }
 
 /**
@@ -77,38 +72,26 @@ export function recordLateness(
   const known = readLateness(transaction, stream);
   const before = extendSettleDelay({ settleDelay }, known, seen.lateAt);
   if (seen.lateBy <= before || (known && seen.lateAt - known.lateAt < cadence)) return;
-  const { lateAt } = seen;
-  const lateBy = Math.min(seen.lateBy, 2 * before);
-  transaction
-    .statement(
-      `INSERT INTO stream_states (stream, rows, missing_scopes, late_by, late_at) VALUES (?, 0, '[]', ?, ?)
-      ON CONFLICT (stream) DO UPDATE SET late_by = excluded.late_by, late_at = excluded.late_at`,
-    )
-    .run([stream, lateBy, lateAt]);
+  recordStreamState(transaction, stream, { lateBy: Math.min(seen.lateBy, 2 * before), lateAt: seen.lateAt });
 }
 
 /** Whether the service has served the bar of a day that had not ended: then its newest bar may not be final. */
-export function servesRunningDay(connection: Pick<Connection, "statement">, stream: HistoryStream): boolean {
-  const sql = "SELECT 1 FROM stream_states WHERE stream = ? AND serves_running_day = 1";
-  return connection.statement(sql).get([stream]) !== undefined;
+export function servesRunningDay(connection: Pick<Connection, "prepared">, stream: HistoryStream): boolean {
+  return readStreamState(connection, stream)?.servesRunningDay === 1;
 }
 
 export function recordRunningDay(transaction: Transaction, stream: HistoryStream): void {
-  const sql = "UPDATE stream_states SET serves_running_day = 1 WHERE stream = ?";
-  transaction.statement(sql).run([stream]);
+  recordStreamState(transaction, stream, { servesRunningDay: 1 });
 }
 
 export function readPublication(
-  connection: Pick<Connection, "statement">,
+  connection: Pick<Connection, "prepared">,
   { stream, series }: LedgerKey,
 ): Publication | undefined {
-  return connection
-    .statement<Publication>(
-      `SELECT published_to AS publishedTo, asked_at AS askedAt, asked_to AS askedTo, quiet_margin AS quietMargin
-      FROM publications WHERE stream = ? AND series = ?`,
-    )
-    .get([stream, series]);
+  return connection.prepared(publicationOfKey).get({ stream, series });
 }
+
+const publicationOfKey = (orm: Orm) => orm.select().from(publications).where(isOfKey(publications)).prepare();
 
 /** Stores what a page of the head showed. */
 export function recordHeadPage(

@@ -1,8 +1,9 @@
 import type { HistoryStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
-import type { TargetRow } from "../schema/coverage.ts";
-import type { SeriesNames } from "../schema/lookups.ts";
+import { rereads, type TargetRow } from "../schema/coverage.ts";
+import { contracts, type SeriesNames } from "../schema/lookups.ts";
 import type { Connection } from "../sqlite/connection.ts";
+import { and, eq, lt, ne } from "../sqlite/drizzle.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import type { LedgerKey } from "./ledger.ts";
 import type { TargetRules } from "./targets.ts";
@@ -40,14 +41,12 @@ export function readDueRechecks(
   return rows.map(({ series, ...rest }) => ({ key: { stream, series }, ...rest }));
 }
 
-export function recordRecheck(transaction: Transaction, { stream, series }: LedgerKey, day: string): void {
-  transaction
-    .statement(
-      `INSERT INTO rereads (stream, series, day) VALUES (?, ?, ?)
-      ON CONFLICT (stream, series) DO UPDATE SET day = excluded.day WHERE day < excluded.day`,
-    )
-    .run([stream, series, day]);
+export function recordRecheck({ orm }: Transaction, { stream, series }: LedgerKey, day: string): void {
+  const update = { target, set: { day }, setWhere: lt(rereads.day, day) };
+  orm.insert(rereads).values({ stream, series, day }).onConflictDoUpdate(update).run();
 }
+
+const target = [rereads.stream, rereads.series];
 
 /** A new series needs no recheck today: all of it is fetched today anyway. */
 export function startRechecks(transaction: Transaction, { stream, series }: LedgerKey, day: string): void {
@@ -84,14 +83,13 @@ export function recordNoContracts(
   transaction: Transaction,
   { exchangeId, derivativeType, day }: NoContractsEntry,
 ): void {
-  const series = transaction.dictionary.getSubscriptionKey(exchangeId);
-  transaction
-    .statement(
-      `INSERT INTO rereads (stream, series, day) SELECT ?, ?, ?
-      WHERE NOT EXISTS (SELECT 1 FROM contracts WHERE derivative_type = ? AND exchange_id = ?)
-      ON CONFLICT (stream, series) DO UPDATE SET day = excluded.day WHERE day <> excluded.day`,
-    )
-    .run([noContractsStream(derivativeType), series, day, derivativeType, exchangeId]);
+  const { orm, dictionary } = transaction;
+  const isOfType = and(eq(contracts.derivativeType, derivativeType), eq(contracts.exchangeId, exchangeId));
+  if (orm.select().from(contracts).where(isOfType).limit(1).get()) return;
+  const series = dictionary.getSubscriptionKey(exchangeId);
+  const row = { stream: noContractsStream(derivativeType), series, day };
+  const update = { target, set: { day }, setWhere: ne(rereads.day, day) };
+  orm.insert(rereads).values(row).onConflictDoUpdate(update).run();
 }
 
 export interface NoContractsEntry {

@@ -1,8 +1,10 @@
 import type { SnapshotStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { normalise, subtract, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
+import { settledRanges } from "../schema/coverage.ts";
+import { and, eq } from "../sqlite/drizzle.ts";
 import type { Transaction } from "../tables/transaction.ts";
-import { type LedgerKey, settle } from "./ledger.ts";
+import { isOfKey, type LedgerKey, settle } from "./ledger.ts";
 import { endTarget, openTarget } from "./targets.ts";
 
 /** What one snapshot of a subscription covers. */
@@ -59,9 +61,9 @@ export function hasSnapshotRows(
   transaction: Transaction,
   { stream, exchangeId }: Pick<SnapshotCoverage, "stream" | "exchangeId">,
 ): boolean {
-  const { series } = subscriptionKey(transaction, stream, exchangeId);
-  const sql = "SELECT 1 FROM settled_ranges WHERE stream = ? AND series = ? AND proof = 'rows' LIMIT 1";
-  return transaction.statement(sql).get([stream, series]) !== undefined;
+  const key = subscriptionKey(transaction, stream, exchangeId);
+  const isWithRows = and(isOfKey(settledRanges, key), eq(settledRanges.proof, "rows"));
+  return transaction.orm.select().from(settledRanges).where(isWithRows).limit(1).get() !== undefined;
 }
 
 /** The ranges with proof `rows` around a range. Two index seeks, however many ranges the key has. */

@@ -1,11 +1,14 @@
 import type { Stream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { subtract, type TimeRanges } from "../../model/time-range.ts";
-import type { TargetRow, WarehouseStateRow } from "../schema/coverage.ts";
-import type { Connection } from "../sqlite/connection.ts";
+import { type TargetRow, targets, warehouseState } from "../schema/coverage.ts";
+import { series as dictionary } from "../schema/lookups.ts";
+import type { Connection, Orm } from "../sqlite/connection.ts";
+import { and, eq, gte, isNull, min, ne, sql } from "../sqlite/drizzle.ts";
 import type { Transaction } from "../tables/transaction.ts";
+import { readWarehouseState } from "../tables/warehouse-state.ts";
 import { presentTs } from "../views/sql-fragments.ts";
-import type { LedgerKey } from "./ledger.ts";
+import { isOfKey, type LedgerKey } from "./ledger.ts";
 
 /** How both ends of a target move with time; all in microseconds. */
 export interface TargetRules {
@@ -23,8 +26,6 @@ export interface Target extends TargetRules {
   readonly from: Micros;
 }
 
-const matchesKey = "stream = ? AND series = ?";
-
 /**
  * Stores what the settings select of a history stream. Each target is open-ended from `from` on, or from its earlier
  * stored start; the targets of keys that are no longer selected end at `at`, and their rows stay.
@@ -32,65 +33,73 @@ const matchesKey = "stream = ? AND series = ?";
 export function declareTargets(
   transaction: Transaction,
   stream: Stream,
-  targets: readonly Target[],
+  declared: readonly Target[],
   at: Micros,
 ): void {
-  const selected = new Set(targets.map(({ key }) => key.series));
-  const openTargets = transaction
-    .statement<TargetRow["series"]>("SELECT series FROM wanted_ranges WHERE stream = ? AND to_ts IS NULL")
-    .pluck()
-    .all([stream]);
-  for (const series of openTargets) if (!selected.has(series)) endTarget(transaction, { stream, series }, at);
-  for (const target of targets) openTarget(transaction, target, false);
+  const { orm } = transaction;
+  const isOpen = and(eq(targets.stream, stream), isNull(targets.to));
+  const open = orm.select({ series: targets.series }).from(targets).where(isOpen).all();
+  const selected = new Set(declared.map(({ key }) => key.series));
+  for (const { series } of open) if (!selected.has(series)) endTarget(transaction, { stream, series }, at);
+  for (const target of declared) openTarget(transaction, target, false);
+}
+
+/** The targets of a stream, with the index or the exchange of each. */
+export function readTargets({ orm }: Transaction, stream: Stream) {
+  const { indexType, indexId } = dictionary;
+  const columns = { series: targets.series, from: targets.from, to: targets.to, indexType, indexId };
+  const isSame = eq(dictionary.series, targets.series);
+  const ofStream = eq(targets.stream, stream);
+  return orm.select(columns).from(targets).innerJoin(dictionary, isSame).where(ofStream).all();
 }
 
 /** Ends the open-ended target of the key at `at`. */
-export function endTarget(transaction: Transaction, { stream, series }: LedgerKey, at: Micros): void {
-  transaction
-    .statement(`DELETE FROM wanted_ranges WHERE ${matchesKey} AND to_ts IS NULL AND from_ts >= ?`)
-    .run([stream, series, at]);
-  transaction
-    .statement(`UPDATE wanted_ranges SET to_ts = ?, hindrance = NULL WHERE ${matchesKey} AND to_ts IS NULL`)
-    .run([at, stream, series]);
+export function endTarget({ orm }: Transaction, key: LedgerKey, at: Micros): void {
+  const isOpen = and(isOfKey(targets, key), isNull(targets.to));
+  const isLater = and(isOpen, gte(targets.from, at));
+  orm.delete(targets).where(isLater).run();
+  orm.update(targets).set({ to: at, blockedReason: null }).where(isOpen).run();
 }
+
+/** The targets of a key, by start. */
+export const targetsOfKey = (orm: Orm) =>
+  orm.select().from(targets).where(isOfKey(targets)).orderBy(targets.from).prepare();
 
 /** Opens an open-ended target, merged with the earlier targets of the same key. */
 export function openTarget(transaction: Transaction, target: Target, isSnapshot: boolean): void {
-  const { stream, series } = target.key;
-  const known = transaction
-    .statement<Pick<TargetRow, "from" | "to">>(
-      `SELECT from_ts AS "from", to_ts AS "to" FROM wanted_ranges WHERE ${matchesKey} ORDER BY from_ts`,
-    )
-    .all([stream, series]);
+  const { key, settleDelay, step, serviceWindow } = target;
+  const known = transaction.prepared(targetsOfKey).all(key);
   const merged = known.filter((range) => range.to === null || range.to >= target.from);
-  const start = Math.min(target.from, ...merged.map((range) => range.from));
-  for (const range of merged) {
-    if (range.from === start && range.to === null) continue;
-    transaction
-      .statement(`DELETE FROM wanted_ranges WHERE ${matchesKey} AND from_ts = ?`)
-      .run([stream, series, range.from]);
-  }
-  transaction
-    .statement(
-      `INSERT INTO wanted_ranges (stream, series, from_ts, to_ts, settle_delay, step, kept_for, observed)
-      VALUES (?, ?, ?, NULL, ?, ?, ?, ?) ON CONFLICT (stream, series, from_ts) DO UPDATE SET
-        settle_delay = excluded.settle_delay, step = excluded.step, kept_for = excluded.kept_for
-      WHERE settle_delay <> excluded.settle_delay OR step <> excluded.step OR kept_for IS NOT excluded.kept_for`,
-    )
-    .run([stream, series, start, target.settleDelay, target.step, target.serviceWindow, isSnapshot ? 1 : 0]);
+  const from = Math.min(target.from, ...merged.map((range) => range.from));
+  const current = merged.find((range) => range.from === from && range.to === null);
+  for (const range of merged) if (range !== current) removeTarget(transaction, range);
+  if (current && hasRules(current, target)) return;
+  const set = { settleDelay, step, serviceWindow };
+  const row = { ...key, from, ...set, isSnapshot: isSnapshot ? 1 : 0 } as const;
+  transaction.orm.insert(targets).values(row).onConflictDoUpdate({ target: targetKey, set }).run();
+}
+
+const targetKey = [targets.stream, targets.series, targets.from];
+
+function hasRules(row: TargetRow, { settleDelay, step, serviceWindow }: TargetRules): boolean {
+  return row.settleDelay === settleDelay && row.step === step && row.serviceWindow === serviceWindow;
+}
+
+function removeTarget({ orm }: Transaction, row: TargetRow): void {
+  const isRow = and(isOfKey(targets, row), eq(targets.from, row.from));
+  orm.delete(targets).where(isRow).run();
 }
 
 /** Deletes the targets of a key: another daemon follows it now. Rows and coverage stay. */
-export function dropTargets(transaction: Transaction, { stream, series }: LedgerKey): void {
-  transaction
-    .statement(`DELETE FROM wanted_ranges WHERE ${matchesKey} AND observed = 0`)
-    .run([stream, series]);
+export function dropTargets({ orm }: Transaction, key: LedgerKey): void {
+  const isHistory = and(isOfKey(targets, key), eq(targets.isSnapshot, 0));
+  orm.delete(targets).where(isHistory).run();
 }
 
 /** Where the open-ended target of a key begins; undefined: it has none. */
-export function findOpenTarget(transaction: Transaction, { stream, series }: LedgerKey): Micros | undefined {
-  const sql = `SELECT max(from_ts) FROM wanted_ranges WHERE ${matchesKey} AND to_ts IS NULL`;
-  return transaction.value<Micros | null>(sql, [stream, series]) ?? undefined;
+export function findOpenTarget(transaction: Transaction, key: LedgerKey): Micros | undefined {
+  const known = transaction.prepared(targetsOfKey).all(key);
+  return known.findLast(({ to }) => to === null)?.from;
 }
 
 /** Declares the parts of an open-ended target that are not settled elsewhere. Returns where the open-ended part begins. */
@@ -106,50 +115,43 @@ export function addTargetParts(transaction: Transaction, target: Target, settled
  * stays open-ended, and keeps its rules.
  */
 export function addTarget(transaction: Transaction, target: Target, to: Micros, isSnapshot: boolean): void {
-  const { stream, series } = target.key;
   if (target.from >= to) return;
-  const touched = transaction
-    .statement<Omit<TargetRow, "stream" | "series" | "isSnapshot">>(
-      `SELECT from_ts AS "from", to_ts AS "to", settle_delay AS settleDelay, step, kept_for AS serviceWindow,
-        hindrance AS blockedReason
-      FROM wanted_ranges WHERE ${matchesKey} AND from_ts <= ? AND coalesce(to_ts, ?) >= ? ORDER BY from_ts`,
-    )
-    .all([stream, series, to, to, target.from]);
-  const [first] = touched;
+  const known = transaction.prepared(targetsOfKey).all(target.key);
+  const touched = known.filter((range) => range.from <= to && (range.to ?? to) >= target.from);
   const isOpenEnded = touched.some((range) => range.to === null);
   const end = isOpenEnded ? null : Math.max(to, ...touched.map((range) => range.to ?? to));
-  const from = Math.min(target.from, first?.from ?? target.from);
-  const remove = transaction.statement(`DELETE FROM wanted_ranges WHERE ${matchesKey} AND from_ts = ?`);
-  for (const range of touched) remove.run([stream, series, range.from]);
-  const { settleDelay, step, serviceWindow, blockedReason } = touched.at(-1) ?? {
-    ...target,
-    blockedReason: null,
-  };
-  transaction
-    .statement(
-      `INSERT INTO wanted_ranges (stream, series, from_ts, to_ts, settle_delay, step, kept_for, observed, hindrance)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    )
-    .run([stream, series, from, end, settleDelay, step, serviceWindow, isSnapshot ? 1 : 0, blockedReason]);
+  const from = Math.min(target.from, touched[0]?.from ?? target.from);
+  for (const range of touched) removeTarget(transaction, range);
+  const rules = touched.at(-1) ?? { ...target, ...target.key };
+  const row = { ...rules, from, to: end, isSnapshot: isSnapshot ? 1 : 0 } as const;
+  transaction.orm.insert(targets).values(row).run();
 }
 
 /** Stores why the open gaps of a key cannot be filled now (`forbidden`, …), for the view `gaps`; null: no obstacle. */
-export function recordBlockedReason(transaction: Transaction, key: LedgerKey, reason: string | null): void {
-  transaction
-    .statement(`UPDATE wanted_ranges SET hindrance = ? WHERE ${matchesKey} AND hindrance IS NOT ?`)
-    .run([reason, key.stream, key.series, reason]);
+export function recordBlockedReason({ orm }: Transaction, key: LedgerKey, reason: string | null): void {
+  const differs = sql`${targets.blockedReason} IS NOT ${reason}`;
+  orm
+    .update(targets)
+    .set({ blockedReason: reason })
+    .where(and(isOfKey(targets, key), differs))
+    .run();
 }
 
 /** Where the intraday targets begin that were declared without a window: the warehouse mirrors another one. */
-export function readMirroredFrom(connection: Connection): Micros | undefined {
-  const sql = `SELECT min(from_ts) FROM wanted_ranges
-    WHERE stream = 'index_ticks' AND observed = 0 AND kept_for IS NULL AND to_ts IS NULL`;
-  return connection.value<TargetRow["from"] | null>(sql) ?? undefined;
+export function readMirroredFrom({ orm }: Connection): Micros | undefined {
+  const isMirrored = and(eq(targets.isSnapshot, 0), isNull(targets.serviceWindow), isNull(targets.to));
+  const isTick = and(eq(targets.stream, "index_ticks"), isMirrored);
+  const [oldest] = orm
+    .select({ from: min(targets.from) })
+    .from(targets)
+    .where(isTick)
+    .all();
+  return oldest?.from ?? undefined;
 }
 
 /** The service's clock minus this machine's, as the last daemon or backfill measured it. */
 export function readClockSkew(connection: Connection): Micros {
-  return connection.value<WarehouseStateRow["clockSkew"]>("SELECT clock_skew FROM warehouse_state");
+  return readWarehouseState(connection).clockSkew;
 }
 
 /** The present by the service's clock, as the views compute it: in whole seconds. */
@@ -158,18 +160,11 @@ export function readPresentTs(connection: Connection): Micros {
 }
 
 /** Stores the service's clock minus this machine's: the view `gaps` adds it to SQLite's clock. */
-export function recordClockSkew(transaction: Transaction, skew: Micros): void {
-  transaction
-    .statement("UPDATE warehouse_state SET clock_skew = ? WHERE clock_skew <> ?")
-    .run([Math.round(skew), Math.round(skew)]);
+export function recordClockSkew({ orm }: Transaction, skew: Micros): void {
+  const clockSkew = Math.round(skew);
+  orm.update(warehouseState).set({ clockSkew }).where(ne(warehouseState.clockSkew, clockSkew)).run();
 }
 
-/** History requests a second of the last long backfill; undefined: none has measured it. */
-export function readRequestRate(connection: Connection): number | undefined {
-  const sql = "SELECT request_rate FROM warehouse_state";
-  return connection.value<WarehouseStateRow["requestRate"]>(sql) ?? undefined;
-}
-
-export function recordRequestRate(transaction: Transaction, rate: number): void {
-  transaction.statement("UPDATE warehouse_state SET request_rate = ?").run([rate]);
+export function recordRequestRate({ orm }: Transaction, requestRate: number): void {
+  orm.update(warehouseState).set({ requestRate }).run();
 }

@@ -1,17 +1,16 @@
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
-import type { AssetRow, ExchangeMarketRow, ExchangeRow, MarketRow, SeriesRow } from "../schema/lookups.ts";
+import { assets, exchangeMarkets, exchanges, type MarketRow, series } from "../schema/lookups.ts";
 import type { Connection } from "../sqlite/connection.ts";
+import { eq, isNull } from "../sqlite/drizzle.ts";
 import { newestTs } from "../views/data-views.ts";
 
-type ListedAsset = Pick<AssetRow, "id" | "symbol" | "name">;
-type ListedExchange = Pick<ExchangeRow, "id" | "name">;
 /** The view `markets` adds `pair` to the row. */
 type ListedMarket = Pick<MarketRow, "id" | "baseAssetId"> & { readonly pair: string | null };
-type StoredIndex = Pick<SeriesRow, "name"> & { readonly id: SeriesRow["indexId"] };
 
 /** Every asset that was ever listed, including delisted ones: their history is still served. */
-export function readListedAssets(connection: Connection): ListedAsset[] {
-  return connection.statement<ListedAsset>("SELECT id, symbol, name FROM assets ORDER BY id").all();
+export function readListedAssets({ orm }: Connection) {
+  const { id, symbol, name } = assets;
+  return orm.select({ id, symbol, name }).from(assets).orderBy(id).all();
 }
 
 export function readListedMarkets(connection: Connection): ListedMarket[] {
@@ -20,8 +19,9 @@ export function readListedMarkets(connection: Connection): ListedMarket[] {
     .all();
 }
 
-export function readListedExchanges(connection: Connection): ListedExchange[] {
-  return connection.statement<ListedExchange>("SELECT id, name FROM exchanges ORDER BY id").all();
+export function readListedExchanges({ orm }: Connection) {
+  const { id, name } = exchanges;
+  return orm.select({ id, name }).from(exchanges).orderBy(id).all();
 }
 
 /** Includes delisted contracts. */
@@ -38,10 +38,10 @@ export function readDerivativeTypes(connection: Connection, exchangeId: string):
 }
 
 /** Indices of a type that have stored records, for index types that no lookup lists. */
-export function readStoredIndices(connection: Connection, indexType: string): StoredIndex[] {
-  return connection
-    .statement<StoredIndex>("SELECT index_id AS id, name FROM series WHERE index_type = ? ORDER BY series")
-    .all([indexType]);
+export function readStoredIndices({ orm }: Connection, indexType: string) {
+  const isOfType = eq(series.indexType, indexType);
+  const select = orm.select({ id: series.indexId, name: series.name });
+  return select.from(series).where(isOfType).orderBy(series.series).all();
 }
 
 /** The timestamps of one ranking differ by less than this: the service needs some time to compute it. */
@@ -73,17 +73,9 @@ export function isSuspiciouslyShort(listed: number, known: number): boolean {
 
 /** Listed market ids by exchange id. */
 export function readMarketsByExchange(connection: Connection): Map<string, string[]> {
-  const rows = connection
-    .statement<Pick<ExchangeMarketRow, "exchangeId" | "marketId">>(
-      `SELECT exchange_id AS exchangeId, market_id AS marketId FROM exchange_markets WHERE delisted_at IS NULL
-      ORDER BY exchange_id, market_id`,
-    )
-    .all();
-  const markets = new Map<string, string[]>();
-  for (const { exchangeId, marketId } of rows) {
-    const listed = markets.get(exchangeId);
-    if (listed) listed.push(marketId);
-    else markets.set(exchangeId, [marketId]);
-  }
-  return markets;
+  const { exchangeId, marketId, delistedAt } = exchangeMarkets;
+  const select = connection.orm.select({ exchangeId, marketId }).from(exchangeMarkets);
+  const rows = select.where(isNull(delistedAt)).orderBy(exchangeId, marketId).all();
+  const byExchange = Map.groupBy(rows, (row) => row.exchangeId);
+  return new Map([...byExchange].map(([id, own]) => [id, own.map((row) => row.marketId)]));
 }

@@ -1,8 +1,18 @@
 import { exitCode, Failure } from "../../model/failure.ts";
 import { formatTimestamp } from "../../model/time.ts";
-import type { WarehouseStateRow } from "../schema/coverage.ts";
+import { serviceIds, warehouseState } from "../schema/coverage.ts";
+import {
+  assets,
+  contracts,
+  exchangeMarkets,
+  exchangeSymbols,
+  exchanges,
+  marketRows,
+} from "../schema/lookups.ts";
 import type { Connection } from "../sqlite/connection.ts";
+import { eq, isNull } from "../sqlite/drizzle.ts";
 import type { Transaction } from "../tables/transaction.ts";
+import { readWarehouseState } from "../tables/warehouse-state.ts";
 
 /** A list of a service that tells it from another one. Contracts come and go too fast for that. */
 type IdentifyingStream = "assets" | "markets" | "exchanges";
@@ -16,16 +26,11 @@ export interface ServiceIdentity {
 }
 
 export function readServiceIdentity(
-  connection: Pick<Connection, "statement" | "value">,
+  connection: Pick<Connection, "orm" | "prepared">,
   stream: IdentifyingStream,
 ): ServiceIdentity {
-  const ids = connection.statement<string>("SELECT id FROM service_ids WHERE stream = ?").pluck();
-  return { url: readServiceUrl(connection), ids: new Set(ids.all([stream])) };
-}
-
-/** The REST address of the service that the data is from; null: unknown. */
-export function readServiceUrl(connection: Pick<Connection, "value">): WarehouseStateRow["serviceUrl"] {
-  return connection.value("SELECT service_url FROM warehouse_state");
+  const rows = connection.orm.select().from(serviceIds).where(eq(serviceIds.stream, stream)).all();
+  return { url: readWarehouseState(connection).serviceUrl, ids: new Set(rows.map(({ id }) => id)) };
 }
 
 export function countShared(a: ReadonlySet<string>, b: ReadonlySet<string>): number {
@@ -75,24 +80,16 @@ export function recordService(
   const insert = transaction.statement("INSERT INTO service_ids (stream, id) VALUES (?, ?)");
   for (const id of listed) if (!isSame || !known.ids.has(id)) insert.run([stream, id]);
   if (known.url === url && isSame) return "none";
-  transaction.statement("UPDATE warehouse_state SET service_url = ?").run([url]);
+  transaction.orm.update(warehouseState).set({ serviceUrl: url }).run();
   return isSame ? "moved" : "adopted";
 }
 
 /** The new service does not list what the old one listed: that is no fault of its lists. */
-function forgetService(transaction: Transaction): void {
-  transaction.statement("DELETE FROM service_ids").run();
-  for (const table of [
-    "assets",
-    "market_rows",
-    "exchanges",
-    "exchange_markets",
-    "exchange_symbols",
-    "contracts",
-  ])
-    transaction
-      .statement(`UPDATE ${table} SET delisted_at = ? WHERE delisted_at IS NULL`)
-      .run([formatTimestamp(transaction.now)]);
+function forgetService({ orm, now }: Transaction): void {
+  orm.delete(serviceIds).run();
+  const set = { delistedAt: formatTimestamp(now) };
+  for (const table of [assets, marketRows, exchanges, exchangeMarkets, exchangeSymbols, contracts])
+    orm.update(table).set(set).where(isNull(table.delistedAt)).run();
 }
 
 export function otherServiceFailure(

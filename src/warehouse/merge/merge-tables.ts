@@ -17,7 +17,7 @@ import type { Transaction } from "../tables/transaction.ts";
  * statement has both.
  */
 
-export type MergeReader = Pick<Connection, "statement" | "value">;
+export type MergeReader = Pick<Connection, "prepared" | "statement" | "value">;
 
 /** A key of a dictionary in both warehouses. */
 export interface KeyPair {

@@ -1,14 +1,7 @@
-import type { RelationDoc } from "../schema/column-doc.ts";
+import type { SchemaResult } from "../schema/column-doc.ts";
 import { publicDocs, relationGroups } from "../schema/column-docs.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { readUndescribedColumns, readUserRelations } from "./query.ts";
-
-interface SchemaGroup {
-  readonly title: string;
-  readonly relations: readonly (RelationDoc & { readonly name: string })[];
-}
-
-export type SchemaResult = readonly SchemaGroup[];
 
 /** The relations that people query, in the groups of the dictionary, and those that they added themselves. */
 export function readSchema(reader: Connection): SchemaResult {

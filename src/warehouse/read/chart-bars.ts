@@ -1,3 +1,4 @@
+import type { ChartBar, ChartBarsResult, ChartRange } from "../../model/answers/chart-bars.ts";
 import {
   type BarWidth,
   barWidths,
@@ -7,52 +8,15 @@ import {
 } from "../../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange } from "../../model/time-range.ts";
 import type { SettledRange } from "../coverage/ledger.ts";
-import type { SeriesRow } from "../schema/lookups.ts";
+import { series } from "../schema/lookups.ts";
 import type { Connection } from "../sqlite/connection.ts";
+import { and, eq } from "../sqlite/drizzle.ts";
 
 /** Which bars of which index to read. The range consists of whole bars. */
 export interface ChartBarsOptions extends TimeRange {
   readonly indexType: string;
   readonly indexId: string;
   readonly width: BarWidth;
-}
-
-/** One bar as a tuple, to keep the JSON small: a response has thousands. `start` is in seconds since 1970. */
-type ChartBar = readonly [
-  start: number,
-  open: number | null,
-  high: number | null,
-  low: number | null,
-  close: number | null,
-  ticks: number,
-  expected: number,
-  coverage: number,
-  isComplete: 0 | 1,
-  /** Of 24 hours, at the end of the bar. */
-  volume: number | null,
-];
-
-/** A range that is not proven to have ticks, and why. Seconds since 1970. */
-interface ChartRange {
-  readonly from: number;
-  readonly to: number;
-  /** `settling`: not confirmed yet; `empty`: the service has no ticks; `none`: the settings never selected it. */
-  readonly state: "open" | "lost" | "settling" | "empty" | "none";
-  readonly reason: string;
-}
-
-export interface ChartBarsResult {
-  readonly index_type: string;
-  readonly index_id: string;
-  readonly name: string;
-  readonly width: BarWidth;
-  /** Seconds since 1970. Later than requested if reading took too long: the newest bars are read first. */
-  readonly from: number;
-  readonly to: number;
-  /** Reading took too long: older bars were left out. */
-  readonly is_cut: boolean;
-  readonly bars: readonly ChartBar[];
-  readonly spans: readonly ChartRange[];
 }
 
 /** Bars are read in chunks of this length; `hasTime` is checked between two chunks. */
@@ -72,11 +36,8 @@ export function readChartBars(
 ): ChartBarsResult | undefined {
   const { indexType, indexId, width, to } = options;
   return connection.database.transaction(() => {
-    const found = connection
-      .statement<Pick<SeriesRow, "series" | "name">>(
-        "SELECT series, name FROM series WHERE index_type = ? AND index_id = ?",
-      )
-      .get([indexType, indexId]);
+    const isIndex = and(eq(series.indexType, indexType), eq(series.indexId, indexId));
+    const found = connection.orm.select().from(series).where(isIndex).get();
     if (!found) return undefined;
     const read = connection
       .statement<ChartBar>(

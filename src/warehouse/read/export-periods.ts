@@ -1,6 +1,7 @@
 import type { Column } from "../../model/column.ts";
 import { type Dictionary, isDaily, type RowStream, streamTable } from "../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_MS, type Micros, parseTimestamp } from "../../model/time.ts";
+import { readStreamStates } from "../rows/stream-stats.ts";
 import type { StoredTime } from "../schema/rows.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { rowTables } from "../tables/row-tables.ts";
@@ -104,9 +105,8 @@ export function storedRows(
   connection: Connection,
   streams: readonly string[] = Object.keys(rowTables),
 ): number {
-  const names = streams.map((stream) => `'${stream}'`);
-  const sql = `SELECT coalesce(sum(rows), 0) FROM stream_states WHERE stream IN (${names.join(", ")})`;
-  return connection.value<number>(sql);
+  const states = readStreamStates(connection).filter(({ stream }) => streams.includes(stream));
+  return states.reduce((sum, { rows }) => sum + rows, 0);
 }
 
 const PERIOD_LENGTHS: Readonly<Record<PeriodUnit, number>> = { whole: 0, year: 4, month: 7, day: 10 };

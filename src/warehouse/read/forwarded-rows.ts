@@ -2,6 +2,7 @@ import { hasHistory, keyColumns, type RowStream, streamTable } from "../../model
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { LedgerKey, SettledRange } from "../coverage/ledger.ts";
+import { type SeriesRow, series } from "../schema/lookups.ts";
 import type { StoredTime } from "../schema/rows.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { rowTables, type SqlValue } from "../tables/row-tables.ts";
@@ -143,14 +144,8 @@ export function readSmallRelation(
 }
 
 /** What names each series and each subscription, whose type is empty, in every warehouse. */
-export function readSeriesIdentities(
-  connection: Connection,
-): { readonly series: number; readonly indexType: string; readonly indexId: string }[] {
-  return connection
-    .statement<{ series: number; indexType: string; indexId: string }>(
-      "SELECT series, index_type AS indexType, index_id AS indexId FROM series",
-    )
-    .all();
+export function readSeriesIdentities({ orm }: Connection): SeriesRow[] {
+  return orm.select().from(series).all();
 }
 
 /** The ledger keys whose snapshots contain the rows of a key of the stream's dictionary: its exchange, and all. */

@@ -1,33 +1,7 @@
+import type { GapSummary, GapSummaryResult } from "../../model/answers/heatmap.ts";
 import { formatTimestamp, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { KnownLedgerKey } from "../coverage/ledger-keys.ts";
-
-/** All gaps of one ledger key with the same state and reason. */
-export interface GapSummary {
-  readonly stream: string;
-  readonly index_type: string | null;
-  readonly index_id: string | null;
-  readonly name: string | null;
-  readonly state: "open" | "lost";
-  readonly reason: string;
-  readonly ranges: number;
-  readonly seconds: number;
-  readonly from_time: string;
-  readonly to_time: string;
-  /** When the first of them leaves the service's window. */
-  readonly lost_at: string | null;
-}
-
-/** Open gaps before lost ones, the longest first. Heads that are still `settling` are left out. */
-export interface GapSummaryResult {
-  readonly generated_at: string;
-  /** How many summaries there are of each state in total, before the limit. */
-  readonly open: number;
-  readonly lost: number;
-  readonly parts: readonly GapSummary[];
-  /** How many ledger keys were looked at: without one, nothing is proven. */
-  readonly lines: number;
-}
 
 interface GapSum extends TimeRange {
   readonly key: KnownLedgerKey;

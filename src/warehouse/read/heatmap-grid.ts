@@ -1,3 +1,4 @@
+import { type CellRun, type CellState, cellStates } from "../../model/answers/heatmap.ts";
 import { formatDay, formatTimestamp, MICROS_PER_DAY, type Micros, startOfDay } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 
@@ -9,13 +10,6 @@ export interface TimeGrid {
   /** `2026-03-01 14:00` for an hour, `2026-03-01` for a day, `2026-03` for a month. */
   readonly labels: readonly string[];
 }
-
-/** The order of the shares in a `CellRun`. Time in none of these states was never selected. */
-const cellStates = ["covered", "settling", "open", "lost"] as const;
-export type CellState = (typeof cellStates)[number];
-
-/** A run of equal columns: their number, and the share of each state in whole percents, in the order of `cellStates`. */
-export type CellRun = readonly [columns: number, ...shares: number[]];
 
 /** The last `hours` hours, including the current one. */
 export function buildHourGrid(now: Micros, hours: number): TimeGrid {

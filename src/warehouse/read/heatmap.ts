@@ -1,3 +1,13 @@
+import type {
+  CellRun,
+  CellState,
+  GapSummaryResult,
+  HeatmapGroup,
+  HeatmapResult,
+  HeatmapRow,
+  HeatmapStep,
+  SeriesMatch,
+} from "../../model/answers/heatmap.ts";
 import { findClosestWords } from "../../model/did-you-mean.ts";
 import { isDaily } from "../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_DAY, type Micros } from "../../model/time.ts";
@@ -5,47 +15,11 @@ import type { TimeRange } from "../../model/time-range.ts";
 import { forEachHistoryRange } from "../coverage/history-gaps.ts";
 import { type LedgerKey, ledgerKeyText } from "../coverage/ledger.ts";
 import { type KnownLedgerKey, readLedgerKeys } from "../coverage/ledger-keys.ts";
-import type { MarketRow } from "../schema/lookups.ts";
+import { marketRows } from "../schema/lookups.ts";
 import type { Connection } from "../sqlite/connection.ts";
-import { type GapSummaryResult, GapSums } from "./gap-summary.ts";
-import {
-  buildDayGrid,
-  buildHourGrid,
-  buildMonthGrid,
-  type CellRun,
-  type CellState,
-  CellSums,
-  type TimeGrid,
-} from "./heatmap-grid.ts";
+import { GapSums } from "./gap-summary.ts";
+import { buildDayGrid, buildHourGrid, buildMonthGrid, CellSums, type TimeGrid } from "./heatmap-grid.ts";
 import { readSnapshotCells } from "./snapshot-cells.ts";
-
-/** One ledger key in the heat map. */
-interface HeatmapRow {
-  readonly index_id: string | null;
-  readonly name: string | null;
-  readonly runs: readonly CellRun[];
-}
-
-/** The length of one column. */
-type HeatmapStep = "hour" | "day" | "month";
-
-/** The ledger keys of one stream and index type. */
-interface HeatmapGroup {
-  /** `index_ticks:GWA`; `market_caps:` without an index type. */
-  readonly key: string;
-  readonly stream: string;
-  readonly index_type: string | null;
-  readonly step: HeatmapStep;
-  /** How many ledger keys there are, and how many of them have no gap. */
-  readonly lines: number;
-  readonly whole: number;
-  /** The average of all keys. */
-  readonly summary: readonly CellRun[];
-  /** How many ledger keys the options select. */
-  readonly matches: number;
-  /** The best market cap rank first. */
-  readonly rows: readonly HeatmapRow[];
-}
 
 /** Which ledger keys the result contains, and how many rows of each group. */
 interface HeatmapOptions {
@@ -55,23 +29,6 @@ interface HeatmapOptions {
   readonly name?: string;
   /** Only keys with gaps. */
   readonly onlyProblems?: boolean;
-}
-
-/** The heat map as the dashboard's API serves it. */
-export interface HeatmapResult {
-  readonly generated_at: string;
-  /** The labels of the columns by step. */
-  readonly columns: Readonly<Record<HeatmapStep, readonly string[]>>;
-  readonly groups: readonly HeatmapGroup[];
-}
-
-/** One tick series of the ledger. */
-export interface SeriesMatch {
-  readonly index_type: string;
-  readonly index_id: string;
-  readonly name: string;
-  /** The name is only similar to what was searched. */
-  readonly is_similar?: true;
 }
 
 interface StateRange extends TimeRange {
@@ -300,14 +257,10 @@ function readRanks(connection: Connection): ReadonlyMap<string, number> {
       .raw()
       .all(),
   );
-  const markets = connection
-    .statement<Pick<MarketRow, "id" | "baseAssetId">>(
-      "SELECT id, base_asset_id AS baseAssetId FROM market_rows",
-    )
-    .all();
-  for (const { id, baseAssetId } of markets) {
-    const rank = ranks.get(baseAssetId ?? "");
-    if (rank !== undefined) ranks.set(id, rank);
+  const { id, baseAssetId } = marketRows;
+  for (const market of connection.orm.select({ id, baseAssetId }).from(marketRows).all()) {
+    const rank = ranks.get(market.baseAssetId ?? "");
+    if (rank !== undefined) ranks.set(market.id, rank);
   }
   return ranks;
 }

@@ -1,3 +1,17 @@
+import type {
+  DerivativeAsset,
+  DerivativesResult,
+  FutureQuote,
+  OptionQuote,
+  PerpetualQuote,
+} from "../../model/answers/derivatives.ts";
+import type {
+  BestPrices,
+  PairSummary,
+  Quote,
+  QuotesResult,
+  RankedAsset,
+} from "../../model/answers/market.ts";
 import { formatDay, formatTimestamp, MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import type { Connection } from "../sqlite/connection.ts";
 
@@ -5,27 +19,6 @@ import type { Connection } from "../sqlite/connection.ts";
  * What the market, exchanges and derivatives pages show. All of it is read from the relations that users query, so that a page
  * and a query of one's own agree.
  */
-
-/** One asset of the ranking as a tuple: a response has thousands. */
-type RankedAsset = readonly [
-  id: string,
-  symbol: string,
-  name: string | null,
-  rank: number | null,
-  price: number | null,
-  volume: number | null,
-  marketCap: number | null,
-  change24h: number | null,
-  change7d: number | null,
-  change30d: number | null,
-  ts: Micros,
-];
-
-export interface RankingResult {
-  readonly assets: readonly RankedAsset[];
-  /** Prices of seven days by asset id, oldest first, scaled to 0–100. */
-  readonly sparklines: Readonly<Record<string, readonly number[]>>;
-}
 
 const rankingSql = `SELECT m.asset_id, m.symbol, a.name, m.rank, m.price, m.volume, m.market_cap,
     coalesce(m.price_change_24h, m.change_24h), coalesce(m.price_change_7d, m.change_7d), coalesce(m.price_change_30d, m.change_30d), m.ts
@@ -91,11 +84,6 @@ function scale(values: readonly number[]): number[] {
   return values.map((value) => (high > low ? Math.round(((value - low) / (high - low)) * 100) : 50));
 }
 
-export interface PairSummary {
-  readonly pair: string;
-  readonly exchanges: number;
-}
-
 /** The pairs that exchanges quote now, those on most exchanges first. */
 export function readPairs(reader: Connection): PairSummary[] {
   return reader
@@ -104,38 +92,6 @@ export function readPairs(reader: Connection): PairSummary[] {
         GROUP BY pair ORDER BY exchanges DESC, pair`,
     )
     .all();
-}
-
-interface Quote {
-  readonly exchange: string;
-  readonly last: number | null;
-  readonly bid: number | null;
-  readonly ask: number | null;
-  readonly spread_bps: number | null;
-  readonly index_price: number | null;
-  /** `MWA`, or `GWA` for the USD prices of both assets divided. */
-  readonly index_source: string | null;
-  readonly index_ts: Micros | null;
-  readonly deviation_bps: number | null;
-  readonly volume: number | null;
-  readonly ts: Micros;
-  readonly is_stale: 0 | 1 | null;
-  readonly is_live: 0 | 1;
-}
-
-interface BestQuotes {
-  readonly best_bid: number | null;
-  readonly best_bid_exchange: string | null;
-  readonly best_ask: number | null;
-  readonly best_ask_exchange: string | null;
-}
-
-export interface QuotesResult {
-  readonly generated_at: string;
-  readonly pair: string;
-  /** As of the newest live quote; null if there is none. */
-  readonly best: BestQuotes | null;
-  readonly quotes: readonly Quote[];
 }
 
 // CROSS JOIN: the newest ticker of each exchange first, then its row in the other views by key.
@@ -153,17 +109,9 @@ export function readQuotes(reader: Connection, pair: string, now: Micros): Quote
   return reader.database.transaction(() => {
     const quotes = reader.statement<Quote>(quotesSql).all([pair]);
     const newest = quotes.reduce((most, { ts, is_live }) => (is_live ? Math.max(most, ts) : most), 0);
-    const best = reader.statement<BestQuotes>(bestSql).get([pair, newest]) ?? null;
+    const best = reader.statement<BestPrices>(bestSql).get([pair, newest]) ?? null;
     return { generated_at: formatTimestamp(now), pair, best, quotes };
   })();
-}
-
-export interface DerivativeAsset {
-  readonly asset_id: string;
-  readonly symbol: string;
-  readonly contracts: number;
-  /** JSON array of the names of the exchanges. */
-  readonly exchanges: string;
 }
 
 /** The assets that have contracts with ticks, those with the most contracts first. */
@@ -184,46 +132,6 @@ export interface DerivativesOptions {
   readonly exchange: string;
   /** The state at this moment. */
   readonly at: Micros;
-}
-
-interface ContractQuote {
-  readonly id: string;
-  readonly name: string | null;
-  readonly exchange: string;
-  readonly expiration: Micros | null;
-  readonly ts: Micros;
-  readonly price: number | null;
-  readonly index_price: number | null;
-  readonly open_interest_usd: number | null;
-}
-
-interface FutureQuote extends ContractQuote {
-  readonly basis: number | null;
-  readonly annualised_basis: number | null;
-  readonly days_to_expiry: number | null;
-}
-
-interface PerpetualQuote extends ContractQuote {
-  readonly premium: number | null;
-  readonly funding_rate: number | null;
-}
-
-interface OptionQuote extends ContractQuote {
-  readonly option_type: string | null;
-  readonly strike: number | null;
-  readonly bid: number | null;
-  readonly ask: number | null;
-  readonly mark_price: number | null;
-  readonly open_interest: number | null;
-}
-
-export interface DerivativesResult {
-  readonly at: Micros;
-  /** The newest observation of any contract at that moment; null if there is none. */
-  readonly observed: Micros | null;
-  readonly futures: readonly FutureQuote[];
-  readonly perpetuals: readonly PerpetualQuote[];
-  readonly options: readonly OptionQuote[];
 }
 
 /** A contract that was last seen earlier than this before the asked moment has gone. */

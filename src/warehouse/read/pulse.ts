@@ -1,15 +1,7 @@
+import type { PulseResult, PulseTick } from "../../model/answers/ticks.ts";
 import { formatTimestamp, type Micros } from "../../model/time.ts";
+import { readStreamStates } from "../rows/stream-stats.ts";
 import type { Connection } from "../sqlite/connection.ts";
-
-type PulseTick = readonly [indexType: string, indexId: string, ts: Micros, price: number];
-
-/** What pages need to know about commits: which streams grew, and the newest price of each series that moved. */
-export interface PulseResult {
-  readonly time: string;
-  /** Rows by stream: a page asks again if the number of its stream has changed. */
-  readonly rows: Readonly<Record<string, number>>;
-  readonly ticks: readonly PulseTick[];
-}
 
 /** Reads what has been committed since it was last asked. */
 export class PulseReader {
@@ -23,9 +15,7 @@ export class PulseReader {
     if (version === this.#version) return undefined;
     const isFirst = this.#version === undefined;
     this.#version = version;
-    const rows = Object.fromEntries(
-      reader.statement<[string, number]>("SELECT stream, rows FROM stream_states").raw().all(),
-    );
+    const rows = Object.fromEntries(readStreamStates(reader).map((state) => [state.stream, state.rows]));
     // The ledger is written more often than rows are.
     const previous = this.#rows;
     this.#rows = JSON.stringify(rows);

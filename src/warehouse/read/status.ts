@@ -1,73 +1,21 @@
+import type { DiskStatus, StreamStatus, WarehouseStatus } from "../../model/status/warehouse-status.ts";
 import { type Stream, streams, streamTable } from "../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { forEachHistoryRange } from "../coverage/history-gaps.ts";
 import type { LedgerKey } from "../coverage/ledger.ts";
-import { readReportedWithdrawals, type WithdrawalStatus } from "../coverage/mass-withdrawals.ts";
+import { readReportedWithdrawals } from "../coverage/mass-withdrawals.ts";
 import { forEachSnapshotRange } from "../coverage/snapshot-gaps.ts";
-import { readClockSkew } from "../coverage/targets.ts";
-import { readServiceUrl } from "../lookups/service-identity.ts";
-import type { SettledRangeRow, StreamStateRow } from "../schema/coverage.ts";
+import { readStreamStates } from "../rows/stream-stats.ts";
+import { settledRanges } from "../schema/coverage.ts";
 import type { Connection } from "../sqlite/connection.ts";
-import { type LastCrash, readLastCrash } from "../sqlite/crash-marker.ts";
+import { readLastCrash } from "../sqlite/crash-marker.ts";
 import { readFreeBytes } from "../sqlite/disk.ts";
+import { ne, sql } from "../sqlite/drizzle.ts";
 import { readWalBytes, readWarehouseBytes } from "../sqlite/wal.ts";
 import { readJobRuns } from "../tables/job-runs.ts";
 import { estimateDaysUntilFull, readSizeSamples } from "../tables/size-history.ts";
-
-/** One stream as `status --json` and `/api/status` show it. */
-export interface StreamStatus {
-  readonly stream: Stream;
-  /** Where coverage begins and ends; null: there is none. */
-  readonly from_time: string | null;
-  readonly to_time: string | null;
-  readonly rows: number;
-  /** Gaps that will be filled; heads that are still `settling` do not count. */
-  readonly open: number;
-  readonly open_seconds: number;
-  /** Gaps that the service can no longer fill. */
-  readonly lost: number;
-  readonly lost_seconds: number;
-  /** Seconds since the newest row, or since the last refresh of a lookup. */
-  readonly newest_age_s: number | null;
-  readonly last_error: string | null;
-  readonly last_error_at: string | null;
-  readonly missing_scopes: readonly string[];
-  /** How much later the websocket stamps ticks than REST; null: not at all, or unknown. */
-  readonly live_offset_ms: number | null;
-}
-
-/** The warehouse and its disk. */
-export interface DiskStatus {
-  readonly warehouse_bytes: number;
-  readonly wal_bytes: number;
-  readonly free_bytes: number;
-  /** At the present growth; null without growth, or with less than an hour of history. */
-  readonly full_in_days: number | null;
-}
-
-interface JobStatus {
-  readonly job: string;
-  readonly ended_at: string;
-  readonly outcome: string;
-}
-
-export interface WarehouseStatus {
-  readonly generated_at: string;
-  readonly warehouse: string;
-  /** The REST address of the service that the data is from; null: nothing is stored yet, or by an older version. */
-  readonly service_url: string | null;
-  /** The service's clock minus this machine's, when a daemon or a command last compared them. */
-  readonly clock_skew_s: number;
-  readonly streams: readonly StreamStatus[];
-  readonly disk: DiskStatus;
-  /** The last run of each scheduled job; empty if no daemon ever ran. */
-  readonly jobs: readonly JobStatus[];
-  /** Many rows that the service no longer has: unconfirmed, or withdrawn within a week. */
-  readonly withdrawals: readonly WithdrawalStatus[];
-  /** When and why a daemon last crashed; null: never. */
-  readonly last_crash: LastCrash | null;
-}
+import { readWarehouseState } from "../tables/warehouse-state.ts";
 
 interface GapTotals {
   readonly stream: Stream;
@@ -76,28 +24,13 @@ interface GapTotals {
   extent: number;
 }
 
-const streamStatesSql = `SELECT stream, rows, newest_ts AS newestTs, last_error AS lastError,
-    last_error_at AS lastErrorAt, missing_scopes AS missingScopes, live_offset AS liveOffset FROM stream_states`;
-
-const coveredSql = `SELECT stream, min(from_ts) AS "from", max(to_ts) AS "to" FROM settled_ranges
-  WHERE proof <> 'lost' GROUP BY stream`;
-
 /** Fast at any size: row counts are stored, and the ledger is read in one pass. */
 export function readStatus(connection: Connection, now: Micros): WarehouseStatus {
   // One transaction, so that counts and coverage agree.
   return connection.database.transaction(() => {
-    const states = new Map(
-      connection
-        .statement<StreamStateRow>(streamStatesSql)
-        .all()
-        .map((row) => [row.stream, row]),
-    );
-    const covered = new Map(
-      connection
-        .statement<Pick<SettledRangeRow, "stream" | "from" | "to">>(coveredSql)
-        .all()
-        .map((row) => [row.stream, row]),
-    );
+    const states = new Map(readStreamStates(connection).map((row) => [row.stream, row]));
+    const covered = new Map(readCoverage(connection).map((row) => [row.stream, row]));
+    const { serviceUrl, clockSkew } = readWarehouseState(connection);
     const gaps = sumGaps(connection);
     const totals = (stream: Stream, state: GapTotals["state"]) =>
       gaps.find((gap) => gap.stream === stream && gap.state === state) ?? { ranges: 0, extent: 0 };
@@ -131,16 +64,24 @@ export function readStatus(connection: Connection, now: Micros): WarehouseStatus
         .map(({ job, endedAt, outcome }) => ({ job, ended_at: endedAt, outcome })),
       withdrawals: readReportedWithdrawals(connection, now),
       last_crash: readLastCrash(connection.path) ?? null,
-      service_url: readServiceUrl(connection),
-      clock_skew_s: Math.round(readClockSkew(connection) / MICROS_PER_SECOND),
+      service_url: serviceUrl,
+      clock_skew_s: Math.round(clockSkew / MICROS_PER_SECOND),
     };
   })();
 }
 
 /** Whether any stream but the lookups has a row. */
 export function hasData(connection: Connection): boolean {
-  const states = connection.statement<StreamStateRow>(streamStatesSql).all();
-  return states.some(({ stream, rows }) => rows > 0 && streamTable[stream].kind !== "lookup");
+  return readStreamStates(connection).some(
+    ({ stream, rows }) => rows > 0 && streamTable[stream].kind !== "lookup",
+  );
+}
+
+/** Where the coverage of each stream begins and ends. */
+function readCoverage({ orm }: Connection) {
+  const { stream, from, to, proof } = settledRanges;
+  const select = orm.select({ stream, from: sql<Micros>`min(${from})`, to: sql<Micros>`max(${to})` });
+  return select.from(settledRanges).where(ne(proof, "lost")).groupBy(stream).all();
 }
 
 function sumGaps(connection: Connection): GapTotals[] {

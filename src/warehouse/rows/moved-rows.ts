@@ -3,8 +3,9 @@ import { MICROS_PER_DAY } from "../../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange } from "../../model/time-range.ts";
 import { hasChangedSince } from "../coverage/changed-ranges.ts";
 import { findTouching, isMoved, MOVED_REASON, settleAsMoved } from "../coverage/ledger.ts";
-import type { SettledRangeRow } from "../schema/coverage.ts";
+import { type SettledRangeRow, settledRanges } from "../schema/coverage.ts";
 import type { Connection } from "../sqlite/connection.ts";
+import { and, eq } from "../sqlite/drizzle.ts";
 import type { SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { keepBarsWithoutTicks } from "./kept-bars.ts";
@@ -113,14 +114,8 @@ export function listHeldDays(
 }
 
 /** The ranges whose rows were moved to a place, by series. */
-export function readMovedTo(
-  connection: Connection,
-  place: string,
-): (TimeRange & { readonly series: number })[] {
-  return connection
-    .statement<TimeRange & { readonly series: number }>(
-      `SELECT series, from_ts AS "from", to_ts AS "to" FROM settled_ranges
-      WHERE stream = 'index_ticks' AND proof = 'rows' AND reason = ? ORDER BY series, from_ts`,
-    )
-    .all([MOVED_REASON + place]);
+export function readMovedTo({ orm }: Connection, place: string): SettledRangeRow[] {
+  const { stream, series, from, proof, reason } = settledRanges;
+  const isThere = and(eq(stream, "index_ticks"), eq(proof, "rows"), eq(reason, MOVED_REASON + place));
+  return orm.select().from(settledRanges).where(isThere).orderBy(series, from).all();
 }

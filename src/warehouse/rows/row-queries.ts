@@ -1,3 +1,4 @@
+import type { LatestTick } from "../../model/answers/ticks.ts";
 import type { StreamRecords } from "../../model/records.ts";
 import { type HistoryStream, type RowStream, streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
@@ -177,16 +178,6 @@ export function findOtherServedSeries(
     )
     .get([stream, series, indexType, storedTime(since), NOT_FOUND_REASON]);
   return row && { indexType: row.indexType, indexId: row.indexId, ts: tsOfStored(row.newest) };
-}
-
-/** The newest tick of one index. */
-export interface LatestTick {
-  readonly index_type: string;
-  readonly index_id: string;
-  readonly name: string;
-  readonly price_exact: string | null;
-  readonly time: string;
-  readonly is_settled: 0 | 1;
 }
 
 /** One seek per index: cheap for a few indices, whatever the size of the warehouse. */

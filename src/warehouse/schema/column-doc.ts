@@ -14,6 +14,13 @@ export interface RelationDoc {
   readonly columns: readonly ColumnDoc[];
 }
 
+interface SchemaGroup {
+  readonly title: string;
+  readonly relations: readonly (RelationDoc & { readonly name: string })[];
+}
+
+export type SchemaResult = readonly SchemaGroup[];
+
 const columnLine = /^(?<name>\w+) (?<type>TEXT|INTEGER|REAL|DECIMAL) (?<meaning>.+)$/;
 
 /**

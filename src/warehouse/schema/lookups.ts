@@ -1,4 +1,3 @@
-import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import {
   assetColumns,
   derivativeContractColumns,
@@ -7,6 +6,7 @@ import {
   exchangeSymbolColumns,
   marketColumns,
 } from "../../model/stream-columns.ts";
+import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "../sqlite/drizzle.ts";
 import { schemaColumns } from "./stream-schema.ts";
 
 /*

@@ -1,5 +1,3 @@
-import { sql } from "drizzle-orm";
-import { index, integer, primaryKey, real, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import {
   derivativeTickColumns,
   exchangeTickColumns,
@@ -8,6 +6,7 @@ import {
   ohlcvColumns,
 } from "../../model/stream-columns.ts";
 import type { RowStream } from "../../model/streams.ts";
+import { index, integer, primaryKey, real, sql, sqliteTable, text } from "../sqlite/drizzle.ts";
 import { schemaColumns } from "./stream-schema.ts";
 
 /*

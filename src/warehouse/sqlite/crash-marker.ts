@@ -1,17 +1,9 @@
 import { readFileSync, statSync } from "node:fs";
 import { Failure, failureCode } from "../../model/failure.ts";
+import type { LastCrash } from "../../model/status/warehouse-status.ts";
 import { formatTimestamp, MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import { replaceFile } from "./disk.ts";
 import type { KilledWriter } from "./writer-lock.ts";
-
-/** Why the last daemon on this warehouse ended unexpectedly. */
-export interface LastCrash {
-  readonly at: string;
-  /** The code of the failure, or `unexpected`. */
-  readonly code: string;
-  /** One line without secrets. */
-  readonly line: string;
-}
 
 const MAX_LINE_LENGTH = 500;
 const RECENT_CRASH_MS = 7 * 86_400_000;

@@ -1,5 +1,5 @@
 import { formatTimestamp } from "../../model/time.ts";
-import type { JobRunRow } from "../schema/coverage.ts";
+import { type JobRunRow, jobRuns } from "../schema/coverage.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import type { Transaction } from "./transaction.ts";
 
@@ -7,18 +7,14 @@ import type { Transaction } from "./transaction.ts";
 export type JobRun = Readonly<Omit<JobRunRow, "endedAt">>;
 
 export function readJobRuns(connection: Connection): JobRunRow[] {
-  return connection
-    .statement<JobRunRow>(
-      "SELECT job, moment AS scheduledAt, ended_at AS endedAt, outcome FROM job_runs ORDER BY job",
-    )
-    .all();
+  return connection.orm.select().from(jobRuns).orderBy(jobRuns.job).all();
 }
 
-export function recordJobRun(transaction: Transaction, { job, scheduledAt, outcome }: JobRun): void {
-  transaction
-    .statement(
-      `INSERT INTO job_runs (job, moment, ended_at, outcome) VALUES (?, ?, ?, ?)
-      ON CONFLICT (job) DO UPDATE SET moment = excluded.moment, ended_at = excluded.ended_at, outcome = excluded.outcome`,
-    )
-    .run([job, scheduledAt, formatTimestamp(transaction.now), outcome]);
+export function recordJobRun({ now, orm }: Transaction, { job, scheduledAt, outcome }: JobRun): void {
+  const set = { scheduledAt, outcome, endedAt: formatTimestamp(now) };
+  orm
+    .insert(jobRuns)
+    .values({ job, ...set })
+    .onConflictDoUpdate({ target: jobRuns.job, set })
+    .run();
 }

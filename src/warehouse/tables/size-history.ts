@@ -1,6 +1,7 @@
 import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../model/time.ts";
-import type { SizeSampleRow } from "../schema/coverage.ts";
+import { type SizeSampleRow, sizeSamples } from "../schema/coverage.ts";
 import type { Connection } from "../sqlite/connection.ts";
+import { gt, lt, or } from "../sqlite/drizzle.ts";
 import type { Transaction } from "./transaction.ts";
 
 /** The size of the warehouse at one time. */
@@ -37,18 +38,17 @@ export function estimateDaysUntilFull(samples: readonly SizeSample[], free: numb
 
 /** The samples of the last two days, oldest first: few enough to compare all pairs. */
 export function readSizeSamples(connection: Connection): SizeSample[] {
-  return connection.statement<SizeSample>("SELECT at, bytes FROM size_samples ORDER BY at").all();
+  return connection.orm.select().from(sizeSamples).orderBy(sizeSamples.at).all();
 }
 
 /** Stores a sample, unless the last one is younger than ten minutes. Deletes samples from the future (a wrong clock). */
-export function recordSize(transaction: Transaction, bytes: number): void {
-  const { now } = transaction;
-  transaction
-    .statement("DELETE FROM size_samples WHERE at > ? OR at < ?")
-    .run([now, Math.floor(now - MAX_HISTORY_MICROS)]);
-  transaction
-    .statement(
-      "INSERT INTO size_samples (at, bytes) SELECT ?, ? WHERE NOT EXISTS (SELECT 1 FROM size_samples WHERE at > ?)",
-    )
-    .run([Math.floor(now), bytes, Math.floor(now - SAMPLE_INTERVAL_MICROS)]);
+export function recordSize({ now, orm }: Transaction, bytes: number): void {
+  const isExpired = or(gt(sizeSamples.at, now), lt(sizeSamples.at, Math.floor(now - MAX_HISTORY_MICROS)));
+  orm.delete(sizeSamples).where(isExpired).run();
+  const isRecent = gt(sizeSamples.at, Math.floor(now - SAMPLE_INTERVAL_MICROS));
+  if (orm.select().from(sizeSamples).where(isRecent).limit(1).get()) return;
+  orm
+    .insert(sizeSamples)
+    .values({ at: Math.floor(now), bytes })
+    .run();
 }

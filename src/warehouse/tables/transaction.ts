@@ -1,7 +1,7 @@
 import type { Stream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import type { Connection, Statement } from "../sqlite/connection.ts";
+import type { Connection, Orm, Statement } from "../sqlite/connection.ts";
 import type { HighWaterMarks } from "./high-water-marks.ts";
 import type { KeyDictionary } from "./key-dictionary.ts";
 
@@ -41,6 +41,16 @@ export class Transaction {
   statement<Row = unknown>(sql: string): Statement<Row> {
     this.#assertOpen();
     return this.#connection.statement<Row>(sql);
+  }
+
+  get orm(): Orm {
+    this.#assertOpen();
+    return this.#connection.orm;
+  }
+
+  prepared<Query>(build: (orm: Orm) => Query): Query {
+    this.#assertOpen();
+    return this.#connection.prepared(build);
   }
 
   value<Value>(sql: string, parameters?: readonly unknown[]): Value {

@@ -1,7 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:net";
-import { setTimeout as sleep } from "node:timers/promises";
 import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { recordService } from "../../../src/warehouse/lookups/service-identity.ts";
@@ -9,6 +8,7 @@ import { createWarehouse, standardContent } from "../../support/cli/filled-wareh
 import { runInChild } from "../../support/cli/run-command.ts";
 import { type ProgramProcess, startProgram } from "../../support/program-process.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
+import { waitUntil } from "../../support/wait-until.ts";
 
 const DEFAULT_PORT = 9464;
 
@@ -65,7 +65,7 @@ describe("mds-sync run --demo", () => {
     expect(isRunning(simulator)).toBe(true);
     demo.child.kill("SIGKILL");
     await demo.result;
-    while (isRunning(simulator)) await sleep(20);
+    await waitUntil(() => !isRunning(simulator));
   });
 
   it("does not replace a port that the operator chose: one line, exit 75", async () => {

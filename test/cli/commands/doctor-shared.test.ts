@@ -3,7 +3,7 @@ import { checkSharedWarehouse } from "../../../src/cli/commands/doctor/shared-ch
 import { loadSettings } from "../../../src/config/load-settings.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
 import { usePostgres } from "../../support/postgres.ts";
-import { PASSWORD } from "../../support/postgres-server.ts";
+import { EMPTY_TEMPLATE, PASSWORD } from "../../support/postgres-server.ts";
 import { shareInto } from "../../support/share/share-harness.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
 
@@ -16,7 +16,7 @@ const check = (url: string) =>
 
 it("doctor checks version, rights, durability and reachability of the shared warehouse", async () => {
   expect(await check("")).toEqual([]);
-  const database = await server.createDatabase();
+  const database = await server.createDatabase(EMPTY_TEMPLATE);
   // The test server runs without fsync.
   const durability = { verdict: "warning", message: expect.stringContaining("fsync off") };
   expect(await check(server.url(database))).toMatchObject([
@@ -35,23 +35,24 @@ it("doctor checks version, rights, durability and reachability of the shared war
     verdict: "warning",
     message: expect.stringContaining("forwarded by south (64 leases) now"),
   });
+  const guest = await server.createUser();
   await server.query(
     database,
-    `CREATE ROLE guest LOGIN PASSWORD '${PASSWORD}'; GRANT SELECT ON mds.schema_version TO guest; GRANT USAGE ON SCHEMA mds TO guest`,
+    `GRANT SELECT ON mds.schema_version TO ${guest}; GRANT USAGE ON SCHEMA mds TO ${guest}`,
   );
   await server.query(database, "UPDATE mds.schema_version SET version = 99");
-  expect(await check(server.url(database, "guest"))).toMatchObject([
+  expect(await check(server.url(database, guest))).toMatchObject([
     { verdict: "ok" },
     { verdict: "problem", message: expect.stringContaining("newer mds-sync (99)"), exit: 2 },
-    { verdict: "problem", message: "user guest does not own schema mds and everything in it", exit: 2 },
+    { verdict: "problem", message: `user ${guest} does not own schema mds and everything in it`, exit: 2 },
     durability,
     { verdict: "ok" },
   ]);
   // Someone else's schema: nothing in it may be read.
-  await server.query(database, "REVOKE USAGE ON SCHEMA mds FROM guest");
-  expect(await check(server.url(database, "guest"))).toMatchObject([
+  await server.query(database, `REVOKE USAGE ON SCHEMA mds FROM ${guest}`);
+  expect(await check(server.url(database, guest))).toMatchObject([
     { verdict: "ok" },
-    { verdict: "problem", remedy: expect.stringContaining('ALTER SCHEMA mds OWNER TO "guest"'), exit: 2 },
+    { verdict: "problem", remedy: expect.stringContaining(`ALTER SCHEMA mds OWNER TO "${guest}"`), exit: 2 },
     durability,
     { verdict: "ok" },
   ]);

@@ -11,7 +11,7 @@ import {
   nowTs,
   standardContent,
 } from "../../support/cli/filled-warehouse.ts";
-import { runInChild, runInProcess } from "../../support/cli/run-command.ts";
+import { runInProcess } from "../../support/cli/run-command.ts";
 
 const gaps = (path: string, ...args: string[]) => runInProcess(["gaps", "--warehouse", path, ...args]);
 const day = (n: number) => formatDay(midnight + n * DAY);
@@ -38,11 +38,7 @@ const summarize = (stdout: string) =>
 
 describe("mds-sync gaps", () => {
   it("lists every gap under its series on 80 columns, and the next to leave the window", async () => {
-    const { stdout, stderr, status } = await runInChild([
-      "gaps",
-      "--warehouse",
-      createWarehouse(standardContent),
-    ]);
+    const { stdout, stderr, status } = await gaps(createWarehouse(standardContent));
     expect({ stderr, status }).toEqual({ stderr: "", status: 0 });
     expect(stdout.split("\n").filter((line) => line.length > 80)).toEqual([]);
     const lines = stdout.split("\n");
@@ -157,7 +153,7 @@ describe("a window", () => {
     const [clipped, lost, text] = await Promise.all([
       gaps(path, "--json", ...btc, "--from", day(-8), "--to", noon),
       gaps(path, "--json", "--series", "eth", "--from", day(-250), "--to", day(-249)),
-      runInChild(["gaps", "--warehouse", path, ...btc, "--from", day(-8), "--to", noon]),
+      gaps(path, ...btc, "--from", day(-8), "--to", noon),
     ]);
     expect(clipped.status).toBe(4);
     expect(summarize(clipped.stdout)).toEqual([

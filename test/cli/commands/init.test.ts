@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { fillUnit } from "../../../src/cli/commands/systemd-unit.ts";
 import { loadSettings } from "../../../src/config/load-settings.ts";
 import { optionEntries } from "../../../src/config/option-table.ts";
+import { programEntry } from "../../support/build-program.ts";
 import { startProgram } from "../../support/program-process.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
@@ -45,9 +46,8 @@ describe("mds-sync init", () => {
     expect(readdirSync(folder).sort()).toEqual(["mds-sync.service", "mds-sync.yaml"]);
     expect(readFileSync(join(folder, "mds-sync.yaml"), "utf8")).toBe(shipped("mds-sync.yaml"));
     const unit = readFileSync(join(folder, "mds-sync.service"), "utf8");
-    const program = join(root, "src/cli/main.ts");
     expect(unit).toContain(
-      `\nExecStart=${realpathSync(process.execPath)} ${program} run --config ${join(folder, "mds-sync.yaml")}\n`,
+      `\nExecStart=${realpathSync(process.execPath)} ${programEntry} run --config ${join(folder, "mds-sync.yaml")}\n`,
     );
     expect(unit).toContain("\nWorkingDirectory=/var/lib/mds-sync\n");
     expect(unit).toContain("\nLoadCredential=client-secret:/etc/mds-sync/client-secret\n");

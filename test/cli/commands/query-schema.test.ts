@@ -1,10 +1,11 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { dirname, join, resolve } from "node:path";
+import { dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { formatDay } from "../../../src/model/time.ts";
+import { programEntry } from "../../support/build-program.ts";
 import { createWarehouse, DAY, midnight, standardContent } from "../../support/cli/filled-warehouse.ts";
 import { runInProcess } from "../../support/cli/run-command.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
@@ -123,7 +124,6 @@ describe("the integers of a query", () => {
 
 describe("the process of a query", () => {
   it("reads SQL from stdin, and exits silently when its reader closes the pipe", async () => {
-    const entry = resolve(import.meta.dirname, "../../../src/cli/main.ts");
     const path = createWarehouse(standardContent);
     const child = spawn(
       "sh",
@@ -132,7 +132,7 @@ describe("the process of a query", () => {
         env: {
           PATH: process.env.PATH ?? "",
           NODE: process.execPath,
-          ENTRY: entry,
+          ENTRY: programEntry,
           MDS_WAREHOUSE: path,
           ERRORS: join(dirname(path), "errors"),
         },

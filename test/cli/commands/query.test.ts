@@ -1,10 +1,11 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readdirSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { dirname, join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { programEntry } from "../../support/build-program.ts";
 import { createWarehouse, standardContent } from "../../support/cli/filled-warehouse.ts";
-import { runInChild, runInProcess } from "../../support/cli/run-command.ts";
+import { runInProcess } from "../../support/cli/run-command.ts";
 
 const query = (path: string, sql: string, ...args: string[]) =>
   runInProcess(["query", sql, "--warehouse", path, ...args]);
@@ -14,12 +15,7 @@ const assets =
 
 describe("mds-sync query", () => {
   it("writes a table to stdout, and the duration to stderr", async () => {
-    const { stdout, stderr, status } = await runInChild([
-      "query",
-      assets,
-      "--warehouse",
-      createWarehouse(standardContent),
-    ]);
+    const { stdout, stderr, status } = await query(createWarehouse(standardContent), assets);
     expect(status).toBe(0);
     expect(stdout).toBe(
       [
@@ -71,6 +67,14 @@ l2', 7, 'z', NULL`;
   it.each([
     ["DELETE FROM assets", /the warehouse is read-only/],
     ["DELETE FROM assets RETURNING id", /the warehouse is read-only/],
+    ["WITH x AS (SELECT 1) DELETE FROM assets", /the warehouse is read-only/],
+    [
+      "WITH x AS (SELECT 1) INSERT INTO assets (id) SELECT 1 FROM x RETURNING id",
+      /the warehouse is read-only/,
+    ],
+    ["EXPLAIN PRAGMA query_only = 0", /the warehouse is read-only/],
+    ["/* */ -- x\n PRAGMA query_only(0)", /the warehouse is read-only/],
+    ["SELECT 1; DELETE FROM assets", /more than one statement/],
     ["ATTACH 'other.sqlite' AS other", /the warehouse is read-only/],
     ["VACUUM INTO 'other.sqlite'", /the warehouse is read-only/],
     ["PRAGMA user_version = 7", /the warehouse is read-only/],
@@ -104,12 +108,11 @@ l2', 7, 'z', NULL`;
   });
 
   it("ends at Ctrl-C while SQLite runs", async () => {
-    const entry = resolve(import.meta.dirname, "../../../src/cli/main.ts");
     const endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n";
     const path = createWarehouse();
     const child = spawn(
       process.execPath,
-      [entry, "query", `${endless} WHERE i < 0 OR i % 100000 = 0`, "--format", "ndjson"],
+      [programEntry, "query", `${endless} WHERE i < 0 OR i % 100000 = 0`, "--format", "ndjson"],
       {
         cwd: join(dirname(path)),
         env: { PATH: process.env.PATH ?? "", MDS_WAREHOUSE: path },

@@ -144,7 +144,7 @@ describe("a warehouse that cannot be shown", () => {
     const folder = temporaryFolder();
     const path = join(folder, "data", "mds.sqlite");
     const line = `mds-sync: there is no warehouse at ${path}: nothing is synced yet: ${backfill}\n`;
-    expect(await runInChild(["status", "--warehouse", path])).toEqual({
+    expect(await runInProcess(["status", "--warehouse", path])).toEqual({
       stdout: "",
       stderr: line,
       status: 4,

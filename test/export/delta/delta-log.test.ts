@@ -15,8 +15,8 @@ import {
   readSnapshot,
   readTableRows,
 } from "../../support/export/delta-reader.ts";
-import { exportIn, inWarehouse } from "../../support/export/read-export.ts";
-import { fillEverything, monthStart, openAt, STEP } from "../../support/export/sample-data.ts";
+import { exportIn, inWarehouse, shareExport } from "../../support/export/read-export.ts";
+import { monthStart, STEP } from "../../support/export/sample-data.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { tick } from "../../support/warehouse/records.ts";
 
@@ -29,13 +29,7 @@ const versionOf = async (folder: string, relation: string) =>
 /** A clock that stands still, so that the open heads among the gaps do not grow. */
 const at = (ms: number) => ({ clock: { ...systemClock, now: () => ms } });
 
-function filled(): { folder: string; warehouse: WarehouseWriter } {
-  const folder = temporaryFolder();
-  const warehouse = openAt(folder);
-  onTestFinished(() => warehouse.close());
-  warehouse.transaction(fillEverything);
-  return { folder, warehouse };
-}
+const exported = shareExport();
 
 /** Changes one month of the index ticks. */
 const change = (warehouse: WarehouseWriter, i: number) =>
@@ -105,8 +99,7 @@ describe("the Delta tables of an export", () => {
   }
 
   it("have the rows of the warehouse to the last digit, the types of their files, and bounds that hold", async () => {
-    const { folder } = filled();
-    await exportIn(folder);
+    const { folder } = exported();
     for (const relation of relations) await expectSameRows(folder, relation);
     const types: Record<string, string> = {
       BYTE_ARRAY: "string",
@@ -197,9 +190,8 @@ async function syntheticTable() {
 
 describe("the log of a table", () => {
   it("gets a version only for what changed, and old versions stay readable while readers may use them", async () => {
-    const { folder, warehouse } = filled();
+    const { folder, warehouse } = exported();
     const now = Date.now();
-    await exportIn(folder, at(now));
     const before = await readTableRows(table(folder, "index_ticks"));
     change(warehouse, 1);
     await exportIn(folder, at(now));

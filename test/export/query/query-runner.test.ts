@@ -1,31 +1,37 @@
 import { readdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { buffer, json, text } from "node:stream/consumers";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { QueryRunner } from "../../../src/export/query/query-runner.ts";
 import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
 import { nowTs, openFilledWarehouse } from "../../support/dashboard/filled-warehouse.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
+import type { AtEnd } from "../../support/temporary-folder.ts";
 
 const endless = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT n FROM c";
 
-function openRunner(timeoutMs?: number, clock: Clock = systemClock) {
-  const { path } = openFilledWarehouse();
+function openRunner(timeoutMs?: number, clock: Clock = systemClock, atEnd: AtEnd = onTestFinished) {
+  const { path } = openFilledWarehouse(undefined, atEnd);
   const runner = new QueryRunner({
     path,
     clock,
     now: () => nowTs,
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
   });
-  onTestFinished(() => runner.close());
+  atEnd(() => runner.close());
   const ask = async (sql: string, rest: object = {}, signal = new AbortController().signal) =>
     (await runner.answer(JSON.stringify({ sql, ...rest }), signal)).result;
   return { path, ask };
 }
 
 describe("a query of a page", () => {
+  // One runner for most tests: it starts a process for the next query while one runs.
+  let ask: ReturnType<typeof openRunner>["ask"];
+  beforeAll(() => {
+    ({ ask } = openRunner(undefined, systemClock, afterAll));
+  });
+
   it("returns rows, exact integers, and parameters as times", async () => {
-    const { ask } = openRunner();
     const sql =
       "SELECT :from AS since, 9007199254740993 AS large, 0.5 AS half, NULL AS none, x'00ff' AS bytes";
     expect(await json(await ask(sql, { params: { from: "@-1d" } }))).toMatchObject({
@@ -40,29 +46,16 @@ describe("a query of a page", () => {
   });
 
   it("cannot write, attach, change a setting or read another file", async () => {
-    const { ask } = openRunner();
-    const refused = [
-      "ATTACH '/etc/passwd' AS other",
-      "PRAGMA query_only(0)",
-      "PRAGMA journal_mode = delete",
-      "/* */ -- x\n PRAGMA query_only = 0",
-      "DELETE FROM assets",
-      "WITH x AS (SELECT 1) DELETE FROM assets",
-      "WITH x AS (SELECT 1) INSERT INTO assets (id) SELECT 1 FROM x RETURNING id",
-      "SELECT 1; DELETE FROM assets",
-      "VACUUM INTO '/tmp/copy'",
-      "SELECT load_extension('x')",
-      "EXPLAIN PRAGMA query_only = 0",
-      "",
-    ];
-    for (const sql of refused) await expect(ask(sql), sql).rejects.toMatchObject({ code: "bad_query" });
+    // test/cli/commands/query.test.ts has more of them.
+    for (const sql of ["ATTACH '/etc/passwd' AS other", "WITH x AS (SELECT 1) DELETE FROM assets", ""])
+      await expect(ask(sql), sql).rejects.toMatchObject({ code: "bad_query" });
     expect(await json(await ask("SELECT count(*) FROM assets"))).toMatchObject({ rows: [[14]] });
   });
 
   it("is killed when it takes too long or nobody waits, and leaves no file behind", async () => {
-    const { ask, path } = openRunner(1_500);
+    const { ask, path } = openRunner(300);
     await expect(ask(`${endless} ORDER BY n LIMIT 1`)).rejects.toMatchObject({
-      message: "the query took longer than 1.5 s",
+      message: "the query took longer than 0.3 s",
       remedy: "read a shorter range of time, fewer series or fewer rows",
     });
     const gone = new AbortController();
@@ -88,7 +81,6 @@ describe("a query of a page", () => {
   });
 
   it("explains a failure in words of the page", async () => {
-    const { ask } = openRunner();
     const remedies: [string, object, string][] = [
       ["SELECT * FROM zzzz", {}, "the relations and their columns are listed beside the editor"],
       ["SELECT :zzzz", {}, "give :zzzz a value"],
@@ -99,7 +91,6 @@ describe("a query of a page", () => {
   });
 
   it("refuses more than three at once, and a result that was cut off does not look whole", async () => {
-    const { ask } = openRunner();
     const gone = new AbortController();
     const streams = await Promise.all([1, 2, 3].map(() => ask(endless, { format: "csv" }, gone.signal)));
     await expect(ask("SELECT 1")).rejects.toMatchObject({ code: "too_many" });

@@ -170,8 +170,8 @@ describe("an export to a bucket", () => {
       const failure = await failureOf(run());
       expect(failure.summary).toMatch(line);
       expect([failure.exit, failure.summary.includes(testKeys.accessKeyId)], code).toEqual([exit, false]);
-      expect(await ticksIn(of), code).toBe(before);
     }
+    expect(await ticksIn(of)).toBe(before);
     server.fault = ({ key }) => (key.endsWith("manifest.json") ? { cut: "during" } : undefined);
     expect((await failureOf(run())).summary).toMatch(/cannot be reached \(UND_ERR_SOCKET|ECONNRESET/);
     server.fault = () => undefined;
@@ -185,8 +185,10 @@ describe("an export to a bucket", () => {
     expect(ended).toMatchObject({ status: 3, stdout: "" });
     expect(ended.stderr).toContain("(SignatureDoesNotMatch): check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY");
     expect(ended.stderr).not.toContain("another-secret");
-    expect(await command({})).toMatchObject({ status: 2 });
-    expect((await command({})).stderr).toContain("set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY");
+    expect(await command({})).toMatchObject({
+      status: 2,
+      stderr: expect.stringContaining("set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),
+    });
     expect((await command(server.env, "s3://")).stderr).toContain(
       "s3:// names no bucket: give s3://BUCKET/PREFIX",
     );
@@ -250,7 +252,6 @@ describe("an export to a bucket", () => {
     expect([...server.objects.keys()].some((key) => key.includes("_delta_log"))).toBe(false);
     await run();
     for (const [step, nth, isNew] of [
-      ["file stored", 1, false],
       ["generation stored", 1, false],
       ["table committed", 1, true],
     ] as const) {

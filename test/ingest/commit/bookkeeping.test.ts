@@ -22,12 +22,13 @@ import { readGaps } from "../../../src/warehouse/coverage/gaps.ts";
 import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { hasNoContracts, readDueRechecks } from "../../../src/warehouse/coverage/rechecks.ts";
 import { settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
-import { readClockSkew, readRequestRate } from "../../../src/warehouse/coverage/targets.ts";
+import { readClockSkew } from "../../../src/warehouse/coverage/targets.ts";
 import { readStatus } from "../../../src/warehouse/read/status.ts";
 import { digestTicks } from "../../../src/warehouse/rows/moved-rows.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { readJobRuns } from "../../../src/warehouse/tables/job-runs.ts";
 import { readSizeSamples } from "../../../src/warehouse/tables/size-history.ts";
+import { readWarehouseState } from "../../../src/warehouse/tables/warehouse-state.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { parseTs, tick } from "../../support/warehouse/records.ts";
 
@@ -170,7 +171,7 @@ describe("the bookkeeping of the daemon", () => {
       { job: "nightly", scheduledAt: 5, endedAt: "2026-03-01T12:00:00.000000Z", outcome: "ok" },
     ]);
     commitRequestRate(warehouse, 12.5);
-    expect(readRequestRate(warehouse.connection)).toBe(12.5);
+    expect(readWarehouseState(warehouse.connection).requestRate).toBe(12.5);
     commitFileSize(warehouse, 4096);
     expect(readSizeSamples(warehouse.connection)).toEqual([{ at: noon, bytes: 4096 }]);
   });

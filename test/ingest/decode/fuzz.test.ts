@@ -67,7 +67,7 @@ describe("decoding arbitrary input", () => {
         for (const { extra } of decoded.records) if (extra !== null) JSON.parse(extra);
         expect(Object.keys(Object.prototype)).toEqual([]);
       }),
-      { numRuns: 1000 },
+      { numRuns: 300 },
     );
   });
 
@@ -81,7 +81,7 @@ describe("decoding arbitrary input", () => {
           expect(["malformed_body", "no_list", "null_list"]).toContain((error as Failure).code);
         }
       }),
-      { numRuns: 2000 },
+      { numRuns: 500 },
     );
   });
 
@@ -90,7 +90,7 @@ describe("decoding arbitrary input", () => {
       fc.property(fc.oneof(record, fc.json(), fc.string()), (text) => {
         expect(new LiveEventReader().read(text).kind).toBeTypeOf("string");
       }),
-      { numRuns: 3000 },
+      { numRuns: 500 },
     );
   });
 });
@@ -108,7 +108,7 @@ describe("the source text of values", () => {
             Object.entries(parsed),
           );
       }),
-      { numRuns: 2000 },
+      { numRuns: 500 },
     );
   });
 
@@ -121,7 +121,7 @@ describe("the source text of values", () => {
         expect(toCanonicalJson(canonical)).toBe(canonical);
         expect(toCanonicalJson(JSON.stringify(reversed(JSON.parse(text))))).toBe(canonical);
       }),
-      { numRuns: 2000 },
+      { numRuns: 500 },
     );
   });
 });

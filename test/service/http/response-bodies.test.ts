@@ -111,7 +111,7 @@ describe("decodeBody", () => {
   const body = (bytes: Uint8Array) => ({ bytes: new Uint8Array(bytes) });
 
   it("B10: a gzip bomb is stopped at the limit without allocating its size", () => {
-    const bomb = body(gzipSync(Buffer.alloc(200 * 1024 * 1024)));
+    const bomb = body(gzipSync(Buffer.alloc(64 * 1024 * 1024)));
     const before = process.memoryUsage().rss;
     expect(() => decodeBody(bomb, 1024 * 1024)).toThrow(Failure);
     expect(process.memoryUsage().rss - before).toBeLessThan(32 * 1024 * 1024);

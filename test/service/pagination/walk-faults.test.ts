@@ -76,7 +76,7 @@ const scripts: [row: string, script: string][] = [
   ["B8: bodies cut in a character", `${GET} cut utf8 p=0.2 times=1`],
   ["B8: bodies cut by a reset", `${GET} cut reset at=1000 p=0.2 times=1`],
   ["B9: truncated gzip", `${GET} encoding cut p=0.2 times=1`],
-  ["B10: a compression bomb", `${GET} encoding bomb mb=200 p=0.1 total=1`],
+  ["B10: a compression bomb", `${GET} encoding bomb mb=70 p=0.1 total=1`],
   [
     "B10: plain text labelled gzip, bad checksums, brotli",
     `${GET} encoding plain p=0.1\n${GET} encoding crc p=0.1 times=1\n${GET} encoding br p=0.1 times=1`,

@@ -142,7 +142,7 @@ describe("a walk over a faulty service", () => {
         outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
         expect(requests).toBeLessThan(300);
       }),
-      { numRuns: 3000 },
+      { numRuns: 700 },
     );
     expect(Object.keys(outcomes).sort()).toEqual([
       "contradiction",
@@ -150,7 +150,7 @@ describe("a walk over a faulty service", () => {
       "pagination_cycle",
       "reached",
     ]);
-    for (const times of Object.values(outcomes)) expect(times).toBeGreaterThan(50);
+    for (const times of Object.values(outcomes)) expect(times).toBeGreaterThan(10);
   });
 
   it("receives every row and proves the whole range when faults are transient", async () => {
@@ -162,9 +162,9 @@ describe("a walk over a faulty service", () => {
         expect(result).toMatchObject({ open: [], missing: [] });
         expect(["reached", "exhausted"]).toContain(result.outcome);
       }),
-      { numRuns: 3000 },
+      { numRuns: 700 },
     );
-    expect(faults).toBeGreaterThan(1000);
+    expect(faults).toBeGreaterThan(250);
   });
 
   it("C15: pages sorted oldest first prove nothing false, however short the history", async () => {
@@ -174,7 +174,7 @@ describe("a walk over a faulty service", () => {
         expect(outcome).toBeDefined();
         expect(requests).toBeLessThan(60);
       }),
-      { numRuns: 500 },
+      { numRuns: 200 },
     );
   });
 });

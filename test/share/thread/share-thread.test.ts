@@ -1,8 +1,9 @@
-import { expect, it, onTestFinished, vi } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { Failure } from "../../../src/model/failure.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
 import type { Log } from "../../../src/runtime/log.ts";
 import { ShareThread } from "../../../src/share/thread/share-thread.ts";
+import { waitUntil } from "../../support/wait-until.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
 
 const log: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
@@ -24,7 +25,7 @@ it("names a password that cannot be read as the reason, and goes on asking for i
   });
   await thread.start();
   onTestFinished(() => thread.close());
-  await vi.waitUntil(() => failures.length >= 2, { timeout: 60_000 });
+  await waitUntil(() => failures.length >= 2);
   expect(new Set(failures)).toEqual(new Set(["secret_missing"]));
   expect(thread.status()).toMatchObject({
     state: "failing",

@@ -160,7 +160,7 @@ describe("a page", () => {
           expect(writer.take().toString()).toBe(formatDecimal(value * 10 ** exponent, digits));
         },
       ),
-      { numRuns: 2000 },
+      { numRuns: 500 },
     );
   });
 

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { HistoryStream } from "../../../src/model/streams.ts";
-import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros, startOfDay } from "../../../src/model/time.ts";
+import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../../src/model/time.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
 import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
@@ -9,18 +9,14 @@ import { writeAssets, writeExchanges, writeMarkets } from "../../../src/warehous
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
 import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
-import { avoidMidnight } from "../avoid-midnight.ts";
+import { midnight, present as nowTs } from "../present.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 import { copyEmptyWarehouse } from "../warehouse/empty-warehouse.ts";
 import { bar, tick } from "../warehouse/records.ts";
 
 export const HOUR = 3600 * MICROS_PER_SECOND;
 export const DAY = MICROS_PER_DAY;
-
-await avoidMidnight();
-/** The commands read the real clock, so the warehouse is filled around the current time. */
-export const nowTs: Micros = Math.floor(Date.now() / 1000) * MICROS_PER_SECOND;
-export const midnight = startOfDay(nowTs);
+export { midnight, nowTs };
 
 const emptyFields = { quality: null, extra: null };
 const asset = (id: string, symbol: string, name: string) => ({

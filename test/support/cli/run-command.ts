@@ -2,6 +2,7 @@ import { PassThrough } from "node:stream";
 import { text } from "node:stream/consumers";
 import { runProgram } from "../../../src/cli/program.ts";
 import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
+import { startIngestInProcess } from "../ingest/in-process-ingest.ts";
 import { type ProgramResult, startProgram } from "../program-process.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 
@@ -29,6 +30,7 @@ export async function runInProcess(
     stdout,
     stderr,
     stopping: new AbortController().signal,
+    startWorker: startIngestInProcess,
   });
   stdout.end();
   stderr.end();

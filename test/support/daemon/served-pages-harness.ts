@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
-import { afterAll, beforeAll, vi } from "vitest";
+import { afterAll, beforeAll } from "vitest";
 import { toSyncSettings } from "../../../src/cli/support/session.ts";
 import { loadSettings } from "../../../src/config/load-settings.ts";
 import { runDaemon } from "../../../src/daemon/daemon.ts";
@@ -11,6 +11,7 @@ import { systemClock } from "../../../src/runtime/clock.ts";
 import { silentLog } from "../../../src/runtime/log.ts";
 import { type Simulator, startSimulator } from "../../../src/simulator/simulator.ts";
 import { findFreePort } from "../free-port.ts";
+import { waitUntil } from "../wait-until.ts";
 
 const settings = `service: { refreshSeconds: 5 }
 sync:
@@ -73,7 +74,7 @@ export function serveFilledPages(): ServedPages {
       stopping.abort(new Failure("stopped", { family: "operator", code: "stopped", exit: 0 }));
       await done.catch(() => {});
     };
-    await vi.waitUntil(() => isFilled || failure, { timeout: 60_000, interval: 50 });
+    await waitUntil(() => isFilled || failure);
     if (failure) throw failure;
   };
 
@@ -90,11 +91,8 @@ export function serveFilledPages(): ServedPages {
     simulator = await startSimulator({ refreshSeconds: 5 });
     await start(String(await findFreePort()));
     const isStored = (stream: string) => query(`SELECT 1 FROM latest_${stream} LIMIT 1`).length > 0;
-    await vi.waitUntil(() => ["market_caps", "exchange_ticks", "derivative_ticks"].every(isStored), {
-      timeout: 60_000,
-      interval: 100,
-    });
-  }, 120_000);
+    await waitUntil(() => ["market_caps", "exchange_ticks", "derivative_ticks"].every(isStored), 100);
+  });
   afterAll(async () => {
     await stop();
     await simulator.stop();

@@ -4,29 +4,41 @@ import { declareTargets } from "../../../src/warehouse/coverage/targets.ts";
 import { writeAssets } from "../../../src/warehouse/lookups/lookup-writer.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
+import { lastHour } from "../present.ts";
 import { tick } from "../warehouse/records.ts";
 import { DAY, HOUR, hostileName, nowTs } from "./filled-warehouse.ts";
+
+export { lastHour };
 
 const REFRESH_MICROS = 30_000_000;
 const MINUTE_MICROS = 60_000_000;
 
-/** The last whole hour; the ranges below are relative to it. */
-export const lastHour: Micros = Math.floor(nowTs / HOUR) * HOUR;
-const firstTs = lastHour - 3 * DAY;
-const settledTo = lastHour - 40 * MINUTE_MICROS;
+const firstTs = () => lastHour - 3 * DAY;
+const settledTo = () => lastHour - 40 * MINUTE_MICROS;
+
+const hoursAgo = (from: number, to: number) => ({ from: lastHour - from * HOUR, to: lastHour - to * HOUR });
 
 /** What is missing of BTC. */
 export const gapRanges = {
-  lost: { from: lastHour - 50 * HOUR, to: lastHour - 47 * HOUR },
-  open: { from: lastHour - 30 * HOUR, to: lastHour - 26 * HOUR },
-  empty: { from: lastHour - 14 * HOUR, to: lastHour - 12 * HOUR },
+  get lost() {
+    return hoursAgo(50, 47);
+  },
+  get open() {
+    return hoursAgo(30, 26);
+  },
+  get empty() {
+    return hoursAgo(14, 12);
+  },
   /** Shorter than a bar. */
-  sliver: { from: lastHour - 6.5 * HOUR, to: lastHour - 6.5 * HOUR + 5 * MINUTE_MICROS },
+  get sliver() {
+    const { from } = hoursAgo(6.5, 0);
+    return { from, to: from + 5 * MINUTE_MICROS };
+  },
 };
 
 /** A smooth price curve that is the same in every run. */
 function priceAt(ts: Micros, level: number): string {
-  const hours = (ts - firstTs) / HOUR;
+  const hours = (ts - firstTs()) / HOUR;
   const waves = Math.sin(hours / 9) * 0.02 + Math.sin(hours * 1.7) * 0.006 + Math.sin(hours * 31) * 0.002;
   return (level * (1 + waves)).toFixed(level > 100 ? 2 : 6);
 }
@@ -38,7 +50,7 @@ function fill(
   missing: { from: Micros; to: Micros }[],
 ) {
   const ticks = [];
-  for (let ts = firstTs; ts <= Math.max(lastHour, nowTs - 5_000_000); ts += REFRESH_MICROS) {
+  for (let ts = firstTs(); ts <= Math.max(lastHour, nowTs - 5_000_000); ts += REFRESH_MICROS) {
     if (!missing.some(({ from, to }) => ts >= from && ts < to))
       ticks.push(tick(ts, priceAt(ts, level), { indexType: "GWA", indexId }));
   }
@@ -47,8 +59,8 @@ function fill(
     stream: "index_ticks",
     series: transaction.dictionary.getSeriesKey("GWA", indexId),
   } as const;
-  let from = firstTs;
-  for (const gap of [...missing, { from: settledTo, to: settledTo }]) {
+  let from = firstTs();
+  for (const gap of [...missing, { from: settledTo(), to: settledTo() }]) {
     settle(transaction, line, { from, to: gap.from }, "rows");
     from = gap.to;
   }
@@ -73,7 +85,12 @@ export function fillBars(transaction: Transaction): void {
   settle(transaction, btc, lost, "lost", "aged out");
   settle(transaction, btc, empty, "empty", "the service has none");
   // This huge step keeps the end of the target fixed, so that the head stays `settling` however slow the test is.
-  const rules = { from: firstTs, settleDelay: 2 * REFRESH_MICROS, step: settledTo, serviceWindow: 200 * DAY };
+  const rules = {
+    from: firstTs(),
+    settleDelay: 2 * REFRESH_MICROS,
+    step: settledTo(),
+    serviceWindow: 200 * DAY,
+  };
   declareTargets(
     transaction,
     "index_ticks",

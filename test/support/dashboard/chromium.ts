@@ -1,38 +1,30 @@
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { type Browser, chromium, type Page } from "playwright-core";
-import { afterAll, expect, it, onTestFinished } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
+import { skipWithout } from "../has-tool.ts";
+import { askForServer, CHROMIUM_PATH, hasChromium } from "../run-servers.ts";
+import { timeLimit } from "../time-limit.ts";
 
-/** Debian's package. Without it, these tests print what they skipped. */
-const executablePath = "/usr/bin/chromium";
-const args = [
-  "--headless",
-  "--no-sandbox",
-  "--disable-gpu",
-  "--disable-quic",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-];
 export const phone = { width: 390, height: 844 };
 export const desktop = { width: 1280, height: 900 };
 
+/** One for all test files of a process; it ends with the process. */
 let browser: Browser | undefined;
-afterAll(() => browser?.close());
 
 /** Opens a page, and collects its errors and its requests to other hosts. */
 export async function openPage(
   address: string,
   { width, height, dark = false }: { width: number; height: number; dark?: boolean },
 ) {
-  browser ??= await chromium.launch({ executablePath, args });
+  browser ??= await chromium.connect(await askForServer("chromium"));
   const context = await browser.newContext({
     viewport: { width, height },
     deviceScaleFactor: width < 500 ? 2 : 1,
     colorScheme: dark ? "dark" : "light",
   });
+  context.setDefaultTimeout(timeLimit(30_000));
   onTestFinished(() => context.close());
   const page = await context.newPage();
   const pageErrors: string[] = [];
@@ -91,7 +83,6 @@ export function countColours(page: Page, selector: string): Promise<Record<strin
 
 export function itInBrowser(name: string, test: () => Promise<void>): void {
   it(name, async () => {
-    if (existsSync(executablePath)) return test();
-    process.stderr.write(`skipped, because ${executablePath} is missing: ${name}\n`);
+    if (hasChromium || skipWithout(`${CHROMIUM_PATH} is missing`, name)) await test();
   });
 }

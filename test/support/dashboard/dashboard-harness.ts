@@ -1,6 +1,6 @@
 import { onTestFinished } from "vitest";
 import type { DaemonView } from "../../../src/dashboard/daemon-status.ts";
-import { startHttpServer } from "../../../src/dashboard/http-server.ts";
+import { startDashboardServer } from "../../../src/dashboard/dashboard-server.ts";
 import { createQueryPost } from "../../../src/dashboard/query-post.ts";
 import { ReaderThread } from "../../../src/dashboard/reader-thread.ts";
 import { createRoutes } from "../../../src/dashboard/routes.ts";
@@ -76,7 +76,7 @@ export async function serveDashboard(
       return reader.queryBytes(kind, ...params);
     },
   };
-  const server = await startHttpServer({
+  const server = await startDashboardServer({
     host: "127.0.0.1",
     port: 0,
     allowedHosts: [],
@@ -90,7 +90,7 @@ export async function serveDashboard(
     await reader.close();
   });
   const fetchPage = async (page: string) => {
-    const response = await fetch(new URL(page, server.address));
+    const response = await fetch(new URL(page, server.origin));
     return {
       status: response.status,
       type: response.headers.get("content-type"),
@@ -98,7 +98,7 @@ export async function serveDashboard(
     };
   };
   return {
-    address: server.address,
+    address: `${server.origin}/`,
     fetchPage,
     daemon,
     errors,

@@ -13,15 +13,13 @@ import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { recordMissingScopes, recordStreamError } from "../../../src/warehouse/rows/stream-stats.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
 import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
-import { avoidMidnight } from "../avoid-midnight.ts";
+import { present as nowTs } from "../present.ts";
 import { type AtEnd, temporaryFolder } from "../temporary-folder.ts";
 import { bar, decimal, tick } from "../warehouse/records.ts";
 
 export const HOUR = 3600 * MICROS_PER_SECOND;
 export const DAY = MICROS_PER_DAY;
-await avoidMidnight();
-/** The view `gaps` reads SQLite's clock, so the warehouse is filled around the current time. */
-export const nowTs: Micros = Math.floor(Date.now() / 1000) * MICROS_PER_SECOND;
+export { nowTs };
 
 /** A name that runs a script if a page inserts it as markup. */
 export const hostileName = `<img src=x onerror="document.title='taken'">`;

@@ -1,10 +1,16 @@
-import { exportIn } from "./read-export.ts";
+import { join } from "node:path";
+import { exportWarehouse } from "../../../src/export/export-warehouse.ts";
+import { systemClock } from "../../../src/runtime/clock.ts";
 
 // Exports the folder's warehouse and dies, as by kill -9, when it has reached a step for the nth time.
-const [folder = "", fatal = "", nth = "1", to] = process.argv.slice(2);
+const [folder = "", fatal = "", nth = "1", to = join(folder, "export")] = process.argv.slice(2);
 let left = Number(nth);
-await exportIn(folder, {
-  ...(to === undefined ? {} : { to, env: process.env }),
+await exportWarehouse({
+  warehouse: join(folder, "mds.sqlite"),
+  to,
+  env: process.env,
+  program: "0.0.0",
+  clock: systemClock,
   onStep(step) {
     if (step === fatal && --left === 0) process.kill(process.pid, "SIGKILL");
   },

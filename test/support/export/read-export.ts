@@ -1,14 +1,20 @@
+import { cpSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
 import Database from "better-sqlite3";
+import { afterAll, beforeAll, expect, onTestFinished } from "vitest";
 import {
   type ExportOptions,
   type ExportResult,
   exportWarehouse,
 } from "../../../src/export/export-warehouse.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
+import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
+import { temporaryFolder } from "../temporary-folder.ts";
+import { fillEverything, openAt } from "./sample-data.ts";
 
 export type Row = readonly unknown[];
+type Ask = (sql: string) => Promise<Row[]>;
 
 /** Exports `folder/mds.sqlite` to `folder/export`. */
 export function exportIn(folder: string, more: Partial<ExportOptions> = {}): Promise<ExportResult> {
@@ -21,22 +27,60 @@ export function exportIn(folder: string, more: Partial<ExportOptions> = {}): Pro
   });
 }
 
+interface ExportedFolder {
+  readonly folder: string;
+  readonly warehouse: WarehouseWriter;
+  readonly result: ExportResult;
+}
+
+/** Fills and exports a folder once for a file of tests. Returns a function that brings it back as it was. */
+export function shareExport(
+  fill = (warehouse: WarehouseWriter) => warehouse.transaction(fillEverything),
+  options: Partial<ExportOptions> = {},
+): () => ExportedFolder {
+  const folder = temporaryFolder(afterAll);
+  const pristine = temporaryFolder(afterAll);
+  let result: ExportResult;
+  beforeAll(async () => {
+    const warehouse = openAt(folder);
+    fill(warehouse);
+    result = await exportIn(folder, options);
+    warehouse.close();
+    cpSync(folder, pristine, { recursive: true });
+  });
+  return () => {
+    for (const name of readdirSync(folder)) rmSync(join(folder, name), { recursive: true });
+    cpSync(pristine, folder, { recursive: true });
+    const warehouse = openAt(folder);
+    onTestFinished(() => warehouse.close());
+    return { folder, warehouse, result };
+  };
+}
+
 /** Runs SQL in a catalogue, opened read-only as a quant would, with nothing set. */
-export async function inCatalogue(catalogue: string, sql: string, ...setUp: string[]): Promise<Row[]> {
+export function inCatalogue(catalogue: string, sql: string): Promise<Row[]> {
+  return withCatalogue(catalogue, (ask) => ask(sql));
+}
+
+async function withCatalogue<T>(catalogue: string, use: (ask: Ask) => Promise<T>): Promise<T> {
   const instance = await DuckDBInstance.create(catalogue, { access_mode: "READ_ONLY", threads: "1" });
   try {
     const connection = await instance.connect();
-    for (const statement of setUp) await connection.run(statement);
-    return (await connection.runAndReadAll(sql)).getRowsJson() as Row[];
+    return await use(async (sql) => (await connection.runAndReadAll(sql)).getRowsJson() as Row[]);
   } finally {
     instance.closeSync();
   }
 }
 
 export function inWarehouse(warehouse: string, sql: string): Row[] {
+  return withWarehouse(warehouse, (ask) => ask(sql));
+}
+
+/** SQLite parses every view each time a file is opened. */
+function withWarehouse<T>(warehouse: string, use: (ask: (sql: string) => Row[]) => T): T {
   const database = new Database(warehouse, { readonly: true });
   try {
-    return database.prepare(sql).raw().all() as Row[];
+    return use((sql) => database.prepare(sql).raw().all() as Row[]);
   } finally {
     database.close();
   }
@@ -52,25 +96,40 @@ function plain(name: string, type: string): string {
   return column;
 }
 
+/** The types of a relation's columns: DuckDB takes long to describe a view of views. */
+const knownTypes = new Map<string, ReadonlyMap<string, string>>();
+
 /** All rows of a relation, from both sides, each as one text and in the order of the texts. */
 export async function bothSides(
   folder: string,
   relation: string,
-  where = "true",
-  ask = (sql: string) => inCatalogue(join(folder, "export/mds.duckdb"), sql),
+  where: string,
+  ask: Ask,
 ): Promise<{ warehouse: string[]; catalogue: string[] }> {
-  const warehouse = join(folder, "mds.sqlite");
-  const names = inWarehouse(warehouse, `SELECT name FROM pragma_table_info('${relation}')`)
-    .map(([name]) => String(name))
-    // The age is computed when queried.
-    .filter((name) => !["absences", "change", "reject", "age_seconds"].includes(name));
-  const types = new Map(
-    (await ask(`DESCRIBE ${relation}`)).map(([name, type]) => [String(name), String(type)]),
-  );
+  const types =
+    knownTypes.get(relation) ??
+    new Map((await ask(`DESCRIBE ${relation}`)).map(([name, type]) => [String(name), String(type)]));
+  knownTypes.set(relation, types);
+  const { names, here } = withWarehouse(join(folder, "mds.sqlite"), (read) => {
+    const names = read(`SELECT name FROM pragma_table_info('${relation}')`)
+      .map(([name]) => String(name))
+      // The age is computed when queried.
+      .filter((name) => !["absences", "change", "reject", "age_seconds"].includes(name));
+    const quoted = names.map((name) => `"${name}"`);
+    return { names, here: read(`SELECT ${quoted.join(", ")} FROM ${relation} WHERE ${where}`) };
+  });
   const shown = names.map((name) => plain(name, types.get(name) ?? "missing"));
   const there = await ask(`SELECT ${shown.join(", ")} FROM ${relation} WHERE ${where}`);
-  const quoted = names.map((name) => `"${name}"`);
-  const here = inWarehouse(warehouse, `SELECT ${quoted.join(", ")} FROM ${relation} WHERE ${where}`);
   const texts = (rows: Row[]) => rows.map((row) => JSON.stringify(row)).sort();
   return { warehouse: texts(here), catalogue: texts(there) };
+}
+
+/** Expects the rows of the warehouse in an export's relations. */
+export async function expectSame(folder: string, ...relations: string[]): Promise<void> {
+  await withCatalogue(join(folder, "export/mds.duckdb"), async (ask) => {
+    for (const relation of relations) {
+      const { catalogue, warehouse } = await bothSides(folder, relation, "true", ask);
+      expect(catalogue, relation).toEqual(warehouse);
+    }
+  });
 }

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import {
   type DerivativeTick,
@@ -6,7 +7,7 @@ import {
   type IndexTick,
   type MarketCap,
 } from "../../../src/model/records.ts";
-import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros, startOfDay } from "../../../src/model/time.ts";
+import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../../src/model/time.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
 import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
@@ -22,16 +23,14 @@ import { countUnknownEvent, countUnknownFields, storeRejects } from "../../../sr
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
 import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
-import { avoidMidnight } from "../avoid-midnight.ts";
+import { midnight, present } from "../present.ts";
+import { copyEmptyWarehouse } from "../warehouse/empty-warehouse.ts";
 import { bar, decimal, tick } from "../warehouse/records.ts";
 
 export const STEP = 30 * MICROS_PER_SECOND;
 export const DAY = MICROS_PER_DAY;
 export const HOUR = 3600 * MICROS_PER_SECOND;
-await avoidMidnight();
-/** Views ask the machine's clock, so the content lies around it. */
-export const present: Micros = Math.floor(Date.now() / 1000) * MICROS_PER_SECOND;
-export const midnight = startOfDay(present);
+export { midnight, present };
 
 /** The first moment of the month that lies so many months back, counted from the newest that has at least ten days. */
 export function monthStart(back: number): Micros {
@@ -44,7 +43,9 @@ const monthOf = (ts: Micros) => periodOf("month", ts);
 export const month = (back: number) => monthOf(monthStart(back));
 
 export function openAt(folder: string): WarehouseWriter {
-  return openWriter(join(folder, "mds.sqlite"), { clock: systemClock });
+  const path = join(folder, "mds.sqlite");
+  if (!existsSync(path)) copyEmptyWarehouse(path);
+  return openWriter(path, { clock: systemClock });
 }
 
 const kept = { quality: null, extra: null };

@@ -7,12 +7,13 @@ import { bar, decimal, tick } from "../warehouse/records.ts";
 
 export const MINUTE = HOUR / 60;
 /** Two days ago, midnight. */
-export const start = midnight - 2 * DAY;
+export const getStart = () => midnight - 2 * DAY;
 /** A price with more digits than a double holds, and its neighbours. */
 const prices = ["100.5", "123456789.123456789012", "123456789.123456789099", "99.25", "0.00000001234"];
 
 /** BTC: ticks every minute for three hours, one hour of which is not proven. UNI twice; BTC/USD with daily bars only. */
 export function fillTicks(transaction: Transaction): void {
+  const start = getStart();
   addLookups(transaction);
   const stream = "index_ticks" as const;
   const series = transaction.dictionary.getSeriesKey("GWA", "btc-id");

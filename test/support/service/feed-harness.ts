@@ -6,6 +6,7 @@ import type { FeedTokens } from "../../../src/service/live/feed.ts";
 import { type FeedEvent, type FeedOptions, followFeed } from "../../../src/service/live/feed.ts";
 import type { FeedMessage, Subscription } from "../../../src/service/live/messages.ts";
 import { ManualClock } from "../manual-clock.ts";
+import { timeLimit } from "../time-limit.ts";
 import { type ServerBehaviour, WebSocketTestServer } from "./websocket-server.ts";
 
 export const gwa: Subscription = { source: "index", indexType: "GWA" };
@@ -132,8 +133,10 @@ export class FeedHarness extends FeedReader {
 
   /** Waits in turns of the event loop; the manual clock stands still. */
   async waitUntil(condition: () => boolean): Promise<void> {
+    const deadline = performance.now() + timeLimit(10_000);
     for (let turn = 0; !condition(); turn++) {
-      if (turn > 5_000) throw new Error(`condition not met; received ${JSON.stringify(this.kinds)}`);
+      if (performance.now() > deadline)
+        throw new Error(`condition not met; received ${JSON.stringify(this.kinds)}`);
       await new Promise((resolve) => setTimeout(resolve, turn < 50 ? 0 : 1));
     }
   }

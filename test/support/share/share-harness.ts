@@ -7,6 +7,7 @@ import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { ticks } from "../export/sample-data.ts";
 import { PASSWORD, type TestPostgres } from "../postgres-server.ts";
+import { timeLimit } from "../time-limit.ts";
 import { tick } from "../warehouse/records.ts";
 
 /** The options with which a test forwards a warehouse to a database of its server. */
@@ -22,7 +23,7 @@ export function shareOptions(
     readPassword: () => PASSWORD,
     role: "alone",
     name: "test",
-    leaseSeconds: 15,
+    leaseSeconds: Math.ceil(timeLimit(15_000) / 1000),
     clock: systemClock,
     signal: new AbortController().signal,
     ...more,

@@ -51,6 +51,7 @@ export class SplitHarness {
   readonly clock: ManualClock;
   readonly simulator: Simulator;
   readonly #options: SplitOptions;
+  #skippedMs = 0;
 
   private constructor(options: SplitOptions, clock: ManualClock, simulator: Simulator) {
     this.#options = options;
@@ -73,6 +74,11 @@ export class SplitHarness {
       await this.clock.runUntil(this.clock.sleep(STEP_SECONDS * 1000));
       await systemClock.sleep(LOOK_INTERVAL_MS);
     }
+  }
+
+  /** Lets time pass on the clocks of the forwarders, not on the database's. */
+  skip(seconds: number): void {
+    this.#skippedMs += seconds * 1000;
   }
 
   async startWorker(name: string): Promise<Worker> {
@@ -128,13 +134,19 @@ export class SplitHarness {
       onFeedEvent: nothing,
     });
     let isKilled = false;
+    let isFollowing = false;
+    /** Killed, and nothing of the forwarder is under way any more. */
+    let hasEnded = false;
     const never = new Promise<never>(() => {});
     const pauses: number[] = [];
     const shareClock: Clock = {
       ...systemClock,
-      sleep(ms, signal) {
+      monotonic: () => systemClock.monotonic() + this.#skippedMs,
+      async sleep(ms, signal) {
         pauses.push(ms);
-        return isKilled ? never : systemClock.sleep(ms, signal).then(() => (isKilled ? never : undefined));
+        await systemClock.sleep(ms, signal);
+        hasEnded = isKilled;
+        return isKilled ? never : undefined;
       },
     };
     const sharing = runShareLoop({
@@ -152,9 +164,11 @@ export class SplitHarness {
         if (report.kind === "failed") share?.stopWaiting();
       },
       async follow(change) {
+        isFollowing = true;
         if (isKilled) return never;
         share?.update(change);
         await supervisor.applyShare();
+        isFollowing = false;
       },
     });
     const running = supervisor
@@ -185,6 +199,8 @@ export class SplitHarness {
       async kill() {
         isKilled = true;
         await stopSync();
+        // A statement that is under way would renew what the test ends by hand.
+        while (!hasEnded && !isFollowing) await systemClock.sleep(LOOK_INTERVAL_MS);
       },
     };
     onTestFinished(async () => {

@@ -1,4 +1,4 @@
-import { it } from "vitest";
+import { afterAll, it } from "vitest";
 
 /*
  * The tests of the simulator's REST interface and websocket check the specification. `test/serve/conformance.test.ts` runs the
@@ -10,6 +10,9 @@ let server: "simulator" | "serve" = "simulator";
 /** Call it before the test files are imported. */
 export function testServe(): void {
   server = "serve";
+  afterAll(() => {
+    server = "simulator";
+  });
 }
 
 export function isServeTested(): boolean {

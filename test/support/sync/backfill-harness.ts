@@ -7,6 +7,7 @@ import { loadSettings } from "../../../src/config/load-settings.ts";
 import { seededRandom } from "../../../src/runtime/backoff.ts";
 import type { Clock } from "../../../src/runtime/clock.ts";
 import type { Log } from "../../../src/runtime/log.ts";
+import { defaultQuirks, type Quirks } from "../../../src/simulator/market/quirks.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../../src/simulator/simulator.ts";
 import { type BackfillFilter, type BackfillReport, backfill } from "../../../src/sync/history/backfill.ts";
 import { type VerifyResult, verify } from "../../../src/sync/history/verify.ts";
@@ -31,6 +32,18 @@ sync:
   intraday: { GWA: [BTC, LIBRA], MWA: none, LX: all, days: 2 }
   derivatives: false
 `;
+
+/**
+ * Three months of daily bars and few options: enough for what most tests show. Compressing takes longer than rendering: the tests
+ * of the client and of whole processes have compressed bodies.
+ */
+const smallMarket: Partial<Quirks> = {
+  compression: "none",
+  optionStrikes: 2,
+  listed: { perMille: 1000, on: "2025-12-01" },
+};
+/** Every index has all its years, and those that have ended have records. */
+export const wholeHistories = { listed: defaultQuirks.listed };
 
 export interface BackfillHarnessOptions {
   readonly simulator?: SimulatorOptions;
@@ -70,8 +83,7 @@ export interface BackfillHarness {
 /** The simulator and the sync engine on one manual clock, with a warehouse on a real disk. */
 export async function startBackfillHarness(options: BackfillHarnessOptions = {}): Promise<BackfillHarness> {
   const clock = new ManualClock(options.start ?? "2026-03-01T12:00:07Z");
-  // Compressing takes longer than rendering. The tests of the client and of whole processes have compressed bodies.
-  const quirks = { compression: "none" as const, ...options.simulator?.quirks };
+  const quirks = { ...smallMarket, ...options.simulator?.quirks };
   const simulator = await startSimulator({
     clock,
     port: await findFreePort(),

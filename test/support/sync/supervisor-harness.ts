@@ -8,6 +8,7 @@ import { MICROS_PER_MS } from "../../../src/model/time.ts";
 import { seededRandom } from "../../../src/runtime/backoff.ts";
 import type { Log } from "../../../src/runtime/log.ts";
 import { createServiceClient } from "../../../src/service/client/client.ts";
+import type { Quirks } from "../../../src/simulator/market/quirks.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../../src/simulator/simulator.ts";
 import type { SyncSettings } from "../../../src/sync/context/context.ts";
 import { serviceClock } from "../../../src/sync/context/context.ts";
@@ -24,6 +25,13 @@ import { temporaryFolder } from "../temporary-folder.ts";
 import { copyEmptyWarehouse, viewsBesideSync } from "../warehouse/empty-warehouse.ts";
 import { expectSoundFile } from "../warehouse/expect-sound-ledger.ts";
 import { type ComparisonResult, expectWarehouseMatches } from "./oracle.ts";
+
+/** Two hours of records before the start: what is filled then shows nothing about following. */
+const youngMarket: Partial<Quirks> = {
+  compression: "none",
+  optionStrikes: 2,
+  listed: { perMille: 1000, on: "2026-03-01" },
+};
 
 export interface SupervisorHarnessOptions {
   readonly simulator?: SimulatorOptions;
@@ -87,9 +95,9 @@ export class SupervisorHarness {
   }
 
   static async start(options: SupervisorHarnessOptions): Promise<SupervisorHarness> {
-    const clock = new ManualClock(options.start ?? "2026-03-01T12:00:07Z", options.creepMs);
+    const clock = new ManualClock(options.start ?? "2026-03-01T02:00:07Z", options.creepMs);
     const { refreshSeconds = 30 } = options;
-    const quirks = { compression: "none" as const, ...options.simulator?.quirks };
+    const quirks = { ...youngMarket, ...options.simulator?.quirks };
     const simulator = await startSimulator({ clock, refreshSeconds, ...options.simulator, quirks });
     const harness = new SupervisorHarness(clock, simulator, options);
     onTestFinished(async () => {

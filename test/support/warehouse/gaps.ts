@@ -1,18 +1,20 @@
 import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { declareTargets, type Target } from "../../../src/warehouse/coverage/targets.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
+import { present } from "../present.ts";
 import { queryRows } from "./open-warehouse.ts";
 
 /** The settle delay of a target. */
 export const DELAY = 60 * MICROS_PER_SECOND;
-export const present = Math.floor(Date.now() / 1000) * MICROS_PER_SECOND;
+export { present };
 
 const UNIT = 20 * MICROS_PER_SECOND;
 const HOUR = 3600 * MICROS_PER_SECOND;
 
 const toUnits = (ts: number) => Math.floor((ts - present) / UNIT);
 /** The view reads SQLite's clock: this sets it to half a unit after `present`, beside the whole hours that a test has set. */
-const skewSql = `UPDATE warehouse_state SET clock_skew = CAST(round(clock_skew * 1.0 / ${HOUR}) AS INTEGER) * ${HOUR}
+const skewSql =
+  () => `UPDATE warehouse_state SET clock_skew = CAST(round(clock_skew * 1.0 / ${HOUR}) AS INTEGER) * ${HOUR}
   + ${present + UNIT / 2} - CAST(unixepoch('subsec') * 1000000 AS INTEGER)`;
 
 /** Selects the first series of index ticks from this timestamp on. */
@@ -27,7 +29,7 @@ export function declareTarget(warehouse: WarehouseWriter, from: number, more: Pa
 
 /** State, reason and bounds in units of each row of the view `gaps`, as of `present`. */
 export function gapsOf(warehouse: WarehouseWriter): unknown[][] {
-  warehouse.connection.database.exec(skewSql);
+  warehouse.connection.database.exec(skewSql());
   return queryRows(warehouse, "SELECT state, reason, from_ts, to_ts FROM gaps ORDER BY from_ts").map(
     ({ state, reason, from_ts, to_ts }) => [
       state,

@@ -14,6 +14,7 @@ import {
 } from "../../../src/warehouse/lookups/lookup-writer.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { openWriter } from "../../../src/warehouse/writer.ts";
+import { copyEmptyWarehouse } from "./empty-warehouse.ts";
 import { decimal, parseTs, tick } from "./records.ts";
 
 const HOUR = 3_600_000_000;
@@ -25,6 +26,7 @@ const noted = { quality: null, extra: null };
 /** What a service may send that the simulator does not: no index price, a cross rate, old ticks, unknown contracts. */
 export function fillOddMarket(path: string): void {
   const T = ODD_MARKET_TS;
+  copyEmptyWarehouse(path);
   const warehouse = openWriter(path, { clock: systemClock });
   const asset = (id: string, type = "CRYPTO") => ({
     ...{ id, symbol: id.toUpperCase(), name: id, status: "ACTIVE", type, url: null, contractAddress: null },

@@ -4,7 +4,7 @@ import { allScopes } from "../../../src/simulator/rest/tokens.ts";
 import { classifyError, isInvalidResponse, isWriterLost } from "../../../src/sync/context/error-policy.ts";
 import { startBackfillHarness } from "../../support/sync/backfill-harness.ts";
 
-const smallSettings = `sync: { ohlcv: { GWA: [LUNA], MWA: none, LX: none }, exchangeTickers: false, derivatives: false,
+const smallSettings = `sync: { ohlcv: { GWA: [SOL], MWA: none, LX: none }, exchangeTickers: false, derivatives: false,
   intraday: { GWA: [BTC, ETH], MWA: none, LX: none, days: 1 } }`;
 
 describe("errors during a backfill", () => {
@@ -97,24 +97,6 @@ describe("errors during a backfill", () => {
     expect(engine.query("SELECT * FROM wanted_ranges WHERE hindrance IS NOT NULL")).toEqual([]);
   });
 
-  it("many faults at once: the warehouse equals the service in the end", async () => {
-    const engine = await startBackfillHarness({ settings: smallSettings });
-    engine.simulator.setFaults(
-      [
-        "GET * status 500 p=0.3 times=2",
-        "GET * rate-limit retry-after=seconds wait=7s p=0.2 times=1",
-        "GET * reset p=0.2 times=2",
-        "GET * cut chunked p=0.2 times=2",
-        "GET * html p=0.2 times=2",
-        "GET /index-ticker revoke p=0.1 total=2",
-      ].join("\n"),
-    );
-    expect((await engine.run()).exit).toBe(0);
-    expect(engine.simulator.faultCounts.reduce((sum, { struck }) => sum + struck, 0)).toBeGreaterThan(3);
-    engine.simulator.setFaults("");
-    engine.expectMatchesService();
-  });
-
   it("a service slower than real time does not keep the run going forever", async () => {
     const engine = await startBackfillHarness({
       settings: `service: { concurrency: 1 }
@@ -130,9 +112,9 @@ sync: { ohlcv: false, exchangeTickers: false, derivatives: false, marketCap: fal
 
   it("C10: exactly what left the service's window while nothing ran is lost", async () => {
     const engine = await startBackfillHarness({
-      settings: `service: { refreshSeconds: 600 }
+      settings: `service: { refreshSeconds: 1200 }
 sync: { ohlcv: false, exchangeTickers: false, derivatives: false, intraday: { GWA: [BTC], MWA: none, LX: none, days: 1 } }`,
-      simulator: { refreshSeconds: 600 },
+      simulator: { refreshSeconds: 1200 },
     });
     await engine.run();
     const [coveredUntil] = engine.query("SELECT max(to_ts) AS ts FROM coverage WHERE stream = 'index_ticks'");

@@ -31,7 +31,10 @@ describe("an endpoint that answers every request with", () => {
     ["envelope content-null", "/index-ticker", "index_ticks"],
     ["no-content", "/ohlcv", "ohlcv"],
   ] as const)("H8: %s (%s) fails alone, within seconds", async (fault, path, stream) => {
-    const engine = await startBackfillHarness({ settings, simulator: { faults: `GET ${path} ${fault}` } });
+    const engine = await startBackfillHarness({
+      settings: settings.replace(/derivatives: \{.*?\}/, "derivatives: false"),
+      simulator: { faults: `GET ${path} ${fault}` },
+    });
     const { exit, seconds, streams } = await run(engine);
     expect({ exit, streams }).toEqual({ exit: 4, streams: [stream] });
     expect(seconds).toBeLessThan(15);

@@ -1,6 +1,10 @@
 import { describe, expect, it } from "vitest";
 import type { SimulatorOptions } from "../../../src/simulator/simulator.ts";
-import { type BackfillHarness, startBackfillHarness } from "../../support/sync/backfill-harness.ts";
+import {
+  type BackfillHarness,
+  startBackfillHarness,
+  wholeHistories,
+} from "../../support/sync/backfill-harness.ts";
 
 const PAGE_ROWS = 2000;
 const names = ["BTC", "ETH", "XRP"];
@@ -50,8 +54,8 @@ describe("the requests of a backfill", () => {
   });
 
   it("H9: after an interruption it needs what is missing and at most four requests a series", async () => {
-    const engine = await start({ quirks: { listed: { perMille: 1000, on: "2026-02-19" } } });
-    await runAndStop(engine, 15);
+    const engine = await start({ quirks: { listed: { perMille: 1000, on: "2026-02-24" } } });
+    await runAndStop(engine, 8);
     const stored = storedPages(engine);
     engine.simulator.requests.clear();
     await engine.run();
@@ -63,7 +67,7 @@ describe("the requests of a backfill", () => {
     const engine = await startBackfillHarness({
       settings: `sync: { exchangeTickers: false, marketCap: false, derivatives: false,
         ohlcv: { GWA: [BTC, LIBRA], MWA: none, LX: none }, intraday: { GWA: [LIBRA], MWA: none, LX: none } }`,
-      simulator: { quirks: { noData: "empty" } },
+      simulator: { quirks: { ...wholeHistories, noData: "empty" } },
     });
     await engine.run();
     engine.expectMatchesService();
@@ -72,14 +76,12 @@ describe("the requests of a backfill", () => {
     expect(bars).toBeLessThanOrEqual(storedPages(engine, "daily_bar_rows") + 2 * 4);
   });
 
+  // `walk-queue.test.ts` has other cadences.
   it.each<[string, SimulatorOptions]>([
-    ["the expected cadence", {}],
-    ["a cadence of 45 seconds", { refreshSeconds: 45 }],
-    ["a cadence of a minute", { quirks: { everyNthTick: 2 } }],
     ["a third of the records missing", { quirks: { missingPerMille: 333 } }],
     ["two days without records each week", { quirks: { closedDays: 2 } }],
   ])("H9: %s: at most 5 percent and four requests more than full pages; verify too", async (_, simulator) => {
-    const engine = await start(simulator, ["BTC"], 20);
+    const engine = await start(simulator, ["BTC"], 12);
     await engine.run();
     engine.expectMatchesService();
     const pages = storedPages(engine);

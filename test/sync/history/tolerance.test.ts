@@ -8,27 +8,34 @@ const settingsFor = (
 ) => `sync: { exchangeTickers: false, derivatives: false, ohlcv: { GWA: [LIBRA, LUNA], MWA: none, LX: none },
   intraday: { GWA: [BTC, LIBRA], MWA: none, LX: ${liquid}, days: 1 } }`;
 
+/** In groups, so that each is tested together with others; `parameter-limits.test.ts` has the refusals one by one. */
 const services: [what: string, simulator: SimulatorOptions][] = [
-  ["refuses a timestamp in the future", { quirks: { futureTimestamp: "rejected" } }],
   [
-    "refuses a timestamp in the future without saying why",
-    { quirks: { futureTimestamp: "rejected", fieldErrors: false } },
+    "refuses a timestamp in the future, and pages of more than 1000 records",
+    { quirks: { futureTimestamp: "rejected", maxSize: 1000 } },
   ],
-  ["refuses pages of more than 1000 records", { quirks: { maxSize: 1000 } }],
   [
     "refuses both, without saying why",
     { quirks: { maxSize: 300, futureTimestamp: "rejected", fieldErrors: false } },
   ],
-  ["answers 400 for an index without data", { quirks: { noData: "400" } }],
+  [
+    "answers 400 for an index without data, writes +00:00 instead of Z, and states its scopes in upper case",
+    {
+      quirks: { noData: "400" },
+      faults: "* * timestamps as=zero-offset\nPOST /oauth/token scope-form upper",
+    },
+  ],
   [
     "answers 400 for an index without data and for large pages, without saying why",
     { quirks: { noData: "400", maxSize: 1000, fieldErrors: false } },
   ],
-  ["sends at most 100 records a page", { quirks: { maxPageRows: 100 } }],
-  ["writes +00:00 instead of Z", { faults: "* * timestamps as=zero-offset" }],
-  ["writes timestamps as milliseconds", { faults: "* * timestamps as=epoch" }],
-  ["states its scopes in upper case", { faults: "POST /oauth/token scope-form upper" }],
-  ["states other scopes", { faults: "POST /oauth/token scope-form unknown" }],
+  [
+    "sends at most 100 records a page, timestamps as milliseconds, and other scopes",
+    {
+      quirks: { maxPageRows: 100 },
+      faults: "* * timestamps as=epoch\nPOST /oauth/token scope-form unknown",
+    },
+  ],
 ];
 
 describe("a service that", () => {

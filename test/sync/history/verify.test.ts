@@ -6,27 +6,23 @@ const settings = `sync: { exchangeTickers: false, derivatives: false, ohlcv: { G
   intraday: { GWA: [BTC, LIBRA], MWA: none, LX: none, days: 2 } }`;
 
 describe("verify", () => {
-  it("finds no difference right after a backfill, including today's provisional bar", async () => {
+  it("finds no difference after a backfill; reports and repairs rows that differ, are missing or are surplus", async () => {
     const engine = await startBackfillHarness({ settings });
     await engine.run();
     await engine.clock.advance(3_600_000);
-    const verified = await engine.verify();
-    expect(verified).toMatchObject({ differences: [], problems: [] });
+    const untouched = await engine.verify();
+    expect(untouched).toMatchObject({ differences: [], problems: [] });
     // Two tick series of two days, each cut once by the grid, and one series of daily bars.
-    expect(verified.sliceCount).toBe(5);
-    expect(verified.rows).toBeGreaterThan(7_000);
+    expect(untouched.sliceCount).toBe(5);
+    expect(untouched.rows).toBeGreaterThan(5_700);
     expect(engine.query("SELECT * FROM revisions")).toEqual([]);
-  });
 
-  it("reports and repairs rows that differ, are missing or are surplus", async () => {
-    const engine = await startBackfillHarness({ settings });
-    await engine.run();
     const database = new Database(engine.path);
     const changedTs = Date.parse("2026-02-28T20:00:00Z") * 1000;
     database.exec(`UPDATE index_tick_rows SET price = price + 1 WHERE ts = ${changedTs};
       DELETE FROM index_tick_rows WHERE ts = ${changedTs + 30_000_000};
       INSERT INTO index_tick_rows (series, ts, price, source) SELECT series, ts + 5000000, price, 0 FROM index_tick_rows WHERE ts = ${changedTs};
-      DELETE FROM daily_bar_rows WHERE day = '2022-02-02'`);
+      DELETE FROM daily_bar_rows WHERE day = '2026-02-02'`);
     database.close();
     const verified = await engine.verify();
     expect(verified.differences).toMatchObject([
@@ -143,7 +139,9 @@ describe("an index that gets a 404", () => {
 
   it("B6: like every index that had records: the endpoint counts as broken, exit 4, and a later run fills the gaps", async () => {
     const names = ["BTC", "ETH", "SOL", "XRP", "USDT"];
-    const engine = await startBackfillHarness({ settings: settings.replace("BTC,", `${names.join(", ")},`) });
+    const engine = await startBackfillHarness({
+      settings: settings.replace("BTC,", `${names.join(", ")},`).replace("days: 2", "days: 1"),
+    });
     await engine.run();
     engine.simulator.setFaults("GET /index-ticker status 404");
     await engine.clock.advance(3_600_000);

@@ -104,7 +104,7 @@ describe("the walks of a round", () => {
           }
         },
       ),
-      { numRuns: 200 },
+      { numRuns: 60 },
     );
   });
 });

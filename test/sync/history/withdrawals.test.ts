@@ -43,7 +43,11 @@ describe("H5: the service withdraws eight hours of one series for good", () => {
   it("H5: two nights of backfill believe it, and keep the rows in revisions", async () => {
     const engine = await startWithdrawal();
     await engine.clock.advance(DAY_MS / 2);
+    const startedAt = engine.clock.now();
     const first = await engine.run();
+    // It does not wait for the confirmation, but asks again within the run.
+    expect(engine.clock.now() - startedAt).toBeLessThan(5 * 60_000);
+    expect(Number(status(engine).withdrawals[0]?.answers)).toBeGreaterThan(1);
     expect(first).toMatchObject({ exit: 4, problems: [{ what: "GWA BTC", code: "withdrawal_unconfirmed" }] });
     expect(storedRows(engine)).toBe(WITHDRAWN_ROWS);
     // Only the unconfirmed range is open, not the day around it.
@@ -67,15 +71,6 @@ describe("H5: the service withdraws eight hours of one series for good", () => {
     ]);
     expect(engine.logged.filter(({ message }) => message === "mass withdrawal believed")).toHaveLength(1);
     expect((await engine.run()).exit).toBe(0);
-  });
-
-  it("H5: does not wait for the confirmation, and asks again within the run", async () => {
-    const engine = await startWithdrawal();
-    await engine.clock.advance(DAY_MS / 2);
-    const startedAt = engine.clock.now();
-    await engine.run();
-    expect(engine.clock.now() - startedAt).toBeLessThan(5 * 60_000);
-    expect(Number(status(engine).withdrawals[0]?.answers)).toBeGreaterThan(1);
   });
 
   it("H5: is not believed while the answers differ", async () => {

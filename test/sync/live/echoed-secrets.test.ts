@@ -31,7 +31,8 @@ describe("secrets that the service echoes", () => {
       "ws echo-secrets field=timestamp p=0.1",
       "ws echo-secrets field=event p=0.05",
     ];
-    const harness = await SupervisorHarness.start({ sync, simulator: { faults: faults.join("\n") } });
+    const quirks = { listed: { perMille: 1000, on: "2025-11-01" } };
+    const harness = await SupervisorHarness.start({ sync, simulator: { quirks, faults: faults.join("\n") } });
     await harness.advance(400);
     const secrets = harness.simulator.secrets;
     expect(secrets.length).toBeGreaterThanOrEqual(3);

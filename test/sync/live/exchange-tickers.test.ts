@@ -19,9 +19,9 @@ describe("exchange tickers", () => {
     expect(harness.query("SELECT name, from_time, to_time FROM coverage ORDER BY name")).toEqual(
       ["Coinbase", "Kraken"].map((name) => ({
         name,
-        from_time: "2026-03-01T12:00:00.000000Z",
+        from_time: "2026-03-01T02:00:00.000000Z",
         // The current period is covered when the next one begins.
-        to_time: "2026-03-01T12:10:00.000000Z",
+        to_time: "2026-03-01T02:10:00.000000Z",
       })),
     );
     // Other markets of the exchanges are not selected.

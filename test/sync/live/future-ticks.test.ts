@@ -31,7 +31,7 @@ describe("a tick from beyond the service's clock", () => {
     expect(rejects).toHaveLength(2);
     for (const { reason, raw } of rejects) {
       expect(reason).toBe("timestamp is ahead of the service's clock");
-      expect(String(raw)).toContain('"2026-03-01T13:');
+      expect(String(raw)).toContain('"2026-03-01T03:');
     }
     await harness.advance(2 * 3600);
     harness.expectMatchesService(clock.now() - 75 * 60_000);

@@ -24,7 +24,7 @@ describe("a socket that stamps ticks off REST's moment", () => {
         simulator: { faults: `ws shift-timestamps by=${by}` },
       });
       await harness.runUntilSettled();
-      for (let hour = 0; hour < 3; hour++) {
+      for (let hour = 0; hour < 2; hour++) {
         await harness.advance(3600);
         expect(harness.query(doublesSql(harness.clock.now() * 1000))).toEqual([{ n: 0 }]);
       }

@@ -16,7 +16,7 @@ describe("a mass withdrawal while the daemon runs", () => {
     await harness.runUntilSettled();
     await harness.advance(1800);
     const btc = harness.simulator.universe.assets.find(({ symbol }) => symbol === "BTC")?.id;
-    const range = "since=2026-03-01T11:29:30Z until=2026-03-01T11:59:30Z";
+    const range = "since=2026-03-01T01:29:30Z until=2026-03-01T01:59:30Z";
     harness.simulator.setFaults(`GET /index-ticker withdraw ${range} query=indexId=${btc}`);
     const unconfirmed = () => harness.readGaps("reason = 'withdrawal unconfirmed'");
     // The hourly page goes two hours back.

@@ -57,9 +57,9 @@ describe("the unconfirmed withdrawals of a series", () => {
   it("have what was answered, and when", () => {
     const { warehouse, btc, record } = openSeries();
     const stored = { from: 10, to: 20, rows: 7, digest: "d", answers: 2, firstAt: first, lastAt: now };
-    expect(record(btc, 10, 20)).toEqual({ ...stored, withdrawal: 1, believedAt: null });
+    expect(record(btc, 10, 20)).toEqual({ ...btc, ...stored, withdrawal: 1, believedAt: null });
     expect(findUnconfirmedWithdrawals(warehouse.connection, btc, everything)).toEqual([
-      { ...stored, withdrawal: 1, believedAt: null },
+      { ...btc, ...stored, withdrawal: 1, believedAt: null },
     ]);
     expect(record(btc, 40, 50, { isBelieved: true })).toMatchObject({ withdrawal: 2, believedAt: now });
   });
@@ -98,19 +98,14 @@ describe("the unconfirmed withdrawals of a series", () => {
     for (const from of [30, 10]) record(btc, from, from + 10);
     record(btc, 50, 60, { digest: MOVED_END_DIGEST });
     record(btc, 70, 80, { isBelieved: true });
-    expect(readUnconfirmedRanges(warehouse.connection, "index_ticks")).toEqual(
-      new Map([
-        [
-          btc.series,
-          [
-            { from: 10, to: 20 },
-            { from: 30, to: 40 },
-            { from: 50, to: 60 },
-          ],
-        ],
-        [eth.series, [{ from: 5, to: 6 }]],
-      ]),
-    );
+    const found = readUnconfirmedRanges(warehouse.connection, "index_ticks");
+    expect([...found.keys()]).toEqual([btc.series, eth.series]);
+    expect(found.get(btc.series)?.map(({ from, to }) => [from, to])).toEqual([
+      [10, 20],
+      [30, 40],
+      [50, 60],
+    ]);
+    expect(found.get(eth.series)).toMatchObject([{ from: 5, to: 6 }]);
     expect(readUnconfirmedRanges(warehouse.connection, "ohlcv")).toEqual(new Map());
   });
 });

@@ -72,6 +72,7 @@ describe("the end of a history that has moved up", () => {
     });
     // The time counts from the last answer.
     expect(answer(30, furthest + MICROS_PER_DAY + 1)).toEqual({
+      ...key,
       withdrawal: expect.any(Number) as number,
       from: 30,
       to: furthest + MICROS_PER_DAY + 1,

@@ -11,12 +11,12 @@ import {
   openTarget,
   readClockSkew,
   readMirroredFrom,
-  readRequestRate,
   recordBlockedReason,
   recordClockSkew,
   recordRequestRate,
   type Target,
 } from "../../../src/warehouse/coverage/targets.ts";
+import { readWarehouseState } from "../../../src/warehouse/tables/warehouse-state.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 
@@ -350,8 +350,8 @@ describe("the clock skew", () => {
 describe("the request rate", () => {
   it("is unknown until a backfill has measured it", () => {
     const warehouse = openTestWarehouse();
-    expect(readRequestRate(warehouse.connection)).toBeUndefined();
+    expect(readWarehouseState(warehouse.connection).requestRate).toBeNull();
     warehouse.transaction((t) => recordRequestRate(t, 12.5));
-    expect(readRequestRate(warehouse.connection)).toBe(12.5);
+    expect(readWarehouseState(warehouse.connection).requestRate).toBe(12.5);
   });
 });

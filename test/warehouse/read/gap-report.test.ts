@@ -7,10 +7,10 @@ import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { declareTargets } from "../../../src/warehouse/coverage/targets.ts";
 import { resolveNames } from "../../../src/warehouse/lookups/resolve-names.ts";
 import { readGapReportInRange } from "../../../src/warehouse/read/gap-report.ts";
+import { present } from "../../support/present.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
 
 const HOUR = 3600 * MICROS_PER_SECOND;
-const present = Math.floor(Date.now() / 1000) * MICROS_PER_SECOND;
 /** Around the present, and around the start of the service's window of 20 days. */
 const hours = fc.integer({ min: -30 * 24, max: 48 }).map((n) => present + n * HOUR);
 const ranges = fc

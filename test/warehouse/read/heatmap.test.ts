@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { MICROS_PER_DAY, MICROS_PER_SECOND, startOfDay } from "../../../src/model/time.ts";
+import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
 import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
@@ -9,13 +9,12 @@ import { Heatmap } from "../../../src/warehouse/read/heatmap.ts";
 import { buildDayGrid, buildMonthGrid, CellSums } from "../../../src/warehouse/read/heatmap-grid.ts";
 import { readLatestTicks } from "../../../src/warehouse/rows/row-queries.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
+import { midnight, present } from "../../support/present.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
 import { parseTs, tick } from "../../support/warehouse/records.ts";
 
 const DAY = MICROS_PER_DAY;
 const HOUR = DAY / 24;
-const present = Math.floor(Date.now() / 1000) * MICROS_PER_SECOND;
-const midnight = startOfDay(present);
 const everything = { defaultLimit: 100, byGroup: new Map<string, number>() };
 
 describe("the time grid", () => {

@@ -1,6 +1,7 @@
 import {
   closeSync,
   copyFileSync,
+  cpSync,
   existsSync,
   openSync,
   readdirSync,
@@ -15,7 +16,7 @@ import {
 } from "node:fs";
 import { join, resolve } from "node:path";
 import Database from "better-sqlite3";
-import { describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { silentLog } from "../../../src/runtime/log.ts";
 import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
@@ -23,6 +24,7 @@ import { openTarget } from "../../../src/warehouse/coverage/targets.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 import {
   catchFailure,
   makeTempFolder,
@@ -41,13 +43,22 @@ const write = (warehouse: WarehouseWriter, count = 500, from = 0) =>
     ),
   );
 
-/** A closed warehouse with 5000 rows. */
-function makeFilledWarehouse(): string {
-  const path = join(makeTempFolder(), "mds.sqlite");
+/** Creates a closed warehouse with 5000 rows. */
+function fillWarehouse(folder: string): string {
+  const path = join(folder, "mds.sqlite");
   const warehouse = openWriter(path, { clock: new ManualClock() });
   write(warehouse, 5000);
   warehouse.close();
   return path;
+}
+
+const filled = temporaryFolder(afterAll);
+beforeAll(() => void fillWarehouse(filled));
+
+function makeFilledWarehouse(): string {
+  const folder = makeTempFolder();
+  cpSync(filled, folder, { recursive: true });
+  return join(folder, "mds.sqlite");
 }
 
 function withDatabase<T>(path: string, work: (database: Database.Database) => T): T {
@@ -211,7 +222,7 @@ describe("F10: a damaged file is renamed to a dated name, never deleted, and rep
   });
 
   it("quarantines only the WAL if it belongs to another warehouse, because SQLite would apply it", () => {
-    const path = makeFilledWarehouse();
+    const path = fillWarehouse(makeTempFolder());
     const other = openTestWarehouse();
     write(other, 300);
     copyFileSync(`${other.path}-wal`, `${path}-wal`);

@@ -6,6 +6,7 @@ import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { declareTargets } from "../../../src/warehouse/coverage/targets.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
+import { skipWithout } from "../../support/has-tool.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { parseTs, tick } from "../../support/warehouse/records.ts";
 
@@ -207,7 +208,7 @@ describe("bars", () => {
       printed = execFileSync("sqlite3", ["-readonly", "-json", warehouse.path, union], { encoding: "utf8" });
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
-      process.stdout.write("skipped: bars in another SQLite version (sqlite3 is not installed)\n");
+      skipWithout("sqlite3 is not installed", "bars in another SQLite version");
       return;
     }
     expect(JSON.parse(printed)).toEqual(queryRows(warehouse, union));

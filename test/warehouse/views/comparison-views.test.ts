@@ -10,6 +10,7 @@ import { settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverag
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { withdrawMissing } from "../../../src/warehouse/rows/withdraw-missing.ts";
 import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
+import { skipWithout } from "../../support/has-tool.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { bar, decimal, parseTs, tick } from "../../support/warehouse/records.ts";
@@ -182,9 +183,7 @@ describe("all comparison views", () => {
         printed = execFileSync("sqlite3", ["-readonly", "-json", warehouse.path, sql], { encoding: "utf8" });
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
-        process.stdout.write(
-          "skipped: comparison views in another SQLite version (sqlite3 is not installed)\n",
-        );
+        skipWithout("sqlite3 is not installed", "comparison views in another SQLite version");
         return;
       }
       expect(JSON.parse(printed)).toEqual(queryRows(warehouse, sql));

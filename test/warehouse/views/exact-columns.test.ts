@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { parseDecimal, toPlainNotation } from "../../../src/model/decimal.ts";
 import { formatTimestamp } from "../../../src/model/time.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
+import { hasTool } from "../../support/has-tool.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { decimal, tick } from "../../support/warehouse/records.ts";
 
@@ -68,13 +69,8 @@ describe("exact columns", () => {
       ),
     );
     const sql = "SELECT price_exact FROM index_ticks ORDER BY ts";
-    let printed: string;
-    try {
-      printed = execFileSync("sqlite3", ["-readonly", warehouse.path, sql], { encoding: "utf8" });
-    } catch {
-      process.stdout.write("skipped: exact columns in another SQLite version (sqlite3 is not installed)\n");
-      return;
-    }
+    if (!hasTool("sqlite3", "exact columns in another SQLite version")) return;
+    const printed = execFileSync("sqlite3", ["-readonly", warehouse.path, sql], { encoding: "utf8" });
     expect(printed.trimEnd().split("\n")).toEqual(texts.map((text) => toPlainNotation(text)));
   });
 

@@ -1,5 +1,4 @@
-import { mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Simulator } from "../../../src/simulator/simulator.ts";
@@ -9,13 +8,14 @@ import { openCatalogue } from "../../docs/cookbook-engines.ts";
 import { fillDemoWarehouse } from "../../docs/demo-warehouse.ts";
 import { bothSides, exportIn, inWarehouse } from "../../support/export/read-export.ts";
 import type { ManualClock } from "../../support/manual-clock.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { fillOddMarket, ODD_MARKET_TS } from "../../support/warehouse/odd-market.ts";
 
 type Row = Record<string, unknown>;
 
 const HOUR = 3_600_000_000;
 const SECOND = 1_000_000;
-const folder = mkdtempSync(join(tmpdir(), "mds-research-"));
+const folder = temporaryFolder(afterAll);
 const demo = join(folder, "demo");
 const odd = join(folder, "odd");
 let clock: ManualClock;
@@ -51,7 +51,6 @@ beforeAll(async () => {
   fillOddMarket(join(odd, "mds.sqlite"));
   await exportIn(odd);
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe("the research views on a simulated market", () => {
   const ms = (ts: unknown) => Number(ts) / 1000;

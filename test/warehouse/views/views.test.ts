@@ -9,6 +9,7 @@ import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { publicDocs } from "../../../src/warehouse/schema/column-docs.ts";
 import { views } from "../../../src/warehouse/views/views.ts";
 import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
+import { hasTool } from "../../support/has-tool.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { parseTs, tick } from "../../support/warehouse/records.ts";
 
@@ -97,13 +98,7 @@ describe("the relations of the contract", () => {
   });
 
   it("can be queried with an older SQLite", () => {
-    const version = () => execFileSync("sqlite3", ["--version"], { encoding: "utf8" });
-    try {
-      version();
-    } catch {
-      process.stdout.write("skipped: the views in another SQLite version (sqlite3 is not installed)\n");
-      return;
-    }
+    if (!hasTool("sqlite3", "the views in another SQLite version")) return;
     const sql = Object.entries(contract)
       .map(([relation, columns]) => `SELECT count(*) FROM (SELECT ${columns} FROM ${relation});`)
       .join("\n");

@@ -2,10 +2,9 @@ import { readdirSync, readFileSync, statSync, watch, writeFileSync } from "node:
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
-import { systemClock } from "../../../../src/runtime/clock.ts";
-import { openWriter } from "../../../../src/warehouse/writer.ts";
 import { startProgram } from "../../../support/program-process.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
+import { copyEmptyWarehouse } from "../../../support/warehouse/empty-warehouse.ts";
 
 const MEBIBYTE = 1024 * 1024;
 
@@ -13,7 +12,7 @@ const MEBIBYTE = 1024 * 1024;
 function folderWithLargeWarehouse(): string {
   const folder = temporaryFolder();
   const path = join(folder, "mds.sqlite");
-  openWriter(path, { clock: systemClock }).close();
+  copyEmptyWarehouse(path);
   const database = new Database(path);
   database.exec(`PRAGMA synchronous = OFF; CREATE TABLE ballast (bytes BLOB);
     WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 48)

@@ -22,7 +22,7 @@ import { systemClock } from "../../../../src/runtime/clock.ts";
 import { silentLog } from "../../../../src/runtime/log.ts";
 import { backUp, openForBackup } from "../../../../src/warehouse/backup.ts";
 import { commitHour, ROWS_PER_HOUR } from "../../../support/cli/backup-pages.ts";
-import { startProgram } from "../../../support/program-process.ts";
+import { runInProcess } from "../../../support/cli/run-command.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
 import { catchFailure } from "../../../support/warehouse/open-warehouse.ts";
 
@@ -46,7 +46,7 @@ function folderWithWarehouse(): string {
 }
 
 function backup(folder: string, ...args: string[]) {
-  return startProgram(["backup", ...args], { cwd: folder, env: { MDS_WAREHOUSE: "mds.sqlite" } }).result;
+  return runInProcess(["backup", ...args], { cwd: folder, env: { MDS_WAREHOUSE: "mds.sqlite" } });
 }
 
 /** Copies in this process. */

@@ -13,6 +13,7 @@ import { createWarehouse, DAY, midnight, openForWriting } from "../../../support
 import { runInProcess } from "../../../support/cli/run-command.ts";
 import { startProgram } from "../../../support/program-process.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
+import { waitUntil } from "../../../support/wait-until.ts";
 import { tick } from "../../../support/warehouse/records.ts";
 
 const STEP = 30 * MICROS_PER_SECOND;
@@ -95,7 +96,7 @@ describe("mds-sync merge", () => {
       Number((read(path, "SELECT count(*) AS n FROM index_ticks WHERE name = 'eth'")[0] as { n: number }).n);
     const running = startProgram(["merge", other], { cwd: dirname(path), env: { MDS_WAREHOUSE: path } });
     // Killed after the first commits of rows.
-    while (rowsNow() === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    await waitUntil(() => rowsNow() > 0, 5);
     running.child.kill("SIGKILL");
     await running.result;
     const claimed = read(

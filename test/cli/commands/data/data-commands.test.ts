@@ -13,7 +13,7 @@ import { systemClock } from "../../../../src/runtime/clock.ts";
 import { writeRecords } from "../../../../src/warehouse/rows/row-writer.ts";
 import { createWarehouse, DAY, HOUR, openForWriting } from "../../../support/cli/filled-warehouse.ts";
 import { runInProcess } from "../../../support/cli/run-command.ts";
-import { fillTicks, MINUTE, start } from "../../../support/library/ticks-warehouse.ts";
+import { fillTicks, getStart, MINUTE } from "../../../support/library/ticks-warehouse.ts";
 import { decimal, tick } from "../../../support/warehouse/records.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "mds-data-"));
@@ -32,6 +32,7 @@ afterAll(() => {
 
 const run = (...args: string[]) => runInProcess([...args, "--warehouse", path], { cwd: folder });
 const json = async (...args: string[]) => JSON.parse((await run(...args, "--json")).stdout) as unknown;
+const start = getStart();
 const [from, to] = [formatTimestamp(start), formatTimestamp(start + HOUR)];
 const hour = ["--from", from, "--to", to];
 

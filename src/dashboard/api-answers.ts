@@ -1,0 +1,84 @@
+// What the dashboard's API answers. The pages are compiled against these types, so this file imports nothing that needs Node.
+
+import type { ChartBarsResult } from "../model/answers/chart-bars.ts";
+import type { DerivativeAsset, DerivativesResult } from "../model/answers/derivatives.ts";
+import type { GapSummaryResult, HeatmapResult, SeriesMatch } from "../model/answers/heatmap.ts";
+import type { PairSummary, QuotesResult, RankingResult } from "../model/answers/market.ts";
+import type { LatestTick, PulseResult } from "../model/answers/ticks.ts";
+import type { ServeStatus } from "../model/status/serve-status.ts";
+import type { ServiceCondition } from "../model/status/service-condition.ts";
+import type { ShareStatus } from "../model/status/share-status.ts";
+import type { StatusReport, WarehouseStatus } from "../model/status/warehouse-status.ts";
+import type { SchemaResult } from "../warehouse/schema/column-doc.ts";
+
+/** The results of the dashboard's queries, by kind. */
+export interface QueryResults {
+  status: WarehouseStatus;
+  coverage: HeatmapResult;
+  missing: GapSummaryResult;
+  latest: readonly LatestTick[];
+  /** Undefined if there is no such index. */
+  bars: ChartBarsResult | undefined;
+  /** Series whose name contains a text, the best-known first; if there is none, similar names. */
+  series: readonly SeriesMatch[];
+  /** The relations and columns with their meaning. */
+  schema: SchemaResult;
+  market: RankingResult;
+  pairs: readonly PairSummary[];
+  quotes: QuotesResult;
+  "derivative-assets": readonly DerivativeAsset[];
+  derivatives: DerivativesResult;
+  /** What has been committed since the last one; undefined if nothing has. */
+  pulse: PulseResult | undefined;
+}
+
+/** By the path after `/api/`. A query without a result is answered 404. */
+export type ApiAnswers = { [K in Exclude<keyof QueryResults, "pulse">]: NonNullable<QueryResults[K]> } & {
+  status: StatusReport;
+  daemon: DaemonAnswer;
+};
+
+/** `well`: nothing to do; `busy`: work in progress, a failing stream or a missing scope; `ill`: the operator must act. */
+export interface DaemonState {
+  readonly tone: "well" | "busy" | "ill";
+  /** The state in one sentence for people. */
+  readonly sentence: string;
+}
+
+/** What the daemon knows; the answer `status` has what the warehouse knows. */
+export interface DaemonAnswer extends DaemonState {
+  readonly generated_at: string;
+  readonly version: string;
+  readonly started_at: string;
+  readonly ready: boolean;
+  readonly problem: string | null;
+  readonly activity: string;
+  readonly service: ServiceCondition;
+  readonly shared: ShareStatus | null;
+  readonly backfill: BackfillAnswer | null;
+  readonly requests_per_second: readonly number[];
+  readonly serve: ServeStatus | null;
+  readonly errors: readonly ErrorReport[];
+}
+
+export interface BackfillAnswer {
+  readonly percent: number;
+  readonly rows_per_second: number;
+  readonly seconds_left: number | null;
+}
+
+interface ErrorReport {
+  readonly first_at: string;
+  readonly last_at: string;
+  readonly count: number;
+  readonly where: string;
+  readonly code: string;
+  readonly message: string;
+}
+
+/** The data of the events at `/api/events`, by the event's name. */
+export interface LiveEventData {
+  hello: { readonly version: string; readonly started_at: string };
+  commit: PulseResult;
+  idle: Readonly<Record<string, never>>;
+}

@@ -1,0 +1,85 @@
+import {
+  type HttpRequest,
+  type HttpResponse,
+  type HttpServer,
+  isAllowedHost,
+  isSameOrigin,
+  startHttpServer,
+} from "../runtime/http-server.ts";
+
+export type RequestHandler = (query: URLSearchParams) => HttpResponse | Promise<HttpResponse>;
+
+/** `signal` aborts when the client is gone before it has the whole response. */
+export type PostHandler = (body: string, signal: AbortSignal) => Promise<HttpResponse>;
+
+interface DashboardServerOptions {
+  readonly host: string;
+  /** 0: any free port. */
+  readonly port: number;
+  /** Names accepted in the Host header besides localhost and IP addresses. */
+  readonly allowedHosts: readonly string[];
+  /** By path, without the query. */
+  readonly routes: ReadonlyMap<string, RequestHandler>;
+  /** Paths that accept POST, from pages of this server only. */
+  readonly posts?: ReadonlyMap<string, PostHandler>;
+  readonly onError: (error: unknown) => void;
+  readonly idleTimeoutMs?: number;
+}
+
+const MAX_REQUESTS_PER_CONNECTION = 16;
+const MAX_BODY_BYTES = 256 * 1024;
+
+const SECURITY_HEADERS = {
+  "content-security-policy":
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  "referrer-policy": "no-referrer",
+};
+
+/** Serves the dashboard, only for allowed Host headers. Pages are for GET and HEAD; POST is for its own pages. */
+export function startDashboardServer(options: DashboardServerOptions): Promise<HttpServer> {
+  const { routes, posts, allowedHosts, ...rest } = options;
+  return startHttpServer({
+    ...rest,
+    name: "the dashboard",
+    portSetting: "http.port (MDS_HTTP_PORT)",
+    headers: SECURITY_HEADERS,
+    maxRequestsPerConnection: MAX_REQUESTS_PER_CONNECTION,
+    respond: async (request) => {
+      // First of all: a page of another site must not reach this server by DNS rebinding.
+      if (!isAllowedHost(request.headers.host, allowedHosts))
+        return textResponse(421, "this host name is not allowed: add it to http.allowedHosts");
+      const post = posts?.get(request.path);
+      if (post) return respondToPost(request, post);
+      if (request.method !== "GET" && request.method !== "HEAD")
+        return { ...textResponse(405, "only GET is served"), headers: { allow: "GET, HEAD" } };
+      const page = routes.get(request.path);
+      return page
+        ? page(new URLSearchParams(request.search))
+        : textResponse(404, `no such page; the pages are ${[...routes.keys()].join(" ")}`);
+    },
+  });
+}
+
+/** A page of another site can send a POST, but not with the origin of this server. */
+async function respondToPost(request: HttpRequest, post: PostHandler): Promise<HttpResponse> {
+  const { method, headers, signal } = request;
+  if (method !== "POST") return { ...textResponse(405, "only POST is served"), headers: { allow: "POST" } };
+  if (!isSameOrigin(headers.origin, headers.host))
+    return textResponse(403, "only pages of this server may ask");
+  if (!/^application\/json\b/.test(headers["content-type"] ?? ""))
+    return textResponse(415, "send application/json");
+  const body = await request.readBody(MAX_BODY_BYTES);
+  return body === undefined ? textResponse(413, "the request is too long") : post(body, signal);
+}
+
+export function textResponse(status: number, text: string): HttpResponse {
+  return { status, type: "text/plain; charset=utf-8", body: `${text}\n` };
+}
+
+export function jsonBytes(body: string | Uint8Array, status = 200): HttpResponse {
+  return { status, type: "application/json; charset=utf-8", body };
+}
+
+export function jsonResponse(value: unknown, status = 200): HttpResponse {
+  return jsonBytes(`${JSON.stringify(value)}\n`, status);
+}

@@ -1,0 +1,344 @@
+// Futures, perpetuals and options of one asset, as of any moment that was observed.
+
+import uPlot from "uplot";
+import type {
+  ContractQuote,
+  DerivativeAsset,
+  DerivativesResult,
+  FutureQuote,
+  OptionQuote,
+  PerpetualQuote,
+} from "../../../model/answers/derivatives.ts";
+import { cssColour, watchTheme } from "../shared/layout.ts";
+import { onCommit, onMissed, throttle } from "../shared/live.ts";
+import { byId, element, setRows, setText, showEmpty } from "../shared/page-base.ts";
+import { poll, read, startReading } from "../shared/reading.ts";
+import { amount, brief, count, countNoun, direction, percentChange, quote } from "../shared/text-format.ts";
+import { buildChain, type ChainLine, forwardOf, impliedVolatility, worth } from "./derivative-figures.ts";
+
+const POLL_SECONDS = 60;
+const MAX_CURVES = 6;
+const params = new URLSearchParams(location.search);
+const view = {
+  asset: params.get("asset") ?? "",
+  exchange: params.get("exchange") ?? "",
+  /** `YYYY-MM-DDTHH:MM:SS`, empty for now. */
+  at: params.get("at") ?? "",
+  expiry: Number(params.get("expiry")) || 0,
+};
+type BuildPlot = (target: HTMLElement) => uPlot | undefined;
+let assets: readonly DerivativeAsset[] = [];
+let loaded: DerivativesResult | undefined;
+const plots = new Map<string, { readonly plot: uPlot; readonly build: BuildPlot }>();
+const assetSelect = byId("asset", HTMLSelectElement);
+const exchangeSelect = byId("exchange", HTMLSelectElement);
+const expirySelect = byId("expiry", HTMLSelectElement);
+const atInput = byId("at", HTMLInputElement);
+
+const contractParams = () => ({
+  asset: view.asset,
+  ...(view.exchange ? { exchange: view.exchange } : {}),
+  ...(view.at ? { at: `${view.at}Z` } : {}),
+});
+
+const iso = (micros: number) => new Date(micros / 1000).toISOString();
+const cell = (text: string, className = "") => element("td", { className: `number ${className}` }, text);
+const percentOf = (share: number | null, digits?: number) =>
+  percentChange(share === null ? null : share * 100, digits);
+/** A phone has no column for the exchange. */
+const contractCell = ({ id, name, exchange }: ContractQuote) =>
+  element("td", {}, name ?? id, element("span", { className: "soft narrow" }, exchange));
+
+// ---- charts
+
+function drawPlot(id: string, build: BuildPlot): void {
+  plots.get(id)?.plot.destroy();
+  const target = byId(id);
+  const made = build(target);
+  target.hidden = !made;
+  if (made) plots.set(id, { plot: made, build });
+  else plots.delete(id);
+}
+
+const percentText = (share: number, digits: number) => `${(share * 100).toFixed(digits)} %`;
+
+/** How many digits tell the percentages of two neighbouring marks of an axis apart. */
+const digitsOf = ([first = 0, second]: readonly number[]) => {
+  const step = Math.abs((second ?? first) - first) * 100;
+  return [0, 1, 2].find((digits) => Math.abs(Number(step.toFixed(digits)) - step) < 1e-9) ?? 3;
+};
+
+interface PlotOptions {
+  readonly xLabel: string;
+  readonly xValues: (value: number) => string;
+  readonly yValue: (value: number, digits: number) => string;
+  readonly lines: readonly string[];
+}
+
+function options(target: HTMLElement, { xLabel, xValues, lines, yValue }: PlotOptions): uPlot.Options {
+  const [soft, line] = [cssColour("soft"), cssColour("line")];
+  const axis = {
+    stroke: soft,
+    grid: { stroke: line, width: 1 },
+    ticks: { stroke: line },
+    font: "12px system-ui",
+  };
+  return {
+    width: target.clientWidth,
+    height: target.clientHeight - 30,
+    scales: { x: { time: false } },
+    cursor: { drag: { x: false, y: false } },
+    axes: [
+      { ...axis, values: (_, at) => at.map((value) => xValues(value)) },
+      { ...axis, size: 60, values: (_, at) => at.map((value) => yValue(value, digitsOf(at))) },
+    ],
+    series: [
+      { label: xLabel, value: (_, value) => (value == null ? "" : xValues(value)) },
+      ...lines.map(
+        (label, i): uPlot.Series => ({
+          label,
+          stroke: cssColour(`line-${i + 1}`),
+          width: 1.5,
+          spanGaps: true,
+          points: { show: true, size: 6, fill: cssColour("card") },
+          value: (_, value) => (value == null ? "" : yValue(value, 2)),
+        }),
+      ),
+    ],
+  };
+}
+
+function drawCurve(futures: readonly FutureQuote[], observed: number): void {
+  const points = futures.flatMap(({ exchange, expiration, annualised_basis: basis }) =>
+    expiration === null || basis === null ? [] : [{ exchange, expiration, basis }],
+  );
+  drawPlot("curve-plot", (target) => {
+    const xs = [...new Set(points.map(({ expiration }) => expiration))].sort((a, b) => a - b);
+    if (xs.length < 2) return undefined;
+    const exchanges = [...new Set(points.map(({ exchange }) => exchange))].slice(0, MAX_CURVES);
+    const lines = exchanges.map((name) =>
+      xs.map((x) => points.find((one) => one.exchange === name && one.expiration === x)?.basis ?? null),
+    );
+    return new uPlot(
+      options(target, {
+        xLabel: "days left",
+        xValues: (value) => count(Math.round(value)),
+        yValue: percentText,
+        lines: exchanges,
+      }),
+      [xs.map((x) => (x - observed) / 86_400e6), ...lines],
+      target,
+    );
+  });
+}
+
+function drawSmile(chain: readonly ChainLine[], forward: number | null): void {
+  drawPlot("smile-plot", (target) => {
+    const vols = (["call", "put"] as const).map((side) =>
+      chain.map(({ [side]: option }) => (option ? impliedVolatility(option, forward) : null)),
+    );
+    if (chain.length < 2 || vols.flat().every((value) => value === null)) return undefined;
+    return new uPlot(
+      options(target, {
+        xLabel: "strike",
+        xValues: (value) => brief(value),
+        yValue: percentText,
+        lines: ["calls", "puts"],
+      }),
+      [chain.map(({ strike }) => strike), ...vols],
+      target,
+    );
+  });
+}
+
+// ---- tables
+
+function fill(id: string, rows: readonly HTMLTableRowElement[]): void {
+  setRows(id, rows);
+  byId(id).hidden = rows.length === 0;
+}
+
+function showFutures({ futures, observed }: DerivativesResult): void {
+  fill(
+    "futures",
+    futures.map((one) =>
+      element(
+        "tr",
+        { "data-contract": one.id },
+        contractCell(one),
+        element("td", { className: "wide faint" }, one.exchange),
+        cell(one.days_to_expiry === null ? "–" : count(Math.round(one.days_to_expiry))),
+        cell(quote(one.price), "wide"),
+        cell(quote(one.index_price), "wide"),
+        cell(percentOf(one.basis), direction(one.basis)),
+        cell(percentOf(one.annualised_basis), `per-year ${direction(one.annualised_basis)}`),
+        cell(amount(one.open_interest_usd), "wide"),
+      ),
+    ),
+  );
+  byId("no-futures").hidden = futures.length > 0;
+  drawCurve(futures, observed ?? 0);
+}
+
+function showPerpetuals(perpetuals: readonly PerpetualQuote[]): void {
+  fill(
+    "perpetuals",
+    perpetuals.map((one) =>
+      element(
+        "tr",
+        { "data-contract": one.id },
+        contractCell(one),
+        element("td", { className: "wide faint" }, one.exchange),
+        cell(quote(one.price), "wide"),
+        cell(quote(one.index_price), "wide"),
+        cell(percentOf(one.premium, 3), `wide ${direction(one.premium)}`),
+        cell(percentOf(one.funding_rate, 4), `funding ${direction(one.funding_rate)}`),
+        cell(amount(one.open_interest_usd), "wide"),
+      ),
+    ),
+  );
+  byId("no-perpetuals").hidden = perpetuals.length > 0;
+}
+
+function showOptions(all: readonly OptionQuote[]): void {
+  const expiries = [...new Set(all.flatMap(({ expiration }) => expiration ?? []))].sort((a, b) => a - b);
+  if (!expiries.includes(view.expiry)) view.expiry = expiries[0] ?? 0;
+  expirySelect.replaceChildren(
+    ...expiries.map((expiry) => element("option", { value: expiry }, iso(expiry).slice(0, 10))),
+  );
+  expirySelect.value = String(view.expiry);
+  if (expirySelect.parentElement) expirySelect.parentElement.hidden = expiries.length === 0;
+  const chain = buildChain(all, view.expiry);
+  const forward = forwardOf(chain);
+  const spot = all.find(({ index_price }) => (index_price ?? 0) > 0)?.index_price ?? 0;
+  const vol = (one: OptionQuote | undefined) => {
+    const value = one ? impliedVolatility(one, forward) : null;
+    return value === null ? "–" : `${(value * 100).toFixed(1)} %`;
+  };
+  fill(
+    "chain",
+    chain.map(({ strike, call, put }) =>
+      element(
+        "tr",
+        { "data-strike": strike },
+        cell(amount(call?.open_interest), "wide"),
+        cell(vol(call), `call-iv${strike < spot ? " inside" : ""}`),
+        cell(quote(call?.bid), `wide${strike < spot ? " inside" : ""}`),
+        cell(quote(call?.ask), `wide${strike < spot ? " inside" : ""}`),
+        cell(call ? quote(worth(call)) : "–", strike < spot ? "inside" : ""),
+        element("th", { className: "strike", scope: "row" }, quote(strike)),
+        cell(put ? quote(worth(put)) : "–", strike > spot ? "inside" : ""),
+        cell(quote(put?.bid), `wide${strike > spot ? " inside" : ""}`),
+        cell(quote(put?.ask), `wide${strike > spot ? " inside" : ""}`),
+        cell(vol(put), `put-iv${strike > spot ? " inside" : ""}`),
+        cell(amount(put?.open_interest), "wide"),
+      ),
+    ),
+  );
+  byId("no-options").hidden = all.length > 0;
+  byId("iv-note").hidden = all.length === 0;
+  drawSmile(chain, forward);
+}
+
+function show(answer: DerivativesResult): void {
+  loaded = answer;
+  const { futures, perpetuals, options: chain, observed } = answer;
+  const symbol = assets.find(({ asset_id }) => asset_id === view.asset)?.symbol;
+  setText("asset-title", symbol ? `${symbol} derivatives` : "Derivatives");
+  document.title = `${symbol ?? ""} derivatives · mds-sync`;
+  setText(
+    "derivatives-note",
+    observed === null
+      ? "Nothing was observed within six hours before this moment."
+      : `${countNoun(futures.length + perpetuals.length + chain.length, "contract")}, observed ${iso(observed).slice(0, 19).replace("T", " ")} UTC`,
+  );
+  showFutures(answer);
+  showPerpetuals(perpetuals);
+  showOptions(chain);
+}
+
+// ---- controls
+
+function saveToUrl(): void {
+  const query = new URLSearchParams(
+    Object.entries(view)
+      .filter(([, value]) => value)
+      .map(([name, value]) => [name, String(value)]),
+  );
+  history.replaceState(null, "", `/derivatives?${query}`);
+}
+
+function fillControls(): void {
+  const asset = assets.find(({ asset_id }) => asset_id === view.asset) ?? assets[0];
+  view.asset = asset?.asset_id ?? "";
+  assetSelect.replaceChildren(
+    ...assets.map(({ asset_id, symbol }) => element("option", { value: asset_id }, symbol)),
+  );
+  assetSelect.value = view.asset;
+  const exchanges = asset ? (JSON.parse(asset.exchanges) as string[]).sort() : [];
+  if (!exchanges.includes(view.exchange)) view.exchange = "";
+  exchangeSelect.replaceChildren(
+    element("option", { value: "" }, "all"),
+    ...exchanges.map((name) => element("option", { value: name }, name)),
+  );
+  exchangeSelect.value = view.exchange;
+  atInput.value = view.at;
+  byId("newest").hidden = view.at === "";
+}
+
+byId("controls").addEventListener("submit", (event) => event.preventDefault());
+byId("controls").addEventListener("change", () => {
+  const at = atInput.value;
+  Object.assign(view, {
+    asset: assetSelect.value,
+    exchange: exchangeSelect.value,
+    at: at.length === 16 ? `${at}:00` : at,
+  });
+  fillControls();
+  saveToUrl();
+  void contracts.now();
+});
+byId("newest").addEventListener("click", () => {
+  view.at = "";
+  fillControls();
+  saveToUrl();
+  void contracts.now();
+});
+expirySelect.addEventListener("change", () => {
+  view.expiry = Number(expirySelect.value);
+  saveToUrl();
+  if (loaded) showOptions(loaded.options);
+});
+const redraw = () => {
+  for (const [id, { build }] of plots) drawPlot(id, build);
+};
+watchTheme(redraw);
+let width = innerWidth;
+window.addEventListener("resize", () => {
+  if (width !== innerWidth) redraw();
+  width = innerWidth;
+});
+
+const assetsReading = startReading("assets", "the assets");
+/** Assets first: without one there is nothing to ask for. */
+async function prepare(): Promise<boolean> {
+  if (assets.length === 0) {
+    assets = await read(assetsReading, "derivative-assets");
+    fillControls();
+    showEmpty(assets.length > 0 ? "" : "No derivatives are synced yet.");
+  }
+  return assets.length > 0;
+}
+const contracts = poll({
+  reading: startReading("contracts", "the contracts"),
+  kind: "derivatives",
+  params: contractParams,
+  seconds: POLL_SECONDS,
+  show,
+  prepare,
+});
+const reload = throttle(5, () => void contracts.now());
+onCommit(({ grown }) => {
+  if (view.at === "" && grown("derivative_ticks")) reload();
+});
+onMissed(reload);

@@ -1,0 +1,315 @@
+// Ask the warehouse in SQL, draw the answer, take it away. The hash of the URL holds the query.
+
+import type { ErrorAnswer, QueryAnswer } from "../../../model/answers/query.ts";
+import { watchTheme } from "../shared/layout.ts";
+import { byId, describeError, element, RETRY_SECONDS, setText } from "../shared/page-base.ts";
+import { read, startReading } from "../shared/reading.ts";
+import { count } from "../shared/text-format.ts";
+import { timePicker } from "../shared/time-picker.ts";
+import { findParameters } from "./cookbook.ts";
+import { type ChartKind, canDrawCandles, resultChart } from "./result-chart.ts";
+import { resultGrid } from "./result-grid.ts";
+import {
+  questions,
+  rememberQuery,
+  showHistory,
+  showQuestions,
+  showRelations,
+  wireTabs,
+} from "./side-panel.ts";
+import { sqlEditor } from "./sql-editor.ts";
+
+const views: Readonly<Record<ChartKind | "grid", string>> = {
+  grid: "Grid",
+  lines: "Lines",
+  candles: "Candles",
+  bars: "Bars",
+  scatter: "Scatter",
+};
+const isView = (text: string): text is keyof typeof views => Object.hasOwn(views, text);
+/** Times that the cookbook's questions ask for, relative to now. */
+const defaults: Readonly<Record<string, string>> = { t: "@-1h", known: "@now" };
+const asked = new URLSearchParams(location.hash.slice(1));
+
+let running: AbortController | undefined;
+let result: QueryAnswer | undefined;
+const askedView = asked.get("view") ?? "";
+let view = isView(askedView) ? askedView : "grid";
+const viewTabs = byId("views");
+const values = new Map(
+  [...asked].filter(([name]) => name.startsWith("p.")).map(([name, value]) => [name.slice(2), value]),
+);
+
+const editor = sqlEditor(byId("editor"), { onRun: () => void run(), onChange: showParameters });
+const grid = resultGrid(byId("grid"));
+const chart = resultChart(byId("canvas"), byId("axes"));
+const picker = timePicker(byId("picker"), {
+  params: asked,
+  fallback: "1d",
+  now: () => Date.now() / 1000,
+  onChange: () => void run(),
+});
+
+// ---- the query
+
+function setQuery(sql: string): void {
+  editor.setText(sql);
+  editor.focus();
+  void run();
+}
+
+/** An input for each parameter; `:from` and `:to` come from the time picker. */
+function showParameters(): void {
+  const names = findParameters(editor.text());
+  byId("picker").hidden = !names.some((name) => name === "from" || name === "to");
+  const others = names.filter((name) => name !== "from" && name !== "to");
+  if (byId("params").dataset.names === others.join()) return;
+  byId("params").dataset.names = others.join();
+  byId("params").replaceChildren(
+    ...others.map((name) => {
+      const value = values.get(name) ?? defaults[name] ?? "";
+      values.set(name, value);
+      const input = element("input", {
+        type: "text",
+        id: `param-${name}`,
+        value,
+        spellcheck: "false",
+        autocomplete: "off",
+      });
+      input.title = "A number, @TIME (such as @-1d, @now or @2026-03-01), or text";
+      input.addEventListener("input", () => values.set(name, input.value));
+      return element(
+        "div",
+        { className: "box" },
+        element("label", { for: `param-${name}` }, `:${name}`),
+        input,
+      );
+    }),
+  );
+}
+
+function parameters(): Record<string, string> {
+  const iso = (seconds: number) => `@${new Date(Math.floor(seconds) * 1000).toISOString()}`;
+  const range = picker.range();
+  const times: Readonly<Record<string, string>> = {
+    from: iso(range.from),
+    to: range.to === undefined ? "@now" : iso(range.to),
+  };
+  return Object.fromEntries(
+    findParameters(editor.text()).map((name) => [name, times[name] ?? values.get(name) ?? ""]),
+  );
+}
+
+function saveToUrl(): void {
+  const hash = new URLSearchParams({ sql: editor.text() });
+  if (view !== "grid") hash.set("view", view);
+  if (!byId("picker").hidden)
+    for (const [name, value] of Object.entries(picker.params())) hash.set(name, value);
+  for (const name of findParameters(editor.text())) {
+    const value = values.get(name);
+    if (value !== undefined) hash.set(`p.${name}`, value);
+  }
+  history.replaceState(null, "", `#${hash}`);
+}
+
+/** Sends the query; what is already running is cancelled, because its connection closes. */
+async function ask<T>(format: string, take: (response: Response) => Promise<T>): Promise<T> {
+  running?.abort();
+  const controller = new AbortController();
+  running = controller;
+  byId("cancel").hidden = false;
+  byId("error").hidden = true;
+  document.body.toggleAttribute("data-busy", true);
+  try {
+    const response = await fetch("/api/query", {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ sql: editor.text(), params: parameters(), format }),
+      signal: controller.signal,
+    });
+    if (!response.ok) throw await toError(response);
+    return await take(response);
+  } finally {
+    if (running === controller) {
+      running = undefined;
+      byId("cancel").hidden = true;
+      document.body.toggleAttribute("data-busy", false);
+    }
+  }
+}
+
+/** The daemon refused a query. */
+class QueryError extends Error {
+  readonly warnings: readonly string[];
+
+  constructor({ error, remedy, warnings = [] }: ErrorAnswer) {
+    super(remedy ? `${error}: ${remedy}` : error);
+    this.warnings = warnings;
+  }
+}
+
+async function toError(response: Response): Promise<Error> {
+  const text = await response.text();
+  try {
+    return new QueryError(JSON.parse(text) as ErrorAnswer);
+  } catch {
+    return new Error(text.trim() || `the daemon answered ${response.status}`);
+  }
+}
+
+async function run(): Promise<void> {
+  if (editor.text().trim() === "") return;
+  saveToUrl();
+  const sql = editor.text();
+  setText("summary", "Running …");
+  try {
+    const answer = await ask("rows", (response) => response.json() as Promise<QueryAnswer>);
+    result = answer;
+    showWarnings(answer.warnings);
+    showResult(answer);
+    rememberQuery(sql, `${count(answer.count)} rows, ${answer.ms} ms`);
+    showHistory(setQuery);
+  } catch (error) {
+    if (!running) clearResult();
+    showError(error);
+  }
+}
+
+// ---- the answer
+
+/** The result of an earlier query would look like that of this one. */
+function clearResult(): void {
+  result = undefined;
+  for (const id of ["grid", "plot", "downloads"]) byId(id).hidden = true;
+}
+
+function showError(error: unknown): void {
+  if (error instanceof Error && error.name === "AbortError") {
+    // A newer query has replaced this one.
+    if (!running) setText("summary", "Cancelled.");
+    return;
+  }
+  setText("summary", "");
+  byId("error").hidden = false;
+  setText("error", describeError(error));
+  showWarnings(error instanceof QueryError ? error.warnings : []);
+}
+
+function showWarnings(warnings: readonly string[]): void {
+  byId("warnings").hidden = warnings.length === 0;
+  byId("warnings").replaceChildren(
+    ...warnings.map((warning) =>
+      element("li", {}, ...warning.split("`").map((part, i) => (i % 2 ? element("code", {}, part) : part))),
+    ),
+  );
+}
+
+const tabs = () => [...viewTabs.querySelectorAll("button")];
+
+function showResult(answer: QueryAnswer): void {
+  const { count: rows, ms, is_cut: isCut } = answer;
+  const cut = isCut ? "the first " : "";
+  const rest = isCut ? "; a download has all of them" : "";
+  setText("summary", `${cut}${count(rows)} ${rows === 1 ? "row" : "rows"} in ${count(ms)} ms${rest}`);
+  byId("downloads").hidden = false;
+  for (const tab of tabs())
+    tab.hidden =
+      rows === 0 ? tab.dataset.view !== "grid" : tab.dataset.view === "candles" && !canDrawCandles(answer);
+  if (tabs().some((tab) => tab.dataset.view === view && tab.hidden)) view = "grid";
+  showView();
+}
+
+function showView(): void {
+  for (const tab of tabs()) {
+    tab.setAttribute("aria-selected", String(tab.dataset.view === view));
+    tab.tabIndex = tab.dataset.view === view ? 0 : -1;
+  }
+  if (!result) return;
+  byId("grid").hidden = view !== "grid";
+  byId("plot").hidden = view === "grid";
+  if (view === "grid") {
+    chart.clear();
+    grid.show(result);
+  } else chart.show(result, view);
+}
+
+async function download(format: string): Promise<void> {
+  setText("summary", `Preparing ${format} …`);
+  try {
+    const blob = await ask(format, (response) => response.blob());
+    const link = element("a", { href: URL.createObjectURL(blob), download: `mds-sync-query.${format}` });
+    link.click();
+    // The browser has the file's content by now, or holds it itself.
+    setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+    setText("summary", `${count(blob.size)} bytes of ${format}`);
+  } catch (error) {
+    showError(error);
+  }
+}
+
+// ---- controls
+
+byId("ask").addEventListener("submit", (event) => {
+  event.preventDefault();
+  void run();
+});
+byId("cancel").addEventListener("click", () => running?.abort());
+byId("downloads").addEventListener("click", ({ target }) => {
+  if (target instanceof HTMLElement && target.dataset.format) void download(target.dataset.format);
+});
+byId("copy-link").addEventListener("click", async () => {
+  saveToUrl();
+  await navigator.clipboard?.writeText(location.href).catch(() => {});
+  setText("copy-link", "Copied");
+  setTimeout(() => setText("copy-link", "Copy link"), 1_500);
+});
+viewTabs.append(
+  ...Object.entries(views).map(([name, label]) =>
+    element(
+      "button",
+      {
+        type: "button",
+        role: "tab",
+        "data-view": name,
+        "aria-selected": "false",
+        "aria-controls": name === "grid" ? "grid" : "plot",
+      },
+      label,
+    ),
+  ),
+);
+wireTabs(viewTabs, ({ dataset: { view: chosen = "" } }) => {
+  if (!isView(chosen)) return;
+  view = chosen;
+  saveToUrl();
+  showView();
+});
+const panels = ["relations", "questions", "history"];
+wireTabs(byId("starting-points"), (tab) => {
+  for (const panel of panels) byId(panel).hidden = tab.getAttribute("aria-controls") !== panel;
+});
+if (/Mac|iPhone|iPad/.test(navigator.platform)) setText("run-key", "⌘ ⏎");
+watchTheme(() => chart.redraw());
+window.addEventListener("hashchange", () => {
+  const sql = new URLSearchParams(location.hash.slice(1)).get("sql");
+  if (sql && sql !== editor.text()) setQuery(sql);
+});
+
+showQuestions(setQuery);
+const earlier = showHistory(setQuery);
+showView();
+editor.setText(asked.get("sql") ?? earlier[0]?.sql ?? questions[0]?.sql ?? "");
+showParameters();
+void run();
+
+const schemaReading = startReading("schema", "the relations");
+async function readRelations(): Promise<void> {
+  try {
+    const groups = await read(schemaReading, "schema");
+    editor.setRelations(groups.flatMap(({ relations }) => relations));
+    showRelations(groups, { onSelect: setQuery, onInsert: editor.insert });
+  } catch {
+    setTimeout(readRelations, RETRY_SECONDS * 1000);
+  }
+}
+void readRelations();

@@ -1,0 +1,289 @@
+// A result as lines, bars or a scatter (uPlot) or as candles (lightweight-charts).
+
+import { CandlestickSeries, ColorType, createChart, type UTCTimestamp } from "lightweight-charts";
+import uPlot from "uplot";
+import type { QueryAnswer, ScreenValue } from "../../../model/answers/query.ts";
+import { cssColour, withOpacity } from "../shared/layout.ts";
+import { element } from "../shared/page-base.ts";
+import { brief } from "../shared/text-format.ts";
+import { isNumeric } from "./result-grid.ts";
+
+const MAX_LINES = 12;
+const LINE_COLOURS = 6;
+const timeColumn = /^(ts|time|day)$|_(ts|time|at)$|^(expiration|listing)$/;
+const prices = ["open", "high", "low", "close"];
+const preferred = /^(price|close|last|value|market_cap|mid|basis|funding_rate)$/;
+
+/** The part of an answer that is drawn. */
+type Table = Pick<QueryAnswer, "columns" | "rows">;
+
+/** The columns that are drawn. */
+interface Axes {
+  readonly x: string;
+  readonly y: string;
+  /** One line for each value of this column; empty: one line. */
+  readonly split: string;
+}
+
+type PlotKind = "lines" | "bars" | "scatter";
+export type ChartKind = PlotKind | "candles";
+
+/** What is on the screen. */
+interface Drawing {
+  readonly resize: () => void;
+  readonly remove: () => void;
+}
+
+/** Seconds since 1970 of a moment as the warehouse writes it: microseconds, a day or a time. */
+function toSeconds(value: ScreenValue): number {
+  if (typeof value === "number") return value > 1e14 ? value / 1e6 : value;
+  return value === null ? Number.NaN : Date.parse(value) / 1000;
+}
+
+/** What to draw if nobody has chosen: time to the right, one line per name. */
+function guessAxes({ columns, rows }: Table): Axes {
+  const numeric = columns.filter((name, at) => isNumeric(rows, at) && !/(^|_)(id|ts)$/.test(name));
+  const [first = ""] = columns;
+  const x = columns.find((name) => timeColumn.test(name)) ?? first;
+  const candidates = numeric.filter((name) => name !== x);
+  const y = candidates.find((name) => preferred.test(name)) ?? candidates[0] ?? numeric[0] ?? first;
+  const at = columns.indexOf(x);
+  const hasTwins = new Set(rows.map((row) => row[at])).size < rows.length;
+  const split = columns.find((name, place) => {
+    if (!hasTwins || name === x || isNumeric(rows, place) || timeColumn.test(name)) return false;
+    const values = new Set(rows.map((row) => row[place]));
+    return values.size > 1 && values.size <= MAX_LINES;
+  });
+  return { x, y, split: split ?? "" };
+}
+
+export function canDrawCandles({ columns }: Table): boolean {
+  return prices.every((name) => columns.includes(name)) && columns.some((name) => timeColumn.test(name));
+}
+
+/** One ascending list of x, and a list of y for each line, with null where a line has no value. */
+function pivot({ columns, rows }: Table, { x, y, split }: Axes) {
+  const [xAt, yAt, splitAt] = [columns.indexOf(x), columns.indexOf(y), columns.indexOf(split)];
+  const isTime = timeColumn.test(x);
+  const isNumber = isTime || isNumeric(rows, xAt);
+  const labels = isNumber ? undefined : [...new Set(rows.map((row) => String(row[xAt])))];
+  const place = new Map(labels?.map((label, at) => [label, at]));
+  const toX = (value: ScreenValue) => {
+    if (isTime) return toSeconds(value);
+    return isNumber ? Number(value ?? Number.NaN) : (place.get(String(value)) ?? Number.NaN);
+  };
+  const lines = new Map<string, Map<number, number | null>>();
+  for (const row of rows) {
+    const name = splitAt < 0 ? y : String(row[splitAt]);
+    const at = toX(row[xAt] ?? null);
+    const line = lines.get(name) ?? new Map<number, number | null>();
+    if (Number.isNaN(at) || (line.size === 0 && lines.size >= MAX_LINES)) continue;
+    lines.set(name, line);
+    const value = row[yAt];
+    line.set(at, typeof value === "number" ? value : null);
+  }
+  const xs = [...new Set([...lines.values()].flatMap((line) => [...line.keys()]))].sort((a, b) => a - b);
+  return {
+    xs,
+    labels,
+    isTime,
+    lines: [...lines].map(([name, line]) => ({ name, ys: xs.map((at) => line.get(at) ?? null) })),
+  };
+}
+
+const number = (value: number) =>
+  Math.abs(value) >= 10_000 ? brief(value) : String(Number(value.toPrecision(6)));
+
+const DAY = 86_400;
+const iso = (seconds: number) => new Date(seconds * 1000).toISOString().replace("T", " ");
+
+/** UTC, as the warehouse writes it: the day where it begins, else the time. */
+function timeLabel(seconds: number, step: number): string {
+  if (step >= 28 * DAY) return iso(seconds).slice(0, 7);
+  return step >= DAY || seconds % DAY === 0 ? iso(seconds).slice(5, 10) : iso(seconds).slice(11, 16);
+}
+
+/** How uPlot writes the positions on the x axis, and the one under the pointer. */
+interface XFormat {
+  readonly axis: (plot: uPlot, at: number[], axis: number, space: number, step: number) => string[];
+  readonly point: (plot: uPlot, value: number | null) => string;
+}
+
+const point = (_: uPlot, value: number | null) => (value === null ? "–" : number(value));
+
+function xFormat(labels: readonly string[] | undefined, isTime: boolean): XFormat {
+  if (labels)
+    return {
+      axis: (_, at) => at.map((i) => labels[i] ?? ""),
+      point: (_, i) => (i === null ? "" : (labels[i] ?? "")),
+    };
+  if (!isTime) return { axis: (_, at) => at.map(number), point };
+  return {
+    axis: (_, at, __, ___, step) => at.map((seconds) => timeLabel(seconds, step)),
+    point: (_, seconds) => (seconds === null ? "–" : iso(seconds).slice(0, 19)),
+  };
+}
+
+const styles: Readonly<Record<PlotKind, () => Partial<uPlot.Series>>> = {
+  lines: () => ({ points: { show: false } }),
+  bars: () => {
+    const paths = uPlot.paths.bars?.({ size: [0.7, 60] });
+    return { ...(paths && { paths }), points: { show: false } };
+  },
+  scatter: () => ({ paths: () => null, points: { show: true, size: 5 } }),
+};
+
+function drawPlot(target: HTMLElement, result: Table, axes: Axes, kind: PlotKind): Drawing {
+  const { xs, lines, labels, isTime } = pivot(result, axes);
+  const [soft, line] = [cssColour("soft"), cssColour("line")];
+  const format = xFormat(labels, isTime);
+  const axis = {
+    stroke: soft,
+    grid: { stroke: line, width: 1 },
+    ticks: { stroke: line },
+    font: "12px system-ui",
+  };
+  const plot = new uPlot(
+    {
+      width: target.clientWidth,
+      height: target.clientHeight - 34,
+      tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "UTC"),
+      scales: {
+        x: { time: isTime, ...(kind === "bars" && xs.length > 0 ? { range: paddedRange(xs) } : {}) },
+      },
+      cursor: { drag: { x: true, y: false } },
+      legend: { live: true },
+      axes: [
+        { ...axis, values: format.axis },
+        {
+          ...axis,
+          size: 70,
+          values: (_, values) => values.map((value) => (value === null ? "" : number(value))),
+        },
+      ],
+      series: [
+        { label: axes.x, value: format.point },
+        ...lines.map(({ name }, i) => {
+          const colour = cssColour(`line-${(i % LINE_COLOURS) + 1}`);
+          const fill = kind === "bars" ? { fill: withOpacity(colour, 0.5) } : {};
+          return {
+            label: name,
+            stroke: colour,
+            width: 1.5,
+            spanGaps: false,
+            value: point,
+            ...fill,
+            ...styles[kind](),
+          };
+        }),
+      ],
+    },
+    [xs, ...lines.map(({ ys }) => ys)],
+    target,
+  );
+  target.dataset.points = String(xs.length);
+  target.dataset.lines = String(lines.length);
+  return {
+    resize: () => plot.setSize({ width: target.clientWidth, height: target.clientHeight - 34 }),
+    remove: () => plot.destroy(),
+  };
+}
+
+/** Half a bar of room at both ends. */
+function paddedRange(xs: readonly number[]): [from: number, to: number] {
+  const [first, last] = [xs[0] ?? 0, xs.at(-1) ?? 0];
+  const step = xs.length > 1 ? (last - first) / (xs.length - 1) : 1;
+  return [first - step / 2, last + step / 2];
+}
+
+function drawCandles(target: HTMLElement, { columns, rows }: Table, { x }: Axes): Drawing {
+  const chart = createChart(target, {
+    autoSize: true,
+    layout: {
+      attributionLogo: false,
+      background: { type: ColorType.Solid, color: "transparent" },
+      textColor: cssColour("soft"),
+    },
+    grid: { vertLines: { visible: false }, horzLines: { color: cssColour("line") } },
+    rightPriceScale: { borderVisible: false },
+    timeScale: { borderColor: cssColour("line"), timeVisible: x !== "day" },
+  });
+  const [up, down] = [cssColour("up"), cssColour("down")];
+  const candles = chart.addSeries(CandlestickSeries, {
+    upColor: up,
+    downColor: down,
+    borderUpColor: up,
+    borderDownColor: down,
+    wickUpColor: up,
+    wickDownColor: down,
+  });
+  const [at, places] = [columns.indexOf(x), prices.map((name) => columns.indexOf(name))];
+  // The library wants ascending times, each once.
+  const byTime = new Map<UTCTimestamp, number[]>();
+  for (const row of rows) {
+    const values = places.map((place) => row[place] ?? null).filter((value) => value !== null);
+    const time = Math.floor(toSeconds(row[at] ?? null)) as UTCTimestamp;
+    if (values.length === places.length) byTime.set(time, values.map(Number));
+  }
+  candles.setData(
+    [...byTime]
+      .sort(([a], [b]) => a - b)
+      .map(([time, [open = 0, high = 0, low = 0, close = 0]]) => ({ time, open, high, low, close })),
+  );
+  chart.timeScale().fitContent();
+  target.dataset.points = String(byTime.size);
+  target.dataset.lines = "1";
+  return { resize: () => {}, remove: () => chart.remove() };
+}
+
+/** Draws results into `target`; `controls` gets the choice of the axes. */
+export function resultChart(target: HTMLElement, controls: HTMLElement) {
+  let drawn: Drawing | undefined;
+  let result: Table | undefined;
+  let axes: Axes = { x: "", y: "", split: "" };
+  let kind: ChartKind = "lines";
+
+  const draw = () => {
+    drawn?.remove();
+    target.replaceChildren();
+    if (!result) return;
+    drawn = kind === "candles" ? drawCandles(target, result, axes) : drawPlot(target, result, axes, kind);
+  };
+  const choice = (axis: keyof Axes, label: string, options: readonly string[]) => {
+    const select = element("select", { id: `axis-${axis}` });
+    select.append(...options.map((value) => element("option", { value }, value || "–")));
+    select.value = axes[axis];
+    select.addEventListener("change", () => {
+      axes = { ...axes, [axis]: select.value };
+      draw();
+    });
+    return element("div", { className: "box" }, element("label", { for: `axis-${axis}` }, label), select);
+  };
+  const showControls = ({ columns, rows }: Table) => {
+    const numeric = columns.filter((_, at) => isNumeric(rows, at));
+    controls.replaceChildren(
+      choice("x", "Across", columns),
+      ...(kind === "candles" ? [] : [choice("y", "Value", numeric.length > 0 ? numeric : columns)]),
+      ...(kind === "candles" ? [] : [choice("split", "One line per", ["", ...columns])]),
+    );
+  };
+  controls.addEventListener("submit", (event) => event.preventDefault());
+  new ResizeObserver(() => drawn?.resize()).observe(target);
+  return {
+    show(shown: Table, chosen: ChartKind): void {
+      if (shown !== result) axes = guessAxes(shown);
+      result = shown;
+      kind = chosen;
+      showControls(shown);
+      draw();
+    },
+    redraw(): void {
+      if (drawn) draw();
+    },
+    clear(): void {
+      drawn?.remove();
+      drawn = undefined;
+      result = undefined;
+    },
+  };
+}

@@ -1,0 +1,202 @@
+// The ranking of all assets, with the last seven days of each.
+
+import type { RankedAsset, RankingResult } from "../../../model/answers/market.ts";
+import type { PulseResult } from "../../../model/answers/ticks.ts";
+import { watchTheme } from "../shared/layout.ts";
+import { onCommit, onMissed, throttle } from "../shared/live.ts";
+import { byId, element, setRows, setText, showEmpty } from "../shared/page-base.ts";
+import { poll, startReading } from "../shared/reading.ts";
+import { amount, count, direction, percentChange, quote } from "../shared/text-format.ts";
+import { showTreemap } from "./treemap.ts";
+
+const ROWS_PER_STEP = 100;
+const SPARK = { width: 110, height: 30 };
+/** Commits are told by events; this is only for a page that has none. */
+const POLL_SECONDS = 60;
+
+const columns = [
+  { key: "rank", label: "#", className: "number rank" },
+  { key: "symbol", label: "Asset", className: "asset" },
+  { key: "price", label: "Price, USD", className: "number" },
+  { key: "change24h", label: "24 h", className: "number" },
+  { key: "change7d", label: "7 days", className: "number wide" },
+  { key: "change30d", label: "30 days", className: "number wide" },
+  { key: "marketCap", label: "Market cap", className: "number wide" },
+  { key: "volume", label: "Volume, 24 h", className: "number wide" },
+  { key: "spark", label: "Last 7 days", className: "number" },
+] as const;
+type SortKey = Exclude<(typeof columns)[number]["key"], "spark">;
+
+let assets: MarketAsset[] = [];
+let sparklines: RankingResult["sparklines"] = {};
+let shown = ROWS_PER_STEP;
+let sort: { readonly key: SortKey; readonly isDescending: boolean } = { key: "rank", isDescending: false };
+const params = new URLSearchParams(location.search);
+const searchInput = byId("search", HTMLInputElement);
+searchInput.value = params.get("q") ?? "";
+
+const hrefOf = ({ id }: MarketAsset) => `/bars?${new URLSearchParams({ type: "GWA", id })}`;
+
+type MarketAsset = ReturnType<typeof toAsset>;
+
+function toAsset(asset: RankedAsset) {
+  const [id, symbol, name, rank, price, volume, marketCap, change24h, change7d, change30d, ts] = asset;
+  return { id, symbol, name, rank, price, volume, marketCap, change24h, change7d, change30d, ts };
+}
+
+function selected(): MarketAsset[] {
+  const text = searchInput.value.trim().toLowerCase();
+  const found = assets.filter(
+    ({ symbol, name }) => symbol.toLowerCase().includes(text) || (name ?? "").toLowerCase().includes(text),
+  );
+  const { key, isDescending } = sort;
+  const sign = isDescending ? -1 : 1;
+  return found.toSorted((a, b) => {
+    const [first, second] = [a[key], b[key]];
+    if (first === null || second === null) return Number(first === null) - Number(second === null);
+    return (first < second ? -1 : first > second ? 1 : 0) * sign;
+  });
+}
+
+function sparkline({ id, change7d }: MarketAsset): HTMLTableCellElement {
+  const points = sparklines[id];
+  if (!points) return element("td", { className: "number soft" }, "–");
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
+  const step = SPARK.width / (points.length - 1);
+  const at = (value: number, i: number) =>
+    `${(i * step).toFixed(1)},${(SPARK.height - 2 - (value * (SPARK.height - 4)) / 100).toFixed(1)}`;
+  path.setAttribute("d", `M${points.map(at).join("L")}`);
+  const trend = direction(change7d ?? (points.at(-1) ?? 0) - (points[0] ?? 0));
+  for (const [name, value] of Object.entries({
+    viewBox: `0 0 ${SPARK.width} ${SPARK.height}`,
+    width: SPARK.width,
+    height: SPARK.height,
+    class: `sparkline ${trend}`,
+    role: "img",
+    "aria-label": `${trend || "flat"} over 7 days`,
+  }))
+    svg.setAttribute(name, String(value));
+  svg.append(path);
+  return element("td", { className: "number spark-cell" }, svg);
+}
+
+function row(asset: MarketAsset): HTMLTableRowElement {
+  const { id, rank, symbol, name, price, change24h, change7d, change30d, marketCap, volume } = asset;
+  const change = (value: number | null, className: string) =>
+    element("td", { className: `number ${direction(value)} ${className}` }, percentChange(value));
+  return element(
+    "tr",
+    { "data-id": id },
+    element("td", { className: "number rank soft" }, rank === null ? "–" : count(rank)),
+    element(
+      "td",
+      { className: "asset" },
+      element(
+        "a",
+        { href: hrefOf(asset) },
+        element("b", {}, symbol),
+        element("span", { className: "soft" }, ` ${name ?? ""}`),
+      ),
+    ),
+    element("td", { className: "number price" }, quote(price)),
+    change(change24h, ""),
+    change(change7d, "wide"),
+    change(change30d, "wide"),
+    element("td", { className: "number wide" }, amount(marketCap)),
+    element("td", { className: "number wide" }, amount(volume)),
+    sparkline(asset),
+  );
+}
+
+function drawHead(): void {
+  byId("ranking", HTMLTableElement).tHead?.rows[0]?.replaceChildren(
+    ...columns.map(({ key, label, className }) => {
+      if (key === "spark") return element("th", { className, scope: "col" }, label);
+      const isSorted = sort.key === key;
+      const mark = isSorted ? (sort.isDescending ? " ↓" : " ↑") : "";
+      const button = element("button", { type: "button" }, label + mark);
+      button.addEventListener("click", () => {
+        // Names and ranks begin with the first, figures with the largest.
+        const isFirstDescending = key !== "rank" && key !== "symbol";
+        sort = { key, isDescending: isSorted ? !sort.isDescending : isFirstDescending };
+        draw();
+      });
+      const order = isSorted ? { "aria-sort": sort.isDescending ? "descending" : "ascending" } : {};
+      return element("th", { className, scope: "col", ...order }, button);
+    }),
+  );
+}
+
+function draw(): void {
+  drawHead();
+  const list = selected();
+  setRows("ranking", list.slice(0, shown).map(row));
+  byId("no-match").hidden = list.length > 0 || assets.length === 0;
+  byId("more").hidden = list.length <= shown;
+  setText("more", `Show more (${count(list.length - shown)})`);
+}
+
+function drawMap(): void {
+  if (assets.length > 0) showTreemap(byId("treemap"), assets, hrefOf);
+}
+
+function show(answer: RankingResult): void {
+  ({ sparklines } = answer);
+  assets = answer.assets.map(toAsset);
+  const total = assets.reduce((sum, { marketCap }) => sum + (marketCap ?? 0), 0);
+  const newest = assets.reduce((most, { ts }) => Math.max(most, ts), 0);
+  const when =
+    newest > 0 ? ` · as of ${new Date(newest / 1000).toISOString().slice(0, 16).replace("T", " ")} UTC` : "";
+  setText(
+    "market-note",
+    assets.length > 0 ? `${count(assets.length)} assets · market cap ${amount(total)} USD${when}` : "",
+  );
+  showEmpty(assets.length > 0 ? "" : "No market caps are synced yet.");
+  draw();
+  drawMap();
+}
+
+searchInput.addEventListener("input", () => {
+  shown = ROWS_PER_STEP;
+  const text = searchInput.value.trim();
+  history.replaceState(null, "", text ? `/market?${new URLSearchParams({ q: text })}` : "/market");
+  draw();
+});
+byId("more").addEventListener("click", () => {
+  shown += ROWS_PER_STEP;
+  draw();
+});
+watchTheme(drawMap);
+new ResizeObserver(drawMap).observe(byId("treemap"));
+
+/** New prices between two market caps: the index of the asset. */
+function applyTicks(ticks: PulseResult["ticks"]): void {
+  const prices = new Map(ticks.filter(([type]) => type === "GWA").map(([, id, , price]) => [id, price]));
+  for (const asset of assets) {
+    const price = prices.get(asset.id);
+    if (price === undefined || price === asset.price) continue;
+    const cell = byId("ranking").querySelector<HTMLElement>(`tr[data-id="${CSS.escape(asset.id)}"] .price`);
+    if (cell) {
+      cell.textContent = quote(price);
+      cell.classList.remove("moved-up", "moved-down");
+      // Reading the width restarts the animation.
+      void cell.offsetWidth;
+      cell.classList.add(price > (asset.price ?? 0) ? "moved-up" : "moved-down");
+    }
+    asset.price = price;
+  }
+}
+
+const market = poll({
+  reading: startReading("market", "the market"),
+  kind: "market",
+  seconds: POLL_SECONDS,
+  show,
+});
+const reload = throttle(5, () => void market.now());
+onCommit(({ ticks, grown }) => {
+  applyTicks(ticks);
+  if (grown("market_caps")) reload();
+});
+onMissed(reload);

@@ -1,0 +1,80 @@
+// Assets as areas: the larger the market cap the larger the tile, the larger the change the stronger its colour.
+
+import { hierarchy, treemap } from "d3-hierarchy";
+import { cssColour, withOpacity } from "../shared/layout.ts";
+import { element } from "../shared/page-base.ts";
+import { direction, percentChange } from "../shared/text-format.ts";
+
+interface TileAsset {
+  readonly symbol: string;
+  readonly marketCap: number | null;
+  readonly change24h: number | null;
+}
+
+const MAX_TILES = 80;
+/** A change of so many percent has the strongest colour. */
+const STRONG_CHANGE = 8;
+
+const MIN_LABEL_PX = { width: 44, height: 22 };
+/** About the width of a character at 11 px, and the padding of a tile. */
+const CHARACTER_PX = 6.8;
+const PADDING_PX = 8;
+
+/** The root has only children, the leaves have only an asset. */
+interface TreeNode<T> {
+  readonly asset?: T;
+  readonly children?: readonly TreeNode<T>[];
+}
+
+/** The places of the assets with a market cap. */
+function layOutTiles<T extends TileAsset>(assets: readonly T[], width: number, height: number) {
+  const children = assets.filter(({ marketCap }) => (marketCap ?? 0) > 0).map((asset) => ({ asset }));
+  const root = hierarchy<TreeNode<T>>({ children: children.slice(0, MAX_TILES) });
+  return treemap<TreeNode<T>>()
+    .size([width, height])
+    .paddingInner(2)
+    .round(true)(root.sum(({ asset }) => asset?.marketCap ?? 0))
+    .leaves()
+    .flatMap(({ data: { asset }, x0, x1, y0, y1 }) =>
+      asset ? [{ asset, x: x0, y: y0, width: x1 - x0, height: y1 - y0 }] : [],
+    );
+}
+
+export function showTreemap<T extends TileAsset>(
+  container: HTMLElement,
+  assets: readonly T[],
+  hrefOf: (asset: T) => string,
+): void {
+  const [up, down, none] = [cssColour("up"), cssColour("down"), cssColour("soft")];
+  const tiles = layOutTiles(assets, container.clientWidth, container.clientHeight);
+  container.replaceChildren(
+    ...tiles.map(({ asset, x, y, width, height }) => {
+      const { symbol, change24h } = asset;
+      const strength = Math.min(1, Math.abs(change24h ?? 0) / STRONG_CHANGE);
+      const colour = { up, down, "": none }[direction(change24h)];
+      const label = `${symbol} ${percentChange(change24h)}`;
+      const tile = element("a", {
+        className: "tile",
+        href: hrefOf(asset),
+        title: label,
+        "aria-label": label,
+      });
+      Object.assign(tile.style, {
+        left: `${x}px`,
+        top: `${y}px`,
+        width: `${width}px`,
+        height: `${height}px`,
+        backgroundColor: withOpacity(colour, 0.14 + 0.4 * strength),
+      });
+      if (width >= MIN_LABEL_PX.width && height >= MIN_LABEL_PX.height) {
+        tile.append(element("b", {}, symbol));
+        const change = percentChange(change24h);
+        const isWide = width >= change.length * CHARACTER_PX + PADDING_PX;
+        // The space is not shown: it separates the words of the text.
+        if (isWide && height >= 2 * MIN_LABEL_PX.height) tile.append(" ", element("span", {}, change));
+        tile.style.fontSize = `${Math.max(11, Math.min(26, Math.sqrt(width * height) / 9))}px`;
+      }
+      return tile;
+    }),
+  );
+}

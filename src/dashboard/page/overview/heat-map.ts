@@ -1,0 +1,62 @@
+// The cells of a heat map in words. Pure functions without access to the page.
+
+import { type CellRun, type CellState, cellStates } from "../../../model/answers/heatmap.ts";
+
+const stateLabels: Readonly<Record<CellState, string>> = {
+  covered: "covered",
+  settling: "awaiting confirmation",
+  open: "open",
+  lost: "lost",
+};
+
+/** The share of each state in percent, in the order of `cellStates`. */
+export type HeatmapCell = readonly number[];
+
+/** Expands run lengths to one cell per column. */
+export function expand(runs: readonly CellRun[]): HeatmapCell[] {
+  return runs.flatMap(([columns, ...shares]) => Array.from({ length: columns }, () => shares));
+}
+
+/** Describes a cell in words. */
+export function describeCell(shares: HeatmapCell): string {
+  const parts = cellStates.flatMap((state, i) => {
+    const share = shares[i] ?? 0;
+    return share > 0 ? [`${share} % ${stateLabels[state]}`] : [];
+  });
+  return parts.length > 0 ? parts.join(", ") : "not selected";
+}
+
+/** Describes a whole strip in words, for screen readers. */
+export function summarize(cells: readonly HeatmapCell[]): string {
+  const selected = cells.filter((shares) => shares.some((share) => share > 0));
+  const mean = cellStates.map(
+    (_, i) => selected.reduce((sum, shares) => sum + (shares[i] ?? 0), 0) / (selected.length || 1),
+  );
+  return describeCell(mean.map((share) => (share > 0 && share < 1 ? 1 : Math.round(share))));
+}
+
+/** The labels of days, months or years as [share of the width, text], at least `apart` columns from each other. */
+export function axis(labels: readonly string[], apart: number): [share: number, text: string][] {
+  const marks: [number, string][] = [];
+  let last = Number.NEGATIVE_INFINITY;
+  labels.forEach((label, i) => {
+    const isFirst = label.length > 10 ? label.endsWith(" 00:00") : label.endsWith("-01");
+    if (!isFirst || i - last < apart || i > labels.length - apart * 0.8) return;
+    last = i;
+    marks.push([i / labels.length, axisLabel(label)]);
+  });
+  return marks;
+}
+
+const dateFormat = (options: Intl.DateTimeFormatOptions) =>
+  new Intl.DateTimeFormat("en", { ...options, timeZone: "UTC" });
+const dayName = dateFormat({ day: "numeric", month: "short" });
+const monthName = dateFormat({ month: "short" });
+
+/** A day as its date, a month as its name (January with the year), a year as its number. */
+function axisLabel(label: string): string {
+  if (label.length === 7) return label.slice(0, 4);
+  if (label.length > 10) return dayName.format(Date.parse(`${label.slice(0, 10)}T00:00Z`));
+  const name = monthName.format(Date.parse(label));
+  return label.slice(5, 7) === "01" ? `${name} ${label.slice(0, 4)}` : name;
+}

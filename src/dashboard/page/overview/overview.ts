@@ -1,0 +1,299 @@
+// The page polls the daemon every few seconds and shows the results.
+
+import type { GapSummary, GapSummaryResult } from "../../../model/answers/heatmap.ts";
+import type { LatestTick } from "../../../model/answers/ticks.ts";
+import type { ServeStatus } from "../../../model/status/serve-status.ts";
+import {
+  HOST_SCOPE,
+  type LimitReason,
+  type ServiceCondition,
+} from "../../../model/status/service-condition.ts";
+import type { ShareStatus } from "../../../model/status/share-status.ts";
+import type {
+  StreamStatus,
+  WarehouseStatus,
+  WithdrawalStatus,
+} from "../../../model/status/warehouse-status.ts";
+import type { ApiAnswers, BackfillAnswer, DaemonAnswer } from "../../api-answers.ts";
+import "../shared/layout.ts";
+import { onCommit, onMissed, throttle } from "../shared/live.ts";
+import { byId, element, setRows, setText } from "../shared/page-base.ts";
+import { poll, startReading } from "../shared/reading.ts";
+import {
+  brief,
+  count,
+  countNoun,
+  duration,
+  minuteOf,
+  price,
+  secondsBetween,
+  title,
+} from "../shared/text-format.ts";
+import { barsUrl, startCoverage } from "./coverage-map.ts";
+
+// ---- the daemon
+
+/** The daemon's clock minus the browser's clock, in milliseconds; ages follow the daemon's clock. */
+let clockOffset = 0;
+
+function showDaemon(daemon: DaemonAnswer): void {
+  clockOffset = Date.parse(daemon.generated_at) - Date.now();
+  byId("state").dataset.tone = daemon.tone;
+  setText("sentence", daemon.sentence);
+  setText("version", daemon.version);
+  const running = duration(secondsBetween(daemon.started_at, daemon.generated_at));
+  const details = `${describeBackfill(daemon.backfill)}${describeShared(daemon.shared)}`;
+  setText("since", `Running for ${running}${details}`);
+  document.title = daemon.tone === "ill" ? "✕ mds-sync" : "mds-sync";
+  showRate(daemon.requests_per_second);
+  showLimit(daemon.service);
+  showServe(daemon.serve, daemon.generated_at);
+  showErrors(daemon.errors, daemon.generated_at);
+}
+
+function describeShared(shared: ShareStatus | null): string {
+  if (!shared) return "";
+  const { state, role, leases, forwarded_by, lag_seconds } = shared;
+  if (state === "standby")
+    return ` · shared warehouse: standby, ${forwarded_by || "another daemon"} forwards`;
+  const lag = lag_seconds === null ? "nothing forwarded yet" : `${duration(lag_seconds)} behind`;
+  const share = role === "alone" ? "" : ` (${role}, ${leases} of 64 leases)`;
+  return ` · shared warehouse ${state}${share}, ${lag}`;
+}
+
+function showServe(serve: ServeStatus | null, now: string): void {
+  byId("serve").hidden = !serve;
+  if (!serve) return;
+  const dropped = serve.dropped > 0 ? ` · ${countNoun(serve.dropped, "slow client")} dropped` : "";
+  setText("serve-note", `${serve.address} · ${countNoun(serve.requests, "request")}${dropped}`);
+  byId("serve-clients").hidden = serve.clients.length === 0;
+  byId("no-serve-clients").hidden = serve.clients.length > 0;
+  setRows(
+    "serve-clients",
+    serve.clients.map((client) =>
+      element(
+        "tr",
+        {},
+        element("td", {}, client.client_id || "no token"),
+        element("td", {}, client.address),
+        element("td", {}, client.is_replay ? "a replay" : "live ticks"),
+        element("td", { className: "number" }, count(client.subscriptions)),
+        element("td", { className: "number" }, count(client.sent)),
+        element("td", { className: "number" }, duration(secondsBetween(client.connected_at, now))),
+      ),
+    ),
+  );
+}
+
+function describeBackfill(backfill: BackfillAnswer | null): string {
+  if (!backfill) return "";
+  const { percent, seconds_left, rows_per_second } = backfill;
+  const left = seconds_left === null ? "" : `, about ${duration(seconds_left)} left`;
+  return ` · first fill ${percent} %${left}, ${brief(rows_per_second)} rows/s`;
+}
+
+function showRate(rates: readonly number[]): void {
+  const recent = rates.slice(-10);
+  const mean = recent.reduce((sum, rate) => sum + rate, 0) / (recent.length || 1);
+  setText("rate", mean >= 10 || mean === 0 ? count(Math.round(mean)) : mean.toFixed(1));
+  const max = Math.max(4, ...rates);
+  const points = rates.map(
+    (rate, i) =>
+      `${((i * 120) / Math.max(1, rates.length - 1)).toFixed(1)},${(23 - (rate * 22) / max).toFixed(1)}`,
+  );
+  const [area, curve] = byId("spark", SVGElement).children;
+  curve?.setAttribute("d", points.length > 1 ? `M${points.join("L")}` : "");
+  area?.setAttribute("d", points.length > 1 ? `M0,24L${points.join("L")}L120,24Z` : "");
+}
+
+const LIMIT_REASONS: Readonly<Record<LimitReason, string>> = {
+  settings: "",
+  rate_limited: "the service answers 429",
+  overloaded: "the service fails above that",
+  paused: "the service asked for a pause",
+};
+
+function showLimit(service: ServiceCondition): void {
+  const { concurrency, per_second, reason, open_breakers, recent_failures } = service;
+  const rate = per_second === null ? [] : [`at most ${Number(per_second.toPrecision(2))}/s`];
+  const failing = open_breakers.map((endpoint) =>
+    endpoint === HOST_SCOPE ? "no answer" : `${endpoint} fails`,
+  );
+  const retries = Object.values(recent_failures).reduce((sum, times) => sum + times, 0);
+  const retried = retries > 0 ? `${count(retries)} retried in 10 minutes` : "";
+  const parts = [...rate, `${concurrency} at once`, LIMIT_REASONS[reason], ...failing, retried];
+  setText("rate-note", parts.filter(Boolean).join(" · "));
+}
+
+function showErrors(errors: DaemonAnswer["errors"], now: string): void {
+  byId("errors").hidden = errors.length === 0;
+  byId("no-errors").hidden = errors.length > 0;
+  byId("errors").replaceChildren(
+    ...errors.map((error) => {
+      const ago = `${duration(secondsBetween(error.last_at, now))} ago`;
+      const times = error.count > 1 ? ` · ${count(error.count)} times` : "";
+      const about = element("span", { className: "soft" }, `${error.where} · ${error.code}${times}`);
+      return element(
+        "li",
+        {},
+        element("span", { className: "faint", title: error.last_at }, ago),
+        element("p", {}, error.message, element("br"), about),
+      );
+    }),
+  );
+}
+
+// ---- the streams
+
+function showStatus(status: WarehouseStatus): void {
+  const sum = (of: "rows" | `${"open" | "lost"}${"" | "_seconds"}`) =>
+    status.streams.reduce((total, stream) => total + stream[of], 0);
+  setText("rows", brief(sum("rows")));
+  byId("rows").title = count(sum("rows"));
+  const used = status.streams.filter((stream) => stream.rows > 0).length;
+  setText("rows-note", `in ${countNoun(used, "stream")}`);
+  for (const state of ["open", "lost"] as const) {
+    const ranges = sum(state);
+    setText(state, brief(ranges));
+    const over = `range${ranges === 1 ? "" : "s"}, ${duration(sum(`${state}_seconds`))} over all series`;
+    setText(`${state}-note`, ranges > 0 ? over : "nothing");
+  }
+  setText("warehouse", status.warehouse);
+  setRows(
+    "streams",
+    status.streams.map((stream) => streamRow(stream, status.withdrawals)),
+  );
+}
+
+function withdrawalRemark({ index_type, name, rows, from_time, believed_at }: WithdrawalStatus): string {
+  const what = `${countNoun(rows, "row")} of ${index_type} ${name} since ${minuteOf(from_time)}`;
+  return believed_at ? `withdrew ${what}` : `no longer serves ${what}: unconfirmed`;
+}
+
+function streamRow(stream: StreamStatus, withdrawals: readonly WithdrawalStatus[]): HTMLTableRowElement {
+  const scopes = stream.missing_scopes.length > 0 ? `lacks ${stream.missing_scopes.join(", ")}` : "";
+  const own = withdrawals.filter((withdrawal) => withdrawal.stream === stream.stream);
+  const more = own.length > 3 ? `and ${own.length - 3} more withdrawals` : "";
+  const offset = stream.live_offset_ms === null ? "" : `websocket ${stream.live_offset_ms} ms off REST`;
+  const remark = [scopes, stream.last_error ?? "", ...own.slice(0, 3).map(withdrawalRemark), more, offset]
+    .filter(Boolean)
+    .join(" · ");
+  const covered = stream.from_time ? `${stream.from_time.slice(0, 10)} → ${minuteOf(stream.to_time)}` : "";
+  const age = stream.newest_age_s === null ? "–" : duration(stream.newest_age_s);
+  const ranges = (number: number) => (number > 0 ? brief(number) : "–");
+  return element(
+    "tr",
+    { "data-stream": stream.stream, ...(stream.rows === 0 && !remark ? { className: "faint" } : {}) },
+    element("td", {}, title(stream.stream)),
+    element("td", { className: "number age" }, age),
+    element("td", { className: "number", title: count(stream.rows) }, brief(stream.rows)),
+    element("td", { className: "wide faint" }, covered),
+    element("td", { className: "number" }, ranges(stream.open)),
+    element("td", { className: "number" }, ranges(stream.lost)),
+    element("td", { className: "remark" }, remark),
+  );
+}
+
+function showLatest(ticks: readonly LatestTick[]): void {
+  const now = new Date(Date.now() + clockOffset).toISOString();
+  byId("ticks").hidden = ticks.length === 0;
+  byId("ticks").replaceChildren(
+    ...ticks.map((tick) =>
+      element(
+        "a",
+        {
+          className: "tick",
+          href: barsUrl(tick.index_type, tick.index_id),
+          title: `${tick.index_type} ${tick.name} at ${tick.time}`,
+        },
+        element(
+          "p",
+          {},
+          element("b", {}, tick.name),
+          element("span", { className: "soft" }, ` ${tick.index_type}`),
+          element("span", { className: "soft ago" }, duration(secondsBetween(tick.time, now))),
+        ),
+        element("p", {}, price(tick.price_exact)),
+      ),
+    ),
+  );
+}
+
+// ---- what is missing
+
+const DEFAULT_PARTS = 8;
+let showAllMissing = false;
+let missing: GapSummaryResult | undefined;
+
+function showMissing(answer: GapSummaryResult): void {
+  missing = answer;
+  const { open, lost, parts, lines } = answer;
+  byId("missing").hidden = parts.length === 0;
+  byId("nothing-missing").hidden = parts.length > 0;
+  setText("nothing-missing", lines > 0 ? "Nothing is missing." : "Nothing is selected yet.");
+  const left = open + lost - parts.length;
+  const more = left > 0 ? `, the longest ${count(parts.length)} are listed` : "";
+  setText("missing-note", open + lost > 0 ? `${count(open)} open, ${count(lost)} lost${more}` : "");
+  const shown = showAllMissing ? parts : parts.slice(0, DEFAULT_PARTS);
+  setRows("missing", shown.map(missingRow));
+  byId("more-missing").hidden = shown.length === parts.length;
+  setText("more-missing", `Show more (${count(parts.length - shown.length)})`);
+}
+
+function missingRow(part: GapSummary): HTMLTableRowElement {
+  const name = part.name ?? part.index_id ?? "everything";
+  const family = [title(part.stream), part.index_type].filter(Boolean).join(" · ");
+  const ranges =
+    part.ranges > 1
+      ? [element("br"), element("span", { className: "soft" }, `${brief(part.ranges)} ranges`)]
+      : [];
+  return element(
+    "tr",
+    {},
+    element(
+      "td",
+      { className: "series", title: name },
+      name,
+      element("br"),
+      element("span", { className: "soft" }, family),
+    ),
+    element(
+      "td",
+      {},
+      element("i", { className: "mark", "data-state": part.state }),
+      part.state,
+      element("br"),
+      element("span", { className: "soft" }, part.reason),
+    ),
+    element("td", { className: "number" }, duration(part.seconds), ...ranges),
+    element("td", { className: "wide faint" }, `${minuteOf(part.from_time)} → ${minuteOf(part.to_time)}`),
+    element("td", { className: "wide faint" }, minuteOf(part.lost_at) || "–"),
+  );
+}
+
+const pollApi = <K extends keyof ApiAnswers>(
+  kind: K,
+  what: string,
+  seconds: number,
+  show: (answer: ApiAnswers[K]) => void,
+  onFailure = () => {},
+) => poll({ reading: startReading(kind, what), kind, seconds, show, onFailure });
+
+const daemon = pollApi("daemon", "the daemon’s state", 2, showDaemon, () => {
+  byId("state").dataset.tone = "ill";
+});
+const status = pollApi("status", "the streams", 5, showStatus);
+const latest = pollApi("latest", "the newest ticks", 5, showLatest);
+const gaps = pollApi("missing", "the gaps", 20, showMissing);
+const coverage = startCoverage();
+onCommit(throttle(2, () => void latest.now()));
+onMissed(
+  throttle(2, () => {
+    for (const { now } of [daemon, status, latest, gaps, coverage]) void now();
+  }),
+);
+
+byId("more-missing").addEventListener("click", () => {
+  showAllMissing = true;
+  if (missing) showMissing(missing);
+});

@@ -1,0 +1,66 @@
+// What every page has: the theme button, and colours for canvases.
+
+import "./live.ts";
+import { byId } from "./page-base.ts";
+
+const glyphs = { system: "◐", light: "☀", dark: "☾" };
+type Theme = keyof typeof glyphs;
+const nextTheme = { system: "light", light: "dark", dark: "system" } as const;
+const onThemeChange = new Set<() => void>();
+const probe = document.createElement("i");
+
+/** A colour of the style sheet in the present theme, as a canvas understands it. */
+export function cssColour(name: string): string {
+  if (!probe.isConnected) {
+    probe.hidden = true;
+    document.body.append(probe);
+  }
+  probe.style.color = `var(--${name})`;
+  return getComputedStyle(probe).color;
+}
+
+/** The same colour with another opacity, from 0 to 1. */
+export function withOpacity(colour: string, opacity: number): string {
+  const [red = 0, green = 0, blue = 0] = colour.match(/[\d.]+/g) ?? [];
+  return `rgba(${red}, ${green}, ${blue}, ${opacity})`;
+}
+
+/** Calls `redraw` whenever the theme changes: canvases do not follow the style sheet. */
+export function watchTheme(redraw: () => void): void {
+  onThemeChange.add(redraw);
+}
+
+function currentTheme(): Theme {
+  const { theme } = document.documentElement.dataset;
+  return theme === "light" || theme === "dark" ? theme : "system";
+}
+
+function showTheme(): void {
+  const [button, theme] = [byId("theme"), currentTheme()];
+  button.textContent = glyphs[theme];
+  button.ariaLabel = button.title = `Theme: ${theme}`;
+  for (const redraw of onThemeChange) redraw();
+}
+
+function chooseTheme(theme: Theme): void {
+  if (theme === "system") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = theme;
+  try {
+    if (theme === "system") localStorage.removeItem("theme");
+    else localStorage.setItem("theme", theme);
+  } catch {
+    // Storage is blocked: the choice lasts as long as the page.
+  }
+  showTheme();
+}
+
+// A table that is wider than a phone must scroll with the keyboard too.
+for (const box of document.querySelectorAll<HTMLElement>(".scroll")) {
+  box.tabIndex = 0;
+  box.role = "region";
+  box.ariaLabel = `${box.closest("section")?.querySelector("h2")?.textContent ?? "Figures"}, as a table`;
+}
+
+byId("theme").addEventListener("click", () => chooseTheme(nextTheme[currentTheme()]));
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", showTheme);
+showTheme();

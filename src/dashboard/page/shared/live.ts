@@ -1,0 +1,124 @@
+// What the daemon commits, as it happens. The tabs of one browser share one connection: browsers allow only six to a host.
+
+import type { PulseResult } from "../../../model/answers/ticks.ts";
+import type { Stream } from "../../../model/streams.ts";
+import type { LiveEventData } from "../../api-answers.ts";
+import { byId, RETRY_SECONDS, setText } from "./page-base.ts";
+import { unreadState, watchReadings } from "./reading.ts";
+import { duration } from "./text-format.ts";
+
+/** Longer than the daemon's heartbeat: the page is no longer live. */
+const STALE_AFTER_SECONDS = 12;
+const events = ["hello", "commit", "idle"] as const satisfies (keyof LiveEventData)[];
+type LiveEvent =
+  | { [K in keyof LiveEventData]: { readonly name: K; readonly data: LiveEventData[K] } }[keyof LiveEventData]
+  | { readonly name: "lost" };
+
+interface CommitNews {
+  readonly ticks: PulseResult["ticks"];
+  /** Whether a stream has new rows. */
+  readonly grown: (stream: Stream) => boolean;
+}
+
+const commitListeners = new Set<(news: CommitNews) => void>();
+const reloadListeners = new Set<() => void>();
+let lastHeard = performance.now();
+let hasHeard = false;
+let isLost = false;
+let version: string | undefined;
+let rows: PulseResult["rows"] = {};
+
+export function onCommit(listener: (news: CommitNews) => void): void {
+  commitListeners.add(listener);
+}
+
+/** Calls `listener` when events may have been missed: the page must read its state again. */
+export function onMissed(listener: () => void): void {
+  reloadListeners.add(listener);
+}
+
+/** Calls `work` at once, and again when calls came meanwhile, but at most every `seconds`. */
+export function throttle(seconds: number, work: () => void): () => void {
+  let timer: number | undefined;
+  let isDue = false;
+  const run = () => {
+    if (timer) {
+      isDue = true;
+      return;
+    }
+    isDue = false;
+    work();
+    timer = setTimeout(() => {
+      timer = undefined;
+      if (isDue) run();
+    }, seconds * 1000);
+  };
+  return run;
+}
+
+function hear(event: LiveEvent): void {
+  const isReturn = event.name === "hello" && hasHeard;
+  isLost = event.name === "lost";
+  if (!isLost) {
+    hasHeard = true;
+    lastHeard = performance.now();
+  }
+  showState();
+  if (event.name === "hello") {
+    // A newer version may have other pages.
+    if (version !== undefined && version !== event.data.version) location.reload();
+    version = event.data.version;
+  }
+  if (isReturn) for (const reload of reloadListeners) reload();
+  if (event.name !== "commit" || document.hidden) return;
+  const before = rows;
+  rows = event.data.rows;
+  const grown = (stream: Stream) => before[stream] !== undefined && before[stream] !== rows[stream];
+  for (const listener of commitListeners) listener({ ticks: event.data.ticks, grown });
+}
+
+function showState(): void {
+  const silent = (performance.now() - lastHeard) / 1000;
+  const isConnected = hasHeard && !isLost && silent < STALE_AFTER_SECONDS;
+  // What the page shows follows the commits only if it could be read.
+  const unread = unreadState();
+  const isLive = isConnected && unread === "";
+  byId("live").dataset.state = isLive ? "live" : hasHeard ? "stale" : "off";
+  // One text a minute, not one a second: a screen reader announces each.
+  const since = silent < 60 ? "" : ` for ${duration(silent)}`;
+  const missing = hasHeard || isLost ? `no connection${since}` : "connecting";
+  setText("live-text", isLive ? "live" : isConnected ? unread : missing);
+}
+
+/** Opens the connection of this browser, and passes everything on to the other tabs. */
+function connect(channel?: BroadcastChannel): void {
+  const source = new EventSource("/api/events");
+  for (const name of events) {
+    source.addEventListener(name, ({ data }) => {
+      const event = { name, data: JSON.parse(data) } as LiveEvent;
+      hear(event);
+      channel?.postMessage(event);
+    });
+  }
+  source.addEventListener("error", () => {
+    hear({ name: "lost" });
+    channel?.postMessage({ name: "lost" });
+    // The browser itself tries again only after a connection that broke, not after an error of the daemon.
+    if (source.readyState === EventSource.CLOSED) setTimeout(() => connect(channel), RETRY_SECONDS * 1000);
+  });
+}
+
+/** The tab that holds the lock has the connection; when it closes, another one gets the lock. */
+function share(): void {
+  if (!navigator.locks || typeof BroadcastChannel !== "function") return void connect();
+  const channel = new BroadcastChannel("mds-sync-live");
+  channel.addEventListener("message", ({ data }: MessageEvent<LiveEvent>) => hear(data));
+  void navigator.locks.request("mds-sync-live", () => {
+    connect(channel);
+    return new Promise(() => {});
+  });
+}
+
+watchReadings(showState);
+setInterval(showState, 1_000);
+share();

@@ -1,0 +1,113 @@
+// Functions that all pages use: requests to the daemon, and output into the page. Names come from the service and could
+// contain markup, so everything is inserted as text.
+
+import type { ErrorAnswer } from "../../../model/answers/query.ts";
+import type { ApiAnswers } from "../../api-answers.ts";
+
+/** Throws if the page has no element with this id and type. */
+export function byId(id: string): HTMLElement;
+export function byId<T extends Element>(id: string, type: new () => T): T;
+export function byId(id: string, type: new () => Element = HTMLElement): Element {
+  const found = document.getElementById(id);
+  if (found instanceof type) return found;
+  throw new Error(`the page has no ${type.name} #${id}`);
+}
+
+interface Attributes {
+  readonly className?: string;
+  readonly [name: string]: string | number | undefined;
+}
+
+/** Creates an element with a class, attributes and children, which are elements or text. */
+export function element<K extends keyof HTMLElementTagNameMap>(
+  tag: K,
+  { className, ...attributes }: Attributes = {},
+  ...children: readonly (Node | string)[]
+): HTMLElementTagNameMap[K] {
+  const created = document.createElement(tag);
+  if (className) created.className = className;
+  for (const [name, value] of Object.entries(attributes))
+    if (value !== undefined) created.setAttribute(name, String(value));
+  created.append(...children);
+  return created;
+}
+
+export function setText(id: string, text: string): void {
+  const target = byId(id);
+  if (target.textContent !== text) target.textContent = text;
+}
+
+/** Replaces the body of a table. */
+export function setRows(id: string, rows: readonly HTMLTableRowElement[]): void {
+  byId(id, HTMLTableElement).tBodies[0]?.replaceChildren(...rows);
+}
+
+/** Shows this text in place of the page's cards; an empty text shows the cards. */
+export function showEmpty(text: string): void {
+  setText("empty-text", text);
+  byId("empty").hidden = text === "";
+}
+
+/** After a failure, the next attempt comes as soon as this. */
+export const RETRY_SECONDS = 5;
+const REQUEST_TIMEOUT_MS = 30_000;
+
+/** For people: a request without a response has a message that only the browser understands. */
+export function describeError(error: unknown): string {
+  const { name, message } = error instanceof Error ? error : new Error(String(error));
+  return error instanceof TypeError || name === "TimeoutError" ? "the daemon does not answer" : message;
+}
+
+/** The parameters of a request. */
+export type ApiParams = URLSearchParams | Readonly<Record<string, string>>;
+
+/** Fetches an answer of the daemon's API. */
+export async function fetchJson<K extends keyof ApiAnswers>(
+  kind: K,
+  params: ApiParams = {},
+): Promise<ApiAnswers[K]> {
+  const query = String(new URLSearchParams(params));
+  const path = `/api/${kind}${query && `?${query}`}`;
+  const response = await fetch(path, { cache: "no-store", signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS) });
+  if (!response.ok)
+    throw new Error(errorText(await response.text()) || `${path} answered ${response.status}`);
+  return (await response.json()) as ApiAnswers[K];
+}
+
+/** The error in the body of a failed response: JSON with `error`, or plain text. */
+function errorText(body: string): string {
+  try {
+    return String((JSON.parse(body) as ErrorAnswer).error);
+  } catch {
+    return body.trim();
+  }
+}
+
+/** Work that repeats itself; `now` does it at once. */
+export interface Repetition {
+  readonly now: () => Promise<void>;
+}
+
+/** Runs `work` at once and then at an interval, sooner after a failure, while the page is visible. */
+export function repeatWhileVisible(
+  seconds: number,
+  work: () => Promise<void>,
+  onError: (error: unknown) => void,
+): Repetition {
+  let timer: number | undefined;
+  const run = async () => {
+    let delay = seconds;
+    clearTimeout(timer);
+    try {
+      if (!document.hidden) await work();
+    } catch (error) {
+      delay = RETRY_SECONDS;
+      onError(error);
+    }
+    clearTimeout(timer);
+    timer = setTimeout(run, delay * 1000);
+  };
+  document.addEventListener("visibilitychange", () => document.hidden || run());
+  void run();
+  return { now: run };
+}

@@ -1,0 +1,133 @@
+// What a page says while it has no answer: an element with data-reads="NAME …" is hidden until these requests are answered,
+// and again after a failure. A note takes its place, unless it has data-quiet. The style sheet hides it before any script runs.
+
+import type { ApiAnswers } from "../../api-answers.ts";
+import {
+  type ApiParams,
+  describeError,
+  element,
+  fetchJson,
+  RETRY_SECONDS,
+  type Repetition,
+  repeatWhileVisible,
+} from "./page-base.ts";
+
+/** By name: the note in place of the claims, or "" once they may be made. */
+const notes = new Map<string, string>();
+const failed = new Set<string>();
+const listeners = new Set<() => void>();
+const noteElements = new WeakMap<HTMLElement, HTMLElement>();
+
+/** How a request goes. */
+interface Reading {
+  readonly begin: () => void;
+  readonly answer: () => void;
+  readonly fail: (error: unknown) => void;
+}
+
+/** `reading`: something is not answered yet; `no data`: something has failed; empty: every claim of the page was told. */
+export function unreadState(): "" | "no data" | "reading" {
+  if ([...notes.values()].every((note) => note === "")) return "";
+  return failed.size > 0 ? "no data" : "reading";
+}
+
+/** Calls `listener` whenever `unreadState` may have changed. */
+export function watchReadings(listener: () => void): void {
+  listeners.add(listener);
+}
+
+/** Begins to read `what`; the page must say how that goes on. */
+export function startReading(name: string, what: string): Reading {
+  const say = (note: string, hasFailed = false) => {
+    if (notes.get(name) === note) return;
+    notes.set(name, note);
+    if (hasFailed) failed.add(name);
+    else failed.delete(name);
+    for (const area of document.querySelectorAll<HTMLElement>(`[data-reads~="${name}"]`)) showArea(area);
+    for (const listener of listeners) listener();
+  };
+  const reading = {
+    begin: () => say(`Reading ${what} …`),
+    answer: () => say(""),
+    fail: (error: unknown) =>
+      say(`Could not read ${what}: ${describeError(error)}, again in ${RETRY_SECONDS} s`, true),
+  };
+  reading.begin();
+  return reading;
+}
+
+function showArea(area: HTMLElement): void {
+  const names = area.dataset.reads?.split(" ") ?? [];
+  const note = names.reduce((first, name) => first || (notes.get(name) ?? ""), "");
+  area.toggleAttribute("data-answered", note === "");
+  if ("quiet" in area.dataset) return;
+  const shown = noteElements.get(area) ?? insertNote(area);
+  shown.textContent = note;
+  shown.hidden = note === "";
+}
+
+function insertNote(area: HTMLElement): HTMLElement {
+  const isInline = area.tagName === "SPAN";
+  const className = isInline ? "reading" : "soft reading";
+  const note = element(isInline ? "span" : "p", { className, role: "status" });
+  noteElements.set(area, note);
+  area.before(note);
+  return note;
+}
+
+/** Reads an answer once, and says how that went. */
+export async function read<K extends keyof ApiAnswers>(reading: Reading, kind: K): Promise<ApiAnswers[K]> {
+  try {
+    const answer = await fetchJson(kind);
+    reading.answer();
+    return answer;
+  } catch (error) {
+    reading.fail(error);
+    throw error;
+  }
+}
+
+interface PollOptions<K extends keyof ApiAnswers> {
+  readonly reading: Reading;
+  readonly kind: K;
+  readonly params?: () => ApiParams;
+  /** What a reader asked for, if it is not all parameters: an answer to an earlier question is hidden. */
+  readonly question?: () => string;
+  readonly seconds: number;
+  readonly show: (answer: ApiAnswers[K]) => void;
+  readonly onFailure?: () => void;
+  /** Runs before each request; if it returns false, there is nothing to request yet. */
+  readonly prepare?: () => Promise<boolean>;
+}
+
+/** Fetches an answer at an interval and shows it. */
+export function poll<K extends keyof ApiAnswers>({
+  reading,
+  kind,
+  params = () => ({}),
+  question,
+  seconds,
+  show,
+  onFailure = () => {},
+  prepare = async () => true,
+}: PollOptions<K>): Repetition {
+  const query = () => String(new URLSearchParams(params()));
+  let answered: string | undefined;
+  const work = async () => {
+    if (!(await prepare())) return reading.answer();
+    const requested = query();
+    const asked = question?.() ?? requested;
+    if (answered !== undefined && answered !== asked) reading.begin();
+    const answer = await fetchJson(kind, params());
+    // Something else has been asked for meanwhile, and its answer may have arrived first.
+    if (requested !== query()) return;
+    answered = asked;
+    // What is hidden has no size to draw in.
+    reading.answer();
+    show(answer);
+  };
+  return repeatWhileVisible(seconds, work, (error) => {
+    reading.fail(error);
+    onFailure();
+  });
+}

@@ -1,0 +1,96 @@
+// Formats numbers, durations and names. Pure functions without access to the page.
+
+const whole = new Intl.NumberFormat("en");
+const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+const threeDigits = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
+const compactAmount = new Intl.NumberFormat("en", {
+  notation: "compact",
+  minimumSignificantDigits: 3,
+  maximumSignificantDigits: 3,
+});
+
+const units = [
+  ["day", 86_400],
+  ["h", 3_600],
+  ["min", 60],
+  ["s", 1],
+] as const;
+
+/** 1,234,567 */
+export function count(number: number): string {
+  return whole.format(number);
+}
+
+/** 1.2M */
+export function brief(number: number): string {
+  return number < 10_000 ? whole.format(number) : compact.format(number);
+}
+
+/** 1.23M, 45.6K, 789: an amount of a column, with three digits each. */
+export function amount(number: number | null | undefined): string {
+  if (number === null || number === undefined) return "–";
+  return number < 1_000 ? threeDigits.format(number) : compactAmount.format(number);
+}
+
+/** 45 s, 12 min, 3.5 h, 200 days: one unit, with one decimal below 10. */
+export function duration(seconds: number): string {
+  const [name, size] = units.find(([, least]) => seconds >= least) ?? ["s", 1];
+  const value = seconds / size;
+  const digits = name !== "s" && value < 10 ? Math.round(value * 10) / 10 : Math.round(value);
+  return `${whole.format(digits)} ${name}${name === "day" && digits !== 1 ? "s" : ""}`;
+}
+
+/** 12 ranges, 1 range */
+export function countNoun(number: number, noun: string): string {
+  return `${brief(number)} ${number === 1 ? noun : `${noun}s`}`;
+}
+
+/** index_ticks → Index ticks */
+export function title(stream: string): string {
+  const words = stream.replaceAll("_", " ");
+  return stream === "ohlcv" ? "Daily bars" : words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+/** 2026-03-01 12:00, or only the day at midnight. */
+export function minuteOf(time: string | null): string {
+  if (!time) return "";
+  const minute = time.slice(11, 16);
+  return minute === "00:00" ? time.slice(0, 10) : `${time.slice(0, 10)} ${minute}`;
+}
+
+/** Seconds from one time to another, at least 0. */
+export function secondsBetween(earlier: string, later: string): number {
+  return Math.max(0, (Date.parse(later) - Date.parse(earlier)) / 1000);
+}
+
+/** A price with thousands separators and the service's digits, at most eight after the point. */
+export function price(exact: string | null): string {
+  if (exact === null) return "–";
+  const [integer = "", fraction = ""] = exact.split(".");
+  const grouped = integer.replace(/\B(?=(\d{3})+$)/g, ",");
+  const shown = fraction.slice(0, integer.replace("-", "").length > 3 ? 2 : 8);
+  return shown ? `${grouped}.${shown}` : grouped;
+}
+
+/** A price from a number: two digits after the point from a thousand on, about five significant ones below. */
+export function quote(value: number | null | undefined): string {
+  if (value === null || value === undefined) return "–";
+  const size = Math.abs(value);
+  if (size === 0) return "0";
+  const digits = size >= 1_000 ? 2 : Math.min(12, Math.max(2, 4 - Math.floor(Math.log10(size))));
+  return price(value.toFixed(digits));
+}
+
+/** +1.23 %, with a real minus sign. */
+export function percentChange(value: number | null | undefined, digits = 2): string {
+  if (value === null || value === undefined) return "–";
+  const rounded = Math.abs(value).toFixed(digits);
+  const sign = Number(rounded) === 0 ? "" : value > 0 ? "+" : "−";
+  return `${sign}${rounded} %`;
+}
+
+/** `up` or `down`, for the colour of a change. */
+export function direction(value: number | null | undefined): "up" | "down" | "" {
+  const change = value ?? 0;
+  return change > 0 ? "up" : change < 0 ? "down" : "";
+}

@@ -1,0 +1,78 @@
+/** The order of the shares in a `CellRun`. Time in none of these states was never selected. */
+export const cellStates = ["covered", "settling", "open", "lost"] as const;
+export type CellState = (typeof cellStates)[number];
+
+/** A run of equal columns: their number, and the share of each state in whole percents, in the order of `cellStates`. */
+export type CellRun = readonly [columns: number, ...shares: number[]];
+
+/** One ledger key in the heat map. */
+export interface HeatmapRow {
+  readonly index_id: string | null;
+  readonly name: string | null;
+  readonly runs: readonly CellRun[];
+}
+
+/** The length of one column. */
+export type HeatmapStep = "hour" | "day" | "month";
+
+/** The ledger keys of one stream and index type. */
+export interface HeatmapGroup {
+  /** `index_ticks:GWA`; `market_caps:` without an index type. */
+  readonly key: string;
+  readonly stream: string;
+  readonly index_type: string | null;
+  readonly step: HeatmapStep;
+  /** How many ledger keys there are, and how many of them have no gap. */
+  readonly lines: number;
+  readonly whole: number;
+  /** The average of all keys. */
+  readonly summary: readonly CellRun[];
+  /** How many ledger keys the options select. */
+  readonly matches: number;
+  /** The best market cap rank first. */
+  readonly rows: readonly HeatmapRow[];
+}
+
+/** The heat map as the dashboard's API serves it. */
+export interface HeatmapResult {
+  readonly generated_at: string;
+  /** The labels of the columns by step. */
+  readonly columns: Readonly<Record<HeatmapStep, readonly string[]>>;
+  readonly groups: readonly HeatmapGroup[];
+}
+
+/** One tick series of the ledger. */
+export interface SeriesMatch {
+  readonly index_type: string;
+  readonly index_id: string;
+  readonly name: string;
+  /** The name is only similar to what was searched. */
+  readonly is_similar?: true;
+}
+
+/** All gaps of one ledger key with the same state and reason. */
+export interface GapSummary {
+  readonly stream: string;
+  readonly index_type: string | null;
+  readonly index_id: string | null;
+  readonly name: string | null;
+  readonly state: "open" | "lost";
+  readonly reason: string;
+  readonly ranges: number;
+  readonly seconds: number;
+  readonly from_time: string;
+  readonly to_time: string;
+  /** When the first of them leaves the service's window. */
+  readonly lost_at: string | null;
+}
+
+/** Open gaps before lost ones, the longest first. Heads that are still `settling` are left out. */
+export interface GapSummaryResult {
+  readonly generated_at: string;
+  /** How many summaries there are of each state in total, before the limit. */
+  readonly open: number;
+  readonly lost: number;
+  readonly parts: readonly GapSummary[];
+  /** How many ledger keys were looked at: without one, nothing is proven. */
+  readonly lines: number;
+}

@@ -1,0 +1,59 @@
+import type { Micros } from "../time.ts";
+
+/** One asset of the ranking as a tuple: a response has thousands. */
+export type RankedAsset = readonly [
+  id: string,
+  symbol: string,
+  name: string | null,
+  rank: number | null,
+  price: number | null,
+  volume: number | null,
+  marketCap: number | null,
+  change24h: number | null,
+  change7d: number | null,
+  change30d: number | null,
+  ts: Micros,
+];
+
+export interface RankingResult {
+  readonly assets: readonly RankedAsset[];
+  /** Prices of seven days by asset id, oldest first, scaled to 0–100. */
+  readonly sparklines: Readonly<Record<string, readonly number[]>>;
+}
+
+export interface PairSummary {
+  readonly pair: string;
+  readonly exchanges: number;
+}
+
+export interface Quote {
+  readonly exchange: string;
+  readonly last: number | null;
+  readonly bid: number | null;
+  readonly ask: number | null;
+  readonly spread_bps: number | null;
+  readonly index_price: number | null;
+  /** `MWA`, or `GWA` for the USD prices of both assets divided. */
+  readonly index_source: string | null;
+  readonly index_ts: Micros | null;
+  readonly deviation_bps: number | null;
+  readonly volume: number | null;
+  readonly ts: Micros;
+  readonly is_stale: 0 | 1 | null;
+  readonly is_live: 0 | 1;
+}
+
+export interface BestPrices {
+  readonly best_bid: number | null;
+  readonly best_bid_exchange: string | null;
+  readonly best_ask: number | null;
+  readonly best_ask_exchange: string | null;
+}
+
+export interface QuotesResult {
+  readonly generated_at: string;
+  readonly pair: string;
+  /** As of the newest live quote; null if there is none. */
+  readonly best: BestPrices | null;
+  readonly quotes: readonly Quote[];
+}

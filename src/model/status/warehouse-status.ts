@@ -1,0 +1,89 @@
+import type { Stream } from "../streams.ts";
+import type { ServiceCondition } from "./service-condition.ts";
+import type { ShareStatus } from "./share-status.ts";
+
+/** One stream as `status --json` and `/api/status` show it. */
+export interface StreamStatus {
+  readonly stream: Stream;
+  /** Where coverage begins and ends; null: there is none. */
+  readonly from_time: string | null;
+  readonly to_time: string | null;
+  readonly rows: number;
+  /** Gaps that will be filled; heads that are still `settling` do not count. */
+  readonly open: number;
+  readonly open_seconds: number;
+  /** Gaps that the service can no longer fill. */
+  readonly lost: number;
+  readonly lost_seconds: number;
+  /** Seconds since the newest row, or since the last refresh of a lookup. */
+  readonly newest_age_s: number | null;
+  readonly last_error: string | null;
+  readonly last_error_at: string | null;
+  readonly missing_scopes: readonly string[];
+  /** How much later the websocket stamps ticks than REST; null: not at all, or unknown. */
+  readonly live_offset_ms: number | null;
+}
+
+/** The warehouse and its disk. */
+export interface DiskStatus {
+  readonly warehouse_bytes: number;
+  readonly wal_bytes: number;
+  readonly free_bytes: number;
+  /** At the present growth; null without growth, or with less than an hour of history. */
+  readonly full_in_days: number | null;
+}
+
+interface JobStatus {
+  readonly job: string;
+  readonly ended_at: string;
+  readonly outcome: string;
+}
+
+/** A mass withdrawal as `status --json` shows it. */
+export interface WithdrawalStatus {
+  readonly stream: Stream;
+  readonly index_type: string;
+  readonly index_id: string;
+  readonly name: string;
+  readonly from_time: string;
+  readonly to_time: string;
+  readonly rows: number;
+  /** How many answers of the service lacked these rows. */
+  readonly answers: number;
+  readonly first_seen: string;
+  /** When the rows were withdrawn; null: unconfirmed. */
+  readonly believed_at: string | null;
+}
+
+/** Why the last daemon on this warehouse ended unexpectedly. */
+export interface LastCrash {
+  readonly at: string;
+  /** The code of the failure, or `unexpected`. */
+  readonly code: string;
+  /** One line without secrets. */
+  readonly line: string;
+}
+
+export interface WarehouseStatus {
+  readonly generated_at: string;
+  readonly warehouse: string;
+  /** The REST address of the service that the data is from; null: nothing is stored yet, or by an older version. */
+  readonly service_url: string | null;
+  /** The service's clock minus this machine's, when a daemon or a command last compared them. */
+  readonly clock_skew_s: number;
+  readonly streams: readonly StreamStatus[];
+  readonly disk: DiskStatus;
+  /** The last run of each scheduled job; empty if no daemon ever ran. */
+  readonly jobs: readonly JobStatus[];
+  /** Many rows that the service no longer has: unconfirmed, or withdrawn within a week. */
+  readonly withdrawals: readonly WithdrawalStatus[];
+  /** When and why a daemon last crashed; null: never. */
+  readonly last_crash: LastCrash | null;
+}
+
+/** `service`, `problem` and `shared`: as the running daemon sees them; null if none runs. */
+export interface StatusReport extends WarehouseStatus {
+  readonly service: ServiceCondition | null;
+  readonly problem: string | null;
+  readonly shared?: ShareStatus | null;
+}

@@ -1,0 +1,43 @@
+import { spawnSync } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { describe, expect, it } from "vitest";
+import { programEntry } from "../support/build-program.ts";
+
+const root = resolve(import.meta.dirname, "../..");
+
+/** Runs the built program after a script that breaks something. Returns what it prints. */
+function runBroken(script: string): string {
+  const preload = `data:text/javascript,${encodeURIComponent(script)}`;
+  const { stderr } = spawnSync(process.execPath, ["--import", preload, programEntry, "settings"], {
+    encoding: "utf8",
+  });
+  return stderr;
+}
+
+/** The line of the source that a stack trace names first. */
+function findSourceLine(trace: string): string | undefined {
+  const [, file = "", line = ""] = /\(?(src\/[\w/-]+\.ts):(\d+):\d+\)?/.exec(trace) ?? [];
+  return readFileSync(join(root, file), "utf8").split("\n")[Number(line) - 1];
+}
+
+describe("the built program", () => {
+  it("names the source in the stack trace of an unexpected failure", () => {
+    const printed = runBroken(`const { parse } = JSON;
+      JSON.parse = (text) => { if (text.includes('"mds-sync"')) throw new Error("broken"); return parse(text); };`);
+    expect(printed).toContain("unexpected failure, please report it: Error: broken");
+    expect(findSourceLine(printed)).toContain("JSON.parse(manifest)");
+  });
+
+  it("names the source in the stack trace of a crash", () => {
+    const printed = runBroken('process.cwd = () => { throw new Error("broken"); };');
+    expect(findSourceLine(printed)).toContain("process.cwd()");
+  });
+
+  it("is a file for each thread and process, and few others", () => {
+    const files = readdirSync(join(dirname(programEntry), ".."), { recursive: true, encoding: "utf8" });
+    const scripts = files.filter((file) => file.endsWith(".js") && !file.startsWith("pages"));
+    expect(scripts.length).toBeLessThan(20);
+    expect(files.filter((file) => /^types.*\.ts$/.test(file)).length).toBeLessThan(20);
+  });
+});

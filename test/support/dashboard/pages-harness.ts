@@ -1,0 +1,30 @@
+import { afterAll, beforeAll } from "vitest";
+import { systemClock } from "../../../src/runtime/clock.ts";
+import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
+import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
+import { DAY, fillEverything, present, STEP, ticks } from "../export/sample-data.ts";
+import { serveDashboard } from "./dashboard-harness.ts";
+import { openFilledWarehouse } from "./filled-warehouse.ts";
+
+/** Rows of all streams, and the last day of three indices. */
+function fillPages(transaction: Transaction): void {
+  fillEverything(transaction);
+  for (const indexId of ["btc-id", "eth-id", "usd-id"])
+    writeRecords(transaction, "index_ticks", ticks(DAY / STEP, present - DAY, { indexId }), "rest");
+}
+
+/** Serves the pages to all tests of a file as a daemon does that has nothing to do. */
+export function servePages() {
+  let address = "";
+  let query: <Row>(sql: string) => Row[];
+  beforeAll(async () => {
+    const { path, connection } = openFilledWarehouse(fillPages, afterAll);
+    query = <Row>(sql: string) => connection.database.prepare<[], Row>(sql).all();
+    ({ address } = await serveDashboard(path, systemClock, afterAll));
+  });
+  return {
+    address: () => address,
+    /** The rows of the warehouse itself, to compare a page with. */
+    query: <Row = Record<string, unknown>>(sql: string) => query<Row>(sql),
+  };
+}
