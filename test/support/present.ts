@@ -2,10 +2,10 @@ import { MICROS_PER_SECOND, type Micros, startOfDay } from "../../src/model/time
 import { timeLimit } from "./time-limit.ts";
 
 const DAY_MS = 86_400_000;
-/** What a test file takes at most on a quiet machine. */
-const MAX_FILE_MS = 120_000;
+/** What almost every test file takes at most on a quiet machine. */
+const MAX_FILE_MS = 30_000;
 /** A slow machine would otherwise wait for midnight all evening. */
-const MAX_WAIT_MS = 600_000;
+const MAX_WAIT_MS = 180_000;
 const HOUR = 3600 * MICROS_PER_SECOND;
 
 /** The machine's clock in whole seconds, read again before each test file. Views and commands read it, so content lies around it. */
