@@ -219,8 +219,8 @@ async function runRound(
       hasReopened ||= outcome.hasReopened;
       if (outcome.isUnpublished && !walk.isHead) clamped.push(walk);
       if (outcome.unconfirmed) failed.push({ walk, error: outcome.unconfirmed, countsAsTry: true });
-      if (walk.blockedReason !== null) unblocked.push(walk.key);
     }
+    if (walk.blockedReason !== null) unblocked.push(walk.key);
     if (isSeriesFilled && plan.rechecks.has(ledgerKeyText(walk.key)))
       await ingest.call("commitRecheck", { key: walk.key, day: plan.day }, [], signal);
   };

@@ -4,7 +4,7 @@ import { allScopes } from "../../../src/simulator/rest/tokens.ts";
 import { classifyError, isInvalidResponse, isWriterLost } from "../../../src/sync/context/error-policy.ts";
 import { startBackfillHarness } from "../../support/sync/backfill-harness.ts";
 
-const smallSettings = `sync: { ohlcv: { GWA: [SOL], MWA: none, LX: none }, exchangeTickers: false, derivatives: false,
+const smallSettings = `sync: { ohlcv: { GWA: [LUNA], MWA: none, LX: none }, exchangeTickers: false, derivatives: false,
   intraday: { GWA: [BTC, ETH], MWA: none, LX: none, days: 1 } }`;
 
 describe("errors during a backfill", () => {
