@@ -29,6 +29,7 @@ const buildRecord = join(dist, ".sources");
 const typesRecord = join(dist, "types/.sources");
 
 const SOURCES = [
+  "LICENSE",
   "build.ts",
   "bundle-pages.ts",
   "package-lock.json",
@@ -212,14 +213,21 @@ function listNotices(inputs: readonly string[]): string {
       readFileSync(join(root, path, "package.json"), "utf8"),
     );
     const file = readdirSync(join(root, path)).find((entry) => /^licen[cs]e/i.test(entry));
-    const holder = author?.name ?? author ?? `the authors of ${name}`;
     const text =
       file === undefined
-        ? `Copyright ${holder}: https://spdx.org/licenses/${license}.html`
-        : readFileSync(join(root, path, file), "utf8").trim();
-    return `${name} ${version} (${license})\n\n${text}\n`;
+        ? standardLicence(license, author?.name ?? author ?? `the authors of ${name}`)
+        : readFileSync(join(root, path, file), "utf8");
+    return `${name} ${version} (${license})\n\n${text.trim()}\n`;
   });
   return notices.join(`\n${"-".repeat(80)}\n\n`);
+}
+
+/** For a package that does not include the text of its licence: that of this project, or of TypeScript. */
+function standardLicence(license: string, holder: string): string {
+  if (license === "Apache-2.0")
+    return `Copyright ${holder}\n\n${readFileSync(join(root, "node_modules/typescript/LICENSE.txt"), "utf8")}`;
+  if (license !== "MIT") throw new Error(`a bundled package has no text of its licence ${license}`);
+  return readFileSync(join(root, "LICENSE"), "utf8").replace(/^Copyright .*$/m, `Copyright (c) ${holder}`);
 }
 
 /** The declarations of the library, and of the modules that those name. They take longer than all the rest. */
