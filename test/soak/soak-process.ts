@@ -13,10 +13,10 @@ const entry = buildProgram();
 const preload = resolve(import.meta.dirname, "vitals.mjs");
 /** A sixth of the real cadence, so that the backfill of 200 days never finishes during a soak. */
 const CADENCE_SECONDS = 5;
-const settings = `service: { refreshSeconds: ${CADENCE_SECONDS} }
+const settings = (days: number) => `service: { refreshSeconds: ${CADENCE_SECONDS} }
 sync:
   ohlcv: false
-  intraday: { GWA: all, MWA: all, LX: all, days: 200 }
+  intraday: { GWA: all, MWA: all, LX: all, days: ${days} }
   exchangeTickers: { exchanges: all, markets: all }
 http: { port: 0 }
 `;
@@ -34,6 +34,13 @@ function installedEnvironment(): Record<string, string> {
   const lines = unit.split("\n").filter((line) => line.startsWith("Environment="));
   const pairs = lines.flatMap((line) => [...line.matchAll(/(MALLOC_\w+|NODE_OPTIONS)=(\S+)/g)]);
   return Object.fromEntries(pairs.map(([, name, value]) => [name, value]));
+}
+
+interface SoakOptions {
+  /** Days of history that the daemon backfills. */
+  readonly days: number;
+  /** The folder for the heap sizes of each minute, and two snapshots of each thread. */
+  readonly snapshots: string | undefined;
 }
 
 /** A simulator and a daemon, each in its own process. */
@@ -54,12 +61,14 @@ export class Soak {
   readonly #children: ChildProcess[] = [];
   #daemon: ChildProcess | undefined;
   #stderr = "";
+  readonly #snapshots: string | undefined;
 
-  constructor(folder: string) {
+  constructor(folder: string, { days, snapshots }: SoakOptions) {
+    this.#snapshots = snapshots;
     this.#folder = folder;
     this.path = join(folder, "mds.sqlite");
     this.vitalsFile = join(folder, "vitals");
-    writeFileSync(join(folder, "mds-sync.yaml"), settings);
+    writeFileSync(join(folder, "mds-sync.yaml"), settings(days));
   }
 
   async start(faults: string): Promise<void> {
@@ -75,7 +84,18 @@ export class Soak {
       if (name === "MDS_CLIENT_SECRET") break;
     }
     await this.control("POST", "faults", faults);
-    const daemon = this.#spawn(["--import", preload, entry, "run", "--no-progress"], "ignore", "pipe");
+    const daemon = this.#spawn(
+      [
+        ...(this.#snapshots === undefined ? [] : ["--expose-gc"]),
+        "--import",
+        preload,
+        entry,
+        "run",
+        "--no-progress",
+      ],
+      "ignore",
+      "pipe",
+    );
     this.#daemon = daemon;
     daemon.stderr?.on("data", (chunk) => {
       this.#stderr = (this.#stderr + String(chunk)).slice(-20_000);
@@ -147,6 +167,7 @@ export class Soak {
         ...installedEnvironment(),
         MDS_WAREHOUSE: this.path,
         MDS_SOAK_VITALS: this.vitalsFile,
+        ...(this.#snapshots === undefined ? {} : { MDS_SOAK_SNAPSHOTS: this.#snapshots }),
         ...this.#service,
       },
     });
