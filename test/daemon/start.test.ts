@@ -19,8 +19,11 @@ const errorsOf = async (running: RunningDaemon) =>
   (JSON.parse((await running.getPage("/api/daemon")).text) as { errors: { where: string; code: string }[] })
     .errors;
 
-describe("a daemon that starts on a filled warehouse", () => {
-  it("follows the live feed from the start while REST hangs and fails, and matches the service in the end", async () => {
+describe("a daemon that starts on a filled warehouse while REST", () => {
+  it.each([
+    ["hangs", "GET * stall"],
+    ["answers 500", "GET * status 500"],
+  ])("%s follows the live feed from the start, and matches the service in the end", async (_, fault) => {
     const daemon = await createDaemonHarness({ settings: settings("BTC, ETH", "Kraken, Binance") });
     const { clock, simulator, query } = daemon;
     const micros = () => clock.now() * 1000;
@@ -33,7 +36,7 @@ describe("a daemon that starts on a filled warehouse", () => {
     await clock.advance(2 * HOUR);
 
     // Delay the token, so that the service has not answered when the warehouse is open.
-    simulator.setFaults("GET /asset stall\nGET * status 500\nPOST /oauth/token latency 4s");
+    simulator.setFaults(`${fault}\nPOST /oauth/token latency 4s`);
     const startedAt = micros();
     // G4: the local clock is wrong too.
     const running = await daemon.startServing(daemon.path, serviceClock({ serverNow: () => 0 }, clock));
