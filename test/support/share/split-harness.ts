@@ -16,6 +16,7 @@ import { RunStats } from "../../../src/sync/context/run-stats.ts";
 import { SyncShare } from "../../../src/sync/context/sync-share.ts";
 import { SyncSupervisor } from "../../../src/sync/supervisor.ts";
 import { openReader } from "../../../src/warehouse/reader.ts";
+import { startIngestInProcess } from "../ingest/in-process-ingest.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { PASSWORD, type TestPostgres } from "../postgres-server.ts";
 import { seed } from "../seed.ts";
@@ -111,7 +112,13 @@ export class SplitHarness {
       onEvent: (event) => stats.onEvent(event),
     });
     const { secrets } = client;
-    const ingest = await IngestThread.start({ path, clock: serviceClock(client, clock), log, secrets });
+    const ingest = await IngestThread.start({
+      path,
+      clock: serviceClock(client, clock),
+      log,
+      secrets,
+      startWorker: startIngestInProcess,
+    });
     const reader = openReader(path);
     const [syncStop, shareStop] = [new AbortController(), new AbortController()];
     const share = role === "split" ? new SyncShare() : undefined;
