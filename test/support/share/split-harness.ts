@@ -24,7 +24,9 @@ import { temporaryFolder } from "../temporary-folder.ts";
 
 /** How far simulated time moves between two looks at the condition, and how long the leases' real time does. */
 const STEP_SECONDS = 10;
-const LOOK_INTERVAL_MS = 150;
+const LOOK_INTERVAL_MS = 50;
+/** The pauses of the forwarders are this many times shorter than they ask for. */
+const HASTE = 4;
 
 export interface SplitOptions {
   readonly server: TestPostgres;
@@ -151,7 +153,7 @@ export class SplitHarness {
       monotonic: () => systemClock.monotonic() + this.#skippedMs,
       async sleep(ms, signal) {
         pauses.push(ms);
-        await systemClock.sleep(ms, signal);
+        await systemClock.sleep(ms / HASTE, signal);
         hasEnded = isKilled;
         return isKilled ? never : undefined;
       },
