@@ -52,8 +52,12 @@ export async function syncFrom({
   const random = seededRandom(seed);
   const stopping = new AbortController().signal;
   const report = await clock.runUntil(
-    withSyncSession(loaded, { clock, stopping, random, startWorker: startIngestInProcess }, silentLog, ({ syncContext, reader }) =>
-      backfill(syncContext, { settings: toSyncSettings(loaded), reader, random, filter }),
+    withSyncSession(
+      loaded,
+      { clock, stopping, random, startWorker: startIngestInProcess },
+      silentLog,
+      ({ syncContext, reader }) =>
+        backfill(syncContext, { settings: toSyncSettings(loaded), reader, random, filter }),
     ),
   );
   return { path, report };
