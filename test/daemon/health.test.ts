@@ -63,10 +63,7 @@ sync:
 
     const quant = new Database(path);
     quant.exec("BEGIN IMMEDIATE");
-    await running.runUntil(async () => (await health()).status === 503);
-    const locked = `another program holds the write lock of ${path}: end its write transaction; readers do not block the writer`;
-    expect((await health()).text).toBe(`${locked}\n`);
-    // A command that waits for the daemon is told the same, however long it lasts.
+    // Asked before the writer first waits for the lock: each of its attempts takes real seconds.
     const env = {
       MDS_BASE_URL: simulator.baseUrl,
       MDS_WS_URL: simulator.wsUrl,
@@ -76,6 +73,10 @@ sync:
     };
     const asked = runInProcess(["backfill", "--now", "--log-level", "silent"], { env, cwd: dirname(path) });
     await running.runUntil(() => logged.some(({ message }) => message === "backfill requested"));
+    await running.runUntil(async () => (await health()).status === 503);
+    const locked = `another program holds the write lock of ${path}: end its write transaction; readers do not block the writer`;
+    expect((await health()).text).toBe(`${locked}\n`);
+    // A command that waits for the daemon is told the same, however long it lasts.
     await clock.advance(16 * 60_000);
     expect(await asked).toMatchObject({ status: 75, stderr: `mds-sync: ${locked}\n` });
     quant.exec("ROLLBACK");

@@ -2,6 +2,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import type { ShareStatus } from "../../src/model/status/share-status.ts";
+import { systemClock } from "../../src/runtime/clock.ts";
 import { startSimulator } from "../../src/simulator/simulator.ts";
 import { useOwnPostgres } from "../support/postgres.ts";
 import { PASSWORD } from "../support/postgres-server.ts";
@@ -23,18 +24,17 @@ sync:
 http: { port: 0 }
 shared: { url: "${url}", passwordFile: password, name: desk, role: split }
 `;
-const relations = [
-  "exchange_ticks",
-  "market_caps",
-  "derivative_ticks",
-  "coverage",
-  "assets",
-  "derivative_contracts",
-];
+/** Each look connects to the server. */
+const LOOK_INTERVAL_MS = 200;
+const streams = ["exchange_ticks", "market_caps", "derivative_ticks"];
+const relations = [...streams, "coverage", "assets", "derivative_contracts"];
 
 // As the only member of a split: it takes all leases, and the sync follows what it has leases of.
 it("I1: forwards all streams while it runs, stays healthy without PostgreSQL, and catches up", async () => {
-  const simulator = await startSimulator({ refreshSeconds: 15 });
+  // The next refresh of every stream is a few seconds away.
+  const aheadMs = 24_000 - (systemClock.now() % 30_000);
+  const clock = { ...systemClock, now: () => systemClock.now() + aheadMs };
+  const simulator = await startSimulator({ refreshSeconds: 15, clock });
   onTestFinished(() => simulator.stop());
   const database = await server.createDatabase();
   const folder = temporaryFolder();
@@ -57,17 +57,20 @@ it("I1: forwards all streams while it runs, stays healthy without PostgreSQL, an
     waitUntil(async () => {
       const status = await getStatus();
       return status.state === state && status.rows_forwarded >= minRows && status;
-    });
+    }, LOOK_INTERVAL_MS);
   const current = await reach("current", 5_000);
   expect(current).toMatchObject({ name: "desk", role: "split", leases: 64, last_error: null });
   const count = async () =>
     Number((await server.query(database, "SELECT count(*) AS rows FROM mds.exchange_ticks"))[0]?.rows);
-  const hasRows = async (relation: string) =>
-    (await server.query(database, `SELECT 1 FROM mds.${relation} LIMIT 1`)).length > 0;
+  const waitForRows = (expected: readonly string[]) => {
+    const sql = expected.map((relation) => `(SELECT 1 FROM mds.${relation} LIMIT 1)`).join(" UNION ALL ");
+    const hasRows = async () => (await server.query(database, sql)).length === expected.length;
+    return waitUntil(hasRows, LOOK_INTERVAL_MS);
+  };
   const before = await count();
-  await waitUntil(async () => (await count()) > before);
+  await waitUntil(async () => (await count()) > before, LOOK_INTERVAL_MS);
   // Of each stream something has arrived before the server stops.
-  for (const relation of relations) await waitUntil(() => hasRows(relation));
+  await waitForRows(streams);
 
   await server.stop();
   const failing = await reach("failing");
@@ -77,6 +80,8 @@ it("I1: forwards all streams while it runs, stays healthy without PostgreSQL, an
   expect(metrics).toContain("mds_sync_shared_failing 1");
   await server.start();
   await reach("current");
+  // It copies the lookups each minute, and whenever it connects.
+  await waitForRows(relations);
   child.kill("SIGTERM");
   expect(await result).toMatchObject({ status: 0 });
   expect(output.stderr + output.stdout).not.toContain(PASSWORD);

@@ -136,11 +136,16 @@ export async function createDaemonHarness(options: DaemonHarnessOptions = {}): P
       return performance.now() - stoppedAt;
     };
     onTestFinished(() => stop().then(undefined, () => {}));
-    const get = (page: string) =>
-      fetch(new URL(page, address)).then(async (answer) => ({
-        status: answer.status,
-        text: await answer.text(),
-      }));
+    // Simulated time stands still meanwhile: a busy machine takes no longer than a quiet one.
+    const get = async (page: string) => {
+      const endWork = clock.beginWork();
+      try {
+        const answer = await fetch(new URL(page, address));
+        return { status: answer.status, text: await answer.text() };
+      } finally {
+        endWork();
+      }
+    };
     const running: RunningDaemon = {
       isFilled: () => isFilled,
       done,

@@ -10,6 +10,7 @@ import { type ServeServer, startServeServer } from "../../../src/serve/serve-ser
 import type { ServeSettings } from "../../../src/serve/serve-settings.ts";
 import { type Simulator, startSimulator } from "../../../src/simulator/simulator.ts";
 import { type BackfillFilter, backfill } from "../../../src/sync/history/backfill.ts";
+import { startIngestInProcess } from "../ingest/in-process-ingest.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { seed } from "../seed.ts";
 
@@ -51,8 +52,12 @@ export async function syncFrom({
   const random = seededRandom(seed);
   const stopping = new AbortController().signal;
   const report = await clock.runUntil(
-    withSyncSession(loaded, { clock, stopping, random }, silentLog, ({ syncContext, reader }) =>
-      backfill(syncContext, { settings: toSyncSettings(loaded), reader, random, filter }),
+    withSyncSession(
+      loaded,
+      { clock, stopping, random, startWorker: startIngestInProcess },
+      silentLog,
+      ({ syncContext, reader }) =>
+        backfill(syncContext, { settings: toSyncSettings(loaded), reader, random, filter }),
     ),
   );
   return { path, report };

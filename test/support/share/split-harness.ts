@@ -16,6 +16,7 @@ import { RunStats } from "../../../src/sync/context/run-stats.ts";
 import { SyncShare } from "../../../src/sync/context/sync-share.ts";
 import { SyncSupervisor } from "../../../src/sync/supervisor.ts";
 import { openReader } from "../../../src/warehouse/reader.ts";
+import { startIngestInProcess } from "../ingest/in-process-ingest.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { PASSWORD, type TestPostgres } from "../postgres-server.ts";
 import { seed } from "../seed.ts";
@@ -23,7 +24,9 @@ import { temporaryFolder } from "../temporary-folder.ts";
 
 /** How far simulated time moves between two looks at the condition, and how long the leases' real time does. */
 const STEP_SECONDS = 10;
-const LOOK_INTERVAL_MS = 150;
+const LOOK_INTERVAL_MS = 50;
+/** The pauses of the forwarders are this many times shorter than they ask for. */
+const HASTE = 4;
 
 export interface SplitOptions {
   readonly server: TestPostgres;
@@ -111,7 +114,13 @@ export class SplitHarness {
       onEvent: (event) => stats.onEvent(event),
     });
     const { secrets } = client;
-    const ingest = await IngestThread.start({ path, clock: serviceClock(client, clock), log, secrets });
+    const ingest = await IngestThread.start({
+      path,
+      clock: serviceClock(client, clock),
+      log,
+      secrets,
+      startWorker: startIngestInProcess,
+    });
     const reader = openReader(path);
     const [syncStop, shareStop] = [new AbortController(), new AbortController()];
     const share = role === "split" ? new SyncShare() : undefined;
@@ -144,7 +153,7 @@ export class SplitHarness {
       monotonic: () => systemClock.monotonic() + this.#skippedMs,
       async sleep(ms, signal) {
         pauses.push(ms);
-        await systemClock.sleep(ms, signal);
+        await systemClock.sleep(ms / HASTE, signal);
         hasEnded = isKilled;
         return isKilled ? never : undefined;
       },
