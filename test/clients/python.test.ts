@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { rowRenderers } from "../../src/cli/output/row-formats.ts";
 import { exportWarehouse } from "../../src/export/export-warehouse.ts";
 import type { Simulator } from "../../src/simulator/simulator.ts";
-import { openReader } from "../../src/warehouse/reader.ts";
+import { withReader } from "../../src/warehouse/reader.ts";
 import { digestTicks, moveDay } from "../../src/warehouse/rows/moved-rows.ts";
 import { openWriter } from "../../src/warehouse/writer.ts";
 import { parseQuestions, readCookbook } from "../docs/cookbook-page.ts";
@@ -52,6 +52,7 @@ let installed: string;
 let answers: Record<string, Answer> = {};
 
 const window = '"2026-02-28", "2026-03-01"';
+const inWindow = "name = 'ETH' AND time >= '2026-02-28' AND time < '2026-03-01'";
 const lengths = ["30s", "7m", "10m", "1h", "4h", "1d"];
 
 /** What the tests below ask, all in one process. */
@@ -128,19 +129,10 @@ function installClient(): string {
   if (!has("setuptools, wheel, pip", "the installation of the Python client")) return client;
   const copy = join(folder, "client");
   cpSync(client, copy, { recursive: true });
-  const offline = [
-    "--no-build-isolation",
-    "--no-index",
-    "--no-deps",
-    "--quiet",
-    "--disable-pip-version-check",
-  ];
   const target = join(folder, "installed");
-  const { status, stderr } = spawnSync(
-    python,
-    ["-m", "pip", "install", ...offline, "--root-user-action=ignore", "--target", target, copy],
-    { encoding: "utf8" },
-  );
+  const offline = "--no-build-isolation --no-index --no-deps --disable-pip-version-check";
+  const args = `-m pip install ${offline} --quiet --no-compile --root-user-action=ignore --target`.split(" ");
+  const { status, stderr } = spawnSync(python, [...args, target, copy], { encoding: "utf8" });
   if (status !== 0) throw new Error(stderr);
   return target;
 }
@@ -151,14 +143,21 @@ const objects = ({ columns = [], rows = [], error }: Answer) => {
   return rows.map((row) => Object.fromEntries(columns.map((name, at) => [name, row[at]])));
 };
 
+/** What SQL gives, in the warehouse itself. */
+const query = <Row>(sql: string) => withReader(path, ({ database }) => database.prepare<[], Row>(sql).all());
+
 /** The service's ticks, as the demo has changed them. */
 function ticksOf(name: string) {
-  const reader = openReader(path);
-  const { id } = reader.database
-    .prepare("SELECT index_id AS id FROM series WHERE index_type = 'GWA' AND name = ?")
-    .get(name) as { id: string };
-  reader.close();
-  const served = oracle.indexTicks("GWA", id, Date.parse("2026-02-27T13:00:00Z"), clock.now(), clock.now());
+  const [series] = query<{ id: string }>(
+    `SELECT index_id AS id FROM series WHERE index_type = 'GWA' AND name = '${name}'`,
+  );
+  const served = oracle.indexTicks(
+    "GWA",
+    series?.id ?? "",
+    Date.parse("2026-02-27T13:00:00Z"),
+    clock.now(),
+    clock.now(),
+  );
   return served
     .map(({ timestamp, price, volume }) => ({ ms: Date.parse(timestamp), price, volume }))
     .filter(
@@ -190,8 +189,8 @@ describe.runIf(hasPandas)("the Python client", () => {
     const firstStart = (time: string) => Math.ceil(Date.parse(time) / length) * length;
     const [from, to] = [firstStart("2026-02-28T00:00:00Z"), firstStart("2026-03-01T00:00:00Z")];
     for (const name of ["BTC", "ETH"]) {
-      const inWindow = ticksOf(name).filter(({ ms }) => ms >= from && ms < to);
-      const groups = Map.groupBy(inWindow, ({ ms }) => Math.floor(ms / length) * length);
+      const ticks = ticksOf(name).filter(({ ms }) => ms >= from && ms < to);
+      const groups = Map.groupBy(ticks, ({ ms }) => Math.floor(ms / length) * length);
       const gap = [Date.parse("2026-02-28T06:30:00Z"), Date.parse("2026-02-28T08:00:00Z")] as const;
       const expected = rows.map(({ time }) => {
         const start = Date.parse(String(time));
@@ -227,17 +226,10 @@ describe.runIf(hasPandas)("the Python client", () => {
   });
 
   it.each(["1h", "4h", "1d"])("has the same bars of %s as SQL", (every) => {
-    const reader = openReader(path);
-    const expected = reader.database
-      .prepare(
-        `SELECT time, open, open_exact, high, high_exact, low, low_exact, close, close_exact, volume_24h, volume_24h_exact, n_ticks,
-          expected_ticks, coverage, is_complete, quality FROM bars_${every} WHERE name = 'ETH' AND day_of >= '2026-02-28' AND day_of < '2026-03-01' ORDER BY ts`.replaceAll(
-          "day_of",
-          "substr(time, 1, 10)",
-        ),
-      )
-      .all() as Record<string, unknown>[];
-    reader.close();
+    const expected = query<Record<string, unknown>>(
+      `SELECT time, open, open_exact, high, high_exact, low, low_exact, close, close_exact, volume_24h, volume_24h_exact, n_ticks,
+        expected_ticks, coverage, is_complete, quality FROM bars_${every} WHERE ${inWindow} ORDER BY ts`,
+    );
     const found = objects(answerOf(`bars ${every}`)).filter((row) => row["ETH/n_ticks"] !== 0);
     const own = (row: Record<string, unknown>, name: string) => row[name === "time" ? name : `ETH/${name}`];
     expect(
@@ -326,12 +318,11 @@ describe.runIf(hasPandas)("the Python client", () => {
   });
 
   it("has the returns of returns_1h, simple and logarithmic", () => {
-    const reader = openReader(path);
-    const sql = `SELECT time, simple_return FROM returns_1h WHERE name = 'ETH' AND time >= '2026-02-28' AND time < '2026-03-01' ORDER BY ts`;
-    const expected = reader.database.prepare(sql).raw().all() as [string, number | null][];
-    reader.close();
+    const expected = query<object>(
+      `SELECT time, simple_return FROM returns_1h WHERE ${inWindow} ORDER BY ts`,
+    );
     const found = (answerOf("returns").rows ?? []).filter(([time]) => !String(time).includes("T07"));
-    expect(found).toEqual(expected);
+    expect(found).toEqual(expected.map(Object.values));
     const logs = answerOf("log returns").rows ?? [];
     expect(logs).toHaveLength(24);
     for (const [at, [, simple]] of (answerOf("returns").rows ?? []).entries())

@@ -31,7 +31,6 @@ const listFiles = (path: string) => readdirSync(path, { recursive: true, encodin
 
 const folder = mkdtempSync(join(tmpdir(), "mds-package-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
-const image = join(folder, "image");
 const clone = join(folder, "clone");
 const example = join(folder, "example");
 const prefix = join(folder, "global");
@@ -52,24 +51,23 @@ async function buildImage(): Promise<void> {
     .split(/^FROM /m)
     .slice(1);
   const copied = [...stage.matchAll(/^COPY (.+) \S+$/gm)].flatMap(([, files = ""]) => files.split(" "));
-  for (const file of copied) copy(file, image);
+  for (const file of copied) copy(file);
   // The declarations take most of a build, and those of this clone are current.
-  cpSync(join(root, "dist/types"), join(image, "dist/types"), { recursive: true });
-  symlinkSync(join(root, "node_modules"), join(image, "node_modules"));
-  const command = [...stage.matchAll(/^RUN (.+)$/gm)].at(-1)?.[1] ?? "";
-  await run("sh", ["-c", command], { cwd: image, env: npmEnv });
-}
-
-/** What `git clone` and `npm ci` make: the sources, the packages, and what `prepare` built. */
-function makeClone(): void {
-  const isOutput = /^(?:node_modules|dist|data|reports|\.git|\.stryker-tmp)$/;
-  for (const file of readdirSync(root)) if (!isOutput.test(file)) copy(file, clone);
+  copy("dist/types");
   symlinkSync(join(root, "node_modules"), join(clone, "node_modules"));
-  cpSync(join(image, "dist"), join(clone, "dist"), { recursive: true });
+  const command = [...stage.matchAll(/^RUN (.+)$/gm)].at(-1)?.[1] ?? "";
+  await run("sh", ["-c", command], { cwd: clone, env: npmEnv });
 }
 
-function copy(file: string, target: string): void {
-  cpSync(join(root, file), join(target, file), { recursive: true, filter: (path) => path !== builtPages });
+/** Adds the other files: what `git clone` and `npm ci` make, with what `prepare` built. */
+function completeClone(): void {
+  const isOutput = /^(?:data|reports|\.git|\.stryker-tmp)$/;
+  for (const file of readdirSync(root))
+    if (!isOutput.test(file) && !existsSync(join(clone, file))) copy(file);
+}
+
+function copy(file: string): void {
+  cpSync(join(root, file), join(clone, file), { recursive: true, filter: (path) => path !== builtPages });
 }
 
 /** Installs the tarball twice: in the example project, and for everybody. */
@@ -81,12 +79,11 @@ async function installPackage(): Promise<void> {
   try {
     // Without the binaries of DuckDB, 100 MB that the tests do not use.
     const args = ["install", "--omit=optional", "--no-audit", "--no-fund", `--registry=${registry.url}`];
-    // Without scripts, as a container installs.
-    await run("npm", [...args, "--ignore-scripts"], { cwd: example, env: npmEnv });
-    globalInstall = await run("npm", [...args, "--global", `--prefix=${prefix}`, tarball], {
-      cwd: folder,
-      env: npmEnv,
-    });
+    [globalInstall] = await Promise.all([
+      run("npm", [...args, "--global", `--prefix=${prefix}`, tarball], { cwd: folder, env: npmEnv }),
+      // Without scripts, as a container installs.
+      run("npm", [...args, "--ignore-scripts"], { cwd: example, env: npmEnv }),
+    ]);
   } finally {
     await registry.stop();
   }
@@ -94,7 +91,7 @@ async function installPackage(): Promise<void> {
 
 beforeAll(async () => {
   await buildImage();
-  makeClone();
+  completeClone();
   await installPackage();
 }, timeLimit(300_000));
 
@@ -104,7 +101,7 @@ describe("the build", () => {
       encoding: "utf8",
     });
     expect(version).toMatchObject({ stdout: `${manifest.version}\n`, status: 0 });
-    expect(existsSync(join(image, "dist/types/library/open-warehouse.d.ts"))).toBe(true);
+    expect(existsSync(join(clone, "dist/types/library/open-warehouse.d.ts"))).toBe(true);
   });
 
   it("leaves no file of dist missing while it replaces them, and does nothing if no source has changed", async () => {
@@ -194,6 +191,7 @@ describe("the packed program", () => {
       expect.arrayContaining(["dist", "config", "migrations", "LICENSE", "README.md"]),
     );
     expect(readdirSync(installed)).not.toContain("test");
+    expect(listFiles(join(installed, "dist"))).toEqual(listFiles(join(clone, "dist")));
 
     // The program finds its threads, the migrations, the pages and the chart library, without any package that only the build has.
     const args = ["run", "--demo", "--no-progress", "--warehouse", join(folder, "demo.sqlite")];
@@ -202,11 +200,14 @@ describe("the packed program", () => {
       cwd: folder,
       env: { MDS_HTTP_PORT: "0" },
     });
-    await vi.waitFor(() => expect(demo.output.stderr).toContain("now following live"), {
+    const get = async (path: string) => {
+      const address = /dashboard: (\S+)/.exec(demo.output.stderr)?.[1] ?? "";
+      return (await fetch(new URL(path, address))).text();
+    };
+    await vi.waitFor(async () => expect(await get("/api/latest")).toContain('"BTC"'), {
       timeout: timeLimit(60_000),
+      interval: 100,
     });
-    const address = /dashboard: (\S+)/.exec(demo.output.stderr)?.[1] ?? "";
-    const get = async (path: string) => (await fetch(new URL(path, address))).text();
     const scripts = (await get("/bars")).match(/(?<=src=")[^"]+\.js/g) ?? [];
     const imported = (await Promise.all(scripts.map(get))).join("").match(/(?<=")\.\/shared-\w+\.js/g) ?? [];
     const sizes = (await Promise.all(imported.map(get))).map(({ length }) => length);

@@ -77,6 +77,15 @@ function sendTarball(source: string, response: ServerResponse): void {
     createReadStream(source).pipe(response);
     return;
   }
-  const args = ["-c", "--exclude=node_modules", "-C", dirname(source), basename(source)];
+  // Without source maps and C sources, a third of all bytes, which no test reads.
+  const args = [
+    "-c",
+    "--exclude=node_modules",
+    "--exclude=*.map",
+    "--exclude=*.[ch]",
+    "-C",
+    dirname(source),
+    basename(source),
+  ];
   spawn("tar", args, { stdio: ["ignore", "pipe", "inherit"] }).stdout.pipe(response);
 }
