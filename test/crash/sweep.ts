@@ -10,6 +10,7 @@ import { readGaps } from "../../src/warehouse/coverage/gaps.ts";
 import { readSettledRanges } from "../../src/warehouse/coverage/ledger.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
 import { btc } from "../support/ingest/pages.ts";
+import { copyEmptyWarehouse, viewsBesideSync } from "../support/warehouse/empty-warehouse.ts";
 import { auditedAt, commitPages, expectedTimestamps, gap, openTestWriter, seedLiveRows } from "./workload.ts";
 
 /** System calls that change files. A kill just before each call is a different crash point. */
@@ -161,6 +162,7 @@ function prepare(path: string, task: Task): void {
   let master = preparedFiles.get(task);
   if (!master) {
     master = join(mkdtempSync(join(tmpdir(), "mds-sync-crash-master-")), "mds.sqlite");
+    copyEmptyWarehouse(master, viewsBesideSync);
     const warehouse = openTestWriter(master);
     seedLiveRows(warehouse);
     if (task === "checkpoint") commitPages(warehouse, () => {});

@@ -39,13 +39,11 @@ function changesPages(fault: TriggeredFault): boolean {
 }
 
 function applyFaultToRows(fault: TriggeredFault, page: Page): Page | undefined {
-  let isRecordFault = false;
-  const rows = page.rows.map((row, at) => {
-    const changed = applyRecordFault(fault, row);
-    isRecordFault ||= changed !== undefined;
-    return changed !== undefined && appliesToRow(fault, at, page.rows.length) ? changed : row;
-  });
-  return isRecordFault ? { ...page, rows } : undefined;
+  if (applyRecordFault(fault, []) === undefined) return undefined;
+  const rows = page.rows.map((row, at) =>
+    appliesToRow(fault, at, page.rows.length) ? (applyRecordFault(fault, row) ?? row) : row,
+  );
+  return { ...page, rows };
 }
 
 function applyFaultToPage({ line, chance }: TriggeredFault, page: Page): Page | undefined {

@@ -105,8 +105,16 @@ function formatSecrets(secrets: readonly string[], form: string): string {
   if (form === "url") return JSON.stringify(`?access_token=${secrets.map(encodeURIComponent).join("&")}`);
   if (form === "nested") return JSON.stringify({ request: { headers: [text], [text]: null } });
   if (form === "plain") return JSON.stringify(text);
-  const escaped = [...text].map((char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
-  return `"${escaped.join("")}"`;
+  return `"${Array.from(text, escapeCharacter).join("")}"`;
+}
+
+/** Every row of a page may have all secrets. */
+const escapes = new Map<string, string>();
+
+function escapeCharacter(char: string): string {
+  const known = escapes.get(char) ?? `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  escapes.set(char, known);
+  return known;
 }
 
 function setField(fields: JsonFields, name: string, value: string): JsonFields {

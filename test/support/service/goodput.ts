@@ -31,7 +31,7 @@ export interface Goodput {
 export async function measureGoodput(options: GoodputOptions): Promise<Goodput> {
   const { faults, seconds, fromSeconds = 0, concurrency = CONCURRENCY, seed } = options;
   const clock = new ManualClock("2026-03-01T12:00:00.370Z");
-  const simulator = await startSimulator({ clock, seed });
+  const simulator = await startSimulator({ clock, seed, quirks: { compression: "none" } });
   const client = createTestedClient(simulator, clock, concurrency, seed);
   const [asset] = simulator.universe.assets;
   const newest = Date.parse("2026-03-01T11:00:00Z");

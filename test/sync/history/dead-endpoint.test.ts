@@ -36,7 +36,7 @@ describe("one endpoint that fails for good", () => {
     ]);
     expect(engine.query("SELECT DISTINCT name FROM ohlcv")).toEqual([{ name: "LUNA" }]);
     expect(engine.query("SELECT count(*) > 0 AS some FROM exchange_ticks")).toEqual([{ some: 1 }]);
-    expect(engine.query("SELECT count(*) > 0 AS some FROM derivative_ticks")).toEqual([{ some: 1 }]);
+    expect(engine.query("SELECT count(*) > 0 AS some FROM derivative_ticks_slim")).toEqual([{ some: 1 }]);
     expect(engine.simulator.requests.count("/v3/market-cap")).toBeLessThan(60);
 
     engine.simulator.setFaults("");
@@ -124,11 +124,9 @@ describe("one endpoint that fails for good", () => {
       problems: [{ stream: "derivative_contracts", message: expect.stringContaining("/contract/futures ") }],
     });
     expect(minutes).toBeLessThan(1.2);
-    expect(engine.query("SELECT DISTINCT derivative_type AS type FROM derivative_ticks ORDER BY 1")).toEqual([
-      { type: "futures" },
-      { type: "options" },
-      { type: "perpetuals" },
-    ]);
+    expect(
+      engine.query("SELECT DISTINCT derivative_type AS type FROM derivative_ticks_slim ORDER BY 1"),
+    ).toEqual([{ type: "futures" }, { type: "options" }, { type: "perpetuals" }]);
   });
 
   it("H8: two dead endpoints are no dead service: the rest is fetched, exit 4", async () => {
@@ -142,7 +140,7 @@ describe("one endpoint that fails for good", () => {
     const problems = report.problems.map(({ stream, code }) => `${stream} ${code}`);
     expect([...new Set(problems)]).toEqual(["index_ticks endpoint_failing", "ohlcv endpoint_failing"]);
     expect(engine.query("SELECT count(*) > 0 AS some FROM exchange_ticks")).toEqual([{ some: 1 }]);
-    expect(engine.query("SELECT count(*) > 0 AS some FROM derivative_ticks")).toEqual([{ some: 1 }]);
+    expect(engine.query("SELECT count(*) > 0 AS some FROM derivative_ticks_slim")).toEqual([{ some: 1 }]);
   });
 
   it("H8: an outage of the whole service after the lookups is no dead endpoint: exit 75", async () => {

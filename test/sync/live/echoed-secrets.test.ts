@@ -8,7 +8,7 @@ const none = { kind: "none" } as const;
 const list = (...names: string[]) => ({ kind: "list", names }) as const;
 const sync = {
   ohlcv: { GWA: list("BTC"), MWA: none, LX: none },
-  intraday: { GWA: list("BTC", "ETH"), MWA: none, LX: none, days: 1 },
+  intraday: { GWA: list("BTC"), MWA: none, LX: none, days: 1 },
   exchangeTickers: { exchanges: list("Kraken"), markets: all },
   marketCap: { every: 300 },
   derivatives: { exchanges: list("Deribit"), types: ["perpetuals"], every: 300 },
