@@ -41,12 +41,12 @@ export interface CatalogueOptions {
 }
 
 /** By view, whose columns depend on nothing but this program: to describe them takes as long as to create the view. */
-const emptySources = new Map<string, string>();
+const emptyColumns = new Map<string, string>();
 
 /**
  * Writes the DuckDB file whose views read the Parquet files. DuckDB binds each new view through all views below it down to
- * the files, which takes a second in all. So each view that others read is an empty one with its columns until those are
- * created. Most views do not name a file: they are created while the files are written.
+ * the files, which takes a second in all. So an empty temporary table with its columns hides each view that others read.
+ * Most views do not name a file: they are created while the files are written.
  */
 export class CatalogueWriter {
   readonly #options: CatalogueOptions;
@@ -95,31 +95,29 @@ export class CatalogueWriter {
     const tableMacros = [asOfMacro, barMacro(present)];
     const isRead = (name: string) =>
       [...views.map(([, sql]) => sql), ...tableMacros].some((sql) => new RegExp(`\\b${name}\\b`).test(sql));
-    const readViews = views.filter(([name]) => isRead(name));
-    for (const view of views) {
-      if (readViews.includes(view)) await this.#createEmpty(...view);
-      else await this.#create(...view);
+    for (const [name, sql] of views) {
+      if (isRead(name)) await this.#createEmpty(name, sql);
+      await this.#create(name, sql);
     }
     for (const macro of tableMacros) await this.#connection.run(macro);
-    for (const view of readViews.reverse()) await this.#create(...view);
   }
 
   async #create(name: string, sql: string): Promise<void> {
-    await this.#connection.run(`CREATE OR REPLACE VIEW ${name} AS ${sql}`);
+    await this.#connection.run(`CREATE VIEW ${name} AS ${sql}`);
   }
 
-  /** Creates a view without rows that has the columns of `sql`. */
+  /** Creates a temporary table without rows that has the columns of `sql`: it comes before the view of that name. */
   async #createEmpty(name: string, sql: string): Promise<void> {
-    let source = emptySources.get(name);
-    if (source === undefined) {
+    let columns = emptyColumns.get(name);
+    if (columns === undefined) {
       const described = await this.#connection.runAndReadAll(`DESCRIBE ${sql}`);
-      const columns = described
+      columns = described
         .getRowsJS()
-        .map(([name, type]) => ({ name: String(name), type: String(type) }));
-      source = emptySource(columns);
-      emptySources.set(name, source);
+        .map(([name, type]) => `${quotedName(String(name))} ${type}`)
+        .join(", ");
+      emptyColumns.set(name, columns);
     }
-    await this.#create(name, `FROM ${source}`);
+    await this.#connection.run(`CREATE TEMP TABLE ${name} (${columns})`);
   }
 }
 
