@@ -40,10 +40,13 @@ export interface CatalogueOptions {
   readonly hasMovedTicks: boolean;
 }
 
+/** By view, whose columns depend on nothing but this program: to describe them takes as long as to create the view. */
+const emptyColumns = new Map<string, string>();
+
 /**
  * Writes the DuckDB file whose views read the Parquet files. DuckDB binds each new view through all views below it down to
- * the files, which takes a second in all. So each view that others read is an empty one with its columns until those are
- * created. Most views do not name a file: they are created while the files are written.
+ * the files, which takes a second in all. So an empty temporary table with its columns hides each view that others read.
+ * Most views do not name a file: they are created while the files are written.
  */
 export class CatalogueWriter {
   readonly #options: CatalogueOptions;
@@ -92,26 +95,29 @@ export class CatalogueWriter {
     const tableMacros = [asOfMacro, barMacro(present)];
     const isRead = (name: string) =>
       [...views.map(([, sql]) => sql), ...tableMacros].some((sql) => new RegExp(`\\b${name}\\b`).test(sql));
-    const readViews = views.filter(([name]) => isRead(name));
-    for (const view of views) {
-      if (readViews.includes(view)) await this.#createEmpty(...view);
-      else await this.#create(...view);
+    for (const [name, sql] of views) {
+      if (isRead(name)) await this.#createEmpty(name, sql);
+      await this.#create(name, sql);
     }
     for (const macro of tableMacros) await this.#connection.run(macro);
-    for (const view of readViews.reverse()) await this.#create(...view);
   }
 
   async #create(name: string, sql: string): Promise<void> {
-    await this.#connection.run(`CREATE OR REPLACE VIEW ${name} AS ${sql}`);
+    await this.#connection.run(`CREATE VIEW ${name} AS ${sql}`);
   }
 
-  /** Creates a view without rows that has the columns of `sql`. */
+  /** Creates a temporary table without rows that has the columns of `sql`: it comes before the view of that name. */
   async #createEmpty(name: string, sql: string): Promise<void> {
-    const described = await this.#connection.runAndReadAll(`DESCRIBE ${sql}`);
-    const columns = described
-      .getRowsJS()
-      .map(([column, type]) => ({ name: String(column), type: String(type) }));
-    await this.#create(name, `FROM ${emptySource(columns)}`);
+    let columns = emptyColumns.get(name);
+    if (columns === undefined) {
+      const described = await this.#connection.runAndReadAll(`DESCRIBE ${sql}`);
+      columns = described
+        .getRowsJS()
+        .map(([name, type]) => `${quotedName(String(name))} ${type}`)
+        .join(", ");
+      emptyColumns.set(name, columns);
+    }
+    await this.#connection.run(`CREATE TEMP TABLE ${name} (${columns})`);
   }
 }
 
@@ -154,10 +160,7 @@ function fileViews(files: readonly ManifestFile[], options: CatalogueOptions): V
   const source = (stream: RowStream) => streamSource(stream, of(stream), options);
   const entries = [
     ...wholeRelations.map((relation) => [relation.name, wholeView(relation, of(relation.name))]),
-    ...exportStreams.map((stream) => [
-      stream,
-      `SELECT ${shownColumns(stream, tickerPeriod)} FROM ${source(stream)}`,
-    ]),
+    ...exportStreams.map((stream) => [stream, streamView(stream, source(stream), tickerPeriod)]),
     ["index_ticks_stored", `SELECT * FROM ${source("index_ticks")}`],
   ];
   return Object.fromEntries(entries);
@@ -188,7 +191,8 @@ function streamColumns(stream: RowStream): readonly Column[] {
   return streamTable[stream].columns;
 }
 
-function shownColumns(stream: RowStream, tickerPeriod: Micros): string {
+/** Each nested macro is bound anew wherever it stands: the inner select names the exact texts once. */
+function streamView(stream: RowStream, source: string, tickerPeriod: Micros): string {
   const decimals = new Set(decimalsOf(stream));
   const columns = fileColumns(stream).flatMap(({ name }) => {
     if (name.endsWith("_digits") || name === "repeats_price") return [];
@@ -196,13 +200,15 @@ function shownColumns(stream: RowStream, tickerPeriod: Micros): string {
       return [name, "epoch_us(CAST(day AS TIMESTAMP)) AS ts", "CAST(day AS TIMESTAMP) AS time"];
     if (name === "last_moved") return [name, ...staleness(tickerPeriod)];
     if (!decimals.has(name)) return [quotedName(name)];
-    const exact = `coalesce(${name}_digits, exact_digits(${name}))`;
-    return [name, `${exact} AS ${name}_exact`, `exact_decimal(${exact}) AS ${name}_decimal`];
+    return [name, `${name}_exact`, `exact_decimal(${name}_exact) AS ${name}_decimal`];
   });
   // The files do not contain the partition column: insert it at its position among the columns of the stream.
   const at = streamColumns(stream).findIndex(({ isPartition }) => isPartition);
   if (at >= 0) columns.splice(at, 0, partitionColumn(stream) as string);
-  return columns.join(", ");
+  const exact = [...decimals].map(
+    (name) => `coalesce(${name}_digits, exact_digits(${name})) AS ${name}_exact`,
+  );
+  return `SELECT ${columns.join(", ")} FROM (SELECT ${["*", ...exact].join(", ")} FROM ${source})`;
 }
 
 /**

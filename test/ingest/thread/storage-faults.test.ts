@@ -21,6 +21,7 @@ import {
   coverageSql,
   gap,
   onlyPage,
+  startIngest,
   startIngestThread,
   wholeCoverage,
 } from "../../support/ingest/ingest-harness.ts";
@@ -49,12 +50,15 @@ describe("another program's write lock", () => {
     expect(query("SELECT count(*) AS rows FROM index_ticks")).toEqual([{ rows: 0 }]);
   });
 
-  it("delays the commit until the lock is free", async () => {
-    const { ingest, query, path, clock } = await startIngestThread();
-    const quant = new Database(path);
-    quant.exec("BEGIN IMMEDIATE");
-    const commit = commitPage(ingest, onlyPage, tickPage(makeTicks(gap.from, gap.to)));
-    await waitUntil(() => ingest.state === "db_locked");
+  it("delays a commit, and the database optimization, which runs outside a transaction, until the lock is free", async () => {
+    const [committing, optimizing] = await Promise.all([startIngestThread(), startIngestThread()]);
+    await commitPage(optimizing.ingest, onlyPage, tickPage(makeTicks(gap.from, gap.to)));
+    const threads = [committing, optimizing];
+    const quants = threads.map(({ path }) => new Database(path).exec("BEGIN IMMEDIATE"));
+    const commit = commitPage(committing.ingest, onlyPage, tickPage(makeTicks(gap.from, gap.to)));
+    const optimized = optimizing.ingest.call("optimizeDatabase", undefined);
+    await waitUntil(() => threads.every(({ ingest }) => ingest.state === "db_locked"));
+    const { ingest, query, path, clock } = committing;
     // These calls need neither disk space nor the lock, so they do not show that storage works.
     await ingest.call("readPage", { stream: "index_ticks", series: onlyPage.series }, [tickPage([])]);
     await ingest.call("ping", undefined);
@@ -62,30 +66,18 @@ describe("another program's write lock", () => {
     await ingest.call("checkStorage", undefined);
     expect(ingest.state).toBe("db_locked");
     expect(ingest.blockedBy).toContain(`holds the write lock of ${path}`);
-    quant.exec("ROLLBACK");
-    quant.close();
+    for (const quant of quants) quant.exec("ROLLBACK").close();
     expect(await clock.runUntil(commit)).toMatchObject({ isComplete: true });
     expect([ingest.state, ingest.blockedBy]).toEqual(["working", undefined]);
     expect(query(coverageSql)).toEqual(wholeCoverage);
-  });
-
-  it("also delays the database optimization, which runs outside a transaction", async () => {
-    const { ingest, path, clock } = await startIngestThread();
-    await commitPage(ingest, onlyPage, tickPage(makeTicks(gap.from, gap.to)));
-    const quant = new Database(path);
-    quant.exec("BEGIN IMMEDIATE");
-    const optimized = ingest.call("optimizeDatabase", undefined);
-    await waitUntil(() => ingest.state === "db_locked");
-    quant.exec("ROLLBACK");
-    quant.close();
-    expect(await clock.runUntil(optimized)).toMatchObject({ isTruncated: true });
-    expect(ingest.state).toBe("working");
+    expect(await optimizing.clock.runUntil(optimized)).toMatchObject({ isTruncated: true });
+    expect(optimizing.ingest.state).toBe("working");
   });
 });
 
 describe("the WAL", () => {
   it("is checkpointed between live batches, so that it stays short", async () => {
-    const { ingest, query, path } = await startIngestThread();
+    const { ingest, query, path } = await startIngest();
     let longest = 0;
     for (let batch = 0; batch < 12; batch++) {
       const ts = at("10:00:00") + batch * 30 * SECOND;
@@ -107,7 +99,7 @@ describe("an unusual file", () => {
     for (const file of [path, `${path}.crash`]) writeFileSync(file, "");
     symlinkSync(path, link);
     const entries: LogEntry[] = [];
-    await startIngestThread({ path: link, log: createForwardingLog((entry) => entries.push(entry)) });
+    await startIngest({ path: link, log: createForwardingLog((entry) => entries.push(entry)) });
     expect(entries).toEqual([
       { level: "warn", fields: { link, path }, message: "warehouse path is a symbolic link" },
       {
@@ -124,7 +116,7 @@ describe("a file that fails while it is open", () => {
     commitPage(ingest, onlyPage, tickPage(makeTicks(gap.from, gap.to)));
 
   it("F4: is marked unclean after an I/O error outside a transaction, and nothing more is written", async () => {
-    const { ingest, path } = await startIngestThread();
+    const { ingest, path } = await startIngest();
     await commit(ingest);
     truncateSync(`${path}-wal`, 1000);
     await expect(ingest.call("checkStorage", undefined)).rejects.toMatchObject({ code: "io_error" });
@@ -134,7 +126,7 @@ describe("a file that fails while it is open", () => {
   });
 
   it("F4: is marked unclean if the I/O error occurs on close", async () => {
-    const { ingest, path } = await startIngestThread();
+    const { ingest, path } = await startIngest();
     await commit(ingest);
     truncateSync(`${path}-wal`, 1000);
     await ingest.close();
@@ -142,7 +134,7 @@ describe("a file that fails while it is open", () => {
   });
 
   it("F10: is marked suspect after damage found outside a transaction", async () => {
-    const { path, ingest } = await startIngestThread();
+    const { path, ingest } = await startIngest();
     const entry = { derivativeType: "futures", exchangeId: "kraken-id", day: "2026-03-01" };
     await ingest.call("commitNoContracts", entry);
     await ingest.call("checkStorage", undefined);
@@ -160,7 +152,7 @@ describe("a file that fails while it is open", () => {
   });
 
   it("F10: is marked suspect after damage that a reader found", async () => {
-    const { path, ingest } = await startIngestThread();
+    const { path, ingest } = await startIngest();
     const endedBy = new Database.SqliteError("database disk image is malformed", "SQLITE_CORRUPT");
     await ingest.close({ endedBy });
     expect(readLastShutdown(path)).toEqual({ kind: "suspect" });
@@ -169,7 +161,7 @@ describe("a file that fails while it is open", () => {
   it.each(["noticed", "not noticed"])(
     "F11: is not written to after it was replaced, and the new file is not marked clean (%s)",
     async (when) => {
-      const { path, ingest } = await startIngestThread();
+      const { path, ingest } = await startIngest();
       renameSync(path, `${path}.moved`);
       copyFileSync(`${path}.moved`, path);
       if (when === "noticed") {

@@ -1,6 +1,7 @@
 import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import Database from "better-sqlite3";
+import { writeShutdownMarker } from "../../../src/warehouse/sqlite/shutdown-marker.ts";
 import { openWriter } from "../../../src/warehouse/writer.ts";
 import { makeMemoryFolder } from "../memory-folder.ts";
 
@@ -22,6 +23,8 @@ export function copyEmptyWarehouse(path: string, withoutViews?: RegExp): void {
   const template = shared ?? templates.get(withoutViews) ?? createTemplate(withoutViews);
   templates.set(withoutViews, template);
   copyFileSync(template, path);
+  // Without it the first open would parse every view twice: to find out whether the file is a warehouse, and to check it.
+  writeShutdownMarker(path, "clean");
 }
 
 /** Creates an empty warehouse that exists until this process ends. */

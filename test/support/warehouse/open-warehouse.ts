@@ -31,7 +31,7 @@ export function queryRows(
   sql: string,
   ...values: unknown[]
 ): Record<string, unknown>[] {
-  return warehouse.connection.database.prepare(sql).all(...values) as Record<string, unknown>[];
+  return warehouse.connection.statement<Record<string, unknown>>(sql).all(...values);
 }
 
 /** Runs `work` and returns the Failure that it throws. */

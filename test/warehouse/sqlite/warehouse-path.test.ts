@@ -88,6 +88,7 @@ describe("F10: a damaged warehouse is recognised, and set aside,", () => {
   it("by its header, if there is nothing else", () => {
     const path = join(makeTempFolder(), "mds.sqlite");
     copyEmptyWarehouse(path);
+    rmSync(`${path}.end`);
     truncateSync(path, 5000);
     expect(openTestWarehouse({ path }).quarantined).toHaveLength(1);
   });

@@ -3,17 +3,14 @@ import {
   closeSync,
   copyFileSync,
   mkdirSync,
-  mkdtempSync,
   openSync,
   readdirSync,
-  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
   writeSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import Database from "better-sqlite3";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
@@ -23,21 +20,22 @@ import { silentLog } from "../../../../src/runtime/log.ts";
 import { backUp, openForBackup } from "../../../../src/warehouse/backup.ts";
 import { commitHour, ROWS_PER_HOUR } from "../../../support/cli/backup-pages.ts";
 import { runInProcess } from "../../../support/cli/run-command.ts";
+import { startIngestInProcess } from "../../../support/ingest/in-process-ingest.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
 import { catchFailure } from "../../../support/warehouse/open-warehouse.ts";
 
 /** A closed warehouse with three hours of ticks, created once and copied for each test. */
-let original = "";
+const original = join(temporaryFolder(afterAll), "mds.sqlite");
 const ROWS = 3 * ROWS_PER_HOUR;
 
 beforeAll(async () => {
-  original = join(mkdtempSync(join(tmpdir(), "mds-sync-test-")), "mds.sqlite");
-  const ingest = await IngestThread.start({ path: original, clock: systemClock, log: silentLog });
+  const ingest = await startIngest(original);
   for (let n = 0; n < 3; n++) await commitHour(ingest, n);
   await ingest.close();
 });
 
-afterAll(() => rmSync(dirname(original), { recursive: true, force: true }));
+const startIngest = (path: string) =>
+  IngestThread.start({ path, clock: systemClock, log: silentLog, startWorker: startIngestInProcess });
 
 function folderWithWarehouse(): string {
   const folder = temporaryFolder();
@@ -128,7 +126,7 @@ describe("mds-sync backup", () => {
   it("makes a copy on which a daemon can continue", async () => {
     const folder = folderWithWarehouse();
     const copy = copyOf(folder, "old.sqlite");
-    const ingest = await IngestThread.start({ path: copy, clock: systemClock, log: silentLog });
+    const ingest = await startIngest(copy);
     onTestFinished(() => ingest.close());
     expect(rowsAndClaim(copy)).toEqual({ rows: ROWS, claimed: ROWS });
     await commitHour(ingest, 3);
