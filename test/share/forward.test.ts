@@ -55,6 +55,25 @@ describe("forwarding", () => {
     expect(await shareInto(server, database, warehouse)).toMatchObject({ rows: 28_000 });
   });
 
+  it("copies lookups that came after its start within a minute", async () => {
+    const database = await server.createDatabase();
+    const warehouse = openTestWarehouse({ clock: systemClock });
+    let passedMs = 0;
+    const clock = { ...systemClock, monotonic: () => passedMs };
+    const share = await openShare({ ...shareOptions(server, database, warehouse), clock });
+    const countAssets = () =>
+      server
+        .query(database, "SELECT count(*)::integer AS assets FROM mds.assets")
+        .then(([row]) => row?.assets);
+    await share.forwarder.forward();
+    expect(await countAssets()).toBe(0);
+    warehouse.transaction(fillEverything);
+    passedMs += 60_000;
+    await share.forwarder.forward();
+    expect(await countAssets()).toBeGreaterThan(0);
+    await share.close();
+  });
+
   it("copies every row, range and digit of all streams, and the second time nothing", async () => {
     const database = await server.createDatabase();
     const warehouse = openTestWarehouse({ clock: systemClock });
