@@ -19,8 +19,8 @@ const FAULTS = 7;
 /** Until the fault is noticed and polling has begun. */
 const MAX_LOST_PERIODS_PER_FAULT = 3;
 
-/** One real second is 45 scenario seconds. The cadence and all timeouts of the daemon are the real ones. */
-const scene = new AcceleratedScene({ factor: 45 });
+/** One real second is 30 scenario seconds. The cadence and all timeouts of the daemon are the real ones. */
+const scene = new AcceleratedScene({ factor: 30 });
 let daemon: DaemonProcess;
 /** Periods (scenario time) in which the service could not be reached at all. */
 const outages: { from: number; to: number }[] = [];
