@@ -22,6 +22,9 @@ const options = {
 /** The files that measure the memory of their process, or cannot undo what they change in it. */
 const OWN_PROCESS = "test/**/*.process.test.ts";
 
+/** The files that test the program from outside: installed, in a browser, killed, under limits of the system. */
+const SYSTEM = "test/**/*.system.test.ts";
+
 /** `left`: the files to leave out. */
 export function configure(left: readonly string[]) {
   return defineConfig({
@@ -34,13 +37,14 @@ export function configure(left: readonly string[]) {
       sequence: { sequencer: SlowestFirst },
       projects: [
         { test: { ...options, name: "own-process", include: [OWN_PROCESS], exclude: [...left] } },
+        { test: { ...options, name: "system", include: [SYSTEM], exclude: [...left], isolate: false } },
         {
           // Each worker loads the sources once for all the files that it runs.
           test: {
             ...options,
             name: "shared-process",
             include: ["test/**/*.test.ts"],
-            exclude: [OWN_PROCESS, ...left],
+            exclude: [OWN_PROCESS, SYSTEM, ...left],
             isolate: false,
           },
         },

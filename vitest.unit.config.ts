@@ -15,9 +15,9 @@ const systemFolders = [
   "sync",
 ];
 
-/** `npm run test:unit`: the inner loop, without those folders, browsers, and files that need a process of their own. */
+/** `npm run test:unit`: the inner loop, without those folders, tests from outside, and files that need a process of their own. */
 export default configure([
   `test/{${systemFolders}}/**`,
-  "test/**/*-browser.test.ts",
+  "test/**/*.system.test.ts",
   "test/**/*.process.test.ts",
 ]);
