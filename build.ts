@@ -25,8 +25,6 @@ const dist = resolve(root, "dist");
 const pages = resolve(root, "src/dashboard/bundle");
 /** The digest of the sources that dist/ was built from, and its files. Written last, so that an interrupted build is repeated. */
 const buildRecord = join(dist, ".sources");
-/** The digest of the sources that the declarations were made from, and these sources. */
-const typesRecord = join(dist, "types/.sources");
 
 const SOURCES = [
   "LICENSE",
@@ -118,10 +116,6 @@ function listFiles(folder: string): string[] {
     .sort();
 }
 
-function readFiles(folder: string): Files {
-  return new Map(listFiles(folder).map((file) => [file, readFileSync(join(folder, file))]));
-}
-
 function listSources(): string[] {
   const inSrc = listFiles(join(root, "src")).map((file) => join("src", file));
   return inSrc.filter((file) => !resolve(root, file).startsWith(pages));
@@ -136,13 +130,11 @@ function digestFiles(files: readonly string[]): string {
   return digest.digest("hex");
 }
 
-function readRecord(record: string): { readonly digest: string; readonly files: readonly string[] } {
-  const [digest = "", ...files] = existsSync(record) ? readFileSync(record, "utf8").split("\n") : [];
+function readRecord(): { readonly digest: string; readonly files: readonly string[] } {
+  const [digest = "", ...files] = existsSync(buildRecord)
+    ? readFileSync(buildRecord, "utf8").split("\n")
+    : [];
   return { digest, files };
-}
-
-function formatRecord(digest: string, files: readonly string[]): Buffer {
-  return Buffer.from([digest, ...files].join("\n"));
 }
 
 const dynamicImport = /\bawait import\("(\.[^"]+)"\)/g;
@@ -225,31 +217,25 @@ function listNotices(inputs: readonly string[]): string {
 /** For a package that does not include the text of its licence: that of this project, or of TypeScript. */
 function standardLicence(license: string, holder: string): string {
   if (license === "Apache-2.0")
-    return `Copyright ${holder}\n\n${readFileSync(join(root, "node_modules/typescript/LICENSE.txt"), "utf8")}`;
+    return `Copyright ${holder}\n\n${readFileSync(join(root, "node_modules/typescript/LICENSE"), "utf8")}`;
   if (license !== "MIT") throw new Error(`a bundled package has no text of its licence ${license}`);
   return readFileSync(join(root, "LICENSE"), "utf8").replace(/^Copyright .*$/m, `Copyright (c) ${holder}`);
 }
 
-/** The declarations of the library, and of the modules that those name. They take longer than all the rest. */
+/** The declarations of the library, and of the modules that those name. */
 function declareTypes(): Files {
-  const { digest, files } = readRecord(typesRecord);
-  if (digest === digestFiles(files)) return readFiles(dirname(typesRecord));
   const folder = mkdtempSync(join(tmpdir(), "mds-sync-types-"));
   try {
     const tsc = join(root, "node_modules/typescript/bin/tsc");
     const args = ["-p", join(root, "tsconfig.library.json"), "--outDir", folder];
     execFileSync(process.execPath, [tsc, ...args], { stdio: "inherit" });
-    const emitted = readFiles(folder);
-    const sources = [...emitted.keys()].map((file) => join("src", file.replace(/\.d\.ts$/, ".ts")));
-    const needed: Files = new Map([[basename(typesRecord), formatRecord(digestFiles(sources), sources)]]);
+    const needed: Files = new Map();
     const queue = ["library/open-warehouse.d.ts", "library/schema.d.ts"];
     for (const file of queue) {
-      const text = emitted.get(file);
-      if (text === undefined || needed.has(file)) continue;
+      if (needed.has(file)) continue;
+      const text = readFileSync(join(folder, file));
       needed.set(file, text);
-      for (const [, name = ""] of Buffer.from(text)
-        .toString()
-        .matchAll(/"(\.[^"]+)\.ts"/g))
+      for (const [, name = ""] of text.toString().matchAll(/"(\.[^"]+)\.ts"/g))
         queue.push(`${join(dirname(file), name)}.d.ts`);
     }
     return needed;
@@ -272,7 +258,7 @@ function install(files: Files): void {
 
 /** A program of the build before may still run, and start a thread; one of an older build has been upgraded twice. */
 function removeOld(files: Files): void {
-  const { files: previous } = readRecord(buildRecord);
+  const { files: previous } = readRecord();
   if (previous.length === 0) return;
   const kept = new Set([basename(buildRecord), ...files.keys(), ...previous]);
   for (const file of listFiles(dist)) if (!kept.has(file)) rmSync(join(dist, file));
@@ -284,9 +270,9 @@ async function buildAll(digest: string): Promise<void> {
   for (const [file, bytes] of declareTypes()) files.set(join("types", file), bytes);
   install(files);
   removeOld(files);
-  writeFileSync(buildRecord, formatRecord(digest, [...files.keys()]));
+  writeFileSync(buildRecord, [digest, ...files.keys()].join("\n"));
 }
 
 const digest = digestFiles(listSources());
-const isCurrent = existsSync(pages) && readRecord(buildRecord).digest === digest;
+const isCurrent = existsSync(pages) && readRecord().digest === digest;
 if (!isCurrent || !process.argv.includes("--if-stale")) await buildAll(digest);

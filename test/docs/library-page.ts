@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
-import ts from "typescript";
+import { parse } from "@babel/parser";
 
 const root = resolve(import.meta.dirname, "../..");
 export const libraryFile = resolve(root, "docs/library.md");
@@ -23,90 +23,113 @@ interface Declared {
   readonly members: readonly { readonly name: string; readonly type: string; readonly doc: string }[];
 }
 
-function parse(path: string): ts.SourceFile {
-  return ts.createSourceFile(path, readFileSync(resolve(root, path), "utf8"), ts.ScriptTarget.Latest, true);
-}
+/** A parsed node: what it says stands in the text between `start` and `end`. */
+type Statement = ReturnType<typeof parse>["program"]["body"][number];
+type Declaration = NonNullable<Extract<Statement, { type: "ExportNamedDeclaration" }>["declaration"]>;
+type ClassMember = Extract<Declaration, { type: "ClassDeclaration" }>["body"]["body"][number];
+type Method = Extract<ClassMember, { type: "ClassMethod" | "TSDeclareMethod" }>;
+type Signature = Method | Extract<Declaration, { type: "FunctionDeclaration" }>;
+type Span = Pick<Statement, "start" | "end">;
 
-function docOf(node: ts.Node): string {
-  const comment = ts.getJSDocCommentsAndTags(node).find(ts.isJSDoc)?.comment;
-  return (ts.getTextOfJSDocComment(comment) ?? "").replaceAll(/\s+/g, " ").trim();
-}
+/** The declarations of one file, read from its text. */
+class SourceFile {
+  readonly #text: string;
+  readonly #statements: readonly Statement[];
 
-const oneLine = (node: ts.Node | undefined) => node?.getText().replaceAll(/\s+/g, " ") ?? "";
+  constructor(path: string) {
+    this.#text = readFileSync(resolve(root, path), "utf8");
+    this.#statements = parse(this.#text, { sourceType: "module", plugins: ["typescript"] }).program.body;
+  }
 
-/** Without `readonly`, which every member has. */
-const typeText = (node: ts.Node | undefined) => oneLine(node).replaceAll("readonly ", "");
-
-function isExported(node: ts.Node): boolean {
-  return (
-    ts.canHaveModifiers(node) &&
-    (ts.getModifiers(node) ?? []).some(({ kind }) => kind === ts.SyntaxKind.ExportKeyword)
-  );
-}
-
-function declaredIn(path: string): Declared[] {
-  return parse(path)
-    .statements.filter(isExported)
-    .flatMap((node): Declared[] => {
-      if (ts.isInterfaceDeclaration(node)) {
-        const members = node.members.filter(ts.isPropertySignature).map((member) => ({
-          name: `${member.name.getText()}${member.questionToken ? "?" : ""}`,
-          type: typeText(member.type),
-          doc: docOf(member),
-        }));
-        const parents = node.heritageClauses?.map((clause) => ` ${oneLine(clause)}`).join("") ?? "";
-        return [
-          {
-            name: node.name.text,
-            doc: docOf(node),
-            signatures: parents === "" ? [] : [`${node.name.text}${parents}`],
-            members,
-          },
-        ];
-      }
-      if (ts.isTypeAliasDeclaration(node))
-        return [
-          {
-            name: node.name.text,
-            doc: docOf(node),
-            signatures: [`${node.name.text} = ${typeText(node.type)}`],
-            members: [],
-          },
-        ];
-      if (ts.isFunctionDeclaration(node) && node.name)
-        return [
-          {
-            name: node.name.text,
-            doc: docOf(node),
-            signatures: [signatureOf(node, node.name.text)],
-            members: [],
-          },
-        ];
-      return [];
+  exported(): Declared[] {
+    return this.#statements.flatMap((statement) => {
+      if (statement.type !== "ExportNamedDeclaration" || !statement.declaration) return [];
+      const declared = this.#declared(statement.declaration, this.#docOf(statement));
+      return declared ? [declared] : [];
     });
+  }
+
+  #declared(node: Declaration, doc: string): Declared | undefined {
+    switch (node.type) {
+      case "TSInterfaceDeclaration": {
+        const { name } = node.id;
+        const parents = (node.extends ?? []).map((parent) => this.#oneLine(parent)).join(", ");
+        const members = node.body.body.flatMap((member) =>
+          member.type === "TSPropertySignature"
+            ? [
+                {
+                  name: `${this.#oneLine(member.key)}${member.optional ? "?" : ""}`,
+                  type: this.#typeText(member.typeAnnotation?.typeAnnotation),
+                  doc: this.#docOf(member),
+                },
+              ]
+            : [],
+        );
+        return { name, doc, signatures: parents === "" ? [] : [`${name} extends ${parents}`], members };
+      }
+      case "TSTypeAliasDeclaration": {
+        const { name } = node.id;
+        return { name, doc, signatures: [`${name} = ${this.#typeText(node.typeAnnotation)}`], members: [] };
+      }
+      case "FunctionDeclaration": {
+        const name = node.id?.name ?? "default";
+        return { name, doc, signatures: [this.#signatureOf(node, name)], members: [] };
+      }
+      default:
+        return undefined;
+    }
+  }
+
+  /** The public methods of the class, overloads together, without the implementation of an overloaded one. */
+  methodsOf(className: string): Declared[] {
+    const methods = this.#statements
+      .flatMap((statement) =>
+        statement.type === "ExportNamedDeclaration" ? (statement.declaration ?? []) : statement,
+      )
+      .flatMap((node) =>
+        node.type === "ClassDeclaration" && node.id?.name === className ? node.body.body : [],
+      )
+      .filter(
+        (member): member is Method => member.type === "ClassMethod" || member.type === "TSDeclareMethod",
+      )
+      .filter(({ key, computed, kind, static: isStatic }) => {
+        return key.type === "Identifier" && !computed && kind === "method" && !isStatic;
+      });
+    return [...Map.groupBy(methods, (method) => this.#oneLine(method.key))].map(([name, all]) => {
+      const shown = all.length > 1 ? all.filter(({ type }) => type === "TSDeclareMethod") : all;
+      const doc = all.map((method) => this.#docOf(method)).find((text) => text !== "") ?? "";
+      return { name, doc, signatures: shown.map((method) => this.#signatureOf(method, name)), members: [] };
+    });
+  }
+
+  #signatureOf(node: Signature, name: string): string {
+    const types = node.typeParameters ? this.#oneLine(node.typeParameters) : "";
+    const result = node.returnType ? this.#oneLine(node.returnType) : "";
+    return `${name}${types}(${node.params.map((param) => this.#oneLine(param)).join(", ")})${result}`;
+  }
+
+  #docOf({ leadingComments }: Pick<Statement, "leadingComments">): string {
+    const doc = leadingComments?.findLast(
+      ({ type, value }) => type === "CommentBlock" && value.startsWith("*"),
+    );
+    return (doc?.value.slice(1) ?? "")
+      .replaceAll(/^\s*\* ?/gm, "")
+      .replaceAll(/\s+/g, " ")
+      .trim();
+  }
+
+  #oneLine({ start, end }: Span): string {
+    return this.#text.slice(start ?? 0, end ?? 0).replaceAll(/\s+/g, " ");
+  }
+
+  /** Without `readonly`, which every member has. */
+  #typeText(node: Span | undefined): string {
+    return node ? this.#oneLine(node).replaceAll("readonly ", "") : "";
+  }
 }
 
-function signatureOf(node: ts.SignatureDeclaration, name: string): string {
-  const types = node.typeParameters ? `<${node.typeParameters.map(oneLine).join(", ")}>` : "";
-  return `${name}${types}(${node.parameters.map(oneLine).join(", ")}): ${oneLine(node.type)}`;
-}
-
-/** The public methods of the class, overloads together, without the implementation of an overloaded one. */
-function methodsOf(className: string): Declared[] {
-  const found = parse(sources.entry).statements.find(
-    (node): node is ts.ClassDeclaration => ts.isClassDeclaration(node) && node.name?.text === className,
-  );
-  const methods = (found?.members.filter(ts.isMethodDeclaration) ?? []).filter(
-    (method) =>
-      ts.isIdentifier(method.name) &&
-      !(ts.getModifiers(method) ?? []).some(({ kind }) => kind === ts.SyntaxKind.StaticKeyword),
-  );
-  return [...Map.groupBy(methods, (method) => method.name.getText())].map(([name, all]) => {
-    const shown = all.length > 1 ? all.filter(({ body }) => body === undefined) : all;
-    const doc = all.map(docOf).find((text) => text !== "") ?? "";
-    return { name, doc, signatures: shown.map((method) => signatureOf(method, name)), members: [] };
-  });
-}
+const declaredIn = (path: string) => new SourceFile(path).exported();
+const methodsOf = (className: string) => new SourceFile(sources.entry).methodsOf(className);
 
 const opening = `# The TypeScript library
 
