@@ -14,9 +14,8 @@ import { ManualClock } from "../support/manual-clock.ts";
 import { usePostgres } from "../support/postgres.ts";
 import { PASSWORD } from "../support/postgres-server.ts";
 import { ProxiedPostgres } from "../support/share/proxied-postgres.ts";
-import { addTickDays, shareInto, shareOptions } from "../support/share/share-harness.ts";
+import { addTickDays, openSlimWarehouse, shareInto, shareOptions } from "../support/share/share-harness.ts";
 import { waitUntil } from "../support/wait-until.ts";
-import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 
 const server = usePostgres();
 const settings = `
@@ -62,7 +61,7 @@ it("F21: the daemon moves index ticks to PostgreSQL at night", async () => {
 /** A warehouse with PostgreSQL, and what the jobs need of the daemon. */
 async function createJobs() {
   const clock = new ManualClock(midnight / 1000);
-  const warehouse = openTestWarehouse({ clock });
+  const warehouse = openSlimWarehouse({ clock });
   const database = await server.createDatabase();
   const proxied = await ProxiedPostgres.start(server);
   const options = shareOptions(proxied, database, warehouse);
