@@ -14,9 +14,9 @@ import { ManualClock } from "../support/manual-clock.ts";
 import { usePostgres } from "../support/postgres.ts";
 import { PASSWORD } from "../support/postgres-server.ts";
 import { ProxiedPostgres } from "../support/share/proxied-postgres.ts";
-import { addTickDays, shareInto, shareOptions } from "../support/share/share-harness.ts";
+import { addTickDays, openSlimWarehouse, shareInto, shareOptions } from "../support/share/share-harness.ts";
 import { waitUntil } from "../support/wait-until.ts";
-import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
+import { copyEmptyWarehouse, viewsBesideSync } from "../support/warehouse/empty-warehouse.ts";
 
 const server = usePostgres();
 const settings = `
@@ -25,7 +25,7 @@ sync:
   lookups: { every: 1d }
   confirmEvery: 1h
   ohlcv: false
-  intraday: { GWA: [BTC], MWA: none, LX: none, days: 3 }
+  intraday: { GWA: [BTC], MWA: none, LX: none, days: 2 }
   exchangeTickers: false
   marketCap: false
   derivatives: false
@@ -37,18 +37,19 @@ it("F21: the daemon moves index ticks to PostgreSQL at night", async () => {
   writeFileSync(join(daemon.folder, "password"), PASSWORD, { mode: 0o600 });
   const shared = `shared: { url: "${server.url(database)}", passwordFile: ${daemon.folder}/password }`;
   daemon.configure(settings + shared);
+  copyEmptyWarehouse(daemon.path, viewsBesideSync);
   const run = await daemon.startFilled();
-  const old = "index_ticks WHERE time >= '2026-02-27' AND time < '2026-03-01'";
+  const old = "index_ticks WHERE time >= '2026-02-28' AND time < '2026-03-01'";
   const countShared = async () =>
     Number((await server.query(database, `SELECT count(*) AS n FROM mds.${old}`))[0]?.n);
   // Forwarding has a clock of its own, the machine's.
-  await waitUntil(async () => (await countShared().catch(() => 0)) === 5760);
+  await waitUntil(async () => (await countShared().catch(() => 0)) === 2880);
   const moved = () =>
     daemon.query("SELECT from_time, to_time, reason FROM coverage WHERE proof = 'rows' AND reason <> ''");
   await run.runUntil(() => moved().length === 1);
   expect(moved()).toEqual([
     {
-      from_time: "2026-02-27T00:00:00.000000Z",
+      from_time: "2026-02-28T00:00:00.000000Z",
       to_time: "2026-03-01T00:00:00.000000Z",
       reason: `moved to postgres://127.0.0.1:${server.port}/${database}`,
     },
@@ -56,13 +57,13 @@ it("F21: the daemon moves index ticks to PostgreSQL at night", async () => {
   expect(daemon.query(`SELECT count(*) AS n FROM ${old}`)).toEqual([{ n: 0 }]);
   expect(daemon.query("SELECT count(*) AS n FROM gaps WHERE to_time < '2026-03-01'")).toEqual([{ n: 0 }]);
   await run.stop();
-  expect(await countShared()).toBe(5760);
+  expect(await countShared()).toBe(2880);
 });
 
 /** A warehouse with PostgreSQL, and what the jobs need of the daemon. */
 async function createJobs() {
   const clock = new ManualClock(midnight / 1000);
-  const warehouse = openTestWarehouse({ clock });
+  const warehouse = openSlimWarehouse({ clock });
   const database = await server.createDatabase();
   const proxied = await ProxiedPostgres.start(server);
   const options = shareOptions(proxied, database, warehouse);

@@ -64,7 +64,8 @@ describe("mds-sync export", () => {
   });
 
   it("refuses unusable folders and warehouses in one line", async () => {
-    const folder = filled();
+    const folder = temporaryFolder();
+    openAt(folder).close();
     writeFileSync(join(folder, "file"), "");
     mkdirSync(join(folder, "mine"));
     writeFileSync(join(folder, "mine/manifest.json"), '{"name":"my site"}');

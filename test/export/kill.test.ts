@@ -1,6 +1,4 @@
-import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
-import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
@@ -9,17 +7,11 @@ import { type Manifest, readManifest } from "../../src/export/manifest.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { readTableRows } from "../support/export/delta-reader.ts";
-import { expectSame, exportIn, inCatalogue } from "../support/export/read-export.ts";
+import { expectSame, exportIn, exportUntil, inCatalogue, killExport } from "../support/export/read-export.ts";
 import { fillEverything, monthStart, openAt, STEP } from "../support/export/sample-data.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { viewsBesideSync } from "../support/warehouse/empty-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
-
-async function killedAt(folder: string, step: ExportStep, nth = 1): Promise<void> {
-  const script = join(import.meta.dirname, "../support/export/killed-export.ts");
-  const child = spawn(process.execPath, [script, folder, step, String(nth)], { stdio: "inherit" });
-  const [, signal] = (await once(child, "exit")) as [number | null, string | null];
-  expect(signal, step).toBe("SIGKILL");
-}
 
 /** Every file that a manifest names is there, and holds what the manifest says. */
 function expectWhole(folder: string, { files }: Manifest): void {
@@ -34,11 +26,11 @@ const ticksOf = (folder: string) =>
 
 it("F16: kill -9 at any step leaves an export whole, and the next one is right and removes the leftovers", async () => {
   const folder = temporaryFolder();
-  const warehouse = openAt(folder);
+  const warehouse = openAt(folder, viewsBesideSync);
   onTestFinished(() => warehouse.close());
   warehouse.transaction(fillEverything);
   // The very first one too: there is nothing yet, so nothing may look like an export.
-  await killedAt(folder, "file stored", 3);
+  await killExport(folder);
   expect(readdirSync(join(folder, "export"))).not.toContain("manifest.json");
   await exportIn(folder);
 
@@ -56,7 +48,7 @@ it("F16: kill -9 at any step leaves an export whole, and the next one is right a
     // Two months change.
     const changed = [monthStart(3), monthStart(0)].map((from) => tick(from + (5000 + i) * STEP, `${i}.5`));
     warehouse.transaction((transaction) => writeRecords(transaction, "index_ticks", changed, "rest"));
-    await killedAt(folder, step, nth);
+    await exportUntil(folder, step, nth);
     const after = await ticksOf(folder);
     const stored = [[first + 2 * (i + 1)]];
     expect(after, step).toEqual(isNew ? stored : before);

@@ -3,15 +3,20 @@ import { runShareLoop } from "../../src/share/thread/share-loop.ts";
 import type { ShareReport } from "../../src/share/thread/share-messages.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
+import { runInProcess } from "../support/cli/run-command.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { usePostgres } from "../support/postgres.ts";
 import { EMPTY_TEMPLATE, PASSWORD } from "../support/postgres-server.ts";
-import { startProgram } from "../support/program-process.ts";
 import { startCuttingProxy } from "../support/share/cutting-proxy.ts";
 import { ProxiedPostgres } from "../support/share/proxied-postgres.ts";
-import { addHours, failureOf, HOURS_BEGIN, shareInto } from "../support/share/share-harness.ts";
+import {
+  addHours,
+  failureOf,
+  HOURS_BEGIN,
+  openSlimWarehouse,
+  shareInto,
+} from "../support/share/share-harness.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
 
 const server = usePostgres();
@@ -34,7 +39,7 @@ async function expectEqual(database: string, warehouse: WarehouseWriter): Promis
 
 describe("PostgreSQL that", () => {
   it("I4: refuses the password, has no rights to give, is read-only or of a newer version is left untouched", async () => {
-    const warehouse = openTestWarehouse();
+    const warehouse = openSlimWarehouse();
     addHours(warehouse, 0, 1);
     const database = await server.createDatabase(EMPTY_TEMPLATE);
     const wrong = await failureOf(shareInto(server, database, warehouse, { readPassword: () => "hunter2" }));
@@ -74,8 +79,8 @@ describe("PostgreSQL that", () => {
   });
 
   it("I2: is cut off in mid-COPY keeps nothing of that range, and gets it the next time", async () => {
-    const warehouse = openTestWarehouse();
-    addHours(warehouse, 0, 300);
+    const warehouse = openSlimWarehouse();
+    addHours(warehouse, 0, 200);
     const database = await server.createDatabase();
     const proxy = await startCuttingProxy(server.port, { at: "in COPY", count: 2 }, () => {});
     const url = server.url(database).replace(String(server.port), String(proxy.port));
@@ -85,12 +90,12 @@ describe("PostgreSQL that", () => {
     });
     expect(proxy.hasCut()).toBe(true);
     expect(await server.query(database, countSql)).toMatchObject([{ rows: 20_000 }]);
-    expect(await shareInto(server, database, warehouse)).toMatchObject({ rows: 16_000 });
+    expect(await shareInto(server, database, warehouse)).toMatchObject({ rows: 4_000 });
     await expectEqual(database, warehouse);
   });
 
   it("I6: is restored from an old backup gets exactly what it lost, corrections too", async () => {
-    const warehouse = openTestWarehouse();
+    const warehouse = openSlimWarehouse();
     addHours(warehouse, 0, 10);
     const database = await server.createDatabase();
     await shareInto(server, database, warehouse);
@@ -104,7 +109,7 @@ describe("PostgreSQL that", () => {
   });
 
   it("I7: has the rows of another file is compared whole, and keeps what this file cannot prove", async () => {
-    const [first, second] = [openTestWarehouse(), openTestWarehouse()];
+    const [first, second] = [openSlimWarehouse(), openSlimWarehouse()];
     addHours(first, 0, 4);
     addHours(second, 2, 4);
     correct(second, 3, "7");
@@ -123,7 +128,7 @@ describe("PostgreSQL that", () => {
 });
 
 it("I1: forwards by itself after PostgreSQL was down for an hour, and meanwhile says why not", async () => {
-  const warehouse = openTestWarehouse();
+  const warehouse = openSlimWarehouse();
   addHours(warehouse, 0, 1);
   const database = await server.createDatabase();
   const proxied = await ProxiedPostgres.start(server);
@@ -169,10 +174,9 @@ it("I1: forwards by itself after PostgreSQL was down for an hour, and meanwhile 
 });
 
 it("I4: is told in one line with its remedy, and the password nowhere", async () => {
-  const warehouse = openTestWarehouse();
+  const warehouse = openSlimWarehouse();
   const run = (env: Record<string, string>) =>
-    startProgram(["share"], { cwd: temporaryFolder(), env: { MDS_WAREHOUSE: warehouse.path, ...env } })
-      .result;
+    runInProcess(["share"], { cwd: temporaryFolder(), env: { MDS_WAREHOUSE: warehouse.path, ...env } });
   const url = server.url("absent");
   const results = await Promise.all([
     run({}),

@@ -11,8 +11,7 @@ import type { Transaction } from "../../src/warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
 import { exchangeTick } from "../support/export/sample-data.ts";
 import { usePostgres } from "../support/postgres.ts";
-import { shareOptions } from "../support/share/share-harness.ts";
-import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
+import { openSlimWarehouse, shareOptions } from "../support/share/share-harness.ts";
 import { bar, tick } from "../support/warehouse/records.ts";
 
 const server = usePostgres();
@@ -154,37 +153,41 @@ const others = (schema: string) => [
   `SELECT s.index_id AS id, r.day, r.close FROM ${schema}daily_bar_rows r JOIN ${schema}series s ON s.series = r.series ORDER BY s.index_id, r.day`,
 ];
 
+function toLocalForm(name: string, value: unknown): unknown {
+  if (value instanceof Date)
+    return new Date(value.getTime() - value.getTimezoneOffset() * 60_000).toISOString().slice(0, 10);
+  return ["from", "to", "ts"].includes(name) ? Number(value) : value;
+}
+
 async function expectEqual(warehouse: WarehouseWriter, database: string): Promise<void> {
-  const local = (sql: string) => warehouse.connection.database.prepare(sql).all();
-  const shared = async (sql: string) =>
-    (await server.query(database, sql)).map((row) =>
-      Object.fromEntries(
-        Object.entries(row).map(([name, value]) => {
-          if (name === "day")
-            return [
-              name,
-              new Date(value.getTime() - value.getTimezoneOffset() * 60_000).toISOString().slice(0, 10),
-            ];
-          return [name, ["from", "to", "ts"].includes(name) ? Number(value) : value];
-        }),
-      ),
-    );
-  expect(await shared(ledgerSql("settled_ranges", "mds."))).toEqual(local(ledgerSql("settled_ranges", "")));
   const covered = (schema: string) =>
     tickSql(schema).replace(" ORDER BY", ` WHERE ${isCovered(schema)} ORDER BY`);
-  expect(await shared(covered("mds."))).toEqual(local(covered("")));
+  const queries = (schema: string) => [
+    tickSql(schema),
+    ledgerSql("settled_ranges", schema),
+    covered(schema),
+    ...others(schema),
+  ];
+  const [localTicks = [], ...local] = queries("").map((sql) =>
+    warehouse.connection.database.prepare(sql).all(),
+  );
+  const results = await server.queryAll(database, queries("mds."));
+  const [sharedTicks = [], ...shared] = results.map((rows) =>
+    rows.map((row) =>
+      Object.fromEntries(Object.entries(row).map(([name, value]) => [name, toLocalForm(name, value)])),
+    ),
+  );
+  expect(shared).toEqual(local);
   // Rows without proof may be missing there, but none is there that is not here.
-  const here = new Set(local(tickSql("")).map((row) => JSON.stringify(row)));
-  for (const row of await shared(tickSql("mds."))) expect(here).toContain(JSON.stringify(row));
-  for (const [i, sql] of others("mds.").entries())
-    expect(await shared(sql)).toEqual(local(others("")[i] as string));
+  const here = new Set(localTicks.map((row) => JSON.stringify(row)));
+  for (const row of sharedTicks) expect(here).toContain(JSON.stringify(row));
 }
 
 it("I8: equals the file after every forward, whatever was corrected, withdrawn, retracted or pruned", async () => {
   await fc.assert(
     fc.asyncProperty(steps, async (history) => {
       const database = await server.createDatabase();
-      const warehouse = openTestWarehouse();
+      const warehouse = openSlimWarehouse();
       let share: OpenShare | undefined;
       try {
         for (const step of [

@@ -17,6 +17,8 @@ interface QueryRunnerOptions {
   readonly now: () => Micros;
   /** How long a statement may run from its first step to its first bytes, and from then on without further ones. */
   readonly timeoutMs?: number;
+  /** The module that runs a query. Default: the one beside this. */
+  readonly processFile?: string;
 }
 
 const QUERY_TIMEOUT_MS = 30_000;
@@ -80,18 +82,23 @@ export class QueryRunner {
     this.#endSpare();
   }
 
+  #startProcess(): ChildProcess {
+    const { processFile = resolveSiblingModule("./query-process", import.meta.url) } = this.#options;
+    return startChildProcess(processFile, { maxHeapMb: MAX_HEAP_MB });
+  }
+
   /** The spare process, or a new one: starting takes longer than most queries. */
   #takeProcess(): ChildProcess {
     const spare = this.#spare;
     this.#spare = undefined;
     this.#cancelSpare();
-    return spare ?? startProcess();
+    return spare ?? this.#startProcess();
   }
 
   /** Starts a process for the next query, which people send soon or not at all. */
   #keepSpare(): void {
     if (this.#isClosed || this.#spare) return;
-    const spare = startProcess();
+    const spare = this.#startProcess();
     this.#spare = spare;
     spare.once("exit", () => {
       if (this.#spare === spare) this.#spare = undefined;
@@ -179,12 +186,6 @@ export class QueryRunner {
       }
     });
   }
-}
-
-function startProcess(): ChildProcess {
-  return startChildProcess(resolveSiblingModule("./query-process", import.meta.url), {
-    maxHeapMb: MAX_HEAP_MB,
-  });
 }
 
 function queryFailure(message: string, remedy: string): Failure {

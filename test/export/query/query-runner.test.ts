@@ -4,6 +4,7 @@ import { buffer, json, text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { QueryRunner } from "../../../src/export/query/query-runner.ts";
 import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
+import { processEntry } from "../../support/build-program.ts";
 import { nowTs, openFilledWarehouse } from "../../support/dashboard/filled-warehouse.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import type { AtEnd } from "../../support/temporary-folder.ts";
@@ -16,6 +17,7 @@ function openRunner(timeoutMs?: number, clock: Clock = systemClock, atEnd: AtEnd
     path,
     clock,
     now: () => nowTs,
+    processFile: processEntry("query-process"),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
   });
   atEnd(() => runner.close());

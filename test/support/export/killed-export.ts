@@ -2,9 +2,9 @@ import { join } from "node:path";
 import { exportWarehouse } from "../../../src/export/export-warehouse.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
 
-// Exports the folder's warehouse and dies, as by kill -9, when it has reached a step for the nth time.
-const [folder = "", fatal = "", nth = "1", to = join(folder, "export")] = process.argv.slice(2);
-let left = Number(nth);
+// Exports the folder's warehouse and dies, as by kill -9, when it has stored its third file.
+const [folder = "", to = ""] = process.argv.slice(2);
+let left = 3;
 await exportWarehouse({
   warehouse: join(folder, "mds.sqlite"),
   to,
@@ -12,6 +12,6 @@ await exportWarehouse({
   program: "0.0.0",
   clock: systemClock,
   onStep(step) {
-    if (step === fatal && --left === 0) process.kill(process.pid, "SIGKILL");
+    if (step === "file stored" && --left === 0) process.kill(process.pid, "SIGKILL");
   },
 });

@@ -1,3 +1,5 @@
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
 import { cpSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
@@ -6,6 +8,7 @@ import { afterAll, beforeAll, expect, onTestFinished } from "vitest";
 import {
   type ExportOptions,
   type ExportResult,
+  type ExportStep,
   exportWarehouse,
 } from "../../../src/export/export-warehouse.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
@@ -25,6 +28,34 @@ export function exportIn(folder: string, more: Partial<ExportOptions> = {}): Pro
     clock: systemClock,
     ...more,
   });
+}
+
+/**
+ * Exports to a folder, then brings the folder back as it was at a step: as a kill at that step leaves it. `cp` keeps the
+ * links between its files, and cannot release the lock of this process.
+ */
+export async function exportUntil(folder: string, step: ExportStep, nth = 1): Promise<void> {
+  const [place, kept] = [join(folder, "export"), join(temporaryFolder(), "kept")];
+  let left = nth;
+  await exportIn(folder, {
+    onStep(reached) {
+      if (reached === step && --left === 0) execFileSync("cp", ["-a", place, kept]);
+    },
+  });
+  rmSync(place, { recursive: true });
+  execFileSync("cp", ["-a", kept, place]);
+}
+
+/** Exports in a process that dies as by kill -9 when it stores its third file. */
+export async function killExport(
+  folder: string,
+  to = join(folder, "export"),
+  env = process.env,
+): Promise<void> {
+  const script = join(import.meta.dirname, "killed-export.ts");
+  const child = spawn(process.execPath, [script, folder, to], { stdio: "inherit", env });
+  const [, signal] = await once(child, "exit");
+  expect(signal).toBe("SIGKILL");
 }
 
 interface ExportedFolder {

@@ -42,7 +42,8 @@ export class S3Server {
   fault: (request: S3Log) => S3Fault | undefined | Promise<S3Fault | undefined> = () => undefined;
   /** Called when a request has taken effect. */
   onDone: (request: S3Log) => void = () => {};
-  pageSize = 5;
+  /** An export has more files, a table's log has fewer entries. */
+  pageSize = 25;
   now = () => new Date();
   readonly #server = createServer((request, response) => {
     this.#handle(request, response).catch((error: unknown) => {

@@ -42,9 +42,10 @@ export function monthStart(back: number): Micros {
 const monthOf = (ts: Micros) => periodOf("month", ts);
 export const month = (back: number) => monthOf(monthStart(back));
 
-export function openAt(folder: string): WarehouseWriter {
+/** `withoutViews`: views that a new warehouse lacks. */
+export function openAt(folder: string, withoutViews?: RegExp): WarehouseWriter {
   const path = join(folder, "mds.sqlite");
-  if (!existsSync(path)) copyEmptyWarehouse(path);
+  if (!existsSync(path)) copyEmptyWarehouse(path, withoutViews);
   return openWriter(path, { clock: systemClock });
 }
 

@@ -1,6 +1,6 @@
 import { Failure } from "../../../src/model/failure.ts";
 import { MICROS_PER_DAY } from "../../../src/model/time.ts";
-import { systemClock } from "../../../src/runtime/clock.ts";
+import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
 import { type ShareOptions, type ShareResult, shareOnce } from "../../../src/share/share-once.ts";
 import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
@@ -8,7 +8,13 @@ import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { ticks } from "../export/sample-data.ts";
 import { PASSWORD, type TestPostgres } from "../postgres-server.ts";
 import { timeLimit } from "../time-limit.ts";
+import { viewsBesideSync } from "../warehouse/empty-warehouse.ts";
+import { openTestWarehouse } from "../warehouse/open-warehouse.ts";
 import { tick } from "../warehouse/records.ts";
+
+/** A warehouse without the views that forwarding does not read: each forward opens the file anew. */
+export const openSlimWarehouse = (options: { readonly clock?: Clock } = {}): WarehouseWriter =>
+  openTestWarehouse({ ...options, withoutViews: viewsBesideSync });
 
 /** The options with which a test forwards a warehouse to a database of its server. */
 export function shareOptions(

@@ -15,12 +15,15 @@ import { type SyncSettings, serviceClock } from "../../../src/sync/context/conte
 import { RunStats } from "../../../src/sync/context/run-stats.ts";
 import { SyncShare } from "../../../src/sync/context/sync-share.ts";
 import { SyncSupervisor } from "../../../src/sync/supervisor.ts";
+import { renameChanges } from "../../../src/warehouse/coverage/changed-ranges.ts";
 import { openReader } from "../../../src/warehouse/reader.ts";
+import { openWriter } from "../../../src/warehouse/writer.ts";
 import { startIngestInProcess } from "../ingest/in-process-ingest.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { PASSWORD, type TestPostgres } from "../postgres-server.ts";
 import { seed } from "../seed.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
+import { copyEmptyWarehouse, viewsBesideSync } from "../warehouse/empty-warehouse.ts";
 
 /** How far simulated time moves between two looks at the condition, and how long the leases' real time does. */
 const STEP_SECONDS = 10;
@@ -88,6 +91,10 @@ export class SplitHarness {
     const { clock, simulator } = this;
     const { server, database, leaseSeconds, role, sync } = this.#options;
     const path = join(temporaryFolder(), "mds.sqlite");
+    copyEmptyWarehouse(path, viewsBesideSync);
+    const file = openWriter(path, { clock });
+    renameChanges(file.connection);
+    file.close();
     const env = {
       MDS_BASE_URL: simulator.baseUrl,
       MDS_WS_URL: simulator.wsUrl,

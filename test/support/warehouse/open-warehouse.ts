@@ -15,10 +15,16 @@ export function makeTempFolder(): string {
   return directory;
 }
 
-export function openTestWarehouse(options: Partial<WriterOptions> & { path?: string } = {}): WarehouseWriter {
-  const { path = join(makeTempFolder(), "mds.sqlite"), ...rest } = options;
-  const isCopy = Object.keys(options).every((name) => name === "clock");
-  if (isCopy) copyEmptyWarehouse(path);
+interface TestWarehouseOptions extends Partial<WriterOptions> {
+  readonly path?: string;
+  /** Only for an empty warehouse; see `copyEmptyWarehouse`. */
+  readonly withoutViews?: RegExp;
+}
+
+export function openTestWarehouse(options: TestWarehouseOptions = {}): WarehouseWriter {
+  const { path = join(makeTempFolder(), "mds.sqlite"), withoutViews, ...rest } = options;
+  const isCopy = Object.keys(options).every((name) => name === "clock" || name === "withoutViews");
+  if (isCopy) copyEmptyWarehouse(path, withoutViews);
   const warehouse = openWriter(path, { clock: new ManualClock(), ...rest });
   // Every copy is a warehouse of its own.
   if (isCopy) renameChanges(warehouse.connection);
