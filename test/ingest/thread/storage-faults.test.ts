@@ -87,7 +87,7 @@ describe("the WAL", () => {
       longest = Math.max(longest, statSync(`${path}-wal`).size);
     }
     expect(query("SELECT count(*) AS rows FROM index_ticks")).toEqual([{ rows: 24_000 }]);
-    // The limit is 2,000 pages plus one batch; without checkpoints it would be 5,000.
+    // The limit is 2,000 pages plus one batch; without checkpoints it would be 4,400.
     expect(longest).toBeLessThan(13_000_000);
   });
 });
