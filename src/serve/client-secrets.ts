@@ -13,10 +13,18 @@ const KEY_BYTES = 32;
 const MAX_COST = 2 ** 17;
 
 /** The line of a hash file: `scrypt$16384$8$1$salt$key`. The secret cannot be found from it. */
-export async function hashSecret(secret: string): Promise<string> {
+export async function hashSecret(secret: string, cost = COST): Promise<string> {
   const salt = randomBytes(SALT_BYTES);
-  const key = await derive(secret, salt, KEY_BYTES, COST);
-  return ["scrypt", COST.N, COST.r, COST.p, salt.toString("base64"), key.toString("base64")].join("$");
+  return formatHash(salt, await derive(secret, salt, KEY_BYTES, cost), cost);
+}
+
+/** A hash that no secret matches. A comparison with it takes as long as with any other. */
+export function unmatchableHash(): string {
+  return formatHash(randomBytes(SALT_BYTES), randomBytes(KEY_BYTES), COST);
+}
+
+function formatHash(salt: Buffer, key: Buffer, { N, r, p }: typeof COST): string {
+  return ["scrypt", N, r, p, salt.toString("base64"), key.toString("base64")].join("$");
 }
 
 export async function matchesSecretHash(secret: string, hash: string): Promise<boolean> {

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from "node:crypto";
 import type { Clock } from "../runtime/clock.ts";
-import { hashSecret, matchesSecretHash, readSecretHash } from "./client-secrets.ts";
+import { matchesSecretHash, readSecretHash, unmatchableHash } from "./client-secrets.ts";
 import { serveScopes } from "./rest/router.ts";
 import { type ParamError, ServeError } from "./rest/serve-error.ts";
 
@@ -45,7 +45,7 @@ export class ServeTokens {
   readonly #options: ServeTokensOptions;
   readonly #tokens = new Map<string, IssuedToken>();
   /** Compared if the client is unknown, so that the time of the answer does not tell. */
-  #unknownHash: Promise<string> | undefined;
+  readonly #unknownHash = unmatchableHash();
   #checks = 0;
 
   constructor(options: ServeTokensOptions) {
@@ -92,8 +92,7 @@ export class ServeTokens {
     this.#checks++;
     try {
       const client = this.#options.clients.find(({ id }) => id === request.clientId);
-      this.#unknownHash ??= hashSecret(randomBytes(16).toString("hex"));
-      const hash = await (client ? readSecretHash(client.secretHashFile) : this.#unknownHash);
+      const hash = client ? await readSecretHash(client.secretHashFile) : this.#unknownHash;
       const isRight = await matchesSecretHash(request.clientSecret, hash);
       if (!client || !isRight) throw new ServeError(401, "The client id or the client secret is wrong");
       return { clientId: client.id, scopes: new Set(client.scopes) };

@@ -14,9 +14,10 @@ import { ManualClock } from "../support/manual-clock.ts";
 import { usePostgres } from "../support/postgres.ts";
 import { PASSWORD } from "../support/postgres-server.ts";
 import { ProxiedPostgres } from "../support/share/proxied-postgres.ts";
-import { addTickDays, openSlimWarehouse, shareInto, shareOptions } from "../support/share/share-harness.ts";
+import { addTickDays, shareInto, shareOptions } from "../support/share/share-harness.ts";
 import { waitUntil } from "../support/wait-until.ts";
 import { copyEmptyWarehouse, viewsBesideSync } from "../support/warehouse/empty-warehouse.ts";
+import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 
 const server = usePostgres();
 const settings = `
@@ -63,7 +64,7 @@ it("F21: the daemon moves index ticks to PostgreSQL at night", async () => {
 /** A warehouse with PostgreSQL, and what the jobs need of the daemon. */
 async function createJobs() {
   const clock = new ManualClock(midnight / 1000);
-  const warehouse = openSlimWarehouse({ clock });
+  const warehouse = openTestWarehouse({ clock });
   const database = await server.createDatabase();
   const proxied = await ProxiedPostgres.start(server);
   const options = shareOptions(proxied, database, warehouse);

@@ -63,6 +63,13 @@ describe("the chart's slots", () => {
     ).toEqual(["0 partial", "1 missing"]);
   });
 
+  it("have no candle if a bar has no prices", () => {
+    const empty: ChartBar = [0, null, null, null, null, 0, 120, 0, 0, null];
+    const [slot, next] = buildSlots(response({ to: 2 * H, bars: [empty, bar(1)] }));
+    expect(slot).toMatchObject({ candle: undefined, ticks: 0, expected: 120 });
+    expect(next?.candle).toEqual({ open: 1, high: 3, low: 1, close: 2 });
+  });
+
   it("merge a newer end, and join the spans at the seam", () => {
     const known = response({
       bars: [bar(5), bar(6), bar(7, 0)],

@@ -8,7 +8,7 @@ const ofOthers = ["__drizzle_migrations"];
 
 describe("the dictionary", () => {
   it("documents every relation and column of the schema, those of views in their order, and no other", () => {
-    const warehouse = openTestWarehouse();
+    const warehouse = openTestWarehouse({ hasAllViews: true });
     const relations = queryRows(
       warehouse,
       "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite%'",

@@ -57,17 +57,25 @@ interface PlainTick {
   readonly volume: string;
 }
 
+const served = new Map<string, PlainTick[]>();
+
 /** What the service served, with the two defects of the demo. */
 function servedTicks(name: string): PlainTick[] {
+  const ticks = served.get(name) ?? computeServedTicks(name);
+  served.set(name, ticks);
+  return ticks;
+}
+
+function computeServedTicks(name: string): PlainTick[] {
   const { index_id = "" } = warehouse.series().find((series) => series.name === name) ?? {};
-  const served = simulator.oracle.indexTicks(
+  const records = simulator.oracle.indexTicks(
     "GWA",
     index_id,
     Date.parse("2026-02-28"),
     Date.parse("2026-03-01T12:00:00Z"),
     place.clock.now(),
   );
-  const ticks = served.map(({ timestamp, price, volume }) => ({ ts: parseTs(timestamp), price, volume }));
+  const ticks = records.map(({ timestamp, price, volume }) => ({ ts: parseTs(timestamp), price, volume }));
   if (name === "ETH") {
     const gap = [parseTs("2026-02-28T06:30:00Z"), parseTs("2026-02-28T08:00:00Z")] as const;
     return ticks.filter(({ ts }) => ts < gap[0] || ts >= gap[1]);

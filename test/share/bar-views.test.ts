@@ -78,7 +78,7 @@ function fillOddHours(warehouse: WarehouseWriter): void {
 
 it("has the bars and hourly returns of the warehouse, digit for digit", async () => {
   const database = await server.createDatabase();
-  const warehouse = openTestWarehouse({ clock: systemClock });
+  const warehouse = openTestWarehouse({ clock: systemClock, hasAllViews: true });
   fillOddHours(warehouse);
   await shareInto(server, database, warehouse);
   const compare = async (view: string) => {

@@ -1,14 +1,8 @@
 import { expect, it, onTestFinished } from "vitest";
 import { useOwnPostgres } from "../support/postgres.ts";
 import type { PostgresServer } from "../support/postgres-server.ts";
-import {
-  addHours,
-  bothStores,
-  failureOf,
-  HOURS_BEGIN,
-  openSlimWarehouse,
-  shareInto,
-} from "../support/share/share-harness.ts";
+import { addHours, bothStores, failureOf, HOURS_BEGIN, shareInto } from "../support/share/share-harness.ts";
+import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 
 const primary = useOwnPostgres();
 const HOUR = 3_600_000_000;
@@ -48,7 +42,7 @@ async function expectHealed(
 
 it("I12: loses no acknowledged range if the primary dies beside a synchronous standby", async () => {
   const database = await primary.createDatabase();
-  const warehouse = openSlimWarehouse();
+  const warehouse = openTestWarehouse();
   const standby = await startStandby();
   await primary.query("postgres", "ALTER SYSTEM SET synchronous_standby_names = 'standby'");
   await primary.query("postgres", "SELECT pg_reload_conf()");
@@ -75,7 +69,7 @@ it("I12: loses no acknowledged range if the primary dies beside a synchronous st
 
 it("I6: stays honest after a failover to a lagging standby, and forwards what that lacks", async () => {
   const database = await primary.createDatabase();
-  const warehouse = openSlimWarehouse();
+  const warehouse = openTestWarehouse();
   addHours(warehouse, 0, 2);
   await shareInto(primary, database, warehouse);
   const standby = await startStandby();
@@ -100,7 +94,7 @@ it("I6: stays honest after a failover to a lagging standby, and forwards what th
 
 it("I15: finds the server that accepts writes by itself, and never returns to a former primary", async () => {
   const database = await primary.createDatabase();
-  const warehouse = openSlimWarehouse();
+  const warehouse = openTestWarehouse();
   const standby = await startStandby();
   const hosts = [standby, primary].map(({ port }) => `127.0.0.1:${port}`);
   const url = `postgres://postgres@${hosts.join(",")}/${database}?target_session_attrs=read-write`;

@@ -9,14 +9,9 @@ import { usePostgres } from "../support/postgres.ts";
 import { EMPTY_TEMPLATE, PASSWORD } from "../support/postgres-server.ts";
 import { startCuttingProxy } from "../support/share/cutting-proxy.ts";
 import { ProxiedPostgres } from "../support/share/proxied-postgres.ts";
-import {
-  addHours,
-  failureOf,
-  HOURS_BEGIN,
-  openSlimWarehouse,
-  shareInto,
-} from "../support/share/share-harness.ts";
+import { addHours, failureOf, HOURS_BEGIN, shareInto } from "../support/share/share-harness.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
 
 const server = usePostgres();
@@ -39,7 +34,7 @@ async function expectEqual(database: string, warehouse: WarehouseWriter): Promis
 
 describe("PostgreSQL that", () => {
   it("I4: refuses the password, has no rights to give, is read-only or of a newer version is left untouched", async () => {
-    const warehouse = openSlimWarehouse();
+    const warehouse = openTestWarehouse();
     addHours(warehouse, 0, 1);
     const database = await server.createDatabase(EMPTY_TEMPLATE);
     const wrong = await failureOf(shareInto(server, database, warehouse, { readPassword: () => "hunter2" }));
@@ -79,7 +74,7 @@ describe("PostgreSQL that", () => {
   });
 
   it("I2: is cut off in mid-COPY keeps nothing of that range, and gets it the next time", async () => {
-    const warehouse = openSlimWarehouse();
+    const warehouse = openTestWarehouse();
     addHours(warehouse, 0, 200);
     const database = await server.createDatabase();
     const proxy = await startCuttingProxy(server.port, { at: "in COPY", count: 2 }, () => {});
@@ -95,7 +90,7 @@ describe("PostgreSQL that", () => {
   });
 
   it("I6: is restored from an old backup gets exactly what it lost, corrections too", async () => {
-    const warehouse = openSlimWarehouse();
+    const warehouse = openTestWarehouse();
     addHours(warehouse, 0, 10);
     const database = await server.createDatabase();
     await shareInto(server, database, warehouse);
@@ -109,7 +104,7 @@ describe("PostgreSQL that", () => {
   });
 
   it("I7: has the rows of another file is compared whole, and keeps what this file cannot prove", async () => {
-    const [first, second] = [openSlimWarehouse(), openSlimWarehouse()];
+    const [first, second] = [openTestWarehouse(), openTestWarehouse()];
     addHours(first, 0, 4);
     addHours(second, 2, 4);
     correct(second, 3, "7");
@@ -128,7 +123,7 @@ describe("PostgreSQL that", () => {
 });
 
 it("I1: forwards by itself after PostgreSQL was down for an hour, and meanwhile says why not", async () => {
-  const warehouse = openSlimWarehouse();
+  const warehouse = openTestWarehouse();
   addHours(warehouse, 0, 1);
   const database = await server.createDatabase();
   const proxied = await ProxiedPostgres.start(server);
@@ -174,7 +169,7 @@ it("I1: forwards by itself after PostgreSQL was down for an hour, and meanwhile 
 });
 
 it("I4: is told in one line with its remedy, and the password nowhere", async () => {
-  const warehouse = openSlimWarehouse();
+  const warehouse = openTestWarehouse();
   const run = (env: Record<string, string>) =>
     runInProcess(["share"], { cwd: temporaryFolder(), env: { MDS_WAREHOUSE: warehouse.path, ...env } });
   const url = server.url("absent");

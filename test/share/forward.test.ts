@@ -76,7 +76,7 @@ describe("forwarding", () => {
 
   it("copies every row, range and digit of all streams, and the second time nothing", async () => {
     const database = await server.createDatabase();
-    const warehouse = openTestWarehouse({ clock: systemClock });
+    const warehouse = openTestWarehouse({ clock: systemClock, hasAllViews: true });
     warehouse.transaction(fillEverything);
     const first = await shareInto(server, database, warehouse);
     expect(first.rows).toBeGreaterThan(600);

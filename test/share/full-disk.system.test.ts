@@ -1,13 +1,14 @@
 import { expect, it } from "vitest";
 import { useOwnPostgres } from "../support/postgres.ts";
-import { addHours, failureOf, openSlimWarehouse, shareInto } from "../support/share/share-harness.ts";
+import { addHours, failureOf, shareInto } from "../support/share/share-harness.ts";
+import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 
 const server = useOwnPostgres();
 // The limit of the process has the same effect as a full disk: files cannot be extended.
 server.maxFileBytes = 2 * 1024 * 1024;
 
 it("I3: a full PostgreSQL keeps what it has, and gets the rest when it has space again", async () => {
-  const warehouse = openSlimWarehouse();
+  const warehouse = openTestWarehouse();
   addHours(warehouse, 0, 300);
   const database = await server.createDatabase();
   expect(await failureOf(shareInto(server, database, warehouse))).toMatchObject({

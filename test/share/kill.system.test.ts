@@ -9,8 +9,9 @@ import { usePostgres } from "../support/postgres.ts";
 import { PASSWORD } from "../support/postgres-server.ts";
 import { startProgram } from "../support/program-process.ts";
 import { type CutPoint, startCuttingProxy } from "../support/share/cutting-proxy.ts";
-import { failureOf, openSlimWarehouse, shareInto } from "../support/share/share-harness.ts";
+import { failureOf, shareInto } from "../support/share/share-harness.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 
 const server = usePostgres();
 const START = Date.UTC(2026, 0, 30) * 1000;
@@ -45,7 +46,7 @@ const coveredSql = `SELECT s.index_id AS id, g.from_ts AS "from", g.to_ts AS "to
   FROM mds.settled_ranges g JOIN mds.series s ON s.series = g.series WHERE g.proof = 'rows'`;
 
 it("I5: never shows more proof than rows, wherever the forwarder is killed", async () => {
-  const warehouse = openSlimWarehouse();
+  const warehouse = openTestWarehouse();
   fill(warehouse);
   const database = await server.createDatabase();
   const expected = warehouse.connection.database

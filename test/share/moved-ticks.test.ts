@@ -7,13 +7,14 @@ import { digestTicks, type HeldDay, moveDay } from "../../src/warehouse/rows/mov
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { DAY, HOUR, midnight } from "../support/export/sample-data.ts";
 import { usePostgres } from "../support/postgres.ts";
-import { addTickDays, openSlimWarehouse, shareInto, shareOptions } from "../support/share/share-harness.ts";
+import { addTickDays, shareInto, shareOptions } from "../support/share/share-harness.ts";
+import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
 
 const server = usePostgres();
 
 it("F21: ticks that left the warehouse stay in PostgreSQL, which says where they are if it never had them", async () => {
-  const warehouse = openSlimWarehouse({ clock: systemClock });
+  const warehouse = openTestWarehouse({ clock: systemClock });
   const start = midnight - 3 * DAY;
   const key = warehouse.transaction((t) => {
     const series = t.dictionary.getSeriesKey("GWA", "btc-id");
@@ -53,7 +54,7 @@ it("F21: ticks that left the warehouse stay in PostgreSQL, which says where they
 });
 
 async function openShared() {
-  const warehouse = openSlimWarehouse({ clock: systemClock });
+  const warehouse = openTestWarehouse({ clock: systemClock });
   const database = await server.createDatabase();
   const options = shareOptions(server, database, warehouse);
   const place = describePlace(parseServerAddress(options.url));

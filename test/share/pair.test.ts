@@ -10,9 +10,10 @@ import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
 import { exchangeTick } from "../support/export/sample-data.ts";
 import { usePostgres } from "../support/postgres.ts";
 import { PASSWORD } from "../support/postgres-server.ts";
-import { addHours, HOURS_BEGIN, openSlimWarehouse, shareOptions } from "../support/share/share-harness.ts";
+import { addHours, HOURS_BEGIN, shareOptions } from "../support/share/share-harness.ts";
 import { SplitHarness, type Worker } from "../support/share/split-harness.ts";
 import { waitUntil } from "../support/wait-until.ts";
+import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
 
 const server = usePostgres();
@@ -110,7 +111,7 @@ function start(options: ShareOptions) {
 
 it("I9: forwards after a take-over what only the other daemon has seen, and removes nothing", async () => {
   const database = await server.createDatabase();
-  const [leader, other] = [openSlimWarehouse(), openSlimWarehouse()];
+  const [leader, other] = [openTestWarehouse(), openTestWarehouse()];
   // The leader did not observe periods 3 and 4, and dies after period 9; the other one started at period 2.
   observe(leader, [0, 1, 2, 5, 6, 7, 8, 9]);
   observe(leader, [1, 6], { marketId: "only-seen-by-leader" });
@@ -196,7 +197,7 @@ it("I9: has the exchange tickers of the seconds between, when the forwarding dae
 
 it("I9: gives the leases back at once when it stops, and the other goes on", async () => {
   const database = await server.createDatabase();
-  const [one, two] = [openSlimWarehouse(), openSlimWarehouse()];
+  const [one, two] = [openTestWarehouse(), openTestWarehouse()];
   addHours(one, 0, 1);
   addHours(two, 0, 1);
   const hasty: Clock = { ...systemClock, sleep: (ms, signal) => systemClock.sleep(ms / 20, signal) };

@@ -11,7 +11,8 @@ import type { Transaction } from "../../src/warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
 import { exchangeTick } from "../support/export/sample-data.ts";
 import { usePostgres } from "../support/postgres.ts";
-import { openSlimWarehouse, shareOptions } from "../support/share/share-harness.ts";
+import { shareOptions } from "../support/share/share-harness.ts";
+import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 import { bar, tick } from "../support/warehouse/records.ts";
 
 const server = usePostgres();
@@ -187,7 +188,7 @@ it("I8: equals the file after every forward, whatever was corrected, withdrawn, 
   await fc.assert(
     fc.asyncProperty(steps, async (history) => {
       const database = await server.createDatabase();
-      const warehouse = openSlimWarehouse();
+      const warehouse = openTestWarehouse();
       let share: OpenShare | undefined;
       try {
         for (const step of [

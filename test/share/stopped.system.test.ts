@@ -3,9 +3,10 @@ import { usePostgres } from "../support/postgres.ts";
 import { PASSWORD } from "../support/postgres-server.ts";
 import { startProgram } from "../support/program-process.ts";
 import { type CutPoint, startCuttingProxy } from "../support/share/cutting-proxy.ts";
-import { addHours, openSlimWarehouse, shareInto } from "../support/share/share-harness.ts";
+import { addHours, shareInto } from "../support/share/share-harness.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { waitUntil } from "../support/wait-until.ts";
+import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 
 const server = usePostgres();
 const MANY_HOURS = 60;
@@ -18,7 +19,7 @@ it.each([
   async (_, point) => {
     const database = await server.createDatabase();
     // The stopped one would commit more than the one that takes over.
-    const [stopped, next] = [openSlimWarehouse(), openSlimWarehouse()];
+    const [stopped, next] = [openTestWarehouse(), openTestWarehouse()];
     addHours(stopped, 0, MANY_HOURS);
     addHours(next, 0, 2);
     let stop = () => {};

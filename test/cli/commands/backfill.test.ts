@@ -7,8 +7,9 @@ import { startProgram } from "../../support/program-process.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { timeLimit } from "../../support/time-limit.ts";
 import { waitUntil } from "../../support/wait-until.ts";
+import { copyEmptyWarehouse, viewsBesideSync } from "../../support/warehouse/empty-warehouse.ts";
 
-async function setUp(sync: string, faults = "") {
+async function setUp(sync: string, { faults = "", isNew = false } = {}) {
   const simulator = await startSimulator({ faults });
   onTestFinished(() => simulator.stop());
   const folder = temporaryFolder();
@@ -20,6 +21,7 @@ async function setUp(sync: string, faults = "") {
     MDS_CLIENT_SECRET: simulator.clientSecret,
     MDS_WAREHOUSE: join(folder, "mds.sqlite"),
   };
+  if (!isNew) copyEmptyWarehouse(env.MDS_WAREHOUSE, viewsBesideSync);
   return { simulator, folder, env, path: env.MDS_WAREHOUSE };
 }
 type Setup = Awaited<ReturnType<typeof setUp>>;
@@ -40,7 +42,7 @@ const ticks = (days: number) =>
 
 describe("mds-sync backfill", () => {
   it("fills the warehouse and reports on 80 columns; a second run reports in JSON that nothing was missing", async () => {
-    const setup = await setUp(ticks(3));
+    const setup = await setUp(ticks(3), { isNew: true });
     const first = await start(setup, "backfill").result;
     expect(first.status).toBe(0);
     expect(first.stdout).toMatch(/^stream +new rows +changed +requests +gaps left +rejects$/m);
@@ -58,7 +60,7 @@ describe("mds-sync backfill", () => {
   });
 
   it("H1: exits 0 if the service has not published its newest records yet, and says so", async () => {
-    const setup = await setUp(ticks(1), "GET /index-ticker lag 30m");
+    const setup = await setUp(ticks(1), { faults: "GET /index-ticker lag 30m" });
     const { stdout, status } = await run(setup, ["backfill", "--no-progress"]);
     expect(status).toBe(0);
     expect(stdout).toMatch(/^index_ticks +\d,\d{3} +0 +\d +0 +0$/m);
@@ -71,7 +73,9 @@ describe("mds-sync backfill", () => {
   });
 
   it("G1: stops within seconds on SIGTERM with exit 75, and the next run completes the work", async () => {
-    const setup = await setUp(ticks(5), "GET /index-ticker size-cap 300\nGET /index-ticker latency 100ms");
+    const setup = await setUp(ticks(2), {
+      faults: "GET /index-ticker size-cap 300\nGET /index-ticker latency 100ms",
+    });
     const { child, result: ended } = start(setup, "backfill", "--log-level", "warn");
     await waitForPages(setup.simulator, 10);
     const startedAt = performance.now();
@@ -87,7 +91,7 @@ describe("mds-sync backfill", () => {
   });
 
   it("reports another writer of the warehouse in one line, and exits 75", async () => {
-    const setup = await setUp(ticks(1), "GET /index-ticker stall");
+    const setup = await setUp(ticks(1), { faults: "GET /index-ticker stall" });
     const first = start(setup, "backfill");
     await waitForPages(setup.simulator, 1);
     const second = await run(setup, ["backfill"]);
@@ -136,7 +140,7 @@ describe("mds-sync backfill", () => {
 
 describe("mds-sync plan", () => {
   it("estimates the requests and rows of a backfill closely, and writes nothing", async () => {
-    const setup = await setUp(ticks(10));
+    const setup = await setUp(ticks(5), { isNew: true });
     const planned = await run(setup, ["plan", "--json"]);
     expect(planned).toMatchObject({ status: 0, stderr: "" });
     expect(existsSync(setup.path)).toBe(false);
@@ -159,7 +163,7 @@ describe("mds-sync plan", () => {
   });
 
   it("names the missing setting if there is neither a filled warehouse nor a service", async () => {
-    const setup = await setUp(ticks(1));
+    const setup = await setUp(ticks(1), { isNew: true });
     writeFileSync(setup.path, "");
     const { status, stderr } = await run(setup, ["plan"], { MDS_BASE_URL: "" });
     expect(status).toBe(2);

@@ -122,8 +122,10 @@ describe("mds-sync doctor", () => {
   });
 
   it("trusts a 403 more than the scopes of the token", async () => {
-    const env = await startService({ faults: "GET /market-cap status 403\n" });
-    const { notOk, status } = await doctor(env);
+    // It waits some seconds before it asks again.
+    const clock = new ManualClock();
+    const env = await startService({ clock, faults: "GET /market-cap status 403\n" });
+    const { notOk, status } = await clock.runUntil(doctor(env, clock));
     expect(notOk).toEqual(["problem scopes: market_caps lacks read:market-cap"]);
     expect(status).toBe(4);
   });

@@ -16,7 +16,7 @@ const at = (time: string) => parseTimestamp(`2026-03-01T${time}Z`) ?? 0;
 
 function createValidator() {
   const clock = { now: () => at("12:10:07") / 1000 };
-  const warehouse = openTestWarehouse({ clock });
+  const warehouse = openTestWarehouse({ clock, hasAllViews: true });
   const validator = new SnapshotValidator();
   const commitFor = (exchange: Pick<CollectedSnapshot, "stream" | "exchangeId">, parts: SnapshotPart[]) =>
     validator.commit(warehouse, { ...exchange, cadence: 60 * MICROS_PER_SECOND, parts });

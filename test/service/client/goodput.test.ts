@@ -17,7 +17,7 @@ const CLEAN = 400;
 // The short form of `npm run bench -- goodput`.
 describe("pages per second on a bad network", () => {
   it("is not limited while nothing fails", async () => {
-    const { pagesPerSecond } = await measureGoodput({ faults: "", seconds: 1.5, seed });
+    const { pagesPerSecond } = await measureGoodput({ faults: "", seconds: 0.75, seed });
     expect(pagesPerSecond).toBeGreaterThan(0.9 * CLEAN);
   });
 
@@ -27,13 +27,13 @@ describe("pages per second on a bad network", () => {
     failureRow(0.75, "500", 3),
     failureRow(0.5, "reset", 1.5),
     limitRow(1, "sliding", 90),
-    limitRow(10, "second", 60),
-    limitRow(20, "bucket", 50),
-    changedLimitRow(12, 3, 40),
-    changedLimitRow(2, 20, 20),
+    limitRow(10, "second", 45),
+    limitRow(20, "bucket", 40),
+    changedLimitRow(6, 2, 30),
+    changedLimitRow(2, 10, 15),
     pauseRow(0.05, 20),
     pauseRow(0.1, 20),
-    overloadRow(2, 5),
+    overloadRow(2, 3),
   ].map((row) => [row.situation, row]);
 
   it.each(rows)("B17: %s", async (_, row) => {

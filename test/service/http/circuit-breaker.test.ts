@@ -42,7 +42,7 @@ describe("one hour of outage", () => {
     "B4: %s causes at most 200 requests from eight callers that never give up",
     async (fault) => {
       let isDown = false;
-      const outageStart = 5 * minute;
+      const outageStart = minute;
       stub = await startStubService({
         clock,
         respond: (request, response) =>

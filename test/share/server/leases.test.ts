@@ -6,13 +6,8 @@ import { openShare } from "../../../src/share/share-once.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { usePostgres } from "../../support/postgres.ts";
 import { PASSWORD, SUPERUSER } from "../../support/postgres-server.ts";
-import {
-  addHours,
-  failureOf,
-  openSlimWarehouse,
-  shareInto,
-  shareOptions,
-} from "../../support/share/share-harness.ts";
+import { addHours, failureOf, shareInto, shareOptions } from "../../support/share/share-harness.ts";
+import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
 
 const server = usePostgres();
 /** Waiting for a lease takes no time. */
@@ -59,7 +54,7 @@ async function waitForLock(database: string): Promise<void> {
 
 it("lets one program forward at a time, and names it to the other", async () => {
   const database = await server.createDatabase();
-  const warehouse = openSlimWarehouse();
+  const warehouse = openTestWarehouse();
   const first = await openHolder(database, warehouse);
   const held = await failureOf(shareInto(server, database, warehouse, { clock: hasty }));
   expect(held).toMatchObject({ code: "share_held", exit: 75, message: expect.stringContaining("first") });
@@ -69,7 +64,7 @@ it("lets one program forward at a time, and names it to the other", async () => 
 
 it("I11: commits nothing if another daemon has raised the epoch before", async () => {
   const database = await server.createDatabase();
-  const warehouse = openSlimWarehouse();
+  const warehouse = openTestWarehouse();
   const first = await openHolder(database, warehouse, offBy(1));
   addHours(warehouse, 0, 1);
   await server.query(database, raiseSql);
@@ -79,7 +74,7 @@ it("I11: commits nothing if another daemon has raised the epoch before", async (
 
 it("I11: commits nothing if another daemon raises the epoch while it waits for the lock", async () => {
   const database = await server.createDatabase();
-  const warehouse = openSlimWarehouse();
+  const warehouse = openTestWarehouse();
   const first = await openHolder(database, warehouse, offBy(-1));
   addHours(warehouse, 0, 1);
   const taker = await connect(database);
@@ -93,7 +88,7 @@ it("I11: commits nothing if another daemon raises the epoch while it waits for t
 
 it("I11: lets a transaction end that began before, and the next one fails", async () => {
   const database = await server.createDatabase();
-  const warehouse = openSlimWarehouse();
+  const warehouse = openTestWarehouse();
   const first = await openHolder(database, warehouse, offBy(1));
   const { inside, release, ended } = openTransaction(first);
   await inside;
@@ -109,7 +104,7 @@ it("I11: lets a transaction end that began before, and the next one fails", asyn
 
 it("I11: takes over from a daemon that gives no sign of life, and ends its open transaction", async () => {
   const database = await server.createDatabase();
-  const warehouse = openSlimWarehouse();
+  const warehouse = openTestWarehouse();
   addHours(warehouse, 0, 1);
   const first = await openHolder(database, warehouse, offBy(1));
   const { inside, release, ended } = openTransaction(first);
@@ -125,7 +120,7 @@ it("I11: takes over from a daemon that gives no sign of life, and ends its open 
 
 it("waits for a daemon of another name whose session has ended, and not for one of its own", async () => {
   const database = await server.createDatabase();
-  const warehouse = openSlimWarehouse();
+  const warehouse = openTestWarehouse();
   await shareInto(server, database, warehouse);
   await server.query(
     database,

@@ -15,6 +15,7 @@ import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
 import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { present as nowTs } from "../present.ts";
 import { type AtEnd, temporaryFolder } from "../temporary-folder.ts";
+import { copyEmptyWarehouse } from "../warehouse/empty-warehouse.ts";
 import { bar, decimal, tick } from "../warehouse/records.ts";
 
 export const HOUR = 3600 * MICROS_PER_SECOND;
@@ -47,7 +48,9 @@ export function openFilledWarehouse(
   fill: (transaction: Transaction) => void = fillAll,
   atEnd: AtEnd = onTestFinished,
 ): WarehouseWriter {
-  const warehouse = openWriter(join(temporaryFolder(atEnd), "mds.sqlite"), { clock: systemClock });
+  const path = join(temporaryFolder(atEnd), "mds.sqlite");
+  copyEmptyWarehouse(path);
+  const warehouse = openWriter(path, { clock: systemClock });
   atEnd(() => warehouse.close());
   warehouse.transaction(fill);
   return warehouse;

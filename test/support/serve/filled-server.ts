@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { toSyncSettings, withSyncSession } from "../../../src/cli/support/session.ts";
 import { loadSettings } from "../../../src/config/load-settings.ts";
@@ -13,6 +13,7 @@ import { type BackfillFilter, backfill } from "../../../src/sync/history/backfil
 import { startIngestInProcess } from "../ingest/in-process-ingest.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { seed } from "../seed.ts";
+import { copyEmptyWarehouse, viewsBesideSync } from "../warehouse/empty-warehouse.ts";
 
 /** Every stream of every index. */
 const everything = `
@@ -39,6 +40,7 @@ export async function syncFrom({
   filter = {},
 }: SyncFromOptions) {
   const path = join(folder, "mds.sqlite");
+  if (!existsSync(path)) copyEmptyWarehouse(path, viewsBesideSync);
   const file = join(folder, "mds-sync.yaml");
   writeFileSync(file, settings);
   const env = {

@@ -8,13 +8,8 @@ import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { ticks } from "../export/sample-data.ts";
 import { PASSWORD, type TestPostgres } from "../postgres-server.ts";
 import { timeLimit } from "../time-limit.ts";
-import { viewsBesideSync } from "../warehouse/empty-warehouse.ts";
 import { openTestWarehouse } from "../warehouse/open-warehouse.ts";
 import { tick } from "../warehouse/records.ts";
-
-/** A warehouse without the views that forwarding does not read: each forward opens the file anew. */
-export const openSlimWarehouse = (options: { readonly clock?: Clock } = {}): WarehouseWriter =>
-  openTestWarehouse({ ...options, withoutViews: viewsBesideSync });
 
 /** The options with which a test forwards a warehouse to a database of its server. */
 export function shareOptions(

@@ -6,7 +6,7 @@ import { renameChanges } from "../../../src/warehouse/coverage/changed-ranges.ts
 import { openWriter, type WarehouseWriter, type WriterOptions } from "../../../src/warehouse/writer.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { makeMemoryFolder } from "../memory-folder.ts";
-import { copyEmptyWarehouse } from "./empty-warehouse.ts";
+import { copyEmptyWarehouse, viewsBesideSync } from "./empty-warehouse.ts";
 
 /** A folder that is removed after the test. */
 export function makeTempFolder(): string {
@@ -17,14 +17,14 @@ export function makeTempFolder(): string {
 
 interface TestWarehouseOptions extends Partial<WriterOptions> {
   readonly path?: string;
-  /** Only for an empty warehouse; see `copyEmptyWarehouse`. */
-  readonly withoutViews?: RegExp;
+  /** Also the views that neither the sync nor its tests read. */
+  readonly hasAllViews?: boolean;
 }
 
 export function openTestWarehouse(options: TestWarehouseOptions = {}): WarehouseWriter {
-  const { path = join(makeTempFolder(), "mds.sqlite"), withoutViews, ...rest } = options;
-  const isCopy = Object.keys(options).every((name) => name === "clock" || name === "withoutViews");
-  if (isCopy) copyEmptyWarehouse(path, withoutViews);
+  const { path = join(makeTempFolder(), "mds.sqlite"), hasAllViews = false, ...rest } = options;
+  const isCopy = Object.keys(options).every((name) => name === "clock" || name === "hasAllViews");
+  if (isCopy) copyEmptyWarehouse(path, hasAllViews ? undefined : viewsBesideSync);
   const warehouse = openWriter(path, { clock: new ManualClock(), ...rest });
   // Every copy is a warehouse of its own.
   if (isCopy) renameChanges(warehouse.connection);

@@ -2,18 +2,19 @@ import { writeSync } from "node:fs";
 import Database from "better-sqlite3";
 import { Failure } from "../../../src/model/failure.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
-import { migrate } from "../../../src/warehouse/migrate.ts";
-import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
-import { connectWriter } from "../../../src/warehouse/sqlite/connection.ts";
-import { openWriter } from "../../../src/warehouse/writer.ts";
-import { tick } from "./records.ts";
 
 // Usage: `node peer-process.ts ROLE PATH [FOLDER]`. Performs its action once per line on stdin, and prints one line per
 // result.
 const [role, path = "", folder] = process.argv.slice(2);
 const print = (line: string) => void writeSync(1, `${line}\n`);
 
-function asWriter(): () => void {
+// Each role loads what it needs: another program has nothing of the product.
+async function asWriter(): Promise<() => void> {
+  const [{ openWriter }, { writeRecords }, { tick }] = await Promise.all([
+    import("../../../src/warehouse/writer.ts"),
+    import("../../../src/warehouse/rows/row-writer.ts"),
+    import("./records.ts"),
+  ]);
   const warehouse = openWriter(path, { clock: systemClock });
   let next = 0;
   print("open");
@@ -24,7 +25,9 @@ function asWriter(): () => void {
 }
 
 /** Kills itself where a migration contains `SELECT die()`. */
-function asMigrator(): () => void {
+async function asMigrator(): Promise<() => void> {
+  const { connectWriter } = await import("../../../src/warehouse/sqlite/connection.ts");
+  const { migrate } = await import("../../../src/warehouse/migrate.ts");
   const connection = connectWriter(path);
   connection.database.function("die", () => process.kill(process.pid, "SIGKILL"));
   migrate(connection, { ...(folder !== undefined && { folder }) });
@@ -44,14 +47,14 @@ function asOtherProgram(begin: string): () => void {
   };
 }
 
-function start(): () => void {
+function start(): Promise<() => void> | (() => void) {
   if (role === "writer") return asWriter();
   if (role === "migrator") return asMigrator();
   return asOtherProgram(role === "reader" ? "BEGIN" : "BEGIN IMMEDIATE");
 }
 
 try {
-  const act = start();
+  const act = await start();
   process.stdin.on("data", () => {
     try {
       act();

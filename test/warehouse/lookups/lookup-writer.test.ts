@@ -173,7 +173,7 @@ describe("lookups", () => {
   });
 
   it("complete the stub of a contract that was inserted for a tick", () => {
-    const warehouse = openTestWarehouse();
+    const warehouse = openTestWarehouse({ hasAllViews: true });
     const derivative: DerivativeTick = {
       ...emptyRecord("derivative_ticks"),
       contractId: "c1",

@@ -31,7 +31,7 @@ const minute = (n: number) => start + n * MINUTE;
 const rules = { settleDelay: 2 * CADENCE, step: 1, serviceWindow: 200 * MICROS_PER_DAY };
 const noFields = { quality: null, extra: null };
 
-const open = () => openTestWarehouse({ clock: new ManualClock(now) });
+const open = (hasAllViews = false) => openTestWarehouse({ clock: new ManualClock(now), hasAllViews });
 
 /** Merges `other` into `warehouse`, which stay open. */
 function merge(warehouse: WarehouseWriter, other: WarehouseWriter): MergeReport {
@@ -235,7 +235,7 @@ describe("merging another warehouse", () => {
   });
 
   it("brings every stream, lookups, revisions and rejects, whatever the keys of both are", () => {
-    const [a, b] = [open(), open()];
+    const [a, b] = [open(true), open(true)];
     // Other keys than in the other warehouse.
     a.transaction((transaction) => {
       for (const id of ["x", "y", "z"]) transaction.dictionary.getSeriesKey("GWA", id);

@@ -111,7 +111,7 @@ describe("the relation of a bound", () => {
 
 describe("a query", () => {
   it("gives the same rows as without the rewriting, and reads only the range", () => {
-    const warehouse = openTestWarehouse();
+    const warehouse = openTestWarehouse({ hasAllViews: true });
     const times = Array.from(
       { length: 300 },
       (_, i) => midnight - 75 * 30 * SECOND + i * 15 * SECOND + (i % 3),
@@ -148,7 +148,7 @@ describe("a query", () => {
   });
 
   it("falls back to the statement as given if the rewritten one is not valid", () => {
-    const { connection } = openTestWarehouse();
+    const { connection } = openTestWarehouse({ hasAllViews: true });
     const sql = "SELECT i.ts FROM (SELECT * FROM index_ticks) i, index_ticks i WHERE i.time > '2026-03-01'";
     expect(() => [...runReadQuery(connection, sql).rows]).toThrow(/ambiguous/);
     expect([

@@ -68,7 +68,7 @@ describe("the time grid", () => {
 
 describe("the heat map", () => {
   function fill() {
-    const warehouse = openTestWarehouse({ clock: systemClock });
+    const warehouse = openTestWarehouse({ clock: systemClock, hasAllViews: true });
     warehouse.transaction((t) => {
       const rules = { settleDelay: 60 * MICROS_PER_SECOND, step: 1, serviceWindow: 200 * DAY };
       const keys = ["btc-id", "eth-id"].map((id) => ({

@@ -210,7 +210,10 @@ function barsOf(warehouse: WarehouseWriter, indexId: string, length: Micros): Re
 }
 
 function openWithTarget(): { warehouse: WarehouseWriter; addSeries: (indexId: string) => void } {
-  const warehouse = openTestWarehouse({ clock: new ManualClock((T + 10 * MICROS_PER_DAY) / 1000) });
+  const warehouse = openTestWarehouse({
+    clock: new ManualClock((T + 10 * MICROS_PER_DAY) / 1000),
+    hasAllViews: true,
+  });
   const addSeries = (indexId: string) =>
     warehouse.transaction((transaction) => {
       const key = {
@@ -287,7 +290,10 @@ describe("kept bars", () => {
   });
 
   it("of an hour that is not over are not computed, and those of an hour without ticks disappear", () => {
-    const warehouse = openTestWarehouse({ clock: new ManualClock((T + 2.5 * HOUR) / 1000) });
+    const warehouse = openTestWarehouse({
+      clock: new ManualClock((T + 2.5 * HOUR) / 1000),
+      hasAllViews: true,
+    });
     warehouse.transaction((transaction) => writeRecords(transaction, "index_ticks", page(3, 12), "rest"));
     warehouse.transaction((transaction) => computeStaleBars(transaction, 100));
     expect(keptHours(warehouse, "n_ticks IS NULL")).toEqual([2]);

@@ -12,6 +12,7 @@ import { readWalBytes, truncateWal } from "../../../src/warehouse/sqlite/wal.ts"
 import { assertNoWriter } from "../../../src/warehouse/sqlite/writer-lock.ts";
 import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
+import { copyEmptyWarehouse } from "../../support/warehouse/empty-warehouse.ts";
 import {
   catchFailure,
   makeTempFolder,
@@ -25,9 +26,15 @@ const page = (from: number) => Array.from({ length: 500 }, (_, i) => tick(from +
 const write = (warehouse: WarehouseWriter, from = 0) =>
   warehouse.transaction((t) => writeRecords(t, "index_ticks", page(from), "rest"));
 
+function makeEmptyWarehouse(): string {
+  const path = join(makeTempFolder(), "mds.sqlite");
+  copyEmptyWarehouse(path);
+  return path;
+}
+
 describe("the writer", () => {
   it("F9: blocks a second writer, even while stopped by SIGSTOP, until it is killed; the error names its pid", async () => {
-    const path = join(makeTempFolder(), "mds.sqlite");
+    const path = makeEmptyWarehouse();
     const first = startPeerProcess("writer", path);
     expect(await first.nextLine()).toBe("open");
     expect(await first.act()).toBe("wrote 1");
@@ -61,17 +68,16 @@ describe("the writer", () => {
   });
 
   it.each([
-    ["zeros", Buffer.alloc(4096)],
-    ["garbage", randomBytes(700)],
-    ["half a database", Buffer.concat([Buffer.from("SQLite format 3\0"), Buffer.alloc(84, 0xff)])],
+    ["zeros", Buffer.alloc(4096), 4],
+    ["garbage", randomBytes(700), 2],
+    ["half a database", Buffer.concat([Buffer.from("SQLite format 3\0"), Buffer.alloc(84, 0xff)]), 2],
   ])(
     "H10: opens with a lock file that holds %s; of processes that start at once, one wins",
-    async (_, bytes) => {
-      const path = join(makeTempFolder(), "mds.sqlite");
-      openWriter(path, { clock: new ManualClock() }).close();
+    async (_, bytes, processes) => {
+      const path = makeEmptyWarehouse();
       writeFileSync(`${path}.lock`, bytes);
       expect(() => assertNoWriter(path)).not.toThrow();
-      const peers = Array.from({ length: 4 }, () => startPeerProcess("writer", path));
+      const peers = Array.from({ length: processes }, () => startPeerProcess("writer", path));
       const lines = await Promise.all(peers.map((peer) => peer.nextLine()));
       const winners = peers.filter((_peer, n) => lines[n] === "open");
       expect(winners.length, lines.join("\n")).toBeLessThanOrEqual(1);
@@ -88,7 +94,7 @@ describe("the writer", () => {
   );
 
   it("H10: the lock survives garbage that is written into its file", async () => {
-    const path = join(makeTempFolder(), "mds.sqlite");
+    const path = makeEmptyWarehouse();
     const first = startPeerProcess("writer", path);
     expect(await first.nextLine()).toBe("open");
     writeFileSync(`${path}.lock`, randomBytes(4096));

@@ -28,7 +28,7 @@ function warehouseOf(
   ticks: readonly (readonly [ts: number, price: string])[],
   settled: readonly (readonly [number, number, ("rows" | "empty" | "lost")?])[] = [],
 ): WarehouseWriter {
-  const warehouse = openTestWarehouse();
+  const warehouse = openTestWarehouse({ hasAllViews: true });
   warehouse.transaction((transaction) => {
     writeRecords(
       transaction,
@@ -160,7 +160,7 @@ describe("bars", () => {
       ),
       { selector: ([ts]) => ts, minLength: 0, maxLength: 60 },
     );
-    const warehouse = openTestWarehouse();
+    const warehouse = openTestWarehouse({ hasAllViews: true });
     let runs = 0;
     fc.assert(
       fc.property(someTicks, fc.constantFrom(...(Object.keys(barWidths) as BarWidth[])), (ticks, name) => {

@@ -29,7 +29,7 @@ const contract = (id: string, expiration: Micros): DerivativeContract => ({
 
 describe("latest_… views", () => {
   it("tell how old each row is, and which series have gone quiet", () => {
-    const warehouse = openTestWarehouse();
+    const warehouse = openTestWarehouse({ hasAllViews: true });
     warehouse.transaction((t) =>
       writeRecords(
         t,
@@ -56,7 +56,7 @@ describe("latest_… views", () => {
   });
 
   it("judge an offline warehouse by its own newest row", () => {
-    const warehouse = openTestWarehouse();
+    const warehouse = openTestWarehouse({ hasAllViews: true });
     const lastNight = now - 20 * HOUR;
     const ticks = [
       tick(lastNight, "1", { indexId: "alive" }),
@@ -69,7 +69,7 @@ describe("latest_… views", () => {
   });
 
   it("call a contract dead once it has expired", () => {
-    const warehouse = openTestWarehouse();
+    const warehouse = openTestWarehouse({ hasAllViews: true });
     const scope = { isComplete: true, derivativeType: "options", exchangeId: "deribit" };
     warehouse.transaction((t) => {
       writeContracts(

@@ -20,7 +20,7 @@ it("market_caps has every percent change that the service sends, with all its di
   const { records, unknownFields } = decodePage("market_caps", JSON.stringify(body));
   expect(unknownFields).toEqual([]);
 
-  const warehouse = openTestWarehouse();
+  const warehouse = openTestWarehouse({ hasAllViews: true });
   warehouse.transaction((transaction) => writeRecords(transaction, "market_caps", records, "rest"));
   const expected = served.map((record) => {
     const changes = Object.entries(families).flatMap(([column, family]) => {
