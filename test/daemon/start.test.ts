@@ -6,6 +6,7 @@ import { createDaemonHarness, type RunningDaemon } from "../support/daemon/daemo
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const settings = (assets: string, exchanges: string) => `
+service: { refreshSeconds: 60 }
 sync:
   ohlcv: false
   intraday: { GWA: [${assets}], MWA: none, LX: none, days: 1 }
@@ -24,7 +25,10 @@ describe("a daemon that starts on a filled warehouse while REST", () => {
     ["hangs", "GET * stall"],
     ["answers 500", "GET * status 500"],
   ])("%s follows the live feed from the start, and matches the service in the end", async (_, fault) => {
-    const daemon = await createDaemonHarness({ settings: settings("BTC, ETH", "Kraken, Binance") });
+    const daemon = await createDaemonHarness({
+      settings: settings("BTC, ETH", "Kraken, Binance"),
+      simulator: { refreshSeconds: 60 },
+    });
     const { clock, simulator, query } = daemon;
     const micros = () => clock.now() * 1000;
     await (await daemon.startFilled()).stop();

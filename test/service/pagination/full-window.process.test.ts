@@ -3,10 +3,11 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { Worker } from "node:worker_threads";
 import { afterEach, describe, expect, it } from "vitest";
+import { scanTickPage } from "../../../src/ingest/decode/fast-tick-scanner.ts";
+import { decodeBody, type ResponseBody } from "../../../src/model/response-body.ts";
 import { walkHistoryPages } from "../../../src/service/pagination/history-walk.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { createTestClient } from "../../support/service/client-harness.ts";
-import { readTicks } from "../../support/service/read-ticks.ts";
 
 const day = 86_400_000;
 /** Between two ticks: the window then has exactly 576,000 of them. */
@@ -36,11 +37,17 @@ describe("a walk over the whole window of one index", () => {
     const filters = { indexType: "GWA", indexId };
     const walk = { endpoint: "/index-ticker", filters, from, until: now * 1000 } as const;
     const seen = { rows: 0, ordered: true, previous: Number.POSITIVE_INFINITY };
-    const read = readTicks(indexId, (ts) => {
-      seen.rows++;
-      seen.ordered &&= ts < seen.previous;
-      seen.previous = ts;
-    });
+    const read = async (body: ResponseBody) => {
+      const page = scanTickPage(decodeBody(body));
+      const timestamps = page?.columns.ts ?? [];
+      seen.rows += timestamps.length;
+      for (const ts of timestamps) {
+        seen.ordered &&= ts < seen.previous;
+        seen.previous = ts;
+      }
+      const [newest, oldest] = [timestamps.at(0), timestamps.at(-1)];
+      return { rows: timestamps.length, nextId: page?.nextId, oldest, newest, isDescending: true };
+    };
     const heap = new Map<number, number>();
     let end: string | undefined;
     const run = async () => {

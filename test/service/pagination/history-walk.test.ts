@@ -67,18 +67,6 @@ describe("a backward walk", () => {
     expect(result.failure).toBeUndefined();
   });
 
-  it("C1: swapped pages are noticed by the missing rows and requested again", async () => {
-    const result = await walkHistory((_, count, history) => {
-      if (count === 3) return { ...toHistoryPage(history.slice(30, 40)), nextId: history[29]?.id ?? "" };
-      return undefined;
-    });
-    expect(distinct(result.ids)).toEqual(allIds);
-    expect(result.events).toEqual(["contradiction"]);
-    for (const [at, { provenFrom }] of result.positions.entries()) {
-      if (at > 0) expect(provenFrom).toBeLessThan(result.positions[at - 1]?.provenFrom ?? 0);
-    }
-  });
-
   it("C1: a gap in the service's data needs one probe", async () => {
     const withGap = rows.filter((_, at) => at < 20 || at > 40);
     const result = await walkHistory(undefined, { history: withGap });
@@ -104,17 +92,6 @@ describe("a backward walk", () => {
     });
     expect(result.ids).toEqual(allIds);
     expect(result.queries).toHaveLength(11);
-  });
-
-  it("C4: with a constant nextId the walk continues by timestamp, one request a page", async () => {
-    const result = await walkHistory((query, _, history) => ({
-      ...correctPage(history, { ...query, startAfter: undefined }),
-      nextId: "X",
-    }));
-    expect(distinct(result.ids)).toEqual(allIds);
-    expect(result.failure).toBeUndefined();
-    expect(result.queries.length).toBeLessThanOrEqual(14);
-    expect(result.events).toContain("cycle");
   });
 
   it.each([2, 50])("C4: a cycle of %i cursors to the same page ends as pagination_cycle", async (length) => {
@@ -147,17 +124,6 @@ describe("a backward walk", () => {
     });
     expect(result.ids).toEqual(allIds);
     expect(result.events).toEqual([]);
-  });
-
-  it("C5: after more of them the walk continues by timestamp", async () => {
-    const result = await walkHistory((query, count) =>
-      query.startAfter?.startsWith("e") || query.startAfter === "r81"
-        ? { content: [], nextId: `e${count}` }
-        : undefined,
-    );
-    expect(distinct(result.ids)).toEqual(allIds);
-    expect(result.events).toEqual(["empty_pages"]);
-    expect(result.failure).toBeUndefined();
   });
 
   it("C5: a walk with only empty pages fails instead of ending", async () => {
@@ -197,27 +163,6 @@ describe("a backward walk", () => {
     const result = await walkHistory((query, _, history) => correctPage(history, { ...query, size: "3" }));
     expect(result.ids).toEqual(allIds);
     expect(result.events).toEqual(["size_ignored"]);
-  });
-
-  it("C9: after a dead cursor (404) the walk restarts at its timestamp", async () => {
-    let history = rows;
-    const result = await walkHistory((query, count) => {
-      if (count === 4) history = rows.filter(({ id }) => id !== query.startAfter);
-      return correctPage(history, query);
-    });
-    expect(distinct(result.ids)).toEqual(allIds);
-    expect(result.events).toEqual(["dead_cursor"]);
-    const restart = result.positions.find(({ link, number }) => link === "timestamp" && number > 1);
-    expect(restart?.provenFrom).toBe((rows[29]?.ts ?? 0) + 1);
-  });
-
-  it("C9: an empty page for a dead cursor is not taken for the end", async () => {
-    const result = await walkHistory((_, count) => (count === 4 ? { content: [] } : undefined), {
-      from: oldestTs - 3600 * SECOND_MICROS,
-    });
-    expect(distinct(result.ids)).toEqual(allIds);
-    expect(result.positions.filter(({ end }) => end !== undefined)).toHaveLength(1);
-    expect(result.end).toBe("exhausted");
   });
 
   it("C9: the real end needs one probe, and none if it is just above the walk's start", async () => {

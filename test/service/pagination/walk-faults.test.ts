@@ -108,9 +108,10 @@ const scripts: [row: string, script: string][] = [
   ["C5, C7: the first of ten-row pages empty", `${GET} size-cap 10\n${GET} empty-page page=first times=1`],
   ["C6: a missing nextId before the end", `${GET} next-id absent p=0.3 times=1`],
   ["C7: ten rows a page", `${GET} size-cap 10`],
-  ["C9: dead cursors, 404", `${GET} dead-cursor 404 p=0.2 page=later`],
-  ["C9: dead cursors, 400", `${GET} dead-cursor 400 p=0.2 page=later`],
-  ["C9: dead cursors, empty page", `${GET} dead-cursor empty p=0.2 page=later`],
+  [
+    "C9: dead cursors: 404, 400 and empty pages",
+    ["404", "400", "empty"].map((answer) => `${GET} dead-cursor ${answer} page=later total=2`).join("\n"),
+  ],
   ["C14: rows of other indices", `${GET} foreign-rows p=0.3 times=1`],
   ["C15: ascending once", `${GET} order ascending p=0.3 times=1`],
   ["C15: shuffled once", `${GET} order shuffled p=0.3 times=1`],

@@ -8,7 +8,7 @@ import { startSimulator } from "../../../src/simulator/simulator.ts";
 const simulator = await startSimulator({
   clock: { ...systemClock, now: () => workerData.now as number },
   size: { assets: 6, markets: 6, exchanges: 2 },
-  quirks: { lastPage: "own-id" },
+  quirks: { lastPage: "own-id", compression: "none" },
 });
 const { baseUrl, wsUrl, clientId, clientSecret, universe } = simulator;
 const indexId = universe.assets.find(({ firstDay }) => firstDay < 18_000)?.id;

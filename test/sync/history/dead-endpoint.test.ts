@@ -73,7 +73,10 @@ describe("one endpoint that fails for good", () => {
   });
 
   it("H8: each endpoint that fails alone leaves the rest fetched, exit 4", async () => {
-    const engine = await startBackfillHarness({ settings });
+    const engine = await startBackfillHarness({
+      settings: `service: { refreshSeconds: 600 }${settings}`,
+      simulator: { refreshSeconds: 600 },
+    });
     // The first run stores the lookups, as on any day before the endpoint died.
     await engine.run();
     for (const [path, stream] of [

@@ -64,7 +64,7 @@ function openIfPresent(path: string) {
 }
 
 const startEngine = (simulator: SimulatorOptions, days = 10) =>
-  startBackfillHarness({ settings: settingsFor(days, "[BTC, ETH, XRP]"), simulator });
+  startBackfillHarness({ settings: settingsFor(days, "[BTC, ETH]"), simulator });
 const settingsFile = ({ path }: BackfillHarness) => path.replace(/[^/]*$/, "mds-sync.yaml");
 const countRequests = ({ simulator }: BackfillHarness) =>
   historyPaths.reduce((sum, path) => sum + simulator.requests.count(path), 0);

@@ -26,10 +26,13 @@ function findFalseCoverage(harness: SupervisorHarness, atMs: number): string | u
   }
 }
 
+const REFRESH_SECONDS = 60;
+
 describe("a daemon with a mute socket", () => {
   it("H1: claims nothing that REST has not published, and everything once REST has caught up", async () => {
     const harness = await SupervisorHarness.start({
       sync,
+      refreshSeconds: REFRESH_SECONDS,
       simulator: { faults: "ws mute\nGET /index-ticker lag 30m" },
     });
     await harness.runUntil(() => harness.isFilled);
@@ -39,22 +42,25 @@ describe("a daemon with a mute socket", () => {
     }
     const heads = harness.readGaps("reason = 'not published yet'");
     expect(heads.map(({ name }) => name)).toEqual(["BTC", "ETH"]);
-    for (const { age } of heads) expect(Math.abs(Number(age) - 1800)).toBeLessThanOrEqual(90);
+    for (const { age } of heads)
+      expect(Math.abs(Number(age) - 1800)).toBeLessThanOrEqual(3 * REFRESH_SECONDS);
     // One page a period and series, and the probe that confirms its silence.
     const from = harness.requestCount;
     await harness.advance(300);
-    expect(harness.requestsTo("/index-ticker", from).length).toBeLessThanOrEqual(2 * 2 * 11);
+    expect(harness.requestsTo("/index-ticker", from).length).toBeLessThanOrEqual(
+      2 * 2 * (300 / REFRESH_SECONDS + 1),
+    );
 
     harness.simulator.setFaults("ws mute");
-    await harness.advance(120);
+    await harness.advance(4 * REFRESH_SECONDS);
     expect(harness.readGaps("reason = 'not published yet'")).toEqual([]);
-    harness.expectMatchesService(harness.clock.now() - 120_000);
+    harness.expectMatchesService(harness.clock.now() - 4000 * REFRESH_SECONDS);
     expect(harness.failures).toEqual([]);
     expect(harness.problems.get("heads") ?? []).toEqual([]);
   });
 
   it("H2: finds rows that appear five minutes late, and stops claiming what may still get some", async () => {
-    const [refreshSeconds, by] = [30, 300];
+    const [refreshSeconds, by] = [REFRESH_SECONDS, 300];
     const harness = await SupervisorHarness.start({
       sync,
       refreshSeconds,
