@@ -1,6 +1,6 @@
 import { Failure } from "../../../src/model/failure.ts";
 import { MICROS_PER_DAY } from "../../../src/model/time.ts";
-import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
+import { systemClock } from "../../../src/runtime/clock.ts";
 import { type ShareOptions, type ShareResult, shareOnce } from "../../../src/share/share-once.ts";
 import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
@@ -8,7 +8,6 @@ import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { ticks } from "../export/sample-data.ts";
 import { PASSWORD, type TestPostgres } from "../postgres-server.ts";
 import { timeLimit } from "../time-limit.ts";
-import { openTestWarehouse } from "../warehouse/open-warehouse.ts";
 import { tick } from "../warehouse/records.ts";
 
 /** The options with which a test forwards a warehouse to a database of its server. */
