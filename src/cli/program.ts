@@ -19,38 +19,115 @@ const STOPPED_EXIT_DELAY_MS = 400;
 
 type AddCommand = (program: Command, context: CommandContext) => void;
 
-/** In the order of the help text. Commands load lazily, so that `--version` does not load SQLite. */
-const commandLoaders: Readonly<Record<string, () => Promise<AddCommand>>> = {
-  run: async () => (await import("./commands/run.ts")).addRunCommand,
-  init: async () => (await import("./commands/init.ts")).addInitCommand,
-  plan: async () => (await import("./commands/plan.ts")).addPlanCommand,
-  backfill: async () => (await import("./commands/backfill.ts")).addBackfillCommand,
-  status: async () => (await import("./commands/status.ts")).addStatusCommand,
-  gaps: async () => (await import("./commands/gaps.ts")).addGapsCommand,
-  verify: async () => (await import("./commands/verify.ts")).addVerifyCommand,
-  bars: async () => (await import("./commands/data/bars.ts")).addBarsCommand,
-  ticks: async () => (await import("./commands/data/ticks.ts")).addTicksCommand,
-  asof: async () => (await import("./commands/data/asof.ts")).addAsofCommand,
-  query: async () => (await import("./commands/query.ts")).addQueryCommand,
-  export: async () => (await import("./commands/export.ts")).addExportCommand,
-  share: async () => (await import("./commands/share/share.ts")).addShareCommand,
-  backup: async () => (await import("./commands/copies/backup.ts")).addBackupCommand,
-  restore: async () => (await import("./commands/copies/restore.ts")).addRestoreCommand,
-  merge: async () => (await import("./commands/copies/merge.ts")).addMergeCommand,
-  serve: async () => (await import("./commands/serve.ts")).addServeCommand,
-  doctor: async () => (await import("./commands/doctor/doctor.ts")).addDoctorCommand,
-  settings: async () => (await import("./commands/settings.ts")).addSettingsCommand,
-  simulate: async () => (await import("./commands/simulate.ts")).addSimulateCommand,
-  completion: async () => (await import("./commands/completion.ts")).addCompletionCommand,
+interface CommandEntry {
+  /** Its arguments, for the list of commands. */
+  readonly usage?: string;
+  readonly summary: string;
+  readonly load: () => Promise<AddCommand>;
+}
+
+/** In the order of the help text, which loads none of them: a command loads SQLite, or more. */
+const commands: Readonly<Record<string, CommandEntry>> = {
+  run: {
+    summary: "run the daemon: fill gaps, follow the live feed, poll, and serve the dashboard",
+    load: async () => (await import("./commands/run.ts")).addRunCommand,
+  },
+  init: {
+    summary: "write a commented settings file and a systemd unit for this installation",
+    load: async () => (await import("./commands/init.ts")).addInitCommand,
+  },
+  plan: {
+    summary: "estimate a backfill: series, gaps, requests, rows, disk, minutes",
+    load: async () => (await import("./commands/plan.ts")).addPlanCommand,
+  },
+  backfill: {
+    summary: "fill every gap of what the settings select, then exit; for cron",
+    load: async () => (await import("./commands/backfill.ts")).addBackfillCommand,
+  },
+  status: {
+    summary: "show coverage, gaps and freshness of each stream",
+    load: async () => (await import("./commands/status.ts")).addStatusCommand,
+  },
+  gaps: {
+    summary: "list every gap with its state, or check whether a range is complete",
+    load: async () => (await import("./commands/gaps.ts")).addGapsCommand,
+  },
+  verify: {
+    summary: "compare the warehouse with the service, and repair differences",
+    load: async () => (await import("./commands/verify.ts")).addVerifyCommand,
+  },
+  bars: {
+    usage: "<series...>",
+    summary: "bars of any length, of one series or several side by side",
+    load: async () => (await import("./commands/data/bars.ts")).addBarsCommand,
+  },
+  ticks: {
+    usage: "<series...>",
+    summary: "the ticks of series, to the last digit",
+    load: async () => (await import("./commands/data/ticks.ts")).addTicksCommand,
+  },
+  asof: {
+    usage: "<time> <series...>",
+    summary: "what each series was worth at or before a moment",
+    load: async () => (await import("./commands/data/asof.ts")).addAsofCommand,
+  },
+  query: {
+    usage: "[sql]",
+    summary: "run read-only SQL over the warehouse, or list its relations",
+    load: async () => (await import("./commands/query.ts")).addQueryCommand,
+  },
+  export: {
+    summary: "write Parquet files, and a DuckDB file whose views read them",
+    load: async () => (await import("./commands/export.ts")).addExportCommand,
+  },
+  share: {
+    summary: "forward to the shared warehouse (PostgreSQL) what it lacks",
+    load: async () => (await import("./commands/share/share.ts")).addShareCommand,
+  },
+  backup: {
+    usage: "<file>",
+    summary: "copy the warehouse, even while the daemon writes",
+    load: async () => (await import("./commands/copies/backup.ts")).addBackupCommand,
+  },
+  restore: {
+    usage: "<file>",
+    summary: "put a copy in the place of the warehouse",
+    load: async () => (await import("./commands/copies/restore.ts")).addRestoreCommand,
+  },
+  merge: {
+    usage: "<file>",
+    summary: "bring in what another copy has and the warehouse lacks",
+    load: async () => (await import("./commands/copies/merge.ts")).addMergeCommand,
+  },
+  serve: {
+    summary: "serve the service's own API from the warehouse, and replay history as a live feed",
+    load: async () => (await import("./commands/serve.ts")).addServeCommand,
+  },
+  doctor: {
+    summary: "check settings, credentials, scopes, reachability, clock, warehouse and disk",
+    load: async () => (await import("./commands/doctor/doctor.ts")).addDoctorCommand,
+  },
+  settings: {
+    summary: "show every setting, its value, and where the value comes from",
+    load: async () => (await import("./commands/settings.ts")).addSettingsCommand,
+  },
+  simulate: {
+    usage: "[command...]",
+    summary: "run the built-in simulator of the service, to try clients",
+    load: async () => (await import("./commands/simulate.ts")).addSimulateCommand,
+  },
+  completion: {
+    usage: "<shell>",
+    summary: "write a script that completes commands, options and names of series",
+    load: async () => (await import("./commands/completion.ts")).addCompletionCommand,
+  },
 };
 
-/** The loader of the named command; all loaders for the help, for completion, and for suggestions after a misspelt name. */
-function loadersFor(name: string | undefined): readonly (() => Promise<AddCommand>)[] {
-  if (name === "-V" || name === "--version") return [];
-  if (name === "completion") return Object.values(commandLoaders);
-  const command =
-    name !== undefined && Object.hasOwn(commandLoaders, name) ? commandLoaders[name] : undefined;
-  return command ? [command] : Object.values(commandLoaders);
+/** The commands that the arguments need: the named one, or all for completion. */
+function entriesFor(name: string | undefined): readonly CommandEntry[] {
+  if (name === "completion") return Object.values(commands);
+  const entry = name !== undefined && Object.hasOwn(commands, name) ? commands[name] : undefined;
+  return entry ? [entry] : [];
 }
 
 /** Runs the program and returns its exit code. Every failure is one line on stderr, with its remedy; a daemon's is a log record. */
@@ -128,7 +205,7 @@ async function recordMessages(given: CommandContext): Promise<CommandContext> {
   return { env, directory, clock, stdout, stopping, stderr: recordPlainLines(stderr) };
 }
 
-/** The program with the commands that the arguments need; without arguments, with all. */
+/** The program with the commands that the arguments need; the others have only what the list of commands shows. */
 export async function buildProgram(args: readonly string[], context: CommandContext): Promise<Command> {
   const program = new Command("mds-sync")
     .description("A market data service in your own database: complete, exact, and able to prove it.")
@@ -142,9 +219,17 @@ export async function buildProgram(args: readonly string[], context: CommandCont
       writeErr: () => {},
       getOutHelpWidth: () => 100,
     })
-    .configureHelp({ groupItems: settingsLast })
+    .configureHelp({
+      groupItems: settingsLast,
+      subcommandTerm: (command) =>
+        [command.name(), "[options]", commands[command.name()]?.usage].join(" ").trim(),
+    })
     .addHelpText("after", "\nmds-sync COMMAND --help describes one command.");
-  for (const add of await Promise.all(loadersFor(args[0]).map((load) => load()))) add(program, context);
+  for (const add of await Promise.all(entriesFor(args[0]).map(({ load }) => load()))) add(program, context);
+  for (const [name, { summary }] of Object.entries(commands)) {
+    const command = program.commands.find((loaded) => loaded.name() === name) ?? program.command(name);
+    command.summary(summary);
+  }
   for (const command of program.commands) {
     const examples = commandExamples[command.name()] ?? [];
     if (examples.length > 0)

@@ -11,7 +11,7 @@ export const manFile = resolve(import.meta.dirname, "../../docs/mds-sync.1");
 
 /** Everything that the program says about its commands. */
 export async function readCommandTable(): Promise<CommandDoc[]> {
-  const program = await buildProgram([], {
+  const program = await buildProgram(["completion"], {
     env: {},
     directory: "/",
     clock: systemClock,

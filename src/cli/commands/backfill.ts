@@ -123,7 +123,6 @@ interface BackfillFlags extends SelectionFlags {
 
 export function addBackfillCommand(program: Command, context: CommandContext): void {
   addSelectionFlags(addSettingsFlags(program.command("backfill"), "service", "warehouse"))
-    .summary("fill every gap of what the settings select, then exit; for cron")
     .description(
       "Refreshes the lookups, fills every gap of what the settings select, takes one snapshot of each snapshot stream, " +
         "prints a report, and exits. With nothing missing, a second run fetches almost nothing and changes no row. " +

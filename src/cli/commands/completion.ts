@@ -7,7 +7,6 @@ import { addSettingsFlags, loadSettingsAndWarn } from "../support/flags.ts";
 export function addCompletionCommand(program: Command, context: CommandContext): void {
   const command = program
     .command("completion")
-    .summary("write a script that completes commands, options and names of series")
     .description(
       "Writes the completion script of a shell to stdout. Besides commands and options it completes the names of the series in " +
         "the warehouse, which `mds-sync completion series` lists.",

@@ -31,7 +31,6 @@ export function addExportCommand(program: Command, context: CommandContext): voi
     program.command("export").requiredOption("--to <dir>", "the folder to write, or s3://BUCKET/PREFIX"),
     "warehouse",
   )
-    .summary("write Parquet files, and a DuckDB file whose views read them")
     .description(
       "Writes the warehouse as Parquet files, by stream, index type and month (daily bars: in one file or by year), and " +
         "mds.duckdb with views over them. Each relation is a Delta table too: DIR/versions/RELATION. Files that have not changed since the last export are not rewritten. A daemon and readers of the last export may run " +

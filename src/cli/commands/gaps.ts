@@ -20,7 +20,6 @@ interface GapsFlags extends SelectionFlags {
 
 export function addGapsCommand(program: Command, context: CommandContext): void {
   addSelectionFlags(addSettingsFlags(program.command("gaps"), "warehouse"))
-    .summary("list every gap with its state, or check whether a range is complete")
     .description(
       "Lists every gap: open (it will be fetched) or lost (the service no longer has it), with the reason, and the next gap " +
         "to leave the service's 200-day window.\n\n" +

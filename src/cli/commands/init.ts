@@ -20,7 +20,6 @@ interface InitFlags {
 
 export function addInitCommand(program: Command, context: CommandContext): void {
   addSettingsFlags(program.command("init"))
-    .summary("write a commented settings file and a systemd unit for this installation")
     .description(
       "Writes DIR/mds-sync.yaml, with the values of the flags and the environment, and DIR/mds-sync.service, with the " +
         "paths of this installation. Prints what to do next. Never writes the client secret.",

@@ -22,7 +22,6 @@ import {
 
 export function addPlanCommand(program: Command, context: CommandContext): void {
   addSettingsFlags(program.command("plan"), "service", "warehouse")
-    .summary("estimate a backfill: series, gaps, requests, rows, disk, minutes")
     .description(
       "Estimates what a backfill would fetch with the current settings. Writes nothing. If the warehouse has no lookups yet " +
         "(assets, markets, the ranking), it requests them from the service. It asks the service with a few small requests " +

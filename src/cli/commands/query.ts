@@ -19,7 +19,6 @@ interface QueryFlags {
 
 export function addQueryCommand(program: Command, context: CommandContext): void {
   addSettingsFlags(program.command("query"), "warehouse")
-    .summary("run read-only SQL over the warehouse, or list its relations")
     .description(
       "Runs one SELECT over the warehouse and streams the rows to stdout; a daemon may write meanwhile. " +
         "A bound on `time` is as fast as one on `ts`. " +

@@ -14,7 +14,6 @@ import {
   loadSettingsAndWarn,
 } from "../support/flags.ts";
 import { startDemo } from "./demo.ts";
-import { DemoScreen, programIn } from "./demo-screen.ts";
 
 interface RunFlags {
   demo?: boolean;
@@ -28,7 +27,6 @@ interface RunFlags {
 
 export function addRunCommand(program: Command, context: CommandContext): void {
   addSettingsFlags(program.command("run"))
-    .summary("run the daemon: fill gaps, follow the live feed, poll, and serve the dashboard")
     .description(
       "Opens the warehouse, refreshes the lookups, fills every gap, follows the live feed, polls the snapshot streams, and " +
         "serves a dashboard on http.host:http.port. Stops cleanly on SIGTERM or Ctrl-C; a second signal stops it at once.",
@@ -45,6 +43,7 @@ export function addRunCommand(program: Command, context: CommandContext): void {
         const loaded = demo?.loaded ?? loadSettingsAndWarn(command, context);
         const { path } = loaded.settings.warehouse;
         const startedAt = clock.monotonic();
+        const { DemoScreen, programIn } = await import("./demo-screen.ts");
         const program = programIn(packageFolder);
         const screen = demo ? new DemoScreen({ path, clock, stderr, program }) : undefined;
         screen?.showIntroduction(demo?.takenPort);

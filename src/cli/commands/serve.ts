@@ -18,7 +18,6 @@ interface ServeFlags {
 
 export function addServeCommand(program: Command, context: CommandContext): void {
   addSettingsFlags(program.command("serve"), "warehouse", "serve")
-    .summary("serve the service's own API from the warehouse, and replay history as a live feed")
     .description(
       "Answers every endpoint of the service (tokens, REST and websocket) from the warehouse, until it is stopped. It only reads: " +
         "a daemon may write the warehouse at the same time, or nobody. Prints the settings for a client on stdout, one " +

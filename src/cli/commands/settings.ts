@@ -7,7 +7,6 @@ import { addSettingsFlags, loadSettingsAndWarn } from "../support/flags.ts";
 
 export function addSettingsCommand(program: Command, context: CommandContext): void {
   addSettingsFlags(program.command("settings"))
-    .summary("show every setting, its value, and where the value comes from")
     .description(
       "Shows the effective value of every setting: flags override the environment, which overrides the settings file. " +
         "The client secret is never shown. Exits 2 if a setting is wrong, so it can check a file before a restart.",

@@ -35,7 +35,6 @@ const SIZES = ["demo", "real"] as const;
 export function addSimulateCommand(program: Command, context: CommandContext): void {
   program
     .command("simulate")
-    .summary("run the built-in simulator of the service, to try clients")
     .description(
       "Serves the market data service (tokens, REST and websocket) on a local port. With a command, runs it with MDS_BASE_URL, " +
         "MDS_WS_URL, MDS_CLIENT_ID and MDS_CLIENT_SECRET in its environment, and ends with it and its exit code. Without one, prints " +

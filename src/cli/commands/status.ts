@@ -15,7 +15,6 @@ const WATCH_INTERVAL_MS = 2_000;
 
 export function addStatusCommand(program: Command, context: CommandContext): void {
   addSettingsFlags(program.command("status"), "warehouse", "http")
-    .summary("show coverage, gaps and freshness of each stream")
     .description(
       "Shows for each stream the covered range, the number of rows, open and lost ranges, the age of the newest row, the " +
         "last error and missing scopes; of a running daemon, also its health, how the service limits it and how far the shared warehouse is behind. Works with and without one. " +

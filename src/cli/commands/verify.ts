@@ -37,7 +37,6 @@ const SAMPLE_OPTION = integerOption({ help: "how many ranges are compared" }, 20
 
 export function addVerifyCommand(program: Command, context: CommandContext): void {
   addSettingsFlags(program.command("verify"), "service", "warehouse")
-    .summary("compare the warehouse with the service, and repair differences")
     .description(
       "Fetches settled ranges of daily bars and ticks again and compares them row by row. Differences are reported and " +
         "repaired; the replaced rows stay in `revisions`. A range is a few pages of one series.\n\n" +

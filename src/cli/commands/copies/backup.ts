@@ -15,7 +15,6 @@ interface BackupFlags {
 
 export function addBackupCommand(program: Command, context: CommandContext): void {
   addSettingsFlags(program.command("backup").argument("<file>", "the copy to write"), "warehouse")
-    .summary("copy the warehouse, even while the daemon writes")
     .description(
       "Copies a consistent state of the warehouse, even while a daemon writes to it. Checks the copy before it renames it to " +
         "FILE. A daemon that starts with an old copy syncs what is missing.",

@@ -31,7 +31,6 @@ export function addMergeCommand(program: Command, context: CommandContext): void
     program.command("merge").argument("<file>", "another warehouse of the same service"),
     "warehouse",
   )
-    .summary("bring in what another copy has and the warehouse lacks")
     .description(
       "Adds what another warehouse of the same service has and this one lacks: rows with their proof, of every stream, and " +
         "lookups, revisions and rejects. What is `lost` here and covered there is covered afterwards. Where both are covered, " +

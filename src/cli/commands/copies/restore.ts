@@ -11,7 +11,6 @@ export function addRestoreCommand(program: Command, context: CommandContext): vo
     program.command("restore").argument("<file>", "the copy, as `mds-sync backup` made it"),
     "warehouse",
   )
-    .summary("put a copy in the place of the warehouse")
     .description(
       "Checks the copy, upgrades it if it is of an older version, and puts it in the place of the warehouse. The earlier " +
         "warehouse gets a dated name beside it; `mds-sync merge` brings in what it has and the copy lacks. No daemon may " +

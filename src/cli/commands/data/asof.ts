@@ -8,7 +8,6 @@ import { addSeriesFlags, readWarehouse, type SeriesFlags } from "./read-warehous
 export function addAsofCommand(program: Command, context: CommandContext): void {
   const command = program
     .command("asof")
-    .summary("what each series was worth at or before a moment")
     .description(
       "Writes the last price of each series at or before a moment, and how old it was then. `is_complete` is 1 if the ledger " +
         "proves that the service has no later price up to the moment. A series without ticks has the close of its last full day.",

@@ -21,7 +21,6 @@ interface BarsFlags extends RangeFlags, OutputFlags {
 export function addBarsCommand(program: Command, context: CommandContext): void {
   const command = program
     .command("bars")
-    .summary("bars of any length, of one series or several side by side")
     .description(
       "Writes the bars that begin in [from, to), each with its coverage: open, high, low, close, the number of ticks, and whether " +
         "the ledger proves that none is missing. They are made of kept hourly bars where possible, else of ticks; of a series " +

@@ -17,7 +17,6 @@ const countSql = "SELECT count(*) FROM index_tick_rows WHERE series = ? AND ts >
 export function addTicksCommand(program: Command, context: CommandContext): void {
   const command = program
     .command("ticks")
-    .summary("the ticks of series, to the last digit")
     .description(
       "Writes the ticks of [from, to), series by series in order of time, with the columns of the view `index_ticks`. " +
         "`price` is a number to calculate with, `price_exact` has every digit that the service sent.",

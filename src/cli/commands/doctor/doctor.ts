@@ -12,7 +12,6 @@ import { type Finding, okFinding, problemFinding, warningFinding, worstExit } fr
 
 export function addDoctorCommand(program: Command, context: CommandContext): void {
   addSettingsFlags(program.command("doctor"))
-    .summary("check settings, credentials, scopes, reachability, clock, warehouse and disk")
     .description(
       "Checks what a sync needs: settings, secret, credentials, scopes, REST and websocket, clock, the names that the settings " +
         "select, whether the warehouse belongs to this service, its file and disk space. Prints a remedy for each problem. Changes nothing, and takes at most about fifteen seconds. " +

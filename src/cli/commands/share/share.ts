@@ -16,7 +16,6 @@ interface ShareFlags {
 
 export function addShareCommand(program: Command, context: CommandContext): void {
   addSettingsFlags(program.command("share"))
-    .summary("forward to the shared warehouse (PostgreSQL) what it lacks")
     .description(
       "Forwards to the PostgreSQL database of shared.url everything that it lacks, each range with its proof in one " +
         "transaction, then exits; for a cron job after `backfill`. `run` forwards all the time. Exits 75 if PostgreSQL is " +
