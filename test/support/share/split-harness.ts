@@ -23,6 +23,7 @@ import { ManualClock } from "../manual-clock.ts";
 import { PASSWORD, type TestPostgres } from "../postgres-server.ts";
 import { seed } from "../seed.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
+import { timeLimit } from "../time-limit.ts";
 import { copyEmptyWarehouse, viewsBesideSync } from "../warehouse/empty-warehouse.ts";
 
 /** How far simulated time moves between two looks at the condition, and how long the leases' real time does. */
@@ -73,7 +74,7 @@ export class SplitHarness {
   }
 
   /** Lets simulated time pass until the condition holds. */
-  async runUntil(condition: () => Promise<boolean> | boolean, maxMs = 100_000): Promise<void> {
+  async runUntil(condition: () => Promise<boolean> | boolean, maxMs = timeLimit(60_000)): Promise<void> {
     const until = systemClock.monotonic() + maxMs;
     while (!(await condition())) {
       if (systemClock.monotonic() > until) throw new Error(`condition not met: ${condition}`);
