@@ -112,7 +112,7 @@ const commands: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import("./commands/settings.ts")).addSettingsCommand,
   },
   simulate: {
-    usage: "[command...]",
+    usage: "[-- command...]",
     summary: "run the built-in simulator of the service, to try clients",
     load: async () => (await import("./commands/simulate.ts")).addSimulateCommand,
   },
