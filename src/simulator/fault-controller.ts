@@ -1,5 +1,5 @@
 import type { Clock } from "../runtime/clock.ts";
-import { HttpFaults } from "./faults/http-faults.ts";
+import { type ChangedResponse, HttpFaults } from "./faults/http-faults.ts";
 import type { FaultLine } from "./faults/parser.ts";
 import { type FaultCount, FaultScript } from "./faults/script.ts";
 import type { TokenIssuer } from "./faults/token-faults.ts";
@@ -15,6 +15,7 @@ interface FaultControllerOptions {
   tokens: TokenIssuer & Pick<Tokens, "secrets">;
   server: SimulatorHttpServer;
   live: LiveServer;
+  onChanged?: ((change: ChangedResponse) => void) | undefined;
   /** Opens the same port again. */
   listen(): Promise<void>;
 }
@@ -34,13 +35,13 @@ export class FaultController {
 
   /** Replaces the script; an empty text ends all faults. Throws a FaultScriptError and changes nothing on a syntax error. */
   setScript(text: string): void {
-    const { seed, clock, refreshSeconds, tokens, server, live } = this.#options;
+    const { seed, clock, refreshSeconds, tokens, server, live, onChanged } = this.#options;
     const script =
       text.trim() === "" ? undefined : new FaultScript(text, { seed, clock, secrets: () => tokens.secrets });
     this.endScript();
     this.#script = script;
     server.sendResponse = script
-      ? new HttpFaults({ script, clock, refreshSeconds, tokens }).sendResponse
+      ? new HttpFaults({ script, clock, refreshSeconds, tokens, onChanged }).sendResponse
       : sendWithoutFaults;
     live.setFaults(script);
     for (const line of script?.linesFor("port") ?? [])

@@ -1,6 +1,7 @@
 import { type Clock, systemClock } from "../runtime/clock.ts";
 import { handleControlRequest, isControlRequest } from "./control-api.ts";
 import { FaultController } from "./fault-controller.ts";
+import type { ChangedResponse } from "./faults/http-faults.ts";
 import type { FaultCount } from "./faults/script.ts";
 import { createLiveMessageSource } from "./live-messages.ts";
 import type { SimulatedIndexType } from "./market/indexes.ts";
@@ -33,6 +34,8 @@ export interface SimulatorOptions {
   quirks?: Partial<Quirks>;
   /** The text of a fault script. */
   faults?: string;
+  /** Called before a response that a fault has changed is sent: it tells what the fault hides. */
+  onChanged?: (change: ChangedResponse) => void;
   /** Interval of JSON PINGs. A client that has not replied by the next PING is disconnected. 0: no PINGs. */
   pingSeconds?: number;
   /** Maximum size of the cache of rendered pages. */
@@ -129,7 +132,10 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
   });
   server.onUpgrade = (request, socket, head) => live.upgrade(request, socket, head);
   const listen = async () => void (await server.listen(host, boundPort));
-  const faults = new FaultController({ seed, clock, refreshSeconds, tokens, server, live, listen });
+  const faults = new FaultController({
+    ...{ seed, clock, refreshSeconds, tokens, server, live, listen },
+    onChanged: options.onChanged,
+  });
   faults.setScript(options.faults ?? "");
   const boundPort = await server.listen(host, port);
   const authority = `${host.includes(":") ? `[${host}]` : host}:${boundPort}`;

@@ -136,8 +136,12 @@ export const httpFaultDefinitions: readonly FaultDefinition[] = [
     "cut",
     "http",
     requestEvents,
-    { how: choiceParameter("length close chunked utf8 reset", "length"), at: numberParameter(-1) },
-    "truncates the body after `at` bytes (default: half of it)",
+    {
+      how: choiceParameter("length close chunked utf8 reset", "length"),
+      at: numberParameter(-1),
+      above: numberParameter(0),
+    },
+    "truncates a body of more than `above` bytes after `at` bytes (default: half of it)",
   ),
   defineFault(
     "encoding",
@@ -214,6 +218,13 @@ export const httpFaultDefinitions: readonly FaultDefinition[] = [
     "limits the rows per page, even if `size` is larger",
   ),
   defineFault(
+    "page-limit",
+    "paging",
+    requestEvents,
+    { rows: numberParameter(), code: numberParameter(413) },
+    "responds with this status if `size` is larger",
+  ),
+  defineFault(
     "dead-cursor",
     "paging",
     requestEvents,
@@ -224,8 +235,8 @@ export const httpFaultDefinitions: readonly FaultDefinition[] = [
     "foreign-rows",
     "paging",
     requestEvents,
-    {},
-    "ignores indexId: the page also contains rows of other series",
+    { rows: numberParameter(0) },
+    "adds so many rows of another series to the page; 0: ignores indexId",
   ),
   defineFault(
     "order",
@@ -263,11 +274,25 @@ export const httpFaultDefinitions: readonly FaultDefinition[] = [
     "serves no records of [since, until), as if they had never been published; the page is filled with older ones",
   ),
   defineFault(
+    "second-records",
+    "paging",
+    requestEvents,
+    { rows: numberParameter(2000) },
+    "lists a second record of each moment behind the first, with another id and other figures; at most `rows` to a page",
+  ),
+  defineFault(
     "retention",
     "paging",
     requestEvents,
     { age: durationParameter("30d") },
     "serves no records older than this, as a service that stores them for a shorter time",
+  ),
+  defineFault(
+    "begins",
+    "paging",
+    requestEvents,
+    { since: textParameter("2026-01-01T00:00:00Z") },
+    "serves no records older than this time, as a service that has not loaded them yet",
   ),
   defineFault(
     "duplicate-row",

@@ -68,6 +68,7 @@ export async function applyDeliveryFault(fault: TriggeredFault, delivery: Delive
       return true;
     }
     case "cut":
+      if (delivery.response.body.length <= line.numberOf("above")) return false;
       truncateBody(line.textOf("how"), line.numberOf("at"), delivery);
       return true;
     default:

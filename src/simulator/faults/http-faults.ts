@@ -17,11 +17,21 @@ import { applyPageFault, type FetchOriginal, isLastPage, PagingFaults } from "./
 import type { FaultScript, TriggeredFault } from "./script.ts";
 import { readAudience, TokenFaults, type TokenIssuer } from "./token-faults.ts";
 
+/** A fault has changed a response. */
+export interface ChangedResponse {
+  /** The line of the script. */
+  readonly fault: string;
+  readonly path: string;
+  readonly before: PlainResponse;
+  readonly after: PlainResponse;
+}
+
 interface HttpFaultsOptions {
   script: FaultScript;
   clock: Clock;
   refreshSeconds: number;
   tokens: TokenIssuer;
+  onChanged?: ((change: ChangedResponse) => void) | undefined;
 }
 
 /**
@@ -100,6 +110,7 @@ export class HttpFaults {
       for (const fault of faults) {
         const next = applyFault(fault);
         if (next === undefined || isSameResponse(next, changed)) continue;
+        this.#options.onChanged?.({ fault: fault.line.text, path, before: changed, after: next });
         changed = next;
         effective.add(fault);
       }

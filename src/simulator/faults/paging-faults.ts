@@ -101,6 +101,8 @@ export class PagingFaults {
   readonly #cursorSources = new Map<string, Query>();
   /** Cursors whose rows were already served with the previous page. */
   readonly #swappedCursors = new Set<string>();
+  /** By cursor: the second record of its moment, which the page with the first one left out. */
+  readonly #splitPairs = new Map<string, JsonFields>();
 
   constructor(refreshMs: number) {
     this.#refreshMs = refreshMs;
@@ -159,8 +161,17 @@ export class PagingFaults {
         const size = Math.min(Number(query.get("size") ?? 10), line.numberOf("rows"));
         return fetchOriginal(new Map([...query, ["size", String(size)]]), nowMs);
       }
-      case "foreign-rows":
-        return fetchOriginal(new Map([...query].filter(([name]) => name !== "indexId")), nowMs);
+      case "page-limit":
+        return Number(query.get("size") ?? 10) > line.numberOf("rows")
+          ? plainErrorResponse(line.numberOf("code"), "the page is too large", nowMs)
+          : undefined;
+      case "foreign-rows": {
+        const unfiltered = fetchOriginal(new Map([...query].filter(([name]) => name !== "indexId")), nowMs);
+        const count = line.numberOf("rows");
+        return count === 0
+          ? unfiltered
+          : insertForeignRows(response, unfiltered, query.get("indexId"), count);
+      }
       case "repeat-page":
         return source && fetchOriginal(source, nowMs);
       case "swap-pages": {
@@ -190,6 +201,10 @@ export class PagingFaults {
           isWithdrawn: isBetween(line.textOf("since"), line.textOf("until")),
           fetchAfter: (id) => fetchOriginal(new Map([...query, ["startAfter", id]]), nowMs),
         });
+      case "begins":
+        return cutOldRecords(response, Date.parse(line.textOf("since")));
+      case "second-records":
+        return this.#listTwice(query, line.numberOf("rows"), (other) => fetchOriginal(other, nowMs));
       case "retention":
         return cutOldRecords(response, nowMs - line.numberOf("age"));
       case "next-id":
@@ -202,6 +217,35 @@ export class PagingFaults {
       default:
         return undefined;
     }
+  }
+
+  /** Lists the predecessor of each record behind it; the two may be on two pages. */
+  #listTwice(
+    query: Query,
+    maxRows: number,
+    fetchPage: (query: Query) => PlainResponse,
+  ): PlainResponse | undefined {
+    const cursor = query.get("startAfter") ?? "";
+    const response = fetchPage(
+      cursor === "" ? query : new Map([...query, ["startAfter", cursor.replace(PREDECESSOR, "")]]),
+    );
+    const page = parsePage(response);
+    if (!page?.isList) return undefined;
+    const split = this.#splitPairs.get(cursor);
+    const rows = [...(split ? [split] : []), ...page.rows.flatMap((row) => [row, toPredecessor(row)])];
+    const hasPages = query.has("size");
+    const kept = hasPages ? rows.slice(0, Math.min(maxRows, Number(query.get("size")))) : rows;
+    const last = readId(kept.at(-1));
+    if (
+      !hasPages ||
+      last === undefined ||
+      (kept.length === rows.length && readNextId(response) === undefined)
+    )
+      return replacePage(response, { ...page, rows: kept });
+    if (!last.endsWith(PREDECESSOR)) this.#splitPairs.set(last, toPredecessor(kept.at(-1) ?? []));
+    const others = page.envelope.filter(([name]) => name !== "nextId");
+    const envelope: JsonFields = [...others, ["nextId", JSON.stringify(last)]];
+    return replacePage(response, { ...page, rows: kept, envelope });
   }
 
   /** Sets nextId to a cursor of an earlier page, so that the walk repeats `length` pages. */
@@ -221,6 +265,37 @@ export class PagingFaults {
     const others = page.envelope.filter(([name]) => name !== "nextId");
     return replacePage(response, { ...page, envelope: [...others, ["nextId", JSON.stringify(target)]] });
   }
+}
+
+/** At the end of the id of a record that another one has replaced. */
+const PREDECESSOR = "-replaced";
+
+/** Another record of the same moment, with other figures. */
+function toPredecessor(row: JsonFields): JsonFields {
+  return row.map(([name, value]) => {
+    if (name === "id") return [name, value.replace(/"$/, `${PREDECESSOR}"`)];
+    return [name, /^"\d+\.\d+"$/.test(value) ? value.replace(/"$/, '7"') : value];
+  });
+}
+
+function readId(row: JsonFields | undefined): string | undefined {
+  const id = row?.find(([name]) => name === "id")?.[1];
+  return id === undefined ? undefined : (JSON.parse(id) as string);
+}
+
+/** Adds the newest `count` rows of other series than `indexId`, below the page's first row. */
+function insertForeignRows(
+  response: PlainResponse,
+  unfiltered: PlainResponse,
+  indexId: string | undefined,
+  count: number,
+): PlainResponse | undefined {
+  const page = parsePage(response);
+  const isForeign = (row: JsonFields) =>
+    row.some(([name, value]) => name === "indexId" && value !== JSON.stringify(indexId));
+  const foreign = (parsePage(unfiltered)?.rows ?? []).filter(isForeign).slice(0, count);
+  if (!page?.isList || foreign.length === 0) return undefined;
+  return replacePage(response, { ...page, rows: page.rows.toSpliced(1, 0, ...foreign) });
 }
 
 /** Selects the records of [since, until) by their timestamp. */

@@ -137,7 +137,7 @@ export class HistoryPages {
     const startAfter = params.id("startAfter");
     const requestedSize = params.size();
     if (quirks.futureTimestamp === "rejected" && timestamp !== undefined && timestamp > nowMs)
-      params.addError("timestamp", "must not be in the future");
+      params.addError("searchEnd", "must not be in the future");
     if (this.#history.name === "ohlcv") params.oneOf("interval", ["1d"]);
     params.throwIfInvalid();
 

@@ -105,12 +105,27 @@ describe("faults of paging", () => {
     expect(await client.getPage(client.pagePath(5, right?.nextId))).toEqual({ content: [] });
   });
 
+  it("page-limit refuses a larger size", async () => {
+    client.simulator.setFaults("GET /index-ticker page-limit 5 code=502");
+    expect((await client.getPage(client.pagePath(5))).content).toHaveLength(5);
+    expect(await client.getPage(client.pagePath(6))).toMatchObject({ status: "BAD_GATEWAY" });
+  });
+
   it("foreign-rows ignores indexId", async () => {
     client.simulator.setFaults("GET /index-ticker foreign-rows");
     const { content } = await client.getPage(client.pagePath(30));
     const indexes = new Set(content.map(({ indexId }) => indexId));
     expect(indexes.size).toBeGreaterThan(3);
     expect(indexes.has(client.firstAssetId)).toBe(true);
+  });
+
+  it("foreign-rows adds a row of another series to the page", async () => {
+    const right = await client.getPage(client.pagePath(5));
+    client.simulator.setFaults("GET /index-ticker foreign-rows 1");
+    const { content, nextId } = await client.getPage(client.pagePath(5));
+    const own = content.filter(({ indexId }) => indexId === client.firstAssetId);
+    expect([content.length, own]).toEqual([6, right.content]);
+    expect(nextId).toBe(right.nextId);
   });
 
   it("order reverses or shuffles the rows of the same page", async () => {
@@ -195,6 +210,21 @@ describe("faults of paging", () => {
     expect(ids(second as Page)).toEqual(right.slice(8, 13));
   });
 
+  it("second-records lists two records of each moment, which may be on two pages", async () => {
+    const right = await client.getPage(client.pagePath(4));
+    client.simulator.setFaults("GET /index-ticker second-records 3");
+    const [first, second] = await walk(2, 5);
+    const listed = [first, second].flatMap((page) => page?.content ?? []);
+    expect(listed.map(({ timestamp }) => timestamp)).toEqual(
+      times(right)
+        .slice(0, 3)
+        .flatMap((time) => [time, time]),
+    );
+    expect(new Set(listed.map(({ id }) => id)).size).toBe(6);
+    expect(listed.filter((_, i) => i % 2 === 0)).toEqual(right.content.slice(0, 3));
+    for (let i = 0; i < 6; i += 2) expect(listed[i + 1]?.price).toBe(`${listed[i]?.price}7`);
+  });
+
   it("retention ends the history at an age", async () => {
     client.simulator.setFaults("GET /index-ticker retention 2m");
     const first = await client.getPage(client.pagePath(5));
@@ -203,6 +233,17 @@ describe("faults of paging", () => {
       "2026-03-01T11:59:30.000Z",
       "2026-03-01T11:59:00.000Z",
       "2026-03-01T11:58:30.000Z",
+    ]);
+    expect(first.nextId).toBeNull();
+  });
+
+  it("begins ends the history at a time", async () => {
+    client.simulator.setFaults("GET /index-ticker begins 2026-03-01T11:59:00Z");
+    const first = await client.getPage(client.pagePath(5));
+    expect(times(first)).toEqual([
+      "2026-03-01T12:00:00.000Z",
+      "2026-03-01T11:59:30.000Z",
+      "2026-03-01T11:59:00.000Z",
     ]);
     expect(first.nextId).toBeNull();
   });
