@@ -141,12 +141,18 @@ export const optionTable = {
     ),
     withdrawals: {
       answers: integerOption(
-        { help: "how many equal answers show that the service has withdrawn many rows" },
+        {
+          help: "how many equal answers show that the service has withdrawn many rows; for an end or a 404 two are enough",
+        },
         3,
         1,
         1000,
       ),
-      over: durationOption({ help: "the time over which it must give these answers" }, "10m", "1s"),
+      over: durationOption(
+        { help: "the time over which it must give these answers, also those about an end or a 404" },
+        "10m",
+        "1s",
+      ),
     },
   },
   retention: {
@@ -155,7 +161,7 @@ export const optionTable = {
     }),
     derivativeTicks: retentionOption({ help: "how long to store derivative ticks" }),
     indexTicks: retentionOption({
-      help: "how long to store index ticks that the scheduled export or the shared warehouse has; they stay covered, reason `moved to …`",
+      help: "how long to store index ticks that the scheduled export or the shared warehouse has; they stay covered, `proof` `moved`",
     }),
   },
   schedule: {

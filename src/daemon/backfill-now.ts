@@ -52,6 +52,7 @@ export async function backfillNow(
       { ...context, stats, signal: AbortSignal.any([context.signal, signal, silence.signal]) },
       {
         ...rest,
+        hasNightlyJob: true,
         filter: {
           ...(streams ? { streams: new Set(streams) } : {}),
           ...(series ? { series } : {}),

@@ -4,7 +4,8 @@ import type { Random } from "../runtime/backoff.ts";
 import type { SyncSettings } from "../sync/context/context.ts";
 import { type SyncContext, serviceNow } from "../sync/context/context.ts";
 import type { Problem } from "../sync/context/error-policy.ts";
-import { type SliceDifference, selectDueTonight, verify } from "../sync/history/verify.ts";
+import { checkNight, NIGHTLY_JOB } from "../sync/history/nightly-check.ts";
+import type { SliceDifference } from "../sync/history/verify.ts";
 import type { SyncSupervisor } from "../sync/supervisor.ts";
 import type { PrunableStream } from "../warehouse/rows/retention.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
@@ -33,7 +34,7 @@ export const DEFAULT_NIGHTLY_CRON = "10 0 * * *";
 export function nightlyJobs(context: SyncContext, options: NightlyJobOptions): ScheduledJob[] {
   const cron = options.nightly || DEFAULT_NIGHTLY_CRON;
   return [
-    ...(options.nightly ? [{ name: "nightly", cron, work: () => backfillAndAudit(context, options) }] : []),
+    ...(options.nightly ? [{ name: NIGHTLY_JOB, cron, work: () => backfillAndAudit(context, options) }] : []),
     { name: "retention", cron, runsAtStart: true, work: () => deleteExpiredRows(context, options) },
     {
       name: "upkeep",
@@ -43,38 +44,39 @@ export function nightlyJobs(context: SyncContext, options: NightlyJobOptions): S
   ];
 }
 
-/** Refreshes the selection, triggers gap filling (including series that got a 404), and verifies tonight's slices. */
+/** Refreshes the selection, triggers gap filling (including series that got a 404), and asks again about what is settled. */
 async function backfillAndAudit(context: SyncContext, options: NightlyJobOptions): Promise<void> {
   const { supervisor, reader, random, settings, onProblems, onDifferences } = options;
   await supervisor.refresh();
   supervisor.checkNow();
-  const { refreshSeconds, concurrency } = settings;
-  const result = await verify(context, {
-    reader,
-    random,
-    refreshSeconds,
-    concurrency,
-    sample: (slices) => selectDueTonight(slices, serviceNow(context)),
-  });
-  const { sliceCount, rows, extraChanged, differences } = result;
-  onProblems(result.problems);
+  const { ends, comparison, hasReopened } = await checkNight(context, { settings, reader, random });
+  const { sliceCount, rows, extraChanged, differences, problems } = comparison;
+  onProblems(problems);
   onDifferences(differences);
-  context.log.info({ slices: sliceCount, rows, extraChanged, differences: differences.length }, "audit done");
+  context.log.info(
+    {
+      slices: sliceCount,
+      rows,
+      extraChanged,
+      differences: differences.length,
+      ends: ends.asked,
+      reopened: ends.reopened,
+    },
+    "audit done",
+  );
   for (const { stream, indexType, name, missing, changed, withdrawn, unconfirmed } of differences) {
     context.log.warn(
       { stream, indexType, name, missing, changed, withdrawn, unconfirmed },
       missing + changed + withdrawn > 0 ? "covered rows differed, repaired" : "covered rows differ",
     );
   }
-  // The verification retracted the ranges in which the service contradicts the ledger: fill them now.
-  if (result.problems.length > 0) {
-    supervisor.checkNow();
-    throw new Failure(`${result.problems.length} slices could not be compared with the service`, {
+  if (hasReopened) supervisor.checkNow();
+  if (problems.length > 0)
+    throw new Failure(`${problems.length} slices could not be compared with the service`, {
       family: "retry",
       code: "incomplete",
       remedy: "the job is retried; ranges that the service contradicts are open again and are fetched again",
     });
-  }
 }
 
 /** Deleted rows cannot be fetched again, so this uses the earlier of both clocks: one may run ahead. */

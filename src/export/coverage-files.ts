@@ -8,7 +8,7 @@ import type { Manifest } from "./manifest.ts";
 import { type ParquetWriter, quoted } from "./parquet-writer.ts";
 
 /** A range of coverage, with the fields by which an export compares two ledgers. */
-export type Claim = Pick<
+export type ExportClaim = Pick<
   LedgerEntry,
   "stream" | "indexType" | "indexId" | "state" | "reason" | "from" | "to"
 >;
@@ -26,9 +26,9 @@ export interface Claims {
  */
 export function exportableClaims(
   before: Claims,
-  after: readonly Claim[],
+  after: readonly ExportClaim[],
   earlier:
-    | { readonly readSince: (stream: string) => Micros | undefined; readonly claims: readonly Claim[] }
+    | { readonly readSince: (stream: string) => Micros | undefined; readonly claims: readonly ExportClaim[] }
     | undefined,
 ): Claims {
   const later = rangesByKey(after);
@@ -66,7 +66,7 @@ export function exportableClaims(
 export function divideMoved(
   moved: readonly MovedRange[],
   place: string,
-  previous: readonly Claim[],
+  previous: readonly ExportClaim[],
 ): { readonly taken: MovedRange[]; readonly unavailable: MovedRange[] } {
   const exported = previous.filter(
     ({ stream, state, reason }) => stream === "index_ticks" && state === "rows" && reason === null,
@@ -88,8 +88,7 @@ export function divideMoved(
  * in `unavailable` are not: they become gaps, reason `not exported`.
  */
 export function withMovedRows(ledger: Claims, unavailable: readonly MovedRange[]): Claims {
-  const isMovedEntry = ({ stream, state, reason }: LedgerEntry) =>
-    stream === "index_ticks" && state === "rows" && reason !== null;
+  const isMovedEntry = ({ state }: LedgerEntry) => state === "moved";
   const moved = ledger.coverage.filter(isMovedEntry);
   if (moved.length === 0) return ledger;
   const gone = (entry: LedgerEntry) =>
@@ -100,7 +99,7 @@ export function withMovedRows(ledger: Claims, unavailable: readonly MovedRange[]
       ),
     );
   const claimed = moved.flatMap((entry) =>
-    subtract([entry], gone(entry)).map((range) => ({ ...entry, ...range, reason: null })),
+    subtract([entry], gone(entry)).map((range) => ({ ...entry, ...range, state: "rows", reason: null })),
   );
   const missing = moved.flatMap((entry) =>
     gone(entry).map((range) => ({ ...entry, ...range, state: "open", reason: "not exported" })),
@@ -116,7 +115,7 @@ export async function readPreviousClaims(
   writer: ParquetWriter,
   store: ExportStore,
   previous: Manifest | undefined,
-): Promise<Claim[]> {
+): Promise<ExportClaim[]> {
   const file = previous?.files.find(({ relation }) => relation === coverageRelation.name);
   if (!file) return [];
   const rows = await writer.rows(
@@ -133,12 +132,12 @@ export async function readPreviousClaims(
   }));
 }
 
-function rangesByKey(claims: readonly Claim[]): Map<string, TimeRanges> {
+function rangesByKey(claims: readonly ExportClaim[]): Map<string, TimeRanges> {
   return new Map([...Map.groupBy(claims, claimKey)].map(([key, ranges]) => [key, normalise(ranges)]));
 }
 
 /** Claims of one ledger key with different states or reasons are different claims. */
-const claimKey = ({ stream, indexType, indexId, state, reason }: Claim) =>
+const claimKey = ({ stream, indexType, indexId, state, reason }: ExportClaim) =>
   JSON.stringify([stream, indexType, indexId, state, reason]);
 
 const keyValues = ({ stream, indexType, indexId, name }: LedgerEntry) => [stream, indexType, indexId, name];

@@ -27,9 +27,12 @@ export interface Selection {
   readonly suggestions: Readonly<Record<string, string>>;
   /** Listed names that match several candidates: all of them are selected. */
   readonly ambiguousNames: readonly string[];
-  /** False for `top` without a known ranking: the selection is unknown, not empty. */
-  readonly isResolved: boolean;
+  /** What `all` and `top` lack: then the selection is unknown, not empty. `candidates`: nothing that can be selected is known. */
+  readonly missing: "ranking" | "candidates" | null;
 }
+
+/** Said of a selector that lacks candidates: `gaps` finds it in the last error of a stream. */
+export const NOTHING_SELECTED = "resolves to nothing";
 
 /**
  * Applies a selector to what the service lists. `ranking`: asset ids, largest first; undefined if none is known yet.
@@ -45,13 +48,13 @@ export function resolveSelector(
     unknownNames: [],
     suggestions: {},
     ambiguousNames: [],
-    isResolved: true,
+    missing: candidates.length === 0 ? ("candidates" as const) : null,
   };
   switch (selector.kind) {
     case "all":
       return everything;
     case "none":
-      return { ...everything, ids: [] };
+      return { ...everything, ids: [], missing: null };
     case "top":
       return selectTop(selector.count, candidates, ranking);
     case "list":
@@ -74,7 +77,7 @@ function selectTop(
     unknownNames: [],
     suggestions: {},
     ambiguousNames: [],
-    isResolved: ranking !== undefined || !needsRanking,
+    missing: ranking === undefined && needsRanking ? "ranking" : selected.length === 0 ? "candidates" : null,
   };
 }
 
@@ -111,7 +114,7 @@ function selectListed(names: readonly string[], candidates: readonly SelectorCan
     unknownNames,
     suggestions: suggestLabels(unknownNames, candidates),
     ambiguousNames,
-    isResolved: true,
+    missing: null,
   };
 }
 

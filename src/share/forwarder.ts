@@ -1,12 +1,12 @@
 import { hasHistory, historyStreams, type RowStream, rowStreams } from "../model/streams.ts";
 import type { Micros } from "../model/time.ts";
 import { normalise, subtract, type TimeRange, type TimeRanges, union } from "../model/time-range.ts";
+import type { SettledRange } from "../rule/answer.ts";
 import {
   type ChangePosition,
   readChangePosition,
   readChanges,
 } from "../warehouse/coverage/changed-ranges.ts";
-import { isMoved, type SettledRange } from "../warehouse/coverage/ledger.ts";
 import { readClockSkew } from "../warehouse/coverage/targets.ts";
 import {
   type ForwardedRow,
@@ -286,7 +286,7 @@ export class Forwarder {
   #findAffected(stream: RowStream, series: number, changes: readonly ChangedRangeRow[]): TimeRanges {
     const own = readWholeLedger(this.#options.connection, { stream, series });
     // Rows that have left the file since must not leave PostgreSQL.
-    const moved = normalise(own.filter(isMoved));
+    const moved = normalise(own.filter(({ proof }) => proof === "moved"));
     if (this.writer.isSole) return subtract(normalise(changes), moved);
     const foreign = subtract(coveredPart(this.writer.rows.ledgerFor(stream, series)), coveredPart(own));
     const [rows, ledger] = [0, 1].map((flag) =>

@@ -1,7 +1,6 @@
 import type { Micros } from "../model/time.ts";
 import { normalise, subtract, type TimeRange, type TimeRanges } from "../model/time-range.ts";
 import { readChangePosition } from "../warehouse/coverage/changed-ranges.ts";
-import { isMoved } from "../warehouse/coverage/ledger.ts";
 import { readRange, readRowKeys } from "../warehouse/read/forwarded-rows.ts";
 import { openReader } from "../warehouse/reader.ts";
 import {
@@ -90,7 +89,7 @@ function listCandidates(connection: Connection, before: Micros): SeriesDay[] {
 
 function coveredThere(rows: SharedRows, series: number): TimeRanges {
   const ledger = rows.ledgerFor("index_ticks", series);
-  return normalise(ledger.filter((range) => range.proof === "rows" && !isMoved(range)));
+  return normalise(ledger.filter(({ proof }) => proof === "rows"));
 }
 
 /** The position is read first: a change after it keeps the day here. */

@@ -1,6 +1,6 @@
 import type { TimeRange } from "../model/time-range.ts";
 import { normalise, subtract } from "../model/time-range.ts";
-import { isMoved, type SettledRange } from "../warehouse/coverage/ledger.ts";
+import type { SettledRange } from "../rule/answer.ts";
 
 /** `rows`: rows and coverage are to be replaced together. `lost`: only coverage; rows of such a range are merged. */
 export interface LedgerPiece extends TimeRange {
@@ -23,7 +23,7 @@ export function findLacking(local: readonly SettledRange[], shared: readonly Set
   let next = 0;
   for (const range of local) {
     while (next < shared.length && (shared[next] as SettledRange).to <= range.from) next++;
-    const hasNoRows = range.proof === "lost" || isMoved(range);
+    const hasNoRows = range.proof === "lost" || range.proof === "moved";
     const same: TimeRange[] = [];
     for (let i = next; i < shared.length && (shared[i] as SettledRange).from < range.to; i++) {
       const other = shared[i] as SettledRange;

@@ -2,8 +2,9 @@ import type { ShareRole } from "../model/status/share-status.ts";
 import { hasHistory, type RowStream, streamTable } from "../model/streams.ts";
 import type { Micros } from "../model/time.ts";
 import { normalise, subtract, type TimeRange } from "../model/time-range.ts";
+import type { SettledRange } from "../rule/answer.ts";
 import type { Clock } from "../runtime/clock.ts";
-import { isMoved, MOVED_REASON, type SettledRange } from "../warehouse/coverage/ledger.ts";
+import { MOVED_REASON } from "../warehouse/coverage/ledger.ts";
 import { type ForwardedRow, readRange } from "../warehouse/read/forwarded-rows.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import type { LedgerPiece } from "./ledger-difference.ts";
@@ -117,7 +118,7 @@ export class ShareWriter {
   /** Rows that have left the file since the range was chosen must not leave PostgreSQL, which may have the only copy. */
   #withoutMoved(unit: Unit, { rows, ledger }: Pick<UnitContent, "rows" | "ledger">): UnitContent[] {
     const stays = this.withoutMovedHere(ledger);
-    const moved = unit.kind === "rows" ? normalise(ledger.filter(isMoved)) : [];
+    const moved = unit.kind === "rows" ? normalise(ledger.filter(({ proof }) => proof === "moved")) : [];
     if (moved.length === 0) return [{ unit, rows, ledger: stays }];
     return subtract([unit.range], moved).map(({ from, to }) => ({
       unit: { ...unit, range: { from, to } },
@@ -130,7 +131,7 @@ export class ShareWriter {
   /** What was moved to this very database is proven there by its own ledger only: it may have lost it. */
   withoutMovedHere(ledger: readonly SettledRange[]): readonly SettledRange[] {
     const reason = MOVED_REASON + describePlace(this.#options.session.address);
-    return ledger.filter((range) => !isMoved(range) || range.reason !== reason);
+    return ledger.filter((range) => range.proof !== "moved" || range.reason !== reason);
   }
 
   async #commitBatch(stream: RowStream, batch: readonly UnitContent[]): Promise<void> {

@@ -1,6 +1,6 @@
 import { hasHistory, type RowStream, rowStreams } from "../model/streams.ts";
 import { normalise, type TimeRange, type TimeRanges } from "../model/time-range.ts";
-import { isMoved, type SettledRange } from "../warehouse/coverage/ledger.ts";
+import type { SettledRange } from "../rule/answer.ts";
 import {
   readConsistently,
   readLedgerFingerprints,
@@ -45,7 +45,7 @@ export async function* compareShared(
           const expected = writer.rows.encode(stream, content.rows);
           const found = await writer.rows.readRows(stream, key, part);
           // What has left the file since the ranges were listed is not compared.
-          const isWrong = !content.ledger.some(isMoved) && !isEqual(found, expected);
+          const isWrong = !content.ledger.some(({ proof }) => proof === "moved") && !isEqual(found, expected);
           if (isWrong)
             await writer.replaceRanges(stream, [{ key, range: part, kind: mayHaveMore ? "lost" : "rows" }]);
           await writer.renewIfDue();
@@ -94,7 +94,7 @@ function readCoverage(connection: Connection, stream: RowStream): (key: number) 
 function coveredRanges(ledger: readonly SettledRange[]): TimeRanges {
   return normalise(
     ledger
-      .filter((range) => range.proof !== "lost" && !isMoved(range))
+      .filter((range) => range.proof !== "lost" && range.proof !== "moved")
       .map(({ from, to }): TimeRange => ({ from, to })),
   );
 }

@@ -57,7 +57,10 @@ export interface StorageMeasurement {
 }
 
 /** The part of a stream's status that has metrics. */
-type StreamFigures = Omit<StreamStatus, "from_time" | "to_time" | "last_error_at" | "live_offset_ms">;
+type StreamFigures = Omit<
+  StreamStatus,
+  "from_time" | "to_time" | "last_error_at" | "live_offset_ms" | "unconfirmed"
+>;
 
 type Instrument = Counter | Gauge | Histogram;
 

@@ -1,5 +1,5 @@
 import type { HistoryStream, SnapshotStream } from "../model/streams.ts";
-import { isMoved, MOVED_REASON, settle, settleAsMoved } from "./coverage/ledger.ts";
+import { MOVED_REASON, settle, settleAsMoved } from "./coverage/ledger.ts";
 import { openTarget } from "./coverage/targets.ts";
 import type { SettledRangeRow, TargetRow } from "./schema/coverage.ts";
 import type { SeriesNames } from "./schema/lookups.ts";
@@ -21,7 +21,7 @@ export function salvageLedger(transaction: Transaction, { files }: QuarantinedFi
   for (const range of tryRead(file, readExpiredRanges)) recordExpiredRange(transaction, range);
 }
 
-interface SnapshotTarget extends Pick<TargetRow, "from" | "to" | "settleDelay"> {
+interface SnapshotTarget extends Pick<TargetRow, "from" | "to" | "settleDelay" | "period"> {
   readonly stream: SnapshotStream;
   readonly exchangeId: string;
 }
@@ -29,25 +29,25 @@ interface SnapshotTarget extends Pick<TargetRow, "from" | "to" | "settleDelay"> 
 function readSnapshotTargets(connection: Connection): SnapshotTarget[] {
   return connection
     .statement<SnapshotTarget>(
-      `SELECT w.stream, s.index_id AS exchangeId, w.from_ts AS "from", w.to_ts AS "to", w.settle_delay AS settleDelay
+      `SELECT w.stream, s.index_id AS exchangeId, w.from_ts AS "from", w.to_ts AS "to", w.settle_delay AS settleDelay, w.period
       FROM wanted_ranges w JOIN series s ON s.series = w.series WHERE w.observed = 1 ORDER BY w.stream, w.series, w.from_ts`,
     )
     .all();
 }
 
 function recordLostSnapshots(transaction: Transaction, target: SnapshotTarget): void {
-  const { stream, exchangeId, from, settleDelay } = target;
+  const { stream, exchangeId, from, settleDelay, period } = target;
   const to = Math.min(target.to ?? transaction.now, transaction.now);
   if (from >= to) return;
   const key = { stream, series: transaction.dictionary.getSubscriptionKey(exchangeId) };
   if (target.to === null)
-    openTarget(transaction, { key, from, settleDelay, step: 1, serviceWindow: null }, true);
+    openTarget(transaction, { key, from, settleDelay, period, step: 1, serviceWindow: null }, true);
   settle(transaction, key, { from, to }, "lost", LOSS_REASON);
 }
 
 interface HistoryTarget
   extends SeriesNames,
-    Pick<TargetRow, "from" | "settleDelay" | "step" | "serviceWindow"> {
+    Pick<TargetRow, "from" | "settleDelay" | "period" | "step" | "serviceWindow"> {
   readonly stream: HistoryStream;
 }
 
@@ -56,7 +56,7 @@ function readHistoryTargets(connection: Connection): HistoryTarget[] {
   return connection
     .statement<HistoryTarget>(
       `SELECT w.stream, s.index_type AS indexType, s.index_id AS indexId, s.name, w.from_ts AS "from",
-        w.settle_delay AS settleDelay, w.step, w.kept_for AS serviceWindow
+        w.settle_delay AS settleDelay, w.period, w.step, w.kept_for AS serviceWindow
       FROM wanted_ranges w JOIN series s ON s.series = w.series
       WHERE w.observed = 0 AND w.kept_for IS NOT NULL AND w.to_ts IS NULL`,
     )
@@ -65,9 +65,9 @@ function readHistoryTargets(connection: Connection): HistoryTarget[] {
 
 /** Keeps the old start of the target, so that history out of reach is reported as lost and not as never selected. */
 function restoreHistoryTarget(transaction: Transaction, { stream, from, ...target }: HistoryTarget): void {
-  const { settleDelay, step, serviceWindow } = target;
+  const { settleDelay, period, step, serviceWindow } = target;
   const key = { stream, series: seriesKeyOf(transaction, target) };
-  openTarget(transaction, { key, from, settleDelay, step, serviceWindow }, false);
+  openTarget(transaction, { key, from, settleDelay, period, step, serviceWindow }, false);
 }
 
 interface ExpiredRange extends SeriesNames, Omit<SettledRangeRow, "series"> {
@@ -83,7 +83,7 @@ function readExpiredRanges(connection: Connection): ExpiredRange[] {
     .statement<ExpiredRange>(
       `SELECT g.stream, s.index_type AS indexType, s.index_id AS indexId, s.name, g.from_ts AS "from",
         min(g.to_ts, w.edge) AS "to", g.proof, g.reason
-      FROM (SELECT stream, series, (SELECT max(to_ts) FROM settled_ranges WHERE proof = 'rows') - max(kept_for) AS edge
+      FROM (SELECT stream, series, (SELECT max(to_ts) FROM settled_ranges WHERE proof IN ('rows', 'moved')) - max(kept_for) AS edge
           FROM wanted_ranges WHERE observed = 0 AND kept_for IS NOT NULL GROUP BY stream, series) w
         JOIN settled_ranges g ON g.stream = w.stream AND g.series = w.series AND g.from_ts < w.edge
         JOIN series s ON s.series = g.series`,
@@ -96,7 +96,7 @@ function recordExpiredRange(
   { stream, from, to, proof, reason, ...series }: ExpiredRange,
 ): void {
   const key = { stream, series: seriesKeyOf(transaction, series) };
-  if (isMoved({ proof, reason }))
+  if (proof === "moved")
     settleAsMoved(transaction, key, { from, to }, (reason ?? "").slice(MOVED_REASON.length));
   else if (proof === "rows") settle(transaction, key, { from, to }, "lost", LOSS_REASON);
   else settle(transaction, key, { from, to }, proof, reason);

@@ -155,11 +155,16 @@ export async function fillSeries(
       series,
       position: { gap: gap, provenFrom: position.provenFrom },
       isLast: position.end === "exhausted",
-      settleDelay: 60_000_000,
-      cadence: 30_000_000,
+      rules: {
+        settleDelay: 60_000_000,
+        period: 30_000_000,
+        quietMargin: 3_600_000_000,
+        windowStart: Number.MIN_SAFE_INTEGER,
+        floor: Number.MIN_SAFE_INTEGER,
+      },
+      confirmation: { answers: 3, over: 600_000_000 },
       isHead: false,
       isSilenceConfirmed: false,
-      quietMargin: 3_600_000_000,
       request: "",
     });
   }

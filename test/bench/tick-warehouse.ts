@@ -37,7 +37,7 @@ export function fillWithTicks(path: string, seriesCount: number): void {
       "INSERT INTO settled_ranges VALUES ('index_ticks', ?, ?, ?, 'rows', NULL)",
     );
     const wanted = database.prepare(
-      `INSERT INTO wanted_ranges VALUES ('index_ticks', ?, ?, NULL, ${2 * CADENCE}, 1, ${200 * MICROS_PER_DAY}, 0, NULL)`,
+      `INSERT INTO wanted_ranges VALUES ('index_ticks', ?, ?, NULL, ${2 * CADENCE}, 1, ${200 * MICROS_PER_DAY}, 0, NULL, ${CADENCE})`,
     );
     for (let key = 1; key <= seriesCount; key++) {
       const magnitude = (key % 9) - 3;

@@ -6,7 +6,7 @@ import type { IndexTick } from "../../src/model/records.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { settle } from "../../src/warehouse/coverage/ledger.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
-import { withdrawMissing } from "../../src/warehouse/rows/withdraw-missing.ts";
+import { findRowsBeside } from "../../src/warehouse/rows/withdraw-rows.ts";
 import { openWriter, type WarehouseWriter } from "../../src/warehouse/writer.ts";
 
 export interface WarehouseFigures {
@@ -50,13 +50,11 @@ function commitPage(warehouse: WarehouseWriter, ticks: readonly IndexTick[]): vo
   warehouse.transaction((transaction) => {
     const series = transaction.dictionary.getSeriesKey(first.indexType, first.indexId);
     writeRecords(transaction, "index_ticks", ticks, "rest");
-    withdrawMissing(transaction, {
-      stream: "index_ticks",
-      series,
-      range,
-      timestamps: ticks.map(({ ts }) => ts),
-    });
-    settle(transaction, { stream: "index_ticks", series }, range, "rows");
+    const key = { stream: "index_ticks", series } as const;
+    const timestamps = ticks.map(({ ts }) => ts);
+    if (findRowsBeside(transaction, key, range, timestamps).length > 0)
+      throw new Error("a page of the benchmark lacks stored rows");
+    settle(transaction, key, range, "rows");
   });
 }
 

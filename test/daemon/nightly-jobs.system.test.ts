@@ -115,8 +115,7 @@ describe("the nightly jobs", () => {
     const { path, query } = daemon;
     copyEmptyWarehouse(path);
     const run = await daemon.startFilled();
-    const moved = () =>
-      query("SELECT from_time, to_time, reason FROM coverage WHERE proof = 'rows' AND reason IS NOT NULL");
+    const moved = () => query("SELECT from_time, to_time, reason FROM coverage WHERE proof = 'moved'");
     await run.runUntil(() => moved().length === 1);
     // February is over for more than a day. Its first day here is not whole.
     expect(moved()).toEqual([

@@ -17,6 +17,7 @@ describe("the daemon's state in one sentence", () => {
     last_error_at: null,
     missing_scopes: [],
     live_offset_ms: null,
+    unconfirmed: 0,
     ...more,
   });
   const describeStreams = (

@@ -18,7 +18,7 @@ import { DAY, HOUR, month, monthStart, present } from "../support/export/sample-
 import { expectSoundFile } from "../support/warehouse/expect-sound-ledger.ts";
 import { tick } from "../support/warehouse/records.ts";
 
-const rules = { settleDelay: 2 * HOUR, step: 1, serviceWindow: 200 * DAY };
+const rules = { settleDelay: 2 * HOUR, period: HOUR, step: 1, serviceWindow: 200 * DAY };
 const from = monthStart(3);
 const days = 3;
 
@@ -169,8 +169,8 @@ describe("index ticks that the export has", () => {
       ask("SELECT from_ts, to_ts, proof, reason FROM coverage WHERE stream = 'index_ticks' ORDER BY from_ts"),
     ).toEqual([
       [from, from + DAY, "rows", null],
-      [from + DAY, from + days * DAY, "rows", reason],
-      [monthStart(2), monthStart(2) + days * DAY, "rows", reason],
+      [from + DAY, from + days * DAY, "moved", reason],
+      [monthStart(2), monthStart(2) + days * DAY, "moved", reason],
       [monthStart(0), monthStart(0) + days * DAY, "rows", null],
     ]);
     expect(bars()).toEqual(barsBefore);
@@ -273,7 +273,7 @@ describe("index ticks that the export has", () => {
   });
 
   it("are not merged from a copy that does not have them, and not fetched where ours were moved", () => {
-    const moved = { from: 0, to: 10, proof: "rows", reason: "moved to /lake" } as const;
+    const moved = { from: 0, to: 10, proof: "moved", reason: "moved to /lake" } as const;
     const here = { from: 10, to: 20, proof: "rows", reason: null } as const;
     expect(planKeyMerge([], [moved, here]).pieces).toEqual([here]);
     expect(planKeyMerge([moved], [{ ...here, from: 0 }]).pieces).toEqual([here]);

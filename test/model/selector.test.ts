@@ -1,5 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { formatUnknownNames, resolveSelector, type SelectorCandidate } from "../../src/model/selector.ts";
+import {
+  formatUnknownNames,
+  resolveSelector,
+  type Selector,
+  type SelectorCandidate,
+} from "../../src/model/selector.ts";
 
 const assets: SelectorCandidate[] = [
   { id: "1", labels: ["BTC", "Bitcoin"], rankingAssetId: "1" },
@@ -15,7 +20,7 @@ const markets: SelectorCandidate[] = [
 
 describe("resolveSelector", () => {
   it("selects all or none", () => {
-    const whole = { unknownNames: [], suggestions: {}, ambiguousNames: [], isResolved: true };
+    const whole = { unknownNames: [], suggestions: {}, ambiguousNames: [], missing: null };
     expect(resolveSelector({ kind: "all" }, assets, undefined)).toEqual({
       ids: ["1", "2", "3", "4"],
       ...whole,
@@ -29,7 +34,7 @@ describe("resolveSelector", () => {
       unknownNames: [],
       suggestions: {},
       ambiguousNames: [],
-      isResolved: true,
+      missing: null,
     });
     expect(resolveSelector({ kind: "top", count: 1 }, markets, ["1", "2"]).ids).toEqual(["m1", "m2"]);
   });
@@ -37,19 +42,30 @@ describe("resolveSelector", () => {
   it("is unresolved for top without a known ranking", () => {
     expect(resolveSelector({ kind: "top", count: 2 }, assets, undefined)).toMatchObject({
       ids: [],
-      isResolved: false,
+      missing: "ranking",
     });
+  });
+
+  it("is unresolved if nothing can be selected, unless it is a list of names or none", () => {
+    const lacking = (selector: Selector, ranking?: string[]) =>
+      resolveSelector(selector, [], ranking).missing;
+    expect(lacking({ kind: "all" })).toBe("candidates");
+    expect(lacking({ kind: "top", count: 3 })).toBe("candidates");
+    expect(lacking({ kind: "top", count: 3 }, ["1"])).toBe("candidates");
+    expect(resolveSelector({ kind: "top", count: 1 }, markets, ["4", "1"]).missing).toBe("candidates");
+    expect(lacking({ kind: "none" })).toBeNull();
+    expect(lacking({ kind: "list", names: ["BLX"] })).toBeNull();
   });
 
   it("selects everything that has no rank (the liquid indices) for top", () => {
     const lx = [{ id: "blx", labels: ["BLX"] }];
     expect(resolveSelector({ kind: "top", count: 1 }, lx, undefined)).toMatchObject({
       ids: ["blx"],
-      isResolved: true,
+      missing: null,
     });
     expect(resolveSelector({ kind: "top", count: 1 }, [...lx, ...assets], undefined)).toMatchObject({
       ids: ["blx"],
-      isResolved: false,
+      missing: "ranking",
     });
   });
 
@@ -70,7 +86,7 @@ describe("resolveSelector", () => {
       ambiguousNames: ["GRT"],
       unknownNames: ["NOPE"],
       suggestions: {},
-      isResolved: true,
+      missing: null,
     });
   });
 

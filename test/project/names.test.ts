@@ -53,6 +53,7 @@ describe("folders and names", () => {
       "clients",
       "crash",
       "docs",
+      "exhaust",
       "mutants",
       "project",
       "proof",

@@ -52,8 +52,8 @@ function fillOddHours(warehouse: WarehouseWriter): void {
       transaction,
       "index_ticks",
       [
-        { key: keyOf("btc-id"), settleDelay: 2 * STEP, ...rules },
-        { key: keyOf("slow-id"), settleDelay: 4 * STEP, ...rules },
+        { key: keyOf("btc-id"), settleDelay: 2 * STEP, period: STEP, ...rules },
+        { key: keyOf("slow-id"), settleDelay: 4 * STEP, period: 2 * STEP, ...rules },
       ],
       T,
     );

@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
+import type { SettledRange } from "../../src/rule/answer.ts";
+import { assertValidLedger } from "../../src/rule/ledger-ranges.ts";
 import { combinePieces, findLacking, spliceLedger } from "../../src/share/ledger-difference.ts";
-import { assertValidLedger, type SettledRange } from "../../src/warehouse/coverage/ledger.ts";
 
 const proofs = [
   { proof: "rows", reason: null },

@@ -47,7 +47,7 @@ it("F21: ticks that left the warehouse stay in PostgreSQL, which says where they
   expect(await content(later)).toEqual({
     rows: "24",
     reasons: [
-      ["rows", "moved to /lake"],
+      ["moved", "moved to /lake"],
       ["rows", null],
     ],
   });

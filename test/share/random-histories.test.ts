@@ -6,7 +6,7 @@ import { retract, settle } from "../../src/warehouse/coverage/ledger.ts";
 import { settleSnapshot } from "../../src/warehouse/coverage/snapshot-coverage.ts";
 import { prune } from "../../src/warehouse/rows/retention.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
-import { withdrawMissing } from "../../src/warehouse/rows/withdraw-missing.ts";
+import { findRowsBeside, withdrawRows } from "../../src/warehouse/rows/withdraw-rows.ts";
 import type { Transaction } from "../../src/warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
 import { exchangeTick } from "../support/export/sample-data.ts";
@@ -83,12 +83,13 @@ function apply(transaction: Transaction, { what, from, length, price, index }: S
     Array.from({ length: count }, (_, i) => tick(at(from + i * step), String(price + i), { indexId }));
   const page = (records: ReturnType<typeof every>) => {
     writeRecords(transaction, "index_ticks", records, "rest");
-    withdrawMissing(transaction, {
-      stream: "index_ticks",
-      series,
-      range,
-      timestamps: records.map(({ ts }) => ts).reverse(),
-    });
+    const timestamps = records.map(({ ts }) => ts).reverse();
+    const gone = findRowsBeside(transaction, key, range, timestamps);
+    withdrawRows(
+      transaction,
+      key,
+      gone.map(({ ts }) => ts),
+    );
   };
   if (what === "page") {
     page(every(1, length));

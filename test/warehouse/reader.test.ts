@@ -34,7 +34,12 @@ function fill(warehouse: WarehouseWriter): void {
       stream: "index_ticks",
       series: transaction.dictionary.getSeriesKey("GWA", "btc-id"),
     } as const;
-    const settings = { settleDelay: 60 * MICROS_PER_SECOND, step: 1, serviceWindow: 200 * 24 * HOUR };
+    const settings = {
+      settleDelay: 60 * MICROS_PER_SECOND,
+      period: 30 * MICROS_PER_SECOND,
+      step: 1,
+      serviceWindow: 200 * 24 * HOUR,
+    };
     declareTargets(transaction, "index_ticks", [{ key: key, from: now - 10 * HOUR, ...settings }], now);
     writeRecords(transaction, "index_ticks", [tick(now - 3 * HOUR, "1.5")], "rest");
     settle(transaction, key, { from: now - 10 * HOUR, to: now - 2 * HOUR }, "rows");
@@ -94,6 +99,8 @@ describe("gaps", () => {
         open: [{ from: now - 2 * HOUR, to: now - 60 * MICROS_PER_SECOND }],
         missing: [{ from: now - 2 * HOUR, to: now - 60 * MICROS_PER_SECOND }],
         unpublished: [],
+        unconfirmed: [],
+        claims: [],
         agedOut: [],
         serviceWindow: 200 * 24 * HOUR,
         blockedReason: null,

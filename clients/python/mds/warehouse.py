@@ -253,7 +253,7 @@ class Warehouse:
         rows = self._backend.read("coverage", ["from_ts", "to_ts", "proof", "reason"], where, order="from_ts")
         is_here = self._backend.has_moved
         for lower, upper, proof, reason in rows.itertuples(index=False):
-            moved = proof == "rows" and isinstance(reason, str) and not is_here
+            moved = proof == "moved" and not is_here
             yield int(lower), int(upper), reason if moved else None
 
     def _proven(self, series, stream, here=False):

@@ -2,8 +2,10 @@ import type { Command } from "commander";
 import { exitCode, Failure } from "../../model/failure.ts";
 import { formatTimestamp, MICROS_PER_SECOND } from "../../model/time.ts";
 import type { BackfillReport } from "../../sync/history/backfill.ts";
+import type { NightlyResult } from "../../sync/history/nightly-check.ts";
 import { isTerminal, showProgress } from "../output/progress-bar.ts";
 import {
+  describeUnconfirmed,
   formatDuration,
   formatNumber,
   formatNumberTable,
@@ -43,10 +45,46 @@ function formatReport(report: BackfillReport): string {
     const line = `${heads} not published yet by the service, at most ${longest}: a later run fetches the rest`;
     lines.push(wrapText(line, `${stream}  `));
   }
+  for (const { stream, unconfirmed } of report.streams) {
+    if (unconfirmed === 0) continue;
+    lines.push(wrapText(describeUnconfirmed(unconfirmed), `${stream}  `));
+  }
+  if (report.night) lines.push(...describeNight(report.night).map((line) => wrapText(line, "- ")));
   for (const series of report.notSelected) lines.push(wrapText(describeUnselected(series), "- "));
   const total = report.streams.reduce((sum, { inserted }) => sum + inserted, 0);
   lines.push(`${formatNumber(total)} new rows in ${report.seconds.toFixed(1)} s`);
   return `${lines.join("\n")}\n`;
+}
+
+/** What was asked once more today, in one line each for ranges and ends. */
+function describeNight({ comparison: { sliceCount, differences }, nights, ends }: NightlyResult): string[] {
+  const { missing, changed, withdrawn } = countDifferences(differences);
+  const found = `${formatNumber(missing)} rows were missing, ${formatNumber(changed)} differed, ${formatNumber(withdrawn)} are no longer served`;
+  const turn = nights === 1 ? "all of them" : `all of them in ${nights} nights`;
+  const older =
+    ends.reopened === 0
+      ? "none has older records"
+      : pluralize(ends.reopened, "has older records now", "have older records now");
+  const failed = ends.unanswered === 0 ? "" : `, ${formatNumber(ends.unanswered)} not answered`;
+  return [
+    `${pluralize(sliceCount, "settled range")} compared with the service (${turn}): ${found}`,
+    ...(ends.asked > 0
+      ? [
+          `${pluralize(ends.asked, "end of a history", "ends of histories")} asked about again: ${older}${failed}`,
+        ]
+      : []),
+  ];
+}
+
+function countDifferences(differences: NightlyResult["comparison"]["differences"]) {
+  const sum = (name: "missing" | "changed" | "withdrawn" | "unconfirmed") =>
+    differences.reduce((total, difference) => total + difference[name], 0);
+  return {
+    missing: sum("missing"),
+    changed: sum("changed"),
+    withdrawn: sum("withdrawn"),
+    unconfirmed: sum("unconfirmed"),
+  };
 }
 
 /** The report for `--json`. */
@@ -66,10 +104,12 @@ function toReportJson(report: BackfillReport): string {
           open: gaps.open,
           not_published_yet: gaps.unpublished,
           not_published_seconds: Math.round(gaps.unpublishedMicros / MICROS_PER_SECOND),
+          unconfirmed: gaps.unconfirmed,
           rejected,
         }),
       ),
       problems: report.problems,
+      compared: report.night ? toNightJson(report.night) : null,
       not_selected: report.notSelected.map(({ name, indexType, indexId, streams }) => ({
         name,
         index_type: indexType,
@@ -80,6 +120,17 @@ function toReportJson(report: BackfillReport): string {
     null,
     2,
   );
+}
+
+function toNightJson({ comparison, nights, ends }: NightlyResult) {
+  const { sliceCount, rows, differences } = comparison;
+  return {
+    ranges: sliceCount,
+    nights,
+    rows,
+    ...countDifferences(differences),
+    ends: { asked: ends.asked, reopened: ends.reopened, not_answered: ends.unanswered },
+  };
 }
 
 /** A series that the settings select for a part of the streams only. */
@@ -125,7 +176,7 @@ export function addBackfillCommand(program: Command, context: CommandContext): v
   addSelectionFlags(addSettingsFlags(program.command("backfill"), "service", "warehouse"))
     .description(
       "Refreshes the lookups, fills every gap of what the settings select, takes one snapshot of each snapshot stream, " +
-        "prints a report, and exits. With nothing missing, a second run fetches almost nothing and changes no row. " +
+        "prints a report, and exits. The first run of each day also compares a part of what is settled with the service. With nothing missing, a second run fetches almost nothing and changes no row. " +
         "An interrupted run resumes where it stopped. The options limit what this run fills, not the targets of the settings.",
     )
     .option("--fetch", "with --series: fetch it once even if the settings do not select it")

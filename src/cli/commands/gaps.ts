@@ -66,15 +66,18 @@ async function readGaps(
   });
 }
 
-function isComplete({ keys, gaps, outsideRange }: GapReport): boolean {
-  return keys.length > 0 && gaps.length === 0 && outsideRange.length === 0;
+function isComplete({ keys, gaps, outsideRange, unresolved }: GapReport): boolean {
+  return keys.length > 0 && gaps.length + outsideRange.length + unresolved.length === 0;
 }
 
-function notCompleteFailure({ gaps, keys }: GapReport): Failure {
+function notCompleteFailure({ gaps, keys, outsideRange, unresolved }: GapReport): Failure {
   const reasons = new Set(gaps.map(({ reason }) => reason));
+  const isOnlyUnresolved = gaps.length + outsideRange.length === 0 && unresolved.length > 0;
   return new Failure("the range is not complete", {
     code: "not_whole",
-    remedy: remedyFor(reasons, keys.length === 0),
+    remedy: isOnlyUnresolved
+      ? "`mds-sync backfill` asks again; set the selector to none if the service has none"
+      : remedyFor(reasons, keys.length === 0),
     exit: exitCode.incomplete,
   });
 }

@@ -52,7 +52,7 @@ export function addVerifyCommand(program: Command, context: CommandContext): voi
     .option("--all", "compare everything that the service still has")
     .option(
       "--accept",
-      "believe at once that the service has withdrawn many rows (otherwise after `sync.withdrawals`)",
+      "believe at once that the service has withdrawn many rows, or has nothing older (otherwise after `sync.withdrawals`)",
     )
     .option(ADOPT_FLAG, ADOPT_HELP)
     .addOption(

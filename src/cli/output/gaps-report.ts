@@ -1,6 +1,7 @@
 import { formatTimestamp, MICROS_PER_SECOND, type Micros, parseTimestamp } from "../../model/time.ts";
 import type { GapRow } from "../../warehouse/coverage/gap-row.ts";
 import type { LedgerKeySummary } from "../../warehouse/coverage/ledger-keys.ts";
+import { pendingReasons } from "../../warehouse/coverage/pending-claims.ts";
 import type { GapReport, ReportRange } from "../../warehouse/read/gap-report.ts";
 import { formatAge, formatDuration, formatTable, NO_BREAK_SPACE, pluralize, wrapText } from "./text.ts";
 
@@ -8,25 +9,28 @@ type SeriesName = Pick<GapRow, "stream" | "index_type" | "index_id" | "name">;
 type Label = (key: SeriesName) => string;
 
 /** Lists every gap under its series. Heads that only await confirmation are counted, not listed. */
-export function formatGapList({ gaps, keys, now }: GapReport): string {
+export function formatGapList({ gaps, keys, unresolved, now }: GapReport): string {
   const label = labelFor(keys);
   const settling = gaps.filter(({ reason }) => reason === "settling");
   const listed = gaps.filter(({ reason }) => reason !== "settling");
   const unselected = keys.filter(({ firstTs }) => firstTs === null);
   const closing = [
+    ...unresolved.map((selector) => `Unknown series: ${selector}.`),
     ...unselected.map((key) => `${label(key)} is not synced: the settings do not select it.`),
     ...(listed.length > 0 ? [`${summarizeGaps(listed)}.`] : []),
+    ...describeUnconfirmedRanges(listed),
     ...nextExpiry(listed, label, now),
     ...(settling.length > 0 ? [describeSettling(settling.length, listed.length)] : []),
   ];
   if (keys.length === 0) closing.push("No stream with a history is synced yet.");
-  else if (gaps.length === 0 && unselected.length < keys.length) closing.push("Nothing is missing.");
+  else if (gaps.length + unresolved.length === 0 && unselected.length < keys.length)
+    closing.push("Nothing is missing.");
   return [...formatBlocks(listed, label, now), ...closing.map((line) => wrapText(line))].join("\n");
 }
 
 /** Reports whether the range is complete, and which gaps it has. */
 export function formatRangeReport(
-  { gaps, keys, outsideRange, moved, now }: GapReport,
+  { gaps, keys, outsideRange, moved, unresolved, now }: GapReport,
   range: ReportRange,
 ): string {
   const label = labelFor(keys);
@@ -34,14 +38,17 @@ export function formatRangeReport(
   const closing = outsideRange.map((key) => `Nothing is known about ${label(key)} in ${what}.`);
   if (keys.length === 0) closing.push(`Not complete: nothing is known about ${what}.`);
   else if (gaps.length + closing.length === 0) {
-    closing.push(`Complete: every second of ${describeKeys(keys, label)} in ${what} is covered.`);
+    const verdict = unresolved.length === 0 ? "Complete:" : "Not complete, although";
+    closing.push(`${verdict} every second of ${describeKeys(keys, label)} in ${what} is covered.`);
   } else {
     const incomplete = new Set([...gaps, ...outsideRange].map(label)).size;
     closing.push(
       `Not complete: ${summarizeGaps(gaps)} in ${what}, in ${incomplete} of ${pluralize(keys.length, "series", "series")}.`,
+      ...describeUnconfirmedRanges(gaps),
       ...nextExpiry(gaps, label, now),
     );
   }
+  closing.push(...unresolved.map((selector) => `Unknown series: ${selector}.`));
   closing.push(...moved.map((reason) => `Some of its index ticks are not in the warehouse: ${reason}.`));
   return [...formatBlocks(gaps, label, now), ...closing.map((line) => wrapText(line))].join("\n");
 }
@@ -95,6 +102,15 @@ function summarizeGaps(gaps: readonly GapRow[]): string {
       : [];
   });
   return parts.length > 0 ? parts.join(", ") : "nothing known";
+}
+
+/** Ranges for which the service has nothing, but has said so only once. */
+function describeUnconfirmedRanges(gaps: readonly GapRow[]): string[] {
+  const reasons = [pendingReasons.end, pendingReasons["not found"]];
+  const count = gaps.filter(({ reason }) => reasons.includes(reason)).length;
+  if (count === 0) return [];
+  const what = pluralize(count, "open range is unconfirmed", "open ranges are unconfirmed");
+  return [`${what}: the service must repeat that it has nothing there.`];
 }
 
 function describeSettling(heads: number, listed: number): string {

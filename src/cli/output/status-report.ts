@@ -14,6 +14,7 @@ import { CLOCK_TOLERANCE_MS } from "../../model/time.ts";
 import { isRecentCrash } from "../../warehouse/sqlite/crash-marker.ts";
 import { DISK_FULL_WARNING_DAYS } from "../../warehouse/tables/size-history.ts";
 import {
+  describeUnconfirmed,
   formatAge,
   formatBytes,
   formatCount,
@@ -145,6 +146,8 @@ function streamProblems(stream: StreamStatus, generatedAt: string): string[] {
       wrapText(`the websocket stamps ticks ${offset} than REST; REST replaces them`, `${stream.stream}  `),
     );
   }
+  if (stream.unconfirmed > 0)
+    lines.push(wrapText(describeUnconfirmed(stream.unconfirmed), `${stream.stream}  `));
   return lines;
 }
 

@@ -107,6 +107,12 @@ export function pluralize(count: number, one: string, many = `${one}s`): string 
   return `${formatNumber(count)} ${count === 1 ? one : many}`;
 }
 
+/** Why series are open though the service has nothing for them. */
+export function describeUnconfirmed(series: number): string {
+  const what = "the service must repeat that nothing is older, or that the index does not exist";
+  return `${pluralize(series, "series", "series")} unconfirmed: ${what}`;
+}
+
 const units = [
   ["d", 86_400],
   ["h", 3_600],

@@ -3,13 +3,15 @@ import type { StreamRecords } from "../../model/records.ts";
 import { type HistoryStream, streamDefinition } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { containsTimestamp, intersect, normalise, subtract, type TimeRange } from "../../model/time-range.ts";
-import { hasRowsInRange, type LedgerKey, retract, settle } from "../../warehouse/coverage/ledger.ts";
-import type { MassWithdrawal, WithdrawalRules } from "../../warehouse/coverage/mass-withdrawals.ts";
+import type { PageAnswer, SeriesRules, StoredSeries } from "../../rule/answer.ts";
+import type { PendingClaim } from "../../rule/claim.ts";
+import type { ConfirmationRules } from "../../rule/confirm.ts";
+import { claimRecords } from "../../rule/interpret.ts";
+import { hasRowsInRange, type LedgerKey, settle } from "../../warehouse/coverage/ledger.ts";
 import { recordHeadPage } from "../../warehouse/coverage/publication.ts";
 import { type WriteRecordsResult, writeRecords } from "../../warehouse/rows/row-writer.ts";
-import { type WithdrawResult, withdrawMissing } from "../../warehouse/rows/withdraw-missing.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
-import type { WalkPosition } from "./proven-range.ts";
+import { type AppliedClaims, applyClaims } from "./apply-claims.ts";
 
 /*
  * A page of `mds-sync serve` comes with the ledger of the warehouse that it serves. What that ledger does not cover, the page
@@ -50,50 +52,43 @@ export function writeUnprovenRecords<S extends HistoryStream>(
 }
 
 interface AnnouncedPage {
-  readonly position: WalkPosition;
-  readonly isHead: boolean;
+  readonly answer: PageAnswer;
   readonly announced: AnnouncedCoverage;
-  readonly proven: TimeRange;
-  /** The timestamps that the range may contain. */
-  readonly expected: readonly Micros[];
-  readonly asOf: Micros;
-  readonly withdrawals?: WithdrawalRules | undefined;
+  /** What the page may prove. */
+  readonly extent: TimeRange;
+  readonly stored: StoredSeries;
+  readonly before: readonly PendingClaim[];
+  readonly rules: SeriesRules;
 }
 
-/** Copies the announced ledger for the proven range, and withdraws what the page lacks where it is covered. */
+/** Copies the announced ledger for the range of the page, and withdraws what the page lacks where it is covered. */
 export function settleAnnounced(
   transaction: Transaction,
   key: SeriesKey,
-  { announced, proven, expected, withdrawals, ...page }: AnnouncedPage,
-): WithdrawResult {
+  { answer, announced, extent, stored, before, rules }: AnnouncedPage,
+  confirmation: ConfirmationRules,
+): AppliedClaims {
   const { ranges } = announced;
-  const unconfirmed: MassWithdrawal[] = [];
-  const believed: MassWithdrawal[] = [];
-  let withdrawn = 0;
-  const withoutRows = ranges.filter(({ state }) => state !== "empty");
-  for (const covered of subtract([proven], normalise(withoutRows))) {
-    const result = withdrawMissing(transaction, {
-      ...key,
-      range: covered,
-      timestamps: expected,
-      ...(withdrawals ? { rules: withdrawals } : {}),
-    });
-    withdrawn += result.withdrawn;
-    unconfirmed.push(...result.unconfirmed);
-    believed.push(...result.believed);
-    for (const range of result.unconfirmed) retract(transaction, key, range);
-    const settled = subtract([covered], normalise(result.unconfirmed));
-    for (const range of subtract(settled, rangesOf(ranges, "empty"))) settle(transaction, key, range, "rows");
-  }
+  const withoutRows = normalise(ranges.filter(({ state }) => state !== "empty"));
+  const claims = subtract([extent], withoutRows).flatMap((covered) =>
+    // The sender covers what lies between the records of two pages.
+    claimRecords(covered, answer, stored, before).map((claim) => ({ ...claim, says: "rows" as const })),
+  );
+  const evidence = {
+    claims,
+    shown: extent,
+    oldest: answer.timestamps.at(-1),
+    windowStart: rules.windowStart,
+  };
+  const applied = applyClaims(transaction, key, stored, evidence, before, confirmation);
   for (const range of ranges) {
     if (range.state === "open") continue;
-    const [part] = intersect([proven], normalise([range]));
+    const [part] = intersect([extent], normalise([range]));
     if (!part || (range.state === "empty" && hasRowsInRange(transaction, key, part))) continue;
     settle(transaction, key, part, range.state, range.reason ?? "no records");
   }
-  if (page.isHead && page.position.provenFrom >= page.position.gap.to)
-    recordHead(transaction, key, ranges, page);
-  return { withdrawn, unconfirmed, believed };
+  if (answer.isHead && answer.provenFrom >= answer.gap.to) recordHead(transaction, key, ranges, answer);
+  return applied;
 }
 
 /** Above what the sender has proven, the head is `not published yet`. */
@@ -101,9 +96,8 @@ function recordHead(
   transaction: Transaction,
   key: SeriesKey,
   ranges: readonly AnnouncedRange[],
-  { position, asOf }: Pick<AnnouncedPage, "position" | "asOf">,
+  { gap: { to }, asOf }: PageAnswer,
 ): void {
-  const { to } = position.gap;
   const head = rangesOf(ranges, "open").findLast((range) => range.from < to && range.to >= to);
   const publishedTo = head?.from ?? to;
   recordHeadPage(transaction, key, { publishedTo, askedAt: asOf, askedTo: to, quietMargin: 0 });

@@ -1,10 +1,10 @@
-import type { HistoryStream, Stream } from "../../model/streams.ts";
+import type { Stream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { type SeriesGaps, settleAgedOut } from "../../warehouse/coverage/gaps.ts";
 import { type LedgerKey, retract } from "../../warehouse/coverage/ledger.ts";
-import { dropUnconfirmedWithdrawals } from "../../warehouse/coverage/mass-withdrawals.ts";
-import { reopenNotFound, settleNotFound } from "../../warehouse/coverage/not-found.ts";
+import { reopenNotFound } from "../../warehouse/coverage/not-found.ts";
+import { dropAgedOutClaims } from "../../warehouse/coverage/pending-claims.ts";
 import {
   type NoContractsEntry,
   recordNoContracts,
@@ -14,7 +14,6 @@ import { recordBlockedReason, recordClockSkew, recordRequestRate } from "../../w
 import { type HeldDay, moveDay } from "../../warehouse/rows/moved-rows.ts";
 import { type PrunableStream, prune } from "../../warehouse/rows/retention.ts";
 import { recordMissingScopes, recordStreamError } from "../../warehouse/rows/stream-stats.ts";
-import { trimWithdrawals } from "../../warehouse/rows/withdraw-missing.ts";
 import { type TruncateWalResult, truncateWal } from "../../warehouse/sqlite/wal.ts";
 import { type JobRun, recordJobRun } from "../../warehouse/tables/job-runs.ts";
 import { recordSize } from "../../warehouse/tables/size-history.ts";
@@ -25,19 +24,8 @@ export function commitLostRanges(warehouse: WarehouseWriter, gaps: readonly Seri
   warehouse.transaction((transaction) => {
     for (const seriesGaps of gaps) {
       settleAgedOut(transaction, seriesGaps);
-      for (const range of seriesGaps.agedOut) trimWithdrawals(transaction, seriesGaps.key, range);
+      for (const range of seriesGaps.agedOut) dropAgedOutClaims(transaction, seriesGaps.key, range);
     }
-  });
-}
-
-/** The service responds 404 for the index: it has no records of it. */
-export function commitIndexNotFound(
-  warehouse: WarehouseWriter,
-  { key, range }: { key: LedgerKey & { stream: HistoryStream }; range: TimeRange },
-): void {
-  warehouse.transaction((transaction) => {
-    settleNotFound(transaction, key, range);
-    dropUnconfirmedWithdrawals(transaction, key, range);
   });
 }
 

@@ -1,6 +1,6 @@
 import type { ExchangeTick, IndexTick } from "../../model/records.ts";
 import { DEFAULT_CADENCE } from "../../model/streams.ts";
-import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { retract } from "../../warehouse/coverage/ledger.ts";
 import {
@@ -41,17 +41,16 @@ export interface LiveFeedChange {
 }
 
 const stream = "exchange_ticks";
-/** The service's clock is only known to about a second. */
-const CLOCK_UNCERTAINTY_MICROS = 2 * MICROS_PER_SECOND;
-
-/** A disconnect reported within this time was announced by the peer, not detected by a missing pong. */
-const MAX_DISCONNECT_DELAY_MICROS = 10 * MICROS_PER_SECOND;
-
 /** The cadence period of an exchange's newest tick. */
 interface OpenPeriod {
   readonly at: Micros;
   /** None of its ticks so far is of a selected market. */
-  readonly isEmpty: boolean;
+  isEmpty: boolean;
+  isSettled: boolean;
+  /** The markets that ticked in it. */
+  readonly markets: Set<string>;
+  /** Those of the period before that have not ticked in it; undefined: unknown. */
+  readonly missing: Set<string> | undefined;
 }
 
 /** Tracks the live feed's state and turns received ticks into coverage. */
@@ -59,7 +58,7 @@ export class LiveCoverage {
   #exchanges = new Map<string | null, Micros>();
   #markets: ReadonlySet<string> | null = null;
   #cadence: Micros = DEFAULT_CADENCE;
-  /** By exchange: the period that is settled once a tick of the next one arrives. */
+  /** By exchange. */
   #openPeriods = new Map<string | null, OpenPeriod>();
   readonly #skipDetector = new SkippedTickDetector();
 
@@ -74,7 +73,6 @@ export class LiveCoverage {
     if (markets !== undefined) this.#markets = markets;
     if (cadence !== undefined) this.#cadence = cadence;
     warehouse.transaction((transaction) => {
-      if (liveSince) this.#settleEndedPeriods(transaction, liveSince);
       if (change.isReset) clearLiveSpans(transaction);
       endLiveSpans(transaction, endedSpans);
       beginLiveSpans(transaction, startedSpans);
@@ -88,20 +86,6 @@ export class LiveCoverage {
     for (const exchangeId of this.#openPeriods.keys())
       if (liveSince.get(exchangeId) !== this.#exchanges.get(exchangeId)) this.#openPeriods.delete(exchangeId);
     this.#exchanges = liveSince;
-  }
-
-  /**
-   * Settles periods that ended just before the disconnect. Older ones may be incomplete: the loss may have
-   * begun earlier.
-   */
-  #settleEndedPeriods(transaction: Transaction, liveSince: ReadonlyMap<string | null, Micros>): void {
-    for (const [exchangeId, { at, isEmpty }] of this.#openPeriods) {
-      const since = this.#exchanges.get(exchangeId);
-      if (since === undefined || liveSince.get(exchangeId) === since || at < since) continue;
-      const sinceEnd = transaction.now - (at + this.#cadence);
-      if (sinceEnd > -CLOCK_UNCERTAINTY_MICROS && sinceEnd < MAX_DISCONNECT_DELAY_MICROS)
-        settleSnapshot(transaction, { stream, exchangeId, at, cadence: this.#cadence, isEmpty });
-    }
   }
 
   /** Drops ticks of markets that are not selected: a subscription may include more. */
@@ -145,34 +129,50 @@ export class LiveCoverage {
     }
   }
 
-  /**
-   * Runs the commit of a batch and restores the open periods if it fails, since the batch is then committed
-   * again.
-   */
+  /** Runs the commit of a batch. If it fails, the batch is committed again, and the open periods are as before it. */
   rollBackOnError<T>(batch: () => T): T {
-    const before = new Map(this.#openPeriods);
+    const before = [...this.#openPeriods].map(([exchangeId, open]) => ({ exchangeId, open, ...open }));
     try {
       return batch();
     } catch (error) {
-      this.#openPeriods = before;
+      // The markets of the batch tick again when it is committed again.
+      for (const { open, isEmpty, isSettled } of before) Object.assign(open, { isEmpty, isSettled });
+      this.#openPeriods = new Map(before.map(({ exchangeId, open }) => [exchangeId, open]));
       throw error;
     }
   }
 
   /**
-   * Settles a period at the first tick of the next one, not at its own first tick: a disconnect, an overflow
-   * or a crash in the middle would lose the rest, and the service has no history to fetch it from.
+   * A period is whole once every market of the period before has ticked in it: like a snapshot, one tick of each covers it.
+   * A market may have left, so the first tick of the next period settles it too.
    */
   #addToPeriod(transaction: Transaction, exchangeId: string | null, tick: ExchangeTick): void {
     const since = this.#exchanges.get(exchangeId);
     if (since === undefined || tick.ts < since) return;
-    const cadence = this.#cadence;
-    const at = Math.floor(tick.ts / cadence) * cadence;
-    const open = this.#openPeriods.get(exchangeId);
-    if (open !== undefined && (at < open.at || (at === open.at && !open.isEmpty))) return;
-    this.#openPeriods.set(exchangeId, { at, isEmpty: !this.#isSelected(tick) });
-    if (open !== undefined && open.at >= since && open.at < at)
-      settleSnapshot(transaction, { stream, exchangeId, at: open.at, cadence, isEmpty: open.isEmpty });
+    const at = Math.floor(tick.ts / this.#cadence) * this.#cadence;
+    let open = this.#openPeriods.get(exchangeId);
+    if (open && at < open.at) return;
+    if (!open || at > open.at) {
+      // The period of the subscription itself is incomplete.
+      const previous = open && open.at >= since ? open : undefined;
+      if (previous && !previous.isSettled) this.#settle(transaction, exchangeId, previous);
+      const missing = previous && new Set(previous.markets);
+      open = { at, isEmpty: true, isSettled: false, markets: new Set(), missing };
+      this.#openPeriods.set(exchangeId, open);
+    }
+    const market = exchangeId === null ? `${tick.exchangeId} ${tick.marketId}` : tick.marketId;
+    open.markets.add(market);
+    open.missing?.delete(market);
+    const isFirstSelected = open.isEmpty && this.#isSelected(tick);
+    if (isFirstSelected) open.isEmpty = false;
+    const isWhole = open.missing?.size === 0 && at >= since;
+    if (isWhole && (!open.isSettled || isFirstSelected)) this.#settle(transaction, exchangeId, open);
+  }
+
+  #settle(transaction: Transaction, exchangeId: string | null, open: OpenPeriod): void {
+    const { at, isEmpty } = open;
+    open.isSettled = true;
+    settleSnapshot(transaction, { stream, exchangeId, at, cadence: this.#cadence, isEmpty });
   }
 }
 

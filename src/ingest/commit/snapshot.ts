@@ -1,4 +1,4 @@
-import type { DerivativeTick, ExchangeTick, MarketCap } from "../../model/records.ts";
+import type { DerivativeTick, ExchangeTick, MarketCap, StreamRecords } from "../../model/records.ts";
 import type { SnapshotStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import {
@@ -13,6 +13,7 @@ import type { WarehouseWriter } from "../../warehouse/writer.ts";
 import type { PendingPages } from "../decode/pending-pages.ts";
 import { MAX_CLOCK_SKEW_MICROS } from "../decode/scanned-page.ts";
 import { RefreshPeriods } from "./refresh-periods.ts";
+import { chooseRecords, type ListedPage } from "./second-records.ts";
 
 /** One page of a snapshot stream, decoded before. */
 export interface SnapshotPage {
@@ -42,20 +43,25 @@ export function commitSnapshot(
   pages: PendingPages,
   page: SnapshotPage,
 ): SnapshotCommitResult {
-  const { stream, markets } = page;
-  const { records, rejects, unknownFields } = pages.get(stream, page.pageId);
+  const { stream } = page;
+  const markets = stream === "exchange_ticks" ? page.markets : undefined;
+  const { records, seconds, rejects, unknownFields } = pages.get(stream, page.pageId);
   return warehouse.transaction((transaction) => {
     storeRejects(transaction, stream, rejects, page.request);
     countUnknownFields(transaction, stream, unknownFields);
-    const selected =
-      stream === "exchange_ticks" && markets
-        ? (records as ExchangeTick[]).filter(({ marketId }) => markets.has(marketId))
-        : records;
+    const isSelected = (record: SnapshotRecord) => markets?.has((record as ExchangeTick).marketId) ?? true;
+    const selected = markets ? records.filter(isSelected) : records;
+    const { written, rejected } = writeSnapshot(
+      transaction,
+      stream,
+      { records: selected, seconds: seconds.filter(({ record }) => isSelected(record)) },
+      page.request,
+    );
     const latest = transaction.now + MAX_CLOCK_SKEW_MICROS;
     return {
-      written: writeSnapshot(transaction, stream, selected),
-      listed: records.length,
-      rejected: rejects.length,
+      written,
+      listed: records.length + seconds.length,
+      rejected: rejects.length + rejected,
       newest: findNewestUntil(latest, records),
       newestStored: findNewestUntil(latest, selected),
     };
@@ -64,19 +70,16 @@ export function commitSnapshot(
 
 type SnapshotRecord = ExchangeTick | MarketCap | DerivativeTick;
 
-function writeSnapshot(
+/** The cast is safe: a page has only records of its own stream. */
+function writeSnapshot<S extends SnapshotStream>(
   transaction: Transaction,
-  stream: SnapshotStream,
-  records: readonly SnapshotRecord[],
-): WriteRecordsResult {
-  switch (stream) {
-    case "exchange_ticks":
-      return writeRecords(transaction, stream, records as ExchangeTick[], "rest");
-    case "market_caps":
-      return writeRecords(transaction, stream, records as MarketCap[], "rest");
-    case "derivative_ticks":
-      return writeRecords(transaction, stream, records as DerivativeTick[], "rest");
-  }
+  stream: S,
+  listed: ListedPage<SnapshotRecord>,
+  request: string,
+): { readonly written: WriteRecordsResult; readonly rejected: number } {
+  const page = listed as ListedPage<StreamRecords[S]>;
+  const { records, rejected } = chooseRecords(transaction, stream, page, request);
+  return { written: writeRecords(transaction, stream, records, "rest"), rejected };
 }
 
 function findNewestUntil(latest: Micros, records: readonly SnapshotRecord[]): Micros | undefined {

@@ -11,8 +11,8 @@ import {
   dropTargets,
   findOpenTarget,
   readTargets,
+  type StreamRules,
   type Target,
-  type TargetRules,
 } from "../../warehouse/coverage/targets.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
@@ -40,7 +40,7 @@ export interface TargetShare {
 interface TargetDeclaration {
   readonly stream: HistoryStream;
   readonly targets: readonly SeriesTarget[];
-  readonly rules: TargetRules;
+  readonly rules: StreamRules;
   /** Index types whose selector could not be resolved: their open targets stay open. */
   readonly unresolvedIndexTypes: readonly string[];
   readonly at: Micros;

@@ -1,9 +1,10 @@
 import type { DailyBar, IndexTick } from "../../model/records.ts";
 import type { HistoryStream, Series } from "../../model/streams.ts";
-import { toTicks } from "../../model/tick-columns.ts";
+import { tickAt } from "../../model/tick-columns.ts";
 import type { Micros } from "../../model/time.ts";
 import { containsTimestamp, type TimeRange } from "../../model/time-range.ts";
-import { findTouching, isMoved, type LedgerKey } from "../../warehouse/coverage/ledger.ts";
+import type { PageAnswer } from "../../rule/answer.ts";
+import { findTouching, type LedgerKey } from "../../warehouse/coverage/ledger.ts";
 import {
   type RecordSource,
   type WriteRecordsResult,
@@ -12,9 +13,10 @@ import {
 } from "../../warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { PendingPages } from "../decode/pending-pages.ts";
+import type { SecondRecord } from "../decode/second-records.ts";
 import { hasUnprovenRecords, writeUnprovenRecords } from "./announced-page.ts";
 import { splitForeign, storeForeignRecords } from "./foreign-records.ts";
-import type { WalkPosition } from "./proven-range.ts";
+import { type ContinuingPage, chooseRecords, rejectContinued } from "./second-records.ts";
 
 export type SeriesKey = LedgerKey & { readonly stream: HistoryStream };
 export type HistoryPage = ReturnType<PendingPages["get"]>;
@@ -24,26 +26,55 @@ export function recordsOf({ records }: HistoryPage): (DailyBar & IndexTick)[] {
   return records as (DailyBar & IndexTick)[];
 }
 
+interface PageToWrite {
+  readonly series: Series;
+  readonly position: Pick<PageAnswer, "gap" | "provenFrom" | "anchor">;
+  readonly request: string;
+}
+
+interface WritePageResult {
+  readonly written: WriteRecordsResult;
+  /** Second records of a moment, unless they were known before. */
+  readonly seconds: number;
+}
+
+export function secondRecordsOf({ seconds }: HistoryPage): readonly SecondRecord<DailyBar & IndexTick>[] {
+  return seconds as readonly SecondRecord<DailyBar & IndexTick>[];
+}
+
 /** Writes the records of a page, each where it may be written. */
 export function writePage(
   transaction: Transaction,
   key: SeriesKey,
-  { series, position }: { readonly series: Series; readonly position: WalkPosition },
+  { series, position, request }: PageToWrite,
   decoded: HistoryPage,
   source: RecordSource,
-): WriteRecordsResult {
-  const { announced, plausibleTimestamps } = decoded;
-  if (announced && source === "rest" && hasUnprovenRecords(announced, plausibleTimestamps))
-    return writeUnprovenRecords(transaction, series.stream, recordsOf(decoded), announced);
+): WritePageResult {
+  const { announced, plausibleTimestamps, columns } = decoded;
+  const { stream } = series;
+  if (announced && source === "rest" && hasUnprovenRecords(announced, plausibleTimestamps)) {
+    const written = writeUnprovenRecords(transaction, stream, recordsOf(decoded), announced);
+    return { written, seconds: 0 };
+  }
   const moved = findMovedBelow(transaction, key, position.gap, plausibleTimestamps.at(-1));
-  if (decoded.columns && moved.length === 0) return writeTickColumns(transaction, decoded.columns, source);
-  const received = decoded.columns ? toTicks(decoded.columns) : recordsOf(decoded);
-  const records = received.filter((record) => !containsTimestamp(moved, record.ts));
-  if (decoded.foreign === 0) return writeRecords(transaction, series.stream, records, source);
-  const { own, foreign } = splitForeign(records, series);
-  const written = writeRecords(transaction, series.stream, own, source);
-  storeForeignRecords(transaction, series.stream, foreign);
-  return written;
+  const continued = rejectContinued(transaction, key, position, toContinuing(decoded), request);
+  if (columns && moved.length === 0 && !continued)
+    return { written: writeTickColumns(transaction, columns, source), seconds: 0 };
+  const isWritable = ({ ts }: { readonly ts: Micros }) =>
+    ts !== continued?.ts && !containsTimestamp(moved, ts);
+  const { own, foreign } = splitForeign(recordsOf(decoded).filter(isWritable), series);
+  const listed = new Set(own);
+  const ownSeconds = secondRecordsOf(decoded).filter(({ first }) => listed.has(first));
+  const chosen = chooseRecords(transaction, stream, { records: own, seconds: ownSeconds }, request);
+  const written = writeRecords(transaction, stream, chosen.records, source);
+  if (foreign.length > 0) storeForeignRecords(transaction, stream, foreign);
+  return { written, seconds: chosen.rejected + (continued?.rejected ?? 0) };
+}
+
+function toContinuing(decoded: HistoryPage): ContinuingPage {
+  const { plausibleTimestamps, foreign, firstRaw, columns } = decoded;
+  const first = () => (columns ? tickAt(columns, 0) : recordsOf(decoded)[0]);
+  return { newest: plausibleTimestamps[0], foreign, first, firstRaw, seconds: secondRecordsOf(decoded) };
 }
 
 /** Ranges below the gap whose rows are in another store: a page that reaches into them must not bring some of them back. */
@@ -54,5 +85,5 @@ function findMovedBelow(
   oldest: Micros | undefined,
 ): TimeRange[] {
   if (key.stream !== "index_ticks" || oldest === undefined || oldest >= to) return [];
-  return findTouching(transaction, key, { from: oldest, to }).filter(isMoved);
+  return findTouching(transaction, key, { from: oldest, to }).filter(({ proof }) => proof === "moved");
 }

@@ -17,6 +17,8 @@ const comma = new ExpectedText(",");
 export interface ScannedTicks {
   readonly columns: TickColumns;
   readonly nextId: string | undefined;
+  /** The first record as received. */
+  readonly firstRaw: string;
 }
 
 /**
@@ -34,7 +36,7 @@ export function scanTickPage(json: Uint8Array): ScannedTicks | undefined {
   const columns = readColumns(reader, shape, bytes.length);
   const suffix = columns && readSuffix(reader.readRest());
   if (!suffix || (prefix.nextId !== undefined && suffix.nextId !== undefined)) return undefined;
-  return { columns, nextId: (prefix.nextId ?? suffix.nextId) || undefined };
+  return { columns, nextId: (prefix.nextId ?? suffix.nextId) || undefined, firstRaw: shape.firstRaw };
 }
 
 function readColumns(reader: ByteReader, shape: TickShape, maxBytes: number): TickColumns | undefined {
@@ -89,6 +91,7 @@ interface TickShape {
   readonly end: ExpectedText;
   /** No record is shorter. */
   readonly minBytes: number;
+  readonly firstRaw: string;
 }
 
 /** The text before the records. */
@@ -147,7 +150,7 @@ function readShape(text: string, start: number): TickShape | undefined {
   const indexType = indexTypes.find((known) => known === seen.get("indexType"));
   if (!indexId || !indexType || !seen.has("price") || !seen.has("timestamp")) return undefined;
   const minBytes = parts.reduce((sum, { before }) => sum + before.length, end.length);
-  return { indexType, indexId, parts, end, minBytes };
+  return { indexType, indexId, parts, end, minBytes, firstRaw: text.slice(start, at + 1) };
 }
 
 const varyingFields: ReadonlySet<string> = new Set<VaryingField>([

@@ -37,6 +37,15 @@ export function decodePage<S extends Stream>(
   json: string | Uint8Array,
   context: DecodeContext = {},
 ): DecodedPage<StreamRecords[S]> {
+  return decodeWithSource(stream, json, context).page;
+}
+
+/** `rawOf`: the source text of a record of the page, by its position. */
+export function decodeWithSource<S extends Stream>(
+  stream: S,
+  json: string | Uint8Array,
+  context: DecodeContext,
+): { readonly page: DecodedPage<StreamRecords[S]>; readonly rawOf: (at: number) => string } {
   const text = decodeText(json);
   const page = parseJson(text);
   if (isProperties(page) && page.content === null) throw nullListFailure();
@@ -57,20 +66,24 @@ export function decodePage<S extends Stream>(
     if (name !== "content" && name !== "nextId")
       tally.count(`page.${name}`, toCanonicalJson(sourceOfProperty(name)));
   }
-  return {
-    ...readRecords(recordReaders[stream], page.content, sourceOfItem, context, tally),
+  /** The positions of the records among the elements. */
+  const positions: number[] = [];
+  const decoded = {
+    ...readRecords(recordReaders[stream], page.content, sourceOfItem, context, tally, positions),
     nextId: readCursor(page.nextId, sourceOfProperty),
     rawCount: page.content.length,
   };
+  return { page: decoded, rawOf: (at) => sourceOfItem(positions[at] ?? -1) };
 }
 
-/** Reads parsed items; `sourceOfItem` returns the source text of one. */
+/** Reads parsed items; `sourceOfItem` returns the source text of one. Appends the positions of the records to `positions`. */
 function readRecords<R>(
   read: ReadRecord<R>,
   items: readonly unknown[],
   sourceOfItem: (index: number) => string,
   context: DecodeContext,
   tally: UnknownTally,
+  positions: number[],
 ): Pick<DecodedPage<R>, "records" | "rejects" | "unknownFields" | "ahead"> {
   const records: R[] = [];
   const rejects: Reject[] = [];
@@ -90,8 +103,10 @@ function readRecords<R>(
       rejection = AHEAD_REASON;
       ahead++;
     }
-    if (rejection === null) records.push(record);
-    else rejects.push({ reason: rejection, raw: truncateRaw(sourceOfItem(index)) });
+    if (rejection === null) {
+      records.push(record);
+      positions.push(index);
+    } else rejects.push({ reason: rejection, raw: truncateRaw(sourceOfItem(index)) });
   }
   return { records, rejects, unknownFields: tally.fields(), ahead };
 }

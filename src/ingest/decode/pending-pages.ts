@@ -5,7 +5,7 @@ import type { Series, Stream } from "../../model/streams.ts";
 import { type TickColumns, toTicks } from "../../model/tick-columns.ts";
 import type { Micros } from "../../model/time.ts";
 import { BodyRedactor } from "./body-redactor.ts";
-import { type DecodedPage, decodePage } from "./page.ts";
+import { type DecodedPage, decodeWithSource, truncateRaw } from "./page.ts";
 import { isPlausible } from "./record-reader.ts";
 import {
   type PageOrigin,
@@ -18,13 +18,17 @@ import {
   summarizePage,
   summarizeTimestamps,
 } from "./scanned-page.ts";
+import { type SeparatedRecords, separateSeconds } from "./second-records.ts";
 
 type DecodedStreamPage = DecodedPage<StreamRecords[Stream]>;
 
 /** A decoded page that waits for its commit. */
 type PendingPage<S extends Stream> = DecodedPage<StreamRecords[S]> &
+  SeparatedRecords<StreamRecords[S]> &
   PageTimestamps &
   PageOrigin & {
+    /** The first record of a walk's page as received. */
+    readonly firstRaw: () => string;
     /** All records in columns, if the page was scanned: then reading `records` creates them. */
     readonly columns: TickColumns | undefined;
   };
@@ -42,6 +46,9 @@ interface PageTimestamps {
 const MAX_WALK_PAGES = 128;
 /** All pages of a list are pending until its commit. More than this is a pagination loop. */
 const MAX_LIST_PAGES = 20_000;
+
+/** A closure would keep the text of each page of a long list in memory. */
+const noRaw = () => "";
 
 /** Decoded pages that wait for their commit or drop. */
 export class PendingPages {
@@ -65,16 +72,27 @@ export class PendingPages {
     const { series, derivativeType } = options;
     const origin = readOrigin(body);
     const { latest, plausibleEnd } = readTimeLimits(origin.asOf, options.cadence);
-    const decoded = decodePage(options.stream, this.#redactor.redactBody(plain), { derivativeType, latest });
+    const { stream } = options;
+    const redacted = this.#redactor.redactBody(plain);
+    const { page: whole, rawOf } = decodeWithSource(stream, redacted, { derivativeType, latest });
+    const decoded = { ...whole, ...separateSeconds(stream, whole.records, rawOf) };
     const timestamps = collectTimestamps(decoded, series, plausibleEnd);
     const [pages, maxPages] = series ? [this.#walkPages, MAX_WALK_PAGES] : [this.#listPages, MAX_LIST_PAGES];
-    keep(pages, maxPages, pageId, { ...decoded, ...origin, ...timestamps, columns: undefined });
-    const { rawCount: rows, nextId } = decoded;
-    return { pageId, rows, nextId, ...summarizeTimestamps(timestamps.plausibleTimestamps) };
+    const firstRaw = series ? () => truncateRaw(rawOf(0)) : noRaw;
+    keep(pages, maxPages, pageId, { ...decoded, firstRaw, ...origin, ...timestamps, columns: undefined });
+    const { rawCount, nextId } = decoded;
+    const { foreign } = timestamps;
+    return {
+      pageId,
+      rows: rawCount - foreign,
+      foreign,
+      nextId,
+      ...summarizeTimestamps(timestamps.plausibleTimestamps),
+    };
   }
 
   /** Adds a page that another thread has scanned; its id must not be one of `read`. */
-  add(pageId: number, { columns, ...rest }: ScannedPage): void {
+  add(pageId: number, { columns, firstRaw, ...rest }: ScannedPage): void {
     const timestamps = toArray(columns.ts);
     keep(this.#walkPages, MAX_WALK_PAGES, pageId, {
       ...rest,
@@ -82,6 +100,8 @@ export class PendingPages {
       get records() {
         return toTicks(columns);
       },
+      seconds: [],
+      firstRaw: () => this.#redactor.redactText(firstRaw),
       rejects: [],
       unknownFields: [],
       ahead: 0,

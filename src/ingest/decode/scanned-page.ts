@@ -32,8 +32,10 @@ export type ScannedPage = ScannedTicks & PageOrigin;
 export interface PendingPageSummary {
   /** Identifies the page in its commit. */
   readonly pageId: number;
-  /** The number of elements, readable or not. */
+  /** The number of elements, readable or not, without those of other series. */
   readonly rows: number;
+  /** The number of records of other series. */
+  readonly foreign: number;
   readonly nextId: string | undefined;
   /** Of the requested series' plausible records. */
   readonly oldest: Micros | undefined;
@@ -83,15 +85,27 @@ export function scanPage(
   const scanned = scanTickPage(plain);
   const origin = readOrigin(body);
   const { latest, plausibleEnd } = readTimeLimits(origin.asOf, cadence);
+  // Newest first, and no moment twice: `decodePage` separates second records.
   const isUsual =
     scanned?.columns.indexId === series.indexId &&
     scanned.columns.indexType === series.indexType &&
-    scanned.columns.ts.every((ts) => ts <= latest && ts < plausibleEnd);
+    isDescending(scanned.columns.ts, Math.min(latest + 1, plausibleEnd));
   return { page: scanned && isUsual ? { ...scanned, ...origin } : undefined, plain };
 }
 
+/** Whether every timestamp is below the one before, and all are below `end`. */
+function isDescending(timestamps: Float64Array, end: Micros): boolean {
+  let previous = end;
+  for (let i = 0; i < timestamps.length; i++) {
+    const ts = timestamps[i] as Micros;
+    if (ts >= previous) return false;
+    previous = ts;
+  }
+  return true;
+}
+
 export function summarizePage({ columns: { ts }, nextId }: ScannedPage): Omit<PendingPageSummary, "pageId"> {
-  return { rows: ts.length, nextId, ...summarizeTimestamps(ts) };
+  return { rows: ts.length, foreign: 0, nextId, ...summarizeTimestamps(ts) };
 }
 
 /** Of plausible timestamps, in page order. */

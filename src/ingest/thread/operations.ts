@@ -11,7 +11,6 @@ import {
   commitClockSkew,
   commitFileSize,
   commitIndexFoundAgain,
-  commitIndexNotFound,
   commitJobRun,
   commitLostRanges,
   commitNoContracts,
@@ -27,6 +26,7 @@ import { CommittedPages } from "../commit/committed-pages.ts";
 import { commitLiveMessages, commitUnknownEvents } from "../commit/live.ts";
 import { LiveCoverage, type LiveFeedChange } from "../commit/live-coverage.ts";
 import { commitLookup, commitService, type LookupPages } from "../commit/lookup.ts";
+import { commitNotFound } from "../commit/not-found.ts";
 import {
   type CollectedSnapshot,
   commitForbiddenSnapshot,
@@ -111,7 +111,7 @@ const operations = {
   commitEndedTargets: onWarehouse(commitEndedTargets),
   commitSnapshotTargets: onWarehouse(commitSnapshotTargets),
   commitLostRanges: onWarehouse(commitLostRanges),
-  commitIndexNotFound: onWarehouse(commitIndexNotFound),
+  commitNotFound: onWarehouse(commitNotFound),
   commitIndexFoundAgain: onWarehouse(commitIndexFoundAgain),
   commitBlockedReason: onWarehouse(commitBlockedReason),
   commitRecheck: onWarehouse(commitRecheck),

@@ -204,13 +204,12 @@ function rowMaker(
   };
 }
 
-const delaySql = `SELECT settle_delay FROM wanted_ranges WHERE stream = 'index_ticks' AND series = ?
+const periodSql = `SELECT period FROM wanted_ranges WHERE stream = 'index_ticks' AND series = ?
   ORDER BY from_ts DESC LIMIT 1`;
 
 /** The refresh period of a series, as the views compute it. */
 function readPeriod(connection: Connection, key: number): Micros {
-  const delay = connection.statement<Micros>(delaySql).pluck().get([key]);
-  return delay === undefined ? DEFAULT_CADENCE : Math.floor(delay / 2);
+  return connection.statement<Micros>(periodSql).pluck().get([key]) ?? DEFAULT_CADENCE;
 }
 
 function onlyDailyBars(name: string): Failure {

@@ -7,7 +7,7 @@ const coveredSql = (condition: string) => `SELECT from_ts AS "from", to_ts AS "t
   WHERE stream = ? AND series = ? AND proof <> 'lost' ${condition}AND from_ts < ? AND to_ts > ? ORDER BY from_ts`;
 const allSql = coveredSql("");
 /** Without the ranges whose rows are in an export only. */
-const hereSql = coveredSql("AND (proof <> 'rows' OR reason IS NULL) ");
+const hereSql = coveredSql("AND proof <> 'moved' ");
 
 /**
  * What the ledger covers of a range. Ask with ascending timestamps: it reads the list once, while the views seek in the ledger

@@ -10,7 +10,7 @@ export interface MovedTicks extends TimeRange {
 }
 
 const movedSql = `SELECT from_ts AS "from", to_ts AS "to", substr(reason, ${MOVED_REASON.length + 1}) AS place FROM settled_ranges
-  WHERE stream = 'index_ticks' AND series = ? AND proof = 'rows' AND reason IS NOT NULL AND from_ts < ? AND to_ts > ? ORDER BY from_ts`;
+  WHERE stream = 'index_ticks' AND series = ? AND proof = 'moved' AND from_ts < ? AND to_ts > ? ORDER BY from_ts`;
 
 /** The moved ticks of a range, ascending. */
 export function findMovedTicks(

@@ -23,7 +23,7 @@ interface NameRow {
 const seriesSql = `SELECT s.series AS key, s.index_type, s.index_id, s.name,
   (EXISTS (SELECT 1 FROM index_tick_rows t WHERE t.series = s.series)
     OR EXISTS (SELECT 1 FROM settled_ranges g WHERE g.stream = 'index_ticks' AND g.series = s.series
-      AND g.proof = 'rows' AND g.reason IS NOT NULL)) AS has_ticks,
+      AND g.proof = 'moved')) AS has_ticks,
   EXISTS (SELECT 1 FROM daily_bar_rows b WHERE b.series = s.series) AS has_ohlcv
 FROM series s WHERE s.index_type <> '' ORDER BY s.index_type, s.name, s.index_id`;
 

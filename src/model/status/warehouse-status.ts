@@ -22,6 +22,8 @@ export interface StreamStatus {
   readonly missing_scopes: readonly string[];
   /** How much later the websocket stamps ticks than REST; null: not at all, or unknown. */
   readonly live_offset_ms: number | null;
+  /** Series of which the service must repeat that nothing is older, or that they do not exist: they are open until then. */
+  readonly unconfirmed: number;
 }
 
 /** The warehouse and its disk. */
@@ -39,7 +41,7 @@ interface JobStatus {
   readonly outcome: string;
 }
 
-/** A mass withdrawal as `status --json` shows it. */
+/** A claim against stored rows as `status --json` shows it: they are withdrawn, or older than all that is served. */
 export interface WithdrawalStatus {
   readonly stream: Stream;
   readonly index_type: string;
@@ -48,10 +50,10 @@ export interface WithdrawalStatus {
   readonly from_time: string;
   readonly to_time: string;
   readonly rows: number;
-  /** How many answers of the service lacked these rows. */
+  /** How many equal answers of the service made the claim. */
   readonly answers: number;
   readonly first_seen: string;
-  /** When the rows were withdrawn; null: unconfirmed. */
+  /** When the claim was accepted; null: unconfirmed. */
   readonly believed_at: string | null;
 }
 
@@ -73,7 +75,7 @@ export interface WarehouseStatus {
   readonly clock_skew_s: number;
   readonly streams: readonly StreamStatus[];
   readonly disk: DiskStatus;
-  /** The last run of each scheduled job; empty if no daemon ever ran. */
+  /** The last run of each scheduled job; empty if none ever ran. */
   readonly jobs: readonly JobStatus[];
   /** Many rows that the service no longer has: unconfirmed, or withdrawn within a week. */
   readonly withdrawals: readonly WithdrawalStatus[];

@@ -1,7 +1,8 @@
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
+import type { SettledRange } from "../../rule/answer.ts";
 import { NOT_OBSERVED_REASON } from "../../warehouse/coverage/gaps.ts";
-import { isMoved, type LedgerKey, type SettledRange } from "../../warehouse/coverage/ledger.ts";
+import type { LedgerKey } from "../../warehouse/coverage/ledger.ts";
 import { NOT_FOLLOWED_REASON } from "../../warehouse/read/gap-report.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { findHistoryStart } from "../rest/page-coverage.ts";
@@ -66,7 +67,7 @@ export function findGapStarts(connection: Connection, key: GapKey, window: GapWi
   for (const { from, to, proof, reason } of settled) {
     if (settledTo < from)
       gaps.push(...describeUnsettled(connection, key, { from: settledTo, to: from }, window));
-    if (proof === "lost" || isMoved({ proof, reason }))
+    if (proof === "lost" || proof === "moved")
       gaps.push({ from, to, state: "lost", reason: reason ?? "lost" });
     settledTo = to;
   }

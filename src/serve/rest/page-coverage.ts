@@ -1,8 +1,9 @@
 import type { AnnouncedRange } from "../../model/announced-coverage.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
+import type { SettledRange } from "../../rule/answer.ts";
 import { computeTargetStart } from "../../warehouse/coverage/gaps.ts";
-import { isMoved, type LedgerKey, type SettledRange } from "../../warehouse/coverage/ledger.ts";
+import type { LedgerKey } from "../../warehouse/coverage/ledger.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 
 /** A part of a series' history: the ledger covers it, it is open, or it is lost. */
@@ -62,7 +63,7 @@ export function* readSegments(
     for (const { from, to, proof, reason } of ranges) {
       if (to < at) yield* open(to, at);
       // Rows that were moved elsewhere cannot be served.
-      const state = isMoved({ proof, reason }) ? "lost" : proof === "rows" ? "covered" : proof;
+      const state = proof === "moved" ? "lost" : proof === "rows" ? "covered" : proof;
       yield { from, to: Math.min(to, at), state, reason };
       at = from;
     }

@@ -15,7 +15,7 @@ import { type BreakerState, CircuitBreaker } from "../http/circuit-breaker.ts";
 import type { AuthState, ClientEventListener } from "../http/client-events.ts";
 import { EndpointBreakers } from "../http/endpoint-breakers.ts";
 import { addressOf } from "../http/network-failures.ts";
-import { describePath, requestPriority, type ServiceRequest } from "../http/request.ts";
+import { clampToPresent, describePath, requestPriority, type ServiceRequest } from "../http/request.ts";
 import { SecretRedactor } from "../http/secret-redactor.ts";
 import { ServerClock } from "../http/server-clock.ts";
 import { createTransport } from "../http/transport.ts";
@@ -23,13 +23,14 @@ import { attemptRequest, requestAnotherEndpoint } from "./attempt.ts";
 import { FailureCounts } from "./failure-counts.ts";
 import { ListHealth } from "./list-health.ts";
 import { NotFoundJudge } from "./not-found-judge.ts";
-import { ParameterLimits } from "./parameter-limits.ts";
+import { PageSizeLimits } from "./page-size-limits.ts";
 import { RetryBudget } from "./retry-budget.ts";
 import {
   type AttemptContext,
   createRetryState,
   MAX_REQUEST_WAIT_MS,
   type RetryState,
+  retryNow,
 } from "./retry-policy.ts";
 
 export interface ServiceClientOptions {
@@ -194,13 +195,23 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
   }
 
   const failureCounts = new FailureCounts(clock, log);
+  const pageSizes = new PageSizeLimits(log);
   let lastSuccessAt: number | undefined;
   let lastFailure: Failure | undefined;
 
   async function send<T>(request: ServiceRequest, read: (body: ResponseBody) => Promise<T>): Promise<T> {
     const state = createRetryState(clock.monotonic() + MAX_REQUEST_WAIT_MS);
+    const sized = pageSizes.begin(request);
+    const attemptSized = async (attempt: number) => {
+      try {
+        return await attemptRequest(context, sized.request, read, state, attempt);
+      } catch (error) {
+        if (!request.signal?.aborted && sized.recordFailure(error)) state.decision = retryNow;
+        throw sized.explain(error);
+      }
+    };
     // p-retry only counts: its own waits would use the system clock.
-    const page = await pRetry((attempt) => attemptRequest(context, request, read, state, attempt), {
+    const page = await pRetry(attemptSized, {
       retries: (request.maxAttempts ?? DEFAULT_MAX_ATTEMPTS) - 1,
       minTimeout: 0,
       signal: request.signal,
@@ -222,6 +233,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
       },
       shouldRetry: ({ error }) => shouldRetry(error, state),
     });
+    sized.recordSuccess();
     retryBudget.recordSuccess();
     lastSuccessAt = clock.boottime();
     failureCounts.logFinishedMinute();
@@ -229,16 +241,13 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
   }
 
   let announced: AnnouncedCoverage | null | undefined;
-  const limits = new ParameterLimits(log, () => server.now() ?? clock.now());
   return {
     address: normaliseAddress(baseUrl),
     request: (request, read) =>
-      limits.send(request, (reduced) =>
-        send(reduced, (body) => {
-          announced = body.announced ?? null;
-          return read(body);
-        }),
-      ),
+      send(clampToPresent(request, server.now() ?? clock.now()), (body) => {
+        announced = body.announced ?? null;
+        return read(body);
+      }),
     announced: () => announced,
     onEvent,
     listHealth: new ListHealth(clock),

@@ -84,7 +84,7 @@ export const retryLater = (minDelayMs = 0): RetryDecision => ({
   isImmediate: false,
   minDelayMs: minDelayMs,
 });
-const retryNow: RetryDecision = { shouldRetry: true, isImmediate: true, minDelayMs: 0 };
+export const retryNow: RetryDecision = { shouldRetry: true, isImmediate: true, minDelayMs: 0 };
 
 /** How long a request waits for the circuit breaker, over all attempts. Must exceed `MAX_RETRY_AFTER_MS`. */
 export const MAX_REQUEST_WAIT_MS = 20 * 60_000;

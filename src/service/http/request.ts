@@ -1,4 +1,5 @@
 import { streamOfEndpoint, streams, streamTable } from "../../model/streams.ts";
+import { formatTimestamp, MICROS_PER_MS, parseTimestamp } from "../../model/time.ts";
 
 /**
  * The higher priority goes first: snapshots, which cannot be fetched later, then heads and lookups, then gaps about to
@@ -21,6 +22,18 @@ export interface ServiceRequest {
   readonly mayBeMissing?: boolean;
   /** Includes the first attempt. */
   readonly maxAttempts?: number;
+}
+
+/** The service's time is known to about a second. */
+const CLOCK_UNCERTAINTY_MS = 1_000;
+
+/** Some services refuse a `timestamp` in the future: nobody asks beyond the service's present. */
+export function clampToPresent(request: ServiceRequest, serviceNowMs: number): ServiceRequest {
+  const timestamp = request.query?.timestamp;
+  const present = Math.floor(serviceNowMs - CLOCK_UNCERTAINTY_MS) * MICROS_PER_MS;
+  const ts = typeof timestamp === "string" ? parseTimestamp(timestamp) : undefined;
+  if (ts === undefined || ts <= present) return request;
+  return { ...request, query: { ...request.query, timestamp: `${formatTimestamp(present).slice(0, 23)}Z` } };
 }
 
 /** Identifiers may contain any character. `toWellFormed` replaces lone surrogates, on which encodeURIComponent throws. */

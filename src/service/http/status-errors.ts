@@ -14,14 +14,27 @@ function toText(value: unknown): string {
 export class RejectedFailure extends Failure {
   /** The parameters that the service objects to; empty if it names none. */
   readonly fields: ReadonlySet<string>;
+  /** 413: the page would be too large. */
+  readonly isTooLarge: boolean;
 
-  constructor(message: string, fields: ReadonlySet<string>) {
+  constructor(message: string, fields: ReadonlySet<string>, isTooLarge = false) {
     super(message, {
       code: "rejected",
       remedy: "check the settings; if they are correct, the service has changed: update mds-sync",
       exit: exitCode.incomplete,
     });
     this.fields = fields;
+    this.isTooLarge = isTooLarge;
+  }
+}
+
+/** A request that failed at the service, or at a gateway before it. */
+export class ServerFailure extends Failure {
+  readonly status: number;
+
+  constructor(endpoint: string, status: number) {
+    super(`${endpoint} failed at the service (${status})`, { code: "server_failure" });
+    this.status = status;
   }
 }
 
@@ -96,13 +109,12 @@ export function failureFromStatus(
     });
   }
   if (isServerFailure(status)) {
-    return new Failure(`${endpoint} failed at the service (${status})`, {
-      code: "server_failure",
-    });
+    return new ServerFailure(endpoint, status);
   }
   return new RejectedFailure(
     `the service rejected the request to ${endpoint} (${status})${explanation}`,
     fields,
+    status === 413,
   );
 }
 

@@ -1,7 +1,7 @@
 import { type HistoryEndpoint, streamOfEndpoint, streamTable } from "../../model/streams.ts";
 import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { PageSummary } from "./page.ts";
-import { anchorForRow, floorToMillisecond } from "./page.ts";
+import { floorToMillisecond } from "./page.ts";
 import type { WalkState } from "./walk-state.ts";
 
 /** How far apart the rows of a series are usually. Shared by the walks of one series, which learn it from its pages. */
@@ -22,13 +22,11 @@ type WalkProgress = Pick<WalkState, "link" | "anchor" | "oldestTs">;
 
 interface CrossCheckOptions {
   readonly endpoint: HistoryEndpoint;
-  /** All rows belong to one index, so no two share a timestamp. */
-  readonly isOneIndex: boolean;
   readonly spacing: RowSpacing;
   /** The walk claims no coverage from this timestamp on. */
   readonly coverageEnd: Micros;
-  /** Requests a small page by timestamp alone, or the one after `startAfter`. */
-  readonly probe: (ts: Micros, size: number, startAfter?: string) => Promise<PageSummary>;
+  /** Requests a small page by timestamp alone. */
+  readonly probe: (ts: Micros, size: number) => Promise<PageSummary>;
   /** The service's time at its last response; undefined if it sends none. */
   readonly responseTime: () => Micros | undefined;
 }
@@ -42,8 +40,10 @@ interface CrossChecks {
    * truncated pages. Also true if the probe contradicts the page.
    */
   hasMissingRows(page: PageSummary, progress: WalkProgress): Promise<boolean>;
-  /** Confirms a page that claims to be the last. */
-  isEndOfHistory(progress: WalkProgress): Promise<boolean>;
+  /** Confirms an empty page that was requested at `anchor`: no row can, so three responses must agree. */
+  isEmptyHistory(anchor: Micros): Promise<boolean>;
+  /** Whether the service may have deleted this row since it sent it: only because it left the window. */
+  hasLeftWindow(ts: Micros): boolean;
 }
 
 /**
@@ -63,7 +63,7 @@ export const WINDOW_MARGIN_MICROS = 600 * MICROS_PER_SECOND;
 const isEmptyLastPage = ({ rows, nextId }: PageSummary) => rows === 0 && nextId === undefined;
 
 export function createCrossChecks(options: CrossCheckOptions): CrossChecks {
-  const { endpoint, isOneIndex, spacing, coverageEnd, probe, responseTime } = options;
+  const { endpoint, spacing, coverageEnd, probe, responseTime } = options;
 
   /** The timestamp at which a probe should find the newest row again; undefined if no probe is needed. */
   function probeTimestamp(newest: Micros, { link, anchor, oldestTs }: WalkProgress): Micros | undefined {
@@ -78,13 +78,6 @@ export function createCrossChecks(options: CrossCheckOptions): CrossChecks {
   /** Holes that recur, such as weekends, have the same length. Skipped pages would be as long only by chance. */
   function isKnownHole(distance: Micros): boolean {
     return spacing.confirmedHoles.some((hole) => Math.abs(hole - distance) <= spacing.maxDistance);
-  }
-
-  /** A row that the service has just sent may disappear only because it left the window. */
-  function hasLeftWindow(ts: Micros): boolean {
-    const now = responseTime();
-    const { window } = streamTable[streamOfEndpoint(endpoint)];
-    return window !== null && now !== undefined && ts < now - window + WINDOW_MARGIN_MICROS;
   }
 
   /** An unordered page proves nothing anyway. */
@@ -110,24 +103,14 @@ export function createCrossChecks(options: CrossCheckOptions): CrossChecks {
       return false;
     },
 
-    async isEndOfHistory({ anchor: walkAnchor, oldestTs }) {
-      // No row can confirm an empty history, so three responses must agree.
-      if (oldestTs === undefined)
-        return (
-          isEmptyLastPage(await probe(walkAnchor, PROBE_SIZE)) &&
-          isEmptyLastPage(await probe(walkAnchor, PROBE_SIZE + 1))
-        );
-      // Rows with the oldest timestamp may fill a whole page: probe below it.
-      if (!isOneIndex) return isEmptyLastPage(await probe(floorToMillisecond(oldestTs - 1), PROBE_SIZE));
-      const anchor = anchorForRow(endpoint, oldestTs);
-      let probed = await probe(anchor, PROBE_SIZE);
-      // The anchor of a daily bar includes the bar after it, and a service may send one row a page.
-      if (probed.oldest !== undefined && probed.oldest > oldestTs && probed.nextId !== undefined)
-        probed = await probe(anchor, PROBE_SIZE, probed.nextId);
-      const { rows, nextId, oldest } = probed;
-      if (rows === 0) return nextId === undefined && hasLeftWindow(oldestTs);
-      // A failing service may return empty pages, but not a page that ends with exactly the oldest row.
-      return oldest === oldestTs && rows < PROBE_SIZE;
+    isEmptyHistory: async (anchor) =>
+      isEmptyLastPage(await probe(anchor, PROBE_SIZE)) &&
+      isEmptyLastPage(await probe(anchor, PROBE_SIZE + 1)),
+
+    hasLeftWindow(ts) {
+      const now = responseTime();
+      const { window } = streamTable[streamOfEndpoint(endpoint)];
+      return window !== null && now !== undefined && ts < now - window + WINDOW_MARGIN_MICROS;
     },
   };
 }

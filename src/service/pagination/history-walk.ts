@@ -23,6 +23,10 @@ export interface PagePosition {
   readonly link: "timestamp" | "cursor";
   /** The earlier pages have every row at or above this timestamp; this page continues below it. */
   readonly provenFrom: Micros;
+  /** An earlier page has the row just below `provenFrom`. */
+  readonly isContinued: boolean;
+  /** When the service made the earliest response so far; undefined: it did not say. */
+  readonly madeAt: Micros | undefined;
   /**
    * `reached`: the page goes below `from`; `exhausted`: the service has nothing older; undefined: pages
    * follow.
@@ -30,8 +34,8 @@ export interface PagePosition {
   readonly end: "reached" | "exhausted" | undefined;
   /** A second response confirmed that there is no row between this page's newest one and the end of the coverage. */
   readonly isSilenceConfirmed: boolean;
-  /** A second response confirmed that nothing is older; otherwise no row fits between the oldest one and `from`. */
-  readonly isEndConfirmed: boolean;
+  /** Equal pages have shown that the service always sends records of other series. */
+  readonly acceptsForeign: boolean;
   /** The `from` of the walk when it judged this page. */
   readonly from: Micros;
   /** How many rows were requested. */
@@ -83,15 +87,19 @@ export async function* walkHistoryPages<P extends PageSummary>(
   const maxEndDistance = isOneIndex ? cadence : 0;
   let number = 0;
   let responseTime: Micros | undefined;
+  let madeAt: Micros | undefined;
 
   /** Always sends the timestamp: `size` needs one, and the service ignores it if there is a cursor. */
-  function requestRows(ts: Micros, startAfter: string | undefined, pageSize: number): Promise<P> {
+  function requestRows(ts: Micros, pageSize: number, startAfter?: string): Promise<P> {
     const query = { ...filters, timestamp: formatToMillisecond(ts), size: pageSize, startAfter };
     return requestPage(
       client,
       { endpoint, query, priority: options.priority ?? 0, signal: options.signal },
       (body) => {
-        if (body.asOf !== undefined) responseTime = body.asOf * MICROS_PER_MS;
+        if (body.asOf !== undefined) {
+          responseTime = body.asOf * MICROS_PER_MS;
+          madeAt = Math.min(madeAt ?? responseTime, responseTime);
+        }
         return read(body);
       },
     );
@@ -99,10 +107,9 @@ export async function* walkHistoryPages<P extends PageSummary>(
 
   const crossChecks = createCrossChecks({
     endpoint,
-    isOneIndex,
     spacing: options.spacing ?? createRowSpacing(cadence),
     coverageEnd,
-    probe: (ts, pageSize, startAfter) => requestRows(ts, startAfter, pageSize),
+    probe: (ts, pageSize) => requestRows(ts, pageSize),
     responseTime: () => responseTime,
   });
   const state = new WalkState({
@@ -112,18 +119,13 @@ export async function* walkHistoryPages<P extends PageSummary>(
     onAnomaly: (event) => client.onEvent({ kind: "walk", endpoint, event }),
   });
 
-  /** Whether no row fits between the oldest one and `from`. */
-  function isCloseToFrom(): boolean {
-    if (state.oldestTs === undefined) return false;
-    options.extend?.(state.oldestTs - maxEndDistance);
-    return state.oldestTs - options.from < maxEndDistance;
-  }
-
-  /** Whether the service has nothing older. */
-  async function isEndConfirmed(): Promise<boolean> {
-    // Other rows with the oldest timestamp may be missing until a page was requested at that timestamp.
-    const mayMissTies = !isOneIndex && state.canRestart;
-    return !mayMissTies && (await crossChecks.isEndOfHistory(state));
+  /** Whether the service has nothing older than the oldest row, after a page that may be the last. */
+  function isEndOfHistory(oldestTs: Micros, { rows, nextId }: P): boolean {
+    options.extend?.(oldestTs - maxEndDistance);
+    if (state.isOldestRepeated) return true;
+    const isCloseToFrom = oldestTs - options.from < maxEndDistance;
+    const isEmptyAtOldest = state.isAtOldest && rows === 0 && nextId === undefined;
+    return (isCloseToFrom || isEmptyAtOldest) && crossChecks.hasLeftWindow(oldestTs);
   }
 
   for (;;) {
@@ -131,16 +133,17 @@ export async function* walkHistoryPages<P extends PageSummary>(
     if (state.lowerBound < options.from) return;
     const { link } = state;
     const { size = MAX_PAGE_SIZE } = options;
+    const isContinued = state.oldestTs !== undefined;
     const provenFrom = state.oldestTs === undefined ? coverageEnd : state.oldestTs + 1;
     let page: P;
     try {
-      page = await requestRows(state.anchor, state.cursor, size);
+      page = await requestRows(state.anchor, size, state.cursor);
     } catch (error) {
       if (link === "timestamp" || !isDeadCursorError(error)) throw error;
       state.handleDeadCursor();
       continue;
     }
-    if (!state.acceptsOrder(page)) continue;
+    if (!state.acceptsForeign(page) || !state.acceptsOrder(page)) continue;
     const isSilent = crossChecks.needsProbe(page, state);
     if (state.movesForward(page) || (await crossChecks.hasMissingRows(page, state))) {
       state.handleContradiction();
@@ -151,13 +154,25 @@ export async function* walkHistoryPages<P extends PageSummary>(
     const isOlder = state.accept(page, size);
     const { rows, nextId } = page;
     if (options.isExploring && number === 0 && rows === 0 && nextId === undefined) return;
-    const toResult = (end: PagePosition["end"], isEndConfirmed = false) => {
+    const toResult = (end: PagePosition["end"]) => {
       number++;
       const { from } = options;
+      const acceptsForeign = state.isForeignAccepted(page);
       const isSilenceConfirmed = isSilent || (rows === 0 && end === "exhausted");
       return {
         page,
-        position: { number, link, provenFrom, end, isSilenceConfirmed, isEndConfirmed, from, size } as const,
+        position: {
+          number,
+          link,
+          provenFrom,
+          isContinued,
+          madeAt,
+          end,
+          isSilenceConfirmed,
+          acceptsForeign,
+          from,
+          size,
+        } as const,
       };
     };
     const { lowerBound } = state;
@@ -168,10 +183,19 @@ export async function* walkHistoryPages<P extends PageSummary>(
     const mayBeEnd =
       nextId === undefined || (state.oldestTs !== undefined && !isOlder && state.isRepeating(nextId));
     if (mayBeEnd) {
-      if (isCloseToFrom()) return yield toResult("exhausted");
-      if (await isEndConfirmed()) return yield toResult("exhausted", true);
+      const { oldestTs } = state;
+      const isEnd =
+        oldestTs === undefined
+          ? rows === 0 && (await crossChecks.isEmptyHistory(state.anchor))
+          : isEndOfHistory(oldestTs, page);
+      if (isEnd) return yield toResult("exhausted");
+      if (oldestTs !== undefined && !state.isAtOldest) {
+        if (rows > 0) yield toResult(undefined);
+        state.restartAtEnd(isOlder);
+        continue;
+      }
     }
-    if (nextId === undefined) {
+    if (nextId === undefined || (mayBeEnd && rows === 0)) {
       if (rows > 0 && state.oldestTs !== undefined) yield toResult(undefined);
       state.handleFalseEnd(rows);
     } else {

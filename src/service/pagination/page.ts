@@ -26,6 +26,8 @@ export function formatToMillisecond(ts: Micros): string {
 /** What the walk needs to know about a page. */
 export interface PageSummary {
   readonly rows: number;
+  /** Records of other series, not counted as rows. */
+  readonly foreign?: number;
   /** Undefined if the service sent null, an empty text or nothing. */
   readonly nextId: string | undefined;
   /** Of the requested series only: a foreign row must not end the walk. */

@@ -14,6 +14,8 @@ interface WalkStateOptions {
 
 /** How often a page is requested again when it contradicts other pages. */
 const MAX_CONTRADICTIONS = 3;
+/** So many equal pages with records of other series show that the service always sends them. */
+const MIN_EQUAL_PAGES = 3;
 /** How often a first page without rows is requested before the walk follows its cursor. */
 const MAX_BLANK_FIRST_PAGES = 3;
 /** Pages in a row without an older row. */
@@ -26,7 +28,7 @@ const MAX_STALLED_PAGES_WITH_TIES = 1000;
  */
 export class WalkState {
   readonly #options: WalkStateOptions;
-  readonly #cursors = new CursorTrail();
+  #cursors = new CursorTrail();
   #anchor: Micros;
   #oldestTs: Micros | undefined;
   #lowerBound: Micros = Number.POSITIVE_INFINITY;
@@ -35,8 +37,15 @@ export class WalkState {
   /** Accepted pages since the last older row. */
   #stalledPages = 0;
   #contradictions = 0;
+  /** The oldest row's timestamp has been requested. */
+  #isAtOldest = false;
+  #isOldestRepeated = false;
   /** The service sends unordered pages every time: do not request them again. */
   #isDisorderAccepted = false;
+  /** The last page with records of other series. */
+  #foreignPage: PageSummary | undefined;
+  #equalPages = 0;
+  #isForeignAccepted = false;
   /** The previous page with rows had fewer than requested. */
   #wasShort = false;
   #isSizeIgnored = false;
@@ -70,12 +79,43 @@ export class WalkState {
     return this.#oldestTs !== undefined && anchorForRow(endpoint, this.#oldestTs) < this.#anchor;
   }
 
+  /** Whether the oldest row's timestamp has been requested: only that shows what is beside the row, and below it. */
+  get isAtOldest(): boolean {
+    return this.#isAtOldest;
+  }
+
+  /** Whether a page at that timestamp ended with exactly the oldest row: a failing service may send an empty page instead. */
+  get isOldestRepeated(): boolean {
+    return this.#isOldestRepeated;
+  }
+
   /** False: the page is unordered and should be requested again. */
   acceptsOrder({ isDescending }: PageSummary): boolean {
     if (isDescending || this.#isDisorderAccepted) return true;
     this.#options.onAnomaly("unordered");
     this.#isDisorderAccepted = ++this.#contradictions > MAX_CONTRADICTIONS;
     return this.#isDisorderAccepted;
+  }
+
+  /**
+   * False: the page has records of other series and should be requested again, since they may be in the place of its own.
+   * Equal pages show that the service always sends them. If most are, it ignores the filter: the caller judges that.
+   */
+  acceptsForeign(page: PageSummary): boolean {
+    const { foreign = 0, rows } = page;
+    if (foreign === 0 || this.#isForeignAccepted || foreign > Math.max(rows, 1)) return true;
+    const isEqual = this.#foreignPage !== undefined && isEqualPage(this.#foreignPage, page);
+    this.#equalPages = isEqual ? this.#equalPages + 1 : 1;
+    this.#foreignPage = page;
+    this.#isForeignAccepted = this.#equalPages >= MIN_EQUAL_PAGES;
+    if (this.#isForeignAccepted) return true;
+    this.#options.onAnomaly("contradiction");
+    return ++this.#contradictions > MAX_CONTRADICTIONS;
+  }
+
+  /** Whether records of other series are no reason to distrust this page. */
+  isForeignAccepted({ foreign = 0, rows }: PageSummary): boolean {
+    return this.#isForeignAccepted && foreign <= Math.max(rows, 1);
   }
 
   /** A page after a cursor must not have newer rows than the page before. */
@@ -102,7 +142,8 @@ export class WalkState {
   }
 
   /** Returns whether the page has an older row than all before. */
-  accept({ rows, oldest, newest, isDescending }: PageSummary, size: number): boolean {
+  accept(page: PageSummary, size: number): boolean {
+    const { rows, oldest, newest, isDescending } = page;
     const { onAnomaly } = this.#options;
     // An unordered page has reached a timestamp only if all its rows are below it.
     this.#lowerBound = (isDescending ? oldest : newest) ?? Number.POSITIVE_INFINITY;
@@ -111,7 +152,12 @@ export class WalkState {
       this.#oldestTs = oldest;
       this.#contradictions = 0;
       this.#stalledPages = 0;
-    } else this.#stalledPages++;
+      this.#isAtOldest = false;
+      this.#isOldestRepeated = false;
+    } else {
+      this.#stalledPages++;
+      this.#isOldestRepeated ||= this.#isAtOldest && this.#endsAtOldest(page);
+    }
     if (!this.#isSizeIgnored && this.link === "cursor" && rows > 0 && this.#wasShort) {
       this.#isSizeIgnored = true;
       onAnomaly("size_ignored");
@@ -134,6 +180,15 @@ export class WalkState {
       this.#cursors.follow(nextId);
       this.#cursor = nextId;
     }
+  }
+
+  /** The page may be the last: asks for the oldest row's timestamp, which shows it. */
+  restartAtEnd(isOlder: boolean): void {
+    if (this.#isStalled) this.#options.onAnomaly("no_progress");
+    this.#cursors = new CursorTrail();
+    // It led to nothing: the same cursor again confirms that.
+    if (!isOlder && this.#cursor !== undefined) this.#cursors.follow(this.#cursor);
+    this.#moveToOldest();
   }
 
   handleDeadCursor(): void {
@@ -162,6 +217,11 @@ export class WalkState {
     this.#cursor = undefined;
   }
 
+  /** A page that has rows above the anchor ignores it, and shows nothing. */
+  #endsAtOldest({ newest = Number.POSITIVE_INFINITY, oldest }: PageSummary): boolean {
+    return newest <= this.#anchor && oldest === this.#oldestTs;
+  }
+
   get #isStalled(): boolean {
     return this.#stalledPages > (this.#options.isOneIndex ? MAX_STALLED_PAGES : MAX_STALLED_PAGES_WITH_TIES);
   }
@@ -169,11 +229,21 @@ export class WalkState {
   #restart(event: WalkAnomaly, why: string): void {
     const { endpoint, onAnomaly } = this.#options;
     onAnomaly(event);
-    if (this.#oldestTs === undefined || !this.canRestart) throw paginationCycleFailure(endpoint, why);
-    // Include the oldest row: other rows with its timestamp may be missing.
-    this.#anchor = anchorForRow(endpoint, this.#oldestTs);
+    if (!this.canRestart) throw paginationCycleFailure(endpoint, why);
+    this.#moveToOldest();
+  }
+
+  /** Includes the oldest row: other rows with its timestamp may be missing. */
+  #moveToOldest(): void {
+    if (this.#oldestTs !== undefined)
+      this.#anchor = Math.min(this.#anchor, anchorForRow(this.#options.endpoint, this.#oldestTs));
+    this.#isAtOldest = true;
     this.#cursor = undefined;
     this.#cursors.forgetEmptyPages();
     this.#stalledPages = 0;
   }
+}
+
+function isEqualPage(a: PageSummary, b: PageSummary): boolean {
+  return (["rows", "foreign", "newest", "oldest", "nextId"] as const).every((name) => a[name] === b[name]);
 }

@@ -32,7 +32,7 @@ function barAt(start: string, length: Micros): string {
     CROSS JOIN LATERAL ${oneTick("AND t.price = x.high ORDER BY t.ts")} h
     CROSS JOIN LATERAL ${oneTick("AND t.price = x.low ORDER BY t.ts")} l
     CROSS JOIN LATERAL ${covered} c
-    CROSS JOIN LATERAL (SELECT ${length} / coalesce((SELECT w.settle_delay / 2 FROM mds.wanted_ranges w WHERE ${ofSeries("w")}
+    CROSS JOIN LATERAL (SELECT ${length} / coalesce((SELECT w.period FROM mds.wanted_ranges w WHERE ${ofSeries("w")}
       ORDER BY w.from_ts DESC LIMIT 1), 30000000) AS expected_ticks) e)`;
 }
 

@@ -171,7 +171,7 @@ export const relationLayouts: readonly RelationLayout[] = [
   {
     name: "wanted_ranges",
     columns: columns(
-      "stream text, series int4, from_ts int8, to_ts? int8, settle_delay int8, step int8, kept_for? int8, observed int2, hindrance? text",
+      "stream text, series int4, from_ts int8, to_ts? int8, settle_delay int8, period int8, step int8, kept_for? int8, observed int2, hindrance? text",
     ),
     primaryKey: ["stream", "series", "from_ts"],
     from: "wanted_ranges",
@@ -187,12 +187,12 @@ export const relationLayouts: readonly RelationLayout[] = [
     seriesColumn: "series",
   },
   {
-    name: "mass_withdrawals",
+    name: "pending_claims",
     columns: columns(
-      "stream text, series int4, withdrawal int8, from_ts int8, to_ts int8, believed_at? int8",
+      "stream text, series int4, claim int8, kind text, from_ts int8, to_ts int8, accepted_at? int8",
     ),
-    primaryKey: ["stream", "series", "withdrawal"],
-    from: "mass_withdrawals",
+    primaryKey: ["stream", "series", "claim"],
+    from: "pending_claims",
     seriesColumn: "series",
   },
   {

@@ -21,9 +21,9 @@ import { isCoveredThere, momentOf, readAside, sharedDecimals, sharedPresentTs } 
 
 const dayTs = "(r.day - date '1970-01-01')::bigint * 86400000000";
 
-/** The refresh period of a stream: half the settle delay of its target. */
+/** The refresh period of a stream. */
 const refreshPeriod = (stream: RowStream) =>
-  `(SELECT coalesce(max(w.settle_delay) / 2, 30000000) FROM mds.wanted_ranges w WHERE w.stream = '${stream}')`;
+  `(SELECT coalesce(max(w.period), 30000000) FROM mds.wanted_ranges w WHERE w.stream = '${stream}')`;
 
 /** The websocket does not send when a price last moved: compare with the previous ticker of at most two periods. */
 const repeatsPrice = `(SELECT p.last = r.last FROM mds.exchange_tick_rows p WHERE p.listing = r.listing AND p.ts < r.ts

@@ -1,7 +1,7 @@
 import { type RowStream, streamTable } from "../../model/streams.ts";
 import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import type { SettledRange } from "../../warehouse/coverage/ledger.ts";
+import type { SettledRange } from "../../rule/answer.ts";
 import { type ForwardedRow, forwardedColumns } from "../../warehouse/read/forwarded-rows.ts";
 import { rowTables } from "../../warehouse/tables/row-tables.ts";
 import { spliceLedger } from "../ledger-difference.ts";

@@ -3,13 +3,13 @@ import type { IngestThread } from "../../ingest/thread/ingest-thread.ts";
 import type { Selector } from "../../model/selector.ts";
 import type { DerivativeType } from "../../model/streams.ts";
 import { MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import type { ConfirmationRules } from "../../rule/confirm.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
 import type { ServiceClient } from "../../service/client/client.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import { type ListWalkOptions, walkListPages } from "../../service/pagination/list-walk.ts";
-import type { WithdrawalRules } from "../../warehouse/coverage/mass-withdrawals.ts";
 import { readClockSkew } from "../../warehouse/coverage/targets.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { classifyError } from "./error-policy.ts";
@@ -24,8 +24,8 @@ export interface SyncContext {
   readonly clock: Clock;
   readonly log: Log;
   readonly stats: RunStats;
-  /** When to believe that the service no longer has many rows. */
-  readonly withdrawals: WithdrawalRules;
+  /** When to accept a claim of the service that contradicts stored rows. */
+  readonly withdrawals: ConfirmationRules;
   /** Which part of the selection to follow; undefined: all of it. */
   readonly share?: SyncShare | undefined;
   readonly signal: AbortSignal;
@@ -113,7 +113,7 @@ export interface SyncSettings {
   readonly confirmEvery: number;
   /** Rate limit over all requests; 0: none. */
   readonly maxRequestsPerSecond: number;
-  readonly withdrawals: WithdrawalRules;
+  readonly withdrawals: ConfirmationRules;
 }
 
 /** The service's time is known to about a second, so a smaller change of the skew is noise. */

@@ -73,9 +73,14 @@ export interface Problem {
   readonly message: string;
 }
 
+/** Whether both say the same about the same part of a stream. */
+export function isSameProblem(a: Problem, b: Problem): boolean {
+  return a.stream === b.stream && a.what === b.what && a.code === b.code;
+}
+
 /** The message of a problem, with the series or other part that it concerns. */
 export function problemText({ what, message }: Problem): string {
-  return what === undefined ? message : `${what}: ${message}`;
+  return what === undefined || message.startsWith(what) ? message : `${what}: ${message}`;
 }
 
 export function toProblem(stream: Stream, what: string | undefined, error: unknown): Problem {

@@ -6,7 +6,7 @@ import type { Random } from "../../runtime/backoff.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { SyncSettings } from "../context/context.ts";
 import { type SyncContext, serviceNow } from "../context/context.ts";
-import { classifyError, type Problem } from "../context/error-policy.ts";
+import { classifyError, isSameProblem, type Problem } from "../context/error-policy.ts";
 import { toStreamHealth } from "../context/problem-log.ts";
 import type { StreamStats } from "../context/run-stats.ts";
 import { fetchSnapshots } from "../polling/fetch-snapshots.ts";
@@ -22,6 +22,14 @@ import { refreshSelection, type SelectionResult } from "../selection/refresh.ts"
 import { needsRanking } from "../selection/targets.ts";
 import { fillGaps } from "./fill-gaps.ts";
 import { findOpenGaps, type GapFilter, planTiming } from "./gap-planner.ts";
+import {
+  checkNight,
+  findLastNight,
+  isNightDue,
+  NIGHTLY_JOB,
+  type NightlyResult,
+  planNight,
+} from "./nightly-check.ts";
 
 /** Limits what one run fills. An absent member means no limit. */
 export interface BackfillFilter {
@@ -38,6 +46,8 @@ interface BackfillOptions {
   readonly reader: Connection;
   readonly random: Random;
   readonly filter: BackfillFilter;
+  /** The daemon asks again about what is settled by itself. */
+  readonly hasNightlyJob?: boolean;
 }
 
 interface BackfillStreamReport extends Readonly<StreamStats> {
@@ -48,6 +58,8 @@ interface BackfillStreamReport extends Readonly<StreamStats> {
   readonly unpublished: number;
   /** The length of the longest of them. */
   readonly unpublishedMicros: Micros;
+  /** Number of series of which the service must repeat that it has nothing older, or nothing at all: no failure. */
+  readonly unconfirmed: number;
 }
 
 export interface BackfillReport {
@@ -60,13 +72,15 @@ export interface BackfillReport {
   readonly problems: readonly Problem[];
   /** Named series that the settings do not select for some streams of this run; none if they were fetched once. */
   readonly notSelected: readonly UnselectedSeries[];
+  /** What was asked once more today; undefined: nothing in this run. */
+  readonly night: NightlyResult | undefined;
   readonly exit: ExitCode;
 }
 
 /** Refreshes the lookups, declares the targets, fills their gaps, and fetches one snapshot of each snapshot stream. */
 export async function backfill(
   context: SyncContext,
-  { settings, reader, random, filter }: BackfillOptions,
+  { settings, reader, random, filter, hasNightlyJob = false }: BackfillOptions,
 ): Promise<BackfillReport> {
   const isFiltered = filter.series !== undefined || filter.range !== undefined;
   const includesStream = (stream: Stream) =>
@@ -97,15 +111,29 @@ export async function backfill(
     indexIds: named && new Set(named.map(({ indexId }) => indexId)),
     range: filter.range,
   };
+  const { concurrency } = settings;
+  const fillOptions = { reader, random, timing: planTiming(settings), concurrency, filter: gapFilter };
   /** Fills the gaps, and fetches the snapshots of these streams. */
   const fetchSelected = async (directory: Directory, includesSnapshot: (stream: Stream) => boolean) => {
     await endDeselectedSnapshots(context, settings, directory);
-    const { concurrency } = settings;
-    const fillOptions = { reader, random, timing: planTiming(settings), concurrency, filter: gapFilter };
     const fillResult = await fillGaps(context, fillOptions);
     const snapshotOptions = { settings, directory, reader, random, includesStream: includesSnapshot };
     return { ...fillResult, snapshotProblems: await fetchSnapshots(context, snapshotOptions) };
   };
+  const storeNight = (outcome: string) =>
+    context.ingest.call(
+      "commitJobRun",
+      { job: NIGHTLY_JOB, scheduledAt: serviceNow(context), outcome },
+      [],
+      context.signal,
+    );
+  // Planned before anything is fetched: what this run fetches needs no second look.
+  const isWhole = !isFiltered && filter.streams === undefined && !hasNightlyJob;
+  if (isWhole && !findLastNight(reader)) await storeNight("new");
+  const plan =
+    isWhole && isNightDue(reader, serviceNow(context))
+      ? planNight(reader, settings.refreshSeconds, serviceNow(context))
+      : undefined;
   let result: Awaited<ReturnType<typeof fetchSelected>>;
   try {
     result = await fetchSelected(refreshed.directory, includesStream);
@@ -126,9 +154,14 @@ export async function backfill(
   } finally {
     pendingRanking?.cancel();
   }
+  const night = plan && (await checkNight(context, { settings, reader, random }, plan));
+  if (night?.hasReopened) result = { ...result, ...(await fillGaps(context, fillOptions)) };
+  if (night) await storeNight(night.comparison.problems.length === 0 ? "ok" : "incomplete");
 
   const openGaps = findOpenGaps(reader, result.asOf, gapFilter);
-  const problems = [...selected.problems, ...result.problems, ...result.snapshotProblems];
+  const found = [...selected.problems, ...result.problems, ...result.snapshotProblems];
+  const isNew = (problem: Problem) => !found.some((other) => isSameProblem(other, problem));
+  const problems = [...found, ...(night?.comparison.problems ?? []).filter(isNew)];
   const { parkedEndpoints } = context.client.health();
   const streamHealth = streams
     .filter(includesStream)
@@ -146,6 +179,7 @@ export async function backfill(
       open,
       unpublished: unpublished.length,
       unpublishedMicros,
+      unconfirmed: streamGaps.filter((series) => series.unconfirmed.length > 0).length,
     };
   });
   const notSelected = filter.fetchesUnselected
@@ -161,6 +195,7 @@ export async function backfill(
     streams: reports,
     problems,
     notSelected,
+    night,
     exit: isComplete ? exitCode.ok : exitCode.incomplete,
   };
 }

@@ -1,5 +1,5 @@
 import { resolveSelector } from "../../model/selector.ts";
-import { cadenceOf, isDaily, type Stream, streamTable } from "../../model/streams.ts";
+import { cadenceOf, type HistoryStream, isDaily, type Stream, streamTable } from "../../model/streams.ts";
 import { formatDay, type Micros, parseDateOrTimestamp } from "../../model/time.ts";
 import { intersect, normalise, totalDuration, union } from "../../model/time-range.ts";
 import { computeTargetEnd, findGaps, selectRanges } from "../../warehouse/coverage/gaps.ts";
@@ -14,8 +14,10 @@ import type { Directory } from "../selection/directory.ts";
 import { collectNotices } from "../selection/exchanges.ts";
 import { resolveTargets, type SelectorNotice, type StreamTargets } from "../selection/targets.ts";
 import { RECHECK_MICROS } from "./gap-planner.ts";
+import { isNightDue, planNight } from "./nightly-check.ts";
 import type { HistoryExtent, SampledSeries } from "./sample-histories.ts";
 import { countPages } from "./slices.ts";
+import type { SliceWalk } from "./walk-slice.ts";
 
 /** What a backfill would do for one stream. */
 interface StreamEstimate {
@@ -125,8 +127,25 @@ async function estimateHistory(
     requests += work.requests;
     rows += work.rows;
   }
+  if (reader) requests += countNightlyRequests(reader, stream, settings.refreshSeconds, now);
   const counts = { holes, requests: Math.round(requests), rows: Math.round(rows) };
   return addCosts(options, stream, { series: targets.length, ...counts });
+}
+
+/** What `backfill` asks once more on a day: it fetches no new rows. */
+function countNightlyRequests(
+  reader: Connection,
+  stream: HistoryStream,
+  refreshSeconds: number,
+  now: Micros,
+): number {
+  if (!isNightDue(reader, now)) return 0;
+  const { ends, slices } = planNight(reader, refreshSeconds, now);
+  const isOfStream = ({ key }: SliceWalk) => key.stream === stream;
+  return slices.filter(isOfStream).reduce((sum, { key, range: { from, to }, cadence }) => {
+    const oldest = Math.min(to, findOldestRow(reader, key) ?? to);
+    return sum + countPages({ from: Math.max(from, oldest), to }, cadence);
+  }, ends.filter(isOfStream).length);
 }
 
 /** The requests and rows of one series; without an extent, at most. */

@@ -10,8 +10,8 @@ import { type SyncContext, serviceNow } from "../context/context.ts";
 import { classifyError, isInvalidResponse, type Problem, toProblem } from "../context/error-policy.ts";
 import { isOutOfTries, retryDelayMs } from "../context/retry.ts";
 import type { RunStats } from "../context/run-stats.ts";
-import { NotFoundConfirmer } from "./confirm-not-found.ts";
 import { findOpenGaps, type GapFilter, type PlanTiming, planWalks, type WalkPlan } from "./gap-planner.ts";
+import { NotFoundAnswers } from "./not-found-answers.ts";
 import { urgencies } from "./slices.ts";
 import { type ActiveWalk, drainQueue, WalkQueue } from "./walk-queue.ts";
 import {
@@ -60,7 +60,7 @@ export async function fillGaps(context: SyncContext, options: FillOptions): Prom
   const { reader, random, timing, filter } = options;
   const { clock, ingest, stats, signal, log } = context;
   const failures = new Map<string, FailureCount>();
-  const notFound = new NotFoundConfirmer(reader);
+  const notFound = new NotFoundAnswers(reader);
   const parked = new Map<string, Problem>();
   /** Why a series stayed open, for the report and the view `gaps`. */
   const openProblems = new Map<string, { readonly key: LedgerKey; readonly problem: Problem }>();
@@ -98,7 +98,7 @@ export async function fillGaps(context: SyncContext, options: FillOptions): Prom
     }
     log.debug({ round, walks: walks.length }, "filling gaps");
     const requestsBefore = countRequests(stats);
-    const { failed, clamped, hasReopened } = await runRound(context, options, {
+    const { failed, unconfirmed, clamped, hasReopened } = await runRound(context, options, {
       plan,
       walks,
       parked,
@@ -117,12 +117,16 @@ export async function fillGaps(context: SyncContext, options: FillOptions): Prom
         countedKeys.add(key);
         failure.count++;
       }
+      // An index that is refused is asked once more: when the service has served another one, its answer counts.
+      const isFirstRefusal = failureCode(error) === "rejected" && failure.count <= 1;
       failure.isGivenUp ||=
-        classifyError(error, stats.successCount) === "give_up" || isOutOfTries(failure.count, error);
+        (classifyError(error, stats.successCount) === "give_up" && !isFirstRefusal) ||
+        isOutOfTries(failure.count, error);
       failures.set(key, failure);
     }
     for (const { key } of walks) openProblems.delete(ledgerKeyText(key));
-    for (const { walk, error } of failed) {
+    // An unconfirmed claim is no failure of this run: the service is asked again later.
+    for (const { walk, error } of [...failed, ...unconfirmed]) {
       const problem = toProblem(walk.key.stream, `${walk.indexType} ${walk.name}`, error);
       openProblems.set(ledgerKeyText(walk.key), { key: walk.key, problem });
     }
@@ -160,9 +164,21 @@ interface FailureCount {
   isGivenUp: boolean;
 }
 
-interface FailedWalk {
+/** A walk whose range stayed open. */
+interface OpenWalk {
   readonly walk: SliceWalk;
   readonly error: unknown;
+}
+
+interface RoundResult {
+  readonly failed: readonly FailedWalk[];
+  /** The service must repeat what it says about stored rows. */
+  readonly unconfirmed: readonly OpenWalk[];
+  readonly clamped: readonly SliceWalk[];
+  readonly hasReopened: boolean;
+}
+
+interface FailedWalk extends OpenWalk {
   /** The service was answering, so the failure counts towards the maximum number of tries. */
   readonly countsAsTry: boolean;
 }
@@ -171,16 +187,17 @@ interface FillRound {
   readonly plan: WalkPlan;
   readonly walks: readonly SliceWalk[];
   readonly parked: Map<string, Problem>;
-  readonly notFound: NotFoundConfirmer;
+  readonly notFound: NotFoundAnswers;
 }
 
 async function runRound(
   context: SyncContext,
   { reader, concurrency }: FillOptions,
   { plan, walks, parked, notFound }: FillRound,
-): Promise<{ failed: FailedWalk[]; clamped: SliceWalk[]; hasReopened: boolean }> {
+): Promise<RoundResult> {
   const { ingest, stats, signal } = context;
   const failed: FailedWalk[] = [];
+  const unconfirmed: OpenWalk[] = [];
   const clamped: SliceWalk[] = [];
   const unblocked: LedgerKey[] = [];
   let hasReopened = false;
@@ -211,14 +228,11 @@ async function runRound(
       return;
     }
     const { settled, isSeriesFilled } = queue.finish(active, outcome);
-    for (const { key, range } of settled) {
-      stats.forStream(key.stream).doneMicros += range.to - range.from;
-      if (outcome.kind === "not_found") await ingest.call("commitIndexNotFound", { key, range }, [], signal);
-    }
+    for (const { key, range } of settled) stats.forStream(key.stream).doneMicros += range.to - range.from;
     if (outcome.kind === "filled") {
       hasReopened ||= outcome.hasReopened;
       if (outcome.isUnpublished && !walk.isHead) clamped.push(walk);
-      if (outcome.unconfirmed) failed.push({ walk, error: outcome.unconfirmed, countsAsTry: true });
+      if (outcome.unconfirmed) unconfirmed.push({ walk, error: outcome.unconfirmed });
     }
     if (walk.blockedReason !== null) unblocked.push(walk.key);
     if (isSeriesFilled && plan.rechecks.has(ledgerKeyText(walk.key)))
@@ -231,7 +245,7 @@ async function runRound(
   await drainQueue(queue, concurrency * WALKS_PER_REQUEST, fill);
   if (unblocked.length > 0)
     await ingest.call("commitBlockedReason", { keys: unblocked, reason: null }, [], signal);
-  return { failed, clamped, hasReopened };
+  return { failed, unconfirmed, clamped, hasReopened };
 }
 
 /** All indices of a type need the same scope, so a 403 parks the whole family, unless it concerns one index only. */
@@ -286,12 +300,12 @@ async function settleExpiredEdge(
 
 type SliceOutcome =
   | ({ readonly kind: "filled" } & Pick<SliceResult, "hasReopened" | "hasFoundEnd" | "isUnpublished"> & {
-        /** Set if many rows must be confirmed as withdrawn: only their range is open, and is to be requested again. */
+        /** Set if the service claims not to have many stored rows: their range is open until it has repeated that. */
         readonly unconfirmed: Failure | undefined;
       })
   /** An exploring walk found nothing. */
   | { readonly kind: "empty" }
-  /** The index does not exist: the whole series is settled. */
+  /** The index does not exist: the answer is about the whole series. */
   | { readonly kind: "not_found" }
   /** The profile lacks a scope, so the rest of the index family would fail too. */
   | { readonly kind: "forbidden"; readonly error: unknown }
@@ -309,11 +323,11 @@ type SliceOutcome =
 export async function fillSlice(
   context: SyncContext,
   walk: SliceWalk,
-  notFound: NotFoundConfirmer,
+  notFound: NotFoundAnswers,
   onServed: () => Promise<void>,
   active?: ActiveWalk,
 ): Promise<SliceOutcome> {
-  const { ingest, stats, signal } = context;
+  const { stats } = context;
   const successesBefore = stats.successCount;
   try {
     const result = await walkSlice(context, walk, { onServed, progress: active, spacing: active?.spacing });
@@ -327,13 +341,9 @@ export async function fillSlice(
       case "stop":
         throw error;
       case "not_found": {
-        const decision = isRejected
-          ? await notFound.confirmRejected(context, walk, error)
-          : await notFound.confirm(context, walk);
-        if (decision.kind === "unconfirmed")
-          return { kind: "failed", error: decision.error, countsAsTry: decision.countsAsTry };
         const range = { from: active?.from ?? walk.range.from, to: walk.range.to };
-        await ingest.call("commitIndexNotFound", { key: walk.key, range }, [], signal);
+        const doubt = await notFound.commit(context, walk, range, isRejected ? error : undefined);
+        if (doubt) return { kind: "failed", error: doubt, countsAsTry: true };
         stats.forStream(walk.key.stream).doneMicros += range.to - range.from;
         return { kind: "not_found" };
       }

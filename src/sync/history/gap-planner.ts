@@ -8,18 +8,15 @@ import {
   type TimeRanges,
   union,
 } from "../../model/time-range.ts";
+import type { PendingClaim } from "../../rule/claim.ts";
+import { type ConfirmationRules, nextAskAt } from "../../rule/confirm.ts";
 import {
   computeTargetEnd,
   computeWindowStart,
   readGaps,
   type SeriesGaps,
 } from "../../warehouse/coverage/gaps.ts";
-import {
-  isMoved,
-  type LedgerKey,
-  ledgerKeyText,
-  readSettledRanges,
-} from "../../warehouse/coverage/ledger.ts";
+import { type LedgerKey, ledgerKeyText, readSettledRanges } from "../../warehouse/coverage/ledger.ts";
 import { decayLateness, extendSettleDelay, readLateness } from "../../warehouse/coverage/publication.ts";
 import { type DueRecheck, readDueRechecks } from "../../warehouse/coverage/rechecks.ts";
 import { readSeriesHeads } from "../../warehouse/coverage/series-queries.ts";
@@ -64,10 +61,23 @@ export interface PlanTiming {
   readonly refreshSeconds: number;
   /** A quiet series is covered up to this long before now. */
   readonly quietMargin: Micros;
+  /** When the service is asked again about a claim. */
+  readonly confirmation: ConfirmationRules;
 }
 
-export function planTiming({ refreshSeconds, quietMargin }: SyncSettings): PlanTiming {
-  return { refreshSeconds, quietMargin: quietMargin * MICROS_PER_SECOND };
+export function planTiming({ refreshSeconds, quietMargin, withdrawals }: SyncSettings): PlanTiming {
+  return { refreshSeconds, quietMargin: quietMargin * MICROS_PER_SECOND, confirmation: withdrawals };
+}
+
+/** What is open and may be asked for at `now`: a claim that was made just now is asked about later. */
+function askable(
+  open: TimeRanges,
+  claims: readonly PendingClaim[],
+  now: Micros,
+  rules: ConfirmationRules,
+): TimeRanges {
+  const waiting = claims.filter((claim) => nextAskAt(claim, rules) > now).map(({ range }) => range);
+  return subtract(open, normalise(waiting));
 }
 
 function matchesFilter(filter: GapFilter, stream: HistoryStream, indexId: string): boolean {
@@ -91,7 +101,8 @@ export function planWalks(
     for (const series of readGaps(reader, stream, now)) {
       if (!matchesFilter(filter, stream, series.indexId)) continue;
       if (series.agedOut.length > 0) lost.push(series);
-      seriesById.set(series.key.series, series);
+      const open = askable(series.open, series.claims, now, settings.confirmation);
+      if (open.length > 0) seriesById.set(series.key.series, { ...series, open });
     }
     // A range filter would limit a recheck to a part of its range, so skip rechecks.
     const includesRechecks = filter.range === undefined && !filter.excludesHeads;
@@ -137,7 +148,8 @@ export function planHeadWalks(
   const day = formatDay(now);
   const [found] = readGaps(reader, stream, now, series);
   const [due] = readDueRechecks(reader, stream, day, series);
-  const open = found ? intersect(found.open, [headRange(timing)]) : [];
+  const waiting = found ? askable(found.open, found.claims, now, settings.confirmation) : [];
+  const open = intersect(waiting, [headRange(timing)]);
   const head = found && {
     ...found,
     open: includesRecent ? addRecentRange(reader, found.key, open, timing) : open,
@@ -167,7 +179,9 @@ function addRecentRange(
   const reach = hourOf(head.from) === hourOf(targetEnd) ? lookBack : Math.max(lookBack, RECENT_MICROS);
   const from = Math.max(head.from - reach, targetEnd - ROWS_PER_PAGE * cadence);
   if (from >= head.from) return open;
-  const covered = readSettledRanges(reader, key).filter((range) => range.proof !== "lost" && !isMoved(range));
+  const covered = readSettledRanges(reader, key).filter(
+    (range) => range.proof !== "lost" && range.proof !== "moved",
+  );
   const recent = intersect(normalise(covered), [{ from, to: targetEnd }]);
   // A lost range in between would cause a second walk, so add only the part that is connected to the head.
   const newest = union(open, recent).slice(-1);
@@ -232,6 +246,7 @@ function toWalks(
     name: series.name,
     serviceWindow: series.serviceWindow,
     isHead: slice.range.to >= targetEnd,
+    period: cadence,
     cadence,
     settleDelay,
     quietMargin,
@@ -252,7 +267,7 @@ function addRecheck(
   targetEnd: Micros,
 ): OpenSeries {
   const from = Math.max(due.targetFrom, targetEnd - RECHECK_MICROS);
-  const moved = normalise(readSettledRanges(reader, due.key).filter(isMoved));
+  const moved = normalise(readSettledRanges(reader, due.key).filter(({ proof }) => proof === "moved"));
   const rechecked = from < targetEnd ? subtract([{ from, to: targetEnd }], moved) : [];
   const open = union(series?.open ?? [], rechecked);
   return { ...due, open, blockedReason: series?.blockedReason ?? null };
@@ -270,6 +285,7 @@ export function findOpenGaps(reader: Connection, now: Micros, filter: GapFilter)
       open: clip(series.open),
       missing: clip(series.missing),
       unpublished: clip(series.unpublished),
+      unconfirmed: clip(series.unconfirmed),
     }))
     .filter(({ open }) => open.length > 0);
 }

@@ -1,20 +1,22 @@
 import { Failure, failureCode } from "../../model/failure.ts";
 import { cadenceOf, historyStreams, isDaily } from "../../model/streams.ts";
-import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
+import type { Micros } from "../../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
+import type { PendingClaim } from "../../rule/claim.ts";
+import { isIncident } from "../../rule/confirm.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import { computeTargetEnd, computeWindowStart } from "../../warehouse/coverage/gaps.ts";
 import { ledgerKeyText } from "../../warehouse/coverage/ledger.ts";
-import { readUnconfirmedRanges } from "../../warehouse/coverage/mass-withdrawals.ts";
 import { wasNotFound } from "../../warehouse/coverage/not-found.ts";
+import { readPendingClaims } from "../../warehouse/coverage/pending-claims.ts";
 import { readSeriesCoverage } from "../../warehouse/coverage/series-queries.ts";
 import { countStoredRows, findOldestRow, readRowSpacing } from "../../warehouse/rows/row-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { ensureServiceTime, type SyncContext, serviceNow } from "../context/context.ts";
-import { classifyError, type Problem, toProblem } from "../context/error-policy.ts";
+import { classifyError, isSameProblem, type Problem, toProblem } from "../context/error-policy.ts";
 import { retryUntilDone } from "../context/retry.ts";
 import { settleDelay } from "../selection/targets.ts";
-import { cutOnGrid, dropExpired, gridCadence, gridIndex, sliceLength } from "./slices.ts";
+import { cutOnGrid, dropExpired, gridCadence, sliceLength } from "./slices.ts";
 import { drainQueue, WalkQueue } from "./walk-queue.ts";
 import {
   type SliceResult,
@@ -24,13 +26,16 @@ import {
   walkSlice,
 } from "./walk-slice.ts";
 
-interface VerifyOptions {
+interface CompareOptions {
   readonly reader: Connection;
   readonly random: Random;
-  readonly refreshSeconds: number;
   readonly concurrency: number;
-  /** How many slices to compare, picked at random, or a function that selects them; undefined: all. */
-  readonly sample: number | ((slices: readonly SliceWalk[]) => readonly SliceWalk[]) | undefined;
+}
+
+interface VerifyOptions extends CompareOptions {
+  readonly refreshSeconds: number;
+  /** How many slices to compare, picked at random; undefined: all. */
+  readonly sample: number | undefined;
   /** Believe at once that the service no longer has many rows. */
   readonly acceptsWithdrawals?: boolean;
 }
@@ -64,31 +69,40 @@ export interface VerifyResult {
 }
 
 /**
+ * Compares what is covered with the service, and the ranges of its claims against stored rows: a difference that stands is
+ * reported every time.
+ */
+export async function verify(context: SyncContext, options: VerifyOptions): Promise<VerifyResult> {
+  const { reader, random, refreshSeconds, sample, acceptsWithdrawals = false } = options;
+  // The start of the window depends on the service's time.
+  await ensureServiceTime(context, random);
+  const slices = coveredSlices(reader, refreshSeconds, serviceNow(context), {
+    includesEnds: true,
+    includesClaim: ({ kind }) => acceptsWithdrawals || isIncident(kind),
+  }).map((slice) => ({ ...slice, acceptsWithdrawals }));
+  const sampled = sample === undefined ? slices : pickRandom(slices, sample, random);
+  const selected = new Set([...sampled, ...slices.filter(({ isClaimed }) => isClaimed)]);
+  return compareSlices(context, options, [...selected]);
+}
+
+/**
  * Walks covered ranges again. A page is authoritative for its proven range, so its commit also repairs what differs; the
  * previous values go to `revisions`.
  */
-export async function verify(context: SyncContext, options: VerifyOptions): Promise<VerifyResult> {
-  const { random, sample, concurrency } = options;
+export async function compareSlices(
+  context: SyncContext,
+  { reader, random, concurrency }: CompareOptions,
+  slices: readonly SliceWalk[],
+): Promise<VerifyResult> {
   const { clock, signal, stats } = context;
-  // The start of the window depends on the service's time.
-  await ensureServiceTime(context, random);
-  const allSlices = coveredSlices(options, serviceNow(context));
-  const sampled =
-    typeof sample === "function"
-      ? sample(allSlices)
-      : sample === undefined
-        ? allSlices
-        : pickRandom(allSlices, sample, random);
-  // A difference that stands is reported every time.
-  const selected = new Set([...sampled, ...allSlices.filter(({ isUnconfirmed }) => isUnconfirmed)]);
   const retryOptions = { clock, random, signal, successCount: () => stats.successCount };
   const differences: SliceDifference[] = [];
   const problems: Problem[] = [];
   const historyEnds = new Map<string, { readonly walk: SliceWalk; readonly before: Micros }>();
   let rows = 0;
   let extraChanged = 0;
-  const findRow = ({ key }: SliceWalk) => findOldestRow(options.reader, key);
-  const queue = new WalkQueue({ walks: [...selected], rank: () => 0, findOldestRow: findRow });
+  const findRow = ({ key }: SliceWalk) => findOldestRow(reader, key);
+  const queue = new WalkQueue({ walks: slices, rank: () => 0, findOldestRow: findRow });
   await drainQueue(queue, Math.ceil(concurrency * 1.5), async (active) => {
     const { walk, spacing } = active;
     const { key, name, indexType, range } = walk;
@@ -112,11 +126,15 @@ export async function verify(context: SyncContext, options: VerifyOptions): Prom
       if (errorClass === "stop") throw error;
       const { from, position } = active;
       // The service does not have the index, so there is nothing to compare.
-      const isRefused = failureCode(error) === "rejected" && wasNotFound(options.reader, key);
+      const isRefused = failureCode(error) === "rejected" && wasNotFound(reader, key);
       const isNotFound = errorClass === "not_found" || isRefused;
-      queue.finish(active, { kind: isNotFound ? "not_found" : "failed" });
+      const isForbidden = errorClass === "forbidden";
+      queue.finish(active, { kind: isNotFound || isForbidden ? "not_found" : "failed" });
       if (isNotFound) return;
-      problems.push(toProblem(key.stream, `${indexType} ${name}`, error));
+      // All indices of a type need the same scope.
+      const isOfType = isForbidden && failureCode(error) !== "index_forbidden";
+      const problem = toProblem(key.stream, isOfType ? indexType : `${indexType} ${name}`, error);
+      if (!problems.some((other) => isSameProblem(other, problem))) problems.push(problem);
       // The service contradicts covered ranges: retract them, so that the gap filler fetches them again.
       if (error instanceof Failure && error.code === "alarm") {
         const length = sliceLength(walk.cadence);
@@ -129,29 +147,47 @@ export async function verify(context: SyncContext, options: VerifyOptions): Prom
   const unserved = [...historyEnds.values()].map(
     ({ walk: { key, name, indexType, serviceWindow }, before }) => {
       const from = computeWindowStart(serviceWindow, serviceNow(context));
-      const count = countStoredRows(options.reader, key, { from, to: before });
+      const count = countStoredRows(reader, key, { from, to: before });
       return { stream: key.stream, name, indexType, before, rows: count };
     },
   );
-  return { sliceCount: selected.size, rows, extraChanged, unserved, differences, problems };
+  return { sliceCount: slices.length, rows, extraChanged, unserved, differences, problems };
 }
 
-/** Everything that is covered or unconfirmed, and still served, in slices of one walk each. */
-function coveredSlices(
-  { reader, refreshSeconds, acceptsWithdrawals = false }: VerifyOptions,
+interface CoveredSlice extends SliceWalk {
+  /** It has a range that the service makes a claim about. */
+  readonly isClaimed: boolean;
+}
+
+interface SliceOptions {
+  /** Also what precedes a history. */
+  readonly includesEnds: boolean;
+  /** Also the ranges of these claims. */
+  readonly includesClaim: (claim: PendingClaim) => boolean;
+}
+
+/** Everything that is covered and still served, in slices of one walk each. */
+export function coveredSlices(
+  reader: Connection,
+  refreshSeconds: number,
   now: Micros,
-): (SliceWalk & { readonly isUnconfirmed: boolean })[] {
+  { includesEnds, includesClaim }: SliceOptions,
+): CoveredSlice[] {
   return historyStreams.flatMap((stream) => {
-    const unconfirmedRanges = readUnconfirmedRanges(reader, stream);
+    const pending = readPendingClaims(reader, stream);
     const cadence = cadenceOf(stream, refreshSeconds);
     // A walk also receives records slightly newer than its range. They must be settled: provisional records differ.
     const rules = { settleDelay: settleDelay(refreshSeconds), step: cadence };
     const newestSettled = computeTargetEnd(rules, now) - 2 * cadence;
     return readSeriesCoverage(reader, stream).flatMap((series) => {
-      const { covered, beforeHistory, key, serviceWindow, ...named } = series;
+      const { covered, beforeHistory: settledEnds, key, serviceWindow, ...named } = series;
       const windowStart = computeWindowStart(serviceWindow, now) + WINDOW_EDGE_MARGIN_MICROS;
-      const unconfirmed = unconfirmedRanges.get(key.series) ?? [];
-      const open = subtract(dropExpired(normalise([...covered, ...unconfirmed]), windowStart), [
+      const claims = (pending.get(key.series) ?? []).filter(includesClaim);
+      const claimed = claims.map(({ range }) => range);
+      const ends = claims.filter(({ kind }) => kind === "end").map(({ range }) => range);
+      const beforeHistory = normalise([...settledEnds, ...ends]);
+      const open = subtract(dropExpired(normalise([...covered, ...claimed]), windowStart), [
+        ...(includesEnds ? [] : beforeHistory),
         { from: newestSettled, to: Number.POSITIVE_INFINITY },
       ]);
       const grid = gridCadence(cadence, readRowSpacing(reader, key));
@@ -168,8 +204,8 @@ function coveredSlices(
         isHead: false,
         quietMargin: 0,
         isComparison: true,
-        isUnconfirmed: unconfirmed.some(({ from, to }) => from < range.to && range.from < to),
-        acceptsWithdrawals,
+        isClaimed: claimed.some(({ from, to }) => from < range.to && range.from < to),
+        period: cadence,
         cadence: grid,
         blockedReason: null,
       }));
@@ -195,36 +231,4 @@ function pickRandom<T>(items: readonly T[], count: number, random: Random): T[] 
     picked.push(...remaining.splice(at, 1));
   }
   return picked;
-}
-
-/** Each divides the next, so that a growing warehouse changes the night of a slice as little as possible. */
-const ROTATION_NIGHTS = [1, 3, 15, 30];
-/** Bounds the work of one night: few slices are compared more often, many are spread over more nights. */
-const SLICES_PER_NIGHT = { min: 20, max: 500 };
-
-/** The number of nights in which all slices are compared: 30, unless there are very few or very many. */
-export function rotationLength(sliceCount: number): number {
-  let nights = ROTATION_NIGHTS.findLast((turn) => sliceCount / turn >= SLICES_PER_NIGHT.min) ?? 1;
-  while (sliceCount / nights > SLICES_PER_NIGHT.max) nights *= 2;
-  return nights;
-}
-
-/**
- * Selects the slices to compare in the night of `now`. The night of a slice follows from its series and range, so no state
- * is stored and every slice is compared once per rotation.
- */
-export function selectDueTonight(slices: readonly SliceWalk[], now: Micros): readonly SliceWalk[] {
-  const nights = rotationLength(slices.length);
-  const tonight = Math.floor(now / MICROS_PER_DAY) % nights;
-  return slices.filter((slice) => nightOfSlice(slice, nights) === tonight);
-}
-
-/** A prime, which spreads neighbouring series (an ohlcv series has a single slice) over the nights of a rotation. */
-const SERIES_STRIDE = 7919;
-
-function nightOfSlice({ key, range, cadence }: SliceWalk, nights: number): number {
-  // A range before the history of a series moves with the service's window.
-  const isCell = !isDaily(key.stream) && range.to - range.from <= sliceLength(cadence);
-  const cellIndex = isCell ? gridIndex(range, cadence) : 0;
-  return (key.series * SERIES_STRIDE + cellIndex) % nights;
 }

@@ -27,7 +27,7 @@ export interface ActiveWalk extends WalkProgress {
 interface WalkEnd {
   /** `empty`: an exploring walk found nothing. */
   readonly kind: "filled" | "empty" | "failed" | "not_found";
-  /** The service confirmed that nothing is older: the ledger has settled everything below. */
+  /** The service says that nothing is older: what is below needs no walk, also while that is a pending claim. */
   readonly hasFoundEnd?: boolean;
 }
 

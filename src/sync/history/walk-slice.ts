@@ -1,5 +1,9 @@
-import type { WalkPosition } from "../../ingest/commit/proven-range.ts";
-import type { PageAlarm, WalkPageCommitResult } from "../../ingest/commit/walk-page.ts";
+import type {
+  PageAlarm,
+  WalkPage,
+  WalkPageCommitResult,
+  WalkPosition,
+} from "../../ingest/commit/walk-page.ts";
 import { Failure } from "../../model/failure.ts";
 import type { ResponseBody } from "../../model/response-body.ts";
 import { type HistoryStream, isDaily, MAX_PAGE_SIZE, type Series, streamTable } from "../../model/streams.ts";
@@ -11,8 +15,14 @@ import {
   type Micros,
 } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
+import type { ClaimKind } from "../../rule/claim.ts";
+import { type ConfirmationRules, isIncident } from "../../rule/confirm.ts";
 import { requestPriority } from "../../service/http/request.ts";
-import { type RowSpacing, WINDOW_MARGIN_MICROS } from "../../service/pagination/cross-checks.ts";
+import {
+  createRowSpacing,
+  type RowSpacing,
+  WINDOW_MARGIN_MICROS,
+} from "../../service/pagination/cross-checks.ts";
 import {
   type HistoryWalkOptions,
   type PagePosition,
@@ -21,7 +31,7 @@ import {
 import type { PageSummary } from "../../service/pagination/page.ts";
 import { computeWindowStart } from "../../warehouse/coverage/gaps.ts";
 import type { LedgerKey } from "../../warehouse/coverage/ledger.ts";
-import type { MassWithdrawal } from "../../warehouse/coverage/mass-withdrawals.ts";
+import type { StoredClaim } from "../../warehouse/coverage/pending-claims.ts";
 import { describeRequest, type SyncContext, serviceNow } from "../context/context.ts";
 import type { Slice } from "./slices.ts";
 
@@ -35,13 +45,16 @@ export interface SliceWalk extends Slice {
   readonly serviceWindow: Micros | null;
   /** The range reaches the end of the target: newer records are fetched too, but not covered. */
   readonly isHead: boolean;
+  /** The time between two records, by the settings. */
+  readonly period: Micros;
+  /** The same as far as the rows of the series have shown it. */
   readonly cadence: Micros;
   readonly settleDelay: Micros;
   /** A quiet series is covered up to this long before now. */
   readonly quietMargin: Micros;
   /** The range is covered already; the walk counts what differs. */
   readonly isComparison?: boolean;
-  /** Believe at once that the service no longer has many rows. */
+  /** Accept every claim of the service at once. */
   readonly acceptsWithdrawals?: boolean;
   /** Why earlier runs could not fill the series; null: nothing blocked them. */
   readonly blockedReason: string | null;
@@ -81,7 +94,7 @@ export interface SliceResult {
   /** Rows with the same figures, but other undocumented properties. */
   readonly extraChanged: number;
   readonly withdrawn: number;
-  /** Rows that the service no longer has, if they are so many that it must confirm it: they stay, and are open. */
+  /** Stored rows that the service claims not to have, and must say so again: they stay, and are open. */
   readonly unconfirmed: number;
   /** From the oldest page with a difference to the newest; undefined: nothing differs. */
   readonly differing: TimeRange | undefined;
@@ -91,7 +104,7 @@ export interface SliceResult {
   readonly hasReopened: boolean;
   /** The upper part of the range stays open: the service has shown no record above it so far. */
   readonly isUnpublished: boolean;
-  /** The service confirmed that nothing is older: everything below is settled. */
+  /** The service says that nothing is older: what is below is settled, or a pending claim. */
   readonly hasFoundEnd: boolean;
   /** Set if stored rows are older than everything that the service still serves: its oldest record. */
   readonly endsAt: Micros | undefined;
@@ -116,8 +129,7 @@ export async function walkSlice(
   slice: SliceWalk,
   { onServed, progress, spacing }: WalkSliceOptions = {},
 ): Promise<SliceResult> {
-  const { client, ingest, stats, signal } = context;
-  const withdrawals = slice.acceptsWithdrawals ? { answers: 1, over: 0 } : context.withdrawals;
+  const { client, ingest, stats, signal, log } = context;
   const { stream } = slice.key;
   const series: Series = { stream, indexType: slice.indexType, indexId: slice.indexId };
   const walk = buildWalk(context, slice, progress, spacing);
@@ -132,6 +144,7 @@ export async function walkSlice(
     withdrawn: 0,
     unconfirmed: 0,
     received: 0,
+    foreign: 0,
     hasReopened: false,
     isUnpublished: false,
     hasFoundEnd: false,
@@ -145,11 +158,10 @@ export async function walkSlice(
     return ingest.call("readPage", { stream, series, cadence: slice.cadence }, [body], signal);
   };
   const commit = async (pageId: number, position: PagePosition) => {
-    const windowStart = computeWindowStart(slice.serviceWindow, serviceNow(context));
-    const emptyFrom = windowStart + WINDOW_EDGE_MARGIN_MICROS;
+    const rules = seriesRules(context, slice);
     const isLast = position.end === "exhausted";
     // A range that left the window during the walk is lost, not empty. Leave it open; the next plan records it as lost.
-    const from = isLast ? Math.min(to, Math.max(position.from, emptyFrom)) : position.from;
+    const from = isLast ? Math.min(to, Math.max(position.from, rules.floor)) : position.from;
     const committed = await ingest.call(
       "commitWalkPage",
       {
@@ -157,25 +169,28 @@ export async function walkSlice(
         series,
         position: toWalkPosition(position, { from, to }),
         isLast,
-        emptyFrom: position.isEndConfirmed ? emptyFrom : undefined,
-        settleDelay: slice.settleDelay,
-        cadence: slice.cadence,
         isHead: slice.isHead,
         isSilenceConfirmed: position.isSilenceConfirmed,
-        quietMargin: slice.quietMargin,
-        windowStart: windowStart + WINDOW_MARGIN_MICROS,
+        acceptsForeign: position.acceptsForeign,
+        rules,
+        confirmation: confirmationOf(context, slice),
         request,
         shouldCountMissing: slice.isComparison ?? false,
-        withdrawals,
       },
       [],
       signal,
     );
-    reportWithdrawals(context, slice, committed);
-    const alarm = committed.alarm ?? (committed.unconfirmed.length > 0 ? "mass_withdrawal" : undefined);
+    reportClaims(context, slice, committed);
+    if (committed.foreign > 0 && counts.foreign === 0) {
+      const { indexType, name } = slice;
+      log.warn({ stream, indexType, name, records: committed.foreign }, "page has records of other indices");
+    }
+    counts.foreign += committed.foreign;
+    const incidents = committed.pending.filter(({ kind }) => isIncident(kind));
+    const alarm = committed.alarm ?? (incidents.length > 0 ? "mass_withdrawal" : undefined);
     stats.addRows(stream, committed.written, { ...committed, alarm });
     const { inserted, changed, unchanged, extraChanged } = committed.written;
-    const unconfirmed = committed.unconfirmed.reduce((sum, { rows }) => sum + rows, 0);
+    const unconfirmed = incidents.reduce((sum, { rows }) => sum + rows, 0);
     counts.received += inserted + changed + unchanged;
     counts.missing += committed.missing;
     counts.changed += changed;
@@ -189,13 +204,11 @@ export async function walkSlice(
     counts.hasReopened ||= committed.hasReopened;
     counts.isUnpublished ||= committed.isUnpublished;
     if (committed.proven) stats.forStream(stream).doneMicros += committed.proven.to - committed.proven.from;
-    // The end of the history has moved up; it must be repeated like a mass withdrawal.
-    if (committed.alarm === "false_end" && unconfirmed > 0) throw unconfirmedFailure(slice, unconfirmed);
     if (committed.alarm) throw alarmFailure(committed.alarm, walk.endpoint);
     counts.endsAt = committed.endsAt ?? counts.endsAt;
     if (committed.isComplete || from >= to) {
       provenFrom = Number.NEGATIVE_INFINITY;
-      counts.hasFoundEnd ||= position.isEndConfirmed;
+      counts.hasFoundEnd ||= isLast;
     } else if (committed.proven) provenFrom = committed.proven.from;
   };
 
@@ -214,13 +227,41 @@ export async function walkSlice(
   return { ...counts, differing, isUnexplored };
 }
 
-/** Logs what an operator should know of a page: once each, since the warehouse stores it. */
-function reportWithdrawals(
+/** What the rule needs to know about the series of a slice. */
+export function seriesRules(context: SyncContext, slice: SliceWalk): WalkPage["rules"] {
+  const { period, settleDelay, quietMargin, serviceWindow } = slice;
+  const windowStart = computeWindowStart(serviceWindow, serviceNow(context));
+  return {
+    period,
+    settleDelay,
+    quietMargin,
+    windowStart: windowStart + WINDOW_MARGIN_MICROS,
+    floor: windowStart + WINDOW_EDGE_MARGIN_MICROS,
+  };
+}
+
+export function confirmationOf(context: SyncContext, { acceptsWithdrawals }: SliceWalk): ConfirmationRules {
+  return acceptsWithdrawals ? { answers: 1, over: 0 } : context.withdrawals;
+}
+
+const believedMessages: Readonly<Partial<Record<ClaimKind, string>>> = {
+  withdrawn: "mass withdrawal believed",
+  "end moved": "service dropped its oldest records",
+};
+
+/** Logs what an operator should know of an answer: once each, since the warehouse stores it. */
+export function reportClaims(
   { log }: SyncContext,
   { key, indexType, name }: SliceWalk,
-  { unconfirmed, believed, movedEnd, learnedOffset }: WalkPageCommitResult,
+  {
+    pending,
+    believed,
+    learnedOffset,
+  }: Pick<WalkPageCommitResult, "pending" | "believed"> & {
+    readonly learnedOffset?: Micros | undefined;
+  },
 ): void {
-  const describe = ({ from, to, rows, answers }: MassWithdrawal) => ({
+  const describe = ({ range: { from, to }, rows, answers }: StoredClaim) => ({
     stream: key.stream,
     indexType,
     name,
@@ -229,10 +270,10 @@ function reportWithdrawals(
     rows,
     answers,
   });
-  for (const withdrawal of unconfirmed)
-    if (withdrawal.answers === 1) log.warn(describe(withdrawal), "mass withdrawal unconfirmed");
-  for (const withdrawal of believed) log.warn(describe(withdrawal), "mass withdrawal believed");
-  if (movedEnd) log.warn(describe(movedEnd), "service dropped its oldest records");
+  for (const claim of pending)
+    if (claim.answers === 1 && isIncident(claim.kind))
+      log.warn(describe(claim), "mass withdrawal unconfirmed");
+  for (const claim of believed) log.warn(describe(claim), believedMessages[claim.kind] ?? "claim believed");
   if (learnedOffset !== undefined)
     log.warn(
       { stream: key.stream, offset_ms: learnedOffset / MICROS_PER_MS },
@@ -250,9 +291,18 @@ export function unconfirmedFailure({ key }: SliceWalk, rows: number): Failure {
 }
 
 /** Converts the position of a page in its walk to what the commit needs to find the proven range. */
-export function toWalkPosition({ number, link, provenFrom }: PagePosition, gap: TimeRange): WalkPosition {
+export function toWalkPosition(
+  { number, link, provenFrom, isContinued, madeAt }: PagePosition,
+  gap: TimeRange,
+): WalkPosition {
   const isRestart = link === "timestamp" && number > 1;
-  return { gap, provenFrom: Math.min(provenFrom, gap.to), ...(isRestart ? { anchor: gap.to } : {}) };
+  return {
+    gap,
+    provenFrom: Math.min(provenFrom, gap.to),
+    isContinued: isContinued && provenFrom <= gap.to,
+    madeAt,
+    ...(isRestart ? { anchor: gap.to } : {}),
+  };
 }
 
 function buildWalk(
@@ -262,12 +312,11 @@ function buildWalk(
   spacing: RowSpacing | undefined,
 ): HistoryWalkOptions {
   const { range, isHead, cadence } = slice;
-  const until = isDaily(slice.key.stream)
-    ? // The spec does not say whether `timestamp` selects bars by start or end, so add a day. Today's bar ends tomorrow.
-      range.to + (isHead ? 2 : 1) * MICROS_PER_DAY
-    : isHead
-      ? Math.max(range.to, serviceNow(context) + MICROS_PER_SECOND)
-      : range.to;
+  const present = Math.max(range.to, serviceNow(context));
+  // The spec does not say whether `timestamp` selects bars by start or end, so add a day.
+  const until = isHead
+    ? present
+    : Math.min(range.to + (isDaily(slice.key.stream) ? MICROS_PER_DAY : 0), present);
   const countRows = (duration: Micros) => Math.ceil(duration / cadence);
   return {
     endpoint: streamTable[slice.key.stream].endpoint,
@@ -277,10 +326,10 @@ function buildWalk(
     },
     extend: (lowerBound) => progress?.extend(lowerBound),
     isExploring: progress?.isExploring ?? false,
-    ...(spacing ? { spacing } : {}),
+    spacing: spacing ?? createRowSpacing(cadence),
     until,
     coverageEnd: range.to,
-    cadence,
+    cadence: slice.period,
     get size() {
       const rows = progress?.pageSize ?? countRows(range.to - range.from);
       return Math.min(MAX_PAGE_SIZE, rows + countRows(until - range.to) + SPARE_ROWS);
@@ -294,7 +343,6 @@ const alarmTexts: Record<PageAlarm, string> = {
   foreign_rows: "its pages contain records of other indices",
   disordered: "its records are not in order",
   newer_than_proven: "its pages are in the wrong order",
-  false_end: "it reports no older records, but has served some before",
   mass_rejection: "most of its records cannot be read",
   older_than_stored: "a stale response differs from the stored rows",
 };

@@ -11,9 +11,9 @@ import { type SyncContext, serviceNow } from "../context/context.ts";
 import { type Problem, toProblem } from "../context/error-policy.ts";
 import { ProblemLog } from "../context/problem-log.ts";
 import { retryDelayMs } from "../context/retry.ts";
-import { NotFoundConfirmer } from "../history/confirm-not-found.ts";
 import { fillSlice } from "../history/fill-gaps.ts";
 import { type PlanTiming, planHeadWalks } from "../history/gap-planner.ts";
+import { NotFoundAnswers } from "../history/not-found-answers.ts";
 import { settleDelay } from "../selection/targets.ts";
 import {
   confirmedTo,
@@ -72,7 +72,7 @@ export class HeadPoller {
   readonly #options: HeadPollerOptions;
   readonly #entries = new Map<string, HeadEntry>();
   readonly #problemLog: ProblemLog;
-  readonly #notFoundConfirmer: NotFoundConfirmer;
+  readonly #notFoundAnswers: NotFoundAnswers;
   readonly #silence: SilenceMonitor;
   readonly #wake = new WakeSignal();
   readonly #inFlight = new Set<Promise<void>>();
@@ -95,7 +95,7 @@ export class HeadPoller {
     this.#context = context;
     this.#options = options;
     this.#problemLog = new ProblemLog(options.onProblems);
-    this.#notFoundConfirmer = new NotFoundConfirmer(options.reader);
+    this.#notFoundAnswers = new NotFoundAnswers(options.reader);
     const { reader, coverage, timing, onError } = options;
     const { refreshSeconds } = timing;
     const onChange = () => this.requestReload();
@@ -214,7 +214,7 @@ export class HeadPoller {
     };
     for (const walk of walks) {
       stats.forStream(key.stream).plannedMicros += walk.range.to - walk.range.from;
-      const outcome = await fillSlice(this.#context, walk, this.#notFoundConfirmer, onFoundAgain);
+      const outcome = await fillSlice(this.#context, walk, this.#notFoundAnswers, onFoundAgain);
       if (outcome.kind === "filled" || outcome.kind === "not_found" || outcome.kind === "empty") {
         // The gap filler confirms withdrawals, so that they do not delay the head.
         if (outcome.kind === "filled" && (outcome.hasReopened || outcome.unconfirmed)) onReopened();

@@ -11,7 +11,7 @@ export interface ExchangeSelection {
   readonly exchangeIds: readonly (string | null)[];
   /** Markets to store; undefined: all. */
   readonly markets: ReadonlySet<string> | undefined;
-  /** False if the selector needs a ranking and none is known. */
+  /** False if the markets of the selector are not known. */
   readonly isResolved: boolean;
   readonly selections: readonly (readonly [setting: string, selection: Selection])[];
 }
@@ -30,7 +30,7 @@ export function selectExchanges(
   return {
     exchangeIds: selectedIds.filter((id) => share?.followsExchange(id) ?? true),
     markets: selectors.markets.kind === "all" ? undefined : new Set(markets.ids),
-    isResolved: markets.isResolved,
+    isResolved: selectors.markets.kind === "all" || markets.missing === null,
     selections: [
       ["sync.exchangeTickers.exchanges", exchanges],
       ["sync.exchangeTickers.markets", markets],

@@ -1,6 +1,7 @@
 import { decodePage } from "../../ingest/decode/page.ts";
 import type { StreamRecords } from "../../model/records.ts";
 import { decodeBody } from "../../model/response-body.ts";
+import type { SelectorCandidate } from "../../model/selector.ts";
 import type { Micros } from "../../model/time.ts";
 import type { ServiceClient } from "../../service/client/client.ts";
 import { walkListPages } from "../../service/pagination/list-walk.ts";
@@ -37,24 +38,27 @@ export async function fetchDirectory(
   const stored = reader ? readStoredDirectory(reader) : { GWA: [], MWA: [], exchanges: [] };
   const fetchList = async <S extends ListedStream>(stream: S) =>
     client ? fetchAllRecords(client, stream, signal) : ([] as StreamRecords[S][]);
-  const hasStoredLookups = stored.GWA.length > 0;
-  const assets = hasStoredLookups ? [] : await fetchList("assets");
-  const symbols = new Map(assets.map(({ id, symbol }) => [id, symbol]));
+  const orFetched = async (
+    candidates: readonly SelectorCandidate[],
+    fetch: () => Promise<SelectorCandidate[]>,
+  ) => (candidates.length > 0 ? candidates : fetch());
+  const GWA = await orFetched(stored.GWA, async () => toAssetCandidates(await fetchList("assets")));
+  const symbols = new Map(GWA.map(({ id, labels: [symbol] }) => [id, symbol]));
   const pairOf = (base: string | null, quote: string | null) =>
     `${symbols.get(base ?? "") ?? ""}/${symbols.get(quote ?? "") ?? ""}`;
-  const lookups = hasStoredLookups
-    ? stored
-    : {
-        GWA: toAssetCandidates(assets),
-        MWA: toMarketCandidates(
-          (await fetchList("markets")).map(({ id, baseAssetId, quoteAssetId }) => ({
-            id,
-            baseAssetId,
-            pair: pairOf(baseAssetId, quoteAssetId),
-          })),
-        ),
-        exchanges: toNamedCandidates(await fetchList("exchanges")),
-      };
+  const fetchMarkets = async () =>
+    toMarketCandidates(
+      (await fetchList("markets")).map(({ id, baseAssetId, quoteAssetId }) => ({
+        id,
+        baseAssetId,
+        pair: pairOf(baseAssetId, quoteAssetId),
+      })),
+    );
+  const lookups = {
+    GWA,
+    MWA: await orFetched(stored.MWA, fetchMarkets),
+    exchanges: await orFetched(stored.exchanges, async () => toNamedCandidates(await fetchList("exchanges"))),
+  };
   const storedIds = reader && readRanking(reader);
   const caps = storedIds === undefined && needsRanking(settings) ? await fetchList("market_caps") : [];
   let liquid = liquidCandidates(settings.lxIndexIds, reader, []);

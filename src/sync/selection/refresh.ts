@@ -73,6 +73,8 @@ export async function selectFromWarehouse(
 }
 
 const LIQUID_INDEX_COUNT = 3;
+/** What a problem of fetching the liquid indices is about. */
+const LIQUID_INDICES = "LX";
 /** The client gives up a hanging request only after many minutes. This warning comes earlier. */
 const SLOW_LOOKUP_WARNING_MS = 60_000;
 
@@ -167,7 +169,9 @@ export async function refreshSelection(
   const areLiquidIdsConfigured = Object.keys(settings.lxIndexIds).length >= LIQUID_INDEX_COUNT;
   const liquidIndices =
     needsLiquidIndices(settings) && !areLiquidIdsConfigured
-      ? await attempt("index_ticks", "LX", () => fetchLiquidIndices(client, serviceNow(context), signal))
+      ? await attempt("index_ticks", LIQUID_INDICES, () =>
+          fetchLiquidIndices(client, serviceNow(context), signal),
+        )
       : [];
   const lookups = readStoredDirectory(reader);
   const matchedNames = await matchNames(context, options, liquidIndices ?? [], lookups.GWA);
@@ -189,11 +193,10 @@ export async function refreshSelection(
     }
     const selectorProblems = targets.streams.flatMap(({ stream }) => {
       const key = `sync.${streamTable[stream].setting}.`;
-      return noticesToProblems(
-        stream,
-        targets.notices.filter(({ setting }) => setting.startsWith(key)),
-        directory.LX,
+      const notices = targets.notices.filter(
+        (notice) => notice.setting.startsWith(key) && !isExplained(notice, problems),
       );
+      return noticesToProblems(stream, notices, directory.LX);
     });
     return {
       directory,
@@ -309,6 +312,14 @@ function chooseRanking(fetchedIds: readonly string[], storedIds: readonly string
 function shrunkenRankingProblem(listed: number, known: number): Problem {
   const message = `/market-cap ranks only ${listed} of ${known} known assets: the stored ranking is used until they are back`;
   return { stream: "market_caps", code: SHRUNKEN_LIST_CODE, message };
+}
+
+/** Whether nothing is known to select because the list of it could not be fetched, which is reported already. */
+function isExplained({ setting, missing }: SelectorNotice, problems: readonly Problem[]): boolean {
+  if (missing !== "candidates") return false;
+  if (setting.endsWith(".LX")) return problems.some(({ what }) => what === LIQUID_INDICES);
+  const list = setting.endsWith(".GWA") ? "assets" : "markets";
+  return problems.some(({ stream }) => stream === list);
 }
 
 /** Problems of selectors that could not be resolved. `liquid`: the liquid indices that are known. */

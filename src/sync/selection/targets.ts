@@ -1,9 +1,15 @@
 import type { SeriesTarget } from "../../ingest/commit/targets.ts";
-import { formatUnknownNames, resolveSelector, type Selection, type Selector } from "../../model/selector.ts";
+import {
+  formatUnknownNames,
+  NOTHING_SELECTED,
+  resolveSelector,
+  type Selection,
+  type Selector,
+} from "../../model/selector.ts";
 import { type IndexType, indexTypes } from "../../model/stream-columns.ts";
 import { type HistoryStream, INTRADAY_BEGINS, INTRADAY_DAYS, INTRADAY_WINDOW } from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros, parseDateOrTimestamp } from "../../model/time.ts";
-import type { TargetRules } from "../../warehouse/coverage/targets.ts";
+import type { StreamRules } from "../../warehouse/coverage/targets.ts";
 import type { IndexSelectors, SyncSettings } from "../context/context.ts";
 import type { Directory } from "./directory.ts";
 
@@ -14,7 +20,7 @@ const OHLCV_HISTORY_START = parseDay("2010-01-01");
 export interface StreamTargets {
   readonly stream: HistoryStream;
   readonly targets: readonly SeriesTarget[];
-  readonly rules: TargetRules;
+  readonly rules: StreamRules;
   /** Where the target of a series of this stream begins. */
   readonly from: Micros;
   /** Index types whose selector cannot be resolved now. */
@@ -25,8 +31,10 @@ export interface StreamTargets {
 export interface SelectorNotice {
   /** The setting, for example `sync.ohlcv.GWA`. */
   readonly setting: string;
-  /** `shared`: several candidates have the name. `unresolved`: the selector needs a ranking and none is known. */
+  /** `shared`: several candidates have the name. `unresolved`: no ranking is known, or nothing that it could select. */
   readonly kind: "unknown" | "shared" | "unresolved";
+  /** What an unresolved one lacks. */
+  readonly missing: Selection["missing"];
   readonly names: readonly string[];
   /** The closest known name of each unknown one that has one. */
   readonly suggestions: Readonly<Record<string, string>>;
@@ -60,7 +68,7 @@ export function resolveTargets(
     stream: HistoryStream,
     selectors: IndexSelectors | false,
     from: Micros,
-    rules: TargetRules,
+    rules: StreamRules,
   ): StreamTargets => {
     const unresolved: IndexType[] = [];
     const targets: SeriesTarget[] = [];
@@ -69,7 +77,7 @@ export function resolveTargets(
       if (selector === undefined) continue;
       const selection = resolveSelector(selector, directory[indexType], directory.ranking);
       notices.push(...selectorNotices(`sync.${key}.${indexType}`, selection));
-      if (!selection.isResolved) unresolved.push(indexType);
+      if (selection.missing) unresolved.push(indexType);
       for (const indexId of selection.ids)
         targets.push({ indexType, indexId, from, ...liquidName(indexType, indexId) });
     }
@@ -96,11 +104,13 @@ export function resolveTargets(
     streams: [
       resolveStream("intraday", "index_ticks", intraday, intradayFrom, {
         settleDelay: delay,
+        period: settings.refreshSeconds * MICROS_PER_SECOND,
         step: 1,
         serviceWindow: mirroredFrom === undefined ? INTRADAY_WINDOW : null,
       }),
       resolveStream("ohlcv", "ohlcv", ohlcv, OHLCV_HISTORY_START, {
         settleDelay: delay,
+        period: MICROS_PER_DAY,
         step: MICROS_PER_DAY,
         serviceWindow: null,
       }),
@@ -111,18 +121,18 @@ export function resolveTargets(
 
 export function selectorNotices(
   setting: string,
-  { unknownNames, ambiguousNames, suggestions, isResolved }: Selection,
+  { unknownNames, ambiguousNames, suggestions, missing }: Selection,
 ): SelectorNotice[] {
   const notices: SelectorNotice[] = [];
-  if (unknownNames.length > 0) notices.push({ setting, kind: "unknown", names: unknownNames, suggestions });
-  if (ambiguousNames.length > 0)
-    notices.push({ setting, kind: "shared", names: ambiguousNames, suggestions: {} });
-  if (!isResolved) notices.push({ setting, kind: "unresolved", names: [], suggestions: {} });
+  const notice = { setting, missing, names: [], suggestions: {} };
+  if (unknownNames.length > 0) notices.push({ ...notice, kind: "unknown", names: unknownNames, suggestions });
+  if (ambiguousNames.length > 0) notices.push({ ...notice, kind: "shared", names: ambiguousNames });
+  if (missing) notices.push({ ...notice, kind: "unresolved" });
   return notices;
 }
 
 /** What is wrong with a selector, in one line with its remedy. */
-export function describeNotice({ setting, kind, names, suggestions }: SelectorNotice): string {
+export function describeNotice({ setting, kind, missing, names, suggestions }: SelectorNotice): string {
   switch (kind) {
     case "unknown": {
       const known = Object.keys(suggestions).length === names.length;
@@ -132,7 +142,9 @@ export function describeNotice({ setting, kind, names, suggestions }: SelectorNo
     case "shared":
       return `${setting}: several have the name ${names.join(", ")}, and all of them are selected`;
     case "unresolved":
-      return `${setting} selects the largest assets, but no ranking is known: it needs the market capitalisations`;
+      return missing === "ranking"
+        ? `${setting} selects the largest assets, but no ranking is known: it needs the market capitalisations`
+        : `${setting} ${NOTHING_SELECTED}: the service has shown none. If it has none, set this to none`;
   }
 }
 

@@ -1,7 +1,8 @@
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
+import type { SettledRange } from "../../rule/answer.ts";
 import type { StoredTarget } from "../coverage/gaps.ts";
-import type { LedgerKey, SettledRange } from "../coverage/ledger.ts";
+import type { LedgerKey } from "../coverage/ledger.ts";
 import { targetsOfKey } from "../coverage/targets.ts";
 import type { SeriesNames } from "../schema/lookups.ts";
 import type { Connection } from "../sqlite/connection.ts";
@@ -87,7 +88,7 @@ export function* readAuditedKeys(connection: Connection): Generator<AuditedKey> 
       names: connection.statement<SeriesNames>(namesSql).get([key.series]) ?? null,
       targets: rows.map((row) => ({ ...row, isSnapshot: row.isSnapshot === 1 })),
       settled: connection.statement<SettledRange>(settledSql).all([key.stream, key.series]),
-      cadence: Math.max(rows.at(-1)?.step ?? 1, (rows.at(-1)?.settleDelay ?? 0) / 2),
+      cadence: rows.at(-1)?.period ?? 1,
     };
   }
 }

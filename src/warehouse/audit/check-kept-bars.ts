@@ -1,6 +1,5 @@
 import { barWidths, type Micros } from "../../model/time.ts";
 import { normalise, type TimeRange } from "../../model/time-range.ts";
-import { isMoved } from "../coverage/ledger.ts";
 import { computeBar, type KeptBar } from "../rows/kept-bars.ts";
 import { type AuditContext, type AuditedKey, type AuditFinding, createFinding } from "./audited-key.ts";
 
@@ -26,7 +25,7 @@ export function checkKeptBars({ connection }: AuditContext, audited: AuditedKey)
   if (key.stream !== "index_ticks") return [];
   const wrong: TimeRange[] = [];
   const unlisted: TimeRange[] = [];
-  const moved = audited.settled.filter(isMoved);
+  const moved = audited.settled.filter(({ proof }) => proof === "moved");
   const isInMoved = (hour: Micros) => moved.some(({ from, to }) => from <= hour && hour + HOUR <= to);
   const seek = connection.statement<Micros>(tickSql).pluck();
   /** Hours with ticks between two rows. */

@@ -1,7 +1,7 @@
 import { streamTable } from "../../model/streams.ts";
 import { formatTimestamp, type Micros } from "../../model/time.ts";
+import type { SettledRange } from "../../rule/answer.ts";
 import { AGED_OUT_REASON, computeWindowStart } from "../coverage/gaps.ts";
-import { isMoved, MOVED_REASON, type SettledRange } from "../coverage/ledger.ts";
 import { type AuditContext, type AuditedKey, type AuditFinding, createFinding } from "./audited-key.ts";
 
 /** Finds ranges that overlap, touch without being merged, or belong to a key without a name. */
@@ -16,8 +16,7 @@ export function checkOrder(audited: AuditedKey): AuditFinding[] {
     else if (previous && previous.to > range.from) add(range, `overlaps ${describe(previous)}`);
     else if (previous?.to === range.from && isSameClaim(previous, range))
       add(range, `continues ${describe(previous)}, but is not merged with it`);
-    const isNamed = isMoved(range) && range.reason?.startsWith(MOVED_REASON);
-    if ((range.proof === "rows") !== (range.reason === null) && range.proof !== "empty" && !isNamed)
+    if (range.proof !== "empty" && (range.proof === "rows") !== (range.reason === null))
       add(range, `${range.proof} ${range.reason === null ? "without a" : "with the"} reason`);
   }
   for (const [at, target] of targets.entries()) {

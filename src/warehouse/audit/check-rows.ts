@@ -1,7 +1,7 @@
 import { hasHistory } from "../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import { isMoved, type SettledRange } from "../coverage/ledger.ts";
+import type { SettledRange } from "../../rule/answer.ts";
 import { type AuditContext, type AuditedKey, type AuditFinding, createFinding } from "./audited-key.ts";
 import { createRowSeeks, type RowSeeks } from "./row-seeks.ts";
 
@@ -20,13 +20,13 @@ const SPACING_SAMPLES = 15;
 export function checkRows({ connection }: AuditContext, audited: AuditedKey): AuditFinding[] {
   const seeks = createRowSeeks(connection, audited);
   const isHistory = hasHistory(audited.key.stream);
-  const covered = audited.settled.filter((range) => range.proof === "rows" && !isMoved(range));
+  const covered = audited.settled.filter((range) => range.proof === "rows");
   const spacing = isHistory ? measureSpacing(seeks, audited, covered) : audited.cadence;
   return audited.settled.flatMap((range): AuditFinding[] => {
     // An empty snapshot lists nothing that the settings select; rows of other markets may lie in its period.
     if (range.proof === "empty") return isHistory ? findRowInEmpty(seeks, audited, range) : [];
+    if (range.proof === "moved") return findRowInMoved(seeks, audited, range);
     if (range.proof !== "rows") return [];
-    if (isMoved(range)) return findRowInMoved(seeks, audited, range);
     const first = seeks.first(range);
     if (first === undefined) {
       const isLong = !isHistory || range.to - range.from > MAX_PERIODS_WITHOUT_ROW * spacing;

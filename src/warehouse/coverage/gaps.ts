@@ -1,21 +1,23 @@
 import type { HistoryStream } from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
-import { normalise, subtract, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
+import { intersect, normalise, subtract, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
+import type { Publication } from "../../rule/answer.ts";
+import { NOT_FOUND } from "../../rule/claim.ts";
+import { isIncident } from "../../rule/confirm.ts";
+import { assertValidLedger } from "../../rule/ledger-ranges.ts";
 import type { SettledRangeRow, TargetRow } from "../schema/coverage.ts";
 import type { SeriesNames } from "../schema/lookups.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { presentTs } from "../views/sql-fragments.ts";
-import { assertValidLedger, type LedgerKey, settle } from "./ledger.ts";
-import { UNCONFIRMED_WITHDRAWAL_REASON } from "./mass-withdrawals.ts";
-import { NOT_FOUND_REASON } from "./not-found.ts";
+import { type LedgerKey, settle } from "./ledger.ts";
+import { pendingReasonSql, readClaims, readPendingClaims, type StoredClaim } from "./pending-claims.ts";
 import {
   computeQuietTime,
   decayedLatenessSql,
   extendSettleDelay,
   type Lateness,
   NOT_PUBLISHED_REASON,
-  type Publication,
   quietTimeSql,
   readLateness,
 } from "./publication.ts";
@@ -146,12 +148,13 @@ const liveSettlingFrom = (
 /** The head of an index that the service does not have is `settling` for a day: the nightly run requests it again. */
 const notFoundSettlingFrom = (
   start: string,
-) => `(SELECT CASE WHEN g.reason = '${NOT_FOUND_REASON}' AND g.to_ts = ${start} AND g.to_ts > t.target_end - ${NIGHTLY_INTERVAL_MICROS} THEN ${start} END
+) => `(SELECT CASE WHEN g.reason = '${NOT_FOUND}' AND g.to_ts = ${start} AND g.to_ts > t.target_end - ${NIGHTLY_INTERVAL_MICROS} THEN ${start} END
       FROM settled_ranges g WHERE t.observed = 0 AND ${sameKey} AND g.from_ts < ${start} ORDER BY g.from_ts DESC LIMIT 1)`;
 
-/** Where an unconfirmed withdrawal at or after `start` begins: a gap that contains it has its reason. */
-const unconfirmedFrom = (start: string) => `(SELECT min(m.from_ts) FROM mass_withdrawals m
-      WHERE m.stream = t.stream AND m.series = t.series AND m.believed_at IS NULL AND m.to_ts > ${start})`;
+/** A column of the first pending claim at or after `start`: a gap that contains it has its reason. */
+const pendingClaim = (column: string, start: string) => `(SELECT ${column} FROM pending_claims m
+      WHERE m.stream = t.stream AND m.series = t.series AND m.accepted_at IS NULL AND m.to_ts > ${start}
+      ORDER BY m.from_ts LIMIT 1)`;
 
 /** One gap of a target, from `start` to the next settled range, with the columns that decide its state. */
 const gapFrom = (
@@ -162,7 +165,7 @@ const gapFrom = (
       t.end_ts)) AS gap_to,
     min(t.quiet_from, coalesce(${liveSettlingFrom(start)}, t.target_end),
       coalesce(${notFoundSettlingFrom(start)}, t.target_end)) AS settling_from,
-    ${unconfirmedFrom(start)} AS unconfirmed_from
+    ${pendingClaim("m.from_ts", start)} AS claimed_from, ${pendingClaim(pendingReasonSql("m.kind"), start)} AS claim_reason
   FROM targets t CROSS JOIN series s`;
 
 /**
@@ -214,7 +217,7 @@ parts AS (
     CASE k.kind WHEN 'lost' THEN 'lost' ELSE 'open' END AS state,
     CASE k.kind WHEN 'lost' THEN CASE WHEN j.observed THEN '${NOT_OBSERVED_REASON}' ELSE '${AGED_OUT_REASON}' END
       WHEN 'settling' THEN 'settling' WHEN 'unpublished' THEN coalesce(j.hindrance, '${NOT_PUBLISHED_REASON}')
-      ELSE CASE WHEN j.unconfirmed_from < j.gap_to THEN '${UNCONFIRMED_WITHDRAWAL_REASON}'
+      ELSE CASE WHEN j.claimed_from < j.gap_to THEN j.claim_reason
         ELSE coalesce(j.hindrance, 'pending') END END AS reason
   FROM judged j CROSS JOIN kinds k
   UNION ALL
@@ -225,12 +228,16 @@ parts AS (
 /** The gaps of one series at one time. */
 export interface SeriesGaps extends Readonly<SeriesNames> {
   readonly key: LedgerKey & { readonly stream: HistoryStream };
-  /** To be requested: `missing`, `unpublished`, and what is too young to be final for a quiet series. */
+  /** To be requested: `missing`, `unpublished`, `unconfirmed`, and what is too young to be final for a quiet series. */
   readonly open: TimeRanges;
   /** REST may have records in these ranges. */
   readonly missing: TimeRanges;
   /** REST was asked about these ranges, and has shown no record in them or above. */
   readonly unpublished: TimeRanges;
+  /** The service has none of these ranges, but must say so again. They contradict no row. */
+  readonly unconfirmed: TimeRanges;
+  /** Its claims that are not accepted yet. */
+  readonly claims: readonly StoredClaim[];
   /** Older than the service's window: these ranges can no longer be fetched. */
   readonly agedOut: TimeRanges;
   /** How far back the service serves records: a range is lost at `from + serviceWindow`. Null: no limit. */
@@ -276,6 +283,15 @@ export function readGaps(
     series === undefined ? [allSeriesSql, { stream }] : [oneSeriesSql, { stream, series }];
   const targets = connection.statement<SeriesTargetRow>(sql.targets).all(parameters);
   const lateness = readLateness(connection, stream);
+  const pending =
+    series === undefined
+      ? readPendingClaims(connection, stream)
+      : new Map([
+          [
+            series,
+            readClaims(connection, { stream, series }).filter(({ acceptedAt }) => acceptedAt === null),
+          ],
+        ]);
   const settled = Map.groupBy(
     connection.statement<Omit<SettledRangeRow, "stream">>(sql.settled).all(parameters),
     (range) => range.series,
@@ -292,6 +308,12 @@ export function readGaps(
     const parts = findGaps(ownTargets, normalise(settledRanges), Math.floor(now));
     const open = selectRanges(parts, "open", "unpublished", "quiet");
     const agedOut = selectRanges(parts, "lost");
+    const claims = pending.get(seriesKey) ?? [];
+    const missing = selectRanges(parts, "open");
+    const unconfirmed = intersect(
+      missing,
+      normalise(claims.filter(({ kind }) => !isIncident(kind)).map(({ range }) => range)),
+    );
     if (open.length + agedOut.length === 0) return [];
     const { indexType, indexId, name, serviceWindow, blockedReason } = rows.at(-1) as SeriesTargetRow;
     return [
@@ -301,7 +323,9 @@ export function readGaps(
         indexId,
         name,
         open,
-        missing: selectRanges(parts, "open"),
+        missing: subtract(missing, unconfirmed),
+        unconfirmed,
+        claims,
         unpublished: selectRanges(parts, "unpublished"),
         agedOut,
         serviceWindow,

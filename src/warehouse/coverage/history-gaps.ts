@@ -1,6 +1,7 @@
 import { type HistoryStream, historyStreams } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
+import { NOT_FOUND } from "../../rule/claim.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import {
   AGED_OUT_REASON,
@@ -11,8 +12,7 @@ import {
   type StoredTarget,
 } from "./gaps.ts";
 import type { LedgerKey } from "./ledger.ts";
-import { UNCONFIRMED_WITHDRAWAL_REASON } from "./mass-withdrawals.ts";
-import { NOT_FOUND_REASON } from "./not-found.ts";
+import { pendingReasonSql } from "./pending-claims.ts";
 import { extendSettleDelay, NOT_PUBLISHED_REASON, readLateness } from "./publication.ts";
 import { readPresentTs } from "./targets.ts";
 
@@ -45,16 +45,16 @@ interface HistoryTarget extends StoredTarget {
   readonly blockedReason: string | null;
 }
 
-interface SettledRangeOfKey extends TimeRange {
+interface ReasonedRange extends TimeRange {
   readonly reason: string | null;
 }
 
 /** What the ledger knows about one key. */
 interface HistoryLedger {
-  readonly settled: readonly SettledRangeOfKey[];
+  readonly settled: readonly ReasonedRange[];
   readonly liveSpans: readonly TimeRange[];
-  /** Withdrawals that are not confirmed yet. */
-  readonly unconfirmed: readonly TimeRange[];
+  /** Claims of the service that are not accepted yet, ascending. */
+  readonly claims: readonly ReasonedRange[];
 }
 
 const settledSql = `SELECT series, from_ts, to_ts, proof = 'lost', reason FROM settled_ranges
@@ -70,8 +70,8 @@ const liveSpansSql = `SELECT w.series, l.from_ts AS "from", l.to_ts AS "to" FROM
     JOIN live_spans l ON l.stream = w.stream AND l.index_type = s.index_type AND l.index_id IN ('', s.index_id)
   WHERE w.stream = ? AND w.observed = 0 AND w.stream IN (SELECT stream FROM live_spans)`;
 
-const unconfirmedSql = `SELECT series, from_ts AS "from", to_ts AS "to" FROM mass_withdrawals
-  WHERE stream = ? AND believed_at IS NULL`;
+const claimsSql = `SELECT series, from_ts AS "from", to_ts AS "to", ${pendingReasonSql("kind")} AS reason FROM pending_claims
+  WHERE stream = ? AND accepted_at IS NULL ORDER BY from_ts`;
 
 /**
  * Calls `visit` for every range of every key of the history streams: what is covered, and the gaps of the view `gaps` (a test
@@ -88,8 +88,8 @@ export function forEachHistoryRange(
       ([series]) => series,
     );
     const targets = readTargets(connection, stream);
-    const liveSpans = readBySeries(connection, liveSpansSql, stream);
-    const unconfirmed = readBySeries(connection, unconfirmedSql, stream);
+    const liveSpans = readBySeries<TimeRange>(connection, liveSpansSql, stream);
+    const claims = readBySeries<ReasonedRange>(connection, claimsSql, stream);
     for (const series of new Set([...settled.keys(), ...targets.keys()])) {
       const own = settled.get(series) ?? [];
       const key = { stream, series };
@@ -104,7 +104,7 @@ export function forEachHistoryRange(
       const ledger = {
         settled: own.map(([, from, to, , reason]) => ({ from, to, reason })),
         liveSpans: liveSpans.get(series) ?? [],
-        unconfirmed: unconfirmed.get(series) ?? [],
+        claims: claims.get(series) ?? [],
       };
       for (const target of targets.get(series) ?? [])
         for (const gap of describeGaps(target, ledger, now)) visit(key, gap);
@@ -135,12 +135,12 @@ function readTargets(connection: Connection, stream: HistoryStream): Map<number,
   return targets;
 }
 
-function readBySeries(
+function readBySeries<Range>(
   connection: Connection,
   sql: string,
   stream: HistoryStream,
-): ReadonlyMap<number, readonly TimeRange[]> {
-  const rows = connection.statement<TimeRange & { readonly series: number }>(sql).all([stream]);
+): ReadonlyMap<number, readonly Range[]> {
+  const rows = connection.statement<Range & { readonly series: number }>(sql).all([stream]);
   return Map.groupBy(rows, ({ series }) => series);
 }
 
@@ -173,7 +173,9 @@ function describeGap(
   const { serviceWindow, blockedReason } = target;
   const lostAt = (ts: Micros) => (serviceWindow === null ? null : ts + serviceWindow);
   const settlingFrom = findSettlingStart(from, target, ledger, now);
-  const isUnconfirmed = ledger.unconfirmed.some((range) => range.to > from && range.from < to);
+  // The view takes the first claim that ends above the gap's start, if that begins below its end.
+  const claim = ledger.claims.find((range) => range.to > from);
+  const claimed = claim && claim.from < to ? claim.reason : null;
   const ranges: HistoryRange[] = [];
   let rest = from;
   for (const part of parts) {
@@ -187,9 +189,7 @@ function describeGap(
     const reason =
       part.state === "unpublished"
         ? (blockedReason ?? NOT_PUBLISHED_REASON)
-        : isUnconfirmed
-          ? UNCONFIRMED_WITHDRAWAL_REASON
-          : (blockedReason ?? "pending");
+        : (claimed ?? blockedReason ?? "pending");
     ranges.push({ from: part.from, to: rest, state: "open", reason, lostAt: lostAt(part.from) });
   }
   if (rest < to) ranges.push({ from: rest, to, state: "settling", reason: "settling", lostAt: lostAt(rest) });
@@ -208,8 +208,7 @@ function findSettlingStart(
   const live = target.blockedReason === null ? liveSpans.filter(({ to }) => to >= targetEnd) : [];
   const liveFrom = live.reduce((least, { from }) => Math.min(least, from), Number.POSITIVE_INFINITY);
   const isNotFound = settled.some(
-    ({ to, reason }) =>
-      to === start && reason === NOT_FOUND_REASON && to > targetEnd - NIGHTLY_INTERVAL_MICROS,
+    ({ to, reason }) => to === start && reason === NOT_FOUND && to > targetEnd - NIGHTLY_INTERVAL_MICROS,
   );
   return isNotFound || liveFrom - settleDelay <= start ? start : liveFrom;
 }

@@ -1,15 +1,17 @@
 import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
 import { hasHistory, type RowStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
+import { formatRange, intersect, normalise, type TimeRange } from "../../model/time-range.ts";
+import type { Proof, SettledRange } from "../../rule/answer.ts";
+import { NO_LONGER_SERVED, NOTHING_OLDER } from "../../rule/claim.ts";
 import {
-  assertNormalised,
-  formatRange,
-  intersect,
-  normalise,
-  subtract,
-  type TimeRange,
-} from "../../model/time-range.ts";
-import type { LedgerProof, SettledRangeRow } from "../schema/coverage.ts";
+  assertValidLedger,
+  disprovedRanges,
+  replaceRange,
+  retractRange,
+  settleRange,
+} from "../../rule/ledger-ranges.ts";
+import type { SettledRangeRow } from "../schema/coverage.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { and, eq, sql } from "../sqlite/drizzle.ts";
 import { type RowTable, rowTables } from "../tables/row-tables.ts";
@@ -34,8 +36,6 @@ export function isOfKey(
 
 const keyPlaceholders = { stream: sql.placeholder("stream"), series: sql.placeholder("series") };
 
-export type SettledRange = Readonly<Omit<SettledRangeRow, "stream" | "series">>;
-
 const rangeColumns = 'from_ts AS "from", to_ts AS "to", proof, reason';
 const matchesKey = "stream = ? AND series = ?";
 
@@ -55,10 +55,10 @@ export function findProofAt(
   transaction: Transaction,
   { stream, series }: LedgerKey,
   ts: Micros,
-): LedgerProof | undefined {
+): Proof | undefined {
   const sql = `SELECT CASE WHEN to_ts > ? THEN proof END FROM settled_ranges
     WHERE ${matchesKey} AND from_ts <= ? ORDER BY from_ts DESC LIMIT 1`;
-  return transaction.statement<LedgerProof | null>(sql).pluck().get([ts, stream, series, ts]) ?? undefined;
+  return transaction.statement<Proof | null>(sql).pluck().get([ts, stream, series, ts]) ?? undefined;
 }
 
 /**
@@ -69,7 +69,7 @@ export function settle(
   transaction: Transaction,
   key: LedgerKey,
   range: TimeRange,
-  proof: LedgerProof,
+  proof: Exclude<Proof, "moved">,
   reason: string | null = null,
 ): void {
   if (!(range.from < range.to)) throw new Error(`cannot settle a range of no length: ${formatRange(range)}`);
@@ -81,21 +81,14 @@ export function settle(
   if (proof === "lost" && reason === null) throw new Error("cannot settle a range as lost without a reason");
   if (proof === "empty" && hasRowsInRange(transaction, key, range))
     throw new Error(`cannot settle ${key.stream} as empty: the range has rows: ${formatRange(range)}`);
-  // An answer without rows does not disprove rows that are elsewhere.
-  const stands = (settled: SettledRange) => (proof === "lost" ? settled.proof !== "lost" : isMoved(settled));
-  const parts =
-    proof === "rows"
-      ? [range]
-      : subtract([range], normalise(findTouching(transaction, key, range).filter(stands)));
-  for (const part of parts) writeRange(transaction, key, part, proof, reason);
+  changeRanges(transaction, key, range, (touched) => settleRange(touched, range, proof, reason));
 }
 
 /** Takes back what was settled: the range becomes a gap again. */
 export function retract(transaction: Transaction, key: LedgerKey, range: TimeRange): void {
   if (!(range.from < range.to)) return;
   const touched = findTouching(transaction, key, range);
-  const remaining = touched.flatMap((settled) => cutOut(settled, range));
-  replaceRanges(transaction, key, touched, remaining);
+  replaceRanges(transaction, key, touched, retractRange(touched, range));
   recordTakenBack(transaction, key, touched, range);
 }
 
@@ -109,26 +102,15 @@ export function retractDisprovedEmpty(
   { first, last }: { readonly first: Micros; readonly last: Micros },
   hasRow: (range: TimeRange) => boolean,
 ): boolean {
-  const disproved = transaction
-    .statement<TimeRange>(
-      `SELECT from_ts AS "from", to_ts AS "to" FROM settled_ranges WHERE ${matchesKey} AND from_ts <= ? AND from_ts >=
-        coalesce((SELECT max(from_ts) FROM settled_ranges WHERE ${matchesKey} AND from_ts <= ?), ?)
-        AND proof = 'empty' AND to_ts > ?`,
-    )
-    .all([key.stream, key.series, last, key.stream, key.series, first, first, first])
-    .filter(hasRow);
+  const between = findTouching(transaction, key, { from: first, to: last }).filter(({ to }) => to > first);
+  const disproved = disprovedRanges(between, hasRow);
   for (const range of disproved) retract(transaction, key, range);
   if (disproved.length > 0) transaction.markReopened();
   return disproved.length > 0;
 }
 
-/** Begins the reason of a `rows` range whose rows only another store has; the name of that store follows. */
+/** Begins the reason of a moved range; the name of the store that has its rows follows. */
 export const MOVED_REASON = "moved to ";
-
-/** Whether the rows of a covered range are not here any more, but where its reason says. */
-export function isMoved({ proof, reason }: Pick<SettledRange, "proof" | "reason">): boolean {
-  return proof === "rows" && reason !== null;
-}
 
 /** Records that the rows of a covered range, which the caller deletes in this transaction, are in another store. */
 export function settleAsMoved(
@@ -137,7 +119,8 @@ export function settleAsMoved(
   range: TimeRange,
   place: string,
 ): void {
-  writeRange(transaction, key, range, "rows", MOVED_REASON + place);
+  const moved = { ...range, proof: "moved", reason: MOVED_REASON + place } as const;
+  changeRanges(transaction, key, range, (touched) => replaceRange(touched, moved));
 }
 
 /** Settles as lost a range whose rows are deleted on purpose (retention); this also replaces coverage. */
@@ -149,7 +132,8 @@ export function settleAsLost(
 ): void {
   if (!(range.from < range.to)) return;
   const touched = findTouching(transaction, key, range).filter(({ proof }) => proof !== "lost");
-  writeRange(transaction, key, range, "lost", reason);
+  const lost = { ...range, proof: "lost", reason } as const;
+  changeRanges(transaction, key, range, (known) => replaceRange(known, lost));
   recordTakenBack(transaction, key, touched, range);
 }
 
@@ -163,29 +147,17 @@ function recordTakenBack(
     recordLedgerChange(transaction, stream as RowStream, series, part);
 }
 
-function writeRange(
+function changeRanges(
   transaction: Transaction,
   key: LedgerKey,
   range: TimeRange,
-  proof: LedgerProof,
-  reason: string | null,
+  change: (touched: readonly SettledRange[]) => readonly SettledRange[],
 ): void {
   const touched = findTouching(transaction, key, range);
-  const same = touched.filter((settled) => settled.proof === proof && settled.reason === reason);
-  if (same.length === 1 && contains(same[0], range)) return;
-  const others = touched.filter((settled) => !same.includes(settled)).flatMap((s) => cutOut(s, range));
-  const merged = normalise([range, ...same]).map(({ from, to }) => ({ from, to, proof, reason }));
-  replaceRanges(transaction, key, touched, [...others, ...merged]);
+  const changed = change(touched);
+  if (changed === touched) return;
+  replaceRanges(transaction, key, touched, changed);
   if (hasHistory(key.stream)) transaction.highWaterMarks.raise(key.stream, key.series, range.to - 1);
-}
-
-function contains(outer: TimeRange | undefined, inner: TimeRange): boolean {
-  return outer !== undefined && outer.from <= inner.from && outer.to >= inner.to;
-}
-
-/** The parts of a settled range that lie outside `range`. */
-function cutOut(settled: SettledRange, range: TimeRange): SettledRange[] {
-  return subtract([settled], [range]).map(({ from, to }) => ({ ...settled, from, to }));
 }
 
 /** The settled ranges that overlap or touch `range`. Two index seeks, however many ranges the key has. */
@@ -206,7 +178,7 @@ function replaceRanges(
   oldRanges: readonly SettledRange[],
   newRanges: readonly SettledRange[],
 ): void {
-  assertValidLedger([...newRanges].sort((a, b) => a.from - b.from));
+  assertValidLedger(newRanges);
   const remove = transaction.statement(`DELETE FROM settled_ranges WHERE ${matchesKey} AND from_ts = ?`);
   const insert = transaction.statement(
     "INSERT INTO settled_ranges (stream, series, from_ts, to_ts, proof, reason) VALUES (?, ?, ?, ?, ?, ?)",
@@ -215,24 +187,6 @@ function replaceRanges(
   for (const { from, to, proof, reason } of newRanges)
     insert.run([key.stream, key.series, from, to, proof, reason]);
 }
-
-/** Throws unless the ranges are disjoint, ascending, and merged where proof and reason are equal. */
-export function assertValidLedger(ranges: readonly SettledRange[]): void {
-  let previous: SettledRange | undefined;
-  for (const range of ranges) {
-    const isSame = previous?.proof === range.proof && previous.reason === range.reason;
-    if (previous && isSame) assertNormalised([previous, range]);
-    else if (!(range.from < range.to) || (previous && previous.to > range.from)) {
-      throw new Error(`the coverage ledger is inconsistent at ${formatRange(range)}`);
-    }
-    previous = range;
-  }
-}
-
-/**
- * Reason of a range that is empty because the service reported no older records. One older row disproves the report.
- */
-export const NOTHING_OLDER_REASON = "nothing older";
 
 /** Whether the range has rows: then it must not be settled as empty, and a report of "nothing older" is wrong. */
 export function hasRowsInRange(
@@ -247,43 +201,24 @@ export function hasRowsInRange(
   return transaction.statement(sql).get([series, storedTime(from), storedTime(to)]) !== undefined;
 }
 
-/** Reason of ranges below the end of the service's history that were open when that end moved up. */
-export const NO_LONGER_SERVED_REASON = "no longer served";
-
 /**
- * The service served a row with timestamp `rowTs`. Retracts every later range that was settled as "nothing older", and all
- * that is "no longer served" if a later range is. Returns whether there was one.
+ * The service has a record at `ts`: the ranges that it disproves. These are every later one that was settled as "nothing older",
+ * and all that is "no longer served" if a later range is.
  */
-export function retractNothingOlder(transaction: Transaction, key: LedgerKey, rowTs: Micros): boolean {
+export function findEndsAbove(transaction: Transaction, key: LedgerKey, ts: Micros): TimeRange[] {
   const find = transaction.statement<TimeRange>(
     `SELECT from_ts AS "from", to_ts AS "to" FROM settled_ranges
       WHERE stream = ? AND series = ? AND to_ts > ? AND reason = ?`,
   );
-  const findLater = (ts: Micros, reason: string) => find.all([key.stream, key.series, ts, reason]);
-  const disproved = findLater(rowTs, NOTHING_OLDER_REASON);
-  if (findLater(rowTs, NO_LONGER_SERVED_REASON).length > 0)
-    disproved.push(...findLater(Number.MIN_SAFE_INTEGER, NO_LONGER_SERVED_REASON));
-  for (const range of disproved) retract(transaction, key, range);
-  return disproved.length > 0;
+  const findLater = (after: Micros, reason: string) => find.all([key.stream, key.series, after, reason]);
+  const disproved = findLater(ts, NOTHING_OLDER);
+  if (findLater(ts, NO_LONGER_SERVED).length > 0)
+    disproved.push(...findLater(Number.MIN_SAFE_INTEGER, NO_LONGER_SERVED));
+  return disproved;
 }
 
 /** Where the oldest target of the key begins; undefined: the settings never selected it. */
 export function findTargetStart(transaction: Transaction, { stream, series }: LedgerKey): Micros | undefined {
   const sql = `SELECT min(from_ts) FROM wanted_ranges WHERE ${matchesKey}`;
   return transaction.value<Micros | null>(sql, [stream, series]) ?? undefined;
-}
-
-/**
- * The service confirmed that it has nothing older than `to`: settles the rest of the target from `floor` up to there as
- * empty. Ranges that are settled already, and ranges with rows, stay as they are.
- */
-export function settleNothingOlder(
-  transaction: Transaction,
-  key: LedgerKey,
-  { floor, to }: { readonly floor: Micros; readonly to: Micros },
-): void {
-  const rest = { from: Math.max(findTargetStart(transaction, key) ?? to, floor), to };
-  for (const part of subtract([rest], normalise(findTouching(transaction, key, rest))))
-    if (!hasRowsInRange(transaction, key, part))
-      settle(transaction, key, part, "empty", NOTHING_OLDER_REASON);
 }

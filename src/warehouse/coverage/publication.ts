@@ -1,7 +1,8 @@
 import type { HistoryStream, Stream } from "../../model/streams.ts";
 import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import type { Publication } from "../../rule/answer.ts";
 import { readStreamState, recordStreamState } from "../rows/stream-stats.ts";
-import { type PublicationRow, publications } from "../schema/coverage.ts";
+import { publications } from "../schema/coverage.ts";
 import type { Connection, Orm } from "../sqlite/connection.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { isOfKey, type LedgerKey } from "./ledger.ts";
@@ -9,9 +10,6 @@ import type { TargetRules } from "./targets.ts";
 
 /** Reason of a range that REST was asked about, above every record that it has shown. */
 export const NOT_PUBLISHED_REASON = "not published yet";
-
-/** What REST has shown of a series. */
-export type Publication = Readonly<Omit<PublicationRow, "stream" | "series">>;
 
 /** A quiet series is asked for at least so often while the daemon runs. */
 const MAX_QUIET_ASK_AGE_MICROS = 2 * 3600 * MICROS_PER_SECOND;

@@ -1,12 +1,12 @@
 import type { HistoryStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
+import type { Publication } from "../../rule/answer.ts";
+import { NO_LONGER_SERVED, NOT_FOUND, NOTHING_OLDER } from "../../rule/claim.ts";
 import type { SettledRangeRow, TargetRow } from "../schema/coverage.ts";
 import type { SeriesNames } from "../schema/lookups.ts";
 import type { Connection } from "../sqlite/connection.ts";
-import { type LedgerKey, NOTHING_OLDER_REASON } from "./ledger.ts";
-import { NOT_FOUND_REASON } from "./not-found.ts";
-import type { Publication } from "./publication.ts";
+import type { LedgerKey } from "./ledger.ts";
 
 /** The head of a series whose target has no end. */
 export interface SeriesHead extends Readonly<SeriesNames> {
@@ -59,7 +59,7 @@ export function readSeriesHeads(
     name: row.name,
     from: Math.max(row.targetFrom, row.settledTo ?? row.targetFrom),
     isNew: row.settledTo === null,
-    isNotFound: row.reason === NOT_FOUND_REASON,
+    isNotFound: row.reason === NOT_FOUND,
     publication: row.askedAt === null ? undefined : row,
   }));
 }
@@ -90,26 +90,47 @@ type CoveredRow = SeriesNames &
   Pick<SettledRangeRow, "series" | "from" | "to" | "reason"> &
   Pick<TargetRow, "serviceWindow" | "settleDelay">;
 
+const newestTargetJoin = `JOIN wanted_ranges w ON w.stream = g.stream AND w.series = g.series AND w.from_ts =
+        (SELECT max(l.from_ts) FROM wanted_ranges l WHERE l.stream = g.stream AND l.series = g.series)`;
+
 /** Every series that has coverage with its rows here, whether the settings still select it or not. */
 export function readSeriesCoverage(connection: Connection, stream: HistoryStream): SeriesCoverage[] {
   const rows = connection
     .statement<CoveredRow>(
       `SELECT g.series, s.index_type AS indexType, s.index_id AS indexId, s.name, w.kept_for AS serviceWindow,
         w.settle_delay AS settleDelay, g.from_ts AS "from", g.to_ts AS "to", g.reason
-      FROM settled_ranges g JOIN series s ON s.series = g.series
-        JOIN wanted_ranges w ON w.stream = g.stream AND w.series = g.series AND w.from_ts =
-          (SELECT max(l.from_ts) FROM wanted_ranges l WHERE l.stream = g.stream AND l.series = g.series)
-      WHERE g.stream = ? AND g.proof <> 'lost' AND (g.proof <> 'rows' OR g.reason IS NULL) ORDER BY g.series, g.from_ts`,
+      FROM settled_ranges g JOIN series s ON s.series = g.series ${newestTargetJoin}
+      WHERE g.stream = ? AND g.proof NOT IN ('lost', 'moved') ORDER BY g.series, g.from_ts`,
     )
     .all([stream]);
   return [...Map.groupBy(rows, ({ series }) => series)].map(([series, own]) => {
     const { indexType, indexId, name, serviceWindow, settleDelay } = own[0] as CoveredRow;
     const rangesOf = (rows: readonly CoveredRow[]) => rows.map(({ from, to }) => ({ from, to }));
     const covered = rangesOf(own);
-    const beforeHistory = rangesOf(own.filter(({ reason }) => reason === NOTHING_OLDER_REASON));
+    const beforeHistory = rangesOf(own.filter(({ reason }) => reason === NOTHING_OLDER));
     const key = { stream, series };
     return { key, indexType, indexId, name, serviceWindow, settleDelay, covered, beforeHistory };
   });
+}
+
+/** Where a history ends: what the service has said to be older than all its records. */
+type HistoryEnd = Omit<SeriesCoverage, "covered" | "beforeHistory"> & { readonly range: TimeRange };
+
+/** The settled end of each series of a stream; the newest one, since a record below it disproves the others too. */
+export function readHistoryEnds(connection: Connection, stream: HistoryStream): HistoryEnd[] {
+  const rows = connection
+    .statement<Omit<CoveredRow, "reason">>(
+      `SELECT g.series, s.index_type AS indexType, s.index_id AS indexId, s.name, w.kept_for AS serviceWindow,
+        w.settle_delay AS settleDelay, g.from_ts AS "from", max(g.to_ts) AS "to"
+      FROM settled_ranges g JOIN series s ON s.series = g.series ${newestTargetJoin}
+      WHERE g.stream = ? AND g.reason IN (?, ?) GROUP BY g.series ORDER BY g.series`,
+    )
+    .all([stream, NOTHING_OLDER, NO_LONGER_SERVED]);
+  return rows.map(({ series, from, to, ...rest }) => ({
+    key: { stream, series },
+    ...rest,
+    range: { from, to },
+  }));
 }
 
 /** What the ledger holds about one index, for an estimate. */

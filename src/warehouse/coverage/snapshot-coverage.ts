@@ -5,7 +5,7 @@ import { settledRanges } from "../schema/coverage.ts";
 import { and, eq } from "../sqlite/drizzle.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { isOfKey, type LedgerKey, settle } from "./ledger.ts";
-import { endTarget, openTarget } from "./targets.ts";
+import { endTarget, openTarget, type StreamRules } from "./targets.ts";
 
 /** What one snapshot of a subscription covers. */
 interface SnapshotCoverage {
@@ -31,7 +31,7 @@ export const NOTHING_LISTED_REASON = "nothing listed";
 export function settleSnapshot(transaction: Transaction, snapshot: SnapshotCoverage): void {
   const { stream, at, cadence, to = at + cadence } = snapshot;
   const key = subscriptionKey(transaction, stream, snapshot.exchangeId);
-  openTarget(transaction, { key, from: at, settleDelay: cadence * 2, step: 1, serviceWindow: null }, true);
+  openTarget(transaction, { key, from: at, ...snapshotRules(cadence) }, true);
   const range = { from: at, to };
   if (snapshot.isEmpty) {
     // Keep `rows` of the same range: a market may have been deselected or delisted within it.
@@ -43,6 +43,10 @@ export function settleSnapshot(transaction: Transaction, snapshot: SnapshotCover
   settle(transaction, key, range, "rows");
 }
 
+function snapshotRules(cadence: Micros): StreamRules {
+  return { settleDelay: cadence * 2, period: cadence, step: 1, serviceWindow: null };
+}
+
 /** Reason of a range in which the service denied access to a part of what the settings select. */
 const FORBIDDEN_REASON = "forbidden";
 
@@ -52,7 +56,7 @@ export function settleForbidden(
   { stream, exchangeId, at, cadence }: Omit<SnapshotCoverage, "isEmpty">,
 ): void {
   const key = subscriptionKey(transaction, stream, exchangeId);
-  openTarget(transaction, { key, from: at, settleDelay: cadence * 2, step: 1, serviceWindow: null }, true);
+  openTarget(transaction, { key, from: at, ...snapshotRules(cadence) }, true);
   settle(transaction, key, { from: at, to: at + cadence }, "lost", FORBIDDEN_REASON);
 }
 

@@ -24,7 +24,12 @@ export interface TargetRules {
 export interface Target extends TargetRules {
   readonly key: LedgerKey;
   readonly from: Micros;
+  /** The time between two records. */
+  readonly period: Micros;
 }
+
+/** What the service and the settings say about every target of a stream. */
+export type StreamRules = Omit<Target, "key" | "from">;
 
 /**
  * Stores what the settings select of a history stream. Each target is open-ended from `from` on, or from its earlier
@@ -67,22 +72,23 @@ export const targetsOfKey = (orm: Orm) =>
 
 /** Opens an open-ended target, merged with the earlier targets of the same key. */
 export function openTarget(transaction: Transaction, target: Target, isSnapshot: boolean): void {
-  const { key, settleDelay, step, serviceWindow } = target;
+  const { key, settleDelay, period, step, serviceWindow } = target;
   const known = transaction.prepared(targetsOfKey).all(key);
   const merged = known.filter((range) => range.to === null || range.to >= target.from);
   const from = Math.min(target.from, ...merged.map((range) => range.from));
   const current = merged.find((range) => range.from === from && range.to === null);
   for (const range of merged) if (range !== current) removeTarget(transaction, range);
   if (current && hasRules(current, target)) return;
-  const set = { settleDelay, step, serviceWindow };
+  const set = { settleDelay, period, step, serviceWindow };
   const row = { ...key, from, ...set, isSnapshot: isSnapshot ? 1 : 0 } as const;
   transaction.orm.insert(targets).values(row).onConflictDoUpdate({ target: targetKey, set }).run();
 }
 
 const targetKey = [targets.stream, targets.series, targets.from];
 
-function hasRules(row: TargetRow, { settleDelay, step, serviceWindow }: TargetRules): boolean {
-  return row.settleDelay === settleDelay && row.step === step && row.serviceWindow === serviceWindow;
+function hasRules(row: TargetRow, { settleDelay, period, step, serviceWindow }: StreamRules): boolean {
+  const isSame = row.settleDelay === settleDelay && row.period === period && row.step === step;
+  return isSame && row.serviceWindow === serviceWindow;
 }
 
 function removeTarget({ orm }: Transaction, row: TargetRow): void {

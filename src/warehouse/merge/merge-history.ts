@@ -1,7 +1,8 @@
 import type { HistoryStream } from "../../model/streams.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import { findTouching, hasRowsInRange, NOTHING_OLDER_REASON, settle } from "../coverage/ledger.ts";
-import { findUnconfirmedWithdrawals } from "../coverage/mass-withdrawals.ts";
+import { NOTHING_OLDER } from "../../rule/claim.ts";
+import { findTouching, hasRowsInRange, settle } from "../coverage/ledger.ts";
+import { findHoles } from "../coverage/pending-claims.ts";
 import { addTarget } from "../coverage/targets.ts";
 import { type RowTable, rowTables } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
@@ -40,7 +41,7 @@ export function* mergeHistory(
     const { pieces, unproven } = planSeries(reader, stream, pair);
     yield { stream, rows: 0, work: (transaction) => mergeTargets(transaction, stream, asOurs(pair)) };
     for (const piece of pieces) {
-      if (piece.reason === NOTHING_OLDER_REASON && hasOlderRows(reader, table, pair, piece)) continue;
+      if (piece.reason === NOTHING_OLDER && hasOlderRows(reader, table, pair, piece)) continue;
       counts.micros += piece.to - piece.from;
       for (const chunk of cutIntoChunks(reader, table, pair.theirs, piece)) {
         counts.rows += countNewRows(reader, table, pair, chunk);
@@ -75,12 +76,7 @@ function planSeries(reader: MergeReader, stream: HistoryStream, { theirs, ours }
   const theirRanges = readRanges(reader, "other", { stream, series: theirs });
   if (ours === null) return planKeyMerge([], theirRanges);
   const key = { stream, series: ours };
-  const all = { from: Number.MIN_SAFE_INTEGER, to: Number.MAX_SAFE_INTEGER };
-  return planKeyMerge(
-    readRanges(reader, "main", key),
-    theirRanges,
-    findUnconfirmedWithdrawals(reader, key, all),
-  );
+  return planKeyMerge(readRanges(reader, "main", key), theirRanges, findHoles(reader, key));
 }
 
 /** One older row of ours disproves that the service has nothing older. */
@@ -98,12 +94,17 @@ function hasOlderRows(
 function mergeTargets(transaction: Transaction, stream: HistoryStream, { theirs, ours }: OurKeyPair): void {
   const end = findLedgerEnd(readRanges(transaction, "other", { stream, series: theirs }));
   if (end === undefined) return;
-  for (const { from, to, settleDelay, step, serviceWindow } of readTheirTargets(transaction, {
+  for (const { from, to, settleDelay, period, step, serviceWindow } of readTheirTargets(transaction, {
     stream,
     series: theirs,
   })) {
     const key = { stream, series: ours };
-    addTarget(transaction, { key, from, settleDelay, step, serviceWindow }, Math.min(to ?? end, end), false);
+    addTarget(
+      transaction,
+      { key, from, settleDelay, period, step, serviceWindow },
+      Math.min(to ?? end, end),
+      false,
+    );
   }
 }
 
@@ -122,7 +123,9 @@ function mergePiece(
   addMissingRows(transaction, table, pair, piece);
   transaction.markWritten(table.stream, pair.ours);
   // A part of a range with rows may have none; then it must continue one of ours with rows, or it is empty.
-  const continuesRows = findTouching(transaction, key, piece).some(({ proof }) => proof === "rows");
+  const continuesRows = findTouching(transaction, key, piece).some(
+    ({ proof }) => proof === "rows" || proof === "moved",
+  );
   const hasRows = piece.rows > 0 || (piece.proof === "rows" && continuesRows);
   settle(transaction, key, piece, hasRows ? "rows" : "empty", hasRows ? null : piece.reason);
 }

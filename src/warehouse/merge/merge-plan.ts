@@ -1,7 +1,7 @@
 import type { Stream } from "../../model/streams.ts";
 import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import { normalise, subtract, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
-import { isMoved, type SettledRange } from "../coverage/ledger.ts";
+import type { SettledRange } from "../../rule/answer.ts";
 import { RETENTION_REASON } from "../rows/retention.ts";
 import type { Transaction } from "../tables/transaction.ts";
 
@@ -54,17 +54,18 @@ export function planKeyMerge(
 ): KeyMergePlan {
   // Rows that were deleted on purpose would be deleted again.
   const pruned = ours.filter(({ proof, reason }) => proof === "lost" && reason === RETENTION_REASON);
-  const closed = normalise([...ours.filter(isCovered), ...pruned, ...doubted]);
-  // Rows that they have moved elsewhere they cannot give.
-  const proven = theirs.filter(isCovered).filter((range) => !isMoved(range));
+  const covered = ours.filter(({ proof }) => proof !== "lost");
+  const closed = normalise([...covered, ...pruned, ...doubted]);
+  const proven = theirs.filter(isProven);
   const pieces = proven.flatMap(({ proof, reason, ...range }) =>
     subtract([range], closed).map(({ from, to }): MergePiece => ({ from, to, proof, reason })),
   );
   return { pieces, unproven: subtract([ALL_TIME], normalise([...closed, ...proven])) };
 }
 
-function isCovered<R extends SettledRange>(range: R): range is R & { readonly proof: "rows" | "empty" } {
-  return range.proof !== "lost";
+/** Rows that they have moved elsewhere they cannot give. */
+function isProven<R extends SettledRange>(range: R): range is R & { readonly proof: "rows" | "empty" } {
+  return range.proof === "rows" || range.proof === "empty";
 }
 
 /** The newest timestamp that a ledger key has settled: the other warehouse followed it at least until then. */

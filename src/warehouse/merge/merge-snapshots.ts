@@ -145,8 +145,8 @@ function mergeTargets(transaction: Transaction, stream: SnapshotStream, plan: Su
   const their = { stream, series: plan.theirs };
   const end = findLedgerEnd(readRanges(transaction, "other", their));
   if (end === undefined) return;
-  for (const { from, to, settleDelay, step, serviceWindow } of readTheirTargets(transaction, their)) {
-    const target = { key: ourKey(stream, plan), from, settleDelay, step, serviceWindow };
+  for (const { from, to, settleDelay, period, step, serviceWindow } of readTheirTargets(transaction, their)) {
+    const target = { key: ourKey(stream, plan), from, settleDelay, period, step, serviceWindow };
     addTarget(transaction, target, Math.min(to ?? end, end), true);
   }
 }

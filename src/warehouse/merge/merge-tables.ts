@@ -1,8 +1,9 @@
 import { type Dictionary, type RowStream, streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
+import type { SettledRange } from "../../rule/answer.ts";
 import { ChangedRows, recordRowChange } from "../coverage/changed-ranges.ts";
-import type { LedgerKey, SettledRange } from "../coverage/ledger.ts";
+import type { LedgerKey } from "../coverage/ledger.ts";
 import { markRangeStale } from "../rows/kept-bars.ts";
 import { hasSameValues, storeRevision } from "../rows/revisions.ts";
 import { addRowCount } from "../rows/stream-stats.ts";
@@ -73,7 +74,7 @@ export function readTheirTargets(
   reader: MergeReader,
   { stream, series }: LedgerKey,
 ): Omit<TargetRow, "stream" | "series">[] {
-  const sql = `SELECT from_ts AS "from", to_ts AS "to", settle_delay AS settleDelay, step, kept_for AS serviceWindow,
+  const sql = `SELECT from_ts AS "from", to_ts AS "to", settle_delay AS settleDelay, period, step, kept_for AS serviceWindow,
       observed AS isSnapshot, hindrance AS blockedReason
     FROM other.wanted_ranges WHERE stream = ? AND series = ? ORDER BY from_ts`;
   return reader.statement<Omit<TargetRow, "stream" | "series">>(sql).all([stream, series]);

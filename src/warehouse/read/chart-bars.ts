@@ -7,7 +7,7 @@ import {
   type Micros,
 } from "../../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange } from "../../model/time-range.ts";
-import type { SettledRange } from "../coverage/ledger.ts";
+import type { SettledRange } from "../../rule/answer.ts";
 import { series } from "../schema/lookups.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { and, eq } from "../sqlite/drizzle.ts";

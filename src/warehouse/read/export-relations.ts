@@ -67,8 +67,8 @@ export const exportRelations: readonly ExportRelation[] = [
   {
     name: "series",
     columns: { index_type: "text", index_id: "text", name: "text", refresh_us: "integer" },
-    // The refresh period is half of the settle delay; 30 seconds for a series that was never selected.
-    from: `(SELECT index_type, index_id, name, coalesce((SELECT w.settle_delay / 2 FROM wanted_ranges w
+    // 30 seconds for a series that was never selected.
+    from: `(SELECT index_type, index_id, name, coalesce((SELECT w.period FROM wanted_ranges w
         WHERE w.stream = 'index_ticks' AND w.series = s.series ORDER BY w.from_ts DESC LIMIT 1), 30000000) AS refresh_us
       FROM series s WHERE index_type <> '') ORDER BY index_type, name, index_id`,
   },

@@ -1,7 +1,8 @@
 import { hasHistory, keyColumns, type RowStream, streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import type { LedgerKey, SettledRange } from "../coverage/ledger.ts";
+import type { SettledRange } from "../../rule/answer.ts";
+import type { LedgerKey } from "../coverage/ledger.ts";
 import { type SeriesRow, series } from "../schema/lookups.ts";
 import type { StoredTime } from "../schema/rows.ts";
 import type { Connection } from "../sqlite/connection.ts";

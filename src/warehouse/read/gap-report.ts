@@ -1,3 +1,4 @@
+import { NOTHING_SELECTED } from "../../model/selector.ts";
 import { historyStreams, type Stream, streamTable } from "../../model/streams.ts";
 import { formatTimestamp, type Micros, parseTimestamp } from "../../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange } from "../../model/time-range.ts";
@@ -11,6 +12,7 @@ import {
 } from "../coverage/ledger-keys.ts";
 import { readPresentTs } from "../coverage/targets.ts";
 import type { NamedSeries } from "../lookups/resolve-names.ts";
+import { readStreamStates } from "../rows/stream-stats.ts";
 import type { Connection } from "../sqlite/connection.ts";
 
 /** Reason of time that the service no longer has and that was never selected. */
@@ -26,6 +28,8 @@ export interface GapReport {
   readonly outsideRange: readonly LedgerKeySummary[];
   /** Reasons of covered ranges whose rows are elsewhere. */
   readonly moved: readonly string[];
+  /** Selectors of which no series is known: the ledger cannot say what they lack. */
+  readonly unresolved: readonly string[];
 }
 
 /** The requested range; either end may be left open. */
@@ -38,7 +42,7 @@ type CoverageRow = NamedLedgerKey & TimeRange & { readonly movedTo: string | nul
 
 const gapsSql = "SELECT * FROM gaps ORDER BY stream, index_type, name, index_id, from_ts";
 const coverageSql = `SELECT stream, index_type, index_id, from_ts AS "from", to_ts AS "to",
-  CASE proof WHEN 'rows' THEN reason END AS movedTo FROM coverage`;
+  CASE proof WHEN 'moved' THEN reason END AS movedTo FROM coverage`;
 
 /** Every gap of the selected keys. */
 export function readGapReport(connection: Connection, selection: KeySelection): GapReport {
@@ -51,6 +55,7 @@ export function readGapReport(connection: Connection, selection: KeySelection): 
       gaps: gaps.filter((gap) => selected.has(namedKeyText(gap))),
       outsideRange: [],
       moved: [],
+      unresolved: findUnresolved(connection, selection),
     };
   });
 }
@@ -88,8 +93,17 @@ export function readGapReportInRange(
     const moved = keys
       .flatMap((key) => coverage.get(namedKeyText(key)) ?? [])
       .flatMap(({ from, to, movedTo }) => (movedTo !== null && from < end && to > start ? [movedTo] : []));
-    return { now, keys, gaps: missing, outsideRange, moved: [...new Set(moved)] };
+    const unresolved = findUnresolved(connection, selection);
+    return { now, keys, gaps: missing, outsideRange, moved: [...new Set(moved)], unresolved };
   });
+}
+
+/** What the last run said of selectors that resolve to nothing. A caller who names the series does not ask for others. */
+function findUnresolved(connection: Connection, { streams, series }: KeySelection): string[] {
+  if (series) return [];
+  return readStreamStates(connection).flatMap(({ stream, lastError }) =>
+    lastError?.includes(NOTHING_SELECTED) && (streams?.includes(stream) ?? true) ? [lastError] : [],
+  );
 }
 
 /** A key that the caller did not name counts if the settings select it, or if its ledger overlaps the range. */

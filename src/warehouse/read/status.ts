@@ -4,7 +4,7 @@ import { formatTimestamp, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "
 import type { TimeRange } from "../../model/time-range.ts";
 import { forEachHistoryRange } from "../coverage/history-gaps.ts";
 import type { LedgerKey } from "../coverage/ledger.ts";
-import { readReportedWithdrawals } from "../coverage/mass-withdrawals.ts";
+import { countUnconfirmedSeries, readReportedWithdrawals } from "../coverage/pending-claims.ts";
 import { forEachSnapshotRange } from "../coverage/snapshot-gaps.ts";
 import { readStreamStates } from "../rows/stream-stats.ts";
 import { settledRanges } from "../schema/coverage.ts";
@@ -32,6 +32,7 @@ export function readStatus(connection: Connection, now: Micros): WarehouseStatus
     const covered = new Map(readCoverage(connection).map((row) => [row.stream, row]));
     const { serviceUrl, clockSkew } = readWarehouseState(connection);
     const gaps = sumGaps(connection);
+    const unconfirmed = countUnconfirmedSeries(connection);
     const totals = (stream: Stream, state: GapTotals["state"]) =>
       gaps.find((gap) => gap.stream === stream && gap.state === state) ?? { ranges: 0, extent: 0 };
     return {
@@ -56,6 +57,7 @@ export function readStatus(connection: Connection, now: Micros): WarehouseStatus
           last_error_at: state?.lastErrorAt ?? null,
           missing_scopes: state ? (JSON.parse(state.missingScopes) as string[]) : [],
           live_offset_ms: state?.liveOffset == null ? null : state.liveOffset / MICROS_PER_MS,
+          unconfirmed: unconfirmed.get(stream) ?? 0,
         };
       }),
       disk: readDiskStatus(connection),

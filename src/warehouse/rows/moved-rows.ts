@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { MICROS_PER_DAY } from "../../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange } from "../../model/time-range.ts";
 import { hasChangedSince } from "../coverage/changed-ranges.ts";
-import { findTouching, isMoved, MOVED_REASON, settleAsMoved } from "../coverage/ledger.ts";
+import { findTouching, MOVED_REASON, settleAsMoved } from "../coverage/ledger.ts";
 import { type SettledRangeRow, settledRanges } from "../schema/coverage.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { and, eq } from "../sqlite/drizzle.ts";
@@ -12,8 +12,8 @@ import { keepBarsWithoutTicks } from "./kept-bars.ts";
 import { addRowCount } from "./stream-stats.ts";
 
 /*
- * Index ticks that another store has may leave the warehouse. Their range stays covered as `rows`, with the reason
- * `moved to …`: it is whole, is not fetched again and never becomes lost. The hourly bars stay.
+ * Index ticks that another store has may leave the warehouse. Their range stays covered, with the proof `moved` and the place as
+ * its reason: it is whole, is not fetched again and never becomes lost. The hourly bars stay.
  */
 
 /** The index ticks of a series on one day, as another store has them: any store that can tell their digest. */
@@ -46,9 +46,7 @@ export function digestTicks(
 export function moveDay(transaction: Transaction, day: HeldDay, place: string): number {
   const { series, from, to } = day;
   const key = { stream: "index_ticks", series } as const;
-  const covered = findTouching(transaction, key, day).filter(
-    (settled) => settled.proof === "rows" && !isMoved(settled),
-  );
+  const covered = findTouching(transaction, key, day).filter(({ proof }) => proof === "rows");
   if (subtract([{ from, to }], normalise(covered)).length > 0) return 0;
   if (digestTicks(transaction, series, day) !== day.digest) return 0;
   // Changed and changed back: the other store may have got the version between.
@@ -74,7 +72,7 @@ export function readMovedRanges(connection: Connection): MovedRange[] {
     .statement<MovedRange>(
       `SELECT s.index_type AS indexType, s.index_id AS indexId, g.from_ts AS "from", g.to_ts AS "to", g.reason
       FROM settled_ranges g JOIN series s ON s.series = g.series
-      WHERE g.stream = 'index_ticks' AND g.proof = 'rows' AND g.reason IS NOT NULL`,
+      WHERE g.stream = 'index_ticks' AND g.proof = 'moved'`,
     )
     .all();
 }
@@ -89,7 +87,7 @@ export function listWholeDays(
 ): SeriesDay[] {
   const covered = connection.statement<Pick<SettledRangeRow, "from" | "to">>(
     `SELECT from_ts AS "from", to_ts AS "to" FROM settled_ranges WHERE stream = 'index_ticks' AND series = ?
-      AND proof = 'rows' AND reason IS NULL AND from_ts < ? AND to_ts > ? ORDER BY from_ts`,
+      AND proof = 'rows' AND from_ts < ? AND to_ts > ? ORDER BY from_ts`,
   );
   return keys.flatMap((series) =>
     intersect(normalise(covered.all([series, to, from])), [{ from, to }]).flatMap((range) => {
@@ -116,6 +114,6 @@ export function listHeldDays(
 /** The ranges whose rows were moved to a place, by series. */
 export function readMovedTo({ orm }: Connection, place: string): SettledRangeRow[] {
   const { stream, series, from, proof, reason } = settledRanges;
-  const isThere = and(eq(stream, "index_ticks"), eq(proof, "rows"), eq(reason, MOVED_REASON + place));
+  const isThere = and(eq(stream, "index_ticks"), eq(proof, "moved"), eq(reason, MOVED_REASON + place));
   return orm.select().from(settledRanges).where(isThere).orderBy(series, from).all();
 }

@@ -3,8 +3,8 @@ import type { StreamRecords } from "../../model/records.ts";
 import { type HistoryStream, type RowStream, streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { normalise, subtract, type TimeRange } from "../../model/time-range.ts";
+import { NOT_FOUND } from "../../rule/claim.ts";
 import { readSettledRanges } from "../coverage/ledger.ts";
-import { NOT_FOUND_REASON } from "../coverage/not-found.ts";
 import type { SeriesRow } from "../schema/lookups.ts";
 import type { StoredTime } from "../schema/rows.ts";
 import type { Connection } from "../sqlite/connection.ts";
@@ -81,6 +81,18 @@ export function findNewestServedRow(
     .pluck()
     .get([series, storedTime(from), storedTime(to)]);
   return newest === undefined ? undefined : tsOfStored(newest);
+}
+
+/** The newest row before `ts`. */
+export function findNewestRow(
+  connection: Pick<Connection, "value">,
+  { stream, series }: { readonly stream: HistoryStream; readonly series: number },
+  ts: Micros,
+): Micros | undefined {
+  const { table, keyColumn, timeColumn, storedTime, tsOfStored }: RowTable<never> = rowTables[stream];
+  const sql = `SELECT max(${timeColumn}) FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} < ?`;
+  const newest = connection.value<StoredTime | null>(sql, [series, storedTime(ts)]);
+  return newest === null ? undefined : tsOfStored(newest);
 }
 
 /** The timestamps of the stored rows in the range. */
@@ -176,7 +188,7 @@ export function findOtherServedSeries(
           (SELECT 1 FROM settled_ranges g WHERE g.stream = w.stream AND g.series = w.series AND g.reason = ?)
         ORDER BY newest DESC LIMIT 1`,
     )
-    .get([stream, series, indexType, storedTime(since), NOT_FOUND_REASON]);
+    .get([stream, series, indexType, storedTime(since), NOT_FOUND]);
   return row && { indexType: row.indexType, indexId: row.indexId, ts: tsOfStored(row.newest) };
 }
 

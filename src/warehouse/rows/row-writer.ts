@@ -9,6 +9,7 @@ import type { Transaction } from "../tables/transaction.ts";
 import { PageBars, TouchedHours } from "./kept-bars.ts";
 import { hasSameValues, storeRevision } from "./revisions.ts";
 import { getRowSql, insertPlainTicks, ROWS_PER_STATEMENT } from "./row-sql.ts";
+import { hasSecondNote, noteSecondInAside } from "./second-records.ts";
 import { addRowCount } from "./stream-stats.ts";
 
 /**
@@ -92,7 +93,7 @@ function groupByKey<Row>(
   return [...groups].sort(([a], [b]) => a - b);
 }
 
-/** Sorts by time. Of records with the same timestamp, returns the first of a page, or the last of the live feed. */
+/** Sorts by time. Of records with the same timestamp, returns the first of a page, or all of the live feed in their order. */
 function sortAscending<Row>(
   table: RowTable<Row>,
   records: readonly Row[],
@@ -107,10 +108,11 @@ function sortAscending<Row>(
   }
   if (isAscending) return records;
   if (isDescending) return [...records].reverse();
+  if (source === "live") return records.toSorted((a, b) => table.ts(a) - table.ts(b));
   const byTs = new Map<Micros, Row>();
   for (const record of records) {
     const ts = table.ts(record);
-    if (source === "live" || !byTs.has(ts)) byTs.set(ts, record);
+    if (!byTs.has(ts)) byTs.set(ts, record);
   }
   return [...byTs.values()].sort((a, b) => table.ts(a) - table.ts(b));
 }
@@ -131,6 +133,10 @@ class RowWriter<Row> {
   readonly #changedRows = new ChangedRows();
   /** Only index ticks have kept bars. */
   readonly #touched: TouchedHours | undefined;
+  /** Only pages of a history show all records of a moment together. */
+  readonly #hasWholeMoments: boolean;
+  /** Of the records that are being written. */
+  #span: Span = { first: 0, last: 0 };
   #pendingValues: SqlValue[] = [];
   #newestTs: Micros | undefined;
   #inserted = 0;
@@ -145,14 +151,16 @@ class RowWriter<Row> {
     this.#source = source;
     this.#tolerance = tolerance;
     this.#width = table.columns.length + 2;
+    this.#hasWholeMoments = source === "rest" && hasHistory(table.stream);
     this.#touched = table.stream === "index_ticks" ? new TouchedHours() : undefined;
   }
 
-  /** `records`: of one series, ascending, one per timestamp. */
+  /** `records`: of one series, ascending; one per timestamp, unless they are live. */
   writeSeries(key: number, records: readonly Row[]): void {
     const { ts } = this.#table;
     if (records.length === 0) return;
     const span = { first: ts(records[0] as Row), last: ts(records.at(-1) as Row) };
+    this.#span = span;
     if (this.#source === "live") this.#writeLive(key, records);
     else {
       const isNew = this.#isAboveMark(key, span.first);
@@ -189,9 +197,14 @@ class RowWriter<Row> {
   }
 
   #writeLive(key: number, records: readonly Row[]): void {
+    let previous: Micros | undefined;
     for (const record of records) {
       const ts = this.#table.ts(record);
-      if (this.#isAboveMark(key, ts) && !this.#hasRestRowNear(key, ts)) this.#insert(key, record);
+      const isSecond = ts === previous;
+      previous = ts;
+      if (isSecond) this.#flush(this.#pendingValues.length);
+      if (!isSecond && this.#isAboveMark(key, ts) && !this.#hasRestRowNear(key, ts))
+        this.#insert(key, record);
       else this.#merge(key, record);
     }
   }
@@ -241,7 +254,7 @@ class RowWriter<Row> {
     return this.#transaction.statement(getRowSql(this.#table).selectAny).get(bounds) === undefined;
   }
 
-  /** Records a range that was vacant, so that `withdrawMissing` need not count its rows. */
+  /** Records a range that was vacant, so that `findRowsBeside` need not count its rows. */
   #recordFilled(key: number, { first, last }: Span, rows: number): void {
     this.#changedRows.insert(first, last);
     this.#transaction.recordFilledRange(this.#table.stream, key, { from: first, to: last + 1, rows });
@@ -315,6 +328,9 @@ class RowWriter<Row> {
     }
     const after: SqlValue[] = [];
     table.encode(record, this.#source === "live" ? 1 : 0, after);
+    const asideAt = after.length - 1;
+    if (hasSecondNote(before[asideAt]) && !this.#showsWholeMoment(ts))
+      after[asideAt] = noteSecondInAside(after[asideAt]);
     if (after.every((value, i) => value === before[i] || i === table.sourceAt)) {
       this.#unchanged++;
       if (this.#source === "rest" && before[table.sourceAt] === 1) {
@@ -330,10 +346,12 @@ class RowWriter<Row> {
       this.#outranked++;
       return;
     }
+    const hasSame = hasSameValues(table, before, after);
+    if (!hasSame && this.#source === "live") after[asideAt] = noteSecondInAside(after[asideAt]);
     this.#touched?.add(ts);
     this.#transaction.statement(getRowSql(table).replaceOne).run([key, table.storedTime(ts), ...after]);
     this.#changedRows.replace(ts);
-    if (hasSameValues(table, before, after)) {
+    if (hasSame) {
       this.#unchanged++;
       this.#extraChanged++;
       return;
@@ -342,6 +360,11 @@ class RowWriter<Row> {
     // A bar of an unsettled day is provisional: every poll replaces it, without a revision.
     if (settled || !streamTable[table.stream].isProvisional)
       storeRevision(this.#transaction, table, { key, ts, before, after });
+  }
+
+  /** The records of the first and the last moment of a page may be on two pages. */
+  #showsWholeMoment(ts: Micros): boolean {
+    return this.#hasWholeMoments && ts > this.#span.first && ts < this.#span.last;
   }
 
   #readStored(key: number, ts: Micros): readonly SqlValue[] | undefined {

@@ -22,15 +22,15 @@ export const coverageDocs: Readonly<Record<string, RelationDoc>> = {
     "the ledger: covered and lost ranges [from, to)",
     `${ledgerKey}
 ${range}
-proof TEXT rows: all rows of the range are stored; empty: the service has none; lost: it no longer serves them
-reason TEXT why the range is empty or lost; moved to …: its rows are not here but in that export or database; NULL: they are here`,
+proof TEXT rows: all rows of the range are stored; moved: they are where the reason says; empty: the service has none; lost: it no longer serves them
+reason TEXT why the range is empty or lost; moved to …: the export or database that has its rows; NULL: they are here`,
   ),
   gaps: relation(
     "what is missing now, as ranges [from, to)",
     `${ledgerKey}
 ${range}
 state TEXT open: the sync will fetch it; lost: the service no longer has it
-reason TEXT pending, settling (only awaits confirmation), not published yet, withdrawal unconfirmed, forbidden, aged out, no longer served, not observed, retention …
+reason TEXT pending, settling (only awaits confirmation), not published yet, end unconfirmed, "not found, unconfirmed", withdrawal unconfirmed, forbidden, aged out, no longer served, not observed, retention …
 lost_at TEXT when an open range leaves the service's window; NULL: never`,
   ),
   revisions: relation(
@@ -56,11 +56,11 @@ new TEXT the value after
 seen_at TEXT when the warehouse noticed the change`,
   ),
   rejects: relation(
-    "records that could not be read, as received",
+    "records that are unreadable, or the second of a moment",
     `reject INTEGER sequence number of the reject
 stream TEXT the stream
 received_at TEXT when the record was received
-reason TEXT why it could not be read
+reason TEXT why it could not be read; or: second record of one moment, when the row of that moment is another record, and its quality says so
 raw TEXT the record as received
 request TEXT the request that returned it; NULL for the websocket`,
   ),

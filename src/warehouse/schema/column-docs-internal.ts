@@ -112,8 +112,8 @@ changed_at INTEGER microseconds since 1970 UTC`,
     `stream TEXT the stream
 ${series}
 ${range}
-proof TEXT rows, empty or lost
-reason TEXT why it is empty or lost`,
+proof TEXT rows, moved, empty or lost
+reason TEXT why it is empty or lost, or where its rows were moved`,
   ),
   wanted_ranges: relation(
     "the targets: what the settings select",
@@ -122,6 +122,7 @@ ${series}
 from_ts INTEGER where the range begins, microseconds since 1970 UTC
 to_ts INTEGER where it ends, exclusive; NULL: it grows with time
 settle_delay INTEGER the target ends this many microseconds before now: two refresh periods
+period INTEGER microseconds between two records: a day for daily bars, else the refresh period
 step INTEGER the end of the target moves in steps of this many microseconds
 kept_for INTEGER how long the service keeps history, microseconds; NULL: for ever
 observed INTEGER 1: a snapshot stream, whose periods without a snapshot are lost
@@ -150,18 +151,19 @@ quiet_margin INTEGER the series is quiet: its target ends this many microseconds
 ${series}
 day TEXT the UTC day of that fetch`,
   ),
-  mass_withdrawals: relation(
-    "many rows of a range that REST once served and now lacks",
-    `withdrawal INTEGER sequence number of the withdrawal
+  pending_claims: relation(
+    "claims that records do not exist, which the service must repeat before they are accepted",
+    `claim INTEGER sequence number of the claim
+kind TEXT \`end\`: nothing is older; \`end moved\`: nor what it served before; \`withdrawn\`: many rows are gone; \`not found\`: the index does not exist
 stream TEXT the stream
 ${series}
 ${range}
-rows INTEGER how many rows the service lacks
-digest TEXT digest of their timestamps; "moved end": they are older than what the service still serves, and stay
-answers INTEGER how many answers lacked them
+rows INTEGER how many stored rows the service lacks
+subject TEXT JSON array of timestamps: the rows that are gone, or the oldest record above an end
+answers INTEGER how many answers made the claim
 first_at INTEGER the first of these answers, microseconds since 1970 UTC
 last_at INTEGER the last of these answers, microseconds since 1970 UTC
-believed_at INTEGER when the rows were withdrawn, microseconds since 1970 UTC; NULL: unconfirmed, the rows stay and the range is open`,
+accepted_at INTEGER when it was accepted, microseconds since 1970 UTC; NULL: pending, the rows stay and the range is open`,
   ),
   changed_ranges: relation(
     "where rows or coverage changed after they were settled, for the shared warehouse",

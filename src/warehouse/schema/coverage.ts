@@ -1,8 +1,9 @@
 import type { RowStream, Stream } from "../../model/streams.ts";
+import type { Proof } from "../../rule/answer.ts";
+import type { ClaimKind } from "../../rule/claim.ts";
 import { index, integer, primaryKey, real, sqliteTable, text, uniqueIndex } from "../sqlite/drizzle.ts";
 
 /** `rows`: all rows of the range are stored, here or where the reason says; `empty`: the service has none; `lost`: it no longer serves them. */
-export type LedgerProof = "rows" | "empty" | "lost";
 
 /** The ledger: settled ranges, half-open and disjoint per ledger key. View: `coverage`. */
 export const settledRanges = sqliteTable(
@@ -14,7 +15,7 @@ export const settledRanges = sqliteTable(
     from: integer("from_ts").notNull(),
     /** Exclusive. */
     to: integer("to_ts").notNull(),
-    proof: text("proof").$type<LedgerProof>().notNull(),
+    proof: text("proof").$type<Proof>().notNull(),
     /** Why the range is empty or lost, or where its rows were moved; null: they are here. */
     reason: text("reason"),
   },
@@ -37,6 +38,8 @@ export const targets = sqliteTable(
     to: integer("to_ts"),
     /** The target ends this many microseconds before now: the service may still add newer rows. */
     settleDelay: integer("settle_delay").notNull(),
+    /** The time between two records, in microseconds. */
+    period: integer("period").notNull(),
     /** The end of the target moves in steps of this length: a day for daily bars, 1 for ticks. */
     step: integer("step").notNull(),
     /** How long the service keeps history, in microseconds; null: for ever. An open range that is older is lost. */
@@ -103,32 +106,34 @@ export const rereads = sqliteTable(
 );
 
 /**
- * Mass withdrawals: many rows of a range that REST once served and now lacks. Until the service has answered so often
- * enough, the rows stay and the range is open; then they are believed and stored in `revisions`.
+ * Claims of the service that it must repeat before they are accepted: that rows which it served are gone, that nothing is older,
+ * that an index does not exist. Until then their ranges are open. Accepted ones are reported for a week.
  */
-export const massWithdrawals = sqliteTable(
-  "mass_withdrawals",
+export const pendingClaims = sqliteTable(
+  "pending_claims",
   {
-    withdrawal: integer("withdrawal").primaryKey(),
+    claim: integer("claim").primaryKey(),
+    kind: text("kind").$type<ClaimKind>().notNull(),
     stream: text("stream").$type<Stream>().notNull(),
     /** → series.series */
     series: integer("series").notNull(),
     from: integer("from_ts").notNull(),
     /** Exclusive. */
     to: integer("to_ts").notNull(),
-    /** How many rows the service lacks, and a digest of their timestamps: an equal answer lacks the same rows. */
+    /** How many stored rows the service lacks. */
     rows: integer("rows").notNull(),
-    digest: text("digest").notNull(),
-    /** How many answers lacked them; the first and the last, in microseconds. */
+    /** JSON array of timestamps: the rows that are gone, or the oldest record above an end. An equal answer has equal ones. */
+    subject: text("subject").notNull(),
+    /** How many answers made the claim; the first and the last, in microseconds. */
     answers: integer("answers").notNull(),
     firstAt: integer("first_at").notNull(),
     lastAt: integer("last_at").notNull(),
-    /** When they were withdrawn, in microseconds; null: unconfirmed. */
-    believedAt: integer("believed_at"),
+    /** When it was accepted, in microseconds; null: pending. */
+    acceptedAt: integer("accepted_at"),
   },
-  (table) => [index("mass_withdrawals_by_series").on(table.stream, table.series)],
+  (table) => [index("pending_claims_by_series").on(table.stream, table.series)],
 );
-export type MassWithdrawalRow = typeof massWithdrawals.$inferSelect;
+export type PendingClaimRow = typeof pendingClaims.$inferSelect;
 
 /**
  * Ranges whose rows changed after they were settled, or whose coverage was taken back: what a comparison of two ledgers
@@ -216,7 +221,7 @@ export const decimalScales = sqliteTable("decimal_scales", {
   zeros: text("zeros").notNull(),
 });
 
-/** Records that could not be read, as received; the same record is stored once. */
+/** Records that could not be read, and second records of one moment, as received; the same record is stored once. */
 export const rejects = sqliteTable(
   "rejects",
   {

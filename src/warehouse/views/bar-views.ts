@@ -77,14 +77,11 @@ interface BarSql {
 
 /**
  * Columns that a query does not select cost nothing: SQLite omits a LEFT JOIN on a full primary key if no column of it is
- * used.
- *
- * The refresh period is half of the target's settle delay (see `settleDelay` in sync), so that readers need no settings.
- * It is 30 seconds for a series that was never selected.
+ * used. The period of a series that was never selected is 30 seconds.
  */
 function barsSql({ start, length, prices, count, isDoubtful, plainCount, from, where }: BarSql): string {
   const end = `(${start} + ${length})`;
-  const expected = `(${length} / coalesce(w.settle_delay / 2, 30000000))`;
+  const expected = `(${length} / coalesce(w.period, 30000000))`;
   const isCovered = `(g.to_ts >= ${end} AND g.proof <> 'lost')`;
   const covered = coveredMicros("index_ticks", "s.series", start, end);
   // A stored column is not cast: a cast hides the key.

@@ -15,9 +15,9 @@ import { repeatsPrice } from "./stale-price.ts";
 const dayTs = "CAST(strftime('%s', r.day) AS INTEGER) * 1000000";
 const dayEnd = `${dayTs} + 86400000000`;
 
-/** The refresh period of a stream: half the settle delay of its target. SQLite reads it once per query. */
+/** The refresh period of a stream. SQLite reads it once per query. */
 export const refreshPeriod = (stream: RowStream) =>
-  `(SELECT coalesce(max(w.settle_delay) / 2, 30000000) FROM wanted_ranges w WHERE w.stream = '${stream}')`;
+  `(SELECT coalesce(max(w.period), 30000000) FROM wanted_ranges w WHERE w.stream = '${stream}')`;
 
 const tickerPeriod = refreshPeriod("exchange_ticks");
 

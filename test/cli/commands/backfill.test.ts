@@ -1,5 +1,6 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type Simulator, startSimulator } from "../../../src/simulator/simulator.ts";
 import { runInProcess } from "../../support/cli/run-command.ts";
@@ -70,6 +71,45 @@ describe("mds-sync backfill", () => {
     const own = again.streams.find(({ stream }: { stream: string }) => stream === "index_ticks");
     expect(own).toMatchObject({ open: 0, not_published_yet: 1 });
     expect(own.not_published_seconds).toBeGreaterThan(1600);
+  });
+
+  it("H15: says what is unconfirmed, and what it has asked once more on a later day", async () => {
+    const since = new Date(Date.now() - 3_600_000).toISOString();
+    const setup = await setUp(ticks(1), { faults: `GET /index-ticker begins ${since}` });
+    /** Yesterday's run. */
+    const passDay = () => {
+      const database = new Database(setup.path);
+      database.exec(`UPDATE job_runs SET moment = moment - 86400000000;
+        UPDATE pending_claims SET first_at = first_at - 86400000000, last_at = last_at - 86400000000`);
+      database.close();
+    };
+    const unwrap = (text: string) => text.replaceAll(/\n {2,}/g, " ");
+    const first = await run(setup, ["backfill", "--no-progress"]);
+    expect(first.status).toBe(0);
+    const unconfirmed =
+      "index_ticks  1 series unconfirmed: the service must repeat that nothing is older, or that the index does not exist";
+    expect(unwrap(first.stdout)).toContain(unconfirmed);
+    expect(first.stdout).not.toContain("compared");
+    expect(unwrap((await run(setup, ["status"])).stdout)).toContain(unconfirmed);
+    const gaps = (await run(setup, ["gaps", "--stream", "index_ticks"])).stdout;
+    expect(gaps).toMatch(/ open +end unconfirmed/);
+    expect(unwrap(gaps)).toContain(
+      "1 open range is unconfirmed: the service must repeat that it has nothing there.",
+    );
+    passDay();
+    expect((await run(setup, ["backfill", "--no-progress"])).stdout).not.toContain("unconfirmed");
+    passDay();
+    setup.simulator.setFaults("");
+    const third = await run(setup, ["backfill", "--no-progress"]);
+    for (const line of third.stdout.split("\n")) expect(line.length).toBeLessThanOrEqual(80);
+    const text = unwrap(third.stdout);
+    expect(text).toMatch(
+      /^- \d settled ranges? compared with the service \(all of them\): [\d,]+ rows were missing/m,
+    );
+    expect(text).toContain("- 1 end of a history asked about again: 1 has older records now");
+    passDay();
+    const { compared } = JSON.parse((await run(setup, ["backfill", "--json", "--log-level", "warn"])).stdout);
+    expect(compared).toMatchObject({ nights: 1, missing: 0, changed: 0, ends: { asked: 0 } });
   });
 
   it("G1: stops within seconds on SIGTERM with exit 75, and the next run completes the work", async () => {

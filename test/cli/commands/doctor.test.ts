@@ -58,7 +58,7 @@ const okWarehouse = ["ok warehouse", "ok directory", "ok disk"];
 
 describe("mds-sync doctor", () => {
   it("reports a healthy setup on 80 columns, without the secret, and exits", async () => {
-    const env = { ...(await startService()), MDS_WAREHOUSE: createWarehouse(standardContent) };
+    const env = { ...(await startService()), MDS_WAREHOUSE: createWarehouse() };
     const { stdout, stderr, status } = await runInChild(["doctor"], { env });
     expect({ stderr, status }).toEqual({ stderr: "", status: 0 });
     expect(stdout.split("\n").filter((line) => line.length > 80)).toEqual([]);

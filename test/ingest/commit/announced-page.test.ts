@@ -3,7 +3,7 @@ import type { AnnouncedRange } from "../../../src/model/announced-coverage.ts";
 import type { ResponseBody } from "../../../src/model/response-body.ts";
 import { readPublication } from "../../../src/warehouse/coverage/publication.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
-import { gap } from "../../support/ingest/ingest-harness.ts";
+import { gap, onlyPage } from "../../support/ingest/ingest-harness.ts";
 import { openPages } from "../../support/ingest/open-pages.ts";
 import { at, btc, jsonBody, makeTicks, SECOND, type TestTick, tickPage } from "../../support/ingest/pages.ts";
 import { tick } from "../../support/warehouse/records.ts";
@@ -78,7 +78,7 @@ describe("a page of mds-sync serve", () => {
       range("empty", "10:15:00", "10:15:30"),
       range("open", "10:25:00", "10:26:00"),
     ];
-    expect(commit(servedPage(rows, ranges))).toMatchObject({ withdrawn: 2, unconfirmed: [], believed: [] });
+    expect(commit(servedPage(rows, ranges))).toMatchObject({ withdrawn: 2, pending: [], believed: [] });
     expect(query("SELECT substr(time, 12, 8) AS time FROM revisions ORDER BY 1")).toEqual([
       { time: "10:15:00" },
       { time: "10:35:00" },
@@ -105,9 +105,9 @@ describe("a page of mds-sync serve", () => {
       servedPage(without(["10:30:00", "11:30:00"]), [
         range("empty", "10:30:00", "11:30:00", "nothing listed"),
       ]);
-    expect(commit(page(), { withdrawals: { answers: 2, over: 0 } })).toMatchObject({
+    expect(commit(page(), { confirmation: { answers: 2, over: 0 } })).toMatchObject({
       withdrawn: 0,
-      unconfirmed: [{ rows: 120, answers: 1 }],
+      pending: [{ rows: 120, answers: 1 }],
       believed: [],
     });
     // The rows are still there, so the range is open, not empty.
@@ -116,9 +116,9 @@ describe("a page of mds-sync serve", () => {
       ["10:00:00", expect.stringMatching(/^10:(29|30)/) as string, "rows", null],
       [expect.stringMatching(/^11:(29|30)/) as string, "12:00:00", "rows", null],
     ]);
-    expect(commit(page(), { withdrawals: { answers: 2, over: 0 } })).toMatchObject({
+    expect(commit(page(), { confirmation: { answers: 2, over: 0 } })).toMatchObject({
       withdrawn: 120,
-      unconfirmed: [],
+      pending: [],
       believed: [{ rows: 120, answers: 2 }],
     });
     expect(coverage()).toEqual([
@@ -126,16 +126,6 @@ describe("a page of mds-sync serve", () => {
       ["10:30:00", "11:30:00", "empty", "nothing listed"],
       ["11:30:00", "12:00:00", "rows", null],
     ]);
-  });
-
-  it("is not believed where nobody says when to", () => {
-    const { commit } = openPages();
-    commit(tickPage(allRows));
-    for (let answer = 1; answer < 5; answer++)
-      expect(commit(servedPage(without(["10:30:00", "11:30:00"]), []))).toMatchObject({
-        withdrawn: 0,
-        unconfirmed: [{ answers: answer }],
-      });
   });
 
   it("shows up to where the sender has proven the head", () => {
@@ -201,7 +191,11 @@ describe("a page of mds-sync serve", () => {
       const gap = { from: today - 2 * DAY, to: today };
       commit(
         { ...jsonBody({ content }), announced: { windowStart: undefined, ranges } },
-        { series: { ...btc, stream: "ohlcv" }, position: { gap, provenFrom: today }, cadence: DAY },
+        {
+          series: { ...btc, stream: "ohlcv" },
+          position: { gap, provenFrom: today },
+          rules: { ...onlyPage.rules, period: DAY },
+        },
       );
     };
     for (const close of ["2", "3"]) {

@@ -4,7 +4,6 @@ import {
   commitClockSkew,
   commitFileSize,
   commitIndexFoundAgain,
-  commitIndexNotFound,
   commitJobRun,
   commitLostRanges,
   commitNoContracts,
@@ -18,6 +17,7 @@ import {
 } from "../../../src/ingest/commit/bookkeeping.ts";
 import { commitTargets } from "../../../src/ingest/commit/targets.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
+import { NOT_FOUND } from "../../../src/rule/claim.ts";
 import { readGaps } from "../../../src/warehouse/coverage/gaps.ts";
 import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { hasNoContracts, readDueRechecks } from "../../../src/warehouse/coverage/rechecks.ts";
@@ -34,7 +34,12 @@ import { parseTs, tick } from "../../support/warehouse/records.ts";
 
 const noon = parseTs("2026-03-01T12:00:00Z");
 const HOUR = 3600 * MICROS_PER_SECOND;
-const rules = { settleDelay: 60 * MICROS_PER_SECOND, step: 1, serviceWindow: 10 * MICROS_PER_DAY };
+const rules = {
+  settleDelay: 60 * MICROS_PER_SECOND,
+  period: 30 * MICROS_PER_SECOND,
+  step: 1,
+  serviceWindow: 10 * MICROS_PER_DAY,
+};
 const key = { stream: "index_ticks", series: 1 } as const;
 
 /** A warehouse whose only target is BTC's ticks since `from`. */
@@ -67,10 +72,9 @@ describe("the ledger's bookkeeping", () => {
     expect(readGaps(warehouse.connection, "index_ticks", noon)).toMatchObject([{ agedOut: [] }]);
   });
 
-  it("settles what a 404 says, until the service has the index again", () => {
+  it("reopens what a 404 settled once the service has the index again", () => {
     const { warehouse, coverage } = openWithTarget();
-    commitIndexNotFound(warehouse, { key, range: { from: noon - HOUR, to: noon } });
-    expect(coverage()).toEqual([[noon - HOUR, noon, "empty", "not found"]]);
+    warehouse.transaction((t) => settle(t, key, { from: noon - HOUR, to: noon }, "empty", NOT_FOUND));
     commitIndexFoundAgain(warehouse, key);
     expect(coverage()).toEqual([]);
   });
@@ -157,9 +161,9 @@ describe("the bookkeeping of the daemon", () => {
     const days = [held(3), { ...held(2), digest: "other" }, held(1)];
     expect(moveDays(warehouse, { days, place: "the lake" })).toBe(3);
     expect(coverage().map(([, , proof, reason]) => [proof, reason])).toEqual([
-      ["rows", "moved to the lake"],
+      ["moved", "moved to the lake"],
       ["rows", null],
-      ["rows", "moved to the lake"],
+      ["moved", "moved to the lake"],
     ]);
     expect(queryRows(warehouse, "SELECT ts FROM index_ticks")).toEqual([{ ts: noon - 2 * DAY }]);
   });

@@ -95,32 +95,49 @@ describe("live ticks", () => {
     live.receive(exchangeTick("kraken", "btc", "12:00:00"), exchangeTick("kraken", "btc", "12:00:31"));
     live.receive(exchangeTick("kraken", "eth", "12:00:32"), exchangeTick("offline", "btc", "12:00:30"));
     live.receive(exchangeTick("kraken", "btc", "12:01:00"), exchangeTick("kraken", "btc", "12:40:00"));
-    // The last period may still receive ticks.
+    // ETH has not ticked in the last period.
     expect(live.covered()).toEqual([["kraken", "12:00:30", "12:01:00"]]);
-    live.receive(exchangeTick("kraken", "btc", "12:01:30"));
-    expect(live.covered()).toEqual([["kraken", "12:00:30", "12:01:30"]]);
+    live.receive(exchangeTick("kraken", "btc", "12:01:30"), exchangeTick("kraken", "eth", "12:01:31"));
+    live.receive(exchangeTick("kraken", "btc", "12:02:00"));
+    expect(live.covered()).toEqual([["kraken", "12:00:30", "12:02:00"]]);
     // Ticks were missed: the period of the resubscription is incomplete.
     live.change({
-      exchanges: [{ exchangeId: "kraken", since: at("12:01:40") }],
-      retractions: [{ exchangeId: "kraken", from: at("12:01:00"), to: at("12:02:00") }],
+      exchanges: [{ exchangeId: "kraken", since: at("12:02:40") }],
+      retractions: [{ exchangeId: "kraken", from: at("12:01:00"), to: at("12:02:30") }],
     });
-    live.receive(exchangeTick("kraken", "btc", "12:01:45"), exchangeTick("kraken", "btc", "12:02:00"));
+    live.receive(exchangeTick("kraken", "btc", "12:02:45"), exchangeTick("kraken", "btc", "12:03:00"));
     expect(live.covered()).toEqual([["kraken", "12:00:30", "12:01:00"]]);
     // A disconnect in the middle of a period: it is never settled.
     live.change({ exchanges: [] });
-    live.change({ exchanges: [{ exchangeId: "kraken", since: at("12:02:20") }] });
-    live.receive(exchangeTick("kraken", "btc", "12:02:29"), exchangeTick("kraken", "btc", "12:02:30"));
+    live.change({ exchanges: [{ exchangeId: "kraken", since: at("12:03:20") }] });
+    live.receive(exchangeTick("kraken", "btc", "12:03:29"), exchangeTick("kraken", "btc", "12:03:30"));
     expect(live.covered()).toEqual([["kraken", "12:00:30", "12:01:00"]]);
+  });
+
+  it("of every market of the period before settle their period at once: a later disconnect takes nothing from it", () => {
+    const live = createLiveCoverage({ exchanges: [{ exchangeId: null, since: at("12:00:00") }] });
+    live.receive(exchangeTick("kraken", "btc", "12:00:00"), exchangeTick("okx", "btc", "12:00:01"));
+    live.receive(exchangeTick("kraken", "btc", "12:00:30"), exchangeTick("kraken", "btc", "12:00:31"));
+    expect(live.covered()).toEqual([[null, "12:00:00", "12:00:30"]]);
+    live.receive(exchangeTick("okx", "btc", "12:00:32"));
+    expect(live.covered()).toEqual([[null, "12:00:00", "12:01:00"]]);
+    // A new market makes the next period wait for it.
+    live.receive(exchangeTick("bitso", "btc", "12:00:33"));
+    live.receive(exchangeTick("kraken", "btc", "12:01:00"), exchangeTick("okx", "btc", "12:01:00"));
+    expect(live.covered()).toEqual([[null, "12:00:00", "12:01:00"]]);
+    live.receive(exchangeTick("bitso", "btc", "12:01:01"));
+    expect(live.covered()).toEqual([[null, "12:00:00", "12:01:30"]]);
   });
 
   it("that cannot be stored are processed again later as if they were new", () => {
     const live = createLiveCoverage({ exchanges: [{ exchangeId: "kraken", since: at("12:00:00") }] });
     live.receive(exchangeTick("kraken", "btc", "12:00:00"));
     live.receive(exchangeTick("kraken", "btc", "12:00:30"));
+    expect(live.covered()).toEqual([["kraken", "12:00:00", "12:01:00"]]);
     const other = live.takeWriteLock();
     expect(() => live.receive(exchangeTick("kraken", "btc", "12:01:00"))).toThrow("write lock");
     other.close();
-    live.receive(exchangeTick("kraken", "btc", "12:01:00"), exchangeTick("kraken", "btc", "12:01:30"));
+    live.receive(exchangeTick("kraken", "btc", "12:01:00"));
     expect(live.covered()).toEqual([["kraken", "12:00:00", "12:01:30"]]);
   });
 
@@ -139,63 +156,6 @@ describe("live ticks", () => {
       ["12:01:00", "empty", "nothing listed"],
       ["12:01:30", "rows", null],
     ]);
-  });
-});
-
-describe("the end of an exchange's subscriptions", () => {
-  const since = at("12:00:00");
-  const kraken = (from: number) => [{ exchangeId: "kraken", since: from }];
-
-  /** The last tick before the end lies in the period that begins at `lastPeriod`. */
-  function endAfter(lastPeriod: string, next: LiveFeedChange = { exchanges: [] }) {
-    const live = createLiveCoverage({ exchanges: kraken(since) });
-    live.receive(exchangeTick("kraken", "btc", lastPeriod));
-    live.change(next);
-    return live;
-  }
-
-  it.each([
-    ["12:09:58.000", 0],
-    ["12:09:58.001", 1],
-    ["12:10:09.999", 1],
-    ["12:10:10.000", 0],
-  ])(
-    "at %s settles %i period that ends at 12:10: a little before, since clocks differ, or soon after",
-    (now, count) => {
-      const live = createLiveCoverage({ exchanges: kraken(since) }, now);
-      live.receive(exchangeTick("kraken", "btc", "12:09:30"));
-      live.change({ exchanges: [] });
-      expect(live.covered()).toHaveLength(count);
-    },
-  );
-
-  it("settles a period that ended just before, and none that was not received whole", () => {
-    expect(endAfter("12:09:30").covered()).toEqual([["kraken", "12:09:30", "12:10:00"]]);
-    expect(endAfter("12:09:00").covered()).toEqual([]);
-    const late = createLiveCoverage({ exchanges: kraken(at("12:09:35")) });
-    late.receive(exchangeTick("kraken", "btc", "12:09:40"));
-    late.change({ exchanges: [] });
-    expect(late.covered()).toEqual([]);
-  });
-
-  it("settles nothing while the subscriptions go on, and again nothing after they are gone", () => {
-    const live = endAfter("12:09:30", { exchanges: kraken(since) });
-    expect(live.covered()).toEqual([]);
-    live.change({ cadence });
-    expect(live.covered()).toEqual([]);
-    live.change({ exchanges: [] });
-    expect(live.covered()).toHaveLength(1);
-    live.change({ retractions: [{ exchangeId: "kraken", from: at("12:09:30"), to: at("12:10:00") }] });
-    live.change({ exchanges: kraken(at("12:09:58")) });
-    live.change({ exchanges: [] });
-    expect(live.covered()).toEqual([]);
-  });
-
-  it("settles the period as empty if no tick of it was selected", () => {
-    const live = createLiveCoverage({ exchanges: kraken(since), markets: new Set(["eth"]) });
-    live.receive(exchangeTick("kraken", "btc", "12:09:30"));
-    live.change({ exchanges: [] });
-    expect(live.proofs()).toEqual([["12:09:30", "empty", "nothing listed"]]);
   });
 });
 
@@ -219,14 +179,25 @@ describe("a period of exchange ticks", () => {
     const live = createLiveCoverage(all);
     live.receive(exchangeTick("kraken", "btc", "12:01:00"), exchangeTick("kraken", "btc", "12:00:30"));
     expect(live.covered()).toEqual([]);
-    live.receive(exchangeTick("kraken", "btc", "12:01:30"));
+    live.receive(exchangeTick("kraken", "eth", "12:01:30"));
     expect(live.covered()).toEqual([[null, "12:01:00", "12:01:30"]]);
+  });
+
+  it("is empty until the first tick of a selected market, also after it was settled", () => {
+    const live = createLiveCoverage({ ...all, markets: new Set(["btc"]) });
+    live.receive(exchangeTick("kraken", "eth", "12:01:00"), exchangeTick("kraken", "eth", "12:01:30"));
+    expect(live.proofs()).toEqual([["12:01:00", "empty", "nothing listed"]]);
+    live.receive(exchangeTick("kraken", "btc", "12:01:31"));
+    expect(live.proofs()).toEqual([
+      ["12:01:00", "empty", "nothing listed"],
+      ["12:01:30", "rows", null],
+    ]);
   });
 
   it("is settled by a tick of the present, or up to ten seconds ahead of it", () => {
     const settledAt = (now: string) => {
       const live = createLiveCoverage(all, now);
-      live.receive(exchangeTick("kraken", "btc", "12:09:30"), exchangeTick("kraken", "btc", "12:10:00"));
+      live.receive(exchangeTick("kraken", "btc", "12:09:30"), exchangeTick("kraken", "eth", "12:10:00"));
       return live.covered().length;
     };
     expect(["12:10:00", "12:09:50", "12:09:49.999"].map(settledAt)).toEqual([1, 1, 0]);
@@ -234,14 +205,13 @@ describe("a period of exchange ticks", () => {
 
   it("counts from the very moment of the subscription on", () => {
     const live = createLiveCoverage({ exchanges: [{ exchangeId: "kraken", since: at("12:09:30") }] });
-    live.receive(exchangeTick("kraken", "btc", "12:09:30"));
-    live.change({ exchanges: [] });
+    live.receive(exchangeTick("kraken", "btc", "12:09:30"), exchangeTick("kraken", "eth", "12:10:00"));
     expect(live.covered()).toEqual([["kraken", "12:09:30", "12:10:00"]]);
   });
 
   it("is as long as the cadence", () => {
     const live = createLiveCoverage({ ...all, cadence: 2 * cadence });
-    live.receive(exchangeTick("kraken", "btc", "12:01:30"), exchangeTick("kraken", "btc", "12:02:00"));
+    live.receive(exchangeTick("kraken", "btc", "12:01:30"), exchangeTick("kraken", "eth", "12:02:00"));
     expect(live.covered()).toEqual([[null, "12:01:00", "12:02:00"]]);
   });
 });

@@ -185,7 +185,7 @@ it("an index is silent if it is selected and has no tick at a time or later", ()
     commitTargets(warehouse, {
       stream: "index_ticks",
       targets: indexIds.map((indexId) => ({ indexType: "GWA", indexId, from: 0 })),
-      rules: { settleDelay: 1, step: 1, serviceWindow: null },
+      rules: { settleDelay: 1, period: 1, step: 1, serviceWindow: null },
       unresolvedIndexTypes: [],
       at: at("12:00:00"),
     });

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
-import { gap } from "../../support/ingest/ingest-harness.ts";
+import { commitPage, gap, onlyPage, startIngest } from "../../support/ingest/ingest-harness.ts";
 import { openPages } from "../../support/ingest/open-pages.ts";
-import { at, btc, jsonBody, makeTicks, SECOND, tickPage } from "../../support/ingest/pages.ts";
+import { at, btc, jsonBody, liveMessage, makeTicks, SECOND, tickPage } from "../../support/ingest/pages.ts";
 import { tick } from "../../support/warehouse/records.ts";
 
 /** The first page of a walk over the range. */
@@ -69,15 +69,30 @@ describe("the proven range of a page", () => {
     const { position } = over("10:00:00", "12:00:00");
     const later = { position: { ...position, provenFrom: at("10:30:00") } };
     const provenBy = (madeAt: string) => {
-      const { commit } = openPages();
-      const { proven, isComplete } = commit({ ...tickPage([]), asOf: at(madeAt) / 1000 }, later);
-      return { to: proven?.to, isComplete };
+      const { commit, coverage } = openPages();
+      const { isComplete } = commit({ ...tickPage([]), asOf: at(madeAt) / 1000 }, later);
+      return { to: coverage()[0]?.[1], isComplete };
     };
     // A minute before the page was made, and five seconds for the header.
     expect(provenBy("09:00:00")).toEqual({ to: undefined, isComplete: false });
     expect(provenBy("10:00:55")).toEqual({ to: undefined, isComplete: false });
-    expect(provenBy("10:00:56")).toEqual({ to: at("10:00:01"), isComplete: false });
-    expect(provenBy("10:30:55")).toEqual({ to: at("10:30:00"), isComplete: true });
+    expect(provenBy("10:00:56")).toEqual({ to: "10:00:01", isComplete: false });
+    expect(provenBy("10:30:54")).toEqual({ to: "10:29:59", isComplete: false });
+    expect(provenBy("10:30:55")).toMatchObject({ isComplete: true });
+  });
+
+  it("is not younger than what was final when an earlier page of the walk was made", () => {
+    const { position } = over("10:00:00", "12:00:00");
+    const later = { ...position, provenFrom: at("10:30:00") };
+    const provenBy = (page: string, earliest: string) => {
+      const { commit, coverage } = openPages();
+      const body = { ...tickPage([]), asOf: at(page) / 1000 };
+      const { isComplete } = commit(body, { position: { ...later, madeAt: at(earliest) } });
+      return { to: coverage()[0]?.[1], isComplete };
+    };
+    expect(provenBy("12:05:00", "10:20:55")).toEqual({ to: "10:20:00", isComplete: false });
+    expect(provenBy("10:20:55", "12:05:00")).toEqual({ to: "10:20:00", isComplete: false });
+    expect(provenBy("12:05:00", "12:04:00")).toMatchObject({ isComplete: true });
   });
 
   it("is nothing, and unpublished, if REST has shown no record of the gap to the head", () => {
@@ -125,7 +140,7 @@ describe("B16: a page from a cache that differs from a stored row", () => {
   it("settles nothing if it has no records at all", () => {
     const { commit, coverage, storedTimes } = openWith({ rest: ["12:30:00", "11:45:00"] });
     const body = { ...tickPage([]), ageMs: 60_000 };
-    expect(commit(body, lastHour)).toMatchObject({ alarm: "older_than_stored", proven: undefined });
+    expect(commit(body, lastHour)).toMatchObject({ withdrawn: 0, pending: [], proven: undefined });
     expect(coverage()).toEqual([]);
     expect(storedTimes()).toEqual(["11:45:00", "12:30:00"]);
   });
@@ -135,6 +150,7 @@ describe("a page that lacks many stored rows", () => {
   const timesIn = (from: string, to: string) =>
     makeTicks(at(from), at(to)).map(({ ts }) => new Date(ts / 1000).toISOString().slice(11, 19));
   const stored = timesIn("11:00:00", "12:00:00");
+  const confirmation = { answers: 3, over: 0 };
   const lacking = (from: string, to: string) => [
     ...stored.filter((time) => time < from || time >= to),
     "10:59:30",
@@ -153,8 +169,8 @@ describe("a page that lacks many stored rows", () => {
   ])("between $lacks settles the rest, from its oldest record up", ({ lacks, settled }) => {
     const { commit, coverage, storedTimes } = openWith({ rest: stored });
     const [from = "", to = ""] = lacks;
-    const result = commit(pageAt(...lacking(from, to)), over("10:59:45", "12:00:00"));
-    expect(result).toMatchObject({ withdrawn: 0, unconfirmed: [{ from: at(from), to: at(to) }] });
+    const result = commit(pageAt(...lacking(from, to)), { ...over("10:59:45", "12:00:00"), confirmation });
+    expect(result).toMatchObject({ withdrawn: 0, pending: [{ range: { from: at(from), to: at(to) } }] });
     expect(coverage()).toEqual(settled);
     expect(storedTimes()).toHaveLength(stored.length + 1);
   });
@@ -162,11 +178,11 @@ describe("a page that lacks many stored rows", () => {
   it("does not prove that the range above them is empty", () => {
     const { commit, coverage } = openWith({ rest: timesIn("11:00:00", "11:30:00") });
     const below = [...timesIn("11:00:00", "11:10:00"), "10:59:30"];
-    commit(pageAt(...below), over("11:00:00", "11:30:00"));
+    commit(pageAt(...below), { ...over("11:00:00", "11:30:00"), confirmation });
     const settled = [["11:00:00", "11:10:00", "rows", null]];
     expect(coverage()).toEqual(settled);
-    expect(commit(pageAt("12:00:00", ...below), lastHour)).toMatchObject({
-      unconfirmed: [{ answers: 2, from: at("11:10:00"), to: at("11:30:00") }],
+    expect(commit(pageAt("12:00:00", ...below), { ...lastHour, confirmation })).toMatchObject({
+      pending: [{ answers: 2, range: { from: at("11:10:00"), to: at("11:30:00") } }],
     });
     expect(coverage()).toEqual(settled);
   });
@@ -226,19 +242,99 @@ describe("live ticks near the records of a page", () => {
     const page = {
       series: { ...btc, stream: "ohlcv" as const },
       position: { gap: day, provenFrom: day.to },
-      cadence: day.to - day.from,
+      rules: { ...onlyPage.rules, period: day.to - day.from },
       request: "GET /ohlcv",
     };
     const body = { ...jsonBody({ content }), asOf: (day.to + 600 * SECOND) / 1000 };
     expect(commit(body, page)).toMatchObject({
       written: { inserted: 1 },
       learnedOffset: undefined,
-      proven: day,
+      proven: { to: day.to },
     });
     expect(storedTimes()).toEqual(["00:00:03", "23:59:30"]);
     expect(query("SELECT stream, rows, live_offset FROM stream_states ORDER BY stream")).toEqual([
       { stream: "index_ticks", rows: 2, live_offset: null },
       { stream: "ohlcv", rows: 1, live_offset: null },
     ]);
+  });
+});
+
+const rowsInEmptySql = `SELECT count(*) AS n FROM index_ticks t JOIN coverage c ON c.stream = 'index_ticks'
+  AND c.index_id = t.index_id AND t.ts >= c.from_ts AND t.ts < c.to_ts WHERE c.proof = 'empty'`;
+const emptySql =
+  "SELECT substr(from_time, 12, 5) AS since, substr(to_time, 12, 5) AS until FROM coverage WHERE proof = 'empty'";
+
+/** Proves that 11:00 to 12:00 is empty. */
+async function startWithEmptyHour() {
+  const thread = await startIngest();
+  const hour = { from: at("11:00:00"), to: gap.to };
+  // The service has published records after that hour.
+  const after = { from: gap.to, to: at("12:05:00") };
+  const position = { gap: after, provenFrom: after.to };
+  await commitPage(
+    thread.ingest,
+    { ...onlyPage, position },
+    tickPage(makeTicks(after.from, after.to), "more"),
+  );
+  const older = makeTicks(at("09:00:00"), at("10:00:00"));
+  await commitPage(
+    thread.ingest,
+    { ...onlyPage, position: { gap: hour, provenFrom: hour.to } },
+    tickPage(older, "more"),
+  );
+  expect(thread.query(emptySql)).toEqual([{ since: "11:00", until: "12:00" }]);
+  return thread;
+}
+const hourBefore = { from: at("10:00:00"), to: at("11:00:00") };
+
+describe("a range proven empty", () => {
+  it("H3: is open again when a page for another range has a row in it", async () => {
+    const { ingest, query } = await startWithEmptyHour();
+    const position = { gap: hourBefore, provenFrom: hourBefore.to };
+    const rows = makeTicks(at("09:59:00"), at("11:15:00"));
+    const commit = await commitPage(ingest, { ...onlyPage, position }, tickPage(rows, "more"));
+    expect(commit).toMatchObject({ hasReopened: true, isComplete: true });
+    expect(query(rowsInEmptySql)).toEqual([{ n: 0 }]);
+    expect(query(emptySql)).toEqual([]);
+    // The rows of the page's own range are proven.
+    expect(query("SELECT to_time FROM coverage WHERE proof = 'rows'")).toContainEqual({
+      to_time: "2026-03-01T11:00:00.000000Z",
+    });
+  });
+
+  it("H3: is open again when a page of another index has a row in it", async () => {
+    const { ingest, query } = await startWithEmptyHour();
+    const eth = { ...btc, indexId: "eth-id" };
+    const foreign = [...makeTicks(at("11:00:00"), at("11:01:00")), { ts: at("10:59:00"), indexId: "eth-id" }];
+    await commitPage(ingest, { ...onlyPage, series: eth }, tickPage(foreign));
+    expect(query(rowsInEmptySql)).toEqual([{ n: 0 }]);
+  });
+
+  it("H3: is open again when a live tick or a cached page has a row in it", async () => {
+    const first = await startWithEmptyHour();
+    await first.ingest.call("commitLiveMessages", [liveMessage({ ts: at("11:30:00") })]);
+    expect(first.query(rowsInEmptySql)).toEqual([{ n: 0 }]);
+    expect(first.query(emptySql)).toEqual([]);
+
+    const second = await startWithEmptyHour();
+    const cached = { ...tickPage(makeTicks(hourBefore.from, at("11:15:00"))), ageMs: 3_600_000 };
+    await commitPage(
+      second.ingest,
+      { ...onlyPage, position: { gap: hourBefore, provenFrom: hourBefore.to } },
+      cached,
+    );
+    expect(second.query(rowsInEmptySql)).toEqual([{ n: 0 }]);
+  });
+
+  it("stays empty when the rows of a page end beside it", async () => {
+    const { ingest, query } = await startWithEmptyHour();
+    const position = { gap: hourBefore, provenFrom: hourBefore.to };
+    const commit = await commitPage(
+      ingest,
+      { ...onlyPage, position },
+      tickPage(makeTicks(at("09:59:00"), hourBefore.to), "more"),
+    );
+    expect(commit).toMatchObject({ hasReopened: false, isComplete: true });
+    expect(query(emptySql)).toEqual([{ since: "11:00", until: "12:00" }]);
   });
 });

@@ -78,14 +78,15 @@ describe("a page that has a live tick at a slightly other moment", () => {
   });
 });
 
-describe("an unconfirmed withdrawal", () => {
+describe("a pending withdrawal", () => {
   it("H5: ends when its range leaves the window, or the index is not found", async () => {
     for (const end of ["aged out", "not found"]) {
       const { ingest, query } = await startIngest();
       const rows = makeTicks(gap.from, gap.to);
-      await commitPage(ingest, onlyPage, tickPage(rows));
-      const commit = await commitPage(ingest, onlyPage, tickPage(rows.toSpliced(100, 100)));
-      expect(commit).toMatchObject({ unconfirmed: [{ rows: 100 }] });
+      const page = { ...onlyPage, confirmation: { answers: 2, over: 0 } };
+      await commitPage(ingest, page, tickPage(rows));
+      const commit = await commitPage(ingest, page, tickPage(rows.toSpliced(100, 100)));
+      expect(commit).toMatchObject({ pending: [{ kind: "withdrawn", rows: 100 }] });
       const key = { stream: "index_ticks", series: 1 } as const;
       if (end === "aged out") {
         const names = { indexType: "GWA", indexId: "btc-id", name: "BTC" };
@@ -95,13 +96,19 @@ describe("an unconfirmed withdrawal", () => {
           open: [],
           missing: [],
           unpublished: [],
+          unconfirmed: [],
+          claims: [],
           agedOut: [gap],
           serviceWindow: 1,
           blockedReason: null,
         };
         await ingest.call("commitLostRanges", [lost]);
-      } else await ingest.call("commitIndexNotFound", { key, range: gap });
-      expect(query("SELECT * FROM mass_withdrawals")).toEqual([]);
+      } else {
+        const { rules } = onlyPage;
+        const answer = { key, indexType: "GWA", range: gap, rules, confirmation: { answers: 1, over: 0 } };
+        await ingest.call("commitNotFound", answer);
+      }
+      expect(query("SELECT kind FROM pending_claims WHERE accepted_at IS NULL")).toEqual([]);
     }
   });
 });
@@ -132,11 +139,13 @@ describe("a page of a walk", () => {
 
   it("that is empty settles the oldest row of the page before, which is stored", () => {
     const { commit, coverage } = openPages();
-    const narrow = { from: gap.from, to: at("11:00:00") + 1 };
-    const position = { gap: narrow, provenFrom: narrow.to };
-    commit(tickPage([{ ts: at("11:00:00") }], "more"), { position });
+    commit(tickPage(makeTicks(at("11:00:00"), gap.to), "more"));
+    const position = { gap, provenFrom: at("11:00:00") + 1 };
     expect(commit(tickPage([]), { position })).toMatchObject({ withdrawn: 0, isComplete: true });
-    expect(coverage().map(([, , proof]) => proof)).toEqual(["empty", "rows"]);
+    expect(coverage()).toEqual([
+      ["10:00:00", "11:00:00", "empty", "nothing older"],
+      ["11:00:00", "12:00:00", "rows", null],
+    ]);
   });
 
   it("proves its range if at most half of its records are unreadable", () => {
@@ -177,14 +186,16 @@ describe("live ticks above the newest record of a page", () => {
   });
 
   it("leave nothing proven of a page without records", () => {
-    const { commit, warehouse } = openPages();
+    const { commit, warehouse, coverage } = openPages();
     warehouse.transaction((t) => {
       writeRecords(t, "index_ticks", [tick(at("12:30:00"), "1")], "rest");
       writeRecords(t, "index_ticks", [tick(at("11:50:00"), "1")], "live");
     });
-    const empty = (asOf: string) => commit({ ...tickPage([]), asOf: at(asOf) / 1000 }).proven;
-    expect(empty("12:31:00")).toBeUndefined();
-    expect(empty("12:51:00")).toEqual(gap);
+    const commitEmpty = (asOf: string) => commit({ ...tickPage([]), asOf: at(asOf) / 1000 });
+    expect(commitEmpty("12:31:00")).toMatchObject({ withdrawn: 0, pending: [] });
+    expect(coverage()).toEqual([]);
+    expect(commitEmpty("12:51:00")).toMatchObject({ withdrawn: 1, pending: [] });
+    expect(coverage()).toEqual([["10:00:00", "12:00:00", "empty", "nothing older"]]);
   });
 });
 
@@ -292,11 +303,10 @@ describe("an end of the history that is in doubt", () => {
       const part = { from: at(since), to: at(until) };
       return {
         position: { gap: part, provenFrom: part.to },
-        emptyFrom: 0,
-        withdrawals: { answers: 3, over: 0 },
+        confirmation: { answers: 3, over: 0 },
       };
     };
-    const answers = () => query("SELECT answers, to_ts AS until FROM mass_withdrawals");
+    const answers = () => query("SELECT answers, to_ts AS until FROM pending_claims");
     commit(
       tickPage(
         rows.filter(({ ts }) => ts < at("11:00:00")),
@@ -305,15 +315,13 @@ describe("an end of the history that is in doubt", () => {
       over("10:00:00", "11:00:00"),
     );
     expect(commit(tickPage(from("11:30:00")), over("11:00:00", "12:00:00"))).toMatchObject({
-      alarm: "false_end",
-      unconfirmed: [{ answers: 1 }],
+      pending: [{ kind: "end moved", answers: 1 }],
       proven: { from: at("11:30:00") + 1, to: gap.to },
-      isComplete: false,
     });
     // This page has a single record, just below the end of its gap, and proves nothing above it.
     const single = commit(tickPage([{ ts: at("11:20:00") - 1 }]), over("11:00:00", "11:20:00"));
-    expect(single).toMatchObject({ alarm: "false_end", proven: undefined, isComplete: false });
-    expect(answers()).toEqual([{ answers: 2, until: at("11:30:00") }]);
+    expect(single).toMatchObject({ pending: [{ answers: 2 }], proven: undefined });
+    expect(answers()).toEqual([{ answers: 2, until: at("11:30:00") + 1 }]);
     // A page without records shows no older one.
     commit(tickPage([], "more"), over("11:00:00", "11:15:00"));
     expect(answers()).toHaveLength(1);
@@ -329,18 +337,23 @@ describe("a page that lacks many stored rows", () => {
     const rows = makeTicks(gap.from, gap.to);
     const lacking = rows.toSpliced(100, 100);
     commit(tickPage(rows));
-    expect(commit(tickPage(lacking))).toMatchObject({
+    const confirmation = { answers: 2, over: 0 };
+    expect(commit(tickPage(lacking), { confirmation })).toMatchObject({
       withdrawn: 0,
-      unconfirmed: [{ rows: 100 }],
+      pending: [{ rows: 100 }],
       believed: [],
     });
     expect(coverage()).toHaveLength(2);
-    expect(commit(tickPage(lacking), { withdrawals: { answers: 2, over: 0 } })).toMatchObject({
+    expect(commit(tickPage(lacking), { confirmation })).toMatchObject({
       withdrawn: 100,
-      unconfirmed: [],
+      pending: [],
       believed: [{ rows: 100 }],
     });
-    expect(coverage()).toEqual([["10:00:00", "12:00:00", "rows", null]]);
+    expect(coverage()).toEqual([
+      ["10:00:00", "10:20:00", "rows", null],
+      ["10:20:00", "11:10:00", "empty", "no records"],
+      ["11:10:00", "12:00:00", "rows", null],
+    ]);
   });
 });
 

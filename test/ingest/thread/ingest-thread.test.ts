@@ -157,8 +157,9 @@ describe("a page of a walk", () => {
       { time: "2026-03-01T11:00:00.000000Z", after: null },
     ]);
 
-    const few = await commitPage(ingest, onlyPage, tickPage(rows.toSpliced(100, 139)));
-    expect(few).toMatchObject({ withdrawn: 0, unconfirmed: [{ rows: 138, answers: 1 }], alarm: undefined });
+    const page = { ...onlyPage, confirmation: { answers: 3, over: 0 } };
+    const few = await commitPage(ingest, page, tickPage(rows.toSpliced(100, 139)));
+    expect(few).toMatchObject({ withdrawn: 0, pending: [{ rows: 138, answers: 1 }], alarm: undefined });
     // The page proves only what lies between its own records, and no empty range.
     expect(query("SELECT substr(from_time, 12, 8) AS since, proof FROM coverage")).toEqual([
       { since: "10:00:00", proof: "rows" },
@@ -183,7 +184,8 @@ describe("a page of a walk", () => {
     const narrow = { from: gap.from, to: at("11:00:00") + 1 };
     const page = { ...onlyPage, position: { gap: narrow, provenFrom: narrow.to } };
     await commitPage(ingest, page, tickPage([{ ts: at("11:00:00") }], "more"));
-    expect(await commitPage(ingest, page, tickPage([]))).toMatchObject({ withdrawn: 0, isComplete: true });
+    const second = { ...page, position: { ...page.position, isContinued: true } };
+    expect(await commitPage(ingest, second, tickPage([]))).toMatchObject({ withdrawn: 0, isComplete: true });
     expect(query("SELECT time FROM index_ticks")).toEqual([{ time: "2026-03-01T11:00:00.000000Z" }]);
     expect(query("SELECT proof FROM coverage ORDER BY from_ts")).toEqual([
       { proof: "empty" },

@@ -28,7 +28,7 @@ beforeAll(async () => {
   warehouse.transaction((transaction) => {
     const series = transaction.dictionary.getSeriesKey("GWA", "btc-id");
     const key = { stream: "index_ticks", series } as const;
-    const rules = { settleDelay: 2 * STEP, step: 1, serviceWindow: 200 * MICROS_PER_DAY };
+    const rules = { settleDelay: 2 * STEP, period: STEP, step: 1, serviceWindow: 200 * MICROS_PER_DAY };
     declareTargets(transaction, "index_ticks", [{ key, from: at("08:00:00"), ...rules }], at("12:00:00"));
     const ticks = [];
     for (let ts = at("08:00:00"); ts < at("12:00:00"); ts += STEP) {

@@ -23,7 +23,6 @@ function checksWith(answers: readonly PageSummary[] = [], options: Partial<Cross
   const spacing = createRowSpacing(period);
   const checks = createCrossChecks({
     endpoint: "/index-ticker",
-    isOneIndex: true,
     spacing,
     coverageEnd: end,
     probe: async (...probe) => {
@@ -108,93 +107,36 @@ describe("rows may be missing above a page", () => {
   });
 });
 
-describe("the end of the history", () => {
+describe("a history without a row", () => {
   const empty = page(undefined);
-  const emptyWithCursor = page(undefined, { nextId: "a" });
-  const oldest = end - 7 * period + 1;
-  const atOldest = { link: "cursor", anchor: end, oldestTs: oldest } as const;
-  const aboveOldest = end - 7 * period + 1000;
-  const few = (more: Partial<PageSummary> = {}) => page(oldest, { rows: 4, ...more });
-
-  it.each<[what: string, answers: PageSummary[], isEnd: boolean, probes: unknown[][]]>([
-    [
-      "two empty responses",
-      [empty, empty],
-      true,
-      [
-        [end, 5],
-        [end, 6],
-      ],
-    ],
-    [
-      "a second response with a cursor",
-      [empty, emptyWithCursor],
-      false,
-      [
-        [end, 5],
-        [end, 6],
-      ],
-    ],
-    ["a first response with a cursor", [emptyWithCursor, empty], false, [[end, 5]]],
-    ["a row", [page(oldest, { rows: 1 }), empty], false, [[end, 5]]],
-    [
-      "a row in the second response",
-      [empty, page(oldest, { rows: 1 })],
-      false,
-      [
-        [end, 5],
-        [end, 6],
-      ],
-    ],
-  ])("without a row, %s", async (_, answers, isEnd, expected) => {
+  const withCursor = page(undefined, { nextId: "a" });
+  const both = [
+    [end, 5],
+    [end, 6],
+  ];
+  it.each<[what: string, answers: PageSummary[], isEmpty: boolean, probes: unknown[][]]>([
+    ["two empty responses", [empty, empty], true, both],
+    ["a second response with a cursor", [empty, withCursor], false, both],
+    ["a first response with a cursor", [withCursor, empty], false, [[end, 5]]],
+    ["a row", [page(end - period, { rows: 1 }), empty], false, [[end, 5]]],
+    ["a row in the second response", [empty, page(end - period, { rows: 1 })], false, both],
+    ["an unreadable row", [page(undefined, { rows: 1 }), empty], false, [[end, 5]]],
+  ])("%s", async (_, answers, isEmpty, expected) => {
     const { checks, probes } = checksWith(answers);
-    expect(await checks.isEndOfHistory(start)).toBe(isEnd);
+    expect(await checks.isEmptyHistory(end)).toBe(isEmpty);
     expect(probes).toEqual(expected);
   });
+});
 
-  it.each<[what: string, answer: PageSummary, isEnd: boolean]>([
-    ["an empty response below the oldest row", empty, true],
-    ["an empty response with a cursor", emptyWithCursor, false],
-    ["a row below", page(oldest - period, { rows: 1 }), false],
-  ])("of several indices: %s", async (_, answer, isEnd) => {
-    const { checks, probes } = checksWith([answer], { isOneIndex: false });
-    expect(await checks.isEndOfHistory(atOldest)).toBe(isEnd);
-    expect(probes).toEqual([[oldest - 1, 5]]);
-  });
-
-  it.each<[what: string, answers: PageSummary[], isEnd: boolean, hasSecondProbe?: boolean]>([
-    ["a page that ends with the oldest row", [few()], true],
-    ["a page that ends with the oldest row and has a cursor", [few({ nextId: "a" })], true],
-    ["a full page that ends with the oldest row", [page(oldest)], false],
-    ["a page that goes below", [few({ oldest: oldest - 1 })], false],
-    ["a page that ends above, without a cursor", [few({ oldest: oldest + 1 }), few()], false],
-    [
-      "a page that ends above, and its next page",
-      [few({ oldest: oldest + 1, nextId: "a" }), few()],
-      true,
-      true,
-    ],
-    ["two pages above", [few({ oldest: oldest + 1, nextId: "a" }), few({ oldest: oldest + 1 })], false, true],
-    ["an empty page", [empty], false],
-    ["an empty page with a cursor", [emptyWithCursor, few()], false],
-    ["unreadable rows", [page(undefined, { rows: 3 })], false],
-  ])("of one index: %s", async (_, answers, isEnd, hasSecondProbe = false) => {
-    const { checks, probes } = checksWith(answers);
-    expect(await checks.isEndOfHistory(atOldest)).toBe(isEnd);
-    expect(probes).toEqual([[aboveOldest, 5], ...(hasSecondProbe ? [[aboveOldest, 5, "a"]] : [])]);
-  });
-
-  it.each<
-    [what: string, rowAge: Micros, more: Partial<CrossCheckOptions>, answer: PageSummary, isEnd: boolean]
-  >([
-    ["older than the window", INTRADAY_WINDOW + 1, {}, empty, true],
-    ["older than the window, and the page has a cursor", INTRADAY_WINDOW + 1, {}, emptyWithCursor, false],
-    ["about to leave the window", INTRADAY_WINDOW - 600 * MICROS_PER_SECOND + 1, {}, empty, true],
-    ["ten minutes inside the window", INTRADAY_WINDOW - 600 * MICROS_PER_SECOND, {}, empty, false],
-    ["of a service that sends no time", INTRADAY_WINDOW + 1, { responseTime: () => undefined }, empty, false],
-    ["of a history without a window", 9000 * MICROS_PER_DAY, { endpoint: "/ohlcv" }, empty, false],
-  ])("an empty page after a row %s", async (_, rowAge, more, answer, isEnd) => {
-    const { checks } = checksWith([answer], { responseTime: () => oldest + rowAge, ...more });
-    expect(await checks.isEndOfHistory(atOldest)).toBe(isEnd);
+describe("a row has left the window", () => {
+  it.each<[what: string, rowAge: Micros, more: Partial<CrossCheckOptions>, hasLeft: boolean]>([
+    ["older than the window", INTRADAY_WINDOW + 1, {}, true],
+    ["about to leave it", INTRADAY_WINDOW - 600 * MICROS_PER_SECOND + 1, {}, true],
+    ["ten minutes inside", INTRADAY_WINDOW - 600 * MICROS_PER_SECOND, {}, false],
+    ["of a service that sends no time", INTRADAY_WINDOW + 1, { responseTime: () => undefined }, false],
+    ["of a history without a window", 9000 * MICROS_PER_DAY, { endpoint: "/ohlcv" }, false],
+  ])("%s", (_, rowAge, more, hasLeft) => {
+    const { checks } = checksWith([], { responseTime: () => end + rowAge, ...more });
+    expect(checks.hasLeftWindow(end)).toBe(hasLeft);
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { DEFAULT_CADENCE } from "../../../src/model/streams.ts";
+import { DEFAULT_CADENCE, INTRADAY_WINDOW } from "../../../src/model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_MS, type Micros } from "../../../src/model/time.ts";
 import type { RequestSender } from "../../../src/service/client/client.ts";
 import { ListHealth } from "../../../src/service/client/list-health.ts";
@@ -10,6 +10,7 @@ import {
   type PagePosition,
   walkHistoryPages,
 } from "../../../src/service/pagination/history-walk.ts";
+import { formatToMillisecond } from "../../../src/service/pagination/page.ts";
 import { readPage } from "../../support/service/client-harness.ts";
 import {
   correctPage,
@@ -168,7 +169,7 @@ describe("the start of a walk", () => {
   ])("may fall at the end of the history of %s too", async (_, filters, distance) => {
     const bounds: Micros[] = [];
     await walk({ filters, from: oldestTs - distance + 1, extend: (bound) => void bounds.push(bound) });
-    expect(bounds).toEqual([oldestTs - distance]);
+    expect(new Set(bounds)).toEqual(new Set([oldestTs - distance]));
   });
 
   it("stays where the history has no row to measure from", async () => {
@@ -183,31 +184,48 @@ describe("the end of the history", () => {
   const twoDays = [noonTs - MICROS_PER_DAY, noonTs - 2 * MICROS_PER_DAY];
   const bars = twoDays.map((ts, at) => ({ id: `b${at}`, ts }));
   const lastBarTs = noonTs - 2 * MICROS_PER_DAY;
+  const atEdge = () => oldestTs + INTRADAY_WINDOW;
   it.each<
-    [what: string, options: Partial<HistoryWalkOptions>, history: readonly HistoryRow[], isConfirmed: boolean]
+    [what: string, options: Partial<HistoryWalkOptions>, served: ServedWalk, askedAgainAt: Micros | undefined]
   >([
-    ["less than a period above the start", { from: oldestTs - period + 1 }, rows, false],
-    ["a period above the start", { from: oldestTs - period }, rows, true],
-    ["a given period above the start", { from: oldestTs - period, cadence: period + 1 }, rows, false],
+    ["less than a period above the start", { from: oldestTs - period + 1 }, {}, oldestTs],
+    ["and at the edge of the window", { from: oldestTs - period + 1 }, { asOf: atEdge }, undefined],
+    ["a period above, at the edge", { from: oldestTs - period }, { asOf: atEdge }, oldestTs],
     [
-      "less than a day above the start of bars",
-      { endpoint: "/ohlcv", from: lastBarTs - MICROS_PER_DAY + 1 },
-      bars,
-      false,
+      "a given period above, at the edge",
+      { from: oldestTs - period, cadence: period + 1 },
+      { asOf: atEdge },
+      undefined,
     ],
-    ["a day above the start of bars", { endpoint: "/ohlcv", from: lastBarTs - MICROS_PER_DAY }, bars, true],
-    ["of several indices, at the start", { filters: {}, from: oldestTs }, rows, true],
-  ])("%s", async (_, options, history, isConfirmed) => {
-    const { last, sizes } = await walk(options, { history });
-    expect(last).toMatchObject({ end: "exhausted", isEndConfirmed: isConfirmed });
-    expect(sizes.includes(5)).toBe(isConfirmed);
+    [
+      "of bars, less than a day above the start",
+      { endpoint: "/ohlcv", from: lastBarTs - MICROS_PER_DAY + 1 },
+      { history: bars, asOf: atEdge },
+      lastBarTs + MICROS_PER_DAY,
+    ],
+    ["of several indices, at the start", { filters: {}, from: oldestTs }, { asOf: atEdge }, oldestTs],
+  ])("%s", async (_, options, served, askedAgainAt) => {
+    const { last, requests } = await walk(options, served);
+    expect(last).toMatchObject({ end: "exhausted" });
+    const restart = requests.findLast(({ query }) => query?.startAfter === undefined)?.query?.timestamp;
+    expect(restart).toBe(formatToMillisecond(askedAgainAt === undefined ? noonTs : askedAgainAt + 1000));
   });
 
-  it("of several indices is asked for again at the oldest row: others may have its timestamp", async () => {
-    const { requests, rowCounts, last } = await walk({ filters: {}, from: oldestTs - period });
-    expect(rowCounts).toEqual([...Array<number>(10).fill(10), 1]);
-    expect(requests[11]?.query).toMatchObject({ startAfter: undefined });
-    expect(last).toMatchObject({ end: "exhausted", isEndConfirmed: true });
+  it("that only one answer shows is asked for again, even if the walk began just above the oldest row", async () => {
+    const until = oldestTs + MICROS_PER_MS;
+    const cut = withoutCursor(toHistoryPage(rows.slice(-1)));
+    const history = [...rows, { id: "older", ts: oldestTs - period }];
+    const from = oldestTs - MICROS_PER_DAY;
+    const { rowCounts } = await walk(
+      { until, from },
+      { history, answer: (_, count) => (count === 1 ? cut : undefined) },
+    );
+    expect(rowCounts).toEqual([1, 2, 1]);
+  });
+
+  it("is not shown by a page that ignores the timestamp", async () => {
+    const answer = () => withoutCursor(tenRows(0));
+    await expect(walk({ from: oldestTs }, { answer })).rejects.toMatchObject({ code: "pagination_cycle" });
   });
 });
 
@@ -221,35 +239,37 @@ describe("a page that claims to be the last", () => {
     const result = await walk({ from }, { answer: (_, count) => (count === faultAt ? fault : undefined) });
     expect(result.rowCounts.slice(0, rowCounts.length)).toEqual(rowCounts);
     expect(result.positions.map(({ number }) => number)).toEqual(result.positions.map((_, at) => at + 1));
-    expect(result.last).toMatchObject({ end: "exhausted", isEndConfirmed: true });
+    expect(result.last).toMatchObject({ end: "exhausted" });
   });
 
   it("confirms a silence only if it has neither rows nor a cursor", async () => {
-    const ten = await walk({ from: rows[9]?.ts }, { answer: () => withoutCursor(tenRows(0)) });
-    expect(ten.positions).toMatchObject([{ end: "exhausted", isSilenceConfirmed: false }]);
+    const ten = await walk({}, { history: rows.slice(0, 10) });
+    expect(ten.last).toMatchObject({ end: "exhausted", isSilenceConfirmed: false });
     const { positions } = await walk(
       { coverageEnd: noonTs - 30 * period },
       { answer: (_, count) => (count <= 3 ? { content: [], nextId: "r71" } : undefined) },
     );
     expect(positions[0]).toMatchObject({ end: undefined, isSilenceConfirmed: false });
-    expect(positions.at(-1)).toMatchObject({ end: "exhausted", isSilenceConfirmed: true });
+    const empty = await walk({}, { history: [] });
+    expect(empty.last).toMatchObject({ end: "exhausted", isSilenceConfirmed: true });
   });
 });
 
 describe("a walk that explores", () => {
-  const lastRows = { content: correctPage(rows, { size: "100", timestamp: "2026-03-01T12:00:00Z" }).content };
+  const withoutAnyCursor: ServedWalk["answer"] = ({ size, timestamp }) =>
+    withoutCursor(correctPage(rows, { size: String(size), timestamp: String(timestamp) }));
   it.each<
     [what: string, options: Partial<HistoryWalkOptions>, served: ServedWalk, requests: number, pages: number]
   >([
     ["ends without a page where nothing is", {}, { history: [] }, 1, 0],
     ["does not: it confirms that", { isExploring: false }, { history: [] }, 3, 1],
-    ["yields the rows that it finds", {}, {}, 11, 11],
-    ["yields rows without a cursor", {}, { history: [], answer: () => lastRows }, 1, 1],
+    ["yields the rows that it finds", {}, {}, 12, 11],
+    ["yields rows without a cursor", { size: 100 }, { answer: withoutAnyCursor }, 2, 2],
     [
       "follows the cursor of an empty page",
       { coverageEnd: noonTs - 30 * period },
       { answer: (_, count) => (count <= 3 ? { content: [], nextId: "r71" } : undefined) },
-      11,
+      12,
       9,
     ],
   ])("%s", async (_, options, served, requests, pages) => {
@@ -272,9 +292,7 @@ describe("the coverage of a walk", () => {
     const { positions, sizes } = await walk({}, { history: rows.slice(20) });
     expect(positions.map(({ isSilenceConfirmed }) => isSilenceConfirmed)).toEqual([
       true,
-      ...Array<boolean>(7).fill(false),
-      // The empty page at the end of the history.
-      true,
+      ...Array<boolean>(8).fill(false),
     ]);
     expect(sizes.slice(0, 3)).toEqual([10, 5, 10]);
   });

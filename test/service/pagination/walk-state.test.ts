@@ -240,6 +240,74 @@ describe("a walk without progress", () => {
   });
 });
 
+describe("the end of the history", () => {
+  it.each<[what: string, given: PageSummary, isRepeated: boolean]>([
+    ["a page that ends with the oldest row", page(800), true],
+    ["a page that ends above it", page(801), false],
+    ["a page without rows", page(undefined), false],
+    ["a page with rows above the anchor", page(802, 800), false],
+  ])("requested at the oldest row: %s", (_, given, isRepeated) => {
+    const { state, events } = startWalk();
+    state.accept(page(900, 800), SIZE);
+    state.accept(page(800), SIZE);
+    expect(state).toMatchObject({ isAtOldest: false, isOldestRepeated: false });
+    state.restartAtEnd(false);
+    expect(state).toMatchObject({ anchor: 801 * MS, cursor: undefined, isAtOldest: true });
+    state.accept(given, SIZE);
+    expect(state.isOldestRepeated).toBe(isRepeated);
+    // An older row moves the end.
+    state.accept(page(800, 700), SIZE);
+    expect(state).toMatchObject({ isAtOldest: false, isOldestRepeated: false });
+    expect(events).toEqual([]);
+  });
+
+  it("the cursor that led to nothing repeats; one that led to the oldest row is followed again", () => {
+    for (const isOlder of [true, false]) {
+      const { state } = startWalk();
+      state.followCursor("a", 10);
+      state.accept(page(900, 800), SIZE);
+      state.restartAtEnd(isOlder);
+      expect(state.isRepeating("a")).toBe(!isOlder);
+    }
+  });
+});
+
+describe("a page with records of other series", () => {
+  it("is requested again, and accepted with all that follow if it comes three times", () => {
+    const { state, events } = startWalk();
+    expect(state.acceptsForeign(page(900, 800, { foreign: 0 }))).toBe(true);
+    const answers = [1, 2, 3].map(() => state.acceptsForeign(page(900, 800, { foreign: 1 })));
+    expect(answers).toEqual([false, false, true]);
+    expect(state.acceptsForeign(page(800, 700, { foreign: 2 }))).toBe(true);
+    expect(state.isForeignAccepted(page(800, 700, { foreign: 2 }))).toBe(true);
+    expect(events).toEqual(["contradiction", "contradiction"]);
+  });
+
+  it.each<[what: string, other: Partial<PageSummary>]>([
+    ["rows", { rows: 9 }],
+    ["foreign records", { foreign: 2 }],
+    ["cursor", { nextId: "other" }],
+    ["oldest row", { oldest: 801 * MS }],
+    ["newest row", { newest: 899 * MS }],
+  ])("is left to the caller if it never comes again: another %s each time", (_, other) => {
+    const { state } = startWalk();
+    const pages = [{}, other, {}, other].map((more) => page(900, 800, { foreign: 1, ...more }));
+    expect(pages.map((each) => state.acceptsForeign(each))).toEqual([false, false, false, true]);
+    expect(state.isForeignAccepted(page(900, 800, { foreign: 1 }))).toBe(false);
+  });
+
+  it("is left to the caller at once if most are of other series", () => {
+    const { state, events } = startWalk();
+    expect(state.acceptsForeign(page(900, 800, { foreign: 11 }))).toBe(true);
+    expect(state.acceptsForeign(page(undefined, undefined, { foreign: 2 }))).toBe(true);
+    expect(events).toEqual([]);
+    for (let i = 0; i < 3; i++) state.acceptsForeign(page(undefined, undefined, { foreign: 1 }));
+    expect([1, 2].map((foreign) => state.isForeignAccepted(page(undefined, undefined, { foreign })))).toEqual(
+      [true, false],
+    );
+  });
+});
+
 describe("a page that contradicts others", () => {
   it("is requested again at the same timestamp, three times", () => {
     const { state, events } = startWalk();

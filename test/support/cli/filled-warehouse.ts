@@ -91,8 +91,13 @@ export function addSeries(
   const line = { stream, series: transaction.dictionary.getSeriesKey(indexType, indexId) };
   const rules: Omit<Target, "key" | "from"> =
     stream === "ohlcv"
-      ? { settleDelay: 60 * MICROS_PER_SECOND, step: DAY, serviceWindow: null }
-      : { settleDelay: 60 * MICROS_PER_SECOND, step: 1, serviceWindow: 200 * DAY };
+      ? { settleDelay: 60 * MICROS_PER_SECOND, period: DAY, step: DAY, serviceWindow: null }
+      : {
+          settleDelay: 60 * MICROS_PER_SECOND,
+          period: 30 * MICROS_PER_SECOND,
+          step: 1,
+          serviceWindow: 200 * DAY,
+        };
   const others = transaction
     .statement("SELECT series, from_ts FROM wanted_ranges WHERE stream = ? AND to_ts IS NULL")
     .all([stream]) as { series: number; from_ts: number }[];

@@ -16,6 +16,7 @@ import { findFreePort } from "../free-port.ts";
 import { startIngestInProcess } from "../ingest/in-process-ingest.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { seed } from "../seed.ts";
+import { acceptAtOnce } from "../sync/backfill-harness.ts";
 import { expectWarehouseMatches } from "../sync/oracle.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 import { expectSoundFile } from "../warehouse/expect-sound-ledger.ts";
@@ -107,7 +108,7 @@ export async function createDaemonHarness(options: DaemonHarnessOptions = {}): P
       MDS_WAREHOUSE: file,
       MDS_HTTP_PORT: "0",
     };
-    const loaded = loadSettings({ env, directory: folder, file: settingsFile });
+    const loaded = acceptAtOnce(loadSettings({ env, directory: folder, file: settingsFile }));
     const stopping = new AbortController();
     let address = "";
     let isFilled = false;

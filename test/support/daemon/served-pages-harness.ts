@@ -11,6 +11,7 @@ import { systemClock } from "../../../src/runtime/clock.ts";
 import { silentLog } from "../../../src/runtime/log.ts";
 import { type Simulator, startSimulator } from "../../../src/simulator/simulator.ts";
 import { findFreePort } from "../free-port.ts";
+import { acceptAtOnce } from "../sync/backfill-harness.ts";
 import { waitUntil } from "../wait-until.ts";
 
 const settings = `service: { refreshSeconds: 5 }
@@ -49,7 +50,7 @@ export function serveFilledPages(): ServedPages {
       MDS_WAREHOUSE: path,
       MDS_HTTP_PORT: port,
     };
-    const loaded = loadSettings({ env, directory: folder, file });
+    const loaded = acceptAtOnce(loadSettings({ env, directory: folder, file }));
     const stopping = new AbortController();
     let isFilled = false;
     const done = runDaemon({

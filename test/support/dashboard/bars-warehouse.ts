@@ -88,6 +88,7 @@ export function fillBars(transaction: Transaction): void {
   const rules = {
     from: firstTs(),
     settleDelay: 2 * REFRESH_MICROS,
+    period: REFRESH_MICROS,
     step: settledTo(),
     serviceWindow: 200 * DAY,
   };

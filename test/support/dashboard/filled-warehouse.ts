@@ -69,8 +69,13 @@ export function addSeries(
 ): void {
   const rules =
     stream === "ohlcv"
-      ? { settleDelay: 60 * MICROS_PER_SECOND, step: DAY, serviceWindow: null }
-      : { settleDelay: 60 * MICROS_PER_SECOND, step: 1, serviceWindow: 200 * DAY };
+      ? { settleDelay: 60 * MICROS_PER_SECOND, period: DAY, step: DAY, serviceWindow: null }
+      : {
+          settleDelay: 60 * MICROS_PER_SECOND,
+          period: 30 * MICROS_PER_SECOND,
+          step: 1,
+          serviceWindow: 200 * DAY,
+        };
   const keyed = lines.map((line) => ({
     ...line,
     line: { stream, series: transaction.dictionary.getSeriesKey(line.indexType, line.indexId) },

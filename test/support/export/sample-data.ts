@@ -158,7 +158,12 @@ export function fillEverything(transaction: Transaction): void {
   const series = (type: string, id: string) => transaction.dictionary.getSeriesKey(type, id);
   const [old, recent] = [monthStart(3), monthStart(2)];
   const btc = { stream: "index_ticks", series: series("GWA", "btc-id") } as const;
-  const rules = { settleDelay: 60 * MICROS_PER_SECOND, step: 1, serviceWindow: 200 * DAY };
+  const rules = {
+    settleDelay: 60 * MICROS_PER_SECOND,
+    period: 30 * MICROS_PER_SECOND,
+    step: 1,
+    serviceWindow: 200 * DAY,
+  };
   declareTargets(transaction, "index_ticks", [{ key: btc, from: old, ...rules }], present);
   // From before a month's end to after it, the second half of it not settled and only heard live.
   writeRecords(transaction, "index_ticks", ticks(400, recent - 200 * STEP), "rest");

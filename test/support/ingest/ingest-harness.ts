@@ -45,11 +45,16 @@ export const onlyPage: Omit<WalkPage, "pageId"> = {
   series: btc,
   position: { gap: gap, provenFrom: gap.to },
   isLast: true,
-  settleDelay: 60 * SECOND,
-  cadence: 30 * SECOND,
+  rules: {
+    settleDelay: 60 * SECOND,
+    period: 30 * SECOND,
+    quietMargin: 3600 * SECOND,
+    windowStart: Number.MIN_SAFE_INTEGER,
+    floor: Number.MIN_SAFE_INTEGER,
+  },
+  confirmation: { answers: 1, over: 0 },
   isHead: false,
   isSilenceConfirmed: false,
-  quietMargin: 3600 * SECOND,
   request: "GET /index-ticker",
 };
 

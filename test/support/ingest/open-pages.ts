@@ -2,25 +2,29 @@ import { CommittedPages } from "../../../src/ingest/commit/committed-pages.ts";
 import { commitWalkPage, type WalkPage } from "../../../src/ingest/commit/walk-page.ts";
 import { PendingPages } from "../../../src/ingest/decode/pending-pages.ts";
 import type { ResponseBody } from "../../../src/model/response-body.ts";
+import type { Micros } from "../../../src/model/time.ts";
 import { openTestWarehouse, queryRows } from "../warehouse/open-warehouse.ts";
 import { makeEmptyWarehouse, onlyPage } from "./ingest-harness.ts";
 import { at } from "./pages.ts";
 
-/** A warehouse to which this thread commits pages of walks, at 18:00. */
-export function openPages() {
-  const now = at("18:00:00");
-  const warehouse = openTestWarehouse({ path: makeEmptyWarehouse(), clock: { now: () => now / 1000 } });
+/** A warehouse to which this thread commits pages of walks, at first at 18:00. */
+export function openPages({ path = makeEmptyWarehouse(), now = at("18:00:00") } = {}) {
+  let time = now;
+  const warehouse = openTestWarehouse({ path, clock: { now: () => time / 1000 } });
   const pages = new PendingPages();
   const committedPages = new CommittedPages();
   return {
     warehouse,
+    advance: (duration: Micros) => {
+      time += duration;
+    },
     /** Decodes and commits a page, by default the only one of its walk. */
     commit(body: ResponseBody, more: Partial<Omit<WalkPage, "pageId" | "isLast">> = {}) {
       const page = { ...onlyPage, ...more };
       const { stream } = page.series;
       const { pageId, nextId } = pages.read({ stream, series: page.series }, body);
       const walkPage = { ...page, pageId, isLast: nextId === undefined };
-      const result = commitWalkPage(warehouse, { pages, committedPages, now }, walkPage);
+      const result = commitWalkPage(warehouse, { pages, committedPages, now: time }, walkPage);
       pages.drop([pageId]);
       return result;
     },

@@ -27,7 +27,16 @@ export function fillTicks(transaction: Transaction): void {
   declareTargets(
     transaction,
     stream,
-    [{ key: { stream, series }, from: start, settleDelay: 2 * MINUTE, step: 1, serviceWindow: 200 * DAY }],
+    [
+      {
+        key: { stream, series },
+        from: start,
+        settleDelay: 2 * MINUTE,
+        period: MINUTE,
+        step: 1,
+        serviceWindow: 200 * DAY,
+      },
+    ],
     nowTs,
   );
   settle(transaction, { stream, series }, { from: start, to: start + HOUR }, "rows");

@@ -13,6 +13,7 @@ import { type BackfillFilter, backfill } from "../../../src/sync/history/backfil
 import { startIngestInProcess } from "../ingest/in-process-ingest.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { seed } from "../seed.ts";
+import { acceptAtOnce } from "../sync/backfill-harness.ts";
 import { copyEmptyWarehouse, viewsBesideSync } from "../warehouse/empty-warehouse.ts";
 
 /** Every stream of every index. */
@@ -50,7 +51,7 @@ export async function syncFrom({
     MDS_CLIENT_SECRET: service.clientSecret,
     MDS_WAREHOUSE: path,
   };
-  const loaded = loadSettings({ env, directory: folder, file });
+  const loaded = acceptAtOnce(loadSettings({ env, directory: folder, file }));
   const random = seededRandom(seed);
   const stopping = new AbortController().signal;
   const report = await clock.runUntil(

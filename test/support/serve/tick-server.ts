@@ -63,6 +63,7 @@ export class TickServer {
         key: { stream: "index_ticks", series: transaction.dictionary.getSeriesKey("GWA", indexId) } as const,
         from,
         settleDelay: 2 * STEP,
+        period: STEP,
         step: 1,
         serviceWindow: null,
       }));

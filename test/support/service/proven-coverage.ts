@@ -1,19 +1,29 @@
-import { findProvenRange } from "../../../src/ingest/commit/proven-range.ts";
 import type { Micros } from "../../../src/model/time.ts";
 import { intersect, subtract, type TimeRange, union } from "../../../src/model/time-range.ts";
+import type { PageAnswer, SeriesRules } from "../../../src/rule/answer.ts";
+import { findContradiction, interpret } from "../../../src/rule/interpret.ts";
 import type { PagePosition } from "../../../src/service/pagination/history-walk.ts";
 import { toWalkPosition } from "../../../src/sync/history/walk-slice.ts";
+import { storedSeries } from "../rule/stored-series.ts";
 
 /** A page contradicts the walk: the ingest thread then settles nothing, and the walk ends. */
 export class WalkContradiction extends Error {}
 
-/** Computes the ranges that the pages of a walk cover, by the rules of the ingest thread. */
+/** The service has published everything, and nothing is stored: what a page proves depends on its walk alone. */
+const published = storedSeries({ publication: { publishedTo: Number.POSITIVE_INFINITY } });
+
+/** Computes the ranges that the pages of a walk cover, by the rule of the ingest thread; an end counts at once. */
 export class ProvenCoverage {
   readonly #gap: TimeRange;
+  readonly #rules: SeriesRules;
   #settled: readonly TimeRange[] = [];
 
   constructor(gap: TimeRange) {
     this.#gap = gap;
+    this.#rules = {
+      ...{ period: 1, settleDelay: 0, lateness: 0, step: 1, isDaily: false, hasLiveFeed: false },
+      ...{ quietMargin: 0, windowStart: Number.MIN_SAFE_INTEGER, floor: gap.from },
+    };
   }
 
   /**
@@ -21,16 +31,18 @@ export class ProvenCoverage {
    * nothing.
    */
   addPage(timestamps: readonly Micros[], position: PagePosition, asOf = Number.POSITIVE_INFINITY): void {
-    const evidence = { timestamps, foreign: 0, isLast: position.end === "exhausted" };
-    const proof = findProvenRange(toWalkPosition(position, this.#gap), evidence);
-    if ("contradiction" in proof) {
-      if ("retract" in proof) this.#settled = subtract(this.#settled, [proof.retract]);
-      throw new WalkContradiction(proof.contradiction);
-    }
-    const { proven } = proof;
-    if (proven && proven.from < asOf) {
-      this.#settled = union(this.#settled, [{ from: proven.from, to: Math.min(proven.to, asOf) }]);
-    }
+    const page: PageAnswer = {
+      ...toWalkPosition(position, this.#gap),
+      ...{ timestamps, foreign: 0, isLast: position.end === "exhausted" },
+      ...{ isHead: false, isSilenceConfirmed: true, madeAt: undefined, asOf, isStale: false },
+    };
+    const contradiction = findContradiction(page);
+    if (contradiction === "newer_than_proven")
+      this.#settled = subtract(this.#settled, [{ from: page.provenFrom, to: page.gap.to }]);
+    if (contradiction) throw new WalkContradiction(contradiction);
+    for (const { range } of interpret(page, published, [], this.#rules).claims)
+      if (range.from < asOf)
+        this.#settled = union(this.#settled, [{ from: range.from, to: Math.min(range.to, asOf) }]);
   }
 
   covers(ts: Micros): boolean {

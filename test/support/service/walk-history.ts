@@ -52,7 +52,8 @@ export async function walkHistory(
   override: PageOverride = () => undefined,
   {
     history = rows,
-    now = noonTs,
+    // Late enough to ask for noon: the service's time is known to a second.
+    now = noonTs + 2 * SECOND_MICROS,
     ...settings
   }: Partial<HistoryWalkOptions> & { history?: readonly HistoryRow[]; now?: Micros } = {},
 ): Promise<WalkResult> {

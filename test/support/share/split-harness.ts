@@ -22,6 +22,7 @@ import { startIngestInProcess } from "../ingest/in-process-ingest.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { PASSWORD, type TestPostgres } from "../postgres-server.ts";
 import { seed } from "../seed.ts";
+import { acceptAtOnce } from "../sync/backfill-harness.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 import { timeLimit } from "../time-limit.ts";
 import { copyEmptyWarehouse, viewsBesideSync } from "../warehouse/empty-warehouse.ts";
@@ -103,7 +104,7 @@ export class SplitHarness {
       MDS_CLIENT_SECRET: simulator.clientSecret,
       MDS_WAREHOUSE: path,
     };
-    const loaded = loadSettings({ env, directory: temporaryFolder() });
+    const loaded = acceptAtOnce(loadSettings({ env, directory: temporaryFolder() }));
     const defaults = toSyncSettings(loaded);
     const settings: SyncSettings = {
       ...defaults,

@@ -3,13 +3,14 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { onTestFinished } from "vitest";
 import { toSyncSettings, withSyncSession } from "../../../src/cli/support/session.ts";
-import { loadSettings } from "../../../src/config/load-settings.ts";
+import { type LoadedSettings, loadSettings } from "../../../src/config/load-settings.ts";
 import { seededRandom } from "../../../src/runtime/backoff.ts";
 import type { Clock } from "../../../src/runtime/clock.ts";
 import type { Log } from "../../../src/runtime/log.ts";
 import { defaultQuirks, type Quirks } from "../../../src/simulator/market/quirks.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../../src/simulator/simulator.ts";
 import { type BackfillFilter, type BackfillReport, backfill } from "../../../src/sync/history/backfill.ts";
+import { checkEnds, type EndChecks, planEndChecks } from "../../../src/sync/history/check-ends.ts";
 import { type VerifyResult, verify } from "../../../src/sync/history/verify.ts";
 import { openReader } from "../../../src/warehouse/reader.ts";
 import type { Connection } from "../../../src/warehouse/sqlite/connection.ts";
@@ -54,6 +55,8 @@ export interface BackfillHarnessOptions {
   readonly localSkewMs?: number;
   /** Folder of the warehouse; a temporary one by default. */
   readonly folder?: string;
+  /** The service must repeat claims, as the settings say. Default: one answer counts, so that one run settles everything. */
+  readonly mustRepeatClaims?: boolean;
 }
 
 export interface BackfillHarness {
@@ -73,6 +76,8 @@ export interface BackfillHarness {
   write(sql: string): void;
   /** Verifies everything. */
   verify(options?: { readonly acceptsWithdrawals?: boolean }): Promise<VerifyResult>;
+  /** Asks once more below the ends of the histories, as every night. */
+  checkEnds(): Promise<EndChecks>;
   /** Compares the warehouse with the service, as of the latest run. */
   expectMatchesService(): ComparisonResult;
   withReader<T>(work: (reader: Connection) => T): T;
@@ -122,6 +127,10 @@ export async function startBackfillHarness(options: BackfillHarnessOptions = {})
       reader.close();
     }
   };
+  const load = () => {
+    const loaded = loadSettings({ env, directory: folder, file });
+    return options.mustRepeatClaims ? loaded : acceptAtOnce(loaded);
+  };
   let asOf: number | undefined;
   const session = () => ({
     clock: skewWallClock(clock, options.localSkewMs ?? 0),
@@ -146,7 +155,7 @@ export async function startBackfillHarness(options: BackfillHarnessOptions = {})
       database.close();
     },
     async run(scope = {}, stopping = new AbortController().signal, options = {}) {
-      const loaded = loadSettings({ env, directory: folder, file });
+      const loaded = load();
       const settings = toSyncSettings(loaded);
       const report = await clock.runUntil(
         withSyncSession(
@@ -160,8 +169,21 @@ export async function startBackfillHarness(options: BackfillHarnessOptions = {})
       asOf = report.asOf;
       return report;
     },
+    checkEnds() {
+      const loaded = load();
+      const { refreshSeconds, concurrency } = toSyncSettings(loaded);
+      return clock.runUntil(
+        withSyncSession(loaded, session(), log, ({ syncContext, reader }) =>
+          checkEnds(
+            syncContext,
+            { reader, concurrency },
+            planEndChecks(reader, refreshSeconds, clock.now() * 1000),
+          ),
+        ),
+      );
+    },
     verify(options = {}) {
-      const loaded = loadSettings({ env, directory: folder, file });
+      const loaded = load();
       const { refreshSeconds, concurrency } = toSyncSettings(loaded);
       return clock.runUntil(
         withSyncSession(loaded, session(), log, ({ syncContext, reader, random }) =>
@@ -170,6 +192,13 @@ export async function startBackfillHarness(options: BackfillHarnessOptions = {})
       );
     },
   };
+}
+
+/** With these settings one answer of the service counts, whatever it contradicts. */
+export function acceptAtOnce(loaded: LoadedSettings): LoadedSettings {
+  const { settings } = loaded;
+  const withdrawals = { ...settings.sync.withdrawals, answers: 1 };
+  return { ...loaded, settings: { ...settings, sync: { ...settings.sync, withdrawals } } };
 }
 
 /** The same clock with another wall time. */

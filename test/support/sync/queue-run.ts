@@ -1,5 +1,5 @@
-import { MAX_PAGE_SIZE } from "../../../src/model/streams.ts";
-import { type Micros, parseTimestamp } from "../../../src/model/time.ts";
+import { INTRADAY_WINDOW, MAX_PAGE_SIZE } from "../../../src/model/streams.ts";
+import { MICROS_PER_MS, type Micros, parseTimestamp } from "../../../src/model/time.ts";
 import { normalise, type TimeRange, type TimeRanges } from "../../../src/model/time-range.ts";
 import { ListHealth } from "../../../src/service/client/list-health.ts";
 import { walkHistoryPages } from "../../../src/service/pagination/history-walk.ts";
@@ -38,6 +38,8 @@ interface StubPage extends PageSummary {
   /** The rows of the series that it has: from the first to before the end. */
   readonly first: number;
   readonly end: number;
+  /** The service's time, in milliseconds. */
+  readonly asOf: number;
 }
 
 /** Fills gaps from an honest service in memory, with the real queue and the real walk. */
@@ -68,6 +70,7 @@ export async function runQueue(options: QueueRunOptions): Promise<QueueRunResult
       rowDistance: distances.sort((a, b) => b - a)[2],
       first,
       end,
+      asOf: (windowStart + INTRADAY_WINDOW) / MICROS_PER_MS,
     };
   };
   const client = {
@@ -128,7 +131,7 @@ export async function runQueue(options: QueueRunOptions): Promise<QueueRunResult
           position.end === "exhausted" ? position.from : Math.max(position.from, (page.oldest ?? 0) + 1);
         const to = Math.min(range.to, position.provenFrom);
         if (from < to) covered[series]?.push({ from, to });
-        if (!position.isEndConfirmed) continue;
+        if (position.end !== "exhausted") continue;
         hasFoundEnd = true;
         for (const gap of open) {
           const below = { from: gap.from, to: Math.min(gap.to, position.from) };

@@ -24,6 +24,7 @@ import { seed } from "../seed.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 import { copyEmptyWarehouse, viewsBesideSync } from "../warehouse/empty-warehouse.ts";
 import { expectSoundFile } from "../warehouse/expect-sound-ledger.ts";
+import { acceptAtOnce } from "./backfill-harness.ts";
 import { type ComparisonResult, expectWarehouseMatches } from "./oracle.ts";
 
 /** Two hours of records before the start: what is filled then shows nothing about following. */
@@ -43,6 +44,8 @@ export interface SupervisorHarnessOptions {
   readonly maxRequestsPerSecond?: number;
   /** Seconds between confirmations. Hourly by default: few enough for a test to count the other polls. */
   readonly confirmEvery?: number;
+  /** The service must repeat claims, as the settings say. Default: one answer counts. */
+  readonly mustRepeatClaims?: boolean;
   /** How far time moves on at each reading of the clock. Default: not at all. */
   readonly creepMs?: () => number;
 }
@@ -71,7 +74,13 @@ export class SupervisorHarness {
   private constructor(
     clock: ManualClock,
     simulator: Simulator,
-    { sync, refreshSeconds = 30, maxRequestsPerSecond = 0, confirmEvery = 3600 }: SupervisorHarnessOptions,
+    {
+      sync,
+      refreshSeconds = 30,
+      maxRequestsPerSecond = 0,
+      confirmEvery = 3600,
+      mustRepeatClaims,
+    }: SupervisorHarnessOptions,
   ) {
     this.clock = clock;
     this.simulator = simulator;
@@ -84,7 +93,8 @@ export class SupervisorHarness {
       MDS_CLIENT_SECRET: simulator.clientSecret,
       MDS_WAREHOUSE: this.path,
     };
-    const loaded = loadSettings({ env: this.#env, directory: temporaryFolder() });
+    const defaults = loadSettings({ env: this.#env, directory: temporaryFolder() });
+    const loaded = mustRepeatClaims ? defaults : acceptAtOnce(defaults);
     this.settings = {
       ...toSyncSettings(loaded),
       refreshSeconds,

@@ -22,7 +22,7 @@ export function declareTarget(warehouse: WarehouseWriter, from: number, more: Pa
   warehouse.transaction((transaction) => {
     const series = transaction.dictionary.getSeriesKey("GWA", "btc-id");
     const key = { stream: "index_ticks", series } as const;
-    const rules = { settleDelay: DELAY, step: 1, serviceWindow: 200 * MICROS_PER_DAY };
+    const rules = { settleDelay: DELAY, period: DELAY / 2, step: 1, serviceWindow: 200 * MICROS_PER_DAY };
     declareTargets(transaction, "index_ticks", [{ key, from, ...rules, ...more }], present);
   });
 }

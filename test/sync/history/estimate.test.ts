@@ -48,7 +48,7 @@ describe("the estimate of a backfill", () => {
         stream: "index_ticks",
         series: transaction.dictionary.getSeriesKey("GWA", "btc-id"),
       } as const;
-      const rules = { settleDelay: 2 * CADENCE, step: 1, serviceWindow: 200 * DAY };
+      const rules = { settleDelay: 2 * CADENCE, period: CADENCE, step: 1, serviceWindow: 200 * DAY };
       declareTargets(transaction, "index_ticks", [{ key, from: now - 300 * DAY, ...rules }], now);
       settle(transaction, key, { from: now - 199 * DAY, to: now - DAY }, "empty");
     });

@@ -98,6 +98,17 @@ describe("plan", () => {
     expect(Math.abs(requests - done)).toBeLessThanOrEqual(0.1 * done);
   });
 
+  it("H9: forecasts what a later night asks once more", async () => {
+    const engine = await startEngine({ quirks: { listed: { perMille: 1000, on: "2026-02-24" } } });
+    await engine.run();
+    await engine.clock.advance(86_400_000);
+    const { requests } = await plan(engine, settingsFile(engine));
+    engine.simulator.requests.clear();
+    await engine.run();
+    const done = countRequests(engine);
+    expect(Math.abs(requests - done)).toBeLessThanOrEqual(0.1 * done);
+  });
+
   it("H9: forecasts the minutes at the rate that the last backfill measured", async () => {
     // One request at a time: with more, a backfill of fifty requests is hardly at its full rate.
     const oneByOne = (days: number) => settingsFor(days, "[BTC]").replace("concurrency: 8", "concurrency: 1");

@@ -7,7 +7,7 @@ const settingsFor = (liquid: string) => `service: { refreshSeconds: 120 }
 sync: { exchangeTickers: false, derivatives: false, ohlcv: { GWA: [LIBRA, LUNA], MWA: none, LX: none },
   intraday: { GWA: [BTC, LIBRA], MWA: none, LX: ${liquid}, days: 1 } }`;
 
-/** In groups, so that each is tested together with others; `parameter-limits.test.ts` has the refusals one by one. */
+/** In groups, so that each is tested together with others; `page-size-limits.test.ts` has the refusals one by one. */
 const services: [what: string, simulator: SimulatorOptions][] = [
   [
     "refuses a timestamp in the future, and pages of more than 1000 records",
@@ -35,7 +35,17 @@ const services: [what: string, simulator: SimulatorOptions][] = [
       faults: "* * timestamps as=epoch\nPOST /oauth/token scope-form unknown",
     },
   ],
+  ["answers 413 to pages of more than 300 records", { faults: "GET * page-limit 300" }],
+  ["answers 502 to pages of more than 300 records", { faults: "GET * page-limit 300 code=502" }],
+  ...["length", "close"].map((how): [string, SimulatorOptions] => [
+    `cuts bodies at 100 kB (${how})`,
+    { quirks: { compression: "none" }, faults: `GET * cut ${how} at=100000 above=100000` },
+  ]),
 ];
+
+function isAboutFuture({ target, at }: { target: string; at: number }): boolean {
+  return Date.parse(new URL(target, "http://localhost").searchParams.get("timestamp") ?? "") > at;
+}
 
 describe("a service that", () => {
   it.each(services)("H12: %s is copied completely", async (_, simulator) => {
@@ -57,6 +67,36 @@ describe("a service that", () => {
     await engine.clock.advance(90_000);
     expect((await engine.run()).exit).toBe(0);
     expect(await engine.verify()).toMatchObject({ problems: [], differences: [] });
+    expect(engine.simulator.requests.list.filter(isAboutFuture)).toEqual([]);
+  });
+
+  it("H12: sends a record of another index on each page is copied completely, and the log says so", async () => {
+    const faults = "GET /index-ticker foreign-rows 1\nGET /ohlcv foreign-rows 1";
+    const engine = await startBackfillHarness({
+      settings: settingsFor("[BLX]"),
+      simulator: { refreshSeconds: 120, quirks: { maxPageRows: 100 }, faults },
+    });
+    const report = await engine.run();
+    expect([report.exit, report.problems]).toEqual([0, []]);
+    expect(engine.expectMatchesService().rows).toBeGreaterThan(1_400);
+    const told = engine.logged.filter(({ message }) => message === "page has records of other indices");
+    expect(new Set(told.map(({ fields }) => fields.name))).toEqual(new Set(["BTC", "BLX", "LUNA"]));
+    await engine.clock.advance(90_000);
+    expect((await engine.run()).exit).toBe(0);
+    expect(await engine.verify()).toMatchObject({ problems: [], differences: [] });
+  });
+
+  it("C14: ignores the index is not believed: its ranges stay open", async () => {
+    const engine = await startBackfillHarness({
+      settings: settingsFor("none"),
+      simulator: { refreshSeconds: 120, faults: "GET /index-ticker foreign-rows query=indexType=GWA" },
+    });
+    const report = await engine.run();
+    expect(report.exit).toBe(4);
+    expect(report.problems.find(({ what }) => what === "GWA BTC")).toMatchObject({ code: "alarm" });
+    const covered =
+      "SELECT 1 FROM coverage WHERE name = 'BTC' AND stream = 'index_ticks' AND proof IS NOT NULL";
+    expect(engine.query(covered)).toEqual([]);
   });
 
   it("H12: answers 400 for every index of a type leaves them open, and says so within seconds", async () => {

@@ -20,8 +20,8 @@ describe("exchange tickers", () => {
       ["Coinbase", "Kraken"].map((name) => ({
         name,
         from_time: "2026-03-01T02:00:00.000000Z",
-        // The current period is covered when the next one begins.
-        to_time: "2026-03-01T02:10:00.000000Z",
+        // The current period is covered once every market has ticked in it.
+        to_time: "2026-03-01T02:10:30.000000Z",
       })),
     );
     // Other markets of the exchanges are not selected.
@@ -44,10 +44,25 @@ describe("exchange tickers", () => {
     expect(harness.readGaps("reason <> 'settling'")).toEqual([]);
     // The first answer has the records of the period before.
     expect(harness.query("SELECT from_time, to_time FROM coverage")).toEqual([
-      { from_time: "2026-03-01T11:59:55.000000Z", to_time: "2026-03-01T12:00:40.000000Z" },
+      { from_time: "2026-03-01T11:59:55.000000Z", to_time: "2026-03-01T12:00:45.000000Z" },
     ]);
     // The period in which the feed begins is polled until REST shows it, and none after it.
     expect(harness.requestsTo("/exchange-ticker", 0).length).toBeLessThanOrEqual(4);
+  });
+
+  it("of a period that every market has ticked in are covered, though the service fails before it ends", async () => {
+    const exchangeTickers = { exchanges: all, markets: list("BTC/USD") };
+    const harness = await SupervisorHarness.start({
+      start: "2026-03-01T12:00:00.300Z",
+      sync: { ...noIndices, exchangeTickers },
+    });
+    await harness.advance(100);
+    harness.simulator.setFaults("port refuse to=25s");
+    await harness.advance(120);
+    const [covered] = harness.query(
+      "SELECT from_time, to_time, proof FROM coverage WHERE from_time < '2026-03-01T12:01:30'",
+    );
+    expect(covered).toMatchObject({ to_time: "2026-03-01T12:04:00.000000Z", proof: "rows" });
   });
 
   it("are subscribed and unsubscribed when the selection changes, without interrupting others", async () => {

@@ -60,7 +60,7 @@ it("E12: dropped ticks end the live span, and the gap is not covered", () => {
     pipeline.arrive(time);
     pipeline.read();
   }
-  expect(pipeline.covered()).toEqual([["12:00:00", "12:01:00"]]);
+  expect(pipeline.covered()).toEqual([["12:00:00", "12:01:30"]]);
   expect(pipeline.spans()).toEqual([["LX", at("12:00:00")]]);
 
   // The queue takes two and drops the third: the period is incomplete.
@@ -78,7 +78,7 @@ it("E12: dropped ticks end the live span, and the gap is not covered", () => {
   }
   expect(pipeline.covered()).toEqual([
     ["12:00:00", "12:01:30"],
-    ["12:02:30", "12:03:30"],
+    ["12:02:30", "12:04:00"],
   ]);
   expect(pipeline.spans()).toEqual([["LX", at("12:02:05")]]);
 });

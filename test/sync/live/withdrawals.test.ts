@@ -12,7 +12,7 @@ const sync = {
 
 describe("a mass withdrawal while the daemon runs", () => {
   it("H5: is asked again until it is believed; the head and the other series stay current", async () => {
-    const harness = await SupervisorHarness.start({ sync });
+    const harness = await SupervisorHarness.start({ mustRepeatClaims: true, sync });
     await harness.runUntilSettled();
     await harness.advance(1800);
     const btc = harness.simulator.universe.assets.find(({ symbol }) => symbol === "BTC")?.id;
@@ -41,7 +41,7 @@ describe("a mass withdrawal while the daemon runs", () => {
     expect(Math.max(...seen)).toBeLessThan(4000);
     expect(harness.requestsTo("/index-ticker").length - requestsBefore).toBeLessThan(60);
     expect(harness.query("SELECT count(*) AS n FROM revisions WHERE after IS NULL")).toEqual([{ n: 60 }]);
-    expect(harness.query("SELECT rows, believed_at IS NULL AS open FROM mass_withdrawals")).toEqual([
+    expect(harness.query("SELECT rows, accepted_at IS NULL AS open FROM pending_claims")).toEqual([
       { rows: 60, open: 0 },
     ]);
     const told = harness.logged.filter(({ message }) => message.startsWith("mass withdrawal"));

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { runInProcess } from "../../support/cli/run-command.ts";
 import { startBackfillHarness } from "../../support/sync/backfill-harness.ts";
 
 const only = (intraday: string) =>
@@ -89,6 +90,50 @@ describe("the selection", () => {
     expect(report.exit).toBe(4);
     expect(report.problems.map(({ code }) => code)).toContain("selector_unresolved");
     expect(engine.query(selectedSeries)).toEqual([{ name: "ETH/USD" }]);
+  });
+
+  it("a selector that resolves to nothing is unresolved: exit 4 and named everywhere, until the service lists something", async () => {
+    const engine = await startBackfillHarness({
+      settings: only("GWA: [BTC], MWA: none, LX: all"),
+      simulator: { faults: "GET /index-ticker shrink 1 query=indexType=LX" },
+    });
+    const report = await engine.run();
+    expect(report.exit).toBe(4);
+    expect(report.problems).toMatchObject([
+      { stream: "index_ticks", what: "sync.intraday.LX", code: "selector_unresolved" },
+    ]);
+    expect(report.problems[0]?.message).toMatch(/resolves to nothing.* set this to none$/);
+    const state = "SELECT last_error FROM stream_states WHERE stream = 'index_ticks'";
+    expect(engine.query(state)[0]?.last_error).toMatch(/^sync.intraday.LX resolves to nothing/);
+    const range = ["--stream", "index_ticks", "--from", "2026-03-01 06:00", "--to", "2026-03-01 11:00"];
+    const checked = await runInProcess(["gaps", "--warehouse", engine.path, ...range]);
+    expect(checked.status).toBe(4);
+    expect(checked.stdout).toContain("Unknown series: sync.intraday.LX resolves to nothing");
+    expect((await runInProcess(["gaps", "--warehouse", engine.path])).stdout).not.toContain(
+      "Nothing is missing",
+    );
+    engine.simulator.setFaults("");
+    expect(await engine.run()).toMatchObject({ exit: 0, problems: [] });
+    expect(engine.query(selectedSeries)).toHaveLength(4);
+    expect((await runInProcess(["gaps", "--warehouse", engine.path, ...range])).status).toBe(0);
+    engine.expectMatchesService();
+
+    // Indices that were known once stay selected if the page is empty later.
+    engine.simulator.setFaults("GET /index-ticker shrink 1 query=indexType=LX query=size=100");
+    await engine.clock.advance(600_000);
+    expect(await engine.run()).toMatchObject({ exit: 0, problems: [] });
+    expect(engine.query(selectedSeries)).toHaveLength(4);
+    engine.expectMatchesService();
+  });
+
+  it("a whole lookup that is empty on the first night leaves its selectors unresolved, exit 4", async () => {
+    const engine = await startBackfillHarness({
+      settings: only("GWA: [BTC], MWA: all, LX: none"),
+      simulator: { faults: "GET /market shrink 1" },
+    });
+    const report = await engine.run();
+    expect(report.exit).toBe(4);
+    expect(report.problems).toMatchObject([{ what: "sync.intraday.MWA", code: "selector_unresolved" }]);
   });
 
   it("a deselected series keeps its rows, and its target ends at the deselection", async () => {

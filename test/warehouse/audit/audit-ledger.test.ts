@@ -18,7 +18,7 @@ const SECOND = MICROS_PER_SECOND;
 const HOUR = 3600 * SECOND;
 const DAY = MICROS_PER_DAY;
 const midnight = now - 12 * HOUR;
-const tickRules = { settleDelay: 60 * SECOND, step: 1, serviceWindow: 200 * DAY };
+const tickRules = { settleDelay: 60 * SECOND, period: 30 * SECOND, step: 1, serviceWindow: 200 * DAY };
 
 /** Ticks of two hours, then an hour without any, then an open head; older ranges are lost. Daily bars. A snapshot stream. */
 function fillSoundly(): { warehouse: WarehouseWriter; series: number } {
@@ -36,7 +36,16 @@ function fillSoundly(): { warehouse: WarehouseWriter; series: number } {
     declareTargets(
       transaction,
       "ohlcv",
-      [{ key: bars, from: midnight - 30 * DAY, settleDelay: 60 * SECOND, step: DAY, serviceWindow: null }],
+      [
+        {
+          key: bars,
+          from: midnight - 30 * DAY,
+          settleDelay: 60 * SECOND,
+          period: DAY,
+          step: DAY,
+          serviceWindow: null,
+        },
+      ],
       now,
     );
     const records = Array.from({ length: 240 }, (_, at) => tick(now - 4 * HOUR + at * 30 * SECOND, "5"));
@@ -148,7 +157,7 @@ describe("the audit of a damaged ledger", () => {
     const { warehouse } = fillSoundly();
     damage(
       warehouse,
-      `INSERT INTO wanted_ranges SELECT stream, series, ?, NULL, settle_delay, step, kept_for, observed, hindrance
+      `INSERT INTO wanted_ranges SELECT stream, series, ?, NULL, settle_delay, step, kept_for, observed, hindrance, period
         FROM wanted_ranges WHERE stream = 'index_ticks'`,
       now - DAY,
     );

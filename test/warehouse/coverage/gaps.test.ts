@@ -216,7 +216,7 @@ describe("the view gaps", () => {
           for (const [i, part] of settled.entries()) settle(t, ledgerKey, part, "empty", String(i % 3));
         });
         warehouse.connection.database
-          .prepare("INSERT INTO wanted_ranges VALUES ('ohlcv', ?, ?, ?, 0, 1, NULL, 0, NULL)")
+          .prepare("INSERT INTO wanted_ranges VALUES ('ohlcv', ?, ?, ?, 0, 1, NULL, 0, NULL, 1)")
           .run(seriesKey, target.from, target.to);
         const expected = subtract([target], normalise(settled));
         const shown = queryRows(
@@ -295,7 +295,9 @@ describe("the view gaps", () => {
             }
             return found;
           });
-          const insert = database.prepare("INSERT INTO wanted_ranges VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL)");
+          const insert = database.prepare(
+            "INSERT INTO wanted_ranges VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL, 1)",
+          );
           for (const { from, to, settleDelay, step, serviceWindow } of stored) {
             const { stream, series } = ledgerKey;
             insert.run(stream, series, from, to, settleDelay, step, serviceWindow, isSnapshot ? 1 : 0);
@@ -324,7 +326,7 @@ describe("the gaps of a stream", () => {
     const [btc, eth] = warehouse.transaction((t) => {
       const keyOf = (id: string) =>
         ({ stream: "index_ticks", series: t.dictionary.getSeriesKey("GWA", id) }) as const;
-      const rules = { settleDelay: HOUR, step: 1, serviceWindow: null };
+      const rules = { settleDelay: HOUR, period: HOUR / 2, step: 1, serviceWindow: null };
       const keys = [keyOf("btc-id"), keyOf("eth-id")] as const;
       const targets = keys.map((each) => ({ key: each, from: present - 9 * HOUR, ...rules }));
       declareTargets(t, "index_ticks", targets, present);

@@ -1,9 +1,10 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { formatTimestamp, MICROS_PER_SECOND } from "../../../src/model/time.ts";
+import { NOT_FOUND } from "../../../src/rule/claim.ts";
 import { forEachHistoryRange } from "../../../src/warehouse/coverage/history-gaps.ts";
 import { settle } from "../../../src/warehouse/coverage/ledger.ts";
-import { NOT_FOUND_REASON } from "../../../src/warehouse/coverage/not-found.ts";
+import { storeClaim } from "../../../src/warehouse/coverage/pending-claims.ts";
 import { recordHeadPage } from "../../../src/warehouse/coverage/publication.ts";
 import { readPresentTs } from "../../../src/warehouse/coverage/targets.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
@@ -17,7 +18,7 @@ const settledRange = fc.record({
   age: units(-2, 30),
   length: units(1, 10),
   proof: fc.constantFrom("empty" as const, "lost" as const),
-  reason: fc.constantFrom(NOT_FOUND_REASON, "no data"),
+  reason: fc.constantFrom(NOT_FOUND, "no data"),
 });
 
 const target = fc.record({
@@ -34,12 +35,20 @@ const target = fc.record({
   ),
 });
 
+const claimKinds = ["withdrawn", "end moved", "end", "not found"] as const;
+
 const series = fc.record({
   target: fc.option(target, { freq: 9 }),
   settled: fc.array(settledRange, { maxLength: 6 }),
-  withdrawn: fc.array(fc.record({ age: units(0, 30), length: units(1, 6), isBelieved: fc.boolean() }), {
-    maxLength: 2,
-  }),
+  claims: fc.array(
+    fc.record({
+      kind: fc.constantFrom(...claimKinds),
+      age: units(0, 30),
+      length: units(1, 6),
+      isAccepted: fc.boolean(),
+    }),
+    { maxLength: 2 },
+  ),
 });
 
 const ledger = fc.record({
@@ -57,17 +66,15 @@ type Drawn = typeof ledger extends fc.Arbitrary<infer T> ? T : never;
 
 function store(t: Transaction, drawn: Drawn, now: number): void {
   const ago = (age: number) => now - age * drawn.unit;
-  const insertTarget = t.statement("INSERT INTO wanted_ranges VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?)");
-  const insertWithdrawal = t.statement(
-    `INSERT INTO mass_withdrawals (stream, series, from_ts, to_ts, rows, digest, answers, first_at, last_at, believed_at)
-    VALUES (?, ?, ?, ?, 1, '', 1, 0, 0, ?)`,
-  );
-  for (const [at, { target, settled, withdrawn }] of drawn.series.entries()) {
+  const insertTarget = t.statement("INSERT INTO wanted_ranges VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, 1)");
+  for (const [at, { target, settled, claims }] of drawn.series.entries()) {
     const key = { stream: "index_ticks" as const, series: t.dictionary.getSeriesKey("GWA", `index ${at}`) };
     for (const { age, length, proof, reason } of settled)
       settle(t, key, { from: ago(age), to: ago(age - length) }, proof, reason);
-    for (const { age, length, isBelieved } of withdrawn)
-      insertWithdrawal.run([key.stream, key.series, ago(age), ago(age - length), isBelieved ? 0 : null]);
+    for (const { kind, age, length, isAccepted } of claims) {
+      const counts = { subject: [], answers: 1, firstAt: 0, lastAt: 0, acceptedAt: isAccepted ? 0 : null };
+      storeClaim(t, key, { kind, range: { from: ago(age), to: ago(age - length) }, ...counts }, 1);
+    }
     if (!target) continue;
     let age = 30;
     for (const [at, length] of target.targetLengths.entries()) {
@@ -97,7 +104,7 @@ const clearSql = [
   "settled_ranges",
   "wanted_ranges",
   "publications",
-  "mass_withdrawals",
+  "pending_claims",
   "live_spans",
   "stream_states",
 ]

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { MICROS_PER_SECOND } from "../../../src/model/time.ts";
+import { NOT_FOUND } from "../../../src/rule/claim.ts";
 import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import {
   beginLiveSpans,
@@ -7,7 +8,6 @@ import {
   endLiveSpans,
   extendLiveSpans,
 } from "../../../src/warehouse/coverage/live-spans.ts";
-import { settleNotFound } from "../../../src/warehouse/coverage/not-found.ts";
 import { recordBlockedReason } from "../../../src/warehouse/coverage/targets.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { DELAY, declareTarget, gapsOf, present } from "../../support/warehouse/gaps.ts";
@@ -109,7 +109,7 @@ describe("the view gaps with a live span", () => {
     const warehouse = openTestWarehouse();
     declareTarget(warehouse, present - 90 * HOUR);
     const settleTo = (to: number) =>
-      warehouse.transaction((t) => settleNotFound(t, key, { from: present - 90 * HOUR, to }));
+      warehouse.transaction((t) => settle(t, key, { from: present - 90 * HOUR, to }, "empty", NOT_FOUND));
     // The nightly run itself may take two hours.
     settleTo(present - 27 * HOUR);
     expect(gapsOf(warehouse)[0]?.slice(0, 2)).toEqual(["open", "pending"]);

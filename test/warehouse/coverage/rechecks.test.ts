@@ -9,7 +9,8 @@ import {
 import { declareTargets, type Target } from "../../../src/warehouse/coverage/targets.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
 
-const rules = { settleDelay: 60, step: 1, serviceWindow: 1000 };
+const ends = { settleDelay: 60, step: 1, serviceWindow: 1000 };
+const rules = { ...ends, period: 30 };
 
 /** Two selected series, `btc` and `eth`, whose rechecks began on 1 March. */
 function openWithSeries() {
@@ -35,7 +36,7 @@ describe("a recheck", () => {
     expect(due("2026-03-02")).toEqual(["btc", "eth"]);
     expect(due("2026-03-02", btc.series)).toEqual(["btc"]);
     expect(readDueRechecks(warehouse.connection, "index_ticks", "2026-03-02", btc.series)).toEqual([
-      { key: btc, indexType: "GWA", indexId: "btc", name: "btc", targetFrom: 100, ...rules },
+      { key: btc, indexType: "GWA", indexId: "btc", name: "btc", targetFrom: 100, ...ends },
     ]);
     expect(readDueRechecks(warehouse.connection, "ohlcv", "2026-03-02")).toEqual([]);
   });

@@ -17,7 +17,7 @@ import { settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverag
 import { declareTargets, type Target } from "../../../src/warehouse/coverage/targets.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 
-const rules = { settleDelay: 60, step: 1, serviceWindow: 1000 };
+const rules = { settleDelay: 60, period: 30, step: 1, serviceWindow: 1000 };
 
 /** BTC and ETH are selected, DOGE no longer is; a snapshot of market caps is stored. */
 function openLedger() {

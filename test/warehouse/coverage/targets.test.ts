@@ -26,6 +26,7 @@ const target = (from: number, more: Partial<Target> = {}): Target => ({
   key,
   from,
   settleDelay: 60,
+  period: 30,
   step: 1,
   serviceWindow: null,
   ...more,
@@ -228,7 +229,7 @@ describe("a target that ends", () => {
         warehouse,
         "SELECT from_ts, to_ts, settle_delay, step, kept_for, observed, hindrance FROM wanted_ranges",
       ).map((row) => Object.values(row));
-    open(warehouse, target(50, { settleDelay: 90, step: 5, serviceWindow: 1000 }));
+    open(warehouse, target(50, { settleDelay: 90, period: 45, step: 5, serviceWindow: 1000 }));
     warehouse.transaction((t) => recordBlockedReason(t, key, "forbidden"));
     for (const [from, to, start] of [
       [60, 70, 50],

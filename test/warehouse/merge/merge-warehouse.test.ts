@@ -28,7 +28,7 @@ const CADENCE = 30 * MICROS_PER_SECOND;
 const start = parseTs("2026-02-20T00:00:00Z");
 const now = "2026-03-01T12:00:00Z";
 const minute = (n: number) => start + n * MINUTE;
-const rules = { settleDelay: 2 * CADENCE, step: 1, serviceWindow: 200 * MICROS_PER_DAY };
+const rules = { settleDelay: 2 * CADENCE, period: CADENCE, step: 1, serviceWindow: 200 * MICROS_PER_DAY };
 const noFields = { quality: null, extra: null };
 
 const open = (hasAllViews = false) => openTestWarehouse({ clock: new ManualClock(now), hasAllViews });

@@ -33,6 +33,7 @@ describe("the gap report of a range", () => {
           if (targetFrom !== null) {
             const rules = {
               settleDelay: 60 * MICROS_PER_SECOND,
+              period: 30 * MICROS_PER_SECOND,
               step: 1,
               serviceWindow: 20 * MICROS_PER_DAY,
             };

@@ -70,7 +70,12 @@ describe("the heat map", () => {
   function fill() {
     const warehouse = openTestWarehouse({ clock: systemClock, hasAllViews: true });
     warehouse.transaction((t) => {
-      const rules = { settleDelay: 60 * MICROS_PER_SECOND, step: 1, serviceWindow: 200 * DAY };
+      const rules = {
+        settleDelay: 60 * MICROS_PER_SECOND,
+        period: 30 * MICROS_PER_SECOND,
+        step: 1,
+        serviceWindow: 200 * DAY,
+      };
       const keys = ["btc-id", "eth-id"].map((id) => ({
         stream: "index_ticks" as const,
         series: t.dictionary.getSeriesKey("GWA", id),

@@ -7,7 +7,7 @@ import { declareTargets } from "../../../src/warehouse/coverage/targets.ts";
 import { computeStaleBars, hasStaleBars, markRangeStale } from "../../../src/warehouse/rows/kept-bars.ts";
 import { findLiveRows, replacePreviews } from "../../../src/warehouse/rows/previews.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
-import { withdrawMissing } from "../../../src/warehouse/rows/withdraw-missing.ts";
+import { withdrawRows } from "../../../src/warehouse/rows/withdraw-rows.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
@@ -128,8 +128,11 @@ function apply(transaction: Transaction, indexId: string, change: Change): void 
   const stored = storedTimestamps(transaction, series, range.from, range.to);
   transaction.markWritten("index_ticks", series);
   if (change.kind === "withdraw") {
-    const timestamps = stored.filter((_, at) => at % change.stride !== 0);
-    withdrawMissing(transaction, { ...key, range, timestamps, rules: { answers: 1, over: 0 } });
+    withdrawRows(
+      transaction,
+      key,
+      stored.filter((_, at) => at % change.stride === 0),
+    );
   } else if (change.kind === "preview") {
     const liveRows = findLiveRows(transaction, series, range);
     const timestamps = liveRows.map((ts) => ts + 3).reverse();
@@ -220,7 +223,7 @@ function openWithTarget(): { warehouse: WarehouseWriter; addSeries: (indexId: st
         stream: "index_ticks",
         series: transaction.dictionary.getSeriesKey("GWA", indexId),
       } as const;
-      const rules = { settleDelay: 2 * PERIOD, step: 1, serviceWindow: 200 * MICROS_PER_DAY };
+      const rules = { settleDelay: 2 * PERIOD, period: PERIOD, step: 1, serviceWindow: 200 * MICROS_PER_DAY };
       declareTargets(transaction, "index_ticks", [{ key, from: T, ...rules }], T);
     });
   return { warehouse, addSeries };

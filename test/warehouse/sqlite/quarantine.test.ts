@@ -126,7 +126,11 @@ describe("F10: a damaged file is renamed to a dated name, never deleted, and rep
       } as const;
       const [from, to] = [parseTs("2025-01-01T00:00:00Z"), parseTs("2026-02-01T00:00:00Z")];
       const serviceWindow = 200 * 86_400_000_000;
-      openTarget(transaction, { key, from, settleDelay: 60_000_000, step: 1, serviceWindow }, false);
+      openTarget(
+        transaction,
+        { key, from, settleDelay: 60_000_000, period: 30_000_000, step: 1, serviceWindow },
+        false,
+      );
       settle(transaction, key, { from, to: from + 5 }, "empty", "nothing older");
       settle(transaction, key, { from: from + 5, to }, "rows");
     });

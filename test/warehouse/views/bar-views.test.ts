@@ -40,7 +40,12 @@ function warehouseOf(
       stream: "index_ticks",
       series: transaction.dictionary.getSeriesKey("GWA", "btc-id"),
     } as const;
-    const rules = { settleDelay: 2 * HALF_MINUTE, step: 1, serviceWindow: 200 * MICROS_PER_DAY };
+    const rules = {
+      settleDelay: 2 * HALF_MINUTE,
+      period: HALF_MINUTE,
+      step: 1,
+      serviceWindow: 200 * MICROS_PER_DAY,
+    };
     declareTargets(transaction, "index_ticks", [{ key, from: T - MICROS_PER_DAY, ...rules }], T);
     for (const [from, to, proof = "rows"] of settled)
       settle(transaction, key, { from, to }, proof, proof === "rows" ? undefined : "test reason");
@@ -143,7 +148,7 @@ describe("a bar", () => {
   it("expects one tick per refresh period", () => {
     const warehouse = warehouseOf([[T, "5"]]);
     warehouse.transaction((transaction) =>
-      transaction.statement("UPDATE wanted_ranges SET settle_delay = 20000000").run([]),
+      transaction.statement("UPDATE wanted_ranges SET period = 10000000").run([]),
     );
     expect(queryRows(warehouse, "SELECT expected_ticks FROM bars_5m")).toEqual([{ expected_ticks: 30 }]);
     warehouse.transaction((transaction) => transaction.statement("DELETE FROM wanted_ranges").run([]));

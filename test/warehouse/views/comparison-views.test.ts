@@ -8,7 +8,7 @@ import { MICROS_PER_DAY } from "../../../src/model/time.ts";
 import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
-import { withdrawMissing } from "../../../src/warehouse/rows/withdraw-missing.ts";
+import { findRowsBeside, withdrawRows } from "../../../src/warehouse/rows/withdraw-rows.ts";
 import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { skipWithout } from "../../support/has-tool.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
@@ -90,13 +90,14 @@ describe("the versions of a tick", () => {
         const ticks = prices.map(([ts, price]) => tick(ts, price, { indexId }));
         writeRecords(transaction, "index_ticks", ticks, "rest");
         const series = transaction.dictionary.getSeriesKey("GWA", indexId);
+        const key = { stream: "index_ticks", series } as const;
         const present = prices.map(([ts]) => ts);
-        withdrawMissing(transaction, {
-          stream: "index_ticks",
-          series,
-          range: { from: T, to: T + 3 * HALF_MINUTE },
-          timestamps: present,
-        });
+        const gone = findRowsBeside(transaction, key, { from: T, to: T + 3 * HALF_MINUTE }, present);
+        withdrawRows(
+          transaction,
+          key,
+          gone.map(({ ts }) => ts),
+        );
       });
     const unchanged = Array.from({ length: 20 }, (_, i) => [T + 2 * HALF_MINUTE + i, "9"] as const);
     storePage([T, "1"], [T + HALF_MINUTE, "5"], ...unchanged);

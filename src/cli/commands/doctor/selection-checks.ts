@@ -97,7 +97,9 @@ function noticeFinding(notice: SelectorNotice): Finding {
   const remedy =
     notice.kind === "unknown"
       ? "correct the name under `sync`: everything else is synced meanwhile"
-      : "select `marketCap` too, or list the names";
+      : notice.missing === "ranking"
+        ? "select `marketCap` too, or list the names"
+        : "set it to `none` if the service has none; else it is asked again";
   return problemFinding(
     "selectors",
     new Failure(message, { code: "incomplete", remedy, exit: exitCode.incomplete }),

@@ -18,7 +18,7 @@ import { tick } from "../../../support/warehouse/records.ts";
 
 const STEP = 30 * MICROS_PER_SECOND;
 const ROWS_PER_DAY = DAY / STEP;
-const rules = { settleDelay: 2 * STEP, step: 1, serviceWindow: 200 * DAY };
+const rules = { settleDelay: 2 * STEP, period: STEP, step: 1, serviceWindow: 200 * DAY };
 
 /** Covers whole days of a series, counted back from today. */
 function coverDays(transaction: Transaction, indexId: string, days: readonly number[]): void {

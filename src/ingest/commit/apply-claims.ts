@@ -1,0 +1,70 @@
+import type { HistoryStream } from "../../model/streams.ts";
+import type { Micros } from "../../model/time.ts";
+import type { StoredSeries } from "../../rule/answer.ts";
+import { applyClaim, applyPending, type LedgerChange } from "../../rule/apply.ts";
+import type { PendingClaim } from "../../rule/claim.ts";
+import {
+  type ConfirmationRules,
+  type Confirmed,
+  confirm,
+  type Evidence,
+  isIncident,
+} from "../../rule/confirm.ts";
+import { type LedgerKey, retract, settle } from "../../warehouse/coverage/ledger.ts";
+import { dropClaims, type StoredClaim, storeClaim } from "../../warehouse/coverage/pending-claims.ts";
+import { countStoredRows } from "../../warehouse/rows/row-queries.ts";
+import { withdrawRows } from "../../warehouse/rows/withdraw-rows.ts";
+import type { Transaction } from "../../warehouse/tables/transaction.ts";
+
+export interface AppliedClaims {
+  /** Stored rows that the service no longer has. */
+  readonly withdrawn: number;
+  /** Claims that the service must repeat: their ranges are open. */
+  readonly pending: readonly StoredClaim[];
+  /** Claims against stored rows that were accepted just now. */
+  readonly believed: readonly StoredClaim[];
+}
+
+type SeriesKey = LedgerKey & { readonly stream: HistoryStream };
+
+/** Confirms the claims of an answer against those before, and writes what is accepted. Only stale pages do not come this way. */
+export function applyClaims(
+  transaction: Transaction,
+  key: SeriesKey,
+  stored: StoredSeries,
+  evidence: Omit<Evidence, "now">,
+  before: readonly PendingClaim[],
+  confirmation: ConfirmationRules,
+): AppliedClaims {
+  const { accepted, recorded, dropped }: Confirmed = confirm(
+    { ...evidence, now: transaction.now },
+    before,
+    confirmation,
+  );
+  dropClaims(transaction, dropped);
+  const claims = recorded.map((claim) =>
+    storeClaim(transaction, key, claim, countRows(transaction, key, claim)),
+  );
+  const pending = claims.filter(({ acceptedAt }) => acceptedAt === null);
+  for (const claim of pending) change(transaction, key, applyPending(claim));
+  let withdrawn = 0;
+  for (const claim of accepted) withdrawn += change(transaction, key, applyClaim(claim, stored));
+  return { withdrawn, pending, believed: claims.filter(({ acceptedAt }) => acceptedAt !== null) };
+}
+
+/** Returns how many rows it withdrew. */
+function change(transaction: Transaction, key: SeriesKey, changes: readonly LedgerChange[]): number {
+  let withdrawn = 0;
+  for (const each of changes) {
+    if (each.kind === "retract") retract(transaction, key, each.range);
+    else if (each.kind === "withdraw") withdrawn += withdrawRows(transaction, key, each.timestamps);
+    else settle(transaction, key, each.range, each.proof, each.proof === "rows" ? null : each.reason);
+  }
+  return withdrawn;
+}
+
+function countRows(transaction: Transaction, key: SeriesKey, { kind, range, subject }: PendingClaim): number {
+  if (kind === "withdrawn") return subject.length;
+  const from: Micros = Number.MIN_SAFE_INTEGER;
+  return isIncident(kind) ? countStoredRows(transaction, key, { from, to: subject[0] ?? range.to }) : 0;
+}

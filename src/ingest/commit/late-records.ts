@@ -1,0 +1,46 @@
+import { type HistoryStream, isDaily } from "../../model/streams.ts";
+import type { Micros } from "../../model/time.ts";
+import { findTouching, type LedgerKey } from "../../warehouse/coverage/ledger.ts";
+import {
+  MAX_LATENESS_MICROS,
+  readPublication,
+  recordLateness,
+} from "../../warehouse/coverage/publication.ts";
+import { readStoredTimestamps } from "../../warehouse/rows/row-queries.ts";
+import type { Transaction } from "../../warehouse/tables/transaction.ts";
+
+interface HeadPage {
+  /** Of the page's records, newest first. */
+  readonly timestamps: readonly Micros[];
+  readonly asOf: Micros;
+  readonly settleDelay: Micros;
+  readonly period: Micros;
+}
+
+/** Records may appear still later than the latest so far. */
+const LATENESS_MARGIN = 1.25;
+
+/** Finds the records of a head page that an earlier page lacked, and stores how late they are. Call it before the write. */
+export function recordLateRecords(
+  transaction: Transaction,
+  key: LedgerKey & { readonly stream: HistoryStream },
+  { timestamps, asOf, settleDelay, period }: HeadPage,
+): void {
+  const before = readPublication(transaction, key);
+  const oldest = timestamps.at(-1);
+  if (!before || oldest === undefined || isDaily(key.stream)) return;
+  // REST had shown a newer record, and the settle delay of these had passed.
+  const to = Math.min(before.publishedTo, before.askedAt - settleDelay);
+  const from = Math.max(oldest, asOf - MAX_LATENESS_MICROS);
+  const stored = new Set(readStoredTimestamps(transaction, key, { from, to }));
+  const unknown = timestamps.filter((ts) => from <= ts && ts < to && !stored.has(ts));
+  if (unknown.length === 0) return;
+  const requested = findTouching(transaction, key, { from, to: Number.MAX_SAFE_INTEGER });
+  const headFrom = requested.at(-1)?.to ?? Number.POSITIVE_INFINITY;
+  const isLate = (ts: Micros) =>
+    ts >= headFrom || requested.some((range) => range.from <= ts && ts < range.to);
+  const oldestLate = unknown.findLast(isLate);
+  if (oldestLate === undefined) return;
+  const lateBy = Math.min(MAX_LATENESS_MICROS, Math.ceil((asOf - oldestLate) * LATENESS_MARGIN));
+  recordLateness(transaction, key.stream, { lateBy, lateAt: asOf }, { settleDelay, cadence: period });
+}

@@ -1,0 +1,34 @@
+import { type HistoryStream, isDaily, streamTable } from "../../model/streams.ts";
+import type { TimeRange } from "../../model/time-range.ts";
+import type { SeriesRules } from "../../rule/answer.ts";
+import type { ConfirmationRules } from "../../rule/confirm.ts";
+import { claimNotFound } from "../../rule/interpret.ts";
+import type { LedgerKey } from "../../warehouse/coverage/ledger.ts";
+import { readClaims } from "../../warehouse/coverage/pending-claims.ts";
+import type { WarehouseWriter } from "../../warehouse/writer.ts";
+import { type AppliedClaims, applyClaims } from "./apply-claims.ts";
+import { readStoredSeries } from "./stored-series.ts";
+
+/** An answer that the index does not exist: 404, or 400 while others of its type are served. */
+interface NotFoundAnswer {
+  readonly key: LedgerKey & { readonly stream: HistoryStream };
+  readonly indexType: string;
+  readonly range: TimeRange;
+  readonly rules: Pick<SeriesRules, "period" | "settleDelay" | "quietMargin" | "windowStart" | "floor">;
+  readonly confirmation: ConfirmationRules;
+}
+
+/** Counts the answer; its range stays open until the service has repeated it. */
+export function commitNotFound(
+  warehouse: WarehouseWriter,
+  { key, indexType, range, rules, confirmation }: NotFoundAnswer,
+): AppliedClaims {
+  const { step, event } = streamTable[key.stream];
+  return warehouse.transaction((transaction) => {
+    const stored = readStoredSeries(transaction, key, indexType);
+    const all = { ...rules, step, isDaily: isDaily(key.stream), hasLiveFeed: event !== null, lateness: 0 };
+    const claims = [claimNotFound(range, stored, all)];
+    const evidence = { claims, shown: undefined, oldest: undefined, windowStart: rules.windowStart };
+    return applyClaims(transaction, key, stored, evidence, readClaims(transaction, key), confirmation);
+  });
+}

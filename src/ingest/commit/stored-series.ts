@@ -1,0 +1,50 @@
+import { type HistoryStream, streamTable } from "../../model/streams.ts";
+import type { Micros } from "../../model/time.ts";
+import type { TimeRange } from "../../model/time-range.ts";
+import type { Publication, StoredSeries } from "../../rule/answer.ts";
+import {
+  findEndsAbove,
+  findTargetStart,
+  findTouching,
+  hasRowsInRange,
+} from "../../warehouse/coverage/ledger.ts";
+import {
+  hasOtherPublished,
+  readPublication,
+  servesRunningDay,
+} from "../../warehouse/coverage/publication.ts";
+import { findNewestLiveRow, findNewestRow, findNewestServedRow } from "../../warehouse/rows/row-queries.ts";
+import { findRowsBeside } from "../../warehouse/rows/withdraw-rows.ts";
+import type { Transaction } from "../../warehouse/tables/transaction.ts";
+
+interface SeriesKey {
+  readonly stream: HistoryStream;
+  readonly series: number;
+}
+
+/** What the warehouse has of a series, read from its tables where the rule asks for it. */
+export function readStoredSeries(transaction: Transaction, key: SeriesKey, indexType: string): StoredSeries {
+  const { stream, series } = key;
+  const hasLiveFeed = streamTable[stream].event !== null;
+  return {
+    settledRanges: (range: TimeRange) => findTouching(transaction, key, range),
+    rowsBeside: (range: TimeRange, timestamps: readonly Micros[]) =>
+      findRowsBeside(transaction, key, range, timestamps),
+    hasRows: (range: TimeRange) => hasRowsInRange(transaction, key, range),
+    newestRow: (ts: Micros) => findNewestRow(transaction, key, ts),
+    newestServed: (range: TimeRange) => findNewestServedRow(transaction, key, range),
+    newestLive: (range: TimeRange) =>
+      hasLiveFeed ? findNewestLiveRow(transaction, series, range) : undefined,
+    endsAbove: (ts: Micros) => findEndsAbove(transaction, key, ts),
+    get targetStart(): Micros | undefined {
+      return findTargetStart(transaction, key);
+    },
+    get publication(): Publication | undefined {
+      return readPublication(transaction, key);
+    },
+    hasOtherPublished: (ts: Micros) => hasOtherPublished(transaction, key, indexType, ts),
+    get servesRunningDay(): boolean {
+      return servesRunningDay(transaction, stream);
+    },
+  };
+}

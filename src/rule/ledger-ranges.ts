@@ -1,0 +1,67 @@
+import { assertNormalised, formatRange, normalise, subtract, type TimeRange } from "../model/time-range.ts";
+import type { Proof, SettledRange } from "./answer.ts";
+
+/*
+ * The ledger of one series as a list of settled ranges: ascending, disjoint, merged where proof and reason are equal. Every
+ * function takes the ranges that overlap or touch the changed one, and returns what stands in their place.
+ */
+
+/** `rows` and `empty` replace what was settled before; `lost` only fills what is open; nothing but rows replaces moved rows. */
+export function settleRange(
+  touched: readonly SettledRange[],
+  range: TimeRange,
+  proof: Proof,
+  reason: string | null,
+): readonly SettledRange[] {
+  const stands = (settled: SettledRange) =>
+    proof === "lost" ? settled.proof !== "lost" : settled.proof === "moved";
+  const parts = proof === "rows" ? [range] : subtract([range], normalise(touched.filter(stands)));
+  return parts.reduce((ranges, part) => replaceRange(ranges, { ...part, proof, reason }), touched);
+}
+
+/** Puts a range in the place of whatever was settled there. */
+export function replaceRange(
+  touched: readonly SettledRange[],
+  { from, to, proof, reason }: SettledRange,
+): readonly SettledRange[] {
+  const isSame = (settled: SettledRange) =>
+    settled.proof === proof && settled.reason === reason && settled.to >= from && settled.from <= to;
+  const same = touched.filter(isSame);
+  const [first] = same;
+  if (first && same.length === 1 && first.from <= from && first.to >= to) return touched;
+  const others = touched
+    .filter((settled) => !isSame(settled))
+    .flatMap((settled) => cutOut(settled, { from, to }));
+  const merged = normalise([{ from, to }, ...same]).map((range) => ({ ...range, proof, reason }));
+  return [...others, ...merged].sort((a, b) => a.from - b.from);
+}
+
+/** Takes back what was settled: the range is open again. */
+export function retractRange(touched: readonly SettledRange[], range: TimeRange): readonly SettledRange[] {
+  return touched.flatMap((settled) => cutOut(settled, range));
+}
+
+/** Ranges settled as empty in which a row was stored: the answer that hid it may have hidden others. */
+export function disprovedRanges(
+  touched: readonly SettledRange[],
+  hasRow: (range: TimeRange) => boolean,
+): readonly SettledRange[] {
+  return touched.filter((settled) => settled.proof === "empty" && hasRow(settled));
+}
+
+/** The parts of a settled range that lie outside `range`. */
+function cutOut(settled: SettledRange, range: TimeRange): SettledRange[] {
+  return subtract([settled], [range]).map(({ from, to }) => ({ ...settled, from, to }));
+}
+
+/** Throws unless the ranges are disjoint, ascending, and merged where proof and reason are equal. */
+export function assertValidLedger(ranges: readonly SettledRange[]): void {
+  let previous: SettledRange | undefined;
+  for (const range of ranges) {
+    const isSame = previous?.proof === range.proof && previous.reason === range.reason;
+    if (previous && isSame) assertNormalised([previous, range]);
+    else if (!(range.from < range.to) || (previous && previous.to > range.from))
+      throw new Error(`the coverage ledger is inconsistent at ${formatRange(range)}`);
+    previous = range;
+  }
+}

@@ -1,0 +1,162 @@
+import type { WithdrawalStatus } from "../../model/status/warehouse-status.ts";
+import type { Stream } from "../../model/streams.ts";
+import { formatTimestamp, MICROS_PER_DAY, type Micros } from "../../model/time.ts";
+import type { TimeRange } from "../../model/time-range.ts";
+import type { ClaimKind, PendingClaim } from "../../rule/claim.ts";
+import { isIncident } from "../../rule/confirm.ts";
+import { type PendingClaimRow, pendingClaims } from "../schema/coverage.ts";
+import { series as dictionary } from "../schema/lookups.ts";
+import type { Connection, Orm } from "../sqlite/connection.ts";
+import { and, eq, gt, isNull, lte, ne, or } from "../sqlite/drizzle.ts";
+import type { Transaction } from "../tables/transaction.ts";
+import { isOfKey, type LedgerKey } from "./ledger.ts";
+
+/** A stored claim. */
+export interface StoredClaim extends PendingClaim {
+  readonly claim: number;
+  /** How many stored rows the service lacks. */
+  readonly rows: number;
+}
+
+/** Reasons of the open ranges of pending claims, for the view `gaps`. */
+export const pendingReasons: Readonly<Partial<Record<ClaimKind, string>>> = {
+  withdrawn: "withdrawal unconfirmed",
+  "end moved": "withdrawal unconfirmed",
+  end: "end unconfirmed",
+  "not found": "not found, unconfirmed",
+};
+
+/** The reason of a claim by its kind, in SQL. */
+export const pendingReasonSql = (kind: string) =>
+  `CASE ${kind} ${Object.entries(pendingReasons)
+    .map(([name, reason]) => `WHEN '${name}' THEN '${reason}'`)
+    .join(" ")} END`;
+
+const ofKey = (orm: Orm) => {
+  const { kind, acceptedAt } = pendingClaims;
+  const isUsed = or(isNull(acceptedAt), ne(kind, "withdrawn"));
+  return orm
+    .select()
+    .from(pendingClaims)
+    .where(and(isOfKey(pendingClaims), isUsed))
+    .prepare();
+};
+
+function toClaim({ claim, kind, from, to, rows, subject, ...counts }: PendingClaimRow): StoredClaim {
+  const { answers, firstAt, lastAt, acceptedAt } = counts;
+  const timestamps = JSON.parse(subject) as Micros[];
+  return {
+    claim,
+    kind,
+    range: { from, to },
+    rows,
+    subject: timestamps,
+    answers,
+    firstAt,
+    lastAt,
+    acceptedAt,
+  };
+}
+
+/** The claims of a series, accepted ones too: an end that has moved goes on to move. Accepted withdrawals are only reported. */
+export function readClaims(
+  connection: Pick<Connection, "prepared">,
+  { stream, series }: LedgerKey,
+): StoredClaim[] {
+  return connection.prepared(ofKey).all({ stream, series }).map(toClaim);
+}
+
+/** The ranges in which the service lacked many rows, and has not repeated it often enough. */
+export function findHoles(connection: Pick<Connection, "prepared">, key: LedgerKey): TimeRange[] {
+  const isHole = ({ kind, acceptedAt }: StoredClaim) => kind === "withdrawn" && acceptedAt === null;
+  return readClaims(connection, key)
+    .filter(isHole)
+    .map(({ range }) => range);
+}
+
+/** The pending claims of a stream, by series. */
+export function readPendingClaims(connection: Connection, stream: Stream): Map<number, StoredClaim[]> {
+  const isPending = and(eq(pendingClaims.stream, stream), isNull(pendingClaims.acceptedAt));
+  const rows = connection.orm.select().from(pendingClaims).where(isPending).orderBy(pendingClaims.from).all();
+  const claims = new Map<number, StoredClaim[]>();
+  for (const row of rows) claims.set(row.series, [...(claims.get(row.series) ?? []), toClaim(row)]);
+  return claims;
+}
+
+/** How many series of each stream have a pending claim that contradicts no row. */
+export function countUnconfirmedSeries({ orm }: Connection): Map<Stream, number> {
+  const { stream, series, kind, acceptedAt } = pendingClaims;
+  const pending = orm
+    .selectDistinct({ stream, series, kind })
+    .from(pendingClaims)
+    .where(isNull(acceptedAt))
+    .all();
+  const counted = Map.groupBy(
+    pending.filter((claim) => !isIncident(claim.kind)),
+    (claim) => claim.stream,
+  );
+  return new Map(
+    [...counted].map(([name, claims]) => [name, new Set(claims.map((claim) => claim.series)).size]),
+  );
+}
+
+export function storeClaim(
+  { orm }: Transaction,
+  { stream, series }: LedgerKey,
+  { kind, range, subject, answers, firstAt, lastAt, acceptedAt }: PendingClaim,
+  rows: number,
+): StoredClaim {
+  const row = { kind, stream, series, ...range, rows, subject: JSON.stringify(subject) };
+  return toClaim(
+    orm
+      .insert(pendingClaims)
+      .values({ ...row, answers, firstAt, lastAt, acceptedAt })
+      .returning()
+      .get(),
+  );
+}
+
+export function dropClaims({ orm }: Transaction, claims: readonly PendingClaim[]): void {
+  for (const { claim } of claims as readonly StoredClaim[])
+    orm.delete(pendingClaims).where(eq(pendingClaims.claim, claim)).run();
+}
+
+/** The range has left the service's window, which can no longer repeat what it claimed there. */
+export function dropAgedOutClaims({ orm }: Transaction, key: LedgerKey, { to }: TimeRange): void {
+  const isAgedOut = and(
+    isOfKey(pendingClaims, key),
+    isNull(pendingClaims.acceptedAt),
+    lte(pendingClaims.to, to),
+  );
+  orm.delete(pendingClaims).where(isAgedOut).run();
+}
+
+/** An accepted withdrawal is reported for this long. */
+const REPORTED_MICROS = 7 * MICROS_PER_DAY;
+
+/** The claims against stored rows that an operator should know of at `now`: pending, or accepted within a week. */
+export function readReportedWithdrawals(connection: Connection, now: Micros): WithdrawalStatus[] {
+  const { acceptedAt, claim, kind } = pendingClaims;
+  const isRecent = and(gt(acceptedAt, now - REPORTED_MICROS), eq(kind, "withdrawn"));
+  const rows = connection.orm
+    .select({ row: pendingClaims, names: dictionary })
+    .from(pendingClaims)
+    .innerJoin(dictionary, eq(dictionary.series, pendingClaims.series))
+    .where(or(isNull(acceptedAt), isRecent))
+    .orderBy(claim)
+    .all();
+  return rows
+    .filter(({ row }) => isIncident(row.kind))
+    .map(({ row, names }) => ({
+      stream: row.stream,
+      index_type: names.indexType,
+      index_id: names.indexId,
+      name: names.name,
+      from_time: formatTimestamp(row.from),
+      to_time: formatTimestamp(row.to),
+      rows: row.rows,
+      answers: row.answers,
+      first_seen: formatTimestamp(row.firstAt),
+      believed_at: row.acceptedAt === null ? null : formatTimestamp(row.acceptedAt),
+    }));
+}

@@ -1,0 +1,93 @@
+import type { StreamRecords } from "../../model/records.ts";
+import type { RowStream } from "../../model/streams.ts";
+import type { Micros } from "../../model/time.ts";
+import { ChangedRows } from "../coverage/changed-ranges.ts";
+import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
+import type { Transaction } from "../tables/transaction.ts";
+import { hasSameValues } from "./revisions.ts";
+import { getRowSql } from "./row-sql.ts";
+
+/*
+ * The service may list two records of one moment: a recalculation whose predecessor stays, two ticks within a microsecond,
+ * an asset twice in a ranking. A row has one of them; the other is in `rejects` or `revisions`, and `quality` says so.
+ */
+
+/** The reason in `rejects`, and the remark in `quality` of the row. */
+export const SECOND_RECORD = "second record of one moment";
+
+/** Adds the remark to the `quality` of a record or row. */
+export function noteSecond(quality: string | null | undefined): string {
+  if (quality?.includes(SECOND_RECORD)) return quality;
+  return quality ? `${quality}; ${SECOND_RECORD}` : SECOND_RECORD;
+}
+
+export function hasSecondNote(aside: SqlValue | undefined): boolean {
+  return typeof aside === "string" && aside.includes(SECOND_RECORD);
+}
+
+/** Adds the remark to the `aside` of a row. */
+export function noteSecondInAside(aside: SqlValue | undefined): string {
+  const parsed = typeof aside === "string" ? (JSON.parse(aside) as Record<string, string>) : {};
+  const { quality, extra, ...digits } = parsed;
+  return JSON.stringify({
+    ...digits,
+    quality: noteSecond(quality),
+    ...(extra === undefined ? {} : { extra }),
+  });
+}
+
+/** A record, and its text as received. */
+export interface ListedRecord<R> {
+  readonly record: R;
+  readonly raw: string;
+}
+
+/**
+ * Which of several records of one moment is the row: the one listed first, or the stored one if all the others are known to
+ * be second records. So neither another order nor another reading of the same records changes the row.
+ */
+export function chooseRecord<S extends RowStream>(
+  transaction: Transaction,
+  stream: S,
+  listed: readonly [ListedRecord<StreamRecords[S]>, ...ListedRecord<StreamRecords[S]>[]],
+): ListedRecord<StreamRecords[S]> {
+  const isKnown = listed.map(({ raw }) => isKnownSecond(transaction, stream, raw));
+  const unknown = listed.filter((_, at) => !isKnown[at]);
+  const candidates = unknown.length === 0 ? listed : unknown.length === 1 ? unknown : [];
+  return candidates.find(({ record }) => isStored(transaction, stream, record) === true) ?? listed[0];
+}
+
+function isKnownSecond(transaction: Transaction, stream: RowStream, raw: string): boolean {
+  const sql = "SELECT 1 FROM rejects WHERE stream = ? AND raw = ? AND reason = ?";
+  return transaction.statement(sql).get([stream, raw, SECOND_RECORD]) !== undefined;
+}
+
+/** Whether the row of the record's moment has its figures; undefined: there is no row. */
+export function isStored<S extends RowStream>(
+  transaction: Transaction,
+  stream: S,
+  record: StreamRecords[S],
+): boolean | undefined {
+  const table: RowTable<StreamRecords[S]> = rowTables[stream];
+  const stored = transaction
+    .statement<readonly SqlValue[]>(getRowSql(table).selectOne)
+    .raw()
+    .get([table.key(transaction, record), table.storedTime(table.ts(record))]);
+  if (stored === undefined) return undefined;
+  const values: SqlValue[] = [];
+  table.encode(record, 0, values);
+  return hasSameValues(table, stored, values);
+}
+
+/** Adds the remark to a stored row. */
+export function noteSecondInRow(transaction: Transaction, stream: RowStream, key: number, ts: Micros): void {
+  const { table, keyColumn, timeColumn, storedTime }: RowTable<never> = rowTables[stream];
+  const where = `WHERE ${keyColumn} = ? AND ${timeColumn} = ?`;
+  const at = [key, storedTime(ts)];
+  const aside = transaction.value<SqlValue | undefined>(`SELECT aside FROM ${table} ${where}`, at);
+  if (aside === undefined || hasSecondNote(aside)) return;
+  transaction.statement(`UPDATE ${table} SET aside = ? ${where}`).run([noteSecondInAside(aside), ...at]);
+  const changed = new ChangedRows();
+  changed.replace(ts);
+  changed.record(transaction, stream, key);
+}

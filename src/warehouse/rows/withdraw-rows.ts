@@ -1,0 +1,98 @@
+import type { HistoryStream } from "../../model/streams.ts";
+import type { Micros } from "../../model/time.ts";
+import type { TimeRange } from "../../model/time-range.ts";
+import type { StoredRow } from "../../rule/answer.ts";
+import { ChangedRows } from "../coverage/changed-ranges.ts";
+import type { StoredTime } from "../schema/rows.ts";
+import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
+import type { Transaction } from "../tables/transaction.ts";
+import { isPreview } from "./previews.ts";
+import { storeRevision } from "./revisions.ts";
+import { addRowCount } from "./stream-stats.ts";
+
+interface SeriesKey {
+  readonly stream: HistoryStream;
+  readonly series: number;
+}
+
+/** The stored rows of the range other than those at `timestamps`, ascending. Call it after a page's rows are written. */
+export function findRowsBeside(
+  transaction: Transaction,
+  key: SeriesKey,
+  range: TimeRange,
+  timestamps: readonly Micros[],
+): StoredRow[] {
+  const { stream, series } = key;
+  const { table, keyColumn, timeColumn, columns, sourceAt, storedTime, tsOfStored }: RowTable<never> =
+    rowTables[stream];
+  const where = `FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ?`;
+  const bounds = ({ from, to }: TimeRange) => [series, storedTime(from), storedTime(to)];
+  const count = (part: TimeRange) =>
+    part.from < part.to ? transaction.value<number>(`SELECT count(*) ${where}`, bounds(part)) : 0;
+  const { from, to } = range;
+  // The page's rows are stored, so equal counts mean that no other row is. Usually this saves reading the rows.
+  const filled = transaction.findFilledRange(stream, series);
+  const stored =
+    filled && from <= filled.from && filled.to <= to
+      ? count({ from, to: filled.from }) + filled.rows + count({ from: filled.to, to })
+      : count(range);
+  if (stored === countDistinct(timestamps, range)) return [];
+
+  const expected = new Set(filterByRange(timestamps, range).map(storedTime));
+  const source = sourceAt < 0 ? "0" : columns[sourceAt];
+  return transaction
+    .statement<readonly [StoredTime, SqlValue]>(
+      `SELECT ${timeColumn}, ${source} ${where} ORDER BY ${timeColumn}`,
+    )
+    .raw()
+    .all(bounds(range))
+    .filter(([time]) => !expected.has(time))
+    .map(([time, from]) => {
+      const ts = tsOfStored(time);
+      return { ts, isPreview: from === 1 && isPreview(transaction, key, ts) };
+    });
+}
+
+/** Deletes rows that the service no longer has, and stores them in `revisions`. Returns how many there were. */
+export function withdrawRows(
+  transaction: Transaction,
+  { stream, series }: SeriesKey,
+  timestamps: readonly Micros[],
+): number {
+  const table: RowTable<never> = rowTables[stream];
+  const isRow = `${table.keyColumn} = ? AND ${table.timeColumn} = ?`;
+  const find = transaction
+    .statement<readonly SqlValue[]>(`SELECT ${table.columns.join(", ")} FROM ${table.table} WHERE ${isRow}`)
+    .raw();
+  const remove = transaction.statement(`DELETE FROM ${table.table} WHERE ${isRow}`);
+  const changed = new ChangedRows();
+  let withdrawn = 0;
+  for (const ts of timestamps) {
+    const row = [series, table.storedTime(ts)];
+    const before = find.get(row);
+    if (!before) continue;
+    storeRevision(transaction, table, { key: series, ts, before, after: null });
+    remove.run(row);
+    changed.replace(ts);
+    withdrawn++;
+  }
+  changed.record(transaction, stream, series);
+  addRowCount(transaction, stream, -withdrawn);
+  return withdrawn;
+}
+
+/** Pages are in descending order, so distinct timestamps can be counted without a set unless one repeats. */
+function countDistinct(timestamps: readonly Micros[], { from, to }: TimeRange): number {
+  let inside = 0;
+  let previous = Number.POSITIVE_INFINITY;
+  for (const ts of timestamps) {
+    if (ts >= previous) return new Set(filterByRange(timestamps, { from, to })).size;
+    if (from <= ts && ts < to) inside++;
+    previous = ts;
+  }
+  return inside;
+}
+
+function filterByRange(timestamps: readonly Micros[], { from, to }: TimeRange): readonly Micros[] {
+  return timestamps.filter((ts) => from <= ts && ts < to);
+}

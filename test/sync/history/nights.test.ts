@@ -1,0 +1,207 @@
+import { describe, expect, it } from "vitest";
+import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../../src/model/time.ts";
+import { subtract, type TimeRanges, union } from "../../../src/model/time-range.ts";
+import type { BackfillReport } from "../../../src/sync/history/backfill.ts";
+import { rotationLength, selectDueTonight } from "../../../src/sync/history/nightly-check.ts";
+import { cutOnGrid } from "../../../src/sync/history/slices.ts";
+import type { SliceWalk } from "../../../src/sync/history/walk-slice.ts";
+import { type BackfillHarness, startBackfillHarness } from "../../support/sync/backfill-harness.ts";
+import { expectCoverageCorrect } from "../../support/sync/oracle.ts";
+
+const DAY_MS = 86_400_000;
+const settings = `service: { refreshSeconds: 600 }
+sync: { exchangeTickers: false, derivatives: false, marketCap: false,
+  ohlcv: { GWA: [BTC], MWA: none, LX: none }, intraday: { GWA: [BTC, ETH, SOL], MWA: none, LX: none, days: 8 } }`;
+const onHistories = (fault: string) =>
+  ["/index-ticker", "/ohlcv"].map((path) => `GET ${path} ${fault}`).join("\n");
+
+const start = (faults: string) =>
+  startBackfillHarness({
+    settings,
+    mustRepeatClaims: true,
+    simulator: { refreshSeconds: 600, quirks: { maxPageRows: 300 }, faults },
+  });
+
+async function runNextNight(engine: BackfillHarness): Promise<BackfillReport> {
+  await engine.clock.advance(DAY_MS);
+  return engine.run();
+}
+
+/** Why ranges below the head are open: the head goes on while the test reads. */
+function openReasons(engine: BackfillHarness, stream = "index_ticks"): unknown[] {
+  engine.write(`UPDATE warehouse_state
+    SET clock_skew = ${engine.clock.now() * 1000} - CAST(unixepoch('subsec') * 1000000 AS INTEGER)`);
+  return engine
+    .query(
+      `SELECT DISTINCT reason FROM gaps WHERE stream = '${stream}' AND state = 'open' AND reason <> 'settling'
+        AND from_ts < ${(engine.clock.now() - 3_600_000) * 1000}`,
+    )
+    .map(({ reason }) => reason);
+}
+
+function expectNothingWrong(engine: BackfillHarness): void {
+  engine.withReader((reader) => expectCoverageCorrect(reader, engine.simulator, engine.clock.now()));
+}
+
+const settledEnds = (engine: BackfillHarness) =>
+  engine.query("SELECT stream, name FROM coverage WHERE reason = 'nothing older'");
+
+describe("nights of backfill, without a daemon", () => {
+  it("H15: believes no end that one of two servers shows, and has everything after some nights", async () => {
+    const engine = await start(onHistories("retention 3d p=0.5"));
+    const report = await engine.run();
+    expect(report.streams.at(-1)).toMatchObject({ stream: "index_ticks", open: 0, unconfirmed: 2 });
+    expect(settledEnds(engine)).toEqual([]);
+    expectNothingWrong(engine);
+    expect(openReasons(engine)).toEqual(["end unconfirmed"]);
+    for (let night = 0; night < 4; night++) await runNextNight(engine);
+    engine.expectMatchesService();
+  });
+
+  it("H15: finds the next night that the service has loaded its older history", async () => {
+    const engine = await start(`GET /index-ticker begins 2026-02-26T12:00:00Z
+      GET /ohlcv begins 2026-01-20T00:00:00Z`);
+    expect(await engine.run()).toMatchObject({ exit: 0, night: undefined });
+    expect(settledEnds(engine)).toEqual([]);
+    expect((await runNextNight(engine)).night).toMatchObject({ ends: { reopened: 0 } });
+    expect(settledEnds(engine)).toHaveLength(4);
+    expect(openReasons(engine)).toEqual([]);
+
+    engine.simulator.setFaults("");
+    expect(await runNextNight(engine)).toMatchObject({
+      exit: 0,
+      night: { ends: { asked: 4, reopened: 4 } },
+    });
+    expect(openReasons(engine)).toEqual([]);
+    expect(openReasons(engine, "ohlcv")).toEqual(["end unconfirmed"]);
+    await runNextNight(engine);
+    engine.expectMatchesService();
+  });
+
+  it("H15: asks one request a history, is no failure if some are not answered, and re-opens what has older records", async () => {
+    const beginsAt = "2026-02-26T12:00:00.000Z";
+    const begins = onHistories(`begins ${beginsAt}`);
+    const engine = await start(begins);
+    await engine.run();
+    await runNextNight(engine);
+    const countAsked = () =>
+      engine.simulator.requests.list.filter(({ target }) =>
+        target.includes(`timestamp=${encodeURIComponent(beginsAt)}`),
+      ).length;
+    const before = countAsked();
+    expect(await runNextNight(engine)).toMatchObject({ night: { ends: { asked: 4, unanswered: 0 } } });
+    expect(countAsked() - before).toBe(3);
+
+    engine.simulator.setFaults(`${begins}\nGET /index-ticker status 500 query=timestamp=${beginsAt}`);
+    expect(await runNextNight(engine)).toMatchObject({
+      exit: 0,
+      night: { ends: { asked: 4, reopened: 0, unanswered: 3 } },
+    });
+    expect(settledEnds(engine)).toHaveLength(4);
+
+    engine.simulator.setFaults("");
+    expect(await engine.checkEnds()).toEqual({ asked: 4, reopened: 4, unanswered: 0 });
+    expect(settledEnds(engine)).toEqual([]);
+  });
+
+  it("B6: calls nothing empty after a night of 404, and has all rows the next night", async () => {
+    const engine = await start(onHistories("status 404"));
+    expect(await engine.run()).toMatchObject({ exit: 0 });
+    expect(engine.query("SELECT * FROM coverage")).toEqual([]);
+    expect(openReasons(engine)).toEqual(["not found, unconfirmed"]);
+    engine.simulator.setFaults("");
+    expect(await runNextNight(engine)).toMatchObject({ exit: 0 });
+    expect(openReasons(engine)).toEqual([]);
+    expectNothingWrong(engine);
+  });
+
+  it("B6: asks again every night for an index that the service did not know", async () => {
+    const engine = await start(onHistories("status 404"));
+    await engine.run();
+    expect(await runNextNight(engine)).toMatchObject({ exit: 0 });
+    expect(engine.query("SELECT DISTINCT proof, reason FROM coverage")).toEqual([
+      { proof: "empty", reason: "not found" },
+    ]);
+    engine.simulator.setFaults("");
+    await runNextNight(engine);
+    await runNextNight(engine);
+    engine.expectMatchesService();
+  });
+
+  it("H15: finds a filled hole, corrected ticks and a revised bar within the stated nights", async () => {
+    const engine =
+      await start(`GET /index-ticker withdraw since=2026-02-24T10:00:00Z until=2026-02-24T20:00:00Z
+      GET /index-ticker set price value=1 rows=0.1
+      GET /ohlcv set close value=1 rows=last`);
+    await engine.run();
+    engine.simulator.setFaults("");
+    const report = await runNextNight(engine);
+    expect(report).toMatchObject({ exit: 0, night: { nights: 1, comparison: { sliceCount: 4 } } });
+    engine.expectMatchesService();
+    // Once a day.
+    expect((await engine.run()).night).toBeUndefined();
+  });
+});
+
+const cadence = 30 * MICROS_PER_SECOND;
+const WINDOW = 200 * MICROS_PER_DAY;
+const FIRST_NIGHT = 20_500;
+const SERIES_COUNT = 12;
+
+/** The window of each series in one night, cut as the audit cuts it. It moves from night to night. */
+function slicesOn(now: Micros): SliceWalk[] {
+  return Array.from({ length: SERIES_COUNT }, (_, series) => {
+    const key = { stream: "index_ticks", series } as const;
+    const named = {
+      key,
+      indexType: "GWA",
+      indexId: `${series}`,
+      name: `${series}`,
+      urgency: "history",
+    } as const;
+    const rules = {
+      serviceWindow: WINDOW,
+      isHead: false,
+      period: cadence,
+      cadence,
+      settleDelay: 2 * cadence,
+      quietMargin: 0,
+      blockedReason: null,
+    };
+    const pieces = cutOnGrid([{ from: now - WINDOW, to: now }], cadence);
+    return pieces.map((range): SliceWalk => ({ ...named, ...rules, range }));
+  }).flat();
+}
+
+describe("the rotation of nights", () => {
+  it("H15: compares everything that is covered at the start of a rotation and still served at its end", () => {
+    const nights = rotationLength(slicesOn(FIRST_NIGHT * MICROS_PER_DAY).length);
+    expect(nights).toBe(30);
+    for (const first of [FIRST_NIGHT, FIRST_NIGHT + 7]) {
+      const compared = new Map<number, TimeRanges>();
+      for (let night = first; night < first + nights; night++) {
+        const due = selectDueTonight(slicesOn(night * MICROS_PER_DAY), night * MICROS_PER_DAY);
+        expect(due.length).toBeGreaterThan(15);
+        expect(due.length).toBeLessThan(60);
+        for (const { key, range } of due)
+          compared.set(key.series, union(compared.get(key.series) ?? [], [range]));
+      }
+      const served = { from: (first + nights) * MICROS_PER_DAY - WINDOW, to: first * MICROS_PER_DAY };
+      for (let series = 0; series < SERIES_COUNT; series++)
+        expect({ series, left: subtract([served], compared.get(series) ?? []) }).toEqual({
+          series,
+          left: [],
+        });
+    }
+  });
+
+  it("compares everything each night if there is little, and at most 500 slices if there is much", () => {
+    expect([0, 1, 59, 60, 599, 15_000, 15_001, 100_000].map(rotationLength)).toEqual([
+      1, 1, 1, 3, 15, 30, 60, 240,
+    ]);
+    for (let slices = 60; slices < 200_000; slices = Math.ceil(slices * 1.1)) {
+      expect(slices / rotationLength(slices)).toBeGreaterThanOrEqual(20);
+      expect(slices / rotationLength(slices)).toBeLessThanOrEqual(500);
+    }
+  });
+});

@@ -1,0 +1,127 @@
+import { describe, expect, it } from "vitest";
+import { MICROS_PER_DAY } from "../../../src/model/time.ts";
+import type { TimeRange } from "../../../src/model/time-range.ts";
+import { readChanges } from "../../../src/warehouse/coverage/changed-ranges.ts";
+import { settle } from "../../../src/warehouse/coverage/ledger.ts";
+import { readStatus } from "../../../src/warehouse/read/status.ts";
+import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
+import { findRowsBeside, withdrawRows } from "../../../src/warehouse/rows/withdraw-rows.ts";
+import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
+import { bar, parseTs, tick } from "../../support/warehouse/records.ts";
+
+const T = parseTs("2026-03-01T11:00:00Z");
+const key = { stream: "index_ticks", series: 1 } as const;
+const all = { from: T, to: T + 100 };
+
+/** A warehouse with ticks of REST and of the websocket at these offsets from `T`. */
+function openWith(rest: readonly number[], live: readonly number[] = []) {
+  const warehouse = openTestWarehouse();
+  const ticksAt = (offsets: readonly number[]) => offsets.map((offset) => tick(T + offset, "7"));
+  warehouse.transaction((t) => {
+    writeRecords(t, "index_ticks", ticksAt(rest), "rest");
+    writeRecords(t, "index_ticks", ticksAt(live), "live");
+  });
+  return {
+    warehouse,
+    /** Offsets of the rows beside those of a page that this transaction writes. */
+    beside: (page: readonly number[], range: TimeRange = all) =>
+      warehouse.transaction((t) => {
+        writeRecords(t, "index_ticks", ticksAt(page), "rest");
+        const rows = findRowsBeside(
+          t,
+          key,
+          range,
+          page.map((offset) => T + offset),
+        );
+        return rows.map(({ ts, isPreview }) => (isPreview ? `${ts - T} live` : `${ts - T}`));
+      }),
+  };
+}
+
+describe("the rows beside those of a page", () => {
+  it.each<[what: string, rest: number[], live: number[], page: number[], beside: string[]]>([
+    ["are none, if the page has all", [90, 50], [], [90, 50], []],
+    ["are those that it lacks, oldest first", [90, 50, 20], [], [90, 40], ["20", "50"]],
+    ["may be older than its oldest, or newer than its newest", [99, 1], [], [50], ["1", "99"]],
+    ["are not counted wrong by a record that repeats", [90, 50], [], [90, 90, 80, 80], ["50"]],
+    ["lie in the half-open range", [-1, 0, 99, 100], [], [50], ["0", "99"]],
+    ["are previews, if only the websocket has shown them", [20], [50], [90], ["20", "50 live"]],
+    ["are all rows, if it has none", [20, 50], [], [], ["20", "50"]],
+  ])("%s", (_, rest, live, page, beside) => {
+    expect(openWith(rest, live).beside(page)).toEqual(beside);
+  });
+
+  it("are clipped to the range", () => {
+    const { beside } = openWith([10, 20, 30, 40]);
+    expect(beside([40], { from: T + 20, to: T + 40 })).toEqual(["20", "30"]);
+    expect(beside([40, 30], { from: T + 40, to: T + 40 })).toEqual([]);
+  });
+
+  it("H5: are no previews, if REST has covered them since", () => {
+    const { warehouse, beside } = openWith([], [50]);
+    const range = { from: T, to: T + 60 };
+    warehouse.transaction((t) => {
+      t.markWritten("index_ticks", 1);
+      settle(t, key, range, "rows");
+    });
+    expect(beside([90])).toEqual(["50"]);
+  });
+
+  it("are found among several thousand", () => {
+    const stored = Array.from({ length: 6000 }, (_, i) => i);
+    const { beside } = openWith(stored);
+    const page = stored.filter((offset) => offset % 3 !== 0).toReversed();
+    const found = beside(page, { from: T, to: T + 6000 });
+    expect([found.length, found[0], found.at(-1)]).toEqual([2000, "0", "5997"]);
+  });
+});
+
+describe("withdrawn rows", () => {
+  const stored = (warehouse: ReturnType<typeof openTestWarehouse>) =>
+    queryRows(warehouse, "SELECT ts FROM index_ticks ORDER BY ts").map(({ ts }) => (ts as number) - T);
+
+  it("are deleted, and kept in revisions; one that is not stored changes nothing", () => {
+    const { warehouse } = openWith([10, 30], [20]);
+    warehouse.connection.database.exec("DELETE FROM changed_ranges");
+    warehouse.transaction((t) => withdrawRows(t, key, [T + 20, T + 25, T + 30]));
+    expect(stored(warehouse)).toEqual([10]);
+    const revisions = queryRows(warehouse, "SELECT ts, before, after FROM revisions ORDER BY ts");
+    expect(revisions).toMatchObject([
+      { ts: T + 20, after: null },
+      { ts: T + 30, after: null },
+    ]);
+    expect(JSON.parse(revisions[0]?.before as string)).toMatchObject({ price: "7", source: "live" });
+    const [ticks] = readStatus(warehouse.connection, T).streams.filter(
+      ({ stream }) => stream === "index_ticks",
+    );
+    expect(ticks?.rows).toBe(1);
+    const changes = readChanges(warehouse.connection, { after: 0, until: 1e9, limit: 9 });
+    expect(changes).toMatchObject([{ from: T + 20, to: T + 31 }]);
+  });
+
+  it("are bars by their day", () => {
+    const warehouse = openTestWarehouse();
+    const day = parseTs("2026-02-01T00:00:00Z");
+    const days = [0, 1, 2].map((count) => day + count * MICROS_PER_DAY);
+    const bars = { stream: "ohlcv", series: 1 } as const;
+    warehouse.transaction((t) => {
+      writeRecords(
+        t,
+        "ohlcv",
+        days.map((start) => bar(start, "1")),
+        "rest",
+      );
+    });
+    warehouse.transaction((t) => {
+      const range = { from: day, to: day + 3 * MICROS_PER_DAY };
+      const kept = days.filter((_, at) => at !== 1).reverse();
+      const gone = findRowsBeside(t, bars, range, kept);
+      expect(gone).toEqual([{ ts: day + MICROS_PER_DAY, isPreview: false }]);
+      withdrawRows(t, bars, [day + MICROS_PER_DAY]);
+    });
+    expect(queryRows(warehouse, "SELECT time FROM revisions")).toEqual([
+      { time: "2026-02-02T00:00:00.000000Z" },
+    ]);
+    expect(queryRows(warehouse, "SELECT count(*) AS n FROM ohlcv")).toEqual([{ n: 2 }]);
+  });
+});
