@@ -1,7 +1,6 @@
 import type { ExplainedMutants } from "../check-survivors.ts";
 
 const equalMaximum = "Replacing a maximum by an equal value changes nothing.";
-const sameCall = "The branches make the same call; they differ in the types that the compiler sees.";
 const notLive = "The writer asks whether the source is `live`; the type allows no third value.";
 
 const noPage =
@@ -18,11 +17,6 @@ export const explainedInCommit: ExplainedMutants = {
       line: 'const rest = writeRecords(transaction, stream, proven, "rest");',
       mutants: ['StringLiteral: ""'],
       why: notLive,
-    },
-    {
-      line: 'for (const range of subtract(settled, rangesOf(ranges, "empty"))) settle(transaction, key, range, "rows");',
-      mutants: ['StringLiteral: ""'],
-      why: "It saves writing: an announced empty range is settled as empty afterwards, whatever it was.",
     },
     {
       line: 'const head = rangesOf(ranges, "open").findLast((range) => range.from < to && range.to >= to);',
@@ -45,19 +39,7 @@ export const explainedInCommit: ExplainedMutants = {
       why: "A page is found by its number; the stream tells the compiler which records it has.",
     },
   ],
-  "src/ingest/commit/proven-range.ts": [
-    {
-      line: "for (let at = 0; at < timestamps.length; at++) {",
-      mutants: ["EqualityOperator: at <= timestamps.length"],
-      why: "Past the end the previous timestamp stands in, which is not newer than itself.",
-    },
-  ],
-  "src/ingest/commit/published-range.ts": [
-    {
-      line: "if (publishedTo >= end) return publishedTo;",
-      mutants: ["ConditionalExpression: false", "EqualityOperator: publishedTo > end"],
-      why: "It saves two queries: whatever they find above `end`, the claim ends there.",
-    },
+  "src/ingest/commit/late-records.ts": [
     {
       line: "if (!before || oldest === undefined || isDaily(key.stream)) return;",
       mutants: ["ConditionalExpression: false"],
@@ -67,16 +49,6 @@ export const explainedInCommit: ExplainedMutants = {
       line: "if (unknown.length === 0) return;",
       mutants: ["ConditionalExpression: false"],
       why: "It saves a query: without unknown timestamps none is late.",
-    },
-    {
-      line: "for (let i = 1; i < timestamps.length; i++) {",
-      mutants: ["EqualityOperator: i <= timestamps.length"],
-      why: "Past the end the distance is no number, which is not less.",
-    },
-    {
-      line: "if (distance < shortest && distance > cadence / 2) shortest = distance;",
-      mutants: ["EqualityOperator: distance <= shortest"],
-      why: "Replacing a minimum by an equal value changes nothing.",
     },
   ],
   "src/ingest/commit/refresh-periods.ts": [
@@ -91,18 +63,6 @@ export const explainedInCommit: ExplainedMutants = {
       why: "The observation of an equal timestamp begins where this one does.",
     },
   ],
-  "src/ingest/commit/history-end.ts": [
-    {
-      line: "if (oldestServed !== undefined && oldestServed - gap.from < page.cadence)",
-      mutants: ["ConditionalExpression: true"],
-      why: "Without a record the difference is no number, which is not less: the check is for the compiler.",
-    },
-    {
-      line: "if (settleFrom !== undefined) settleNothingOlder(transaction, key, { floor: settleFrom, to: gap.from });",
-      mutants: ["ConditionalExpression: true"],
-      why: "A range that begins nowhere is empty: the check is for the compiler.",
-    },
-  ],
   "src/ingest/commit/live-coverage.ts": [
     {
       line: "const { exchanges, markets, cadence, startedSpans = [], endedSpans = [], retractions = [] } = change;",
@@ -113,11 +73,6 @@ export const explainedInCommit: ExplainedMutants = {
       line: "if (liveSince.get(exchangeId) !== this.#exchanges.get(exchangeId)) this.#openPeriods.delete(exchangeId);",
       mutants: ["ConditionalExpression: false", "CallExpression: ;"],
       why: "It frees memory. A period from before a new subscription is older than it, and such periods are never settled.",
-    },
-    {
-      line: "if (since === undefined || liveSince.get(exchangeId) === since || at < since) continue;",
-      mutants: ["ConditionalExpression: false"],
-      why: "Only exchanges with subscriptions have an open period: `since` is defined. The check is for the compiler.",
     },
     {
       line: "return this.#markets === null ? ticks : ticks.filter((tick) => this.#isSelected(tick));",
@@ -177,31 +132,6 @@ export const explainedInCommit: ExplainedMutants = {
   ],
   "src/ingest/commit/snapshot.ts": [
     {
-      line: 'case "exchange_ticks":',
-      mutants: ['ConditionalExpression: case "exchange_ticks":'],
-      why: sameCall,
-    },
-    {
-      line: 'case "market_caps":',
-      mutants: ['ConditionalExpression: case "market_caps":'],
-      why: sameCall,
-    },
-    {
-      line: 'return writeRecords(transaction, stream, records as ExchangeTick[], "rest");',
-      mutants: ['StringLiteral: ""'],
-      why: notLive,
-    },
-    {
-      line: 'return writeRecords(transaction, stream, records as MarketCap[], "rest");',
-      mutants: ['StringLiteral: ""'],
-      why: notLive,
-    },
-    {
-      line: 'return writeRecords(transaction, stream, records as DerivativeTick[], "rest");',
-      mutants: ['StringLiteral: ""'],
-      why: notLive,
-    },
-    {
       line: "for (const { ts } of records) if (ts <= latest && (newest === undefined || ts > newest)) newest = ts;",
       mutants: ["EqualityOperator: ts >= newest"],
       why: equalMaximum,
@@ -223,55 +153,15 @@ export const explainedInCommit: ExplainedMutants = {
       mutants: ['ArrayDeclaration: ["Stryker was here"]'],
       why: "A text in place of a settled range has no range: it cuts nothing off the target.",
     },
-    {
-      line: 'endSnapshotTarget(transaction, { stream, exchangeId: id === "" ? null : id, at });',
-      mutants: ["ConditionalExpression: false", 'StringLiteral: "Stryker was here!"'],
-      why: "The dictionary stores null as an empty text: both have the same key.",
-    },
   ],
   "src/ingest/commit/walk-page.ts": [
-    {
-      line: "if (oldest !== undefined && !doubtedEnd) dropMovedEnd(transaction, key, oldest);",
-      mutants: ["ConditionalExpression: true"],
-      why: "SQL finds no end above an unknown timestamp; the check is for the compiler.",
-    },
-    {
-      line: "if (oldest !== undefined && retractNothingOlder(transaction, key, oldest)) hasReopened = true;",
-      mutants: ["ConditionalExpression: true"],
-      why: "SQL finds no range above an unknown timestamp; the check is for the compiler.",
-    },
-    {
-      line: "const isProven = proven !== undefined && from < proven.to;",
-      mutants: ["ConditionalExpression: true"],
-      why: "A last page proves something, so the range is defined; the check is for the compiler.",
-    },
-    {
-      line: "const isComplete = proof.isComplete && responded?.to === proof.proven?.to;",
-      mutants: ["OptionalChaining: proof.proven.to"],
-      why: "A complete walk has proven a range; the check is for the compiler.",
-    },
     {
       line: 'if (stream !== "index_ticks" || newest === undefined || oldest === undefined) return [];',
       mutants: ["ConditionalExpression: false"],
       why: "SQL finds no row near an unknown timestamp: the checks of the timestamps are for the compiler.",
     },
-    {
-      line: "provenFrom < gap.to || countStoredRows(transaction, key, { from: previousOldest, to: provenFrom }) > 0;",
-      mutants: ["ConditionalExpression: false"],
-      why: "It saves a query: the page before has stored its oldest record.",
-    },
   ],
   "src/ingest/commit/write-page.ts": [
-    {
-      line: "if (decoded.columns && moved.length === 0) return writeTickColumns(transaction, decoded.columns, source);",
-      mutants: ["ConditionalExpression: false"],
-      why: "It saves making objects: the columns have the same records.",
-    },
-    {
-      line: "if (decoded.foreign === 0) return writeRecords(transaction, series.stream, records, source);",
-      mutants: ["ConditionalExpression: false"],
-      why: "It saves a pass over the records: without foreign ones all are the series' own.",
-    },
     {
       line: 'if (key.stream !== "index_ticks" || oldest === undefined || oldest >= to) return [];',
       mutants: [

@@ -1,7 +1,5 @@
 import type { ExplainedMutants } from "../check-survivors.ts";
 
-const sameRanges = "It saves writing: without it the ledger replaces a range by an equal one.";
-
 const neverAsked =
   "Without a publication all its values are null: nothing is quiet, and null is not below null.";
 
@@ -25,11 +23,6 @@ export const explainedInCoverage: ExplainedMutants = {
       why: "A text as a live span has no end, so it does not reach the end of the target.",
     },
     {
-      line: "unconfirmed: unconfirmed.get(series) ?? [],",
-      mutants: ['ArrayDeclaration: ["Stryker was here"]'],
-      why: "A text as a withdrawal has no range that could overlap a gap.",
-    },
-    {
       line: "for (const target of targets.get(series) ?? [])",
       mutants: ['ArrayDeclaration: ["Stryker was here"]'],
       why: "A text as a target has no range, so it has no gaps.",
@@ -42,44 +35,14 @@ export const explainedInCoverage: ExplainedMutants = {
   ],
   "src/warehouse/coverage/ledger.ts": [
     {
-      line: "if (same.length === 1 && contains(same[0], range)) return;",
-      mutants: [
-        "ConditionalExpression: false",
-        "ConditionalExpression: true",
-        "EqualityOperator: same.length !== 1",
-      ],
-      why: `${sameRanges} Of several ranges that touch this one, none contains it: they would touch each other.`,
-    },
-    {
       line: "if (hasHistory(key.stream)) transaction.highWaterMarks.raise(key.stream, key.series, range.to - 1);",
       mutants: ["ArithmeticOperator: range.to + 1"],
       why: "A mark that is too high costs the writer a lookup of the row, which finds none.",
     },
     {
-      line: "function contains(outer: TimeRange | undefined, inner: TimeRange): boolean {",
-      mutants: ["BlockStatement: {}"],
-      why: sameRanges,
-    },
-    {
-      line: "return outer !== undefined && outer.from <= inner.from && outer.to >= inner.to;",
-      mutants: [
-        "ConditionalExpression: false",
-        "ConditionalExpression: true",
-        "EqualityOperator: outer === undefined",
-        "EqualityOperator: outer.from < inner.from",
-        "EqualityOperator: outer.to > inner.to",
-      ],
-      why: `${sameRanges} The check for undefined is for the compiler.`,
-    },
-    {
       line: "return found.filter(({ to }) => to >= range.from);",
       mutants: ["MethodExpression: found", "ConditionalExpression: true"],
       why: "A range that ends before is not cut and not merged: it would be replaced by itself.",
-    },
-    {
-      line: "assertValidLedger([...newRanges].sort((a, b) => a.from - b.from));",
-      mutants: ["ArrayDeclaration: []"],
-      why: "It guards the file against a mistake in this module: no call can make it fail.",
     },
     {
       line: "if (from >= to || !hasHistory(stream)) return false;",

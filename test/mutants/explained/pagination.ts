@@ -20,11 +20,6 @@ export const explainedInPagination: ExplainedMutants = {
       mutants: ["ConditionalExpression: false"],
       why: "Without a newest row there is no probe, and the function has returned. The check is for the compiler.",
     },
-    {
-      line: "if (probed.oldest !== undefined && probed.oldest > oldestTs && probed.nextId !== undefined)",
-      mutants: ["ConditionalExpression: true"],
-      why: undefinedIsNotLess,
-    },
   ],
   "src/service/pagination/walk-state.ts": [
     {
@@ -56,11 +51,6 @@ export const explainedInPagination: ExplainedMutants = {
       line: "if (this.#cursor !== undefined) this.#cursors.forget(this.#cursor);",
       mutants: ["ConditionalExpression: true"],
       why: "Deleting undefined from a set of texts does nothing. The check is for the compiler.",
-    },
-    {
-      line: "if (this.#oldestTs === undefined || !this.canRestart) throw paginationCycleFailure(endpoint, why);",
-      mutants: ["ConditionalExpression: false"],
-      why: "Without an oldest row `canRestart` is false. The check is for the compiler.",
     },
   ],
 };

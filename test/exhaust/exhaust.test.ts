@@ -1,0 +1,51 @@
+import { describe, expect, it } from "vitest";
+import { WorldCheck } from "./check.ts";
+import { plans, worldsOf } from "./plans.ts";
+import { formatTest, replay } from "./replay.ts";
+import type { WorldSpec } from "./world.ts";
+
+describe("every small world", () => {
+  it("keeps the promise after every step, and settles with an honest service", async () => {
+    let states = 0;
+    for (const { world, bound } of worldsOf(plans.small)) {
+      const result = await new WorldCheck(world, bound).run();
+      if (result.violation) expect.fail(`\n${formatTest(result.violation)}`);
+      states += result.states;
+    }
+    expect(states).toBeGreaterThan(4000);
+  });
+});
+
+describe("found by the check, and mended", () => {
+  it("keeps a record at the end of a gap that stands alone on the first page", async () => {
+    const world: WorldSpec = { stream: "ticks", pageSize: 1, records: [{ slot: 0 }, { slot: 1 }] };
+    const steps = [["wait"], ["fill", "honest", "honest", "crash"], ["fill"]] as const;
+    expect(await replay({ world, firstSlot: 2, steps })).toBeUndefined();
+  });
+
+  it("settles a series that lost all its records, though two gaps are asked about in turn", async () => {
+    const world: WorldSpec = { stream: "ticks", pageSize: 1, records: [{ slot: 1, goneAt: 4 }] };
+    const steps = [["fill", "honest", "not found"], ["wait"], ["fill"]] as const;
+    expect(await replay({ world, firstSlot: 2, steps })).toBeUndefined();
+  });
+
+  it("settles what a moved end leaves open, though a walk below it shows no record", async () => {
+    const records = [{ slot: 0, goneAt: 4 }, { slot: 1 }];
+    const world: WorldSpec = { stream: "ticks", pageSize: 1, records };
+    const steps = [["fill"], ["compare", "honest", "cut"]] as const;
+    expect(await replay({ world, firstSlot: 3, steps })).toBeUndefined();
+  });
+
+  it("does not cover a bar as a server that lags has shown it", async () => {
+    const records = [{ slot: 0 }, { slot: 2, finalAt: 4 }];
+    const world: WorldSpec = { stream: "bars", pageSize: 1, records };
+    const steps = [["wait"], ["wait", "long"], ["fill", "old"]] as const;
+    expect(await replay({ world, firstSlot: 1, steps })).toBeUndefined();
+  });
+
+  it("does not cover the newest bar of a service that lags and serves running days", async () => {
+    const records = [{ slot: 0, publishedAt: 3, finalAt: 4 }];
+    const world: WorldSpec = { stream: "bars", pageSize: 2, records, isLagging: true };
+    expect(await replay({ world, firstSlot: 3, steps: [["fill"]] })).toBeUndefined();
+  });
+});

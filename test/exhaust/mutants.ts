@@ -1,0 +1,166 @@
+import { once } from "node:events";
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { availableParallelism, tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { Worker } from "node:worker_threads";
+import { Instrumenter } from "@stryker-mutator/instrumenter";
+import { checkSurvivors, describeMutant, type TriedMutant } from "../mutants/check-survivors.ts";
+import { explainedInRule } from "../mutants/explained/rule.ts";
+import { strykerPlugins } from "../mutants/ignored-code.ts";
+
+// npm run mutants:rule: the mutants of the rule, with the exhaustive check as their only test. Stryker makes the mutants; the
+// walks of a world do not depend on the rule, so that threads which keep them try a mutant in a second.
+
+const files = ["interpret", "confirm", "provable-until", "apply"].map((name) => `src/rule/${name}.ts`);
+const MIN_SCORE_PERCENT = 95;
+
+export interface MutantTask {
+  readonly id: string;
+}
+
+export interface MutantVerdict {
+  readonly id: string;
+  /** What the check said; undefined: the mutant survived. */
+  readonly found: string | undefined;
+}
+
+/** What the first thread says when it has tried the plan without a mutant. */
+export interface Reached {
+  /** Mutants that run while the modules are loaded. */
+  readonly atLoad: readonly string[];
+  /** The mutants that each case passes. */
+  readonly byCase: Readonly<Record<string, readonly string[]>>;
+}
+
+export interface ThreadData {
+  /** The mutant to load the modules with. */
+  readonly id: string | undefined;
+  readonly reached: Reached | undefined;
+}
+
+type Mutant = Awaited<ReturnType<Instrumenter["instrument"]>>["mutants"][number];
+
+const print = (text: string) => process.stdout.write(`${text}\n`);
+const sources = new Map(files.map((name) => [name, readFileSync(name, "utf8").split("\n")]));
+const silent = () => {};
+const logger = { debug: silent, info: silent, isDebugEnabled: () => false };
+
+/** Counting every expression takes longer than the rule: only the first thread does. */
+function withoutCounters(content: string): string {
+  return `const mutation = globalThis.__stryker__ ?? {};
+const isActive = (id: string) => mutation.activeMutant === id && mutation.hit();
+${content
+  .replaceAll(/stryMutAct_\w+\(("\d+")\)/g, "isActive($1)")
+  .replaceAll(/stryCov_\w+\(("\d+"(, )?)+\)/g, "true")}`;
+}
+
+function copySources(files: readonly { readonly name: string; readonly content: string }[]): string {
+  const folder = mkdtempSync(join(tmpdir(), "mds-sync-mutants-"));
+  for (const name of ["src", "test/exhaust", "package.json"])
+    cpSync(name, join(folder, name), { recursive: true });
+  symlinkSync(resolve("node_modules"), join(folder, "node_modules"));
+  for (const { name, content } of files) writeFileSync(join(folder, name), content);
+  return folder;
+}
+
+const instrumented = await new Instrumenter(logger as never).instrument(
+  files.map((name) => ({ name, mutate: true, content: readFileSync(name, "utf8") })),
+  { ignorers: strykerPlugins.map(({ value }) => value), excludedMutations: [], plugins: null } as never,
+);
+const counting = copySources(instrumented.files);
+const folder = copySources(
+  instrumented.files.map(({ name, content }) => ({ name, content: withoutCounters(content) })),
+);
+try {
+  // A part of a file's name and line, and a number: only each so many mutants, as a sample.
+  const [only = "", each = "1"] = process.argv.slice(2);
+  const mutants = instrumented.mutants.filter(
+    ({ fileName, location }, index) =>
+      index % Number(each) === 0 && `${fileName}:${location.start.line + 1}:`.includes(only),
+  );
+  process.exitCode = report(mutants, await tryAll(mutants));
+} finally {
+  for (const each of [counting, folder]) rmSync(each, { recursive: true, force: true });
+}
+
+function startThread(folder: string, workerData: ThreadData): Worker {
+  return new Worker(join(folder, "test/exhaust/mutant-thread.ts"), { workerData });
+}
+
+async function nextMessage<T>(thread: Worker): Promise<T> {
+  const [message] = (await once(thread, "message")) as [T];
+  return message;
+}
+
+/** Tries the mutants on all cores. Returns what found each; undefined: nothing. */
+async function tryAll(mutants: readonly Mutant[]): Promise<Found> {
+  const first = startThread(counting, { id: undefined, reached: undefined });
+  const reached = await nextMessage<Reached>(first);
+  await first.terminate();
+  const inCases = new Set(Object.values(reached.byCase).flat());
+  const found = new Map<string, string | undefined>();
+  const left = [...mutants];
+  const ask = async (thread: Worker, id: string) => {
+    thread.postMessage({ id } satisfies MutantTask);
+    return (await nextMessage<MutantVerdict>(thread)).found;
+  };
+  const askFresh = async (id: string) => {
+    const fresh = startThread(folder, { id, reached: undefined });
+    const verdict = await ask(fresh, id);
+    await fresh.terminate();
+    return verdict;
+  };
+  const run = async () => {
+    const thread = startThread(folder, { id: undefined, reached });
+    for (let mutant = left.shift(); mutant !== undefined; mutant = left.shift()) {
+      const { id, fileName } = mutant;
+      if (reached.atLoad.includes(id)) found.set(id, await askFresh(id));
+      else found.set(id, inCases.has(id) ? await ask(thread, id) : undefined);
+      if (found.get(id) === undefined) printSurvivor(mutant);
+      const ofFile = mutants.filter((each) => each.fileName === fileName);
+      if (ofFile.every((each) => found.has(each.id))) printFile(fileName, ofFile, found);
+    }
+    await thread.terminate();
+  };
+  await Promise.all(Array.from({ length: availableParallelism() }, run));
+  return found;
+}
+
+function toTried({ fileName, location, mutatorName, replacement }: Mutant): TriedMutant {
+  const lineNumber = location.start.line + 1;
+  const line = sources.get(fileName)?.[lineNumber - 1]?.trim() ?? "";
+  return { file: fileName, lineNumber, line, mutant: describeMutant(mutatorName, replacement) };
+}
+
+type Found = ReadonlyMap<string, string | undefined>;
+
+function printFile(fileName: string, mutants: readonly Mutant[], found: Found): void {
+  const count = mutants.filter(({ id }) => found.get(id) !== undefined).length;
+  const seconds = (performance.now() / 1000).toFixed(0);
+  print(`${fileName}: ${count} of ${mutants.length} mutants found, after ${seconds} s`);
+}
+
+function printSurvivor(mutant: Mutant): void {
+  const survivor = [toTried(mutant)];
+  for (const { file, lineNumber, line, mutant } of checkSurvivors(survivor, survivor, explainedInRule)
+    .unexplained)
+    print(`survived: ${file}:${lineNumber}\n  ${line}\n  ${mutant}`);
+}
+
+function report(mutants: readonly Mutant[], found: Found): number {
+  const survivors = mutants.filter(({ id }) => found.get(id) === undefined);
+  const { explained, unexplained, killed, stale } = checkSurvivors(
+    mutants.map(toTried),
+    survivors.map(toTried),
+    explainedInRule,
+  );
+  for (const { file, line, mutant } of killed) print(`explained, but found: ${file}\n  ${line}\n  ${mutant}`);
+  for (const { file, line, mutant } of stale)
+    print(`explained, but not there: ${file}\n  ${line}\n  ${mutant}`);
+  const score = (100 * (mutants.length - survivors.length)) / mutants.length;
+  const real = (100 * (mutants.length - survivors.length)) / (mutants.length - explained.length);
+  print(
+    `${mutants.length} mutants: ${mutants.length - survivors.length} found (${score.toFixed(1)} %), ${explained.length} explained, ${unexplained.length} not found; ${real.toFixed(1)} % of those that are not explained`,
+  );
+  return real >= MIN_SCORE_PERCENT && stale.length === 0 ? 0 : 1;
+}

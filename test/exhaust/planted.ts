@@ -1,0 +1,55 @@
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join, resolve } from "node:path";
+
+// npm run planted: plants each defect of test/exhaust/planted in a copy of the sources, and shows what the exhaustive check
+// says about it. Fails if it misses one, or if a patch no longer fits the sources.
+
+const patches = "test/exhaust/planted";
+const only = process.argv[2] ?? "";
+const print = (text: string) => process.stdout.write(`${text}\n`);
+
+interface Finding {
+  /** The number of steps of the shortest violation; undefined: none was found. */
+  readonly steps: number | undefined;
+  readonly what: string;
+  readonly seconds: number;
+}
+
+function plant(patch: string): Finding {
+  const folder = mkdtempSync(join(tmpdir(), "mds-sync-planted-"));
+  try {
+    for (const name of ["src", "test/exhaust", "package.json"])
+      cpSync(name, join(folder, name), { recursive: true });
+    symlinkSync(resolve("node_modules"), join(folder, "node_modules"));
+    const applied = spawnSync("git", ["apply", "--unidiff-zero", resolve(patch)], {
+      cwd: folder,
+      encoding: "utf8",
+    });
+    if (applied.status !== 0) return { steps: undefined, what: applied.stderr.trim(), seconds: 0 };
+    const started = performance.now();
+    const run = spawnSync(process.execPath, ["test/exhaust/run.ts", "mutants"], {
+      cwd: folder,
+      encoding: "utf8",
+    });
+    const seconds = (performance.now() - started) / 1000;
+    if (run.status === 0) return { steps: undefined, what: "NOT FOUND", seconds };
+    const what =
+      /it\("(.*)", async/.exec(run.stdout)?.[1] ?? `failed: ${run.stderr.trim().split("\n").at(-1)}`;
+    const steps = run.stdout.match(/^ {6}\[/gm)?.length;
+    return { steps, what, seconds };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+const row = (cells: readonly string[]) =>
+  print(cells.map((cell, i) => cell.padEnd([38, 7, 9][i] ?? 0)).join(""));
+row(["defect", "steps", "seconds", "found as"]);
+for (const name of readdirSync(patches).sort()) {
+  if (!name.includes(only)) continue;
+  const { steps, what, seconds } = plant(join(patches, name));
+  if (steps === undefined) process.exitCode = 1;
+  row([basename(name, ".patch"), String(steps ?? "-"), seconds.toFixed(1), what]);
+}

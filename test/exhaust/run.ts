@@ -1,0 +1,68 @@
+import { availableParallelism } from "node:os";
+import { parentPort, Worker, workerData } from "node:worker_threads";
+import { type CheckResult, WorldCheck } from "./check.ts";
+import { type Plan, plans, worldsOf } from "./plans.ts";
+import { formatTest } from "./replay.ts";
+
+// npm run exhaust: every small world, on all cores. npm run exhaust -- small: the bound of `npm test`.
+
+/** What the threads share: the next world to try, and how many steps the shortest violation so far has. */
+const NEXT_WORLD = 0;
+const SHORTEST = 1;
+
+interface Share {
+  readonly plan: keyof typeof plans;
+  readonly shared: Int32Array;
+}
+
+if (parentPort) {
+  const { plan, shared } = workerData as Share;
+  parentPort.postMessage(await tryWorlds(plans[plan], shared));
+} else process.exitCode = await main(process.argv[2] ?? "full");
+
+type Totals = CheckResult & { readonly worlds: number };
+
+/** Tries the worlds that no other thread has taken. */
+async function tryWorlds(plan: Plan, shared: Int32Array): Promise<Totals> {
+  let totals: Totals = { worlds: 0, states: 0, sequences: 0, violation: undefined };
+  let index = 0;
+  let own = Atomics.add(shared, NEXT_WORLD, 1);
+  for (const { world, bound } of worldsOf(plan)) {
+    if (index++ !== own) continue;
+    own = Atomics.add(shared, NEXT_WORLD, 1);
+    const result = await new WorldCheck(world, bound).run(() => Atomics.load(shared, SHORTEST) - 1);
+    if (result.violation) Atomics.store(shared, SHORTEST, result.violation.steps.length);
+    totals = add(totals, { ...result, worlds: 1 });
+  }
+  return totals;
+}
+
+function add(a: Totals, b: Totals): Totals {
+  const lengthOf = ({ violation }: Totals) => violation?.steps.length ?? Number.POSITIVE_INFINITY;
+  return {
+    worlds: a.worlds + b.worlds,
+    states: a.states + b.states,
+    sequences: a.sequences + b.sequences,
+    violation: lengthOf(b) < lengthOf(a) ? b.violation : a.violation,
+  };
+}
+
+async function main(plan: string): Promise<number> {
+  const started = performance.now();
+  const shared = new Int32Array(new SharedArrayBuffer(8));
+  shared[SHORTEST] = 1000;
+  const results = await Promise.all(
+    Array.from({ length: availableParallelism() }, () => {
+      const worker = new Worker(new URL(import.meta.url), { workerData: { plan, shared } });
+      return new Promise<Totals>((resolve, reject) => worker.once("message", resolve).once("error", reject));
+    }),
+  );
+  const { worlds, states, sequences, violation } = results.reduce(add);
+  if (violation) process.stdout.write(`${formatTest(violation)}\n`);
+  const seconds = ((performance.now() - started) / 1000).toFixed(0);
+  const count = (n: number) => n.toLocaleString("en");
+  process.stdout.write(
+    `${count(worlds)} worlds, ${count(states)} states, ${count(sequences)} sequences, ${seconds} s: ${violation ? "violated" : "no violation"}\n`,
+  );
+  return violation ? 1 : 0;
+}

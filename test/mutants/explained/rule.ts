@@ -1,0 +1,4 @@
+import type { ExplainedMutants } from "../check-survivors.ts";
+
+/** For `npm run mutants:rule`. */
+export const explainedInRule: ExplainedMutants = {};
