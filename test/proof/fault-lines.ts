@@ -1,7 +1,7 @@
 import type { SeededDraw } from "./draw.ts";
 
-/** What repairs the effects of a schedule's faults: the next run, a run on the next day, or a verification. */
-export type Recovery = "run" | "next-day" | "verify";
+/** What repairs the effects of a schedule's faults: the next run, the run of the next night, or a verification. */
+export type Recovery = "run" | "night" | "verify";
 
 type DrawLine = (draw: SeededDraw) => string;
 
@@ -94,6 +94,8 @@ const paging: readonly DrawLine[] = [
   ]),
   (draw) => `GET ${draw.one(historyEndpoints)} size-cap ${draw.integer(10, 400)} p=0.5`,
   (draw) => `GET ${draw.one(listEndpoints)} shrink by=${draw.one(["0.5", "0.9", "1"])} times=1`,
+  (draw) => `GET ${draw.one(historyEndpoints)} status 404 p=0.1 total=1`,
+  (draw) => `GET ${draw.one(historyEndpoints)} foreign-rows rows=${draw.integer(1, 2)}`,
 ];
 
 /** D. The same records in another notation. */
@@ -185,14 +187,19 @@ const falsifiedRecords: readonly DrawLine[] = [
   (draw) => `GET ${draw.one(historyEndpoints)} retention ${draw.one(["90m", "12h", "3d"])}`,
 ];
 
-/** The client trusts a 404 for an index without rows until the next day. */
-const notFoundFaults: readonly DrawLine[] = [
-  (draw) => `GET ${draw.one(historyEndpoints)} status 404 p=0.1 total=${draw.integer(1, 2)}`,
+/** One of two backends has only the newest records, or none has loaded older ones yet. */
+const shallowHistories: readonly DrawLine[] = [
+  (draw) => {
+    const since = new Date(
+      Date.parse("2026-02-27T00:00:00Z") + draw.integer(0, 90) * 3_600_000,
+    ).toISOString();
+    return `GET ${draw.one(historyEndpoints)} begins since=${since} p=${draw.one(["0.3", "0.5", "1"])}`;
+  },
 ];
 
 /** Faults whose effects outlive them, by what repairs them. The effects of all others end with the next run. */
 const lastingFaults: Readonly<Record<Exclude<Recovery, "run">, readonly DrawLine[]>> = {
-  "next-day": notFoundFaults,
+  night: shallowHistories,
   verify: falsifiedRecords,
 };
 
@@ -203,6 +210,8 @@ const certainFault: DrawLine = (draw) =>
 export interface DrawnFaults {
   readonly text: string;
   readonly recovery: Recovery;
+  /** The lines of which no answer shows that it is wrong. */
+  readonly lies: readonly string[];
 }
 
 interface FaultOptions {
@@ -221,9 +230,11 @@ export function drawFaults(draw: SeededDraw, { isLive, hasShortHistory }: FaultO
   const harmless = groups.map((group) => draw.one(group));
   const lines = draw.sample(harmless, draw.integer(2, 5)).map((line) => line(draw));
   if (isLive) lines.push(...draw.sample(liveFeed, draw.integer(1, 2)).map((line) => line(draw)));
-  const drawn = draw.one<Recovery>(["run", "run", "run", "run", "run", "run", "next-day", "verify"]);
-  const recovery = drawn === "run" && looksLikeMissingSeries(lines) ? "next-day" : drawn;
-  if (drawn !== "run") lines.push(draw.one(lastingFaults[drawn])(draw));
+  const drawn = draw.one<Recovery>(["run", "run", "run", "run", "run", "run", "night", "verify"]);
+  const ends = findFalseEnds(lines);
+  const recovery = drawn === "run" && ends.length > 0 ? "night" : drawn;
+  const lasting = drawn === "run" ? [] : [draw.one(lastingFaults[drawn])(draw)];
+  lines.push(...lasting);
   lines.push(certainFault(draw));
   // Small pages make walks of many pages.
   if (draw.chance(0.6)) lines.push(`GET /index-ticker size-cap ${draw.integer(15, 150)}`);
@@ -232,16 +243,17 @@ export function drawFaults(draw: SeededDraw, { isLive, hasShortHistory }: FaultO
     lines.push(`GET /ohlcv size-cap ${hasShortHistory ? Math.ceil(bars / 7) : bars}`);
   }
   if (draw.chance(0.5)) lines.push(`GET * latency ${draw.integer(20, 900)}ms`);
-  return { text: lines.join("\n"), recovery };
+  return { text: lines.join("\n"), recovery, lies: [...lasting, ...ends] };
 }
 
 /**
- * The client detects an empty page or a missing nextId. Both together in every response look like a service without the
- * series, and the client trusts that until the next day, as it trusts a 404, unless the series has rows.
+ * The client detects an empty page or a missing nextId. Both together in every response, in two runs, look like a service
+ * without the series, and the client trusts that until the next night.
  */
-function looksLikeMissingSeries(lines: readonly string[]): boolean {
-  const isEnd = (line: string) => / next-id (null|empty|absent) /.test(line);
-  return lines.some(isEnd) && lines.some((line) => line.includes(" empty-page "));
+function findFalseEnds(lines: readonly string[]): readonly string[] {
+  const ends = lines.filter((line) => / next-id (null|empty|absent) /.test(line));
+  const empty = lines.filter((line) => line.includes(" empty-page "));
+  return ends.length > 0 && empty.length > 0 ? [...ends, ...empty] : [];
 }
 
 /** False for script lines that only change page size or latency: they do not count as faults. */

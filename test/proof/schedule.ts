@@ -30,6 +30,8 @@ export interface FaultSchedule {
   readonly faults: string;
   readonly steps: readonly ScheduleStep[];
   readonly recovery: Recovery;
+  /** The faults that no answer shows. */
+  readonly lies: readonly string[];
   /** Ingest runs in a thread of its own, as in the program; in most schedules it shares the thread, which is faster. */
   readonly hasIngestThread: boolean;
   /** The first run creates the warehouse; in most schedules it finds an empty one, which is faster. */
@@ -59,7 +61,7 @@ export function drawSchedule(seed: number): FaultSchedule {
   const isLive = steps.some(({ kind }) => kind === "follow");
   const { quirks: sizeQuirks, liquidIndices } = drawWorldSize(seed, { isLive, days });
   const hasShortHistory = sizeQuirks.listed !== undefined;
-  const { text: faults, recovery } = drawFaults(draw, { isLive, hasShortHistory });
+  const { text: faults, recovery, lies } = drawFaults(draw, { isLive, hasShortHistory });
   const assets = draw.integer(7, 12);
   return {
     seed,
@@ -75,6 +77,7 @@ export function drawSchedule(seed: number): FaultSchedule {
     faults,
     steps,
     recovery,
+    lies,
     hasIngestThread: draw.chance(0.01),
     isNewFile: draw.chance(0.04),
   };

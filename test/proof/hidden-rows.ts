@@ -1,0 +1,78 @@
+import type { ChangedResponse } from "../../src/simulator/faults/http-faults.ts";
+import type { HiddenRows, OracleRow } from "../support/sync/oracle.ts";
+
+interface ServedRow {
+  readonly indexId: string;
+  /** NaN: the record has no readable timestamp. */
+  readonly ms: number;
+  readonly text: string;
+}
+
+/** Remembers what the lies of a schedule have hidden: the records that an answer lacked, or had with another content. */
+export class HiddenRecords implements HiddenRows {
+  readonly #lies: ReadonlySet<string>;
+  readonly #movesRecords: boolean;
+  /** By index: the times of its hidden records. */
+  readonly #times = new Map<string, Set<number>>();
+  /** By index: all records older than this are hidden. */
+  readonly #olderThan = new Map<string, number>();
+
+  constructor(lies: readonly string[]) {
+    this.#lies = new Set(lies);
+    this.#movesRecords = lies.some((line) => line.includes(" timestamps "));
+  }
+
+  record({ fault, before, after }: ChangedResponse): void {
+    if (!this.#lies.has(fault)) return;
+    const [shown, left] = [parsePage(before.body), parsePage(after.body)];
+    if (!shown) return;
+    const rows = left?.rows ?? [];
+    const isSameList = rows.length === shown.rows.length;
+    const texts = new Set(rows.map(({ text }) => text));
+    for (const [at, row] of shown.rows.entries())
+      if (isSameList ? rows[at]?.text !== row.text : !texts.has(row.text)) this.#hide(row);
+    const oldest = rows.at(-1) ?? shown.rows[0];
+    if (oldest && shown.nextId !== null && (left?.nextId ?? null) === null) {
+      const known = this.#olderThan.get(oldest.indexId) ?? Number.NEGATIVE_INFINITY;
+      this.#olderThan.set(oldest.indexId, Math.max(known, rows.length === 0 ? oldest.ms + 1 : oldest.ms));
+    }
+  }
+
+  #hide({ indexId, ms }: ServedRow): void {
+    const times = this.#times.get(indexId) ?? new Set();
+    this.#times.set(indexId, times.add(ms));
+  }
+
+  leaveOut(
+    { indexId }: { readonly indexId: string },
+    stored: readonly OracleRow[],
+    served: readonly OracleRow[],
+  ): [readonly OracleRow[], readonly OracleRow[]] {
+    const times = this.#times.get(indexId);
+    const olderThan = this.#olderThan.get(indexId) ?? Number.NEGATIVE_INFINITY;
+    const isShown = (row: OracleRow) => !(times?.has(timeOf(row)) || timeOf(row) < olderThan);
+    const known = new Set(served.map(timeOf));
+    const isOwn = (row: OracleRow) => !this.#movesRecords || known.has(timeOf(row));
+    return [stored.filter((row) => isShown(row) && isOwn(row)), served.filter(isShown)];
+  }
+}
+
+function timeOf({ ts, day }: OracleRow): number {
+  return ts === undefined ? Date.parse(String(day)) : Math.floor(Number(ts) / 1000);
+}
+
+function parsePage(body: Uint8Array): { rows: ServedRow[]; nextId: unknown } | undefined {
+  let page: { content?: unknown; nextId?: unknown };
+  try {
+    page = JSON.parse(Buffer.from(body).toString());
+  } catch {
+    return undefined;
+  }
+  if (!Array.isArray(page?.content)) return undefined;
+  const rows = page.content.map((row: Record<string, unknown>): ServedRow => {
+    const time = row.startTimestamp ?? row.timestamp;
+    const ms = typeof time === "number" ? time : Date.parse(String(time));
+    return { indexId: String(row.indexId), ms, text: JSON.stringify(row) };
+  });
+  return { rows, nextId: page.nextId || null };
+}
