@@ -105,7 +105,7 @@ export function claimRecords(
   const expected = previous === undefined ? timestamps : [previous, ...timestamps];
   const holes = pending.filter(isHole);
   const missing = isStale ? [] : stored.rowsBeside(proven, expected);
-  const [withdrawn, others] = claimWithdrawn(missing, proven, expected, holes);
+  const [withdrawn, others] = claimWithdrawn(missing, expected, holes);
   const served = others.filter(({ isPreview }) => !isPreview);
   const limit = Math.max(MIN_MISSING_LIMIT, timestamps.length * MAX_MISSING_SHARE);
   if (served.length > limit) {
@@ -121,18 +121,10 @@ export function claimRecords(
   const records = pieces.flatMap((range): Claim[] => {
     const inside = expected.filter((ts) => includes(range, ts));
     const says = inside.length > 0 ? ("rows" as const) : ("empty" as const);
-    if (isWhole) return [{ kind: "records", range, says, subject: [], because: NO_RECORDS }];
     // A page that lacks many rows does not prove that a range is empty: it counts between its own records.
-    if (says === "empty") return [];
-    return [
-      {
-        kind: "records",
-        range: { from: Math.min(...inside), to: range.to },
-        says,
-        subject: [],
-        because: NO_RECORDS,
-      },
-    ];
+    if (!isWhole && says === "empty") return [];
+    const from = isWhole ? range.from : Math.min(...inside);
+    return [{ kind: "records", range: { from, to: range.to }, says, subject: [], because: NO_RECORDS }];
   });
   if (gone.length === 0) return [...withdrawn, ...records];
   return [
@@ -145,14 +137,12 @@ export function claimRecords(
 /** What the page says about rows that earlier answers lacked, and the other missing rows. */
 function claimWithdrawn(
   missing: readonly StoredRow[],
-  proven: TimeRange,
   expected: readonly Micros[],
   holes: readonly PendingClaim[],
 ): [Claim[], StoredRow[]] {
   const claims: Claim[] = [];
   let others = [...missing];
   for (const { range } of holes) {
-    if (range.to <= proven.from || range.from >= proven.to) continue;
     const rows = others.filter(({ ts }) => includes(range, ts));
     others = others.filter(({ ts }) => !includes(range, ts));
     if (rows.length > 0) claims.push(claimHole(rows, range, expected));
