@@ -50,3 +50,8 @@ export interface PendingClaim {
   /** When it was accepted; null: pending. */
   readonly acceptedAt: Micros | null;
 }
+
+/** A range in which the service lacked many rows, and has not repeated it often enough. */
+export function isHole({ kind, acceptedAt }: PendingClaim): boolean {
+  return kind === "withdrawn" && acceptedAt === null;
+}

@@ -1,7 +1,7 @@
 import type { Micros } from "../model/time.ts";
 import { normalise, subtract, type TimeRange } from "../model/time-range.ts";
 import type { PageAnswer, SeriesRules, StoredRow, StoredSeries } from "./answer.ts";
-import { type Claim, NO_RECORDS, NOT_FOUND, NOTHING_OLDER, type PendingClaim } from "./claim.ts";
+import { type Claim, isHole, NO_RECORDS, NOT_FOUND, NOTHING_OLDER, type PendingClaim } from "./claim.ts";
 import { finalUntil, findPrevious, provableUntil, type UpperBound } from "./provable-until.ts";
 
 /** If a page lacks more stored rows than this share of its own size, the service must repeat it. */
@@ -236,11 +236,6 @@ function retractYoung(page: PageAnswer, rules: SeriesRules): TimeRange[] {
 function retractEnds({ timestamps }: PageAnswer, stored: StoredSeries): readonly TimeRange[] {
   const oldest = timestamps.at(-1);
   return oldest === undefined ? [] : stored.endsAbove(oldest);
-}
-
-/** A range in which the service lacked many rows, and has not repeated it often enough. */
-function isHole({ kind, acceptedAt }: PendingClaim): boolean {
-  return kind === "withdrawn" && acceptedAt === null;
 }
 
 function includes({ from, to }: TimeRange, ts: Micros): boolean {

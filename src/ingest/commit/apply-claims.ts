@@ -27,7 +27,7 @@ export interface AppliedClaims {
 
 type SeriesKey = LedgerKey & { readonly stream: HistoryStream };
 
-/** Confirms the claims of an answer against those before, and writes what is accepted. Only stale pages do not come this way. */
+/** Confirms the claims of an answer against those before, and writes what is accepted. Stale and announced pages also settle directly. */
 export function applyClaims(
   transaction: Transaction,
   key: SeriesKey,
