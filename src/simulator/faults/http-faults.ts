@@ -13,7 +13,7 @@ import {
 import { applyBodyFault, applyEncodingFault } from "./body-faults.ts";
 import { applyDeliveryFault, applyLatency, isDeliveryFault, writeResponse } from "./delivery-faults.ts";
 import { LoadFaults } from "./load-faults.ts";
-import { applyPageFault, type FetchOriginal, isLastPage, PagingFaults } from "./paging-faults.ts";
+import { applyPageFault, capSize, type FetchOriginal, isLastPage, PagingFaults } from "./paging-faults.ts";
 import type { FaultScript, TriggeredFault } from "./script.ts";
 import { readAudience, TokenFaults, type TokenIssuer } from "./token-faults.ts";
 
@@ -35,8 +35,8 @@ interface HttpFaultsOptions {
 }
 
 /**
- * Applies the faults of the script to HTTP responses, in four steps: fetch another response (paging, stale pages,
- * tokens), change its JSON, replace its status or body, disturb its delivery. Within a step, later lines win.
+ * Applies the faults of the script to HTTP responses, in five steps: cap the page size, fetch another response (paging,
+ * stale pages, tokens), change its JSON, replace its status or body, disturb its delivery. Within a step, later lines win.
  */
 export class HttpFaults {
   readonly #options: HttpFaultsOptions;
@@ -102,10 +102,9 @@ export class HttpFaults {
   ): PlainResponse {
     const { method, body, headers, nowMs } = request;
     const path = stripVersion(request.path);
-    const query = new Map(request.query);
     const tracksCursors = this.#tracksCursors && method === "GET";
-    let changed =
-      (tracksCursors && this.#paging.completeSwap(path, query, nowMs, fetchOriginal, original)) || original;
+    let query: ReadonlyMap<string, string> = new Map(request.query);
+    let changed = original;
     const apply = (applyFault: (fault: TriggeredFault) => PlainResponse | undefined) => {
       for (const fault of faults) {
         const next = applyFault(fault);
@@ -115,6 +114,14 @@ export class HttpFaults {
         effective.add(fault);
       }
     };
+    // First: all other faults change, or replace, pages of this size.
+    apply(({ line }) => {
+      if (line.definition.name !== "size-cap") return undefined;
+      query = capSize(query, line.numberOf("rows"));
+      return fetchOriginal(query, nowMs);
+    });
+    if (tracksCursors)
+      changed = this.#paging.completeSwap(path, query, nowMs, fetchOriginal, changed) ?? changed;
     apply(
       (fault) =>
         this.#tokens.apply(fault, body, headers.authorization, nowMs, changed) ??

@@ -157,20 +157,21 @@ export class PagingFaults {
       }
       case "late-rows":
         return withoutLateRows(response, nowMs - line.numberOf("by"), line.numberOf("share"));
-      case "size-cap": {
-        const size = Math.min(Number(query.get("size") ?? 10), line.numberOf("rows"));
-        return fetchOriginal(new Map([...query, ["size", String(size)]]), nowMs);
-      }
       case "page-limit":
         return Number(query.get("size") ?? 10) > line.numberOf("rows")
           ? plainErrorResponse(line.numberOf("code"), "the page is too large", nowMs)
           : undefined;
       case "foreign-rows": {
-        const unfiltered = fetchOriginal(new Map([...query].filter(([name]) => name !== "indexId")), nowMs);
+        const unfiltered = new Map([...query].filter(([name]) => name !== "indexId"));
         const count = line.numberOf("rows");
         return count === 0
-          ? unfiltered
-          : insertForeignRows(response, unfiltered, query.get("indexId"), count);
+          ? fetchOriginal(unfiltered, nowMs)
+          : insertForeignRows(response, query, count, (size) =>
+              fetchOriginal(
+                size === undefined ? unfiltered : new Map([...unfiltered, ["size", size]]),
+                nowMs,
+              ),
+            );
       }
       case "repeat-page":
         return source && fetchOriginal(source, nowMs);
@@ -283,19 +284,32 @@ function readId(row: JsonFields | undefined): string | undefined {
   return id === undefined ? undefined : (JSON.parse(id) as string);
 }
 
-/** Adds the newest `count` rows of other series than `indexId`, below the page's first row. */
+/** Adds the newest `count` rows of other series than the requested one, below the page's first row. */
 function insertForeignRows(
   response: PlainResponse,
-  unfiltered: PlainResponse,
-  indexId: string | undefined,
+  query: Query,
   count: number,
+  fetchUnfiltered: (size?: string) => PlainResponse,
 ): PlainResponse | undefined {
   const page = parsePage(response);
-  const isForeign = (row: JsonFields) =>
-    row.some(([name, value]) => name === "indexId" && value !== JSON.stringify(indexId));
-  const foreign = (parsePage(unfiltered)?.rows ?? []).filter(isForeign).slice(0, count);
-  if (!page?.isList || foreign.length === 0) return undefined;
+  if (!page?.isList) return undefined;
+  const ownId = JSON.stringify(query.get("indexId"));
+  const isForeign = (row: JsonFields) => row.some(([name, value]) => name === "indexId" && value !== ownId);
+  const findForeign = (source: PlainResponse) =>
+    (parsePage(source)?.rows ?? []).filter(isForeign).slice(0, count);
+  const size = Number(query.get("size") ?? 10);
+  const fewRows = 2 * count + 2;
+  // A few rows nearly always suffice, and the whole page takes long to render and parse.
+  const newest = fewRows < size ? findForeign(fetchUnfiltered(String(fewRows))) : [];
+  const foreign = newest.length === count ? newest : findForeign(fetchUnfiltered());
+  if (foreign.length === 0) return undefined;
   return replacePage(response, { ...page, rows: page.rows.toSpliced(1, 0, ...foreign) });
+}
+
+/** The query of a service that serves at most `maxRows` rows per page. */
+export function capSize(query: Query, maxRows: number): Query {
+  const size = Math.min(Number(query.get("size") ?? 10), maxRows);
+  return new Map([...query, ["size", String(size)]]);
 }
 
 /** Selects the records of [since, until) by their timestamp. */

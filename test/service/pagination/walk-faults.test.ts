@@ -98,7 +98,7 @@ const scripts: [row: string, script: string][] = [
   ["C1: repeated pages", `${GET} repeat-page p=0.2 times=1 page=later`],
   ["C1: swapped pages", `${GET} swap-pages p=0.2 times=1 page=later`],
   ["C1: the first page swapped", `${GET} swap-pages times=1 page=first`],
-  ["C1, C7: the first of ten-row pages swapped", `${GET} size-cap 10\n${GET} swap-pages times=1 page=first`],
+  ["C1, C7: the first of ten-row pages swapped", `${GET} size-cap 10\n${GET} swap-pages total=1 page=first`],
   ["C2: rows sent twice", `${GET} duplicate-row first\n${GET} duplicate-row last p=0.5`],
   ["C4: a constant nextId", `${GET} next-id same p=0.2 page=later`],
   ["C4: a cycle of five", `${GET} next-id cycle length=5 p=0.3 page=later`],

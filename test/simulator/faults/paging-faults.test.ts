@@ -92,6 +92,16 @@ describe("faults of paging", () => {
     expect(capped.flatMap(ids)).toEqual(ids(right));
   });
 
+  it.each(["repeat-page page=later", "foreign-rows 1", "lag 10m", "swap-pages page=first"])(
+    "size-cap limits the rows of a page with %s, and does not undo it",
+    async (fault) => {
+      client.simulator.setFaults(`GET /index-ticker ${fault}`);
+      const faulty = await walk(3, 5);
+      client.simulator.setFaults(`GET /index-ticker ${fault}\nGET /index-ticker size-cap 5`);
+      expect((await walk(3, 15)).map(ids)).toEqual(faulty.map(ids));
+    },
+  );
+
   it.each(["400", "404"])("dead-cursor %s rejects only startAfter", async (status) => {
     const [right] = await walk(1);
     client.simulator.setFaults(`GET /index-ticker dead-cursor ${status}`);
