@@ -18,6 +18,7 @@ import { isBuiltin } from "node:module";
 import { tmpdir } from "node:os";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { type BuildOptions, build, type Plugin } from "esbuild";
+import { importDrizzle } from "./bundle-drizzle.ts";
 import { writePages } from "./bundle-pages.ts";
 
 const root = import.meta.dirname;
@@ -29,6 +30,7 @@ const buildRecord = join(dist, ".sources");
 const SOURCES = [
   "LICENSE",
   "build.ts",
+  "bundle-drizzle.ts",
   "bundle-pages.ts",
   "package-lock.json",
   "tsconfig.json",
@@ -51,20 +53,6 @@ const requireExternal: Plugin = {
     });
     onLoad({ filter: /^/, namespace: "required" }, ({ path }) => ({
       contents: `module.exports = require(${JSON.stringify(path)})`,
-    }));
-  },
-};
-
-/** The sources load drizzle by `require`, which costs less than its ES modules. In a bundle these cost nothing, and shrink. */
-const importDrizzle: Plugin = {
-  name: "import-drizzle",
-  setup({ onLoad }) {
-    onLoad({ filter: /\/warehouse\/sqlite\/drizzle\.ts$/ }, ({ path }) => ({
-      contents: readFileSync(path, "utf8").replaceAll(
-        /^export const (\{[^}]*\}) = load\(\s*("[^"]+"),?\s*\) as [^;]+;$/gm,
-        "export $1 from $2;",
-      ),
-      loader: "ts",
     }));
   },
 };

@@ -13,16 +13,16 @@ const SAMPLED_POINTS = 3;
 const RANDOM_KILLS = 3;
 
 describe("F1: a process killed at a write, sync or truncate leaves an intact file, and the next one completes it", () => {
-  it.each(tasks)("during %s, at random crash points (npm run sweep: at every one)", (task) => {
+  it.each(tasks)("during %s, at random crash points (npm run sweep: at every one)", async (task) => {
     if (!hasTool("strace", `a crash during ${task}`)) return;
     const random = seededRandom(seed + tasks.indexOf(task));
-    const points = findCrashPoints(task);
+    const points = await findCrashPoints(task);
     expect(points.length).toBeGreaterThan(20);
     let killed = 0;
     for (let i = 0; i < SAMPLED_POINTS; i++) {
       const point = points[Math.floor(random() * points.length)];
       if (!point) continue;
-      const result = crashAt(point);
+      const result = await crashAt(point);
       if (result.isKilled) killed++;
       expect({ point, problems: result.problems }).toEqual({ point, problems: [] });
     }
@@ -37,8 +37,9 @@ describe("F2: a process killed repeatedly at random times", () => {
     const warehouse = openTestWriter(path);
     seedLiveRows(warehouse);
     warehouse.close();
+    const program = await killedProcess();
     for (let kill = 0; kill < RANDOM_KILLS; kill++) {
-      const child = spawn(process.execPath, [killedProcess(), "endless", path], {
+      const child = spawn(process.execPath, [program, "endless", path], {
         stdio: ["ignore", "pipe", "inherit"],
       });
       await once(child.stdout, "data");

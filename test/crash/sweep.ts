@@ -1,10 +1,13 @@
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { text } from "node:stream/consumers";
 import { pathToFileURL } from "node:url";
-import { buildSync } from "esbuild";
+import { build } from "esbuild";
+import { importDrizzle } from "../../bundle-drizzle.ts";
 import { auditLedger } from "../../src/warehouse/audit/audit-ledger.ts";
 import { readGaps } from "../../src/warehouse/coverage/gaps.ts";
 import { readSettledRanges } from "../../src/warehouse/coverage/ledger.ts";
@@ -25,26 +28,31 @@ export interface CrashPoint {
   readonly count: number;
 }
 
-let bundledProcess: string | undefined;
+let bundledProcess: Promise<string> | undefined;
 
 /** The process to kill, bundled into one file: loading its modules would take longer than its work. */
-export function killedProcess(): string {
-  if (bundledProcess !== undefined) return bundledProcess;
+export function killedProcess(): Promise<string> {
+  bundledProcess ??= bundleProcess();
+  return bundledProcess;
+}
+
+async function bundleProcess(): Promise<string> {
   const sources = resolve(import.meta.dirname, "../../src");
   const sqlite = createRequire(import.meta.url).resolve("better-sqlite3");
   const outfile = join(mkdtempSync(join(tmpdir(), "mds-sync-crash-process-")), "killed-process.mjs");
-  buildSync({
+  await build({
     entryPoints: [resolve(import.meta.dirname, "killed-process.ts")],
     outfile,
     bundle: true,
     platform: "node",
     format: "esm",
+    minifyWhitespace: true,
     alias: { "better-sqlite3": sqlite },
     external: [sqlite],
+    plugins: [importDrizzle],
     // The migrations are found beside the sources.
     define: { "import.meta.url": JSON.stringify(pathToFileURL(join(sources, "warehouse/migrate.ts")).href) },
   });
-  bundledProcess = outfile;
   return outfile;
 }
 
@@ -53,10 +61,10 @@ export function hasStrace(): boolean {
 }
 
 /** All crash points of a task, found by tracing it once. */
-export function findCrashPoints(task: Task): CrashPoint[] {
-  return withFile(task, (path, folder) => {
+export function findCrashPoints(task: Task): Promise<CrashPoint[]> {
+  return withFile(task, async (path, folder) => {
     const trace = join(folder, "trace");
-    run(["-f", "-y", "-o", trace, "-e", `trace=${fileCalls.join(",")}`], task, path);
+    await run(["-f", "-y", "-o", trace, "-e", `trace=${fileCalls.join(",")}`], task, path);
     const counts = new Map<string, number>();
     const points: CrashPoint[] = [];
     for (const line of readFileSync(trace, "utf8").split("\n")) {
@@ -72,10 +80,10 @@ export function findCrashPoints(task: Task): CrashPoint[] {
 }
 
 /** Kills the task at one point, then opens the file as the next start would, and returns the problems found. */
-export function crashAt(point: CrashPoint): { problems: string[]; isKilled: boolean } {
-  return withFile(point.task, (path) => {
+export function crashAt(point: CrashPoint): Promise<{ problems: string[]; isKilled: boolean }> {
+  return withFile(point.task, async (path) => {
     const inject = `inject=${point.call}:signal=KILL:when=${point.count}`;
-    const { signal, status, stdout } = run(
+    const { signal, status, stdout } = await run(
       ["-f", "-qq", "-o", "/dev/null", "-e", `trace=${point.call}`, "-e", inject],
       point.task,
       path,
@@ -145,12 +153,12 @@ function readSettledTimestamps(warehouse: WarehouseWriter): number[] {
 }
 
 /** Calls `use` with a file for the task: none for a migration; otherwise live rows, and a full WAL for a checkpoint. */
-function withFile<T>(task: Task, use: (path: string, folder: string) => T): T {
+async function withFile<T>(task: Task, use: (path: string, folder: string) => Promise<T>): Promise<T> {
   const folder = mkdtempSync(join(tmpdir(), "mds-sync-crash-"));
   try {
     const path = join(folder, "mds.sqlite");
     if (task !== "migrate") prepare(path, task);
-    return use(path, folder);
+    return await use(path, folder);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -175,8 +183,10 @@ function prepare(path: string, task: Task): void {
     if (existsSync(`${master}.copy${suffix}`)) copyFileSync(`${master}.copy${suffix}`, path + suffix);
 }
 
-function run(strace: readonly string[], task: Task, path: string) {
-  return spawnSync("strace", [...strace, process.execPath, killedProcess(), task, path], {
-    encoding: "utf8",
+async function run(strace: readonly string[], task: Task, path: string) {
+  const child = spawn("strace", [...strace, process.execPath, await killedProcess(), task, path], {
+    stdio: ["ignore", "pipe", "ignore"],
   });
+  const [stdout, [status, signal]] = await Promise.all([text(child.stdout), once(child, "close")]);
+  return { stdout, status: status as number | null, signal: signal as NodeJS.Signals | null };
 }
