@@ -5,12 +5,17 @@ import { drawSchedule } from "./schedule.ts";
 
 /** A few schedules, chosen by MDS_SEED. `npm run proof` runs a thousand. */
 const seeds = Array.from({ length: 8 }, (_, index) => seed + index);
+/** Its only run with faults is stopped before the first request for history. */
+const STOPPED_EARLY = 740003;
 
 describe("G14: a warehouse after a random schedule of faults and a healthy run", () => {
-  it.each(seeds)("matches the service in the end (npm run proof -- --seed %i)", async (one) => {
-    const { problems } = await prove(one);
-    expect(problems).toEqual([]);
-  });
+  it.each([...seeds, STOPPED_EARLY])(
+    "matches the service in the end (npm run proof -- --seed %i)",
+    async (one) => {
+      const { problems } = await prove(one);
+      expect(problems).toEqual([]);
+    },
+  );
 
   it("has the same schedule for the same seed", () => {
     expect(drawSchedule(seed)).toEqual(drawSchedule(seed));

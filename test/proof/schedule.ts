@@ -95,7 +95,7 @@ interface WorldSize {
  */
 function drawWorldSize(seed: number, { isLive, days }: { isLive: boolean; days: number }): WorldSize {
   const draw = new SeededDraw(~seed);
-  if (draw.chance(0.1)) return { quirks: {}, liquidIndices: "all" };
+  if (draw.chance(0.03)) return { quirks: {}, liquidIndices: "all" };
   // Some series begin within the service's window, the others before it.
   const isYoung = draw.chance(0.5) && days === WHOLE_WINDOW_DAYS;
   const listedDays = isYoung ? draw.integer(30, 150) : draw.integer(250, 500);
@@ -204,5 +204,8 @@ function drawSteps(draw: SeededDraw, { refreshSeconds, days }: Span): ScheduleSt
     const follow: ScheduleStep = { kind: "follow", ms: draw.integer(2, 6) * refreshSeconds * 1000 };
     steps.splice(draw.integer(0, steps.length), 0, follow);
   }
+  // A stop by time can come before the first fault: one more run meets it.
+  if (steps.every((step) => step.kind === "wait" || (step.kind === "run" && step.stop && "ms" in step.stop)))
+    steps.push({ kind: "run" });
   return steps;
 }
