@@ -9,7 +9,7 @@ import type { Simulator } from "../../src/simulator/simulator.ts";
 import { withReader } from "../../src/warehouse/reader.ts";
 import { digestTicks, moveDay } from "../../src/warehouse/rows/moved-rows.ts";
 import { openWriter } from "../../src/warehouse/writer.ts";
-import { parseQuestions, readCookbook } from "../docs/cookbook-page.ts";
+import { parseQuestions, readCookbook } from "../docs/cookbook/page.ts";
 import { fillDemoWarehouse } from "../docs/demo-warehouse.ts";
 import { skipWithout } from "../support/has-tool.ts";
 import type { ManualClock } from "../support/manual-clock.ts";

@@ -28,6 +28,7 @@ const exceptions: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     "sudo mds-sync init": "changes the machine, and needs an address of the service",
     "docker build": "needs Docker",
   },
+  "commands.md": { "mds-sync ": "test/docs/commands.test.ts checks the options of each example" },
   "export.md": { "duckdb -readonly": "needs the command line of DuckDB; test/export reads the same file" },
   "lake.md": { AWS_ACCESS_KEY_ID: "needs a bucket; test/export writes to one" },
   "library.md": { "npm install mds-sync": "needs the registry of npm" },

@@ -7,7 +7,7 @@ import { openReader } from "../../src/warehouse/reader.ts";
 import { programEntry } from "../support/build-program.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
 import { skipWithout } from "../support/has-tool.ts";
-import { querySqlite } from "./cookbook-engines.ts";
+import { querySqlite } from "./cookbook/engines.ts";
 import type { PageBlock } from "./page-blocks.ts";
 
 const root = resolve(import.meta.dirname, "../..");

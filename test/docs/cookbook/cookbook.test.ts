@@ -1,15 +1,15 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { exportWarehouse } from "../../src/export/export-warehouse.ts";
-import { CATALOGUE } from "../../src/export/manifest.ts";
-import { openReader } from "../../src/warehouse/reader.ts";
-import { relationDocs } from "../../src/warehouse/schema/column-docs.ts";
-import type { Connection } from "../../src/warehouse/sqlite/connection.ts";
-import { runInProcess } from "../support/cli/run-command.ts";
-import { temporaryFolder } from "../support/temporary-folder.ts";
-import { openCatalogue, queryDuckDb, querySqlite } from "./cookbook-engines.ts";
-import { parseParameters, parseQuestions, readCookbook } from "./cookbook-page.ts";
-import { fillDemoWarehouse } from "./demo-warehouse.ts";
+import { exportWarehouse } from "../../../src/export/export-warehouse.ts";
+import { CATALOGUE } from "../../../src/export/manifest.ts";
+import { openReader } from "../../../src/warehouse/reader.ts";
+import { relationDocs } from "../../../src/warehouse/schema/column-docs.ts";
+import type { Connection } from "../../../src/warehouse/sqlite/connection.ts";
+import { runInProcess } from "../../support/cli/run-command.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
+import { openCatalogue, queryDuckDb, querySqlite } from "./engines.ts";
+import { parseParameters, parseQuestions, readCookbook } from "./page.ts";
+import { fillDemoWarehouse } from "../demo-warehouse.ts";
 
 const page = readCookbook();
 const questions = parseQuestions(page);

@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { readParameters } from "../../src/cli/commands/query.ts";
-import type { QueryParameters } from "../../src/warehouse/query/query.ts";
+import { readParameters } from "../../../src/cli/commands/query.ts";
+import type { QueryParameters } from "../../../src/warehouse/query/query.ts";
 
-export const cookbookFile = resolve(import.meta.dirname, "../../docs/cookbook.md");
+export const cookbookFile = resolve(import.meta.dirname, "../../../docs/cookbook.md");
 
 interface Question {
   readonly title: string;
