@@ -28,7 +28,9 @@ export async function commandsPage(): Promise<string> {
     opening,
     ["| command | does |", "|---|---|", ...list].join("\n"),
     "## Exit codes",
-    ["| code | meaning |", "|---|---|", ...exitCodes.map(([code, text]) => `| ${code} | ${text} |`)].join("\n"),
+    ["| code | meaning |", "|---|---|", ...exitCodes.map(([code, text]) => `| ${code} | ${text} |`)].join(
+      "\n",
+    ),
     ...commands.map(section),
     "## Settings as flags",
     "A flag comes before the environment, and the environment before the settings file. Each command lists those that it heeds.",
@@ -42,8 +44,8 @@ function section({ name, usage, description, arguments: given, options }: Comman
   return [
     `## ${name}`,
     `\`${usage}\``,
-    escape(description),
-    ...given.filter(({ help }) => help !== "").map((each) => `- \`${each.name}\`: ${escape(each.help)}`),
+    escapeTag(description),
+    ...given.filter(({ help }) => help !== "").map((each) => `- \`${each.name}\`: ${escapeTag(each.help)}`),
     ...(own.length > 0 ? [table(own)] : []),
     ...(settings.length > 0 ? [`[Settings](#settings-as-flags): ${settings.join(", ")}`] : []),
     `\`\`\`sh\n${(commandExamples[name] ?? []).join("\n")}\n\`\`\``,
@@ -55,8 +57,8 @@ function table(options: readonly OptionDoc[]): string {
   return ["| option | meaning |", "|---|---|", ...rows].join("\n");
 }
 
-const cell = (text: string) => escape(text).replaceAll("|", "\\|").replaceAll("\n", " ");
+const cell = (text: string) => escapeTag(text).replaceAll("|", "\\|").replaceAll("\n", " ");
 /** A tag would vanish from the page. */
-const escape = (text: string) => text.replaceAll("<", "&lt;");
+const escapeTag = (text: string) => text.replaceAll("<", "&lt;");
 
 if (import.meta.main) writeFileSync(commandsFile, await commandsPage());

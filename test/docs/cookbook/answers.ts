@@ -2,15 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openReader } from "../../../src/warehouse/reader.ts";
-import { querySqlite } from "./engines.ts";
-import {
-  cookbookFile,
-  parseParameters,
-  parseQuestions,
-  readCookbook,
-  replaceAnswers,
-} from "./page.ts";
 import { fillDemoWarehouse } from "../demo-warehouse.ts";
+import { querySqlite } from "./engines.ts";
+import { cookbookFile, parseParameters, parseQuestions, readCookbook, replaceAnswers } from "./page.ts";
 
 // `node test/docs/cookbook/answers.ts` writes the answers into the cookbook. Review them before you commit.
 const page = readCookbook();

@@ -7,9 +7,9 @@ import { relationDocs } from "../../../src/warehouse/schema/column-docs.ts";
 import type { Connection } from "../../../src/warehouse/sqlite/connection.ts";
 import { runInProcess } from "../../support/cli/run-command.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
+import { fillDemoWarehouse } from "../demo-warehouse.ts";
 import { openCatalogue, queryDuckDb, querySqlite } from "./engines.ts";
 import { parseParameters, parseQuestions, readCookbook } from "./page.ts";
-import { fillDemoWarehouse } from "../demo-warehouse.ts";
 
 const page = readCookbook();
 const questions = parseQuestions(page);
