@@ -16,6 +16,9 @@ import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
+import { runReadQuery } from "../../src/warehouse/query/query.ts";
+import { withReader } from "../../src/warehouse/reader.ts";
+import { parseQuestions, readCookbook } from "../docs/cookbook/page.ts";
 import { createWarehouse } from "../support/cli/filled-warehouse.ts";
 import { startLocalRegistry } from "../support/cli/local-registry.ts";
 import { UNUSED_PORT } from "../support/free-port.ts";
@@ -162,6 +165,12 @@ describe("the demo in a clone", () => {
       expect(npx.stdout).toBe(`${manifest.version}\n`);
       expect(listFiles(join(clone, "dist"))).toEqual(files);
       expect((await fetch(`${address}/api/status`)).status).toBe(200);
+
+      // Every question of the cookbook has an answer, but for those that ask what is missing: nothing is.
+      const unanswered = withReader(join(clone, "data/demo.sqlite"), (reader) =>
+        parseQuestions(readCookbook()).filter(({ sqlite }) => runReadQuery(reader, sqlite).rows.next().done),
+      );
+      expect(unanswered.map(({ title }) => title.replace(/\..*/, ""))).toEqual(["4", "5"]);
       await stop();
       expect(screen).not.toMatch(/Cannot find module/);
     },

@@ -4,15 +4,15 @@ import { join } from "node:path";
 import { openReader } from "../../../src/warehouse/reader.ts";
 import { fillDemoWarehouse } from "../demo-warehouse.ts";
 import { querySqlite } from "./engines.ts";
-import { cookbookFile, parseParameters, parseQuestions, readCookbook, replaceAnswers } from "./page.ts";
+import { cookbookFile, parseQuestions, readCookbook, replaceAnswers, setPresent } from "./page.ts";
 
 // `node test/docs/cookbook/answers.ts` writes the answers into the cookbook. Review them before you commit.
 const page = readCookbook();
 const folder = mkdtempSync(join(tmpdir(), "mds-cookbook-"));
 try {
-  const { path } = await fillDemoWarehouse(folder);
+  const { path, clock } = await fillDemoWarehouse(folder);
   const reader = openReader(path);
-  const ask = (sql: string) => querySqlite(reader, sql, parseParameters(page));
+  const ask = (sql: string) => querySqlite(reader, setPresent(sql, clock.now()), {});
   const answers = new Map(parseQuestions(page).map(({ title, sqlite }) => [title, ask(sqlite)]));
   reader.close();
   writeFileSync(cookbookFile, replaceAnswers(page, answers));
