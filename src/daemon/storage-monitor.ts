@@ -95,7 +95,7 @@ async function monitorOnce(context: SyncContext, options: StorageMonitorOptions)
 
 /**
  * Checks a large file in the background after a crash. SQLite files survive crashes, and a check before the start would
- * lose live ticks that cannot be fetched later. If the file is damaged, the next start quarantines it.
+ * miss snapshots (docs/decisions/snapshots-first.md). If the file is damaged, the next start quarantines it.
  */
 export async function checkInBackground(context: SyncContext, path: string): Promise<void> {
   const { ingest, clock, log, signal } = context;

@@ -24,10 +24,7 @@ interface ReaderThreadOptions {
 /** A ledger that needs more memory ends this thread, not the daemon. */
 const MAX_HEAP_MB = 160;
 
-/**
- * Reads the warehouse for the dashboard in its own thread: with thousands of series a query takes several hundred ms,
- * and the main thread must stay free for the network. A query starts the thread if it does not run.
- */
+/** Reads the warehouse for the dashboard in its own thread (docs/decisions/threads.md). A query starts it if it does not run. */
 export class ReaderThread {
   readonly #options: ReaderThreadOptions;
   readonly #thread: Thread<ReaderCalls>;

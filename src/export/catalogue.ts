@@ -135,10 +135,7 @@ function folderMacro(folder: string): string {
       THEN left(${temporary}, length(${temporary}) - ${end.length}) ELSE ${quoted(`${folder}/`)} END)`;
 }
 
-/**
- * The exact digits of a DOUBLE with at most 15 significant digits between 1e-7 and 1e15: its shortest text has exactly
- * those digits.
- */
+/** The digits of a DOUBLE of at most 15 significant digits, between 1e-7 and 1e15: docs/decisions/exact-decimals.md. */
 const digitsMacro = `CREATE MACRO exact_digits(x) AS CASE WHEN x = 0 THEN '0'
   WHEN abs(x) < 0.001 THEN rtrim(CAST(TRY_CAST(CAST(x AS VARCHAR) AS DECIMAL(38, 22)) AS VARCHAR), '0')
   ELSE regexp_replace(CAST(x AS VARCHAR), '\\.0$', '') END`;

@@ -110,8 +110,8 @@ export interface ExportResult {
 
 /**
  * Writes what changed since the previous export, then switches to it atomically. A kill at any time leaves the previous
- * export intact, and the next export removes the leftovers. It reads while a writer runs, with one snapshot per file, so
- * that the writer can truncate its WAL between two files.
+ * export intact, and the next export removes the leftovers. It reads while a writer runs, with one snapshot per file
+ * (docs/decisions/wal.md).
  */
 export async function exportWarehouse(options: ExportOptions): Promise<ExportResult> {
   const connection = openReader(options.warehouse);

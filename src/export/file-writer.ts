@@ -165,7 +165,7 @@ export class FileWriter {
     await this.#options.writer.write(this.#unfinished, source, select);
   }
 
-  /** Outside of the snapshot: sending a file to a bucket takes time, and the writer could not truncate its WAL. */
+  /** Outside of the snapshot, because sending a file to a bucket takes time: docs/decisions/wal.md. */
   async #store(facts: FileFacts): Promise<void> {
     const { store, onFile } = this.#options;
     const file: ManifestFile = {

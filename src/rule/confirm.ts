@@ -57,7 +57,7 @@ export interface Confirmed {
   readonly dropped: readonly PendingClaim[];
 }
 
-/** The one rule: a claim that says that records do not exist must be repeated before it is accepted. */
+/** The one rule: a claim that records do not exist must be repeated before it is accepted (docs/decisions/absence.md). */
 export function confirm(
   evidence: Evidence,
   pending: readonly PendingClaim[],

@@ -35,9 +35,9 @@ interface Interpretation {
 }
 
 /**
- * What a page without a contradiction says about its series. A page (newest first) proves only the range above its oldest record:
- * others with the same timestamp may be on the next page. One that reaches below the gap proves down to the gap's start; the last
- * one claims that nothing is older. The number of records proves nothing: a short page is not the end.
+ * What a page without a contradiction says about its series. A page proves only the range above its oldest record
+ * (docs/decisions/newest-first.md). One that reaches below the gap proves down to the gap's start; the last one claims that
+ * nothing is older.
  */
 export function interpret(
   page: PageAnswer,

@@ -101,7 +101,7 @@ function assertIntact(partial: string, file: string): void {
   }
 }
 
-/** Also rejects a destination with a WAL or journal beside it: SQLite would apply that to the new file. */
+/** Also rejects a destination with a WAL or journal beside it: docs/decisions/wal.md. */
 function assertUsableDestination(warehouse: string, file: string, replace: boolean): void {
   const reject = (message: string, remedy: string): never => {
     throw new Failure(message, { code: "backup_refused", remedy, exit: exitCode.usage });

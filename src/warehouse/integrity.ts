@@ -122,10 +122,7 @@ function assessFile(
   return "damage" in found ? damaged(found.damage) : { isChecked: !isDeferred, connection: found };
 }
 
-/**
- * Whether the WAL beside the file belongs to another database. A WAL does not name its database, so SQLite would apply
- * it and overwrite pages with foreign ones.
- */
+/** Whether the WAL beside the file belongs to another database: docs/decisions/wal.md. */
 function hasForeignWal(path: string): boolean {
   const epoch = expectedEpochOfNewWal(path);
   return epoch !== undefined && readEpoch(path) !== epoch;

@@ -109,7 +109,7 @@ export function migrateFile(path: string): number {
 /** Gives the warehouse a second, dated name; the caller then replaces the first. */
 function setWarehouseAside(warehouse: string, now: Micros): string | null {
   if (!statSync(warehouse, { throwIfNoEntry: false })) return null;
-  // Its WAL must not be applied to the copy. If the file is damaged, the WAL is set aside beside it.
+  // docs/decisions/wal.md. If the file is damaged, the WAL is set aside beside it.
   try {
     const connection = connectWriter(warehouse);
     try {

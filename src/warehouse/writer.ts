@@ -265,10 +265,7 @@ export class WarehouseWriter {
     }
   }
 
-  /**
-   * SQLite leaves the WAL of a moved database at the old path, and would apply that WAL to the file that replaced the
-   * database.
-   */
+  /** SQLite leaves the WAL of a moved database at the old path: docs/decisions/wal.md. */
   #quarantineLeftoverWal(): void {
     if (this.#walInode === undefined || readInode(`${this.path}-wal`) !== this.#walInode) return;
     const reason = "the -wal file of a database that was moved away";
@@ -385,10 +382,7 @@ function createFile(path: string, fileSystem: FileSystemInfo, { quarantined }: I
   });
 }
 
-/**
- * Adds a random amount, so that no other warehouse has the same epoch: the epoch also identifies which file a WAL
- * belongs to.
- */
+/** Adds a random amount, so that no other warehouse has the same epoch: docs/decisions/wal.md. */
 function advanceEpoch(connection: Connection): number {
   const sql = "UPDATE warehouse_state SET epoch = epoch + 1 + abs(random() % 1000000000) RETURNING epoch";
   return connection.value<WarehouseStateRow["epoch"]>(sql);

@@ -9,7 +9,7 @@ import type { Simulator } from "../../src/simulator/simulator.ts";
 import { withReader } from "../../src/warehouse/reader.ts";
 import { digestTicks, moveDay } from "../../src/warehouse/rows/moved-rows.ts";
 import { openWriter } from "../../src/warehouse/writer.ts";
-import { parseQuestions, readCookbook } from "../docs/cookbook-page.ts";
+import { parsePreamble, parseQuestions, readCookbook, setPresent } from "../docs/cookbook/page.ts";
 import { fillDemoWarehouse } from "../docs/demo-warehouse.ts";
 import { skipWithout } from "../support/has-tool.ts";
 import type { ManualClock } from "../support/manual-clock.ts";
@@ -43,7 +43,8 @@ const exportReaders = ["duckdb", "pyarrow"].filter((module) => {
   return canRead;
 });
 
-const questions = parseQuestions(readCookbook());
+const page = readCookbook();
+const questions = parseQuestions(page);
 const folder = mkdtempSync(join(tmpdir(), "mds-python-"));
 let path: string;
 let clock: ManualClock;
@@ -57,7 +58,6 @@ const lengths = ["30s", "7m", "10m", "1h", "4h", "1d"];
 
 /** What the tests below ask, all in one process. */
 const blocks: Record<string, string> = {
-  ...Object.fromEntries(questions.map(({ title, python }) => [title, python])),
   ...Object.fromEntries(
     lengths.map((every) => [
       `bars ${every}`,
@@ -108,6 +108,9 @@ beforeAll(async () => {
   if (!hasPandas) return;
   ({ path, clock, oracle } = await fillDemoWarehouse(folder));
   installed = installClient();
+  // Without its first lines, which import and open what the blocks have.
+  const preamble = parsePreamble(page).replaceAll(/^(import|w =).*\n/gm, "");
+  for (const { title, python } of questions) blocks[title] = setPresent(`${preamble}${python}`, clock.now());
   answers = runBlocks(path);
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

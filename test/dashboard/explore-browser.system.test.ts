@@ -149,6 +149,12 @@ describe("/explore", () => {
           .catch(() => {});
         await isDone(page);
       }
+      await page.goto(new URL("/explore#question=17", pages.address()).href);
+      await page.reload();
+      await isDone(page);
+      expect(await page.textContent("#editor .cm-content")).toContain(
+        "FROM latest_market_caps ORDER BY rank",
+      );
       await page.click("#tab-history");
       expect(await page.locator("#history-list li").count()).toBeGreaterThanOrEqual(4);
       expect(await horizontalOverflow(page)).toBeLessThanOrEqual(0);

@@ -6,6 +6,7 @@ import { commandExamples } from "../../src/cli/support/examples.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
 import { hasTool } from "../support/has-tool.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { commandsFile, commandsPage } from "./commands-page.ts";
 import { manFile, manPage, readCommandTable } from "./man-page.ts";
 
 const commands = await readCommandTable();
@@ -69,6 +70,14 @@ describe("the manual page", () => {
       encoding: "utf8",
     });
     expect({ stdout, stderr }).toEqual({ stdout: "", stderr: "" });
+  });
+});
+
+describe("the page of the commands", () => {
+  it("equals docs/commands.md", async () => {
+    expect(readFileSync(commandsFile, "utf8"), "run `node test/docs/commands-page.ts`").toBe(
+      await commandsPage(),
+    );
   });
 });
 

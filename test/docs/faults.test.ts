@@ -6,12 +6,21 @@ const root = resolve(import.meta.dirname, "../..");
 const page = readFileSync(join(root, "docs/faults.md"), "utf8");
 
 const sections = page.split(/^## /m).slice(1);
-const rows = sections.flatMap((section) =>
-  [...section.matchAll(/^\| ([A-Z]\d+) \|.*$/gm)].map(([line, id = ""]) => ({
-    id,
-    cells: line.split("|").slice(1, -1),
-    files: [...line.matchAll(/\]\(\.\.\/(test\/[^)]+)\)/g)].map(([, file = ""]) => file),
-  })),
+const faults = sections.flatMap((section) =>
+  section
+    .split(/^### /m)
+    .slice(1)
+    .map((entry) => {
+      const [heading = "", ...rest] = entry.split("\n");
+      const [body = "", shownBy = ""] = rest.join("\n").split(/^Shown by /m);
+      return {
+        section: section.charAt(0),
+        id: heading.replace(/\..*/, ""),
+        title: heading.replace(/^\w+\. /, ""),
+        body: body.trim(),
+        files: [...shownBy.matchAll(/`(test\/[^`]+)`/g)].map(([, file = ""]) => file),
+      };
+    }),
 );
 
 /** A title, or the first cell of a table of cases: a string that begins with ids and a colon. */
@@ -28,30 +37,30 @@ const idsByFile = new Map(
 );
 
 describe("docs/faults.md", () => {
-  it("numbers the rows of each section from one, without a gap", () => {
-    const expected = sections.flatMap((section) =>
-      [...section.matchAll(/^\| [A-Z]\d+ \|/gm)].map((_, index) => `${section[0]}${index + 1}`),
+  it("numbers the faults of each section from one, without a gap", () => {
+    const expected = [...Map.groupBy(faults, ({ section }) => section)].flatMap(([letter, own]) =>
+      own.map((_, index) => `${letter}${index + 1}`),
     );
-    expect(rows.map(({ id }) => id)).toEqual(expected);
+    expect(faults.map(({ id }) => id)).toEqual(expected);
     expect(sections.map(([letter]) => letter).join("")).toBe("ABCDEFGHIJ");
   });
 
-  it("has four filled cells in every row", () => {
-    const incomplete = rows.filter(({ cells }) => cells.length !== 4 || cells.some((cell) => !cell.trim()));
+  it("has a title of one line and an answer for every fault", () => {
+    const incomplete = faults.filter(({ title, body }) => !title || title.length > 110 || !body);
     expect(incomplete).toEqual([]);
   });
 
-  it("links only test files that have a title with the id of the row", () => {
-    const withoutLink = rows.filter(({ files }) => files.length === 0).map(({ id }) => id);
-    expect(withoutLink).toEqual([]);
-    const wrongLinks = rows.flatMap(({ id, files }) =>
+  it("names only test files that have a title with the id of the fault", () => {
+    const withoutTest = faults.filter(({ files }) => files.length === 0).map(({ id }) => id);
+    expect(withoutTest).toEqual([]);
+    const wrong = faults.flatMap(({ id, files }) =>
       files.filter((file) => !idsByFile.get(file)?.has(id)).map((file) => `${id}: ${file}`),
     );
-    expect(wrongLinks).toEqual([]);
+    expect(wrong).toEqual([]);
   });
 
-  it("has a row for every id in a test title", () => {
-    const documented = new Set(rows.map(({ id }) => id));
+  it("has an entry for every id in a test title", () => {
+    const documented = new Set(faults.map(({ id }) => id));
     const unknown = [...idsByFile].flatMap(([file, ids]) =>
       [...ids].filter((id) => !documented.has(id)).map((id) => `${id}: ${file}`),
     );

@@ -22,15 +22,18 @@ export async function readCommandTable(): Promise<CommandDoc[]> {
   return describeCommands(program);
 }
 
-const exitCodes = [
+export const exitCodes = [
   ["0", "everything selected is in place"],
   ["1", "unexpected failure"],
   ["2", "bad usage or settings, a warehouse from a newer version, or another service"],
   ["3", "credentials refused"],
-  ["4", "something selected could not be synced, or a required range is not complete"],
+  [
+    "4",
+    "something selected could not be synced, a required range is not complete, or there is no warehouse yet",
+  ],
   [
     "75",
-    "try again later: the service is unreachable, the disk is full, or another process writes the warehouse",
+    "try again later: the service is unreachable, the disk is full, another process writes the warehouse, or PostgreSQL cannot be written",
   ],
 ] as const;
 

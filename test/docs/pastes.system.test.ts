@@ -18,16 +18,19 @@ import { compileCacheEnv } from "../support/program-process.ts";
 import { type PageBlock, parseBlocks } from "./page-blocks.ts";
 
 const root = resolve(import.meta.dirname, "../..");
-const pages = ["README.md", ...readdirSync(join(root, "docs")).filter((name) => name.endsWith(".md"))];
+const inDocs = readdirSync(join(root, "docs"), { recursive: true, encoding: "utf8" }).filter((name) =>
+  name.endsWith(".md"),
+);
+const inRoot = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "ARCHITECTURE.md"];
+const pages = [...inRoot, ...inDocs.filter((name) => !inRoot.includes(name))];
 
 /** Blocks that are run by another test, or that cannot be run here, by their first line: where, or why not. */
 const exceptions: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "README.md": {
-    "npm ci && npm start":
-      "installs the project; the demo runs until it is stopped, and npm test is this suite",
-    "sudo mds-sync init": "changes the machine, and needs an address of the service",
-    "docker build": "needs Docker",
+    "npm ci": "installs the project; test/project/package.system.test.ts runs the demo in a clone",
   },
+  "CONTRIBUTING.md": { "npm ci": "installs the project, and npm test is this suite" },
+  "commands.md": { "mds-sync ": "test/docs/commands.test.ts checks the options of each example" },
   "export.md": { "duckdb -readonly": "needs the command line of DuckDB; test/export reads the same file" },
   "lake.md": { AWS_ACCESS_KEY_ID: "needs a bucket; test/export writes to one" },
   "library.md": { "npm install mds-sync": "needs the registry of npm" },
@@ -49,7 +52,7 @@ const isShell = ({ language }: PageBlock) => language === "sh" || language === "
 const exceptionOf = (page: string, { code }: PageBlock) =>
   Object.keys(exceptions[page] ?? {}).find((start) => code.startsWith(start));
 const readPage = (page: string) =>
-  readFileSync(join(root, page === "README.md" ? page : `docs/${page}`), "utf8");
+  readFileSync(join(root, inRoot.includes(page) ? page : `docs/${page}`), "utf8");
 
 /** A clone with the script that runs the program; the program is also in the path, as if it were installed. */
 const folder = mkdtempSync(join(tmpdir(), "mds-pastes-"));

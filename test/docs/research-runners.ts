@@ -2,12 +2,13 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import { CATALOGUE } from "../../src/export/manifest.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
 import { programEntry } from "../support/build-program.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
 import { skipWithout } from "../support/has-tool.ts";
-import { querySqlite } from "./cookbook-engines.ts";
+import { openCatalogue, queryDuckDb, querySqlite } from "./cookbook/engines.ts";
 import type { PageBlock } from "./page-blocks.ts";
 
 const root = resolve(import.meta.dirname, "../..");
@@ -28,7 +29,8 @@ type BlockRunner = (block: PageBlock, place: ResearchPlace) => Promise<string>;
 /** By the language of the block. A language that is not listed here is an error. */
 export const blockRunners: Readonly<Record<string, BlockRunner>> = {
   sh: runShell,
-  sql: async ({ code }, { path }) => {
+  sql: async ({ code }, { path, folder }) => {
+    if (code.startsWith("-- DuckDB")) return queryExport(join(folder, "export", CATALOGUE), code);
     const reader = openReader(path);
     try {
       return querySqlite(reader, code, {});
@@ -39,6 +41,16 @@ export const blockRunners: Readonly<Record<string, BlockRunner>> = {
   ts: runTypeScript,
   python: runPython,
 };
+
+/** What a block before it has exported. */
+async function queryExport(file: string, sql: string): Promise<string> {
+  const catalogue = await openCatalogue(file);
+  try {
+    return await queryDuckDb(catalogue.connection, sql);
+  } finally {
+    catalogue.close();
+  }
+}
 
 /** A line that is one command of mds-sync runs in this process; a block with a pipe or another program runs in a shell. */
 async function runShell({ code }: PageBlock, place: ResearchPlace): Promise<string> {

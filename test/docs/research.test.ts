@@ -43,7 +43,7 @@ describe("the research page", () => {
 
   it("has an output for every block that prints something", () => {
     const silent = parseBlocks(text).filter(
-      ({ output, code }) => output === undefined && !code.includes("--out "),
+      ({ output, code }) => output === undefined && !/--(out|to) [a-z]/.test(code),
     );
     expect(silent).toEqual([]);
     const languages = new Set(parseBlocks(text).map(({ language }) => language));

@@ -16,10 +16,20 @@ import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
+import { exportWarehouse } from "../../src/export/export-warehouse.ts";
+import { CATALOGUE } from "../../src/export/manifest.ts";
+import { runReadQuery } from "../../src/warehouse/query/query.ts";
+import { withReader } from "../../src/warehouse/reader.ts";
+import { openCatalogue, queryDuckDb } from "../docs/cookbook/engines.ts";
+import { parseQuestions, readCookbook } from "../docs/cookbook/page.ts";
+import { fillDemoWarehouse } from "../docs/demo-warehouse.ts";
+import { findBrokenLinks } from "../docs/page-links.ts";
 import { createWarehouse } from "../support/cli/filled-warehouse.ts";
 import { startLocalRegistry } from "../support/cli/local-registry.ts";
 import { UNUSED_PORT } from "../support/free-port.ts";
+import { skipWithout } from "../support/has-tool.ts";
 import { fillTicks } from "../support/library/ticks-warehouse.ts";
+import { ManualClock } from "../support/manual-clock.ts";
 import { startProgram } from "../support/program-process.ts";
 import { timeLimit } from "../support/time-limit.ts";
 
@@ -28,6 +38,12 @@ const root = resolve(import.meta.dirname, "../..");
 const builtPages = join(root, "src/dashboard/bundle");
 const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
 const listFiles = (path: string) => readdirSync(path, { recursive: true, encoding: "utf8" }).sort();
+
+/** Debian's Python, which has Debian's pandas. */
+const python = process.env.MDS_TEST_PYTHON ?? "/usr/bin/python3";
+const hasPandas =
+  spawnSync(python, ["-c", "import pandas"]).status === 0 ||
+  skipWithout(`no pandas in ${python}`, "the example in Python");
 
 const folder = mkdtempSync(join(tmpdir(), "mds-package-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -42,6 +58,8 @@ const npmEnv = {
   npm_config_registry: `http://127.0.0.1:${UNUSED_PORT}/`,
 };
 const installed = join(example, "node_modules/mds-sync");
+/** What the release script says about the tarball. */
+let contents = "";
 /** What npm said while it installed the tarball for everybody. */
 let globalInstall: { readonly stderr: string };
 
@@ -70,8 +88,9 @@ function copy(file: string): void {
 
 /** Installs the tarball twice: in the example project, and for everybody. */
 async function installPackage(): Promise<void> {
-  await run("npm", ["pack", "--silent", "--pack-destination", folder], { cwd: clone, env: npmEnv });
-  const tarball = join(folder, readdirSync(folder).find((file) => file.endsWith(".tgz")) ?? "");
+  const { stdout } = await run(process.execPath, ["release.ts", "--pack-only"], { cwd: clone, env: npmEnv });
+  contents = stdout;
+  const tarball = /^\/.*\.tgz$/m.exec(stdout)?.[0] ?? "";
   cpSync(join(root, "examples/typescript"), example, { recursive: true });
   const registry = await startLocalRegistry(root, tarball);
   try {
@@ -162,6 +181,14 @@ describe("the demo in a clone", () => {
       expect(npx.stdout).toBe(`${manifest.version}\n`);
       expect(listFiles(join(clone, "dist"))).toEqual(files);
       expect((await fetch(`${address}/api/status`)).status).toBe(200);
+
+      // Every question of the cookbook has an answer, but for those that ask what is missing: nothing is.
+      const unanswered = withReader(join(clone, "data/demo.sqlite"), (reader) =>
+        parseQuestions(readCookbook()).filter(
+          ({ sqlite }) => [...runReadQuery(reader, sqlite).rows].length === 0,
+        ),
+      );
+      expect(unanswered.map(({ title }) => title.replace(/\..*/, ""))).toEqual(["4", "5"]);
       await stop();
       expect(screen).not.toMatch(/Cannot find module/);
     },
@@ -185,6 +212,8 @@ describe("the global installation", () => {
 
 describe("the packed program", () => {
   it("contains what it needs", async () => {
+    for (const part of ["dist/", "docs/", "examples/", "clients/", "SECURITY.md"])
+      expect(contents).toMatch(new RegExp(`KiB {2}${part}`));
     expect(readdirSync(installed)).toEqual(
       expect.arrayContaining(["dist", "config", "migrations", "LICENSE", "README.md"]),
     );
@@ -269,5 +298,59 @@ describe("the packed library", () => {
     expect(run.stdout).toMatch(
       /^BTC is not complete: from .* to .*: pending\nBTC: 180 ticks, the highest 123456789\.12345679\nBTC: last price 204\.5 at .*\n180 ticks in all\n$/,
     );
+  });
+
+  it("has the examples in SQL, which run from the installed package", async () => {
+    const warehouse = createWarehouse(fillTicks);
+    const { path } = await fillDemoWarehouse(folder);
+    const to = join(folder, "example-export");
+    const clock = new ManualClock("2026-03-01T13:00:07Z");
+    const sqlOf = (name: string) => readFileSync(join(installed, "examples/sql", name), "utf8");
+    const report = spawnSync(
+      process.execPath,
+      [join(installed, "dist/cli/main.js"), "query", "--json", "--param", "name=BTC", "-"],
+      { input: sqlOf("report.sql"), encoding: "utf8", cwd: folder, env: { MDS_WAREHOUSE: warehouse } },
+    );
+    expect(JSON.parse(report.stdout)).toEqual([
+      expect.objectContaining({ name: "BTC", highest: 123456789.12345679, last_price: "204.5" }),
+    ]);
+    await exportWarehouse({ warehouse: path, to, program: "test", clock });
+    const catalogue = await openCatalogue(join(to, CATALOGUE));
+    const correlations = await queryDuckDb(catalogue.connection, sqlOf("correlation.sql"));
+    catalogue.close();
+    expect(correlations.split("\n").slice(2, 5)).toEqual([
+      expect.stringMatching(/^BTC +ETH +\d+ +-?0\.\d+$/),
+      expect.stringMatching(/^BTC +SOL /),
+      expect.stringMatching(/^ETH +SOL /),
+    ]);
+  });
+
+  it.runIf(hasPandas)("has the example in Python, which runs with the client of the package", () => {
+    const run = spawnSync(
+      python,
+      [join(installed, "examples/python/report.py"), createWarehouse(fillTicks), "BTC"],
+      {
+        cwd: folder,
+        encoding: "utf8",
+        env: { PYTHONPATH: join(installed, "clients/python"), PYTHONDONTWRITEBYTECODE: "1" },
+      },
+    );
+    expect(run.stderr).toBe("");
+    expect(run.stdout).toMatch(
+      /^BTC is not proven from .*\nBTC: 180 ticks, the highest 123456789\.123456789\d*\nBTC: last price 204\.5 at .*\n180 ticks in all\n$/,
+    );
+  });
+});
+
+describe("the packed documents", () => {
+  it("link only to what is packed", () => {
+    const packed = listFiles(installed).filter((file) => !file.startsWith("node_modules/"));
+    expect(
+      findBrokenLinks(
+        installed,
+        packed.filter((file) => file.endsWith(".md")),
+      ),
+    ).toEqual([]);
+    expect(packed.filter((file) => /__pycache__|egg-info/.test(file))).toEqual([]);
   });
 });

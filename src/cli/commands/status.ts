@@ -33,7 +33,7 @@ export function addStatusCommand(program: Command, context: CommandContext): voi
       const { readStatus } = await import("../../warehouse/read/status.ts");
       const { formatStatus } = await import("../output/status-report.ts");
       const { readClockSkew } = await import("../../warehouse/coverage/targets.ts");
-      // Timestamps in the warehouse follow the service's clock, so ages do too; this machine's clock may be wrong.
+      // Ages are by the service's clock: docs/decisions/service-clock.md.
       const { http, warehouse } = settings;
       const read = async (): Promise<StatusReport> => {
         const status = withReader(warehouse.path, (connection) =>

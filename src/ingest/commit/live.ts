@@ -23,8 +23,8 @@ export interface LiveCommitResult {
 type LiveStream = "index_ticks" | "exchange_ticks";
 
 /**
- * Commits a batch of websocket messages in one transaction. Index ticks settle nothing: only REST proves that
- * none is missing. Exchange ticks settle their periods, because they have no history for REST to check.
+ * Commits a batch of websocket messages in one transaction. Exchange ticks settle their periods, index ticks nothing:
+ * docs/decisions/live-ticks.md.
  */
 export function commitLiveMessages(
   warehouse: WarehouseWriter,

@@ -62,7 +62,7 @@ export function readOrigin({ asOf, ageMs, requestedAt, announced }: ResponseBody
   };
 }
 
-/** What a page may contain, by the service's clock: this machine's may be wrong. */
+/** What a page may contain, by the service's clock (docs/decisions/service-clock.md). */
 export function readTimeLimits(asOf = Number.POSITIVE_INFINITY, cadence: Micros = DEFAULT_PERIOD_MICROS) {
   return {
     /** Later records are rejected: they would count as the latest until then. */

@@ -10,10 +10,7 @@ export function parseRowAside(aside: string | null): RowAside {
   return aside === null ? emptyAside : (JSON.parse(aside) as RowAside);
 }
 
-/**
- * The exact digits of a stored decimal in plain notation. A double without digits in `aside` comes from at most 15 digits, and
- * the shortest text that gives the same double has just these.
- */
+/** The exact digits of a stored decimal in plain notation: docs/decisions/exact-decimals.md. */
 export function formatExact(real: number | null, digits?: string): string | null {
   if (real === null) return null;
   if (digits !== undefined) return digits;

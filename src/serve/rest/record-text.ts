@@ -19,10 +19,7 @@ const trimmedDigits = fourDigits.map((text) => text.replace(/0+$/, ""));
 const LIMIT_OF_EIGHT = 1e7;
 const LIMIT_OF_FOUR = 1e11;
 
-/**
- * The digits of a decimal: those in `exact`, if the double cannot represent them. A double that equals an integer of at most 15
- * digits divided by a power of ten has exactly these digits; from tables they take a third of the time of `String`.
- */
+/** The digits of a decimal (docs/decisions/exact-decimals.md). From tables they take a third of the time of `String`. */
 export function decimalText(real: number, exact?: string): string {
   if (exact !== undefined) return exact;
   if (real >= 0 && real < LIMIT_OF_EIGHT) {

@@ -18,7 +18,7 @@ export interface AccessToken {
   readonly text: string;
   /** Undefined if the token response lists no scopes. */
   readonly scopes: ReadonlySet<string> | undefined;
-  /** On the boot clock, like `expiresAt`: neither a wall clock step nor a suspension makes them wrong. */
+  /** On the boot clock, like `expiresAt`: docs/decisions/service-clock.md. */
   readonly firstSeenAt: number;
   readonly expiresAt: number;
 }

@@ -41,8 +41,8 @@ const RESERVATION_MS = 120_000;
 const POLLS_PER_HISTORY_REQUEST = 3;
 
 /**
- * Orders the requests, and limits how many are in flight and how many start per second. A snapshot goes before everything
- * else, always: if it is missed, it cannot be fetched later.
+ * Orders the requests, and limits how many are in flight and how many start per second. A snapshot always goes first
+ * (docs/decisions/snapshots-first.md).
  */
 export class Bulkhead {
   readonly #options: BulkheadOptions;

@@ -1,10 +1,7 @@
 import { streamOfEndpoint, streams, streamTable } from "../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_MS, parseTimestamp } from "../../model/time.ts";
 
-/**
- * The higher priority goes first: snapshots, which cannot be fetched later, then heads and lookups, then gaps about to
- * leave the window, then the rest of the history.
- */
+/** The higher priority goes first: docs/decisions/snapshots-first.md. */
 export const requestPriority = { snapshot: 3, head: 2, expiring: 1, history: 0 } as const;
 export type RequestPriority = (typeof requestPriority)[keyof typeof requestPriority];
 

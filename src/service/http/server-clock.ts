@@ -19,8 +19,8 @@ interface ResponseAge {
 }
 
 /**
- * Estimates the service's time from the `Date` headers of its responses. Stores offsets to the boot clock, so that
- * neither a wall clock step nor a suspended machine makes the estimate wrong.
+ * Estimates the service's time from the `Date` headers of its responses, as offsets to the boot clock
+ * (docs/decisions/service-clock.md).
  */
 export class ServerClock {
   readonly #clock: Clock;

@@ -100,7 +100,7 @@ function extractField(name: keyof typeof fieldPatterns, text: string): string | 
   }
 }
 
-/** The service's clock, learned from CONNECTED and PONG: gaps must not depend on a wrong local clock. */
+/** The service's clock, learned from CONNECTED and PONG: docs/decisions/service-clock.md. */
 export class ServiceTime {
   readonly #clock: Clock;
   #reference: { readonly at: Micros; readonly boottime: number } | undefined;

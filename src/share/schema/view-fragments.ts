@@ -9,7 +9,7 @@ export function momentOf(ts: string): string {
 export const sharedPresentTs =
   "(floor(extract(epoch FROM statement_timestamp()))::bigint * 1000000 + (SELECT x.clock_skew FROM mds.source x))";
 
-/** A decimal and its exact twin. `name`: what the view calls them. PostgreSQL turns a double into 15 digits: more are in `aside`. */
+/** A decimal and its exact twin (docs/decisions/exact-decimals.md). `name`: what the view calls them. */
 export function sharedDecimals(row: string, column: string, name = column): string {
   const digits = `coalesce((${readAside(row, column)})::numeric, ${row}.${column}::numeric)`;
   return `${row}.${column}${name === column ? "" : ` AS ${name}`}, ${digits} AS ${name}_exact`;

@@ -62,8 +62,8 @@ export function findProofAt(
 }
 
 /**
- * Settles a range, in the same transaction as its rows. `rows` and `empty` replace what was settled before; `lost` only
- * fills what is not covered. Touching ranges with the same proof and reason are merged.
+ * Settles a range, in the transaction of its rows (docs/decisions/one-transaction.md). `rows` and `empty` replace what was
+ * settled before; `lost` only fills what is not covered. Touching ranges with the same proof and reason are merged.
  */
 export function settle(
   transaction: Transaction,

@@ -150,7 +150,7 @@ export function readLedger(connection: Connection): {
   };
 }
 
-/** Runs `work` in one read transaction. The writer cannot truncate the WAL meanwhile, so keep `work` short. */
+/** Runs `work` in one read transaction. Keep it short: docs/decisions/wal.md. */
 export async function inSnapshot<T>(connection: Connection, work: () => T | Promise<T>): Promise<T> {
   connection.database.exec("BEGIN");
   try {

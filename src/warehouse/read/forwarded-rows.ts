@@ -117,7 +117,7 @@ export function readRowKeys(connection: Connection, stream: RowStream): number[]
   return connection.statement<number>(`SELECT ${key} FROM ${dictionary} ORDER BY ${key}`).pluck().all();
 }
 
-/** Runs `work` in one read transaction. It must be synchronous: the writer cannot truncate the WAL meanwhile. */
+/** Runs `work` in one read transaction. It must be synchronous: docs/decisions/wal.md. */
 export function readConsistently<T>(connection: Connection, work: () => T): T {
   connection.database.exec("BEGIN");
   try {

@@ -48,8 +48,8 @@ const streamOrder = ["index_ticks", "ohlcv", "exchange_ticks", "market_caps", "d
 const indexTypeOrder = ["LX", "GWA", "MWA"];
 
 /**
- * The state of the whole ledger at one time. The constructor reads all of it: never call it on the main thread, which
- * serves the network. Rows are computed on request only, because there may be thousands.
+ * The state of the whole ledger at one time. The constructor reads all of it: never call it on the main thread
+ * (docs/decisions/threads.md). Rows are computed on request only, because there may be thousands.
  */
 export class Heatmap {
   readonly #now: Micros;

@@ -6,8 +6,8 @@ import type { Transaction } from "../tables/transaction.ts";
 import { addRowCount } from "./stream-stats.ts";
 
 /*
- * A live tick is a preview until REST has proven its range. Its source is `live` until a current page equals it; a row
- * with that source in a covered range is from a cached page, which REST has served.
+ * A live tick is a preview until REST has proven its range (docs/decisions/live-ticks.md). A row with the source `live` in a
+ * covered range is from a cached page, which REST has served.
  */
 
 /** Whether a row with source `live` is a preview: no REST page has covered it. */
@@ -35,7 +35,7 @@ interface ReplaceResult {
 
 /**
  * Deletes the previews that the page has at a slightly other moment, less than `tolerance` away: at most one for each
- * record. They leave no revision: the service has not changed the record, its websocket stamps it differently.
+ * record. They leave no revision.
  */
 export function replacePreviews(
   transaction: Transaction,

@@ -59,7 +59,7 @@ function toRowJson(table: RowTable<never>, values: readonly SqlValue[]): string 
   return JSON.stringify(json);
 }
 
-/** A REAL without an exact text in `aside` has at most 15 significant digits. */
+/** For a REAL without an exact text in `aside`: docs/decisions/exact-decimals.md. */
 function toExactText(real: number): string {
   return toPlainNotation(real.toPrecision(15)) ?? String(real);
 }

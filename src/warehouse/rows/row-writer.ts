@@ -14,8 +14,7 @@ import { addRowCount } from "./stream-stats.ts";
 
 /**
  * `rest`: a current REST page. `live`: the websocket, or a stale REST page (cached, or overtaken by a later request);
- * neither replaces what a current page wrote or settled. A live row is a preview: once a current page equals it, its
- * source is `rest`.
+ * neither replaces what a current page wrote or settled (docs/decisions/live-ticks.md).
  */
 export type RecordSource = "rest" | "live";
 

@@ -25,7 +25,7 @@ import { translateErrors } from "./sqlite-errors.ts";
 /** With less free space the writer stops: readers, checkpoints and the operator still need some. */
 export const MIN_FREE_BYTES = 64 * 1024 * 1024;
 
-/** File systems, by magic number, whose locks and shared memory are too unreliable for WAL mode. */
+/** File systems, by magic number, on which a warehouse cannot be: docs/decisions/sqlite.md. */
 const networkFileSystems = new Map([
   [0x6969, "NFS"],
   [0xff534d42, "CIFS"],

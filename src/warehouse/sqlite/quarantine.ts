@@ -64,10 +64,7 @@ export function clearPendingSalvage(path: string): void {
   syncToDisk(dirname(path));
 }
 
-/**
- * Finishes the renames of a process that was killed halfway: SQLite would apply a WAL that was left behind to the new
- * database.
- */
+/** Finishes the renames of a process that was killed halfway: docs/decisions/wal.md says why. */
 export function resumeQuarantine(path: string): void {
   const last = readSalvageList(path).at(-1);
   if (last && !fileExists(path)) renameFiles(path, last.name, databaseSuffixes);

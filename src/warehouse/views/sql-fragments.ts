@@ -21,10 +21,7 @@ export function wholeSecondText(ts: string): string {
 export const presentTs =
   "(CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + (SELECT clock_skew FROM warehouse_state))";
 
-/**
- * The exact digits of a REAL with at most 15 significant digits: a power of ten scales it to an integer below 10^15,
- * which rounding restores exactly; the rest is integer arithmetic and text.
- */
+/** The digits of a REAL of at most 15 significant digits, by integer arithmetic: docs/decisions/exact-decimals.md. */
 function digitsOf(real: string): string {
   const scaled = `CAST(round(abs(${real}) * d.factor) AS INTEGER)`;
   const plain = `CAST(${scaled} / d.unit AS TEXT) || '.' || d.zeros || substr(CAST(d.unit + ${scaled} % d.unit AS TEXT), 2)`;
@@ -48,10 +45,7 @@ const usualDecimals = [
   { places: 4, limit: 10 ** 11 - 1 },
 ];
 
-/**
- * All digits of a decimal: those in `aside` if the REAL cannot represent them. The usual ones take half the time of
- * `digitsOf`: a REAL that equals an integer of at most 15 digits divided by a power of ten has exactly these digits.
- */
+/** All digits of a decimal (docs/decisions/exact-decimals.md). The usual ones take half the time of `digitsOf`. */
 export function exactDigits(row: string, column: string): string {
   const real = `${row}.${column}`;
   const cases = usualDecimals.map(({ places, limit }) => {

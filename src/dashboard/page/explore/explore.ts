@@ -27,8 +27,6 @@ const views: Readonly<Record<ChartKind | "grid", string>> = {
   scatter: "Scatter",
 };
 const isView = (text: string): text is keyof typeof views => Object.hasOwn(views, text);
-/** Times that the cookbook's questions ask for, relative to now. */
-const defaults: Readonly<Record<string, string>> = { t: "@-1h", known: "@now" };
 const asked = new URLSearchParams(location.hash.slice(1));
 
 let running: AbortController | undefined;
@@ -52,6 +50,11 @@ const picker = timePicker(byId("picker"), {
 
 // ---- the query
 
+/** A link holds the SQL, or the number of a question of the cookbook. */
+function linkedQuery(hash: URLSearchParams): string | undefined {
+  return hash.get("sql") ?? questions[Number(hash.get("question")) - 1]?.sql;
+}
+
 function setQuery(sql: string): void {
   editor.setText(sql);
   editor.focus();
@@ -67,7 +70,7 @@ function showParameters(): void {
   byId("params").dataset.names = others.join();
   byId("params").replaceChildren(
     ...others.map((name) => {
-      const value = values.get(name) ?? defaults[name] ?? "";
+      const value = values.get(name) ?? "";
       values.set(name, value);
       const input = element("input", {
         type: "text",
@@ -291,14 +294,14 @@ wireTabs(byId("starting-points"), (tab) => {
 if (/Mac|iPhone|iPad/.test(navigator.platform)) setText("run-key", "⌘ ⏎");
 watchTheme(() => chart.redraw());
 window.addEventListener("hashchange", () => {
-  const sql = new URLSearchParams(location.hash.slice(1)).get("sql");
+  const sql = linkedQuery(new URLSearchParams(location.hash.slice(1)));
   if (sql && sql !== editor.text()) setQuery(sql);
 });
 
 showQuestions(setQuery);
 const earlier = showHistory(setQuery);
 showView();
-editor.setText(asked.get("sql") ?? earlier[0]?.sql ?? questions[0]?.sql ?? "");
+editor.setText(linkedQuery(asked) ?? earlier[0]?.sql ?? questions[0]?.sql ?? "");
 showParameters();
 void run();
 

@@ -1,9 +1,7 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { readParameters } from "../../src/cli/commands/query.ts";
-import type { QueryParameters } from "../../src/warehouse/query/query.ts";
 
-export const cookbookFile = resolve(import.meta.dirname, "../../docs/cookbook.md");
+export const cookbookFile = resolve(import.meta.dirname, "../../../docs/cookbook.md");
 
 interface Question {
   readonly title: string;
@@ -48,11 +46,19 @@ export function parseQuestions(page: string): Question[] {
     });
 }
 
-/** Parses the parameter values that the answers are for. */
-export function parseParameters(page: string): QueryParameters {
-  return readParameters(
-    [...page.matchAll(/^\| `:(\w+)` \| `(.*)` \|$/gm)].map(([, name, value]) => `${name}=${value}`),
-  );
+/** What comes before every block of Python. */
+export function parsePreamble(page: string): string {
+  return /^```python\n(.*?)^```/ms.exec(page)?.[1] ?? "";
+}
+
+/** The same SQL or Python at another present: answers must not change from day to day. */
+export function setPresent(code: string, nowMs: number): string {
+  const time = new Date(nowMs).toISOString();
+  return code
+    .replaceAll("'now'", `'${time}'`)
+    .replaceAll("current_date", `DATE '${time.slice(0, 10)}'`)
+    .replaceAll("now()", `TIMESTAMPTZ '${time}'`)
+    .replaceAll('pd.Timestamp.now("UTC")', `pd.Timestamp("${time}")`);
 }
 
 /** Replaces the answers; each follows the last SQL of its question. */

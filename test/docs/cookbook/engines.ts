@@ -5,10 +5,10 @@ import {
   DuckDBInstance,
   DuckDBTimestampValue,
 } from "@duckdb/node-api";
-import { rowRenderers } from "../../src/cli/output/row-formats.ts";
-import { formatDay, formatTimestamp, MICROS_PER_DAY } from "../../src/model/time.ts";
-import { type QueryParameters, runReadQuery } from "../../src/warehouse/query/query.ts";
-import type { Connection } from "../../src/warehouse/sqlite/connection.ts";
+import { rowRenderers } from "../../../src/cli/output/row-formats.ts";
+import { formatDay, formatTimestamp, MICROS_PER_DAY } from "../../../src/model/time.ts";
+import { type QueryParameters, runReadQuery } from "../../../src/warehouse/query/query.ts";
+import type { Connection } from "../../../src/warehouse/sqlite/connection.ts";
 
 /** The output of `mds-sync query`. */
 export function querySqlite(reader: Connection, sql: string, parameters: QueryParameters): string {

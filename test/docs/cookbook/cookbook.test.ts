@@ -1,25 +1,28 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { exportWarehouse } from "../../src/export/export-warehouse.ts";
-import { CATALOGUE } from "../../src/export/manifest.ts";
-import { openReader } from "../../src/warehouse/reader.ts";
-import { relationDocs } from "../../src/warehouse/schema/column-docs.ts";
-import type { Connection } from "../../src/warehouse/sqlite/connection.ts";
-import { runInProcess } from "../support/cli/run-command.ts";
-import { temporaryFolder } from "../support/temporary-folder.ts";
-import { openCatalogue, queryDuckDb, querySqlite } from "./cookbook-engines.ts";
-import { parseParameters, parseQuestions, readCookbook } from "./cookbook-page.ts";
-import { fillDemoWarehouse } from "./demo-warehouse.ts";
+import { exportWarehouse } from "../../../src/export/export-warehouse.ts";
+import { CATALOGUE } from "../../../src/export/manifest.ts";
+import { openReader } from "../../../src/warehouse/reader.ts";
+import { relationDocs } from "../../../src/warehouse/schema/column-docs.ts";
+import type { Connection } from "../../../src/warehouse/sqlite/connection.ts";
+import { runInProcess } from "../../support/cli/run-command.ts";
+import type { ManualClock } from "../../support/manual-clock.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
+import { fillDemoWarehouse } from "../demo-warehouse.ts";
+import { openCatalogue, queryDuckDb, querySqlite } from "./engines.ts";
+import { parseQuestions, readCookbook, setPresent } from "./page.ts";
 
 const page = readCookbook();
 const questions = parseQuestions(page);
-const parameters = parseParameters(page);
 const folder = temporaryFolder(afterAll);
 let reader: Connection;
+let clock: ManualClock;
 let catalogue: Awaited<ReturnType<typeof openCatalogue>>;
 
 beforeAll(async () => {
-  const { path, clock } = await fillDemoWarehouse(folder);
+  const demo = await fillDemoWarehouse(folder);
+  const { path } = demo;
+  clock = demo.clock;
   reader = openReader(path);
   const to = join(folder, "export");
   await exportWarehouse({ warehouse: path, to, program: "test", clock });
@@ -35,15 +38,28 @@ describe("the cookbook", () => {
     expect(questions).toHaveLength(22);
   });
 
+  it("has no time that passes: each question runs on the demo as it stands", () => {
+    for (const { title, sqlite, duckdb, python } of questions)
+      expect([title, [sqlite, duckdb, python].filter((code) => /\b20\d\d-/.test(code))]).toEqual([title, []]);
+  });
+
+  it("links each question to itself on the explore page", () => {
+    const links = [
+      ...page.matchAll(/^## (\d+)\. .*\n\n\[.*\]\(http:\/\/127\.0\.0\.1:9464\/explore#question=(\d+)\)$/gm),
+    ];
+    expect(links.map(([, number, link]) => [number, link])).toEqual(
+      questions.map((_, at) => [String(at + 1), String(at + 1)]),
+    );
+  });
+
   it.each(questions)("SQLite: $title", ({ sqlite, answer }) => {
-    expect(querySqlite(reader, sqlite, parameters)).toBe(answer);
+    expect(querySqlite(reader, setPresent(sqlite, clock.now()), {})).toBe(answer);
     expect(answer.split("\n").length, "an answer must have rows").toBeGreaterThan(3);
   });
 
   it("has no query that scans all rows of a stream", () => {
-    const bound = Object.fromEntries(Object.keys(parameters).map((name) => [name, 0]));
     for (const { title, sqlite } of questions) {
-      const plan = reader.database.prepare(`EXPLAIN QUERY PLAN ${sqlite}`).all(bound) as { detail: string }[];
+      const plan = reader.database.prepare(`EXPLAIN QUERY PLAN ${sqlite}`).all() as { detail: string }[];
       expect([title, plan.filter(({ detail }) => /^SCAN (r|t|\w+_rows)\b/.test(detail))]).toEqual([
         title,
         [],
@@ -52,13 +68,14 @@ describe("the cookbook", () => {
   });
 
   it.each(questions)("DuckDB: $title", async ({ duckdb, answer }) => {
-    expect(await queryDuckDb(catalogue.connection, duckdb)).toBe(answer);
+    expect(await queryDuckDb(catalogue.connection, setPresent(duckdb, clock.now()))).toBe(answer);
   });
 
   it("agrees with mds-sync gaps about a window", async () => {
     const [, command = ""] = /`mds-sync (gaps .*?)`/.exec(page) ?? [];
-    const eth = await runInProcess([...command.split(" "), "--warehouse", reader.path]);
-    const btc = await runInProcess([...command.replace("ETH", "BTC").split(" "), "--warehouse", reader.path]);
+    const ask = (name: string) =>
+      runInProcess([...command.replace("ETH", name).split(" "), "--warehouse", reader.path], { clock });
+    const [eth, btc] = [await ask("ETH"), await ask("BTC")];
     expect(eth).toMatchObject({ status: 4, stdout: expect.stringContaining("1 range open (1h 30m)") });
     expect(btc).toMatchObject({ status: 0, stdout: expect.stringContaining("Complete: every second of") });
   });

@@ -1,0 +1,94 @@
+import { execFileSync } from "node:child_process";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { describe, expect, it } from "vitest";
+import { findBrokenLinks } from "./page-links.ts";
+
+const root = resolve(import.meta.dirname, "../..");
+const { files, scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
+  files: string[];
+  scripts: Record<string, string>;
+};
+const read = (file: string) => readFileSync(join(root, file), "utf8");
+const pages = ["README.md", ...files]
+  .filter((file) => !file.startsWith("!") && file !== "dist")
+  .flatMap((file) =>
+    file.endsWith(".md")
+      ? [file]
+      : readdirSync(join(root, file), { recursive: true, encoding: "utf8" }).map((name) => join(file, name)),
+  )
+  .filter((file) => file.endsWith(".md") && !file.includes("node_modules"));
+
+describe("the documents", () => {
+  it("link only to files and headings that exist", () => {
+    expect(pages.length).toBeGreaterThan(25);
+    expect(findBrokenLinks(root, pages)).toEqual([]);
+  });
+
+  it("name only files and folders of the sources that exist", () => {
+    const isFile = (path: string) => /^(src|test|config|docs|migrations|examples|clients)\//.test(path);
+    const missing = pages.flatMap((page) =>
+      [...read(page).matchAll(/`([\w./-]+)`/g)]
+        .map(([, path = ""]) => path)
+        .filter((path) => isFile(path) && !existsSync(join(root, path)))
+        .map((path) => `${page}: ${path}`),
+    );
+    expect(missing).toEqual([]);
+  });
+
+  it("name only npm scripts that exist", () => {
+    const missing = pages.flatMap((page) =>
+      [...read(page).matchAll(/npm run ([\w:]+)/g)]
+        .map(([, script = ""]) => script)
+        .filter((script) => !(script in scripts))
+        .map((script) => `${page}: ${script}`),
+    );
+    expect(missing).toEqual([]);
+  });
+
+  it("begin with a README of at most a hundred lines, whose first page to read on is the one to start with", () => {
+    const lines = read("README.md").split("\n");
+    expect(lines.length).toBeLessThanOrEqual(101);
+    expect(/## Read on.*?\]\(([^)]+)\)/s.exec(read("README.md"))?.[1]).toBe("docs/research.md");
+  });
+});
+
+describe("ARCHITECTURE.md", () => {
+  const page = read("ARCHITECTURE.md");
+  const rooms = readdirSync(join(root, "src"));
+
+  it("draws every room and says what it owns", () => {
+    const picture = page.split("```")[3] ?? "";
+    expect(rooms.filter((room) => !new RegExp(`\\b${room}\\b`).test(picture))).toEqual([]);
+    expect(rooms.filter((room) => !page.includes(`| \`${room}/\` |`))).toEqual([]);
+  });
+
+  it("names only files that exist", () => {
+    const sources = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" });
+    const named = [...page.matchAll(/`([\w/-]+\.ts)`/g)].map(([, file = ""]) => file);
+    const missing = named.filter(
+      (file) => !existsSync(join(root, file)) && !sources.some((source) => `/${source}`.endsWith(`/${file}`)),
+    );
+    expect(missing).toEqual([]);
+  });
+});
+
+describe("docs/decisions", () => {
+  const decisions = readdirSync(join(root, "docs/decisions")).filter((name) => name !== "README.md");
+
+  it("has a page for every decision that the code names, and the code names every page", () => {
+    const named = execFileSync("grep", ["-rhoE", "docs/decisions/[a-z-]+\\.md", "src", "--include=*.ts"], {
+      cwd: root,
+      encoding: "utf8",
+    }).split("\n");
+    const found = new Set(
+      named.filter((line) => line !== "").map((line) => line.replace("docs/decisions/", "")),
+    );
+    expect([...found].sort()).toEqual(decisions.sort());
+  });
+
+  it("lists each of them", () => {
+    const list = read("docs/decisions/README.md");
+    expect(decisions.filter((name) => !list.includes(`](${name})`))).toEqual([]);
+  });
+});

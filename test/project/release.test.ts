@@ -1,0 +1,38 @@
+import { readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { describe, expect, it } from "vitest";
+import { findProblems } from "../../release.ts";
+import { createSbom } from "../../sbom.ts";
+
+const root = resolve(import.meta.dirname, "../..");
+
+describe("npm run release", () => {
+  it("refuses a version without a date, with later changes, or with files that are not committed", () => {
+    expect(findProblems("# Changelog\n\n## 0.2.0 (2026-12-01)\n\n- new\n\n## 0.1.0\n", "0.2.0", "")).toEqual(
+      [],
+    );
+    expect(findProblems("## Unreleased\n\n## 0.2.0 (2026-12-01)\n", "0.2.0", "")).toEqual([]);
+    expect(findProblems("## Unreleased\n\n- later\n\n## 0.2.0\n", "0.2.0", " M src/a.ts\n")).toEqual([
+      'CHANGELOG.md has no heading "0.2.0 (YYYY-MM-DD)"',
+      "CHANGELOG.md has changes under Unreleased",
+      "these files are not committed:\n M src/a.ts",
+    ]);
+  });
+});
+
+describe("npm run sbom", () => {
+  it("lists every package that is bundled or installed, and no tool of the tests", () => {
+    const { bomFormat, metadata, components } = createSbom();
+    expect([bomFormat, metadata.component.name]).toEqual(["CycloneDX", "mds-sync"]);
+    const listed = new Set(components.map(({ name, version }) => `${name} ${version}`));
+    const notices = readFileSync(join(root, "dist/NOTICES.txt"), "utf8");
+    const bundled = [...notices.matchAll(/^(\S+ \S+) \([\w.-]+\)$/gm)].map(([, each = ""]) => each);
+    expect(bundled.length).toBeGreaterThan(40);
+    expect(bundled.filter((each) => !listed.has(each))).toEqual([]);
+    const names = new Set(components.map(({ name }) => name));
+    for (const name of ["better-sqlite3", "@duckdb/node-api", "uplot", "@codemirror/view"])
+      expect([name, names.has(name)]).toEqual([name, true]);
+    for (const name of ["vitest", "typescript", "fast-check"])
+      expect([name, names.has(name)]).toEqual([name, false]);
+  });
+});
