@@ -1,7 +1,6 @@
 import { expect, it } from "vitest";
-import { toPostgres } from "../../src/share/schema/gaps-view.ts";
 import { SCHEMA_VERSION, schemaDigest } from "../../src/share/schema/migrate.ts";
-import { gapPartsSql } from "../../src/warehouse/coverage/gaps.ts";
+import { publicDocs } from "../../src/warehouse/schema/column-docs.ts";
 import { usePostgres } from "../support/postgres.ts";
 import { EMPTY_TEMPLATE } from "../support/postgres-server.ts";
 import { shareInto } from "../support/share/share-harness.ts";
@@ -13,7 +12,7 @@ it("has another version number whenever tables or views change", () => {
   // Another digest: raise SCHEMA_VERSION if a release has the old one, and enter both here.
   expect({ version: SCHEMA_VERSION, digest: schemaDigest.slice(0, 16) }).toEqual({
     version: 1,
-    digest: "5d9275a91dbfc39b",
+    digest: "fcfbfdfbd1303dcc",
   });
 });
 
@@ -30,8 +29,15 @@ it("keeps a user's view over a relation when an upgrade replaces it", async () =
   ]);
 });
 
-it("translates the SQL of the gaps without leaving a function that PostgreSQL reads otherwise", () => {
-  const sql = toPostgres(gapPartsSql);
-  expect(sql).not.toMatch(/strftime|ifnull|total\(/);
-  expect(toPostgres("max(a, min(b, c, 0)) + max(d)")).toBe("mds.larger(a, mds.smaller(b, c, 0)) + max(d)");
+it("explains every public relation and column where a tool shows it", async () => {
+  const database = await server.createDatabase();
+  const lacking = await server.query(
+    database,
+    `SELECT c.relname, a.attname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+      WHERE c.relnamespace = 'mds'::regnamespace AND c.relkind = 'v' AND col_description(c.oid, a.attnum) IS NULL`,
+  );
+  expect(lacking).toEqual([]);
+  expect(await server.query(database, "SELECT obj_description('mds.gaps'::regclass) AS gaps")).toEqual([
+    { gaps: publicDocs.gaps?.summary },
+  ]);
 });

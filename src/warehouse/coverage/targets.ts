@@ -7,7 +7,7 @@ import type { Connection, Orm } from "../sqlite/connection.ts";
 import { and, eq, gte, isNull, min, ne, sql } from "../sqlite/drizzle.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { readWarehouseState } from "../tables/warehouse-state.ts";
-import { presentTs } from "../views/sql-fragments.ts";
+import { presentTs } from "../views/sqlite-dialect.ts";
 import { isOfKey, type LedgerKey } from "./ledger.ts";
 
 /** How both ends of a target move with time; all in microseconds. */
