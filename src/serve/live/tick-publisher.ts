@@ -8,7 +8,7 @@ import type { ServeSession } from "./serve-session.ts";
 import { FramePacker } from "./text-frames.ts";
 import { findNewestTick, findTickSources, type TickSource } from "./tick-sources.ts";
 
-interface LiveFeedOptions {
+interface TickPublisherOptions {
   readonly warehouse: ServedWarehouse;
   readonly clock: Clock;
   readonly log: Log;
@@ -31,11 +31,11 @@ interface FollowedSource {
 }
 
 /**
- * Sends ticks once they are committed. The writer may be another process, so the feed watches the number of the last commit
+ * Sends ticks once they are committed. The writer may be another process, so it watches the number of the last commit
  * and then reads what is new of each followed series: one index seek each.
  */
-export class LiveFeed {
-  readonly #options: LiveFeedOptions;
+export class TickPublisher {
+  readonly #options: TickPublisherOptions;
   readonly #followed = new Map<string, FollowedSource>();
   #cancelPoll: Cancel | undefined;
   /** The topics whose sources are followed. */
@@ -47,7 +47,7 @@ export class LiveFeed {
   #sourcesReadAt = Number.NEGATIVE_INFINITY;
   #hasFailed = false;
 
-  constructor(options: LiveFeedOptions) {
+  constructor(options: TickPublisherOptions) {
     this.#options = options;
   }
 
@@ -98,7 +98,7 @@ export class LiveFeed {
       work();
       this.#hasFailed = false;
     } catch (error) {
-      if (!this.#hasFailed) this.#options.log.error({ error: String(error) }, "live feed cannot read");
+      if (!this.#hasFailed) this.#options.log.error({ error: String(error) }, "served ticks cannot be read");
       this.#hasFailed = true;
     }
   }
