@@ -2,11 +2,6 @@ import { hasHistory, historyStreams, type RowStream, rowStreams } from "../model
 import type { Micros } from "../model/time.ts";
 import { normalise, subtract, type TimeRange, type TimeRanges, union } from "../model/time-range.ts";
 import type { SettledRange } from "../rule/answer.ts";
-import {
-  type ChangePosition,
-  readChangePosition,
-  readChanges,
-} from "../warehouse/coverage/changed-ranges.ts";
 import { readClockSkew } from "../warehouse/coverage/targets.ts";
 import {
   type ForwardedRow,
@@ -19,7 +14,13 @@ import {
   readSubscriptions,
   readWholeLedger,
 } from "../warehouse/read/forwarded-rows.ts";
-import type { ChangedRangeRow } from "../warehouse/schema/coverage.ts";
+import {
+  type Change,
+  canContinue,
+  type JournalPosition,
+  readChanges,
+  readJournalPosition,
+} from "../warehouse/tables/journal.ts";
 import { rowTables } from "../warehouse/tables/row-tables.ts";
 import { combinePieces, findLacking } from "./ledger-difference.ts";
 import {
@@ -49,7 +50,7 @@ export interface ForwardResult {
 }
 
 interface Snapshot {
-  readonly position: ChangePosition;
+  readonly position: JournalPosition;
   readonly changed: readonly {
     readonly stream: RowStream;
     readonly series: number;
@@ -87,13 +88,13 @@ export class Forwarder {
     await this.writer.dictionaries.update(connection, this.writer.inTransaction);
     this.writer.dictionaries.hasAdopted();
     await this.#loadState();
-    const position = readChangePosition(connection);
+    const position = readJournalPosition(connection);
     const [stored] = await session.query<{ seq: string }>(
       "SELECT seq FROM mds.positions WHERE changes_id = $1",
       [position.id],
     );
     if (stored) this.#position = Number(stored.seq);
-    const isKnown = stored && Number(stored.seq) >= position.firstSeq && Number(stored.seq) <= position.seq;
+    const isKnown = stored && canContinue(position, { id: position.id, seq: Number(stored.seq) });
     if (isKnown) return true;
     if (this.writer.rows.hasLedger) {
       // Changes from now on are applied; those before are found by the comparison.
@@ -117,12 +118,12 @@ export class Forwarder {
   /** Every covered range was compared: from now on the position tells what is applied. */
   async endComparison(): Promise<void> {
     this.#isComparing = false;
-    const position = readChangePosition(this.#options.connection);
+    const position = readJournalPosition(this.#options.connection);
     await this.#storePosition({ ...position, seq: this.#position ?? position.seq });
   }
 
   /** Stores that every change up to here is applied. */
-  async #storePosition({ id, seq }: Pick<ChangePosition, "id" | "seq">): Promise<void> {
+  async #storePosition({ id, seq }: Pick<JournalPosition, "id" | "seq">): Promise<void> {
     this.#position = seq;
     if (this.#isComparing) return;
     const sql = `INSERT INTO mds.positions VALUES (${id}, ${seq}, statement_timestamp())
@@ -169,7 +170,7 @@ export class Forwarder {
   #readSnapshot(): Snapshot {
     const { connection } = this.#options;
     return readConsistently(connection, () => ({
-      position: readChangePosition(connection),
+      position: readJournalPosition(connection),
       changed: readLedgerFingerprints(connection)
         .filter(
           ({ stream, series, fingerprint }) =>
@@ -245,7 +246,7 @@ export class Forwarder {
   }
 
   /** Applies the recorded changes: the state of each range is read again. */
-  async #applyChanges(position: ChangePosition, forwarded: ReadonlyMap<string, TimeRange[]>): Promise<void> {
+  async #applyChanges(position: JournalPosition, forwarded: ReadonlyMap<string, TimeRange[]>): Promise<void> {
     const { connection } = this.#options;
     for (let after = this.#position ?? position.seq; after < position.seq; ) {
       const changes = readChanges(connection, { after, until: position.seq, limit: MAX_CHANGES_PER_READ });
@@ -255,9 +256,9 @@ export class Forwarder {
         else {
           await this.#applyToSnapshots(
             stream,
-            own.filter(({ isLedger }) => isLedger === 0),
+            own.filter(({ kind }) => kind === "rows"),
           );
-          for (const { key, ...range } of own.filter(({ isLedger }) => isLedger === 1))
+          for (const { key, ...range } of own.filter(({ kind }) => kind === "ledger"))
             if (this.writer.ownership.ownsSeries(key)) await this.#replaceLedgerPart(stream, key, range);
         }
       }
@@ -268,7 +269,7 @@ export class Forwarder {
 
   async #applyToHistory(
     stream: RowStream,
-    changes: readonly ChangedRangeRow[],
+    changes: readonly Change[],
     forwarded: ReadonlyMap<string, TimeRange[]>,
   ): Promise<void> {
     const own = changes.filter(({ key }) => this.writer.ownership.ownsSeries(key));
@@ -283,14 +284,14 @@ export class Forwarder {
   }
 
   /** Where only another daemon has proven a range, a changed row of this one says nothing about it. */
-  #findAffected(stream: RowStream, series: number, changes: readonly ChangedRangeRow[]): TimeRanges {
+  #findAffected(stream: RowStream, series: number, changes: readonly Change[]): TimeRanges {
     const own = readWholeLedger(this.#options.connection, { stream, series });
     // Rows that have left the file since must not leave PostgreSQL.
     const moved = normalise(own.filter(({ proof }) => proof === "moved"));
     if (this.writer.isSole) return subtract(normalise(changes), moved);
     const foreign = subtract(coveredPart(this.writer.rows.ledgerFor(stream, series)), coveredPart(own));
-    const [rows, ledger] = [0, 1].map((flag) =>
-      normalise(changes.filter(({ isLedger }) => isLedger === flag)),
+    const [rows, ledger] = (["rows", "ledger"] as const).map((kind) =>
+      normalise(changes.filter((change) => change.kind === kind)),
     ) as [TimeRanges, TimeRanges];
     return subtract(union(ledger, subtract(rows, foreign)), moved);
   }

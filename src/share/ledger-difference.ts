@@ -10,7 +10,7 @@ export interface LedgerPiece extends TimeRange {
 /**
  * What the shared ledger lacks: settled here − settled there. Where both know the range, the local proof wins, except
  * that `lost` or moved here never takes away what is covered there: it may be the only copy. Taking back is recorded explicitly
- * (`changed_ranges`).
+ * (the journal).
  */
 export function findLacking(local: readonly SettledRange[], shared: readonly SettledRange[]): LedgerPiece[] {
   const pieces: LedgerPiece[] = [];

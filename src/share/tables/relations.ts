@@ -1,8 +1,8 @@
 import type { ShareRole } from "../../model/status/share-status.ts";
 import { type RowStream, streamTable } from "../../model/streams.ts";
-import { readChangePosition } from "../../warehouse/coverage/changed-ranges.ts";
 import { readSmallRelation } from "../../warehouse/read/forwarded-rows.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
+import { readJournalPosition } from "../../warehouse/tables/journal.ts";
 import type { SqlValue } from "../../warehouse/tables/row-tables.ts";
 import type { Ownership } from "../ownership.ts";
 import { type RelationLayout, relationLayouts } from "../schema/tables.ts";
@@ -268,7 +268,7 @@ class SharedLog extends SharedRelation {
 
   async load(connection: Connection): Promise<void> {
     const { name } = this.layout;
-    const { id } = readChangePosition(connection);
+    const { id } = readJournalPosition(connection);
     this.#source = id;
     const [state] = await this.session.query<{ count: string; last: string | null; others: string }>(
       `SELECT count(*) FILTER (WHERE source = ${id}) AS count, max(${this.#key}) FILTER (WHERE source = ${id}) AS last,

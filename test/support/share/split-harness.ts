@@ -15,8 +15,8 @@ import { type SyncSettings, serviceClock } from "../../../src/sync/context/conte
 import { RunStats } from "../../../src/sync/context/run-stats.ts";
 import { SyncShare } from "../../../src/sync/context/sync-share.ts";
 import { SyncSupervisor } from "../../../src/sync/supervisor.ts";
-import { renameChanges } from "../../../src/warehouse/coverage/changed-ranges.ts";
 import { openReader } from "../../../src/warehouse/reader.ts";
+import { renameJournal } from "../../../src/warehouse/tables/journal.ts";
 import { openWriter } from "../../../src/warehouse/writer.ts";
 import { startIngestInProcess } from "../ingest/in-process-ingest.ts";
 import { ManualClock } from "../manual-clock.ts";
@@ -95,7 +95,7 @@ export class SplitHarness {
     const path = join(temporaryFolder(), "mds.sqlite");
     copyEmptyWarehouse(path, viewsBesideSync);
     const file = openWriter(path, { clock });
-    renameChanges(file.connection);
+    renameJournal(file.connection);
     file.close();
     const env = {
       MDS_BASE_URL: simulator.baseUrl,
