@@ -33,10 +33,10 @@ export async function* compareShared(
 ): AsyncGenerator<ComparisonResult> {
   for (const stream of rowStreams) {
     const covered = readCoverage(connection, stream);
-    const mayHaveMore = !hasHistory(stream) && !writer.isSole;
+    const mayHaveMore = !hasHistory(stream) && writer.role === "pair";
     const isEqual = mayHaveMore ? containsRows : (found: Buffer, expected: Buffer) => found.equals(expected);
     for (const key of readRowKeys(connection, stream)) {
-      if (!writer.owns(stream, key)) continue;
+      if (!writer.knows(stream, key)) continue;
       for (const range of covered(key)) {
         for (let { from } = range; from < range.to; ) {
           const rest = { from, to: range.to };
