@@ -196,7 +196,7 @@ export class Forwarder {
       const lacking = new Map<number, TimeRange[]>();
       for (const { series, ledger } of changed.filter((key) => key.stream === stream))
         for (const { kind, from, to } of findLacking(ledger, this.writer.rows.ledgerFor(stream, series)))
-          if (kind === "rows") append(lacking, series, { from, to });
+          if (kind === "replace") append(lacking, series, { from, to });
       if (lacking.size === 0) continue;
       const units: Unit[] = [];
       for (const [key, subscriptions] of readSubscriptions(connection, stream)) {
@@ -204,7 +204,7 @@ export class Forwarder {
         if (!Number.isFinite(newest)) continue;
         const ranges = subscriptions.flatMap((series) => lacking.get(series) ?? []);
         const older = normalise(ranges.map(({ from, to }) => ({ from, to: Math.min(to, newest + 1) })));
-        for (const range of toFewRanges(older)) units.push({ key, range, kind: "lost" });
+        for (const range of toFewRanges(older)) units.push({ key, range, kind: "merge" });
       }
       await this.writer.replaceRanges(stream, units);
     }
@@ -271,7 +271,7 @@ export class Forwarder {
       subtract(
         this.#findAffected(stream, key, ranges),
         normalise(forwarded.get(`${stream} ${key}`) ?? []),
-      ).map((range): Unit => ({ key, range, kind: "rows" })),
+      ).map((range): Unit => ({ key, range, kind: "replace" })),
     );
     await this.writer.replaceRanges(stream, units);
   }
@@ -300,7 +300,9 @@ export class Forwarder {
           from,
           to: Math.min(to, this.writer.rows.newestOf(stream, key) + 1),
         })),
-      ).map((range): Unit => ({ key, range, kind: this.#mustMerge(stream, key, range) ? "lost" : "rows" })),
+      ).map(
+        (range): Unit => ({ key, range, kind: this.#mustMerge(stream, key, range) ? "merge" : "replace" }),
+      ),
     );
     await this.writer.replaceRanges(stream, units);
   }

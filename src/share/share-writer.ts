@@ -36,7 +36,7 @@ export interface ShareWriterOptions {
   readonly onProgress?: (progress: ForwardProgress) => void;
 }
 
-/** A range of one key to be forwarded: rows with their coverage. `lost`: rows are merged, and none is deleted. */
+/** A range of one key to be forwarded: rows with their coverage. */
 export interface Unit {
   readonly key: number;
   readonly range: TimeRange;
@@ -109,7 +109,7 @@ export class ShareWriter {
   /** Rows that have left the file since the range was chosen must not leave PostgreSQL, which may have the only copy. */
   #withoutMoved(unit: Unit, { rows, ledger }: Pick<UnitContent, "rows" | "ledger">): UnitContent[] {
     const stays = this.withoutMovedHere(ledger);
-    const moved = unit.kind === "rows" ? normalise(ledger.filter(({ proof }) => proof === "moved")) : [];
+    const moved = unit.kind === "replace" ? normalise(ledger.filter(({ proof }) => proof === "moved")) : [];
     if (moved.length === 0) return [{ unit, rows, ledger: stays }];
     return subtract([unit.range], moved).map(({ from, to }) => ({
       unit: { ...unit, range: { from, to } },
@@ -127,19 +127,19 @@ export class ShareWriter {
 
   async #commitBatch(stream: RowStream, batch: readonly UnitContent[]): Promise<void> {
     const { session } = this.#options;
-    const covered = batch.filter(({ unit }) => unit.kind === "rows");
-    const replaced = covered.flatMap(({ rows }) => rows);
-    const lost = batch.filter(({ unit }) => unit.kind === "lost").flatMap(({ rows }) => rows);
-    const all = [...replaced, ...lost];
+    const replacements = batch.filter(({ unit }) => unit.kind === "replace");
+    const replaced = replacements.flatMap(({ rows }) => rows);
+    const merged = batch.filter(({ unit }) => unit.kind === "merge").flatMap(({ rows }) => rows);
+    const all = [...replaced, ...merged];
     await this.rows.createPartitions(stream, all);
-    const deletions = covered
+    const deletions = replacements
       .filter(({ unit }) => Number.isFinite(this.rows.newestOf(stream, unit.key)))
       .map(({ unit }) => this.rows.deleteSql(stream, unit.key, unit.range));
     const ledger: { readonly sql: string; readonly apply: () => void }[] = [];
     await this.inTransaction(async () => {
       if (deletions.length > 0) await session.query(deletions.join("; "));
       if (replaced.length > 0) await this.rows.copyRows(stream, this.rows.encode(stream, replaced));
-      if (lost.length > 0) await this.rows.mergeRows(stream, this.rows.encode(stream, lost));
+      if (merged.length > 0) await this.rows.mergeRows(stream, this.rows.encode(stream, merged));
       if (hasHistory(stream))
         for (const { unit, ledger: content } of batch) {
           const change = this.rows.replaceLedger(stream, unit.key, unit.range, content);

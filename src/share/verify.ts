@@ -47,7 +47,9 @@ export async function* compareShared(
           // What has left the file since the ranges were listed is not compared.
           const isWrong = !content.ledger.some(({ proof }) => proof === "moved") && !isEqual(found, expected);
           if (isWrong)
-            await writer.replaceRanges(stream, [{ key, range: part, kind: mayHaveMore ? "lost" : "rows" }]);
+            await writer.replaceRanges(stream, [
+              { key, range: part, kind: mayHaveMore ? "merge" : "replace" },
+            ]);
           await writer.renewIfDue();
           yield { compared: content.rows.length, mended: isWrong ? 1 : 0 };
           from = content.to;
