@@ -76,14 +76,12 @@ export class Forwarder {
     const { session, role } = options;
     this.#options = options;
     this.writer = new ShareWriter(options);
-    const { dictionaries, ownership } = this.writer;
-    this.#relations = new SharedRelations(session, dictionaries, { ownership, role });
+    this.#relations = new SharedRelations(session, this.writer.dictionaries, role);
   }
 
   /** Reads what PostgreSQL has. Returns false if the changes since its last state are unknown: compare everything. */
   async load(): Promise<boolean> {
     const { connection, session } = this.#options;
-    this.writer.ownership.refresh();
     await this.writer.dictionaries.load();
     await this.writer.dictionaries.update(connection, this.writer.inTransaction);
     this.writer.dictionaries.hasAdopted();
@@ -139,7 +137,6 @@ export class Forwarder {
     const snapshot = this.#readSnapshot();
     const isDue = clock.monotonic() - this.#relationsAt >= RELATIONS_INTERVAL_MS;
     if (isDue || this.writer.dictionaries.hasNewKeys(connection)) {
-      this.writer.ownership.refresh();
       relations += await this.writer.dictionaries.update(connection, this.writer.inTransaction);
       if (this.writer.dictionaries.hasAdopted()) await this.#loadState();
     }
@@ -173,9 +170,7 @@ export class Forwarder {
       position: readJournalPosition(connection),
       changed: readLedgerFingerprints(connection)
         .filter(
-          ({ stream, series, fingerprint }) =>
-            this.writer.ownership.ownsSeries(series) &&
-            this.#fingerprints.get(`${stream} ${series}`) !== fingerprint,
+          ({ stream, series, fingerprint }) => this.#fingerprints.get(`${stream} ${series}`) !== fingerprint,
         )
         .map((key) => ({ ...key, ledger: this.writer.withoutMovedHere(readWholeLedger(connection, key)) })),
     }));
@@ -202,15 +197,15 @@ export class Forwarder {
       const lacking = new Map<number, TimeRange[]>();
       for (const { series, ledger } of changed.filter((key) => key.stream === stream))
         for (const { kind, from, to } of findLacking(ledger, this.writer.rows.ledgerFor(stream, series)))
-          if (kind === "rows") append(lacking, series, { from, to });
+          if (kind === "replace") append(lacking, series, { from, to });
       if (lacking.size === 0) continue;
       const units: Unit[] = [];
       for (const [key, subscriptions] of readSubscriptions(connection, stream)) {
         const newest = this.writer.rows.newestOf(stream, key);
-        if (!Number.isFinite(newest) || !this.writer.owns(stream, key)) continue;
+        if (!Number.isFinite(newest)) continue;
         const ranges = subscriptions.flatMap((series) => lacking.get(series) ?? []);
         const older = normalise(ranges.map(({ from, to }) => ({ from, to: Math.min(to, newest + 1) })));
-        for (const range of toFewRanges(older)) units.push({ key, range, kind: "lost" });
+        for (const range of toFewRanges(older)) units.push({ key, range, kind: "merge" });
       }
       await this.writer.replaceRanges(stream, units);
     }
@@ -226,7 +221,7 @@ export class Forwarder {
       pending = [];
     };
     for (const key of readRowKeys(connection, stream)) {
-      if (!this.writer.owns(stream, key)) continue;
+      if (!this.writer.knows(stream, key)) continue;
       for (let after = this.writer.rows.newestOf(stream, key); ; ) {
         const rows = readRowsAfter(
           connection,
@@ -259,7 +254,7 @@ export class Forwarder {
             own.filter(({ kind }) => kind === "rows"),
           );
           for (const { key, ...range } of own.filter(({ kind }) => kind === "ledger"))
-            if (this.writer.ownership.ownsSeries(key)) await this.#replaceLedgerPart(stream, key, range);
+            await this.#replaceLedgerPart(stream, key, range);
         }
       }
       after = changes.length < MAX_CHANGES_PER_READ ? position.seq : (changes.at(-1)?.seq ?? position.seq);
@@ -272,13 +267,12 @@ export class Forwarder {
     changes: readonly Change[],
     forwarded: ReadonlyMap<string, TimeRange[]>,
   ): Promise<void> {
-    const own = changes.filter(({ key }) => this.writer.ownership.ownsSeries(key));
-    const units = [...Map.groupBy(own, ({ key }) => key)].flatMap(([key, ranges]) =>
+    const units = [...Map.groupBy(changes, ({ key }) => key)].flatMap(([key, ranges]) =>
       // What this pass has forwarded was read after the changes were recorded.
       subtract(
         this.#findAffected(stream, key, ranges),
         normalise(forwarded.get(`${stream} ${key}`) ?? []),
-      ).map((range): Unit => ({ key, range, kind: "rows" })),
+      ).map((range): Unit => ({ key, range, kind: "replace" })),
     );
     await this.writer.replaceRanges(stream, units);
   }
@@ -288,7 +282,7 @@ export class Forwarder {
     const own = readWholeLedger(this.#options.connection, { stream, series });
     // Rows that have left the file since must not leave PostgreSQL.
     const moved = normalise(own.filter(({ proof }) => proof === "moved"));
-    if (this.writer.isSole) return subtract(normalise(changes), moved);
+    if (this.writer.role === "alone") return subtract(normalise(changes), moved);
     const foreign = subtract(coveredPart(this.writer.rows.ledgerFor(stream, series)), coveredPart(own));
     const [rows, ledger] = (["rows", "ledger"] as const).map((kind) =>
       normalise(changes.filter((change) => change.kind === kind)),
@@ -301,21 +295,22 @@ export class Forwarder {
     stream: RowStream,
     changes: readonly ({ readonly key: number } & TimeRange)[],
   ): Promise<void> {
-    const own = changes.filter(({ key }) => this.writer.owns(stream, key));
-    const units = [...Map.groupBy(own, ({ key }) => key)].flatMap(([key, ranges]) =>
+    const units = [...Map.groupBy(changes, ({ key }) => key)].flatMap(([key, ranges]) =>
       normalise(
         ranges.map(({ from, to }) => ({
           from,
           to: Math.min(to, this.writer.rows.newestOf(stream, key) + 1),
         })),
-      ).map((range): Unit => ({ key, range, kind: this.#mustMerge(stream, key, range) ? "lost" : "rows" })),
+      ).map(
+        (range): Unit => ({ key, range, kind: this.#mustMerge(stream, key, range) ? "merge" : "replace" }),
+      ),
     );
     await this.writer.replaceRanges(stream, units);
   }
 
   /** Another daemon may have observed snapshots that this one has not. A range without rows here was pruned. */
   #mustMerge(stream: RowStream, key: number, range: TimeRange): boolean {
-    if (this.writer.isSole) return false;
+    if (this.writer.role === "alone") return false;
     return readRange(this.#options.connection, { stream, key }, range, 1).rows.length > 0;
   }
 
@@ -343,7 +338,6 @@ export class Forwarder {
   }
 
   async #storeClockSkew(): Promise<void> {
-    if (!this.writer.ownership.ownsLookups) return;
     const { connection, session, clock } = this.#options;
     const [row] = await session.query<{ now: number; skew: string }>(
       "SELECT extract(epoch FROM clock_timestamp())::double precision * 1000 AS now, clock_skew AS skew FROM mds.source",

@@ -57,7 +57,7 @@ export async function findHeldDays(
     session = await SharedSession.connect({ address, readPassword, holder: "mds-sync retention", clock });
     // A daemon that forwards creates or upgrades it.
     if ((await readSchemaVersion(session)) !== SCHEMA_VERSION) return { held: [], unequal: 0, lacking: [] };
-    const dictionaries = new SharedDictionaries(session, { ownsLookups: false });
+    const dictionaries = new SharedDictionaries(session);
     await dictionaries.load();
     dictionaries.match(connection);
     const rows = new SharedRows(session, dictionaries);

@@ -1,5 +1,4 @@
 import { createHash } from "node:crypto";
-import { BUCKET_COUNT } from "../../model/buckets.ts";
 import { publicDocs } from "../../warehouse/schema/column-docs.ts";
 import { newerSchemaFailure, tooOldFailure } from "../server/postgres-errors.ts";
 import type { SharedSession } from "../server/session.ts";
@@ -8,7 +7,7 @@ import { relationLayouts, tableStatements } from "./tables.ts";
 import { sharedViews } from "./views.ts";
 
 /** Raise it with every change of tables or views: an older program then refuses the schema. A test holds the digest. */
-export const SCHEMA_VERSION = 1;
+export const SCHEMA_VERSION = 2;
 export const MIN_SERVER_VERSION = 140_000;
 /** Any number that no other program uses: serialises two programs that migrate at the same time. */
 const MIGRATION_LOCK = 0x4d445357;
@@ -30,7 +29,17 @@ function commentStatements(): string[] {
 }
 
 const comments = commentStatements().join(";\n");
-const statements = [...tableStatements(), ...dialectFunctions];
+/**
+ * Version 1 divided the series among 64 leases. Its programs find no lease any more, so they commit nothing; who held one
+ * keeps the new one to its end.
+ */
+const fromVersion1 = `DO $$ BEGIN IF to_regclass('mds.leases') IS NOT NULL THEN
+    INSERT INTO mds.lease SELECT true, max(epoch) OVER (), holder, name, until FROM mds.leases
+      ORDER BY (holder = ''), until DESC LIMIT 1;
+    DROP TABLE mds.leases, mds.members;
+  END IF; END $$`;
+
+const statements = [...tableStatements(), fromVersion1, ...dialectFunctions];
 export const schemaDigest = createHash("sha256")
   .update(JSON.stringify([statements, sharedViews, comments]))
   .digest("hex");
@@ -54,8 +63,7 @@ export async function migrateShared(session: SharedSession): Promise<void> {
     await session.query(
       `CREATE TABLE IF NOT EXISTS mds.schema_version (one boolean PRIMARY KEY CHECK (one), version integer NOT NULL, digest text NOT NULL);
       INSERT INTO mds.source VALUES (true, 0, statement_timestamp()) ON CONFLICT DO NOTHING;
-      INSERT INTO mds.leases SELECT bucket, 0, '', '', '-infinity' FROM generate_series(0, ${BUCKET_COUNT - 1}) bucket
-        ON CONFLICT DO NOTHING;
+      INSERT INTO mds.lease VALUES (true, 0, '', '', '-infinity') ON CONFLICT DO NOTHING;
       INSERT INTO mds.schema_version VALUES (true, ${SCHEMA_VERSION}, '${schemaDigest}')
         ON CONFLICT (one) DO UPDATE SET version = excluded.version, digest = excluded.digest`,
     );

@@ -3,7 +3,6 @@ import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { SettledRange } from "../../rule/answer.ts";
 import type { LedgerKey } from "../coverage/ledger.ts";
-import { type SeriesRow, series } from "../schema/lookups.ts";
 import type { StoredTime } from "../schema/rows.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { rowTables, type SqlValue } from "../tables/row-tables.ts";
@@ -142,11 +141,6 @@ export function readSmallRelation(
     )
     .raw()
     .all();
-}
-
-/** What names each series and each subscription, whose type is empty, in every warehouse. */
-export function readSeriesIdentities({ orm }: Connection): SeriesRow[] {
-  return orm.select().from(series).all();
 }
 
 /** The ledger keys whose snapshots contain the rows of a key of the stream's dictionary: its exchange, and all. */
