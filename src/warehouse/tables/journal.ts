@@ -7,7 +7,7 @@ import { readWarehouseState } from "./warehouse-state.ts";
 /*
  * The journal: every range whose rows or coverage a transaction has changed, entered in that transaction. A reader (the shared
  * warehouse, an export, an open page, `serve`) knows up to which entry it has looked. An entry says where to look again, not what
- * happened, so order and repetition do not matter, and a range that changes again may replace its entry.
+ * happened, so order and repetition do not matter.
  */
 
 /** `rows`: rows were written or deleted, or coverage has grown; the key is that of the rows. `ledger`: coverage was taken back or
@@ -21,24 +21,37 @@ export interface Change extends TimeRange {
 }
 
 const HOUR = 3600 * MICROS_PER_SECOND;
-/** Some weeks of 1,500 series, 15 MB. A reader that is further behind has to compare everything. */
-const MAX_ENTRIES = 500_000;
-const PRUNED_AT_ONCE = 50_000;
-
-interface Entry extends TimeRange {
-  readonly seq: number;
+interface JournalLimits {
+  /** Older entries than these are combined, so many at once. */
+  readonly recent: number;
+  readonly combined: number;
+  /** A reader that is further behind has to compare everything: the oldest are deleted, so many at once. */
+  readonly all: number;
+  readonly pruned: number;
 }
 
-/** What open transactions have changed, and where the entries of their keys are. Owned by the writer of the file. */
+/** With 1,500 series that are followed live: a quarter of an hour, and some weeks in 15 MB. */
+const usualLimits: JournalLimits = { recent: 50_000, combined: 40_000, all: 500_000, pruned: 50_000 };
+
+interface JournalState {
+  /** The last entry. */
+  seq: number;
+  /** The last entry that was combined with others. */
+  combinedTo: number;
+  /** How many entries there are. */
+  count: number;
+}
+
+/** What open transactions have changed. Owned by the writer of the file. */
 export class Journal {
   readonly #connection: Connection;
   readonly #changes = new Map<string, { change: Omit<Change, "from" | "to">; ranges: TimeRange[] }>();
-  /** The newest entry of each key. */
-  readonly #newest = new Map<string, Entry>();
-  #last: { seq: number; count: number } | undefined;
+  readonly #limits: JournalLimits;
+  #state: JournalState | undefined;
 
-  constructor(connection: Connection) {
+  constructor(connection: Connection, limits = usualLimits) {
     this.#connection = connection;
+    this.#limits = limits;
   }
 
   add(stream: RowStream, kind: ChangeKind, key: number, { from, to }: TimeRange): void {
@@ -59,67 +72,77 @@ export class Journal {
   /** Enters what was added. Call it last in the database's transaction; returns the changes. */
   write(): readonly Change[] {
     if (this.#changes.size === 0) return [];
-    const changes: Change[] = [];
-    for (const [name, { change, ranges }] of this.#changes)
-      for (const range of ranges) {
-        changes.push({ ...change, ...range });
-        this.#enter(name, change, range);
-      }
+    this.#state ??= this.#readState();
+    const changes = [...this.#changes.values()].flatMap(({ change, ranges }) =>
+      ranges.map(({ from, to }): Change => ({ ...change, from, to })),
+    );
     this.#changes.clear();
-    this.#prune();
+    for (const change of changes) this.#enter(++this.#state.seq, change);
+    this.#keepSmall(this.#state);
     return changes;
   }
 
   /** Forgets what a rolled back transaction has changed. */
   clear(): void {
     this.#changes.clear();
-    this.#newest.clear();
-    this.#last = undefined;
+    this.#state = undefined;
   }
 
-  #enter(name: string, { stream, kind, key }: Omit<Change, "from" | "to">, range: TimeRange): void {
-    const last = this.#readLast();
-    const before = this.#newest.get(name);
-    const hull = before && { from: Math.min(before.from, range.from), to: Math.max(before.to, range.to) };
-    const isReplaced = before && hull && replaces(range, hull);
-    if (isReplaced) {
-      this.#connection.statement("DELETE FROM changes WHERE seq = ?").run([before.seq]);
-      last.count--;
-    }
-    const { from, to } = isReplaced ? hull : range;
-    const seq = ++last.seq;
-    last.count++;
+  #readState(): JournalState {
+    const [seq, count] = this.#connection
+      .statement<[number, number]>(
+        "SELECT coalesce(max(seq), (SELECT changes_pruned FROM warehouse_state)), count(*) FROM changes",
+      )
+      .raw()
+      .get([]) as [number, number];
+    return { seq, combinedTo: seq, count };
+  }
+
+  #enter(seq: number, { stream, kind, key, from, to }: Change): void {
     this.#connection
       .statement("INSERT INTO changes (seq, stream, kind, key, from_ts, to_ts) VALUES (?, ?, ?, ?, ?, ?)")
       .run([seq, stream, kind, key, from, to]);
-    this.#newest.set(name, { seq, from, to });
+    if (this.#state) this.#state.count++;
   }
 
-  #readLast(): { seq: number; count: number } {
-    this.#last ??= this.#connection
-      .statement<{ seq: number; count: number }>(
-        "SELECT coalesce(max(seq), (SELECT changes_pruned FROM warehouse_state)) AS seq, count(*) AS count FROM changes",
-      )
-      .get([]) as { seq: number; count: number };
-    return this.#last;
-  }
-
-  #prune(): void {
-    if (this.#readLast().count <= MAX_ENTRIES) return;
-    const until = this.#connection.value<number>("SELECT seq FROM changes ORDER BY seq LIMIT 1 OFFSET ?", [
-      PRUNED_AT_ONCE,
-    ]);
-    const { changes } = this.#connection.statement("DELETE FROM changes WHERE seq <= ?").run([until]);
+  /** A reader that follows finds exact ranges; one that comes once a day finds few. */
+  #keepSmall(state: JournalState): void {
+    const { recent, combined, all, pruned } = this.#limits;
+    if (state.seq - state.combinedTo > recent) {
+      const until = state.combinedTo + combined;
+      this.#combine(state, state.combinedTo, until);
+      state.combinedTo = until;
+    }
+    if (state.count <= all) return;
+    this.#combine(state, 0, this.#seqAt(all / 2));
+    if (state.count <= all - pruned) return;
+    const until = this.#seqAt(pruned);
+    state.count -= this.#connection.statement("DELETE FROM changes WHERE seq <= ?").run([until]).changes;
     this.#connection.statement("UPDATE warehouse_state SET changes_pruned = ?").run([until]);
-    this.#readLast().count -= changes;
-    for (const [name, { seq }] of this.#newest) if (seq <= until) this.#newest.delete(name);
   }
-}
 
-/** One entry an hour for live rows, one a day for pages: a reader that has seen a part of it reads little again. */
-function replaces(range: TimeRange, hull: TimeRange): boolean {
-  const unit = range.to - range.from < HOUR ? HOUR : MICROS_PER_DAY;
-  return Math.floor(hull.from / unit) === Math.floor((hull.to - 1) / unit);
+  #seqAt(offset: number): number {
+    return this.#connection.value<number>("SELECT seq FROM changes ORDER BY seq LIMIT 1 OFFSET ?", [offset]);
+  }
+
+  /** Combines the live rows of an hour, and the pages of a day, into one entry with the number of the last. */
+  #combine(state: JournalState, after: number, until: number): void {
+    const combined = new Map<string, NumberedChange>();
+    for (const change of readChanges(this.#connection, { after, until })) {
+      const { stream, kind, key, from, to } = change;
+      const unit = to - from < HOUR ? HOUR : MICROS_PER_DAY;
+      const name = `${stream} ${kind} ${key} ${unit} ${Math.floor(from / unit)}`;
+      const before = combined.get(name);
+      combined.delete(name);
+      combined.set(
+        name,
+        before ? { ...change, from: Math.min(from, before.from), to: Math.max(to, before.to) } : change,
+      );
+    }
+    const remove = this.#connection.statement("DELETE FROM changes WHERE seq > ? AND seq <= ?");
+    state.count -= remove.run([after, until]).changes;
+    for (const { seq, ...change } of combined.values()) this.#enter(seq, change);
+  }
 }
 
 export interface JournalPosition {

@@ -1,10 +1,11 @@
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { RowStream } from "../../../src/model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import type { TimeRange } from "../../../src/model/time-range.ts";
 import {
   canContinue,
   hasChangedSince,
+  Journal,
   readChanges,
   readJournalPosition,
   renameJournal,
@@ -66,67 +67,64 @@ it("has nothing of a transaction that failed", () => {
   expect(warehouse.takeChanges().map(({ from }) => from)).toEqual([1, 8]);
 });
 
-const replaced: readonly [string, TimeRange, TimeRange, number[][]][] = [
-  [
-    "live rows of an hour have one entry, the newest",
-    { from: 10, to: 11 },
-    { from: 40, to: 41 },
-    [[2, 10, 41]],
-  ],
-  [
-    "live rows of the next hour have another",
-    { from: HOUR - 1, to: HOUR },
-    { from: HOUR, to: HOUR + 1 },
-    [
-      [1, HOUR - 1, HOUR],
-      [2, HOUR, HOUR + 1],
-    ],
-  ],
-  [
-    "pages of a day have one entry",
-    { from: 12 * HOUR, to: MICROS_PER_DAY },
-    { from: 0, to: 12 * HOUR },
-    [[2, 0, MICROS_PER_DAY]],
-  ],
-  [
-    "the page before midnight has another",
-    { from: MICROS_PER_DAY, to: MICROS_PER_DAY + HOUR },
-    { from: MICROS_PER_DAY - HOUR, to: MICROS_PER_DAY },
-    [
-      [1, MICROS_PER_DAY, MICROS_PER_DAY + HOUR],
-      [2, MICROS_PER_DAY - HOUR, MICROS_PER_DAY],
-    ],
-  ],
-];
+describe("a journal that is kept small", () => {
+  /** Enters each range by itself. */
+  function enterEach(warehouse: WarehouseWriter, ranges: readonly TimeRange[]): void {
+    const limits = { recent: 8, combined: 6, all: 20, pruned: 4 };
+    const journal = new Journal(warehouse.connection, limits);
+    for (const range of ranges) {
+      journal.add("index_ticks", "rows", 1, range);
+      journal.write();
+    }
+  }
+  const live = (ts: number) => ({ from: ts, to: ts + 1 });
+  const apart = (count: number) => Array.from({ length: count }, (_, i) => live(i * HOUR));
 
-it.each(replaced)("%s", (_, first, second, entries) => {
-  const warehouse = openTestWarehouse();
-  enter(warehouse, first);
-  enter(warehouse, second);
-  expect(rangesOf(warehouse)).toEqual(entries);
-  // The threads of the writer's process are told what has just changed, not the whole entry.
-  expect(warehouse.takeChanges()).toMatchObject([first, second]);
-});
+  it("combines the live rows of an hour, and the pages of a day; the newest stay exact", () => {
+    const warehouse = openTestWarehouse();
+    enterEach(warehouse, [
+      live(10),
+      live(HOUR - 1),
+      live(HOUR),
+      { from: 12 * HOUR, to: MICROS_PER_DAY },
+      { from: MICROS_PER_DAY, to: MICROS_PER_DAY + HOUR },
+      { from: 2 * HOUR, to: 12 * HOUR },
+      live(20),
+      live(30),
+      live(40),
+    ]);
+    expect(rangesOf(warehouse)).toEqual([
+      [2, 10, HOUR],
+      [3, HOUR, HOUR + 1],
+      [5, MICROS_PER_DAY, MICROS_PER_DAY + HOUR],
+      [6, 2 * HOUR, MICROS_PER_DAY],
+      [7, 20, 21],
+      [8, 30, 31],
+      [9, 40, 41],
+    ]);
+    expect(readJournalPosition(warehouse.connection)).toMatchObject({ seq: 9, firstSeq: 0 });
+  });
 
-it("loses its oldest entries beyond half a million, and says from where on it is whole", () => {
-  const warehouse = openTestWarehouse();
-  const { connection } = warehouse;
-  connection.database.exec(`INSERT INTO changes WITH RECURSIVE n(seq) AS (SELECT 1 UNION ALL SELECT seq + 1 FROM n WHERE seq < 500000)
-    SELECT seq, 'index_ticks', 'rows', 1, seq, seq + 1 FROM n`);
-  enter(warehouse, { from: 10 * MICROS_PER_DAY, to: 10 * MICROS_PER_DAY + 1 });
-  const position = readJournalPosition(connection);
-  expect(position).toMatchObject({ seq: 500_001, firstSeq: 50_001 });
-  expect(entriesOf(warehouse, { until: 50_002 })).toMatchObject([{ seq: 50_002 }]);
-  const at = (seq: number, id = position.id) => canContinue(position, { id, seq });
-  expect([at(50_000), at(50_001), at(500_001), at(500_002), at(60_000, -1)]).toEqual([
-    false,
-    true,
-    true,
-    false,
-    false,
-  ]);
-  connection.database.exec("DELETE FROM changes");
-  expect(readJournalPosition(connection)).toMatchObject({ seq: 50_001, firstSeq: 50_001 });
+  it("loses the oldest if they cannot be combined, and says from where on it is whole", () => {
+    const warehouse = openTestWarehouse();
+    enterEach(warehouse, apart(21));
+    const position = readJournalPosition(warehouse.connection);
+    expect(position).toMatchObject({ seq: 21, firstSeq: 5 });
+    expect(rangesOf(warehouse)[0]?.[0]).toBe(6);
+    const at = (seq: number, id = position.id) => canContinue(position, { id, seq });
+    expect([at(4), at(5), at(21), at(22), at(6, -1)]).toEqual([false, true, true, false, false]);
+    warehouse.connection.database.exec("DELETE FROM changes");
+    expect(readJournalPosition(warehouse.connection)).toMatchObject({ seq: 5, firstSeq: 5 });
+    enter(warehouse, live(1));
+    expect(rangesOf(warehouse)).toEqual([[6, 1, 2]]);
+  });
+
+  it("combines half of its entries before it loses any", () => {
+    const warehouse = openTestWarehouse();
+    const hours = apart(4);
+    enterEach(warehouse, [...hours, ...hours, ...hours, ...hours, ...hours, ...apart(12)]);
+    expect(readJournalPosition(warehouse.connection)).toMatchObject({ seq: 32, firstSeq: 0 });
+  });
 });
 
 it("has another name in a copy, so that a reader compares everything", () => {
