@@ -36,11 +36,11 @@ export interface ShareWriterOptions {
   readonly onProgress?: (progress: ForwardProgress) => void;
 }
 
-/** A range of one key to be forwarded: rows with their coverage. */
+/** A range of one key to be forwarded: rows with their coverage; `append`: rows alone, of which PostgreSQL has none. */
 export interface Unit {
   readonly key: number;
   readonly range: TimeRange;
-  readonly kind: LedgerPiece["kind"];
+  readonly kind: LedgerPiece["kind"] | "append";
 }
 
 /** Content of a unit, read in one moment. */
@@ -58,7 +58,7 @@ export class ShareWriter {
   /** Since the start. */
   readonly counts = { rows: 0, ranges: 0, commits: 0 };
   /** What `replaceRanges` is to do, for the progress. */
-  plannedMicros: Micros = 0;
+  #plannedMicros: Micros = 0;
   #doneMicros: Micros = 0;
 
   constructor(options: ShareWriterOptions) {
@@ -78,6 +78,7 @@ export class ShareWriter {
 
   /** Replaces ranges, several of them in one transaction while they have few rows. */
   async replaceRanges(stream: RowStream, units: readonly Unit[]): Promise<void> {
+    this.#plannedMicros += lengthOf(units);
     let batch: UnitContent[] = [];
     let rows = 0;
     const flush = async () => {
@@ -128,20 +129,22 @@ export class ShareWriter {
   async #commitBatch(stream: RowStream, batch: readonly UnitContent[]): Promise<void> {
     const { session } = this.#options;
     const replacements = batch.filter(({ unit }) => unit.kind === "replace");
-    const replaced = replacements.flatMap(({ rows }) => rows);
+    const copied = batch.filter(({ unit }) => unit.kind !== "merge").flatMap(({ rows }) => rows);
     const merged = batch.filter(({ unit }) => unit.kind === "merge").flatMap(({ rows }) => rows);
-    const all = [...replaced, ...merged];
+    const all = [...copied, ...merged];
     await this.rows.createPartitions(stream, all);
+    // Nothing is there above the newest row: the usual case of live rows, and of a first load.
     const deletions = replacements
-      .filter(({ unit }) => Number.isFinite(this.rows.newestOf(stream, unit.key)))
+      .filter(({ unit }) => unit.range.from <= this.rows.newestOf(stream, unit.key))
       .map(({ unit }) => this.rows.deleteSql(stream, unit.key, unit.range));
     const ledger: { readonly sql: string; readonly apply: () => void }[] = [];
     await this.inTransaction(async () => {
       if (deletions.length > 0) await session.query(deletions.join("; "));
-      if (replaced.length > 0) await this.rows.copyRows(stream, this.rows.encode(stream, replaced));
+      if (copied.length > 0) await this.rows.copyRows(stream, this.rows.encode(stream, copied));
       if (merged.length > 0) await this.rows.mergeRows(stream, this.rows.encode(stream, merged));
       if (hasHistory(stream))
         for (const { unit, ledger: content } of batch) {
+          if (unit.kind === "append") continue;
           const change = this.rows.replaceLedger(stream, unit.key, unit.range, content);
           // Ranges of the same key follow one another, and each builds on the one before.
           change.apply();
@@ -153,17 +156,7 @@ export class ShareWriter {
     this.rows.raiseNewest(stream, all);
     this.counts.rows += all.length;
     this.counts.ranges += ledger.length;
-    this.#reportProgress(batch.reduce((sum, { unit }) => sum + unit.range.to - unit.range.from, 0));
-  }
-
-  /** Copies rows that PostgreSQL does not have, without proof. */
-  async appendRows(stream: RowStream, rows: readonly ForwardedRow[]): Promise<void> {
-    await this.rows.createPartitions(stream, rows);
-    const bytes = this.rows.encode(stream, rows);
-    await this.inTransaction(() => this.rows.copyRows(stream, bytes));
-    this.rows.raiseNewest(stream, rows);
-    this.counts.rows += rows.length;
-    this.#reportProgress(0);
+    this.#reportProgress(lengthOf(batch.map(({ unit }) => unit)));
   }
 
   /** Replaces the ledger of a subscription inside `range`: the rows are there already. */
@@ -200,7 +193,13 @@ export class ShareWriter {
     this.#options.onProgress?.({
       rows: this.counts.rows,
       doneMicros: this.#doneMicros,
-      plannedMicros: this.plannedMicros,
+      plannedMicros: this.#plannedMicros,
     });
   }
+}
+
+/** The time that the units are about; that of rows alone has no end. */
+function lengthOf(units: readonly Unit[]): Micros {
+  const settled = units.filter(({ kind }) => kind !== "append");
+  return settled.reduce((sum, { range }) => sum + range.to - range.from, 0);
 }

@@ -3,9 +3,9 @@ import { normalise, type TimeRange, type TimeRanges } from "../model/time-range.
 import type { SettledRange } from "../rule/answer.ts";
 import {
   readConsistently,
-  readLedgerFingerprints,
   readRange,
   readRowKeys,
+  readSettledKeys,
   readSubscriptions,
   readWholeLedger,
 } from "../warehouse/read/forwarded-rows.ts";
@@ -82,7 +82,7 @@ function readCoverage(connection: Connection, stream: RowStream): (key: number) 
     connection,
     () =>
       new Map(
-        readLedgerFingerprints(connection)
+        readSettledKeys(connection)
           .filter((each) => each.stream === stream)
           .map((each) => [each.series, coveredRanges(readWholeLedger(connection, each))]),
       ),

@@ -5,12 +5,10 @@ import { type OpenShare, openShare } from "../share-once.ts";
 import type { ComparisonResult } from "../verify.ts";
 import type { ShareReport, ShareThreadSettings } from "./share-messages.ts";
 
-/** How often the stores are compared: a comparison without a difference takes some milliseconds. */
-const PASS_INTERVAL_MS = 2_000;
+/** How often the journal is read: without a change that takes a millisecond. */
+const PASS_INTERVAL_MS = 1_000;
 /** A comparison of everything may take hours: what is new goes first. */
 const MAX_COMPARISON_MS = 2_000;
-/** With very many series a comparison takes longer; it may take this part of the thread's time. */
-const MAX_BUSY_SHARE = 0.2;
 const backoff = { baseMs: 2_000, maxMs: 60_000 };
 const MIN_RETRY_MS = 500;
 /** The ingest thread creates or upgrades the warehouse a moment after this loop starts. */
@@ -68,12 +66,11 @@ async function connect({ askPassword, report, ...options }: ShareLoopOptions): P
 }
 
 async function forwardUntilAborted(share: OpenShare, options: ShareLoopOptions): Promise<void> {
-  const { clock, signal, report, leaseSeconds } = options;
+  const { clock, signal, report } = options;
   const { forwarder } = share;
   let { comparison } = share;
   while (!signal.aborted) {
     const startedAt = clock.now();
-    const begun = clock.monotonic();
     const { rows, commits } = await forwarder.forward();
     await forwarder.writer.renewIfDue();
     report({ kind: "forwarded", startedAt, rows, commits });
@@ -82,8 +79,7 @@ async function forwardUntilAborted(share: OpenShare, options: ShareLoopOptions):
       comparison = undefined;
       await forwarder.endComparison();
     }
-    const idleMs = Math.min((clock.monotonic() - begun) / MAX_BUSY_SHARE, (leaseSeconds * 1000) / 3);
-    await clock.sleep(Math.max(PASS_INTERVAL_MS, idleMs), signal).catch(() => {});
+    await clock.sleep(PASS_INTERVAL_MS, signal).catch(() => {});
   }
 }
 

@@ -30,7 +30,7 @@ export function repairLedger(transaction: Transaction, findings: readonly AuditF
   for (const { rule, key, from, to } of repairable)
     if (rule === "order") {
       overlapping.run([key.stream, key.series, to, from]);
-      transaction.journal.add(key.stream as RowStream, "ledger", key.series, { from, to });
+      transaction.journal.add(key.stream as RowStream, "retracted", key.series, { from, to });
     }
   for (const { rule, key, from, to } of repairable)
     if (rule === "kept_bars") markStale(transaction, key.series, hoursOf({ from, to }));

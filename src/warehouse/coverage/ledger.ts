@@ -143,7 +143,7 @@ function recordTakenBack(
   range: TimeRange,
 ): void {
   for (const part of intersect(normalise(before), [range]))
-    transaction.journal.add(stream as RowStream, "ledger", series, part);
+    transaction.journal.add(stream as RowStream, "retracted", series, part);
 }
 
 function changeRanges(

@@ -57,25 +57,6 @@ export function readRange(
   });
 }
 
-/** The rows of a key after `after`, in order of time. */
-export function readRowsAfter(
-  connection: Connection,
-  { stream, key }: { readonly stream: RowStream; readonly key: number },
-  after: Micros,
-  limit: number,
-): ForwardedRow[] {
-  const { timeColumn, storedTime } = rowTables[stream];
-  const bound = Number.isFinite(after)
-    ? storedTime(after)
-    : stream === "ohlcv"
-      ? ""
-      : Number.MIN_SAFE_INTEGER;
-  return connection
-    .statement<ForwardedRow>(`${selectRows(stream)} AND ${timeColumn} > ? ORDER BY ${timeColumn} LIMIT ?`)
-    .raw()
-    .all([key, bound, limit]);
-}
-
 const ledgerSql = `SELECT from_ts AS "from", to_ts AS "to", proof, reason FROM settled_ranges WHERE stream = ? AND series = ?`;
 
 /** The ranges of the ledger that overlap `range`. */
@@ -93,19 +74,10 @@ export function readWholeLedger(connection: Connection, key: LedgerKey): Settled
   return connection.statement<SettledRange>(`${ledgerSql} ORDER BY from_ts`).all([key.stream, key.series]);
 }
 
-/** A ledger key, and a number that changes with its ledger. */
-export interface LedgerFingerprint extends LedgerKey {
-  readonly stream: RowStream;
-  readonly fingerprint: string;
-}
-
-export function readLedgerFingerprints(connection: Connection): LedgerFingerprint[] {
+/** Every key that has a ledger. */
+export function readSettledKeys(connection: Connection): { stream: RowStream; series: number }[] {
   return connection
-    .statement<LedgerFingerprint>(
-      `SELECT stream, series, count(*) || ' ' || sum((from_ts * 31 + to_ts * 17 + unicode(proof) * 7919
-          + coalesce(length(reason) * 127 + unicode(reason), 0)) % 1000000007) AS fingerprint
-      FROM settled_ranges GROUP BY stream, series`,
-    )
+    .statement<{ stream: RowStream; series: number }>("SELECT DISTINCT stream, series FROM settled_ranges")
     .all();
 }
 

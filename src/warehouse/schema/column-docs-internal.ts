@@ -169,7 +169,7 @@ accepted_at INTEGER when it was accepted, microseconds since 1970 UTC; NULL: pen
     "the journal: where rows or coverage changed, for every reader that follows the warehouse",
     `seq INTEGER sequence number; a range that changes again may get a new one
 stream TEXT the stream
-kind TEXT \`rows\`: rows changed or coverage has grown; \`ledger\`: coverage was taken back or lost, or is that of snapshots
+kind TEXT \`rows\`: rows or coverage changed; \`ledger\`: the coverage of snapshots changed; \`retracted\`: coverage was taken back
 key INTEGER the key of the rows in the dictionary of their stream, or of the ledger
 ${range}`,
   ),

@@ -141,7 +141,7 @@ export const changes = sqliteTable("changes", {
   /** Ascending; a range that changes again may get a new number. */
   seq: integer("seq").primaryKey(),
   stream: text("stream").$type<RowStream>().notNull(),
-  /** rows, and `key` is that of the rows; or ledger: coverage that was taken back, or that of a snapshot stream. */
+  /** rows: `key` is that of the rows; ledger or retracted: that of the ledger. */
   kind: text("kind").$type<ChangeKind>().notNull(),
   key: integer("key").notNull(),
   from: integer("from_ts").notNull(),

@@ -10,9 +10,11 @@ import { readWarehouseState } from "./warehouse-state.ts";
  * happened, so order and repetition do not matter.
  */
 
-/** `rows`: rows were written or deleted, or coverage has grown; the key is that of the rows. `ledger`: coverage was taken back or
- * lost, or it is that of a snapshot stream; the key is that of the ledger. */
-export type ChangeKind = "rows" | "ledger";
+/**
+ * `rows`: rows were written or deleted, or coverage has changed; the key is that of the rows. `ledger`: the same for the coverage
+ * of a snapshot stream, whose ledger has other keys. `retracted`: coverage was taken back, or lost on purpose.
+ */
+export type ChangeKind = "rows" | "ledger" | "retracted";
 
 export interface Change extends TimeRange {
   readonly stream: RowStream;

@@ -356,11 +356,11 @@ describe("a settled range", () => {
         return [kind, from, to];
       });
     };
-    expect(recorded((t) => retract(t, key, { from: 15, to: 60 }))).toEqual([["ledger", 15, 50]]);
+    expect(recorded((t) => retract(t, key, { from: 15, to: 60 }))).toEqual([["retracted", 15, 50]]);
     expect(recorded((t) => retract(t, key, { from: 30, to: 40 }))).toEqual([]);
     expect(recorded((t) => settleAsLost(t, key, { from: 0, to: 60 }, "retention"))).toEqual([
       ["rows", 0, 60],
-      ["ledger", 10, 30],
+      ["retracted", 10, 30],
     ]);
     expect(recorded((t) => settle(t, key, { from: 0, to: 60 }, "empty", "no records"))).toEqual([
       ["rows", 0, 60],
