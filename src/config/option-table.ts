@@ -243,9 +243,13 @@ export const optionTable = {
     }),
     role: choiceOption(
       {
-        help: "alone: this daemon alone forwards; pair: one of several that sync everything; split: each syncs a share",
+        help: "alone: this daemon alone forwards; pair: one of several that sync everything",
       },
       shareRoles,
+      {
+        split:
+          "pair, with which each daemon syncs everything and one of them forwards, or alone; split is gone",
+      },
     ),
     name: anyTextOption({ help: "the name of this daemon there; empty: the host's name" }),
     leaseSeconds: integerOption(

@@ -128,17 +128,21 @@ export function postgresUrlOption(description: OptionDescription): Option<string
   );
 }
 
-/** One of a few words. */
+/** One of a few words. `removed`: words of earlier versions, with what to give instead. */
 export function choiceOption<const Choice extends string>(
   description: OptionDescription,
   choices: readonly [Choice, ...Choice[]],
+  removed: Readonly<Record<string, string>> = {},
 ): Option<Choice> {
-  return makeScalarOption<Choice>(
+  return makeOption<Choice>(
     description,
     choices[0],
-    choices.join(" or "),
-    (raw) => choices.find((choice) => choice === raw),
-    { schema: { enum: choices } },
+    (raw) => {
+      const text = typeof raw === "string" ? raw.trim() : "";
+      const value = choices.find((choice) => choice === text);
+      return value === undefined ? { expected: removed[text] ?? choices.join(" or ") } : { value };
+    },
+    { enum: choices },
   );
 }
 

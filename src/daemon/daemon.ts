@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { isSectionSet, type LoadedSettings } from "../config/load-settings.ts";
 import { requireServiceSettings, type ServiceSettings } from "../config/service-settings.ts";
+import { findSharedSettings } from "../config/shared-settings.ts";
 import type { DaemonView } from "../dashboard/daemon-status.ts";
 import { IngestThread, type IngestThreadOptions } from "../ingest/thread/ingest-thread.ts";
 import { exitCode, Failure, failureCode } from "../model/failure.ts";
@@ -12,6 +13,7 @@ import { finishesWithin } from "../runtime/timeouts.ts";
 import { type ServeThread, startServeThread } from "../serve/serve-thread.ts";
 import { createServiceClient, type ServiceClient } from "../service/client/client.ts";
 import { createHeartbeat } from "../service/http/heartbeat.ts";
+import { ShareThread } from "../share/thread/share-thread.ts";
 import { type SyncContext, type SyncSettings, serviceClock, serviceNow } from "../sync/context/context.ts";
 import { classifyError, isWriterLost } from "../sync/context/error-policy.ts";
 import { computeBackfillProgress } from "../sync/context/progress.ts";
@@ -34,7 +36,6 @@ import { assertNoWriter } from "../warehouse/sqlite/writer-lock.ts";
 import { readJobRuns } from "../warehouse/tables/job-runs.ts";
 import { backfillNow } from "./backfill-now.ts";
 import { startControlServer } from "./control-server.ts";
-import { createShare, type DaemonShare } from "./create-share.ts";
 import { DaemonTelemetry } from "./daemon-telemetry.ts";
 import { exportJobs } from "./export-jobs.ts";
 import { nightlyJobs } from "./nightly-jobs.ts";
@@ -87,7 +88,7 @@ class Daemon {
   readonly #view: DaemonView;
   readonly #pages: PagesServer;
   readonly #heartbeat: ReturnType<typeof createHeartbeat> | undefined;
-  readonly #share: DaemonShare | undefined;
+  readonly #shareThread: ShareThread | undefined;
   #supervisor: SyncSupervisor | undefined;
   readonly #outage: ServiceOutage;
   #controlServer: { close(): Promise<void> } | undefined;
@@ -146,7 +147,7 @@ class Daemon {
       requestsPerSecond: () => telemetry.requestRate.perSecond(),
       service: () => this.#client.health().condition,
       recentErrors: () => telemetry.recentErrors.list(),
-      shared: () => this.#share?.thread.status(),
+      shared: () => this.#shareThread?.status(),
       serve: () => this.#serveThread?.status,
     };
     const { warehouse, http, telemetry: telemetrySettings } = loaded.settings;
@@ -159,12 +160,9 @@ class Daemon {
       now: () => this.#now(),
       log,
     });
-    this.#share = createShare(loaded, {
-      clock,
-      log,
-      onFailure: telemetry.recordShareFailure,
-      supervisor: () => this.#supervisor,
-    });
+    const [shared, onFailure] = [findSharedSettings(loaded), telemetry.recordShareFailure];
+    this.#shareThread =
+      shared && new ShareThread({ ...shared, warehouse: warehouse.path, clock, log, onFailure });
     const { heartbeatUrl } = telemetrySettings;
     this.#heartbeat = heartbeatUrl ? createHeartbeat(heartbeatUrl, { clock, log }) : undefined;
   }
@@ -236,10 +234,9 @@ class Daemon {
     if (lastCrash) this.#telemetry.reportLastCrash(lastCrash);
     // An uncaught exception ends the process right after this handler.
     process.on("uncaughtExceptionMonitor", this.#recordCrash);
-    await this.#share?.thread.start();
+    await this.#shareThread?.start();
     const { withdrawals } = this.#options.settings;
-    const share = this.#share?.followed;
-    return { context: { client, ingest, clock, log, stats, withdrawals, share, signal }, reader };
+    return { context: { client, ingest, clock, log, stats, withdrawals, signal }, reader };
   }
 
   /** Starts every task. They run until the signal aborts; a task that fails stops the daemon. */
@@ -270,7 +267,7 @@ class Daemon {
     metrics.onCollect(() => {
       metrics.setIngest(ingest.queuedCalls, ingest.state);
       metrics.setFeed(supervisor.subscriptions);
-      const shared = this.#share?.thread.status();
+      const shared = this.#shareThread?.status();
       if (shared) metrics.setShared(shared);
       metrics.setServe(this.#serveThread?.status);
     });
@@ -374,7 +371,7 @@ class Daemon {
       onProblems: (problems) => this.#telemetry.streamErrors.setProblems("audit", problems),
       onDifferences: (differences) => this.#telemetry.recordDifferences(differences),
     });
-    const shared = this.#share?.thread;
+    const shared = this.#shareThread;
     return [...jobs, ...exportJobs(context, loaded.settings, { version: this.#options.version, shared })];
   }
 
@@ -393,7 +390,7 @@ class Daemon {
         pages: () => this.#pages.close(),
         "control server": () => this.#controlServer?.close(),
         "serve thread": () => this.#serveThread?.close(),
-        "share thread": () => this.#share?.thread.close(),
+        "share thread": () => this.#shareThread?.close(),
         heartbeat: () => this.#heartbeat?.close(),
         client: () => this.#client.close(),
         ingest: (onFailure) => this.#ingest?.close({ withinMs, endedBy: endError, onFailure }),

@@ -26,7 +26,7 @@ import { openReader, toReaderFailure } from "../warehouse/reader.ts";
 import { type HeldDay, type MovedRange, readMovedRanges } from "../warehouse/rows/moved-rows.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import type { FileSystemInfo } from "../warehouse/sqlite/disk.ts";
-import { CatalogueWriter, columnsDigest, wholeRelations } from "./catalogue.ts";
+import { CatalogueWriter, columnsDigest, wholeRelations } from "./catalogue/catalogue.ts";
 import {
   coverageRow,
   divideMoved,

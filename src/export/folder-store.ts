@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { MICROS_PER_SECOND } from "../model/time.ts";
 import { resolvePath } from "../warehouse/sqlite/disk.ts";
-import { wholeRelations } from "./catalogue.ts";
+import { wholeRelations } from "./catalogue/catalogue.ts";
 import {
   generationsOf,
   hasFile,

@@ -77,7 +77,7 @@ export interface BarRow {
   /** The number of ticks, or of daily bars. */
   readonly n_ticks: number;
   readonly expected_ticks: number;
-  /** The share of the bar that the ledger covers. */
+  /** The part of the bar that the ledger covers. */
   readonly coverage: number;
   /** 1: the bar has every tick that the service has. */
   readonly is_complete: 0 | 1;

@@ -17,7 +17,7 @@ interface BackoffOptions {
   baseMs: number;
   /** The upper limit of every delay. */
   maxMs: number;
-  /** The random share of a delay. 1, the default, is full jitter: any delay from zero to the upper limit. */
+  /** The random part of a delay. 1, the default, is full jitter: any delay from zero to the upper limit. */
   jitter?: number;
 }
 

@@ -2,28 +2,25 @@ import { hasHistory, historyStreams, type RowStream, rowStreams } from "../model
 import type { Micros } from "../model/time.ts";
 import { normalise, subtract, type TimeRange, type TimeRanges, union } from "../model/time-range.ts";
 import type { SettledRange } from "../rule/answer.ts";
-import {
-  type ChangePosition,
-  readChangePosition,
-  readChanges,
-} from "../warehouse/coverage/changed-ranges.ts";
 import { readClockSkew } from "../warehouse/coverage/targets.ts";
 import {
-  type ForwardedRow,
   readConsistently,
-  readLedgerFingerprints,
   readLedgerPart,
   readRange,
   readRowKeys,
-  readRowsAfter,
+  readSettledKeys,
   readSubscriptions,
   readWholeLedger,
 } from "../warehouse/read/forwarded-rows.ts";
-import type { ChangedRangeRow } from "../warehouse/schema/coverage.ts";
-import { rowTables } from "../warehouse/tables/row-tables.ts";
+import {
+  type Change,
+  canContinue,
+  type JournalPosition,
+  readChanges,
+  readJournalPosition,
+} from "../warehouse/tables/journal.ts";
 import { combinePieces, findLacking } from "./ledger-difference.ts";
 import {
-  MAX_ROWS_PER_TRANSACTION,
   MAX_UNITS_PER_TRANSACTION,
   ShareWriter,
   type ShareWriterOptions,
@@ -48,14 +45,11 @@ export interface ForwardResult {
   readonly commits: number;
 }
 
-interface Snapshot {
-  readonly position: ChangePosition;
-  readonly changed: readonly {
-    readonly stream: RowStream;
-    readonly series: number;
-    readonly fingerprint: string;
-    readonly ledger: readonly SettledRange[];
-  }[];
+/** A key with its ledger, as it was at one moment. */
+interface KeyLedger {
+  readonly stream: RowStream;
+  readonly series: number;
+  readonly ledger: readonly SettledRange[];
 }
 
 /** Brings PostgreSQL to the state of the SQLite file. Any failure leaves it behind, never ahead: create a new one. */
@@ -63,46 +57,37 @@ export class Forwarder {
   readonly #options: ShareWriterOptions;
   readonly #relations: SharedRelations;
   readonly writer: ShareWriter;
-  /** The ledger that was forwarded last, by stream and series. */
-  readonly #fingerprints = new Map<string, string>();
+  /** Up to where the journal is applied; undefined: nobody knows what PostgreSQL lacks. */
   #position: number | undefined;
   /** Every covered range is being compared: until that is done, the position must not be stored. */
   #isComparing = false;
-  #isFirstPass = true;
   #relationsAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: ShareWriterOptions) {
     const { session, role } = options;
     this.#options = options;
     this.writer = new ShareWriter(options);
-    const { dictionaries, ownership } = this.writer;
-    this.#relations = new SharedRelations(session, dictionaries, { ownership, role });
+    this.#relations = new SharedRelations(session, this.writer.dictionaries, role);
   }
 
   /** Reads what PostgreSQL has. Returns false if the changes since its last state are unknown: compare everything. */
   async load(): Promise<boolean> {
     const { connection, session } = this.#options;
-    this.writer.ownership.refresh();
     await this.writer.dictionaries.load();
     await this.writer.dictionaries.update(connection, this.writer.inTransaction);
     this.writer.dictionaries.hasAdopted();
     await this.#loadState();
-    const position = readChangePosition(connection);
+    const position = readJournalPosition(connection);
     const [stored] = await session.query<{ seq: string }>(
       "SELECT seq FROM mds.positions WHERE changes_id = $1",
       [position.id],
     );
-    if (stored) this.#position = Number(stored.seq);
-    const isKnown = stored && Number(stored.seq) >= position.firstSeq && Number(stored.seq) <= position.seq;
-    if (isKnown) return true;
-    if (this.writer.rows.hasLedger) {
-      // Changes from now on are applied; those before are found by the comparison.
-      this.#position = position.seq;
-      this.#isComparing = true;
-      return false;
+    if (stored && canContinue(position, { id: position.id, seq: Number(stored.seq) })) {
+      this.#position = Number(stored.seq);
+      return true;
     }
-    await this.#storePosition(position);
-    return true;
+    this.#isComparing = this.writer.rows.hasLedger;
+    return !this.#isComparing;
   }
 
   async #loadState(): Promise<void> {
@@ -110,19 +95,18 @@ export class Forwarder {
     await this.writer.rows.load();
     await this.writer.renewIfDue();
     await this.#relations.load(this.#options.connection);
-    this.#isFirstPass = true;
     this.#relationsAt = Number.NEGATIVE_INFINITY;
   }
 
   /** Every covered range was compared: from now on the position tells what is applied. */
   async endComparison(): Promise<void> {
     this.#isComparing = false;
-    const position = readChangePosition(this.#options.connection);
+    const position = readJournalPosition(this.#options.connection);
     await this.#storePosition({ ...position, seq: this.#position ?? position.seq });
   }
 
   /** Stores that every change up to here is applied. */
-  async #storePosition({ id, seq }: Pick<ChangePosition, "id" | "seq">): Promise<void> {
+  async #storePosition({ id, seq }: Pick<JournalPosition, "id" | "seq">): Promise<void> {
     this.#position = seq;
     if (this.#isComparing) return;
     const sql = `INSERT INTO mds.positions VALUES (${id}, ${seq}, statement_timestamp())
@@ -130,27 +114,20 @@ export class Forwarder {
     await this.writer.inTransaction(async () => void (await this.#options.session.query(sql)));
   }
 
-  /** Forwards everything that differs now. */
+  /** Forwards everything that has changed until now. */
   async forward(): Promise<ForwardResult> {
     const { connection, clock } = this.#options;
     const before = { ...this.writer.counts };
     let relations = 0;
-    const snapshot = this.#readSnapshot();
+    // Read before the dictionaries: every key that it names is known after them.
+    const position = readJournalPosition(connection);
     const isDue = clock.monotonic() - this.#relationsAt >= RELATIONS_INTERVAL_MS;
     if (isDue || this.writer.dictionaries.hasNewKeys(connection)) {
-      this.writer.ownership.refresh();
       relations += await this.writer.dictionaries.update(connection, this.writer.inTransaction);
       if (this.writer.dictionaries.hasAdopted()) await this.#loadState();
     }
-    const forwarded = new Map<string, TimeRange[]>();
-    await this.#forwardGrowth(snapshot, forwarded);
-    if (this.#isFirstPass) await this.#mergeSnapshotRows(snapshot);
-    for (const stream of rowStreams) await this.#forwardNewRows(stream);
-    await this.#applyChanges(snapshot.position, forwarded);
-    await this.#forwardSnapshotLedgers(snapshot);
-    for (const { stream, series, fingerprint } of snapshot.changed)
-      this.#fingerprints.set(`${stream} ${series}`, fingerprint);
-    this.#isFirstPass = false;
+    if (this.#position === undefined) await this.#forwardWhole(position);
+    else await this.#applyJournal(position, this.#position);
     if (isDue) {
       relations += await this.#relations.update(connection, this.writer.inTransaction);
       await this.#storeClockSkew();
@@ -165,51 +142,57 @@ export class Forwarder {
     };
   }
 
-  /** What is known of the SQLite file at one moment. Rows are read later, so they are at least as new. */
-  #readSnapshot(): Snapshot {
+  /** Forwards all that PostgreSQL lacks, wherever it is. Rows are read after the ledgers, so they are at least as new. */
+  async #forwardWhole(position: JournalPosition): Promise<void> {
     const { connection } = this.#options;
-    return readConsistently(connection, () => ({
-      position: readChangePosition(connection),
-      changed: readLedgerFingerprints(connection)
-        .filter(
-          ({ stream, series, fingerprint }) =>
-            this.writer.ownership.ownsSeries(series) &&
-            this.#fingerprints.get(`${stream} ${series}`) !== fingerprint,
-        )
-        .map((key) => ({ ...key, ledger: this.writer.withoutMovedHere(readWholeLedger(connection, key)) })),
-    }));
+    const ledgers = this.#readLedgers(() => readSettledKeys(connection));
+    await this.#forwardGrowth(ledgers);
+    await this.#mergeSnapshotRows(ledgers);
+    for (const stream of rowStreams) await this.#forwardNewRows(stream);
+    await this.#forwardSnapshotLedgers(ledgers);
+    await this.#storePosition(position);
+  }
+
+  #readLedgers(keys: () => readonly Omit<KeyLedger, "ledger">[]): KeyLedger[] {
+    const { connection } = this.#options;
+    return readConsistently(connection, () =>
+      keys().map((key) => ({
+        ...key,
+        ledger: this.writer.withoutMovedHere(readWholeLedger(connection, key)),
+      })),
+    );
   }
 
   /** The growth of history streams: each range with its rows. */
-  async #forwardGrowth({ changed }: Snapshot, forwarded: Map<string, TimeRange[]>): Promise<void> {
+  async #forwardGrowth(ledgers: readonly KeyLedger[]): Promise<void> {
     for (const stream of historyStreams) {
-      const units: Unit[] = [];
-      for (const { series, ledger } of changed.filter((key) => key.stream === stream)) {
-        for (const { kind, from, to } of findLacking(ledger, this.writer.rows.ledgerFor(stream, series)))
-          units.push({ key: series, range: { from, to }, kind });
-      }
-      this.writer.plannedMicros += units.reduce((sum, { range }) => sum + range.to - range.from, 0);
+      const units = ledgers
+        .filter((key) => key.stream === stream)
+        .flatMap(({ series, ledger }) =>
+          findLacking(ledger, this.writer.rows.ledgerFor(stream, series)).map(
+            ({ kind, from, to }): Unit => ({ key: series, range: { from, to }, kind }),
+          ),
+        );
       await this.writer.replaceRanges(stream, units);
-      for (const { key, range } of units) append(forwarded, `${stream} ${key}`, range);
     }
   }
 
   /** Rows that this file has proven, and that are older than what another daemon has forwarded. */
-  async #mergeSnapshotRows({ changed }: Snapshot): Promise<void> {
+  async #mergeSnapshotRows(ledgers: readonly KeyLedger[]): Promise<void> {
     const { connection } = this.#options;
     for (const stream of rowStreams.filter((each) => !hasHistory(each))) {
       const lacking = new Map<number, TimeRange[]>();
-      for (const { series, ledger } of changed.filter((key) => key.stream === stream))
+      for (const { series, ledger } of ledgers.filter((key) => key.stream === stream))
         for (const { kind, from, to } of findLacking(ledger, this.writer.rows.ledgerFor(stream, series)))
-          if (kind === "rows") append(lacking, series, { from, to });
+          if (kind === "replace") append(lacking, series, { from, to });
       if (lacking.size === 0) continue;
       const units: Unit[] = [];
       for (const [key, subscriptions] of readSubscriptions(connection, stream)) {
         const newest = this.writer.rows.newestOf(stream, key);
-        if (!Number.isFinite(newest) || !this.writer.owns(stream, key)) continue;
+        if (!Number.isFinite(newest)) continue;
         const ranges = subscriptions.flatMap((series) => lacking.get(series) ?? []);
         const older = normalise(ranges.map(({ from, to }) => ({ from, to: Math.min(to, newest + 1) })));
-        for (const range of toFewRanges(older)) units.push({ key, range, kind: "lost" });
+        for (const range of toFewRanges(older)) units.push({ key, range, kind: "merge" });
       }
       await this.writer.replaceRanges(stream, units);
     }
@@ -218,121 +201,76 @@ export class Forwarder {
   /** Rows above the newest one there: those of snapshot streams, and live rows, which have no proof. */
   async #forwardNewRows(stream: RowStream): Promise<void> {
     const { connection } = this.#options;
-    const { tsOfStored } = rowTables[stream];
-    let pending: ForwardedRow[] = [];
-    const flush = async () => {
-      if (pending.length > 0) await this.writer.appendRows(stream, pending);
-      pending = [];
-    };
-    for (const key of readRowKeys(connection, stream)) {
-      if (!this.writer.owns(stream, key)) continue;
-      for (let after = this.writer.rows.newestOf(stream, key); ; ) {
-        const rows = readRowsAfter(
-          connection,
-          { stream, key },
-          after,
-          MAX_ROWS_PER_TRANSACTION - pending.length,
-        );
-        const last = rows.at(-1);
-        if (!last) break;
-        for (const row of rows) pending.push(row);
-        after = tsOfStored(last[1]);
-        if (pending.length < MAX_ROWS_PER_TRANSACTION) break;
-        await flush();
-      }
-    }
-    await flush();
+    const units = readRowKeys(connection, stream).flatMap((key): Unit[] => {
+      if (!this.writer.knows(stream, key)) return [];
+      const newest = this.writer.rows.newestOf(stream, key);
+      const from = Number.isFinite(newest) ? newest + 1 : Number.MIN_SAFE_INTEGER;
+      return [{ key, range: { from, to: Number.MAX_SAFE_INTEGER }, kind: "append" }];
+    });
+    await this.writer.replaceRanges(stream, units);
   }
 
-  /** Applies the recorded changes: the state of each range is read again. */
-  async #applyChanges(position: ChangePosition, forwarded: ReadonlyMap<string, TimeRange[]>): Promise<void> {
+  /** Applies the changes after `from`: the state of each range is read again. */
+  async #applyJournal(position: JournalPosition, from: number): Promise<void> {
     const { connection } = this.#options;
-    for (let after = this.#position ?? position.seq; after < position.seq; ) {
+    for (let after = from; after < position.seq; ) {
       const changes = readChanges(connection, { after, until: position.seq, limit: MAX_CHANGES_PER_READ });
-      for (const stream of rowStreams) {
-        const own = changes.filter((change) => change.stream === stream);
-        if (hasHistory(stream)) await this.#applyToHistory(stream, own, forwarded);
+      // As they are before the rows are read.
+      const ledgers = this.#readLedgers(() => keysOfSnapshotLedgers(changes));
+      for (const [stream, own] of Map.groupBy(changes, (change) => change.stream)) {
+        if (hasHistory(stream)) await this.writer.replaceRanges(stream, this.#findHistoryUnits(stream, own));
         else {
-          await this.#applyToSnapshots(
-            stream,
-            own.filter(({ isLedger }) => isLedger === 0),
-          );
-          for (const { key, ...range } of own.filter(({ isLedger }) => isLedger === 1))
-            if (this.writer.ownership.ownsSeries(key)) await this.#replaceLedgerPart(stream, key, range);
+          await this.writer.replaceRanges(stream, this.#findSnapshotUnits(stream, own));
+          for (const { key, kind, from, to } of own)
+            if (kind === "retracted") await this.#retractLedgerPart(stream, key, { from, to });
         }
       }
+      await this.#forwardSnapshotLedgers(ledgers);
       after = changes.length < MAX_CHANGES_PER_READ ? position.seq : (changes.at(-1)?.seq ?? position.seq);
       await this.#storePosition({ ...position, seq: after });
     }
   }
 
-  async #applyToHistory(
-    stream: RowStream,
-    changes: readonly ChangedRangeRow[],
-    forwarded: ReadonlyMap<string, TimeRange[]>,
-  ): Promise<void> {
-    const own = changes.filter(({ key }) => this.writer.ownership.ownsSeries(key));
-    const units = [...Map.groupBy(own, ({ key }) => key)].flatMap(([key, ranges]) =>
-      // What this pass has forwarded was read after the changes were recorded.
-      subtract(
-        this.#findAffected(stream, key, ranges),
-        normalise(forwarded.get(`${stream} ${key}`) ?? []),
-      ).map((range): Unit => ({ key, range, kind: "rows" })),
+  #findHistoryUnits(stream: RowStream, changes: readonly Change[]): Unit[] {
+    return [...Map.groupBy(changes, ({ key }) => key)].flatMap(([key, ranges]) =>
+      this.#findAffected(stream, key, ranges).map((range): Unit => ({ key, range, kind: "replace" })),
     );
-    await this.writer.replaceRanges(stream, units);
   }
 
   /** Where only another daemon has proven a range, a changed row of this one says nothing about it. */
-  #findAffected(stream: RowStream, series: number, changes: readonly ChangedRangeRow[]): TimeRanges {
+  #findAffected(stream: RowStream, series: number, changes: readonly Change[]): TimeRanges {
+    if (this.writer.role === "alone") return normalise(changes);
     const own = readWholeLedger(this.#options.connection, { stream, series });
-    // Rows that have left the file since must not leave PostgreSQL.
-    const moved = normalise(own.filter(({ proof }) => proof === "moved"));
-    if (this.writer.isSole) return subtract(normalise(changes), moved);
     const foreign = subtract(coveredPart(this.writer.rows.ledgerFor(stream, series)), coveredPart(own));
-    const [rows, ledger] = [0, 1].map((flag) =>
-      normalise(changes.filter(({ isLedger }) => isLedger === flag)),
-    ) as [TimeRanges, TimeRanges];
-    return subtract(union(ledger, subtract(rows, foreign)), moved);
+    const retracted = changes.filter(({ kind }) => kind === "retracted");
+    return union(normalise(retracted), subtract(normalise(changes), foreign));
   }
 
-  /** The rows above the newest one there are forwarded as new ones. */
-  async #applyToSnapshots(
-    stream: RowStream,
-    changes: readonly ({ readonly key: number } & TimeRange)[],
-  ): Promise<void> {
-    const own = changes.filter(({ key }) => this.writer.owns(stream, key));
-    const units = [...Map.groupBy(own, ({ key }) => key)].flatMap(([key, ranges]) =>
-      normalise(
-        ranges.map(({ from, to }) => ({
-          from,
-          to: Math.min(to, this.writer.rows.newestOf(stream, key) + 1),
-        })),
-      ).map((range): Unit => ({ key, range, kind: this.#mustMerge(stream, key, range) ? "lost" : "rows" })),
+  #findSnapshotUnits(stream: RowStream, changes: readonly Change[]): Unit[] {
+    const rows = changes.filter(({ kind }) => kind === "rows");
+    return [...Map.groupBy(rows, ({ key }) => key)].flatMap(([key, ranges]) =>
+      normalise(ranges).map(
+        (range): Unit => ({ key, range, kind: this.#mustMerge(stream, key, range) ? "merge" : "replace" }),
+      ),
     );
-    await this.writer.replaceRanges(stream, units);
   }
 
   /** Another daemon may have observed snapshots that this one has not. A range without rows here was pruned. */
   #mustMerge(stream: RowStream, key: number, range: TimeRange): boolean {
-    if (this.writer.isSole) return false;
+    if (this.writer.role === "alone" || range.from > this.writer.rows.newestOf(stream, key)) return false;
     return readRange(this.#options.connection, { stream, key }, range, 1).rows.length > 0;
   }
 
-  async #replaceLedgerPart(stream: RowStream, series: number, range: TimeRange): Promise<void> {
+  async #retractLedgerPart(stream: RowStream, series: number, range: TimeRange): Promise<void> {
     const content = readLedgerPart(this.#options.connection, { stream, series }, range);
     // What was covered again may have rows that are not forwarded yet: it is entered after them, or by the next pass.
-    await this.writer.commitLedger(
-      stream,
-      series,
-      range,
-      content.filter(({ proof }) => proof === "lost"),
-    );
-    this.#fingerprints.delete(`${stream} ${series}`);
+    const lost = content.filter(({ proof }) => proof === "lost");
+    await this.writer.commitLedger(stream, series, range, lost);
   }
 
   /** The ledgers of snapshot streams, as they were before the rows were read. */
-  async #forwardSnapshotLedgers({ changed }: Snapshot): Promise<void> {
-    for (const { stream, series, ledger } of changed.filter((key) => !hasHistory(key.stream)))
+  async #forwardSnapshotLedgers(ledgers: readonly KeyLedger[]): Promise<void> {
+    for (const { stream, series, ledger } of ledgers.filter((key) => !hasHistory(key.stream)))
       for (const { range, content } of combinePieces(
         ledger,
         this.writer.rows.ledgerFor(stream, series),
@@ -342,7 +280,6 @@ export class Forwarder {
   }
 
   async #storeClockSkew(): Promise<void> {
-    if (!this.writer.ownership.ownsLookups) return;
     const { connection, session, clock } = this.#options;
     const [row] = await session.query<{ now: number; skew: string }>(
       "SELECT extract(epoch FROM clock_timestamp())::double precision * 1000 AS now, clock_skew AS skew FROM mds.source",
@@ -354,6 +291,13 @@ export class Forwarder {
     const sql = `UPDATE mds.source SET clock_skew = ${skew}, stored_at = statement_timestamp()`;
     await this.writer.inTransaction(async () => void (await session.query(sql)));
   }
+}
+
+function keysOfSnapshotLedgers(changes: readonly Change[]): { stream: RowStream; series: number }[] {
+  const named = changes.filter(({ stream, kind }) => !hasHistory(stream) && kind !== "rows");
+  return [...Map.groupBy(named, ({ stream, key }) => `${stream} ${key}`).values()].flatMap(([first]) =>
+    first ? [{ stream: first.stream, series: first.key }] : [],
+  );
 }
 
 function coveredPart(ledger: readonly SettledRange[]): TimeRanges {

@@ -1,6 +1,5 @@
 import type { Micros } from "../model/time.ts";
 import { normalise, subtract, type TimeRange, type TimeRanges } from "../model/time-range.ts";
-import { readChangePosition } from "../warehouse/coverage/changed-ranges.ts";
 import { readRange, readRowKeys } from "../warehouse/read/forwarded-rows.ts";
 import { openReader } from "../warehouse/reader.ts";
 import {
@@ -11,6 +10,7 @@ import {
   type SeriesDay,
 } from "../warehouse/rows/moved-rows.ts";
 import { type Connection, SMALL_CACHE_KIB } from "../warehouse/sqlite/connection.ts";
+import { readJournalPosition } from "../warehouse/tables/journal.ts";
 import { readSchemaVersion, SCHEMA_VERSION } from "./schema/migrate.ts";
 import { describePlace, parseServerAddress } from "./server/server-address.ts";
 import { SharedSession } from "./server/session.ts";
@@ -57,7 +57,7 @@ export async function findHeldDays(
     session = await SharedSession.connect({ address, readPassword, holder: "mds-sync retention", clock });
     // A daemon that forwards creates or upgrades it.
     if ((await readSchemaVersion(session)) !== SCHEMA_VERSION) return { held: [], unequal: 0, lacking: [] };
-    const dictionaries = new SharedDictionaries(session, { ownsLookups: false });
+    const dictionaries = new SharedDictionaries(session);
     await dictionaries.load();
     dictionaries.match(connection);
     const rows = new SharedRows(session, dictionaries);
@@ -98,7 +98,7 @@ async function compareDay(
   rows: SharedRows,
   { series, from, to }: SeriesDay,
 ): Promise<HeldDay | "unequal" | undefined> {
-  const { seq } = readChangePosition(connection);
+  const { seq } = readJournalPosition(connection);
   const digest = digestTicks(connection, series, { from, to });
   if (digest === undefined) return undefined;
   const key = { stream: "index_ticks", key: series } as const;

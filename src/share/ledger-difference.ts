@@ -2,15 +2,15 @@ import type { TimeRange } from "../model/time-range.ts";
 import { normalise, subtract } from "../model/time-range.ts";
 import type { SettledRange } from "../rule/answer.ts";
 
-/** `rows`: rows and coverage are to be replaced together. `lost`: only coverage; rows of such a range are merged. */
+/** `replace`: its rows are to be those of this file. `merge`: rows are added, and none is deleted. */
 export interface LedgerPiece extends TimeRange {
-  readonly kind: "rows" | "lost";
+  readonly kind: "replace" | "merge";
 }
 
 /**
  * What the shared ledger lacks: settled here − settled there. Where both know the range, the local proof wins, except
  * that `lost` or moved here never takes away what is covered there: it may be the only copy. Taking back is recorded explicitly
- * (`changed_ranges`).
+ * (the journal).
  */
 export function findLacking(local: readonly SettledRange[], shared: readonly SettledRange[]): LedgerPiece[] {
   const pieces: LedgerPiece[] = [];
@@ -30,7 +30,7 @@ export function findLacking(local: readonly SettledRange[], shared: readonly Set
       const isSame = other.proof === range.proof && other.reason === range.reason;
       if (isSame || (hasNoRows && other.proof !== "lost")) same.push(other);
     }
-    const kind = hasNoRows ? "lost" : "rows";
+    const kind = hasNoRows ? "merge" : "replace";
     for (const part of subtract([range], normalise(same))) add(kind, part);
   }
   return pieces;

@@ -6,7 +6,7 @@ import { openReader } from "../warehouse/reader.ts";
 import { type Connection, SMALL_CACHE_KIB } from "../warehouse/sqlite/connection.ts";
 import { Forwarder, type ForwardResult } from "./forwarder.ts";
 import { migrateShared } from "./schema/migrate.ts";
-import { Leases } from "./server/leases.ts";
+import { Lease } from "./server/lease.ts";
 import { heldBy } from "./server/postgres-errors.ts";
 import { parseServerAddress } from "./server/server-address.ts";
 import { SharedSession } from "./server/session.ts";
@@ -25,54 +25,50 @@ export interface ShareOptions {
   readonly clock: Clock;
   readonly signal: AbortSignal;
   readonly onProgress?: (progress: ForwardProgress) => void;
-  readonly beforeTransaction?: () => Promise<void>;
   /** Called with the name of the daemon that forwards: this one waits until it may. Without it, it gives up. */
   readonly onStandby?: (name: string) => void;
 }
 
-/** Connected to both stores, with the leases. */
+/** Connected to both stores, with the lease. */
 export interface OpenShare {
   readonly forwarder: Forwarder;
   readonly connection: Connection;
-  readonly leases: Leases;
   /** The changes since the last state are unknown: every covered range is to be compared, after what is lacking. */
   readonly comparison: AsyncGenerator<ComparisonResult> | undefined;
   close(): Promise<void>;
 }
 
-/** Connects, creates or upgrades the schema, takes the leases, and reads what PostgreSQL has. */
+/** Connects, creates or upgrades the schema, takes the lease, and reads what PostgreSQL has. */
 export async function openShare(options: ShareOptions): Promise<OpenShare> {
-  const { warehouse, url, readPassword, role, name, leaseSeconds, clock, signal } = options;
-  const { onProgress, beforeTransaction } = options;
+  const { warehouse, url, readPassword, role, name, leaseSeconds, clock, signal, onProgress } = options;
   const address = parseServerAddress(url);
   const connection = openReader(warehouse, SMALL_CACHE_KIB);
   let session: SharedSession | undefined;
-  let leases: Leases | undefined;
+  let lease: Lease | undefined;
   const close = async () => {
-    await leases?.giveBack().catch(() => {});
+    await lease?.giveBack().catch(() => {});
     await session?.close();
     connection.close();
   };
   try {
-    // Short and ASCII: PostgreSQL would change any other name, and the leases compare it.
+    // Short and ASCII: PostgreSQL would change any other name, and the lease compares it.
     const holder = `mds-sync ${randomUUID()}`;
     session = await SharedSession.connect({ address, readPassword, holder, clock });
     await migrateShared(session);
-    leases = new Leases({ session, holder, name, seconds: leaseSeconds, clock });
-    await takeWhenFree(leases, options);
+    lease = new Lease({ session, holder, name, seconds: leaseSeconds, clock });
+    await takeWhenFree(lease, options);
     const forwarder = new Forwarder({
       connection,
       session,
-      leases,
+      lease,
       role,
       clock,
       signal,
       ...(onProgress && { onProgress }),
-      ...(beforeTransaction && { beforeTransaction }),
     });
     const isKnown = await forwarder.load();
     const comparison = isKnown ? undefined : compareShared(forwarder.writer, connection);
-    return { forwarder, connection, leases, comparison, close };
+    return { forwarder, connection, comparison, close };
   } catch (error) {
     await close();
     throw error;
@@ -82,11 +78,11 @@ export async function openShare(options: ShareOptions): Promise<OpenShare> {
 /** A standby looks this often, or four times in a lease. */
 const MAX_STANDBY_INTERVAL_MS = 500;
 
-async function takeWhenFree(leases: Leases, options: ShareOptions): Promise<void> {
+async function takeWhenFree(lease: Lease, options: ShareOptions): Promise<void> {
   const { clock, signal, leaseSeconds, onStandby } = options;
   for (;;) {
     try {
-      return await leases.takeAll({ isPatient: onStandby === undefined });
+      return await lease.take({ isPatient: onStandby === undefined });
     } catch (error) {
       const code = failureCode(error);
       if (!onStandby || (code !== "share_held" && code !== "share_fenced")) throw error;

@@ -8,9 +8,7 @@ import { MOVED_REASON } from "../warehouse/coverage/ledger.ts";
 import { type ForwardedRow, readRange } from "../warehouse/read/forwarded-rows.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import type { LedgerPiece } from "./ledger-difference.ts";
-import { Ownership } from "./ownership.ts";
-import type { Leases } from "./server/leases.ts";
-import { fencedFailure } from "./server/postgres-errors.ts";
+import type { Lease } from "./server/lease.ts";
 import { describePlace } from "./server/server-address.ts";
 import type { SharedSession } from "./server/session.ts";
 import { SharedDictionaries } from "./tables/dictionaries.ts";
@@ -30,21 +28,19 @@ export interface ForwardProgress {
 export interface ShareWriterOptions {
   readonly connection: Connection;
   readonly session: SharedSession;
-  readonly leases: Leases;
-  /** `alone`: PostgreSQL equals this file. Otherwise it has what any of the daemons has. */
+  readonly lease: Lease;
+  /** `alone`: PostgreSQL equals this file. `pair`: it has what any of the daemons has. */
   readonly role: ShareRole;
   readonly clock: Clock;
   readonly signal: AbortSignal;
   readonly onProgress?: (progress: ForwardProgress) => void;
-  /** Called before each transaction: a first load takes hours. If it throws, the forwarder is used no more. */
-  readonly beforeTransaction?: () => Promise<void>;
 }
 
-/** A range of one key to be forwarded: rows with their coverage. `lost`: rows are merged, and none is deleted. */
+/** A range of one key to be forwarded: rows with their coverage; `append`: rows alone, of which PostgreSQL has none. */
 export interface Unit {
   readonly key: number;
   readonly range: TimeRange;
-  readonly kind: LedgerPiece["kind"];
+  readonly kind: LedgerPiece["kind"] | "append";
 }
 
 /** Content of a unit, read in one moment. */
@@ -57,36 +53,32 @@ interface UnitContent {
 /** Writes ranges of the SQLite file to PostgreSQL, each with its proof in one transaction that only the holder can commit. */
 export class ShareWriter {
   readonly #options: ShareWriterOptions;
-  readonly ownership: Ownership;
   readonly dictionaries: SharedDictionaries;
   readonly rows: SharedRows;
   /** Since the start. */
   readonly counts = { rows: 0, ranges: 0, commits: 0 };
   /** What `replaceRanges` is to do, for the progress. */
-  plannedMicros: Micros = 0;
+  #plannedMicros: Micros = 0;
   #doneMicros: Micros = 0;
 
   constructor(options: ShareWriterOptions) {
-    const { connection, session, leases } = options;
     this.#options = options;
-    this.ownership = new Ownership(connection, leases);
-    this.dictionaries = new SharedDictionaries(session, this.ownership);
-    this.rows = new SharedRows(session, this.dictionaries);
+    this.dictionaries = new SharedDictionaries(options.session);
+    this.rows = new SharedRows(options.session, this.dictionaries);
   }
 
-  /** Whether no other daemon forwards to the database. */
-  get isSole(): boolean {
-    return this.#options.role === "alone";
+  get role(): ShareRole {
+    return this.#options.role;
   }
 
-  /** Whether this daemon forwards the rows of the key, and PostgreSQL has an entry for it. */
-  owns(stream: RowStream, key: number): boolean {
-    const isKnown = this.dictionaries.find(streamTable[stream].dictionary, key) !== undefined;
-    return isKnown && this.ownership.bucketOfRows(stream, key) !== undefined;
+  /** Whether PostgreSQL has an entry for the key. */
+  knows(stream: RowStream, key: number): boolean {
+    return this.dictionaries.find(streamTable[stream].dictionary, key) !== undefined;
   }
 
   /** Replaces ranges, several of them in one transaction while they have few rows. */
   async replaceRanges(stream: RowStream, units: readonly Unit[]): Promise<void> {
+    this.#plannedMicros += lengthOf(units);
     let batch: UnitContent[] = [];
     let rows = 0;
     const flush = async () => {
@@ -118,7 +110,7 @@ export class ShareWriter {
   /** Rows that have left the file since the range was chosen must not leave PostgreSQL, which may have the only copy. */
   #withoutMoved(unit: Unit, { rows, ledger }: Pick<UnitContent, "rows" | "ledger">): UnitContent[] {
     const stays = this.withoutMovedHere(ledger);
-    const moved = unit.kind === "rows" ? normalise(ledger.filter(({ proof }) => proof === "moved")) : [];
+    const moved = unit.kind === "replace" ? normalise(ledger.filter(({ proof }) => proof === "moved")) : [];
     if (moved.length === 0) return [{ unit, rows, ledger: stays }];
     return subtract([unit.range], moved).map(({ from, to }) => ({
       unit: { ...unit, range: { from, to } },
@@ -136,50 +128,35 @@ export class ShareWriter {
 
   async #commitBatch(stream: RowStream, batch: readonly UnitContent[]): Promise<void> {
     const { session } = this.#options;
-    const covered = batch.filter(({ unit }) => unit.kind === "rows");
-    const lost = batch.filter(({ unit }) => unit.kind === "lost").flatMap(({ rows }) => rows);
-    const replaced = covered.flatMap(({ rows }) => rows);
-    const all = [...replaced, ...lost];
+    const replacements = batch.filter(({ unit }) => unit.kind === "replace");
+    const copied = batch.filter(({ unit }) => unit.kind !== "merge").flatMap(({ rows }) => rows);
+    const merged = batch.filter(({ unit }) => unit.kind === "merge").flatMap(({ rows }) => rows);
+    const all = [...copied, ...merged];
     await this.rows.createPartitions(stream, all);
-    const deletions = covered
-      .filter(({ unit }) => Number.isFinite(this.rows.newestOf(stream, unit.key)))
+    // Nothing is there above the newest row: the usual case of live rows, and of a first load.
+    const deletions = replacements
+      .filter(({ unit }) => unit.range.from <= this.rows.newestOf(stream, unit.key))
       .map(({ unit }) => this.rows.deleteSql(stream, unit.key, unit.range));
     const ledger: { readonly sql: string; readonly apply: () => void }[] = [];
-    await this.#inFence(
-      this.#bucketsOf(
-        stream,
-        batch.map(({ unit }) => unit.key),
-      ),
-      async () => {
-        if (deletions.length > 0) await session.query(deletions.join("; "));
-        if (replaced.length > 0) await this.rows.copyRows(stream, this.rows.encode(stream, replaced));
-        if (lost.length > 0) await this.rows.mergeRows(stream, this.rows.encode(stream, lost));
-        if (hasHistory(stream))
-          for (const { unit, ledger: content } of batch) {
-            const change = this.rows.replaceLedger(stream, unit.key, unit.range, content);
-            // Ranges of the same key follow one another, and each builds on the one before.
-            change.apply();
-            ledger.push(change);
-          }
-        const sql = ledger.map((change) => change.sql).filter((text) => text !== "");
-        if (sql.length > 0) await session.query(sql.join("; "));
-      },
-    );
+    await this.inTransaction(async () => {
+      if (deletions.length > 0) await session.query(deletions.join("; "));
+      if (copied.length > 0) await this.rows.copyRows(stream, this.rows.encode(stream, copied));
+      if (merged.length > 0) await this.rows.mergeRows(stream, this.rows.encode(stream, merged));
+      if (hasHistory(stream))
+        for (const { unit, ledger: content } of batch) {
+          if (unit.kind === "append") continue;
+          const change = this.rows.replaceLedger(stream, unit.key, unit.range, content);
+          // Ranges of the same key follow one another, and each builds on the one before.
+          change.apply();
+          ledger.push(change);
+        }
+      const sql = ledger.map((change) => change.sql).filter((text) => text !== "");
+      if (sql.length > 0) await session.query(sql.join("; "));
+    });
     this.rows.raiseNewest(stream, all);
     this.counts.rows += all.length;
     this.counts.ranges += ledger.length;
-    this.#reportProgress(batch.reduce((sum, { unit }) => sum + unit.range.to - unit.range.from, 0));
-  }
-
-  /** Copies rows that PostgreSQL does not have, without proof. */
-  async appendRows(stream: RowStream, rows: readonly ForwardedRow[]): Promise<void> {
-    await this.rows.createPartitions(stream, rows);
-    const bytes = this.rows.encode(stream, rows);
-    const buckets = this.#bucketsOf(stream, new Set(rows.map(([key]) => key)));
-    await this.#inFence(buckets, () => this.rows.copyRows(stream, bytes));
-    this.rows.raiseNewest(stream, rows);
-    this.counts.rows += rows.length;
-    this.#reportProgress(0);
+    this.#reportProgress(lengthOf(batch.map(({ unit }) => unit)));
   }
 
   /** Replaces the ledger of a subscription inside `range`: the rows are there already. */
@@ -192,41 +169,23 @@ export class ShareWriter {
     if (this.dictionaries.find("series", series) === undefined) return;
     const change = this.rows.replaceLedger(stream, series, range, content);
     if (change.sql === "") return;
-    await this.#inFence(
-      [this.ownership.bucketOfSeries(series)],
-      async () => void (await this.#options.session.query(change.sql)),
-    );
+    await this.inTransaction(async () => void (await this.#options.session.query(change.sql)));
     change.apply();
     this.counts.ranges++;
   }
 
-  #bucketsOf(stream: RowStream, keys: Iterable<number>): number[] {
-    const buckets = new Set<number>();
-    for (const key of keys) {
-      const bucket = this.ownership.bucketOfRows(stream, key);
-      if (bucket === undefined) throw fencedFailure();
-      buckets.add(bucket);
-    }
-    return [...buckets];
-  }
-
-  /** Runs `work` in a transaction that needs every lease of this daemon. */
-  readonly inTransaction = <T>(work: () => Promise<T>): Promise<T> =>
-    this.#inFence(this.#options.leases.buckets, work);
-
-  async #inFence<T>(buckets: readonly number[], work: () => Promise<T>): Promise<T> {
-    const { leases, signal } = this.#options;
-    signal.throwIfAborted();
-    await this.#options.beforeTransaction?.();
+  /** Runs `work` in a transaction that only the holder of the lease can commit. */
+  readonly inTransaction = async <T>(work: () => Promise<T>): Promise<T> => {
+    this.#options.signal.throwIfAborted();
     await this.renewIfDue();
-    const result = await leases.inFence(buckets, work);
+    const result = await this.#options.lease.inFence(work);
     this.counts.commits++;
     return result;
-  }
+  };
 
-  /** Extends the leases; call it also while there is nothing to forward. Throws if another daemon has taken one. */
-  async renewIfDue(): Promise<void> {
-    if ((await this.#options.leases.renewIfDue()).length > 0) throw fencedFailure();
+  /** Extends the lease; call it also while there is nothing to forward. Throws if another daemon has taken it. */
+  renewIfDue(): Promise<void> {
+    return this.#options.lease.renewIfDue();
   }
 
   #reportProgress(done: Micros): void {
@@ -234,7 +193,13 @@ export class ShareWriter {
     this.#options.onProgress?.({
       rows: this.counts.rows,
       doneMicros: this.#doneMicros,
-      plannedMicros: this.plannedMicros,
+      plannedMicros: this.#plannedMicros,
     });
   }
+}
+
+/** The time that the units are about; that of rows alone has no end. */
+function lengthOf(units: readonly Unit[]): Micros {
+  const settled = units.filter(({ kind }) => kind !== "append");
+  return settled.reduce((sum, { range }) => sum + range.to - range.from, 0);
 }

@@ -3,9 +3,9 @@ import { normalise, type TimeRange, type TimeRanges } from "../model/time-range.
 import type { SettledRange } from "../rule/answer.ts";
 import {
   readConsistently,
-  readLedgerFingerprints,
   readRange,
   readRowKeys,
+  readSettledKeys,
   readSubscriptions,
   readWholeLedger,
 } from "../warehouse/read/forwarded-rows.ts";
@@ -33,10 +33,10 @@ export async function* compareShared(
 ): AsyncGenerator<ComparisonResult> {
   for (const stream of rowStreams) {
     const covered = readCoverage(connection, stream);
-    const mayHaveMore = !hasHistory(stream) && !writer.isSole;
+    const mayHaveMore = !hasHistory(stream) && writer.role === "pair";
     const isEqual = mayHaveMore ? containsRows : (found: Buffer, expected: Buffer) => found.equals(expected);
     for (const key of readRowKeys(connection, stream)) {
-      if (!writer.owns(stream, key)) continue;
+      if (!writer.knows(stream, key)) continue;
       for (const range of covered(key)) {
         for (let { from } = range; from < range.to; ) {
           const rest = { from, to: range.to };
@@ -47,7 +47,9 @@ export async function* compareShared(
           // What has left the file since the ranges were listed is not compared.
           const isWrong = !content.ledger.some(({ proof }) => proof === "moved") && !isEqual(found, expected);
           if (isWrong)
-            await writer.replaceRanges(stream, [{ key, range: part, kind: mayHaveMore ? "lost" : "rows" }]);
+            await writer.replaceRanges(stream, [
+              { key, range: part, kind: mayHaveMore ? "merge" : "replace" },
+            ]);
           await writer.renewIfDue();
           yield { compared: content.rows.length, mended: isWrong ? 1 : 0 };
           from = content.to;
@@ -80,7 +82,7 @@ function readCoverage(connection: Connection, stream: RowStream): (key: number) 
     connection,
     () =>
       new Map(
-        readLedgerFingerprints(connection)
+        readSettledKeys(connection)
           .filter((each) => each.stream === stream)
           .map((each) => [each.series, coveredRanges(readWholeLedger(connection, each))]),
       ),

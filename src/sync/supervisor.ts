@@ -3,7 +3,6 @@ import type { Stream } from "../model/streams.ts";
 import { MICROS_PER_SECOND } from "../model/time.ts";
 import type { Random } from "../runtime/backoff.ts";
 import { runLoop, WakeSignal } from "../runtime/loop.ts";
-import { finishesWithin } from "../runtime/timeouts.ts";
 import type { FeedEvent } from "../service/live/feed.ts";
 import type { FeedMessage } from "../service/live/messages.ts";
 import { SubscriptionStates } from "../service/live/subscription-states.ts";
@@ -21,12 +20,7 @@ import { delayToNextPeriod, SnapshotPoller } from "./polling/snapshot-poller.ts"
 import { confirmService } from "./selection/confirm-service.ts";
 import { type Directory, exchangeName } from "./selection/directory.ts";
 import { endDeselectedSnapshots, selectExchanges } from "./selection/exchanges.ts";
-import {
-  noticesToProblems,
-  refreshSelection,
-  selectFromWarehouse,
-  storeTargets,
-} from "./selection/refresh.ts";
+import { noticesToProblems, refreshSelection, selectFromWarehouse } from "./selection/refresh.ts";
 import { selectorNotices } from "./selection/targets.ts";
 
 interface SupervisorOptions {
@@ -57,9 +51,6 @@ const GAP_SCAN_INTERVAL_MS = 600_000;
 const SELECTION_INTERVAL_MS = 3_600_000;
 /** First delay before failed lookups are retried; doubles with each failure. */
 const LOOKUP_RETRY_DELAY_MS = 60_000;
-
-/** How long the start waits to learn which part of the selection it follows. */
-const SHARE_TIMEOUT_MS = 10_000;
 
 /** A part of the work that runs at intervals. */
 interface PeriodicTask {
@@ -144,10 +135,7 @@ export class SyncSupervisor {
 
   async run(): Promise<void> {
     const { settings, reader, random, wsUrl, mayAdopt = false } = this.#options;
-    const { share, clock } = this.#context;
     this.#options.onActivity("looking up what to sync");
-    // Without the shared warehouse, the targets of the last run and all snapshot streams are followed.
-    if (share) await finishesWithin(clock, SHARE_TIMEOUT_MS, share.decided);
     await confirmService(this.#context, { reader, random, mayAdopt, checksKnownAddress: true });
     const storedDirectory = await selectFromWarehouse(this.#context, { settings, reader, random, wsUrl });
     if (storedDirectory) await this.#applySelection(storedDirectory);
@@ -185,24 +173,16 @@ export class SyncSupervisor {
     // The next refresh comes soon, and the poller of the market caps stores a ranking meanwhile.
     pendingRanking?.cancel();
     if (!shouldRetrySoon) this.#unfinishedRefreshes = 0;
-    const selection = selectExchanges(settings, directory, this.#context.share);
+    const selection = selectExchanges(settings, directory);
     const notices = selection.selections.flatMap(([setting, chosen]) => selectorNotices(setting, chosen));
     this.#options.onProblems("lookups", [...problems, ...noticesToProblems("exchange_ticks", notices)]);
     await this.#applySelection(directory);
   }
 
-  /** Follows the share as it is now; does nothing before the first selection. */
-  async applyShare(): Promise<void> {
-    if (!this.#directory) return;
-    await storeTargets(this.#context, this.#options, this.#directory);
-    await this.#applySelection(this.#directory);
-    this.#snapshotPoller.checkNow();
-  }
-
   /** Applies a new selection to the subscriptions, the ledger and the pollers. */
   async #applySelection(directory: Directory): Promise<void> {
     const { settings, reader } = this.#options;
-    const desired = selectDesiredSubscriptions(settings, directory, reader, this.#context.share);
+    const desired = selectDesiredSubscriptions(settings, directory, reader);
     this.#directory = directory;
     this.#desired = desired;
     this.#liveCoverage.setDesired(desired);

@@ -188,10 +188,11 @@ export const metricTable = {
     labels: [],
     meaning: "How far the shared warehouse is behind; 0 without one, NaN until everything was forwarded once",
   },
-  shared_leases: {
+  shared_forwarding: {
     type: "gauge",
     labels: [],
-    meaning: "Leases of the shared warehouse that this daemon holds, of 64; 0 on standby",
+    meaning:
+      "1 while this daemon forwards to the shared warehouse; 0 without one, on standby or while it fails",
   },
   shared_rows_forwarded: {
     type: "gauge",

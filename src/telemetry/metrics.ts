@@ -209,8 +209,8 @@ export class Metrics {
     this.#set("disk_full_seconds", (daysUntilFull ?? Number.NaN) * SECONDS_PER_DAY);
   }
 
-  setShared({ state, leases, lag_seconds, rows_forwarded }: ShareStatus): void {
-    this.#set("shared_leases", leases);
+  setShared({ state, lag_seconds, rows_forwarded }: ShareStatus): void {
+    this.#set("shared_forwarding", state === "forwarding" || state === "current" ? 1 : 0);
     this.#set("shared_lag_seconds", lag_seconds ?? Number.NaN);
     this.#set("shared_rows_forwarded", rows_forwarded);
     this.#set("shared_failing", state === "failing" ? 1 : 0);

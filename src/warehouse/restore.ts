@@ -3,7 +3,6 @@ import { dirname } from "node:path";
 import { exitCode, Failure } from "../model/failure.ts";
 import type { Micros } from "../model/time.ts";
 import { backUp, openForBackup } from "./backup.ts";
-import { renameChanges } from "./coverage/changed-ranges.ts";
 import { wasWarehouse } from "./integrity.ts";
 import { migrate } from "./migrate.ts";
 import type { WarehouseStateRow } from "./schema/coverage.ts";
@@ -14,6 +13,7 @@ import { removeShutdownMarker, writeShutdownMarker } from "./sqlite/shutdown-mar
 import { translateErrors } from "./sqlite/sqlite-errors.ts";
 import { createEmptyWalFiles, truncateWal, walSuffixes } from "./sqlite/wal.ts";
 import { acquireWriterLock } from "./sqlite/writer-lock.ts";
+import { renameJournal } from "./tables/journal.ts";
 
 interface RestoreResult {
   readonly warehouse: string;
@@ -98,7 +98,7 @@ export function migrateFile(path: string): number {
   try {
     return translateErrors(path, () => {
       migrate(connection);
-      renameChanges(connection);
+      renameJournal(connection);
       return connection.value<WarehouseStateRow["epoch"]>("SELECT epoch FROM warehouse_state");
     });
   } finally {

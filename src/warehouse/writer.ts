@@ -41,6 +41,7 @@ import { isCorruption, isFatal, toFailure, translateErrors } from "./sqlite/sqli
 import { createEmptyWalFiles, truncateWal, WalCheckpointer, walSuffixes } from "./sqlite/wal.ts";
 import { acquireWriterLock, type WriterLock } from "./sqlite/writer-lock.ts";
 import { HighWaterMarks } from "./tables/high-water-marks.ts";
+import { type Change, Journal } from "./tables/journal.ts";
 import { KeyDictionary } from "./tables/key-dictionary.ts";
 import { Transaction } from "./tables/transaction.ts";
 
@@ -66,6 +67,7 @@ export class WarehouseWriter {
   readonly connection: Connection;
   readonly #dictionary: KeyDictionary;
   readonly #highWaterMarks: HighWaterMarks;
+  readonly #journal: Journal;
   readonly #clock: Pick<Clock, "now">;
   readonly #fileSystem: FileSystemInfo;
   readonly #lock: WriterLock;
@@ -80,6 +82,7 @@ export class WarehouseWriter {
   /** Undoes what open transactions changed in memory. */
   readonly #undoOnRollback: (() => void)[] = [];
   #commitCount = 0;
+  #changes: Change[] = [];
   #fatalFailure: unknown;
 
   constructor(parts: {
@@ -95,6 +98,7 @@ export class WarehouseWriter {
     this.#isChecked = parts.inspection.isChecked;
     this.#dictionary = new KeyDictionary(parts.connection);
     this.#highWaterMarks = new HighWaterMarks(parts.connection);
+    this.#journal = new Journal(parts.connection);
     this.#lock = parts.lock;
     this.#clock = parts.clock;
     this.#fileSystem = parts.fileSystem;
@@ -132,13 +136,16 @@ export class WarehouseWriter {
       database.exec("BEGIN IMMEDIATE");
       this.#assertEpoch();
       const result = work();
+      const changes = this.#journal.write();
       database.exec("COMMIT");
       this.#commitCount++;
+      this.#changes.push(...changes);
       return result;
     } catch (error) {
       // The caches may contain keys and marks that are rolled back.
       this.#dictionary.clear();
       this.#highWaterMarks.clear();
+      this.#journal.clear();
       for (const undo of this.#undoOnRollback) undo();
       const failure = this.#toFailure(error);
       // After some errors, such as a full disk, SQLite has already rolled back.
@@ -163,6 +170,7 @@ export class WarehouseWriter {
     const transaction = new Transaction(this.connection, {
       dictionary: this.#dictionary,
       highWaterMarks: this.#highWaterMarks,
+      journal: this.#journal,
       undoOnRollback: this.#undoOnRollback,
       now: this.#clock.now() * MICROS_PER_MS,
     });
@@ -200,6 +208,13 @@ export class WarehouseWriter {
   /** While this grows, the disk has space and no other program holds the write lock. */
   get commitCount(): number {
     return this.#commitCount;
+  }
+
+  /** What was committed since the last call. */
+  takeChanges(): readonly Change[] {
+    const changes = this.#changes;
+    this.#changes = [];
+    return changes;
   }
 
   /** Throws when another file, or none, is in the place of the open one. Called every minute. */

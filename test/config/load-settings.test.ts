@@ -41,6 +41,14 @@ describe("mistakes", () => {
     expect(error).toContain("give the address without /v3: https://api.example.com)");
   });
 
+  it("name what to give in place of a role that earlier versions had", () => {
+    expect(errorOf("shared: { role: split }")).toBe(
+      'FILE: shared.role cannot be "split": give pair, with which each daemon syncs everything and one of them forwards, or alone; split is gone',
+    );
+    expect(errorOf("shared: { role: both }")).toBe('FILE: shared.role cannot be "both": give alone or pair');
+    expect(load("shared: { role: pair }").settings.shared.role).toBe("pair");
+  });
+
   it("name the version at the end of an address, which the client adds itself", () => {
     for (const path of ["/v3", "/v3/"])
       expect(errorOf(`service: { authUrl: "https://auth.example.com${path}" }`)).toContain(

@@ -92,7 +92,7 @@ it("I6: stays honest after a failover to a lagging standby, and forwards what th
   await expectHealed(standby, database, warehouse);
 });
 
-it("I15: finds the server that accepts writes by itself, and never returns to a former primary", async () => {
+it("I13: finds the server that accepts writes by itself, and never returns to a former primary", async () => {
   const database = await primary.createDatabase();
   const warehouse = openTestWarehouse();
   const standby = await startStandby();

@@ -39,8 +39,8 @@ it("names exactly what the other ledger lacks, and `lost` never takes coverage a
           here === undefined || here === there || (here === "lost" && there !== undefined)
             ? undefined
             : here === "lost"
-              ? "lost"
-              : "rows";
+              ? "merge"
+              : "replace";
         expect(pieces.find(({ from, to }) => from <= ts && ts < to)?.kind).toBe(expected);
       }
     }),

@@ -128,12 +128,11 @@ it("F21: a day that leaves the warehouse while older changes of it are forwarded
     writeRecords(t, "index_ticks", [tick(start, "7.5"), tick(last, "7.5")], "rest");
   });
   for (const price of ["7.5", "0.5"]) write(start + DAY, price);
+  const { held } = await findHeldDays(options, { before: start + 2 * DAY });
   let moved: number[] = [];
   await shareInto(server, database, warehouse, {
-    async beforeTransaction() {
-      if (moved.length > 0) return;
-      const { held } = await findHeldDays(options, { before: start + 2 * DAY });
-      moved = move(held);
+    onProgress() {
+      if (moved.length === 0) moved = move(held);
     },
   });
   expect(moved).toEqual([24]);

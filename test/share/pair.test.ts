@@ -10,8 +10,8 @@ import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
 import { exchangeTick } from "../support/export/sample-data.ts";
 import { usePostgres } from "../support/postgres.ts";
 import { PASSWORD } from "../support/postgres-server.ts";
+import { PairHarness, type Worker } from "../support/share/pair-harness.ts";
 import { addHours, HOURS_BEGIN, shareOptions } from "../support/share/share-harness.ts";
-import { SplitHarness, type Worker } from "../support/share/split-harness.ts";
 import { waitUntil } from "../support/wait-until.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
@@ -23,7 +23,7 @@ const at = (n: number) => HOURS_BEGIN + n * STEP;
 const LEASE_SECONDS = 600;
 const MAX_LOOK_INTERVAL_MS = 1_000;
 
-/** A clock that is an hour off, for leases must not depend on it, and what was waited for on it. */
+/** A clock that is an hour off, for the lease must not depend on it, and what was waited for on it. */
 function offBy(hours: number) {
   const pauses: number[] = [];
   const clock: Clock = {
@@ -65,9 +65,9 @@ function observe(
   });
 }
 
-/** A killed daemon renews nothing: its leases end by the database's clock. */
-const endLeases = (database: string) =>
-  server.query(database, "UPDATE mds.leases SET until = clock_timestamp() - interval '1 second'");
+/** A killed daemon renews nothing: its lease ends by the database's clock. */
+const endLease = (database: string) =>
+  server.query(database, "UPDATE mds.lease SET until = clock_timestamp() - interval '1 second'");
 
 const steps = (from: number, to: number) => Array.from({ length: to - from }, (_, i) => from + i);
 
@@ -96,7 +96,6 @@ function start(options: ShareOptions) {
     signal: stop.signal,
     askPassword: async () => PASSWORD,
     report: (report) => void reports.push(report),
-    follow: async () => {},
   });
   const reach = async (kind: ShareReport["kind"], count = 1) => {
     await waitUntil(() => reports.filter((report) => report.kind === kind).length >= count);
@@ -130,7 +129,7 @@ it("I9: forwards after a take-over what only the other daemon has seen, and remo
   expect(second.reports.at(-1)).toEqual({ kind: "standby", forwardedBy: "one" });
   // Killed: nobody renews the lease, and it ends. The other looks at least every second.
   expect(early.pauses[0]).toBeLessThanOrEqual(MAX_LOOK_INTERVAL_MS);
-  await endLeases(database);
+  await endLease(database);
   await second.reach("connected");
   await second.reach("forwarded", 2);
   expect(await readLedger(database, "exchange_ticks")).toEqual([{ from: at(0), to: at(14), proof: "rows" }]);
@@ -149,11 +148,10 @@ it("I9: forwards after a take-over what only the other daemon has seen, and remo
 it("I9: has the exchange tickers of the seconds between, when the forwarding daemon is killed", async () => {
   const database = await server.createDatabase();
   const none = { kind: "none" };
-  const harness = await SplitHarness.start({
+  const harness = await PairHarness.start({
     server,
     database,
     leaseSeconds: LEASE_SECONDS,
-    role: "pair",
     sync: {
       ohlcv: false,
       intraday: { GWA: none, MWA: none, LX: none, days: 1 },
@@ -164,7 +162,7 @@ it("I9: has the exchange tickers of the seconds between, when the forwarding dae
   });
   const workers = [await harness.startWorker("one"), await harness.startWorker("two")];
   const findHolder = async (): Promise<Worker | undefined> => {
-    const sql = "SELECT DISTINCT name FROM mds.leases WHERE until > clock_timestamp()";
+    const sql = "SELECT name FROM mds.lease WHERE until > clock_timestamp()";
     const [holder] = await server.query(database, sql).catch(() => []);
     return workers.find(({ name }) => name === holder?.name);
   };
@@ -179,7 +177,7 @@ it("I9: has the exchange tickers of the seconds between, when the forwarding dae
   await leader?.kill();
   const killedAt = nowTs();
   await harness.runUntil(() => nowTs() > killedAt + 4 * STEP);
-  await endLeases(database);
+  await endLease(database);
   await harness.runUntil(async () => {
     const holder = await findHolder();
     return holder !== undefined && holder !== leader;
@@ -193,9 +191,10 @@ it("I9: has the exchange tickers of the seconds between, when the forwarding dae
     [killedAt, takenAt],
   );
   expect(between?.rows).toBeGreaterThan(0);
+  expect(workers.flatMap(({ failures }) => failures)).toEqual([]);
 });
 
-it("I9: gives the leases back at once when it stops, and the other goes on", async () => {
+it("I9: gives the lease back at once when it stops, and the other goes on", async () => {
   const database = await server.createDatabase();
   const [one, two] = [openTestWarehouse(), openTestWarehouse()];
   addHours(one, 0, 1);
@@ -223,5 +222,5 @@ it("I9: gives the leases back at once when it stops, and the other goes on", asy
   expect(await server.query(database, "SELECT count(*)::integer AS rows FROM mds.index_ticks")).toEqual([
     { rows: 120 },
   ]);
-  expect(await server.query(database, "SELECT DISTINCT name FROM mds.leases")).toEqual([{ name: "one" }]);
+  expect(await server.query(database, "SELECT name FROM mds.lease")).toEqual([{ name: "one" }]);
 });

@@ -34,8 +34,8 @@ it.each([
     });
     stop = () => void child.kill("SIGSTOP");
     await waitUntil(() => proxy.hasCut(), 20);
-    // Its leases end by the database's clock.
-    await server.query(database, "UPDATE mds.leases SET until = clock_timestamp() - interval '1 second'");
+    // Its lease ends by the database's clock.
+    await server.query(database, "UPDATE mds.lease SET until = clock_timestamp() - interval '1 second'");
     expect(await shareInto(server, database, next)).toMatchObject({ rows: 240 });
     child.kill("SIGCONT");
     proxy.release();

@@ -1,20 +1,14 @@
-import { bucketOf } from "../../model/buckets.ts";
 import type { HistoryStream, SnapshotStream } from "../../model/streams.ts";
 import { formatDay, type Micros } from "../../model/time.ts";
-import type { TimeRanges } from "../../model/time-range.ts";
 import { startRechecks } from "../../warehouse/coverage/rechecks.ts";
 import { endSnapshotTarget } from "../../warehouse/coverage/snapshot-coverage.ts";
 import {
   addTarget,
-  addTargetParts,
   declareTargets,
-  dropTargets,
-  findOpenTarget,
   readTargets,
   type StreamRules,
   type Target,
 } from "../../warehouse/coverage/targets.ts";
-import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
 
 /** A series that the settings select. */
@@ -26,15 +20,6 @@ export interface SeriesTarget {
   readonly name?: string;
   /** Its name as concluded from its price: used until the service or the settings name it. */
   readonly matchedName?: string;
-  /** What another daemon has settled, in the shared warehouse: it is not fetched again. */
-  readonly settledElsewhere?: TimeRanges;
-}
-
-/** The part of the selection that this daemon follows, if several share it. */
-export interface TargetShare {
-  readonly buckets: readonly number[];
-  /** Those that it has taken since the last declaration: what it knows of their targets is out of date. */
-  readonly fresh: readonly number[];
 }
 
 interface TargetDeclaration {
@@ -44,25 +29,19 @@ interface TargetDeclaration {
   /** Index types whose selector could not be resolved: their open targets stay open. */
   readonly unresolvedIndexTypes: readonly string[];
   readonly at: Micros;
-  /** Undefined: this daemon follows the whole selection. */
-  readonly share?: TargetShare;
 }
 
 /** Declares what the settings select of a history stream; the other targets end now. */
 export function commitTargets(warehouse: WarehouseWriter, declaration: TargetDeclaration): void {
-  const { stream, targets, rules, unresolvedIndexTypes, at, share } = declaration;
+  const { stream, targets, rules, unresolvedIndexTypes, at } = declaration;
   warehouse.transaction((transaction) => {
     const { dictionary } = transaction;
-    if (share) dropTargetsOfOthers(transaction, stream, share);
     const declared = targets.map((selected): Target => {
-      const { indexType, indexId, from, name, matchedName, settledElsewhere = [] } = selected;
+      const { indexType, indexId, from, name, matchedName } = selected;
       const series = dictionary.getSeriesKey(indexType, indexId);
       if (name !== undefined) dictionary.nameSeries(series, name);
       else if (matchedName !== undefined) dictionary.nameSeriesByPrice(series, matchedName);
-      const target: Target = { key: { stream, series }, from, ...rules };
-      if (!share) return target;
-      const openFrom = findOpenTarget(transaction, target.key);
-      return { ...target, from: openFrom ?? addTargetParts(transaction, target, settledElsewhere) };
+      return { key: { stream, series }, from, ...rules };
     });
     const unresolved = readTargets(transaction, stream)
       .filter(({ indexType, to }) => to === null && unresolvedIndexTypes.includes(indexType))
@@ -70,17 +49,6 @@ export function commitTargets(warehouse: WarehouseWriter, declaration: TargetDec
     declareTargets(transaction, stream, [...declared, ...unresolved], at);
     for (const { key } of declared) startRechecks(transaction, key, formatDay(at));
   });
-}
-
-/** Another daemon follows the series of other buckets; those of a fresh one are declared anew. */
-function dropTargetsOfOthers(
-  transaction: Transaction,
-  stream: HistoryStream,
-  { buckets, fresh }: TargetShare,
-): void {
-  const kept = new Set(buckets.filter((bucket) => !fresh.includes(bucket)));
-  for (const { series, indexType, indexId } of readTargets(transaction, stream))
-    if (!kept.has(bucketOf(indexType, indexId))) dropTargets(transaction, { stream, series });
 }
 
 /** Declares targets that end, of series that the settings do not select. The other targets stay. */

@@ -1,9 +1,9 @@
-/** The order of the shares in a `CellRun`. Time in none of these states was never selected. */
+/** The order of the parts in a `CellRun`. Time in none of these states was never selected. */
 export const cellStates = ["covered", "settling", "open", "lost"] as const;
 export type CellState = (typeof cellStates)[number];
 
-/** A run of equal columns: their number, and the share of each state in whole percents, in the order of `cellStates`. */
-export type CellRun = readonly [columns: number, ...shares: number[]];
+/** A run of equal columns: their number, and the part of each state in whole percents, in the order of `cellStates`. */
+export type CellRun = readonly [columns: number, ...parts: number[]];
 
 /** One ledger key in the heat map. */
 export interface HeatmapRow {

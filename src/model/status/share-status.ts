@@ -1,27 +1,6 @@
-import type { HistoryStream } from "../streams.ts";
-import type { TimeRange } from "../time-range.ts";
-
-/** `alone`: one daemon forwards; `pair`: one of several that sync everything; `split`: each what it follows. */
-export const shareRoles = ["alone", "pair", "split"] as const;
+/** `alone`: one daemon forwards; `pair`: one of several that sync everything. */
+export const shareRoles = ["alone", "pair"] as const;
 export type ShareRole = (typeof shareRoles)[number];
-
-/** What the shared warehouse has settled of a series. */
-export interface SharedSeries {
-  readonly stream: HistoryStream;
-  readonly indexType: string;
-  readonly indexId: string;
-  readonly settled: readonly TimeRange[];
-}
-
-/** Which part of the selection a daemon follows from now on, if several share it. */
-export interface ShareChange {
-  /** All buckets that it follows. */
-  readonly buckets: readonly number[];
-  /** Those of them that it has taken. */
-  readonly taken: readonly number[];
-  /** What the shared warehouse has of their series. */
-  readonly settled: readonly SharedSeries[];
-}
 
 /** How forwarding to the shared warehouse goes. `--json` output and the dashboard contain it. */
 export interface ShareStatus {
@@ -34,8 +13,6 @@ export interface ShareStatus {
    * `failing`: see `last_error`.
    */
   readonly state: "connecting" | "forwarding" | "current" | "standby" | "failing";
-  /** How many of the 64 leases this daemon holds. */
-  readonly leases: number;
   /** The name of the daemon that forwards, if another one does. */
   readonly forwarded_by: string | null;
   /** Seconds since the moment up to which everything is forwarded; null: unknown, because nothing was forwarded yet. */
@@ -47,11 +24,10 @@ export interface ShareStatus {
 
 /** State, role and lag in a few words. */
 export function describeShare(status: ShareStatus, formatAge: (seconds: number) => string): string {
-  const { state, role, leases, forwarded_by, lag_seconds } = status;
+  const { state, role, forwarded_by, lag_seconds } = status;
   const lag = lag_seconds === null ? "nothing forwarded yet" : `${formatAge(lag_seconds)} behind`;
   if (state === "standby") return `standby (${role}): ${forwarded_by || "another daemon"} forwards`;
-  if (role === "alone") return `${state}, ${lag}`;
-  return `${state} (${role}, ${leases} of 64 leases), ${lag}`;
+  return role === "alone" ? `${state}, ${lag}` : `${state} (${role}), ${lag}`;
 }
 
 /** Forwarding takes seconds; a lag of minutes means that it is stuck or cannot keep up. */

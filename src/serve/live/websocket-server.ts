@@ -8,9 +8,9 @@ import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { ServeError } from "../rest/serve-error.ts";
 import type { Caller } from "../serve-tokens.ts";
 import type { ServedWarehouse } from "../served-warehouse.ts";
-import { LiveFeed } from "./live-feed.ts";
 import { parseReplayOptions, Replay } from "./replay.ts";
 import { ServeSession } from "./serve-session.ts";
+import { TickPublisher } from "./tick-publisher.ts";
 import { readIndexTopics, readListingTopics, readRequestId } from "./topics.ts";
 
 interface WebSocketServerOptions {
@@ -40,7 +40,7 @@ export class ServeWebSocket {
   });
   readonly #live = new Set<ServeSession>();
   readonly #replays = new Map<ServeSession, Replay>();
-  readonly #feed: LiveFeed;
+  readonly #publisher: TickPublisher;
   #cancelPing: Cancel | undefined;
   #pings = 0;
   #dropped = 0;
@@ -48,7 +48,7 @@ export class ServeWebSocket {
 
   constructor(options: WebSocketServerOptions) {
     this.#options = options;
-    this.#feed = new LiveFeed({ ...options, sessions: () => this.#live });
+    this.#publisher = new TickPublisher({ ...options, sessions: () => this.#live });
   }
 
   get #sessions(): ServeSession[] {
@@ -98,7 +98,7 @@ export class ServeWebSocket {
 
   stop(): void {
     this.#cancelPing?.();
-    this.#feed.stop();
+    this.#publisher.stop();
     for (const replay of this.#replays.values()) replay.stop();
     for (const client of this.#server.clients) client.terminate();
   }
@@ -113,7 +113,7 @@ export class ServeWebSocket {
       if (this.#sessions.length > 0) return;
       this.#cancelPing?.();
       this.#cancelPing = undefined;
-      this.#feed.stop();
+      this.#publisher.stop();
     });
   }
 
@@ -192,7 +192,7 @@ export class ServeWebSocket {
     session.sendEvent(reply, confirmation);
     const replay = this.#replays.get(session);
     if (replay) replay.subscriptionsChanged();
-    else this.#feed.addSubscription(topics);
+    else this.#publisher.addSubscription(topics);
   }
 
   /** The specification shows no confirmation: the ticks just stop. */

@@ -1,7 +1,9 @@
 import { keyColumns, type SnapshotStream, streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
-import { MAX_AHEAD_MICROS, MAX_LIVE_PERIODS, refreshPeriod } from "../../warehouse/views/data-views.ts";
+import { MAX_AHEAD_MICROS, MAX_LIVE_PERIODS } from "../../warehouse/views/data-views.ts";
+import { refreshPeriod } from "../../warehouse/views/sql-dialect.ts";
+import { sqliteDialect } from "../../warehouse/views/sqlite-dialect.ts";
 
 /** A row of a snapshot stream with the columns of its key. */
 export type LatestRow = Readonly<Record<string, unknown>> & {
@@ -56,6 +58,6 @@ function readNewestState(
   until: Micros,
 ): Micros {
   const { dictionary } = streamTable[stream];
-  const sql = `SELECT max(${newest}) - ${MAX_LIVE_PERIODS} * ${refreshPeriod(stream)} FROM ${dictionary} k`;
+  const sql = `SELECT max(${newest}) - ${MAX_LIVE_PERIODS} * ${refreshPeriod(sqliteDialect, stream)} FROM ${dictionary} k`;
   return connection.value<Micros | null>(sql, [until]) ?? 0;
 }

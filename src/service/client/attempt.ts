@@ -40,25 +40,25 @@ export async function attemptRequest<T>(
     throw error;
   });
   state.decision = retryLater();
-  const exchanged = await exchange(context, request, state, token);
-  const { attempt, response } = exchanged;
+  const answered = await roundTrip(context, request, state, token);
+  const { attempt, response } = answered;
   let outcome = "ok";
   try {
-    if (exchanged.response === undefined) throw decideOnNetworkFailure(context, attempt, exchanged.failure);
-    if (exchanged.response.status === 401) {
+    if (answered.response === undefined) throw decideOnNetworkFailure(context, attempt, answered.failure);
+    if (answered.response.status === 401) {
       const isAcceptedElsewhere = () => isTokenAcceptedElsewhere(context, attempt);
       throw await decideOnUnauthorized(context, attempt, isAcceptedElsewhere);
     }
-    const { status } = exchanged.response;
+    const { status } = answered.response;
     if (status !== 200 && status !== 204) {
-      const failure = decideOnErrorStatus(context, attempt, exchanged.response);
+      const failure = decideOnErrorStatus(context, attempt, answered.response);
       if (failure.code !== "not_found" || request.mayBeMissing) throw failure;
       throw await context.notFoundJudge.judge(request, failure, () => isPathStillFound(context, attempt));
     }
     context.tokens.reportAccepted(context.audience, token);
     context.endpointAccess.recordSuccess(request);
     context.notFoundJudge.recordSuccess(request.endpoint);
-    const { body } = exchanged.response;
+    const { body } = answered.response;
     return await readPage(attempt, read, status === 204 ? { ...body, bytes: createNullList() } : body);
   } catch (error) {
     outcome = error instanceof Failure ? error.code : request.signal?.aborted ? "aborted" : "unexpected";
@@ -147,7 +147,7 @@ async function sendCrossCheck(
   expectedStatuses: ReadonlySet<number>,
 ): Promise<number | undefined> {
   const sameQueue = { ...crossCheck, priority: request.priority ?? requestPriority.history };
-  const { response, attempt } = await exchange(context, sameQueue, { ...state }, token);
+  const { response, attempt } = await roundTrip(context, sameQueue, { ...state }, token);
   const isExpected = response !== undefined && expectedStatuses.has(response.status);
   if (isExpected) attempt.permit.recordSuccess();
   else attempt.permit.release();
@@ -173,18 +173,18 @@ async function acquireToken(context: AttemptContext, request: ServiceRequest): P
   return token;
 }
 
-type Exchange = { readonly attempt: Attempt } & (
+type RoundTrip = { readonly attempt: Attempt } & (
   | { readonly response: TransportResponse }
   | { readonly response: undefined; readonly failure: unknown }
 );
 
 /** Waits for the breaker before it queues for a slot, so that the queue orders requests by priority alone. */
-async function exchange(
+async function roundTrip(
   context: AttemptContext,
   request: ServiceRequest,
   state: RetryState,
   token: AccessToken,
-): Promise<Exchange> {
+): Promise<RoundTrip> {
   const { breakers, bulkhead, clock, baseUrl } = context;
   const path = describePath(request);
   let permit: Permit | undefined;
@@ -193,7 +193,7 @@ async function exchange(
     permit = breakers.tryAcquire(path);
     return permit !== undefined;
   };
-  const inSlot = async (): Promise<Exchange> => {
+  const inSlot = async (): Promise<RoundTrip> => {
     if (!permit) throw new Error("a request started without a permit");
     const attempt = { request, state, token, permit, startedAt: clock.monotonic() };
     try {
@@ -204,12 +204,12 @@ async function exchange(
   };
   const { signal, priority = requestPriority.history } = request;
   try {
-    const exchanged = await breakers.enterWhenAvailable(path, state.waitUntil, signal, () =>
+    const answered = await breakers.enterWhenAvailable(path, state.waitUntil, signal, () =>
       bulkhead.run(priority, signal, inSlot, admit),
     );
-    if (typeof exchanged === "object") return exchanged;
+    if (typeof answered === "object") return answered;
     state.decision = noRetry;
-    throw exchanged === "dead"
+    throw answered === "dead"
       ? deadEndpointFailure(path)
       : unreachableFailure({
           setting: "service.baseUrl",

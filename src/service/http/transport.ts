@@ -40,7 +40,7 @@ export interface Transport {
 const MAX_ERROR_BODY_BYTES = 64 * 1024;
 
 export function createTransport({ clock, server }: { clock: Clock; server: ServerClock }): Transport {
-  // ExchangeTimeout limits the whole exchange, slow bodies included; undici's timers only notice silence.
+  // RoundTripTimeout limits the whole round trip, slow bodies included; undici's timers only notice silence.
   const agentOptions = { allowH2: false, headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 10_000 } };
   const directAgent = new Agent(agentOptions);
   let proxyAgent: EnvHttpProxyAgent | undefined;
@@ -55,13 +55,13 @@ export function createTransport({ clock, server }: { clock: Clock; server: Serve
   async function send(request: TransportRequest): Promise<TransportResponse> {
     const { signal } = request;
     signal?.throwIfAborted();
-    const exchangeAbort = new AbortController();
-    const abort = () => exchangeAbort.abort(signal?.reason);
+    const abortController = new AbortController();
+    const abort = () => abortController.abort(signal?.reason);
     signal?.addEventListener("abort", abort, { once: true });
     const { timeoutMs, maxTimeoutMs = timeoutMs } = request;
     const route = findRoute(new URL(request.origin), process.env);
-    const onTimeout = (ms: number) => exchangeAbort.abort(timeoutFailure(ms, route));
-    const timeout = new ExchangeTimeout({ clock, timeoutMs, maxTimeoutMs, onTimeout });
+    const onTimeout = (ms: number) => abortController.abort(timeoutFailure(ms, route));
+    const timeout = new RoundTripTimeout({ clock, timeoutMs, maxTimeoutMs, onTimeout });
     const release = clock.beginWork();
     const startedAt = clock.monotonic();
     const requestedAt = clock.boottime();
@@ -73,7 +73,7 @@ export function createTransport({ clock, server }: { clock: Clock; server: Serve
         path: request.path,
         headers: { ...request.headers, "accept-encoding": "gzip", "cache-control": "no-cache" },
         body: request.body ?? null,
-        signal: exchangeAbort.signal,
+        signal: abortController.signal,
       });
       hasResponse = true;
       const header = (name: string) => {
@@ -100,7 +100,7 @@ export function createTransport({ clock, server }: { clock: Clock; server: Serve
         bodyBytes: bytes.byteLength,
       };
     } catch (error) {
-      if (exchangeAbort.signal.aborted) throw exchangeAbort.signal.reason;
+      if (abortController.signal.aborted) throw abortController.signal.reason;
       if (error instanceof Failure) throw error;
       const failure = toNetworkFailure(error, route);
       // After the headers arrived, a lost connection means a truncated body, not a stale keep-alive connection.
@@ -162,10 +162,10 @@ async function concatChunks(
 }
 
 const THROUGHPUT_WINDOW_MS = 10_000;
-/** Below 16 KiB/s the exchange counts as stalled. A faster link may need more than `timeoutMs` for a large page. */
+/** Below 16 KiB/s the response counts as stalled. A faster link may need more than `timeoutMs` for a large page. */
 const MIN_BYTES_PER_WINDOW = (16 * 1024 * THROUGHPUT_WINDOW_MS) / 1000;
 
-interface ExchangeTimeoutOptions {
+interface RoundTripTimeoutOptions {
   readonly clock: Clock;
   readonly timeoutMs: number;
   /** Upper bound of the extended timeout. */
@@ -174,16 +174,16 @@ interface ExchangeTimeoutOptions {
   readonly onTimeout: (ms: number) => void;
 }
 
-/** Aborts an exchange after its timeout, but extends the timeout as long as every window brings enough bytes. */
-class ExchangeTimeout {
-  readonly #options: ExchangeTimeoutOptions;
+/** Aborts a request after its timeout, but extends the timeout as long as every window brings enough bytes. */
+class RoundTripTimeout {
+  readonly #options: RoundTripTimeoutOptions;
   readonly #startedAt: number;
   readonly #deadline: number;
   #received = 0;
   #receivedBefore = 0;
   #cancel: Cancel;
 
-  constructor(options: ExchangeTimeoutOptions) {
+  constructor(options: RoundTripTimeoutOptions) {
     this.#options = options;
     const { clock, timeoutMs, maxTimeoutMs } = options;
     this.#startedAt = clock.monotonic();

@@ -1,12 +1,13 @@
 import { barWidths, MICROS_PER_DAY, type Micros } from "../../model/time.ts";
-import { momentOf, readAside, sharedDecimals, sharedPresentTs } from "./view-fragments.ts";
+import { barColumns } from "../../warehouse/views/bar-views.ts";
+import { postgresDialect } from "./postgres-dialect.ts";
 
 /*
  * The bars of the warehouse, computed from the ticks: PostgreSQL keeps none. As in SQLite a view enumerates the bars (days
  * with ticks × bars of a day) instead of grouping ticks, so that bars that a query filters out read no ticks.
  */
 
-const parts = ["open", "high", "low", "close"] as const;
+const { decimals, aside, presentTs } = postgresDialect;
 
 /** One bar of series `s` that begins at `start`, as a subquery; no row if it has no tick with a price. */
 function barAt(start: string, length: Micros): string {
@@ -20,14 +21,27 @@ function barAt(start: string, length: Micros): string {
     FROM mds.settled_ranges g WHERE ${ofSeries("g")} AND g.from_ts < ${end} AND g.to_ts > ${start} AND g.proof <> 'lost'
       AND g.from_ts >= coalesce((SELECT p.from_ts FROM mds.settled_ranges p WHERE ${ofSeries("p")} AND p.from_ts <= ${start}
         ORDER BY p.from_ts DESC LIMIT 1), ${start}))`;
-  return `(SELECT ${start} AS ts, ${sharedDecimals("a", "price", "open")}, ${sharedDecimals("h", "price", "high")}, ${sharedDecimals("l", "price", "low")}, ${sharedDecimals("z", "price", "close")},
-    ${sharedDecimals("z", "volume", "volume_24h")},
-    x.n_ticks, e.expected_ticks, c.micros / ${length}.0::double precision AS coverage, c.micros = ${length} AS is_complete,
-    CASE WHEN ${end} > ${sharedPresentTs} THEN 'in progress' WHEN c.micros < ${length} THEN 'not proven whole'
-      WHEN x.doubtful > 0 THEN 'doubtful ticks' WHEN x.n_ticks < e.expected_ticks THEN 'fewer ticks than expected' END AS quality
+  const columns = barColumns(postgresDialect, {
+    start,
+    length: String(length),
+    isDaily: length === MICROS_PER_DAY,
+    prices: [
+      decimals("a", "price", "open"),
+      decimals("h", "price", "high"),
+      decimals("l", "price", "low"),
+      decimals("z", "price", "close"),
+      decimals("z", "volume", "volume_24h"),
+    ].join(", "),
+    count: "x.n_ticks",
+    expected: "e.expected_ticks",
+    covered: "c.micros",
+    isDoubtful: "x.doubtful > 0",
+    presentTs,
+  });
+  return `(SELECT ${columns}
   FROM ${oneTick("ORDER BY t.ts")} a
     CROSS JOIN LATERAL ${oneTick("ORDER BY t.ts DESC")} z
-    CROSS JOIN LATERAL ${pricedTicks(`count(*) AS n_ticks, count(${readAside("t", "quality")}) AS doubtful,
+    CROSS JOIN LATERAL ${pricedTicks(`count(*) AS n_ticks, count(${aside("t", "quality")}) AS doubtful,
       max(t.price) AS high, min(t.price) AS low`)} x
     CROSS JOIN LATERAL ${oneTick("AND t.price = x.high ORDER BY t.ts")} h
     CROSS JOIN LATERAL ${oneTick("AND t.price = x.low ORDER BY t.ts")} l
@@ -51,10 +65,7 @@ const START = "(d.day + o.shift)";
 const seriesNames = "s.index_type, s.index_id, s.name";
 
 function barsView(length: Micros): string {
-  const prices = [...parts, "volume_24h"].map((name) => `b.${name}, b.${name}_exact`).join(", ");
-  const day = length === MICROS_PER_DAY ? `(${momentOf("b.ts")}) AT TIME ZONE 'UTC'` : undefined;
-  return `SELECT ${seriesNames}, b.ts, ${momentOf("b.ts")} AS time, ${day === undefined ? "" : `(${day})::date AS day, `}${prices},
-  b.n_ticks, b.expected_ticks, b.coverage, b.is_complete, b.quality
+  return `SELECT ${seriesNames}, b.*
 FROM mds.series s ${startsSql(length)}
   CROSS JOIN LATERAL ${barAt(START, length)} b`;
 }
@@ -62,7 +73,7 @@ FROM mds.series s ${startsSql(length)}
 /** A return is known only between two whole bars that follow one another. */
 function returnsView(): string {
   const length = barWidths["1h"];
-  return `SELECT ${seriesNames}, b.ts, ${momentOf("b.ts")} AS time, b.close, b.close_exact,
+  return `SELECT ${seriesNames}, b.ts, b.time, b.close, b.close_exact,
   p.close AS close_before, p.close_exact AS close_before_exact,
   CASE WHEN b.is_complete AND p.is_complete THEN b.close / nullif(p.close, 0) - 1 END AS simple_return,
   b.coverage, p.coverage AS coverage_before, b.is_complete AND coalesce(p.is_complete, false) AS is_complete,

@@ -5,9 +5,9 @@ import {
   MAX_INDEX_AGE,
   MAX_QUOTE_PERIODS,
   MAX_UNMOVED_SECONDS,
-  type ResearchDialect,
+  type ResearchParts,
 } from "../../warehouse/views/research-views.ts";
-import { momentOf, readAside } from "./view-fragments.ts";
+import { exactNumber, postgresDialect } from "./postgres-dialect.ts";
 
 /** The newest row of a table at or before `t` that is not older than `age`. */
 const newest = (columns: string, table: string, key: string, age: string | number, condition = "") =>
@@ -52,14 +52,10 @@ export function sharedResearchViews(
   views: Readonly<Record<string, string>>,
   tickerPeriod: string,
 ): Record<string, string> {
-  const dialect: ResearchDialect = {
-    real: (sql) => `(${sql})::double precision`,
-    text: (sql) => `(${sql})::text`,
-    time: (ts) => `(${momentOf(ts)})`,
+  const parts: ResearchParts = {
     names: "t",
     expirationTs: "c.expiration",
-    expiration: `(${momentOf("c.expiration")})`,
-    strike: `c.option_strike AS strike, coalesce(${readAside("c", "option_strike")}::numeric, c.option_strike::numeric) AS strike_exact`,
+    strike: `c.option_strike AS strike, ${exactNumber("c", "option_strike")} AS strike_exact`,
     index: {
       price: `coalesce(wt.price, ${crossRate})`,
       ts: `CASE WHEN wt.price IS NOT NULL THEN wt.ts WHEN bt.ts < ${quoteTs} THEN bt.ts ELSE ${quoteTs} END`,
@@ -78,5 +74,8 @@ WHERE t.derivative_type = '${type}'`,
     fromExchangeTicks: (ticks) => `FROM (${views[ticks]}) t ${indexJoins()}`,
     fromQuotes: (ticks) => `FROM (${views[ticks]}) t ${bestQuotes(tickerPeriod)}`,
   };
-  return { ...buildResearchViews(dialect), ...buildResearchViews(dialect, "latest_") };
+  return {
+    ...buildResearchViews(postgresDialect, parts),
+    ...buildResearchViews(postgresDialect, parts, "latest_"),
+  };
 }

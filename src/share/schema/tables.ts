@@ -112,8 +112,6 @@ export interface RelationLayout {
   readonly isLog?: boolean;
   /** When the event of a log's row was seen. */
   readonly momentColumn?: string;
-  /** Rows without a series column that belong to a series all the same: SQL that finds it in `mds.series s`. */
-  readonly seriesCondition?: string;
 }
 
 const moments = new Set(["first_seen", "delisted_at"]);
@@ -200,7 +198,6 @@ export const relationLayouts: readonly RelationLayout[] = [
     columns: columns("stream text, index_type text, index_id text, from_ts int8, to_ts int8"),
     primaryKey: ["stream", "index_type", "index_id"],
     from: "live_spans",
-    seriesCondition: "s.index_type = r.index_type AND s.index_id = r.index_id",
   },
   {
     name: "stream_states",
@@ -293,9 +290,9 @@ export function tableStatements(): string[] {
   }
   create(LEDGER_TABLE, [...ledgerColumns.map(definition), "PRIMARY KEY (stream, series, from_ts)"]);
   create(
-    "leases",
+    "lease",
     [
-      "bucket integer PRIMARY KEY",
+      "one boolean PRIMARY KEY CHECK (one)",
       "epoch bigint NOT NULL",
       "holder text NOT NULL",
       "name text NOT NULL",
@@ -303,7 +300,6 @@ export function tableStatements(): string[] {
     ],
     " WITH (fillfactor = 50)",
   );
-  create("members", ["holder text PRIMARY KEY", "name text NOT NULL", "until timestamptz NOT NULL"]);
   create("positions", [
     "changes_id bigint PRIMARY KEY",
     "seq bigint NOT NULL",

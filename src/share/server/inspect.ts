@@ -20,8 +20,8 @@ export interface ServerInspection {
   readonly isEncrypted: boolean;
   readonly synchronousCommit: string;
   readonly hasFsync: boolean;
-  /** Who holds valid leases. */
-  readonly holders: readonly { readonly name: string; readonly leases: number }[];
+  /** The name of the daemon that holds the lease; undefined: nobody does. */
+  readonly forwardedBy: string | undefined;
 }
 
 /** Connects, looks, and changes nothing. */
@@ -69,19 +69,20 @@ export async function inspectServer(options: {
       isEncrypted: row.isEncrypted,
       synchronousCommit: row.synchronousCommit,
       hasFsync: row.hasFsync,
-      holders: row.canRead ? await readHolders(session) : [],
+      forwardedBy: row.canRead ? await readHolder(session) : undefined,
     };
   } finally {
     await session.close();
   }
 }
 
-async function readHolders(session: SharedSession): Promise<ServerInspection["holders"]> {
+async function readHolder(session: SharedSession): Promise<string | undefined> {
   const [table] = await session.query<{ found: boolean }>(
-    "SELECT coalesce(has_table_privilege(to_regclass('mds.leases')::oid, 'SELECT'), false) AS found",
+    "SELECT coalesce(has_table_privilege(to_regclass('mds.lease')::oid, 'SELECT'), false) AS found",
   );
-  if (!table?.found) return [];
-  return session.query(
-    "SELECT name, count(*)::integer AS leases FROM mds.leases WHERE holder <> '' AND until > clock_timestamp() GROUP BY name ORDER BY name",
+  if (!table?.found) return undefined;
+  const [held] = await session.query<{ name: string }>(
+    "SELECT name FROM mds.lease WHERE holder <> '' AND until > clock_timestamp()",
   );
+  return held?.name;
 }

@@ -2,7 +2,6 @@ import type { Dictionary } from "../../model/streams.ts";
 import { readSmallRelation } from "../../warehouse/read/forwarded-rows.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { SqlValue } from "../../warehouse/tables/row-tables.ts";
-import type { Ownership } from "../ownership.ts";
 import { type DictionaryLayout, dictionaryLayouts } from "../schema/tables.ts";
 import type { SharedSession } from "../server/session.ts";
 import { CopyWriter, endOfField, splitCopy } from "./copy-format.ts";
@@ -27,14 +26,12 @@ interface LocalEntry {
 /** Maps the keys of the SQLite file to those of PostgreSQL, which assigns its own. */
 export class SharedDictionaries {
   readonly #session: SharedSession;
-  readonly #ownership: Pick<Ownership, "ownsLookups">;
   #hasAdopted = false;
   readonly #keys = new Map<Dictionary, Map<number, number>>();
   readonly #entries = new Map<Dictionary, Map<string, SharedEntry>>();
 
-  constructor(session: SharedSession, ownership: Pick<Ownership, "ownsLookups">) {
+  constructor(session: SharedSession) {
     this.#session = session;
-    this.#ownership = ownership;
   }
 
   /** Reads what PostgreSQL has. */
@@ -42,7 +39,7 @@ export class SharedDictionaries {
     for (const layout of dictionaryLayouts) {
       this.#keys.set(layout.name, new Map());
       this.#entries.set(layout.name, new Map());
-      await this.#loadOne(layout, "true");
+      await this.#loadOne(layout);
     }
   }
 
@@ -88,11 +85,11 @@ export class SharedDictionaries {
     return new Map([...(this.#keys.get(dictionary) ?? [])].map(([local, shared]) => [shared, local]));
   }
 
-  async #loadOne({ name, key, columns }: DictionaryLayout, condition: string): Promise<void> {
+  async #loadOne({ name, key, columns }: DictionaryLayout): Promise<void> {
     const entries = this.#entries.get(name);
     const names = columns.map((column) => `"${column.name}"`).join(", ");
     const copied = await this.#session.copyOut(
-      `COPY (SELECT ${names}, ${key} FROM mds.${name} WHERE ${condition}) TO STDOUT (FORMAT binary)`,
+      `COPY (SELECT ${names}, ${key} FROM mds.${name}) TO STDOUT (FORMAT binary)`,
     );
     for (const { bytes, ends } of splitCopy(copied)) {
       const end = ends[columns.length - 1] as number;
@@ -115,8 +112,8 @@ export class SharedDictionaries {
       const entry = entries.get(identity);
       if (entry && !keys.has(Number(local))) this.#hasAdopted = true;
       if (entry) keys.set(Number(local), entry.key);
-      const isMissing = !entry || (this.#ownership.ownsLookups && entry.bytes !== row.toString("latin1", 2));
-      if (isMissing) changed.push({ local: Number(local), values, identity });
+      if (entry?.bytes !== row.toString("latin1", 2))
+        changed.push({ local: Number(local), values, identity });
     }
     return changed;
   }
@@ -129,15 +126,13 @@ export class SharedDictionaries {
     const { keys, entries } = this.#contentOf(layout.name);
     const changed = this.#matchOne(connection, layout);
     if (changed.length === 0) return 0;
-    // In the same order in every daemon: two that add the same entries wait for each other only once.
-    changed.sort((a, b) => (a.identity < b.identity ? -1 : 1));
     await transaction(() =>
       this.#merge(
         layout,
         changed.map(({ values }) => values),
       ),
     );
-    await this.#loadOne(layout, "true");
+    await this.#loadOne(layout);
     for (const { local, identity } of changed) {
       const entry = entries.get(identity);
       if (entry) keys.set(local, entry.key);
@@ -164,7 +159,7 @@ export class SharedDictionaries {
     await this.#session.copyIn(`COPY pg_temp.incoming (${names}) FROM STDIN (FORMAT binary)`, copy.finish());
     await this.#session.query(
       `INSERT INTO mds.${name} (${names}) SELECT ${names} FROM pg_temp.incoming
-      ON CONFLICT (${identity.join(", ")}) ${this.#ownership.ownsLookups ? `DO UPDATE SET ${set.join(", ")}` : "DO NOTHING"}`,
+      ON CONFLICT (${identity.join(", ")}) DO UPDATE SET ${set.join(", ")}`,
     );
   }
 }

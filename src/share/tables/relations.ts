@@ -1,10 +1,9 @@
 import type { ShareRole } from "../../model/status/share-status.ts";
 import { type RowStream, streamTable } from "../../model/streams.ts";
-import { readChangePosition } from "../../warehouse/coverage/changed-ranges.ts";
 import { readSmallRelation } from "../../warehouse/read/forwarded-rows.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
+import { readJournalPosition } from "../../warehouse/tables/journal.ts";
 import type { SqlValue } from "../../warehouse/tables/row-tables.ts";
-import type { Ownership } from "../ownership.ts";
 import { type RelationLayout, relationLayouts } from "../schema/tables.ts";
 import type { SharedSession } from "../server/session.ts";
 import { CopyWriter, endOfField, splitCopy } from "./copy-format.ts";
@@ -13,20 +12,15 @@ import type { FencedTransaction, SharedDictionaries } from "./dictionaries.ts";
 /** A log may be long: it is read in parts. */
 const MAX_ROWS_PER_PART = 20_000;
 
-export interface RelationOptions {
-  readonly ownership: Ownership;
-  readonly role: ShareRole;
-}
-
 /** Lookups, logs and the small tables that `gaps` reads. Rows that differ are replaced, in one transaction each. */
 export class SharedRelations {
   readonly #relations: readonly SharedRelation[];
 
-  constructor(session: SharedSession, dictionaries: SharedDictionaries, options: RelationOptions) {
+  constructor(session: SharedSession, dictionaries: SharedDictionaries, role: ShareRole) {
     const of = (layout: RelationLayout) => {
-      if (layout.isLog) return new SharedLog(session, layout, dictionaries, options);
-      const isTargets = layout.name === "wanted_ranges" && options.role !== "alone";
-      return new (isTargets ? SharedTargets : SharedTable)(session, layout, dictionaries, options);
+      if (layout.isLog) return new SharedLog(session, layout, dictionaries, role);
+      const isTargets = layout.name === "wanted_ranges" && role === "pair";
+      return new (isTargets ? SharedTargets : SharedTable)(session, layout, dictionaries, role);
     };
     this.#relations = relationLayouts.map(of);
   }
@@ -39,8 +33,7 @@ export class SharedRelations {
   /** Returns how many rows were written or deleted. */
   async update(connection: Connection, transaction: FencedTransaction): Promise<number> {
     let changed = 0;
-    for (const relation of this.#relations)
-      if (relation.isOwn) changed += await relation.update(connection, transaction);
+    for (const relation of this.#relations) changed += await relation.update(connection, transaction);
     return changed;
   }
 }
@@ -48,30 +41,23 @@ export class SharedRelations {
 abstract class SharedRelation {
   protected readonly session: SharedSession;
   protected readonly layout: RelationLayout;
-  protected readonly options: RelationOptions;
+  protected readonly role: ShareRole;
   readonly #dictionaries: SharedDictionaries;
 
   constructor(
     session: SharedSession,
     layout: RelationLayout,
     dictionaries: SharedDictionaries,
-    options: RelationOptions,
+    role: ShareRole,
   ) {
     this.session = session;
     this.layout = layout;
-    this.options = options;
+    this.role = role;
     this.#dictionaries = dictionaries;
   }
 
   abstract load(connection: Connection): Promise<void>;
   abstract update(connection: Connection, transaction: FencedTransaction): Promise<number>;
-
-  /** Rows of a series belong to whoever forwards it. */
-  get isOwn(): boolean {
-    const { seriesColumn, seriesCondition } = this.layout;
-    const isOfSeries = seriesColumn !== undefined || seriesCondition !== undefined;
-    return isOfSeries || this.options.ownership.ownsLookups;
-  }
 
   protected get names(): string {
     return this.layout.columns.map(({ name }) => `"${name}"`).join(", ");
@@ -82,7 +68,7 @@ abstract class SharedRelation {
     return readSmallRelation(connection, this.layout.from, names, options);
   }
 
-  /** Puts the keys of PostgreSQL in the place of the local ones; undefined if the row is too new, or another daemon's. */
+  /** Puts the keys of PostgreSQL in the place of the local ones; undefined if the row is too new. */
   protected translate(row: SqlValue[]): SqlValue[] | undefined {
     const { columns, seriesColumn, name } = this.layout;
     const column = name === "revision_rows" ? "key" : seriesColumn;
@@ -90,23 +76,8 @@ abstract class SharedRelation {
     const at = columns.findIndex((each) => each.name === column);
     const stream = row[columns.findIndex((each) => each.name === "stream")] as RowStream;
     const dictionary = name === "revision_rows" ? streamTable[stream].dictionary : "series";
-    if (seriesColumn !== undefined && !this.options.ownership.ownsSeries(Number(row[at]))) return undefined;
     const key = this.#dictionaries.find(dictionary, Number(row[at]));
     return key === undefined ? undefined : row.with(at, key);
-  }
-
-  /** SQL that selects the rows `r` of the series that this daemon forwards. */
-  protected ownCondition(): string {
-    const { ownership } = this.options;
-    const { seriesColumn, seriesCondition } = this.layout;
-    if (ownership.ownsAll || (seriesColumn === undefined && seriesCondition === undefined)) return "true";
-    const keys = [...this.#dictionaries.invert("series")]
-      .filter(([, local]) => ownership.ownsSeries(local))
-      .map(([shared]) => shared);
-    const own = `IN (${[-1, ...keys].join(", ")})`;
-    return seriesColumn === undefined
-      ? `EXISTS (SELECT 1 FROM mds.series s WHERE ${seriesCondition} AND s.series ${own})`
-      : `r.${seriesColumn} ${own}`;
   }
 
   protected async copyInto(table: string, bytes: Buffer): Promise<void> {
@@ -122,7 +93,7 @@ class SharedTable extends SharedRelation {
   async load(_connection: Connection): Promise<void> {
     const { name } = this.layout;
     const copied = await this.session.copyOut(
-      `COPY (SELECT ${this.names} FROM mds.${name} r WHERE ${this.ownCondition()}) TO STDOUT (FORMAT binary)`,
+      `COPY (SELECT ${this.names} FROM mds.${name}) TO STDOUT (FORMAT binary)`,
     );
     this.#rows = new Map(
       [...splitCopy(copied)].map(({ bytes }) => [this.#keyOf(bytes), bytes.toString("latin1")]),
@@ -196,8 +167,8 @@ interface StoredTarget {
 }
 
 /**
- * The targets, if several daemons forward. Each knows them from its own start on, or only what was lacking when it took
- * a series over; PostgreSQL has the union, so that `gaps` never forgets an older claim.
+ * The targets of a pair. Each daemon knows them from its own start on; PostgreSQL has the union, so that `gaps` never forgets
+ * an older claim.
  */
 class SharedTargets extends SharedTable {
   #own: StoredTarget[] = [];
@@ -258,17 +229,13 @@ class SharedLog extends SharedRelation {
   #others = 0;
   #isCompared = false;
 
-  override get isOwn(): boolean {
-    return this.layout.momentColumn !== "seen_at" || this.options.ownership.ownsLookups;
-  }
-
   get #key(): string {
     return `"${this.layout.columns[1]?.name}"`;
   }
 
   async load(connection: Connection): Promise<void> {
     const { name } = this.layout;
-    const { id } = readChangePosition(connection);
+    const { id } = readJournalPosition(connection);
     this.#source = id;
     const [state] = await this.session.query<{ count: string; last: string | null; others: string }>(
       `SELECT count(*) FILTER (WHERE source = ${id}) AS count, max(${this.#key}) FILTER (WHERE source = ${id}) AS last,
@@ -310,23 +277,18 @@ class SharedLog extends SharedRelation {
   /** Deletes what this file does not have, or finds out where its own part begins. Returns how many rows it deleted. */
   async #compare(connection: Connection, transaction: FencedTransaction): Promise<number> {
     const { name } = this.layout;
-    const { role } = this.options;
+    const isAlone = this.role === "alone";
     const isPrefix = this.#isPrefix(connection);
-    const condition = isPrefix
-      ? `source <> ${this.#source}`
-      : role === "alone"
-        ? "true"
-        : `source = ${this.#source}`;
-    const mustDelete = !isPrefix || (role === "alone" && this.#others > 0);
+    const condition = isPrefix ? `source <> ${this.#source}` : isAlone ? "true" : `source = ${this.#source}`;
+    const mustDelete = !isPrefix || (isAlone && this.#others > 0);
     if (mustDelete)
       await transaction(
         async () => void (await this.session.query(`DELETE FROM mds.${name} WHERE ${condition}`)),
       );
     if (!isPrefix) this.#last = 0;
-    if (role === "pair" || (role === "split" && this.layout.momentColumn === "seen_at"))
-      this.#last = Math.max(this.#last, await this.#findLastTold(connection));
+    if (!isAlone) this.#last = Math.max(this.#last, await this.#findLastTold(connection));
     if (!mustDelete) return 0;
-    return (isPrefix ? 0 : this.#count) + (role === "alone" ? this.#others : 0);
+    return (isPrefix ? 0 : this.#count) + (isAlone ? this.#others : 0);
   }
 
   /** Both daemons of a pair see the same events: those that the other one has told are not told again. */
@@ -347,7 +309,7 @@ class SharedLog extends SharedRelation {
   #isPrefix(connection: Connection): boolean {
     if (this.#last === 0) return true;
     // A pair leaves out what the other daemon has told.
-    if (this.options.role !== "alone") return this.#hasLast(connection);
+    if (this.role === "pair") return this.#hasLast(connection);
     const sql = `SELECT count(*) FROM ${this.layout.from} WHERE ${this.#key} <= ?`;
     return connection.value<number>(sql, [this.#last]) === this.#count && this.#hasLast(connection);
   }

@@ -1,15 +1,26 @@
 import { failureCode, serialiseFailure } from "../../model/failure.ts";
-import { backoffDelay } from "../../runtime/backoff.ts";
+import { backoffDelay, type Random } from "../../runtime/backoff.ts";
+import type { Clock } from "../../runtime/clock.ts";
 import { type OpenShare, openShare } from "../share-once.ts";
-import { compareFor, MAX_COMPARISON_MS, PASS_INTERVAL_MS, type ShareLoopOptions } from "./loop-options.ts";
-import { forwardShare } from "./split-loop.ts";
+import type { ComparisonResult } from "../verify.ts";
+import type { ShareReport, ShareThreadSettings } from "./share-messages.ts";
 
-/** With very many series a comparison takes longer; it may take this part of the thread's time. */
-const MAX_BUSY_SHARE = 0.2;
+/** How often the journal is read: without a change that takes a millisecond. */
+const PASS_INTERVAL_MS = 1_000;
+/** A comparison of everything may take hours: what is new goes first. */
+const MAX_COMPARISON_MS = 2_000;
 const backoff = { baseMs: 2_000, maxMs: 60_000 };
 const MIN_RETRY_MS = 500;
 /** The ingest thread creates or upgrades the warehouse a moment after this loop starts. */
 const OPENING_RETRY_MS = 1_000;
+
+interface ShareLoopOptions extends ShareThreadSettings {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly signal: AbortSignal;
+  readonly askPassword: () => Promise<string | undefined>;
+  readonly report: (report: ShareReport) => void;
+}
 
 /** Forwards until the signal aborts. After a failure it connects again and reads anew what PostgreSQL has. */
 export async function runShareLoop(options: ShareLoopOptions): Promise<void> {
@@ -19,12 +30,8 @@ export async function runShareLoop(options: ShareLoopOptions): Promise<void> {
     let delayMs = 0;
     let share: OpenShare | undefined;
     try {
-      if (options.role === "split") {
-        await forwardShare(options, await options.askPassword());
-        break;
-      }
       share = await connect(options);
-      report({ kind: "connected", leases: share.leases.count });
+      report({ kind: "connected" });
       attempt = 0;
       await forwardUntilAborted(share, options);
     } catch (error) {
@@ -49,7 +56,7 @@ async function connect({ askPassword, report, ...options }: ShareLoopOptions): P
   };
   return openShare({
     ...options,
-    ...(options.role === "alone" ? {} : { onStandby }),
+    ...(options.role === "pair" && { onStandby }),
     readPassword: () => password,
     onProgress({ rows }) {
       report({ kind: "rows", rows: rows - reported });
@@ -59,21 +66,29 @@ async function connect({ askPassword, report, ...options }: ShareLoopOptions): P
 }
 
 async function forwardUntilAborted(share: OpenShare, options: ShareLoopOptions): Promise<void> {
-  const { clock, signal, report, leaseSeconds } = options;
+  const { clock, signal, report } = options;
   const { forwarder } = share;
   let { comparison } = share;
   while (!signal.aborted) {
     const startedAt = clock.now();
-    const begun = clock.monotonic();
     const { rows, commits } = await forwarder.forward();
     await forwarder.writer.renewIfDue();
     report({ kind: "forwarded", startedAt, rows, commits });
     if (comparison) {
-      if (await compareFor(comparison, MAX_COMPARISON_MS, options)) continue;
+      if (await compareForAWhile(comparison, options)) continue;
       comparison = undefined;
       await forwarder.endComparison();
     }
-    const idleMs = Math.min((clock.monotonic() - begun) / MAX_BUSY_SHARE, (leaseSeconds * 1000) / 3);
-    await clock.sleep(Math.max(PASS_INTERVAL_MS, idleMs), signal).catch(() => {});
+    await clock.sleep(PASS_INTERVAL_MS, signal).catch(() => {});
   }
+}
+
+/** Returns whether there is more to compare. */
+async function compareForAWhile(
+  comparison: AsyncGenerator<ComparisonResult>,
+  { clock, signal }: ShareLoopOptions,
+): Promise<boolean> {
+  const until = clock.monotonic() + MAX_COMPARISON_MS;
+  while (clock.monotonic() < until && !signal.aborted) if ((await comparison.next()).done) return false;
+  return true;
 }

@@ -1,5 +1,5 @@
 import type { SerialisedFailure } from "../../model/failure.ts";
-import type { ShareChange, ShareRole } from "../../model/status/share-status.ts";
+import type { ShareRole } from "../../model/status/share-status.ts";
 import type { HeldDaysRequest, HeldDaysResult } from "../held-days.ts";
 
 /** What the thread needs to begin. The password travels separately, at each connection. */
@@ -18,22 +18,20 @@ export interface ShareCalls {
     readonly password: string | undefined;
     readonly request: HeldDaysRequest;
   }): HeldDaysResult;
-  /** Answered when the leases are given back. */
+  /** Answered when the lease is given back. */
   stop(args: undefined): void;
 }
 
 /** What the thread asks and tells the main thread. */
 export interface ShareHostCalls {
   readPassword(args: undefined): string | undefined;
-  /** Follow this share from now on. */
-  follow(change: ShareChange): void;
   report(report: ShareReport): void;
 }
 
 export type ShareReport =
   /** Another daemon forwards; this one waits. */
   | { readonly kind: "standby"; readonly forwardedBy: string }
-  | { readonly kind: "connected"; readonly leases: number }
+  | { readonly kind: "connected" }
   /** A pass has ended. `startedAt`: what was committed before is in the shared warehouse, in milliseconds since 1970. */
   | {
       readonly kind: "forwarded";

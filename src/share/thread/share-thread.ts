@@ -1,5 +1,5 @@
 import { deserialiseFailure, type SerialisedFailure } from "../../model/failure.ts";
-import type { ShareChange, ShareStatus } from "../../model/status/share-status.ts";
+import type { ShareStatus } from "../../model/status/share-status.ts";
 import { resolveSiblingModule } from "../../runtime/child-process.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
@@ -16,8 +16,6 @@ interface ShareThreadOptions extends ShareThreadSettings {
   readonly clock: Clock;
   readonly log: Log;
   readonly onFailure: (code: string, message: string) => void;
-  /** Lets the sync follow another share. */
-  readonly onFollow?: (change: ShareChange) => Promise<void>;
 }
 
 const CLOSE_TIMEOUT_MS = 2_000;
@@ -43,7 +41,6 @@ export class ShareThread {
       name,
       role,
       state: "connecting",
-      leases: 0,
       forwarded_by: null,
       lag_seconds: null,
       rows_forwarded: 0,
@@ -60,7 +57,6 @@ export class ShareThread {
       log,
       handlers: {
         readPassword: (_, answer) => answer(readPassword()),
-        follow: (change, answer) => this.#follow(change).then(answer),
         report: (report) => this.#receive(report),
       },
       endFailure: threadEndedFailure,
@@ -96,13 +92,13 @@ export class ShareThread {
     const { server, rows_forwarded } = this.#status;
     switch (report.kind) {
       case "connected":
-        log.info({ server, leases: report.leases }, "forwarding to the shared warehouse");
-        this.#update({ state: "forwarding", last_error: null, leases: report.leases, forwarded_by: null });
+        log.info({ server }, "forwarding to the shared warehouse");
+        this.#update({ state: "forwarding", last_error: null, forwarded_by: null });
         break;
       case "standby":
         log.info({ server, forwardedBy: report.forwardedBy }, "another daemon forwards");
         this.#forwardedAt = undefined;
-        this.#update({ state: "standby", last_error: null, leases: 0, forwarded_by: report.forwardedBy });
+        this.#update({ state: "standby", last_error: null, forwarded_by: report.forwardedBy });
         break;
       case "rows":
         this.#update({ rows_forwarded: rows_forwarded + report.rows });
@@ -118,18 +114,13 @@ export class ShareThread {
     }
   }
 
-  async #follow(change: ShareChange): Promise<void> {
-    const { onFollow, onFailure } = this.#options;
-    await onFollow?.(change).catch((error: unknown) => onFailure("share_bug", String(error)));
-  }
-
   #fail(serialised: SerialisedFailure): void {
     const { log, onFailure } = this.#options;
     const { code, summary } = deserialiseFailure(serialised);
     if (code === "no_warehouse" || code === "older_warehouse") return;
     const { server, last_error } = this.#status;
     if (last_error !== summary) log.warn({ code, server, message: summary }, "forwarding failed");
-    this.#update({ state: "failing", leases: 0, last_error: summary });
+    this.#update({ state: "failing", last_error: summary });
     onFailure(code, summary);
   }
 

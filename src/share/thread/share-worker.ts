@@ -2,7 +2,6 @@ import { constants } from "node:os";
 import { workerData } from "node:worker_threads";
 import { systemClock } from "../../runtime/clock.ts";
 import { Channel, lowerPriority } from "../../runtime/thread-channel.ts";
-import { finishesWithin } from "../../runtime/timeouts.ts";
 import { findHeldDays } from "../held-days.ts";
 import { runShareLoop } from "./share-loop.ts";
 import type { ShareCalls, ShareHostCalls, ShareThreadSettings } from "./share-messages.ts";
@@ -28,9 +27,5 @@ const loop = runShareLoop({
   random: Math.random,
   askPassword: () => host.call("readPassword", undefined),
   report: (report) => host.send("report", report),
-  async follow(change) {
-    // A busy sync must not cost the leases.
-    await finishesWithin(systemClock, (settings.leaseSeconds * 1000) / 2, host.call("follow", change));
-  },
 });
 await loop;

@@ -15,7 +15,6 @@ import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { classifyError } from "./error-policy.ts";
 import { retryUntilDone } from "./retry.ts";
 import type { RunStats } from "./run-stats.ts";
-import type { SyncShare } from "./sync-share.ts";
 
 /** Everything that sync code needs to fetch from the service and write to the warehouse. */
 export interface SyncContext {
@@ -26,8 +25,6 @@ export interface SyncContext {
   readonly stats: RunStats;
   /** When to accept a claim of the service that contradicts stored rows. */
   readonly withdrawals: ConfirmationRules;
-  /** Which part of the selection to follow; undefined: all of it. */
-  readonly share?: SyncShare | undefined;
   readonly signal: AbortSignal;
 }
 

@@ -3,7 +3,6 @@ import { readSeriesHeads } from "../../warehouse/coverage/series-queries.ts";
 import { readMarketsByExchange } from "../../warehouse/lookups/lookup-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { SyncSettings } from "../context/context.ts";
-import type { SyncShare } from "../context/sync-share.ts";
 import type { Directory } from "../selection/directory.ts";
 import { type ExchangeSelection, selectExchanges } from "../selection/exchanges.ts";
 
@@ -26,25 +25,24 @@ export function selectDesiredSubscriptions(
   settings: SyncSettings,
   directory: Directory,
   reader: Connection,
-  share?: SyncShare,
 ): DesiredSubscriptions {
-  const selection = selectExchanges(settings, directory, share);
+  const selection = selectExchanges(settings, directory);
   return {
-    indices: indexSubscriptions(settings, reader, share),
+    indices: indexSubscriptions(settings, reader),
     exchanges: selection.isResolved ? exchangeSubscriptions(selection, directory, reader) : [],
     selection,
   };
 }
 
 /** One subscription for a whole index type if all of it is selected, else one per index. */
-function indexSubscriptions(settings: SyncSettings, reader: Connection, share?: SyncShare): Subscription[] {
+function indexSubscriptions(settings: SyncSettings, reader: Connection): Subscription[] {
   const { intraday } = settings.streams;
   if (intraday === false) return [];
   const headsByType = Map.groupBy(readSeriesHeads(reader, "index_ticks"), ({ indexType }) => indexType);
   return (["LX", "GWA", "MWA"] as const).flatMap((indexType): Subscription[] => {
     const { kind } = intraday[indexType];
     if (kind === "none") return [];
-    if (kind === "all" && !share) return [{ source: "index", indexType }];
+    if (kind === "all") return [{ source: "index", indexType }];
     return (headsByType.get(indexType) ?? []).map(({ indexId }) => ({ source: "index", indexType, indexId }));
   });
 }

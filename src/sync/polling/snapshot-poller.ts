@@ -43,7 +43,6 @@ export class SnapshotPoller {
   readonly #marketCapPart: PollerPart;
   readonly #contractPart: PollerPart;
   readonly #derivativePart: PollerPart;
-  readonly #shareChanged = new WakeSignal();
   readonly #exchangeFound = new WakeSignal();
   /** Exchanges that have derivatives, with the derivative types. */
   readonly #exchangeTypes = new Map<string, readonly DerivativeType[]>();
@@ -61,11 +60,6 @@ export class SnapshotPoller {
     this.#derivativePart = part("derivatives", "derivative_ticks");
   }
 
-  /** The share has changed: asks at once which of its exchanges have derivatives. */
-  checkNow(): void {
-    this.#shareChanged.notify();
-  }
-
   async run(): Promise<void> {
     await Promise.all([this.#pollMarketCaps(), this.#refreshContracts(), this.#pollDerivatives()]);
   }
@@ -75,7 +69,6 @@ export class SnapshotPoller {
     if (marketCap === false) return;
     const part = this.#marketCapPart;
     await this.#repeat(part, delayToNextPeriod(this.#context, marketCap.every), async () => {
-      if (this.#context.share?.followsExchange(null) === false) return;
       await this.#attempt(
         part,
         WHOLE_STREAM,
@@ -94,14 +87,13 @@ export class SnapshotPoller {
     const findExchanges = async () => {
       isComplete = await this.#findExchanges(derivatives);
     };
-    await this.#repeat(this.#contractPart, delayMs, findExchanges, this.#shareChanged);
+    await this.#repeat(this.#contractPart, delayMs, findExchanges);
   }
 
   /** Returns false if some exchange could not be checked. */
   async #findExchanges(settings: Exclude<SyncStreamSettings["derivatives"], false>): Promise<boolean> {
-    const known = this.#options.directory();
-    if (!known) return false;
-    const directory = { ...known, exchanges: known.exchanges.filter(({ id }) => this.#follows(id)) };
+    const directory = this.#options.directory();
+    if (!directory) return false;
     const before = new Set(this.#exchangeTypes.keys());
     let isComplete = true;
     await findDerivativeExchanges(this.#exchangeTypes, settings, directory, {
@@ -123,9 +115,8 @@ export class SnapshotPoller {
     if (derivatives === false) return;
     const part = this.#derivativePart;
     const poll = async () => {
-      const followed = [...this.#exchangeTypes].filter(([exchangeId]) => this.#follows(exchangeId));
-      part.problems.retainOnly(followed.map(([exchangeId]) => exchangeId));
-      const polls = followed.map(([exchangeId, types]) =>
+      part.problems.retainOnly([...this.#exchangeTypes.keys()]);
+      const polls = [...this.#exchangeTypes].map(([exchangeId, types]) =>
         this.#attempt(part, exchangeId, () =>
           fetchDerivativeTicks(this.#context, exchangeId, types, derivatives.every),
         ),
@@ -134,10 +125,6 @@ export class SnapshotPoller {
     };
     const delayMs = delayToNextPeriod(this.#context, derivatives.every);
     await this.#repeat(part, delayMs, poll, this.#exchangeFound);
-  }
-
-  #follows(exchangeId: string): boolean {
-    return this.#context.share?.followsExchange(exchangeId) ?? true;
   }
 
   /** Returns whether the work succeeded. `key`: the exchange that a failure concerns. */

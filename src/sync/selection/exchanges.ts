@@ -1,7 +1,6 @@
 import { resolveSelector, type Selection } from "../../model/selector.ts";
 import type { Micros } from "../../model/time.ts";
 import { type SyncContext, type SyncSettings, serviceNow } from "../context/context.ts";
-import type { SyncShare } from "../context/sync-share.ts";
 import type { Directory } from "./directory.ts";
 import { resolveTargets, type SelectorNotice, selectorNotices } from "./targets.ts";
 
@@ -19,16 +18,15 @@ export interface ExchangeSelection {
 export function selectExchanges(
   settings: SyncSettings,
   directory: Pick<Directory, "exchanges" | "MWA" | "ranking">,
-  share?: SyncShare,
 ): ExchangeSelection {
   const { exchangeTickers: selectors } = settings.streams;
   if (selectors === false) return { exchangeIds: [], markets: undefined, isResolved: true, selections: [] };
   const exchanges = resolveSelector(selectors.exchanges, directory.exchanges, undefined);
   const markets = resolveSelector(selectors.markets, directory.MWA, directory.ranking);
   const isNone = selectors.exchanges.kind === "none" || selectors.markets.kind === "none";
-  const selectedIds = isNone ? [] : selectors.exchanges.kind === "all" ? [null] : exchanges.ids;
+  const exchangeIds = isNone ? [] : selectors.exchanges.kind === "all" ? [null] : exchanges.ids;
   return {
-    exchangeIds: selectedIds.filter((id) => share?.followsExchange(id) ?? true),
+    exchangeIds,
     markets: selectors.markets.kind === "all" ? undefined : new Set(markets.ids),
     isResolved: selectors.markets.kind === "all" || markets.missing === null,
     selections: [
@@ -40,23 +38,19 @@ export function selectExchanges(
 
 /** Ends the targets of deselected snapshot keys. No poller would do so, because a switched-off stream has none. */
 export async function endDeselectedSnapshots(
-  { client, clock, ingest, share, signal }: SyncContext,
+  { client, clock, ingest, signal }: SyncContext,
   settings: SyncSettings,
   directory: Directory,
 ): Promise<void> {
-  if (share && !share.isKnown) return;
   const { derivatives, marketCap } = settings.streams;
   const at = serviceNow({ client, clock });
-  const tickers = selectExchanges(settings, directory, share);
-  const follows = (id: string | null) => share?.followsExchange(id) ?? true;
+  const tickers = selectExchanges(settings, directory);
   const selectedIds = {
     // Markets that cannot be resolved without a ranking end no targets.
     exchange_ticks: tickers.isResolved ? tickers.exchangeIds : undefined,
     derivative_ticks:
-      derivatives === false
-        ? []
-        : resolveSelector(derivatives.exchanges, directory.exchanges, undefined).ids.filter(follows),
-    market_caps: marketCap === false ? [] : [null].filter(follows),
+      derivatives === false ? [] : resolveSelector(derivatives.exchanges, directory.exchanges, undefined).ids,
+    market_caps: marketCap === false ? [] : [null],
   };
   for (const stream of ["exchange_ticks", "derivative_ticks", "market_caps"] as const) {
     const exchangeIds = selectedIds[stream];

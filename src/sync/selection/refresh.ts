@@ -1,4 +1,3 @@
-import type { commitTargets } from "../../ingest/commit/targets.ts";
 import { Failure, failureCode } from "../../model/failure.ts";
 import { type Stream, streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
@@ -245,17 +244,18 @@ async function matchNames(
 }
 
 /** Declares the targets that the settings select; targets that are no longer selected end now. */
-export async function storeTargets(
+async function storeTargets(
   context: SyncContext,
   { settings, reader }: { readonly settings: SyncSettings; readonly reader: Connection },
   directory: Directory,
 ): Promise<SelectedTargets> {
+  const { ingest, signal } = context;
   const at = serviceNow(context);
   const targets = resolveTargets(settings, directory, at, findMirroredFrom(context.client, reader));
   for (const selected of targets.streams) {
     const { stream, rules, unresolved: unresolvedIndexTypes } = selected;
     const declaration = { stream, targets: selected.targets, rules, unresolvedIndexTypes, at };
-    await commitDeclaration(context, declaration);
+    await ingest.call("commitTargets", declaration, [], signal);
   }
   return targets;
 }
@@ -268,26 +268,6 @@ export function findMirroredFrom(
   const announced = client?.announced();
   // Before the first answer, what the last one announced holds.
   return announced === undefined ? reader && readMirroredFrom(reader) : announced?.windowStart;
-}
-
-type Declaration = Omit<Parameters<typeof commitTargets>[1], "share">;
-
-/** Of a share, only its part. The share is read with each call: another call may have begun with an older one. */
-async function commitDeclaration(
-  { ingest, signal, share }: SyncContext,
-  declaration: Declaration,
-): Promise<void> {
-  if (!share) return ingest.call("commitTargets", declaration, [], signal);
-  if (!share.isKnown) return;
-  const { stream, targets } = declaration;
-  const described = share.describe(stream);
-  const own = { ...declaration, targets: share.limit(stream, targets), share: described };
-  try {
-    await ingest.call("commitTargets", own, [], signal);
-  } catch (error) {
-    share.repeat(stream, described);
-    throw error;
-  }
 }
 
 function unansweredProblem(stream: Stream): Problem {

@@ -3,7 +3,7 @@ import { normalise, subtract, type TimeRange, totalDuration } from "../../model/
 import { computeTargetStart } from "../coverage/gaps.ts";
 import { namedKeyText } from "../coverage/ledger-keys.ts";
 import type { Connection } from "../sqlite/connection.ts";
-import { presentTs } from "../views/sql-fragments.ts";
+import { presentTs } from "../views/sqlite-dialect.ts";
 import { type AuditContext, type AuditedKey, type AuditFinding, createFinding } from "./audited-key.ts";
 
 export type GapsByKey = ReadonlyMap<string, readonly TimeRange[]>;

@@ -1,5 +1,4 @@
 import type { RowStream } from "../../model/streams.ts";
-import { recordLedgerChange } from "../coverage/changed-ranges.ts";
 import { retract } from "../coverage/ledger.ts";
 import { hoursOf, markStale } from "../rows/kept-bars.ts";
 import type { Transaction } from "../tables/transaction.ts";
@@ -31,7 +30,7 @@ export function repairLedger(transaction: Transaction, findings: readonly AuditF
   for (const { rule, key, from, to } of repairable)
     if (rule === "order") {
       overlapping.run([key.stream, key.series, to, from]);
-      recordLedgerChange(transaction, key.stream as RowStream, key.series, { from, to });
+      transaction.journal.add(key.stream as RowStream, "retracted", key.series, { from, to });
     }
   for (const { rule, key, from, to } of repairable)
     if (rule === "kept_bars") markStale(transaction, key.series, hoursOf({ from, to }));

@@ -2,30 +2,21 @@ import type { HistoryStream } from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
 import type { Publication } from "../../rule/answer.ts";
-import { NOT_FOUND } from "../../rule/claim.ts";
 import { isIncident } from "../../rule/confirm.ts";
 import { assertValidLedger } from "../../rule/ledger-ranges.ts";
 import type { SettledRangeRow, TargetRow } from "../schema/coverage.ts";
 import type { SeriesNames } from "../schema/lookups.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import type { Transaction } from "../tables/transaction.ts";
-import { presentTs } from "../views/sql-fragments.ts";
+import type { SqlDialect } from "../views/sql-dialect.ts";
 import { type LedgerKey, settle } from "./ledger.ts";
-import { pendingReasonSql, readClaims, readPendingClaims, type StoredClaim } from "./pending-claims.ts";
-import {
-  computeQuietTime,
-  decayedLatenessSql,
-  extendSettleDelay,
-  type Lateness,
-  NOT_PUBLISHED_REASON,
-  quietTimeSql,
-  readLateness,
-} from "./publication.ts";
+import { readClaims, readPendingClaims, type StoredClaim } from "./pending-claims.ts";
+import { computeQuietTime, extendSettleDelay, type Lateness, readLateness } from "./publication.ts";
 import type { TargetRules } from "./targets.ts";
 
 /*
- * Target − settled is implemented twice: `findGaps` in TypeScript for this program, `gapPartsSql` in SQL for the view
- * `gaps`. Property tests compare them, and the reasons of history-gaps.ts with those of the view.
+ * Target − settled is implemented twice: `findGaps` in TypeScript for this program, `gapPartsSql` (views/gap-parts.ts) in SQL for
+ * the view `gaps`. Property tests compare them, and the reasons of history-gaps.ts with those of the view.
  */
 
 /** The end of a target at `now`, in whole steps. The service may still change younger records. */
@@ -60,9 +51,15 @@ export function computeTargetStart(
 }
 
 /** `computeTargetStart` of the target `w` in SQL. */
-export const targetStartSql = (now: string) =>
-  `CASE WHEN w.observed OR w.kept_for IS NULL THEN w.from_ts ELSE max(w.from_ts, coalesce((SELECT min(f.from_ts) FROM settled_ranges f
-    WHERE f.stream = w.stream AND f.series = w.series AND f.from_ts <= ${now} - w.kept_for + ${MAX_CLOCK_ERROR}), ${now} - w.kept_for)) END`;
+export function targetStartSql(
+  { table, largest }: Pick<SqlDialect, "table" | "largest">,
+  now: string,
+): string {
+  const firstSettled = `(SELECT min(f.from_ts) FROM ${table("settled_ranges")} f
+    WHERE f.stream = w.stream AND f.series = w.series AND f.from_ts <= ${now} - w.kept_for + ${MAX_CLOCK_ERROR})`;
+  return `CASE WHEN w.observed = 1 OR w.kept_for IS NULL THEN w.from_ts
+    ELSE ${largest("w.from_ts", `coalesce(${firstSettled}, ${now} - w.kept_for)`)} END`;
+}
 
 /** A stored target of one ledger key. */
 export interface StoredTarget extends TargetRules {
@@ -131,99 +128,6 @@ export function selectRanges(parts: readonly GapPart[], ...states: readonly GapP
 
 /** A day, plus two hours for the nightly run itself. */
 export const NIGHTLY_INTERVAL_MICROS = MICROS_PER_DAY + 7200 * MICROS_PER_SECOND;
-
-/** The settled ranges `g` of the key of target `t`. */
-const sameKey = "g.stream = t.stream AND g.series = t.series";
-
-/**
- * Where a gap becomes `settling`: where the live span begins. If the gap begins at most one settle delay earlier, REST
- * was polled after the span began and has stored the records of that delay: then the whole gap is `settling`.
- */
-const liveSettlingFrom = (
-  start: string,
-) => `(SELECT CASE WHEN l.from_ts - t.settle_delay <= ${start} THEN ${start} ELSE l.from_ts END
-      FROM live_spans l WHERE l.stream = t.stream AND l.index_type = s.index_type AND l.index_id IN ('', s.index_id)
-      AND l.to_ts >= t.target_end AND t.hindrance IS NULL ORDER BY l.from_ts LIMIT 1)`;
-
-/** The head of an index that the service does not have is `settling` for a day: the nightly run requests it again. */
-const notFoundSettlingFrom = (
-  start: string,
-) => `(SELECT CASE WHEN g.reason = '${NOT_FOUND}' AND g.to_ts = ${start} AND g.to_ts > t.target_end - ${NIGHTLY_INTERVAL_MICROS} THEN ${start} END
-      FROM settled_ranges g WHERE t.observed = 0 AND ${sameKey} AND g.from_ts < ${start} ORDER BY g.from_ts DESC LIMIT 1)`;
-
-/** A column of the first pending claim at or after `start`: a gap that contains it has its reason. */
-const pendingClaim = (column: string, start: string) => `(SELECT ${column} FROM pending_claims m
-      WHERE m.stream = t.stream AND m.series = t.series AND m.accepted_at IS NULL AND m.to_ts > ${start}
-      ORDER BY m.from_ts LIMIT 1)`;
-
-/** One gap of a target, from `start` to the next settled range, with the columns that decide its state. */
-const gapFrom = (
-  start: string,
-) => `SELECT t.stream, t.kept_for, t.observed, t.hindrance, t.target_end, t.window_start, t.silent_from, t.silent_to,
-    s.index_type, s.index_id, s.name, ${start} AS gap_from,
-    min(t.end_ts, coalesce((SELECT min(g.from_ts) FROM settled_ranges g WHERE ${sameKey} AND g.from_ts >= ${start}),
-      t.end_ts)) AS gap_to,
-    min(t.quiet_from, coalesce(${liveSettlingFrom(start)}, t.target_end),
-      coalesce(${notFoundSettlingFrom(start)}, t.target_end)) AS settling_from,
-    ${pendingClaim("m.from_ts", start)} AS claimed_from, ${pendingClaim(pendingReasonSql("m.kind"), start)} AS claim_reason
-  FROM targets t CROSS JOIN series s`;
-
-/**
- * `findGaps` of all ledger keys at the time of the query, as common table expressions; the result is `parts`. A gap
- * begins where a target begins or a settled range ends, and lasts until the next settled range: all by index seek.
- * Unlike `findGaps`, it also shows as `settling` what a live span has received, and the head of an index that was not
- * found today: neither needs attention.
- */
-export const gapPartsSql = `present AS (SELECT ${presentTs} AS now),
-delays AS (
-  SELECT w.*, p.now, ${targetStartSql("p.now")} AS start_ts, max(w.settle_delay, ${decayedLatenessSql("p.now")}) AS delay, coalesce(u.quiet_margin, 0) AS quiet_margin,
-    u.published_to, u.asked_to, CASE WHEN u.quiet_margin > 0 THEN ${quietTimeSql("p.now")} ELSE p.now END AS quiet_at
-  FROM present p CROSS JOIN wanted_ranges w LEFT JOIN stream_states h ON h.stream = w.stream
-    LEFT JOIN publications u ON u.stream = w.stream AND u.series = w.series
-),
-targets AS (
-  SELECT d.stream, d.series, d.start_ts AS from_ts, d.delay AS settle_delay, d.kept_for, d.observed, d.hindrance,
-    CASE WHEN d.to_ts < d.now THEN d.to_ts ELSE d.now END AS end_ts,
-    (d.now - d.delay) / d.step * d.step AS target_end,
-    (d.quiet_at - max(d.delay, d.quiet_margin)) / d.step * d.step AS quiet_from,
-    d.now - d.kept_for AS window_start,
-    CASE WHEN d.quiet_margin = 0 AND d.published_to < d.asked_to THEN d.published_to ELSE d.now END AS silent_from,
-    CASE WHEN d.quiet_margin = 0 AND d.published_to < d.asked_to THEN d.asked_to ELSE d.now END AS silent_to
-  FROM delays d
-),
-open_gaps AS (
-  ${gapFrom("t.from_ts")}
-  WHERE s.series = t.series AND coalesce((SELECT g.to_ts FROM settled_ranges g WHERE ${sameKey} AND g.from_ts < t.from_ts
-    ORDER BY g.from_ts DESC LIMIT 1), t.from_ts) <= t.from_ts
-  UNION ALL
-  ${gapFrom("r.to_ts")} CROSS JOIN settled_ranges r
-  WHERE s.series = t.series AND r.stream = t.stream AND r.series = t.series AND r.to_ts > t.from_ts AND r.to_ts < t.end_ts AND r.from_ts < t.end_ts
-),
-judged AS (
-  SELECT o.*, CASE WHEN o.observed THEN o.target_end ELSE coalesce(o.window_start, o.gap_from) END AS lost_until
-  FROM open_gaps o
-),
-kinds AS (SELECT 'lost' AS kind UNION ALL SELECT 'pending' UNION ALL SELECT 'unpublished' UNION ALL SELECT 'later'
-  UNION ALL SELECT 'settling'),
-parts AS (
-  SELECT j.stream, j.index_type, j.index_id, j.name, j.kept_for,
-    CASE k.kind WHEN 'lost' THEN j.gap_from WHEN 'pending' THEN max(j.gap_from, j.lost_until)
-      WHEN 'unpublished' THEN max(j.gap_from, j.lost_until, j.silent_from)
-      WHEN 'later' THEN max(j.gap_from, j.lost_until, j.silent_to)
-      ELSE max(j.gap_from, j.lost_until, j.settling_from) END AS from_ts,
-    CASE k.kind WHEN 'lost' THEN min(j.gap_to, j.lost_until) WHEN 'pending' THEN min(j.gap_to, j.settling_from, j.silent_from)
-      WHEN 'unpublished' THEN min(j.gap_to, j.settling_from, j.silent_to) WHEN 'later' THEN min(j.gap_to, j.settling_from)
-      ELSE j.gap_to END AS to_ts,
-    CASE k.kind WHEN 'lost' THEN 'lost' ELSE 'open' END AS state,
-    CASE k.kind WHEN 'lost' THEN CASE WHEN j.observed THEN '${NOT_OBSERVED_REASON}' ELSE '${AGED_OUT_REASON}' END
-      WHEN 'settling' THEN 'settling' WHEN 'unpublished' THEN coalesce(j.hindrance, '${NOT_PUBLISHED_REASON}')
-      ELSE CASE WHEN j.claimed_from < j.gap_to THEN j.claim_reason
-        ELSE coalesce(j.hindrance, 'pending') END END AS reason
-  FROM judged j CROSS JOIN kinds k
-  UNION ALL
-  SELECT g.stream, s.index_type, s.index_id, s.name, NULL, g.from_ts, g.to_ts, 'lost', g.reason
-  FROM settled_ranges g JOIN series s ON s.series = g.series WHERE g.proof = 'lost'
-)`;
 
 /** The gaps of one series at one time. */
 export interface SeriesGaps extends Readonly<SeriesNames> {

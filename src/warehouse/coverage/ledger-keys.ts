@@ -1,7 +1,7 @@
 import { historyStreams, type Stream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { Connection } from "../sqlite/connection.ts";
-import { presentTs } from "../views/sql-fragments.ts";
+import { sqliteDialect } from "../views/sqlite-dialect.ts";
 import { targetStartSql } from "./gaps.ts";
 import type { LedgerKey } from "./ledger.ts";
 
@@ -50,7 +50,7 @@ const ledgerKeysSql = `SELECT l.stream, l.series, nullif(s.index_type, '') AS in
     nullif(s.name, '') AS name, min(l.from_ts) AS firstTs,
     CASE max(l.followed) WHEN 0 THEN max(l.to_ts) END AS endTs,
     max(l.followed) AS isSelected, max(l.observed) AS isSnapshot, max(l.kept_for) AS serviceWindow
-  FROM (SELECT w.stream, w.series, ${targetStartSql(presentTs)} AS from_ts, w.to_ts, w.to_ts IS NULL AS followed, w.observed,
+  FROM (SELECT w.stream, w.series, ${targetStartSql(sqliteDialect, sqliteDialect.presentTs)} AS from_ts, w.to_ts, w.to_ts IS NULL AS followed, w.observed,
       w.kept_for FROM wanted_ranges w
     UNION ALL SELECT stream, series, min(from_ts), max(to_ts), 0, 0, NULL FROM settled_ranges GROUP BY stream, series) l
   JOIN series s ON s.series = l.series

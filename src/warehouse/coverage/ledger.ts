@@ -16,7 +16,6 @@ import type { Connection } from "../sqlite/connection.ts";
 import { and, eq, sql } from "../sqlite/drizzle.ts";
 import { type RowTable, rowTables } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
-import { recordLedgerChange } from "./changed-ranges.ts";
 
 /** What one part of the ledger is about: a stream, and the dictionary key of a series or of a subscription. */
 export type LedgerKey = Readonly<Pick<SettledRangeRow, "stream" | "series">>;
@@ -144,7 +143,7 @@ function recordTakenBack(
   range: TimeRange,
 ): void {
   for (const part of intersect(normalise(before), [range]))
-    recordLedgerChange(transaction, stream as RowStream, series, part);
+    transaction.journal.add(stream as RowStream, "retracted", series, part);
 }
 
 function changeRanges(
@@ -157,6 +156,12 @@ function changeRanges(
   const changed = change(touched);
   if (changed === touched) return;
   replaceRanges(transaction, key, touched, changed);
+  transaction.journal.add(
+    key.stream as RowStream,
+    hasHistory(key.stream) ? "rows" : "ledger",
+    key.series,
+    range,
+  );
   if (hasHistory(key.stream)) transaction.highWaterMarks.raise(key.stream, key.series, range.to - 1);
 }
 

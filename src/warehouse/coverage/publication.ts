@@ -5,6 +5,7 @@ import { readStreamState, recordStreamState } from "../rows/stream-stats.ts";
 import { publications } from "../schema/coverage.ts";
 import type { Connection, Orm } from "../sqlite/connection.ts";
 import type { Transaction } from "../tables/transaction.ts";
+import type { SqlDialect } from "../views/sql-dialect.ts";
 import { isOfKey, type LedgerKey } from "./ledger.ts";
 import type { TargetRules } from "./targets.ts";
 
@@ -20,8 +21,8 @@ export function computeQuietTime({ askedAt }: Pick<Publication, "askedAt">, now:
 }
 
 /** `computeQuietTime` of the row `u` of `publications`. */
-export const quietTimeSql = (now: string) =>
-  `CASE WHEN ${now} - u.asked_at < ${MAX_QUIET_ASK_AGE_MICROS} THEN min(${now}, u.asked_at) ELSE ${now} END`;
+export const quietTimeSql = ({ smallest }: Pick<SqlDialect, "smallest">, now: string) =>
+  `CASE WHEN ${now} - u.asked_at < ${MAX_QUIET_ASK_AGE_MICROS} THEN ${smallest(now, "u.asked_at")} ELSE ${now} END`;
 
 /** How late records of a stream appeared, and when that was last seen. */
 export interface Lateness {
@@ -40,8 +41,8 @@ export function decayLateness({ lateBy, lateAt }: Lateness, now: Micros): Micros
 }
 
 /** `decayLateness` of the row `h` of `stream_states`, which may be absent. */
-export const decayedLatenessSql = (now: string) =>
-  `coalesce(max(0, h.late_by - max(0, ${now} - h.late_at) / ${LATENESS_DECAY}), 0)`;
+export const decayedLatenessSql = ({ largest }: Pick<SqlDialect, "largest">, now: string) =>
+  `coalesce(${largest("0", `h.late_by - ${largest("0", `${now} - h.late_at`)} / ${LATENESS_DECAY}`)}, 0)`;
 
 /** The settle delay of a stream, or longer if its records appeared later than that. */
 export function extendSettleDelay(

@@ -1,13 +1,12 @@
 import type { Stream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
-import { subtract, type TimeRanges } from "../../model/time-range.ts";
 import { type TargetRow, targets, warehouseState } from "../schema/coverage.ts";
 import { series as dictionary } from "../schema/lookups.ts";
 import type { Connection, Orm } from "../sqlite/connection.ts";
 import { and, eq, gte, isNull, min, ne, sql } from "../sqlite/drizzle.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { readWarehouseState } from "../tables/warehouse-state.ts";
-import { presentTs } from "../views/sql-fragments.ts";
+import { presentTs } from "../views/sqlite-dialect.ts";
 import { isOfKey, type LedgerKey } from "./ledger.ts";
 
 /** How both ends of a target move with time; all in microseconds. */
@@ -94,26 +93,6 @@ function hasRules(row: TargetRow, { settleDelay, period, step, serviceWindow }: 
 function removeTarget({ orm }: Transaction, row: TargetRow): void {
   const isRow = and(isOfKey(targets, row), eq(targets.from, row.from));
   orm.delete(targets).where(isRow).run();
-}
-
-/** Deletes the targets of a key: another daemon follows it now. Rows and coverage stay. */
-export function dropTargets({ orm }: Transaction, key: LedgerKey): void {
-  const isHistory = and(isOfKey(targets, key), eq(targets.isSnapshot, 0));
-  orm.delete(targets).where(isHistory).run();
-}
-
-/** Where the open-ended target of a key begins; undefined: it has none. */
-export function findOpenTarget(transaction: Transaction, key: LedgerKey): Micros | undefined {
-  const known = transaction.prepared(targetsOfKey).all(key);
-  return known.findLast(({ to }) => to === null)?.from;
-}
-
-/** Declares the parts of an open-ended target that are not settled elsewhere. Returns where the open-ended part begins. */
-export function addTargetParts(transaction: Transaction, target: Target, settled: TimeRanges): Micros {
-  const parts = subtract([{ from: target.from, to: Number.POSITIVE_INFINITY }], settled);
-  for (const { from, to } of parts)
-    if (Number.isFinite(to)) addTarget(transaction, { ...target, from }, to, false);
-  return parts.at(-1)?.from ?? target.from;
 }
 
 /**

@@ -25,8 +25,8 @@ export interface ReconcileResult {
 
 /** How many consecutive complete lists must lack a row before it is marked as delisted. */
 const MIN_ABSENCES = 3;
-/** A list that lacks a larger share of the listed rows is an incident. At most this share is delisted at once. */
-const MAX_MISSING_SHARE = 0.1;
+/** A list that lacks a larger part of the listed rows is an incident. At most this part is delisted at once. */
+const MAX_MISSING_RATIO = 0.1;
 /** Two days of hourly lists: rows that are still missing then are delisted despite the incident. */
 const MIN_INCIDENT_ABSENCES = 48;
 
@@ -69,7 +69,7 @@ export function reconcileLookup(
 
   const listed = [...stored].filter(([, row]) => row.delistedAt === null);
   const missing = listed.filter(([key]) => !seen.has(key));
-  const maxDelisted = Math.max(1, listed.length * MAX_MISSING_SHARE);
+  const maxDelisted = Math.max(1, listed.length * MAX_MISSING_RATIO);
   const isIncident = missing.length > maxDelisted;
   const minAbsences = isIncident ? MIN_INCIDENT_ABSENCES : MIN_ABSENCES;
   let delisted = 0;

@@ -2,7 +2,6 @@ import { type Dictionary, type RowStream, streamTable } from "../../model/stream
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { SettledRange } from "../../rule/answer.ts";
-import { ChangedRows, recordRowChange } from "../coverage/changed-ranges.ts";
 import type { LedgerKey } from "../coverage/ledger.ts";
 import { markRangeStale } from "../rows/kept-bars.ts";
 import { hasSameValues, storeRevision } from "../rows/revisions.ts";
@@ -145,7 +144,7 @@ export function addMissingRows(
     const added = findHull(transaction, table, theirs, range);
     transaction.markWritten(stream, ours);
     addRowCount(transaction, stream, changes, added.to - 1);
-    recordRowChange(transaction, stream, ours, added);
+    transaction.journal.add(stream, "rows", ours, added);
     if (stream === "index_ticks") markRangeStale(transaction, ours, range);
   }
   return changes;
@@ -194,7 +193,6 @@ export function replaceDifferingRows(
       VALUES (${["?", "?", ...columns.map(() => "?")].join(", ")})`,
   );
   let replaced = 0;
-  const changed = new ChangedRows();
   for (const [time, ...values] of rows) {
     const ts = tsOfStored(time);
     if (!isProven(ts)) continue;
@@ -202,10 +200,9 @@ export function replaceDifferingRows(
     if (!hasSameValues(table, before, after))
       storeRevision(transaction, table, { key: ours, ts, before, after });
     replace.run([ours, time, ...after]);
-    changed.replace(ts);
+    transaction.journal.add(table.stream, "rows", ours, { from: ts, to: ts + 1 });
     replaced++;
   }
-  changed.record(transaction, table.stream, ours);
   if (replaced > 0 && table.stream === "index_ticks") markRangeStale(transaction, ours, range);
   return replaced;
 }
@@ -229,13 +226,12 @@ export function withdrawForeignRows(
   const remove = transaction.statement(
     `DELETE FROM main.${table.table} WHERE ${keyColumn} = ? AND ${timeColumn} = ?`,
   );
-  const changed = new ChangedRows();
   for (const [time, ...before] of rows) {
-    storeRevision(transaction, table, { key: ours, ts: tsOfStored(time), before, after: null });
+    const ts = tsOfStored(time);
+    storeRevision(transaction, table, { key: ours, ts, before, after: null });
     remove.run([ours, time]);
-    changed.replace(tsOfStored(time));
+    transaction.journal.add(stream, "rows", ours, { from: ts, to: ts + 1 });
   }
-  changed.record(transaction, stream, ours);
   addRowCount(transaction, stream, -rows.length);
   return rows.length;
 }

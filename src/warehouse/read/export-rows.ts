@@ -15,7 +15,8 @@ import type { SettledRangeRow } from "../schema/coverage.ts";
 import type { RevisionRow, StoredTime } from "../schema/rows.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { rowColumns, rowTables, type SqlValue } from "../tables/row-tables.ts";
-import { refreshPeriod } from "../views/data-views.ts";
+import { refreshPeriod } from "../views/sql-dialect.ts";
+import { sqliteDialect } from "../views/sqlite-dialect.ts";
 import { repetitions, tickerBefore } from "../views/stale-price.ts";
 import { type ExportPeriod, labelColumns, type PeriodUnit, periodOf } from "./export-periods.ts";
 
@@ -116,7 +117,8 @@ export function readCorrections(
 
 /** The refresh period of each stream, as the views compute it. */
 export function readRefreshPeriods(connection: Connection): Readonly<Record<RowStream, Micros>> {
-  const period = (stream: RowStream) => connection.value<Micros>(`SELECT ${refreshPeriod(stream)}`);
+  const period = (stream: RowStream) =>
+    connection.value<Micros>(`SELECT ${refreshPeriod(sqliteDialect, stream)}`);
   return Object.fromEntries(rowStreams.map((stream) => [stream, period(stream)])) as Record<
     RowStream,
     Micros

@@ -3,7 +3,6 @@ import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { SettledRange } from "../../rule/answer.ts";
 import type { LedgerKey } from "../coverage/ledger.ts";
-import { type SeriesRow, series } from "../schema/lookups.ts";
 import type { StoredTime } from "../schema/rows.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { rowTables, type SqlValue } from "../tables/row-tables.ts";
@@ -58,25 +57,6 @@ export function readRange(
   });
 }
 
-/** The rows of a key after `after`, in order of time. */
-export function readRowsAfter(
-  connection: Connection,
-  { stream, key }: { readonly stream: RowStream; readonly key: number },
-  after: Micros,
-  limit: number,
-): ForwardedRow[] {
-  const { timeColumn, storedTime } = rowTables[stream];
-  const bound = Number.isFinite(after)
-    ? storedTime(after)
-    : stream === "ohlcv"
-      ? ""
-      : Number.MIN_SAFE_INTEGER;
-  return connection
-    .statement<ForwardedRow>(`${selectRows(stream)} AND ${timeColumn} > ? ORDER BY ${timeColumn} LIMIT ?`)
-    .raw()
-    .all([key, bound, limit]);
-}
-
 const ledgerSql = `SELECT from_ts AS "from", to_ts AS "to", proof, reason FROM settled_ranges WHERE stream = ? AND series = ?`;
 
 /** The ranges of the ledger that overlap `range`. */
@@ -94,19 +74,10 @@ export function readWholeLedger(connection: Connection, key: LedgerKey): Settled
   return connection.statement<SettledRange>(`${ledgerSql} ORDER BY from_ts`).all([key.stream, key.series]);
 }
 
-/** A ledger key, and a number that changes with its ledger. */
-export interface LedgerFingerprint extends LedgerKey {
-  readonly stream: RowStream;
-  readonly fingerprint: string;
-}
-
-export function readLedgerFingerprints(connection: Connection): LedgerFingerprint[] {
+/** Every key that has a ledger. */
+export function readSettledKeys(connection: Connection): { stream: RowStream; series: number }[] {
   return connection
-    .statement<LedgerFingerprint>(
-      `SELECT stream, series, count(*) || ' ' || sum((from_ts * 31 + to_ts * 17 + unicode(proof) * 7919
-          + coalesce(length(reason) * 127 + unicode(reason), 0)) % 1000000007) AS fingerprint
-      FROM settled_ranges GROUP BY stream, series`,
-    )
+    .statement<{ stream: RowStream; series: number }>("SELECT DISTINCT stream, series FROM settled_ranges")
     .all();
 }
 
@@ -142,11 +113,6 @@ export function readSmallRelation(
     )
     .raw()
     .all();
-}
-
-/** What names each series and each subscription, whose type is empty, in every warehouse. */
-export function readSeriesIdentities({ orm }: Connection): SeriesRow[] {
-  return orm.select().from(series).all();
 }
 
 /** The ledger keys whose snapshots contain the rows of a key of the stream's dictionary: its exchange, and all. */

@@ -98,25 +98,25 @@ export class CellSums {
     const whole = cellStates.map(() => 0);
     for (let column = 0; column < labels.length; column++) {
       const length = (bounds[column + 1] ?? 0) - (bounds[column] ?? 0);
-      const shares = cellStates.map((_, state) => {
+      const parts = cellStates.map((_, state) => {
         const at = column * cellStates.length + state;
         const count = (whole[state] ?? 0) + (this.#whole[at] ?? 0);
         whole[state] = count;
         return toPercent(((this.#partial[at] ?? 0) + count * length) / (length * keyCount));
       });
       const last = runs.at(-1);
-      if (last && shares.every((share, state) => share === last[state + 1])) last[0]++;
-      else runs.push([1, ...shares]);
+      if (last && parts.every((part, state) => part === last[state + 1])) last[0]++;
+      else runs.push([1, ...parts]);
     }
     return runs;
   }
 }
 
-/** 0 and 100 are exact: any share in between is shown as 1 to 99. */
-function toPercent(share: number): number {
-  if (!(share > 0)) return 0;
-  if (share >= 1) return 100;
-  return Math.min(99, Math.max(1, Math.round(share * 100)));
+/** 0 and 100 are exact: any part in between is shown as 1 to 99. */
+function toPercent(part: number): number {
+  if (!(part > 0)) return 0;
+  if (part >= 1) return 100;
+  return Math.min(99, Math.max(1, Math.round(part * 100)));
 }
 
 /** The column of a timestamp; 0 for earlier ones. */

@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
 import { MICROS_PER_DAY } from "../../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange } from "../../model/time-range.ts";
-import { hasChangedSince } from "../coverage/changed-ranges.ts";
 import { findTouching, MOVED_REASON, settleAsMoved } from "../coverage/ledger.ts";
 import { type SettledRangeRow, settledRanges } from "../schema/coverage.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { and, eq } from "../sqlite/drizzle.ts";
+import { hasChangedSince } from "../tables/journal.ts";
 import type { SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { keepBarsWithoutTicks } from "./kept-bars.ts";

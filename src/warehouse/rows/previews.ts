@@ -1,6 +1,5 @@
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import { ChangedRows } from "../coverage/changed-ranges.ts";
 import { findProofAt, type LedgerKey } from "../coverage/ledger.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { addRowCount } from "./stream-stats.ts";
@@ -57,18 +56,16 @@ export function replacePreviews(
   const confirmed = matched.size;
   const remove = transaction.statement("DELETE FROM index_tick_rows WHERE series = ? AND ts = ?");
   const offsets: Micros[] = [];
-  const changed = new ChangedRows();
   for (const ts of liveRows) {
     const nearest = findNearest(ascending, ts);
     if (served.has(ts) || matched.has(nearest) || Math.abs(ts - nearest) >= tolerance) continue;
     if (!isPreview(transaction, { stream: "index_ticks", series }, ts)) continue;
     remove.run([series, ts]);
-    changed.replace(ts);
+    transaction.journal.add("index_ticks", "rows", series, { from: ts, to: ts + 1 });
     matched.add(nearest);
     offsets.push(ts - nearest);
   }
   addRowCount(transaction, "index_ticks", -offsets.length);
-  changed.record(transaction, "index_ticks", series);
   offsets.sort((a, b) => a - b);
   return { confirmed, offset: offsets[offsets.length >> 1] };
 }

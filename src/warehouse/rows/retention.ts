@@ -1,6 +1,5 @@
 import { streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
-import { recordRowChange } from "../coverage/changed-ranges.ts";
 import { settleAsLost } from "../coverage/ledger.ts";
 import type { SettledRangeRow } from "../schema/coverage.ts";
 import { rowTables } from "../tables/row-tables.ts";
@@ -54,7 +53,7 @@ export function prune(
     if (deleted >= maxRows) break;
     const until = selectCutoff.get([key, before, maxRows - deleted]) ?? before;
     deleted += deleteRows.run([key, until]).changes;
-    recordRowChange(transaction, stream, key, { from: 0, to: until });
+    transaction.journal.add(stream, "rows", key, { from: 0, to: until });
   }
   addRowCount(transaction, stream, -deleted);
   return { deleted, isDone: deleted < maxRows };

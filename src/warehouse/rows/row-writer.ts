@@ -2,7 +2,6 @@ import type { StreamRecords } from "../../model/records.ts";
 import { hasHistory, type RowStream, streamTable } from "../../model/streams.ts";
 import { isPlainTick, type TickColumns, tickAt, toTicks } from "../../model/tick-columns.ts";
 import type { Micros } from "../../model/time.ts";
-import { ChangedRows } from "../coverage/changed-ranges.ts";
 import { retract, retractDisprovedEmpty } from "../coverage/ledger.ts";
 import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
@@ -128,8 +127,6 @@ class RowWriter<Row> {
   readonly #source: RecordSource;
   readonly #tolerance: Micros;
   readonly #width: number;
-  /** The rows of the current series that were written, except new ones above its high-water mark. */
-  readonly #changedRows = new ChangedRows();
   /** Only index ticks have kept bars. */
   readonly #touched: TouchedHours | undefined;
   /** Only pages of a history show all records of a moment together. */
@@ -162,12 +159,9 @@ class RowWriter<Row> {
     this.#span = span;
     if (this.#source === "live") this.#writeLive(key, records);
     else {
-      const isNew = this.#isAboveMark(key, span.first);
       this.#writePage(key, records);
-      if (isNew) this.#changedRows.clear();
       this.#retractDisprovedEmpty(key, span, records.map(ts));
     }
-    this.#changedRows.record(this.#transaction, this.#table.stream, key);
     this.#touched?.mark(this.#transaction, key);
     this.#raiseNewest(key, span.last);
   }
@@ -178,9 +172,7 @@ class RowWriter<Row> {
     if (first === undefined || last === undefined) return true;
     if (!this.#isVacant(key, { first, last })) return false;
     this.#recordFilled(key, { first, last }, columns.ts.length);
-    if (this.#isAboveMark(key, first)) this.#changedRows.clear();
     this.#insertColumns(key, columns);
-    this.#changedRows.record(this.#transaction, this.#table.stream, key);
     this.#touched?.mark(this.#transaction, key);
     this.#retractDisprovedEmpty(key, { first, last }, columns.ts);
     this.#raiseNewest(key, last);
@@ -202,9 +194,10 @@ class RowWriter<Row> {
       const isSecond = ts === previous;
       previous = ts;
       if (isSecond) this.#flush(this.#pendingValues.length);
-      if (!isSecond && this.#isAboveMark(key, ts) && !this.#hasRestRowNear(key, ts))
+      if (!isSecond && this.#isAboveMark(key, ts) && !this.#hasRestRowNear(key, ts)) {
+        this.#record(key, { first: ts, last: ts });
         this.#insert(key, record);
-      else this.#merge(key, record);
+      } else this.#merge(key, record);
     }
   }
 
@@ -226,12 +219,17 @@ class RowWriter<Row> {
     for (let i = 0; i < records.length; i += ROWS_PER_STATEMENT) {
       const chunk = records.slice(i, i + ROWS_PER_STATEMENT);
       const isVacant = this.#isVacant(key, spanOf(chunk));
-      if (isVacant) this.#changedRows.insert(spanOf(chunk).first, spanOf(chunk).last);
+      if (isVacant) this.#record(key, spanOf(chunk));
       for (const record of chunk) {
         if (isVacant) this.#insert(key, record);
         else this.#merge(key, record);
       }
     }
+  }
+
+  /** Enters rows that were written in the journal. */
+  #record(key: number, { first, last }: Span): void {
+    this.#transaction.journal.add(this.#table.stream, "rows", key, { from: first, to: last + 1 });
   }
 
   finish(): WriteRecordsResult {
@@ -255,7 +253,7 @@ class RowWriter<Row> {
 
   /** Records a range that was vacant, so that `findRowsBeside` need not count its rows. */
   #recordFilled(key: number, { first, last }: Span, rows: number): void {
-    this.#changedRows.insert(first, last);
+    this.#record(key, { first, last });
     this.#transaction.recordFilledRange(this.#table.stream, key, { from: first, to: last + 1, rows });
   }
 
@@ -319,9 +317,8 @@ class RowWriter<Row> {
           return;
         }
         this.#retractIfSettled(key, ts);
-        // No growth of coverage follows a live row.
-        this.#changedRows.replace(ts);
-      } else this.#changedRows.insert(ts);
+      }
+      this.#record(key, { first: ts, last: ts });
       this.#insert(key, record);
       return;
     }
@@ -333,7 +330,7 @@ class RowWriter<Row> {
     if (after.every((value, i) => value === before[i] || i === table.sourceAt)) {
       this.#unchanged++;
       if (this.#source === "rest" && before[table.sourceAt] === 1) {
-        this.#changedRows.insert(ts);
+        this.#record(key, { first: ts, last: ts });
         this.#transaction.statement(getRowSql(table).confirmOne).run([key, table.storedTime(ts)]);
       }
       return;
@@ -349,7 +346,7 @@ class RowWriter<Row> {
     if (!hasSame && this.#source === "live") after[asideAt] = noteSecondInAside(after[asideAt]);
     this.#touched?.add(ts);
     this.#transaction.statement(getRowSql(table).replaceOne).run([key, table.storedTime(ts), ...after]);
-    this.#changedRows.replace(ts);
+    this.#record(key, { first: ts, last: ts });
     if (hasSame) {
       this.#unchanged++;
       this.#extraChanged++;

@@ -1,7 +1,6 @@
 import type { StreamRecords } from "../../model/records.ts";
 import type { RowStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
-import { ChangedRows } from "../coverage/changed-ranges.ts";
 import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { hasSameValues } from "./revisions.ts";
@@ -87,7 +86,5 @@ export function noteSecondInRow(transaction: Transaction, stream: RowStream, key
   const aside = transaction.value<SqlValue | undefined>(`SELECT aside FROM ${table} ${where}`, at);
   if (aside === undefined || hasSecondNote(aside)) return;
   transaction.statement(`UPDATE ${table} SET aside = ? ${where}`).run([noteSecondInAside(aside), ...at]);
-  const changed = new ChangedRows();
-  changed.replace(ts);
-  changed.record(transaction, stream, key);
+  transaction.journal.add(stream, "rows", key, { from: ts, to: ts + 1 });
 }

@@ -2,7 +2,6 @@ import type { HistoryStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { StoredRow } from "../../rule/answer.ts";
-import { ChangedRows } from "../coverage/changed-ranges.ts";
 import type { StoredTime } from "../schema/rows.ts";
 import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
@@ -65,7 +64,6 @@ export function withdrawRows(
     .statement<readonly SqlValue[]>(`SELECT ${table.columns.join(", ")} FROM ${table.table} WHERE ${isRow}`)
     .raw();
   const remove = transaction.statement(`DELETE FROM ${table.table} WHERE ${isRow}`);
-  const changed = new ChangedRows();
   let withdrawn = 0;
   for (const ts of timestamps) {
     const row = [series, table.storedTime(ts)];
@@ -73,10 +71,9 @@ export function withdrawRows(
     if (!before) continue;
     storeRevision(transaction, table, { key: series, ts, before, after: null });
     remove.run(row);
-    changed.replace(ts);
+    transaction.journal.add(stream, "rows", series, { from: ts, to: ts + 1 });
     withdrawn++;
   }
-  changed.record(transaction, stream, series);
   addRowCount(transaction, stream, -withdrawn);
   return withdrawn;
 }

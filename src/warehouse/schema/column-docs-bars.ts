@@ -8,7 +8,7 @@ close DECIMAL its last tick`;
 
 const proof = `n_ticks INTEGER number of ticks in the bar
 expected_ticks INTEGER number of ticks in a full bar at the service's refresh period
-coverage REAL the share of the bar, 0 to 1, that the ledger covers; ranges that are lost, open or in the future count as not covered
+coverage REAL the part of the bar, 0 to 1, that the ledger covers; ranges that are lost, open or in the future count as not covered
 is_complete INTEGER 1: the ledger covers the whole bar, so it has every tick that the service has`;
 
 const words: Record<BarWidth, string> = {

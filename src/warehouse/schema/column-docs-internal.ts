@@ -165,11 +165,11 @@ first_at INTEGER the first of these answers, microseconds since 1970 UTC
 last_at INTEGER the last of these answers, microseconds since 1970 UTC
 accepted_at INTEGER when it was accepted, microseconds since 1970 UTC; NULL: pending, the rows stay and the range is open`,
   ),
-  changed_ranges: relation(
-    "where rows or coverage changed after they were settled, for the shared warehouse",
-    `seq INTEGER sequence number; a range that changes again gets a new one
+  changes: relation(
+    "the journal: where rows or coverage changed, for every reader that follows the warehouse",
+    `seq INTEGER sequence number; a range that changes again may get a new one
 stream TEXT the stream
-is_ledger INTEGER 1: coverage was taken back or became lost; 0: rows changed
+kind TEXT \`rows\`: rows or coverage changed; \`ledger\`: the coverage of snapshots changed; \`retracted\`: coverage was taken back
 key INTEGER the key of the rows in the dictionary of their stream, or of the ledger
 ${range}`,
   ),
@@ -193,7 +193,8 @@ epoch INTEGER raised by each process that becomes the writer
 clock_skew INTEGER the service's clock minus this machine's, microseconds
 views TEXT digest of the stored view definitions
 request_rate REAL history requests a second of the last long backfill; NULL: not measured yet
-changes_id INTEGER a random number that names the sequence of changed_ranges
+changes_id INTEGER a random number that names the journal
+changes_pruned INTEGER the newest entry of the journal that was deleted; 0: none
 service_url TEXT the REST address of the service that the data is from; NULL: nothing is stored yet`,
   ),
   service_ids: relation(

@@ -55,7 +55,7 @@ time TEXT ts as text, YYYY-MM-DDTHH:MM:SS.ffffffZ
 close DECIMAL the last tick of the hour
 close_before DECIMAL the last tick of the hour before; NULL if that hour has no bar
 simple_return REAL close / close_before - 1; the log return is ln(1 + simple_return); NULL unless both hours are whole
-coverage REAL the share of the hour, 0 to 1, that the ledger covers
+coverage REAL the part of the hour, 0 to 1, that the ledger covers
 coverage_before REAL the same of the hour before
 is_complete INTEGER 1: the ledger covers both hours
 quality TEXT quality of the bar, or else of the bar before, or else no bar before; NULL if none applies`,

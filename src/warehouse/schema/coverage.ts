@@ -2,6 +2,7 @@ import type { RowStream, Stream } from "../../model/streams.ts";
 import type { Proof } from "../../rule/answer.ts";
 import type { ClaimKind } from "../../rule/claim.ts";
 import { index, integer, primaryKey, real, sqliteTable, text, uniqueIndex } from "../sqlite/drizzle.ts";
+import type { ChangeKind } from "../tables/journal.ts";
 
 /** `rows`: all rows of the range are stored, here or where the reason says; `empty`: the service has none; `lost`: it no longer serves them. */
 
@@ -135,28 +136,18 @@ export const pendingClaims = sqliteTable(
 );
 export type PendingClaimRow = typeof pendingClaims.$inferSelect;
 
-/**
- * Ranges whose rows changed after they were settled, or whose coverage was taken back: what a comparison of two ledgers
- * cannot show. The shared warehouse stores how far it has applied them.
- */
-export const changedRanges = sqliteTable(
-  "changed_ranges",
-  {
-    /** A range that changes again gets a new number. */
-    seq: integer("seq").primaryKey({ autoIncrement: true }),
-    stream: text("stream").$type<RowStream>().notNull(),
-    /** 1: the coverage of the range changed, and `key` is the ledger's; 0: rows changed, and `key` is theirs. */
-    isLedger: integer("is_ledger").$type<0 | 1>().notNull(),
-    key: integer("key").notNull(),
-    from: integer("from_ts").notNull(),
-    /** Exclusive. */
-    to: integer("to_ts").notNull(),
-  },
-  (table) => [
-    uniqueIndex("changed_ranges_by_key").on(table.stream, table.isLedger, table.key, table.from, table.to),
-  ],
-);
-export type ChangedRangeRow = typeof changedRanges.$inferSelect;
+/** The journal: every range whose rows or coverage was changed. Readers know up to which entry they have looked. */
+export const changes = sqliteTable("changes", {
+  /** Ascending; a range that changes again may get a new number. */
+  seq: integer("seq").primaryKey(),
+  stream: text("stream").$type<RowStream>().notNull(),
+  /** rows: `key` is that of the rows; ledger or retracted: that of the ledger. */
+  kind: text("kind").$type<ChangeKind>().notNull(),
+  key: integer("key").notNull(),
+  from: integer("from_ts").notNull(),
+  /** Exclusive. */
+  to: integer("to_ts").notNull(),
+});
 
 /** One row per stream: values that would otherwise need a scan. */
 export const streamStates = sqliteTable("stream_states", {
@@ -191,8 +182,10 @@ export const warehouseState = sqliteTable("warehouse_state", {
   views: text("views").notNull(),
   /** History requests a second of the last long backfill, for `plan`; null: not measured yet. */
   requestRate: real("request_rate"),
-  /** A random number that names the sequence of `changed_ranges`: another file has another sequence. */
+  /** A random number that names the journal (`changes`): another file has another one. */
   changesId: integer("changes_id").notNull().default(0),
+  /** The newest entry of the journal that was deleted. */
+  changesPruned: integer("changes_pruned").notNull().default(0),
   /** The REST address of the service that the data is from; null: unknown, nothing is stored yet. */
   serviceUrl: text("service_url"),
 });

@@ -3,6 +3,7 @@ import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { Connection, Orm, Statement } from "../sqlite/connection.ts";
 import type { HighWaterMarks } from "./high-water-marks.ts";
+import type { Journal } from "./journal.ts";
 import type { KeyDictionary } from "./key-dictionary.ts";
 
 interface FilledRange extends TimeRange {
@@ -15,6 +16,8 @@ export class Transaction {
   readonly now: Micros;
   readonly dictionary: KeyDictionary;
   readonly highWaterMarks: HighWaterMarks;
+  /** What this transaction changes is entered here. */
+  readonly journal: Journal;
   readonly #connection: Connection;
   readonly #undoOnRollback: (() => void)[];
   readonly #writtenKeys = new Set<string>();
@@ -27,6 +30,7 @@ export class Transaction {
     options: {
       dictionary: KeyDictionary;
       highWaterMarks: HighWaterMarks;
+      journal: Journal;
       undoOnRollback: (() => void)[];
       now: Micros;
     },
@@ -34,6 +38,7 @@ export class Transaction {
     this.#connection = connection;
     this.dictionary = options.dictionary;
     this.highWaterMarks = options.highWaterMarks;
+    this.journal = options.journal;
     this.#undoOnRollback = options.undoOnRollback;
     this.now = options.now;
   }

@@ -1,12 +1,49 @@
 import { barWidths, MICROS_PER_DAY, type Micros } from "../../model/time.ts";
-import {
-  decimalColumns,
-  exactDigits,
-  fromAside,
-  presentTs,
-  slowExactDigits,
-  wholeSecondText,
-} from "./sql-fragments.ts";
+import type { SqlDialect } from "./sql-dialect.ts";
+import { decimalColumns, exactDigits, fromAside, slowExactDigits, sqliteDialect } from "./sqlite-dialect.ts";
+
+/** What a bar shows besides its prices, in the terms of one engine. */
+interface BarFigures {
+  readonly start: string;
+  /** A bar of a day has the column `day`. */
+  readonly isDaily: boolean;
+  readonly length: string;
+  /** The columns open, high, low, close and volume_24h, each with its exact digits. */
+  readonly prices: string;
+  readonly count: string;
+  readonly expected: string;
+  /** The covered microseconds. */
+  readonly covered: string;
+  /** A quick test whether the ledger covers the whole bar. */
+  readonly isWhole?: string;
+  /** Whether a tick of the bar has a quality remark. */
+  readonly isDoubtful: string;
+  /** The number of ticks if none has a remark, found in one scan. */
+  readonly plainCount?: string;
+  readonly presentTs: string;
+}
+
+/**
+ * The columns of every `bars_…` view after the names of the series. Bars are labelled by their start, and none is there for a
+ * period without ticks; `coverage` is the part that the ledger covers. `volume` is a rolling 24-hour value, so a bar takes the last.
+ */
+export function barColumns(dialect: SqlDialect, bar: BarFigures): string {
+  const { integer, real, flag, text, wholeMoment, day, yes } = dialect;
+  const { start, length, covered, isWhole, count, expected, plainCount } = bar;
+  // A stored column is not cast: a cast hides the key.
+  const ts = /\.ts$/.test(start) ? `${start} AS ts` : `${integer(start)} AS ts`;
+  const unlessWhole = (whole: string, otherwise: string) =>
+    isWhole === undefined ? otherwise : `CASE WHEN ${isWhole} THEN ${whole} ELSE ${otherwise} END`;
+  const isIncomplete = `${isWhole === undefined ? "" : `${isWhole} IS NOT TRUE AND `}${covered} < ${length}`;
+  return `${ts}, ${wholeMoment(start)} AS time,
+  ${bar.isDaily ? `${day(start)} AS day,\n  ` : ""}${bar.prices},
+  ${integer(count)} AS n_ticks, ${integer(expected)} AS expected_ticks,
+  ${real(unlessWhole("1.0", `${real(covered)} / ${length}`))} AS coverage,
+  ${flag(unlessWhole(yes, `${covered} = ${length}`))} AS is_complete,
+  ${text(`CASE WHEN ${start} + ${length} > ${bar.presentTs} THEN 'in progress' WHEN ${isIncomplete} THEN 'not proven whole'
+    ${plainCount === undefined ? "" : `WHEN ${plainCount} = ${expected} THEN NULL\n    `}WHEN ${bar.isDoubtful} THEN 'doubtful ticks'
+    WHEN ${count} < ${expected} THEN 'fewer ticks than expected' END`)} AS quality`;
+}
 
 /** The covered microseconds of [from, until). One seek finds the range that contains `from`; the index yields the rest. */
 const coveredMicros = (stream: string, series: string, from: string, until: string) =>
@@ -22,9 +59,6 @@ export const daysWithRows = (table: string, series: string) => `(WITH RECURSIVE 
     SELECT (SELECT t.ts FROM ${table} t WHERE t.series = ${series} AND t.ts >= (d.day + 1) * ${MICROS_PER_DAY}
       ORDER BY t.ts LIMIT 1) / ${MICROS_PER_DAY} FROM d WHERE d.day IS NOT NULL
   ) SELECT json_group_array(d.day * ${MICROS_PER_DAY}) FROM d WHERE d.day IS NOT NULL)`;
-
-/** The UTC day of a timestamp, YYYY-MM-DD. */
-const dayText = (ts: string) => `CAST(strftime('%Y-%m-%d', ${ts} / 1000000, 'unixepoch') AS TEXT)`;
 
 const shiftsSql = (length: Micros) => `WITH RECURSIVE shifts(shift) AS (
   SELECT 0 UNION ALL SELECT shift + ${length} FROM shifts WHERE shift + ${length} < ${MICROS_PER_DAY}
@@ -60,16 +94,8 @@ function fromTicks(start: string, length: Micros) {
 /** The table rows that a bar takes its prices from: the alias of each, as the source of one price. */
 const tickAliases: Readonly<Record<Part, string>> = { open: "a", high: "h", low: "l", close: "z" };
 
-interface BarSql {
-  readonly start: string;
+interface BarSql extends Pick<BarFigures, "start" | "prices" | "count" | "isDoubtful" | "plainCount"> {
   readonly length: Micros;
-  /** The columns open, high, low, close and volume_24h, each with its exact digits. */
-  readonly prices: string;
-  readonly count: string;
-  /** Whether a tick of the bar has a quality remark. */
-  readonly isDoubtful: string;
-  /** The number of ticks if none has a remark, found in one scan. */
-  readonly plainCount?: string;
   /** What follows `FROM series s LEFT JOIN wanted_ranges w`. */
   readonly from: string;
   readonly where: string;
@@ -79,22 +105,19 @@ interface BarSql {
  * Columns that a query does not select cost nothing: SQLite omits a LEFT JOIN on a full primary key if no column of it is
  * used. The period of a series that was never selected is 30 seconds.
  */
-function barsSql({ start, length, prices, count, isDoubtful, plainCount, from, where }: BarSql): string {
+function barsSql({ from, where, ...bar }: BarSql): string {
+  const { start, length } = bar;
   const end = `(${start} + ${length})`;
-  const expected = `(${length} / coalesce(w.period, 30000000))`;
-  const isCovered = `(g.to_ts >= ${end} AND g.proof <> 'lost')`;
-  const covered = coveredMicros("index_ticks", "s.series", start, end);
-  // A stored column is not cast: a cast hides the key.
-  const ts = start.endsWith(".ts") ? `${start} AS ts` : `CAST(${start} AS INTEGER) AS ts`;
-  return `SELECT s.index_type, s.index_id, s.name, ${ts}, ${wholeSecondText(start)} AS time,
-  ${length === MICROS_PER_DAY ? `${dayText(start)} AS day,\n  ` : ""}${prices},
-  CAST(${count} AS INTEGER) AS n_ticks, CAST(${expected} AS INTEGER) AS expected_ticks,
-  CAST(CASE WHEN ${isCovered} THEN 1.0 ELSE ${covered} * 1.0 / ${length} END AS REAL) AS coverage,
-  CAST(CASE WHEN ${isCovered} THEN 1 ELSE ${covered} = ${length} END AS INTEGER) AS is_complete,
-  CAST(CASE WHEN ${end} > (SELECT ${presentTs}) THEN 'in progress'
-    WHEN ${isCovered} IS NOT TRUE AND ${covered} < ${length} THEN 'not proven whole'
-    ${plainCount === undefined ? "" : `WHEN ${plainCount} = ${expected} THEN NULL\n    `}WHEN ${isDoubtful} THEN 'doubtful ticks'
-    WHEN ${count} < ${expected} THEN 'fewer ticks than expected' END AS TEXT) AS quality
+  const columns = barColumns(sqliteDialect, {
+    ...bar,
+    length: String(length),
+    isDaily: length === MICROS_PER_DAY,
+    expected: `(${length} / coalesce(w.period, 30000000))`,
+    isWhole: `(g.to_ts >= ${end} AND g.proof <> 'lost')`,
+    covered: coveredMicros("index_ticks", "s.series", start, end),
+    presentTs: `(SELECT ${sqliteDialect.presentTs})`,
+  });
+  return `SELECT s.index_type, s.index_id, s.name, ${columns}
 FROM series s
   LEFT JOIN wanted_ranges w ON w.stream = 'index_ticks' AND w.series = s.series AND w.from_ts = (
     SELECT max(n.from_ts) FROM wanted_ranges n WHERE n.stream = 'index_ticks' AND n.series = s.series)

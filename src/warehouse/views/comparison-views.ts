@@ -1,85 +1,102 @@
-import {
-  decimalColumns,
-  fewDecimalColumns,
-  fromAside,
-  isSettled,
-  presentTs,
-  timeText,
-} from "./sql-fragments.ts";
+import { MICROS_PER_DAY } from "../../model/time.ts";
+import { isCovered, type SqlDialect } from "./sql-dialect.ts";
+import { sqliteDialect } from "./sqlite-dialect.ts";
 
 const prices = ["open", "high", "low", "close"] as const;
 
-const serviceColumns = prices
-  .map((column) => fewDecimalColumns("r", column, `service_${column}`))
-  .join(",\n  ");
+/** The rows that the views below read, in the terms of one engine. */
+interface ComparisonParts {
+  /** FROM: the bars `b` from ticks, and the service's bar `r` of the same day. */
+  readonly fromBars: string;
+  readonly isServiceBarFinal: string;
+  /** FROM: the market caps `r`, and the newest tick `t` of the asset's index. */
+  readonly fromMarketCaps: string;
+  /** The columns asset_id and symbol. */
+  readonly asset: string;
+  /** The corrections `c` of ticks: a key, ts, before, changed_at in microseconds, and since: the correction before. */
+  readonly changes: string;
+  readonly changeKey: string;
+  /** FROM: the stored ticks `r`, and the last correction `c` of each. */
+  readonly fromTicks: string;
+  /** FROM: the corrections `c`. */
+  readonly fromChanges: string;
+  /** The columns index_type, index_id and name of a tick, and of a correction. */
+  readonly tickNames: string;
+  readonly changeNames: string;
+  /** An entry of a correction's JSON object, as text. */
+  before(entry: string): string;
+}
 
-/** The difference relative to `reference`; null if `reference` is null or zero. */
-const relative = (value: string, reference: string) =>
-  `CAST((${value} - ${reference}) / abs(nullif(${reference}, 0)) AS REAL)`;
-
-/** A market cap beside price × supply. */
-const marketCapColumns = (column: string, supply: string) => `${fewDecimalColumns("r", column)},
-  CAST(r.price * r.${supply} AS REAL) AS computed_${column}, CAST(r.${column} - r.price * r.${supply} AS REAL) AS ${column}_diff,
+/**
+ * Computed values beside the service's, and every version of every tick with the time during which the warehouse held it. A
+ * correction or a withdrawal ends one version and begins the next. The first version has no beginning (null): storing it would cost
+ * eight bytes per tick.
+ */
+export function comparisonViews(dialect: SqlDialect, parts: ComparisonParts): Record<string, string> {
+  const { integer, real, text, flag, moment, decimals, fewDecimals, aside, largest } = dialect;
+  const relative = (value: string, reference: string) =>
+    real(`(${value} - ${reference}) / abs(nullif(${reference}, 0))`);
+  const eachPrice = (sql: (price: string) => string) => prices.map(sql);
+  const differences = eachPrice((price) => relative(`b.${price}`, `r.${price}`));
+  const computed = (column: string, supply: string) => `${fewDecimals("r", column)},
+  ${real(`r.price * r.${supply}`)} AS computed_${column}, ${real(`r.${column} - r.price * r.${supply}`)} AS ${column}_diff,
   ${relative(`r.${column}`, `(r.price * r.${supply})`)} AS ${column}_rel_diff`;
+  const known = (
+    from: string,
+    until: string,
+  ) => `${integer(from)} AS known_from_ts, ${moment(from)} AS known_from_time,
+  ${integer(until)} AS known_until_ts, ${moment(until)} AS known_until_time`;
+  const before = (entry: string) => `${real(parts.before(entry))}, ${text(parts.before(entry))}`;
+  return {
+    // One row per daily bar from ticks: a day without ticks has nothing to compare.
+    reconcile_ohlcv: `SELECT b.index_type, b.index_id, b.name, b.ts, b.time, b.day,
+  ${eachPrice((price) => `b.${price}, b.${price}_exact`).join(", ")},
+  ${eachPrice((price) => fewDecimals("r", price, `service_${price}`)).join(",\n  ")},
+  ${eachPrice((price) => `${real(`b.${price} - r.${price}`)} AS ${price}_diff`).join(", ")},
+  ${prices.map((price, at) => `${differences[at]} AS ${price}_rel_diff`).join(",\n  ")},
+  ${real(largest(...differences.map((difference) => `abs(${difference})`)))} AS largest_rel_diff,
+  b.n_ticks, b.expected_ticks, b.coverage, b.is_complete, ${flag(parts.isServiceBarFinal)} AS service_is_final,
+  ${text(`CASE WHEN r.day IS NULL THEN 'the service has no bar' ELSE coalesce(b.quality, ${aside("r", "quality")}) END`)} AS quality
+${parts.fromBars}`,
 
-export const reconcileViews: Record<string, string> = {
-  // One row per daily bar from ticks: a day without ticks has nothing to compare.
-  reconcile_ohlcv: `SELECT b.index_type, b.index_id, b.name, b.ts, b.time, b.day,
-  ${prices.map((column) => `b.${column}, b.${column}_exact`).join(", ")},
-  ${serviceColumns},
-  ${prices.map((column) => `CAST(b.${column} - r.${column} AS REAL) AS ${column}_diff`).join(", ")},
-  ${prices.map((column) => `${relative(`b.${column}`, `r.${column}`)} AS ${column}_rel_diff`).join(",\n  ")},
-  CAST(max(${prices.map((column) => `abs(${relative(`b.${column}`, `r.${column}`)})`).join(",\n    ")}) AS REAL) AS largest_rel_diff,
-  b.n_ticks, b.expected_ticks, b.coverage, b.is_complete,
-  CAST(CASE WHEN r.day IS NULL THEN 0
-    ELSE b.ts + 86400000000 <= (SELECT ${presentTs}) AND ${isSettled("ohlcv", "s.series", "b.ts", "b.ts + 86400000000")}
-    END AS INTEGER) AS service_is_final,
-  CAST(CASE WHEN r.day IS NULL THEN 'the service has no bar' ELSE coalesce(b.quality, ${fromAside("r", "quality")}) END AS TEXT) AS quality
-FROM bars_1d b CROSS JOIN series s LEFT JOIN daily_bar_rows r ON r.series = s.series AND r.day = b.day
+    reconcile_market_caps: `SELECT ${parts.asset}, r.ts, ${moment("r.ts")} AS time,
+  ${fewDecimals("r", "price")}, ${fewDecimals("r", "free_float_supply")}, ${fewDecimals("r", "total_supply")},
+  ${computed("market_cap", "free_float_supply")},
+  ${computed("total_market_cap", "total_supply")},
+  t.ts AS index_ts, ${moment("t.ts")} AS index_time, ${fewDecimals("t", "price", "index_price")},
+  ${relative("r.price", "t.price")} AS price_rel_diff, ${text(aside("r", "quality"))} AS quality
+${parts.fromMarketCaps}`,
+
+    index_tick_versions: `WITH changes AS (${parts.changes}),
+latest AS (SELECT ${parts.changeKey}, ts, max(changed_at) AS since FROM changes GROUP BY ${parts.changeKey}, ts)
+SELECT ${parts.tickNames}, r.ts, ${moment("r.ts")} AS time, ${decimals("r", "price")}, ${decimals("r", "volume")},
+  ${known("c.since", "NULL")}, ${text(aside("r", "quality"))} AS quality
+${parts.fromTicks}
+UNION ALL
+SELECT ${parts.changeNames}, c.ts, ${moment("c.ts")}, ${before("price")}, ${before("volume")},
+  ${known("c.since", "c.changed_at")}, ${text(parts.before("quality"))}
+${parts.fromChanges}`,
+  };
+}
+
+/** In SQLite an asset and its USD index share one series key: one seek finds the tick at or before the market cap. */
+export const sqliteComparisonViews = comparisonViews(sqliteDialect, {
+  fromBars: `FROM bars_1d b CROSS JOIN series s LEFT JOIN daily_bar_rows r ON r.series = s.series AND r.day = b.day
 WHERE s.index_type = b.index_type AND s.index_id = b.index_id`,
-
-  // An asset and its USD index share one series key: one seek finds the tick at or before the market cap.
-  reconcile_market_caps: `SELECT s.index_id AS asset_id, s.name AS symbol, r.ts, ${timeText("r.ts")} AS time,
-  ${fewDecimalColumns("r", "price")}, ${fewDecimalColumns("r", "free_float_supply")}, ${fewDecimalColumns("r", "total_supply")},
-  ${marketCapColumns("market_cap", "free_float_supply")},
-  ${marketCapColumns("total_market_cap", "total_supply")},
-  t.ts AS index_ts, ${timeText("t.ts")} AS index_time,
-  ${fewDecimalColumns("t", "price", "index_price")},
-  ${relative("r.price", "t.price")} AS price_rel_diff,
-  CAST(${fromAside("r", "quality")} AS TEXT) AS quality
-FROM series s CROSS JOIN market_cap_rows r
+  isServiceBarFinal: `CASE WHEN r.day IS NULL THEN 0
+    ELSE b.ts + ${MICROS_PER_DAY} <= (SELECT ${sqliteDialect.presentTs}) AND ${isCovered(sqliteDialect, "ohlcv", "s.series", "b.ts", `b.ts + ${MICROS_PER_DAY}`)} END`,
+  fromMarketCaps: `FROM series s CROSS JOIN market_cap_rows r
   LEFT JOIN index_tick_rows t ON t.series = r.series AND t.ts = (SELECT max(n.ts) FROM index_tick_rows n
     WHERE n.series = r.series AND n.ts <= r.ts)
 WHERE r.series = s.series`,
-};
-
-const validityColumns = (
-  from: string,
-  until: string,
-) => `CAST(${from} AS INTEGER) AS known_from_ts, ${timeText(from)} AS known_from_time,
-  CAST(${until} AS INTEGER) AS known_until_ts, ${timeText(until)} AS known_until_time`;
-
-/**
- * Every version of every tick, with the time during which the warehouse held it. A correction or a withdrawal ends one
- * version and begins the next. The first version has no beginning (null): storing it would cost eight bytes per tick.
- */
-export const versionViews: Record<string, string> = {
-  index_tick_versions: `WITH changes AS (
-  SELECT v.key, v.ts, v.before, v.changed_at, lag(v.changed_at) OVER (PARTITION BY v.key, v.ts ORDER BY v.revision) AS since
-  FROM revision_rows v WHERE v.stream = 'index_ticks'
-),
-latest AS (
-  SELECT v.key, v.ts, max(v.changed_at) AS since FROM revision_rows v WHERE v.stream = 'index_ticks' GROUP BY v.key, v.ts
-)
-SELECT s.index_type, s.index_id, s.name, r.ts, ${timeText("r.ts")} AS time,
-  ${decimalColumns("r", "price")}, ${decimalColumns("r", "volume")},
-  ${validityColumns("c.since", "NULL")}, CAST(${fromAside("r", "quality")} AS TEXT) AS quality
-FROM series s CROSS JOIN index_tick_rows r LEFT JOIN latest c ON c.key = r.series AND c.ts = r.ts
-WHERE r.series = s.series
-UNION ALL
-SELECT s.index_type, s.index_id, s.name, c.ts, ${timeText("c.ts")},
-  CAST(json_extract(c.before, '$.price') AS REAL), CAST(json_extract(c.before, '$.price') AS TEXT),
-  CAST(json_extract(c.before, '$.volume') AS REAL), CAST(json_extract(c.before, '$.volume') AS TEXT),
-  ${validityColumns("c.since", "c.changed_at")}, CAST(json_extract(c.before, '$.quality') AS TEXT)
-FROM series s CROSS JOIN changes c WHERE c.key = s.series`,
-};
+  asset: "s.index_id AS asset_id, s.name AS symbol",
+  changes: `SELECT v.key, v.ts, v.before, v.changed_at, lag(v.changed_at) OVER (PARTITION BY v.key, v.ts ORDER BY v.revision) AS since
+  FROM revision_rows v WHERE v.stream = 'index_ticks'`,
+  changeKey: "key",
+  fromTicks: `FROM series s CROSS JOIN index_tick_rows r LEFT JOIN latest c ON c.key = r.series AND c.ts = r.ts
+WHERE r.series = s.series`,
+  fromChanges: "FROM series s CROSS JOIN changes c WHERE c.key = s.series",
+  tickNames: "s.index_type, s.index_id, s.name",
+  changeNames: "s.index_type, s.index_id, s.name",
+  before: (entry) => `json_extract(c.before, '$.${entry}')`,
+});

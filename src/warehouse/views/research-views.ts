@@ -1,10 +1,10 @@
 import { barWidths, MICROS_PER_DAY, MICROS_PER_SECOND } from "../../model/time.ts";
-import { refreshPeriod } from "./data-views.ts";
-import { slowExactDigits, timeText } from "./sql-fragments.ts";
+import { refreshPeriod, type SqlDialect } from "./sql-dialect.ts";
+import { slowExactDigits, sqliteDialect } from "./sqlite-dialect.ts";
 
 /*
  * The views that every desk would write again. Columns and formulas are written once, for all engines: `t` is the
- * ticker, `c` its contract. An engine adds its types and its FROM clauses (`ResearchDialect`).
+ * ticker, `c` its contract. An engine adds what it reads (`ResearchParts`).
  */
 
 /** An index tick that is older says nothing about a ticker. */
@@ -17,16 +17,12 @@ export const MAX_UNMOVED_SECONDS = 3600;
 /** SQL for the best quotes of a market as of a ticker. */
 export type BestQuotes = Readonly<Record<"bid" | "bid_exchange" | "ask" | "ask_exchange", string>>;
 
-/** What differs between engines. */
-export interface ResearchDialect {
-  real(sql: string): string;
-  text(sql: string): string;
-  /** The moment of a timestamp. */
-  time(ts: string): string;
+/** What the views read, in the terms of one engine. */
+export interface ResearchParts {
   /** The row with the names of exchange and pair: in SQLite one that an index finds. */
   readonly names: string;
+  /** In microseconds. */
   readonly expirationTs: string;
-  readonly expiration: string;
   /** The columns strike and strike_exact. */
   readonly strike: string;
   /** The index of the ticker's market as of the ticker: price, timestamp, and how it was found. */
@@ -48,22 +44,25 @@ const exact = (names: string) =>
 
 /** The tickers of one type of derivative. `ticks`: derivative_ticks or latest_derivative_ticks. */
 function contractView(
-  dialect: ResearchDialect,
+  { real, text, moment }: SqlDialect,
+  parts: ResearchParts,
   ticks: string,
   type: "futures" | "perpetuals" | "options",
 ): string {
-  const { real, text, names, expirationTs, index } = dialect;
+  const { names, expirationTs, index } = parts;
   const indexPrice = `coalesce(t.index_price, ${index.price})`;
   const days = `${real(`${expirationTs} - t.ts`)} / ${MICROS_PER_DAY}.0`;
   const premium = (price: string) => `${price} / nullif(${indexPrice}, 0) - 1`;
   const basis = premium("t.price");
   const expiry =
-    type === "perpetuals" ? "" : `${dialect.expiration} AS expiration, ${real(days)} AS days_to_expiry,\n  `;
+    type === "perpetuals"
+      ? ""
+      : `${moment(expirationTs)} AS expiration, ${real(days)} AS days_to_expiry,\n  `;
   const own = {
     futures: `${real(basis)} AS basis,
   ${real(`CASE WHEN ${expirationTs} > t.ts THEN (${basis}) * 365 / (${days}) END`)} AS annualised_basis`,
     perpetuals: `${real(basis)} AS premium, ${real(premium("t.mark_price"))} AS mark_premium, ${exact("funding_rate")}`,
-    options: `c.option_type, ${dialect.strike}, ${real(`c.option_strike / nullif(${indexPrice}, 0)`)} AS moneyness`,
+    options: `c.option_type, ${parts.strike}, ${real(`c.option_strike / nullif(${indexPrice}, 0)`)} AS moneyness`,
   }[type];
   const expired =
     type === "perpetuals"
@@ -75,7 +74,7 @@ function contractView(
   ${text(`CASE WHEN t.index_price IS NOT NULL THEN 'ticker' ELSE ${index.source} END`)} AS index_source,
   ${exact("volume open_interest")}, c.settlement_currency,
   ${text(`coalesce(t.quality, CASE WHEN ${indexPrice} IS NULL THEN 'no index price'${expired} END)`)} AS quality${addedColumns(ticks)}
-${dialect.fromContractTicks(ticks, type)}`;
+${parts.fromContractTicks(ticks, type)}`;
 }
 
 const addedColumns = (ticks: string) => (ticks.startsWith("latest_") ? ", t.age_seconds, t.is_live" : "");
@@ -83,7 +82,7 @@ const addedColumns = (ticks: string) => (ticks.startsWith("latest_") ? ", t.age_
 const listingColumns = "t.exchange, t.pair, t.exchange_id, t.market_id, t.ts, t.time";
 
 /** The quotes of a market on each exchange, beside the best of all exchanges. */
-function spreadView({ real, text, best, fromQuotes }: ResearchDialect, ticks: string): string {
+function spreadView({ real, text }: SqlDialect, { best, fromQuotes }: ResearchParts, ticks: string): string {
   const mid = "(t.bid + t.ask) / 2";
   return `SELECT ${listingColumns}, ${exact("bid ask")}, ${real(mid)} AS mid,
   ${real(`(t.ask - t.bid) / nullif(${mid}, 0) * 10000`)} AS spread_bps,
@@ -96,11 +95,12 @@ ${fromQuotes(ticks)}`;
 
 /** The last price on each exchange against the index of its market. */
 function deviationView(
-  { real, text, time, names, index, fromExchangeTicks }: ResearchDialect,
+  { real, text, moment }: SqlDialect,
+  { names, index, fromExchangeTicks }: ResearchParts,
   ticks: string,
 ) {
   return `SELECT ${listingColumns.replace("t.exchange, t.pair", `${names}.exchange, ${names}.pair`)}, ${exact("last")},
-  ${real(index.price)} AS index_price, ${text(index.source)} AS index_source, ${index.ts} AS index_ts, ${time(index.ts)} AS index_time,
+  ${real(index.price)} AS index_price, ${text(index.source)} AS index_source, ${index.ts} AS index_ts, ${moment(index.ts)} AS index_time,
   ${real(`(t.last / nullif(${index.price}, 0) - 1) * 10000`)} AS deviation_bps, t.unmoved_seconds, t.is_stale,
   ${text(`coalesce(t.quality, CASE WHEN ${index.price} IS NULL THEN 'no index price' END)`)} AS quality${addedColumns(ticks)}
 ${fromExchangeTicks(ticks)}`;
@@ -108,15 +108,16 @@ ${fromExchangeTicks(ticks)}`;
 
 /** Every research view but `returns_1h`, as observed or in its newest state. */
 export function buildResearchViews(
-  dialect: ResearchDialect,
+  dialect: SqlDialect,
+  parts: ResearchParts,
   prefix: "" | "latest_" = "",
 ): Record<string, string> {
   return {
-    [`${prefix}futures_curve`]: contractView(dialect, `${prefix}derivative_ticks`, "futures"),
-    [`${prefix}perpetuals`]: contractView(dialect, `${prefix}derivative_ticks`, "perpetuals"),
-    [`${prefix}option_chain`]: contractView(dialect, `${prefix}derivative_ticks`, "options"),
-    [`${prefix}spread`]: spreadView(dialect, `${prefix}exchange_ticks`),
-    [`${prefix}index_deviation`]: deviationView(dialect, `${prefix}exchange_ticks`),
+    [`${prefix}futures_curve`]: contractView(dialect, parts, `${prefix}derivative_ticks`, "futures"),
+    [`${prefix}perpetuals`]: contractView(dialect, parts, `${prefix}derivative_ticks`, "perpetuals"),
+    [`${prefix}option_chain`]: contractView(dialect, parts, `${prefix}derivative_ticks`, "options"),
+    [`${prefix}spread`]: spreadView(dialect, parts, `${prefix}exchange_ticks`),
+    [`${prefix}index_deviation`]: deviationView(dialect, parts, `${prefix}exchange_ticks`),
   };
 }
 
@@ -161,7 +162,7 @@ const quoteOf = (
   side: "bid" | "ask",
 ) => `(SELECT CASE WHEN coalesce(o.ts - o.last_moved, 0) <= ${MAX_UNMOVED_SECONDS * MICROS_PER_SECOND}
       THEN o.${side} END FROM exchange_tick_rows o WHERE o.listing = x.listing AND o.ts <= t.ts
-      AND o.ts > t.ts - ${MAX_QUOTE_PERIODS} * ${refreshPeriod("exchange_ticks")} ORDER BY o.ts DESC LIMIT 1)`;
+      AND o.ts > t.ts - ${MAX_QUOTE_PERIODS} * ${refreshPeriod(sqliteDialect, "exchange_ticks")} ORDER BY o.ts DESC LIMIT 1)`;
 /** All of them. SQLite 3.40 cannot resolve `t` in a subquery of ORDER BY, so the quote is a column first. */
 const quotesOf = (side: "bid" | "ask") =>
   `FROM (SELECT x.exchange, ${quoteOf(side)} AS quote FROM listings x WHERE x.market_id = t.market_id) y`;
@@ -170,13 +171,9 @@ const bestExchange = (side: "bid" | "ask", order: "DESC" | "ASC") =>
   `(SELECT y.exchange ${quotesOf(side)} WHERE y.quote IS NOT NULL ORDER BY y.quote ${order}, y.exchange LIMIT 1)`;
 
 /** CROSS JOIN: the contract or listing is found first, by its pair, and each seeks its own tickers. */
-const sqlite: ResearchDialect = {
-  real: (sql) => `CAST(${sql} AS REAL)`,
-  text: (sql) => `CAST(${sql} AS TEXT)`,
-  time: timeText,
+const sqliteParts: ResearchParts = {
   names: "c",
   expirationTs: "c.expiration",
-  expiration: timeText("c.expiration"),
   strike: `c.option_strike AS strike, CAST(${slowExactDigits("c", "option_strike")} AS TEXT) AS strike_exact`,
   index: {
     price: `coalesce(wt.price, ${crossRate})`,
@@ -210,7 +207,7 @@ const latestOfListings = (view: string) => latestOf(view, "exchange_ticks", ["ex
 
 export const researchViews: Record<string, string> = {
   returns_1h: returns,
-  ...buildResearchViews(sqlite),
+  ...buildResearchViews(sqliteDialect, sqliteParts),
   latest_futures_curve: latestOfContracts("futures_curve", "futures"),
   latest_perpetuals: latestOfContracts("perpetuals", "perpetuals"),
   latest_option_chain: latestOfContracts("option_chain", "options"),

@@ -1,6 +1,7 @@
 import type { Micros } from "../../model/time.ts";
 import type { ExchangeTickRow } from "../schema/rows.ts";
 import type { Connection } from "../sqlite/connection.ts";
+import type { SqlDialect } from "./sql-dialect.ts";
 
 /*
  * The websocket does not send when a price last moved. A ticker repeats the price if its predecessor has the same one and
@@ -9,8 +10,8 @@ import type { Connection } from "../sqlite/connection.ts";
 const MAX_PERIODS_BACK = 2;
 
 /** SQL: 1 if the ticker `row` repeats the price of its predecessor, null if there is none within two periods. One seek. */
-export function repeatsPrice(row: string, period: string): string {
-  return `(SELECT p.last = ${row}.last FROM exchange_tick_rows p WHERE p.listing = ${row}.listing AND p.ts < ${row}.ts
+export function repeatsPrice({ table }: Pick<SqlDialect, "table">, row: string, period: string): string {
+  return `(SELECT p.last = ${row}.last FROM ${table("exchange_tick_rows")} p WHERE p.listing = ${row}.listing AND p.ts < ${row}.ts
     AND p.ts >= ${row}.ts - ${MAX_PERIODS_BACK} * ${period} ORDER BY p.ts DESC LIMIT 1)`;
 }
 

@@ -1,19 +1,18 @@
 import { createHash } from "node:crypto";
 import type Database from "better-sqlite3";
 import { barViews } from "./bar-views.ts";
-import { reconcileViews, versionViews } from "./comparison-views.ts";
-import { ledgerViews, lookupViews } from "./coverage-views.ts";
+import { sqliteComparisonViews } from "./comparison-views.ts";
+import { coverageViews } from "./coverage-views.ts";
 import { rowViews } from "./data-views.ts";
 import { researchViews } from "./research-views.ts";
+import { sqliteDialect } from "./sqlite-dialect.ts";
 
 /** The public relations that are views, by name. */
 export const views: Readonly<Record<string, string>> = {
   ...rowViews,
   ...barViews,
-  ...reconcileViews,
-  ...versionViews,
-  ...ledgerViews,
-  ...lookupViews,
+  ...sqliteComparisonViews,
+  ...coverageViews(sqliteDialect),
   ...researchViews,
 };
 

@@ -4,9 +4,7 @@ import {
   commitSnapshotTargets,
   commitTargets,
   type SeriesTarget,
-  type TargetShare,
 } from "../../../src/ingest/commit/targets.ts";
-import { bucketOf } from "../../../src/model/buckets.ts";
 import { MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { readDueRechecks } from "../../../src/warehouse/coverage/rechecks.ts";
 import { settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
@@ -32,10 +30,9 @@ function declare(
     unresolvedIndexTypes = [] as string[],
     at = noon,
     stream = "index_ticks" as "index_ticks" | "ohlcv",
-    share = undefined as TargetShare | undefined,
   } = {},
 ): void {
-  commitTargets(warehouse, { stream, targets, rules, unresolvedIndexTypes, at, ...(share ? { share } : {}) });
+  commitTargets(warehouse, { stream, targets, rules, unresolvedIndexTypes, at });
 }
 
 const targetsOf = (warehouse: WarehouseWriter) =>
@@ -109,42 +106,6 @@ describe("the targets of a history stream", () => {
     expect(nameOf({ matchedName: "Bitcoin" })).toBe("Bitcoin");
     expect(nameOf({ name: "BTC", matchedName: "Ether" })).toBe("BTC");
     expect(nameOf({ matchedName: "Ether" })).toBe("BTC");
-  });
-
-  it("of a share are those of its buckets; what another daemon has settled is not fetched again", () => {
-    const warehouse = openTestWarehouse();
-    const [ofBtc, ofEth] = [btc, eth].map(({ indexType, indexId }) => bucketOf(indexType, indexId)) as [
-      number,
-      number,
-    ];
-    const settledElsewhere = [
-      { from: 120, to: 150 },
-      { from: 160, to: 180 },
-    ];
-    const shared = { ...btc, settledElsewhere };
-    declare(warehouse, [btc, eth], { stream: "ohlcv" });
-    declare(warehouse, [eth, shared], { share: { buckets: [ofBtc, ofEth], fresh: [ofBtc, ofEth] } });
-    const ownTargets = () => targetsOf(warehouse).filter(([stream]) => stream === "index_ticks");
-    const targetsOfBtc = [
-      ["index_ticks", "btc", 100, 120],
-      ["index_ticks", "btc", 150, 160],
-      ["index_ticks", "btc", 180, null],
-    ];
-    expect(ownTargets()).toEqual([...targetsOfBtc, ["index_ticks", "eth", 200, null]]);
-    // A target that is open already stays, whatever others have settled since.
-    declare(warehouse, [eth, { ...btc, settledElsewhere: [] }], {
-      share: { buckets: [ofBtc, ofEth], fresh: [] },
-    });
-    expect(ownTargets()).toEqual([...targetsOfBtc, ["index_ticks", "eth", 200, null]]);
-    // Another daemon follows ETH now; its targets do not end here, they are gone.
-    declare(warehouse, [shared], { share: { buckets: [ofBtc], fresh: [] }, at: noon + 5 });
-    expect(ownTargets()).toEqual(targetsOfBtc);
-    // A bucket that comes back is declared anew.
-    const fresh = { buckets: [ofBtc], fresh: [ofBtc] };
-    declare(warehouse, [{ ...btc, settledElsewhere: [{ from: 0, to: 170 }] }], { share: fresh });
-    expect(ownTargets()).toEqual([["index_ticks", "btc", 170, null]]);
-    // Other streams have their own declarations.
-    expect(targetsOf(warehouse).filter(([stream]) => stream === "ohlcv")).toHaveLength(2);
   });
 
   it("that end are added, and end no others", () => {

@@ -10,7 +10,6 @@ const status: ShareStatus = {
   name: "north",
   role: "alone",
   state: "current",
-  leases: 64,
   forwarded_by: null,
   lag_seconds: 2,
   rows_forwarded: 10,
@@ -19,10 +18,10 @@ const status: ShareStatus = {
 const describe = (more: Partial<ShareStatus>) =>
   describeShare({ ...status, ...more }, (seconds) => `${seconds} s`);
 
-it("tells the role and the leases of a daemon that shares the warehouse with others", () => {
+it("tells the role of a daemon that shares the warehouse with another", () => {
   expect(describe({})).toBe("current, 2 s behind");
-  expect(describe({ role: "split", leases: 16 })).toBe("current (split, 16 of 64 leases), 2 s behind");
-  expect(describe({ role: "pair", state: "standby", leases: 0, forwarded_by: "south" })).toBe(
+  expect(describe({ role: "pair" })).toBe("current (pair), 2 s behind");
+  expect(describe({ role: "pair", state: "standby", forwarded_by: "south" })).toBe(
     "standby (pair): south forwards",
   );
   expect(describe({ role: "pair", state: "standby" })).toBe("standby (pair): another daemon forwards");

@@ -147,13 +147,6 @@ export const explainedInCommit: ExplainedMutants = {
       why: "The text is a key in memory: it only has to differ from the ids of exchanges.",
     },
   ],
-  "src/ingest/commit/targets.ts": [
-    {
-      line: "const { indexType, indexId, from, name, matchedName, settledElsewhere = [] } = selected;",
-      mutants: ['ArrayDeclaration: ["Stryker was here"]'],
-      why: "A text in place of a settled range has no range: it cuts nothing off the target.",
-    },
-  ],
   "src/ingest/commit/walk-page.ts": [
     {
       line: 'if (stream !== "index_ticks" || newest === undefined || oldest === undefined) return [];',

@@ -17,7 +17,7 @@ import { RunStats } from "../../../src/sync/context/run-stats.ts";
 import { SyncSupervisor } from "../../../src/sync/supervisor.ts";
 import { openReader } from "../../../src/warehouse/reader.ts";
 import type { Connection } from "../../../src/warehouse/sqlite/connection.ts";
-import { presentTs } from "../../../src/warehouse/views/sql-fragments.ts";
+import { presentTs } from "../../../src/warehouse/views/sqlite-dialect.ts";
 import { startIngestInProcess } from "../ingest/in-process-ingest.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { seed } from "../seed.ts";

@@ -2,7 +2,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { Failure } from "../../../src/model/failure.ts";
-import { renameChanges } from "../../../src/warehouse/coverage/changed-ranges.ts";
+import { renameJournal } from "../../../src/warehouse/tables/journal.ts";
 import { openWriter, type WarehouseWriter, type WriterOptions } from "../../../src/warehouse/writer.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { makeMemoryFolder } from "../memory-folder.ts";
@@ -27,7 +27,7 @@ export function openTestWarehouse(options: TestWarehouseOptions = {}): Warehouse
   if (isCopy) copyEmptyWarehouse(path, hasAllViews ? undefined : viewsBesideSync);
   const warehouse = openWriter(path, { clock: new ManualClock(), ...rest });
   // Every copy is a warehouse of its own.
-  if (isCopy) renameChanges(warehouse.connection);
+  if (isCopy) renameJournal(warehouse.connection);
   onTestFinished(() => warehouse.close());
   return warehouse;
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { parseTimestamp } from "../../../src/model/time.ts";
 import { readStatus } from "../../../src/warehouse/read/status.ts";
-import { presentTs } from "../../../src/warehouse/views/sql-fragments.ts";
+import { presentTs } from "../../../src/warehouse/views/sqlite-dialect.ts";
 import { type BackfillHarness, startBackfillHarness } from "../../support/sync/backfill-harness.ts";
 
 const settings = `sync: { exchangeTickers: false, derivatives: false, marketCap: false, ohlcv: false,

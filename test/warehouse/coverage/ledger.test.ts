@@ -2,7 +2,6 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { emptyRecord } from "../../../src/model/records.ts";
 import type { TimeRange } from "../../../src/model/time-range.ts";
-import { readChanges } from "../../../src/warehouse/coverage/changed-ranges.ts";
 import {
   findEndsAbove,
   findProofAt,
@@ -341,7 +340,7 @@ describe("a settled range", () => {
     });
   });
 
-  it("that is taken back, or lost on purpose, is recorded for the shared warehouse, but nothing else", () => {
+  it("that changes is entered in the journal, and separately where it is taken back", () => {
     const warehouse = openTestWarehouse();
     const recorded = (change: (transaction: Transaction) => void) => {
       warehouse.transaction((t) => {
@@ -350,20 +349,22 @@ describe("a settled range", () => {
         settle(t, key, { from: 20, to: 30 }, "empty", "no records");
         settle(t, key, { from: 40, to: 50 }, "lost", "aged out");
       });
-      warehouse.connection.database.exec("DELETE FROM changed_ranges");
+      warehouse.takeChanges();
       warehouse.transaction(change);
-      const changes = readChanges(warehouse.connection, { after: 0, until: 1e9, limit: 99 });
-      return changes.map(({ stream, isLedger, key: series, from, to }) => {
-        expect([stream, isLedger, series]).toEqual(["index_ticks", 1, 1]);
-        return [from, to];
+      return warehouse.takeChanges().map(({ stream, kind, key: series, from, to }) => {
+        expect([stream, series]).toEqual(["index_ticks", 1]);
+        return [kind, from, to];
       });
     };
-    expect(recorded((t) => retract(t, key, { from: 15, to: 60 }))).toEqual([
-      [15, 30],
-      [40, 50],
-    ]);
+    expect(recorded((t) => retract(t, key, { from: 15, to: 60 }))).toEqual([["retracted", 15, 50]]);
     expect(recorded((t) => retract(t, key, { from: 30, to: 40 }))).toEqual([]);
-    expect(recorded((t) => settleAsLost(t, key, { from: 0, to: 60 }, "retention"))).toEqual([[10, 30]]);
-    expect(recorded((t) => settle(t, key, { from: 0, to: 60 }, "empty", "no records"))).toEqual([]);
+    expect(recorded((t) => settleAsLost(t, key, { from: 0, to: 60 }, "retention"))).toEqual([
+      ["rows", 0, 60],
+      ["retracted", 10, 30],
+    ]);
+    expect(recorded((t) => settle(t, key, { from: 0, to: 60 }, "empty", "no records"))).toEqual([
+      ["rows", 0, 60],
+    ]);
+    expect(recorded((t) => settle(t, key, { from: 12, to: 18 }, "empty"))).toEqual([]);
   });
 });

@@ -3,11 +3,8 @@ import { describe, expect, it } from "vitest";
 import { normalise } from "../../../src/model/time-range.ts";
 import {
   addTarget,
-  addTargetParts,
   declareTargets,
-  dropTargets,
   endTarget,
-  findOpenTarget,
   openTarget,
   readClockSkew,
   readMirroredFrom,
@@ -249,60 +246,9 @@ describe("a target that ends", () => {
     );
     expect(rows()).toContainEqual([5, 6, 60, 1, null, 1, null]);
   });
-
-  it("is declared for each part that is not settled elsewhere; the last part is open-ended", () => {
-    const warehouse = openTestWarehouse();
-    const addParts = (from: number, settled: [number, number][]) =>
-      warehouse.transaction((t) =>
-        addTargetParts(
-          t,
-          target(from),
-          settled.map(([from, to]) => ({ from, to })),
-        ),
-      );
-    expect(addParts(10, [])).toBe(10);
-    expect(rangesOf(warehouse)).toEqual([]);
-    expect(
-      addParts(10, [
-        [5, 12],
-        [20, 30],
-        [40, 50],
-      ]),
-    ).toBe(50);
-    expect(rangesOf(warehouse)).toEqual([
-      [12, 20],
-      [30, 40],
-    ]);
-    expect(queryRows(warehouse, "SELECT DISTINCT observed FROM wanted_ranges")).toEqual([{ observed: 0 }]);
-    // All of it is settled elsewhere.
-    expect(addParts(60, [[0, Number.POSITIVE_INFINITY]])).toBe(60);
-  });
 });
 
 describe("the targets of a key", () => {
-  it("are dropped if another daemon follows it; snapshots stay", () => {
-    const warehouse = openTestWarehouse();
-    open(warehouse, target(10));
-    end(warehouse, 20);
-    open(warehouse, target(30));
-    open(warehouse, target(10, { key: other }));
-    const bars = { stream: "ohlcv", series: 1 } as const;
-    open(warehouse, target(40, { key: bars }));
-    open(warehouse, target(50, { key: { stream: "market_caps", series: 1 } }), true);
-    warehouse.transaction((t) => {
-      expect(findOpenTarget(t, key)).toBe(30);
-      for (const each of [key, { stream: "market_caps", series: 1 } as const]) dropTargets(t, each);
-      expect([key, other, bars].map((each) => findOpenTarget(t, each))).toEqual([undefined, 10, 40]);
-    });
-    expect([rangesOf(warehouse), rangesOf(warehouse, 2)]).toEqual([
-      [
-        [40, null],
-        [50, null],
-      ],
-      [[10, null]],
-    ]);
-  });
-
   it("without a window tell that the warehouse mirrors another one, and from where on", () => {
     const warehouse = openTestWarehouse();
     const mirroredFrom = () => readMirroredFrom(warehouse.connection);

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { MICROS_PER_DAY } from "../../../src/model/time.ts";
 import type { TimeRange } from "../../../src/model/time-range.ts";
-import { readChanges } from "../../../src/warehouse/coverage/changed-ranges.ts";
 import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { readStatus } from "../../../src/warehouse/read/status.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
@@ -82,7 +81,7 @@ describe("withdrawn rows", () => {
 
   it("are deleted, and kept in revisions; one that is not stored changes nothing", () => {
     const { warehouse } = openWith([10, 30], [20]);
-    warehouse.connection.database.exec("DELETE FROM changed_ranges");
+    warehouse.takeChanges();
     warehouse.transaction((t) => withdrawRows(t, key, [T + 20, T + 25, T + 30]));
     expect(stored(warehouse)).toEqual([10]);
     const revisions = queryRows(warehouse, "SELECT ts, before, after FROM revisions ORDER BY ts");
@@ -95,8 +94,7 @@ describe("withdrawn rows", () => {
       ({ stream }) => stream === "index_ticks",
     );
     expect(ticks?.rows).toBe(1);
-    const changes = readChanges(warehouse.connection, { after: 0, until: 1e9, limit: 9 });
-    expect(changes).toMatchObject([{ from: T + 20, to: T + 31 }]);
+    expect(warehouse.takeChanges()).toMatchObject([{ from: T + 20, to: T + 31 }]);
   });
 
   it("are bars by their day", () => {

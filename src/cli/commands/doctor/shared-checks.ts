@@ -19,17 +19,11 @@ export async function checkSharedWarehouse(loaded: LoadedSettings, clock: Clock)
   }
 }
 
-/** A daemon in role `alone` beside others would wait for ever. */
-function describeRole({ role, name }: SharedSettings, { holders }: ServerInspection): Finding {
-  const others = holders.filter((holder) => holder.name !== name);
-  const held = holders.map((holder) => `${holder.name} (${holder.leases} leases)`).join(", ") || "nobody";
-  const message = `role ${role}, name ${name}; forwarded by ${held} now`;
-  if (role !== "alone" || others.length === 0) return okFinding(CHECK, message);
-  return warningFinding(
-    CHECK,
-    message,
-    "set shared.role to pair or split in every daemon that forwards there, or stop the other one",
-  );
+/** A daemon in role `alone` beside another would wait for ever. */
+function describeRole({ role, name }: SharedSettings, { forwardedBy }: ServerInspection): Finding {
+  const message = `role ${role}, name ${name}; forwarded by ${forwardedBy ?? "nobody"} now`;
+  if (role !== "alone" || forwardedBy === undefined || forwardedBy === name) return okFinding(CHECK, message);
+  return warningFinding(CHECK, message, "set shared.role to pair in both daemons, or stop the other one");
 }
 
 function problem(message: string, remedy: string): Finding {

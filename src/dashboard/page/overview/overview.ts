@@ -53,12 +53,11 @@ function showDaemon(daemon: DaemonAnswer): void {
 
 function describeShared(shared: ShareStatus | null): string {
   if (!shared) return "";
-  const { state, role, leases, forwarded_by, lag_seconds } = shared;
+  const { state, role, forwarded_by, lag_seconds } = shared;
   if (state === "standby")
     return ` · shared warehouse: standby, ${forwarded_by || "another daemon"} forwards`;
   const lag = lag_seconds === null ? "nothing forwarded yet" : `${duration(lag_seconds)} behind`;
-  const share = role === "alone" ? "" : ` (${role}, ${leases} of 64 leases)`;
-  return ` · shared warehouse ${state}${share}, ${lag}`;
+  return ` · shared warehouse ${state}${role === "alone" ? "" : ` (${role})`}, ${lag}`;
 }
 
 function showServe(serve: ServeStatus | null, now: string): void {

@@ -1,3 +1,5 @@
+import type { SqlDialect } from "./sql-dialect.ts";
+
 /*
  * SQL that several views share. It uses only what SQLite 3.37 has, and never casts REAL to TEXT: the digits differ
  * between versions. A computed column has no type of its own, and tools that read the types of a view (SQLAlchemy,
@@ -68,9 +70,25 @@ export function fromAside(row: string, entry: string): string {
   return `json_extract(${row}.aside, '$.${entry}')`;
 }
 
-/** 1 if the ledger covers `[ts, until)`. One index seek. */
-export function isSettled(stream: string, series: string, ts: string, until = `${ts} + 1`): string {
-  return `coalesce((SELECT g.to_ts >= ${until} AND g.proof <> 'lost' FROM settled_ranges g
-    WHERE g.stream = '${stream}' AND g.series = ${series} AND g.from_ts <= ${ts}
-    ORDER BY g.from_ts DESC LIMIT 1), 0)`;
-}
+/** SQLite. A flag is 0 or 1, a moment a text. */
+export const sqliteDialect: SqlDialect = {
+  table: (name) => name,
+  integer: (sql) => `CAST(${sql} AS INTEGER)`,
+  real: (sql) => `CAST(${sql} AS REAL)`,
+  text: (sql) => `CAST(${sql} AS TEXT)`,
+  flag: (sql) => `CAST(${sql} AS INTEGER)`,
+  seconds: (micros) => `(${micros}) / 1000000.0`,
+  moment: timeText,
+  wholeMoment: wholeSecondText,
+  day: (ts) => `CAST(strftime('%Y-%m-%d', ${ts} / 1000000, 'unixepoch') AS TEXT)`,
+  dayTs: (day) => `CAST(strftime('%s', ${day}) AS INTEGER) * 1000000`,
+  midnight: (day) => `CAST(${day} || 'T00:00:00.000000Z' AS TEXT)`,
+  decimals: decimalColumns,
+  fewDecimals: fewDecimalColumns,
+  aside: fromAside,
+  largest: (...values) => `max(${values.join(", ")})`,
+  smallest: (...values) => `min(${values.join(", ")})`,
+  presentTs,
+  yes: "1",
+  no: "0",
+};

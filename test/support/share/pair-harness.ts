@@ -9,14 +9,12 @@ import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
 import type { Log } from "../../../src/runtime/log.ts";
 import { createServiceClient } from "../../../src/service/client/client.ts";
 import { runShareLoop } from "../../../src/share/thread/share-loop.ts";
-import type { ShareReport } from "../../../src/share/thread/share-messages.ts";
 import { type Simulator, startSimulator } from "../../../src/simulator/simulator.ts";
 import { type SyncSettings, serviceClock } from "../../../src/sync/context/context.ts";
 import { RunStats } from "../../../src/sync/context/run-stats.ts";
-import { SyncShare } from "../../../src/sync/context/sync-share.ts";
 import { SyncSupervisor } from "../../../src/sync/supervisor.ts";
-import { renameChanges } from "../../../src/warehouse/coverage/changed-ranges.ts";
 import { openReader } from "../../../src/warehouse/reader.ts";
+import { renameJournal } from "../../../src/warehouse/tables/journal.ts";
 import { openWriter } from "../../../src/warehouse/writer.ts";
 import { startIngestInProcess } from "../ingest/in-process-ingest.ts";
 import { ManualClock } from "../manual-clock.ts";
@@ -27,51 +25,46 @@ import { temporaryFolder } from "../temporary-folder.ts";
 import { timeLimit } from "../time-limit.ts";
 import { copyEmptyWarehouse, viewsBesideSync } from "../warehouse/empty-warehouse.ts";
 
-/** How far simulated time moves between two looks at the condition, and how long the leases' real time does. */
+/** How far simulated time moves between two looks at the condition, and how long the lease's real time does. */
 const STEP_SECONDS = 10;
 const LOOK_INTERVAL_MS = 50;
 /** The pauses of the forwarders are this many times shorter than they ask for. */
 const HASTE = 4;
 
-export interface SplitOptions {
+export interface PairOptions {
   readonly server: TestPostgres;
   readonly database: string;
   readonly leaseSeconds: number;
-  readonly role: "pair" | "split";
   readonly sync: Record<string, unknown>;
 }
 
 export interface Worker {
   readonly name: string;
   readonly path: string;
-  readonly reports: readonly ShareReport[];
   readonly failures: readonly unknown[];
-  /** What the forwarder waited for, in milliseconds. */
-  readonly pauses: readonly number[];
-  /** Stops as the operator does: gives the leases back. */
+  /** Stops as the operator does: gives the lease back. */
   stop(): Promise<void>;
   /** Stops everything without a word, as a crash does. */
   kill(): Promise<void>;
 }
 
-/** Several daemons without their processes: the sync on one manual clock, the leases on the database's. */
-export class SplitHarness {
+/** A pair of daemons without their processes: the sync on one manual clock, the lease on the database's. */
+export class PairHarness {
   readonly clock: ManualClock;
   readonly simulator: Simulator;
-  readonly #options: SplitOptions;
-  #skippedMs = 0;
+  readonly #options: PairOptions;
 
-  private constructor(options: SplitOptions, clock: ManualClock, simulator: Simulator) {
+  private constructor(options: PairOptions, clock: ManualClock, simulator: Simulator) {
     this.#options = options;
     this.clock = clock;
     this.simulator = simulator;
   }
 
-  static async start(options: SplitOptions): Promise<SplitHarness> {
+  static async start(options: PairOptions): Promise<PairHarness> {
     const clock = new ManualClock("2026-03-01T12:00:07Z");
     const simulator = await startSimulator({ clock });
     onTestFinished(() => simulator.stop());
-    return new SplitHarness(options, clock, simulator);
+    return new PairHarness(options, clock, simulator);
   }
 
   /** Lets simulated time pass until the condition holds. */
@@ -84,18 +77,13 @@ export class SplitHarness {
     }
   }
 
-  /** Lets time pass on the clocks of the forwarders, not on the database's. */
-  skip(seconds: number): void {
-    this.#skippedMs += seconds * 1000;
-  }
-
   async startWorker(name: string): Promise<Worker> {
     const { clock, simulator } = this;
-    const { server, database, leaseSeconds, role, sync } = this.#options;
+    const { server, database, leaseSeconds, sync } = this.#options;
     const path = join(temporaryFolder(), "mds.sqlite");
     copyEmptyWarehouse(path, viewsBesideSync);
     const file = openWriter(path, { clock });
-    renameChanges(file.connection);
+    renameJournal(file.connection);
     file.close();
     const env = {
       MDS_BASE_URL: simulator.baseUrl,
@@ -132,11 +120,9 @@ export class SplitHarness {
     });
     const reader = openReader(path);
     const [syncStop, shareStop] = [new AbortController(), new AbortController()];
-    const share = role === "split" ? new SyncShare() : undefined;
     const failures: unknown[] = [];
-    const reports: ShareReport[] = [];
     const { withdrawals } = settings;
-    const context = { client, ingest, clock, log, stats, withdrawals, share, signal: syncStop.signal };
+    const context = { client, ingest, clock, log, stats, withdrawals, signal: syncStop.signal };
     const nothing = () => {};
     const supervisor = new SyncSupervisor(context, {
       settings,
@@ -152,16 +138,12 @@ export class SplitHarness {
       onFeedEvent: nothing,
     });
     let isKilled = false;
-    let isFollowing = false;
     /** Killed, and nothing of the forwarder is under way any more. */
     let hasEnded = false;
     const never = new Promise<never>(() => {});
-    const pauses: number[] = [];
     const shareClock: Clock = {
       ...systemClock,
-      monotonic: () => systemClock.monotonic() + this.#skippedMs,
       async sleep(ms, signal) {
-        pauses.push(ms);
         await systemClock.sleep(ms / HASTE, signal);
         hasEnded = isKilled;
         return isKilled ? never : undefined;
@@ -170,24 +152,14 @@ export class SplitHarness {
     const sharing = runShareLoop({
       warehouse: path,
       url: server.url(database),
-      role,
+      role: "pair",
       name,
       leaseSeconds,
       clock: shareClock,
       random,
       signal: shareStop.signal,
       askPassword: async () => PASSWORD,
-      report(report) {
-        reports.push(report);
-        if (report.kind === "failed") share?.stopWaiting();
-      },
-      async follow(change) {
-        isFollowing = true;
-        if (isKilled) return never;
-        share?.update(change);
-        await supervisor.applyShare();
-        isFollowing = false;
-      },
+      report: () => {},
     });
     const running = supervisor
       .run()
@@ -205,9 +177,7 @@ export class SplitHarness {
     const worker: Worker = {
       name,
       path,
-      reports,
       failures,
-      pauses,
       async stop() {
         if (isKilled) return;
         await stopSync();
@@ -218,7 +188,7 @@ export class SplitHarness {
         isKilled = true;
         await stopSync();
         // A statement that is under way would renew what the test ends by hand.
-        while (!hasEnded && !isFollowing) await systemClock.sleep(LOOK_INTERVAL_MS);
+        while (!hasEnded) await systemClock.sleep(LOOK_INTERVAL_MS);
       },
     };
     onTestFinished(async () => {

@@ -1,6 +1,5 @@
 import pg from "pg";
 import { expect, it, onTestFinished } from "vitest";
-import { bucketOf } from "../../../src/model/buckets.ts";
 import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
 import { openShare } from "../../../src/share/share-once.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
@@ -13,7 +12,7 @@ const server = usePostgres();
 /** Waiting for a lease takes no time. */
 const hasty: Clock = { ...systemClock, sleep: async () => {} };
 const countSql = "SELECT count(*)::integer AS rows FROM mds.index_tick_rows";
-const raiseSql = "UPDATE mds.leases SET epoch = epoch + 1, holder = 'another'";
+const raiseSql = "UPDATE mds.lease SET epoch = epoch + 1, holder = 'another'";
 const offBy = (hours: number): Clock => ({ ...hasty, now: () => systemClock.now() + hours * 3_600_000 });
 
 async function openHolder(database: string, warehouse: WarehouseWriter, clock: Clock = systemClock) {
@@ -22,7 +21,7 @@ async function openHolder(database: string, warehouse: WarehouseWriter, clock: C
   return share;
 }
 
-/** A session that takes the leases by hand, so that each step comes when the test says so. */
+/** A session that takes the lease by hand, so that each step comes when the test says so. */
 async function connect(database: string): Promise<pg.Client> {
   const place = { host: "127.0.0.1", port: server.port, user: SUPERUSER, password: PASSWORD };
   const client = new pg.Client({ ...place, database });
@@ -78,7 +77,7 @@ it("I11: commits nothing if another daemon raises the epoch while it waits for t
   const first = await openHolder(database, warehouse, offBy(-1));
   addHours(warehouse, 0, 1);
   const taker = await connect(database);
-  await taker.query(`BEGIN; SELECT 1 FROM mds.leases FOR UPDATE; ${raiseSql}`);
+  await taker.query(`BEGIN; SELECT 1 FROM mds.lease FOR UPDATE; ${raiseSql}`);
   const forwarding = failureOf(first.forwarder.forward());
   await waitForLock(database);
   await taker.query("COMMIT");
@@ -93,7 +92,7 @@ it("I11: lets a transaction end that began before, and the next one fails", asyn
   const { inside, release, ended } = openTransaction(first);
   await inside;
   const taker = await connect(database);
-  const raising = taker.query(`BEGIN; SELECT 1 FROM mds.leases FOR UPDATE; ${raiseSql}; COMMIT`);
+  const raising = taker.query(`BEGIN; SELECT 1 FROM mds.lease FOR UPDATE; ${raiseSql}; COMMIT`);
   await waitForLock(database);
   release();
   await Promise.all([ended, raising]);
@@ -111,7 +110,7 @@ it("I11: takes over from a daemon that gives no sign of life, and ends its open 
   const stuck = failureOf(ended);
   await inside;
   // By the database's clock: no client's clock matters.
-  await server.query(database, "UPDATE mds.leases SET until = clock_timestamp() - interval '1 second'");
+  await server.query(database, "UPDATE mds.lease SET until = clock_timestamp() - interval '1 second'");
   expect(await shareInto(server, database, warehouse, { clock: offBy(-1) })).toMatchObject({ rows: 120 });
   release();
   expect(await stuck).toMatchObject({ code: "share_unreachable" });
@@ -124,22 +123,9 @@ it("waits for a daemon of another name whose session has ended, and not for one 
   await shareInto(server, database, warehouse);
   await server.query(
     database,
-    "UPDATE mds.leases SET holder = 'gone', name = 'first', until = clock_timestamp() + interval '1 hour'",
+    "UPDATE mds.lease SET holder = 'gone', name = 'first', until = clock_timestamp() + interval '1 hour'",
   );
   const held = await failureOf(shareInto(server, database, warehouse, { clock: hasty }));
   expect(held).toMatchObject({ code: "share_held" });
   expect(await shareInto(server, database, warehouse, { name: "first" })).toMatchObject({ commits: 0 });
-});
-
-it("divides series among all buckets, the same way for ever", () => {
-  expect(bucketOf("GWA", "btc-id")).toBe(bucketOf("GWA", "btc-id"));
-  const used = new Set(Array.from({ length: 2_000 }, (_, i) => bucketOf("MWA", `index-${i}`)));
-  expect(used.size).toBe(64);
-  expect([bucketOf("", ""), bucketOf("GWA", "a"), bucketOf("LX", "b")]).toMatchInlineSnapshot(`
-    [
-      13,
-      38,
-      37,
-    ]
-  `);
 });

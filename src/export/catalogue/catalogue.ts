@@ -1,23 +1,24 @@
 import { createHash } from "node:crypto";
 import type { DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
-import type { Column } from "../model/column.ts";
-import { type RowStream, streamTable } from "../model/streams.ts";
-import type { Micros } from "../model/time.ts";
-import { partitionColumn } from "../warehouse/read/export-periods.ts";
+import type { Column } from "../../model/column.ts";
+import { type RowStream, streamTable } from "../../model/streams.ts";
+import type { Micros } from "../../model/time.ts";
+import { partitionColumn } from "../../warehouse/read/export-periods.ts";
 import {
   coverageRelation,
   type ExportRelation,
   exportRelations,
   gapsRelation,
-} from "../warehouse/read/export-relations.ts";
-import { MAX_AHEAD_MICROS, MAX_LIVE_PERIODS } from "../warehouse/views/data-views.ts";
-import { catalogueResearchViews } from "./catalogue-research.ts";
-import { barMacro, catalogueBarViews, comparisonViews } from "./catalogue-views.ts";
-import type { ManifestFile } from "./manifest.ts";
-import { CATALOGUE } from "./manifest.ts";
-import { openDuckDb, quoted, quotedName } from "./parquet-writer.ts";
-import { relationColumns } from "./relation-files.ts";
-import { decimalsOf, exportStreams, fileColumns } from "./stream-files.ts";
+} from "../../warehouse/read/export-relations.ts";
+import { liveColumns, MAX_AHEAD_MICROS } from "../../warehouse/views/data-views.ts";
+import type { ManifestFile } from "../manifest.ts";
+import { CATALOGUE } from "../manifest.ts";
+import { openDuckDb, quoted, quotedName } from "../parquet-writer.ts";
+import { relationColumns } from "../relation-files.ts";
+import { decimalsOf, exportStreams, fileColumns } from "../stream-files.ts";
+import { barMacro, catalogueBarViews, catalogueComparisonViews } from "./comparison-views.ts";
+import { duckDbDialect } from "./duckdb-dialect.ts";
+import { catalogueResearchViews } from "./research-views.ts";
 
 /** The relations that an export writes as one file each. */
 export const wholeRelations: readonly ExportRelation[] = [...exportRelations, coverageRelation, gapsRelation];
@@ -169,8 +170,8 @@ function upperViews(options: CatalogueOptions): Views {
   return {
     ...Object.fromEntries(latest.map((stream) => [`latest_${stream}`, latestView(stream, options)])),
     ...catalogueBarViews(options.present),
-    ...comparisonViews,
-    ...catalogueResearchViews(options.refreshPeriods.exchange_ticks),
+    ...catalogueComparisonViews(options.present),
+    ...catalogueResearchViews(options.present, options.refreshPeriods.exchange_ticks),
   };
 }
 
@@ -246,20 +247,22 @@ function emptySource(columns: readonly { name: string; type: string }[]): string
   return `(SELECT ${columns.map(({ name, type }) => `NULL::${type} AS ${quotedName(name)}`).join(", ")} WHERE false)`;
 }
 
-/** The same rule as in the warehouse: `latestRows` in data-views.ts. */
 function latestView(stream: RowStream, { present, clockSkew, refreshPeriods }: CatalogueOptions): string {
   const identity = streamColumns(stream).filter(({ reading }) => reading === "identity");
   const series = identity.map(({ name }) => name).join(", ");
-  const now = `(epoch_us(now()) + ${clockSkew})`;
   const isPlausible = `ts < ${present + MAX_AHEAD_MICROS}`;
-  const firstLive = `(SELECT max(ts) FROM ${stream} WHERE ${isPlausible}) - ${MAX_LIVE_PERIODS * refreshPeriods[stream]}`;
   const hasContracts = streamTable[stream].dictionary === "contracts";
-  const isUnexpired = hasContracts ? ` AND coalesce(epoch_us(c.expiration) > ${now}, true)` : "";
   const contracts = hasContracts
     ? "LEFT JOIN derivative_contracts c ON c.id = t.contract_id AND c.derivative_type = t.derivative_type"
     : "";
-  return `SELECT t.*, (${now} - t.ts) / 1000000 AS age_seconds,
-    t.ts >= ${firstLive}${isUnexpired} AS is_live
+  const live = liveColumns(duckDbDialect(present), {
+    ts: "t.ts",
+    now: `(epoch_us(now()) + ${clockSkew})`,
+    newestOfStream: `(SELECT max(ts) FROM ${stream} WHERE ${isPlausible})`,
+    period: String(refreshPeriods[stream]),
+    expirationTs: hasContracts ? "epoch_us(c.expiration)" : undefined,
+  });
+  return `SELECT t.*, ${live}
   FROM ${stream} t JOIN (
     SELECT ${series}, max(ts) AS ts FROM ${stream} WHERE ${isPlausible} GROUP BY ALL) USING (${series}, ts) ${contracts}`;
 }

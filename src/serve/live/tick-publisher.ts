@@ -2,13 +2,19 @@ import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { Cancel, Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
 import { runAfterPendingMessages } from "../../runtime/loop.ts";
+import {
+  canContinue,
+  type JournalPosition,
+  readChanges,
+  readJournalPosition,
+} from "../../warehouse/tables/journal.ts";
 import { MAX_AHEAD_MICROS } from "../../warehouse/views/data-views.ts";
 import type { ServedWarehouse } from "../served-warehouse.ts";
 import type { ServeSession } from "./serve-session.ts";
 import { FramePacker } from "./text-frames.ts";
 import { findNewestTick, findTickSources, type TickSource } from "./tick-sources.ts";
 
-interface LiveFeedOptions {
+interface TickPublisherOptions {
   readonly warehouse: ServedWarehouse;
   readonly clock: Clock;
   readonly log: Log;
@@ -31,23 +37,28 @@ interface FollowedSource {
 }
 
 /**
- * Sends ticks once they are committed. The writer may be another process, so the feed watches the number of the last commit
- * and then reads what is new of each followed series: one index seek each.
+ * Sends ticks once they are committed. The writer may be another process, so it watches the number of the last commit
+ * and then reads what is new of the followed series that the journal names: one index seek each.
  */
-export class LiveFeed {
-  readonly #options: LiveFeedOptions;
+export class TickPublisher {
+  readonly #options: TickPublisherOptions;
   readonly #followed = new Map<string, FollowedSource>();
   #cancelPoll: Cancel | undefined;
   /** The topics whose sources are followed. */
   #topics = new Set<string>();
   #isReadScheduled = false;
   #version = "";
-  #counts = "";
+  /** Up to where the journal was read. */
+  #position: JournalPosition | undefined;
+  /** The names of sources that may have ticks to send. */
+  readonly #changed = new Set<string>();
+  /** The names of sources that nobody follows. */
+  readonly #others = new Set<string>();
   #mayHaveNewSources = false;
   #sourcesReadAt = Number.NEGATIVE_INFINITY;
   #hasFailed = false;
 
-  constructor(options: LiveFeedOptions) {
+  constructor(options: TickPublisherOptions) {
     this.#options = options;
   }
 
@@ -75,6 +86,10 @@ export class LiveFeed {
   #forget(): void {
     this.#topics.clear();
     this.#followed.clear();
+    this.#changed.clear();
+    this.#others.clear();
+    this.#position = undefined;
+    this.#version = "";
   }
 
   /** Without subscriptions there is nothing to poll for. */
@@ -98,29 +113,39 @@ export class LiveFeed {
       work();
       this.#hasFailed = false;
     } catch (error) {
-      if (!this.#hasFailed) this.#options.log.error({ error: String(error) }, "live feed cannot read");
+      if (!this.#hasFailed) this.#options.log.error({ error: String(error) }, "served ticks cannot be read");
       this.#hasFailed = true;
     }
   }
 
   #poll(): void {
     const { warehouse, clock } = this.#options;
-    const hasNews = this.#hasNewRows(warehouse);
-    this.#mayHaveNewSources ||= hasNews;
+    const version = warehouse.dataVersion;
+    if (version !== this.#version) this.#readJournal(warehouse);
+    this.#version = version;
     const isDue = clock.monotonic() - this.#sourcesReadAt >= SOURCES_INTERVAL_MS;
-    const readsSources = this.#mayHaveNewSources && isDue;
-    if (readsSources) this.#readSources(false);
-    if (hasNews || readsSources) this.#deliver(this.#readNews());
+    if (this.#mayHaveNewSources && isDue) this.#readSources(false);
+    if (this.#changed.size > 0) this.#deliver(this.#readNews());
   }
 
-  #hasNewRows(warehouse: ServedWarehouse): boolean {
-    const version = warehouse.dataVersion;
-    if (version === this.#version) return false;
-    this.#version = version;
-    const counts = readRowCounts(warehouse);
-    if (counts === this.#counts) return false;
-    this.#counts = counts;
-    return true;
+  #readJournal({ connection }: ServedWarehouse): void {
+    const position = readJournalPosition(connection);
+    const before = this.#position;
+    this.#position = position;
+    if (before === undefined || !canContinue(position, before)) {
+      for (const name of this.#followed.keys()) this.#changed.add(name);
+      this.#mayHaveNewSources = true;
+      return;
+    }
+    for (const { stream, kind, key } of readChanges(connection, { after: before.seq, until: position.seq })) {
+      if (kind !== "rows" || (stream !== "index_ticks" && stream !== "exchange_ticks")) continue;
+      const name = `${stream} ${key}`;
+      if (this.#followed.has(name)) this.#changed.add(name);
+      else if (!this.#others.has(name)) {
+        this.#others.add(name);
+        this.#mayHaveNewSources = true;
+      }
+    }
   }
 
   /** Of a source that a client has just subscribed to, what exists is not news; a source that has just appeared is. */
@@ -139,6 +164,8 @@ export class LiveFeed {
         if (this.#followed.has(name)) continue;
         const newest = isSubscription ? findNewestTick(connection, source, until) : -1;
         this.#followed.set(name, { source, newest });
+        this.#others.delete(name);
+        if (!isSubscription) this.#changed.add(name);
       }
     });
     for (const name of this.#followed.keys()) if (!found.has(name)) this.#followed.delete(name);
@@ -150,14 +177,20 @@ export class LiveFeed {
     const oldest = now - MAX_NEWS_AGE_MICROS;
     return warehouse.snapshot((connection) => {
       const news = [];
-      for (const followed of this.#followed.values()) {
+      const left: string[] = [];
+      for (const name of this.#changed) {
+        this.#changed.delete(name);
+        const followed = this.#followed.get(name);
+        if (!followed) continue;
         const from = Math.max(followed.newest + 1, oldest);
         const ticks = followed.source.read(connection, from, now + MAX_AHEAD_MICROS, MAX_TICKS_PER_READ);
         const last = ticks.at(-1);
         if (!last) continue;
         followed.newest = last.ts;
+        if (ticks.length === MAX_TICKS_PER_READ) left.push(name);
         news.push({ source: followed.source, texts: ticks.map(({ text }) => text) });
       }
+      for (const name of left) this.#changed.add(name);
       return news;
     });
   }
@@ -180,11 +213,4 @@ export class LiveFeed {
       for (const session of sessions) session.write(frames, count);
     }
   }
-}
-
-/** Changes with every commit that stores ticks; a commit of anything else need not be searched. */
-function readRowCounts(warehouse: ServedWarehouse): string {
-  const sql =
-    "SELECT group_concat(rows || ' ' || coalesce(newest_ts, 0)) FROM stream_states WHERE stream IN ('index_ticks', 'exchange_ticks')";
-  return String(warehouse.connection.value<string | null>(sql));
 }

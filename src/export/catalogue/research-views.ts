@@ -1,12 +1,13 @@
-import { barWidths, type Micros } from "../model/time.ts";
+import { barWidths, type Micros } from "../../model/time.ts";
 import {
   buildResearchViews,
   ifUsd,
   MAX_INDEX_AGE,
   MAX_QUOTE_PERIODS,
   MAX_UNMOVED_SECONDS,
-  type ResearchDialect,
-} from "../warehouse/views/research-views.ts";
+  type ResearchParts,
+} from "../../warehouse/views/research-views.ts";
+import { duckDbDialect } from "./duckdb-dialect.ts";
 
 /** A return is known only between two whole bars that follow one another. */
 const returns = `SELECT index_type, index_id, name, ts, time, close, close_exact,
@@ -58,13 +59,9 @@ function bestQuotes(ticks: string, tickerPeriod: Micros): string {
     GROUP BY moments.pair, moments.market_id, moments.ts) best ON ${isSame("best", "t")} AND best.ts = t.ts`;
 }
 
-const duckDb = (tickerPeriod: Micros): ResearchDialect => ({
-  real: (sql) => `CAST(${sql} AS DOUBLE)`,
-  text: (sql) => `CAST(${sql} AS VARCHAR)`,
-  time: (ts) => `make_timestamp(${ts})`,
+const researchParts = (tickerPeriod: Micros): ResearchParts => ({
   names: "t",
   expirationTs: "epoch_us(c.expiration)",
-  expiration: "c.expiration",
   strike: "c.option_strike AS strike, c.option_strike_exact AS strike_exact",
   index: {
     price: `coalesce(${average}, ${crossRate})`,
@@ -86,7 +83,12 @@ WHERE t.derivative_type = '${type}'`,
 });
 
 /** The research views of the warehouse. */
-export function catalogueResearchViews(tickerPeriod: Micros): Record<string, string> {
-  const dialect = duckDb(tickerPeriod);
-  return { returns_1h: returns, ...buildResearchViews(dialect), ...buildResearchViews(dialect, "latest_") };
+export function catalogueResearchViews(present: Micros, tickerPeriod: Micros): Record<string, string> {
+  const dialect = duckDbDialect(present);
+  const parts = researchParts(tickerPeriod);
+  return {
+    returns_1h: returns,
+    ...buildResearchViews(dialect, parts),
+    ...buildResearchViews(dialect, parts, "latest_"),
+  };
 }

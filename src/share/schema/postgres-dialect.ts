@@ -1,0 +1,58 @@
+import type { SqlDialect } from "../../warehouse/views/sql-dialect.ts";
+
+/** Microseconds since 1970 as a moment, exactly: `to_timestamp` would go through a double. */
+function moment(ts: string): string {
+  return `(timestamptz '1970-01-01 00:00:00+00' + (${ts}) * interval '1 microsecond')`;
+}
+
+const dayTs = (day: string) => `(${day} - date '1970-01-01')::bigint * 86400000000`;
+
+function aside(row: string, entry: string): string {
+  return `(${row}.aside ->> '${entry}')`;
+}
+
+/** The exact digits of a decimal: docs/decisions/exact-decimals.md. */
+export function exactNumber(row: string, column: string): string {
+  return `coalesce(${aside(row, column)}::numeric, ${row}.${column}::numeric)`;
+}
+
+function decimals(row: string, column: string, name = column): string {
+  return `${row}.${column}${name === column ? "" : ` AS ${name}`}, ${exactNumber(row, column)} AS ${name}_exact`;
+}
+
+export const postgresDialect: SqlDialect = {
+  table: (name) => `mds.${name}`,
+  integer: (sql) => `(${sql})::bigint`,
+  real: (sql) => `(${sql})::double precision`,
+  text: (sql) => `(${sql})::text`,
+  flag: (sql) => `(${sql})`,
+  seconds: (micros) => `(${micros}) / 1000000.0::double precision`,
+  moment,
+  wholeMoment: moment,
+  day: (ts) => `(${moment(ts)} AT TIME ZONE 'UTC')::date`,
+  dayTs,
+  midnight: (day) => moment(dayTs(day)),
+  decimals,
+  fewDecimals: decimals,
+  aside,
+  largest: (...values) => `mds.larger(${values.join(", ")})`,
+  smallest: (...values) => `mds.smaller(${values.join(", ")})`,
+  // In whole seconds as in SQLite.
+  presentTs:
+    "(floor(extract(epoch FROM statement_timestamp()))::bigint * 1000000 + (SELECT x.clock_skew FROM mds.source x))",
+  yes: "true",
+  no: "false",
+};
+
+/** `larger` and `smaller` return null if one of their values is null, unlike `greatest` and `least`. */
+export const dialectFunctions: readonly string[] = [2, 3].flatMap((count) => {
+  const types = Array(count).fill("bigint").join(", ");
+  const values = Array.from({ length: count }, (_, i) => `$${i + 1}`).join(", ");
+  return [
+    ["larger", "greatest"],
+    ["smaller", "least"],
+  ].map(
+    ([name, of]) =>
+      `CREATE OR REPLACE FUNCTION mds.${name}(${types}) RETURNS bigint LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS 'SELECT ${of}(${values})'`,
+  );
+});

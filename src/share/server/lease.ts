@@ -1,0 +1,122 @@
+import type { Clock } from "../../runtime/clock.ts";
+import { fencedFailure, heldFailure } from "./postgres-errors.ts";
+import type { SharedSession } from "./session.ts";
+
+/*
+ * Who may forward. The database's clock decides when the lease may be taken, the epoch who may commit: every transaction
+ * begins with a lock on the lease's row that checks its epoch, and whoever takes the lease raises it. No clock of a client
+ * is trusted.
+ */
+
+interface LeaseOptions {
+  readonly session: SharedSession;
+  readonly clock: Pick<Clock, "sleep" | "monotonic">;
+  /** Unique per start of the program; also the session's `application_name`. */
+  readonly holder: string;
+  /** What a person calls this daemon. */
+  readonly name: string;
+  readonly seconds: number;
+}
+
+interface LeaseRow {
+  readonly epoch: string;
+  readonly until: string;
+  readonly holder: string;
+  readonly name: string;
+  /** It was given back, it has ended, or the daemon of our name that held it has lost its session: it was restarted. */
+  readonly isFree: boolean;
+}
+
+/** A killed program's session ends a moment after it: only then it is known to be dead. */
+const HELD_RETRIES = 10;
+const HELD_RETRY_INTERVAL_MS = 300;
+
+/** The lease of the shared warehouse, as one session sees it. */
+export class Lease {
+  readonly #options: LeaseOptions;
+  /** Undefined while this session does not hold it. */
+  #epoch: string | undefined;
+  #renewedAt = 0;
+
+  constructor(options: LeaseOptions) {
+    this.#options = options;
+  }
+
+  /** Takes the lease. Throws if another daemon holds it; if `isPatient`, only after it was seen for a while. */
+  async take({ isPatient }: { readonly isPatient: boolean }): Promise<void> {
+    const { session, clock, holder, name } = this.#options;
+    let row = await this.#read();
+    for (let i = 0; isPatient && !row.isFree && i < HELD_RETRIES; i++) {
+      await clock.sleep(HELD_RETRY_INTERVAL_MS);
+      row = await this.#read();
+    }
+    if (!row.isFree) throw heldFailure(row.name);
+    // A session that waits for the rows of a COPY ignores every timeout of the server: only this ends it.
+    if (row.holder !== "")
+      await session.query(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1 AND pid <> pg_backend_pid()",
+        [row.holder],
+      );
+    const [taken] = await session.transaction(async () => {
+      // Waits for the transactions of the former holder, which lock the row against this.
+      await session.query("SELECT 1 FROM mds.lease FOR UPDATE");
+      this.#renewedAt = clock.monotonic();
+      return session.query<{ epoch: string }>(
+        `UPDATE mds.lease SET epoch = epoch + 1, holder = $1, name = $2, until = ${this.#end}
+        WHERE epoch = $3 AND until = $4 RETURNING epoch`,
+        [holder, name, row.epoch, row.until],
+      );
+    });
+    if (!taken) throw fencedFailure();
+    this.#epoch = taken.epoch;
+  }
+
+  async #read(): Promise<LeaseRow> {
+    const { session, name } = this.#options;
+    const [row] = await session.query<LeaseRow>(
+      `SELECT l.epoch, l.until::text AS until, l.holder, l.name,
+        (l.holder = '' OR l.until <= clock_timestamp() OR (l.name = $1 AND NOT EXISTS
+          (SELECT 1 FROM pg_stat_activity a WHERE a.application_name = l.holder))) AS "isFree"
+      FROM mds.lease l`,
+      [name],
+    );
+    if (!row) throw new Error("mds.lease has no row");
+    return row;
+  }
+
+  get #end(): string {
+    return `clock_timestamp() + interval '${this.#options.seconds} seconds'`;
+  }
+
+  /**
+   * Extends the lease if a third of its time has passed; throws if another daemon has taken it. Unlike taking it, this does
+   * not wait for transactions of its epoch.
+   */
+  async renewIfDue(): Promise<void> {
+    const { session, clock, seconds } = this.#options;
+    if (clock.monotonic() - this.#renewedAt <= (seconds * 1000) / 3) return;
+    this.#renewedAt = clock.monotonic();
+    const sql = `UPDATE mds.lease SET until = ${this.#end} WHERE epoch = $1 RETURNING 1`;
+    if ((await session.query(sql, [this.#epoch])).length === 0) throw fencedFailure();
+  }
+
+  /** Gives the lease back, so that another daemon need not wait for its end. */
+  async giveBack(): Promise<void> {
+    const epoch = this.#epoch;
+    if (epoch === undefined) return;
+    this.#epoch = undefined;
+    const sql = "UPDATE mds.lease SET until = '-infinity', holder = '' WHERE epoch = $1";
+    await this.#options.session.query(sql, [epoch]);
+  }
+
+  /** Runs `work` in a transaction that commits only if the lease is still ours. */
+  async inFence<T>(work: () => Promise<T>): Promise<T> {
+    const { session } = this.#options;
+    return session.transaction(async () => {
+      // READ COMMITTED checks the epoch again after it has waited for the lock.
+      const sql = "SELECT 1 FROM mds.lease WHERE epoch = $1 FOR KEY SHARE";
+      if ((await session.query(sql, [this.#epoch])).length === 0) throw fencedFailure();
+      return work();
+    });
+  }
+}

@@ -1,0 +1,205 @@
+import type { RowStream } from "../../model/streams.ts";
+import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../model/time.ts";
+import type { TimeRange } from "../../model/time-range.ts";
+import type { Connection } from "../sqlite/connection.ts";
+import { readWarehouseState } from "./warehouse-state.ts";
+
+/*
+ * The journal: every range whose rows or coverage a transaction has changed, entered in that transaction. A reader (the shared
+ * warehouse, an export, an open page, `serve`) knows up to which entry it has looked. An entry says where to look again, not what
+ * happened, so order and repetition do not matter.
+ */
+
+/**
+ * `rows`: rows were written or deleted, or coverage has changed; the key is that of the rows. `ledger`: the same for the coverage
+ * of a snapshot stream, whose ledger has other keys. `retracted`: coverage was taken back, or lost on purpose.
+ */
+export type ChangeKind = "rows" | "ledger" | "retracted";
+
+export interface Change extends TimeRange {
+  readonly stream: RowStream;
+  readonly kind: ChangeKind;
+  readonly key: number;
+}
+
+const HOUR = 3600 * MICROS_PER_SECOND;
+interface JournalLimits {
+  /** Older entries than these are combined, so many at once. */
+  readonly recent: number;
+  readonly combined: number;
+  /** A reader that is further behind has to compare everything: the oldest are deleted, so many at once. */
+  readonly all: number;
+  readonly pruned: number;
+}
+
+/** With 1,500 series that are followed live: a quarter of an hour, and some weeks in 15 MB. */
+const usualLimits: JournalLimits = { recent: 50_000, combined: 40_000, all: 500_000, pruned: 50_000 };
+
+interface JournalState {
+  /** The last entry. */
+  seq: number;
+  /** The last entry that was combined with others. */
+  combinedTo: number;
+  /** How many entries there are. */
+  count: number;
+}
+
+/** What open transactions have changed. Owned by the writer of the file. */
+export class Journal {
+  readonly #connection: Connection;
+  readonly #changes = new Map<string, { change: Omit<Change, "from" | "to">; ranges: TimeRange[] }>();
+  readonly #limits: JournalLimits;
+  #state: JournalState | undefined;
+
+  constructor(connection: Connection, limits = usualLimits) {
+    this.#connection = connection;
+    this.#limits = limits;
+  }
+
+  add(stream: RowStream, kind: ChangeKind, key: number, { from, to }: TimeRange): void {
+    if (from >= to) return;
+    const name = `${stream} ${kind} ${key}`;
+    const known = this.#changes.get(name);
+    if (!known) {
+      this.#changes.set(name, { change: { stream, kind, key }, ranges: [{ from, to }] });
+      return;
+    }
+    const last = known.ranges.at(-1) as TimeRange;
+    // Rows of one page or one poll follow one another; far ranges stay apart, so that nobody reads what lies between.
+    if (from <= last.to + HOUR && to >= last.from - HOUR)
+      known.ranges[known.ranges.length - 1] = { from: Math.min(from, last.from), to: Math.max(to, last.to) };
+    else known.ranges.push({ from, to });
+  }
+
+  /** Enters what was added. Call it last in the database's transaction; returns the changes. */
+  write(): readonly Change[] {
+    if (this.#changes.size === 0) return [];
+    this.#state ??= this.#readState();
+    const changes = [...this.#changes.values()].flatMap(({ change, ranges }) =>
+      ranges.map(({ from, to }): Change => ({ ...change, from, to })),
+    );
+    this.#changes.clear();
+    for (const change of changes) this.#enter(++this.#state.seq, change);
+    this.#keepSmall(this.#state);
+    return changes;
+  }
+
+  /** Forgets what a rolled back transaction has changed. */
+  clear(): void {
+    this.#changes.clear();
+    this.#state = undefined;
+  }
+
+  #readState(): JournalState {
+    const [seq, count] = this.#connection
+      .statement<[number, number]>(
+        "SELECT coalesce(max(seq), (SELECT changes_pruned FROM warehouse_state)), count(*) FROM changes",
+      )
+      .raw()
+      .get([]) as [number, number];
+    return { seq, combinedTo: seq, count };
+  }
+
+  #enter(seq: number, { stream, kind, key, from, to }: Change): void {
+    this.#connection
+      .statement("INSERT INTO changes (seq, stream, kind, key, from_ts, to_ts) VALUES (?, ?, ?, ?, ?, ?)")
+      .run([seq, stream, kind, key, from, to]);
+    if (this.#state) this.#state.count++;
+  }
+
+  /** A reader that follows finds exact ranges; one that comes once a day finds few. */
+  #keepSmall(state: JournalState): void {
+    const { recent, combined, all, pruned } = this.#limits;
+    if (state.seq - state.combinedTo > recent) {
+      const until = state.combinedTo + combined;
+      this.#combine(state, state.combinedTo, until);
+      state.combinedTo = until;
+    }
+    if (state.count <= all) return;
+    this.#combine(state, 0, this.#seqAt(all / 2));
+    if (state.count <= all - pruned) return;
+    const until = this.#seqAt(pruned);
+    state.count -= this.#connection.statement("DELETE FROM changes WHERE seq <= ?").run([until]).changes;
+    this.#connection.statement("UPDATE warehouse_state SET changes_pruned = ?").run([until]);
+  }
+
+  #seqAt(offset: number): number {
+    return this.#connection.value<number>("SELECT seq FROM changes ORDER BY seq LIMIT 1 OFFSET ?", [offset]);
+  }
+
+  /** Combines the live rows of an hour, and the pages of a day, into one entry with the number of the last. */
+  #combine(state: JournalState, after: number, until: number): void {
+    const combined = new Map<string, NumberedChange>();
+    for (const change of readChanges(this.#connection, { after, until })) {
+      const { stream, kind, key, from, to } = change;
+      const unit = to - from < HOUR ? HOUR : MICROS_PER_DAY;
+      const name = `${stream} ${kind} ${key} ${unit} ${Math.floor(from / unit)}`;
+      const before = combined.get(name);
+      combined.delete(name);
+      combined.set(
+        name,
+        before ? { ...change, from: Math.min(from, before.from), to: Math.max(to, before.to) } : change,
+      );
+    }
+    const remove = this.#connection.statement("DELETE FROM changes WHERE seq > ? AND seq <= ?");
+    state.count -= remove.run([after, until]).changes;
+    for (const { seq, ...change } of combined.values()) this.#enter(seq, change);
+  }
+}
+
+export interface JournalPosition {
+  /** Which journal: that of this file. */
+  readonly id: number;
+  /** The last entry. */
+  readonly seq: number;
+  /** Older entries may be deleted: a reader that is further behind has missed some. */
+  readonly firstSeq: number;
+}
+
+export function readJournalPosition(connection: Connection): JournalPosition {
+  const { changesId: id, changesPruned: firstSeq } = readWarehouseState(connection);
+  const seq = connection.value<number>("SELECT coalesce(max(seq), ?) FROM changes", [firstSeq]);
+  return { id, seq, firstSeq };
+}
+
+/** Whether a reader that has looked up to `seq` of journal `id` finds everything after it. */
+export function canContinue(
+  position: JournalPosition,
+  { id, seq }: Pick<JournalPosition, "id" | "seq">,
+): boolean {
+  return id === position.id && seq >= position.firstSeq && seq <= position.seq;
+}
+
+export interface NumberedChange extends Change {
+  readonly seq: number;
+}
+
+/** The changes after `after` up to `until`, oldest first. */
+export function readChanges(
+  connection: Pick<Connection, "statement">,
+  { after, until, limit = -1 }: { readonly after: number; readonly until: number; readonly limit?: number },
+): NumberedChange[] {
+  return connection
+    .statement<NumberedChange>(
+      `SELECT seq, stream, kind, key, from_ts AS "from", to_ts AS "to" FROM changes
+        WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?`,
+    )
+    .all([after, until, limit]);
+}
+
+/** Whether the range has changed after `seq`. */
+export function hasChangedSince(
+  connection: Pick<Connection, "statement">,
+  { stream, series }: { readonly stream: RowStream; readonly series: number },
+  { from, to }: TimeRange,
+  seq: number,
+): boolean {
+  const sql =
+    "SELECT 1 FROM changes WHERE seq > ? AND stream = ? AND key = ? AND from_ts < ? AND to_ts > ? LIMIT 1";
+  return connection.statement(sql).get([seq, stream, series, to, from]) !== undefined;
+}
+
+/** Gives the journal another name, so that every reader compares everything: the file is a copy of another. */
+export function renameJournal(file: Pick<Connection, "statement">): void {
+  file.statement("UPDATE warehouse_state SET changes_id = abs(random() % 9007199254740991)").run([]);
+}

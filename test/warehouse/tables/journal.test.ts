@@ -1,0 +1,156 @@
+import { describe, expect, it } from "vitest";
+import type { RowStream } from "../../../src/model/streams.ts";
+import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
+import type { TimeRange } from "../../../src/model/time-range.ts";
+import {
+  canContinue,
+  hasChangedSince,
+  Journal,
+  readChanges,
+  readJournalPosition,
+  renameJournal,
+} from "../../../src/warehouse/tables/journal.ts";
+import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
+import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
+
+const HOUR = 3600 * MICROS_PER_SECOND;
+const everything = { after: 0, until: Number.MAX_SAFE_INTEGER };
+const entriesOf = ({ connection }: WarehouseWriter, part: Partial<typeof everything> = {}) =>
+  readChanges(connection, { ...everything, ...part });
+const rangesOf = (warehouse: WarehouseWriter) =>
+  entriesOf(warehouse).map(({ seq, from, to }) => [seq, from, to]);
+
+function enter(warehouse: WarehouseWriter, ...ranges: readonly TimeRange[]): void {
+  warehouse.transaction(({ journal }) => {
+    for (const range of ranges) journal.add("index_ticks", "rows", 1, range);
+  });
+}
+
+it("has an entry of each key and kind, with what lies close together as one range", () => {
+  const warehouse = openTestWarehouse();
+  expect(readJournalPosition(warehouse.connection)).toMatchObject({ seq: 0, firstSeq: 0 });
+  warehouse.transaction(({ journal }) => {
+    journal.add("index_ticks", "rows", 7, { from: 10, to: 20 });
+    journal.add("ohlcv", "ledger", 8, { from: 30, to: 40 });
+    journal.add("index_ticks", "rows", 7, { from: 5, to: 6 });
+    journal.add("index_ticks", "rows", 7, { from: 20 + HOUR, to: 21 + HOUR });
+    journal.add("index_ticks", "rows", 7, { from: 22 + 2 * HOUR, to: 23 + 2 * HOUR });
+    journal.add("index_ticks", "ledger", 7, { from: 1, to: 1 });
+  });
+  const ticks = { stream: "index_ticks", kind: "rows", key: 7 };
+  const changes = [
+    { ...ticks, from: 5, to: 21 + HOUR },
+    { ...ticks, from: 22 + 2 * HOUR, to: 23 + 2 * HOUR },
+    { stream: "ohlcv", kind: "ledger", key: 8, from: 30, to: 40 },
+  ];
+  expect(entriesOf(warehouse)).toEqual(changes.map((change, i) => ({ seq: i + 1, ...change })));
+  expect(warehouse.takeChanges()).toEqual(changes);
+  expect(warehouse.takeChanges()).toEqual([]);
+  expect(readJournalPosition(warehouse.connection)).toMatchObject({ seq: 3, firstSeq: 0 });
+  expect(readChanges(warehouse.connection, { after: 1, until: 3, limit: 1 })).toMatchObject([{ seq: 2 }]);
+});
+
+it("has nothing of a transaction that failed", () => {
+  const warehouse = openTestWarehouse();
+  enter(warehouse, { from: 1, to: 2 });
+  expect(() =>
+    warehouse.transaction(({ journal }) => {
+      journal.add("index_ticks", "rows", 1, { from: 50, to: 60 });
+      throw new Error("failed");
+    }),
+  ).toThrow("failed");
+  enter(warehouse, { from: 8, to: 9 });
+  expect(rangesOf(warehouse)).toEqual([
+    [1, 1, 2],
+    [2, 8, 9],
+  ]);
+  expect(warehouse.takeChanges().map(({ from }) => from)).toEqual([1, 8]);
+});
+
+describe("a journal that is kept small", () => {
+  /** Enters each range by itself. */
+  function enterEach(warehouse: WarehouseWriter, ranges: readonly TimeRange[]): void {
+    const limits = { recent: 8, combined: 6, all: 20, pruned: 4 };
+    const journal = new Journal(warehouse.connection, limits);
+    for (const range of ranges) {
+      journal.add("index_ticks", "rows", 1, range);
+      journal.write();
+    }
+  }
+  const live = (ts: number) => ({ from: ts, to: ts + 1 });
+  const apart = (count: number) => Array.from({ length: count }, (_, i) => live(i * HOUR));
+
+  it("combines the live rows of an hour, and the pages of a day; the newest stay exact", () => {
+    const warehouse = openTestWarehouse();
+    enterEach(warehouse, [
+      live(10),
+      live(HOUR - 1),
+      live(HOUR),
+      { from: 12 * HOUR, to: MICROS_PER_DAY },
+      { from: MICROS_PER_DAY, to: MICROS_PER_DAY + HOUR },
+      { from: 2 * HOUR, to: 12 * HOUR },
+      live(20),
+      live(30),
+      live(40),
+    ]);
+    expect(rangesOf(warehouse)).toEqual([
+      [2, 10, HOUR],
+      [3, HOUR, HOUR + 1],
+      [5, MICROS_PER_DAY, MICROS_PER_DAY + HOUR],
+      [6, 2 * HOUR, MICROS_PER_DAY],
+      [7, 20, 21],
+      [8, 30, 31],
+      [9, 40, 41],
+    ]);
+    expect(readJournalPosition(warehouse.connection)).toMatchObject({ seq: 9, firstSeq: 0 });
+  });
+
+  it("loses the oldest if they cannot be combined, and says from where on it is whole", () => {
+    const warehouse = openTestWarehouse();
+    enterEach(warehouse, apart(21));
+    const position = readJournalPosition(warehouse.connection);
+    expect(position).toMatchObject({ seq: 21, firstSeq: 5 });
+    expect(rangesOf(warehouse)[0]?.[0]).toBe(6);
+    const at = (seq: number, id = position.id) => canContinue(position, { id, seq });
+    expect([at(4), at(5), at(21), at(22), at(6, -1)]).toEqual([false, true, true, false, false]);
+    warehouse.connection.database.exec("DELETE FROM changes");
+    expect(readJournalPosition(warehouse.connection)).toMatchObject({ seq: 5, firstSeq: 5 });
+    enter(warehouse, live(1));
+    expect(rangesOf(warehouse)).toEqual([[6, 1, 2]]);
+  });
+
+  it("combines half of its entries before it loses any", () => {
+    const warehouse = openTestWarehouse();
+    const hours = apart(4);
+    enterEach(warehouse, [...hours, ...hours, ...hours, ...hours, ...hours, ...apart(12)]);
+    expect(readJournalPosition(warehouse.connection)).toMatchObject({ seq: 32, firstSeq: 0 });
+  });
+});
+
+it("has another name in a copy, so that a reader compares everything", () => {
+  const { connection } = openTestWarehouse();
+  const { id } = readJournalPosition(connection);
+  expect(readJournalPosition(connection).id).toBe(id);
+  renameJournal(connection);
+  const renamed = readJournalPosition(connection).id;
+  expect(renamed).not.toBe(id);
+  expect(Number.isSafeInteger(renamed) && renamed >= 0).toBe(true);
+});
+
+it("tells whether a range has changed since an entry", () => {
+  const warehouse = openTestWarehouse();
+  warehouse.transaction(({ journal }) => {
+    journal.add("index_ticks", "rows", 1, { from: 10, to: 20 });
+    journal.add("index_ticks", "ledger", 2, { from: 10, to: 20 });
+  });
+  const key = { stream: "index_ticks", series: 1 } as const;
+  const has = (
+    from: number,
+    to: number,
+    seq = 0,
+    other: Partial<{ stream: RowStream; series: number }> = {},
+  ) => hasChangedSince(warehouse.connection, { ...key, ...other }, { from, to }, seq);
+  expect([has(0, 10), has(0, 11), has(19, 30), has(20, 30)]).toEqual([false, true, true, false]);
+  expect([has(0, 30, 1), has(0, 30, 1, { series: 2 })]).toEqual([false, true]);
+  expect([has(0, 30, 0, { series: 3 }), has(0, 30, 0, { stream: "ohlcv" })]).toEqual([false, false]);
+});
