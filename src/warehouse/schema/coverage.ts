@@ -2,7 +2,6 @@ import type { RowStream, Stream } from "../../model/streams.ts";
 import type { Proof } from "../../rule/answer.ts";
 import type { ClaimKind } from "../../rule/claim.ts";
 import { index, integer, primaryKey, real, sqliteTable, text, uniqueIndex } from "../sqlite/drizzle.ts";
-import type { ChangeKind } from "../tables/journal.ts";
 
 /** `rows`: all rows of the range are stored, here or where the reason says; `empty`: the service has none; `lost`: it no longer serves them. */
 
@@ -135,6 +134,12 @@ export const pendingClaims = sqliteTable(
   (table) => [index("pending_claims_by_series").on(table.stream, table.series)],
 );
 export type PendingClaimRow = typeof pendingClaims.$inferSelect;
+
+/**
+ * `rows`: rows were written or deleted, or coverage has changed; the key is that of the rows. `ledger`: the same for the coverage
+ * of a snapshot stream, whose ledger has other keys. `retracted`: coverage was taken back, or lost on purpose.
+ */
+export type ChangeKind = "rows" | "ledger" | "retracted";
 
 /** The journal: every range whose rows or coverage was changed. Readers know up to which entry they have looked. */
 export const changes = sqliteTable("changes", {

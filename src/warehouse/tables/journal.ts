@@ -1,6 +1,7 @@
 import type { RowStream } from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
+import type { ChangeKind } from "../schema/coverage.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { readWarehouseState } from "./warehouse-state.ts";
 
@@ -9,12 +10,6 @@ import { readWarehouseState } from "./warehouse-state.ts";
  * warehouse, an export, an open page, `serve`) knows up to which entry it has looked. An entry says where to look again, not what
  * happened, so order and repetition do not matter.
  */
-
-/**
- * `rows`: rows were written or deleted, or coverage has changed; the key is that of the rows. `ledger`: the same for the coverage
- * of a snapshot stream, whose ledger has other keys. `retracted`: coverage was taken back, or lost on purpose.
- */
-export type ChangeKind = "rows" | "ledger" | "retracted";
 
 export interface Change extends TimeRange {
   readonly stream: RowStream;
