@@ -206,15 +206,12 @@ export function hasRowsInRange(
  * and all that is "no longer served" if a later range is.
  */
 export function findEndsAbove(transaction: Transaction, key: LedgerKey, ts: Micros): TimeRange[] {
-  const find = transaction.statement<TimeRange>(
-    `SELECT from_ts AS "from", to_ts AS "to" FROM settled_ranges
-      WHERE stream = ? AND series = ? AND to_ts > ? AND reason = ?`,
-  );
-  const findLater = (after: Micros, reason: string) => find.all([key.stream, key.series, after, reason]);
-  const disproved = findLater(ts, NOTHING_OLDER);
-  if (findLater(ts, NO_LONGER_SERVED).length > 0)
-    disproved.push(...findLater(Number.MIN_SAFE_INTEGER, NO_LONGER_SERVED));
-  return disproved;
+  const sql = `SELECT ${rangeColumns} FROM settled_ranges WHERE ${matchesKey} AND reason IN (?, ?)`;
+  const ends = transaction
+    .statement<SettledRange>(sql)
+    .all([key.stream, key.series, NOTHING_OLDER, NO_LONGER_SERVED]);
+  const isServedAgain = ends.some(({ to, reason }) => to > ts && reason === NO_LONGER_SERVED);
+  return ends.filter(({ to, reason }) => (reason === NO_LONGER_SERVED ? isServedAgain : to > ts));
 }
 
 /** Where the oldest target of the key begins; undefined: the settings never selected it. */
