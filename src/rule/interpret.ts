@@ -21,7 +21,7 @@ export type PageContradiction =
   /** A record in the proven range that no earlier page had: the walk is out of order. */
   | "newer_than_proven";
 
-interface Interpretation {
+export interface Interpretation {
   readonly claims: readonly Claim[];
   /** Covered ranges that the page takes back. */
   readonly retracted: readonly TimeRange[];
@@ -121,8 +121,8 @@ export function claimRecords(
   const records = pieces.flatMap((range): Claim[] => {
     const isInside = (ts: Micros) => includes(range, ts);
     const says = expected.some(isInside) ? ("rows" as const) : ("empty" as const);
-    // A page that lacks many rows does not prove that a range is empty: it counts between its own records.
-    if (!isWhole && says === "empty") return [];
+    // A page that lacks many rows, or a stale one, does not prove that a range is empty: it counts between its own records.
+    if ((isStale || !isWhole) && says === "empty") return [];
     const from = isWhole ? range.from : Math.min(...expected.filter(isInside));
     return [{ kind: "records", range: { from, to: range.to }, says, subject: [], because: NO_RECORDS }];
   });

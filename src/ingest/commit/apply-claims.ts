@@ -27,7 +27,7 @@ export interface AppliedClaims {
 
 type SeriesKey = LedgerKey & { readonly stream: HistoryStream };
 
-/** Confirms the claims of an answer against those before, and writes what is accepted. Stale and announced pages also settle directly. */
+/** Confirms the claims of an answer against those before, and writes what is accepted. */
 export function applyClaims(
   transaction: Transaction,
   key: SeriesKey,
