@@ -6,7 +6,7 @@ import { containsTimestamp, intersect, normalise, subtract, type TimeRange } fro
 import type { PageAnswer, Publication, StoredSeries } from "../../rule/answer.ts";
 import type { PendingClaim } from "../../rule/claim.ts";
 import { claimRecords, type Interpretation } from "../../rule/interpret.ts";
-import { hasRowsInRange, type LedgerKey, settle } from "../../warehouse/coverage/ledger.ts";
+import { hasRowsInRange, type SeriesKey, settle } from "../../warehouse/coverage/ledger.ts";
 import { type WriteRecordsResult, writeRecords } from "../../warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 
@@ -14,8 +14,6 @@ import type { Transaction } from "../../warehouse/tables/transaction.ts";
  * A page of `mds-sync serve` comes with the ledger of the warehouse that it serves. What that ledger does not cover, the page
  * proves nothing about; what it covers has passed the same checks as here, so none of them is repeated.
  */
-
-type SeriesKey = LedgerKey & { readonly stream: HistoryStream };
 
 const rangesOf = (ranges: readonly AnnouncedRange[], state: AnnouncedRange["state"]) =>
   normalise(ranges.filter((range) => range.state === state));

@@ -1,4 +1,4 @@
-import { type HistoryStream, isDaily, type Series, streamTable } from "../../model/streams.ts";
+import { isDaily, type Series, streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { PageAnswer, SeriesRules } from "../../rule/answer.ts";
@@ -10,7 +10,7 @@ import {
   type PageContradiction,
 } from "../../rule/interpret.ts";
 import { previewTolerance, type UpperBound } from "../../rule/provable-until.ts";
-import { type LedgerKey, retract } from "../../warehouse/coverage/ledger.ts";
+import { type LedgerKey, retract, type SeriesKey } from "../../warehouse/coverage/ledger.ts";
 import { readClaims } from "../../warehouse/coverage/pending-claims.ts";
 import {
   decayLateness,
@@ -32,7 +32,7 @@ import { type AppliedClaims, applyClaims } from "./apply-claims.ts";
 import type { CommittedPages } from "./committed-pages.ts";
 import { recordLateRecords } from "./late-records.ts";
 import { readStoredSeries } from "./stored-series.ts";
-import { type HistoryPage, recordsOf, type SeriesKey, secondRecordsOf, writePage } from "./write-page.ts";
+import { type HistoryPage, recordsOf, secondRecordsOf, writePage } from "./write-page.ts";
 
 /** The position of a page in its walk. */
 export interface WalkPosition extends Pick<PageAnswer, "gap" | "provenFrom" | "isContinued" | "anchor"> {
@@ -273,7 +273,7 @@ function confirmLiveRows(
 /** Stores what the page has shown of the head. */
 function recordShown(
   transaction: Transaction,
-  key: LedgerKey & { readonly stream: HistoryStream },
+  key: SeriesKey,
   { isHead, isStale }: PageAnswer,
   { publication, showsRunningDay }: UpperBound,
 ): void {

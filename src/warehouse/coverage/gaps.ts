@@ -10,7 +10,7 @@ import type { SeriesNames } from "../schema/lookups.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { presentTs } from "../views/sql-fragments.ts";
-import { type LedgerKey, settle } from "./ledger.ts";
+import { type SeriesKey, settle } from "./ledger.ts";
 import { pendingReasonSql, readClaims, readPendingClaims, type StoredClaim } from "./pending-claims.ts";
 import {
   computeQuietTime,
@@ -227,7 +227,7 @@ parts AS (
 
 /** The gaps of one series at one time. */
 export interface SeriesGaps extends Readonly<SeriesNames> {
-  readonly key: LedgerKey & { readonly stream: HistoryStream };
+  readonly key: SeriesKey;
   /** To be requested: `missing`, `unpublished`, `unconfirmed`, and what is too young to be final for a quiet series. */
   readonly open: TimeRanges;
   /** REST may have records in these ranges. */

@@ -1,5 +1,5 @@
 import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
-import { hasHistory, type RowStream } from "../../model/streams.ts";
+import { type HistoryStream, hasHistory, type RowStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { formatRange, intersect, normalise, type TimeRange } from "../../model/time-range.ts";
 import type { Proof, SettledRange } from "../../rule/answer.ts";
@@ -20,6 +20,9 @@ import { recordLedgerChange } from "./changed-ranges.ts";
 
 /** What one part of the ledger is about: a stream, and the dictionary key of a series or of a subscription. */
 export type LedgerKey = Readonly<Pick<SettledRangeRow, "stream" | "series">>;
+
+/** The key of a series that has a history. */
+export type SeriesKey = LedgerKey & { readonly stream: HistoryStream };
 
 /** The key as text, for maps. */
 export function ledgerKeyText({ stream, series }: LedgerKey): string {

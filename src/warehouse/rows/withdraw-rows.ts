@@ -1,8 +1,8 @@
-import type { HistoryStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { subtract, type TimeRange } from "../../model/time-range.ts";
 import type { StoredRow } from "../../rule/answer.ts";
 import { ChangedRows } from "../coverage/changed-ranges.ts";
+import type { SeriesKey } from "../coverage/ledger.ts";
 import type { StoredTime } from "../schema/rows.ts";
 import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
@@ -10,11 +10,6 @@ import { isPreview } from "./previews.ts";
 import { storeRevision } from "./revisions.ts";
 import { countStoredRows } from "./row-queries.ts";
 import { addRowCount } from "./stream-stats.ts";
-
-interface SeriesKey {
-  readonly stream: HistoryStream;
-  readonly series: number;
-}
 
 /** The stored rows of the range other than those at `timestamps`, ascending. Call it after a page's rows are written. */
 export function findRowsBeside(
