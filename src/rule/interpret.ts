@@ -21,7 +21,7 @@ export type PageContradiction =
   /** A record in the proven range that no earlier page had: the walk is out of order. */
   | "newer_than_proven";
 
-interface Interpretation {
+export interface Interpretation {
   readonly claims: readonly Claim[];
   /** Covered ranges that the page takes back. */
   readonly retracted: readonly TimeRange[];
@@ -102,7 +102,7 @@ export function claimRecords(
 ): Claim[] {
   const { isStale, timestamps } = page;
   const previous = findPrevious(page);
-  const expected = previous === undefined ? timestamps : [previous, ...timestamps];
+  const expected = previous === undefined ? timestamps : [previous].concat(timestamps);
   const holes = pending.filter(isHole);
   const missing = isStale ? [] : stored.rowsBeside(proven, expected);
   const [withdrawn, others] = claimWithdrawn(missing, expected, holes);
@@ -119,11 +119,11 @@ export function claimRecords(
   const isWhole = withdrawn.length === 0;
   const pieces = subtract([proven], normalise(withdrawn.map(({ range }) => range)));
   const records = pieces.flatMap((range): Claim[] => {
-    const inside = expected.filter((ts) => includes(range, ts));
-    const says = inside.length > 0 ? ("rows" as const) : ("empty" as const);
-    // A page that lacks many rows does not prove that a range is empty: it counts between its own records.
-    if (!isWhole && says === "empty") return [];
-    const from = isWhole ? range.from : Math.min(...inside);
+    const isInside = (ts: Micros) => includes(range, ts);
+    const says = expected.some(isInside) ? ("rows" as const) : ("empty" as const);
+    // A page that lacks many rows, or a stale one, does not prove that a range is empty: it counts between its own records.
+    if ((isStale || !isWhole) && says === "empty") return [];
+    const from = isWhole ? range.from : Math.min(...expected.filter(isInside));
     return [{ kind: "records", range: { from, to: range.to }, says, subject: [], because: NO_RECORDS }];
   });
   if (gone.length === 0) return [...withdrawn, ...records];

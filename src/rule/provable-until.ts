@@ -59,9 +59,9 @@ export function findPrevious({
 }
 
 /** The first page of the head has shown the newest bar, and it may not be final. */
-function finalBarsEnd({ isHead }: PageAnswer, { publication, servesRunningDay }: StoredSeries): Micros {
-  const isOpen = isHead && servesRunningDay && publication?.quietMargin === 0;
-  return isOpen ? publication.publishedTo : Number.POSITIVE_INFINITY;
+function finalBarsEnd({ isHead }: PageAnswer, stored: StoredSeries): Micros {
+  const publication = isHead && stored.servesRunningDay ? stored.publication : undefined;
+  return publication?.quietMargin === 0 ? publication.publishedTo : Number.POSITIVE_INFINITY;
 }
 
 /** The end of what is final at `now`, in whole steps: younger records may still change. */

@@ -5,7 +5,7 @@ import { commitWalkPage } from "../../src/ingest/commit/walk-page.ts";
 import { PendingPages } from "../../src/ingest/decode/pending-pages.ts";
 import { MICROS_PER_MS, type Micros } from "../../src/model/time.ts";
 import { openWriter, type WarehouseWriter } from "../../src/warehouse/writer.ts";
-import { at, btc, liveMessage, makeTicks, SECOND, tickPage } from "../support/ingest/pages.ts";
+import { at, btc, liveMessage, makeTicks, SECOND, tickPage, walkSettings } from "../support/ingest/pages.ts";
 
 /** The gap that the walk fills, and the timestamps of all records that the service has in it. */
 export const gap = { from: at("10:00:00"), to: at("11:00:00") };
@@ -60,17 +60,7 @@ export function commitPages(
         series: btc,
         position: { gap, provenFrom },
         isLast,
-        rules: {
-          settleDelay: 60 * SECOND,
-          period: 30 * SECOND,
-          quietMargin: 3600 * SECOND,
-          windowStart: Number.MIN_SAFE_INTEGER,
-          floor: Number.MIN_SAFE_INTEGER,
-        },
-        confirmation: { answers: 1, over: 0 },
-        isHead: false,
-        isSilenceConfirmed: false,
-        request: "",
+        ...walkSettings,
       },
     );
     provenFrom = commit.proven?.from ?? provenFrom;

@@ -3,22 +3,17 @@ import type { StreamRecords } from "../../model/records.ts";
 import { type HistoryStream, streamDefinition } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { containsTimestamp, intersect, normalise, subtract, type TimeRange } from "../../model/time-range.ts";
-import type { PageAnswer, SeriesRules, StoredSeries } from "../../rule/answer.ts";
+import type { PageAnswer, Publication, StoredSeries } from "../../rule/answer.ts";
 import type { PendingClaim } from "../../rule/claim.ts";
-import type { ConfirmationRules } from "../../rule/confirm.ts";
-import { claimRecords } from "../../rule/interpret.ts";
-import { hasRowsInRange, type LedgerKey, settle } from "../../warehouse/coverage/ledger.ts";
-import { recordHeadPage } from "../../warehouse/coverage/publication.ts";
+import { claimRecords, type Interpretation } from "../../rule/interpret.ts";
+import { hasRowsInRange, type SeriesKey, settle } from "../../warehouse/coverage/ledger.ts";
 import { type WriteRecordsResult, writeRecords } from "../../warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
-import { type AppliedClaims, applyClaims } from "./apply-claims.ts";
 
 /*
  * A page of `mds-sync serve` comes with the ledger of the warehouse that it serves. What that ledger does not cover, the page
  * proves nothing about; what it covers has passed the same checks as here, so none of them is repeated.
  */
-
-type SeriesKey = LedgerKey & { readonly stream: HistoryStream };
 
 const rangesOf = (ranges: readonly AnnouncedRange[], state: AnnouncedRange["state"]) =>
   normalise(ranges.filter((range) => range.state === state));
@@ -52,53 +47,53 @@ export function writeUnprovenRecords<S extends HistoryStream>(
 }
 
 interface AnnouncedPage {
-  readonly answer: PageAnswer;
   readonly announced: AnnouncedCoverage;
   /** What the page may prove. */
-  readonly extent: TimeRange;
-  readonly stored: StoredSeries;
-  readonly before: readonly PendingClaim[];
-  readonly rules: SeriesRules;
+  readonly extent: TimeRange | undefined;
 }
 
-/** Copies the announced ledger for the range of the page, and withdraws what the page lacks where it is covered. */
-export function settleAnnounced(
-  transaction: Transaction,
-  key: SeriesKey,
-  { answer, announced, extent, stored, before, rules }: AnnouncedPage,
-  confirmation: ConfirmationRules,
-): AppliedClaims {
-  const { ranges } = announced;
+/** The page has all records of what its sender covers in its range; a stale one says nothing. */
+export function interpretAnnounced(
+  answer: PageAnswer,
+  { announced: { ranges }, extent }: AnnouncedPage,
+  stored: StoredSeries,
+  before: readonly PendingClaim[],
+): Interpretation {
+  const { isStale, isHead, provenFrom, gap } = answer;
+  const proven = isStale ? undefined : extent;
   const withoutRows = normalise(ranges.filter(({ state }) => state !== "empty"));
-  const claims = subtract([extent], withoutRows).flatMap((covered) =>
+  const claims = subtract(proven ? [proven] : [], withoutRows).flatMap((covered) =>
     // The sender covers what lies between the records of two pages.
     claimRecords(covered, answer, stored, before).map((claim) => ({ ...claim, says: "rows" as const })),
   );
-  const evidence = {
+  const publication = proven && isHead && provenFrom >= gap.to ? readHead(ranges, answer) : undefined;
+  return {
     claims,
-    shown: extent,
-    oldest: answer.timestamps.at(-1),
-    windowStart: rules.windowStart,
+    retracted: [],
+    proven,
+    isComplete: proven?.from === gap.from,
+    endsAt: undefined,
+    bound: { until: provenFrom, isFinal: true, isUnpublished: false, publication, showsRunningDay: false },
   };
-  const applied = applyClaims(transaction, key, stored, evidence, before, confirmation);
+}
+
+/** Settles the range of the page as the sender has it. */
+export function copyLedger(
+  transaction: Transaction,
+  key: SeriesKey,
+  { ranges }: AnnouncedCoverage,
+  proven: TimeRange,
+): void {
   for (const range of ranges) {
     if (range.state === "open") continue;
-    const [part] = intersect([extent], normalise([range]));
+    const [part] = intersect([proven], normalise([range]));
     if (!part || (range.state === "empty" && hasRowsInRange(transaction, key, part))) continue;
     settle(transaction, key, part, range.state, range.reason ?? "no records");
   }
-  if (answer.isHead && answer.provenFrom >= answer.gap.to) recordHead(transaction, key, ranges, answer);
-  return applied;
 }
 
 /** Above what the sender has proven, the head is `not published yet`. */
-function recordHead(
-  transaction: Transaction,
-  key: SeriesKey,
-  ranges: readonly AnnouncedRange[],
-  { gap: { to }, asOf }: PageAnswer,
-): void {
+function readHead(ranges: readonly AnnouncedRange[], { gap: { to }, asOf }: PageAnswer): Publication {
   const head = rangesOf(ranges, "open").findLast((range) => range.from < to && range.to >= to);
-  const publishedTo = head?.from ?? to;
-  recordHeadPage(transaction, key, { publishedTo, askedAt: asOf, askedTo: to, quietMargin: 0 });
+  return { publishedTo: head?.from ?? to, askedAt: asOf, askedTo: to, quietMargin: 0 };
 }

@@ -1,4 +1,3 @@
-import type { HistoryStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { StoredSeries } from "../../rule/answer.ts";
 import { applyClaim, applyPending, type LedgerChange } from "../../rule/apply.ts";
@@ -10,7 +9,7 @@ import {
   type Evidence,
   isIncident,
 } from "../../rule/confirm.ts";
-import { type LedgerKey, retract, settle } from "../../warehouse/coverage/ledger.ts";
+import { retract, type SeriesKey, settle } from "../../warehouse/coverage/ledger.ts";
 import { dropClaims, type StoredClaim, storeClaim } from "../../warehouse/coverage/pending-claims.ts";
 import { countStoredRows } from "../../warehouse/rows/row-queries.ts";
 import { withdrawRows } from "../../warehouse/rows/withdraw-rows.ts";
@@ -25,9 +24,7 @@ export interface AppliedClaims {
   readonly believed: readonly StoredClaim[];
 }
 
-type SeriesKey = LedgerKey & { readonly stream: HistoryStream };
-
-/** Confirms the claims of an answer against those before, and writes what is accepted. Stale and announced pages also settle directly. */
+/** Confirms the claims of an answer against those before, and writes what is accepted. */
 export function applyClaims(
   transaction: Transaction,
   key: SeriesKey,

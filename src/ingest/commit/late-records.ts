@@ -1,6 +1,6 @@
-import { type HistoryStream, isDaily } from "../../model/streams.ts";
+import { isDaily } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
-import { findTouching, type LedgerKey } from "../../warehouse/coverage/ledger.ts";
+import { findTouching, type SeriesKey } from "../../warehouse/coverage/ledger.ts";
 import {
   MAX_LATENESS_MICROS,
   readPublication,
@@ -23,7 +23,7 @@ const LATENESS_MARGIN = 1.25;
 /** Finds the records of a head page that an earlier page lacked, and stores how late they are. Call it before the write. */
 export function recordLateRecords(
   transaction: Transaction,
-  key: LedgerKey & { readonly stream: HistoryStream },
+  key: SeriesKey,
   { timestamps, asOf, settleDelay, period }: HeadPage,
 ): void {
   const before = readPublication(transaction, key);

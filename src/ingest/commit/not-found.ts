@@ -1,9 +1,9 @@
-import { type HistoryStream, isDaily, streamTable } from "../../model/streams.ts";
+import { isDaily, streamTable } from "../../model/streams.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { SeriesRules } from "../../rule/answer.ts";
 import type { ConfirmationRules } from "../../rule/confirm.ts";
 import { claimNotFound } from "../../rule/interpret.ts";
-import type { LedgerKey } from "../../warehouse/coverage/ledger.ts";
+import type { SeriesKey } from "../../warehouse/coverage/ledger.ts";
 import { readClaims } from "../../warehouse/coverage/pending-claims.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
 import { type AppliedClaims, applyClaims } from "./apply-claims.ts";
@@ -11,7 +11,7 @@ import { readStoredSeries } from "./stored-series.ts";
 
 /** An answer that the index does not exist: 404, or 400 while others of its type are served. */
 interface NotFoundAnswer {
-  readonly key: LedgerKey & { readonly stream: HistoryStream };
+  readonly key: SeriesKey;
   readonly indexType: string;
   readonly range: TimeRange;
   readonly rules: Pick<SeriesRules, "period" | "settleDelay" | "quietMargin" | "windowStart" | "floor">;

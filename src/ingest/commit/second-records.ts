@@ -1,7 +1,8 @@
 import type { DailyBar, IndexTick, StreamRecords } from "../../model/records.ts";
-import type { HistoryStream, RowStream } from "../../model/streams.ts";
+import type { RowStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { PageAnswer } from "../../rule/answer.ts";
+import type { SeriesKey } from "../../warehouse/coverage/ledger.ts";
 import { storeRejects } from "../../warehouse/rows/rejects.ts";
 import {
   chooseRecord,
@@ -63,7 +64,7 @@ export interface ContinuingPage {
  */
 export function rejectContinued(
   transaction: Transaction,
-  { stream, series }: { readonly stream: HistoryStream; readonly series: number },
+  { stream, series }: SeriesKey,
   { gap, provenFrom, anchor }: Pick<PageAnswer, "gap" | "provenFrom" | "anchor">,
   page: ContinuingPage,
   request: string,

@@ -1,4 +1,4 @@
-import { type HistoryStream, streamTable } from "../../model/streams.ts";
+import { streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { Publication, StoredSeries } from "../../rule/answer.ts";
@@ -7,6 +7,7 @@ import {
   findTargetStart,
   findTouching,
   hasRowsInRange,
+  type SeriesKey,
 } from "../../warehouse/coverage/ledger.ts";
 import {
   hasOtherPublished,
@@ -16,11 +17,6 @@ import {
 import { findNewestLiveRow, findNewestRow, findNewestServedRow } from "../../warehouse/rows/row-queries.ts";
 import { findRowsBeside } from "../../warehouse/rows/withdraw-rows.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
-
-interface SeriesKey {
-  readonly stream: HistoryStream;
-  readonly series: number;
-}
 
 /** What the warehouse has of a series, read from its tables where the rule asks for it. */
 export function readStoredSeries(transaction: Transaction, key: SeriesKey, indexType: string): StoredSeries {

@@ -1,12 +1,16 @@
-import { type HistoryStream, isDaily, type Series, streamTable } from "../../model/streams.ts";
+import { isDaily, type Series, streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { PageAnswer, SeriesRules } from "../../rule/answer.ts";
-import type { Claim } from "../../rule/claim.ts";
 import type { ConfirmationRules } from "../../rule/confirm.ts";
-import { findContradiction, interpret, type PageContradiction } from "../../rule/interpret.ts";
+import {
+  findContradiction,
+  type Interpretation,
+  interpret,
+  type PageContradiction,
+} from "../../rule/interpret.ts";
 import { previewTolerance, type UpperBound } from "../../rule/provable-until.ts";
-import { type LedgerKey, retract, settle } from "../../warehouse/coverage/ledger.ts";
+import { type LedgerKey, retract, type SeriesKey } from "../../warehouse/coverage/ledger.ts";
 import { readClaims } from "../../warehouse/coverage/pending-claims.ts";
 import {
   decayLateness,
@@ -23,12 +27,12 @@ import { recordLiveOffset } from "../../warehouse/rows/stream-stats.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
 import type { PendingPages } from "../decode/pending-pages.ts";
-import { settleAnnounced } from "./announced-page.ts";
+import { copyLedger, interpretAnnounced } from "./announced-page.ts";
 import { type AppliedClaims, applyClaims } from "./apply-claims.ts";
 import type { CommittedPages } from "./committed-pages.ts";
 import { recordLateRecords } from "./late-records.ts";
 import { readStoredSeries } from "./stored-series.ts";
-import { type HistoryPage, recordsOf, type SeriesKey, secondRecordsOf, writePage } from "./write-page.ts";
+import { type HistoryPage, recordsOf, secondRecordsOf, writePage } from "./write-page.ts";
 
 /** The position of a page in its walk. */
 export interface WalkPosition extends Pick<PageAnswer, "gap" | "provenFrom" | "isContinued" | "anchor"> {
@@ -107,64 +111,55 @@ export function commitWalkPage(
       (extent !== undefined && committedPages.isSuperseded(stream, series, extent, requestedAt));
     const answer = toAnswer(page, decoded, { isStale, asOf: decoded.asOf ?? now });
     const { counts, liveRows } = storePage(transaction, key, { page, decoded, answer, extent });
-    const rules = toRules(transaction, page, answer.asOf);
-    const { hasReopened } = transaction;
-    const unproven = { ...counts, proven: undefined, isComplete: false, isUnpublished: false, hasReopened };
-    const alarm = findContradiction(answer) ?? findMassRejection(decoded);
-    if (alarm === "newer_than_proven")
+    const contradiction = findContradiction(answer) ?? findMassRejection(decoded);
+    if (contradiction === "newer_than_proven")
       retract(transaction, key, { from: answer.provenFrom, to: answer.gap.to });
-    if (alarm) return { ...unproven, alarm };
-    const before = readClaims(transaction, key);
     const stored = readStoredSeries(transaction, key, indexType);
-    if (decoded.announced) {
-      if (isStale || !extent) return { ...unproven, alarm: undefined };
-      const { announced } = decoded;
-      const applied = settleAnnounced(
-        transaction,
-        key,
-        { answer, announced, extent, stored, before, rules },
-        page.confirmation,
-      );
-      transaction.onRollback(committedPages.add(stream, series, extent, requestedAt));
-      const isComplete = extent.from === answer.gap.from;
-      return { ...unproven, ...applied, proven: extent, isComplete, alarm: undefined };
-    }
-    const learnedOffset = confirmLiveRows(transaction, key, rules, {
-      liveRows,
-      timestamps: answer.timestamps,
-    });
-    const { claims, retracted, proven, isComplete, endsAt, bound } = interpret(answer, stored, before, rules);
-    for (const range of retracted) retract(transaction, key, range);
-    recordShown(transaction, key, answer, bound);
-    const result = {
-      ...unproven,
+    // A stale page neither repeats nor disproves a claim.
+    const before = isStale || contradiction ? [] : readClaims(transaction, key);
+    const rules = toRules(transaction, page, answer.asOf);
+    const live = { liveRows, timestamps: answer.timestamps };
+    const learnedOffset = contradiction ? undefined : confirmLiveRows(transaction, key, rules, live);
+    const { announced } = decoded;
+    const said = contradiction
+      ? saysNothing
+      : announced
+        ? interpretAnnounced(answer, { announced, extent }, stored, before)
+        : interpret(answer, stored, before, rules);
+    for (const range of said.retracted) retract(transaction, key, range);
+    recordShown(transaction, key, answer, said.bound);
+    const alarm = contradiction ?? findConflict(transaction, key, { answer, decoded, said });
+    // What a stale page has no records of, it does not prove.
+    const isMute = isStale && said.proven !== undefined && said.claims.length === 0;
+    const { claims, proven, isComplete, endsAt, bound } = alarm || isMute ? saysNothing : said;
+    const { windowStart } = rules;
+    const evidence = { claims, shown: proven, oldest: answer.timestamps.at(-1), windowStart };
+    const applied = applyClaims(transaction, key, stored, evidence, before, page.confirmation);
+    if (announced && proven) copyLedger(transaction, key, announced, proven);
+    if (proven) transaction.onRollback(committedPages.add(stream, series, proven, requestedAt));
+    return {
+      ...counts,
+      ...applied,
       learnedOffset,
       proven,
       isComplete,
       isUnpublished: bound.isUnpublished,
       // What is retracted without an upper end is only younger than the lateness seen.
-      hasReopened: hasReopened || retracted.some(({ to }) => to < Number.MAX_SAFE_INTEGER),
-      alarm: undefined,
+      hasReopened: transaction.hasReopened || said.retracted.some(({ to }) => to < Number.MAX_SAFE_INTEGER),
+      alarm,
       endsAt,
     };
-    if (isStale) {
-      if (!proven) return result;
-      const outcome = settleStale(transaction, key, { answer, decoded, proven, claims });
-      if (outcome !== "settled") return { ...unproven, hasReopened: result.hasReopened, alarm: outcome };
-      transaction.onRollback(committedPages.add(stream, series, proven, requestedAt));
-      return result;
-    }
-    const evidence = {
-      claims,
-      shown: proven,
-      oldest: answer.timestamps.at(-1),
-      windowStart: rules.windowStart,
-    };
-    const applied = applyClaims(transaction, key, stored, evidence, before, page.confirmation);
-    if (proven) transaction.onRollback(committedPages.add(stream, series, proven, requestedAt));
-    return { ...result, ...applied };
   });
 }
+
+const saysNothing: Interpretation = {
+  claims: [],
+  retracted: [],
+  proven: undefined,
+  isComplete: false,
+  endsAt: undefined,
+  bound: { until: 0, isFinal: false, isUnpublished: false, publication: undefined, showsRunningDay: false },
+};
 
 /** What the page would prove if nothing contradicted it. */
 function findExtent(
@@ -220,7 +215,7 @@ interface ReceivedPage {
   readonly extent: TimeRange | undefined;
 }
 
-/** Stores what the page has, whatever it proves. Returns the live rows that it may confirm, as they were before: none if it is stale. */
+/** Stores what the page has, whatever it proves. Returns the live rows that it may confirm, as they were before. */
 function storePage(
   transaction: Transaction,
   key: SeriesKey,
@@ -232,20 +227,16 @@ function storePage(
     recordLateRecords(transaction, key, { ...page.rules, timestamps, asOf });
   const compared = page.shouldCountMissing ? extent : undefined;
   const before = compared ? countStoredRows(transaction, key, compared) : 0;
-  const liveRows = isStale ? [] : findOwnLiveRows(transaction, key, page, timestamps);
+  const liveRows = isStale || decoded.announced ? [] : findOwnLiveRows(transaction, key, page, timestamps);
   const { written, seconds } = writePage(transaction, key, page, decoded, isStale ? "live" : "rest");
   transaction.markWritten(stream, series);
   storeRejects(transaction, stream, decoded.rejects, page.request);
   countUnknownFields(transaction, stream, decoded.unknownFields);
   const counts = {
     written,
-    withdrawn: 0,
-    pending: [],
-    believed: [],
     rejected: decoded.rejects.length + seconds,
     missing: compared ? countStoredRows(transaction, key, compared) - before : 0,
     foreign: decoded.foreign,
-    learnedOffset: undefined as Micros | undefined,
   };
   return { counts, liveRows };
 }
@@ -282,7 +273,7 @@ function confirmLiveRows(
 /** Stores what the page has shown of the head. */
 function recordShown(
   transaction: Transaction,
-  key: LedgerKey & { readonly stream: HistoryStream },
+  key: SeriesKey,
   { isHead, isStale }: PageAnswer,
   { publication, showsRunningDay }: UpperBound,
 ): void {
@@ -292,27 +283,23 @@ function recordShown(
   else recordLowerPage(transaction, key, publication);
 }
 
-/** A stale page settles only rows, and only if no stored row contradicts it. */
-function settleStale(
+/** A stale page proves nothing if a stored row contradicts it: the row may be newer. */
+function findConflict(
   transaction: Transaction,
   key: SeriesKey,
-  { answer, decoded, proven, claims }: StalePage,
-): "settled" | "older_than_stored" | undefined {
+  { answer, decoded, said: { proven } }: InterpretedPage,
+): PageAlarm | undefined {
+  if (!answer.isStale || !proven) return undefined;
   // Includes the page's oldest row, which the next page would settle.
   const oldest = answer.timestamps.at(-1) ?? proven.from;
   const checked = { from: Math.min(proven.from, Math.max(answer.gap.from, oldest)), to: proven.to };
   const trusted = [answer.provenFrom - 1, ...decoded.timestamps];
   const records = [...recordsOf(decoded), ...secondRecordsOf(decoded).map(({ record }) => record)];
-  if (hasConflictingRows(transaction, key, checked, records, trusted)) return "older_than_stored";
-  const rows = claims.find(({ kind, says }) => kind === "records" && says === "rows");
-  if (!rows) return undefined;
-  settle(transaction, key, rows.range, "rows");
-  return "settled";
+  return hasConflictingRows(transaction, key, checked, records, trusted) ? "older_than_stored" : undefined;
 }
 
-interface StalePage {
+interface InterpretedPage {
   readonly answer: PageAnswer;
   readonly decoded: HistoryPage;
-  readonly proven: TimeRange;
-  readonly claims: readonly Claim[];
+  readonly said: Interpretation;
 }

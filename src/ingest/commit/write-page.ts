@@ -1,10 +1,10 @@
 import type { DailyBar, IndexTick } from "../../model/records.ts";
-import type { HistoryStream, Series } from "../../model/streams.ts";
+import type { Series } from "../../model/streams.ts";
 import { tickAt } from "../../model/tick-columns.ts";
 import type { Micros } from "../../model/time.ts";
 import { containsTimestamp, type TimeRange } from "../../model/time-range.ts";
 import type { PageAnswer } from "../../rule/answer.ts";
-import { findTouching, type LedgerKey } from "../../warehouse/coverage/ledger.ts";
+import { findTouching, type SeriesKey } from "../../warehouse/coverage/ledger.ts";
 import {
   type RecordSource,
   type WriteRecordsResult,
@@ -18,7 +18,6 @@ import { hasUnprovenRecords, writeUnprovenRecords } from "./announced-page.ts";
 import { splitForeign, storeForeignRecords } from "./foreign-records.ts";
 import { type ContinuingPage, chooseRecords, rejectContinued } from "./second-records.ts";
 
-export type SeriesKey = LedgerKey & { readonly stream: HistoryStream };
 export type HistoryPage = ReturnType<PendingPages["get"]>;
 
 /** The cast is safe: a page has only records of its own stream. */

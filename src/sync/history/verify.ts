@@ -50,7 +50,7 @@ export interface SliceDifference extends SliceResult {
 }
 
 /** Rows of a series that are older than everything that the service still serves: they stay. */
-export interface UnservedRows {
+interface UnservedRows {
   readonly stream: string;
   readonly name: string;
   readonly indexType: string;

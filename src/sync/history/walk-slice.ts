@@ -6,7 +6,7 @@ import type {
 } from "../../ingest/commit/walk-page.ts";
 import { Failure } from "../../model/failure.ts";
 import type { ResponseBody } from "../../model/response-body.ts";
-import { type HistoryStream, isDaily, MAX_PAGE_SIZE, type Series, streamTable } from "../../model/streams.ts";
+import { isDaily, MAX_PAGE_SIZE, type Series, streamTable } from "../../model/streams.ts";
 import {
   formatTimestamp,
   MICROS_PER_DAY,
@@ -30,14 +30,14 @@ import {
 } from "../../service/pagination/history-walk.ts";
 import type { PageSummary } from "../../service/pagination/page.ts";
 import { computeWindowStart } from "../../warehouse/coverage/gaps.ts";
-import type { LedgerKey } from "../../warehouse/coverage/ledger.ts";
+import type { SeriesKey } from "../../warehouse/coverage/ledger.ts";
 import type { StoredClaim } from "../../warehouse/coverage/pending-claims.ts";
 import { describeRequest, type SyncContext, serviceNow } from "../context/context.ts";
 import type { Slice } from "./slices.ts";
 
 /** A slice and its series. */
 export interface SliceWalk extends Slice {
-  readonly key: LedgerKey & { readonly stream: HistoryStream };
+  readonly key: SeriesKey;
   readonly indexType: string;
   readonly indexId: string;
   readonly name: string;

@@ -9,7 +9,7 @@ import type { SeriesNames } from "../schema/lookups.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import type { SqlDialect } from "../views/sql-dialect.ts";
-import { type LedgerKey, settle } from "./ledger.ts";
+import { type SeriesKey, settle } from "./ledger.ts";
 import { readClaims, readPendingClaims, type StoredClaim } from "./pending-claims.ts";
 import { computeQuietTime, extendSettleDelay, type Lateness, readLateness } from "./publication.ts";
 import type { TargetRules } from "./targets.ts";
@@ -131,7 +131,7 @@ export const NIGHTLY_INTERVAL_MICROS = MICROS_PER_DAY + 7200 * MICROS_PER_SECOND
 
 /** The gaps of one series at one time. */
 export interface SeriesGaps extends Readonly<SeriesNames> {
-  readonly key: LedgerKey & { readonly stream: HistoryStream };
+  readonly key: SeriesKey;
   /** To be requested: `missing`, `unpublished`, `unconfirmed`, and what is too young to be final for a quiet series. */
   readonly open: TimeRanges;
   /** REST may have records in these ranges. */

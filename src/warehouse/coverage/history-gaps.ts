@@ -17,7 +17,7 @@ import { extendSettleDelay, NOT_PUBLISHED_REASON, readLateness } from "./publica
 import { readPresentTs } from "./targets.ts";
 
 /** A range of a ledger key of a history stream. */
-export interface HistoryRange extends TimeRange {
+interface HistoryRange extends TimeRange {
   readonly state: "covered" | "settling" | "open" | "lost";
   /** Null if it is covered. */
   readonly reason: string | null;

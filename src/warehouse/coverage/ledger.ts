@@ -1,5 +1,5 @@
 import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
-import { hasHistory, type RowStream } from "../../model/streams.ts";
+import { type HistoryStream, hasHistory, type RowStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { formatRange, intersect, normalise, type TimeRange } from "../../model/time-range.ts";
 import type { Proof, SettledRange } from "../../rule/answer.ts";
@@ -19,6 +19,9 @@ import type { Transaction } from "../tables/transaction.ts";
 
 /** What one part of the ledger is about: a stream, and the dictionary key of a series or of a subscription. */
 export type LedgerKey = Readonly<Pick<SettledRangeRow, "stream" | "series">>;
+
+/** The key of a series that has a history. */
+export type SeriesKey = LedgerKey & { readonly stream: HistoryStream };
 
 /** The key as text, for maps. */
 export function ledgerKeyText({ stream, series }: LedgerKey): string {
@@ -211,15 +214,12 @@ export function hasRowsInRange(
  * and all that is "no longer served" if a later range is.
  */
 export function findEndsAbove(transaction: Transaction, key: LedgerKey, ts: Micros): TimeRange[] {
-  const find = transaction.statement<TimeRange>(
-    `SELECT from_ts AS "from", to_ts AS "to" FROM settled_ranges
-      WHERE stream = ? AND series = ? AND to_ts > ? AND reason = ?`,
-  );
-  const findLater = (after: Micros, reason: string) => find.all([key.stream, key.series, after, reason]);
-  const disproved = findLater(ts, NOTHING_OLDER);
-  if (findLater(ts, NO_LONGER_SERVED).length > 0)
-    disproved.push(...findLater(Number.MIN_SAFE_INTEGER, NO_LONGER_SERVED));
-  return disproved;
+  const sql = `SELECT ${rangeColumns} FROM settled_ranges WHERE ${matchesKey} AND reason IN (?, ?)`;
+  const ends = transaction
+    .statement<SettledRange>(sql)
+    .all([key.stream, key.series, NOTHING_OLDER, NO_LONGER_SERVED]);
+  const isServedAgain = ends.some(({ to, reason }) => to > ts && reason === NO_LONGER_SERVED);
+  return ends.filter(({ to, reason }) => (reason === NO_LONGER_SERVED ? isServedAgain : to > ts));
 }
 
 /** Where the oldest target of the key begins; undefined: the settings never selected it. */

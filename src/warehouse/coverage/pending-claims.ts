@@ -6,8 +6,8 @@ import { type ClaimKind, isHole, type PendingClaim } from "../../rule/claim.ts";
 import { isIncident } from "../../rule/confirm.ts";
 import { type PendingClaimRow, pendingClaims } from "../schema/coverage.ts";
 import { series as dictionary } from "../schema/lookups.ts";
-import type { Connection, Orm } from "../sqlite/connection.ts";
-import { and, eq, gt, isNull, lte, ne, or } from "../sqlite/drizzle.ts";
+import type { Connection } from "../sqlite/connection.ts";
+import { and, eq, gt, isNull, lte, or } from "../sqlite/drizzle.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { isOfKey, type LedgerKey } from "./ledger.ts";
 
@@ -32,16 +32,6 @@ export const pendingReasonSql = (kind: string) =>
     .map(([name, reason]) => `WHEN '${name}' THEN '${reason}'`)
     .join(" ")} END`;
 
-const ofKey = (orm: Orm) => {
-  const { kind, acceptedAt } = pendingClaims;
-  const isUsed = or(isNull(acceptedAt), ne(kind, "withdrawn"));
-  return orm
-    .select()
-    .from(pendingClaims)
-    .where(and(isOfKey(pendingClaims), isUsed))
-    .prepare();
-};
-
 function toClaim({ claim, kind, from, to, rows, subject, ...counts }: PendingClaimRow): StoredClaim {
   const { answers, firstAt, lastAt, acceptedAt } = counts;
   const timestamps = JSON.parse(subject) as Micros[];
@@ -60,14 +50,18 @@ function toClaim({ claim, kind, from, to, rows, subject, ...counts }: PendingCla
 
 /** The claims of a series, accepted ones too: an end that has moved goes on to move. Accepted withdrawals are only reported. */
 export function readClaims(
-  connection: Pick<Connection, "prepared">,
+  connection: Pick<Connection, "statement">,
   { stream, series }: LedgerKey,
 ): StoredClaim[] {
-  return connection.prepared(ofKey).all({ stream, series }).map(toClaim);
+  // Every page asks: a query of drizzle would cost more than all others of a page.
+  const sql = `SELECT claim, kind, from_ts AS "from", to_ts AS "to", rows, subject, answers, first_at AS firstAt,
+      last_at AS lastAt, accepted_at AS acceptedAt
+    FROM pending_claims WHERE stream = ? AND series = ? AND (accepted_at IS NULL OR kind <> 'withdrawn')`;
+  return connection.statement<PendingClaimRow>(sql).all([stream, series]).map(toClaim);
 }
 
 /** The ranges in which the service lacked many rows, and has not repeated it often enough. */
-export function findHoles(connection: Pick<Connection, "prepared">, key: LedgerKey): TimeRange[] {
+export function findHoles(connection: Pick<Connection, "statement">, key: LedgerKey): TimeRange[] {
   return readClaims(connection, key)
     .filter(isHole)
     .map(({ range }) => range);

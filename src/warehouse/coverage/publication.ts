@@ -1,12 +1,11 @@
 import type { HistoryStream, Stream } from "../../model/streams.ts";
 import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { Publication } from "../../rule/answer.ts";
-import { readStreamState, recordStreamState } from "../rows/stream-stats.ts";
-import { publications } from "../schema/coverage.ts";
-import type { Connection, Orm } from "../sqlite/connection.ts";
+import { recordStreamState } from "../rows/stream-stats.ts";
+import type { Connection } from "../sqlite/connection.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import type { SqlDialect } from "../views/sql-dialect.ts";
-import { isOfKey, type LedgerKey } from "./ledger.ts";
+import type { LedgerKey } from "./ledger.ts";
 import type { TargetRules } from "./targets.ts";
 
 /** Reason of a range that REST was asked about, above every record that it has shown. */
@@ -53,9 +52,13 @@ export function extendSettleDelay(
   return lateness ? Math.max(settleDelay, decayLateness(lateness, now)) : settleDelay;
 }
 
-export function readLateness(connection: Pick<Connection, "prepared">, stream: Stream): Lateness | undefined {
-  const { lateBy = 0, lateAt = 0 } = readStreamState(connection, stream) ?? {};
-  return lateBy > 0 ? { lateBy, lateAt } : undefined;
+export function readLateness(
+  connection: Pick<Connection, "statement">,
+  stream: Stream,
+): Lateness | undefined {
+  const sql =
+    "SELECT late_by AS lateBy, late_at AS lateAt FROM stream_states WHERE stream = ? AND late_by > 0";
+  return connection.statement<Lateness>(sql).get([stream]);
 }
 
 /**
@@ -75,8 +78,9 @@ export function recordLateness(
 }
 
 /** Whether the service has served the bar of a day that had not ended: then its newest bar may not be final. */
-export function servesRunningDay(connection: Pick<Connection, "prepared">, stream: HistoryStream): boolean {
-  return readStreamState(connection, stream)?.servesRunningDay === 1;
+export function servesRunningDay(connection: Pick<Connection, "statement">, stream: HistoryStream): boolean {
+  const sql = "SELECT 1 FROM stream_states WHERE stream = ? AND serves_running_day = 1";
+  return connection.statement(sql).get([stream]) !== undefined;
 }
 
 export function recordRunningDay(transaction: Transaction, stream: HistoryStream): void {
@@ -84,13 +88,13 @@ export function recordRunningDay(transaction: Transaction, stream: HistoryStream
 }
 
 export function readPublication(
-  connection: Pick<Connection, "prepared">,
+  connection: Pick<Connection, "statement">,
   { stream, series }: LedgerKey,
 ): Publication | undefined {
-  return connection.prepared(publicationOfKey).get({ stream, series });
+  const sql = `SELECT published_to AS publishedTo, asked_at AS askedAt, asked_to AS askedTo, quiet_margin AS quietMargin
+    FROM publications WHERE stream = ? AND series = ?`;
+  return connection.statement<Publication>(sql).get([stream, series]);
 }
-
-const publicationOfKey = (orm: Orm) => orm.select().from(publications).where(isOfKey(publications)).prepare();
 
 /** Stores what a page of the head showed. */
 export function recordHeadPage(

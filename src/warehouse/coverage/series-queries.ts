@@ -6,11 +6,11 @@ import { NO_LONGER_SERVED, NOT_FOUND, NOTHING_OLDER } from "../../rule/claim.ts"
 import type { SettledRangeRow, TargetRow } from "../schema/coverage.ts";
 import type { SeriesNames } from "../schema/lookups.ts";
 import type { Connection } from "../sqlite/connection.ts";
-import type { LedgerKey } from "./ledger.ts";
+import type { SeriesKey } from "./ledger.ts";
 
 /** The head of a series whose target has no end. */
 export interface SeriesHead extends Readonly<SeriesNames> {
-  readonly key: LedgerKey & { readonly stream: HistoryStream };
+  readonly key: SeriesKey;
   /** Nothing is settled from this timestamp on. */
   readonly from: Micros;
   /** No range of the series was ever settled. */
@@ -79,7 +79,7 @@ export function readSelectedIndices(
 interface SeriesCoverage
   extends Readonly<SeriesNames>,
     Readonly<Pick<TargetRow, "serviceWindow" | "settleDelay">> {
-  readonly key: LedgerKey & { readonly stream: HistoryStream };
+  readonly key: SeriesKey;
   /** Ranges with proof `rows` or `empty`, without those that are lost. */
   readonly covered: readonly TimeRange[];
   /** The part of `covered` that is empty because the service has nothing older. */

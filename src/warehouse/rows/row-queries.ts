@@ -4,7 +4,7 @@ import { type HistoryStream, type RowStream, streamTable } from "../../model/str
 import type { Micros } from "../../model/time.ts";
 import { normalise, subtract, type TimeRange } from "../../model/time-range.ts";
 import { NOT_FOUND } from "../../rule/claim.ts";
-import { readSettledRanges } from "../coverage/ledger.ts";
+import { readSettledRanges, type SeriesKey } from "../coverage/ledger.ts";
 import type { SeriesRow } from "../schema/lookups.ts";
 import type { StoredTime } from "../schema/rows.ts";
 import type { Connection } from "../sqlite/connection.ts";
@@ -69,7 +69,7 @@ const isServedSql = (stream: HistoryStream) =>
 /** The newest row of the range that REST has served: no preview. */
 export function findNewestServedRow(
   connection: Pick<Connection, "statement">,
-  { stream, series }: { readonly stream: HistoryStream; readonly series: number },
+  { stream, series }: SeriesKey,
   { from, to }: TimeRange,
 ): Micros | undefined {
   if (from >= to) return undefined;
@@ -86,7 +86,7 @@ export function findNewestServedRow(
 /** The newest row before `ts`. */
 export function findNewestRow(
   connection: Pick<Connection, "value">,
-  { stream, series }: { readonly stream: HistoryStream; readonly series: number },
+  { stream, series }: SeriesKey,
   ts: Micros,
 ): Micros | undefined {
   const { table, keyColumn, timeColumn, storedTime, tsOfStored }: RowTable<never> = rowTables[stream];
@@ -128,21 +128,14 @@ interface ServedSeries extends Pick<SeriesRow, "indexType" | "indexId"> {
 }
 
 /** Whether the series has a row at `since` or later. */
-export function hasRowsSince(
-  connection: Connection,
-  { stream, series }: { readonly stream: HistoryStream; readonly series: number },
-  since: Micros,
-): boolean {
+export function hasRowsSince(connection: Connection, { stream, series }: SeriesKey, since: Micros): boolean {
   const { table, keyColumn, timeColumn, storedTime } = rowTables[stream];
   const sql = `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ? LIMIT 1`;
   return connection.statement(sql).get([series, storedTime(since)]) !== undefined;
 }
 
 /** The timestamp of the oldest stored row of a series. */
-export function findOldestRow(
-  connection: Connection,
-  { stream, series }: { readonly stream: HistoryStream; readonly series: number },
-): Micros | undefined {
+export function findOldestRow(connection: Connection, { stream, series }: SeriesKey): Micros | undefined {
   const { table, keyColumn, timeColumn, tsOfStored } = rowTables[stream];
   const sql = `SELECT min(${timeColumn}) FROM ${table} WHERE ${keyColumn} = ?`;
   const oldest = connection.value<StoredTime | null>(sql, [series]);
@@ -153,10 +146,7 @@ export function findOldestRow(
 const SPACING_SAMPLE_ROWS = 2000;
 
 /** The average distance of the newest rows of a series; undefined: too few rows. */
-export function readRowSpacing(
-  connection: Connection,
-  { stream, series }: { readonly stream: HistoryStream; readonly series: number },
-): Micros | undefined {
+export function readRowSpacing(connection: Connection, { stream, series }: SeriesKey): Micros | undefined {
   const { table, keyColumn, timeColumn, tsOfStored } = rowTables[stream];
   const sql = `SELECT min(ts) AS oldest, max(ts) AS newest, count(*) AS rows FROM
     (SELECT ${timeColumn} AS ts FROM ${table} WHERE ${keyColumn} = ? ORDER BY ${timeColumn} DESC LIMIT ?)`;
@@ -173,7 +163,7 @@ export function readRowSpacing(
  */
 export function findOtherServedSeries(
   connection: Connection,
-  { stream, series }: { readonly stream: HistoryStream; readonly series: number },
+  { stream, series }: SeriesKey,
   since: Micros,
   indexType: string | null = null,
 ): ServedSeries | undefined {

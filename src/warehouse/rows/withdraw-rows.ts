@@ -1,18 +1,14 @@
-import type { HistoryStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
-import type { TimeRange } from "../../model/time-range.ts";
+import { subtract, type TimeRange } from "../../model/time-range.ts";
 import type { StoredRow } from "../../rule/answer.ts";
+import type { SeriesKey } from "../coverage/ledger.ts";
 import type { StoredTime } from "../schema/rows.ts";
 import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { isPreview } from "./previews.ts";
 import { storeRevision } from "./revisions.ts";
+import { countStoredRows } from "./row-queries.ts";
 import { addRowCount } from "./stream-stats.ts";
-
-interface SeriesKey {
-  readonly stream: HistoryStream;
-  readonly series: number;
-}
 
 /** The stored rows of the range other than those at `timestamps`, ascending. Call it after a page's rows are written. */
 export function findRowsBeside(
@@ -24,27 +20,27 @@ export function findRowsBeside(
   const { stream, series } = key;
   const { table, keyColumn, timeColumn, columns, sourceAt, storedTime, tsOfStored }: RowTable<never> =
     rowTables[stream];
-  const where = `FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ?`;
-  const bounds = ({ from, to }: TimeRange) => [series, storedTime(from), storedTime(to)];
-  const count = (part: TimeRange) =>
-    part.from < part.to ? transaction.value<number>(`SELECT count(*) ${where}`, bounds(part)) : 0;
-  const { from, to } = range;
-  // The page's rows are stored, so equal counts mean that no other row is. Usually this saves reading the rows.
   const filled = transaction.findFilledRange(stream, series);
-  const stored =
-    filled && from <= filled.from && filled.to <= to
-      ? count({ from, to: filled.from }) + filled.rows + count({ from: filled.to, to })
-      : count(range);
-  if (stored === countDistinct(timestamps, range)) return [];
+  // What the page filled was vacant: other rows are beside it.
+  const isFilled = filled && filled.from === timestamps.at(-1) && filled.rows <= timestamps.length;
+  // The page's rows are stored, so equal counts mean that no other row is. Usually this saves reading the rows.
+  if (!isFilled && countStoredRows(transaction, key, range) === countDistinct(timestamps, range)) return [];
 
-  const expected = new Set(filterByRange(timestamps, range).map(storedTime));
   const source = sourceAt < 0 ? "0" : columns[sourceAt];
-  return transaction
+  const rows = transaction
     .statement<readonly [StoredTime, SqlValue]>(
-      `SELECT ${timeColumn}, ${source} ${where} ORDER BY ${timeColumn}`,
+      `SELECT ${timeColumn}, ${source} FROM ${table}
+        WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ? ORDER BY ${timeColumn}`,
     )
-    .raw()
-    .all(bounds(range))
+    .raw();
+  const stored = subtract([range], isFilled ? [filled] : []).flatMap(({ from, to }) =>
+    rows.all([series, storedTime(from), storedTime(to)]),
+  );
+  // Usually the oldest row of the page before is the only one.
+  const newest = timestamps.slice(0, 1).map(storedTime);
+  if (stored.every(([time]) => newest.includes(time))) return [];
+  const expected = new Set(timestamps.map(storedTime));
+  return stored
     .filter(([time]) => !expected.has(time))
     .map(([time, from]) => {
       const ts = tsOfStored(time);

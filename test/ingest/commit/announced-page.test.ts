@@ -137,7 +137,7 @@ describe("a page of mds-sync serve", () => {
       commit(body, { isHead: true, ...more });
       return readPublication(warehouse.connection, key);
     };
-    const shown = { ...key, askedAt: at("12:05:00"), askedTo: gap.to, quietMargin: 0 };
+    const shown = { askedAt: at("12:05:00"), askedTo: gap.to, quietMargin: 0 };
     expect(publishedTo([])).toEqual({ ...shown, publishedTo: gap.to });
     expect(publishedTo([range("open", "11:50:00", "12:00:00")])).toEqual({
       ...shown,

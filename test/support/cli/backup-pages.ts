@@ -1,5 +1,5 @@
 import type { IngestThread } from "../../../src/ingest/thread/ingest-thread.ts";
-import { at, btc, makeTicks, SECOND, tickPage } from "../ingest/pages.ts";
+import { at, btc, makeTicks, SECOND, tickPage, walkSettings } from "../ingest/pages.ts";
 
 export const ROWS_PER_HOUR = 120;
 const HOUR = 3600 * SECOND;
@@ -15,17 +15,7 @@ export async function commitHour(ingest: IngestThread, n: number): Promise<void>
     series: btc,
     position: { gap, provenFrom: gap.to },
     isLast: n === 0,
-    rules: {
-      settleDelay: 60 * SECOND,
-      period: 30 * SECOND,
-      quietMargin: 3600 * SECOND,
-      windowStart: Number.MIN_SAFE_INTEGER,
-      floor: Number.MIN_SAFE_INTEGER,
-    },
-    confirmation: { answers: 1, over: 0 },
-    isHead: false,
-    isSilenceConfirmed: false,
-    request: "GET /index-ticker",
+    ...walkSettings,
     pageId,
   });
 }

@@ -10,7 +10,7 @@ import { ManualClock } from "../manual-clock.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 import { copyEmptyWarehouse, viewsBesideSync } from "../warehouse/empty-warehouse.ts";
 import { startIngestInProcess } from "./in-process-ingest.ts";
-import { at, btc, SECOND } from "./pages.ts";
+import { at, btc, walkSettings } from "./pages.ts";
 
 /** Starts ingest with its own warehouse and a manual clock: in this thread, unless `startWorker` starts others. */
 export async function startIngest({
@@ -45,17 +45,7 @@ export const onlyPage: Omit<WalkPage, "pageId"> = {
   series: btc,
   position: { gap: gap, provenFrom: gap.to },
   isLast: true,
-  rules: {
-    settleDelay: 60 * SECOND,
-    period: 30 * SECOND,
-    quietMargin: 3600 * SECOND,
-    windowStart: Number.MIN_SAFE_INTEGER,
-    floor: Number.MIN_SAFE_INTEGER,
-  },
-  confirmation: { answers: 1, over: 0 },
-  isHead: false,
-  isSilenceConfirmed: false,
-  request: "GET /index-ticker",
+  ...walkSettings,
 };
 
 /** Like `startIngest`, in threads of its own. */

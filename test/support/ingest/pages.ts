@@ -1,4 +1,5 @@
 import { gzipSync } from "node:zlib";
+import type { WalkPage } from "../../../src/ingest/commit/walk-page.ts";
 import type { ResponseBody } from "../../../src/model/response-body.ts";
 import type { Series } from "../../../src/model/streams.ts";
 import { formatTimestamp, MICROS_PER_SECOND, type Micros, parseTimestamp } from "../../../src/model/time.ts";
@@ -13,6 +14,24 @@ export function at(time: string): Micros {
 }
 
 export const SECOND = MICROS_PER_SECOND;
+
+/** What the walks of the tests know about their pages of ticks. */
+export const walkSettings: Pick<
+  WalkPage,
+  "rules" | "confirmation" | "isHead" | "isSilenceConfirmed" | "request"
+> = {
+  rules: {
+    settleDelay: 60 * SECOND,
+    period: 30 * SECOND,
+    quietMargin: 3600 * SECOND,
+    windowStart: Number.MIN_SAFE_INTEGER,
+    floor: Number.MIN_SAFE_INTEGER,
+  },
+  confirmation: { answers: 1, over: 0 },
+  isHead: false,
+  isSilenceConfirmed: false,
+  request: "GET /index-ticker",
+};
 
 export interface TestTick {
   readonly ts: Micros;

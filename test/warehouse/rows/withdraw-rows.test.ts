@@ -23,15 +23,11 @@ function openWith(rest: readonly number[], live: readonly number[] = []) {
   return {
     warehouse,
     /** Offsets of the rows beside those of a page that this transaction writes. */
-    beside: (page: readonly number[], range: TimeRange = all) =>
+    beside: (page: readonly number[], range: TimeRange = all, previous: readonly number[] = []) =>
       warehouse.transaction((t) => {
         writeRecords(t, "index_ticks", ticksAt(page), "rest");
-        const rows = findRowsBeside(
-          t,
-          key,
-          range,
-          page.map((offset) => T + offset),
-        );
+        const timestamps = [...previous, ...page].map((offset) => T + offset);
+        const rows = findRowsBeside(t, key, range, timestamps);
         return rows.map(({ ts, isPreview }) => (isPreview ? `${ts - T} live` : `${ts - T}`));
       }),
   };
@@ -48,6 +44,12 @@ describe("the rows beside those of a page", () => {
     ["are all rows, if it has none", [20, 50], [], [], ["20", "50"]],
   ])("%s", (_, rest, live, page, beside) => {
     expect(openWith(rest, live).beside(page)).toEqual(beside);
+  });
+
+  it("lie between the page and the oldest row of the page before, which is none of them", () => {
+    expect(openWith([90]).beside([50, 40], { from: T + 41, to: T + 91 }, [90])).toEqual([]);
+    const { beside } = openWith([90, 60], [70]);
+    expect(beside([50, 40], { from: T + 41, to: T + 91 }, [90])).toEqual(["60", "70 live"]);
   });
 
   it("are clipped to the range", () => {
