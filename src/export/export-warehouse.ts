@@ -3,7 +3,8 @@ import { formatTimestamp, MICROS_PER_MS, type Micros } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { type Log, silentLog } from "../runtime/log.ts";
 import { MOVED_REASON } from "../warehouse/coverage/ledger.ts";
-import { readClockSkew, readPresentTs } from "../warehouse/coverage/targets.ts";
+import { readClockSkew } from "../warehouse/coverage/targets.ts";
+import { compareStates, readExportedState } from "../warehouse/read/export-changes.ts";
 import {
   choosePeriodUnit,
   exportPeriods,
@@ -21,7 +22,6 @@ import {
   readLedger,
   readRelation,
 } from "../warehouse/read/export-relations.ts";
-import { readCorrections, readRefreshPeriods } from "../warehouse/read/export-rows.ts";
 import { openReader, toReaderFailure } from "../warehouse/reader.ts";
 import { type HeldDay, type MovedRange, readMovedRanges } from "../warehouse/rows/moved-rows.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
@@ -182,12 +182,15 @@ async function exportTo(
     const catalogue = store.hasCatalogue ? join(work, CATALOGUE) : undefined;
     if (catalogue)
       catalogueWriter = await CatalogueWriter.begin(catalogue, {
-        ...start.times,
+        ...start.state,
+        clockSkew: start.clockSkew,
         folder: place,
         hasMovedTicks: start.moved.length > 0,
       });
     await writeFiles(fileWriter, start, { connection, writer, store, previous, since });
-    const manifest = manifestOf(store, fileWriter.files, connection, { ...options, since });
+    // An export that did not read everything knows no more of the rest than the one before.
+    const state = since === undefined ? start.state : previous?.state;
+    const manifest = { ...manifestOf(store, fileWriter.files, connection, { ...options, since }), state };
     if (catalogueWriter) {
       await catalogueWriter.finish(manifest.files);
       await catalogueWriter.close();
@@ -273,22 +276,20 @@ function effectiveSince(
   return reused?.every((file) => store.hasFile(file)) ? since : undefined;
 }
 
-/** What one snapshot says before the first file is written; `times` are by the service's clock. */
+/** What one snapshot says before the first file is written. */
 function readStart(connection: Connection) {
   return inSnapshot(connection, () => ({
     ledger: readLedger(connection),
     moved: readMovedRanges(connection),
-    times: {
-      present: readPresentTs(connection),
-      clockSkew: readClockSkew(connection),
-      refreshPeriods: readRefreshPeriods(connection),
-    },
+    // Read before the rows: what changes later is exported again the next time.
+    state: readExportedState(connection),
+    clockSkew: readClockSkew(connection),
   }));
 }
 
 async function writeFiles(
   fileWriter: FileWriter,
-  { ledger, moved }: Awaited<ReturnType<typeof readStart>>,
+  { ledger, moved, state }: Awaited<ReturnType<typeof readStart>>,
   {
     connection,
     writer,
@@ -307,6 +308,7 @@ async function writeFiles(
   const known = store.previous?.warehouse === connection.path ? store.previous : undefined;
   const claims = moved.length > 0 ? await readPreviousClaims(writer, store, known) : [];
   const { taken, unavailable } = divideMoved(moved, store.place, claims);
+  const isUnchanged = compareStates(connection, previous?.state, state);
   for (const stream of exportStreams) {
     const movedHere = stream === "index_ticks" ? taken : [];
     // Files that cannot be written again cannot be cut anew.
@@ -322,12 +324,11 @@ async function writeFiles(
       for (const file of earlier)
         if (periodRange(filePeriod(file).period).to <= from) fileWriter.reusePrevious(file);
     }
-    const corrections = readCorrections(connection, stream, unit);
     for (const period of exportPeriods(connection, stream, unit, from)) {
       const rest = movedHere.filter(
         ({ indexType, from, to }) => indexType === period.part && from < period.to && to > period.from,
       );
-      await fileWriter.writePeriod(period, corrections, rest);
+      await fileWriter.writePeriod(period, isUnchanged(period), rest);
     }
     unavailable.push(...reuseMovedPeriods(fileWriter, store, unit, movedHere));
   }

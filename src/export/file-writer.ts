@@ -1,8 +1,9 @@
+import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { Micros } from "../model/time.ts";
 import { type ExportPeriod, partitionColumn } from "../warehouse/read/export-periods.ts";
 import { type ExportRelation, inSnapshot, type RelationRow } from "../warehouse/read/export-relations.ts";
-import { readPeriod } from "../warehouse/read/export-rows.ts";
+import { readLabels, readPeriod } from "../warehouse/read/export-rows.ts";
 import { type HeldDay, listHeldDays, type MovedRange } from "../warehouse/rows/moved-rows.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import { type FileSystemInfo, MIN_FREE_BYTES, readFreeBytes } from "../warehouse/sqlite/disk.ts";
@@ -50,6 +51,10 @@ export function periodPartition({
 
 type FileFacts = Pick<ManifestFile, "relation" | "partition" | "fingerprint" | "rows" | "times">;
 
+function digestOfLabels(labels: readonly (readonly (string | null)[])[]): string {
+  return createHash("sha256").update(JSON.stringify(labels)).digest("hex");
+}
+
 /** The folder of a file, relative to the export or to `versions`. */
 function filePlace({ relation, partition }: Pick<ManifestFile, "relation" | "partition">): string {
   return [relation, partitionPath(partition)].filter((part) => part !== "").join("/");
@@ -81,12 +86,12 @@ export class FileWriter {
   }
 
   /**
-   * Rows, ledger and fingerprint come from one snapshot. `moved`: ranges of the period whose rows only the previous file
-   * has; the new one takes them over.
+   * Rows and ledger come from one snapshot. `isUnchanged`: the previous file has the period as it is, if its series have the same
+   * names. `moved`: ranges of the period whose rows only the previous file has; the new one takes them over.
    */
   async writePeriod(
     period: ExportPeriod,
-    corrections: ReadonlyMap<string, string>,
+    isUnchanged: boolean,
     moved: readonly MovedRange[] = [],
   ): Promise<void> {
     const { connection, writer, onRows } = this.#options;
@@ -96,17 +101,22 @@ export class FileWriter {
     const isHeld = stream === "index_ticks" && moveBefore !== undefined && period.to <= moveBefore;
     let heldDays: readonly HeldDay[] = [];
     const change = await inSnapshot(connection, async () => {
-      const content = readPeriod(connection, period, corrections);
-      // The last rows of the period were removed after the periods were listed.
-      if (content.rows === 0) return undefined;
       if (isHeld && this.heldDays.length < MAX_HELD_DAYS) heldDays = listHeldDays(connection, period);
-      const { fingerprint, rows, times } = content;
-      const facts = { relation: stream, partition, fingerprint, rows, times };
-      if (this.#reuseUnchanged(facts)) {
-        onRows(rows);
+      const labels = readLabels(connection, period);
+      const fingerprint = digestOfLabels(labels);
+      const reused = isUnchanged
+        ? this.#reuseUnchanged({ relation: stream, partition, fingerprint })
+        : undefined;
+      if (reused) {
+        onRows(reused.rows);
         return undefined;
       }
-      await writer.setLabels(labelSource(stream, content));
+      const content = readPeriod(connection, period);
+      const { rows, times } = content;
+      // The last rows of the period were removed after the periods were listed.
+      if (rows === 0) return undefined;
+      const facts = { relation: stream, partition, fingerprint, rows, times };
+      await writer.setLabels(labelSource(stream, labels));
       const own = periodSource(stream, content, onRows);
       if (moved.length === 0) {
         await this.#write(facts, own);
@@ -153,11 +163,13 @@ export class FileWriter {
     await this.#store(facts);
   }
 
-  #reuseUnchanged(facts: FileFacts): boolean {
+  #reuseUnchanged(
+    facts: Pick<FileFacts, "relation" | "partition" | "fingerprint">,
+  ): ManifestFile | undefined {
     const old = this.#previousFiles.get(filePlace(facts));
-    if (!old || old.fingerprint !== facts.fingerprint || !this.#options.store.hasFile(old)) return false;
-    this.files.push({ ...old, times: facts.times });
-    return true;
+    if (!old || old.fingerprint !== facts.fingerprint || !this.#options.store.hasFile(old)) return undefined;
+    this.files.push(old);
+    return old;
   }
 
   async #write({ rows }: FileFacts, { source, select }: FileContent): Promise<void> {

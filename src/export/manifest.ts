@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import type { ExportedState } from "../warehouse/read/export-changes.ts";
 import type { PeriodUnit } from "../warehouse/read/export-periods.ts";
 
 /** Raise it when the same rows and columns give different files: the next export then rewrites everything. */
@@ -22,7 +23,7 @@ export interface ManifestFile {
   readonly times?: { readonly first: number | string; readonly last: number | string } | undefined;
   readonly bytes: number;
   readonly sha256: string;
-  /** Digest of the warehouse content from which the file was written. */
+  /** Digest of the names of its series, or of the rows of a small relation. */
   readonly fingerprint: string;
 }
 
@@ -38,6 +39,8 @@ export interface Manifest {
   readonly exported_at: string;
   /** The export did not read the months before this one; null: it read all. */
   readonly since: string | null;
+  /** The state of the warehouse whose changes the files have; of earlier versions none is known. */
+  readonly state?: ExportedState | undefined;
   readonly rows: number;
   readonly bytes: number;
   readonly files: readonly ManifestFile[];

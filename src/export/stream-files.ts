@@ -75,7 +75,7 @@ function otherColumn(name: string, type: ColumnType): FileColumn {
 }
 
 /** The labels of the series of a file, shared by their rows. */
-export function labelSource(stream: RowStream, { labels }: PeriodContent): RowSource {
+export function labelSource(stream: RowStream, labels: readonly (readonly (string | null)[])[]): RowSource {
   const names = labelColumns(stream).map(({ name }) => name);
   const rows = labels.map((of, at) => [at, ...of]);
   return {

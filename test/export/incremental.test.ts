@@ -105,8 +105,9 @@ describe("a second export", () => {
     expect(await asked("coverage", monthStart(0) + DAY)).toEqual([[1]]);
     expect(await asked("coverage", monthStart(2))).toEqual([[1]]);
     await expectSame(folder, "exchange_ticks");
-    // The next one without it makes up for that.
-    expect((await exportIn(folder)).months_written).toEqual([gwa(3)]);
+    // The next one without it makes up for that: it writes all that has changed since the last export that read everything.
+    expect((await exportIn(folder)).months_written).toContain(gwa(3));
+    expect((await exportIn(folder)).months_written).toEqual([]);
     await expectSame(folder, "index_ticks", "coverage");
     // Where an older file is gone every month is looked at: the manifest does not say that some were left alone.
     const manifest = () => JSON.parse(readFileSync(join(folder, "export/manifest.json"), "utf8"));

@@ -55,6 +55,20 @@ export function choosePeriodUnit(connection: Connection, stream: RowStream): Per
   return rows / months.size <= MAX_ROWS_PER_MONTH ? "month" : "day";
 }
 
+/** The index type or derivative type of each key; null for a stream without a partition column. In the order of the files. */
+export function readParts(connection: Connection, stream: RowStream): ReadonlyMap<number, string | null> {
+  const { keyColumn } = rowTables[stream];
+  const { dictionary } = streamTable[stream];
+  return new Map(
+    connection
+      .statement<readonly [key: number, part: string | null]>(
+        `SELECT ${keyColumn}, ${partitionColumn(stream) ?? "NULL"} FROM ${dictionary} ORDER BY ${seriesOrder[dictionary]}`,
+      )
+      .raw()
+      .all(),
+  );
+}
+
 /** The periods with rows, starting with the one of `since`. Takes one index seek per series and period. */
 export function exportPeriods(
   connection: Connection,
@@ -63,13 +77,6 @@ export function exportPeriods(
   since = Number.NEGATIVE_INFINITY,
 ): ExportPeriod[] {
   const { table, keyColumn, timeColumn, storedTime, tsOfStored } = rowTables[stream];
-  const { dictionary } = streamTable[stream];
-  const entries = connection
-    .statement<readonly [key: number, part: string | null]>(
-      `SELECT ${keyColumn}, ${partitionColumn(stream) ?? "NULL"} FROM ${dictionary} ORDER BY ${seriesOrder[dictionary]}`,
-    )
-    .raw()
-    .all();
   const first = connection
     .statement<StoredTime | null>(`SELECT min(${timeColumn}) FROM ${table} WHERE ${keyColumn} = ?`)
     .pluck();
@@ -80,7 +87,7 @@ export function exportPeriods(
     .pluck();
   const bounded = Number.isFinite(since);
   const found = new Map<string, ExportPeriod & { keys: number[] }>();
-  for (const [key, part] of entries) {
+  for (const [key, part] of readParts(connection, stream)) {
     let at = bounded ? next.get([key, storedTime(since)]) : first.get([key]);
     while (at !== null && at !== undefined) {
       const period = periodOf(unit, tsOfStored(at));

@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import type { Column } from "../../model/column.ts";
 import {
   hasHistory,
@@ -12,13 +11,13 @@ import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { readPresentTs } from "../coverage/targets.ts";
 import type { SettledRangeRow } from "../schema/coverage.ts";
-import type { RevisionRow, StoredTime } from "../schema/rows.ts";
+import type { StoredTime } from "../schema/rows.ts";
 import type { Connection } from "../sqlite/connection.ts";
-import { rowColumns, rowTables, type SqlValue } from "../tables/row-tables.ts";
+import { rowTables, type SqlValue } from "../tables/row-tables.ts";
 import { refreshPeriod } from "../views/sql-dialect.ts";
 import { sqliteDialect } from "../views/sqlite-dialect.ts";
 import { repetitions, tickerBefore } from "../views/stale-price.ts";
-import { type ExportPeriod, labelColumns, type PeriodUnit, periodOf } from "./export-periods.ts";
+import { type ExportPeriod, labelColumns } from "./export-periods.ts";
 
 const ROWS_PER_BLOCK = 8_192;
 
@@ -36,83 +35,50 @@ export interface RowBlock {
 
 /** A period as the connection's open read transaction sees it. */
 export interface PeriodContent {
-  /** Changes whenever the content of the file would change. */
-  readonly fingerprint: string;
   readonly rows: number;
   /** The first and the last time, as stored; undefined without rows. */
   readonly times: { readonly first: StoredTime; readonly last: StoredTime } | undefined;
   /** Whether any row has an `aside`: exact digits, quality notes or unknown properties. */
   readonly hasAside: boolean;
-  /** The label columns of each series. */
-  readonly labels: readonly (readonly (string | null)[])[];
   blocks(): Generator<RowBlock>;
 }
 
 /**
  * Reads everything about a period except its rows. The caller keeps a read transaction open until it has read the blocks,
- * so that rows, ledger and fingerprint agree.
- *
- * The fingerprint covers per series: the number of rows, the first and last time, the sum and count of each column, every
- * `aside`, the corrections, the covered ranges of the period, and the labels. A correction that leaves the sums equal still
- * adds to `revisions`; a replacement without a revision (a quality note, an unknown property, a provisional bar) changes
- * texts or sums.
+ * so that rows and ledger agree.
  */
-export function readPeriod(
-  connection: Connection,
-  period: ExportPeriod,
-  corrections: ReadonlyMap<string, string>,
-): PeriodContent {
+export function readPeriod(connection: Connection, period: ExportPeriod): PeriodContent {
   const { stream, keys } = period;
-  const labels = keys.map((key) => labelsOf(connection, stream, key));
-  const ledger = hasHistory(stream) ? provenRanges(connection, period) : undefined;
-  const hash = createHash("sha256");
-  const digest = connection.statement<readonly [rows: number, ...SqlValue[]]>(digestSql(stream)).raw();
-  const [from, to] = bounds(period);
+  const { table, keyColumn, timeColumn } = rowTables[stream];
+  const figures = connection
+    .statement<readonly [rows: number, first: StoredTime | null, last: StoredTime | null, asides: number]>(
+      `SELECT count(*), min(${timeColumn}), max(${timeColumn}), count(aside) FROM ${table}
+        WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ?`,
+    )
+    .raw();
   let rows = 0;
   let times: PeriodContent["times"];
   let hasAside = false;
-  keys.forEach((key, at) => {
-    const figures = digest.get([key, from, to]) ?? [0, null];
-    rows += figures[0];
-    const [, first, last] = figures as readonly [number, StoredTime | null, StoredTime | null];
+  for (const key of keys) {
+    const [count, first, last, asides] = figures.get([key, ...bounds(period)]) ?? [0, null, null, 0];
+    rows += count;
     if (first !== null && last !== null)
       times = {
         first: times && times.first < first ? times.first : first,
         last: times && times.last > last ? times.last : last,
       };
-    if (figures.at(-1) !== null) hasAside = true;
-    const corrected = corrections.get(`${key} ${period.period}`) ?? null;
-    const before = comparesPrices(stream) ? tickerBefore(connection, key, period.from) : undefined;
-    hash.update(JSON.stringify([labels[at], figures, corrected, ledger?.get(key) ?? [], before]));
-  });
-  if (comparesPrices(stream)) hash.update(String(readRefreshPeriods(connection).exchange_ticks));
-  return {
-    fingerprint: hash.digest("hex"),
-    rows,
-    times,
-    hasAside,
-    labels,
-    blocks: () => readBlocks(connection, period, { ledger, hasAside }),
-  };
+    if (asides > 0) hasAside = true;
+  }
+  const ledger = hasHistory(stream) ? provenRanges(connection, period) : undefined;
+  return { rows, times, hasAside, blocks: () => readBlocks(connection, period, { ledger, hasAside }) };
 }
 
-/** Maps `KEY PERIOD` to `COUNT/LAST`: the number of corrections of a series in a period, and the last revision. */
-export function readCorrections(
+/** The label columns of each series of a period. */
+export function readLabels(
   connection: Connection,
-  stream: RowStream,
-  unit: PeriodUnit,
-): Map<string, string> {
-  const found = new Map<string, { count: number; last: number }>();
-  const all = connection
-    .statement<Pick<RevisionRow, "key" | "ts" | "revision">>(
-      "SELECT key, ts, revision FROM revision_rows WHERE stream = ? ORDER BY revision",
-    )
-    .iterate([stream]);
-  for (const { key, ts, revision } of all) {
-    const name = `${key} ${periodOf(unit, ts)}`;
-    found.set(name, { count: (found.get(name)?.count ?? 0) + 1, last: revision });
-  }
-  return new Map([...found].map(([name, { count, last }]) => [name, `${count}/${last}`]));
+  { stream, keys }: ExportPeriod,
+): readonly (readonly (string | null)[])[] {
+  return keys.map((key) => labelsOf(connection, stream, key));
 }
 
 /** The refresh period of each stream, as the views compute it. */
@@ -148,17 +114,7 @@ function bounds({ stream, from, to }: ExportPeriod): [number | string, number | 
   return [storedTime(from), storedTime(to)];
 }
 
-function digestSql(stream: RowStream): string {
-  const { table, keyColumn, timeColumn } = rowTables[stream];
-  const figures = rowColumns(stream).map(({ name, type }) => {
-    if (type === "text") return `group_concat(${name}, char(10))`;
-    return type === "source" ? `total(${name})` : `total(${name}), count(${name})`;
-  });
-  return `SELECT count(*), min(${timeColumn}), max(${timeColumn}), ${figures.join(", ")}, group_concat(${timeColumn} || ' ' || aside, char(10)) FILTER (WHERE aside IS NOT NULL)
-    FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ?`;
-}
-
-/** The covered ranges by series, clipped to the period: coverage of other periods must not change the fingerprint. */
+/** The covered ranges by series, clipped to the period. */
 function provenRanges(connection: Connection, { stream, from, to }: ExportPeriod): Map<number, TimeRange[]> {
   // A bar of a day that is not over is never final, even if the ledger covers it.
   const end = isDaily(stream) ? Math.min(to, startOfDay(readPresentTs(connection))) : to;

@@ -1,0 +1,59 @@
+import { isDaily, type RowStream } from "../../model/streams.ts";
+import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
+import { readPresentTs } from "../coverage/targets.ts";
+import type { Connection } from "../sqlite/connection.ts";
+import { type Change, canContinue, readChanges, readJournalPosition } from "../tables/journal.ts";
+import { type ExportPeriod, readParts } from "./export-periods.ts";
+import { comparesPrices, readRefreshPeriods } from "./export-rows.ts";
+
+/** The state of the warehouse from which an export was written. */
+export interface ExportedState {
+  /** The journal, and its last entry. */
+  readonly journal: { readonly id: number; readonly seq: number };
+  /** By the service's clock. */
+  readonly present: Micros;
+  readonly refreshPeriods: Readonly<Record<RowStream, Micros>>;
+}
+
+export function readExportedState(connection: Connection): ExportedState {
+  const { id, seq } = readJournalPosition(connection);
+  return {
+    journal: { id, seq },
+    present: readPresentTs(connection),
+    refreshPeriods: readRefreshPeriods(connection),
+  };
+}
+
+/**
+ * Says of a period whether its rows and their coverage are as they were in an earlier state. The names of its series may have
+ * changed. Without an earlier state of this file, or if the journal does not reach back to it, every period counts as changed.
+ */
+export function compareStates(
+  connection: Connection,
+  before: ExportedState | undefined,
+  now: ExportedState,
+): (period: ExportPeriod) => boolean {
+  if (!before || !canContinue(readJournalPosition(connection), before.journal)) return () => false;
+  const { seq: after } = before.journal;
+  const changes = readChanges(connection, { after, until: now.journal.seq });
+  const byStream = Map.groupBy(
+    changes.filter(({ kind }) => kind !== "ledger"),
+    ({ stream }) => stream,
+  );
+  const parts = new Map([...byStream.keys()].map((stream) => [stream, readParts(connection, stream)]));
+  return ({ stream, part, from, to }) => {
+    const tickerPeriod = before.refreshPeriods[stream];
+    const hasPrices = comparesPrices(stream);
+    if (hasPrices && tickerPeriod !== now.refreshPeriods[stream]) return false;
+    // The first row of a period is compared with the last one before it.
+    const first = hasPrices ? from - MAX_PERIODS_BEFORE * tickerPeriod : from;
+    const touches = (change: Change) => change.from < to && change.to > first;
+    const isOwn = ({ key }: Change) => parts.get(stream)?.get(key) === part;
+    if (byStream.get(stream)?.some((change) => touches(change) && isOwn(change))) return false;
+    // A bar becomes final when its day ends.
+    return !isDaily(stream) || startOfDay(before.present) === startOfDay(now.present) || to <= before.present;
+  };
+}
+
+const MAX_PERIODS_BEFORE = 3;
+const startOfDay = (ts: Micros) => Math.floor(ts / MICROS_PER_DAY);
