@@ -119,7 +119,6 @@ export function rulesAt(world: World, slot: number): SeriesRules {
     lateness: latenessAt(world, slot) * period,
     step: stream === "bars" ? MICROS_PER_DAY : 1,
     isDaily: stream === "bars",
-    hasLiveFeed: stream === "ticks",
     quietMargin: QUIET_SLOTS * period,
     windowStart: windowStart === undefined ? Number.MIN_SAFE_INTEGER : windowStart + WINDOW_MARGIN * period,
     floor: windowStart === undefined ? 0 : windowStart + WINDOW_EDGE * period,
