@@ -84,7 +84,7 @@ export class MemorySeries implements StoredSeries {
     const changed =
       change.kind === "retract"
         ? retractRange(touched, range)
-        : settleRange(touched, range, change.proof, change.proof === "rows" ? null : change.reason);
+        : settleRange(touched, range, change.proof, change.reason);
     this.ledger = [...others, ...changed].sort((a, b) => a.from - b.from);
     assertValidLedger(this.ledger);
   }

@@ -57,9 +57,10 @@ function* claims(line: Line): Generator<Claim> {
       const range = { from, to };
       for (const says of ["rows", "empty"] as const) {
         yield claim("records", range, { says });
-        yield claim("withdrawn", range, { says, subject: rows.filter((ts) => from <= ts && ts < to) });
+        const subject = rows.filter((ts) => from <= ts && ts < to);
+        if (subject.length > 0) yield claim("withdrawn", range, { says, subject });
       }
-      yield claim("gone", range, { says: "rows", subject: rows.slice(0, 1) });
+      if (rows.length > 0) yield claim("gone", range, { says: "rows", subject: rows.slice(0, 1) });
       for (const lostTo of [undefined, from - 1, from + 1, to, to + 1]) {
         for (const subject of [[], [to - 1], [to], [from]])
           for (const kind of ["end", "end moved"] as const)
