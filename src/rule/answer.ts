@@ -41,8 +41,6 @@ export interface SeriesRules {
   readonly step: Micros;
   /** A record spans a day. */
   readonly isDaily: boolean;
-  /** The websocket delivers the series too. */
-  readonly hasLiveFeed: boolean;
   /** A series without new records is covered up to this long before the present. */
   readonly quietMargin: Micros;
   /** Records below this may be gone, since they leave the service's window. */
@@ -90,7 +88,7 @@ export interface StoredSeries {
   newestRow(ts: Micros): Micros | undefined;
   /** The newest row of the range that REST has served. */
   newestServed(range: TimeRange): Micros | undefined;
-  /** The newest row of the range that no current page of REST has. */
+  /** The newest row of the range that no current page of REST has; undefined if the websocket does not deliver the series. */
   newestLive(range: TimeRange): Micros | undefined;
   /** The ranges that an end of the history has settled, if one of them lies above `ts`. */
   endsAbove(ts: Micros): readonly TimeRange[];

@@ -1,16 +1,16 @@
 import type { Micros } from "../model/time.ts";
 import { normalise, subtract, type TimeRange } from "../model/time-range.ts";
-import type { StoredSeries } from "./answer.ts";
+import type { Proof, StoredSeries } from "./answer.ts";
 import { type Claim, NO_LONGER_SERVED, NOTHING_OLDER, type PendingClaim } from "./claim.ts";
 
 /** One change of the ledger or of the rows, in the transaction of the answer that led to it. */
 export type LedgerChange =
-  | { readonly kind: "settle"; readonly range: TimeRange; readonly proof: "rows" }
   | {
       readonly kind: "settle";
       readonly range: TimeRange;
-      readonly proof: "empty" | "lost";
-      readonly reason: string;
+      readonly proof: Exclude<Proof, "moved">;
+      /** Why nothing is stored; null: rows are. */
+      readonly reason: string | null;
     }
   | { readonly kind: "retract"; readonly range: TimeRange }
   /** Delete these rows, and keep them in `revisions`. */
@@ -24,10 +24,7 @@ export function applyPending({ kind, range }: PendingClaim): LedgerChange[] {
 /** What an accepted claim changes. `stored`: as the changes before have left it. */
 export function applyClaim(claim: Claim, stored: StoredSeries): LedgerChange[] {
   const { kind, range, says, subject, because } = claim;
-  const settled: LedgerChange =
-    says === "rows"
-      ? { kind: "settle", range, proof: says }
-      : { kind: "settle", range, proof: says, reason: because };
+  const settled = settleAs(says, range, says === "rows" ? null : because);
   switch (kind) {
     case "records":
       return [settled];
@@ -49,30 +46,27 @@ function applyEnd(claim: Claim, stored: StoredSeries): LedgerChange[] {
   const { range, subject } = claim;
   const to = Math.min(subject[0] ?? range.to, range.to);
   const below = settleOpen({ ...claim, range: { from: range.from, to } }, stored);
-  return to < range.to
-    ? [{ kind: "settle", range: { from: to, to: range.to }, proof: "rows" }, ...below]
-    : below;
+  return to < range.to ? [settleAs("rows", { from: to, to: range.to }, null), ...below] : below;
 }
 
 /** Settles what is open: as lost where REST served records before, else as empty. Only previews are withdrawn. */
 function settleOpen({ range, because, lostTo = range.from }: Claim, stored: StoredSeries): LedgerChange[] {
   const cut = Math.max(range.from, Math.min(lostTo, range.to));
-  const findOpen = (part: TimeRange) =>
-    part.from < part.to ? subtract([part], normalise(stored.settledRanges(part))) : [];
+  const findOpen = (part: TimeRange) => subtract([part], normalise(stored.settledRanges(part)));
   const lostBecause = because === NOTHING_OLDER ? NO_LONGER_SERVED : because;
-  const lost = findOpen({ from: range.from, to: cut });
+  const lost = findOpen({ from: range.from, to: cut }).map((part) => settleAs("lost", part, lostBecause));
   const empty = findOpen({ from: cut, to: range.to }).flatMap((part): LedgerChange[] => {
     const rows = stored.rowsBeside(part, []);
     // Stays open: a row that REST has served would contradict it.
     if (!rows.every(({ isPreview }) => isPreview)) return [];
-    const previews = rows.map(({ ts }) => ts);
-    const settled = { kind: "settle", range: part, proof: "empty", reason: because } as const;
-    return previews.length > 0 ? [{ kind: "withdraw", timestamps: previews }, settled] : [settled];
+    const settled = settleAs("empty", part, because);
+    return rows.length > 0
+      ? [{ kind: "withdraw", timestamps: rows.map(({ ts }) => ts) }, settled]
+      : [settled];
   });
-  return [
-    ...lost.map(
-      (part): LedgerChange => ({ kind: "settle", range: part, proof: "lost", reason: lostBecause }),
-    ),
-    ...empty,
-  ];
+  return [...lost, ...empty];
+}
+
+function settleAs(proof: Exclude<Proof, "moved">, range: TimeRange, reason: string | null): LedgerChange {
+  return { kind: "settle", range, proof, reason };
 }

@@ -43,9 +43,11 @@ export function provableUntil(
   // A page after the first one continues below records that are published.
   if (findPrevious(page) !== undefined)
     return { ...bound, until: Math.min(final, finalBarsEnd(page, stored)) };
-  const end = lower < final ? final : page.gap.to;
-  const published = publishedUntil(page, end, stored, rules);
-  const until = belowLiveTicks(page, { from: lower, to: Math.min(final, published.until) }, stored, rules);
+  // A record from the future shows nothing.
+  const newest = page.timestamps.find((ts) => ts <= page.asOf + rules.period);
+  const published = publishedUntil(page, newest, stored, rules);
+  const to = Math.min(final, published.until);
+  const until = belowLiveTicks({ from: lower, to }, newest, page, stored, rules);
   return { ...bound, ...published, until, isUnpublished: lower < final && published.until < final };
 }
 
@@ -85,51 +87,52 @@ export function finalUntil(
  */
 function publishedUntil(
   page: PageAnswer,
-  end: Micros,
+  newest: Micros | undefined,
   stored: StoredSeries,
   rules: SeriesRules,
 ): Pick<UpperBound, "until" | "publication" | "showsRunningDay"> {
-  const { asOf } = page;
+  const { asOf, gap } = page;
   const isHead = page.isHead && !page.isStale;
-  // A record from the future shows nothing.
-  const newest = page.timestamps.find((ts) => ts <= asOf + rules.period);
   const showsRunningDay = rules.isDaily && (newest ?? 0) + rules.period > asOf + MIN_RUNNING_MICROS;
   // A service that serves the bar of a running day, and lags, serves an earlier state of it after that day too.
-  const isNewestFinal = !(rules.isDaily && (showsRunningDay || stored.servesRunningDay));
+  const isNewestFinal = !(showsRunningDay || stored.servesRunningDay);
   const period = isNewestFinal ? shortestPeriod(page.timestamps, rules.period) : 0;
   const shownTo = newest === undefined ? 0 : newest + period;
-  if (!isHead && shownTo >= end) return { until: end, publication: undefined, showsRunningDay };
-  const publishedTo = isHead ? shownTo : Math.max(shownTo, shownBefore(end, period, stored));
-  const quiet = publishedTo >= end ? undefined : quietMarginOf(page, { publishedTo, end }, stored, rules);
+  if (!isHead && shownTo >= gap.to) return { until: gap.to, publication: undefined, showsRunningDay };
+  const publishedTo = isHead ? shownTo : Math.max(shownTo, shownBefore(gap.to, period, stored));
+  const quiet = publishedTo < gap.to ? quietMarginOf(page, publishedTo, stored, rules) : undefined;
   const until =
-    quiet === undefined
-      ? publishedTo
-      : Math.max(publishedTo, finalAt(asOf + DATE_HEADER_SLACK_MICROS, quiet, rules.step));
+    quiet === undefined ? publishedTo : finalAt(asOf + DATE_HEADER_SLACK_MICROS, quiet, rules.step);
   const publication = isHead
-    ? { publishedTo, askedAt: asOf, askedTo: end, quietMargin: quiet ?? 0 }
-    : { publishedTo: shownTo, askedAt: 0, askedTo: end, quietMargin: 0 };
-  return { until: Math.min(end, until), publication, showsRunningDay };
+    ? { publishedTo, askedAt: asOf, askedTo: gap.to, quietMargin: quiet ?? 0 }
+    : { publishedTo: shownTo, askedAt: 0, askedTo: gap.to, quietMargin: 0 };
+  return { until, publication, showsRunningDay };
 }
 
 /** Ticks that are refreshed every 30 seconds may be some milliseconds less apart: the next one may come that early too. */
 function shortestPeriod(timestamps: readonly Micros[], period: Micros): Micros {
   let shortest = period;
-  for (let i = 1; i < timestamps.length; i++) {
-    const distance = Math.abs((timestamps[i - 1] as Micros) - (timestamps[i] as Micros));
+  let before = Number.POSITIVE_INFINITY;
+  for (const ts of timestamps) {
     // A record in between is no sign of the period.
-    if (distance < shortest && distance > period / 2) shortest = distance;
+    if (before - ts > period / 2) shortest = Math.min(shortest, before - ts);
+    before = ts;
   }
   return shortest;
 }
 
-/** Up to where earlier pages have shown records of the series. */
+/** Up to where earlier pages have shown records of the series; beyond `end` it does not matter how far. */
 function shownBefore(end: Micros, period: Micros, stored: StoredSeries): Micros {
-  const publishedTo = stored.publication?.publishedTo ?? 0;
-  if (publishedTo >= end) return publishedTo;
-  const above = stored.settledRanges({ from: end + 1, to: Number.MAX_SAFE_INTEGER });
-  const provenTo = above.findLast(({ proof }) => proof === "rows" || proof === "moved")?.to ?? 0;
   const all = { from: Number.MIN_SAFE_INTEGER, to: Number.MAX_SAFE_INTEGER };
-  return Math.max(publishedTo, (stored.newestServed(all) ?? -period) + period, provenTo);
+  const newest = stored.newestServed(all);
+  const isProvenAbove = stored
+    .settledRanges({ ...all, from: end + 1 })
+    .some(({ proof }) => proof === "rows" || proof === "moved");
+  return Math.max(
+    stored.publication?.publishedTo ?? 0,
+    newest === undefined ? 0 : newest + period,
+    isProvenAbove ? end : 0,
+  );
 }
 
 /**
@@ -139,9 +142,9 @@ function shownBefore(end: Micros, period: Micros, stored: StoredSeries): Micros 
  */
 function quietMarginOf(
   page: PageAnswer,
-  { publishedTo, end }: { readonly publishedTo: Micros; readonly end: Micros },
+  publishedTo: Micros,
   stored: StoredSeries,
-  { quietMargin, isDaily, period, step, hasLiveFeed }: SeriesRules,
+  { quietMargin, isDaily, period, step }: SeriesRules,
 ): Micros | undefined {
   // The walk itself confirms silence in the middle of the history, where it looks suspicious.
   const isConfirmed = page.isSilenceConfirmed || !page.isHead || page.isStale;
@@ -149,7 +152,7 @@ function quietMarginOf(
   const quietTo = finalAt(page.asOf + DATE_HEADER_SLACK_MICROS, quietMargin, step);
   // A newer live tick shows that REST lags for this series.
   const isOtherPublished = () =>
-    !(hasLiveFeed && stored.newestLive({ from: publishedTo, to: end }) !== undefined) &&
+    stored.newestLive({ from: publishedTo, to: page.gap.to }) === undefined &&
     stored.hasOtherPublished(quietTo);
   if (publishedTo === 0) return isOtherPublished() ? quietMargin : Math.max(quietMargin, MAX_LAG_MICROS);
   // A bar is due at the end of its day.
@@ -163,17 +166,16 @@ function quietMarginOf(
  * proves only up to that record, and withdraws none of them.
  */
 function belowLiveTicks(
-  page: PageAnswer,
   { from, to }: TimeRange,
+  newest: Micros | undefined,
+  { asOf }: PageAnswer,
   stored: StoredSeries,
   rules: SeriesRules,
 ): Micros {
-  if (!rules.hasLiveFeed || from >= to) return to;
-  const newest = page.timestamps[0];
   // A preview near the newest record is that record, stamped by another clock.
-  const nearest = newest === undefined ? from : newest + previewTolerance(rules);
-  const live = { from: Math.max(nearest, page.asOf - MAX_REST_LAG_MICROS) + 1, to };
-  if (live.from >= to || stored.newestLive(live) === undefined) return to;
+  const above = newest === undefined ? from - 1 : newest + previewTolerance(rules);
+  const live = stored.newestLive({ from: Math.max(above, asOf - MAX_REST_LAG_MICROS) + 1, to });
+  if (live === undefined) return to;
   return newest === undefined ? from : newest + 1;
 }
 

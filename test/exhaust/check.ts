@@ -50,8 +50,11 @@ export type StepName = (typeof stepNames)[number];
  * after which silence counts. In slots. */
 const HONEST_ROUNDS = [3, 3, 3, 3000, 3, 3, 3, 3, 3, 3];
 
-export function startState({ isLagging, records }: WorldSpec, { firstSlot, faults, crashes }: Bound): State {
-  const series = new MemorySeries(undefined, !isLagging);
+export function startState(
+  { isLagging, records, stream }: WorldSpec,
+  { firstSlot, faults, crashes }: Bound,
+): State {
+  const series = new MemorySeries(undefined, !isLagging, stream === "ticks");
   // Other series have shown bars of running days before the service began to lag.
   series.servesRunningDay = isLagging === true && records.some(({ finalAt }) => finalAt !== undefined);
   return {

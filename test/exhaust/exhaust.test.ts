@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { answerChecks } from "./answers/checks.ts";
 import { WorldCheck } from "./check.ts";
 import { plans, worldsOf } from "./plans.ts";
 import { formatTest, replay } from "./replay.ts";
@@ -13,6 +14,13 @@ describe("every small world", () => {
       states += result.states;
     }
     expect(states).toBeGreaterThan(4000);
+  });
+});
+
+describe("every answer by itself", () => {
+  // A part of them: a prime, so that all values of all dimensions are among them.
+  it.each(answerChecks)("$name: is judged as moment by moment", ({ run }) => {
+    expect(run(23).violation).toBeUndefined();
   });
 });
 

@@ -1,3 +1,4 @@
+import { MICROS_PER_DAY } from "../../src/model/time.ts";
 import { NOTHING_OLDER } from "../../src/rule/claim.ts";
 import { includes, type MemorySeries } from "./memory-series.ts";
 import { planGaps, servedMoments } from "./steps.ts";
@@ -33,7 +34,10 @@ export function describeUnsettled(series: MemorySeries, world: World, now: numbe
   const isLossy = losesRecords(world);
   const lost = series.ledger.find(({ proof }) => proof === "lost");
   if (lost && !isLossy) return `lost with an honest service: ${JSON.stringify(lost)}`;
-  const end = slotNow(world, now) - settleDelay - quietMargin;
+  // Of a series without records, silence counts after a day, if no other series shows that REST does not lag.
+  const isUnknown = world.isLagging === true && world.records.length === 0;
+  const margin = isUnknown ? Math.max(quietMargin, MICROS_PER_DAY) : quietMargin;
+  const end = slotNow(world, now) - settleDelay - margin;
   const from = windowStartAt(world, now) ?? 0;
   const open = from < end ? series.openIn({ from, to: end }) : [];
   if (open.length > 0)

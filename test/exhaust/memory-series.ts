@@ -32,9 +32,11 @@ export class MemorySeries implements StoredSeries {
   readonly targetStart = 0;
   /** REST has shown other series up to any time. */
   readonly isOtherPublished: boolean;
+  readonly hasLiveFeed: boolean;
 
-  constructor(from?: MemorySeries, isOtherPublished = true) {
+  constructor(from?: MemorySeries, isOtherPublished = true, hasLiveFeed = true) {
     this.isOtherPublished = from?.isOtherPublished ?? isOtherPublished;
+    this.hasLiveFeed = from?.hasLiveFeed ?? hasLiveFeed;
     this.rows = from?.rows ?? [];
     this.kept = from?.kept ?? [];
     this.ledger = from?.ledger ?? [];
@@ -82,7 +84,7 @@ export class MemorySeries implements StoredSeries {
     const changed =
       change.kind === "retract"
         ? retractRange(touched, range)
-        : settleRange(touched, range, change.proof, change.proof === "rows" ? null : change.reason);
+        : settleRange(touched, range, change.proof, change.reason);
     this.ledger = [...others, ...changed].sort((a, b) => a.from - b.from);
     assertValidLedger(this.ledger);
   }
@@ -110,6 +112,7 @@ export class MemorySeries implements StoredSeries {
   }
 
   newestLive(range: TimeRange): Micros | undefined {
+    if (!this.hasLiveFeed) return undefined;
     return this.rows.findLast(({ ts, source }) => source === "live" && includes(range, ts))?.ts;
   }
 

@@ -30,15 +30,22 @@ Object.assign(globalThis, { __stryker__: stryker });
 const { WorldCheck } = await import("./check.ts");
 const { plans, worldsOf } = await import("./plans.ts");
 const { Walks } = await import("./walks.ts");
+const { answerChecks } = await import("./answers/checks.ts");
 const cases = [...worldsOf(plans.mutants)].map((each, index) => ({
   ...each,
   name: String(index),
   walks: new Walks(each.world),
 }));
-/** The cases that found a mutant lately come first: they find others too. */
+/** The worlds that found a mutant lately come first: they find others too. */
 let order = cases;
 
 async function findViolation(reaches: (name: string) => boolean): Promise<string | undefined> {
+  for (const { name, run } of answerChecks) {
+    if (!reaches(name)) continue;
+    stryker.currentTestId = name;
+    const found = tryAnswers(run);
+    if (found !== undefined) return found;
+  }
   for (const each of order) {
     if (!reaches(each.name)) continue;
     stryker.currentTestId = each.name;
@@ -48,6 +55,14 @@ async function findViolation(reaches: (name: string) => boolean): Promise<string
     return found;
   }
   return undefined;
+}
+
+function tryAnswers(run: (typeof answerChecks)[number]["run"]): string | undefined {
+  try {
+    return run().violation;
+  } catch (error) {
+    return String(error);
+  }
 }
 
 async function tryCase({ world, bound, walks }: (typeof cases)[number]): Promise<string | undefined> {

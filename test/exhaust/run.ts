@@ -1,10 +1,11 @@
 import { availableParallelism } from "node:os";
 import { parentPort, Worker, workerData } from "node:worker_threads";
+import { answerChecks } from "./answers/checks.ts";
 import { type CheckResult, WorldCheck } from "./check.ts";
 import { type Plan, plans, worldsOf } from "./plans.ts";
 import { formatTest } from "./replay.ts";
 
-// npm run exhaust: every small world, on all cores. npm run exhaust -- small: the bound of `npm test`.
+// npm run exhaust: every small world, on all cores, and every single answer. npm run exhaust -- small: the bound of `npm test`.
 
 /** What the threads share: the next world to try, and how many steps the shortest violation so far has. */
 const NEXT_WORLD = 0;
@@ -47,6 +48,10 @@ function add(a: Totals, b: Totals): Totals {
   };
 }
 
+function sum(answers: readonly { readonly cases: number }[]): number {
+  return answers.reduce((total, { cases }) => total + cases, 0);
+}
+
 async function main(plan: string): Promise<number> {
   const started = performance.now();
   const shared = new Int32Array(new SharedArrayBuffer(8));
@@ -59,10 +64,14 @@ async function main(plan: string): Promise<number> {
   );
   const { worlds, states, sequences, violation } = results.reduce(add);
   if (violation) process.stdout.write(`${formatTest(violation)}\n`);
+  const answers = answerChecks.map(({ run }) => run());
+  const wrong = answers.find((each) => each.violation !== undefined)?.violation;
+  if (wrong !== undefined) process.stdout.write(`${wrong}\n`);
+  const isViolated = violation !== undefined || wrong !== undefined;
   const seconds = ((performance.now() - started) / 1000).toFixed(0);
   const count = (n: number) => n.toLocaleString("en");
   process.stdout.write(
-    `${count(worlds)} worlds, ${count(states)} states, ${count(sequences)} sequences, ${seconds} s: ${violation ? "violated" : "no violation"}\n`,
+    `${count(worlds)} worlds, ${count(states)} states, ${count(sequences)} sequences, ${count(sum(answers))} answers, ${seconds} s: ${isViolated ? "violated" : "no violation"}\n`,
   );
-  return violation ? 1 : 0;
+  return isViolated ? 1 : 0;
 }

@@ -15,12 +15,11 @@ const tickRules: SeriesRules = {
   lateness: 0,
   step: 1,
   isDaily: false,
-  hasLiveFeed: true,
   quietMargin: HOUR,
   windowStart: Number.MIN_SAFE_INTEGER,
   floor: Number.MIN_SAFE_INTEGER,
 };
-const barRules: SeriesRules = { ...tickRules, period: DAY, step: DAY, isDaily: true, hasLiveFeed: false };
+const barRules: SeriesRules = { ...tickRules, period: DAY, step: DAY, isDaily: true };
 
 interface Case extends Partial<Omit<PageAnswer, "timestamps" | "asOf">> {
   /** By `zero`, as all times of a case. */
@@ -204,7 +203,20 @@ describe("live ticks that a page lacks", () => {
       live(20 * SECOND, { asOf: newest + 20 * SECOND + HOUR }),
       newest + 30 * SECOND,
     ],
-    ["limit no bars", live(20 * SECOND, { rules: { hasLiveFeed: false } }), newest + 30 * SECOND],
+    [
+      "limit it beside a record from the future",
+      until([90 * SECOND + 1, newest], { stored: { previews: [newest + 20 * SECOND] } }),
+      newest + 1,
+    ],
+    [
+      "limit a page without records from its first moment on",
+      until([], {
+        isHead: false,
+        stored: { publication: { publishedTo: 0 }, previews: [-4 * DAY] },
+        asOf: 60 * SECOND - 4 * DAY,
+      }),
+      undefined,
+    ],
   ])("%s", (_, result, expected) => {
     expect(result).toBe(expected);
   });
@@ -237,7 +249,7 @@ describe("a page of bars", () => {
   });
 
   it("proves silence from the end of the day on that has no bar", () => {
-    const stored = { othersTo: DAY, previews: [-HOUR] };
+    const stored = { othersTo: DAY };
     const provenAt = (asOf: number) => bars([-3 * DAY], { isSilenceConfirmed: true, stored, asOf }).until;
     expect([provenAt(HOUR - DAY), provenAt(HOUR - DAY + 1), provenAt(DAY / 2)]).toEqual([-2 * DAY, -DAY, 0]);
   });

@@ -55,7 +55,7 @@ function change(transaction: Transaction, key: SeriesKey, changes: readonly Ledg
   for (const each of changes) {
     if (each.kind === "retract") retract(transaction, key, each.range);
     else if (each.kind === "withdraw") withdrawn += withdrawRows(transaction, key, each.timestamps);
-    else settle(transaction, key, each.range, each.proof, each.proof === "rows" ? null : each.reason);
+    else settle(transaction, key, each.range, each.proof, each.reason);
   }
   return withdrawn;
 }

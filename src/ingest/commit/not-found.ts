@@ -23,10 +23,10 @@ export function commitNotFound(
   warehouse: WarehouseWriter,
   { key, indexType, range, rules, confirmation }: NotFoundAnswer,
 ): AppliedClaims {
-  const { step, event } = streamTable[key.stream];
+  const { step } = streamTable[key.stream];
   return warehouse.transaction((transaction) => {
     const stored = readStoredSeries(transaction, key, indexType);
-    const all = { ...rules, step, isDaily: isDaily(key.stream), hasLiveFeed: event !== null, lateness: 0 };
+    const all = { ...rules, step, isDaily: isDaily(key.stream), lateness: 0 };
     const claims = [claimNotFound(range, stored, all)];
     const evidence = { claims, shown: undefined, oldest: undefined, windowStart: rules.windowStart };
     return applyClaims(transaction, key, stored, evidence, readClaims(transaction, key), confirmation);

@@ -193,12 +193,11 @@ function toAnswer(
 function toRules(transaction: Transaction, { series, rules }: WalkPage, asOf: Micros): SeriesRules {
   const { stream } = series;
   const lateness = readLateness(transaction, stream);
-  const { step, event } = streamTable[stream];
+  const { step } = streamTable[stream];
   return {
     ...rules,
     step,
     isDaily: isDaily(stream),
-    hasLiveFeed: event !== null,
     lateness: lateness ? decayLateness(lateness, asOf) : 0,
   };
 }

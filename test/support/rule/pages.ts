@@ -26,7 +26,6 @@ export const plainRules: SeriesRules = {
   lateness: 0,
   step: 1,
   isDaily: false,
-  hasLiveFeed: true,
   quietMargin: 0,
   windowStart: Number.MIN_SAFE_INTEGER,
   floor: Number.MIN_SAFE_INTEGER,

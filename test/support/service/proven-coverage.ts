@@ -21,7 +21,7 @@ export class ProvenCoverage {
   constructor(gap: TimeRange) {
     this.#gap = gap;
     this.#rules = {
-      ...{ period: 1, settleDelay: 0, lateness: 0, step: 1, isDaily: false, hasLiveFeed: false },
+      ...{ period: 1, settleDelay: 0, lateness: 0, step: 1, isDaily: false },
       ...{ quietMargin: 0, windowStart: Number.MIN_SAFE_INTEGER, floor: gap.from },
     };
   }
