@@ -133,8 +133,13 @@ export function commitWalkPage(
       liveRows,
       timestamps: answer.timestamps,
     });
-    const { claims, retracted, proven, isComplete, endsAt, bound } = interpret(answer, stored, before, rules);
-    for (const range of retracted) retract(transaction, key, range);
+    const { claims, young, reopened, proven, isComplete, endsAt, bound } = interpret(
+      answer,
+      stored,
+      before,
+      rules,
+    );
+    for (const range of [...young, ...reopened]) retract(transaction, key, range);
     recordShown(transaction, key, answer, bound);
     const result = {
       ...unproven,
@@ -142,8 +147,7 @@ export function commitWalkPage(
       proven,
       isComplete,
       isUnpublished: bound.isUnpublished,
-      // What is retracted without an upper end is only younger than the lateness seen.
-      hasReopened: hasReopened || retracted.some(({ to }) => to < Number.MAX_SAFE_INTEGER),
+      hasReopened: hasReopened || reopened.length > 0,
       alarm: undefined,
       endsAt,
     };
