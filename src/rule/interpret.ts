@@ -82,13 +82,9 @@ export function findContradiction({
   anchor = provenFrom - 1,
 }: PageAnswer): PageContradiction | undefined {
   if (foreign > 0) return "foreign_rows";
-  let before = Number.POSITIVE_INFINITY;
-  for (const ts of timestamps) {
-    if (ts > before) return "disordered";
-    before = ts;
-  }
-  const newest = timestamps[0] ?? Number.NEGATIVE_INFINITY;
-  return newest >= provenFrom && newest > anchor && newest < gap.to ? "newer_than_proven" : undefined;
+  if (timestamps.some((ts, i) => ts > (timestamps[i - 1] ?? Number.POSITIVE_INFINITY))) return "disordered";
+  const isNewer = (ts: Micros) => ts >= provenFrom && ts > anchor && ts < gap.to;
+  return timestamps.some(isNewer) ? "newer_than_proven" : undefined;
 }
 
 /** Whether the oldest record is at the start of the gap, or none fits below it and what may be beside it leaves the window now. */

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { WorldCheck } from "./check.ts";
+import { partChecks } from "./parts/all.ts";
 import { plans, worldsOf } from "./plans.ts";
 import { formatTest, replay } from "./replay.ts";
 import type { WorldSpec } from "./world.ts";
@@ -13,6 +14,14 @@ describe("every small world", () => {
       states += result.states;
     }
     expect(states).toBeGreaterThan(4000);
+  });
+});
+
+describe("every function of the rule alone", () => {
+  it.each(partChecks)("$name equals its specification in every small case", ({ run }) => {
+    const { cases, violation } = run("small");
+    expect(violation).toBeUndefined();
+    expect(cases).toBeGreaterThan(10);
   });
 });
 

@@ -13,6 +13,12 @@ interface Instrumentation {
   hit(): boolean;
 }
 
+interface Case {
+  readonly name: string;
+  /** Returns what is wrong; undefined: nothing. */
+  find(): Promise<string | undefined>;
+}
+
 /** A mutant that is passed so often loops for ever. */
 const MAX_HITS = 20_000_000;
 
@@ -30,13 +36,20 @@ Object.assign(globalThis, { __stryker__: stryker });
 const { WorldCheck } = await import("./check.ts");
 const { plans, worldsOf } = await import("./plans.ts");
 const { Walks } = await import("./walks.ts");
-const cases = [...worldsOf(plans.mutants)].map((each, index) => ({
-  ...each,
-  name: String(index),
-  walks: new Walks(each.world),
+const { partChecks } = await import("./parts/all.ts");
+const parts: readonly Case[] = partChecks.map(({ name, run }) => ({
+  name,
+  find: async () => run("mutants").violation,
 }));
+const worlds = [...worldsOf(plans.mutants)].map(({ world, bound }, index): Case => {
+  const walks = new Walks(world);
+  return {
+    name: String(index),
+    find: async () => (await new WorldCheck(world, bound, walks).run()).violation?.what,
+  };
+});
 /** The cases that found a mutant lately come first: they find others too. */
-let order = cases;
+let order = [...parts, ...worlds];
 
 async function findViolation(reaches: (name: string) => boolean): Promise<string | undefined> {
   for (const each of order) {
@@ -50,9 +63,9 @@ async function findViolation(reaches: (name: string) => boolean): Promise<string
   return undefined;
 }
 
-async function tryCase({ world, bound, walks }: (typeof cases)[number]): Promise<string | undefined> {
+async function tryCase({ find }: Case): Promise<string | undefined> {
   try {
-    return (await new WorldCheck(world, bound, walks).run()).violation?.what;
+    return await find();
   } catch (error) {
     return String(error);
   }

@@ -109,6 +109,7 @@ describe("a page that contradicts its walk", () => {
     ["a record in the proven range", page([1950, 1400], below), "newer_than_proven"],
     ["the first one of the proven range", page([1500, 1400], below), "newer_than_proven"],
     ["a record above the gap", page([2000, 1400], below), undefined],
+    ["one of the proven range below it", page([2000, 1600, 1400], below), "newer_than_proven"],
     ["one that repeats after a restart", page([1600, 1400], { ...below, anchor: 1600 }), undefined],
     ["one above the restart", page([1601, 1400], { ...below, anchor: 1600 }), "newer_than_proven"],
     [
