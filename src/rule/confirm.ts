@@ -99,7 +99,7 @@ function isDisproved(claim: PendingClaim, { claims, shown, oldest }: Evidence): 
   // A page of an index shows that it exists.
   if (kind === "not found") return claims.every(({ because }) => because !== NOT_FOUND);
   const isOther = (each: Claim) => each.kind !== kind && ends.includes(each.kind) && !isBelow(each, claim);
-  return claims.some(isOther) || (oldest !== undefined && oldest < (subject[0] ?? range.to));
+  return claims.some(isOther) || (oldest ?? Number.POSITIVE_INFINITY) < (subject[0] ?? range.to);
 }
 
 /** A series has one end, and exists or not; it may have several holes. */
@@ -131,7 +131,6 @@ function repeats(
 ): boolean {
   if (kind === "end") return areEqual(before.subject, subject);
   if (kind === "end moved") return range.to - before.range.to <= now - before.lastAt + MAX_BATCH_MICROS;
-  if (kind === "not found") return true;
   const isServed = (ts: Micros) => ts >= windowStart;
   return areEqual(
     before.subject.filter((ts) => isServed(ts) && isShown(ts, shown)),
