@@ -48,16 +48,15 @@ export function interpret(
   rules: SeriesRules,
 ): Interpretation {
   const { gap, isLast, isStale, timestamps } = page;
-  const lowest = timestamps.at(-1);
-  const oldest = lowest ?? findPrevious(page);
-  const isEnd = isLast && !reachesStart(gap.from, oldest, rules);
+  const oldest = timestamps.at(-1) ?? findPrevious(page);
+  const lowest = timestamps.at(-1) ?? Number.POSITIVE_INFINITY;
+  const isEnd = isLast && !reachesStart(gap.from, oldest ?? Number.POSITIVE_INFINITY, rules);
   // Others with the timestamp of the oldest record may be on the next page, or on that of another server.
-  const above = (lowest ?? Number.POSITIVE_INFINITY) + 1;
-  const lower = isLast && !isEnd ? gap.from : Math.max(gap.from, above);
-  const bound = provableUntil(page, isEnd && oldest === undefined ? gap.from : lower, stored, rules);
+  const lower = isLast && !isEnd ? gap.from : Math.max(gap.from, lowest + 1);
+  const bound = provableUntil(page, isEnd ? gap.from : lower, stored, rules);
   const provableTo = Math.min(page.provenFrom, bound.until);
   const proven = lower < provableTo ? { from: lower, to: provableTo } : undefined;
-  const reopened = isStale || lowest === undefined ? [] : stored.endsAbove(lowest);
+  const reopened = isStale ? [] : stored.endsAbove(lowest);
   const end =
     isEnd && !isStale
       ? claimEnd(page, { oldest, provableTo, reopened }, stored, pending, rules)
@@ -67,7 +66,7 @@ export function interpret(
     young: findYoung(page, rules),
     reopened,
     proven,
-    isComplete: bound.isFinal && (isEnd || (lower === gap.from && lower < page.provenFrom)),
+    isComplete: bound.isFinal && (isEnd || lower === gap.from),
     endsAt: end.endsAt,
     bound,
   };
@@ -88,12 +87,8 @@ export function findContradiction({
 }
 
 /** Whether the oldest record is at the start of the gap, or none fits below it and what may be beside it leaves the window now. */
-function reachesStart(
-  from: Micros,
-  oldest: Micros | undefined,
-  { period, windowStart }: SeriesRules,
-): boolean {
-  return oldest !== undefined && (oldest <= from || (oldest < windowStart && oldest - from < period));
+function reachesStart(from: Micros, oldest: Micros, { period, windowStart }: SeriesRules): boolean {
+  return oldest <= from || (oldest < windowStart && oldest - from < period);
 }
 
 /** The page is authoritative for what it proves: stored rows that it lacks are gone. If they are many, it must be repeated. */

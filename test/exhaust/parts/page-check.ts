@@ -181,7 +181,7 @@ function tryPage(each: PageCase): readonly [unknown, unknown] {
   const wanted = proven ? specifyRecords(proven, page, content, each.holes) : [];
   return [
     {
-      proven: proven ? moments(proven) : [],
+      proven: proven && moments(proven),
       isComplete,
       reopened,
       end: end && textOf(end),
@@ -213,6 +213,36 @@ function tryProven(): PartResult {
     holes: [[]],
   });
   return tryAll(cases, tryPage);
+}
+
+interface HeadCase {
+  readonly timestamps: readonly Micros[];
+  readonly final: Micros | undefined;
+  readonly isLast: boolean;
+}
+
+/** A page of the head: above its only record it proves one period, since the service may not have published more. */
+function tryHeads(): PartResult {
+  const cases = combinations<HeadCase>({
+    timestamps: subsets([8, 7, 6, 5, 4, 3, 2, 1]).filter(({ length }) => length <= 1),
+    final: [undefined, 7, 4],
+    isLast: [false, true],
+  });
+  return tryAll(cases, ({ timestamps, final, isLast }) => {
+    const madeAt = final === undefined ? undefined : final - 5 * MICROS_PER_SECOND;
+    const page = { ...plainPage, timestamps, isLast, madeAt, isHead: true };
+    const { proven, bound } = interpret(page, toStoredSeries(noContent), [], plainRules);
+    const wanted = specifyPage(page, noContent, [], plainRules).proven ?? [];
+    const publishedTo = (timestamps[0] ?? Number.NEGATIVE_INFINITY) + plainRules.period;
+    const isEmptyEnd = isLast && timestamps.length === 0;
+    return [
+      { proven: proven ? moments(proven) : [], isUnpublished: bound.isUnpublished },
+      {
+        proven: wanted.filter((ts) => ts < publishedTo),
+        isUnpublished: isEmptyEnd || wanted.some((ts) => ts >= publishedTo),
+      },
+    ];
+  });
 }
 
 /** What a last page says about older records, for any rows and ledger below it. */
@@ -316,6 +346,7 @@ export const pageChecks: readonly PartCheck[] = [
   { name: "findContradiction", run: tryContradictions },
   { name: "claimNotFound", run: tryNotFound },
   { name: "interpret: young", run: tryYoung },
+  { name: "interpret: head", run: tryHeads },
   { name: "interpret: proven", run: tryProven },
   { name: "claimRecords: limits", run: tryLimits },
   { name: "claimRecords", run: tryRecords },

@@ -63,8 +63,8 @@ function runsOf(sorted: readonly Micros[]): readonly TimeRange[] {
 }
 
 export interface SpecifiedPage {
-  /** The moments that its records prove. */
-  readonly proven: readonly Micros[];
+  /** The moments that its records prove; undefined: none. */
+  readonly proven: readonly Micros[] | undefined;
   readonly isComplete: boolean;
   readonly reopened: readonly SettledRange[];
   /** The claim about what is older, as text. */
@@ -90,12 +90,13 @@ export function specifyPage(
     (oldest <= gap.from || (oldest < rules.windowStart && gap.from + rules.period > oldest));
   const proves = (ts: Micros) => (isLast && isAtStart) || (own !== undefined && ts > own);
   const walked = moments({ from: gap.from, to: provenFrom });
+  const proven = walked.filter((ts) => ts < final && proves(ts));
   const isEnd = isLast && !isAtStart;
   const reopened = isStale || own === undefined ? [] : endsAbove(content.ledger, own);
   const end = isEnd && !isStale ? specifyEnd(page, oldest, final, { content, holes, reopened, rules }) : {};
   return {
-    proven: walked.filter((ts) => ts < final && proves(ts)),
-    isComplete: final >= provenFrom && (isEnd || (walked.length > 0 && walked.every(proves))),
+    proven: proven.length > 0 ? proven : undefined,
+    isComplete: final >= provenFrom && (isEnd || walked.every(proves)),
     reopened,
     end: end.text,
     endsAt: end.endsAt,

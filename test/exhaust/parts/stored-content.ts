@@ -29,7 +29,10 @@ export function toStoredSeries({ served, previews, ledger, targetStart }: Stored
   ].sort((a, b) => a.ts - b.ts);
   return {
     settledRanges: (range) => ledger.filter(({ from, to }) => from <= range.to && to >= range.from),
-    rowsBeside: (range, timestamps) => rows.filter(({ ts }) => isIn(range, ts) && !timestamps.includes(ts)),
+    rowsBeside: (range, timestamps) => {
+      if (!timestamps.every(Number.isInteger)) throw new Error("the warehouse looks for whole numbers");
+      return rows.filter(({ ts }) => isIn(range, ts) && !timestamps.includes(ts));
+    },
     hasRows: (range) => rows.some(({ ts }) => isIn(range, ts)),
     newestRow: (before) => rows.findLast(({ ts }) => ts < before)?.ts,
     newestServed: (range) => rows.findLast(({ ts, isPreview }) => !isPreview && isIn(range, ts))?.ts,
