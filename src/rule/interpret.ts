@@ -106,8 +106,9 @@ export function claimRecords(
   const others = missing.filter(({ ts }) => !holes.some((hole) => includes(hole, ts)));
   const served = others.filter(({ isPreview }) => !isPreview);
   const isMany = served.length > Math.max(MIN_MISSING_LIMIT, timestamps.length * MAX_MISSING_SHARE);
-  const gone = new Set(isMany ? others.filter(({ isPreview }) => isPreview) : others);
-  const newHoles = isMany ? findHoles(served, subtract([proven], normalise(holes)), expected) : [];
+  const gone = new Set(others.filter(({ isPreview }) => isPreview || !isMany));
+  const many = others.filter((row) => !gone.has(row));
+  const newHoles = findHoles(many, subtract([proven], normalise(holes)), expected);
   const withdrawn = [...holes, ...newHoles].flatMap((hole): Claim[] => {
     const rows = missing.filter((row) => includes(hole, row.ts) && !gone.has(row));
     const says = expected.some((ts) => includes(hole, ts)) ? "rows" : "empty";
@@ -139,11 +140,11 @@ function findHoles(
   parts: readonly TimeRange[],
   expected: readonly Micros[],
 ): TimeRange[] {
-  return parts.flatMap((part) => {
+  return parts.map((part) => {
     const inside = rows.map(({ ts }) => ts).filter((ts) => includes(part, ts));
-    const [first, last] = [inside[0], inside.at(-1)];
-    if (first === undefined || last === undefined) return [];
-    return [{ from: first, to: expected.findLast((ts) => ts > last && ts < part.to) ?? part.to }];
+    const last = inside.at(-1) ?? part.to;
+    const next = expected.findLast((ts) => includes({ from: last, to: part.to }, ts));
+    return { from: inside[0] ?? part.to, to: next ?? part.to };
   });
 }
 

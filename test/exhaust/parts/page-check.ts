@@ -65,11 +65,11 @@ const textOf = ({ kind, range, says, subject, because, lostTo }: Claim) =>
 
 /** What is said of each moment, and of rows that are missing. */
 function textsOf(claims: readonly Claim[]): readonly string[] {
-  return claims.flatMap((claim) =>
-    claim.kind === "records"
-      ? moments(claim.range).map((ts) => `${ts} ${claim.says} ${claim.because}`)
-      : [textOf(claim)],
-  );
+  return claims.flatMap((claim) => {
+    const { kind, range, says, because } = claim;
+    if (!(range.from < range.to)) return [`about nothing: ${textOf(claim)}`];
+    return kind === "records" ? moments(range).map((ts) => `${ts} ${says} ${because}`) : [textOf(claim)];
+  });
 }
 
 interface RecordsCase {
