@@ -175,7 +175,7 @@ function claimEnd(
   const hasMoved = newestOlder !== undefined;
   const endsAt = hasMoved ? servedFrom : undefined;
   const settled = subtract(normalise(stored.settledRanges(range)), normalise(reopened));
-  const open = range.from < range.to ? subtract([range], settled) : [];
+  const open = subtract([range], settled);
   if (open.length === 0) return { claims: [], endsAt };
   // Without any record the series may have ended: what is above all its rows is empty, as for an index that was not found.
   const hasEnded =

@@ -61,7 +61,7 @@ function tryAll<T>(
 }
 
 const textOf = ({ kind, range, says, subject, because, lostTo }: Claim) =>
-  `${kind} ${range.from} ${range.to} ${says} [${subject}] ${because}${because === NO_RECORDS ? "" : ` ${lostTo}`}`;
+  `${kind} ${range.from} ${range.to} ${says} ${JSON.stringify(subject)} ${because}${because === NO_RECORDS ? "" : ` ${lostTo}`}`;
 
 /** What is said of each moment, and of rows that are missing. */
 function textsOf(claims: readonly Claim[]): readonly string[] {
