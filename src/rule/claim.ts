@@ -38,7 +38,7 @@ export interface Claim {
   readonly lostTo?: Micros | undefined;
 }
 
-/** A claim that the service must repeat, as the warehouse stores it: pending, or accepted just now or earlier. */
+/** A claim that the service must repeat, as the warehouse stores it: pending, or accepted. The rule reads no accepted withdrawals. */
 export interface PendingClaim {
   readonly kind: ClaimKind;
   readonly range: TimeRange;
@@ -51,7 +51,7 @@ export interface PendingClaim {
   readonly acceptedAt: Micros | null;
 }
 
-/** A range in which the service lacked many rows, and has not repeated it often enough. */
-export function isHole({ kind, acceptedAt }: PendingClaim): boolean {
-  return kind === "withdrawn" && acceptedAt === null;
+/** The ranges in which the service lacked many rows, and has not repeated it often enough. */
+export function holesOf(pending: readonly PendingClaim[]): TimeRange[] {
+  return pending.filter(({ kind }) => kind === "withdrawn").map(({ range }) => range);
 }

@@ -57,7 +57,10 @@ export interface Confirmed {
   readonly dropped: readonly PendingClaim[];
 }
 
-/** The one rule: a claim that records do not exist must be repeated before it is accepted (docs/decisions/absence.md). */
+/**
+ * The one rule: a claim that records do not exist must be repeated before it is accepted (docs/decisions/absence.md). `pending` also
+ * has an end that moved and was accepted: it goes on to move.
+ */
 export function confirm(
   evidence: Evidence,
   pending: readonly PendingClaim[],
@@ -66,71 +69,73 @@ export function confirm(
   const accepted: Claim[] = [];
   const recorded: PendingClaim[] = [];
   const dropped = new Set(pending.filter((claim) => isDisproved(claim, evidence)));
+  const standing = pending.filter((claim) => !dropped.has(claim));
   for (const claim of evidence.claims) {
     if (needed[claim.kind] === "at once") {
       accepted.push(claim);
       continue;
     }
-    const before = pending.find((each) => each.kind === claim.kind && isAbout(each, claim));
-    const repeated = before && repeats(claim, before, evidence);
-    if (repeated === "in part") continue;
-    const entry = countAnswer(
-      claim,
-      repeated ? before : undefined,
-      rulesFor(claim.kind, rules),
-      evidence.now,
-    );
+    const before = standing.find((each) => isAbout(each, claim));
+    if (before && isPartOf(claim, before, evidence)) continue;
     if (before) dropped.add(before);
+    const repeated = before && repeats(claim, before, evidence) ? before : undefined;
+    const entry = countAnswer(claim, repeated, rulesFor(claim.kind, rules), evidence.now);
     // An end that nobody doubts is in the ledger; what contradicts stored rows is told for a while.
     if (entry.acceptedAt === null || isIncident(claim.kind)) recorded.push(entry);
     if (entry.acceptedAt !== null) accepted.push({ ...claim, range: entry.range, subject: entry.subject });
   }
-  for (const claim of pending) if (accepted.some((each) => hasOvertaken(each, claim))) dropped.add(claim);
+  for (const claim of standing) if (accepted.some((each) => hasOvertaken(each, claim))) dropped.add(claim);
   return { accepted, recorded, dropped: [...dropped] };
 }
 
-/** Whether the service can no longer repeat that rows are withdrawn: it serves nothing of their time any more. */
-function hasOvertaken(
-  { kind, range }: Claim,
-  { kind: before, acceptedAt, range: hole }: PendingClaim,
-): boolean {
-  if (before !== "withdrawn" || acceptedAt !== null || !absences.includes(kind)) return false;
-  return range.from <= hole.from && hole.to <= range.to;
+const ends: readonly ClaimKind[] = ["end", "end moved"];
+const absences: readonly ClaimKind[] = [...ends, "not found", "still absent"];
+
+/** Whether the answer has records where the claim says that there are none. */
+function isDisproved(claim: PendingClaim, { claims, shown, oldest }: Evidence): boolean {
+  const { kind, range, subject } = claim;
+  if (kind === "withdrawn")
+    return subject.some((ts) => isShown(ts, shown)) && !claims.some((each) => isAbout(claim, each));
+  // A page of an index shows that it exists.
+  if (kind === "not found") return claims.every(({ because }) => because !== NOT_FOUND);
+  const isOther = (each: Claim) => each.kind !== kind && ends.includes(each.kind) && !isBelow(each, claim);
+  return claims.some(isOther) || (oldest ?? Number.POSITIVE_INFINITY) < (subject[0] ?? range.to);
+}
+
+/** A series has one end, and exists or not; it may have several holes. */
+function isAbout(before: PendingClaim, { kind, range }: Claim): boolean {
+  if (before.kind !== kind) return false;
+  return kind !== "withdrawn" || (before.range.from < range.to && range.from < before.range.to);
+}
+
+/** Whether the claim agrees as far as it goes, but does not go as far as the one before: it does not count. */
+function isPartOf(claim: Claim, before: PendingClaim, evidence: Evidence): boolean {
+  if (claim.kind === "end") return isBelow(claim, before);
+  const isSeen = (ts: Micros) => ts < evidence.windowStart || isShown(ts, evidence.shown);
+  return claim.kind === "withdrawn" && !before.subject.every(isSeen) && repeats(claim, before, evidence);
+}
+
+/** A walk below the end has no record: it says nothing about the range above it. */
+function isBelow({ subject, range }: Claim, end: PendingClaim): boolean {
+  return subject.length === 0 && range.to < end.range.to;
 }
 
 /** An end may move up this much faster than time: services delete in batches. */
 const MAX_BATCH_MICROS = MICROS_PER_DAY;
 
-const ends: readonly ClaimKind[] = ["end", "end moved"];
-const absences: readonly ClaimKind[] = [...ends, "not found", "still absent"];
-
-/** A series has one end, and exists or not; it may have several holes. */
-function isAbout(before: PendingClaim, { kind, range }: Claim): boolean {
-  return kind !== "withdrawn" || (before.acceptedAt === null && overlaps(before.range, range));
-}
-
-/** Whether the claim repeats the one before; `in part`: as far as the answer shows it. */
-function repeats(claim: Claim, before: PendingClaim, evidence: Evidence): boolean | "in part" {
-  const { windowStart, now, shown } = evidence;
-  if (claim.kind === "withdrawn") {
-    const served = before.subject.filter((ts) => ts >= windowStart);
-    const visible = served.filter((ts) => shown !== undefined && shown.from <= ts && ts < shown.to);
-    const isSame = areEqual(
-      visible,
-      claim.subject.filter((ts) => ts >= windowStart),
-    );
-    return isSame && visible.length < served.length ? "in part" : isSame;
-  }
-  if (claim.kind === "end moved")
-    return claim.range.to - before.range.to <= now - before.lastAt + MAX_BATCH_MICROS;
-  if (claim.kind !== "end") return true;
-  if (isBelow(claim, before)) return "in part";
-  return areEqual(before.subject, claim.subject);
-}
-
-/** A walk below the end has no record: it agrees, but says nothing about the range above it. */
-function isBelow({ subject, range }: Claim, end: PendingClaim): boolean {
-  return subject.length === 0 && range.to < end.range.to;
+/** Whether the claim says the same as the one before. */
+function repeats(
+  { kind, range, subject }: Claim,
+  before: PendingClaim,
+  { windowStart, now, shown }: Evidence,
+): boolean {
+  if (kind === "end") return areEqual(before.subject, subject);
+  if (kind === "end moved") return range.to - before.range.to <= now - before.lastAt + MAX_BATCH_MICROS;
+  const isServed = (ts: Micros) => ts >= windowStart;
+  return areEqual(
+    before.subject.filter((ts) => isServed(ts) && isShown(ts, shown)),
+    subject.filter(isServed),
+  );
 }
 
 function countAnswer(
@@ -141,47 +146,34 @@ function countAnswer(
 ): PendingClaim {
   const answers = (before?.answers ?? 0) + 1;
   const firstAt = before?.firstAt ?? now;
-  const earlier = before?.range ?? range;
-  // Answers about an index are about all of its time, and those about a moved end differ by the gap that was asked about. Of a
-  // history without a record, only the part that was asked about twice counts.
-  const isWide = kind !== "end" && kind !== "withdrawn";
-  const from = isWide ? Math.min(range.from, earlier.from) : range.from;
-  const to = isWide
-    ? Math.max(range.to, earlier.to)
-    : kind === "end"
-      ? Math.min(range.to, earlier.to)
-      : range.to;
-  const wasAccepted = before !== undefined && before.acceptedAt !== null;
-  const isAccepted = wasAccepted || minAnswers === 1 || (answers >= minAnswers && now - firstAt >= over);
+  const merged = before ? mergeRanges(kind, before.range, range) : range;
   return {
     kind,
-    range: { from, to },
+    range: merged,
     // A walk below a moved end has no record: the end stays where an answer has shown it.
-    subject: before && range.to < to ? before.subject : subject,
+    subject: before && range.to < merged.to ? before.subject : subject,
     answers,
     firstAt,
     lastAt: now,
-    acceptedAt: isAccepted ? now : null,
+    acceptedAt: minAnswers === 1 || (answers >= minAnswers && now - firstAt >= over) ? now : null,
   };
 }
 
-/** Whether the answer has records where the claim says that there are none. */
-function isDisproved(claim: PendingClaim, { claims, shown, oldest }: Evidence): boolean {
-  const { kind, range, subject, acceptedAt } = claim;
-  if (kind === "withdrawn") {
-    const isShown = (ts: Micros) => shown !== undefined && shown.from <= ts && ts < shown.to;
-    const isRepeated = claims.some((each) => each.kind === kind && overlaps(each.range, range));
-    return acceptedAt === null && subject.some(isShown) && !isRepeated;
-  }
-  // A page of an index shows that it exists.
-  if (kind === "not found") return claims.every(({ because }) => because !== NOT_FOUND);
-  const isOther = (each: Claim) => each.kind !== kind && ends.includes(each.kind) && !isBelow(each, claim);
-  if (claims.some(isOther)) return true;
-  return oldest !== undefined && oldest < (subject[0] ?? range.to);
+/** The range of a claim and of the one that it repeats. */
+function mergeRanges(kind: ClaimKind, before: TimeRange, { from, to }: TimeRange): TimeRange {
+  // Of a history without a record, only the part that was asked about twice counts.
+  if (kind === "end") return { from, to: Math.min(before.to, to) };
+  // Answers about an index are about all of its time, and those about a moved end differ by the gap that was asked about.
+  return { from: Math.min(before.from, from), to: Math.max(before.to, to) };
 }
 
-function overlaps(a: TimeRange, b: TimeRange): boolean {
-  return a.from < b.to && b.from < a.to;
+/** Whether the service can no longer repeat that rows are withdrawn: it serves nothing of their time any more. */
+function hasOvertaken({ kind, range }: Claim, { kind: before, range: hole }: PendingClaim): boolean {
+  return before === "withdrawn" && absences.includes(kind) && range.from <= hole.from && hole.to <= range.to;
+}
+
+function isShown(ts: Micros, shown: TimeRange | undefined): boolean {
+  return shown !== undefined && shown.from <= ts && ts < shown.to;
 }
 
 function areEqual(a: readonly Micros[], b: readonly Micros[]): boolean {

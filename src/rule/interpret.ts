@@ -1,7 +1,7 @@
 import type { Micros } from "../model/time.ts";
 import { normalise, subtract, type TimeRange } from "../model/time-range.ts";
 import type { PageAnswer, SeriesRules, StoredRow, StoredSeries } from "./answer.ts";
-import { type Claim, isHole, NO_RECORDS, NOT_FOUND, NOTHING_OLDER, type PendingClaim } from "./claim.ts";
+import { type Claim, holesOf, NO_RECORDS, NOT_FOUND, NOTHING_OLDER, type PendingClaim } from "./claim.ts";
 import { finalUntil, findPrevious, provableUntil, type UpperBound } from "./provable-until.ts";
 
 /** If a page lacks more stored rows than this share of its own size, the service must repeat it. */
@@ -23,8 +23,10 @@ export type PageContradiction =
 
 export interface Interpretation {
   readonly claims: readonly Claim[];
-  /** Covered ranges that the page takes back. */
-  readonly retracted: readonly TimeRange[];
+  /** What may still get late records: not covered any more. */
+  readonly young: readonly TimeRange[];
+  /** Ends of the history above a record of the page: open again. */
+  readonly reopened: readonly TimeRange[];
   /** What the page proves by its records alone; undefined: nothing. */
   readonly proven: TimeRange | undefined;
   /** The walk has proven its gap down to the start, or the page claims that nothing is older. */
@@ -45,22 +47,27 @@ export function interpret(
   pending: readonly PendingClaim[],
   rules: SeriesRules,
 ): Interpretation {
-  const previous = findPrevious(page);
-  const oldest = page.timestamps.at(-1) ?? previous;
-  const isEnd = page.isLast && !isCloseTo(page.gap.from, oldest, rules);
-  const lower = page.isLast && !isEnd ? page.gap.from : Math.max(page.gap.from, lowestProven(page, oldest));
-  const bound = provableUntil(page, isEnd && oldest === undefined ? page.gap.from : lower, stored, rules);
-  const to = Math.min(page.provenFrom, bound.until);
-  const proven = lower < to ? { from: lower, to } : undefined;
-  const retracted = [...retractYoung(page, rules), ...(page.isStale ? [] : retractEnds(page, stored))];
+  const { gap, isLast, isStale, timestamps } = page;
+  const oldest = timestamps.at(-1) ?? findPrevious(page);
+  const lowest = timestamps.at(-1) ?? Number.POSITIVE_INFINITY;
+  const isEnd = isLast && !reachesStart(gap.from, oldest ?? Number.POSITIVE_INFINITY, rules);
+  // Others with the timestamp of the oldest record may be on the next page, or on that of another server.
+  const lower = isLast && !isEnd ? gap.from : Math.max(gap.from, lowest + 1);
+  const bound = provableUntil(page, isEnd ? gap.from : lower, stored, rules);
+  const provableTo = Math.min(page.provenFrom, bound.until);
+  const proven = lower < provableTo ? { from: lower, to: provableTo } : undefined;
+  const reopened = isStale ? [] : stored.endsAbove(lowest);
   const end =
-    isEnd && !page.isStale ? claimEnd(page, { oldest, to, retracted }, stored, pending, rules) : undefined;
+    isEnd && !isStale
+      ? claimEnd(page, { oldest, provableTo, reopened }, stored, pending, rules)
+      : { claims: [], endsAt: undefined };
   return {
-    claims: [...(proven ? claimRecords(proven, page, stored, pending) : []), ...(end?.claims ?? [])],
-    retracted,
+    claims: [...(proven ? claimRecords(proven, page, stored, pending) : []), ...end.claims],
+    young: findYoung(page, rules),
+    reopened,
     proven,
-    isComplete: bound.isFinal && (isEnd || (lower === page.gap.from && lower < page.provenFrom)),
-    endsAt: end?.endsAt,
+    isComplete: bound.isFinal && (isEnd || lower === gap.from),
+    endsAt: end.endsAt,
     bound,
   };
 }
@@ -74,23 +81,14 @@ export function findContradiction({
   anchor = provenFrom - 1,
 }: PageAnswer): PageContradiction | undefined {
   if (foreign > 0) return "foreign_rows";
-  let before = Number.POSITIVE_INFINITY;
-  for (const ts of timestamps) {
-    if (ts > before) return "disordered";
-    before = ts;
-  }
-  const newest = timestamps[0] ?? Number.NEGATIVE_INFINITY;
-  return newest >= provenFrom && newest > anchor && newest < gap.to ? "newer_than_proven" : undefined;
-}
-
-/** Others with the timestamp of the oldest record may be on the next page, or on that of another server. */
-function lowestProven({ timestamps, isLast }: PageAnswer, oldest: Micros | undefined): Micros {
-  return ((isLast ? oldest : timestamps.at(-1)) ?? Number.POSITIVE_INFINITY) + 1;
+  if (timestamps.some((ts, i) => ts > (timestamps[i - 1] ?? Number.POSITIVE_INFINITY))) return "disordered";
+  const isNewer = (ts: Micros) => ts >= provenFrom && ts > anchor && ts < gap.to;
+  return timestamps.some(isNewer) ? "newer_than_proven" : undefined;
 }
 
 /** Whether the oldest record is at the start of the gap, or none fits below it and what may be beside it leaves the window now. */
-function isCloseTo(from: Micros, oldest: Micros | undefined, { period, windowStart }: SeriesRules): boolean {
-  return oldest !== undefined && (oldest <= from || (oldest < windowStart && oldest - from < period));
+function reachesStart(from: Micros, oldest: Micros, { period, windowStart }: SeriesRules): boolean {
+  return oldest <= from || (oldest < windowStart && oldest - from < period);
 }
 
 /** The page is authoritative for what it proves: stored rows that it lacks are gone. If they are many, it must be repeated. */
@@ -103,77 +101,64 @@ export function claimRecords(
   const { isStale, timestamps } = page;
   const previous = findPrevious(page);
   const expected = previous === undefined ? timestamps : [previous].concat(timestamps);
-  const holes = pending.filter(isHole);
   const missing = isStale ? [] : stored.rowsBeside(proven, expected);
-  const [withdrawn, others] = claimWithdrawn(missing, expected, holes);
+  const holes = holesOf(pending);
+  const others = missing.filter(({ ts }) => !holes.some((hole) => includes(hole, ts)));
   const served = others.filter(({ isPreview }) => !isPreview);
-  const limit = Math.max(MIN_MISSING_LIMIT, timestamps.length * MAX_MISSING_SHARE);
-  if (served.length > limit) {
-    const known = normalise(holes.map(({ range }) => range));
-    for (const range of subtract([proven], known)) {
-      const rows = served.filter(({ ts }) => includes(range, ts));
-      if (rows.length > 0) withdrawn.push(claimHole(rows, hullOf(rows, proven, expected), expected));
-    }
-  }
-  const gone = served.length > limit ? others.filter(({ isPreview }) => isPreview) : others;
-  const isWhole = withdrawn.length === 0;
-  const pieces = subtract([proven], normalise(withdrawn.map(({ range }) => range)));
-  const records = pieces.flatMap((range): Claim[] => {
-    const isInside = (ts: Micros) => includes(range, ts);
-    const says = expected.some(isInside) ? ("rows" as const) : ("empty" as const);
-    // A page that lacks many rows, or a stale one, does not prove that a range is empty: it counts between its own records.
-    if ((isStale || !isWhole) && says === "empty") return [];
-    const from = isWhole ? range.from : Math.min(...expected.filter(isInside));
-    return [{ kind: "records", range: { from, to: range.to }, says, subject: [], because: NO_RECORDS }];
+  const isMany = served.length > Math.max(MIN_MISSING_LIMIT, timestamps.length * MAX_MISSING_SHARE);
+  const gone = new Set(others.filter(({ isPreview }) => isPreview || !isMany));
+  const many = others.filter((row) => !gone.has(row));
+  const newHoles = findHoles(many, subtract([proven], normalise(holes)), expected);
+  const withdrawn = [...holes, ...newHoles].flatMap((hole): Claim[] => {
+    const rows = missing.filter((row) => includes(hole, row.ts) && !gone.has(row));
+    const says = expected.some((ts) => includes(hole, ts)) ? "rows" : "empty";
+    return rows.length > 0
+      ? [{ kind: "withdrawn", range: hole, says, subject: rows.map(({ ts }) => ts), because: NO_RECORDS }]
+      : [];
   });
-  if (gone.length === 0) return [...withdrawn, ...records];
+  const pieces = subtract([proven], normalise(withdrawn.map(({ range }) => range)));
+  const records = pieces.flatMap(({ from, to }): Claim[] => {
+    const oldest = expected.findLast((ts) => includes({ from, to }, ts));
+    const isWhole = withdrawn.length === 0;
+    // A page that lacks many rows, or a stale one, does not prove that a range is empty: it counts between its own records.
+    if (oldest === undefined && (isStale || !isWhole)) return [];
+    const range = { from: isWhole ? from : (oldest ?? from), to };
+    const says = oldest === undefined ? "empty" : "rows";
+    return [{ kind: "records", range, says, subject: [], because: NO_RECORDS }];
+  });
+  if (gone.size === 0) return [...withdrawn, ...records];
+  const subject = [...gone].map(({ ts }) => ts);
   return [
-    { kind: "gone", range: proven, says: "rows", subject: gone.map(({ ts }) => ts), because: NO_RECORDS },
+    { kind: "gone", range: proven, says: "rows", subject, because: NO_RECORDS },
     ...withdrawn,
     ...records,
   ];
 }
 
-/** What the page says about rows that earlier answers lacked, and the other missing rows. */
-function claimWithdrawn(
-  missing: readonly StoredRow[],
+/** In each part, from the first of the rows to the next record of the page: where a walk of this range alone begins. */
+function findHoles(
+  rows: readonly StoredRow[],
+  parts: readonly TimeRange[],
   expected: readonly Micros[],
-  holes: readonly PendingClaim[],
-): [Claim[], StoredRow[]] {
-  const claims: Claim[] = [];
-  let others = [...missing];
-  for (const { range } of holes) {
-    const rows = others.filter(({ ts }) => includes(range, ts));
-    others = others.filter(({ ts }) => !includes(range, ts));
-    if (rows.length > 0) claims.push(claimHole(rows, range, expected));
-  }
-  return [claims, others];
-}
-
-function claimHole(rows: readonly StoredRow[], range: TimeRange, expected: readonly Micros[]): Claim {
-  const says = expected.some((ts) => includes(range, ts)) ? "rows" : "empty";
-  return { kind: "withdrawn", range, says, subject: rows.map(({ ts }) => ts), because: NO_RECORDS };
-}
-
-/** From the first of the rows to the next record of the page: where a walk of this range alone begins. */
-function hullOf(rows: readonly StoredRow[], proven: TimeRange, expected: readonly Micros[]): TimeRange {
-  const first = rows[0]?.ts ?? proven.from;
-  const last = rows.at(-1)?.ts ?? proven.from;
-  let { to } = proven;
-  for (const ts of expected) if (ts > last && ts < to) to = ts;
-  return { from: first, to };
+): TimeRange[] {
+  return parts.map((part) => {
+    const inside = rows.map(({ ts }) => ts).filter((ts) => includes(part, ts));
+    const last = inside.at(-1) ?? part.to;
+    const next = expected.findLast((ts) => includes({ from: last, to: part.to }, ts));
+    return { from: inside[0] ?? part.to, to: next ?? part.to };
+  });
 }
 
 interface EndOfPage {
   readonly oldest: Micros | undefined;
-  readonly to: Micros;
-  readonly retracted: readonly TimeRange[];
+  readonly provableTo: Micros;
+  readonly reopened: readonly TimeRange[];
 }
 
 /** The last page claims that nothing is older. Says nothing where all of that is settled. */
 function claimEnd(
   { gap }: PageAnswer,
-  { oldest, to, retracted }: EndOfPage,
+  { oldest, provableTo, reopened }: EndOfPage,
   stored: StoredSeries,
   pending: readonly PendingClaim[],
   { floor, windowStart, step }: SeriesRules,
@@ -181,17 +166,17 @@ function claimEnd(
   const servedFrom = oldest ?? gap.to;
   const range = {
     from: Math.min(gap.from, Math.max(floor, stored.targetStart ?? gap.from)),
-    to: oldest === undefined ? to : Math.min(oldest + 1, to),
+    to: oldest === undefined ? provableTo : Math.min(oldest + 1, provableTo),
   };
   // Rows of a hole that the service had between its records are judged as withdrawn.
   const older = normalise([{ from: windowStart, to: servedFrom }]);
-  const newestOlder = subtract(older, normalise(pending.filter(isHole).map((hole) => hole.range)))
+  const newestOlder = subtract(older, normalise(holesOf(pending)))
     .map((part) => stored.newestServed(part))
     .findLast((ts) => ts !== undefined);
   const hasMoved = newestOlder !== undefined;
   const endsAt = hasMoved ? servedFrom : undefined;
-  const settled = subtract(normalise(stored.settledRanges(range)), normalise(retracted));
-  const open = range.from < range.to ? subtract([range], settled) : [];
+  const settled = subtract(normalise(stored.settledRanges(range)), normalise(reopened));
+  const open = subtract([range], settled);
   if (open.length === 0) return { claims: [], endsAt };
   // Without any record the series may have ended: what is above all its rows is empty, as for an index that was not found.
   const hasEnded =
@@ -225,17 +210,10 @@ function isStill(reason: string, open: readonly TimeRange[], stored: StoredSerie
 }
 
 /** Records have appeared later than the settle delay: what is younger than that is not covered any more. */
-function retractYoung(page: PageAnswer, rules: SeriesRules): TimeRange[] {
+function findYoung({ isHead, isStale, asOf }: PageAnswer, rules: SeriesRules): TimeRange[] {
   const { lateness, settleDelay, isDaily } = rules;
-  if (!page.isHead || page.isStale || lateness <= settleDelay || isDaily) return [];
-  const from = finalUntil({ madeAt: page.asOf, isStale: false }, lateness, rules);
-  return [{ from, to: Number.MAX_SAFE_INTEGER }];
-}
-
-/** A record below an end of the history disproves it. */
-function retractEnds({ timestamps }: PageAnswer, stored: StoredSeries): readonly TimeRange[] {
-  const oldest = timestamps.at(-1);
-  return oldest === undefined ? [] : stored.endsAbove(oldest);
+  if (!isHead || isStale || lateness <= settleDelay || isDaily) return [];
+  return [{ from: finalUntil({ madeAt: asOf, isStale }, lateness, rules), to: Number.MAX_SAFE_INTEGER }];
 }
 
 function includes({ from, to }: TimeRange, ts: Micros): boolean {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { answerChecks } from "./answers/checks.ts";
 import { WorldCheck } from "./check.ts";
+import { partChecks } from "./parts/all.ts";
 import { plans, worldsOf } from "./plans.ts";
 import { formatTest, replay } from "./replay.ts";
 import type { WorldSpec } from "./world.ts";
@@ -21,6 +22,14 @@ describe("every answer by itself", () => {
   // A part of them: a prime, so that all values of all dimensions are among them.
   it.each(answerChecks)("$name: is judged as moment by moment", ({ run }) => {
     expect(run(23).violation).toBeUndefined();
+  });
+});
+
+describe("every function of the rule alone", () => {
+  it.each(partChecks)("$name equals its specification in every small case", ({ run }) => {
+    const { cases, violation } = run("small");
+    expect(violation).toBeUndefined();
+    expect(cases).toBeGreaterThan(10);
   });
 });
 

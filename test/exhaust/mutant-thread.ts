@@ -13,6 +13,12 @@ interface Instrumentation {
   hit(): boolean;
 }
 
+interface Case {
+  readonly name: string;
+  /** Returns what is wrong; undefined: nothing. */
+  find(): Promise<string | undefined>;
+}
+
 /** A mutant that is passed so often loops for ever. */
 const MAX_HITS = 20_000_000;
 
@@ -31,21 +37,22 @@ const { WorldCheck } = await import("./check.ts");
 const { plans, worldsOf } = await import("./plans.ts");
 const { Walks } = await import("./walks.ts");
 const { answerChecks } = await import("./answers/checks.ts");
-const cases = [...worldsOf(plans.mutants)].map((each, index) => ({
-  ...each,
-  name: String(index),
-  walks: new Walks(each.world),
-}));
-/** The worlds that found a mutant lately come first: they find others too. */
-let order = cases;
+const { partChecks } = await import("./parts/all.ts");
+const parts: readonly Case[] = [
+  ...answerChecks.map(({ name, run }) => ({ name, find: async () => run().violation })),
+  ...partChecks.map(({ name, run }) => ({ name, find: async () => run("mutants").violation })),
+];
+const worlds = [...worldsOf(plans.mutants)].map(({ world, bound }, index): Case => {
+  const walks = new Walks(world);
+  return {
+    name: String(index),
+    find: async () => (await new WorldCheck(world, bound, walks).run()).violation?.what,
+  };
+});
+/** The cases that found a mutant lately come first: they find others too. */
+let order = [...parts, ...worlds];
 
 async function findViolation(reaches: (name: string) => boolean): Promise<string | undefined> {
-  for (const { name, run } of answerChecks) {
-    if (!reaches(name)) continue;
-    stryker.currentTestId = name;
-    const found = tryAnswers(run);
-    if (found !== undefined) return found;
-  }
   for (const each of order) {
     if (!reaches(each.name)) continue;
     stryker.currentTestId = each.name;
@@ -57,17 +64,9 @@ async function findViolation(reaches: (name: string) => boolean): Promise<string
   return undefined;
 }
 
-function tryAnswers(run: (typeof answerChecks)[number]["run"]): string | undefined {
+async function tryCase({ find }: Case): Promise<string | undefined> {
   try {
-    return run().violation;
-  } catch (error) {
-    return String(error);
-  }
-}
-
-async function tryCase({ world, bound, walks }: (typeof cases)[number]): Promise<string | undefined> {
-  try {
-    return (await new WorldCheck(world, bound, walks).run()).violation?.what;
+    return await find();
   } catch (error) {
     return String(error);
   }

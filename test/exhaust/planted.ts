@@ -11,8 +11,9 @@ const only = process.argv[2] ?? "";
 const print = (text: string) => process.stdout.write(`${text}\n`);
 
 interface Finding {
-  /** The number of steps of the shortest violation; undefined: none was found. */
-  readonly steps: number | undefined;
+  readonly isFound: boolean;
+  /** The number of steps of the shortest violation; undefined: only a function alone shows it. */
+  readonly steps?: number | undefined;
   readonly what: string;
   readonly seconds: number;
 }
@@ -27,18 +28,20 @@ function plant(patch: string): Finding {
       cwd: folder,
       encoding: "utf8",
     });
-    if (applied.status !== 0) return { steps: undefined, what: applied.stderr.trim(), seconds: 0 };
+    if (applied.status !== 0) return { isFound: false, what: applied.stderr.trim(), seconds: 0 };
     const started = performance.now();
     const run = spawnSync(process.execPath, ["test/exhaust/run.ts", "mutants"], {
       cwd: folder,
       encoding: "utf8",
     });
     const seconds = (performance.now() - started) / 1000;
-    if (run.status === 0) return { steps: undefined, what: "NOT FOUND", seconds };
-    const what =
-      /it\("(.*)", async/.exec(run.stdout)?.[1] ?? `failed: ${run.stderr.trim().split("\n").at(-1)}`;
+    if (run.status === 0) return { isFound: false, what: "NOT FOUND", seconds };
+    const [, violation] = /it\("(.*)", async/.exec(run.stdout) ?? [];
+    const [, difference] = /^differs: ([^:]*(?:: [a-z]+)?):/m.exec(run.stdout) ?? [];
     const steps = run.stdout.match(/^ {6}\[/gm)?.length;
-    return { steps, what, seconds };
+    const what = violation ?? (difference && `${difference} alone differs from its specification`);
+    const failed = `failed: ${run.stderr.trim().split("\n").at(-1)}`;
+    return { isFound: what !== undefined, steps, what: what ?? failed, seconds };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -49,7 +52,7 @@ const row = (cells: readonly string[]) =>
 row(["defect", "steps", "seconds", "found as"]);
 for (const name of readdirSync(patches).sort()) {
   if (!name.includes(only)) continue;
-  const { steps, what, seconds } = plant(join(patches, name));
-  if (steps === undefined) process.exitCode = 1;
+  const { isFound, steps, what, seconds } = plant(join(patches, name));
+  if (!isFound) process.exitCode = 1;
   row([basename(name, ".patch"), String(steps ?? "-"), seconds.toFixed(1), what]);
 }

@@ -2,13 +2,14 @@ import { availableParallelism } from "node:os";
 import { parentPort, Worker, workerData } from "node:worker_threads";
 import { answerChecks } from "./answers/checks.ts";
 import { type CheckResult, WorldCheck } from "./check.ts";
-import { type Plan, plans, worldsOf } from "./plans.ts";
+import { partChecks } from "./parts/all.ts";
+import { plans, worldsOf } from "./plans.ts";
 import { formatTest } from "./replay.ts";
 
 // npm run exhaust: every small world, on all cores, and every single answer. npm run exhaust -- small: the bound of `npm test`.
 
-/** What the threads share: the next world to try, and how many steps the shortest violation so far has. */
-const NEXT_WORLD = 0;
+/** What the threads share: the next function or world to try, and how many steps the shortest violation so far has. */
+const NEXT = 0;
 const SHORTEST = 1;
 
 interface Share {
@@ -18,22 +19,34 @@ interface Share {
 
 if (parentPort) {
   const { plan, shared } = workerData as Share;
-  parentPort.postMessage(await tryWorlds(plans[plan], shared));
+  parentPort.postMessage(await tryOwn(plan, shared));
 } else process.exitCode = await main(process.argv[2] ?? "full");
 
-type Totals = CheckResult & { readonly worlds: number };
+type Totals = CheckResult & {
+  readonly worlds: number;
+  /** Cases of single functions, and in which of them one differs from its specification. */
+  readonly cases: number;
+  readonly differences: readonly string[];
+};
 
-/** Tries the worlds that no other thread has taken. */
-async function tryWorlds(plan: Plan, shared: Int32Array): Promise<Totals> {
-  let totals: Totals = { worlds: 0, states: 0, sequences: 0, violation: undefined };
+/** Tries the functions and worlds that no other thread has taken. */
+async function tryOwn(plan: keyof typeof plans, shared: Int32Array): Promise<Totals> {
+  const none = { worlds: 0, states: 0, sequences: 0, violation: undefined, cases: 0, differences: [] };
+  let totals: Totals = none;
   let index = 0;
-  let own = Atomics.add(shared, NEXT_WORLD, 1);
-  for (const { world, bound } of worldsOf(plan)) {
+  let own = Atomics.add(shared, NEXT, 1);
+  for (const { name, run } of partChecks) {
     if (index++ !== own) continue;
-    own = Atomics.add(shared, NEXT_WORLD, 1);
+    own = Atomics.add(shared, NEXT, 1);
+    const { cases, violation } = run(plan);
+    totals = add(totals, { ...none, cases, differences: violation ? [`${name}: ${violation}`] : [] });
+  }
+  for (const { world, bound } of worldsOf(plans[plan])) {
+    if (index++ !== own) continue;
+    own = Atomics.add(shared, NEXT, 1);
     const result = await new WorldCheck(world, bound).run(() => Atomics.load(shared, SHORTEST) - 1);
     if (result.violation) Atomics.store(shared, SHORTEST, result.violation.steps.length);
-    totals = add(totals, { ...result, worlds: 1 });
+    totals = add(totals, { ...none, ...result, worlds: 1 });
   }
   return totals;
 }
@@ -44,6 +57,8 @@ function add(a: Totals, b: Totals): Totals {
     worlds: a.worlds + b.worlds,
     states: a.states + b.states,
     sequences: a.sequences + b.sequences,
+    cases: a.cases + b.cases,
+    differences: [...a.differences, ...b.differences],
     violation: lengthOf(b) < lengthOf(a) ? b.violation : a.violation,
   };
 }
@@ -62,16 +77,17 @@ async function main(plan: string): Promise<number> {
       return new Promise<Totals>((resolve, reject) => worker.once("message", resolve).once("error", reject));
     }),
   );
-  const { worlds, states, sequences, violation } = results.reduce(add);
+  const { worlds, states, sequences, violation, cases, differences } = results.reduce(add);
+  for (const difference of differences) process.stdout.write(`differs: ${difference}\n`);
   if (violation) process.stdout.write(`${formatTest(violation)}\n`);
   const answers = answerChecks.map(({ run }) => run());
   const wrong = answers.find((each) => each.violation !== undefined)?.violation;
   if (wrong !== undefined) process.stdout.write(`${wrong}\n`);
-  const isViolated = violation !== undefined || wrong !== undefined;
   const seconds = ((performance.now() - started) / 1000).toFixed(0);
   const count = (n: number) => n.toLocaleString("en");
+  const isViolated = violation !== undefined || wrong !== undefined || differences.length > 0;
   process.stdout.write(
-    `${count(worlds)} worlds, ${count(states)} states, ${count(sequences)} sequences, ${count(sum(answers))} answers, ${seconds} s: ${isViolated ? "violated" : "no violation"}\n`,
+    `${count(cases + sum(answers))} cases of single functions, ${count(worlds)} worlds, ${count(states)} states, ${count(sequences)} sequences, ${seconds} s: ${isViolated ? "violated" : "no violation"}\n`,
   );
   return isViolated ? 1 : 0;
 }

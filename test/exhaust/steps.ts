@@ -2,7 +2,7 @@ import { MICROS_PER_SECOND, type Micros } from "../../src/model/time.ts";
 import { normalise, subtract, type TimeRange } from "../../src/model/time-range.ts";
 import type { PageAnswer } from "../../src/rule/answer.ts";
 import { applyClaim, applyPending } from "../../src/rule/apply.ts";
-import { type Claim, NO_LONGER_SERVED, NOTHING_OLDER } from "../../src/rule/claim.ts";
+import { type Claim, NO_LONGER_SERVED, NOTHING_OLDER, type PendingClaim } from "../../src/rule/claim.ts";
 import { confirm, nextAskAt } from "../../src/rule/confirm.ts";
 import { claimNotFound, findContradiction, interpret } from "../../src/rule/interpret.ts";
 import type { PagePosition } from "../../src/service/pagination/history-walk.ts";
@@ -177,13 +177,13 @@ function commitPage(
   if (contradiction === "newer_than_proven")
     series.change({ kind: "retract", range: { from: shown.provenFrom, to: gap.to } });
   if (contradiction) return "contradicted";
-  const { claims, retracted, proven, bound, isComplete, endsAt } = interpret(
+  const { claims, young, reopened, proven, bound, isComplete, endsAt } = interpret(
     shown,
     series,
     series.claims,
     rules,
   );
-  for (const range of retracted) series.change({ kind: "retract", range });
+  for (const range of [...young, ...reopened]) series.change({ kind: "retract", range });
   if (bound.showsRunningDay) series.servesRunningDay = true;
   if (bound.publication) recordPublication(series, bound.publication, isHead && !page.isStale);
   if (page.isStale) settleStale(series, claims, shown);
@@ -254,7 +254,9 @@ function applyAnswer(series: MemorySeries, evidence: AnswerEvidence, world: Worl
   const before = series.claims;
   const now = slotNow(world, slot);
   const { accepted, recorded, dropped } = confirm({ ...evidence, now }, before, confirmationOf(world));
-  series.claims = [...before.filter((claim) => !dropped.includes(claim)), ...recorded];
+  // The warehouse keeps a withdrawal that was accepted for the report only.
+  const isUsed = ({ kind, acceptedAt }: PendingClaim) => kind !== "withdrawn" || acceptedAt === null;
+  series.claims = [...before.filter((claim) => !dropped.includes(claim)), ...recorded.filter(isUsed)];
   for (const claim of recorded)
     if (claim.acceptedAt === null) for (const change of applyPending(claim)) series.change(change);
   for (const claim of accepted) for (const change of applyClaim(claim, series)) series.change(change);

@@ -146,7 +146,7 @@ describe("an end that has moved up", () => {
   });
 
   it("that was accepted moves on without being repeated", () => {
-    const before = pending("end moved", { answers: 3, acceptedAt: 1000 });
+    const before = pending("end moved", { answers: 3, firstAt: 900, acceptedAt: 1000 });
     const { accepted, recorded } = confirm(answer([claim("end moved", 20, 90)], 1040), [before], rules);
     expect(accepted).toHaveLength(1);
     expect(recorded).toMatchObject([{ range: { from: 10, to: 90 }, answers: 4, acceptedAt: 1040 }]);
@@ -156,6 +156,7 @@ describe("an end that has moved up", () => {
     ["is disproved by a record below it", answer([], 1050, { oldest: 39 }), undefined],
     ["stays, if a page ends at its oldest record", answer([], 1050, { oldest: 40 }), 1],
     ["is disproved by an end that has not moved", answer([claim("end")], 1050), undefined],
+    ["begins anew with an older record", answer([claim("end moved", 10, 40, [39])], 1050, { oldest: 39 }), 1],
   ])("%s", (_, evidence, answers) => {
     expect(answersAfter(pending("end moved", { subject: [40] }), evidence)).toBe(answers);
   });
@@ -208,13 +209,6 @@ describe("H5: rows that are withdrawn", () => {
       [10, 2],
       [60, 1],
     ]);
-  });
-
-  it("are another incident, if the same range was accepted before", () => {
-    const accepted = { ...before, acceptedAt: 1000 };
-    const { recorded, dropped } = confirm(lacks([20, 30, 40]), [accepted], rules);
-    expect(recorded).toMatchObject([{ answers: 1, acceptedAt: null }]);
-    expect(dropped).toEqual([]);
   });
 
   it.each<[kind: ClaimKind, to: number, isDropped: boolean]>([

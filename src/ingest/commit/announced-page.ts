@@ -69,7 +69,8 @@ export function interpretAnnounced(
   const publication = proven && isHead && provenFrom >= gap.to ? readHead(ranges, answer) : undefined;
   return {
     claims,
-    retracted: [],
+    young: [],
+    reopened: [],
     proven,
     isComplete: proven?.from === gap.from,
     endsAt: undefined,

@@ -126,7 +126,7 @@ export function commitWalkPage(
       : announced
         ? interpretAnnounced(answer, { announced, extent }, stored, before)
         : interpret(answer, stored, before, rules);
-    for (const range of said.retracted) retract(transaction, key, range);
+    for (const range of [...said.young, ...said.reopened]) retract(transaction, key, range);
     recordShown(transaction, key, answer, said.bound);
     const alarm = contradiction ?? findConflict(transaction, key, { answer, decoded, said });
     // What a stale page has no records of, it does not prove.
@@ -144,8 +144,7 @@ export function commitWalkPage(
       proven,
       isComplete,
       isUnpublished: bound.isUnpublished,
-      // What is retracted without an upper end is only younger than the lateness seen.
-      hasReopened: transaction.hasReopened || said.retracted.some(({ to }) => to < Number.MAX_SAFE_INTEGER),
+      hasReopened: transaction.hasReopened || said.reopened.length > 0,
       alarm,
       endsAt,
     };
@@ -154,7 +153,8 @@ export function commitWalkPage(
 
 const saysNothing: Interpretation = {
   claims: [],
-  retracted: [],
+  young: [],
+  reopened: [],
   proven: undefined,
   isComplete: false,
   endsAt: undefined,

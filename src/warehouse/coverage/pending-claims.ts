@@ -2,7 +2,7 @@ import type { WithdrawalStatus } from "../../model/status/warehouse-status.ts";
 import type { Stream } from "../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import { type ClaimKind, isHole, type PendingClaim } from "../../rule/claim.ts";
+import { type ClaimKind, holesOf, type PendingClaim } from "../../rule/claim.ts";
 import { isIncident } from "../../rule/confirm.ts";
 import { type PendingClaimRow, pendingClaims } from "../schema/coverage.ts";
 import { series as dictionary } from "../schema/lookups.ts";
@@ -62,9 +62,7 @@ export function readClaims(
 
 /** The ranges in which the service lacked many rows, and has not repeated it often enough. */
 export function findHoles(connection: Pick<Connection, "statement">, key: LedgerKey): TimeRange[] {
-  return readClaims(connection, key)
-    .filter(isHole)
-    .map(({ range }) => range);
+  return holesOf(readClaims(connection, key));
 }
 
 /** The pending claims of a stream, by series. */

@@ -318,10 +318,12 @@ describe("an end of the history that is in doubt", () => {
       pending: [{ kind: "end moved", answers: 1 }],
       proven: { from: at("11:30:00") + 1, to: gap.to },
     });
-    // This page has a single record, just below the end of its gap, and proves nothing above it.
-    const single = commit(tickPage([{ ts: at("11:20:00") - 1 }]), over("11:00:00", "11:20:00"));
-    expect(single).toMatchObject({ pending: [{ answers: 2 }], proven: undefined });
+    commit(tickPage([]), over("11:00:00", "11:10:00"));
     expect(answers()).toEqual([{ answers: 2, until: at("11:30:00") + 1 }]);
+    // This page has a single record, just below the end of its gap, and proves nothing above it: the end was wrong.
+    const single = commit(tickPage([{ ts: at("11:20:00") - 1 }]), over("11:00:00", "11:20:00"));
+    expect(single).toMatchObject({ pending: [{ answers: 1 }], proven: undefined });
+    expect(answers()).toEqual([{ answers: 1, until: at("11:20:00") }]);
     // A page without records shows no older one.
     commit(tickPage([], "more"), over("11:00:00", "11:15:00"));
     expect(answers()).toHaveLength(1);

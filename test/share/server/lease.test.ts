@@ -58,7 +58,10 @@ it("lets one program forward at a time, and names it to the other", async () => 
   const held = await failureOf(shareInto(server, database, warehouse, { clock: hasty }));
   expect(held).toMatchObject({ code: "share_held", exit: 75, message: expect.stringContaining("first") });
   await first.close();
-  expect(await shareInto(server, database, warehouse, { clock: hasty })).toMatchObject({ rows: 0, mended: 0 });
+  expect(await shareInto(server, database, warehouse, { clock: hasty })).toMatchObject({
+    rows: 0,
+    mended: 0,
+  });
 });
 
 it("I11: commits nothing if another daemon has raised the epoch before", async () => {

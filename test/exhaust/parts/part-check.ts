@@ -1,0 +1,34 @@
+/** How many cases a function of the rule was tried with, and the first one in which it differs from its specification. */
+export interface PartResult {
+  readonly cases: number;
+  readonly violation: string | undefined;
+}
+
+/** As the plans of worlds: for `npm test`, for the mutants, for `npm run exhaust`. */
+export type PartSize = "small" | "mutants" | "full";
+
+/** One function of the rule alone, in every small case. */
+export interface PartCheck {
+  readonly name: string;
+  run(size: PartSize): PartResult;
+}
+
+/** Every choice of one value for each name, as objects. */
+export function* combinations<T extends object>(
+  values: {
+    readonly [K in keyof T]: readonly T[K][];
+  },
+): Generator<T> {
+  const names = Object.keys(values) as (keyof T)[];
+  function* choose(index: number, chosen: Partial<T>): Generator<T> {
+    const name = names[index];
+    if (name === undefined) yield { ...chosen } as T;
+    else for (const value of values[name]) yield* choose(index + 1, { ...chosen, [name]: value });
+  }
+  yield* choose(0, {});
+}
+
+/** Every subset, each in the order of the list. */
+export function subsets<T>(list: readonly T[]): readonly (readonly T[])[] {
+  return Array.from({ length: 2 ** list.length }, (_, set) => list.filter((_, i) => set & (1 << i)));
+}

@@ -1,0 +1,60 @@
+import type { Micros } from "../../../src/model/time.ts";
+import type { TimeRange } from "../../../src/model/time-range.ts";
+import type { Proof, SettledRange, StoredSeries } from "../../../src/rule/answer.ts";
+import { NO_LONGER_SERVED, NOTHING_OLDER, type PendingClaim } from "../../../src/rule/claim.ts";
+
+/** A small warehouse: its rows, its ledger, and since when the series is selected. */
+export interface StoredContent {
+  readonly served: readonly Micros[];
+  readonly previews: readonly Micros[];
+  readonly ledger: readonly SettledRange[];
+  readonly targetStart?: Micros | undefined;
+}
+
+export const isIn = ({ from, to }: TimeRange, ts: Micros) => from <= ts && ts < to;
+
+/** What a record at `ts` disproves: each end above it; all that is no longer served, if a part of it is above. */
+export function endsAbove(ledger: readonly SettledRange[], ts: Micros): readonly SettledRange[] {
+  const hasReturned = ledger.some(({ reason, to }) => reason === NO_LONGER_SERVED && to > ts);
+  return ledger.filter(
+    ({ reason, to }) => (reason === NOTHING_OLDER && to > ts) || (reason === NO_LONGER_SERVED && hasReturned),
+  );
+}
+
+/** As the rule reads it. REST has published everything, so that no bound but the page's own counts. */
+export function toStoredSeries({ served, previews, ledger, targetStart }: StoredContent): StoredSeries {
+  const rows = [
+    ...served.map((ts) => ({ ts, isPreview: false })),
+    ...previews.map((ts) => ({ ts, isPreview: true })),
+  ].sort((a, b) => a.ts - b.ts);
+  return {
+    settledRanges: (range) => ledger.filter(({ from, to }) => from <= range.to && to >= range.from),
+    rowsBeside: (range, timestamps) => {
+      if (!timestamps.every(Number.isInteger)) throw new Error("the warehouse looks for whole numbers");
+      return rows.filter(({ ts }) => isIn(range, ts) && !timestamps.includes(ts));
+    },
+    hasRows: (range) => rows.some(({ ts }) => isIn(range, ts)),
+    newestRow: (before) => rows.findLast(({ ts }) => ts < before)?.ts,
+    newestServed: (range) => rows.findLast(({ ts, isPreview }) => !isPreview && isIn(range, ts))?.ts,
+    newestLive: () => undefined,
+    endsAbove: (ts) => endsAbove(ledger, ts),
+    targetStart,
+    publication: { publishedTo: Number.POSITIVE_INFINITY, askedAt: 0, askedTo: 0, quietMargin: 0 },
+    hasOtherPublished: () => true,
+    servesRunningDay: false,
+  };
+}
+
+export function settled(
+  from: Micros,
+  to: Micros,
+  reason: string | null = null,
+  proof: Proof = "empty",
+): SettledRange {
+  return { from, to, proof, reason };
+}
+
+export function hole(from: Micros, to: Micros): PendingClaim {
+  const counts = { answers: 1, firstAt: 0, lastAt: 0, acceptedAt: null };
+  return { kind: "withdrawn", range: { from, to }, subject: [], ...counts };
+}
