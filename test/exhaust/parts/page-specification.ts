@@ -46,10 +46,9 @@ export function specifyRecords(
   const kept = moments(proven).filter((ts) => !withdrawn.some(({ range }) => isIn(range, ts)));
   for (const run of runsOf(kept)) {
     const lowest = moments(run).find((ts) => shown.has(ts));
-    // A page that lacks many rows says nothing below its own records.
-    const covered = moments(run).filter(
-      (ts) => withdrawn.length === 0 || (lowest !== undefined && ts >= lowest),
-    );
+    // A page that lacks many rows says nothing below its own records, a stale one nothing where it has none.
+    if (lowest === undefined && (page.isStale || withdrawn.length > 0)) continue;
+    const covered = moments(run).filter((ts) => withdrawn.length === 0 || ts >= (lowest ?? run.from));
     for (const ts of covered) texts.push(`${ts} ${lowest === undefined ? "empty" : "rows"} ${NO_RECORDS}`);
   }
   return texts;
