@@ -161,8 +161,8 @@ function countAnswer(
 
 /** The range of a claim and of the one that it repeats. */
 function mergeRanges(kind: ClaimKind, before: TimeRange, { from, to }: TimeRange): TimeRange {
-  // Of a history without a record, only the part that was asked about twice counts.
-  if (kind === "end") return { from, to: Math.min(before.to, to) };
+  // Of a history without a record, what was accepted before holds for the time since.
+  if (kind === "end") return { from, to };
   // Answers about an index are about all of its time, and those about a moved end differ by the gap that was asked about.
   return { from: Math.min(before.from, from), to: Math.max(before.to, to) };
 }

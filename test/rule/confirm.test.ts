@@ -109,11 +109,11 @@ describe("an end of the history", () => {
     expect(answersAfter(end, evidence)).toBe(answers);
   });
 
-  it("of a history without a record counts where it was asked about twice", () => {
+  it("of a history without a record counts for the time since it was first asked about", () => {
     const first = answer([claim("end", 10, 50)], 0);
     const accepted = (second: Claim) =>
       repeat([first, answer([second], 100)]).accepted.map(({ range }) => range);
-    expect(accepted(claim("end", 10, 70))).toEqual([{ from: 10, to: 50 }]);
+    expect(accepted(claim("end", 10, 70))).toEqual([{ from: 10, to: 70 }]);
     expect(accepted(claim("end", 20, 50))).toEqual([{ from: 20, to: 50 }]);
     // A smaller part does not count for the whole.
     expect(accepted(claim("end", 10, 40))).toEqual([]);

@@ -100,7 +100,7 @@ function rangeOf(agreement: Agreement): TimeRange {
   const { range: last } = lastOf(agreement);
   const [froms, tos] = [ranges.map(({ from }) => from), ranges.map(({ to }) => to)];
   // Nothing below the lowest of them, however far down each was asked about.
-  if (agreement.kind === "end") return { from: last.from, to: Math.min(...tos) };
+  if (agreement.kind === "end") return { from: last.from, to: last.to };
   return { from: Math.min(...froms), to: Math.max(...tos) };
 }
 
