@@ -251,6 +251,12 @@ describe("a page that is left open", () => {
       expect(streams).toEqual([]);
       const last = await second.textContent("#last");
       await vi.waitUntil(async () => (await second.textContent("#last")) !== last, WAIT_OPTIONS);
+      // The last bar closes at the newest tick.
+      await vi.waitUntil(async () => {
+        const shown = [await second.textContent("#last"), await second.textContent("#bar-details")];
+        const newest = format(newestPrice());
+        return shown[0] === newest && shown[1]?.includes(`C ${newest}`);
+      }, WAIT_OPTIONS);
 
       await daemon.restart(async () => {
         await vi.waitUntil(async () => (await state(page)) === "stale", WAIT_OPTIONS);

@@ -88,9 +88,11 @@ export class Bands implements ISeriesPrimitive<Time> {
     draw: (pen: Pen, box: Box, band: Band) => void,
   ): void {
     for (const band of this.#bands) {
-      const left = Math.max(0, this.#edge(band.from));
-      const right = Math.min(width, Math.max(this.#edge(band.to), left + MIN_BAND_PX));
-      if (right > 0 && left < width && right > left) draw(pen, { left, right, height }, band);
+      const [from, to] = [this.#edge(band.from), this.#edge(band.to)];
+      if (to < 0 || from > width) continue;
+      const left = Math.max(0, from);
+      const right = Math.min(width, Math.max(to, from + MIN_BAND_PX));
+      if (right > left) draw(pen, { left, right, height }, band);
     }
   }
 

@@ -34,6 +34,8 @@ interface ShowOptions {
   readonly lastPrice: number | null;
   /** The series, width or range has changed: this part is brought into view. */
   readonly view?: SecondsRange | undefined;
+  /** New bars at the end are live ones: a view of the end moves with them. */
+  readonly isLive: boolean;
 }
 
 interface BarChartOptions {
@@ -73,6 +75,8 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
   candles.attachPrimitive(bands);
   let slots: readonly Slot[] = [];
   let at = -1;
+  /** What will be in view with the next frame. */
+  let nextView: { readonly from: number; readonly to: number } | undefined;
   let isByHand = false;
   let precision = 2;
   let colours = readColours();
@@ -189,7 +193,14 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
   };
   container.addEventListener("wheel", noteHand, { passive: true });
   container.addEventListener("pointerdown", noteHand);
+  const setView = (from: number, to: number) => {
+    nextView = { from, to };
+    chart.timeScale().setVisibleLogicalRange(nextView);
+  };
   const tellView = () => {
+    requestAnimationFrame(() => {
+      nextView = undefined;
+    });
     const range = chart.timeScale().getVisibleLogicalRange();
     if (range && slots.length > 0) onView(range.from, range.to, isByHand);
     measure.redraw();
@@ -198,10 +209,9 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
   applyTheme();
 
   return {
-    show({ slots: shown, spans, width, lastPrice, view, ...more }: ShowOptions): void {
-      const scale = chart.timeScale();
+    show({ slots: shown, spans, width, lastPrice, view, isLive, ...more }: ShowOptions): void {
       const before = slots[0]?.time;
-      const inView = scale.getVisibleLogicalRange();
+      const inView = nextView ?? chart.timeScale().getVisibleLogicalRange();
       const isAtEnd = inView !== null && inView.to >= slots.length - 1;
       slots = shown;
       ({ precision } = more);
@@ -224,12 +234,10 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
         measure.clear();
         const from = Math.max(0, positionOf(slots, view.from)) - 0.5;
         const end = Math.min(slots.length, positionOf(slots, view.to)) - 0.5;
-        scale.setVisibleLogicalRange({ from, to: end + (end - from) * RIGHT_MARGIN });
+        setView(from, end + (end - from) * RIGHT_MARGIN);
       } else if (inView && before !== undefined) {
-        // Bars were added before those in view, or after them while the end was not in view.
         const added = positionOf(slots, before);
-        if (added > 0 || !isAtEnd)
-          scale.setVisibleLogicalRange({ from: inView.from + added, to: inView.to + added });
+        if (added > 0 || !isAtEnd || !isLive) setView(inView.from + added, inView.to + added);
       }
     },
     /** Moves the last bar without drawing the others anew. */

@@ -156,14 +156,15 @@ async function start(): Promise<void> {
   feed = own;
   const range = picker.range();
   await own.start(range);
-  if (feed === own) show(own, range);
+  if (feed === own) show(own, { view: range });
 }
 
 async function refresh(): Promise<void> {
   const own = feed;
   if (!own?.loaded) return start();
+  const { isLive } = own;
   await own.refresh(++polls % POLLS_PER_FULL_READ === 0);
-  if (feed === own) show(own);
+  if (feed === own) show(own, { isLive });
 }
 
 /** Loads more where a reader comes near an end; once the view rests, the address and the gaps follow it. */
@@ -174,7 +175,7 @@ function followView(from: number, to: number, isByHand: boolean): void {
   clearTimeout(viewTimer);
   viewTimer = setTimeout(() => {
     if (!feed || !shown) return;
-    inView = { from: timeAt(shown.slots, from + 0.5), to: timeAt(shown.slots, to + 0.5) };
+    setInView({ from: timeAt(shown.slots, from + 0.5), to: timeAt(shown.slots, to + 0.5) });
     showGaps(shown, inView, hrefOfGap);
     if (!isByHand) return;
     // A view that reaches the last bar has no end: it follows.
@@ -182,6 +183,11 @@ function followView(from: number, to: number, isByHand: boolean): void {
     picker.setRange(isAtEnd ? { from: inView.from } : inView);
     saveToUrl("replace");
   }, VIEW_REST_MS);
+}
+
+function setInView(range: SecondsRange): void {
+  inView = range;
+  byId("chart").dataset.view = new Date(range.from * 1000).toISOString();
 }
 
 async function extend(own: BarFeed, load: () => Promise<boolean> | undefined): Promise<void> {
@@ -194,16 +200,22 @@ async function extend(own: BarFeed, load: () => Promise<boolean> | undefined): P
 
 // ---- output
 
-/** `view`: the range to bring into view. */
-function show(own: BarFeed, view?: PickedRange): void {
+interface ShowOptions {
+  /** The range to bring into view. */
+  readonly view?: PickedRange;
+  /** What is new at the end was committed just now. */
+  readonly isLive?: boolean;
+}
+
+function show(own: BarFeed, { view, isLive = false }: ShowOptions = {}): void {
   const { loaded } = own;
   if (!loaded) return;
   shown = { ...loaded, slots: buildSlots(loaded), precision: precisionOf(loaded.bars) };
   const { slots, precision, spans, last_price: lastPrice, name } = shown;
   reading.answer();
-  if (view) inView = { from: Math.max(view.from, slots[0]?.time ?? 0), to: view.to ?? loaded.to };
+  if (view) setInView({ from: Math.max(view.from, slots[0]?.time ?? 0), to: view.to ?? loaded.to });
   chart.show({
-    ...{ slots, spans, width, precision, lastPrice },
+    ...{ slots, spans, width, precision, lastPrice, isLive },
     view: view ? inView : undefined,
   });
   seriesInput.dataset.name = name;

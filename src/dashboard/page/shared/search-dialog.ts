@@ -75,8 +75,10 @@ export function openSearch(): void {
 export function isTyping(event: Event): boolean {
   // The editor is in a shadow root, which hides it from `target`.
   const [target] = event.composedPath();
+  // The input of a closed dialog keeps the focus for a moment.
   return (
     target instanceof HTMLElement &&
+    target.checkVisibility() &&
     (target.isContentEditable || target.matches("input:not([type=radio], [type=checkbox]), select, textarea"))
   );
 }
