@@ -61,6 +61,11 @@ describe("the chart's slots", () => {
       "1 missing",
     ]);
     expect(buildSlots(response({ spans: [span(0, 8, "none")] }))).toEqual([]);
+    const old = { ...span(0, 6, "empty"), reason: "nothing older" };
+    expect(states(buildSlots(response({ bars: [bar(6)], spans: [old] })))).toEqual([
+      "6 complete",
+      "7 missing",
+    ]);
     // An existing bar is shown even if its range is not selected.
     expect(
       states(buildSlots(response({ to: 2 * H, bars: [bar(0, 0)], spans: [span(0, 2, "none")] }))),

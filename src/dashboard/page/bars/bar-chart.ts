@@ -224,7 +224,8 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
         priceFormat: {
           type: "custom",
           minMove: 10 ** -precision,
-          formatter: (value: number) => price(value.toFixed(precision)),
+          // Below the first bars of a long history is room for the volume, but no price.
+          formatter: (value: number) => (value < 0 ? "" : price(value.toFixed(precision))),
         },
       });
       setData();

@@ -59,12 +59,13 @@ export type LoadedBars = Pick<ChartBarsResult, "from" | "to" | "width" | "bars" 
 
 /**
  * Returns one slot per possible bar, in order, so that a missing bar leaves a gap of its own width. A range at the start that
- * is not selected is left out, because it would be blank.
+ * is not selected, or before all history, is left out, because it would be blank.
  */
 export function buildSlots({ from, to, width, bars, days, spans }: LoadedBars): Slot[] {
   const isDay = days.length > 0 ? new Set(days.flatMap(listDays)) : undefined;
   const [first] = spans;
-  const selectedFrom = first?.state === "none" && first.from <= from ? first.to : from;
+  const isBlank = first?.state === "none" || first?.reason === "nothing older";
+  const selectedFrom = first && isBlank && first.from <= from ? first.to : from;
   const grid = isDay?.has(dayStart(selectedFrom)) ? DAY_SECONDS : secondsOf(width);
   const start = Math.min(Math.floor(selectedFrom / grid) * grid, bars[0]?.[0] ?? Number.POSITIVE_INFINITY);
   const byTime = new Map(bars.map((bar) => [bar[0], parseBar(bar)]));

@@ -7,7 +7,15 @@ import { type BarWidth, barWidths, MICROS_PER_SECOND } from "../../../model/time
 import { nameInPath, onNavigate, saveAddress, showUnknownName } from "../shared/address.ts";
 import { watchTheme } from "../shared/layout.ts";
 import { onCommit, onMissed, throttle } from "../shared/live.ts";
-import { byId, element, fetchJson, repeatWhileVisible, setText, showEmpty } from "../shared/page-base.ts";
+import {
+  byId,
+  describeError,
+  element,
+  fetchJson,
+  repeatWhileVisible,
+  setText,
+  showEmpty,
+} from "../shared/page-base.ts";
 import { startReading } from "../shared/reading.ts";
 import { isTyping } from "../shared/search-dialog.ts";
 import { describeUnknown, seriesBox } from "../shared/series-box.ts";
@@ -36,7 +44,6 @@ let width: BarWidth = "1h";
 let series: SeriesMatch | undefined;
 let feed: BarFeed | undefined;
 let shown: ShownBars | undefined;
-/** The part of it that is in view. */
 let inView: SecondsRange = { from: 0, to: 0 };
 let polls = 0;
 /** The daemon's clock minus the browser's clock, in seconds. */
@@ -106,8 +113,7 @@ function readFromUrl(): void {
 }
 
 /** Undefined if the path has an unknown name, which the page then says. */
-async function findSeries(): Promise<SeriesMatch | undefined> {
-  const name = nameInPath();
+async function findSeries(name: string): Promise<SeriesMatch | undefined> {
   const found = await fetchJson("series", { name });
   const [first] = found;
   // Without a name, the best-known series is the first.
@@ -148,7 +154,11 @@ async function start(): Promise<void> {
     const daemon = await fetchJson("daemon");
     clockOffset = (Date.parse(daemon.generated_at) - Date.now()) / 1000;
   }
-  series ??= await findSeries();
+  const name = nameInPath();
+  const found = series ?? (await findSeries(name));
+  // Someone has gone elsewhere meanwhile.
+  if (name !== nameInPath()) return;
+  series = found;
   if (!series) return reading.answer();
   showWidths();
   saveToUrl("replace");
@@ -194,7 +204,9 @@ async function extend(own: BarFeed, load: () => Promise<boolean> | undefined): P
   try {
     if ((await load()) && feed === own) show(own);
   } catch (error) {
-    reading.fail(error);
+    // What is loaded stays; the next scroll tries again.
+    byId("note").hidden = false;
+    setText("note", `Could not load more bars: ${describeError(error)}.`);
   }
 }
 
@@ -292,10 +304,8 @@ function showWidths(): void {
   for (const input of byId("widths").querySelectorAll("input")) {
     const one = isWidth(input.value) ? input.value : width;
     input.disabled = !isAvailable(one);
-    if (input.parentElement)
-      input.parentElement.title = input.disabled
-        ? "Only daily bars of this series are stored"
-        : `Type ${one}`;
+    const title = input.disabled ? "Only daily bars are stored" : `Type ${one}`;
+    if (input.parentElement) input.parentElement.title = title;
     input.checked = one === width;
   }
 }
