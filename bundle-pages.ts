@@ -29,9 +29,15 @@ function compose(name: string): string {
     .replaceAll(/ data-path="[^"]*"/g, "");
 }
 
-/** Builds every page; returns the files by name. */
-async function bundlePages(): Promise<Map<string, Uint8Array>> {
-  const { outputFiles } = await build({
+interface Bundle {
+  /** By name. */
+  readonly files: Map<string, Uint8Array>;
+  /** What a browser loads for each page, compressed. */
+  readonly bytesByPage: ReadonlyMap<string, number>;
+}
+
+async function bundlePages(): Promise<Bundle> {
+  const { outputFiles, metafile } = await build({
     entryPoints: [
       ...pages.map((name) => ({ in: join(source, name, `${name}.ts`), out: name })),
       { in: join(source, "shared/pages.css"), out: "pages" },
@@ -47,18 +53,46 @@ async function bundlePages(): Promise<Map<string, Uint8Array>> {
     legalComments: "eof",
     loader: { ".md": "text" },
     chunkNames: "shared-[hash]",
+    absWorkingDir: target,
+    metafile: true,
   });
   const text = new TextEncoder();
-  return new Map<string, Uint8Array>([
+  const files = new Map<string, Uint8Array>([
     ...outputFiles.map(({ path, contents }) => [relative(target, path), contents] as const),
     ...pages.map((name) => [`${name}.html`, text.encode(compose(name))] as const),
     ["favicon.svg", readFileSync(join(source, "shared/favicon.svg"))],
   ]);
+  const importsOf = (file: string): string[] => [
+    file,
+    ...(metafile.outputs[file]?.imports ?? []).flatMap(({ path }) => importsOf(path)),
+  ];
+  const sizeOf = (name: string) => {
+    const loaded = new Set([`${name}.html`, "pages.css", "theme.js", ...importsOf(`${name}.js`)]);
+    return [...loaded].reduce((sum, file) => sum + gzipSync(files.get(file) ?? "").length, 0);
+  };
+  return { files, bytesByPage: new Map(pages.map((name) => [name, sizeOf(name)])) };
+}
+
+const MAX_PAGE_KIB = 150;
+/** Why a page may be larger. */
+const EXCEPTIONS: Readonly<Record<string, string>> = { explore: "an SQL editor and two chart libraries" };
+
+function printSizes(bytesByPage: Bundle["bytesByPage"]): void {
+  for (const [name, bytes] of bytesByPage) {
+    const kib = bytes / 1024;
+    const why = kib > MAX_PAGE_KIB ? (EXCEPTIONS[name] ?? "") : "";
+    process.stdout.write(`${name.padEnd(12)}${kib.toFixed(1).padStart(7)} KiB compressed  ${why}\n`);
+    if (kib > MAX_PAGE_KIB && !why)
+      throw new Error(
+        `the page ${name} is larger than ${MAX_PAGE_KIB} KiB: shrink it, or say why in EXCEPTIONS`,
+      );
+  }
 }
 
 /** Files that did not change are left alone: tests may serve them at this moment. */
 export async function writePages(): Promise<Map<string, Uint8Array>> {
-  const files = await bundlePages();
+  const { files, bytesByPage } = await bundlePages();
+  printSizes(bytesByPage);
   mkdirSync(target, { recursive: true });
   for (const file of readdirSync(target)) if (!files.has(file)) rmSync(join(target, file));
   for (const [file, bytes] of files) {
@@ -68,10 +102,4 @@ export async function writePages(): Promise<Map<string, Uint8Array>> {
   return files;
 }
 
-function printSizes(files: ReadonlyMap<string, Uint8Array>): void {
-  const kib = (bytes: number) => `${(bytes / 1024).toFixed(1)} KiB`.padStart(11);
-  for (const [file, bytes] of files)
-    process.stdout.write(`${file.padEnd(24)}${kib(bytes.length)}${kib(gzipSync(bytes).length)} gzip\n`);
-}
-
-if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) printSizes(await writePages());
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) await writePages();

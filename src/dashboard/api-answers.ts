@@ -4,6 +4,7 @@ import type { ChartBarsResult } from "../model/answers/chart-bars.ts";
 import type { DerivativeAsset, DerivativesResult } from "../model/answers/derivatives.ts";
 import type { GapSummaryResult, HeatmapResult, SeriesMatch } from "../model/answers/heatmap.ts";
 import type { PairSummary, QuotesResult, RankingResult } from "../model/answers/market.ts";
+import type { SearchMatch } from "../model/answers/page-address.ts";
 import type { LatestTick, PulseResult } from "../model/answers/ticks.ts";
 import type { ServeStatus } from "../model/status/serve-status.ts";
 import type { ServiceCondition } from "../model/status/service-condition.ts";
@@ -21,6 +22,8 @@ export interface QueryResults {
   bars: ChartBarsResult | undefined;
   /** Series whose name contains a text, the best-known first; if there is none, similar names. */
   series: readonly SeriesMatch[];
+  /** The pages whose subject contains a text. */
+  search: readonly SearchMatch[];
   /** The relations and columns with their meaning. */
   schema: SchemaResult;
   market: RankingResult;

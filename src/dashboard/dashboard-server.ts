@@ -18,7 +18,7 @@ interface DashboardServerOptions {
   readonly port: number;
   /** Names accepted in the Host header besides localhost and IP addresses. */
   readonly allowedHosts: readonly string[];
-  /** By path, without the query. */
+  /** By path, without the query; `/bars/*` is any name after `/bars/`. */
   readonly routes: ReadonlyMap<string, RequestHandler>;
   /** Paths that accept POST, from pages of this server only. */
   readonly posts?: ReadonlyMap<string, PostHandler>;
@@ -52,7 +52,7 @@ export function startDashboardServer(options: DashboardServerOptions): Promise<H
       if (post) return respondToPost(request, post);
       if (request.method !== "GET" && request.method !== "HEAD")
         return { ...textResponse(405, "only GET is served"), headers: { allow: "GET, HEAD" } };
-      const page = routes.get(request.path);
+      const page = routes.get(request.path) ?? routes.get(request.path.replace(/[^/]+$/, "*"));
       return page
         ? page(new URLSearchParams(request.search))
         : textResponse(404, `no such page; the pages are ${[...routes.keys()].join(" ")}`);

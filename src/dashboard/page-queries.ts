@@ -12,6 +12,7 @@ import {
   readQuotes,
   readSparklines,
 } from "../warehouse/read/market-pages.ts";
+import { type SearchedPages, searchPages } from "../warehouse/read/page-search.ts";
 import { PulseReader } from "../warehouse/read/pulse.ts";
 import { readStatus } from "../warehouse/read/status.ts";
 import { openReader } from "../warehouse/reader.ts";
@@ -34,6 +35,7 @@ interface QueryParams {
   readonly coverage: CoverageParams;
   readonly bars: ChartBarsOptions;
   readonly series: string;
+  readonly search: string;
   readonly quotes: string;
   readonly derivatives: DerivativesOptions;
 }
@@ -58,6 +60,8 @@ const MAX_TICKS_SHOWN = 8;
 const HEATMAP_TTL = { minTtlMs: 10_000, maxStaleMs: 50_000 };
 /** Seven days change little in a minute. */
 const SPARKLINES_TTL = { minTtlMs: 60_000, maxStaleMs: 240_000 };
+/** Pairs, contracts and relations change rarely. */
+const SEARCHED_TTL = { minTtlMs: 60_000, maxStaleMs: 600_000 };
 const MAX_SERIES_FOUND = 12;
 /** A longer read of bars is cut short, because other queries wait for it. */
 const BARS_TIMEOUT_MS = 2_000;
@@ -67,6 +71,7 @@ export class PageQueries {
   readonly #clock: CacheClock;
   readonly #heatmaps: TtlCache<Heatmap>;
   readonly #sparklines: TtlCache<RankingResult["sparklines"]>;
+  readonly #searched: TtlCache<SearchedPages>;
   readonly #pulses = new PulseReader();
   #reader: Connection | undefined;
 
@@ -74,6 +79,7 @@ export class PageQueries {
     this.#clock = clock;
     this.#heatmaps = new TtlCache(clock);
     this.#sparklines = new TtlCache(clock);
+    this.#searched = new TtlCache(clock);
   }
 
   async run(query: PageQuery): Promise<QueryResults[keyof QueryResults]> {
@@ -100,7 +106,15 @@ export class PageQueries {
         return readChartBars(reader, query.params, query.now, () => this.#clock.monotonic() < until);
       }
       case "series":
-        return (await heatmap()).findSeries(query.params, MAX_SERIES_FOUND);
+        return (await heatmap()).series.find(query.params, MAX_SERIES_FOUND);
+      case "search": {
+        const pages = await this.#searched.get("searched", SEARCHED_TTL, async () => ({
+          pairs: readPairs(reader),
+          assets: readDerivativeAssets(reader),
+          schema: readSchema(reader),
+        }));
+        return searchPages(query.params, (await heatmap()).series, pages);
+      }
       case "schema":
         return readSchema(reader);
       case "market": {

@@ -113,10 +113,12 @@ export function createRoutes({
       variants.get(`coverage ${key}`, { minTtlMs: HEATMAP_PAGE_TTL_MS }, () => read("coverage", params)),
     );
   };
-  const series: RequestHandler = (query) => {
-    const name = (query.get("name") ?? "").trim().slice(0, MAX_NAME_LENGTH);
-    return respond(variants.get(`series ${name}`, { minTtlMs: VARIANT_TTL_MS }, () => read("series", name)));
-  };
+  const readByName =
+    (kind: "series" | "search"): RequestHandler =>
+    (query) => {
+      const name = (query.get("name") ?? "").trim().slice(0, MAX_NAME_LENGTH);
+      return respond(variants.get(`${kind} ${name}`, { minTtlMs: VARIANT_TTL_MS }, () => read(kind, name)));
+    };
   const bars: RequestHandler = (query) => {
     const parsed = parseBarsQuery(query, view.now());
     if (typeof parsed === "string") return textResponse(400, parsed);
@@ -151,7 +153,8 @@ export function createRoutes({
       () => respond(pages.get("missing", { minTtlMs: HEATMAP_PAGE_TTL_MS }, () => read("missing"))),
     ],
     ["/api/coverage", heatMap],
-    ["/api/series", series],
+    ["/api/series", readByName("series")],
+    ["/api/search", readByName("search")],
     ["/api/bars", bars],
     [
       "/api/market",

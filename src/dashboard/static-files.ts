@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { extname, join } from "node:path";
+import { pagePath } from "../model/answers/page-address.ts";
 import type { HttpResponse } from "../runtime/http-server.ts";
 import { pagesFolder } from "../runtime/package-files.ts";
-import type { RequestHandler } from "./dashboard-server.ts";
+import { type RequestHandler, textResponse } from "./dashboard-server.ts";
 
 const TYPES: Readonly<Record<string, string>> = {
   ".html": "text/html; charset=utf-8",
@@ -11,6 +12,17 @@ const TYPES: Readonly<Record<string, string>> = {
   ".js": "text/javascript; charset=utf-8",
   ".svg": "image/svg+xml; charset=utf-8",
 };
+
+/** The pages about one thing, which their path names, and the name in the query of an earlier version's address. */
+const namedPages = {
+  bars: (query: URLSearchParams) =>
+    query.has("id")
+      ? `${query.get("type") ?? ""}:${query.get("id")}`
+      : (query.get("name") ?? query.get("series")),
+  exchanges: (query: URLSearchParams) => query.get("pair"),
+  derivatives: (query: URLSearchParams) => query.get("asset"),
+};
+const EARLIER_PARAMS = ["type", "id", "name", "series", "pair", "asset"];
 
 /** Routes for the bundled pages. They are read once: the path of a request never becomes a file path. */
 export function createFileRoutes(): [string, RequestHandler][] {
@@ -21,8 +33,26 @@ export function createFileRoutes(): [string, RequestHandler][] {
     const digest = createHash("sha256").update(body).digest("base64url");
     const page: HttpResponse = { type, body, etag: `W/"${digest}"` };
     const path = file === "overview.html" ? "/" : `/${file.replace(/\.html$/, "")}`;
-    return [[path, () => page]];
+    const name = path.slice(1);
+    if (!isNamedPage(name)) return [[path, () => page]];
+    return [
+      [path, (query) => redirect(name, query) ?? page],
+      [`${path}/*`, () => page],
+    ];
   });
+}
+
+function isNamedPage(page: string): page is keyof typeof namedPages {
+  return Object.hasOwn(namedPages, page);
+}
+
+/** `/bars?type=GWA&id=…&width=1h` → `/bars/GWA:…?width=1h`; undefined if the query names nothing. */
+function redirect(page: keyof typeof namedPages, query: URLSearchParams): HttpResponse | undefined {
+  const name = namedPages[page](query);
+  if (!name) return undefined;
+  for (const param of EARLIER_PARAMS) query.delete(param);
+  const location = `${pagePath(page, name)}${query.size > 0 ? `?${query}` : ""}`;
+  return { ...textResponse(302, location), headers: { location } };
 }
 
 function listFiles(): string[] {

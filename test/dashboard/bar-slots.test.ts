@@ -1,9 +1,12 @@
 import { describe, expect, it } from "vitest";
 import {
+  addTick,
   buildSlots,
   type LoadedBars,
+  listCovered,
   listGaps,
   merge,
+  positionOf,
   precisionOf,
   type Slot,
   stateOf,
@@ -17,11 +20,12 @@ const bar = (hour: number, isComplete: 0 | 1 = 1, close = 2): ChartBar => {
 const span = (from: number, to: number, state: ChartRange["state"]): ChartRange => ({
   from: from * H,
   to: to * H,
+  stream: "index_ticks",
   state,
   reason: state,
 });
 const response = (more: Partial<LoadedBars>): LoadedBars => {
-  return { from: 0, to: 8 * H, width: "1h", bars: [], spans: [], ...more };
+  return { from: 0, to: 8 * H, width: "1h", bars: [], days: [], spans: [], ...more };
 };
 const states = (slots: readonly Slot[]) => slots.map((slot) => `${slot.time / H} ${stateOf(slot)}`);
 
@@ -57,6 +61,11 @@ describe("the chart's slots", () => {
       "1 missing",
     ]);
     expect(buildSlots(response({ spans: [span(0, 8, "none")] }))).toEqual([]);
+    const old = { ...span(0, 6, "empty"), reason: "nothing older" };
+    expect(states(buildSlots(response({ bars: [bar(6)], spans: [old] })))).toEqual([
+      "6 complete",
+      "7 missing",
+    ]);
     // An existing bar is shown even if its range is not selected.
     expect(
       states(buildSlots(response({ to: 2 * H, bars: [bar(0, 0)], spans: [span(0, 2, "none")] }))),
@@ -79,6 +88,7 @@ describe("the chart's slots", () => {
       from: 7 * H,
       to: 9 * H,
       bars: [bar(7, 0, 9), bar(8, 0)],
+      days: [],
       spans: [span(7, 8.2, "settling")],
     };
     const merged = merge(known, tail);
@@ -91,6 +101,60 @@ describe("the chart's slots", () => {
     expect(merged.spans).toEqual([span(3, 5, "open"), span(6.5, 8.2, "settling")]);
     expect(merged.to).toBe(9 * H);
     expect(listGaps(merged.spans)).toEqual([span(3, 5, "open")]);
+  });
+
+  it("are a day long where daily bars take the place of ticks, which may begin late on their first day", () => {
+    const D = 86_400;
+    const daily = (day: number): ChartBar => [day * D, 1, 3, 1, 2, null, 0, 1, 1, 5];
+    const loaded = response({
+      to: 50 * H,
+      bars: [daily(0), bar(27), bar(28)],
+      days: [{ from: 0, to: D }],
+      spans: [{ ...span(24, 26.5, "none") }, span(28.5, 50, "settling")],
+    });
+    const slots = buildSlots(loaded);
+    // The hours 24 and 25 were not asked for; hour 26 was, in part.
+    expect(slots.slice(0, 4).map(({ time, length }) => [time / H, length / H])).toEqual([
+      [0, 24],
+      [26, 1],
+      [27, 1],
+      [28, 1],
+    ]);
+    expect(stateOf(slots[0] as Slot)).toBe("complete");
+    expect([0, 12 * H, D, 25 * H, 26.5 * H, 27 * H].map((time) => positionOf(slots, time))).toEqual([
+      0, 0.5, 1, 1, 1.5, 2,
+    ]);
+    expect(listCovered(slots, loaded.spans)).toEqual([
+      { from: 0, to: D },
+      { from: 26.5 * H, to: 28.5 * H },
+    ]);
+  });
+
+  it("merge an older part, and what it says about days", () => {
+    const known = response({ from: 48 * H, to: 50 * H, bars: [bar(48)], spans: [span(49, 50, "open")] });
+    const older = {
+      ...{ from: 0, to: 48 * H, bars: [bar(0)], days: [{ from: 0, to: 48 * H }] },
+      spans: [span(24, 48, "lost")],
+    };
+    expect(merge(known, older)).toMatchObject({
+      ...{ from: 0, to: 50 * H, bars: [bar(0), bar(48)], days: [{ from: 0, to: 48 * H }] },
+      spans: [span(24, 48, "lost"), span(49, 50, "open")],
+    });
+  });
+
+  it("move with a tick, which may begin the next bar", () => {
+    const loaded = response({ bars: [bar(6), bar(7, 0)], spans: [span(7, 7.5, "settling")] });
+    const moved = addTick(loaded, 7.9 * H, 9);
+    expect(moved.bars.at(-1)?.slice(0, 5)).toEqual([7 * H, 1, 9, 1, 9]);
+    const next = addTick(moved, 8.1 * H, 4);
+    expect(next.bars.map(([start, open, , , close]) => [start / H, open, close])).toEqual([
+      [6, 1, 2],
+      [7, 1, 9],
+      [8, 4, 4],
+    ]);
+    expect(states(buildSlots(next)).at(-1)).toBe("8 settling");
+    // A late tick changes nothing.
+    expect(addTick(next, 7.5 * H, 1)).toBe(next);
   });
 
   it("show enough digits to tell prices apart", () => {

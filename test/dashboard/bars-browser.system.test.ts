@@ -1,10 +1,11 @@
 import type { Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect } from "vitest";
+import { afterAll, beforeAll, describe, expect, vi } from "vitest";
 import { systemClock } from "../../src/runtime/clock.ts";
-import { fillBars, gapRanges, lastHour } from "../support/dashboard/bars-warehouse.ts";
+import { fillDailyBars, gapRanges, lastHour } from "../support/dashboard/bars-warehouse.ts";
 import {
   countColours,
   desktop,
+  expectAccessible,
   horizontalOverflow,
   itInBrowser,
   openPage,
@@ -13,12 +14,15 @@ import {
 } from "../support/dashboard/chromium.ts";
 import { serveDashboard } from "../support/dashboard/dashboard-harness.ts";
 import { HOUR, hostileName, openFilledWarehouse } from "../support/dashboard/filled-warehouse.ts";
+import { timeLimit } from "../support/time-limit.ts";
 
-const btc = "bars?type=GWA&id=btc-id&width=1h&range=1w";
+const btc = "bars/BTC?width=1h&range=1w";
 
 let address: string;
+let query: <Row>(sql: string) => Row[];
 beforeAll(async () => {
-  const { path } = openFilledWarehouse(fillBars, afterAll);
+  const { path, connection } = openFilledWarehouse(fillDailyBars, afterAll);
+  query = <Row>(sql: string) => connection.database.prepare<[], Row>(sql).all();
   // The next hour would add a bar.
   ({ address } = await serveDashboard(path, systemClock, afterAll, lastHour + HOUR - 1));
 });
@@ -41,30 +45,39 @@ async function countPaneColours(page: Page): Promise<number> {
 
 const pane = "#chart td:nth-child(2) canvas >> nth=0";
 
-/** The shaded bands of the pane from left to right, each with its width and the number of candle pixels in it. */
-function readBands(page: Page, colours: Record<string, readonly [number, number, number]>) {
-  return page.locator(pane).evaluate((element, colours) => {
+const tints = {
+  covered: [60, 150, 115],
+  settling: [165, 211, 192],
+  open: [223, 162, 53],
+  lost: [196, 83, 74],
+  empty: [106, 112, 118],
+};
+
+/** The tints of the background from left to right, each with its width and the number of candle pixels before it. */
+function readTints(page: Page) {
+  return page.locator(pane).evaluate((element, tints) => {
     const canvas = element as unknown as {
       width: number;
       height: number;
       getContext(kind: "2d"): { getImageData(...box: number[]): { data: Uint8ClampedArray } };
     };
     const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-    const looksLike = (at: number, [r, g, b]: readonly [number, number, number]) =>
-      Math.abs((data[at] ?? 0) - r) + Math.abs((data[at + 1] ?? 0) - g) + Math.abs((data[at + 2] ?? 0) - b) <
-      16;
-    const bands: { state: string | undefined; width: number; candles: number }[] = [];
+    // At this height are neither labels nor candles.
+    const row = 3 * canvas.width * 4;
+    const distance = (at: number, colour: readonly number[]) =>
+      colour.reduce((sum, part, i) => sum + Math.abs((data[at + i] ?? 0) - part), 0);
+    const nearest = (at: number) =>
+      Object.entries(tints).sort(([, a], [, b]) => distance(at, a) - distance(at, b))[0]?.[0] ?? "";
+    const bands: { state: string; width: number; candles: number }[] = [];
     for (let x = 0; x < canvas.width; x++) {
       let candles = 0;
-      const shades: Record<string, number> = {};
-      for (let y = 0; y < canvas.height; y++) {
+      for (let y = 0; y < canvas.height * 0.8; y++) {
         const at = (y * canvas.width + x) * 4;
-        const isOpaque = data[at + 3] === 255;
-        const name = Object.keys(colours).find((one) => looksLike(at, colours[one] ?? [0, 0, 0]));
-        if (isOpaque && (name === "up" || name === "lost")) candles++;
-        else if (name && name !== "up" && (data[at + 3] ?? 0) > 0) shades[name] = (shades[name] ?? 0) + 1;
+        const isCandle = Math.min(distance(at, [47, 143, 109]), distance(at, [196, 83, 74])) < 16;
+        if (data[at + 3] === 255 && isCandle) candles++;
       }
-      const state = Object.keys(shades).find((name) => (shades[name] ?? 0) > canvas.height / 2);
+      // The edge of a tint is fainter than any tint.
+      const state = (data[row + x * 4 + 3] ?? 0) < 12 ? "" : nearest(row + x * 4);
       const last = bands.at(-1);
       if (!last || last.state !== state) bands.push({ state, width: 1, candles });
       else {
@@ -73,7 +86,21 @@ function readBands(page: Page, colours: Record<string, readonly [number, number,
       }
     }
     return bands;
-  }, colours);
+  }, tints);
+}
+
+interface LedgerRange {
+  readonly state: string;
+  readonly hours: number;
+}
+
+/** What the ledger says about the ticks of a series, in order; `known`: up to the present of the page. */
+function readLedger(indexId: string): LedgerRange[] {
+  return query(`SELECT state, sum(hours) AS hours FROM (
+    SELECT from_ts, (to_ts - from_ts) / 3.6e9 AS hours, CASE proof WHEN 'rows' THEN 'covered' ELSE proof END AS state FROM coverage
+      WHERE stream = 'index_ticks' AND index_id = '${indexId}' AND proof <> 'lost'
+    UNION ALL SELECT from_ts, (to_ts - from_ts) / 3.6e9, CASE reason WHEN 'settling' THEN 'settling' ELSE state END FROM gaps
+      WHERE stream = 'index_ticks' AND index_id = '${indexId}') GROUP BY from_ts ORDER BY from_ts`);
 }
 
 describe("the bars", () => {
@@ -85,17 +112,16 @@ describe("the bars", () => {
       const shown = await page.evaluate("({ ...document.getElementById('chart').dataset })");
       // Three days and the current hour, without the three lost, four open and two empty hours.
       expect(shown).toMatchObject({ series: "btc-id", width: "1h", bars: "64", missing: "9" });
-      // Falling candles and lost bands share a colour, but only candles are opaque.
-      const bands = await readBands(page, { up: [47, 143, 109], open: [223, 162, 53], lost: [196, 83, 74] });
-      const [before, lost, between, open, after] = bands;
-      const states = bands.map(({ state }) => state ?? "");
-      expect(states).toEqual(["", "lost", "", "open", "", "open", ""]);
-      for (const drawn of [before, between, after]) expect(drawn?.candles).toBeGreaterThan(500);
-      for (const blank of [lost, open]) expect(blank?.candles).toBe(0);
-      // The bands are as wide as their three and four bars would be, with seventeen bars between them.
-      const hour = (lost?.width ?? 0) / 3;
-      expect((open?.width ?? 0) / hour).toBeCloseTo(4, 0);
-      expect((between?.width ?? 0) / hour).toBeCloseTo(17, 0);
+      // The background is the ledger: every range of it in order, as wide as it is long.
+      const drawn = (await readTints(page)).filter(({ state }) => state !== "");
+      const ledger = readLedger("btc-id");
+      expect(drawn.map(({ state }) => state)).toEqual(ledger.map(({ state }) => state));
+      const hour = (drawn[0]?.width ?? 0) / (ledger[0]?.hours ?? 1);
+      drawn.slice(0, -1).forEach(({ width, candles, state }, i) => {
+        expect(Math.abs(width - (ledger[i]?.hours ?? 0) * hour)).toBeLessThanOrEqual(3);
+        // The line of the last price, one pixel high, crosses all of them.
+        if (width > 2 * hour) expect(candles > width).toBe(state === "covered");
+      });
       expect(await barState(page, gapRanges.open.from)).toBe("missing");
       expect(await barState(page, gapRanges.open.from - HOUR)).toBe("complete");
       expect(await barState(page, gapRanges.sliver.from - 0.5 * HOUR)).toBe("partial");
@@ -132,14 +158,12 @@ describe("the bars", () => {
       await page.waitForSelector('#chart[data-series="eth-id"]');
       expect(await page.textContent("#name")).toBe("ETH");
       expect(await page.inputValue("#series")).toBe("ETH");
-      expect(await page.textContent("#no-gaps")).toBe(
-        "Nothing is missing. Not selected: 4 days of this range.",
-      );
+      expect(await page.textContent("#no-gaps")).toBe("Nothing is missing.");
 
       await page.focus("#widths input:checked");
       await page.keyboard.press("ArrowRight");
       await page.waitForSelector('#chart[data-width="4h"]');
-      expect(page.url()).toMatch(/type=GWA&id=eth-id&width=4h&range=1w$/);
+      expect(page.url()).toMatch(/\/bars\/ETH\?width=4h&range=1w$/);
 
       await page.evaluate("localStorage.setItem('theme', 'toString')");
       await page.reload();
@@ -150,7 +174,7 @@ describe("the bars", () => {
   );
 
   itInBrowser("fit a phone in dark mode, and show hostile names as text", async () => {
-    const { page, complaints, elsewhere } = await openBars("bars?type=GWA&id=odd-id&range=3d", {
+    const { page, complaints, elsewhere } = await openBars("bars/GWA:odd-id?range=3d", {
       ...phone,
       dark: true,
     });
@@ -178,14 +202,193 @@ describe("the bars", () => {
       await page.press("#series", "Enter");
       expect(await page.isVisible("#series-list .none")).toBe(true);
       expect(await page.locator("#series-list [role=option] b").allTextContents()).toContain("BTC");
-      await page.goto(new URL("/bars?name=BTCC", page.url()).href);
-      await page.waitForSelector("#note a");
-      expect(await page.textContent("#note")).toContain("No synced series is named “BTCC”. Similar: BTC");
-      await page.click("#note a >> nth=0");
-      await page.waitForSelector("#chart[data-bars]");
-      await page.goto(new URL("/bars?name=btc", page.url()).href);
+      await page.goto(new URL("/bars/BTCC", page.url()).href);
+      await page.waitForSelector("#empty a");
+      expect(await page.textContent("#empty-text")).toContain(
+        "No synced series is named “BTCC”. Similar: BTC",
+      );
+      expect(await page.isVisible("#chart")).toBe(false);
+      await page.click("#empty a >> nth=0");
       await page.waitForSelector("#chart[data-bars]");
       expect(await page.textContent("#name")).toBe("BTC");
+      // Addresses of earlier versions, and one that is no range of time.
+      for (const earlier of ["/bars?name=btc", "/bars?series=BTC", "/bars?type=GWA&id=btc-id&range=days"]) {
+        await page.goto(new URL(earlier, page.url()).href);
+        await page.waitForSelector("#chart[data-bars]");
+        expect(page.url()).toMatch(/\/bars\/BTC\?width=1h&range=1w$/);
+      }
     },
   );
+
+  const shownData = (page: Page) => page.evaluate("({ ...document.getElementById('chart').dataset })");
+  /** The first word after each label of the bar under the pointer. */
+  const details = async (page: Page) =>
+    Object.fromEntries(
+      [...((await page.textContent("#bar-details")) ?? "").matchAll(/(O|H|L|C|V|V 24 h) ([\d.,]+)/g)].map(
+        ([, label, value]) => [label, value],
+      ),
+    );
+
+  itInBrowser("go on as daily bars where the ticks end, back to the first one", async () => {
+    const { page, complaints } = await openBars("bars/XRP?width=1h&range=3d", desktop);
+    const [ticks] = query<{ n: number }>("SELECT count(*) AS n FROM bars_1h WHERE index_id = 'xrp-id'");
+    const [daily] = query<{ n: number; first: number }>(
+      `SELECT count(*) AS n, min(ts) / 1000000 AS first FROM ohlcv WHERE index_id = 'xrp-id'
+        AND day < (SELECT date(min(ts) / 1000000, 'unixepoch') FROM index_ticks WHERE index_id = 'xrp-id')`,
+    );
+    await page.focus("#chart");
+    await vi.waitFor(
+      async () => {
+        // To the first bar that is loaded; more is loaded there.
+        await page.keyboard.press("Home");
+        expect(await shownData(page)).toMatchObject({
+          bars: String((ticks?.n ?? 0) + (daily?.n ?? 0)),
+          daily: String(daily?.n),
+          from: String(daily?.first),
+        });
+      },
+      { timeout: timeLimit(30_000), interval: 200 },
+    );
+    await page.keyboard.press("Home");
+    const [oldest] = query<Record<string, number>>(
+      "SELECT open, high, low, close, volume FROM ohlcv WHERE index_id = 'xrp-id' ORDER BY day LIMIT 1",
+    );
+    const digits = (value = 0) => value.toFixed(4);
+    expect(await details(page)).toEqual({
+      ...{
+        O: digits(oldest?.open),
+        H: digits(oldest?.high),
+        L: digits(oldest?.low),
+        C: digits(oldest?.close),
+      },
+      V: String(oldest?.volume),
+    });
+    // The address follows the view.
+    const first = new Date((daily?.first ?? 0) * 1000).toISOString().replace(":00.000", "");
+    await page.waitForURL((url) => url.searchParams.get("from") === first);
+    await page.reload();
+    // What is loaded around it does not move it.
+    await vi.waitUntil(async () => Number(await page.getAttribute("#chart", "data-bars")) > 1_000, {
+      timeout: timeLimit(30_000),
+    });
+    await page.focus("#chart");
+    await page.keyboard.press("-");
+    await page.keyboard.press("+");
+    await page.waitForSelector(`#chart[data-view^="${first.slice(0, 16)}"]`);
+    await takeScreenshot(page, "bars-daily");
+    // What is lost of the daily bars is told too.
+    await page.goto(new URL("/bars/XRP?width=1d&range=3mo", address).href);
+    await page.waitForSelector("#gaps tbody tr");
+    expect(await page.locator("#gaps tbody tr").allTextContents()).toEqual([
+      expect.stringMatching(/^lost aged out, daily bars5 days/),
+    ]);
+    await page.click("#gaps tbody a");
+    await page.waitForSelector("#chart[data-bars]");
+    expect(new URL(page.url()).searchParams.get("from")).toMatch(/T00:00Z$/);
+    expect(complaints).toEqual([]);
+  });
+
+  itInBrowser("of a series without ticks are daily ones, with the change since the bar before", async () => {
+    const { page, complaints } = await openBars("bars/ltc?width=1h&range=3mo", desktop);
+    expect(page.url()).toMatch(/\/bars\/LTC\?width=1d&range=3mo$/);
+    expect(await page.locator("#widths input:enabled").count()).toBe(1);
+    const [last, before] = query<{ close: number }>(
+      "SELECT close FROM ohlcv WHERE index_id = 'ltc-id' ORDER BY day DESC LIMIT 2",
+    );
+    const change = (last?.close ?? 0) - (before?.close ?? 0);
+    const figures = `${Math.abs(change).toFixed(4)} (${change < 0 ? "−" : "+"}${Math.abs((change / (before?.close ?? 1)) * 100).toFixed(2)} %)`;
+    expect(await page.textContent("#bar-details .change")).toBe(`${change < 0 ? "−" : "+"}${figures}`);
+    expect(await page.textContent("#last")).toBe(last?.close.toFixed(4));
+    expect(complaints).toEqual([]);
+  });
+
+  itInBrowser(
+    "are chosen with keys, measured with Shift, and found again with Back and Forward",
+    async () => {
+      const { page, complaints } = await openBars("bars/ETH?width=1h&range=1d", desktop);
+      for (const [keys, width] of [
+        ["15", "15m"],
+        ["4", "4h"],
+        ["1d", "1d"],
+        ["m", "1m"],
+      ] as const) {
+        for (const key of keys) await page.keyboard.press(key);
+        await page.waitForSelector(`#chart[data-width="${width}"]`);
+      }
+      await page.keyboard.press("h");
+      await page.waitForSelector('#chart[data-width="1h"]');
+      await page.focus("#series");
+      await page.keyboard.type("btc");
+      await page.waitForSelector("#series-list [role=option]:only-child");
+      await page.keyboard.press("Enter");
+      await page.waitForSelector('#chart[data-series="btc-id"]');
+      expect(new URL(page.url()).pathname).toBe("/bars/BTC");
+      await page.goBack();
+      await page.waitForSelector('#chart[data-series="eth-id"][data-width="1h"]');
+      expect(await page.inputValue("#series")).toBe("ETH");
+      await page.goBack();
+      await page.waitForSelector('#chart[data-width="1m"]');
+      expect(await page.isChecked('#widths input[value="1m"]')).toBe(true);
+      await page.goForward();
+      await page.goForward();
+      await page.waitForSelector('#chart[data-series="btc-id"][data-width="1h"]');
+
+      await page.selectOption("#range", "3d");
+      await page.locator("#chart[data-bars]").waitFor();
+      const box = await page.locator("#chart").boundingBox();
+      const [x, y] = [(box?.x ?? 0) + 500, (box?.y ?? 0) + 300];
+      const before = await shownData(page);
+      await page.keyboard.down("Shift");
+      await page.mouse.move(x, y);
+      await page.mouse.down();
+      const [from] = [await page.textContent("#bar-details .when")];
+      await page.mouse.move(x + 200, y - 100);
+      await page.mouse.up();
+      await page.keyboard.up("Shift");
+      const [, bars, hours] =
+        /^\+[\d,.]+ \(\+[\d.]+ %\) · (\d+) bars, (\d+) h$/.exec((await page.textContent(".measure")) ?? "") ??
+        [];
+      expect(Number(hours)).toBe(Number(bars));
+      await page.mouse.move(x + 200, y);
+      const to = await page.textContent("#bar-details .when");
+      const [start = 0, end = 0] = [from, to].map((text) =>
+        Date.parse((text ?? "").replace(" UTC", "Z").replace(" ", "T")),
+      );
+      expect((end - start) / 3_600_000).toBe(Number(bars));
+      await page.focus("#chart");
+      await page.keyboard.press("Escape");
+      expect(await page.isVisible(".measure")).toBe(false);
+      expect(await shownData(page)).toEqual(before);
+      expect(complaints).toEqual([]);
+    },
+  );
+});
+
+describe("a search", () => {
+  itInBrowser("from any page leads to series, pairs and relations with the keyboard alone", async () => {
+    const { page, complaints } = await openPage(address, desktop);
+    await page.keyboard.press("/");
+    await page.keyboard.type("ripple");
+    await page.locator("#search-results a", { hasText: "XRP" }).waitFor();
+    await expectAccessible(page);
+    await takeScreenshot(page, "search");
+    await page.keyboard.press("Escape");
+    expect(await page.isVisible("#search-dialog")).toBe(false);
+    await page.keyboard.press("/");
+    await page.keyboard.type("ripple");
+    await page.locator("#search-results a:only-of-type", { hasText: "XRP" }).waitFor();
+    await page.keyboard.press("Enter");
+    await page.waitForSelector('#chart[data-series="xrp-id"]');
+    await page.keyboard.press("/");
+    await page.keyboard.type("bars_1");
+    await page.locator("#search-results a", { hasText: "bars_15m" }).waitFor();
+    await page.keyboard.press("ArrowDown");
+    const name = await page.textContent("#search-results [aria-selected=true] b");
+    await page.keyboard.press("Enter");
+    await page.locator("#editor", { hasText: `SELECT * FROM ${name} LIMIT 100` }).waitFor();
+    // What is typed into an editor stays there.
+    await page.locator("#editor .cm-content").press("/");
+    expect(await page.isVisible("#search-dialog")).toBe(false);
+    expect(complaints).toEqual([]);
+  });
 });

@@ -1,10 +1,18 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parseBarsQuery } from "../../src/dashboard/query-params.ts";
 import { type ChartBarsResult, MAX_BARS } from "../../src/model/answers/chart-bars.ts";
-import { MICROS_PER_SECOND } from "../../src/model/time.ts";
+import { type BarWidth, MICROS_PER_SECOND, startOfDay } from "../../src/model/time.ts";
 import { readChartBars } from "../../src/warehouse/read/chart-bars.ts";
+import { Heatmap } from "../../src/warehouse/read/heatmap.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
-import { fillBars, gapRanges, lastHour } from "../support/dashboard/bars-warehouse.ts";
+import {
+  DAILY_BARS,
+  fillBars,
+  fillDailyBars,
+  gapRanges,
+  LOST_DAYS,
+  lastHour,
+} from "../support/dashboard/bars-warehouse.ts";
 import { serveDashboard } from "../support/dashboard/dashboard-harness.ts";
 import { DAY, HOUR, hostileName, nowTs, openFilledWarehouse } from "../support/dashboard/filled-warehouse.ts";
 import { ManualClock } from "../support/manual-clock.ts";
@@ -124,6 +132,86 @@ describe("/api/bars", () => {
       from: options.from / MICROS_PER_SECOND,
       bars: cut?.bars,
     });
+  });
+});
+
+describe("/api/bars of a series with daily bars", () => {
+  let own: WarehouseWriter;
+  beforeAll(() => {
+    own = openFilledWarehouse(fillDailyBars, afterAll);
+  });
+  const today = startOfDay(nowTs);
+  const read = (indexId: string, width: BarWidth, from: number) =>
+    readChartBars(
+      own.connection,
+      { indexType: "GWA", indexId, width, from, to: width === "1d" ? today + DAY : lastHour + HOUR },
+      nowTs,
+      () => true,
+    );
+  interface Day {
+    readonly start: number;
+    readonly close: number;
+  }
+  const query = (sql: string) => own.connection.database.prepare<[], Day>(sql).all();
+
+  it("takes the days before the first tick from them, and their proof from their own ledger", () => {
+    const answer = read("xrp-id", "1d", today - 100 * DAY);
+    const bars = answer?.bars ?? [];
+    const ofTicks = bars.filter(([, , , , , ticks]) => ticks !== null);
+    const firstTickDay = startOfDay(lastHour - 3 * DAY);
+    expect(
+      bars.filter(([, , , , , ticks]) => ticks === null).map(([start, , , , close]) => ({ start, close })),
+    ).toEqual(
+      query(`SELECT ts / 1000000 AS start, close FROM ohlcv WHERE index_id = 'xrp-id' AND ts >= ${today - 100 * DAY}
+        AND ts < ${(ofTicks[0]?.[0] ?? 0) * MICROS_PER_SECOND} ORDER BY ts`),
+    );
+    // The day on which the ticks begin is whole only in its daily bar, unless they begin with it.
+    expect(ofTicks[0]?.[0]).toBe((firstTickDay + (lastHour % DAY === 0 ? 0 : DAY)) / MICROS_PER_SECOND);
+    expect(answer?.spans.filter(({ stream }) => stream === "ohlcv")).toEqual([
+      {
+        ...{ stream: "ohlcv", state: "lost", reason: "aged out" },
+        from: (today - LOST_DAYS.from * DAY) / MICROS_PER_SECOND,
+        to: (today - LOST_DAYS.to * DAY) / MICROS_PER_SECOND,
+      },
+    ]);
+    expect(answer).toMatchObject({
+      first: (today - DAILY_BARS * DAY) / MICROS_PER_SECOND,
+      ticks_from: firstTickDay / MICROS_PER_SECOND,
+      last_price: own.connection.database
+        .prepare("SELECT price FROM latest_index_ticks WHERE index_id = 'xrp-id'")
+        .pluck()
+        .get(),
+    });
+  });
+
+  it("keeps the hours of the first day with ticks among narrower bars", () => {
+    const answer = read("xrp-id", "1h", today - 10 * DAY);
+    const hours = answer?.bars.filter(([, , , , , ticks]) => ticks !== null) ?? [];
+    expect(hours).toHaveLength(73);
+    expect(hours[0]?.[0]).toBe((lastHour - 3 * DAY) / MICROS_PER_SECOND);
+    expect(answer?.days).toEqual([
+      {
+        from: (today - 10 * DAY) / MICROS_PER_SECOND,
+        to: startOfDay(lastHour - 3 * DAY) / MICROS_PER_SECOND,
+      },
+    ]);
+  });
+
+  it("consists of them alone where there are no ticks, which a search tells", () => {
+    const found = new Heatmap(own.connection, nowTs).series.find("", 9);
+    expect(found.map(({ name, has_ticks, has_ohlcv }) => [name, has_ticks, has_ohlcv])).toEqual([
+      [hostileName, true, false],
+      ["BTC", true, false],
+      ["ETH", true, false],
+      ["LTC", false, true],
+      ["XRP", true, true],
+    ]);
+    const answer = read("ltc-id", "1d", today - 30 * DAY);
+    expect(answer?.bars).toHaveLength(30);
+    expect(answer).toMatchObject({ ticks_from: null, days: [{ to: (today + DAY) / MICROS_PER_SECOND }] });
+    expect(
+      answer?.bars.every(([, , , , , ticks, , , isComplete]) => ticks === null && isComplete === 1),
+    ).toBe(true);
   });
 });
 

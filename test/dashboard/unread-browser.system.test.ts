@@ -8,7 +8,7 @@ const pages = servePages();
 
 const quotes = /No exchange|\d live exchanges?|Best bid/;
 const contracts = /No (derivatives|futures|perpetuals|options)|Nothing was|contracts?, observed/;
-const bars = /Nothing (is missing|of this range)|No (bars|index ticks)|proven|\d ranges?,/;
+const bars = /Nothing (is missing|in view)|No (bars|index ticks)|proven|\d ranges?,/;
 /** What each page claims by each of its requests. */
 const claimsOf: Record<string, Record<string, RegExp>> = {
   "/": {

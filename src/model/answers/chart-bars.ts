@@ -10,33 +10,43 @@ export type ChartBar = readonly [
   high: number | null,
   low: number | null,
   close: number | null,
-  ticks: number,
+  /** Null: the service's daily bar, in place of bars from ticks. */
+  ticks: number | null,
   expected: number,
   coverage: number,
   isComplete: 0 | 1,
-  /** Of 24 hours, at the end of the bar. */
+  /** Of 24 hours, at the end of the bar; of the day in a daily bar. */
   volume: number | null,
 ];
 
-/** A range that is not proven to have ticks, and why. Seconds since 1970. */
-export interface ChartRange {
+/** Seconds since 1970, half-open. */
+export interface SecondsRange {
   readonly from: number;
   readonly to: number;
-  /** `settling`: not confirmed yet; `empty`: the service has no ticks; `none`: the settings never selected it. */
+}
+
+/** A range that is not proven to have its rows, and why. */
+export interface ChartRange extends SecondsRange {
+  readonly stream: "index_ticks" | "ohlcv";
+  /** `settling`: not confirmed yet; `empty`: the service has no rows; `none`: the settings never selected it. */
   readonly state: "open" | "lost" | "settling" | "empty" | "none";
   readonly reason: string;
 }
 
-export interface ChartBarsResult {
+export interface ChartBarsResult extends SecondsRange {
   readonly index_type: string;
   readonly index_id: string;
   readonly name: string;
   readonly width: BarWidth;
-  /** Seconds since 1970. Later than requested if reading took too long: the newest bars are read first. */
-  readonly from: number;
-  readonly to: number;
-  /** Reading took too long: older bars were left out. */
+  /** Reading took too long: older bars were left out, and `from` is later than requested. */
   readonly is_cut: boolean;
+  /** Where the stored history begins, and where its bars from ticks do; null: there are none. */
+  readonly first: number | null;
+  readonly ticks_from: number | null;
+  /** The newest price of all. */
+  readonly last_price: number | null;
   readonly bars: readonly ChartBar[];
+  /** Whole days that have a daily bar or nothing, in place of bars from ticks. */
+  readonly days: readonly SecondsRange[];
   readonly spans: readonly ChartRange[];
 }

@@ -41,13 +41,21 @@ export interface HeatmapResult {
   readonly groups: readonly HeatmapGroup[];
 }
 
-/** One tick series of the ledger. */
-export interface SeriesMatch {
+/** A series by its key. */
+export interface SeriesId {
   readonly index_type: string;
   readonly index_id: string;
+}
+
+/** One series of the ledger that has ticks or daily bars. */
+export interface SeriesMatch extends SeriesId {
   readonly name: string;
-  /** The name is only similar to what was searched. */
-  readonly is_similar?: true;
+  /** What the addresses of pages call it: `BTC`, `BTC-USD`; `GWA:<id>` if a better-known series has its name. */
+  readonly slug: string;
+  readonly has_ticks: boolean;
+  readonly has_ohlcv: boolean;
+  /** `exact`: this is what was asked for; `part`: the name begins with it or contains it; `similar`: nothing has this name. */
+  readonly match: "exact" | "part" | "similar";
 }
 
 /** All gaps of one ledger key with the same state and reason. */

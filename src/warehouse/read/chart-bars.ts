@@ -1,16 +1,18 @@
-import type { ChartBar, ChartBarsResult, ChartRange } from "../../model/answers/chart-bars.ts";
+import type { ChartBar, ChartBarsResult } from "../../model/answers/chart-bars.ts";
 import {
   type BarWidth,
   barWidths,
+  formatDay,
   MICROS_PER_DAY,
   MICROS_PER_SECOND,
   type Micros,
+  startOfDay,
 } from "../../model/time.ts";
-import { intersect, normalise, subtract, type TimeRange } from "../../model/time-range.ts";
-import type { SettledRange } from "../../rule/answer.ts";
+import { intersect, normalise, subtract, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
 import { series } from "../schema/lookups.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { and, eq } from "../sqlite/drizzle.ts";
+import { CLOCK_TOLERANCE_MICROS, readUnprovenRanges, type UnprovenRange } from "./unproven-ranges.ts";
 
 /** Which bars of which index to read. The range consists of whole bars. */
 export interface ChartBarsOptions extends TimeRange {
@@ -21,11 +23,6 @@ export interface ChartBarsOptions extends TimeRange {
 
 /** Bars are read in chunks of this length; `hasTime` is checked between two chunks. */
 const CHUNK_MICROS = 50 * MICROS_PER_DAY;
-const MAX_GAPS = 2_000;
-/** Shorter empty ranges are not shown: they lie between any two ticks. */
-const MIN_EMPTY_MICROS = 60 * MICROS_PER_SECOND;
-/** How far the clock of the views may be behind `now`. */
-const CLOCK_TOLERANCE_MICROS = 5 * MICROS_PER_SECOND;
 
 /** Undefined if no index has that id. */
 export function readChartBars(
@@ -39,79 +36,151 @@ export function readChartBars(
     const isIndex = and(eq(series.indexType, indexType), eq(series.indexId, indexId));
     const found = connection.orm.select().from(series).where(isIndex).get();
     if (!found) return undefined;
-    const read = connection
-      .statement<ChartBar>(
-        `SELECT ts / ${MICROS_PER_SECOND}, open, high, low, close, n_ticks, expected_ticks, coverage, is_complete, volume_24h FROM bars_${width}
-          WHERE index_type = ? AND index_id = ? AND ts >= ? AND ts < ? ORDER BY ts`,
-      )
-      .raw();
-    const length = barWidths[width];
-    const chunkLength = Math.max(length, Math.floor(CHUNK_MICROS / length) * length);
-    const chunks: ChartBar[][] = [];
-    let from = to;
-    while (from > options.from && (from === to || hasTime())) {
-      const until = from;
-      from = Math.max(options.from, until - chunkLength);
-      chunks.unshift(read.all([indexType, indexId, from, until]));
-    }
+    const { from, bars } = readTickBars(connection, options, hasTime);
+    const stored = readStoredHistory(connection, found.series, width);
+    const requested = { ...options, from };
+    const ofTicks = readUnprovenRanges(connection, "index_ticks", found.series, requested, now);
+    const daily = stored.firstDay === null ? [] : readDailyBars(connection, requested);
+    const days =
+      stored.firstDay === null ? [] : listDailyDays(requested, { bars, daily, ofTicks, stored, now });
+    // Where no ticks were asked for, the ledger of the daily bars says what is proven.
+    const isDaily = intersect(days, unasked(ofTicks));
+    const ofDays =
+      isDaily.length > 0 ? readUnprovenRanges(connection, "ohlcv", found.series, requested, now) : [];
+    const spans = [...clip(ofTicks, subtract([requested], isDaily)), ...clip(ofDays, isDaily)];
+    const isShownDay = new Set(days.flatMap((range) => listDays(range).map(({ from }) => toSeconds(from))));
+    const firsts = [stored.firstTick, stored.firstDay].filter((ts) => ts !== null);
     return {
       index_type: indexType,
       index_id: indexId,
       name: found.name,
       width,
-      from: from / MICROS_PER_SECOND,
-      to: to / MICROS_PER_SECOND,
+      ...toSecondsRange({ from, to }),
       is_cut: from > options.from,
-      bars: chunks.flat(),
-      spans: readUnprovenRanges(connection, found.series, { ...options, from }, now),
+      first: firsts.length > 0 ? toSeconds(Math.min(...firsts)) : null,
+      ticks_from: stored.firstTick === null ? null : toSeconds(stored.firstTick),
+      last_price: stored.lastPrice,
+      bars: [
+        ...bars.filter(([start]) => !isShownDay.has(start)),
+        ...daily.filter(([start]) => isShownDay.has(start)),
+      ].sort(([a], [b]) => a - b),
+      days: days.map(toSecondsRange),
+      spans: spans.map((span) => ({ ...span, ...toSecondsRange(span) })).sort((a, b) => a.from - b.from),
     };
   })();
 }
 
-interface UnprovenRow extends TimeRange {
-  readonly state: ChartRange["state"];
-  readonly reason: string;
+const toSeconds = (ts: Micros) => ts / MICROS_PER_SECOND;
+const toSecondsRange = ({ from, to }: TimeRange) => ({ from: toSeconds(from), to: toSeconds(to) });
+
+/** The newest first, until the time is up. */
+function readTickBars(connection: Connection, options: ChartBarsOptions, hasTime: () => boolean) {
+  const { indexType, indexId, width, to } = options;
+  const read = connection
+    .statement<ChartBar>(
+      `SELECT ts / ${MICROS_PER_SECOND}, open, high, low, close, n_ticks, expected_ticks, coverage, is_complete, volume_24h FROM bars_${width}
+        WHERE index_type = ? AND index_id = ? AND ts >= ? AND ts < ? ORDER BY ts`,
+    )
+    .raw();
+  const length = barWidths[width];
+  const chunkLength = Math.max(length, Math.floor(CHUNK_MICROS / length) * length);
+  const chunks: ChartBar[][] = [];
+  let from = to;
+  while (from > options.from && (from === to || hasTime())) {
+    const until = from;
+    from = Math.max(options.from, until - chunkLength);
+    chunks.unshift(read.all([indexType, indexId, from, until]));
+  }
+  return { from, bars: chunks.flat() };
 }
 
-const gapsSql = `SELECT from_ts AS "from", to_ts AS "to", CASE reason WHEN 'settling' THEN 'settling' ELSE state END AS state, reason
-  FROM gaps WHERE stream = 'index_ticks' AND index_type = ? AND index_id = ? AND from_ts < ? AND to_ts > ?
-  ORDER BY from_ts DESC LIMIT ${MAX_GAPS}`;
-
-const settledSql = `SELECT from_ts AS "from", to_ts AS "to", proof, reason FROM settled_ranges
-  WHERE stream = 'index_ticks' AND series = ? AND proof <> 'lost' AND from_ts < ? AND to_ts > ? ORDER BY from_ts`;
-
-/** Every part of the range without proof of ticks, with its reason, including what the settings never selected. */
-function readUnprovenRanges(
+function readDailyBars(
   connection: Connection,
-  series: number,
-  options: ChartBarsOptions,
-  now: Micros,
-): ChartRange[] {
-  const requested = normalise([options]);
-  const gaps = connection
-    .statement<UnprovenRow>(gapsSql)
-    .all([options.indexType, options.indexId, options.to, options.from]);
-  const settled = connection.statement<SettledRange>(settledSql).all([series, options.to, options.from]);
-  const empty = settled
-    .filter(({ proof, from, to }) => proof === "empty" && to - from >= MIN_EMPTY_MICROS)
-    .map(({ reason, ...range }): UnprovenRow => ({ ...range, state: "empty", reason: reason ?? "no ticks" }));
-  // Nothing is known before the oldest gap of a truncated list, nor after the present of the views, whose clock may be
-  // slightly behind ours.
-  const oldest = gaps.length < MAX_GAPS ? options.from : (gaps.at(-1)?.from ?? 0);
-  const known = intersect(requested, normalise([{ from: oldest, to: now - CLOCK_TOLERANCE_MICROS }]));
-  const neverSelected = subtract(known, normalise([...gaps, ...settled])).map(
-    (range): UnprovenRow => ({ ...range, state: "none", reason: "not asked for" }),
-  );
-  return [...gaps, ...empty, ...neverSelected]
-    .flatMap(({ from, to, state, reason }) =>
-      intersect(normalise([{ from, to }]), requested).map(
-        (part): ChartRange => ({
-          from: part.from / MICROS_PER_SECOND,
-          to: part.to / MICROS_PER_SECOND,
-          state,
-          reason,
-        }),
-      ),
+  { indexType, indexId, from, to }: ChartBarsOptions,
+): ChartBar[] {
+  return connection
+    .statement<ChartBar>(
+      `SELECT ts / ${MICROS_PER_SECOND}, open, high, low, close, NULL, 0, is_final, is_final, volume FROM ohlcv
+        WHERE index_type = ? AND index_id = ? AND day >= ? AND day < ? ORDER BY day`,
     )
-    .sort((a, b) => a.from - b.from);
+    .raw()
+    .all([indexType, indexId, formatDay(from), formatDay(to + MICROS_PER_DAY - 1)]);
+}
+
+interface StoredHistory {
+  /** The start of the oldest bar from ticks. */
+  readonly firstTick: Micros | null;
+  readonly firstDay: Micros | null;
+  readonly lastPrice: number | null;
+}
+
+/** Narrow bars come from ticks, wide ones from kept bars, which may reach further back. */
+function readStoredHistory(connection: Connection, key: number, width: BarWidth): StoredHistory {
+  const length = barWidths[width];
+  const table = length < barWidths["1h"] ? "index_tick_rows" : "kept_bars";
+  const seek = (sql: string) => connection.statement<number | null>(sql).pluck().get([key]) ?? null;
+  const first = seek(`SELECT min(ts) FROM ${table} WHERE series = ?`);
+  return {
+    firstTick: first === null ? null : Math.floor(first / length) * length,
+    firstDay: seek(
+      `SELECT CAST(strftime('%s', min(day)) AS INTEGER) * ${MICROS_PER_SECOND} FROM daily_bar_rows WHERE series = ?`,
+    ),
+    lastPrice:
+      seek(
+        "SELECT price FROM index_tick_rows WHERE series = ? AND price IS NOT NULL ORDER BY ts DESC LIMIT 1",
+      ) ??
+      seek(
+        "SELECT close FROM daily_bar_rows WHERE series = ? AND close IS NOT NULL ORDER BY day DESC LIMIT 1",
+      ),
+  };
+}
+
+interface DailyDaysOptions {
+  readonly bars: readonly ChartBar[];
+  readonly daily: readonly ChartBar[];
+  readonly ofTicks: readonly UnprovenRange[];
+  readonly stored: StoredHistory;
+  readonly now: Micros;
+}
+
+/**
+ * The whole days without ticks that have a daily bar, or of which no ticks were ever asked for. Among bars of a day also those
+ * of which only a part was asked for: their daily bar is whole.
+ */
+function listDailyDays(
+  { width, ...range }: ChartBarsOptions,
+  { bars, daily, ofTicks, stored, now }: DailyDaysOptions,
+): TimeRanges {
+  const withTicks = new Set(bars.map(([start]) => startOfDay(start * MICROS_PER_SECOND)));
+  const withBar = new Set(daily.map(([start]) => start * MICROS_PER_SECOND));
+  const withoutTicks = unasked(ofTicks);
+  const neverSelected = normalise(ofTicks.filter(({ state }) => state === "none"));
+  const isUnasked = ({ from, to }: TimeRange) => {
+    const known = { from, to: Math.min(to, now - CLOCK_TOLERANCE_MICROS) };
+    return subtract(normalise([known]), withoutTicks).length === 0;
+  };
+  const isBeforeTicks = ({ to }: TimeRange) => stored.firstTick === null || to <= stored.firstTick;
+  const isDaily = (day: TimeRange) => {
+    if (!withTicks.has(day.from)) return withBar.has(day.from) || isBeforeTicks(day) || isUnasked(day);
+    return width === "1d" && withBar.has(day.from) && intersect([day], neverSelected).length > 0;
+  };
+  return normalise(listDays(range).filter(isDaily));
+}
+
+function listDays({ from, to }: TimeRange): TimeRange[] {
+  const first = Math.ceil(from / MICROS_PER_DAY) * MICROS_PER_DAY;
+  const count = Math.max(0, Math.floor((to - first) / MICROS_PER_DAY));
+  return Array.from({ length: count }, (_, i) => {
+    const day = first + i * MICROS_PER_DAY;
+    return { from: day, to: day + MICROS_PER_DAY };
+  });
+}
+
+/** The service has no ticks, or the settings never selected them. */
+function unasked(ranges: readonly UnprovenRange[]): TimeRanges {
+  return normalise(ranges.filter(({ state }) => state === "none" || state === "empty"));
+}
+
+function clip(ranges: readonly UnprovenRange[], kept: TimeRanges): UnprovenRange[] {
+  return ranges.flatMap((range) => intersect([range], kept).map((part) => ({ ...range, ...part })));
 }

@@ -6,19 +6,19 @@ import type {
   HeatmapResult,
   HeatmapRow,
   HeatmapStep,
-  SeriesMatch,
+  SeriesId,
 } from "../../model/answers/heatmap.ts";
-import { findClosestWords } from "../../model/did-you-mean.ts";
-import { isDaily } from "../../model/streams.ts";
+import { isDaily, type Stream } from "../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { forEachHistoryRange } from "../coverage/history-gaps.ts";
 import { type LedgerKey, ledgerKeyText } from "../coverage/ledger.ts";
 import { type KnownLedgerKey, readLedgerKeys } from "../coverage/ledger-keys.ts";
-import { marketRows } from "../schema/lookups.ts";
+import { assets, marketRows } from "../schema/lookups.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { GapSums } from "./gap-summary.ts";
 import { buildDayGrid, buildHourGrid, buildMonthGrid, CellSums, type TimeGrid } from "./heatmap-grid.ts";
+import { type ChartSeries, SeriesSearch } from "./series-search.ts";
 import { readSnapshotCells } from "./snapshot-cells.ts";
 
 /** Which ledger keys the result contains, and how many rows of each group. */
@@ -59,8 +59,12 @@ export class Heatmap {
   readonly #grids: Readonly<Record<HeatmapStep, TimeGrid>>;
   readonly #steps: ReadonlyMap<string, HeatmapStep>;
   readonly #summaries: ReadonlyMap<string, { readonly runs: readonly CellRun[]; readonly whole: number }>;
+  readonly #ranks: ReadonlyMap<string, number>;
+  /** The names of assets by id. */
+  readonly #titles: ReadonlyMap<string, string>;
   /** Keys without a gap are not in it. */
   readonly #gaps = new GapSums();
+  #search: SeriesSearch | undefined;
 
   constructor(connection: Connection, now: Micros) {
     const read = () => {
@@ -72,12 +76,16 @@ export class Heatmap {
       return {
         ...{ groups, steps, grids },
         ranks: readRanks(connection),
+        titles: readTitles(connection),
         ranges: readRanges(connection, keys, this.#gaps),
         snapshotCells: readSnapshotCells(connection, keys, gridOf, this.#gaps),
       };
     };
-    const { groups, steps, grids, ranks, ranges, snapshotCells } = connection.database.transaction(read)();
+    const { groups, steps, grids, ranks, titles, ranges, snapshotCells } =
+      connection.database.transaction(read)();
     this.#now = now;
+    this.#ranks = ranks;
+    this.#titles = titles;
     this.#steps = steps;
     this.#grids = grids;
     this.#ranges = ranges;
@@ -89,46 +97,36 @@ export class Heatmap {
   }
 
   /** The selected tick series with the best market cap rank. */
-  topSeries(count: number): SeriesMatch[] {
-    return this.#tickSeries().slice(0, count);
+  topSeries(count: number): SeriesId[] {
+    return this.#members("index_ticks").slice(0, count).map(toSeriesId);
   }
 
-  /** Tick series whose name contains the text: exact matches first, then prefixes, then by rank. Else similar names. */
-  findSeries(text: string, limit: number): SeriesMatch[] {
-    const needle = text.trim().toLowerCase();
-    const matchQuality = ({ name, index_id }: SeriesMatch) => {
-      const at = name.toLowerCase().indexOf(needle);
-      if (at === 0) return name.length === needle.length ? 0 : 1;
-      return at > 0 || index_id === text ? 2 : 3;
-    };
-    const series = this.#tickSeries();
-    const found = series
-      .map((series) => ({ series, quality: matchQuality(series) }))
-      .filter(({ quality }) => quality < 3)
-      .sort((a, b) => a.quality - b.quality)
-      .slice(0, limit)
-      .map(({ series }) => series);
-    if (found.length > 0) return found;
-    const similar = findClosestWords(
-      needle,
-      series.map(({ name }) => name),
-    );
-    return series
-      .filter(({ name }) => similar.includes(name))
-      .sort((a, b) => similar.indexOf(a.name) - similar.indexOf(b.name))
-      .slice(0, limit)
-      .map((one) => ({ ...one, is_similar: true }));
+  /** The series that have ticks or daily bars. */
+  get series(): SeriesSearch {
+    this.#search ??= new SeriesSearch(this.#chartSeries());
+    return this.#search;
   }
 
-  #tickSeries(): SeriesMatch[] {
-    return this.#groups
-      .filter(([key]) => key.startsWith("index_ticks:"))
-      .flatMap(([, members]) => members)
-      .map(({ index_type, index_id, name }) => ({
-        index_type: index_type ?? "",
-        index_id: index_id ?? "",
-        name: name ?? "",
+  /** By index type, then by rank, as a ranking has them. */
+  #chartSeries(): ChartSeries[] {
+    const keys = [...this.#members("index_ticks"), ...this.#members("ohlcv")];
+    const bySeries = Map.groupBy(keys, (key) => key.series);
+    const unique = [...bySeries.values()].flatMap(([key]) => key ?? []);
+    const has = ({ series }: KnownLedgerKey, wanted: Stream) =>
+      bySeries.get(series)?.some(({ stream }) => stream === wanted) ?? false;
+    return sortByRank(unique, this.#ranks)
+      .sort((a, b) => typeOrder(a) - typeOrder(b))
+      .map((key) => ({
+        ...toSeriesId(key),
+        name: key.name ?? "",
+        title: this.#titles.get(key.index_id ?? "") ?? "",
+        has_ticks: has(key, "index_ticks"),
+        has_ohlcv: has(key, "ohlcv"),
       }));
+  }
+
+  #members(stream: Stream): KnownLedgerKey[] {
+    return this.#groups.filter(([key]) => key.startsWith(`${stream}:`)).flatMap(([, members]) => members);
   }
 
   toResult({ defaultLimit, byGroup, name = "", onlyProblems = false }: HeatmapOptions): HeatmapResult {
@@ -188,6 +186,10 @@ export class Heatmap {
     if (snapshot) cells.addAll(snapshot);
     else for (const range of this.#ranges.get(key) ?? []) cells.add(range, range.state);
   }
+}
+
+function toSeriesId({ index_type, index_id }: KnownLedgerKey): SeriesId {
+  return { index_type: index_type ?? "", index_id: index_id ?? "" };
 }
 
 function groupKey({ stream, index_type }: KnownLedgerKey): string {
@@ -265,6 +267,12 @@ function readRanks(connection: Connection): ReadonlyMap<string, number> {
   return ranks;
 }
 
+function readTitles(connection: Connection): ReadonlyMap<string, string> {
+  const { id, name } = assets;
+  const rows = connection.orm.select({ id, name }).from(assets).all();
+  return new Map(rows.map((asset) => [asset.id, asset.name ?? ""]));
+}
+
 /** The best rank first, then by name. Ranks are looked up once per key: a group may have thousands. */
 function sortByRank(keys: readonly KnownLedgerKey[], ranks: ReadonlyMap<string, number>): KnownLedgerKey[] {
   return keys
@@ -278,7 +286,15 @@ function sortByRank(keys: readonly KnownLedgerKey[], ranks: ReadonlyMap<string, 
 }
 
 function groupOrder(key: KnownLedgerKey | undefined): number {
-  const place = (order: readonly string[], value: string) =>
-    order.includes(value) ? order.indexOf(value) : order.length;
-  return place(streamOrder, key?.stream ?? "") * 10 + place(indexTypeOrder, key?.index_type ?? "");
+  return placeIn(streamOrder, key?.stream) * 10 + typeOrder(key);
+}
+
+function typeOrder(key: KnownLedgerKey | undefined): number {
+  return placeIn(indexTypeOrder, key?.index_type);
+}
+
+/** What is not in the order comes last. */
+function placeIn(order: readonly string[], value: string | null | undefined): number {
+  const place = order.indexOf(value ?? "");
+  return place < 0 ? order.length : place;
 }

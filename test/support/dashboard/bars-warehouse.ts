@@ -1,11 +1,11 @@
-import type { Micros } from "../../../src/model/time.ts";
+import { type Micros, startOfDay } from "../../../src/model/time.ts";
 import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { declareTargets } from "../../../src/warehouse/coverage/targets.ts";
 import { writeAssets } from "../../../src/warehouse/lookups/lookup-writer.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
 import { lastHour } from "../present.ts";
-import { tick } from "../warehouse/records.ts";
+import { bar, decimal, tick } from "../warehouse/records.ts";
 import { DAY, HOUR, hostileName, nowTs } from "./filled-warehouse.ts";
 
 export { lastHour };
@@ -67,20 +67,28 @@ function fill(
   return line;
 }
 
+const names = {
+  "btc-id": ["BTC", "Bitcoin"],
+  "eth-id": ["ETH", "Ethereum"],
+  "odd-id": [hostileName, hostileName],
+  "xrp-id": ["XRP", "Ripple"],
+  "ltc-id": ["LTC", "Litecoin"],
+};
+
 /** Three days of ticks every 30 seconds, with every kind of gap in BTC and no gap in the others. */
 export function fillBars(transaction: Transaction): void {
   const emptyFields = { url: null, contractAddress: null, quality: null, extra: null };
-  const names = { "btc-id": "BTC", "eth-id": "ETH", "odd-id": hostileName };
   writeAssets(
     transaction,
-    Object.entries(names).map(([id, symbol]) => ({
-      ...{ id, symbol, name: symbol, status: "ACTIVE", type: "CRYPTO" },
+    Object.entries(names).map(([id, [symbol = "", name = ""]]) => ({
+      ...{ id, symbol, name, status: "ACTIVE", type: "CRYPTO" },
       ...emptyFields,
     })),
     { isComplete: true },
   );
   const btc = fill(transaction, "btc-id", 61_000, Object.values(gapRanges));
-  const others = [fill(transaction, "eth-id", 3_300, []), fill(transaction, "odd-id", 0.00042, [])];
+  const levels = { "eth-id": 3_300, "odd-id": 0.00042, "xrp-id": 2 };
+  const others = Object.entries(levels).map(([id, level]) => fill(transaction, id, level, []));
   const { lost, empty } = gapRanges;
   settle(transaction, btc, lost, "lost", "aged out");
   settle(transaction, btc, empty, "empty", "the service has none");
@@ -96,6 +104,47 @@ export function fillBars(transaction: Transaction): void {
     transaction,
     "index_ticks",
     [btc, ...others].map((key) => ({ key, ...rules })),
+    nowTs,
+  );
+}
+
+/** How many daily bars LTC and XRP have. */
+export const DAILY_BARS = 1_500;
+/** Days before today of which XRP has lost its daily bars. */
+export const LOST_DAYS = { from: 30, to: 25 };
+
+/** Besides the ticks, years of daily bars: of XRP, and of LTC, which has no ticks. */
+export function fillDailyBars(transaction: Transaction): void {
+  fillBars(transaction);
+  const today = startOfDay(nowTs);
+  const dayAgo = (days: number) => today - days * DAY;
+  const keyOf = (indexId: string) =>
+    ({ stream: "ohlcv", series: transaction.dictionary.getSeriesKey("GWA", indexId) }) as const;
+  for (const indexId of ["xrp-id", "ltc-id"]) {
+    const lost = indexId === "xrp-id" ? LOST_DAYS : { from: 0, to: 0 };
+    const days = Array.from({ length: DAILY_BARS }, (_, i) => i + 1);
+    const records = days
+      .filter((ago) => ago > lost.from || ago <= lost.to)
+      .map((ago) => {
+        const [open = 0, close = 0] = [ago, ago - 1].map((days) => Number(priceAt(dayAgo(days), 2)));
+        return bar(dayAgo(ago), close.toFixed(6), {
+          indexId,
+          open: decimal(open.toFixed(6)),
+          high: decimal((Math.max(open, close) + 0.01).toFixed(6)),
+          low: decimal((Math.min(open, close) - 0.01).toFixed(6)),
+        });
+      });
+    writeRecords(transaction, "ohlcv", records, "rest");
+    settle(transaction, keyOf(indexId), { from: dayAgo(DAILY_BARS), to: dayAgo(lost.from) }, "rows");
+  }
+  const xrp = keyOf("xrp-id");
+  settle(transaction, xrp, { from: dayAgo(LOST_DAYS.from), to: dayAgo(LOST_DAYS.to) }, "lost", "aged out");
+  settle(transaction, xrp, { from: dayAgo(LOST_DAYS.to), to: today }, "rows");
+  const rules = { from: dayAgo(DAILY_BARS), settleDelay: REFRESH_MICROS, period: DAY, step: DAY };
+  declareTargets(
+    transaction,
+    "ohlcv",
+    [xrp, keyOf("ltc-id")].map((key) => ({ key, ...rules, serviceWindow: null })),
     nowTs,
   );
 }

@@ -162,15 +162,6 @@ describe("the heat map", () => {
     expect(select({ name: "btc", onlyProblems: true })).toEqual([]);
   });
 
-  it("finds series with a similar name if none has that name", () => {
-    const { heatmap } = fill();
-    expect(heatmap.findSeries("btc", 5)).toEqual([{ index_type: "GWA", index_id: "btc-id", name: "btc-id" }]);
-    expect(heatmap.findSeries("btx-id", 1)).toEqual([
-      { index_type: "GWA", index_id: "btc-id", name: "btc-id", is_similar: true },
-    ]);
-    expect(heatmap.findSeries("something else", 5)).toEqual([]);
-  });
-
   it("limits the rows per group, and returns the top series", () => {
     const { warehouse, heatmap } = fill();
     const rows = (limits: Parameters<Heatmap["toResult"]>[0]) =>

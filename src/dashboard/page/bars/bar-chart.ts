@@ -1,4 +1,4 @@
-// Candles with their gaps, drawn by lightweight-charts.
+// Candles before their proof, drawn by lightweight-charts.
 
 import {
   CandlestickSeries,
@@ -6,134 +6,43 @@ import {
   CrosshairMode,
   createChart,
   HistogramSeries,
-  type IPrimitivePaneRenderer,
-  type IPrimitivePaneView,
   type ISeriesApi,
-  type ISeriesPrimitive,
-  type ITimeScaleApi,
   LineSeries,
+  LineStyle,
   type Logical,
   PriceScaleMode,
-  type PrimitivePaneViewZOrder,
-  type SeriesAttachedParameter,
   type Time,
   type UTCTimestamp,
 } from "lightweight-charts";
-import type { ChartRange } from "../../../model/answers/chart-bars.ts";
+import type { ChartRange, SecondsRange } from "../../../model/answers/chart-bars.ts";
 import type { BarWidth } from "../../../model/time.ts";
 import { cssColour, withOpacity } from "../shared/layout.ts";
 import { price } from "../shared/text-format.ts";
-import { type Slot, secondsOf, stateOf } from "./bar-slots.ts";
+import { Bands, type TimeScale } from "./bands.ts";
+import { positionOf, type Slot, stateOf } from "./bar-slots.ts";
+import { measureTool } from "./measure.ts";
 
-const MIN_BAND_PX = 2;
-const LABEL_PX = 11;
-const HATCH_PX = 7;
-
-type Pen = CanvasRenderingContext2D;
-type TimeScale = ITimeScaleApi<Time>;
-type Reason = Pick<ChartRange, "state" | "reason">;
-interface Band {
-  readonly left: number;
-  readonly right: number;
-  readonly height: number;
-}
-type DrawBand = (pen: Pen, band: Band, reason: Reason) => void;
-
-/** Where the left edge of a slot is. The library centres a candle in its slot, so a slot starts half a bar to the left. */
-function slotEdge(scale: TimeScale | undefined, slot: number): number {
-  const at = (index: number) => scale?.logicalToCoordinate(index as Logical) ?? Number.NaN;
-  return at(0) + (slot - 0.5) * (at(1) - at(0));
-}
-
-/** Shaded ranges behind the candles, each labelled with its reason if there is room. */
-class Bands implements ISeriesPrimitive<Time> {
-  #scale: TimeScale | undefined;
-  #update = () => {};
-  #spans: readonly ChartRange[] = [];
-  #start = 0;
-  #length = 1;
-
-  attached({ chart, requestUpdate }: SeriesAttachedParameter<Time>): void {
-    this.#scale = chart.timeScale();
-    this.#update = requestUpdate;
-  }
-
-  show(spans: readonly ChartRange[], start: number, length: number): void {
-    this.#spans = spans.filter(({ state }) => state !== "none");
-    this.#start = start;
-    this.#length = length;
-    this.#update();
-  }
-
-  paneViews(): IPrimitivePaneView[] {
-    // The library draws its grid between the two layers, so that no grid line crosses a label.
-    return [this.#view("bottom", drawShade), this.#view("normal", drawLabel)];
-  }
-
-  #view(zOrder: PrimitivePaneViewZOrder, draw: DrawBand): IPrimitivePaneView {
-    const renderer: IPrimitivePaneRenderer = {
-      draw: (target) =>
-        target.useMediaCoordinateSpace(({ context, mediaSize: { width, height } }) => {
-          for (const { from, to, ...span } of this.#spans) {
-            const left = Math.max(0, this.#coordinate(from));
-            const right = Math.min(width, Math.max(this.#coordinate(to), left + MIN_BAND_PX));
-            if (right > 0 && left < width && right > left) draw(context, { left, right, height }, span);
-          }
-        }),
-    };
-    return { zOrder: () => zOrder, renderer: () => renderer };
-  }
-
-  #coordinate(time: number): number {
-    return slotEdge(this.#scale, (time - this.#start) / this.#length);
-  }
-}
-
-function drawShade(pen: Pen, { left, right, height }: Band, { state }: Reason): void {
-  const colour = cssColour(`band-${state}`);
-  pen.save();
-  pen.beginPath();
-  pen.rect(left, 0, right - left, height);
-  pen.clip();
-  pen.fillStyle = colour;
-  pen.fillRect(left, 0, right - left, height);
-  if (state === "open" || state === "lost") {
-    pen.beginPath();
-    for (let x = left - height - (left % HATCH_PX); x < right; x += HATCH_PX) {
-      pen.moveTo(x, height);
-      pen.lineTo(x + height, 0);
-    }
-    pen.strokeStyle = colour;
-    pen.lineWidth = 1;
-    pen.stroke();
-  }
-  pen.restore();
-}
-
-/** Writes horizontally if the label fits, else vertically, else not at all. */
-function drawLabel(pen: Pen, { left, right, height }: Band, { state, reason }: Reason): void {
-  const text = state === reason ? state : `${state}: ${reason}`;
-  pen.save();
-  pen.font = `${LABEL_PX}px system-ui, sans-serif`;
-  pen.textBaseline = "top";
-  pen.fillStyle = cssColour(`text-${state}`);
-  const length = pen.measureText(text).width + 12;
-  if (length <= right - left) pen.fillText(text, left + 6, 8);
-  else if (right - left >= LABEL_PX + 3 && length <= height) {
-    pen.translate((left + right + LABEL_PX) / 2, 8);
-    pen.rotate(Math.PI / 2);
-    pen.fillText(text, 0, 0);
-  }
-  pen.restore();
-}
+/** The share of the view that stays free after the last bar. */
+const RIGHT_MARGIN = 0.04;
 
 interface ShowOptions {
   readonly slots: readonly Slot[];
   readonly spans: readonly ChartRange[];
   readonly width: BarWidth;
   readonly precision: number;
-  /** The series, width or range has changed, so the view is reset. */
-  readonly isNew: boolean;
+  /** The newest price of all, which may not be in view. */
+  readonly lastPrice: number | null;
+  /** The series, width or range has changed: this part is brought into view. */
+  readonly view?: SecondsRange | undefined;
+  /** New bars at the end are live ones: a view of the end moves with them. */
+  readonly isLive: boolean;
+}
+
+interface BarChartOptions {
+  /** Called with the slot that pointer or keys select; undefined if there is none. */
+  readonly onPoint: (slot: Slot | undefined) => void;
+  /** Called with the range that is in view, in slots, whenever it changes; `isByHand`: a reader scrolled or zoomed. */
+  readonly onView: (from: number, to: number, isByHand: boolean) => void;
 }
 
 /** Another series as a line. */
@@ -143,13 +52,13 @@ export interface OverlayLine {
   readonly points: readonly { readonly time: number; readonly value: number }[];
 }
 
-/** Calls `onPoint` with the slot that pointer or keys select; undefined if there is none. */
-export function barChart(container: HTMLElement, onPoint: (slot: Slot | undefined) => void) {
+export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOptions) {
   container.tabIndex = 0;
   const chart = createChart(container, {
     autoSize: true,
     // The page's footer has the attribution and the link.
     layout: { attributionLogo: false },
+    kineticScroll: { touch: !matchMedia("(prefers-reduced-motion: reduce)").matches },
   });
   const volume = chart.addSeries(HistogramSeries, {
     priceScaleId: "volume",
@@ -158,37 +67,61 @@ export function barChart(container: HTMLElement, onPoint: (slot: Slot | undefine
     lastValueVisible: false,
   });
   volume.priceScale().applyOptions({ scaleMargins: { top: 0.84, bottom: 0 } });
-  const candles = chart.addSeries(CandlestickSeries);
+  // The library's own label is that of the last bar in view.
+  const candles = chart.addSeries(CandlestickSeries, { lastValueVisible: false, priceLineVisible: false });
+  const lastPriceLine = candles.createPriceLine({ price: 0, lineWidth: 1, lineStyle: LineStyle.Dotted });
   const overlays = new Map<string, ISeriesApi<"Line">>();
   const bands = new Bands();
   candles.attachPrimitive(bands);
   let slots: readonly Slot[] = [];
   let at = -1;
+  /** What will be in view with the next frame. */
+  let nextView: { readonly from: number; readonly to: number } | undefined;
+  let isByHand = false;
+  let precision = 2;
+  let colours = readColours();
+  const measure = measureTool(container, {
+    toPoint: (x, y) => {
+      const value = candles.coordinateToPrice(y);
+      const place = chart.timeScale().coordinateToLogical(x);
+      if (value === null || place === null) return undefined;
+      return { place: Math.min(slots.length - 1, Math.max(0, Math.round(place))), price: value };
+    },
+    toPixel: (point) => ({
+      x: chart.timeScale().logicalToCoordinate(point.place as Logical) ?? 0,
+      y: candles.priceToCoordinate(point.price) ?? 0,
+    }),
+    timeOf: (place) => slots[place]?.time ?? 0,
+    format: (value) => price(value.toFixed(precision)),
+  });
 
-  const data = () => {
-    const colours = {
-      up: cssColour("up"),
-      down: cssColour("down"),
-      "up-pale": cssColour("up-pale"),
-      "down-pale": cssColour("down-pale"),
-    };
-    return slots.map((slot) => {
-      const { candle } = slot;
-      const time = toTime(slot);
-      if (!candle) return { time };
-      const trend = candle.close >= candle.open ? "up" : "down";
-      const color = colours[stateOf(slot) === "complete" ? trend : (`${trend}-pale` as const)];
-      return { time, ...candle, color, borderColor: color, wickColor: color };
-    });
+  const toCandle = (slot: Slot) => {
+    const { candle } = slot;
+    const time = toTime(slot);
+    if (!candle) return { time };
+    const trend = candle.close >= candle.open ? "up" : "down";
+    const color = colours[stateOf(slot) === "complete" ? trend : (`${trend}-pale` as const)];
+    return { time, ...candle, color, borderColor: color, wickColor: color };
   };
-  const volumes = () => {
-    const color = withOpacity(cssColour("soft"), 0.22);
-    return slots.map((slot) => {
-      const [time, value] = [toTime(slot), slot.volume ?? 0];
-      return value > 0 ? { time, value, color } : { time };
+  const toVolume = (slot: Slot) => {
+    const [time, value] = [toTime(slot), slot.volume ?? 0];
+    return value > 0 ? { time, value, color: colours.volume } : { time };
+  };
+  const setData = () => {
+    candles.setData(slots.map(toCandle));
+    volume.setData(slots.map(toVolume));
+  };
+  const showLastPrice = (value: number | null) => {
+    const last = slots.findLast(({ candle }) => candle)?.candle;
+    lastPriceLine.applyOptions({
+      price: value ?? 0,
+      lineVisible: value !== null,
+      axisLabelVisible: value !== null,
+      color: value !== null && last && value < last.open ? colours.down : colours.up,
     });
   };
   const applyTheme = () => {
+    colours = readColours();
     const [ink, soft, line] = [cssColour("ink"), cssColour("soft"), cssColour("line")];
     chart.applyOptions({
       layout: {
@@ -207,7 +140,7 @@ export function barChart(container: HTMLElement, onPoint: (slot: Slot | undefine
         entireTextOnly: true,
         scaleMargins: { top: 0.12, bottom: 0.2 },
       },
-      timeScale: { borderColor: line, rightOffsetPixels: 20, minBarSpacing: 0.05 },
+      timeScale: { borderColor: line, minBarSpacing: 0.05 },
       handleScroll: { vertTouchDrag: false },
     });
   };
@@ -221,8 +154,9 @@ export function barChart(container: HTMLElement, onPoint: (slot: Slot | undefine
     keepInView(chart.timeScale(), at);
     onPoint(slot);
   };
-  chart.subscribeCrosshairMove(({ logical, point }) => {
-    if (!point) return;
+  chart.subscribeCrosshairMove(({ logical, point, sourceEvent }) => {
+    // Without an event of the mouse, the bars have moved under a crosshair that keys have placed.
+    if (!point || !sourceEvent) return;
     at = Math.round(logical ?? -1);
     onPoint(slots[at]);
   });
@@ -243,18 +177,45 @@ export function barChart(container: HTMLElement, onPoint: (slot: Slot | undefine
       End: () => moveTo(slots.length - 1),
       "+": () => zoom(chart.timeScale(), 0.8),
       "-": () => zoom(chart.timeScale(), 1.25),
-      Escape: clearPointer,
+      Escape: () => {
+        measure.clear();
+        clearPointer();
+      },
     };
     const act = keys[event.key];
     if (!act || event.ctrlKey || event.altKey || event.metaKey) return;
     event.preventDefault();
+    isByHand = true;
     act();
   });
+  const noteHand = () => {
+    isByHand = true;
+  };
+  container.addEventListener("wheel", noteHand, { passive: true });
+  container.addEventListener("pointerdown", noteHand);
+  const setView = (from: number, to: number) => {
+    nextView = { from, to };
+    chart.timeScale().setVisibleLogicalRange(nextView);
+  };
+  const tellView = () => {
+    requestAnimationFrame(() => {
+      nextView = undefined;
+    });
+    const range = chart.timeScale().getVisibleLogicalRange();
+    if (range && slots.length > 0) onView(range.from, range.to, isByHand);
+    measure.redraw();
+  };
+  chart.timeScale().subscribeVisibleLogicalRangeChange(tellView);
   applyTheme();
 
   return {
-    show({ slots: shown, spans, width, precision, isNew }: ShowOptions): void {
+    show({ slots: shown, spans, width, lastPrice, view, isLive, ...more }: ShowOptions): void {
+      const before = slots[0]?.time;
+      const inView = nextView ?? chart.timeScale().getVisibleLogicalRange();
+      const isAtEnd = inView !== null && inView.to >= slots.length - 1;
       slots = shown;
+      ({ precision } = more);
+      if (view) isByHand = false;
       chart.applyOptions({
         timeScale: { timeVisible: width !== "1d", secondsVisible: false },
         localization: { timeFormatter: (time: Time) => `${utc(time)} UTC` },
@@ -263,13 +224,32 @@ export function barChart(container: HTMLElement, onPoint: (slot: Slot | undefine
         priceFormat: {
           type: "custom",
           minMove: 10 ** -precision,
-          formatter: (value: number) => price(value.toFixed(precision)),
+          // Below the first bars of a long history is room for the volume, but no price.
+          formatter: (value: number) => (value < 0 ? "" : price(value.toFixed(precision))),
         },
       });
-      candles.setData(data());
-      volume.setData(volumes());
-      bands.show(spans, slots[0]?.time ?? 0, secondsOf(width));
-      if (isNew) chart.timeScale().fitContent();
+      setData();
+      bands.show(slots, spans);
+      showLastPrice(lastPrice);
+      if (view) {
+        measure.clear();
+        const from = Math.max(0, positionOf(slots, view.from)) - 0.5;
+        const end = Math.min(slots.length, positionOf(slots, view.to)) - 0.5;
+        setView(from, end + (end - from) * RIGHT_MARGIN);
+      } else if (inView && before !== undefined) {
+        const added = positionOf(slots, before);
+        if (added > 0 || !isAtEnd || !isLive) setView(inView.from + added, inView.to + added);
+      }
+    },
+    /** Moves the last bar without drawing the others anew. */
+    showLast(shown: readonly Slot[], lastPrice: number | null): void {
+      const known = slots.length;
+      slots = shown;
+      for (const slot of slots.slice(Math.max(0, known - 1))) {
+        candles.update(toCandle(slot));
+        volume.update(toVolume(slot));
+      }
+      showLastPrice(lastPrice);
     },
     /** All begin at 100. */
     showOverlays(lines: readonly OverlayLine[]): void {
@@ -294,19 +274,20 @@ export function barChart(container: HTMLElement, onPoint: (slot: Slot | undefine
           : PriceScaleMode.Normal;
       chart.priceScale("right").applyOptions({ mode });
     },
-    /** Calls `redraw` with a function that gives the left edge of a slot, whenever the visible range changes. */
-    onRangeChange(redraw: (edge: (slot: number) => number, width: number) => void): () => void {
-      const scale = chart.timeScale();
-      const call = () => redraw((slot) => slotEdge(scale, slot), scale.width());
-      scale.subscribeVisibleLogicalRangeChange(call);
-      scale.subscribeSizeChange(call);
-      return call;
-    },
     applyTheme(): void {
       applyTheme();
-      candles.setData(data());
-      volume.setData(volumes());
+      setData();
     },
+  };
+}
+
+function readColours() {
+  return {
+    up: cssColour("up"),
+    down: cssColour("down"),
+    "up-pale": cssColour("up-pale"),
+    "down-pale": cssColour("down-pale"),
+    volume: withOpacity(cssColour("soft"), 0.22),
   };
 }
 

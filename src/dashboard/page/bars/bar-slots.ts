@@ -1,7 +1,14 @@
 // Converts the daemon's bars into the slots of the chart. Pure functions without access to the page.
 
-import type { ChartBar, ChartBarsResult, ChartRange } from "../../../model/answers/chart-bars.ts";
+import type {
+  ChartBar,
+  ChartBarsResult,
+  ChartRange,
+  SecondsRange,
+} from "../../../model/answers/chart-bars.ts";
 import { type BarWidth, barWidths, MICROS_PER_SECOND } from "../../../model/time.ts";
+
+export const DAY_SECONDS = 86_400;
 
 /** The length of a bar in seconds. */
 export const secondsOf = (width: BarWidth): number => barWidths[width] / MICROS_PER_SECOND;
@@ -16,7 +23,8 @@ interface Candle {
 
 /** What is known about a bar. */
 interface BarFigures {
-  readonly ticks: number;
+  /** Null: a daily bar of the service. */
+  readonly ticks: number | null;
   readonly expected: number;
   readonly coverage: number;
   readonly isComplete: boolean;
@@ -26,13 +34,17 @@ interface BarFigures {
 /** The place of one possible bar. */
 export interface Slot extends Partial<BarFigures> {
   readonly time: number;
+  /** In seconds: that of a bar, or a day where daily bars take the place of bars from ticks. */
+  readonly length: number;
+  /** It has a daily bar of the service, or could have one. */
+  readonly isDaily: boolean;
   readonly candle?: Candle | undefined;
   /** The worst span that overlaps the slot; undefined if the bar is proven complete. */
   readonly span: ChartRange | undefined;
 }
 
 /** The daemon sends a bar as an array. */
-function parseBar(bar: ChartBar): Omit<Slot, "time" | "span"> {
+function parseBar(bar: ChartBar): Omit<Slot, "time" | "length" | "isDaily" | "span"> {
   const [, open, high, low, close, ticks, expected, coverage, isComplete, volume] = bar;
   const hasPrices = open !== null && high !== null && low !== null && close !== null;
   const candle = hasPrices ? { open, high, low, close } : undefined;
@@ -43,27 +55,75 @@ function parseBar(bar: ChartBar): Omit<Slot, "time" | "span"> {
 const NORMAL_STATES: readonly string[] = ["settling"];
 
 /** What the slots are made of. */
-export type LoadedBars = Pick<ChartBarsResult, "from" | "to" | "width" | "bars" | "spans">;
+export type LoadedBars = Pick<ChartBarsResult, "from" | "to" | "width" | "bars" | "days" | "spans">;
 
 /**
  * Returns one slot per possible bar, in order, so that a missing bar leaves a gap of its own width. A range at the start that
- * is not selected is left out, because it would be blank.
+ * is not selected, or before all history, is left out, because it would be blank.
  */
-export function buildSlots({ from, to, width, bars, spans }: LoadedBars): Slot[] {
-  const length = secondsOf(width);
+export function buildSlots({ from, to, width, bars, days, spans }: LoadedBars): Slot[] {
+  const isDay = days.length > 0 ? new Set(days.flatMap(listDays)) : undefined;
   const [first] = spans;
-  const selectedFrom = first?.state === "none" && first.from <= from ? first.to : from;
-  const start = Math.min(
-    Math.floor(selectedFrom / length) * length,
-    bars[0]?.[0] ?? Number.POSITIVE_INFINITY,
-  );
+  const isBlank = first?.state === "none" || first?.reason === "nothing older";
+  const selectedFrom = first && isBlank && first.from <= from ? first.to : from;
+  const grid = isDay?.has(dayStart(selectedFrom)) ? DAY_SECONDS : secondsOf(width);
+  const start = Math.min(Math.floor(selectedFrom / grid) * grid, bars[0]?.[0] ?? Number.POSITIVE_INFINITY);
   const byTime = new Map(bars.map((bar) => [bar[0], parseBar(bar)]));
   const result: Slot[] = [];
-  for (let time = Math.max(from, start); time < to; time += length) {
+  for (let time = Math.max(from, start); time < to; ) {
+    const isDaily = isDay?.has(time) ?? false;
+    const length = isDaily ? DAY_SECONDS : secondsOf(width);
     const span = worstSpan(spans, time, time + length);
-    result.push({ time, ...byTime.get(time), span });
+    const bar = byTime.get(time);
+    // The ticks of a day may begin late: what was not asked for before them would be blank.
+    const isUnasked = !bar && span?.state === "none" && span.from <= time && span.to >= time + length;
+    const isLateStart = isUnasked && !isDaily && result.at(-1)?.isDaily;
+    if (!isLateStart) result.push({ time, length, isDaily, ...bar, span });
+    time += length;
   }
   return result;
+}
+
+export const dayStart = (seconds: number) => Math.floor(seconds / DAY_SECONDS) * DAY_SECONDS;
+
+function listDays({ from, to }: SecondsRange): number[] {
+  return Array.from({ length: (to - from) / DAY_SECONDS }, (_, i) => from + i * DAY_SECONDS);
+}
+
+/** Where a time is among the slots: 2.5 is the middle of the third one. Before the first one it is negative. */
+export function positionOf(slots: readonly Slot[], time: number): number {
+  let low = 0;
+  for (let high = slots.length - 1; low < high; ) {
+    const middle = (low + high + 1) >> 1;
+    if ((slots[middle]?.time ?? 0) <= time) low = middle;
+    else high = middle - 1;
+  }
+  const slot = slots[low];
+  return slot ? low + Math.min(1, (time - slot.time) / slot.length) : 0;
+}
+
+/** The time at a place among the slots, at most that of their ends. */
+export function timeAt(slots: readonly Slot[], position: number): number {
+  const index = Math.min(slots.length - 1, Math.max(0, Math.floor(position)));
+  const slot = slots[index];
+  if (!slot) return 0;
+  const share = Math.min(1, Math.max(0, position - index));
+  return slot.time + share * slot.length;
+}
+
+/** The parts of the slots' range that are in no span: proven to have all their rows. */
+export function listCovered(slots: readonly Slot[], spans: readonly ChartRange[]): SecondsRange[] {
+  const last = slots.at(-1);
+  if (!last) return [];
+  // A bar in progress reaches into the future, of which nothing is known.
+  const end = last.isComplete ? last.time + last.length : (spans.at(-1)?.to ?? last.time);
+  const covered: SecondsRange[] = [];
+  let from = slots[0]?.time ?? 0;
+  for (const span of spans) {
+    covered.push({ from, to: Math.min(span.from, end) });
+    from = Math.max(from, span.to);
+  }
+  return [...covered, { from, to: end }].filter((range) => range.to > range.from);
 }
 
 const SEVERITY = ["lost", "open", "empty", "none", "settling"];
@@ -83,17 +143,61 @@ function worstSpan(spans: readonly ChartRange[], from: number, to: number): Char
   return worst;
 }
 
-/** Replaces the end of the loaded range by a newer response. */
-export function merge<T extends LoadedBars>(loaded: T, tail: Omit<LoadedBars, "width">): T {
-  const earlier = loaded.spans.filter((span) => span.from < tail.from);
+/** Replaces a part of the loaded range by a newer response, or adds an earlier or later part that touches it. */
+export function merge<T extends LoadedBars>(loaded: T, part: Omit<LoadedBars, "width">): T {
+  const isOutside = (time: number) => time < part.from || time >= part.to;
+  const cut = <R extends SecondsRange>(ranges: readonly R[], added: readonly R[]): R[] =>
+    [
+      ...ranges
+        .filter((range) => range.from < part.from)
+        .map((range) => ({ ...range, to: Math.min(range.to, part.from) })),
+      ...added,
+      ...ranges
+        .filter((range) => range.to > part.to)
+        .map((range) => ({ ...range, from: Math.max(range.from, part.to) })),
+    ].sort((a, b) => a.from - b.from);
   return {
     ...loaded,
-    to: Math.max(loaded.to, tail.to),
-    bars: [...loaded.bars.filter(([time]) => time < tail.from), ...tail.bars],
-    spans: joinSpans([
-      ...earlier.map((span) => (span.to <= tail.from ? span : { ...span, to: tail.from })),
-      ...tail.spans,
-    ]),
+    from: Math.min(loaded.from, part.from),
+    to: Math.max(loaded.to, part.to),
+    bars: [...loaded.bars.filter(([time]) => isOutside(time)), ...part.bars].sort(([a], [b]) => a - b),
+    days: cut(loaded.days, part.days),
+    spans: joinSpans(cut(loaded.spans, part.spans)),
+  };
+}
+
+/** A price that was just committed moves the last bar, or begins the next one. The daemon's own bar replaces it soon. */
+export function addTick<T extends LoadedBars>(loaded: T, time: number, price: number): T {
+  const length = secondsOf(loaded.width);
+  const start = Math.floor(time / length) * length;
+  const last = loaded.bars.at(-1);
+  if (!last || last[0] > start || loaded.days.some(({ from, to }) => from <= time && time < to))
+    return loaded;
+  const [, open, high, low, , ticks, expected, , , volume] = last;
+  const isNext = start > last[0];
+  const bar: ChartBar = isNext
+    ? [start, price, price, price, price, 1, expected, 0, 0, volume]
+    : [
+        start,
+        open ?? price,
+        Math.max(high ?? price, price),
+        Math.min(low ?? price, price),
+        price,
+        ticks,
+        expected,
+        last[7],
+        last[8],
+        volume,
+      ];
+  return {
+    ...loaded,
+    to: Math.max(loaded.to, start + length),
+    bars: [...loaded.bars.slice(0, isNext ? undefined : -1), bar],
+    spans: loaded.spans.map((span, i) =>
+      i === loaded.spans.length - 1 && span.state === "settling"
+        ? { ...span, to: Math.max(span.to, time) }
+        : span,
+    ),
   };
 }
 
@@ -102,8 +206,8 @@ function joinSpans(spans: readonly ChartRange[]): ChartRange[] {
   const result: ChartRange[] = [];
   for (const span of spans) {
     const last = result.at(-1);
-    if (last && last.to === span.from && last.state === span.state && last.reason === span.reason)
-      result[result.length - 1] = { ...last, to: span.to };
+    const isSame = last?.state === span.state && last.reason === span.reason && last.stream === span.stream;
+    if (last && isSame && last.to === span.from) result[result.length - 1] = { ...last, to: span.to };
     else result.push(span);
   }
   return result;

@@ -1,77 +1,84 @@
-// One series as candles. The URL holds the selection, so that it can be shared.
+// One series as candles. The address holds the selection, so that it can be shared; Back and Forward go through it.
 
-import { type ChartBarsResult, type ChartRange, MAX_BARS } from "../../../model/answers/chart-bars.ts";
+import { MAX_BARS, type SecondsRange } from "../../../model/answers/chart-bars.ts";
 import type { SeriesMatch } from "../../../model/answers/heatmap.ts";
-import { type BarWidth, barWidths } from "../../../model/time.ts";
-import { cssColour, watchTheme } from "../shared/layout.ts";
+import { pagePath } from "../../../model/answers/page-address.ts";
+import { type BarWidth, barWidths, MICROS_PER_SECOND } from "../../../model/time.ts";
+import { nameInPath, onNavigate, saveAddress, showUnknownName } from "../shared/address.ts";
+import { watchTheme } from "../shared/layout.ts";
 import { onCommit, onMissed, throttle } from "../shared/live.ts";
 import {
   byId,
+  describeError,
   element,
   fetchJson,
   repeatWhileVisible,
-  setRows,
   setText,
   showEmpty,
 } from "../shared/page-base.ts";
 import { startReading } from "../shared/reading.ts";
+import { isTyping } from "../shared/search-dialog.ts";
 import { describeUnknown, seriesBox } from "../shared/series-box.ts";
-import { count, countNoun, duration, price } from "../shared/text-format.ts";
+import { price } from "../shared/text-format.ts";
 import { type PickedRange, timePicker } from "../shared/time-picker.ts";
 import { barChart } from "./bar-chart.ts";
-import { buildSlots, listGaps, merge, precisionOf, type Slot, secondsOf, stateOf } from "./bar-slots.ts";
+import { BarFeed } from "./bar-feed.ts";
+import { type ShownBars, showBar, showGaps, showTable } from "./bar-report.ts";
+import { buildSlots, precisionOf, secondsOf, stateOf, timeAt } from "./bar-slots.ts";
 import { seriesOverlays } from "./overlays.ts";
 
-const TABLE_ROWS = 200;
-const GAPS_SHOWN = 12;
-const TAIL_BARS = 3;
 const POLL_SECONDS = 15;
-/** Every so many polls the whole range is read again, because older gaps may have been filled. */
+/** Every so many polls all that one request returns is read again, because older gaps may have been filled. */
 const POLLS_PER_FULL_READ = 30;
+/** A tick moves the last bar at once; what the daemon makes of it is read this often at most. */
+const TAIL_SECONDS = 5;
+/** So many bars before the end of what is loaded, more is loaded. */
+const LOAD_AHEAD_BARS = 50;
+const VIEW_REST_MS = 300;
+/** A width that gives fewer bars than the least, or too many, shows the usual number. */
+const MIN_BARS = 30;
+const DEFAULT_BARS = 300;
 
-const params = new URLSearchParams(location.search);
 const widths = Object.keys(barWidths).filter(isWidth);
-const view: { series: SeriesMatch | undefined; width: BarWidth } = {
-  series: params.has("id")
-    ? { index_type: params.get("type") ?? "", index_id: params.get("id") ?? "", name: "" }
-    : undefined,
-  width: widths.find((width) => width === params.get("width")) ?? "1h",
-};
-/** What was read last, and what is shown of it. */
-interface Loaded extends ChartBarsResult {
-  readonly slots: readonly Slot[];
-  readonly precision: number;
-}
+let width: BarWidth = "1h";
+let series: SeriesMatch | undefined;
+let feed: BarFeed | undefined;
+let shown: ShownBars | undefined;
+let inView: SecondsRange = { from: 0, to: 0 };
+let polls = 0;
 /** The daemon's clock minus the browser's clock, in seconds. */
 let clockOffset = 0;
-let loaded: Loaded | undefined;
-let polls = 0;
-const reading = startReading("bars", "the bars");
 /** The start of the bar under the pointer. */
 let pointedAt: number | undefined;
-const chart = barChart(byId("chart"), showBar);
+let viewTimer: number | undefined;
+/** The keys of a width that is being typed. */
+let typedWidth = "";
 
-const minute = (seconds: number) => new Date(seconds * 1000).toISOString().slice(0, 16).replace("T", " ");
 const now = () => Date.now() / 1000 + clockOffset;
-const picker = timePicker(byId("picker"), { params, now, onChange: () => void reload() });
-const selectedRange = picker.range;
+const reading = startReading("bars", "the bars");
 const [logInput, seriesInput] = [byId("log", HTMLInputElement), byId("series", HTMLInputElement)];
-logInput.checked = params.get("log") === "1";
+const chart = barChart(byId("chart"), {
+  onPoint: (slot) => {
+    pointedAt = slot?.time;
+    if (shown) showBar(shown, slot);
+  },
+  onView: followView,
+});
+const picker = timePicker(byId("picker"), {
+  params: new URLSearchParams(location.search),
+  now,
+  onChange: setRange,
+});
 const overlays = seriesOverlays({
-  params,
-  fetchBars: (series) => fetchBars(shownRange(), series),
   onChange: () => {
-    saveToUrl();
+    saveToUrl("push");
     showScale();
   },
   onLoad: (lines) => {
     chart.showOverlays(lines);
-    const drawn = lines.filter(({ points }) => points.length > 0);
-    byId("chart").dataset.overlays = String(drawn.length);
+    byId("chart").dataset.overlays = String(lines.filter(({ points }) => points.length > 0).length);
   },
 });
-const drawStrip = chart.onRangeChange(showStrip);
-showScale();
 
 /** The course of several series is comparable only if all begin at 100; that excludes a log scale. */
 function showScale(): void {
@@ -79,298 +86,263 @@ function showScale(): void {
   chart.setScale({ isLog: logInput.checked, isRebased: !overlays.isEmpty() });
 }
 
-const stripColours = {
-  complete: "covered",
-  settling: "settling",
-  open: "open",
-  lost: "lost",
-  empty: "none",
-  none: "none",
-};
-
-/** Under the chart, a strip that shows which part of it is proven. */
-function showStrip(edge: (slot: number) => number, width: number): void {
-  const canvas = byId("strip", HTMLCanvasElement);
-  const pen = canvas.getContext("2d");
-  if (!loaded || !pen) return;
-  const ratio = devicePixelRatio || 1;
-  canvas.width = Math.max(1, Math.round(canvas.clientWidth * ratio));
-  canvas.height = Math.round(canvas.clientHeight * ratio);
-  pen.scale(ratio, ratio);
-  const colours = new Map(Object.entries(stripColours).map(([state, name]) => [state, cssColour(name)]));
-  loaded.slots.forEach((slot, i) => {
-    const [left, right] = [Math.max(0, edge(i)), Math.min(width, edge(i + 1))];
-    if (right <= left) return;
-    const state = slot.isComplete
-      ? "complete"
-      : (slot.span?.state ?? (stateOf(slot) === "missing" ? "open" : "complete"));
-    pen.fillStyle = colours.get(state) ?? "";
-    pen.fillRect(left, 0, Math.max(1, right - left), canvas.clientHeight);
-  });
-}
-
-// ---- selection and requests
+// ---- the address
 
 function isWidth(text: string): text is BarWidth {
   return Object.hasOwn(barWidths, text);
 }
 
-function barsIn(width: BarWidth): number {
-  const { from, to = now() } = selectedRange();
-  return (to - from) / secondsOf(width);
+function addressOf(range: Readonly<Record<string, string>>): [path: string, query: URLSearchParams] {
+  const query = new URLSearchParams({ width, ...range, ...(logInput.checked ? { log: "1" } : {}) });
+  for (const slug of overlays.slugs()) query.append("with", slug);
+  return [pagePath("bars", series?.slug ?? nameInPath()), query];
 }
 
-function fetchBars({ from, to }: PickedRange, series: SeriesMatch): Promise<ChartBarsResult> {
-  const toIso = (seconds: number) => new Date(Math.floor(seconds) * 1000).toISOString();
-  return fetchJson("bars", {
-    type: series.index_type,
-    id: series.index_id,
-    width: view.width,
-    from: toIso(from),
-    ...(to === undefined ? {} : { to: toIso(to) }),
-  });
+function saveToUrl(how: "push" | "replace"): void {
+  if (series) saveAddress(how, ...addressOf(picker.params()));
 }
 
-// A range that ends now must move: if it only grew, it would exceed the limit of one request.
-function shownRange(): PickedRange {
-  const range = selectedRange();
-  if (!loaded) return range;
-  if (range.to !== undefined) return { ...range, from: loaded.from };
-  return { from: Math.max(loaded.from, range.from, now() - (MAX_BARS - 2) * secondsOf(view.width)) };
+/** Takes everything but the series from the address. */
+function readFromUrl(): void {
+  const params = new URLSearchParams(location.search);
+  width = widths.find((one) => one === params.get("width")) ?? "1h";
+  logInput.checked = params.get("log") === "1";
+  picker.setParams(params);
+  overlays.setSlugs(params.getAll("with"));
+  showScale();
 }
 
-const currentView = () => JSON.stringify([view, picker.params()]);
-
-async function refresh(series: SeriesMatch): Promise<void> {
-  const isTail = selectedRange().to === undefined && polls % POLLS_PER_FULL_READ !== 0;
-  const known = isTail ? loaded : undefined;
-  const range = known ? { from: known.to - TAIL_BARS * secondsOf(view.width) } : shownRange();
-  const current = currentView();
-  const response = await fetchBars(range, series);
-  // The selection has changed while the request was running.
-  if (current !== currentView()) return;
-  const isNew = loaded === undefined;
-  const merged = known ? merge<ChartBarsResult>(loaded ?? known, response) : response;
-  loaded = { ...merged, slots: buildSlots(merged), precision: precisionOf(merged.bars) };
-  polls++;
-  reading.answer();
-  show(loaded, isNew);
+/** Undefined if the path has an unknown name, which the page then says. */
+async function findSeries(name: string): Promise<SeriesMatch | undefined> {
+  const found = await fetchJson("series", { name });
+  const [first] = found;
+  // Without a name, the best-known series is the first.
+  if (first && (name === "" || first.match === "exact")) {
+    showEmpty("");
+    return first;
+  }
+  if (name === "") showEmpty("No index ticks or daily bars are synced yet.");
+  else
+    showUnknownName(
+      describeUnknown(name, []),
+      found.map((one) => ({ label: one.name, href: pagePath("bars", one.slug) })),
+    );
+  return undefined;
 }
 
-async function reload(): Promise<void> {
-  loaded = undefined;
+// ---- what is loaded
+
+function begin(): void {
+  clearTimeout(viewTimer);
+  shown = undefined;
+  feed = undefined;
   polls = 0;
   reading.begin();
-  updateWidths();
-  saveToUrl();
+}
+
+/** A person chose a series, a width or a range. */
+async function choose(): Promise<void> {
+  begin();
+  showWidths();
+  saveToUrl("push");
   await bars.now();
 }
 
-function saveToUrl(): void {
-  const { series, width } = view;
-  if (!series) return;
-  const query = new URLSearchParams({
-    type: series.index_type,
-    id: series.index_id,
-    width,
-    ...picker.params(),
-    ...(logInput.checked ? { log: "1" } : {}),
-  });
-  for (const key of overlays.params()) query.append("with", key);
-  history.replaceState(null, "", `/bars?${query}`);
+async function start(): Promise<void> {
+  if (byId("widths").childElementCount === 0) fillControls();
+  if (clockOffset === 0) {
+    const daemon = await fetchJson("daemon");
+    clockOffset = (Date.parse(daemon.generated_at) - Date.now()) / 1000;
+  }
+  const name = nameInPath();
+  const found = series ?? (await findSeries(name));
+  // Someone has gone elsewhere meanwhile.
+  if (name !== nameInPath()) return;
+  series = found;
+  if (!series) return reading.answer();
+  showWidths();
+  saveToUrl("replace");
+  const own = new BarFeed(series, width, now);
+  feed = own;
+  const range = picker.range();
+  await own.start(range);
+  if (feed === own) show(own, { view: range });
 }
 
-function showError(error: unknown): void {
-  if (!(error instanceof UnknownName)) return void reading.fail(error);
-  reading.answer();
-  byId("note").hidden = false;
-  setText("note", error.message);
-  for (const { index_type, index_id, name } of error.similar) {
-    const href = `/bars?${new URLSearchParams({ type: index_type, id: index_id })}`;
-    byId("note").append(" ", element("a", { href }, name));
+async function refresh(): Promise<void> {
+  const own = feed;
+  if (!own?.loaded) return start();
+  const { isLive } = own;
+  await own.refresh(++polls % POLLS_PER_FULL_READ === 0);
+  if (feed === own) show(own, { isLive });
+}
+
+/** Loads more where a reader comes near an end; once the view rests, the address and the gaps follow it. */
+function followView(from: number, to: number, isByHand: boolean): void {
+  if (!feed || !shown) return;
+  if (from < LOAD_AHEAD_BARS) void extend(feed, () => feed?.loadOlder());
+  if (to > shown.slots.length - LOAD_AHEAD_BARS) void extend(feed, () => feed?.loadNewer());
+  clearTimeout(viewTimer);
+  viewTimer = setTimeout(() => {
+    if (!feed || !shown) return;
+    setInView({ from: timeAt(shown.slots, from + 0.5), to: timeAt(shown.slots, to + 0.5) });
+    showGaps(shown, inView, hrefOfGap);
+    if (!isByHand) return;
+    // A view that reaches the last bar has no end: it follows.
+    const isAtEnd = feed.isLive && to >= shown.slots.length - 1;
+    picker.setRange(isAtEnd ? { from: inView.from } : inView);
+    saveToUrl("replace");
+  }, VIEW_REST_MS);
+}
+
+function setInView(range: SecondsRange): void {
+  inView = range;
+  byId("chart").dataset.view = new Date(range.from * 1000).toISOString();
+}
+
+async function extend(own: BarFeed, load: () => Promise<boolean> | undefined): Promise<void> {
+  try {
+    if ((await load()) && feed === own) show(own);
+  } catch (error) {
+    // What is loaded stays; the next scroll tries again.
+    byId("note").hidden = false;
+    setText("note", `Could not load more bars: ${describeError(error)}.`);
   }
 }
 
 // ---- output
 
-function show(shown: Loaded, isNew: boolean): void {
-  const { slots, precision, name, bars, spans } = shown;
-  chart.show({ slots, spans, width: view.width, precision, isNew });
-  if (view.series) view.series = { ...view.series, name };
+interface ShowOptions {
+  /** The range to bring into view. */
+  readonly view?: PickedRange;
+  /** What is new at the end was committed just now. */
+  readonly isLive?: boolean;
+}
+
+function show(own: BarFeed, { view, isLive = false }: ShowOptions = {}): void {
+  const { loaded } = own;
+  if (!loaded) return;
+  shown = { ...loaded, slots: buildSlots(loaded), precision: precisionOf(loaded.bars) };
+  const { slots, precision, spans, last_price: lastPrice, name } = shown;
+  reading.answer();
+  if (view) setInView({ from: Math.max(view.from, slots[0]?.time ?? 0), to: view.to ?? loaded.to });
+  chart.show({
+    ...{ slots, spans, width, precision, lastPrice, isLive },
+    view: view ? inView : undefined,
+  });
   seriesInput.dataset.name = name;
   if (document.activeElement !== seriesInput) seriesInput.value = name;
   setText("name", name);
   setText("family", shown.index_type);
-  const last = slots.findLast(({ candle }) => candle)?.candle;
-  const lastPrice = last ? price(last.close.toFixed(precision)) : "";
-  setText("last", lastPrice);
-  document.title = last ? `${name} ${lastPrice}` : `${name} · mds-sync`;
+  showLastPrice();
   Object.assign(byId("chart").dataset, {
     series: shown.index_id,
     width: shown.width,
-    bars: bars.length,
+    bars: shown.bars.length,
+    daily: shown.bars.filter(([, , , , , ticks]) => ticks === null).length,
     missing: slots.filter((slot) => stateOf(slot) === "missing").length,
+    from: slots[0]?.time ?? "",
   });
-  byId("note").hidden = !shown.is_cut && bars.length > 0;
+  byId("note").hidden = !shown.is_cut && shown.bars.length > 0;
   setText(
     "note",
-    shown.is_cut
-      ? `The read took too long: bars before ${minute(shown.from)} UTC are not shown.`
-      : "No bars in this range.",
+    shown.is_cut ? "The read took too long: scroll back for older bars." : "No bars in this range.",
   );
-  showBar(slots.find(({ time }) => time === pointedAt));
-  drawStrip();
-  const complete = slots.filter((slot) => slot.isComplete).length;
-  byId("strip").setAttribute(
-    "aria-label",
-    `Coverage: ${count(complete)} of ${count(slots.length)} bars are complete`,
+  showBar(
+    shown,
+    slots.find(({ time }) => time === pointedAt),
   );
-  if (isNew || polls % POLLS_PER_FULL_READ === 0) void overlays.load();
-  showGaps(shown);
-  showTable();
+  void overlays.load(shown);
+  showGaps(shown, inView, hrefOfGap);
+  if (byId("as-table", HTMLDetailsElement).open) showTable(shown);
 }
 
-/** Describes the bar under the pointer, else the newest bar. */
-function showBar(pointed: Slot | undefined): void {
-  pointedAt = pointed?.time;
-  if (!loaded) return;
-  const { slots, precision } = loaded;
-  const slot = pointed ?? slots.findLast(({ candle }) => candle) ?? slots.at(-1);
-  if (!slot) return void byId("bar-details").replaceChildren();
-  const part = (label: string, value: number) =>
-    element("span", {}, element("i", {}, label), ` ${price(value.toFixed(precision))}`);
-  const when = element("span", { className: "when" }, `${minute(slot.time)} UTC`);
-  const { candle, ticks = 0, expected = 0 } = slot;
-  const figures = candle
-    ? [
-        part("O", candle.open),
-        part("H", candle.high),
-        part("L", candle.low),
-        part("C", candle.close),
-        element("span", {}, `${count(ticks)} of ${count(expected)} ticks`),
-      ]
-    : [];
-  byId("bar-details").replaceChildren(
-    when,
-    ...figures,
-    element("span", { "data-state": stateOf(slot) }, describeSlot(slot)),
-  );
+/** The gap, and as much on both sides. */
+function hrefOfGap({ from, to }: SecondsRange): string {
+  const toMinute = (seconds: number) => `${new Date(seconds * 1000).toISOString().slice(0, 16)}Z`;
+  const [path, query] = addressOf({ from: toMinute(2 * from - to), to: toMinute(2 * to - from) });
+  return `${path}?${String(query).replaceAll("%3A", ":")}`;
 }
 
-function describeSlot(slot: Slot): string {
-  const { span, coverage = 0 } = slot;
-  const reason = span ? ` (${span.state === span.reason ? "" : `${span.state}, `}${span.reason})` : "";
-  const proven = `${percent(coverage)} proven`;
-  return {
-    complete: "complete",
-    settling: coverage > 0 ? `${proven}, the rest awaits confirmation` : "awaits confirmation",
-    partial: `${proven}${reason}`,
-    missing: `no bar${reason}`,
-  }[stateOf(slot)];
+function showLastPrice(): void {
+  if (!shown) return;
+  const { name, last_price: last, precision } = shown;
+  const text = last === null ? "" : price(last.toFixed(precision));
+  setText("last", text);
+  document.title = text ? `${name} ${text}` : `${name} · mds-sync`;
 }
 
-/** Shows 100 % only for a complete bar. */
-function percent(share: number): string {
-  return `${share >= 1 ? 100 : Math.min(99, Math.floor(share * 100))} %`;
-}
-
-/** Short ranges with seconds; the date of the end is omitted if it equals that of the start. */
-function formatRange(from: number, to: number): string {
-  const digits = to - from < 3_600 ? 19 : 16;
-  const text = (seconds: number) => new Date(seconds * 1000).toISOString().slice(0, digits).replace("T", " ");
-  const [first, last] = [text(from), text(to)];
-  return `${first} → ${first.slice(0, 10) === last.slice(0, 10) ? last.slice(11) : last}`;
-}
-
-function showGaps({ spans, bars }: Loaded): void {
-  const gaps = listGaps(spans).toReversed();
-  byId("gaps").hidden = gaps.length === 0;
-  byId("no-gaps").hidden = gaps.length > 0;
-  setText("no-gaps", describeNoGaps(spans, bars.length > 0));
-  const total = gaps.reduce((sum, { from, to }) => sum + to - from, 0);
-  const more = gaps.length > GAPS_SHOWN ? `, the newest ${GAPS_SHOWN} are shown` : "";
-  setText(
-    "gaps-note",
-    gaps.length > 0 ? `${countNoun(gaps.length, "range")}, ${duration(total)}${more}` : "",
-  );
-  setRows(
-    "gaps",
-    gaps
-      .slice(0, GAPS_SHOWN)
-      .map(({ from, to, state, reason }) =>
-        element(
-          "tr",
-          { "data-state": state },
-          element(
-            "td",
-            {},
-            element("i", { className: "mark", "data-state": state }),
-            state,
-            element("span", { className: "soft" }, ` ${reason}`),
-          ),
-          element("td", { className: "number" }, duration(to - from)),
-          element("td", { className: "faint" }, formatRange(from, to)),
-        ),
-      ),
-  );
-}
-
-/** What was never selected is not proven either. */
-function describeNoGaps(spans: readonly ChartRange[], hasBars: boolean): string {
-  const unselected = spans
-    .filter(({ state }) => state === "none")
-    .reduce((sum, { from, to }) => sum + to - from, 0);
-  if (unselected === 0) return "Nothing is missing.";
-  if (!hasBars) return "Nothing of this range is selected.";
-  return `Nothing is missing. Not selected: ${duration(unselected)} of this range.`;
-}
-
-function showTable(): void {
-  if (!loaded || !byId("as-table", HTMLDetailsElement).open) return;
-  const { slots, precision } = loaded;
-  const figure = (value: string) => element("td", { className: "number" }, value);
-  const digits = (value: number | undefined) => (value === undefined ? "–" : price(value.toFixed(precision)));
-  setRows(
-    "bars",
-    slots
-      .slice(-TABLE_ROWS)
-      .toReversed()
-      .map((slot) =>
-        element(
-          "tr",
-          { "data-state": stateOf(slot), "data-time": slot.time },
-          element("td", {}, minute(slot.time)),
-          ...(["open", "high", "low", "close"] as const).map((part) => figure(digits(slot.candle?.[part]))),
-          figure(slot.ticks === undefined ? "–" : `${count(slot.ticks)} / ${count(slot.expected ?? 0)}`),
-          figure(slot.coverage === undefined ? "–" : percent(slot.coverage)),
-          element("td", { className: "soft" }, describeSlot(slot)),
-        ),
-      ),
+/** The last bar moves with each tick. */
+function addTick(time: number, tickPrice: number): void {
+  if (!feed?.loaded || !shown) return;
+  feed.addTick(time, tickPrice);
+  const { loaded } = feed;
+  shown = { ...loaded, slots: buildSlots(loaded), precision: shown.precision };
+  chart.showLast(shown.slots, shown.last_price);
+  showLastPrice();
+  showBar(
+    shown,
+    shown.slots.find((slot) => slot.time === pointedAt),
   );
 }
 
 // ---- controls
 
-/** Enables the widths that give at least two bars and no more than one request returns. */
-function updateWidths(): void {
-  const isAvailable = (width: BarWidth) => barsIn(width) >= 2 && barsIn(width) <= MAX_BARS - 2;
-  if (!isAvailable(view.width)) view.width = widths.find(isAvailable) ?? view.width;
+function isAvailable(one: BarWidth): boolean {
+  return series?.has_ticks !== false || one === "1d";
+}
+
+/** Whether the range has enough bars, and is short enough to be loaded at once. */
+function isFitting(one: BarWidth, minBars = 2): boolean {
+  const { from, to = now() } = picker.range();
+  const count = (to - from) / secondsOf(one);
+  return isAvailable(one) && count >= minBars && count < MAX_BARS;
+}
+
+function showWidths(): void {
+  if (!isAvailable(width)) width = "1d";
   for (const input of byId("widths").querySelectorAll("input")) {
-    input.disabled = !(isWidth(input.value) && isAvailable(input.value));
-    const note = "Not available for this range: too many bars, or fewer than two";
-    if (input.parentElement) input.parentElement.title = input.disabled ? note : "";
-    input.checked = input.value === view.width;
+    const one = isWidth(input.value) ? input.value : width;
+    input.disabled = !isAvailable(one);
+    const title = input.disabled ? "Only daily bars are stored" : `Type ${one}`;
+    if (input.parentElement) input.parentElement.title = title;
+    input.checked = one === width;
   }
+}
+
+/** The range gives way to a width that does not fit it. */
+function setWidth(chosen: BarWidth): void {
+  if (!isAvailable(chosen) || chosen === width) return;
+  width = chosen;
+  const { to } = picker.range();
+  const from = (to ?? now()) - DEFAULT_BARS * secondsOf(width);
+  if (!isFitting(width, MIN_BARS)) picker.setRange(to === undefined ? { from } : { from, to });
+  void choose();
+}
+
+/** The width gives way to a range that it does not fit. */
+function setRange(): void {
+  if (!isFitting(width)) width = widths.find((one) => isFitting(one)) ?? "1d";
+  void choose();
+}
+
+/** `5` is 5m, `1` and `5` is 15m, `d` is 1d: whatever tells one width from the others. */
+function typeWidth(key: string): void {
+  const typed = typedWidth + key;
+  const candidates = widths.filter((one) => one.startsWith(typed));
+  typedWidth = candidates.length > 1 ? typed : "";
+  const [only = widths.find((one) => one === `1${key}`)] = candidates;
+  if (candidates.length <= 1 && only) setWidth(only);
 }
 
 function fillControls(): void {
   byId("widths").append(
-    ...widths.map((width) =>
+    ...widths.map((one) =>
       element(
         "label",
         {},
-        element("input", { type: "radio", name: "width", value: width }),
-        element("span", {}, width),
+        element("input", { type: "radio", name: "width", value: one }),
+        element("span", {}, one),
       ),
     ),
   );
@@ -378,72 +350,51 @@ function fillControls(): void {
 
 byId("controls").addEventListener("submit", (event) => event.preventDefault());
 byId("widths").addEventListener("change", ({ target }) => {
-  if (!(target instanceof HTMLInputElement && isWidth(target.value))) return;
-  view.width = target.value;
-  void reload();
+  if (target instanceof HTMLInputElement && isWidth(target.value)) setWidth(target.value);
 });
-byId("as-table").addEventListener("toggle", showTable);
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event)) return;
+  if (/^[0-9mhd]$/.test(event.key)) typeWidth(event.key);
+  else typedWidth = "";
+});
+byId("as-table").addEventListener("toggle", () => {
+  if (shown) showTable(shown);
+});
 watchTheme(() => {
   chart.applyTheme();
-  drawStrip();
-  if (loaded) void overlays.load();
+  void overlays.load();
 });
 logInput.addEventListener("change", () => {
-  saveToUrl();
+  saveToUrl("push");
   showScale();
 });
-seriesBox(seriesInput, byId("series-list"), (series) => {
-  view.series = series;
-  seriesInput.dataset.name = series.name;
+seriesBox(seriesInput, byId("series-list"), (chosen) => {
+  series = chosen;
+  seriesInput.dataset.name = chosen.name;
   seriesInput.blur();
   byId("chart").focus({ preventScroll: true });
-  void reload();
+  void choose();
+});
+onNavigate(() => {
+  series = undefined;
+  readFromUrl();
+  begin();
+  void bars.now();
 });
 
-async function findSeries(name: string): Promise<SeriesMatch> {
-  const found = await fetchJson("series", { name });
-  const series = found.find((one) => one.name.toLowerCase() === name.toLowerCase());
-  if (!series) throw new UnknownName(name, found);
-  return series;
-}
-
-class UnknownName extends Error {
-  readonly similar: readonly SeriesMatch[];
-
-  constructor(name: string, similar: readonly SeriesMatch[]) {
-    super(describeUnknown(name, similar));
-    this.similar = similar;
-  }
-}
-
-let hasStarted = false;
-
-async function start(): Promise<void> {
-  if (hasStarted && view.series) return refresh(view.series);
-  if (byId("widths").childElementCount === 0) fillControls();
-  const daemon = await fetchJson("daemon");
-  clockOffset = (Date.parse(daemon.generated_at) - Date.now()) / 1000;
-  // Without a name, the best-known series is the first.
-  const [first] = await fetchJson("series", { name: "" });
-  showEmpty(first ? "" : "No index ticks are synced yet.");
-  if (!first) return reading.answer();
-  const name = params.get("name") ?? "";
-  view.series ??= name === "" ? first : await findSeries(name);
-  hasStarted = true;
-  updateWidths();
-  saveToUrl();
-  await refresh(view.series);
-}
-
+readFromUrl();
 // Retry the start until there is something to show.
-const bars = repeatWhileVisible(POLL_SECONDS, start, showError);
-const readTail = throttle(1, () => void bars.now());
+const bars = repeatWhileVisible(POLL_SECONDS, refresh, reading.fail);
+const readTail = throttle(TAIL_SECONDS, () => void bars.now());
 onCommit(({ ticks }) => {
-  const { index_type, index_id } = view.series ?? {};
-  if (ticks.some(([type, id]) => type === index_type && id === index_id)) readTail();
+  const own = ticks.findLast(([type, id]) => type === series?.index_type && id === series.index_id);
+  if (!own) return;
+  const [, , ts, tickPrice] = own;
+  addTick(ts / MICROS_PER_SECOND, tickPrice);
+  readTail();
 });
 onMissed(() => {
   // The next read is that of the whole range.
-  polls = 0;
-  readTail();
+  polls = -1;
+  void bars.now();
 });

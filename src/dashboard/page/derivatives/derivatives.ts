@@ -9,6 +9,8 @@ import type {
   OptionQuote,
   PerpetualQuote,
 } from "../../../model/answers/derivatives.ts";
+import { pagePath } from "../../../model/answers/page-address.ts";
+import { isNamed, nameInPath, onNavigate, saveAddress, showUnknown } from "../shared/address.ts";
 import { cssColour, watchTheme } from "../shared/layout.ts";
 import { onCommit, onMissed, throttle } from "../shared/live.ts";
 import { byId, element, setRows, setText, showEmpty } from "../shared/page-base.ts";
@@ -18,13 +20,13 @@ import { buildChain, type ChainLine, forwardOf, impliedVolatility, worth } from 
 
 const POLL_SECONDS = 60;
 const MAX_CURVES = 6;
-const params = new URLSearchParams(location.search);
 const view = {
-  asset: params.get("asset") ?? "",
-  exchange: params.get("exchange") ?? "",
+  /** The id of an asset; empty until the assets are known. */
+  asset: "",
+  exchange: "",
   /** `YYYY-MM-DDTHH:MM:SS`, empty for now. */
-  at: params.get("at") ?? "",
-  expiry: Number(params.get("expiry")) || 0,
+  at: "",
+  expiry: 0,
 };
 type BuildPlot = (target: HTMLElement) => uPlot | undefined;
 let assets: readonly DerivativeAsset[] = [];
@@ -243,7 +245,7 @@ function showOptions(all: readonly OptionQuote[]): void {
 function show(answer: DerivativesResult): void {
   loaded = answer;
   const { futures, perpetuals, options: chain, observed } = answer;
-  const symbol = assets.find(({ asset_id }) => asset_id === view.asset)?.symbol;
+  const symbol = selectedAsset()?.symbol;
   setText("asset-title", symbol ? `${symbol} derivatives` : "Derivatives");
   document.title = `${symbol ?? ""} derivatives · mds-sync`;
   setText(
@@ -259,18 +261,41 @@ function show(answer: DerivativesResult): void {
 
 // ---- controls
 
-function saveToUrl(): void {
-  const query = new URLSearchParams(
-    Object.entries(view)
-      .filter(([, value]) => value)
-      .map(([name, value]) => [name, String(value)]),
-  );
-  history.replaceState(null, "", `/derivatives?${query}`);
+const selectedAsset = () => assets.find(({ asset_id }) => asset_id === view.asset);
+
+function saveToUrl(how: "push" | "replace"): void {
+  const asset = selectedAsset();
+  if (!asset) return;
+  const { exchange, at, expiry } = view;
+  const query = Object.entries({ exchange, at, expiry })
+    .filter(([, value]) => value)
+    .map(([name, value]) => [name, String(value)]);
+  // Of several assets with one symbol, the first has it in its address.
+  const isFirst = assets.find(({ symbol }) => symbol === asset.symbol) === asset;
+  const path = pagePath("derivatives", isFirst ? asset.symbol : asset.asset_id);
+  saveAddress(how, path, new URLSearchParams(query));
+}
+
+/** The asset and the options of the address; without a name the first asset. */
+function readFromUrl(): void {
+  const name = nameInPath();
+  const params = new URLSearchParams(location.search);
+  const asset =
+    name === ""
+      ? assets[0]
+      : (assets.find(({ symbol }) => isNamed(symbol, name)) ??
+        assets.find(({ asset_id }) => asset_id === name));
+  Object.assign(view, {
+    asset: asset?.asset_id ?? "",
+    exchange: params.get("exchange") ?? "",
+    at: params.get("at") ?? "",
+    expiry: Number(params.get("expiry")) || 0,
+  });
+  fillControls();
 }
 
 function fillControls(): void {
-  const asset = assets.find(({ asset_id }) => asset_id === view.asset) ?? assets[0];
-  view.asset = asset?.asset_id ?? "";
+  const asset = selectedAsset();
   assetSelect.replaceChildren(
     ...assets.map(({ asset_id, symbol }) => element("option", { value: asset_id }, symbol)),
   );
@@ -295,18 +320,18 @@ byId("controls").addEventListener("change", () => {
     at: at.length === 16 ? `${at}:00` : at,
   });
   fillControls();
-  saveToUrl();
+  saveToUrl("push");
   void contracts.now();
 });
 byId("newest").addEventListener("click", () => {
   view.at = "";
   fillControls();
-  saveToUrl();
+  saveToUrl("push");
   void contracts.now();
 });
 expirySelect.addEventListener("change", () => {
   view.expiry = Number(expirySelect.value);
-  saveToUrl();
+  saveToUrl("push");
   if (loaded) showOptions(loaded.options);
 });
 const redraw = () => {
@@ -324,11 +349,24 @@ const assetsReading = startReading("assets", "the assets");
 async function prepare(): Promise<boolean> {
   if (assets.length === 0) {
     assets = await read(assetsReading, "derivative-assets");
-    fillControls();
-    showEmpty(assets.length > 0 ? "" : "No derivatives are synced yet.");
+    readFromUrl();
   }
-  return assets.length > 0;
+  if (view.asset !== "") {
+    showEmpty("");
+    saveToUrl("replace");
+  } else if (assets.length === 0) showEmpty("No derivatives are synced yet.");
+  else
+    showUnknown(
+      "derivatives",
+      "No derivatives are synced of",
+      assets.map(({ symbol }) => symbol),
+    );
+  return view.asset !== "";
 }
+onNavigate(() => {
+  readFromUrl();
+  void contracts.now();
+});
 const contracts = poll({
   reading: startReading("contracts", "the contracts"),
   kind: "derivatives",

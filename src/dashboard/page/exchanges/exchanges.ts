@@ -1,6 +1,8 @@
 // One pair on all exchanges, compared with its index.
 
 import type { BestPrices, PairSummary, Quote, QuotesResult } from "../../../model/answers/market.ts";
+import { pagePath } from "../../../model/answers/page-address.ts";
+import { isNamed, nameInPath, onNavigate, saveAddress, showUnknown } from "../shared/address.ts";
 import "../shared/layout.ts";
 import { onCommit, onMissed, throttle } from "../shared/live.ts";
 import { byId, element, setRows, setText, showEmpty } from "../shared/page-base.ts";
@@ -8,8 +10,8 @@ import { poll, read, startReading } from "../shared/reading.ts";
 import { amount, countNoun, direction, duration, quote } from "../shared/text-format.ts";
 
 const POLL_SECONDS = 30;
-const params = new URLSearchParams(location.search);
-let pair = params.get("pair") ?? "";
+let pair = "";
+let pairs: readonly PairSummary[] = [];
 const pairSelect = byId("pair", HTMLSelectElement);
 
 const unmoved = "price has not moved";
@@ -108,29 +110,48 @@ function showFacts(best: BestPrices | null, rows: readonly Quote[]): void {
   );
 }
 
-function showPairs(pairs: readonly PairSummary[]): void {
-  pairSelect.replaceChildren(
-    ...pairs.map((one) => element("option", { value: one.pair }, `${one.pair} (${one.exchanges})`)),
-  );
-  if (!pairs.some((one) => one.pair === pair)) pair = pairs[0]?.pair ?? "";
-  pairSelect.value = pair;
+/** The pair that the path names; without a name the first. Undefined if it is unknown. */
+function pairInPath(): string | undefined {
+  const name = nameInPath();
+  return name === "" ? pairs[0]?.pair : pairs.find((one) => isNamed(one.pair, name))?.pair;
+}
+
+function choose(chosen: string, how: "push" | "replace"): void {
+  pair = pairSelect.value = chosen;
+  saveAddress(how, pagePath("exchanges", chosen), new URLSearchParams());
 }
 
 byId("controls").addEventListener("submit", (event) => event.preventDefault());
 pairSelect.addEventListener("change", () => {
-  pair = pairSelect.value;
-  history.replaceState(null, "", `/exchanges?${new URLSearchParams({ pair })}`);
+  choose(pairSelect.value, "push");
+  void quotes.now();
+});
+onNavigate(() => {
+  pair = "";
   void quotes.now();
 });
 
-let hasPairs = false;
 const pairsReading = startReading("pairs", "the pairs");
 /** Pairs first: without one there is nothing to ask for. */
 async function prepare(): Promise<boolean> {
-  if (!hasPairs) showPairs(await read(pairsReading, "pairs"));
-  hasPairs = pair !== "";
-  showEmpty(hasPairs ? "" : "No exchange tickers are synced yet.");
-  return hasPairs;
+  if (pairs.length === 0) {
+    pairs = await read(pairsReading, "pairs");
+    pairSelect.replaceChildren(
+      ...pairs.map((one) => element("option", { value: one.pair }, `${one.pair} (${one.exchanges})`)),
+    );
+  }
+  const found = pair || pairInPath();
+  if (found) {
+    showEmpty("");
+    choose(found, "replace");
+  } else if (pairs.length === 0) showEmpty("No exchange tickers are synced yet.");
+  else
+    showUnknown(
+      "exchanges",
+      "No exchange quotes the pair",
+      pairs.map((one) => one.pair),
+    );
+  return found !== undefined;
 }
 const quotes = poll({
   reading: startReading("quotes", "the quotes"),

@@ -1,6 +1,7 @@
 // The ranking of all assets, with the last seven days of each.
 
 import type { RankedAsset, RankingResult } from "../../../model/answers/market.ts";
+import { pagePath } from "../../../model/answers/page-address.ts";
 import type { PulseResult } from "../../../model/answers/ticks.ts";
 import { watchTheme } from "../shared/layout.ts";
 import { onCommit, onMissed, throttle } from "../shared/live.ts";
@@ -35,7 +36,10 @@ const params = new URLSearchParams(location.search);
 const searchInput = byId("search", HTMLInputElement);
 searchInput.value = params.get("q") ?? "";
 
-const hrefOf = ({ id }: MarketAsset) => `/bars?${new URLSearchParams({ type: "GWA", id })}`;
+/** Of several assets with one symbol, the best-ranked has it in its address. */
+let firstBySymbol: ReadonlyMap<string, string> = new Map();
+const hrefOf = ({ id, symbol }: MarketAsset) =>
+  pagePath("bars", firstBySymbol.get(symbol) === id ? symbol : `GWA:${id}`);
 
 type MarketAsset = ReturnType<typeof toAsset>;
 
@@ -144,6 +148,7 @@ function drawMap(): void {
 function show(answer: RankingResult): void {
   ({ sparklines } = answer);
   assets = answer.assets.map(toAsset);
+  firstBySymbol = new Map(assets.toReversed().map(({ symbol, id }) => [symbol, id]));
   const total = assets.reduce((sum, { marketCap }) => sum + (marketCap ?? 0), 0);
   const newest = assets.reduce((most, { ts }) => Math.max(most, ts), 0);
   const when =

@@ -7,6 +7,7 @@ import {
   type HeatmapResult,
   type HeatmapRow,
 } from "../../../model/answers/heatmap.ts";
+import { pagePath } from "../../../model/answers/page-address.ts";
 import { cssColour, watchTheme } from "../shared/layout.ts";
 import { byId, element, type Repetition, setText } from "../shared/page-base.ts";
 import { poll, startReading } from "../shared/reading.ts";
@@ -114,8 +115,8 @@ function coverageGroup(group: HeatmapGroup, labels: readonly string[], reload: (
 
 /** The link to the bars of a series; undefined for streams without bars. */
 function barsLink({ index_id }: HeatmapRow, { stream, index_type }: HeatmapGroup): string | undefined {
-  const hasBars = stream === "index_ticks" && index_type !== null && index_id !== null;
-  return hasBars ? barsUrl(index_type, index_id) : undefined;
+  const hasBars = stream === "index_ticks" || stream === "ohlcv";
+  return hasBars && index_type && index_id ? barsUrl(index_type, index_id) : undefined;
 }
 
 interface StripOptions {
@@ -215,7 +216,7 @@ function draw({ canvas, cells }: Strip): void {
 }
 
 export function barsUrl(type: string, id: string): string {
-  return `/bars?${new URLSearchParams({ type, id })}`;
+  return pagePath("bars", `${type}:${id}`);
 }
 
 /** Shows the coverage, and again at an interval. */

@@ -2,6 +2,7 @@
 
 import "./live.ts";
 import { byId } from "./page-base.ts";
+import "./search-dialog.ts";
 
 const glyphs = { system: "◐", light: "☀", dark: "☾" };
 type Theme = keyof typeof glyphs;

@@ -43,8 +43,8 @@ export function setRows(id: string, rows: readonly HTMLTableRowElement[]): void 
 }
 
 /** Shows this text in place of the page's cards; an empty text shows the cards. */
-export function showEmpty(text: string): void {
-  setText("empty-text", text);
+export function showEmpty(text: string, ...more: readonly (Node | string)[]): void {
+  byId("empty-text").replaceChildren(text, ...more);
   byId("empty").hidden = text === "";
 }
 

@@ -41,17 +41,17 @@ export function seriesBox(
   const show = (series: readonly SeriesMatch[]) => {
     found = series;
     list.replaceChildren(
-      ...series.map(({ index_type, name }, i) =>
+      ...series.map(({ index_type, name, slug, has_ticks }, i) =>
         element(
           "div",
           { id: `${list.id}-${i}`, role: "option", "aria-selected": "false" },
-          element("b", {}, name),
-          element("span", { className: "soft" }, index_type),
+          element("b", {}, name || slug),
+          element("span", { className: "soft" }, has_ticks ? index_type : `${index_type}, daily`),
         ),
       ),
     );
     const typed = input.value.trim();
-    const isUnknown = typed !== "" && (series.length === 0 || series[0]?.is_similar === true);
+    const isUnknown = typed !== "" && (series.length === 0 || series[0]?.match === "similar");
     if (isUnknown) list.prepend(element("div", { className: "soft none" }, describeUnknown(typed, series)));
     list.hidden = false;
     input.setAttribute("aria-expanded", "true");

@@ -1,4 +1,4 @@
-// The range of time that a page shows: one of the usual lengths up to now, or whole days.
+// The range of time that a page shows: one of the usual lengths up to now, whole days, or what a reader has scrolled to.
 
 import { element } from "./page-base.ts";
 
@@ -11,9 +11,31 @@ const ranges = {
   "1mo": ["30 days", 30 * DAY],
   "3mo": ["90 days", 90 * DAY],
   "200d": ["200 days", 200 * DAY],
+  "1y": ["1 year", 365 * DAY],
+  "5y": ["5 years", 5 * 365 * DAY],
+  all: ["All", 20 * 365 * DAY],
 } as const;
-type RangeName = keyof typeof ranges | "days";
-const isRange = (text: string): text is RangeName => Object.hasOwn(ranges, text) || text === "days";
+/** `exact`: two moments, `to` may be absent for now. */
+type RangeName = keyof typeof ranges | "days" | "exact";
+const isLength = (text: string): text is keyof typeof ranges => Object.hasOwn(ranges, text);
+
+interface PickerView {
+  readonly range: RangeName;
+  readonly from: string;
+  readonly to: string;
+}
+
+const isTime = (text: string) => !Number.isNaN(Date.parse(text));
+
+/** An address may contain anything: what is no range of time is the usual range. */
+function readView(params: URLSearchParams, fallback: RangeName): PickerView {
+  const [range = "", from = "", to = ""] = ["range", "from", "to"].map((name) => params.get(name) ?? "");
+  if (isLength(range)) return { range, from: "", to: "" };
+  const isDays = range === "days" && isTime(from) && isTime(to);
+  if (isDays) return { range: "days", from, to };
+  const isExact = range === "" && isTime(from) && (to === "" || Date.parse(from) < Date.parse(to));
+  return isExact ? { range: "exact", from, to } : { range: fallback, from: "", to: "" };
+}
 
 const day = (seconds: number) => new Date(seconds * 1000).toISOString().slice(0, 10);
 
@@ -36,6 +58,10 @@ interface TimePicker {
   readonly range: () => PickedRange;
   /** For the URL, so that the range can be shared. */
   readonly params: () => Record<string, string>;
+  /** Follows the URL. */
+  readonly setParams: (params: URLSearchParams) => void;
+  /** Follows what a reader has scrolled to. */
+  readonly setRange: (range: PickedRange) => void;
 }
 
 /** Builds the controls into `container`. */
@@ -43,24 +69,15 @@ export function timePicker(
   container: HTMLElement,
   { params, fallback = "1w", now, onChange }: TimePickerOptions,
 ): TimePicker {
-  const asked = params.get("range") ?? "";
-  const view = {
-    range: isRange(asked) ? asked : fallback,
-    from: params.get("from") ?? "",
-    to: params.get("to") ?? "",
-  };
+  let view = readView(params, fallback);
   const select = element("select", { id: "range" });
   select.append(
     ...Object.entries(ranges).map(([value, [label]]) => element("option", { value }, label)),
     element("option", { value: "days" }, "Days …"),
+    element("option", { value: "exact", hidden: "" }, "As scrolled"),
   );
-  const from = element("input", { type: "date", id: "from", value: view.from });
-  const to = element("input", {
-    type: "date",
-    id: "to",
-    value: view.to,
-    "aria-label": "To, this day included",
-  });
+  const from = element("input", { type: "date", id: "from" });
+  const to = element("input", { type: "date", id: "to", "aria-label": "To, this day included" });
   const dates = element(
     "div",
     { className: "box dates", id: "dates" },
@@ -74,33 +91,52 @@ export function timePicker(
   const update = () => {
     select.value = view.range;
     dates.hidden = view.range !== "days";
+    if (view.range !== "days") return;
     from.value = view.from;
     to.value = view.to;
   };
 
   const range = (): PickedRange => {
-    if (view.range !== "days") return { from: now() - ranges[view.range][1] };
+    if (isLength(view.range)) return { from: now() - ranges[view.range][1] };
     const start = Date.parse(view.from) / 1000;
     // The last day is included.
-    const end = Date.parse(view.to) / 1000 + DAY;
-    return end > now() ? { from: start } : { from: start, to: end };
+    const end = Date.parse(view.to) / 1000 + (view.range === "days" ? DAY : 0);
+    return end < now() ? { from: start, to: end } : { from: start };
   };
 
   select.addEventListener("change", () => {
     const { from: start, to: end = now() } = range();
-    if (select.value === "days") [view.from, view.to] = [day(start), day(end)];
-    if (isRange(select.value)) view.range = select.value;
+    view = isLength(select.value)
+      ? { range: select.value, from: "", to: "" }
+      : { range: "days", from: day(start), to: day(end) };
     update();
     onChange();
   });
   dates.addEventListener("change", () => {
     if (!from.value || !to.value) return;
-    [view.from, view.to] = [from.value, to.value];
+    view = { range: "days", from: from.value, to: to.value };
     onChange();
   });
   update();
   return {
     range,
-    params: () => (view.range === "days" ? { ...view } : { range: view.range }),
+    params: (): Record<string, string> => {
+      if (isLength(view.range)) return { range: view.range };
+      if (view.range === "days") return { ...view };
+      return view.to === "" ? { from: view.from } : { from: view.from, to: view.to };
+    },
+    setParams: (changed) => {
+      view = readView(changed, fallback);
+      update();
+    },
+    setRange: (changed) => {
+      const toMinute = (seconds: number) => `${new Date(seconds * 1000).toISOString().slice(0, 16)}Z`;
+      view = {
+        range: "exact",
+        from: toMinute(changed.from),
+        to: changed.to === undefined ? "" : toMinute(changed.to),
+      };
+      update();
+    },
   };
 }

@@ -1,0 +1,125 @@
+// The bars of one series in one width: what is loaded, more of it in both directions, and its live end.
+
+import { type ChartBarsResult, MAX_BARS } from "../../../model/answers/chart-bars.ts";
+import type { SeriesMatch } from "../../../model/answers/heatmap.ts";
+import type { BarWidth } from "../../../model/time.ts";
+import { fetchJson } from "../shared/page-base.ts";
+import type { PickedRange } from "../shared/time-picker.ts";
+import { addTick, DAY_SECONDS, dayStart, merge, secondsOf } from "./bar-slots.ts";
+
+/** How many bars are loaded at once when a reader scrolls to an end. */
+const CHUNK_BARS = 1_000;
+/** How many chunks a long range gets at once; the rest is loaded as a reader scrolls. */
+const MAX_CHUNKS = 4;
+const TAIL_BARS = 3;
+
+export function fetchBars(
+  { index_type, index_id }: Pick<SeriesMatch, "index_type" | "index_id">,
+  width: BarWidth,
+  { from, to }: PickedRange,
+): Promise<ChartBarsResult> {
+  const toIso = (seconds: number) => new Date(Math.floor(seconds) * 1000).toISOString();
+  return fetchJson("bars", {
+    type: index_type,
+    id: index_id,
+    width,
+    from: toIso(from),
+    ...(to === undefined ? {} : { to: toIso(to) }),
+  });
+}
+
+export class BarFeed {
+  readonly series: SeriesMatch;
+  readonly width: BarWidth;
+  readonly #now: () => number;
+  #loaded: ChartBarsResult | undefined;
+  #isExtending = false;
+
+  constructor(series: SeriesMatch, width: BarWidth, now: () => number) {
+    this.series = series;
+    this.width = width;
+    this.#now = now;
+  }
+
+  get loaded(): ChartBarsResult | undefined {
+    return this.#loaded;
+  }
+
+  /** The loaded range ends now, and follows what is committed. */
+  get isLive(): boolean {
+    return this.#loaded !== undefined && this.#loaded.to >= this.#now() - secondsOf(this.width);
+  }
+
+  /** Loads a range, or the newest part of a long one. Whole days, so that no daily bar is cut. */
+  async start({ from, to }: PickedRange): Promise<void> {
+    this.#loaded = await fetchBars(this.series, this.width, {
+      from: Math.max(dayStart(from), this.#earliest(to ?? this.#now())),
+      ...(to === undefined ? {} : { to: dayStart(to + DAY_SECONDS - 1) }),
+    });
+    for (let chunks = 0; chunks < MAX_CHUNKS && this.#loaded.from > from; chunks++)
+      if (!(await this.loadOlder())) return;
+  }
+
+  /** Loads what is before the loaded range. False if there is nothing, or it is being loaded. */
+  async loadOlder(): Promise<boolean> {
+    const { from = 0, first = null } = this.#loaded ?? {};
+    if (first === null || from <= dayStart(first)) return false;
+    const firstTickDay = this.#firstTickDay();
+    if (from <= firstTickDay) return this.#extend("1d", { from: from - CHUNK_BARS * DAY_SECONDS, to: from });
+    const start = dayStart(from - CHUNK_BARS * secondsOf(this.width));
+    return this.#extend(this.width, { from: Math.max(start, firstTickDay), to: from });
+  }
+
+  /** Loads what is after the loaded range, if that does not end now. */
+  async loadNewer(): Promise<boolean> {
+    if (!this.#loaded || this.isLive) return false;
+    const { to } = this.#loaded;
+    const firstTickDay = Math.min(this.#firstTickDay(), dayStart(this.#now()));
+    if (to < firstTickDay)
+      return this.#extend("1d", { from: to, to: Math.min(to + CHUNK_BARS * DAY_SECONDS, firstTickDay) });
+    const end = dayStart(to + CHUNK_BARS * secondsOf(this.width)) + DAY_SECONDS;
+    return this.#extend(this.width, end > this.#now() ? { from: to } : { from: to, to: end });
+  }
+
+  /** Before this day all bars are daily ones. */
+  #firstTickDay(): number {
+    return dayStart(this.#loaded?.ticks_from ?? Number.POSITIVE_INFINITY);
+  }
+
+  async #extend(width: BarWidth, range: PickedRange): Promise<boolean> {
+    if (this.#isExtending) return false;
+    this.#isExtending = true;
+    try {
+      const part = await fetchBars(this.series, width, range);
+      if (this.#loaded) this.#loaded = merge(this.#loaded, part);
+      return true;
+    } finally {
+      this.#isExtending = false;
+    }
+  }
+
+  /** Reads the end again; `isWhole`: as much as one request returns, because older gaps may have been filled. */
+  async refresh(isWhole: boolean): Promise<void> {
+    if (!this.#loaded || (!isWhole && !this.isLive)) return;
+    const { from, to, days } = this.#loaded;
+    const tail = to - TAIL_BARS * secondsOf(this.width);
+    const isDaily = days.some((range) => range.from <= tail && tail < range.to);
+    const earliest = isWhole ? this.#earliest(to) : isDaily ? dayStart(tail) : tail;
+    const end = this.isLive ? {} : { to };
+    const part = await fetchBars(this.series, this.width, { from: Math.max(from, earliest), ...end });
+    this.#loaded = { ...merge(this.#loaded, part), last_price: part.last_price };
+  }
+
+  addTick(time: number, price: number): void {
+    if (!this.#loaded) return;
+    this.#loaded = {
+      ...(this.isLive ? addTick(this.#loaded, time, price) : this.#loaded),
+      last_price: price,
+    };
+  }
+
+  /** The start of the longest range that one request returns. */
+  #earliest(to: number): number {
+    return dayStart(to - (MAX_BARS - 2) * secondsOf(this.width)) + DAY_SECONDS;
+  }
+}

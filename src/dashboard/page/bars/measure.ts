@@ -1,0 +1,77 @@
+// Shift and drag measures: the change of the price, and how many bars and how much time it took.
+
+import { element } from "../shared/page-base.ts";
+import { countNoun, direction, duration, percentChange } from "../shared/text-format.ts";
+
+interface MeasuredPoint {
+  /** The number of the slot. */
+  readonly place: number;
+  readonly price: number;
+}
+
+interface MeasureOptions {
+  readonly toPoint: (x: number, y: number) => MeasuredPoint | undefined;
+  readonly toPixel: (point: MeasuredPoint) => { readonly x: number; readonly y: number };
+  /** The start of a slot, in seconds. */
+  readonly timeOf: (place: number) => number;
+  readonly format: (price: number) => string;
+}
+
+export function measureTool(container: HTMLElement, { toPoint, toPixel, timeOf, format }: MeasureOptions) {
+  const text = element("p", { role: "status" });
+  const box = element("div", { className: "measure" }, text);
+  box.hidden = true;
+  container.append(box);
+  let from: MeasuredPoint | undefined;
+  let to: MeasuredPoint | undefined;
+  let isDragging = false;
+
+  const pointAt = ({ clientX, clientY }: PointerEvent) => {
+    const { left, top } = container.getBoundingClientRect();
+    return toPoint(clientX - left, clientY - top);
+  };
+  const redraw = () => {
+    box.hidden = !from || !to;
+    if (!from || !to) return;
+    const [start, end] = [toPixel(from), toPixel(to)];
+    Object.assign(box.style, {
+      left: `${Math.min(start.x, end.x)}px`,
+      top: `${Math.min(start.y, end.y)}px`,
+      width: `${Math.abs(end.x - start.x)}px`,
+      height: `${Math.abs(end.y - start.y)}px`,
+    });
+    const change = to.price - from.price;
+    box.dataset.direction = direction(change);
+    const bars = Math.abs(to.place - from.place);
+    const seconds = Math.abs(timeOf(to.place) - timeOf(from.place));
+    text.textContent = `${change < 0 ? "−" : "+"}${format(Math.abs(change))} (${percentChange((change / from.price) * 100)}) · ${countNoun(bars, "bar")}, ${duration(seconds)}`;
+  };
+  const clear = () => {
+    from = to = undefined;
+    isDragging = false;
+    redraw();
+  };
+
+  container.addEventListener(
+    "pointerdown",
+    (event) => {
+      clear();
+      if (!event.shiftKey || event.button !== 0) return;
+      // Without the mouse events that would follow, the library does not scroll.
+      event.preventDefault();
+      from = pointAt(event);
+      isDragging = from !== undefined;
+      if (isDragging) container.setPointerCapture(event.pointerId);
+    },
+    { capture: true },
+  );
+  container.addEventListener("pointermove", (event) => {
+    if (!isDragging) return;
+    to = pointAt(event) ?? to;
+    redraw();
+  });
+  container.addEventListener("pointerup", () => {
+    isDragging = false;
+  });
+  return { clear, redraw };
+}

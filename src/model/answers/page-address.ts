@@ -1,0 +1,16 @@
+/** A name as the path of a page has it: a slash would begin another part of the path. */
+export function nameToSlug(name: string): string {
+  return name.replaceAll("/", "-");
+}
+
+/** `/exchanges/BTC-USD` */
+export function pagePath(page: "bars" | "exchanges" | "derivatives", name: string): string {
+  return `/${page}/${encodeURIComponent(nameToSlug(name)).replaceAll("%3A", ":")}`;
+}
+/** One page that a search leads to. */
+export interface SearchMatch {
+  readonly group: "Bars" | "Exchanges" | "Derivatives" | "Relations";
+  readonly name: string;
+  readonly note: string;
+  readonly href: string;
+}

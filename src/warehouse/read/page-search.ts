@@ -1,0 +1,68 @@
+import type { DerivativeAsset } from "../../model/answers/derivatives.ts";
+import type { SeriesMatch } from "../../model/answers/heatmap.ts";
+import type { PairSummary } from "../../model/answers/market.ts";
+import { nameToSlug, pagePath, type SearchMatch } from "../../model/answers/page-address.ts";
+import type { SchemaResult } from "../schema/column-doc.ts";
+import type { SeriesSearch } from "./series-search.ts";
+
+/** What can be searched besides the series. */
+export interface SearchedPages {
+  readonly pairs: readonly PairSummary[];
+  readonly assets: readonly DerivativeAsset[];
+  readonly schema: SchemaResult;
+}
+
+const MAX_SERIES = 6;
+const MAX_OTHERS = 4;
+
+/** The pages whose subject contains the text: bars of series, pairs on exchanges, derivatives of assets, relations. */
+export function searchPages(text: string, series: SeriesSearch, pages: SearchedPages): SearchMatch[] {
+  const relations = pages.schema.flatMap((group) => group.relations);
+  return [
+    ...series.find(text, MAX_SERIES).map(toBarsPage),
+    ...best(pages.pairs, text, ({ pair }) => pair).map(
+      ({ pair, exchanges }): SearchMatch => ({
+        group: "Exchanges",
+        name: pair,
+        note: exchanges === 1 ? "on one exchange" : `on ${exchanges} exchanges`,
+        href: pagePath("exchanges", pair),
+      }),
+    ),
+    ...best(pages.assets, text, ({ symbol }) => symbol).map(
+      ({ symbol, contracts }): SearchMatch => ({
+        group: "Derivatives",
+        name: symbol,
+        note: contracts === 1 ? "one contract" : `${contracts.toLocaleString("en")} contracts`,
+        href: pagePath("derivatives", symbol),
+      }),
+    ),
+    ...best(relations, text, ({ name }) => name).map(
+      ({ name, summary }): SearchMatch => ({
+        group: "Relations",
+        name,
+        note: summary,
+        href: `/explore#${new URLSearchParams({ sql: `SELECT * FROM ${name} LIMIT 100` })}`,
+      }),
+    ),
+  ];
+}
+
+function toBarsPage({ index_type, name, slug, has_ticks, match }: SeriesMatch): SearchMatch {
+  const source = has_ticks ? "" : ", daily bars";
+  return {
+    group: "Bars",
+    name: name || slug,
+    note: `${index_type}${source}${match === "similar" ? ", a similar name" : ""}`,
+    href: pagePath("bars", slug),
+  };
+}
+
+/** Names that begin with the text first; else in the order of the list. */
+function best<T>(list: readonly T[], text: string, nameOf: (one: T) => string): T[] {
+  const needle = nameToSlug(text.trim()).toLowerCase();
+  const place = (one: T) => nameToSlug(nameOf(one)).toLowerCase().indexOf(needle);
+  return list
+    .filter((one) => place(one) >= 0)
+    .sort((a, b) => Math.min(1, place(a)) - Math.min(1, place(b)))
+    .slice(0, MAX_OTHERS);
+}
