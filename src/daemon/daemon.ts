@@ -216,6 +216,7 @@ class Daemon {
       signal,
       startWorker: this.#options.startWorker,
       mayDeferCheck: true,
+      onCommit: () => this.#pages.notifyCommit(),
       onOpening: (thread) => {
         this.#openingIngest = thread;
       },

@@ -30,6 +30,8 @@ export class PagesServer {
   readonly #marketReader: ReaderThread;
   readonly #queries: QueryRunner;
   #server: HttpServer | undefined;
+  /** Tells open pages that something was committed. */
+  notifyCommit: () => void = () => {};
 
   constructor(options: PagesOptions) {
     const { path, clock, now, log } = options;
@@ -50,6 +52,9 @@ export class PagesServer {
         marketReader: this.#marketReader,
         metrics,
         clock,
+        onCommit: (listener) => {
+          this.notifyCommit = listener;
+        },
       }),
       posts: new Map([["/api/query", createQueryPost(this.#queries)]]),
       onError: (error) => log.error({ error: String(error) }, "dashboard page failed"),

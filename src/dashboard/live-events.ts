@@ -1,6 +1,6 @@
 import { PassThrough } from "node:stream";
 import { formatTimestamp, type Micros } from "../model/time.ts";
-import type { Clock } from "../runtime/clock.ts";
+import type { Cancel, Clock } from "../runtime/clock.ts";
 import type { HttpResponse } from "../runtime/http-server.ts";
 import type { LiveEventData } from "./api-answers.ts";
 import type { ReaderThread } from "./reader-thread.ts";
@@ -12,6 +12,9 @@ interface LiveEventsOptions {
   readonly startedAt: Micros;
 }
 
+/** Commits that follow one another closely are one event. */
+const MIN_INTERVAL_MS = 100;
+/** Without a signal, as while another process writes, a commit is noticed so late. */
 const POLL_INTERVAL_MS = 1_000;
 /** After so many polls without a commit, an event says that the daemon is still there. */
 const POLLS_PER_HEARTBEAT = 5;
@@ -19,18 +22,27 @@ const POLLS_PER_HEARTBEAT = 5;
 const MAX_UNREAD_BYTES = 512 * 1024;
 const MAX_CLIENTS = 200;
 
-/**
- * Tells open pages about commits, at most once a second. One read of the warehouse serves all of them, and none happens while no
- * page is open.
- */
+/** Tells open pages about commits. One read of the warehouse serves all of them, and none happens while no page is open. */
 export class LiveEvents {
   readonly #options: LiveEventsOptions;
   readonly #clients = new Set<PassThrough>();
   #isPolling = false;
+  #cancelPoll: Cancel | undefined;
+  #isCommitted = false;
   #silentPolls = 0;
 
   constructor(options: LiveEventsOptions) {
     this.#options = options;
+  }
+
+  /** The daemon has committed something. */
+  notify(): void {
+    if (this.#isCommitted || this.#clients.size === 0) return;
+    this.#isCommitted = true;
+    if (this.#isPolling) return;
+    this.#cancelPoll?.();
+    this.#cancelPoll = undefined;
+    this.#schedule();
   }
 
   /** A stream of server-sent events for one page. */
@@ -48,10 +60,12 @@ export class LiveEvents {
   }
 
   #schedule(): void {
-    if (this.#isPolling || this.#clients.size === 0) return;
-    this.#isPolling = true;
+    if (this.#isPolling || this.#cancelPoll || this.#clients.size === 0) return;
     const { clock } = this.#options;
-    clock.after(POLL_INTERVAL_MS, () => {
+    this.#cancelPoll = clock.after(this.#isCommitted ? MIN_INTERVAL_MS : POLL_INTERVAL_MS, () => {
+      this.#cancelPoll = undefined;
+      this.#isPolling = true;
+      this.#isCommitted = false;
       const release = clock.beginWork();
       void this.#poll().finally(() => {
         this.#isPolling = false;

@@ -28,6 +28,8 @@ interface RoutesOptions {
   readonly marketReader: Pick<ReaderThread, "query" | "queryBytes">;
   readonly metrics: Metrics;
   readonly clock: Pick<Clock, "monotonic" | "beginWork" | "after">;
+  /** Takes what is to be called after each commit of the daemon. */
+  readonly onCommit?: (listener: () => void) => void;
 }
 
 /** The text format of Prometheus. */
@@ -54,6 +56,7 @@ export function createRoutes({
   marketReader,
   metrics,
   clock,
+  onCommit = () => {},
 }: RoutesOptions): Map<string, RequestHandler> {
   const statuses = new TtlCache<StatusPage>(clock);
   const pages = new TtlCache<HttpResponse>(clock);
@@ -67,6 +70,7 @@ export function createRoutes({
     version: view.version,
     startedAt: view.startedAt,
   });
+  onCommit(() => live.notify());
 
   const readStatus = () =>
     statuses.get("status", { minTtlMs: STATUS_TTL_MS, maxStaleMs: MAX_STALE_MS }, async () => {

@@ -1,4 +1,6 @@
+import type { Readable } from "node:stream";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { LiveEvents } from "../../src/dashboard/live-events.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { serveDashboard } from "../support/dashboard/dashboard-harness.ts";
 import { nowTs, openFilledWarehouse } from "../support/dashboard/filled-warehouse.ts";
@@ -58,5 +60,36 @@ describe("/api/events", () => {
       .poll(() => clock.advance(1_000).then(() => clock.timerCount), { timeout: timeLimit(30_000) })
       .toBe(0);
     expect(failures).toEqual([]);
+  });
+
+  it("reads as soon as the daemon has committed, once for commits that follow one another closely", async () => {
+    const clock = new ManualClock();
+    const queries: string[] = [];
+    const reader = {
+      query: async (kind: string) => {
+        queries.push(kind);
+        return { time: "", rows: {}, ticks: [] };
+      },
+    };
+    const live = new LiveEvents({ reader: reader as never, clock, version: "0", startedAt: 0 });
+    live.notify();
+    await clock.advance(5_000);
+    expect(queries).toEqual([]);
+    const { body } = live.open();
+    await clock.advance(300);
+    expect(queries).toHaveLength(0);
+    live.notify();
+    live.notify();
+    await clock.advance(100);
+    expect(queries).toHaveLength(1);
+    live.notify();
+    await clock.advance(99);
+    expect(queries).toHaveLength(1);
+    await clock.advance(1);
+    expect(queries).toHaveLength(2);
+    // Without a signal it looks every second.
+    await clock.advance(1_000);
+    expect(queries).toHaveLength(3);
+    (body as Readable).destroy();
   });
 });

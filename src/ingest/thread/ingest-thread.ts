@@ -34,6 +34,8 @@ export interface IngestThreadOptions {
   readonly onOpening?: (ingest: IngestThread) => void;
   /** Open a large file after a crash without an integrity check: see `isChecked`. */
   readonly mayDeferCheck?: boolean;
+  /** Called after each commit. */
+  readonly onCommit?: () => void;
   /** Called before the thread upgrades a warehouse of an older version. */
   readonly onUpgrade?: (upgrade: Upgrade) => void;
   /** Starts the two threads. Default: real ones. */
@@ -255,6 +257,7 @@ export class IngestThread {
           this.#options.log.info({ after: this.state }, "storage recovered");
           this.#blockingFailure = undefined;
         }
+        if (reply.hasCommitted) this.#options.onCommit?.();
         return reply.value;
       }
       const failure = deserialiseFailure(reply.failure);
