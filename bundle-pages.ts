@@ -91,9 +91,10 @@ function printSizes(bytesByPage: Bundle["bytesByPage"]): void {
 
 /** Files that did not change are left alone: tests may serve them at this moment. */
 export async function writePages(): Promise<Map<string, Uint8Array>> {
+  // The build runs in it.
+  mkdirSync(target, { recursive: true });
   const { files, bytesByPage } = await bundlePages();
   printSizes(bytesByPage);
-  mkdirSync(target, { recursive: true });
   for (const file of readdirSync(target)) if (!files.has(file)) rmSync(join(target, file));
   for (const [file, bytes] of files) {
     const path = join(target, file);
