@@ -57,8 +57,10 @@ export class Forwarder {
   readonly #options: ShareWriterOptions;
   readonly #relations: SharedRelations;
   readonly writer: ShareWriter;
-  /** Up to where the journal is applied; undefined: nobody knows what PostgreSQL lacks. */
-  #position: number | undefined;
+  /** Up to where the journal is applied. */
+  #position = 0;
+  /** PostgreSQL has everything up to there; until then the difference of the ledgers shows what it lacks. */
+  #isLoaded = false;
   /** Every covered range is being compared: until that is done, the position must not be stored. */
   #isComparing = false;
   #relationsAt = Number.NEGATIVE_INFINITY;
@@ -78,15 +80,18 @@ export class Forwarder {
     this.writer.dictionaries.hasAdopted();
     await this.#loadState();
     const position = readJournalPosition(connection);
-    const [stored] = await session.query<{ seq: string }>(
-      "SELECT seq FROM mds.positions WHERE changes_id = $1",
+    const [stored] = await session.query<{ seq: string; is_loaded: boolean }>(
+      "SELECT seq, is_loaded FROM mds.positions WHERE changes_id = $1",
       [position.id],
     );
     if (stored && canContinue(position, { id: position.id, seq: Number(stored.seq) })) {
       this.#position = Number(stored.seq);
+      this.#isLoaded = stored.is_loaded;
       return true;
     }
+    // Changes from now on are applied; those before are found by the comparison.
     this.#isComparing = this.writer.rows.hasLedger;
+    await this.#storePosition(position);
     return !this.#isComparing;
   }
 
@@ -102,15 +107,16 @@ export class Forwarder {
   async endComparison(): Promise<void> {
     this.#isComparing = false;
     const position = readJournalPosition(this.#options.connection);
-    await this.#storePosition({ ...position, seq: this.#position ?? position.seq });
+    await this.#storePosition({ ...position, seq: this.#position });
   }
 
   /** Stores that every change up to here is applied. */
   async #storePosition({ id, seq }: Pick<JournalPosition, "id" | "seq">): Promise<void> {
     this.#position = seq;
     if (this.#isComparing) return;
-    const sql = `INSERT INTO mds.positions VALUES (${id}, ${seq}, statement_timestamp())
-      ON CONFLICT (changes_id) DO UPDATE SET seq = excluded.seq, moved_at = excluded.moved_at`;
+    const sql = `INSERT INTO mds.positions (changes_id, seq, moved_at, is_loaded)
+      VALUES (${id}, ${seq}, statement_timestamp(), ${this.#isLoaded}) ON CONFLICT (changes_id)
+      DO UPDATE SET seq = excluded.seq, moved_at = excluded.moved_at, is_loaded = excluded.is_loaded`;
     await this.writer.inTransaction(async () => void (await this.#options.session.query(sql)));
   }
 
@@ -126,8 +132,8 @@ export class Forwarder {
       relations += await this.writer.dictionaries.update(connection, this.writer.inTransaction);
       if (this.writer.dictionaries.hasAdopted()) await this.#loadState();
     }
-    if (this.#position === undefined) await this.#forwardWhole(position);
-    else await this.#applyJournal(position, this.#position);
+    if (!this.#isLoaded) await this.#forwardWhole(position);
+    await this.#applyJournal(position, this.#position);
     if (isDue) {
       relations += await this.#relations.update(connection, this.writer.inTransaction);
       await this.#storeClockSkew();
@@ -143,14 +149,15 @@ export class Forwarder {
   }
 
   /** Forwards all that PostgreSQL lacks, wherever it is. Rows are read after the ledgers, so they are at least as new. */
-  async #forwardWhole(position: JournalPosition): Promise<void> {
+  async #forwardWhole({ id }: JournalPosition): Promise<void> {
     const { connection } = this.#options;
     const ledgers = this.#readLedgers(() => readSettledKeys(connection));
     await this.#forwardGrowth(ledgers);
     await this.#mergeSnapshotRows(ledgers);
     for (const stream of rowStreams) await this.#forwardNewRows(stream);
     await this.#forwardSnapshotLedgers(ledgers);
-    await this.#storePosition(position);
+    this.#isLoaded = true;
+    await this.#storePosition({ id, seq: this.#position });
   }
 
   #readLedgers(keys: () => readonly Omit<KeyLedger, "ledger">[]): KeyLedger[] {

@@ -13,7 +13,7 @@ it("has another version number whenever tables or views change", () => {
   // Another digest: raise SCHEMA_VERSION if a release has the old one, and enter both here.
   expect({ version: SCHEMA_VERSION, digest: schemaDigest.slice(0, 16) }).toEqual({
     version: 2,
-    digest: "fd236e29afe6859a",
+    digest: "ea45534d45e20aa0",
   });
 });
 

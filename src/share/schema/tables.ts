@@ -304,7 +304,11 @@ export function tableStatements(): string[] {
     "changes_id bigint PRIMARY KEY",
     "seq bigint NOT NULL",
     "moved_at timestamptz NOT NULL",
+    "is_loaded boolean NOT NULL DEFAULT true",
   ]);
+  statements.push(
+    "ALTER TABLE mds.positions ADD COLUMN IF NOT EXISTS is_loaded boolean NOT NULL DEFAULT true",
+  );
   create("source", [
     "one boolean PRIMARY KEY CHECK (one)",
     "clock_skew bigint NOT NULL",
