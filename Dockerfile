@@ -3,7 +3,7 @@ FROM node:24-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts
-COPY tsconfig.json tsconfig.library.json build.ts bundle-pages.ts LICENSE ./
+COPY tsconfig.json tsconfig.library.json build.ts bundle-drizzle.ts bundle-pages.ts LICENSE ./
 COPY src src
 COPY docs docs
 RUN npm run build
