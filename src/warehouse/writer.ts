@@ -41,7 +41,7 @@ import { isCorruption, isFatal, toFailure, translateErrors } from "./sqlite/sqli
 import { createEmptyWalFiles, truncateWal, WalCheckpointer, walSuffixes } from "./sqlite/wal.ts";
 import { acquireWriterLock, type WriterLock } from "./sqlite/writer-lock.ts";
 import { HighWaterMarks } from "./tables/high-water-marks.ts";
-import { type Change, Journal } from "./tables/journal.ts";
+import { Journal } from "./tables/journal.ts";
 import { KeyDictionary } from "./tables/key-dictionary.ts";
 import { Transaction } from "./tables/transaction.ts";
 
@@ -82,7 +82,6 @@ export class WarehouseWriter {
   /** Undoes what open transactions changed in memory. */
   readonly #undoOnRollback: (() => void)[] = [];
   #commitCount = 0;
-  #changes: Change[] = [];
   #fatalFailure: unknown;
 
   constructor(parts: {
@@ -136,10 +135,9 @@ export class WarehouseWriter {
       database.exec("BEGIN IMMEDIATE");
       this.#assertEpoch();
       const result = work();
-      const changes = this.#journal.write();
+      this.#journal.write();
       database.exec("COMMIT");
       this.#commitCount++;
-      this.#changes.push(...changes);
       return result;
     } catch (error) {
       // The caches may contain keys and marks that are rolled back.
@@ -208,13 +206,6 @@ export class WarehouseWriter {
   /** While this grows, the disk has space and no other program holds the write lock. */
   get commitCount(): number {
     return this.#commitCount;
-  }
-
-  /** What was committed since the last call. */
-  takeChanges(): readonly Change[] {
-    const changes = this.#changes;
-    this.#changes = [];
-    return changes;
   }
 
   /** Throws when another file, or none, is in the place of the open one. Called every minute. */

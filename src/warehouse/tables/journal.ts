@@ -66,17 +66,14 @@ export class Journal {
     else known.ranges.push({ from, to });
   }
 
-  /** Enters what was added. Call it last in the database's transaction; returns the changes. */
-  write(): readonly Change[] {
-    if (this.#changes.size === 0) return [];
+  /** Enters what was added. Call it last in the database's transaction. */
+  write(): void {
+    if (this.#changes.size === 0) return;
     this.#state ??= this.#readState();
-    const changes = [...this.#changes.values()].flatMap(({ change, ranges }) =>
-      ranges.map(({ from, to }): Change => ({ ...change, from, to })),
-    );
+    for (const { change, ranges } of this.#changes.values())
+      for (const { from, to } of ranges) this.#enter(++this.#state.seq, { ...change, from, to });
     this.#changes.clear();
-    for (const change of changes) this.#enter(++this.#state.seq, change);
     this.#keepSmall(this.#state);
-    return changes;
   }
 
   /** Forgets what a rolled back transaction has changed. */
