@@ -9,9 +9,9 @@ export type ColumnType = "text" | "integer" | "real" | "decimal" | "timestamp" |
 
 /**
  * Where a view reads a column: `label`: from the dictionary of keys; `time`: from the row's primary key; `row`: from
- * another column of the row table; `aside`: from the row's JSON text for rare values; `computed`: from an expression.
+ * another column of the row table; `details`: from the row's JSON text for rare values; `computed`: from an expression.
  */
-export type ColumnSource = "label" | "time" | "row" | "aside" | "computed";
+export type ColumnSource = "label" | "time" | "row" | "details" | "computed";
 
 /** The methods of the decoder's `RecordReader` that read a field, each with the type that it returns. */
 export interface FieldValues {
@@ -197,5 +197,5 @@ export function inStoredOrder(columns: readonly Column[]): readonly Column[] {
 
 /** Whether the `…_slim` view of a stream has the column: what a view must compute costs more than all the rest. */
 export function isSlim({ type, source, name }: Column): boolean {
-  return source === "aside" ? name === "quality" : source !== "computed" && type !== "timestamp";
+  return source === "details" ? name === "quality" : source !== "computed" && type !== "timestamp";
 }

@@ -48,12 +48,12 @@ const source = stored(
 );
 
 const qualityMeaning = "problems with the row, in words; NULL if there are none";
-const quality = stored("quality", "text", qualityMeaning, "aside");
+const quality = stored("quality", "text", qualityMeaning, "details");
 const extra = stored(
   "extra",
   "text",
   "properties without a column of their own, a JSON object; NULL if there are none",
-  "aside",
+  "details",
 );
 
 const exchange = label("exchange", "exchange", "the exchange's name; its id while the name is unknown");

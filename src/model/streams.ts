@@ -246,6 +246,11 @@ export function cadenceOf(stream: HistoryStream, refreshSeconds: number): Micros
   return streamTable[stream].cadence ?? refreshSeconds * MICROS_PER_SECOND;
 }
 
+/** Records younger than this may still change, and the service may still add records. */
+export function settleDelay(refreshSeconds: number): Micros {
+  return 2 * refreshSeconds * MICROS_PER_SECOND;
+}
+
 export function hasHistory(stream: Stream): stream is HistoryStream {
   return streamTable[stream].kind === "history";
 }

@@ -6,6 +6,12 @@ import { packageFolder } from "../runtime/package-files.ts";
 import type { Connection } from "./sqlite/connection.ts";
 import { assertFreeSpace, type FileSystemInfo, MIN_FREE_BYTES } from "./sqlite/disk.ts";
 import { readMigrationFiles } from "./sqlite/drizzle.ts";
+import {
+  FIRST_SQUASHED_HASH,
+  LAST_SQUASHED_HASH,
+  renamesOf,
+  SQUASHED_MIGRATIONS,
+} from "./squashed-migrations.ts";
 import { replaceViews } from "./views/views.ts";
 
 /** `MDSW` in ASCII: distinguishes warehouses from the databases of other programs. */
@@ -15,7 +21,7 @@ export const migrationsFolder = join(packageFolder, "migrations");
 
 /** The upgrade of a warehouse of an older version. */
 export interface Upgrade {
-  /** Numbers of migrations. */
+  /** Versions of the schema, as `user_version` has them. */
   readonly from: number;
   readonly to: number;
   readonly bytes: number;
@@ -28,7 +34,7 @@ export function estimateUpgradeSeconds({ bytes }: Upgrade): number {
   return Math.ceil(bytes / UPGRADE_BYTES_PER_SECOND);
 }
 
-/** For example `from 4 to 14: 115 MB, about 3 s`. */
+/** For example `from 17 to 19: 115 MB, about 3 s`. */
 export function describeUpgrade(upgrade: Upgrade): string {
   const { from, to, bytes } = upgrade;
   return `from ${from} to ${to}: ${Math.ceil(bytes / 1e6)} MB, about ${estimateUpgradeSeconds(upgrade)} s`;
@@ -46,14 +52,14 @@ interface AppliedMigration {
 const createJournalSql = `CREATE TABLE IF NOT EXISTS __drizzle_migrations
   (id SERIAL PRIMARY KEY, hash text NOT NULL, created_at numeric)`;
 
+/** The version of the schema that a migration leads to, and the migration. */
+type PendingMigration = readonly [version: number, migration: MigrationMeta];
+
 /**
- * Returns the migrations that are not applied yet, with their positions. Throws for a file of a newer version or of
- * another program. Only reads, so a rejected file stays unchanged.
+ * Returns the migrations that are not applied yet. Throws for a file of a newer version or of another program. Only reads,
+ * so a rejected file stays unchanged.
  */
-export function findPendingMigrations(
-  connection: Connection,
-  folder = migrationsFolder,
-): (readonly [number, MigrationMeta])[] {
+export function findPendingMigrations(connection: Connection, folder = migrationsFolder): PendingMigration[] {
   if (folder !== migrationsFolder)
     return selectPending(connection, readMigrationFiles({ migrationsFolder: folder }));
   ownMigrations ??= readMigrationFiles({ migrationsFolder });
@@ -75,23 +81,25 @@ export function migrate(
 ): number {
   const { database } = connection;
   const pending = findPendingMigrations(connection, options.folder);
-  const [first] = pending;
-  if (first) {
+  const last = pending.at(-1);
+  if (last) {
     // A migration may rebuild every table, and the WAL contains the copy until the checkpoint.
     const size = existsSync(connection.path) ? statSync(connection.path).size : 0;
     assertFreeSpace(connection.path, MIN_FREE_BYTES + 2 * size, options.fileSystem);
-    const [from] = first;
-    if (from > 0) options.onUpgrade?.({ from, to: from + pending.length, bytes: size });
+    const from = readVersion(connection);
+    if (from > 0) options.onUpgrade?.({ from, to: last[0], bytes: size });
   }
-  for (const [position, migration] of pending) {
+  for (const [version, migration] of pending) {
     runImmediate(connection, () => {
       database.exec(createJournalSql);
+      const views = dropViews(connection);
       for (const statement of migration.sql) database.exec(statement);
+      for (const sql of views) database.exec(sql);
       database
         .prepare("INSERT INTO __drizzle_migrations (hash, created_at) VALUES (?, ?)")
         .run(migration.hash, migration.folderMillis);
       database.pragma(`application_id = ${APPLICATION_ID}`);
-      database.pragma(`user_version = ${position + 1}`);
+      database.pragma(`user_version = ${version}`);
     });
     database.pragma("wal_checkpoint(PASSIVE)");
   }
@@ -99,10 +107,16 @@ export function migrate(
   return pending.length;
 }
 
-function selectPending(
-  connection: Connection,
-  migrations: readonly MigrationMeta[],
-): (readonly [number, MigrationMeta])[] {
+/** Drops all views, and returns their definitions: `ALTER TABLE` fails while any view, also a user's own, is invalid. */
+function dropViews({ database }: Connection): string[] {
+  const views = database
+    .prepare<[], { name: string; sql: string }>("SELECT name, sql FROM sqlite_master WHERE type = 'view'")
+    .all();
+  for (const { name } of views) database.exec(`DROP VIEW "${name.replaceAll('"', '""')}"`);
+  return views.map(({ sql }) => sql);
+}
+
+function selectPending(connection: Connection, migrations: readonly MigrationMeta[]): PendingMigration[] {
   const { database, path } = connection;
   const id = database.pragma("application_id", { simple: true });
   const tables = connection.value<number>("SELECT count(*) FROM sqlite_master");
@@ -114,16 +128,35 @@ function selectPending(
     });
   }
   const applied = tables === 0 ? [] : readAppliedMigrations(connection);
-  const version = Number(database.pragma("user_version", { simple: true }));
+  const all = migrations.map((migration, i) => [SQUASHED_MIGRATIONS + i + 1, migration] as const);
+  if (applied[0]?.hash === FIRST_SQUASHED_HASH && applied.length <= SQUASHED_MIGRATIONS) {
+    const [first, ...later] = all;
+    if (applied.at(-1)?.hash !== LAST_SQUASHED_HASH) throw unreleasedVersion(path);
+    return first
+      ? [[first[0], { ...first[1], sql: ["DELETE FROM __drizzle_migrations", ...renamesOf()] }], ...later]
+      : [];
+  }
   const known = applied.every(({ hash }, position) => migrations[position]?.hash === hash);
-  if (!known || applied.length > migrations.length || version > migrations.length) {
+  if (!known || readVersion(connection) > SQUASHED_MIGRATIONS + migrations.length) {
     throw new Failure(`${path} was written by a newer version of mds-sync`, {
       code: "newer_warehouse",
       remedy: "install that version again; the file was not changed",
       exit: exitCode.usage,
     });
   }
-  return migrations.map((migration, position) => [position, migration] as const).slice(applied.length);
+  return all.slice(applied.length);
+}
+
+function unreleasedVersion(path: string): Failure {
+  return new Failure(`${path} was written before version 0.1 of mds-sync`, {
+    code: "older_warehouse",
+    remedy: "move the file away and start again, which fills a new one; the file was not changed",
+    exit: exitCode.usage,
+  });
+}
+
+function readVersion({ database }: Connection): number {
+  return Number(database.pragma("user_version", { simple: true }));
 }
 
 function readAppliedMigrations({ database }: Connection): AppliedMigration[] {

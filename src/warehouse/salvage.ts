@@ -30,7 +30,7 @@ function readSnapshotTargets(connection: Connection): SnapshotTarget[] {
   return connection
     .statement<SnapshotTarget>(
       `SELECT w.stream, s.index_id AS exchangeId, w.from_ts AS "from", w.to_ts AS "to", w.settle_delay AS settleDelay, w.period
-      FROM wanted_ranges w JOIN series s ON s.series = w.series WHERE w.observed = 1 ORDER BY w.stream, w.series, w.from_ts`,
+      FROM targets w JOIN series s ON s.series = w.series WHERE w.is_snapshot = 1 ORDER BY w.stream, w.series, w.from_ts`,
     )
     .all();
 }
@@ -56,9 +56,9 @@ function readHistoryTargets(connection: Connection): HistoryTarget[] {
   return connection
     .statement<HistoryTarget>(
       `SELECT w.stream, s.index_type AS indexType, s.index_id AS indexId, s.name, w.from_ts AS "from",
-        w.settle_delay AS settleDelay, w.period, w.step, w.kept_for AS serviceWindow
-      FROM wanted_ranges w JOIN series s ON s.series = w.series
-      WHERE w.observed = 0 AND w.kept_for IS NOT NULL AND w.to_ts IS NULL`,
+        w.settle_delay AS settleDelay, w.period, w.step, w.service_window AS serviceWindow
+      FROM targets w JOIN series s ON s.series = w.series
+      WHERE w.is_snapshot = 0 AND w.service_window IS NOT NULL AND w.to_ts IS NULL`,
     )
     .all();
 }
@@ -83,8 +83,8 @@ function readExpiredRanges(connection: Connection): ExpiredRange[] {
     .statement<ExpiredRange>(
       `SELECT g.stream, s.index_type AS indexType, s.index_id AS indexId, s.name, g.from_ts AS "from",
         min(g.to_ts, w.edge) AS "to", g.proof, g.reason
-      FROM (SELECT stream, series, (SELECT max(to_ts) FROM settled_ranges WHERE proof IN ('rows', 'moved')) - max(kept_for) AS edge
-          FROM wanted_ranges WHERE observed = 0 AND kept_for IS NOT NULL GROUP BY stream, series) w
+      FROM (SELECT stream, series, (SELECT max(to_ts) FROM settled_ranges WHERE proof IN ('rows', 'moved')) - max(service_window) AS edge
+          FROM targets WHERE is_snapshot = 0 AND service_window IS NOT NULL GROUP BY stream, series) w
         JOIN settled_ranges g ON g.stream = w.stream AND g.series = w.series AND g.from_ts < w.edge
         JOIN series s ON s.series = g.series`,
     )

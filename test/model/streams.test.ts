@@ -112,7 +112,7 @@ describe("a column", () => {
     const own = { ...defaults, name: "n", type: "real", field: "", meaning: "m", reading: null };
     expect(computed("n", "real", "m")).toEqual({ ...own, source: "computed" });
     expect(stored("n", "real", "m")).toEqual({ ...own, source: "row" });
-    expect(stored("n", "real", "m", "aside")).toEqual({ ...own, source: "aside" });
+    expect(stored("n", "real", "m", "details")).toEqual({ ...own, source: "details" });
   });
 
   it("is stored after the column that it names, else in the order of the list", () => {

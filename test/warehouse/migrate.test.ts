@@ -1,19 +1,29 @@
-import { appendFileSync, cpSync, existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import {
+  appendFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { getTableConfig, type SQLiteTable } from "drizzle-orm/sqlite-core";
 import { describe, expect, it } from "vitest";
 import { silentLog } from "../../src/runtime/log.ts";
-import { findPendingMigrations, migrate, migrationsFolder } from "../../src/warehouse/migrate.ts";
-import { computeStaleBars } from "../../src/warehouse/rows/kept-bars.ts";
+import { migrate, migrationsFolder } from "../../src/warehouse/migrate.ts";
+import { openReader } from "../../src/warehouse/reader.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
+import { publicDocs } from "../../src/warehouse/schema/column-docs.ts";
 import * as coverage from "../../src/warehouse/schema/coverage.ts";
 import * as lookups from "../../src/warehouse/schema/lookups.ts";
 import * as rowSchema from "../../src/warehouse/schema/rows.ts";
 import { connectReader, connectWriter } from "../../src/warehouse/sqlite/connection.ts";
-import { openWriter } from "../../src/warehouse/writer.ts";
+import { openWriter, type WarehouseWriter } from "../../src/warehouse/writer.ts";
 import { ManualClock } from "../support/manual-clock.ts";
-import { createFirstWarehouse, digest, journal } from "../support/warehouse/first-warehouse.ts";
+import { createEarlierWarehouse } from "../support/warehouse/earlier-warehouse.ts";
 import {
   catchFailure,
   makeTempFolder,
@@ -24,6 +34,21 @@ import { tick } from "../support/warehouse/records.ts";
 import { startPeerProcess } from "../support/warehouse/start-peer-process.ts";
 
 const tables = Object.values({ ...rowSchema, ...lookups, ...coverage }) as SQLiteTable[];
+
+interface JournalEntry {
+  idx: number;
+  when: number;
+  tag: string;
+}
+const journal = () =>
+  JSON.parse(readFileSync(join(migrationsFolder, "meta/_journal.json"), "utf8")) as {
+    entries: JournalEntry[];
+  };
+
+const digest = (path: string) => createHash("sha256").update(readFileSync(path)).digest("hex");
+
+/** Files of the 16 migrations that became the first one had their number. */
+const version = () => 16 + journal().entries.length;
 
 /** The migrations with one more at the end, as a later version would have them. */
 function laterMigrations(sql: string): string {
@@ -46,16 +71,56 @@ function laterMigrations(sql: string): string {
   return folder;
 }
 
-/** The migrations of the first version alone. */
-function firstMigrations(): string {
-  const folder = join(makeTempFolder(), "migrations");
-  cpSync(migrationsFolder, folder, { recursive: true });
-  const entries = journal().entries.slice(0, 1);
-  writeFileSync(join(folder, "meta/_journal.json"), JSON.stringify({ ...journal(), entries }));
-  return folder;
+const earlierWarehouse = () => createEarlierWarehouse(join(makeTempFolder(), "mds.sqlite"));
+
+/** What the squashed migrations called a table or a column, by its name now. */
+const earlierNames: Readonly<Record<string, string>> = {
+  targets: "wanted_ranges",
+  service_window: "kept_for",
+  is_snapshot: "observed",
+  blocked_reason: "hindrance",
+  rechecks: "rereads",
+  details: "aside",
+  is_described: "described",
+  scheduled_at: "moment",
+};
+
+/** Every table with its rows, under the earlier names. */
+function readContents(database: Database.Database): Map<string, unknown[]> {
+  const names = database
+    .prepare<[], string>(
+      "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' AND name NOT LIKE '\\_\\_%' ESCAPE '\\'",
+    )
+    .pluck()
+    .all();
+  const earlier = (name: string) => earlierNames[name] ?? name;
+  return new Map(
+    names.map((name) => {
+      const rows = database.prepare<[], Record<string, unknown>>(`SELECT * FROM "${name}"`).all();
+      const renamed = rows.map((row) =>
+        Object.fromEntries(Object.entries(row).map(([column, value]) => [earlier(column), value])),
+      );
+      return [earlier(name), renamed];
+    }),
+  );
 }
 
-const firstWarehouse = () => createFirstWarehouse(join(makeTempFolder(), "mds.sqlite"));
+/** The definition of every table, index and trigger, without the quotes that a rename adds and a default that it leaves. */
+function readDefinitions({ connection: { database } }: WarehouseWriter): unknown[] {
+  const columns = database
+    .prepare(
+      `SELECT t.name AS "table", c.cid, c.name, c.type, c."notnull", c.pk, t.strict, t.wr FROM pragma_table_list t
+        JOIN pragma_table_xinfo(t.name) c WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite%' ORDER BY 1, 2`,
+    )
+    .all();
+  const others = database
+    .prepare<[], string>(
+      "SELECT sql FROM sqlite_master WHERE type IN ('index', 'trigger') AND sql IS NOT NULL ORDER BY name",
+    )
+    .pluck()
+    .all();
+  return [...columns, ...others.map((sql) => sql.replace(/["`]/g, ""))];
+}
 
 describe("migrations", () => {
   it("are listed in ascending order in the journal, one file each", () => {
@@ -67,14 +132,14 @@ describe("migrations", () => {
     expect(files.sort()).toEqual(entries.map(({ tag }) => `${tag}.sql`).sort());
   });
 
-  it("are all applied to a new warehouse, and user_version counts them", () => {
+  it("are all applied to a new warehouse, and user_version is their number", () => {
     const warehouse = openTestWarehouse();
     const applied = queryRows(warehouse, "SELECT hash FROM __drizzle_migrations ORDER BY created_at");
     const files = journal().entries.map(({ tag }) => ({
       hash: digest(join(migrationsFolder, `${tag}.sql`)),
     }));
     expect(applied).toEqual(files);
-    expect(warehouse.connection.database.pragma("user_version", { simple: true })).toBe(files.length);
+    expect(warehouse.connection.database.pragma("user_version", { simple: true })).toBe(version());
   });
 
   it("leave every table STRICT, and those without an integer key WITHOUT ROWID", () => {
@@ -133,83 +198,78 @@ describe("migrations", () => {
     expect(existsSync(`${path}-wal`)).toBe(false);
   });
 
-  it("F14: a warehouse of the first version is migrated with every row, and every view works", () => {
-    const path = firstWarehouse();
-    const contents = (database: Database.Database) => {
-      const names = database
-        .prepare(
-          "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '\\_\\_%' ESCAPE '\\'",
-        )
-        .pluck()
-        .all() as string[];
-      return new Map(names.map((name) => [name, database.prepare(`SELECT * FROM "${name}"`).all()]));
-    };
+  it("F14: a warehouse of the squashed migrations gets the names of today and keeps every row", () => {
+    const path = earlierWarehouse();
     const old = new Database(path);
-    const before = contents(old);
+    const before = readContents(old);
     old.close();
+    expect([...before].filter(([, rows]) => rows.length === 0)).toEqual([]);
     const warehouse = openTestWarehouse({ path });
     expect(warehouse.quarantined).toEqual([]);
-    const after = contents(warehouse.connection.database);
-    // A migration drops the live spans, and every writer advances the epoch.
-    const changedTables = ["live_spans", "warehouse_state"];
-    for (const [name, found] of before)
-      if (!changedTables.includes(name)) expect([name, after.get(name)]).toMatchObject([name, found]);
-    expect(
-      queryRows(warehouse, "SELECT price_change_24h, price_change_24h_exact, extra FROM market_caps"),
-    ).toEqual([
-      {
-        price_change_24h: null,
-        price_change_24h_exact: null,
-        extra: '{"pricePercentChange":{"change24h":"1.5"}}',
-      },
-    ]);
-    expect(queryRows(warehouse, "SELECT exchange, pair FROM derivative_ticks")).toEqual([
-      { exchange: "kraken-id", pair: "BTC/BTC" },
-    ]);
-    for (const { name } of queryRows(warehouse, "SELECT name FROM sqlite_master WHERE type = 'view'"))
+    const after = readContents(warehouse.connection.database);
+    // Every writer advances the epoch, and has its own views.
+    const [stateBefore] = before.get("warehouse_state") as object[];
+    const own = { epoch: expect.any(Number), views: expect.any(String) };
+    expect(after.get("warehouse_state")).toEqual([{ ...stateBefore, ...own }]);
+    for (const contents of [before, after]) contents.delete("warehouse_state");
+    expect(after).toEqual(before);
+    expect(readDefinitions(warehouse)).toEqual(readDefinitions(openTestWarehouse()));
+  });
+
+  it("F14: all views of a warehouse of the squashed migrations work, and a quant's own stay", () => {
+    const warehouse = openTestWarehouse({ path: earlierWarehouse() });
+    const views = queryRows(warehouse, "SELECT name FROM sqlite_master WHERE type = 'view' ORDER BY name");
+    for (const { name } of views.filter(({ name }) => name !== "my_broken"))
       expect(() => queryRows(warehouse, `SELECT * FROM "${String(name)}"`), String(name)).not.toThrow();
+    expect(views).toEqual(expect.arrayContaining([{ name: "my_broken" }]));
+    expect(queryRows(warehouse, "SELECT count(*) AS n FROM my_ticks")).toEqual([{ n: 585 }]);
     expect(
-      queryRows(warehouse, "SELECT name, time, price_exact, volume, is_settled FROM index_ticks"),
-    ).toEqual([
-      {
-        name: "BTC",
-        time: "2026-01-01T00:00:00.000000Z",
-        price_exact: "60000.5",
-        volume: 12.25,
-        is_settled: 1,
-      },
-      {
-        name: "BTC",
-        time: "2026-01-01T00:00:30.000000Z",
-        price_exact: "0.10000000000000000001",
-        volume: null,
-        is_settled: 1,
-      },
-    ]);
+      queryRows(warehouse, "SELECT price_exact FROM index_ticks WHERE price_exact LIKE '67012.%'"),
+    ).toEqual([{ price_exact: "67012.123456789012345678" }]);
     expect(
-      queryRows(warehouse, "SELECT from_time, to_time, state FROM gaps WHERE stream = 'index_ticks'"),
-    ).toEqual([
-      { from_time: "2026-01-01T00:01:00.000000Z", to_time: "2026-01-01T00:01:30.000000Z", state: "open" },
-    ]);
-    // Bars are kept from now on: until then each hour of a day with ticks is stale, and read from the ticks.
-    const bar = { name: "BTC", ts: 1767225600000000, open: 60000.5, low_exact: "0.10000000000000000001" };
-    const barSql = "SELECT name, ts, open, low_exact FROM bars_1h";
-    expect(queryRows(warehouse, barSql)).toEqual([bar]);
-    expect(queryRows(warehouse, "SELECT count(*) AS n FROM kept_bars WHERE n_ticks IS NULL")).toEqual([
-      { n: 24 },
-    ]);
-    warehouse.transaction((transaction) => computeStaleBars(transaction, 100));
-    expect(queryRows(warehouse, "SELECT ts, n_ticks FROM kept_bars")).toEqual([{ ts: bar.ts, n_ticks: 2 }]);
-    expect(queryRows(warehouse, barSql)).toEqual([bar]);
-    // The migrated file accepts new rows, and the first version rejects it as newer.
+      queryRows(
+        warehouse,
+        "SELECT state, reason FROM gaps WHERE stream = 'index_ticks' AND reason = 'forbidden' LIMIT 1",
+      ),
+    ).toEqual([{ state: "open", reason: "forbidden" }]);
     const write = () =>
       warehouse.transaction((t) => writeRecords(t, "index_ticks", [tick(1767225660000000, "1")], "rest"));
     expect(write().inserted).toBe(1);
-    const reader = connectReader(path);
-    expect(catchFailure(() => findPendingMigrations(reader, firstMigrations()))).toMatchObject({
-      code: "newer_warehouse",
-    });
-    reader.close();
+  });
+
+  it("keep every column of the public relations, with its type and in its order", () => {
+    const path = earlierWarehouse();
+    const readColumns = (database: Database.Database) =>
+      Object.keys(publicDocs).flatMap((relation) =>
+        database
+          .prepare<[string], Record<string, unknown>>("SELECT name, type FROM pragma_table_info(?)")
+          .all(relation)
+          .map((column): Record<string, unknown> => ({ relation, ...column })),
+      );
+    const old = new Database(path);
+    const before = readColumns(old);
+    old.close();
+    const now = readColumns(openTestWarehouse({ path }).connection.database);
+    const isEarlier = new Set(before.map(({ relation, name }) => `${relation}.${name}`));
+    expect(now.filter(({ relation, name }) => isEarlier.has(`${relation}.${name}`))).toEqual(before);
+    expect(before.length).toBeGreaterThan(500);
+  });
+
+  it("F14: a warehouse of only some of the squashed migrations is refused unchanged, with exit code 2", () => {
+    const path = earlierWarehouse();
+    const old = new Database(path);
+    old.exec(
+      "DELETE FROM __drizzle_migrations WHERE created_at = (SELECT max(created_at) FROM __drizzle_migrations)",
+    );
+    old.close();
+    const before = digest(path);
+    for (const open of [() => openWriter(path, { clock: new ManualClock() }), () => openReader(path)])
+      expect(catchFailure(open)).toMatchObject({
+        code: "older_warehouse",
+        exit: 2,
+        remedy: "move the file away and start again, which fills a new one; the file was not changed",
+      });
+    expect(digest(path)).toBe(before);
   });
 
   it("F13: a migration that fails halfway is rolled back and applied again the next time", () => {
@@ -223,7 +283,7 @@ describe("migrations", () => {
     expect(
       first.database.prepare("SELECT count(*) FROM sqlite_master WHERE name = 'new_thing'").pluck().get(),
     ).toBe(0);
-    expect(first.database.pragma("user_version", { simple: true })).toBe(journal().entries.length);
+    expect(first.database.pragma("user_version", { simple: true })).toBe(version());
     expect(
       migrate(first, { folder: laterMigrations("CREATE TABLE new_thing (id INTEGER PRIMARY KEY) STRICT") }),
     ).toBe(1);
@@ -257,7 +317,7 @@ describe("migrations", () => {
     expect(failure).toMatchObject({ code: "disk_full", exit: 75 });
     expect(existsSync(path)).toBe(false);
 
-    const old = firstWarehouse();
+    const old = earlierWarehouse();
     const warnings: unknown[] = [];
     const log = {
       ...silentLog,
@@ -268,7 +328,7 @@ describe("migrations", () => {
     expect(catchFailure(() => upgrade(tiny))).toMatchObject({ code: "disk_full" });
     expect(warnings).toEqual([]);
     upgrade().close();
-    const text = `from 1 to ${journal().entries.length}: 1 MB, about 1 s`;
+    const text = `from 16 to ${version()}: 1 MB, about 1 s`;
     expect(warnings).toEqual([{ message: "upgrading warehouse", fields: { upgrade: text } }]);
   });
 

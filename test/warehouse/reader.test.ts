@@ -231,14 +231,16 @@ describe("F18: retention", () => {
     const at = (n: number) => now - HOUR + n * cadence;
     warehouse.transaction((transaction) => {
       for (let n = 0; n < 100; n++) {
-        const one: ExchangeTick = {
-          ...emptyRecord("exchange_ticks"),
-          exchangeId: "kraken-id",
-          marketId: "btc-usd-id",
-          ts: at(n),
-          last: decimal("1.5"),
-        };
-        writeRecords(transaction, "exchange_ticks", [one], "rest");
+        const ticks = ["btc-usd-id", "eth-usd-id"].map(
+          (marketId): ExchangeTick => ({
+            ...emptyRecord("exchange_ticks"),
+            exchangeId: "kraken-id",
+            marketId,
+            ts: at(n),
+            last: decimal("1.5"),
+          }),
+        );
+        writeRecords(transaction, "exchange_ticks", ticks, "rest");
         settleSnapshot(transaction, {
           stream: "exchange_ticks",
           exchangeId: "kraken-id",
@@ -247,28 +249,34 @@ describe("F18: retention", () => {
         });
       }
     });
-    // Each call deletes the oldest rows up to its limit; the first call marks the whole range as lost.
-    const pruneOnce = () => warehouse.transaction((t) => prune(t, "exchange_ticks", at(60), 25));
-    expect(pruneOnce()).toEqual({ deleted: 25, isDone: false });
-    expect(queryRows(warehouse, "SELECT min(ts) AS ts FROM exchange_ticks")).toEqual([{ ts: at(25) }]);
-    expect(queryRows(warehouse, "SELECT to_ts FROM coverage WHERE proof = 'lost'")).toEqual([
-      { to_ts: at(60) },
-    ]);
-    expect(pruneOnce()).toEqual({ deleted: 25, isDone: false });
-    expect(pruneOnce()).toEqual({ deleted: 10, isDone: true });
+    // Each call deletes the oldest rows of one market after another; the first call marks the whole range as lost.
+    const batches: number[] = [];
+    let nextKey: number | undefined;
+    do {
+      const fromKey = nextKey;
+      const batch = warehouse.transaction((t) =>
+        prune(t, "exchange_ticks", at(60), { maxRows: 25, ...(fromKey !== undefined && { fromKey }) }),
+      );
+      batches.push(batch.deleted);
+      ({ nextKey } = batch);
+      expect(queryRows(warehouse, "SELECT to_ts FROM coverage WHERE proof = 'lost'")).toEqual([
+        { to_ts: at(60) },
+      ]);
+    } while (nextKey !== undefined);
+    expect(batches).toEqual([25, 25, 25, 25, 20]);
     expect(queryRows(warehouse, "SELECT from_ts, to_ts, proof, reason FROM coverage")).toEqual([
       { from_ts: at(0), to_ts: at(60), proof: "lost", reason: "retention" },
       { from_ts: at(60), to_ts: at(100), proof: "rows", reason: null },
     ]);
     expect(queryRows(warehouse, "SELECT min(ts) AS ts, count(*) AS n FROM exchange_ticks")).toEqual([
-      { ts: at(60), n: 40 },
+      { ts: at(60), n: 80 },
     ]);
     expect(queryRows(warehouse, "SELECT reason FROM gaps WHERE state = 'lost' ORDER BY from_ts")[0]).toEqual({
       reason: "retention",
     });
     expect(warehouse.transaction((t) => prune(t, "exchange_ticks", at(60)))).toEqual({
       deleted: 0,
-      isDone: true,
+      nextKey: undefined,
     });
   });
 });

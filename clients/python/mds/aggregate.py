@@ -26,24 +26,10 @@ def bars_from_ticks(ticks, length):
     """Bars of `length` from ticks in the order of time, by start. Columns of `ticks`: ts, price, volume, quality, and
     price_exact and volume_exact if the bars shall have exact columns."""
     ticks = ticks[ticks["price"].notna()]
-    starts, first, last = _groups(ticks["ts"].to_numpy(dtype="int64"), length)
-    price = ticks["price"].to_numpy(dtype="float64")
-    at = {
-        "open": first,
-        "high": _extremes(price, first, last, np.argmax),
-        "low": _extremes(price, first, last, np.argmin),
-        "close": last,
-    }
-    doubtful = np.r_[0, ticks["quality"].notna().to_numpy().cumsum()]
-    columns = {name: price[at[name]] for name in PRICES}
-    columns["volume_24h"] = ticks["volume"].to_numpy(dtype="float64")[last]
-    columns["n_ticks"] = last - first + 1
-    columns["doubtful"] = doubtful[last + 1] > doubtful[first]
+    bars = {"ts": ticks["ts"], **{name: ticks["price"] for name in PRICES}, "volume_24h": ticks["volume"]}
     if "price_exact" in ticks:
-        digits = ticks["price_exact"].to_numpy()
-        columns.update({f"{name}_exact": digits[at[name]] for name in PRICES})
-        columns["volume_24h_exact"] = ticks["volume_exact"].to_numpy()[last]
-    return pd.DataFrame(columns, index=pd.Index(starts, name="ts", dtype="int64"))
+        bars.update({f"{name}_exact": ticks["price_exact"] for name in PRICES}, volume_24h_exact=ticks["volume_exact"])
+    return bars_from_bars(pd.DataFrame({**bars, "n_ticks": 1, "doubtful": ticks["quality"].notna()}), length)
 
 
 def bars_from_bars(bars, length):

@@ -34,7 +34,7 @@ class SqliteBackend(SqlBackend):
 
     def refresh_micros(self, series):
         rows = self.run(
-            """SELECT w.period FROM wanted_ranges w JOIN series s ON s.series = w.series WHERE w.stream = 'index_ticks'
+            """SELECT w.period FROM targets w JOIN series s ON s.series = w.series WHERE w.stream = 'index_ticks'
             AND s.index_type = :type AND s.index_id = :id ORDER BY w.from_ts DESC LIMIT 1""",
             {"type": series.index_type, "id": series.index_id},
         )[1]

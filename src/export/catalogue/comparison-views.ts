@@ -1,42 +1,36 @@
 import { barWidths, MICROS_PER_DAY, type Micros } from "../../model/time.ts";
-import { barColumns } from "../../warehouse/views/bar-views.ts";
+import { type BarTick, barColumns, barDecimals } from "../../warehouse/views/bar-views.ts";
 import { comparisonViews } from "../../warehouse/views/comparison-views.ts";
 import { duckDbDialect } from "./duckdb-dialect.ts";
 
-/** any_value lets DuckDB skip the columns that a query does not select; GROUP BY would compute all. */
-const tickFigures = [
-  "open",
-  "open_digits",
-  "high",
-  "high_digits",
-  "low",
-  "low_digits",
-  "close",
-  "close_digits",
-  "volume_24h",
-  "volume_digits",
-  "n_ticks",
-  "doubtful",
-];
+/** A column of one tick of a bar. An aggregate that skips nulls gets a struct, or an empty text for them; no price is null. */
+const tickValues: Readonly<Record<BarTick, (column: string) => string>> = {
+  first: (column) => (column === "price" ? "arg_min(price, ts)" : `arg_min({v: ${column}}, ts).v`),
+  highest: (column) =>
+    column === "price" ? "max(price)" : `nullif(arg_max(coalesce(${column}, ''), price), '')`,
+  lowest: (column) =>
+    column === "price" ? "min(price)" : `nullif(arg_min(coalesce(${column}, ''), price), '')`,
+  last: (column) => (column === "price" ? "arg_max(price, ts)" : `arg_max({v: ${column}}, ts).v`),
+};
 
-/** `emptyDigits`: an aggregate that skips nulls has taken an empty text for them. */
-const withDigits = (name: string, digits: string, hasEmptyDigits = false) =>
-  `b.${name}, coalesce(${hasEmptyDigits ? `nullif(b.${digits}, '')` : `b.${digits}`}, exact_digits(b.${name})) AS ${name}_exact`;
+const tickFigures = [
+  ...barDecimals.flatMap(({ name, column, tick }) => [
+    [name, tickValues[tick](column)],
+    [`${name}_digits`, tickValues[tick](`${column}_digits`)],
+  ]),
+  ["n_ticks", "count(*)"],
+  ["doubtful", "count(quality)"],
+] as const;
 
 /** The bars of `ticks`; `length`: an expression. */
 function bars(length: string, ticks: string, present: Micros): string {
-  const last = (column: string) => `arg_max({v: ${column}}, ts).v`;
   const columns = barColumns(duckDbDialect(present), {
     start: "b.ts",
     length,
     isDaily: length === String(MICROS_PER_DAY),
-    prices: [
-      withDigits("open", "open_digits"),
-      withDigits("high", "high_digits", true),
-      withDigits("low", "low_digits", true),
-      withDigits("close", "close_digits"),
-      withDigits("volume_24h", "volume_digits"),
-    ].join(", "),
+    decimals: barDecimals
+      .map(({ name }) => `b.${name}, coalesce(b.${name}_digits, exact_digits(b.${name})) AS ${name}_exact`)
+      .join(", "),
     count: "b.n_ticks",
     expected: "b.expected_ticks",
     covered: "b.covered",
@@ -45,19 +39,15 @@ function bars(length: string, ticks: string, present: Micros): string {
   });
   return `SELECT b.index_type, b.index_id, b.name, ${columns}
   FROM (
-    SELECT t.index_type, t.index_id, t.name, t.ts, ${tickFigures.map((column) => `any_value(t.${column}) AS ${column}`).join(", ")},
+    -- any_value lets DuckDB skip the columns that a query does not select; GROUP BY would compute all.
+    SELECT t.index_type, t.index_id, t.name, t.ts, ${tickFigures.map(([name]) => `any_value(t.${name}) AS ${name}`).join(", ")},
       ${length} // any_value(s.refresh_us) AS expected_ticks,
       -- DuckDB's least and greatest skip nulls: without the filter a bar without coverage would count as whole.
       coalesce(CAST(sum(least(g.to_ts, t.ts + ${length}) - greatest(g.from_ts, t.ts))
         FILTER (WHERE g.from_ts IS NOT NULL) AS BIGINT), 0) AS covered
     FROM (
       SELECT index_type, index_id, name, ts // ${length} * ${length} AS ts,
-        arg_min(price, ts) AS open, arg_min({v: price_digits}, ts).v AS open_digits,
-        max(price) AS high, arg_max(coalesce(price_digits, ''), price) AS high_digits,
-        min(price) AS low, arg_min(coalesce(price_digits, ''), price) AS low_digits,
-        arg_max(price, ts) AS close, ${last("price_digits")} AS close_digits,
-        ${last("volume")} AS volume_24h, ${last("volume_digits")} AS volume_digits,
-        count(*) AS n_ticks, count(quality) AS doubtful
+        ${tickFigures.map(([name, sql]) => `${sql} AS ${name}`).join(", ")}
       FROM ${ticks} GROUP BY ALL
     ) t
     LEFT JOIN series s ON s.index_type = t.index_type AND s.index_id = t.index_id

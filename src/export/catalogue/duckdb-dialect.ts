@@ -1,6 +1,6 @@
 import type { SqlDialect } from "../../warehouse/views/sql-dialect.ts";
 
-/** The views of an export read other views, which have a column for each exact number and each entry of `aside`. */
+/** The views of an export read other views, which have a column for each exact number and each entry of `details`. */
 function decimals(row: string, column: string, name = column): string {
   return `${row}.${column} AS ${name}, ${row}.${column}_exact AS ${name}_exact`;
 }
@@ -26,7 +26,7 @@ export function duckDbDialect(presentTs: number): SqlDialect {
     midnight: (day) => `CAST(${day} AS TIMESTAMP)`,
     decimals,
     fewDecimals: decimals,
-    aside: (row, entry) => `${row}.${entry}`,
+    details: (row, entry) => `${row}.${entry}`,
     largest: (...values) => extreme("greatest", values),
     smallest: (...values) => extreme("least", values),
     presentTs: String(presentTs),

@@ -1,25 +1,26 @@
-import { barWidths, type Micros } from "../../model/time.ts";
+import { barWidths, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import {
   buildResearchViews,
   ifUsd,
   MAX_INDEX_AGE,
   MAX_QUOTE_PERIODS,
-  MAX_UNMOVED_SECONDS,
   type ResearchParts,
+  returnsView,
 } from "../../warehouse/views/research-views.ts";
+import { atHourStart, standsStill } from "../../warehouse/views/stale-price.ts";
 import { duckDbDialect } from "./duckdb-dialect.ts";
 
-/** A return is known only between two whole bars that follow one another. */
-const returns = `SELECT index_type, index_id, name, ts, time, close, close_exact,
-  CASE WHEN follows THEN before.close END AS close_before, CASE WHEN follows THEN before.close_exact END AS close_before_exact,
-  CASE WHEN is_complete AND follows AND before.is_complete THEN close / nullif(before.close, 0) - 1 END AS simple_return,
-  coverage, CASE WHEN follows THEN before.coverage END AS coverage_before,
-  is_complete AND follows AND before.is_complete AS is_complete,
-  coalesce(quality, CASE WHEN follows THEN 'bar before: ' || before.quality ELSE 'no bar before' END) AS quality
-FROM (
-  SELECT *, coalesce(before.ts = ts - ${barWidths["1h"]}, false) AS follows FROM (
-    SELECT *, lag({ts: ts, close: close, close_exact: close_exact, coverage: coverage, is_complete: is_complete, quality: quality})
-      OVER (PARTITION BY index_type, index_id, name ORDER BY ts) AS before FROM bars_1h))`;
+const barBefore = (sql: string) => `CASE WHEN b.p.ts = b.ts - ${barWidths["1h"]} THEN ${sql} END`;
+
+/** The bar before is a struct `p` beside the bar: a join would compute all bars twice. */
+const returns = (present: Micros) =>
+  returnsView(duckDbDialect(present), {
+    names: "b",
+    before: barBefore,
+    digitsBefore: barBefore("p.close_exact"),
+    from: `FROM (SELECT *, lag({ts: ts, close: close, close_exact: close_exact, coverage: coverage, is_complete: is_complete,
+    quality: quality}) OVER (PARTITION BY index_type, index_id, name ORDER BY ts) AS p FROM bars_1h) b`,
+  });
 
 /**
  * The newest ticks of the market's average (w) and of both assets in USD (b, q) as of `t`. `needed`: the tickers that use
@@ -42,20 +43,31 @@ const average = recent("w", "price");
 const crossRate = `${recent("b", "price")} / ${ifUsd("1.0", `nullif(${recent("q", "price")}, 0)`)}`;
 const quoteTs = ifUsd(recent("b", "ts"), recent("q", "ts"));
 
+/** The first ticker `h` of the hour before `row`, and whether that one has not moved since. */
+const hourJoin = (row: string) =>
+  `ASOF LEFT JOIN (SELECT exchange_id, market_id, ts, last, bid, ask, ts - unmoved_seconds * ${MICROS_PER_SECOND} AS last_moved
+      FROM exchange_ticks) h ON h.exchange_id = ${row}.exchange_id AND h.market_id = ${row}.market_id AND ${atHourStart(row)}`;
+const hourStart = { last: "h.last", bid: "h.bid", ask: "h.ask", ts: "h.ts", lastMoved: "h.last_moved" };
+const still = (row: string, tickerPeriod: Micros) =>
+  standsStill(row, `(${row}.unmoved_seconds * ${MICROS_PER_SECOND})`, hourStart, String(tickerPeriod));
+
 /**
  * The newest quotes of each exchange as of each ticker, and the best of them. The pair adds nothing to the market, but DuckDB
  * passes a condition on it down to every scan.
  */
 function bestQuotes(ticks: string, tickerPeriod: Micros): string {
   const isSame = (a: string, b: string) => `${a}.pair = ${b}.pair AND ${a}.market_id = ${b}.market_id`;
+  const moves = `NOT coalesce(${still("o", tickerPeriod)}, false)`;
   return `LEFT JOIN (
-    SELECT moments.pair, moments.market_id, moments.ts, max(o.bid) AS bid, min(o.ask) AS ask,
-      arg_min(o.exchange, (-o.bid, o.exchange)) FILTER (o.bid IS NOT NULL) AS bid_exchange,
-      arg_min(o.exchange, (o.ask, o.exchange)) FILTER (o.ask IS NOT NULL) AS ask_exchange
+    SELECT moments.pair, moments.market_id, moments.ts, max(o.bid) FILTER (${moves}) AS bid, min(o.ask) FILTER (${moves}) AS ask,
+      arg_min(o.exchange, (-o.bid, o.exchange)) FILTER (o.bid IS NOT NULL AND ${moves}) AS bid_exchange,
+      arg_min(o.exchange, (o.ask, o.exchange)) FILTER (o.ask IS NOT NULL AND ${moves}) AS ask_exchange,
+      max(o.bid) AS bid_any, min(o.ask) AS ask_any
     FROM (SELECT DISTINCT pair, market_id, ts FROM ${ticks}) moments
       JOIN (SELECT DISTINCT pair, market_id, exchange_id FROM exchange_ticks) x ON ${isSame("x", "moments")}
       ASOF JOIN exchange_ticks o ON ${isSame("o", "x")} AND o.exchange_id = x.exchange_id AND o.ts <= moments.ts
-    WHERE o.ts > moments.ts - ${MAX_QUOTE_PERIODS * tickerPeriod} AND coalesce(o.unmoved_seconds, 0) <= ${MAX_UNMOVED_SECONDS}
+      ${hourJoin("o")}
+    WHERE o.ts > moments.ts - ${MAX_QUOTE_PERIODS * tickerPeriod}
     GROUP BY moments.pair, moments.market_id, moments.ts) best ON ${isSame("best", "t")} AND best.ts = t.ts`;
 }
 
@@ -73,13 +85,16 @@ const researchParts = (tickerPeriod: Micros): ResearchParts => ({
     bid_exchange: "best.bid_exchange",
     ask: "best.ask",
     ask_exchange: "best.ask_exchange",
+    bid_any: "best.bid_any",
+    ask_any: "best.ask_any",
   },
+  standsStill: still("t", tickerPeriod),
   fromContractTicks: (ticks, type) => `FROM ${ticks} t
   LEFT JOIN derivative_contracts c ON c.derivative_type = t.derivative_type AND c.id = t.contract_id
   ${indexJoins(`(SELECT market_id FROM ${ticks} WHERE derivative_type = '${type}' AND index_price IS NULL)`)}
 WHERE t.derivative_type = '${type}'`,
   fromExchangeTicks: (ticks) => `FROM ${ticks} t ${indexJoins(`(SELECT DISTINCT market_id FROM ${ticks})`)}`,
-  fromQuotes: (ticks) => `FROM ${ticks} t ${bestQuotes(ticks, tickerPeriod)}`,
+  fromQuotes: (ticks) => `FROM ${ticks} t ${bestQuotes(ticks, tickerPeriod)} ${hourJoin("t")}`,
 });
 
 /** The research views of the warehouse. */
@@ -87,7 +102,7 @@ export function catalogueResearchViews(present: Micros, tickerPeriod: Micros): R
   const dialect = duckDbDialect(present);
   const parts = researchParts(tickerPeriod);
   return {
-    returns_1h: returns,
+    returns_1h: returns(present),
     ...buildResearchViews(dialect, parts),
     ...buildResearchViews(dialect, parts, "latest_"),
   };

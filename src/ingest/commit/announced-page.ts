@@ -7,6 +7,12 @@ import type { PageAnswer, Publication, StoredSeries } from "../../rule/answer.ts
 import type { PendingClaim } from "../../rule/claim.ts";
 import { claimRecords, type Interpretation } from "../../rule/interpret.ts";
 import { hasRowsInRange, type SeriesKey, settle } from "../../warehouse/coverage/ledger.ts";
+import {
+  dropClaims,
+  pendingReasons,
+  readClaims,
+  storeClaim,
+} from "../../warehouse/coverage/pending-claims.ts";
 import { type WriteRecordsResult, writeRecords } from "../../warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 
@@ -14,6 +20,8 @@ import type { Transaction } from "../../warehouse/tables/transaction.ts";
  * A page of `mds-sync serve` comes with the ledger of the warehouse that it serves. What that ledger does not cover, the page
  * proves nothing about; what it covers has passed the same checks as here, so none of them is repeated.
  */
+
+const unconfirmedKinds = ["end", "not found"] as const;
 
 const rangesOf = (ranges: readonly AnnouncedRange[], state: AnnouncedRange["state"]) =>
   normalise(ranges.filter((range) => range.state === state));
@@ -78,19 +86,37 @@ export function interpretAnnounced(
   };
 }
 
-/** Settles the range of the page as the sender has it. */
+/** Settles the range of the page as the sender has it, and tells what the service has still to repeat to the sender. */
 export function copyLedger(
   transaction: Transaction,
   key: SeriesKey,
   { ranges }: AnnouncedCoverage,
   proven: TimeRange,
 ): void {
-  for (const range of ranges) {
-    if (range.state === "open") continue;
+  const isRepeated = ({ kind, range }: PendingClaim) =>
+    unconfirmedKinds.some((each) => each === kind) && intersect([proven], normalise([range])).length > 0;
+  dropClaims(transaction, readClaims(transaction, key).filter(isRepeated));
+  for (const { state, reason, ...range } of ranges) {
     const [part] = intersect([proven], normalise([range]));
-    if (!part || (range.state === "empty" && hasRowsInRange(transaction, key, part))) continue;
-    settle(transaction, key, part, range.state, range.reason ?? "no records");
+    if (!part) continue;
+    // An end is about everything below, also what no walk needs to ask for.
+    if (state === "open") copyClaim(transaction, key, { from: range.from, to: part.to }, reason);
+    else if (state === "lost" || !hasRowsInRange(transaction, key, part))
+      settle(transaction, key, part, state, reason ?? "no records");
   }
+}
+
+/** Only the service can confirm it, to the sender: no answer to this warehouse counts. */
+function copyClaim(transaction: Transaction, key: SeriesKey, range: TimeRange, reason: string | null): void {
+  const [kind] = unconfirmedKinds.filter((each) => pendingReasons[each] === reason);
+  if (kind === undefined) return;
+  const [firstAt, lastAt] = [transaction.now, transaction.now];
+  storeClaim(
+    transaction,
+    key,
+    { kind, range, subject: [], answers: 0, firstAt, lastAt, acceptedAt: null },
+    0,
+  );
 }
 
 /** Above what the sender has proven, the head is `not published yet`. */

@@ -12,7 +12,7 @@ import {
 } from "../../warehouse/coverage/rechecks.ts";
 import { recordBlockedReason, recordClockSkew, recordRequestRate } from "../../warehouse/coverage/targets.ts";
 import { type HeldDay, moveDay } from "../../warehouse/rows/moved-rows.ts";
-import { type PrunableStream, prune } from "../../warehouse/rows/retention.ts";
+import { type PrunableStream, type PruneResult, prune } from "../../warehouse/rows/retention.ts";
 import { recordMissingScopes, recordStreamError } from "../../warehouse/rows/stream-stats.ts";
 import { type TruncateWalResult, truncateWal } from "../../warehouse/sqlite/wal.ts";
 import { type JobRun, recordJobRun } from "../../warehouse/tables/job-runs.ts";
@@ -82,12 +82,14 @@ export function commitRequestRate(warehouse: WarehouseWriter, rate: number): voi
   warehouse.transaction((transaction) => recordRequestRate(transaction, rate));
 }
 
-/** Deletes one batch of rows older than the retention. Call it until `isDone`. */
+/** Deletes one batch of rows older than the retention. Call it again with `nextKey` until there is none. */
 export function pruneBatch(
   warehouse: WarehouseWriter,
-  { stream, before }: { stream: PrunableStream; before: Micros },
-): { deleted: number; isDone: boolean } {
-  return warehouse.transaction((transaction) => prune(transaction, stream, before));
+  { stream, before, fromKey }: { stream: PrunableStream; before: Micros; fromKey?: number },
+): PruneResult {
+  return warehouse.transaction((transaction) =>
+    prune(transaction, stream, before, fromKey === undefined ? {} : { fromKey }),
+  );
 }
 
 /** Deletes index ticks that another store has, one short transaction per day. Returns the number of rows. */

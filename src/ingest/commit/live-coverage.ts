@@ -201,7 +201,7 @@ interface TickProgress {
 }
 
 /** A longer step between two ticks means that one was skipped. */
-const MIN_SKIP_CADENCES = 1.5;
+export const MAX_STEP_PERIODS = 1.5;
 
 /** Finds ticks that the feed skipped silently, by the time between consecutive ticks of each index. */
 class SkippedTickDetector {
@@ -244,5 +244,5 @@ class SkippedTickDetector {
 }
 
 function hasSkipped(after: Micros, at: Micros, cadence: Micros): boolean {
-  return at - after > MIN_SKIP_CADENCES * cadence;
+  return at - after > MAX_STEP_PERIODS * cadence;
 }

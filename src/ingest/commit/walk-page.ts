@@ -81,7 +81,7 @@ export interface WalkPageCommitResult extends AppliedClaims {
 export type PageAlarm = PageContradiction | "mass_rejection" | "older_than_stored";
 
 /** With more rejects than this, the service's format has probably changed: the page proves nothing. */
-const MAX_REJECTED_SHARE = 0.5;
+const MAX_REJECTED_FRACTION = 0.5;
 
 interface CommitOptions {
   readonly pages: PendingPages;
@@ -204,7 +204,7 @@ function toRules(transaction: Transaction, { series, rules }: WalkPage, asOf: Mi
 
 /** A record from the future is readable, and beyond the range. */
 function findMassRejection({ rejects, ahead, rawCount }: HistoryPage): PageAlarm | undefined {
-  return rejects.length - ahead > rawCount * MAX_REJECTED_SHARE ? "mass_rejection" : undefined;
+  return rejects.length - ahead > rawCount * MAX_REJECTED_FRACTION ? "mass_rejection" : undefined;
 }
 
 interface ReceivedPage {

@@ -5,11 +5,11 @@ import {
   type Micros,
   parseDateOrTimestamp,
 } from "../../model/time.ts";
+import { formatExact, parseRowDetails } from "../../warehouse/rows/row-details.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { AsOfRow, BarSource } from "../rows.ts";
 import { chooseSource, streamOfSource } from "./bar-reader.ts";
 import { CoveredRanges } from "./covered-ranges.ts";
-import { formatExact, parseRowAside } from "./format-exact.ts";
 import type { KeyedSeries } from "./series-names.ts";
 import type { TimeZone } from "./time-zone.ts";
 
@@ -63,22 +63,22 @@ export function readAsOf(
   };
 }
 
-type TickBefore = readonly [ts: Micros, price: number, volume: number | null, aside: string | null];
+type TickBefore = readonly [ts: Micros, price: number, volume: number | null, details: string | null];
 
-const tickSql = `SELECT ts, price, volume, aside FROM index_tick_rows
+const tickSql = `SELECT ts, price, volume, details FROM index_tick_rows
   WHERE series = ? AND ts <= ? AND price IS NOT NULL ORDER BY ts DESC LIMIT 1`;
 
 function findTick(connection: Connection, key: number, at: Micros): Found | undefined {
   const row = connection.statement<TickBefore>(tickSql).raw().get([key, at]);
   if (!row) return undefined;
-  const [ts, price, volume, aside] = row;
-  const { price: priceDigits, volume: volumeDigits, quality = null } = parseRowAside(aside);
+  const [ts, price, volume, details] = row;
+  const { price: priceDigits, volume: volumeDigits, quality = null } = parseRowDetails(details);
   return { ts, price, priceDigits, volume, volumeDigits, quality };
 }
 
-type CloseBefore = readonly [day: string, close: number, volume: number | null, aside: string | null];
+type CloseBefore = readonly [day: string, close: number, volume: number | null, details: string | null];
 
-const closeSql = `SELECT day, close, volume, aside FROM daily_bar_rows
+const closeSql = `SELECT day, close, volume, details FROM daily_bar_rows
   WHERE series = ? AND day < ? AND close IS NOT NULL ORDER BY day DESC LIMIT 1`;
 
 /** A close counts from the end of its day on. */
@@ -89,8 +89,8 @@ function findDailyClose(connection: Connection, key: number, at: Micros): Found 
     .get([key, formatDay(at)]);
   const start = row && parseDateOrTimestamp(row[0]);
   if (!row || start === undefined) return undefined;
-  const [, price, volume, aside] = row;
-  const { close: priceDigits, volume: volumeDigits, quality = null } = parseRowAside(aside);
+  const [, price, volume, details] = row;
+  const { close: priceDigits, volume: volumeDigits, quality = null } = parseRowDetails(details);
   return { ts: start + MICROS_PER_DAY, price, priceDigits, volume, volumeDigits, quality };
 }
 

@@ -3,13 +3,14 @@ import { DEFAULT_CADENCE, type HistoryStream } from "../../model/streams.ts";
 import { barWidths, formatDay, MICROS_PER_DAY, type Micros, parseDateOrTimestamp } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { readPresentTs } from "../../warehouse/coverage/targets.ts";
+import { type BarFigures, toTickFigures } from "../../warehouse/rows/bar-aggregate.ts";
 import { computeBar } from "../../warehouse/rows/kept-bars.ts";
+import { emptyDetails, formatExact, parseRowDetails } from "../../warehouse/rows/row-details.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { BarRow, BarSource } from "../rows.ts";
-import { BarBuilder, type BarPart, type BuiltBar } from "./bar-builder.ts";
+import { BarBuilder, type BuiltBar } from "./bar-builder.ts";
 import { alignToBars, type BarGrid, isAlignedTo } from "./bar-grid.ts";
 import { CoveredRanges } from "./covered-ranges.ts";
-import { emptyAside, formatExact, parseRowAside, type RowAside } from "./format-exact.ts";
 import type { KeyedSeries } from "./series-names.ts";
 import { readPriceBlocks } from "./tick-reader.ts";
 
@@ -58,8 +59,8 @@ function* buildBars(connection: Connection, key: number, options: BarReadOptions
   if (readsTicks(options)) yield* addTicks(builder, connection, key, range);
   else {
     const read = source === "ohlcv" ? readDailyBars : readHours;
-    for (const part of read(connection, key, range)) {
-      const bar = builder.add(part);
+    for (const [ts, part] of read(connection, key, range)) {
+      const bar = builder.add(ts, part);
       if (bar) yield bar;
     }
   }
@@ -74,32 +75,19 @@ function* addTicks(
   range: TimeRange,
 ): Generator<BuiltBar> {
   for (const block of readPriceBlocks(connection, key, range)) {
-    for (const [ts, price, volume, asideText] of block) {
+    for (const [ts, price, volume, detailsText] of block) {
       if (price === null) continue;
       const bar =
-        asideText === null
+        detailsText === null
           ? builder.addPlainTick(ts, price, volume)
-          : builder.add(toPart(ts, price, volume, parseRowAside(asideText)));
+          : builder.add(ts, toTickFigures(price, volume, parseRowDetails(detailsText)));
       if (bar) yield bar;
     }
   }
 }
 
-function toPart(ts: Micros, price: number, volume: number | null, aside: RowAside): BarPart {
-  const prices = { open: price, high: price, low: price, close: price };
-  return {
-    ts,
-    ...prices,
-    volume,
-    ticks: 1,
-    doubtful: aside.quality === undefined ? 0 : 1,
-    digits: tickDigits(aside),
-  };
-}
-
-function tickDigits({ price, volume }: RowAside): RowAside {
-  return { open: price, high: price, low: price, close: price, volume_24h: volume };
-}
+/** A part of a bar and where it begins. */
+type BarPart = readonly [ts: Micros, figures: BarFigures];
 
 type KeptBarRow = readonly [
   ts: Micros,
@@ -110,22 +98,22 @@ type KeptBarRow = readonly [
   volume: number | null,
   ticks: number | null,
   doubtful: number,
-  aside: string | null,
+  details: string | null,
 ];
 
-const hoursSql = `SELECT ts, open, high, low, close, volume_24h, n_ticks, n_doubtful, aside FROM kept_bars
+const hoursSql = `SELECT ts, open, high, low, close, volume_24h, n_ticks, n_doubtful, details FROM kept_bars
   WHERE series = ? AND ts >= ? AND ts < ? ORDER BY ts`;
 
 /** Kept hourly bars; a stale one is computed from its ticks, as the views do. */
 function* readHours(connection: Connection, key: number, { from, to }: TimeRange): Generator<BarPart> {
   for (const row of connection.statement<KeptBarRow>(hoursSql).raw().all([key, from, to])) {
-    const [ts, open, high, low, close, volume, ticks, doubtful, aside] = row;
+    const [ts, open, high, low, close, volume, ticks, doubtful, details] = row;
     if (ticks !== null) {
-      yield { ts, open, high, low, close, volume, ticks, doubtful, digits: parseRowAside(aside) };
+      yield [ts, { open, high, low, close, volume, ticks, doubtful, digits: parseRowDetails(details) }];
       continue;
     }
     const bar = computeBar(connection, key, ts);
-    if (bar) yield { ...bar, ts, digits: parseRowAside(bar.aside) };
+    if (bar) yield [ts, bar];
   }
 }
 
@@ -136,22 +124,22 @@ type DailyBarRow = readonly [
   low: number | null,
   close: number | null,
   volume: number | null,
-  aside: string | null,
+  details: string | null,
 ];
 
-const daysSql = `SELECT day, open, high, low, close, volume, aside FROM daily_bar_rows
+const daysSql = `SELECT day, open, high, low, close, volume, details FROM daily_bar_rows
   WHERE series = ? AND day >= ? AND day < ? ORDER BY day`;
 
 function* readDailyBars(connection: Connection, key: number, { from, to }: TimeRange): Generator<BarPart> {
   const bounds = [key, formatDay(from), formatDay(to)];
   for (const row of connection.statement<DailyBarRow>(daysSql).raw().all(bounds)) {
-    const [day, open, high, low, close, volume, asideText] = row;
+    const [day, open, high, low, close, volume, detailsText] = row;
     const ts = parseDateOrTimestamp(day);
     if (ts === undefined || open === null || high === null || low === null || close === null) continue;
-    const { volume: volumeDigits, quality, ...aside } = parseRowAside(asideText);
+    const { volume: volumeDigits, quality, ...details } = parseRowDetails(detailsText);
     const doubtful = quality === undefined ? 0 : 1;
-    const digits = asideText === null ? emptyAside : { ...aside, volume_24h: volumeDigits };
-    yield { ts, open, high, low, close, volume, ticks: 1, doubtful, digits };
+    const digits = detailsText === null ? emptyDetails : { ...details, volume_24h: volumeDigits };
+    yield [ts, { open, high, low, close, volume, ticks: 1, doubtful, digits }];
   }
 }
 
@@ -204,7 +192,7 @@ function rowMaker(
   };
 }
 
-const periodSql = `SELECT period FROM wanted_ranges WHERE stream = 'index_ticks' AND series = ?
+const periodSql = `SELECT period FROM targets WHERE stream = 'index_ticks' AND series = ?
   ORDER BY from_ts DESC LIMIT 1`;
 
 /** The refresh period of a series, as the views compute it. */

@@ -1,9 +1,9 @@
 import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
+import { formatExact, parseRowDetails } from "../../warehouse/rows/row-details.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { TickArrays, TickNumber, TickRow } from "../rows.ts";
 import { CoveredRanges } from "./covered-ranges.ts";
-import { formatExact, parseRowAside } from "./format-exact.ts";
 import type { KeyedSeries } from "./series-names.ts";
 import type { TimeZone } from "./time-zone.ts";
 
@@ -14,7 +14,7 @@ export type StoredTick = readonly [
   volume: number | null,
   tickVolume: number | null,
   source: number,
-  aside: string | null,
+  details: string | null,
 ];
 
 /** What bars need of a tick. */
@@ -22,15 +22,15 @@ export type PricedTick = readonly [
   ts: Micros,
   price: number | null,
   volume: number | null,
-  aside: string | null,
+  details: string | null,
 ];
 
 const ROWS_PER_BLOCK = 4_096;
 
 const blockSql = (columns: string) => `SELECT ${columns} FROM index_tick_rows
   WHERE series = ? AND ts >= ? AND ts < ? ORDER BY ts LIMIT ${ROWS_PER_BLOCK}`;
-const tickBlockSql = blockSql("ts, price, volume, tick_volume, source, aside");
-const priceBlockSql = blockSql("ts, price, volume, aside");
+const tickBlockSql = blockSql("ts, price, volume, tick_volume, source, details");
+const priceBlockSql = blockSql("ts, price, volume, details");
 
 /** Reads the ticks of a series in order. For one state of the warehouse, read all blocks in one transaction. */
 export function readTickBlocks(
@@ -79,8 +79,8 @@ export function* readTickRows(
   const { index_type, index_id, name } = series;
   const covered = new CoveredRanges(connection, "index_ticks", series.key, range);
   for (const block of readTickBlocks(connection, series, range)) {
-    for (const [ts, price, volume, tickVolume, source, asideText] of block) {
-      const aside = parseRowAside(asideText);
+    for (const [ts, price, volume, tickVolume, source, detailsText] of block) {
+      const details = parseRowDetails(detailsText);
       yield {
         index_type,
         index_id,
@@ -88,15 +88,15 @@ export function* readTickRows(
         ts,
         time: zone.format(ts),
         price,
-        price_exact: formatExact(price, aside.price),
+        price_exact: formatExact(price, details.price),
         volume,
-        volume_exact: formatExact(volume, aside.volume),
+        volume_exact: formatExact(volume, details.volume),
         tick_volume: tickVolume,
-        tick_volume_exact: formatExact(tickVolume, aside.tick_volume),
+        tick_volume_exact: formatExact(tickVolume, details.tick_volume),
         is_settled: covered.contains(ts) ? 1 : 0,
         source: source === 0 ? "rest" : "live",
-        quality: aside.quality ?? null,
-        extra: aside.extra ?? null,
+        quality: details.quality ?? null,
+        extra: details.extra ?? null,
       };
     }
   }

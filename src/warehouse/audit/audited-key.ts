@@ -73,7 +73,7 @@ export function createFinding(
   return { rule, key, names, from, to, text, isRemark };
 }
 
-const keysSql = `SELECT stream, series FROM wanted_ranges UNION SELECT stream, series FROM settled_ranges`;
+const keysSql = `SELECT stream, series FROM targets UNION SELECT stream, series FROM settled_ranges`;
 /** Not `readSettledRanges`, which throws if the ledger is inconsistent. */
 const settledSql = `SELECT from_ts AS "from", to_ts AS "to", proof, reason FROM settled_ranges
   WHERE stream = ? AND series = ? ORDER BY from_ts`;

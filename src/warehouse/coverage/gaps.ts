@@ -56,9 +56,9 @@ export function targetStartSql(
   now: string,
 ): string {
   const firstSettled = `(SELECT min(f.from_ts) FROM ${table("settled_ranges")} f
-    WHERE f.stream = w.stream AND f.series = w.series AND f.from_ts <= ${now} - w.kept_for + ${MAX_CLOCK_ERROR})`;
-  return `CASE WHEN w.observed = 1 OR w.kept_for IS NULL THEN w.from_ts
-    ELSE ${largest("w.from_ts", `coalesce(${firstSettled}, ${now} - w.kept_for)`)} END`;
+    WHERE f.stream = w.stream AND f.series = w.series AND f.from_ts <= ${now} - w.service_window + ${MAX_CLOCK_ERROR})`;
+  return `CASE WHEN w.is_snapshot = 1 OR w.service_window IS NULL THEN w.from_ts
+    ELSE ${largest("w.from_ts", `coalesce(${firstSettled}, ${now} - w.service_window)`)} END`;
 }
 
 /** A stored target of one ledger key. */
@@ -157,11 +157,11 @@ type SeriesTargetRow = SeriesNames &
 const targetsSql = (
   condition: string,
 ) => `SELECT w.series, s.index_type AS indexType, s.index_id AS indexId, s.name, w.from_ts AS "from", w.to_ts AS "to",
-    w.settle_delay AS settleDelay, w.step, w.kept_for AS serviceWindow, w.hindrance AS blockedReason,
+    w.settle_delay AS settleDelay, w.step, w.service_window AS serviceWindow, w.blocked_reason AS blockedReason,
     u.published_to AS publishedTo, u.asked_at AS askedAt, u.asked_to AS askedTo, u.quiet_margin AS quietMargin
-  FROM wanted_ranges w JOIN series s ON s.series = w.series
+  FROM targets w JOIN series s ON s.series = w.series
     LEFT JOIN publications u ON u.stream = w.stream AND u.series = w.series
-  WHERE w.stream = @stream AND w.observed = 0 ${condition} ORDER BY w.series, w.from_ts`;
+  WHERE w.stream = @stream AND w.is_snapshot = 0 ${condition} ORDER BY w.series, w.from_ts`;
 
 const settledSql = (condition: string) => `SELECT series, from_ts AS "from", to_ts AS "to", proof, reason
   FROM settled_ranges WHERE stream = @stream ${condition} ORDER BY series, from_ts`;

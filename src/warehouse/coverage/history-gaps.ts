@@ -60,15 +60,15 @@ interface HistoryLedger {
 const settledSql = `SELECT series, from_ts, to_ts, proof = 'lost', reason FROM settled_ranges
   WHERE stream = ? ORDER BY series, from_ts`;
 
-const targetsSql = `SELECT w.series, w.from_ts, w.to_ts, w.settle_delay, w.step, w.kept_for, w.hindrance,
+const targetsSql = `SELECT w.series, w.from_ts, w.to_ts, w.settle_delay, w.step, w.service_window, w.blocked_reason,
     u.published_to, u.asked_at, u.asked_to, u.quiet_margin
-  FROM wanted_ranges w LEFT JOIN publications u ON u.stream = w.stream AND u.series = w.series
-  WHERE w.stream = ? AND w.observed = 0 ORDER BY w.series, w.from_ts`;
+  FROM targets w LEFT JOIN publications u ON u.stream = w.stream AND u.series = w.series
+  WHERE w.stream = ? AND w.is_snapshot = 0 ORDER BY w.series, w.from_ts`;
 
-const liveSpansSql = `SELECT w.series, l.from_ts AS "from", l.to_ts AS "to" FROM wanted_ranges w
+const liveSpansSql = `SELECT w.series, l.from_ts AS "from", l.to_ts AS "to" FROM targets w
     JOIN series s ON s.series = w.series
     JOIN live_spans l ON l.stream = w.stream AND l.index_type = s.index_type AND l.index_id IN ('', s.index_id)
-  WHERE w.stream = ? AND w.observed = 0 AND w.stream IN (SELECT stream FROM live_spans)`;
+  WHERE w.stream = ? AND w.is_snapshot = 0 AND w.stream IN (SELECT stream FROM live_spans)`;
 
 const claimsSql = `SELECT series, from_ts AS "from", to_ts AS "to", ${pendingReasonSql("kind")} AS reason FROM pending_claims
   WHERE stream = ? AND accepted_at IS NULL ORDER BY from_ts`;

@@ -49,9 +49,9 @@ type LedgerKeyRow = Omit<KnownLedgerKey, "isSelected" | "isSnapshot"> & {
 const ledgerKeysSql = `SELECT l.stream, l.series, nullif(s.index_type, '') AS index_type, nullif(s.index_id, '') AS index_id,
     nullif(s.name, '') AS name, min(l.from_ts) AS firstTs,
     CASE max(l.followed) WHEN 0 THEN max(l.to_ts) END AS endTs,
-    max(l.followed) AS isSelected, max(l.observed) AS isSnapshot, max(l.kept_for) AS serviceWindow
-  FROM (SELECT w.stream, w.series, ${targetStartSql(sqliteDialect, sqliteDialect.presentTs)} AS from_ts, w.to_ts, w.to_ts IS NULL AS followed, w.observed,
-      w.kept_for FROM wanted_ranges w
+    max(l.followed) AS isSelected, max(l.is_snapshot) AS isSnapshot, max(l.service_window) AS serviceWindow
+  FROM (SELECT w.stream, w.series, ${targetStartSql(sqliteDialect, sqliteDialect.presentTs)} AS from_ts, w.to_ts, w.to_ts IS NULL AS followed, w.is_snapshot,
+      w.service_window FROM targets w
     UNION ALL SELECT stream, series, min(from_ts), max(to_ts), 0, 0, NULL FROM settled_ranges GROUP BY stream, series) l
   JOIN series s ON s.series = l.series
   GROUP BY l.stream, l.series ORDER BY l.stream, index_type, name, index_id`;

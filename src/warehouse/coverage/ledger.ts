@@ -224,6 +224,6 @@ export function findEndsAbove(transaction: Transaction, key: LedgerKey, ts: Micr
 
 /** Where the oldest target of the key begins; undefined: the settings never selected it. */
 export function findTargetStart(transaction: Transaction, { stream, series }: LedgerKey): Micros | undefined {
-  const sql = `SELECT min(from_ts) FROM wanted_ranges WHERE ${matchesKey}`;
+  const sql = `SELECT min(from_ts) FROM targets WHERE ${matchesKey}`;
   return transaction.value<Micros | null>(sql, [stream, series]) ?? undefined;
 }

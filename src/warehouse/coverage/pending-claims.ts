@@ -6,8 +6,8 @@ import { type ClaimKind, holesOf, type PendingClaim } from "../../rule/claim.ts"
 import { isIncident } from "../../rule/confirm.ts";
 import { type PendingClaimRow, pendingClaims } from "../schema/coverage.ts";
 import { series as dictionary } from "../schema/lookups.ts";
-import type { Connection } from "../sqlite/connection.ts";
-import { and, eq, gt, isNull, lte, or } from "../sqlite/drizzle.ts";
+import type { Connection, Orm } from "../sqlite/connection.ts";
+import { and, eq, gt, isNull, lte, or, sql } from "../sqlite/drizzle.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { isOfKey, type LedgerKey } from "./ledger.ts";
 
@@ -65,10 +65,16 @@ export function findHoles(connection: Pick<Connection, "statement">, key: Ledger
   return holesOf(readClaims(connection, key));
 }
 
+const isPendingOfStream = and(
+  eq(pendingClaims.stream, sql.placeholder("stream")),
+  isNull(pendingClaims.acceptedAt),
+);
+const claimsOfStream = (orm: Orm) =>
+  orm.select().from(pendingClaims).where(isPendingOfStream).orderBy(pendingClaims.from).prepare();
+
 /** The pending claims of a stream, by series. */
 export function readPendingClaims(connection: Connection, stream: Stream): Map<number, StoredClaim[]> {
-  const isPending = and(eq(pendingClaims.stream, stream), isNull(pendingClaims.acceptedAt));
-  const rows = connection.orm.select().from(pendingClaims).where(isPending).orderBy(pendingClaims.from).all();
+  const rows = connection.prepared(claimsOfStream).all({ stream });
   const claims = new Map<number, StoredClaim[]>();
   for (const row of rows) claims.set(row.series, [...(claims.get(row.series) ?? []), toClaim(row)]);
   return claims;

@@ -1,6 +1,6 @@
 import type { HistoryStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
-import { rereads, type TargetRow } from "../schema/coverage.ts";
+import { rechecks, type TargetRow } from "../schema/coverage.ts";
 import { contracts, type SeriesNames } from "../schema/lookups.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { and, eq, lt, ne } from "../sqlite/drizzle.ts";
@@ -8,7 +8,7 @@ import type { Transaction } from "../tables/transaction.ts";
 import type { LedgerKey } from "./ledger.ts";
 import type { TargetRules } from "./targets.ts";
 
-/** A series whose newest covered range was not fetched again today. */
+/** A series that was not rechecked today. */
 export interface DueRecheck extends Readonly<SeriesNames>, TargetRules {
   readonly key: LedgerKey;
   /** Where its target begins. */
@@ -20,10 +20,10 @@ type DueRow = Omit<DueRecheck, "key"> & Pick<TargetRow, "series">;
 const dueSql = (
   condition: string,
 ) => `SELECT w.series, s.index_type AS indexType, s.index_id AS indexId, s.name, w.from_ts AS targetFrom,
-    w.kept_for AS serviceWindow, w.settle_delay AS settleDelay, w.step
-  FROM wanted_ranges w JOIN series s ON s.series = w.series
-    JOIN rereads r ON r.stream = w.stream AND r.series = w.series
-  WHERE w.stream = ? AND w.to_ts IS NULL AND w.observed = 0 AND r.day < ? ${condition} ORDER BY w.series`;
+    w.service_window AS serviceWindow, w.settle_delay AS settleDelay, w.step
+  FROM targets w JOIN series s ON s.series = w.series
+    JOIN rechecks r ON r.stream = w.stream AND r.series = w.series
+  WHERE w.stream = ? AND w.to_ts IS NULL AND w.is_snapshot = 0 AND r.day < ? ${condition} ORDER BY w.series`;
 const allSeriesSql = dueSql("");
 const oneSeriesSql = dueSql("AND w.series = ?");
 
@@ -42,21 +42,21 @@ export function readDueRechecks(
 }
 
 export function recordRecheck({ orm }: Transaction, { stream, series }: LedgerKey, day: string): void {
-  const update = { target, set: { day }, setWhere: lt(rereads.day, day) };
-  orm.insert(rereads).values({ stream, series, day }).onConflictDoUpdate(update).run();
+  const update = { target, set: { day }, setWhere: lt(rechecks.day, day) };
+  orm.insert(rechecks).values({ stream, series, day }).onConflictDoUpdate(update).run();
 }
 
-const target = [rereads.stream, rereads.series];
+const target = [rechecks.stream, rechecks.series];
 
 /** A new series needs no recheck today: all of it is fetched today anyway. */
 export function startRechecks(transaction: Transaction, { stream, series }: LedgerKey, day: string): void {
   transaction
-    .statement("INSERT INTO rereads (stream, series, day) VALUES (?, ?, ?) ON CONFLICT DO NOTHING")
+    .statement("INSERT INTO rechecks (stream, series, day) VALUES (?, ?, ?) ON CONFLICT DO NOTHING")
     .run([stream, series, day]);
 }
 
 /**
- * `rereads` also stores on which day an exchange had no contracts of a type, so that such a list is requested only once
+ * `rechecks` also stores on which day an exchange had no contracts of a type, so that such a list is requested only once
  * a day. This value is not a stream and no ledger key has it, so `readDueRechecks` skips these entries.
  */
 const noContractsStream = (derivativeType: string) => `derivative_contracts ${derivativeType}`;
@@ -69,7 +69,7 @@ export function hasNoContracts(
   return (
     connection
       .statement(
-        `SELECT 1 FROM rereads r JOIN series s ON s.series = r.series
+        `SELECT 1 FROM rechecks r JOIN series s ON s.series = r.series
         WHERE r.stream = ? AND r.day = ? AND s.index_type = '' AND s.index_id = ?`,
       )
       .get([noContractsStream(derivativeType), day, exchangeId]) !== undefined
@@ -88,8 +88,8 @@ export function recordNoContracts(
   if (orm.select().from(contracts).where(isOfType).limit(1).get()) return;
   const series = dictionary.getSubscriptionKey(exchangeId);
   const row = { stream: noContractsStream(derivativeType), series, day };
-  const update = { target, set: { day }, setWhere: ne(rereads.day, day) };
-  orm.insert(rereads).values(row).onConflictDoUpdate(update).run();
+  const update = { target, set: { day }, setWhere: ne(rechecks.day, day) };
+  orm.insert(rechecks).values(row).onConflictDoUpdate(update).run();
 }
 
 export interface NoContractsEntry {

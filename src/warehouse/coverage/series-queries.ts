@@ -34,11 +34,11 @@ const headsSql = (
 ) => `SELECT w.series, s.index_type AS indexType, s.index_id AS indexId, s.name,
     w.from_ts AS targetFrom, g.to_ts AS settledTo, g.reason,
     u.published_to AS publishedTo, u.asked_at AS askedAt, u.asked_to AS askedTo, u.quiet_margin AS quietMargin
-  FROM wanted_ranges w CROSS JOIN series s ON s.series = w.series
+  FROM targets w CROSS JOIN series s ON s.series = w.series
     LEFT JOIN publications u ON u.stream = w.stream AND u.series = w.series
     LEFT JOIN settled_ranges g ON g.stream = w.stream AND g.series = w.series AND g.from_ts =
       (SELECT max(l.from_ts) FROM settled_ranges l WHERE l.stream = w.stream AND l.series = w.series)
-  WHERE w.stream = ? ${condition} AND w.to_ts IS NULL AND w.observed = 0 ORDER BY w.series`;
+  WHERE w.stream = ? ${condition} AND w.to_ts IS NULL AND w.is_snapshot = 0 ORDER BY w.series`;
 const allHeadsSql = headsSql("");
 const oneHeadSql = headsSql("AND w.series = ?");
 
@@ -70,8 +70,8 @@ export function readSelectedIndices(
   stream: HistoryStream,
 ): Readonly<Pick<SeriesNames, "indexType" | "indexId">>[] {
   const sql = `SELECT s.index_type AS indexType, s.index_id AS indexId
-    FROM wanted_ranges w CROSS JOIN series s ON s.series = w.series
-    WHERE w.stream = ? AND w.to_ts IS NULL AND w.observed = 0`;
+    FROM targets w CROSS JOIN series s ON s.series = w.series
+    WHERE w.stream = ? AND w.to_ts IS NULL AND w.is_snapshot = 0`;
   return connection.statement<Pick<SeriesNames, "indexType" | "indexId">>(sql).all([stream]);
 }
 
@@ -90,14 +90,14 @@ type CoveredRow = SeriesNames &
   Pick<SettledRangeRow, "series" | "from" | "to" | "reason"> &
   Pick<TargetRow, "serviceWindow" | "settleDelay">;
 
-const newestTargetJoin = `JOIN wanted_ranges w ON w.stream = g.stream AND w.series = g.series AND w.from_ts =
-        (SELECT max(l.from_ts) FROM wanted_ranges l WHERE l.stream = g.stream AND l.series = g.series)`;
+const newestTargetJoin = `JOIN targets w ON w.stream = g.stream AND w.series = g.series AND w.from_ts =
+        (SELECT max(l.from_ts) FROM targets l WHERE l.stream = g.stream AND l.series = g.series)`;
 
 /** Every series that has coverage with its rows here, whether the settings still select it or not. */
 export function readSeriesCoverage(connection: Connection, stream: HistoryStream): SeriesCoverage[] {
   const rows = connection
     .statement<CoveredRow>(
-      `SELECT g.series, s.index_type AS indexType, s.index_id AS indexId, s.name, w.kept_for AS serviceWindow,
+      `SELECT g.series, s.index_type AS indexType, s.index_id AS indexId, s.name, w.service_window AS serviceWindow,
         w.settle_delay AS settleDelay, g.from_ts AS "from", g.to_ts AS "to", g.reason
       FROM settled_ranges g JOIN series s ON s.series = g.series ${newestTargetJoin}
       WHERE g.stream = ? AND g.proof NOT IN ('lost', 'moved') ORDER BY g.series, g.from_ts`,
@@ -120,7 +120,7 @@ type HistoryEnd = Omit<SeriesCoverage, "covered" | "beforeHistory"> & { readonly
 export function readHistoryEnds(connection: Connection, stream: HistoryStream): HistoryEnd[] {
   const rows = connection
     .statement<Omit<CoveredRow, "reason">>(
-      `SELECT g.series, s.index_type AS indexType, s.index_id AS indexId, s.name, w.kept_for AS serviceWindow,
+      `SELECT g.series, s.index_type AS indexType, s.index_id AS indexId, s.name, w.service_window AS serviceWindow,
         w.settle_delay AS settleDelay, g.from_ts AS "from", max(g.to_ts) AS "to"
       FROM settled_ranges g JOIN series s ON s.series = g.series ${newestTargetJoin}
       WHERE g.stream = ? AND g.reason IN (?, ?) GROUP BY g.series ORDER BY g.series`,
@@ -158,8 +158,8 @@ export function readIndexLedgers(connection: Connection, stream: HistoryStream):
   const targets = connection
     .statement<IndexIds & { targetFrom: TargetRow["from"] } & Pick<TargetRow, "series">>(
       `SELECT s.series, s.index_type AS indexType, s.index_id AS indexId, w.from_ts AS targetFrom
-      FROM wanted_ranges w JOIN series s ON s.series = w.series
-      WHERE w.stream = ? AND w.to_ts IS NULL AND w.observed = 0`,
+      FROM targets w JOIN series s ON s.series = w.series
+      WHERE w.stream = ? AND w.to_ts IS NULL AND w.is_snapshot = 0`,
     )
     .all([stream]);
   const found = new Map<string, IndexLedger>();

@@ -20,10 +20,10 @@ type SettledRow = readonly [from: Micros, to: Micros, isLost: 0 | 1, reason: str
 const RANGES_PER_READ = 10_000;
 
 const targetsSql = `SELECT stream, series, from_ts AS "from", to_ts AS "to", settle_delay AS settleDelay, step,
-    kept_for AS serviceWindow
-  FROM wanted_ranges WHERE observed = 1 ORDER BY stream, series, from_ts`;
+    service_window AS serviceWindow
+  FROM targets WHERE is_snapshot = 1 ORDER BY stream, series, from_ts`;
 
-const keysSql = `SELECT stream, series FROM wanted_ranges WHERE observed = 1
+const keysSql = `SELECT stream, series FROM targets WHERE is_snapshot = 1
   UNION SELECT stream, series FROM settled_ranges WHERE NOT ${isHistoryStreamSql}`;
 
 const settledSql = `SELECT from_ts, to_ts, proof = 'lost', reason FROM settled_ranges

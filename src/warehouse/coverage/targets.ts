@@ -48,13 +48,17 @@ export function declareTargets(
   for (const target of declared) openTarget(transaction, target, false);
 }
 
-/** The targets of a stream, with the index or the exchange of each. */
-export function readTargets({ orm }: Transaction, stream: Stream) {
+const targetsOfStream = (orm: Orm) => {
   const { indexType, indexId } = dictionary;
   const columns = { series: targets.series, from: targets.from, to: targets.to, indexType, indexId };
   const isSame = eq(dictionary.series, targets.series);
-  const ofStream = eq(targets.stream, stream);
-  return orm.select(columns).from(targets).innerJoin(dictionary, isSame).where(ofStream).all();
+  const ofStream = eq(targets.stream, sql.placeholder("stream"));
+  return orm.select(columns).from(targets).innerJoin(dictionary, isSame).where(ofStream).prepare();
+};
+
+/** The targets of a stream, with the index or the exchange of each. */
+export function readTargets(transaction: Transaction, stream: Stream) {
+  return transaction.prepared(targetsOfStream).all({ stream });
 }
 
 /** Ends the open-ended target of the key at `at`. */

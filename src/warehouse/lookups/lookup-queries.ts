@@ -51,7 +51,7 @@ const RECENT_RANKING_MICROS = 7 * MICROS_PER_DAY;
 
 /** Not from the view `latest_market_caps`: SQLite would compile its forty columns at every start for these four. */
 const rankingSql = `WITH latest AS MATERIALIZED (SELECT s.index_id AS id, r.ts, r.rank, r.market_cap
-    FROM series s CROSS JOIN market_cap_rows r WHERE r.series = s.series AND r.ts = ${newestTs("market_caps", "s")})
+    FROM series s CROSS JOIN market_cap_rows r WHERE r.series = s.series AND r.ts = ${newestTs("market_caps", "s.series")})
   SELECT id, (SELECT max(ts) FROM latest) - ts AS age FROM latest WHERE age < ?
   ORDER BY rank IS NULL, rank, market_cap DESC`;
 

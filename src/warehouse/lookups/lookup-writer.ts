@@ -58,7 +58,7 @@ const contracts = buildLookupTable(derivativeContractColumns, {
   entity: "contract",
   table: "contracts",
   keys: ["derivative_type", "id"],
-  untracked: ["aside", "described", ...untracked],
+  untracked: ["details", "is_described", ...untracked],
 });
 
 /**
@@ -135,8 +135,8 @@ export function writeContracts(
   const rows = list.map((contract) =>
     rowOf(contracts, contract, {
       exchange_id: contract.exchangeId ?? exchangeId,
-      aside: exactAside(contract),
-      described: 1,
+      details: exactDetails(contract),
+      is_described: 1,
     }),
   );
   const result = reconcileLookup(transaction, contracts, rows, {
@@ -144,10 +144,10 @@ export function writeContracts(
     scope: [
       { column: "derivative_type", value: derivativeType },
       { column: "exchange_id", value: exchangeId },
-      { column: "described", value: 1 },
+      { column: "is_described", value: 1 },
     ],
   });
-  setRowCount(transaction, "derivative_contracts", `${contracts.table} WHERE described = 1`);
+  setRowCount(transaction, "derivative_contracts", `${contracts.table} WHERE is_described = 1`);
   transaction
     .statement(`${refreshContractsSql} AND derivative_type = ? AND exchange_id = ?`)
     .run([derivativeType, exchangeId]);
@@ -155,7 +155,7 @@ export function writeContracts(
 }
 
 /** The exact digits of the decimals that a REAL cannot represent. */
-function exactAside(contract: DerivativeContract): string | null {
+function exactDetails(contract: DerivativeContract): string | null {
   const values = contract as object as Readonly<Record<string, Decimal | null>>;
   const exact = decimals.flatMap(({ name }) => {
     const digits = values[camelCase(name)]?.exact;

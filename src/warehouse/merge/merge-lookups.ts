@@ -22,14 +22,14 @@ const lookups: readonly LookupMerge[] = [
 ];
 
 const countSql = ({ table }: LookupMerge, side: "main" | "other") =>
-  `SELECT count(*) FROM ${side}.${table} ${table === "contracts" ? "WHERE described = 1" : ""}`;
+  `SELECT count(*) FROM ${side}.${table} ${table === "contracts" ? "WHERE is_described = 1" : ""}`;
 
 /** How many entries of the other warehouse each lookup lacks. */
 export function countNewEntries(reader: MergeReader): Map<Stream, number> {
   const counts = new Map<Stream, number>();
   for (const { table, keys, stream } of lookups) {
     if (!stream) continue;
-    const isDescribed = (side: string) => (table === "contracts" ? `AND ${side}.described = 1` : "");
+    const isDescribed = (side: string) => (table === "contracts" ? `AND ${side}.is_described = 1` : "");
     const sameKey = keys.map((key) => `m.${key} = o.${key}`).join(" AND ");
     const sql = `SELECT count(*) FROM other.${table} o WHERE true ${isDescribed("o")}
       AND NOT EXISTS (SELECT 1 FROM main.${table} m WHERE ${sameKey} ${isDescribed("m")})`;
@@ -108,7 +108,7 @@ function mergeLookup(transaction: Transaction, { table, keys }: LookupMerge): vo
   transaction
     .statement(
       `UPDATE main.contracts SET ${described.map((column) => `${column} = o.${column}`).join(", ")} FROM other.contracts o
-        WHERE ${sameKey} AND contracts.described = 0 AND o.described = 1`,
+        WHERE ${sameKey} AND contracts.is_described = 0 AND o.is_described = 1`,
     )
     .run();
 }

@@ -73,9 +73,9 @@ export function readTheirTargets(
   reader: MergeReader,
   { stream, series }: LedgerKey,
 ): Omit<TargetRow, "stream" | "series">[] {
-  const sql = `SELECT from_ts AS "from", to_ts AS "to", settle_delay AS settleDelay, period, step, kept_for AS serviceWindow,
-      observed AS isSnapshot, hindrance AS blockedReason
-    FROM other.wanted_ranges WHERE stream = ? AND series = ? ORDER BY from_ts`;
+  const sql = `SELECT from_ts AS "from", to_ts AS "to", settle_delay AS settleDelay, period, step, service_window AS serviceWindow,
+      is_snapshot AS isSnapshot, blocked_reason AS blockedReason
+    FROM other.targets WHERE stream = ? AND series = ? ORDER BY from_ts`;
   return reader.statement<Omit<TargetRow, "stream" | "series">>(sql).all([stream, series]);
 }
 

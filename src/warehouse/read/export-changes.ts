@@ -1,8 +1,9 @@
-import { isDaily, type RowStream } from "../../model/streams.ts";
+import { isDaily, type RowStream, rowStreams } from "../../model/streams.ts";
 import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
+import { normalise } from "../../model/time-range.ts";
 import { readPresentTs } from "../coverage/targets.ts";
 import type { Connection } from "../sqlite/connection.ts";
-import { type Change, canContinue, readChanges, readJournalPosition } from "../tables/journal.ts";
+import { canContinue, readChanges, readJournalPosition } from "../tables/journal.ts";
 import { type ExportPeriod, readParts } from "./export-periods.ts";
 import { comparesPrices, readRefreshPeriods } from "./export-rows.ts";
 
@@ -36,20 +37,24 @@ export function compareStates(
   if (!before || !canContinue(readJournalPosition(connection), before.journal)) return () => false;
   const { seq: after } = before.journal;
   const changes = readChanges(connection, { after, until: now.journal.seq });
-  const byStream = Map.groupBy(
-    changes.filter(({ kind }) => kind !== "ledger"),
-    ({ stream }) => stream,
+  const parts = new Map(rowStreams.map((stream) => [stream, readParts(connection, stream)]));
+  const nameOf = ({ stream, part }: Pick<ExportPeriod, "stream" | "part">) => `${stream} ${part}`;
+  const changed = new Map(
+    [
+      ...Map.groupBy(
+        changes.filter(({ kind }) => kind !== "ledger"),
+        ({ stream, key }) => nameOf({ stream, part: parts.get(stream)?.get(key) ?? null }),
+      ),
+    ].map(([name, own]) => [name, normalise(own)]),
   );
-  const parts = new Map([...byStream.keys()].map((stream) => [stream, readParts(connection, stream)]));
   return ({ stream, part, from, to }) => {
     const tickerPeriod = before.refreshPeriods[stream];
     const hasPrices = comparesPrices(stream);
     if (hasPrices && tickerPeriod !== now.refreshPeriods[stream]) return false;
     // The first row of a period is compared with the last one before it.
     const first = hasPrices ? from - MAX_PERIODS_BEFORE * tickerPeriod : from;
-    const touches = (change: Change) => change.from < to && change.to > first;
-    const isOwn = ({ key }: Change) => parts.get(stream)?.get(key) === part;
-    if (byStream.get(stream)?.some((change) => touches(change) && isOwn(change))) return false;
+    const ranges = changed.get(nameOf({ stream, part })) ?? [];
+    if (ranges.some((range) => range.from < to && range.to > first)) return false;
     // A bar becomes final when its day ends.
     return !isDaily(stream) || startOfDay(before.present) === startOfDay(now.present) || to <= before.present;
   };

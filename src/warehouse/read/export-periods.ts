@@ -1,6 +1,13 @@
 import type { Column } from "../../model/column.ts";
 import { type Dictionary, isDaily, type RowStream, streamTable } from "../../model/streams.ts";
-import { formatTimestamp, MICROS_PER_MS, type Micros, parseTimestamp } from "../../model/time.ts";
+import {
+  formatTimestamp,
+  MICROS_PER_MS,
+  MICROS_PER_SECOND,
+  type Micros,
+  parseTimestamp,
+} from "../../model/time.ts";
+import { readPresentTs } from "../coverage/targets.ts";
 import { readStreamStates } from "../rows/stream-stats.ts";
 import type { StoredTime } from "../schema/rows.ts";
 import type { Connection } from "../sqlite/connection.ts";
@@ -28,7 +35,7 @@ export function partitionColumn(stream: RowStream): string | undefined {
 /** What one file of a stream spans; `whole`: all its rows. */
 export type PeriodUnit = "whole" | "year" | "month" | "day";
 
-/** One period of one partition of a stream, and the keys of the series that have rows in it. */
+/** What one file of a stream has: a period of a partition, or a slice of it, and the keys of the series that have rows there. */
 export interface ExportPeriod {
   readonly stream: RowStream;
   /** The index type or derivative type; null for a stream without a partition column. */
@@ -36,6 +43,8 @@ export interface ExportPeriod {
   readonly unit: PeriodUnit;
   /** `YYYY`, `YYYY-MM` or `YYYY-MM-DD`; empty: everything. */
   readonly period: string;
+  /** A day or an hour (`YYYY-MM-DDTHH`) of a period that is not over; else the period. */
+  readonly slice: string;
   readonly from: Micros;
   readonly to: Micros;
   readonly keys: readonly number[];
@@ -45,6 +54,17 @@ export interface ExportPeriod {
 const MAX_WHOLE_ROWS = 1_000_000;
 /** About 250 MiB. A month with more rows is cut into days. */
 const MAX_ROWS_PER_MONTH = 16_000_000;
+
+/** A stream with fewer rows is written again within half a second, so its periods need no slices. */
+const MAX_UNSLICED_ROWS = 250_000;
+/** REST confirms live ticks some time after an hour has ended. */
+const CLOSING_DELAY = 2 * 3600 * MICROS_PER_SECOND;
+
+/** Periods before this have one file each. Later ones are cut into slices, so that a live minute changes a small file. */
+export function closedBefore(connection: Connection, stream: RowStream): Micros {
+  const isSmall = storedRows(connection, [stream]) <= MAX_UNSLICED_ROWS;
+  return isSmall || isDaily(stream) ? Number.POSITIVE_INFINITY : readPresentTs(connection) - CLOSING_DELAY;
+}
 
 /** Files of the same stream have the same unit, because readers of a folder expect the same partitions everywhere. */
 export function choosePeriodUnit(connection: Connection, stream: RowStream): PeriodUnit {
@@ -69,12 +89,15 @@ export function readParts(connection: Connection, stream: RowStream): ReadonlyMa
   );
 }
 
-/** The periods with rows, starting with the one of `since`. Takes one index seek per series and period. */
+/** The periods with rows, starting with the one of `since`. Takes one index seek per series and file. */
 export function exportPeriods(
   connection: Connection,
   stream: RowStream,
   unit: PeriodUnit,
-  since = Number.NEGATIVE_INFINITY,
+  {
+    since = Number.NEGATIVE_INFINITY,
+    closedBefore: closed = Number.POSITIVE_INFINITY,
+  }: { readonly since?: Micros | undefined; readonly closedBefore?: Micros | undefined } = {},
 ): ExportPeriod[] {
   const { table, keyColumn, timeColumn, storedTime, tsOfStored } = rowTables[stream];
   const first = connection
@@ -90,11 +113,13 @@ export function exportPeriods(
   for (const [key, part] of readParts(connection, stream)) {
     let at = bounded ? next.get([key, storedTime(since)]) : first.get([key]);
     while (at !== null && at !== undefined) {
-      const period = periodOf(unit, tsOfStored(at));
-      const name = `${part ?? ""} ${period}`;
+      const ts = tsOfStored(at);
+      const slice = sliceOf(unit, ts, closed);
+      const name = `${part ?? ""} ${slice}`;
       let exportPeriod = found.get(name);
       if (!exportPeriod) {
-        exportPeriod = { stream, part, unit, period, ...periodRange(period), keys: [] };
+        const period = periodOf(unit, ts);
+        exportPeriod = { stream, part, unit, period, slice, ...periodRange(slice), keys: [] };
         found.set(name, exportPeriod);
       }
       exportPeriod.keys.push(key);
@@ -102,9 +127,7 @@ export function exportPeriods(
       at = next.get([key, storedTime(exportPeriod.to)]);
     }
   }
-  return [...found.values()].sort(
-    (a, b) => compare(a.part ?? "", b.part ?? "") || compare(a.period, b.period),
-  );
+  return [...found.values()].sort((a, b) => compare(a.part ?? "", b.part ?? "") || compare(a.slice, b.slice));
 }
 
 /** The number of stored rows by the writer's own count: an upper bound for the rows of an export. */
@@ -116,15 +139,28 @@ export function storedRows(
   return states.reduce((sum, { rows }) => sum + rows, 0);
 }
 
-const PERIOD_LENGTHS: Readonly<Record<PeriodUnit, number>> = { whole: 0, year: 4, month: 7, day: 10 };
+const PERIOD_LENGTHS = { whole: 0, year: 4, month: 7, day: 10, hour: 13 } as const;
 
-export function periodOf(unit: PeriodUnit, ts: Micros): string {
+export function periodOf(unit: keyof typeof PERIOD_LENGTHS, ts: Micros): string {
   return formatTimestamp(ts).slice(0, PERIOD_LENGTHS[unit]);
+}
+
+/** The longest of month, day and hour around `ts` that is closed; an hour need not be. */
+function sliceOf(unit: PeriodUnit, ts: Micros, closed: Micros): string {
+  const isClosed = (slice: string) => periodRange(slice).to <= closed;
+  const period = periodOf(unit, ts);
+  if (unit === "whole" || unit === "year" || isClosed(period)) return period;
+  const day = periodOf("day", ts);
+  return isClosed(day) ? day : periodOf("hour", ts);
 }
 
 /** The ends of everything are times that can be formatted as days. */
 export function periodRange(period: string): { from: Micros; to: Micros } {
   if (period === "") return { from: MIN_TS, to: MAX_TS };
+  if (period.length === PERIOD_LENGTHS.hour) {
+    const from = parseTimestamp(`${period}:00:00Z`) ?? 0;
+    return { from, to: from + 3600 * MICROS_PER_SECOND };
+  }
   const [year = 0, month = 1, day = 1] = period.split("-").map(Number);
   const next = [
     year + (period.length === PERIOD_LENGTHS.year ? 1 : 0),

@@ -68,7 +68,7 @@ export const exportRelations: readonly ExportRelation[] = [
     name: "series",
     columns: { index_type: "text", index_id: "text", name: "text", refresh_us: "integer" },
     // 30 seconds for a series that was never selected.
-    from: `(SELECT index_type, index_id, name, coalesce((SELECT w.period FROM wanted_ranges w
+    from: `(SELECT index_type, index_id, name, coalesce((SELECT w.period FROM targets w
         WHERE w.stream = 'index_ticks' AND w.series = s.series ORDER BY w.from_ts DESC LIMIT 1), 30000000) AS refresh_us
       FROM series s WHERE index_type <> '') ORDER BY index_type, name, index_id`,
   },

@@ -21,7 +21,7 @@ import { type ExportPeriod, labelColumns } from "./export-periods.ts";
 
 const ROWS_PER_BLOCK = 8_192;
 
-/** [time, columns of the table …, `aside` if the period has any]; the time of a daily bar: the days since 1970. */
+/** [time, columns of the table …, `details` if the period has any]; the time of a daily bar: the days since 1970. */
 type ExportedRow = readonly [time: number, ...columns: SqlValue[]];
 
 /** Rows of one series in order of time. */
@@ -38,8 +38,8 @@ export interface PeriodContent {
   readonly rows: number;
   /** The first and the last time, as stored; undefined without rows. */
   readonly times: { readonly first: StoredTime; readonly last: StoredTime } | undefined;
-  /** Whether any row has an `aside`: exact digits, quality notes or unknown properties. */
-  readonly hasAside: boolean;
+  /** Whether any row has an `details`: exact digits, quality notes or unknown properties. */
+  readonly hasDetails: boolean;
   blocks(): Generator<RowBlock>;
 }
 
@@ -51,26 +51,28 @@ export function readPeriod(connection: Connection, period: ExportPeriod): Period
   const { stream, keys } = period;
   const { table, keyColumn, timeColumn } = rowTables[stream];
   const figures = connection
-    .statement<readonly [rows: number, first: StoredTime | null, last: StoredTime | null, asides: number]>(
-      `SELECT count(*), min(${timeColumn}), max(${timeColumn}), count(aside) FROM ${table}
+    .statement<
+      readonly [rows: number, first: StoredTime | null, last: StoredTime | null, detailsCount: number]
+    >(
+      `SELECT count(*), min(${timeColumn}), max(${timeColumn}), count(details) FROM ${table}
         WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ?`,
     )
     .raw();
   let rows = 0;
   let times: PeriodContent["times"];
-  let hasAside = false;
+  let hasDetails = false;
   for (const key of keys) {
-    const [count, first, last, asides] = figures.get([key, ...bounds(period)]) ?? [0, null, null, 0];
+    const [count, first, last, detailsCount] = figures.get([key, ...bounds(period)]) ?? [0, null, null, 0];
     rows += count;
     if (first !== null && last !== null)
       times = {
         first: times && times.first < first ? times.first : first,
         last: times && times.last > last ? times.last : last,
       };
-    if (asides > 0) hasAside = true;
+    if (detailsCount > 0) hasDetails = true;
   }
   const ledger = hasHistory(stream) ? provenRanges(connection, period) : undefined;
-  return { rows, times, hasAside, blocks: () => readBlocks(connection, period, { ledger, hasAside }) };
+  return { rows, times, hasDetails, blocks: () => readBlocks(connection, period, { ledger, hasDetails }) };
 }
 
 /** The label columns of each series of a period. */
@@ -138,12 +140,12 @@ const startOfDay = (ts: Micros) => Math.floor(ts / MICROS_PER_DAY) * MICROS_PER_
 function* readBlocks(
   connection: Connection,
   period: ExportPeriod,
-  options: { ledger: ReadonlyMap<number, readonly TimeRange[]> | undefined; hasAside: boolean },
+  options: { ledger: ReadonlyMap<number, readonly TimeRange[]> | undefined; hasDetails: boolean },
 ): Generator<RowBlock> {
   const { stream, keys } = period;
-  const { ledger, hasAside } = options;
+  const { ledger, hasDetails } = options;
   const { table, keyColumn, timeColumn, storedTime } = rowTables[stream];
-  const columns = rowTables[stream].columns.filter((column) => hasAside || column !== "aside");
+  const columns = rowTables[stream].columns.filter((column) => hasDetails || column !== "details");
   const read = connection
     .statement<ExportedRow>(
       `SELECT ${isDaily(stream) ? "CAST(strftime('%s', day) AS INTEGER) / 86400" : timeColumn}, ${columns.join(", ")} FROM ${table}

@@ -12,7 +12,7 @@ import { rowTables, type SqlValue } from "../tables/row-tables.ts";
  * file stays open while the network is waited for.
  */
 
-/** [key, time, columns of the table …, aside] */
+/** [key, time, columns of the table …, details] */
 export type ForwardedRow = readonly [key: number, time: StoredTime, ...columns: SqlValue[]];
 
 const selectRows = (stream: RowStream) => {

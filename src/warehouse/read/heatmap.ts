@@ -20,6 +20,7 @@ import { GapSums } from "./gap-summary.ts";
 import { buildDayGrid, buildHourGrid, buildMonthGrid, CellSums, type TimeGrid } from "./heatmap-grid.ts";
 import { type ChartSeries, SeriesSearch } from "./series-search.ts";
 import { readSnapshotCells } from "./snapshot-cells.ts";
+import { readCoveredSpans } from "./status.ts";
 
 /** Which ledger keys the result contains, and how many rows of each group. */
 interface HeatmapOptions {
@@ -71,13 +72,13 @@ export class Heatmap {
       const keys = readLedgerKeys(connection);
       const groups = Map.groupBy(keys, groupKey);
       const steps = new Map([...groups].map(([key, members]) => [key, stepOf(members, now)]));
-      const grids = buildGrids(keys, steps, now);
+      const ranges = readRanges(connection, keys, this.#gaps);
+      const grids = buildGrids(keys, steps, now, dailyStart(connection, ranges, now));
       const gridOf = (key: KnownLedgerKey) => grids[steps.get(groupKey(key)) ?? "day"];
       return {
-        ...{ groups, steps, grids },
+        ...{ groups, steps, grids, ranges },
         ranks: readRanks(connection),
         titles: readTitles(connection),
-        ranges: readRanges(connection, keys, this.#gaps),
         snapshotCells: readSnapshotCells(connection, keys, gridOf, this.#gaps),
       };
     };
@@ -94,11 +95,6 @@ export class Heatmap {
       .sort(([, [a]], [, [b]]) => groupOrder(a) - groupOrder(b))
       .map(([key, members]) => [key, sortByRank(members, ranks)]);
     this.#summaries = new Map(this.#groups.map(([key, members]) => [key, this.#summarise(key, members)]));
-  }
-
-  /** The selected tick series with the best market cap rank. */
-  topSeries(count: number): SeriesId[] {
-    return this.#members("index_ticks").slice(0, count).map(toSeriesId);
   }
 
   /** The series that have ticks or daily bars. */
@@ -144,7 +140,10 @@ export class Heatmap {
         day: this.#grids.day.labels,
         month: this.#grids.month.labels,
       },
-      groups: groups.filter(({ matches }) => matches > 0),
+      // Problems first; `whole` groups keep their order after them.
+      groups: groups
+        .filter(({ matches }) => matches > 0)
+        .sort((a, b) => Number(a.whole === a.lines) - Number(b.whole === b.lines)),
     };
   }
 
@@ -163,10 +162,13 @@ export class Heatmap {
     const [{ stream, index_type }] = members as [KnownLedgerKey];
     const { runs, whole } = this.#summaries.get(key) ?? { runs: [], whole: 0 };
     const step = this.#steps.get(key) ?? "day";
-    const rows = selected.slice(0, limit).map((member): HeatmapRow => {
+    const hasGaps = (member: KnownLedgerKey) => Number(this.#gaps.has(member));
+    const sorted = selected.toSorted((a, b) => hasGaps(b) - hasGaps(a));
+    const rows = sorted.slice(0, limit).map((member): HeatmapRow => {
       const cells = new CellSums(this.#grids[step]);
       this.#addRanges(member, cells);
-      return { index_id: member.index_id, name: member.name, runs: cells.runs() };
+      const slug = index_type === null ? null : this.series.slugOf(toSeriesId(member));
+      return { index_id: member.index_id, name: member.name, slug, runs: cells.runs() };
     });
     const lines = members.length;
     return { key, stream, index_type, step, lines, whole, summary: runs, matches: selected.length, rows };
@@ -206,8 +208,26 @@ function earliestTs(keys: readonly KnownLedgerKey[], now: Micros): Micros {
   return keys.reduce((earliest, { firstTs }) => Math.min(earliest, firstTs), now);
 }
 
+/** Where the history of daily bars begins, by rows or by gaps: before that, the service was proven to have none. */
+function dailyStart(
+  connection: Connection,
+  ranges: ReadonlyMap<KnownLedgerKey, readonly StateRange[]>,
+  now: Micros,
+): Micros {
+  const gaps = [...ranges]
+    .filter(([key]) => isDaily(key.stream))
+    .flatMap(([, own]) => own.find(({ state }) => state !== "covered") ?? []);
+  const covered = readCoveredSpans(connection).get("ohlcv");
+  return [...gaps, ...(covered ? [covered] : [])].reduce((first, { from }) => Math.min(first, from), now);
+}
+
 /** One grid per step, long enough for the oldest group that uses it. */
-function buildGrids(keys: readonly KnownLedgerKey[], steps: ReadonlyMap<string, HeatmapStep>, now: Micros) {
+function buildGrids(
+  keys: readonly KnownLedgerKey[],
+  steps: ReadonlyMap<string, HeatmapStep>,
+  now: Micros,
+  firstMonth: Micros,
+) {
   const first = (step: HeatmapStep) =>
     earliestTs(
       keys.filter((key) => steps.get(groupKey(key)) === step),
@@ -218,7 +238,7 @@ function buildGrids(keys: readonly KnownLedgerKey[], steps: ReadonlyMap<string, 
   return {
     hour: buildHourGrid(now, columns("hour", MICROS_PER_HOUR, MIN_HOURS, MAX_HOURS + 1)),
     day: buildDayGrid(now, columns("day", MICROS_PER_DAY, MIN_DAYS, MAX_DAYS)),
-    month: buildMonthGrid(first("month"), now, MAX_MONTHS),
+    month: buildMonthGrid(firstMonth, now, MAX_MONTHS),
   };
 }
 

@@ -11,6 +11,10 @@ import type {
   Quote,
   QuotesResult,
   RankedAsset,
+  RankingResult,
+  Sparkline,
+  SpreadPoint,
+  SpreadsResult,
 } from "../../model/answers/market.ts";
 import { formatDay, formatTimestamp, MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import type { Connection } from "../sqlite/connection.ts";
@@ -20,7 +24,16 @@ import type { Connection } from "../sqlite/connection.ts";
  * and a query of one's own agree.
  */
 
-const rankingSql = `SELECT m.asset_id, m.symbol, a.name, m.rank, m.price, m.volume, m.market_cap,
+/** What `spread.quality` says of a quote that does not compete for the best. */
+const STANDS_STILL = "not moved for an hour";
+
+/** SQL: what one of an asset is worth in USD now. */
+function usdPriceSql(assetId: string): string {
+  return `coalesce((SELECT u.price FROM latest_index_ticks u WHERE u.index_type = 'GWA' AND u.index_id = ${assetId} AND u.is_live = 1),
+      (SELECT u.price FROM latest_market_caps u WHERE u.asset_id = ${assetId} AND u.is_live = 1))`;
+}
+
+const rankingSql = `SELECT m.asset_id, m.symbol, a.name, m.rank, m.price, m.volume * m.price, m.market_cap,
     coalesce(m.price_change_24h, m.change_24h), coalesce(m.price_change_7d, m.change_7d), coalesce(m.price_change_30d, m.change_30d), m.ts
   FROM latest_market_caps m LEFT JOIN assets a ON a.id = m.asset_id WHERE m.is_live = 1
   ORDER BY m.rank IS NULL, m.rank, m.market_cap DESC`;
@@ -29,59 +42,53 @@ export function readMarketRanking(reader: Connection): RankedAsset[] {
   return reader.statement<RankedAsset>(rankingSql).raw().all();
 }
 
-const SPARKLINE_DAYS = 7;
-const SPARKLINE_STEP_HOURS = 6;
-/** Fewer hourly bars do not reach back far enough; fewer daily ones do not make a line. */
-const MIN_HOURLY_POINTS = 24;
-const MIN_DAILY_POINTS = 3;
+export const SPARKLINE_HOURS = 168;
+/** Only the first screens of the ranking show hours: 1,500 assets have a quarter of a million. */
+const MAX_HOURLY_RANK = 200;
+const MICROS_PER_HOUR = MICROS_PER_DAY / 24;
+const MICROS_PER_MINUTE = MICROS_PER_HOUR / 60;
 
-type PricePoint = readonly [indexId: string, price: number];
+type PricePoint = readonly [indexId: string, ts: Micros, price: number];
 
-/** From hourly bars where ticks are synced, else from daily bars, up to the price of the ranking. */
-export function readSparklines(reader: Connection, now: Micros): Record<string, number[]> {
-  const from = now - SPARKLINE_DAYS * MICROS_PER_DAY;
-  const hourly = reader
-    .statement<PricePoint>(
-      `SELECT index_id, close FROM bars_1h WHERE index_type = 'GWA' AND ts >= ?
-        AND ts / 3600000000 % ${SPARKLINE_STEP_HOURS} = 0 AND close IS NOT NULL ORDER BY index_id, ts`,
-    )
-    .raw()
-    .all([from]);
-  const daily = reader
-    .statement<PricePoint>(
-      `SELECT index_id, close FROM ohlcv WHERE index_type = 'GWA' AND day >= ? AND close IS NOT NULL
-        ORDER BY index_id, day`,
-    )
-    .raw()
-    .all([formatDay(from - MICROS_PER_DAY)]);
-  const latest = new Map(
-    reader
-      .statement<PricePoint>("SELECT asset_id, price FROM latest_market_caps WHERE price > 0")
+const hourlySql = `SELECT index_id, ts + ${MICROS_PER_HOUR}, close FROM bars_1h WHERE index_type = 'GWA'
+    AND index_id IN (SELECT asset_id FROM latest_market_caps WHERE rank <= ${MAX_HOURLY_RANK})
+    AND ts BETWEEN :from - ${MICROS_PER_HOUR} AND :now - ${MICROS_PER_HOUR} AND close IS NOT NULL ORDER BY index_id, ts`;
+const dailySql = `SELECT index_id, ts + ${MICROS_PER_DAY}, close FROM ohlcv WHERE index_type = 'GWA' AND day >= :day
+    AND ts BETWEEN :from - ${MICROS_PER_DAY} AND :now - ${MICROS_PER_DAY} AND close IS NOT NULL ORDER BY index_id, ts`;
+const newestSql =
+  "SELECT asset_id, ts, price FROM latest_market_caps WHERE price > 0 AND ts BETWEEN :from AND :now";
+
+/** The closes of the last 168 hours up to the price of the ranking: hourly where ticks are synced, daily before and elsewhere. */
+export function readSparklines(reader: Connection, now: Micros): RankingResult["sparklines"] {
+  const from = now - SPARKLINE_HOURS * MICROS_PER_HOUR;
+  const read = (sql: string, more = {}) => {
+    const points = reader
+      .statement<PricePoint>(sql)
       .raw()
-      .all(),
-  );
-  const sources = [
-    { points: daily, minPoints: MIN_DAILY_POINTS },
-    { points: hourly, minPoints: MIN_HOURLY_POINTS },
+      .all({ from, now, ...more });
+    return Map.groupBy(points, ([indexId]) => indexId);
+  };
+  const [daily, hourly, newest] = [
+    read(dailySql, { day: formatDay(from - MICROS_PER_DAY) }),
+    read(hourlySql),
+    read(newestSql),
   ];
-  // Later entries win: hourly bars replace daily ones.
-  return Object.fromEntries(
-    sources.flatMap(({ points, minPoints }) =>
-      [...Map.groupBy(points, ([indexId]) => indexId)]
-        .filter(([, own]) => own.length >= minPoints)
-        .map(([indexId, own]) => {
-          const last = latest.get(indexId);
-          const prices = own.map(([, price]) => price);
-          return [indexId, scale(last === undefined ? prices : [...prices, last])];
-        }),
-    ),
-  );
+  const linesOf = (id: string): readonly (readonly [string, Sparkline])[] => {
+    const hours = hourly.get(id) ?? [];
+    const days = (daily.get(id) ?? []).filter(([, ts]) => ts < (hours[0]?.[1] ?? now));
+    const points = [...days, ...hours, ...(newest.get(id) ?? [])];
+    return points.length < 2 ? [] : [[id, toSparkline(points, from)]];
+  };
+  return Object.fromEntries([...new Set([...daily.keys(), ...hourly.keys()])].flatMap(linesOf));
 }
 
-function scale(values: readonly number[]): number[] {
-  const low = Math.min(...values);
-  const high = Math.max(...values);
-  return values.map((value) => (high > low ? Math.round(((value - low) / (high - low)) * 100) : 50));
+function toSparkline(points: readonly PricePoint[], from: Micros): Sparkline {
+  const prices = points.map(([, , price]) => price);
+  const [low, high] = [Math.min(...prices), Math.max(...prices)];
+  return points.flatMap(([, ts, price]) => [
+    Math.round((ts - from) / MICROS_PER_MINUTE),
+    high > low ? Math.round(((price - low) / (high - low)) * 100) : 50,
+  ]);
 }
 
 /** The pairs that exchanges quote now, those on most exchanges first. */
@@ -96,14 +103,14 @@ export function readPairs(reader: Connection): PairSummary[] {
 
 // CROSS JOIN: the newest ticker of each exchange first, then its row in the other views by key.
 const quotesSql = `SELECT t.exchange, t.last, t.bid, t.ask, s.spread_bps, d.index_price, d.index_source, d.index_ts, d.deviation_bps,
-    t.volume, t.ts, t.is_stale, t.is_live
-  FROM latest_exchange_ticks t CROSS JOIN index_deviation d CROSS JOIN spread s
+    t.volume * (${usdPriceSql("m.base_asset_id")}) AS volume_usd, t.ts, t.is_live, coalesce(s.quality = '${STANDS_STILL}', 0) AS is_still
+  FROM latest_exchange_ticks t CROSS JOIN index_deviation d CROSS JOIN spread s LEFT JOIN markets m ON m.id = t.market_id
   WHERE t.pair = ? AND d.exchange_id = t.exchange_id AND d.market_id = t.market_id AND d.ts = t.ts
     AND s.exchange_id = t.exchange_id AND s.market_id = t.market_id AND s.ts = t.ts
-  ORDER BY t.is_live DESC, t.volume DESC`;
+  ORDER BY t.is_live DESC, is_still, volume_usd DESC`;
 
-const bestSql = `SELECT best_bid, best_bid_exchange, best_ask, best_ask_exchange FROM spread
-  WHERE pair = ? AND ts = ? LIMIT 1`;
+const bestColumns = "best_bid, best_bid_exchange, best_ask, best_ask_exchange, best_bid_any, best_ask_any";
+const bestSql = `SELECT ${bestColumns} FROM spread WHERE pair = ? AND ts = ? LIMIT 1`;
 
 export function readQuotes(reader: Connection, pair: string, now: Micros): QuotesResult {
   return reader.database.transaction(() => {
@@ -112,6 +119,24 @@ export function readQuotes(reader: Connection, pair: string, now: Micros): Quote
     const best = reader.statement<BestPrices>(bestSql).get([pair, newest]) ?? null;
     return { generated_at: formatTimestamp(now), pair, best, quotes };
   })();
+}
+
+const SPREAD_HOURS = 24;
+const SPREAD_STEP = 10 * MICROS_PER_MINUTE;
+const listingSql = `SELECT exchange_id, market_id FROM latest_exchange_ticks WHERE pair = ? ORDER BY is_live DESC, volume DESC LIMIT 1`;
+// The best quotes are the same whichever exchange's ticker they are read as of.
+const spreadSql = `SELECT ts, (best_ask / nullif(best_bid, 0) - 1) * 10000 FROM spread
+  WHERE pair = :pair AND exchange_id = :exchange_id AND market_id = :market_id AND ts = (SELECT max(n.ts) FROM exchange_ticks_slim n
+    WHERE n.exchange_id = :exchange_id AND n.market_id = :market_id AND n.ts <= :at AND n.ts > :at - ${SPREAD_STEP})`;
+
+/** The best ask over the best bid of a pair in basis points, each ten minutes of the last day. */
+export function readSpreads(reader: Connection, pair: string, now: Micros): SpreadsResult {
+  const listing = reader.statement<Record<"exchange_id" | "market_id", string>>(listingSql).get([pair]);
+  if (!listing) return [];
+  const spreadAt = reader.statement<SpreadPoint>(spreadSql).raw();
+  const steps = (SPREAD_HOURS * MICROS_PER_HOUR) / SPREAD_STEP;
+  const moments = Array.from({ length: steps }, (_, step) => now - (steps - 1 - step) * SPREAD_STEP);
+  return moments.map((at) => spreadAt.get({ pair, at, ...listing })).filter((point) => point !== undefined);
 }
 
 /** The assets that have contracts with ticks, those with the most contracts first. */

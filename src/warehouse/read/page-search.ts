@@ -14,12 +14,15 @@ export interface SearchedPages {
 
 const MAX_SERIES = 6;
 const MAX_OTHERS = 4;
+const MAX_ASSETS = 2;
 
 /** The pages whose subject contains the text: bars of series, pairs on exchanges, derivatives of assets, relations. */
 export function searchPages(text: string, series: SeriesSearch, pages: SearchedPages): SearchMatch[] {
   const relations = pages.schema.flatMap((group) => group.relations);
+  const found = series.find(text, MAX_SERIES);
   return [
-    ...series.find(text, MAX_SERIES).map(toBarsPage),
+    ...found.flatMap(toAssetPage).slice(0, MAX_ASSETS),
+    ...found.map(toBarsPage),
     ...best(pages.pairs, text, ({ pair }) => pair).map(
       ({ pair, exchanges }): SearchMatch => ({
         group: "Exchanges",
@@ -45,6 +48,13 @@ export function searchPages(text: string, series: SeriesSearch, pages: SearchedP
       }),
     ),
   ];
+}
+
+/** The average of an asset has its id. */
+function toAssetPage({ index_type, index_id, name, slug, match }: SeriesMatch): SearchMatch[] {
+  if (index_type !== "GWA" || match === "similar") return [];
+  const href = pagePath("assets", slug === nameToSlug(name) ? name : index_id);
+  return [{ group: "Assets", name: name || index_id, note: "everything about it", href }];
 }
 
 function toBarsPage({ index_type, name, slug, has_ticks, match }: SeriesMatch): SearchMatch {

@@ -1,4 +1,4 @@
-import type { SeriesMatch } from "../../model/answers/heatmap.ts";
+import type { SeriesId, SeriesMatch } from "../../model/answers/heatmap.ts";
 import { nameToSlug } from "../../model/answers/page-address.ts";
 import { findClosestWords } from "../../model/did-you-mean.ts";
 
@@ -15,6 +15,7 @@ interface KnownSeries {
   readonly folded: string;
 }
 
+const keyOf = ({ index_type, index_id }: SeriesId) => `${index_type}:${index_id}`;
 const fold = (text: string) => nameToSlug(text).toLowerCase();
 const EXACT = 1;
 const NO_MATCH = 4;
@@ -22,17 +23,25 @@ const NO_MATCH = 4;
 /** Finds series by what a person types or an address contains: `BTC`, `btc-usd`, `Bitcoin`, `LX:BLX`, `GWA:<id>`. */
 export class SeriesSearch {
   readonly #known: readonly KnownSeries[];
+  /** By `TYPE:id`. */
+  readonly #slugs: ReadonlyMap<string, string>;
 
   /** The best-known first: of several series with one name, the first has it as its slug. */
   constructor(list: readonly ChartSeries[]) {
     const taken = new Set<string>();
     this.#known = list.map((series) => {
-      const { index_type, index_id, name } = series;
+      const { name } = series;
       const folded = fold(name);
-      const slug = name === "" || taken.has(folded) ? `${index_type}:${index_id}` : nameToSlug(name);
+      const slug = name === "" || taken.has(folded) ? keyOf(series) : nameToSlug(name);
       taken.add(folded);
       return { series, slug, folded };
     });
+    this.#slugs = new Map(this.#known.map(({ series, slug }) => [keyOf(series), slug]));
+  }
+
+  /** What the addresses of pages call a series; null if it has no chart. */
+  slugOf(series: SeriesId): string | null {
+    return this.#slugs.get(keyOf(series)) ?? null;
   }
 
   /** Exact matches first, then prefixes, then by rank. If nothing matches, similar names. */

@@ -29,7 +29,7 @@ export function readStatus(connection: Connection, now: Micros): WarehouseStatus
   // One transaction, so that counts and coverage agree.
   return connection.database.transaction(() => {
     const states = new Map(readStreamStates(connection).map((row) => [row.stream, row]));
-    const covered = new Map(readCoverage(connection).map((row) => [row.stream, row]));
+    const covered = readCoveredSpans(connection);
     const { serviceUrl, clockSkew } = readWarehouseState(connection);
     const gaps = sumGaps(connection);
     const unconfirmed = countUnconfirmedSeries(connection);
@@ -46,7 +46,8 @@ export function readStatus(connection: Connection, now: Micros): WarehouseStatus
         return {
           stream,
           from_time: range ? formatTimestamp(range.from) : null,
-          to_time: range ? formatTimestamp(range.to) : null,
+          // An observation holds for its period, which may not be over.
+          to_time: range ? formatTimestamp(Math.min(now, range.to)) : null,
           rows: state?.rows ?? 0,
           open: open.ranges,
           open_seconds: Math.round(open.extent / MICROS_PER_SECOND),
@@ -79,11 +80,13 @@ export function hasData(connection: Connection): boolean {
   );
 }
 
-/** Where the coverage of each stream begins and ends. */
-function readCoverage({ orm }: Connection) {
+/** Where the coverage of each stream begins and ends. A history begins with its first row, not where it was proven to have none. */
+export function readCoveredSpans({ orm }: Connection): Map<Stream, TimeRange> {
   const { stream, from, to, proof } = settledRanges;
-  const select = orm.select({ stream, from: sql<Micros>`min(${from})`, to: sql<Micros>`max(${to})` });
-  return select.from(settledRanges).where(ne(proof, "lost")).groupBy(stream).all();
+  const first = sql<Micros>`coalesce(min(CASE WHEN ${proof} <> 'empty' THEN ${from} END), min(${from}))`;
+  const select = orm.select({ stream, from: first, to: sql<Micros>`max(${to})` });
+  const rows = select.from(settledRanges).where(ne(proof, "lost")).groupBy(stream).all();
+  return new Map(rows.map(({ stream, ...span }) => [stream, span]));
 }
 
 function sumGaps(connection: Connection): GapTotals[] {

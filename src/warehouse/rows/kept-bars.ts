@@ -2,6 +2,8 @@ import { barWidths, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import type { Transaction } from "../tables/transaction.ts";
+import { BarAggregate, type BarFigures, toTickFigures } from "./bar-aggregate.ts";
+import { emptyDetails, parseRowDetails } from "./row-details.ts";
 
 /*
  * Hourly bars of the index ticks, kept beside them: reading 120 ticks per bar would cost a hundred times as much. Every
@@ -11,29 +13,6 @@ import type { Transaction } from "../tables/transaction.ts";
  */
 
 const HOUR = barWidths["1h"];
-
-/** Exact digits of a bar, by column: as in `aside` of a row. */
-interface BarAside {
-  open?: string;
-  high?: string;
-  low?: string;
-  close?: string;
-  volume_24h?: string;
-}
-
-/** The columns of `kept_bars` after the key. */
-export interface KeptBar {
-  readonly open: number;
-  readonly high: number;
-  readonly low: number;
-  readonly close: number;
-  /** Of the last tick. */
-  readonly volume: number | null;
-  readonly ticks: number;
-  /** The ticks among them that have a `quality`. */
-  readonly doubtful: number;
-  readonly aside: string | null;
-}
 
 function startOfHour(ts: Micros): Micros {
   return Math.floor(ts / HOUR) * HOUR;
@@ -93,14 +72,21 @@ export class TouchedHours {
   }
 }
 
-const keepSql = `REPLACE INTO kept_bars (series, ts, open, high, low, close, volume_24h, n_ticks, n_doubtful, aside)
+const keepSql = `REPLACE INTO kept_bars (series, ts, open, high, low, close, volume_24h, n_ticks, n_doubtful, details)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 
-function keepBar(transaction: Transaction, series: number, hour: Micros, bar: KeptBar): void {
-  const { open, high, low, close, volume, ticks, doubtful, aside } = bar;
-  const values = [series, hour, open, high, low, close, volume, ticks, doubtful, aside];
+function keepBar(transaction: Transaction, series: number, hour: Micros, bar: BarFigures): void {
+  const { open, high, low, close, volume, ticks, doubtful } = bar;
+  const values = [series, hour, open, high, low, close, volume, ticks, doubtful, formatDigits(bar)];
   transaction.statement(keepSql).run(values);
   transaction.highWaterMarks.staleHours.delete(series);
+}
+
+/** The digits of a bar as its row stores them, in the order of the columns. */
+export function formatDigits({ digits }: BarFigures): string | null {
+  const { open, high, low, close, volume_24h } = digits;
+  const text = digits === emptyDetails ? "{}" : JSON.stringify({ open, high, low, close, volume_24h });
+  return text === "{}" ? null : text;
 }
 
 /**
@@ -111,16 +97,11 @@ export class PageBars {
   readonly #transaction: Transaction;
   readonly #series: number;
   /** With their bars; without one: the page may lack ticks of the hour. */
-  readonly #hours: [Micros, KeptBar | undefined][] = [];
+  readonly #hours: [Micros, BarFigures | undefined][] = [];
+  readonly #bar = new BarAggregate();
   #hour = Number.NaN;
   /** Nothing can be missing in the hour. */
   #isWhole = false;
-  #open = 0;
-  #high = 0;
-  #low = 0;
-  #close = 0;
-  #volume = 0;
-  #ticks = 0;
 
   constructor(transaction: Transaction, series: number) {
     this.#transaction = transaction;
@@ -130,15 +111,7 @@ export class PageBars {
   /** Plain: the figures are exact doubles, and there is no remark. */
   add(ts: Micros, price: number, volume: number): void {
     if (!(ts < this.#hour + HOUR)) this.#beginHour(ts);
-    if (this.#ticks === 0) {
-      this.#open = price;
-      this.#high = price;
-      this.#low = price;
-    } else if (price > this.#high) this.#high = price;
-    else if (price < this.#low) this.#low = price;
-    this.#close = price;
-    this.#volume = volume;
-    this.#ticks++;
+    this.#bar.addPlainTick(price, volume);
   }
 
   finish(): void {
@@ -156,22 +129,11 @@ export class PageBars {
     this.#endHour();
     this.#hour = startOfHour(ts);
     this.#isWhole = this.#hours.length > 0 || ts === this.#hour;
-    this.#ticks = 0;
   }
 
   #endHour(): void {
-    if (Number.isNaN(this.#hour)) return;
-    const bar: KeptBar = {
-      open: this.#open,
-      high: this.#high,
-      low: this.#low,
-      close: this.#close,
-      volume: this.#volume,
-      ticks: this.#ticks,
-      doubtful: 0,
-      aside: null,
-    };
-    this.#hours.push([this.#hour, this.#isWhole ? bar : undefined]);
+    const bar = this.#bar.finish();
+    if (bar) this.#hours.push([this.#hour, this.#isWhole ? bar : undefined]);
   }
 }
 
@@ -211,71 +173,25 @@ export function computeStaleBars(transaction: Transaction, limit: number): numbe
   return stale.length;
 }
 
-const inHour = "FROM index_tick_rows WHERE series = @series AND ts >= @from AND ts < @to";
-const priced = `${inHour} AND price IS NOT NULL`;
-const summarySql = `SELECT count(price), count(aside), (SELECT price ${priced} ORDER BY ts LIMIT 1), max(price), min(price),
-  (SELECT price ${priced} ORDER BY ts DESC LIMIT 1), (SELECT volume ${priced} ORDER BY ts DESC LIMIT 1) ${inHour}`;
+type TickRow = readonly [price: number, volume: number | null, details: string | null];
 
-interface HourBounds extends TimeRange {
-  readonly series: number;
-}
-
-type BarSummary = readonly [
-  ticks: number,
-  asides: number,
-  open: number,
-  high: number,
-  low: number,
-  close: number,
-  volume: number | null,
-];
+const ticksSql = `SELECT price, volume, details FROM index_tick_rows
+  WHERE series = ? AND ts >= ? AND ts < ? AND price IS NOT NULL ORDER BY ts`;
 
 /** The bar of an hour from its ticks; undefined if none has a price. */
 export function computeBar(
   connection: Pick<Connection, "statement">,
   series: number,
   hour: Micros,
-): KeptBar | undefined {
-  const bounds: HourBounds = { series, from: hour, to: hour + HOUR };
-  const summary = connection.statement<BarSummary>(summarySql).raw().get(bounds) as BarSummary;
-  const [ticks, asides, open, high, low, close, volume] = summary;
-  if (ticks === 0) return undefined;
-  if (asides > 0) return computeFromRows(connection, bounds);
-  return { open, high, low, close, volume, ticks, doubtful: 0, aside: null };
-}
-
-type TickRow = readonly [price: number, volume: number | null, aside: string | null];
-
-/** An hour with rare values: exact digits that a double cannot hold, or remarks. */
-function computeFromRows(connection: Pick<Connection, "statement">, bounds: HourBounds): KeptBar {
+): BarFigures | undefined {
+  const bar = new BarAggregate();
   const rows = connection
-    .statement<TickRow>(`SELECT price, volume, aside ${priced} ORDER BY ts`)
+    .statement<TickRow>(ticksSql)
     .raw()
-    .all(bounds)
-    .map(([price, volume, aside]) => ({ price, volume, aside: parseAside(aside) }));
-  const [first, last] = [rows[0], rows.at(-1)];
-  if (first === undefined || last === undefined) throw new Error("an hour without ticks has no bar");
-  const highest = rows.reduce((best, row) => (row.price > best.price ? row : best));
-  const lowest = rows.reduce((best, row) => (row.price < best.price ? row : best));
-  const digits: BarAside = {
-    ...(first.aside.price !== undefined && { open: first.aside.price }),
-    ...(highest.aside.price !== undefined && { high: highest.aside.price }),
-    ...(lowest.aside.price !== undefined && { low: lowest.aside.price }),
-    ...(last.aside.price !== undefined && { close: last.aside.price }),
-    ...(last.aside.volume !== undefined && { volume_24h: last.aside.volume }),
-  };
-  return {
-    open: first.price,
-    high: highest.price,
-    low: lowest.price,
-    close: last.price,
-    volume: last.volume,
-    ticks: rows.length,
-    doubtful: rows.filter(({ aside }) => aside.quality !== undefined).length,
-    aside: Object.keys(digits).length > 0 ? JSON.stringify(digits) : null,
-  };
-}
-
-function parseAside(aside: string | null): { price?: string; volume?: string; quality?: string } {
-  return aside === null ? {} : (JSON.parse(aside) as { price?: string; volume?: string; quality?: string });
+    .all([series, hour, hour + HOUR]);
+  for (const [price, volume, details] of rows) {
+    if (details === null) bar.addPlainTick(price, volume);
+    else bar.add(toTickFigures(price, volume, parseRowDetails(details)));
+  }
+  return bar.finish();
 }

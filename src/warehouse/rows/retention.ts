@@ -15,32 +15,38 @@ export const RETENTION_REASON = "retention";
 /** About ten milliseconds of work, so that other commits hardly wait. */
 const MAX_ROWS_PER_CALL = 5_000;
 
+interface PruneOptions {
+  /** Where the previous call has stopped. */
+  readonly fromKey?: number;
+  readonly maxRows?: number;
+}
+
+export interface PruneResult {
+  readonly deleted: number;
+  /** Where to go on; undefined: no expired row is left. */
+  readonly nextKey: number | undefined;
+}
+
 /**
- * Deletes at most `maxRows` rows older than `before`. First marks the whole range `lost` with reason `retention`, so
+ * Deletes at most `maxRows` rows older than `before`. The first call marks the whole range `lost` with reason `retention`, so
  * that the ledger never covers rows that are already deleted.
  */
 export function prune(
   transaction: Transaction,
   stream: PrunableStream,
   before: Micros,
-  maxRows = MAX_ROWS_PER_CALL,
-): { deleted: number; isDone: boolean } {
-  const ledgerKeys = transaction
-    .statement<Pick<SettledRangeRow, "series" | "from">>(
-      'SELECT series, min(from_ts) AS "from" FROM settled_ranges WHERE stream = ? GROUP BY series',
-    )
-    .all([stream]);
-  for (const { series, from } of ledgerKeys) {
-    settleAsLost(transaction, { stream, series }, { from, to: before }, RETENTION_REASON);
-  }
+  { fromKey, maxRows = MAX_ROWS_PER_CALL }: PruneOptions = {},
+): PruneResult {
+  if (fromKey === undefined) settleExpired(transaction, stream, before);
   const { table, keyColumn } = rowTables[stream];
   const { dictionary } = streamTable[stream];
-  const keys = transaction
+  // One at a time: to list all keys for each batch would cost more than its rows.
+  const findKey = transaction
     .statement<number>(
-      `SELECT ${keyColumn} FROM ${dictionary} d WHERE EXISTS (SELECT 1 FROM ${table} r WHERE r.${keyColumn} = d.${keyColumn} AND r.ts < ?)`,
+      `SELECT ${keyColumn} FROM ${dictionary} d WHERE ${keyColumn} >= ?
+        AND EXISTS (SELECT 1 FROM ${table} r WHERE r.${keyColumn} = d.${keyColumn} AND r.ts < ?) ORDER BY ${keyColumn} LIMIT 1`,
     )
-    .pluck()
-    .all([before]);
+    .pluck();
   // Delete the oldest rows of a series first, up to the limit: one series may have millions of expired rows.
   const selectCutoff = transaction
     .statement<Micros>(
@@ -49,12 +55,23 @@ export function prune(
     .pluck();
   const deleteRows = transaction.statement(`DELETE FROM ${table} WHERE ${keyColumn} = ? AND ts < ?`);
   let deleted = 0;
-  for (const key of keys) {
-    if (deleted >= maxRows) break;
+  let key = findKey.get([fromKey ?? 0, before]);
+  while (key !== undefined && deleted < maxRows) {
     const until = selectCutoff.get([key, before, maxRows - deleted]) ?? before;
     deleted += deleteRows.run([key, until]).changes;
     transaction.journal.add(stream, "rows", key, { from: 0, to: until });
+    key = findKey.get([key, before]);
   }
   addRowCount(transaction, stream, -deleted);
-  return { deleted, isDone: deleted < maxRows };
+  return { deleted, nextKey: key };
+}
+
+function settleExpired(transaction: Transaction, stream: PrunableStream, before: Micros): void {
+  const ledgerKeys = transaction
+    .statement<Pick<SettledRangeRow, "series" | "from">>(
+      'SELECT series, min(from_ts) AS "from" FROM settled_ranges WHERE stream = ? GROUP BY series',
+    )
+    .all([stream]);
+  for (const { series, from } of ledgerKeys)
+    settleAsLost(transaction, { stream, series }, { from, to: before }, RETENTION_REASON);
 }

@@ -35,31 +35,31 @@ export function hasSameValues<Row>(
   return table.columns.every((column, i) => {
     const [old, latest] = [before[i] ?? null, after[i] ?? null];
     if (column === "source") return true;
-    if (column === "aside") return exactTextsOf(old) === exactTextsOf(latest);
+    if (column === "details") return exactTextsOf(old) === exactTextsOf(latest);
     return old === latest || (column === "last_moved" && (old === null || latest === null));
   });
 }
 
-/** The exact decimals in `aside`, without `quality` and `extra`. */
-function exactTextsOf(aside: SqlValue): string {
-  if (typeof aside !== "string") return "{}";
-  const { quality: _quality, extra: _extra, ...digits } = JSON.parse(aside) as Record<string, string>;
+/** The exact decimals in `details`, without `quality` and `extra`. */
+function exactTextsOf(details: SqlValue): string {
+  if (typeof details !== "string") return "{}";
+  const { quality: _quality, extra: _extra, ...digits } = JSON.parse(details) as Record<string, string>;
   return JSON.stringify(digits);
 }
 
-/** A row as JSON: decimals as exact text, and the entries of `aside` merged in. */
+/** A row as JSON: decimals as exact text, and the entries of `details` merged in. */
 function toRowJson(table: RowTable<never>, values: readonly SqlValue[]): string {
   const json: Record<string, SqlValue> = {};
   table.columns.forEach((column, i) => {
     const value = values[i] ?? null;
-    if (column === "aside") Object.assign(json, typeof value === "string" ? JSON.parse(value) : {});
+    if (column === "details") Object.assign(json, typeof value === "string" ? JSON.parse(value) : {});
     else if (column === "source") json[column] = value === 0 ? "rest" : "live";
     else json[column] = i < table.decimals && typeof value === "number" ? toExactText(value) : value;
   });
   return JSON.stringify(json);
 }
 
-/** For a REAL without an exact text in `aside`: docs/decisions/exact-decimals.md. */
+/** For a REAL without an exact text in `details`: docs/decisions/exact-decimals.md. */
 function toExactText(real: number): string {
   return toPlainNotation(real.toPrecision(15)) ?? String(real);
 }

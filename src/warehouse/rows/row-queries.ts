@@ -1,4 +1,3 @@
-import type { LatestTick } from "../../model/answers/ticks.ts";
 import type { StreamRecords } from "../../model/records.ts";
 import { type HistoryStream, type RowStream, streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
@@ -172,7 +171,7 @@ export function findOtherServedSeries(
     .statement<Pick<SeriesRow, "indexType" | "indexId"> & { newest: StoredTime }>(
       `SELECT s.index_type AS indexType, s.index_id AS indexId,
           (SELECT max(r.${timeColumn}) FROM ${table} r WHERE r.${keyColumn} = w.series) AS newest
-        FROM wanted_ranges w JOIN series s ON s.series = w.series
+        FROM targets w JOIN series s ON s.series = w.series
         WHERE w.stream = ? AND w.to_ts IS NULL AND w.series <> ? AND s.index_type = coalesce(?, s.index_type)
           AND newest >= ? AND NOT EXISTS
           (SELECT 1 FROM settled_ranges g WHERE g.stream = w.stream AND g.series = w.series AND g.reason = ?)
@@ -180,16 +179,4 @@ export function findOtherServedSeries(
     )
     .get([stream, series, indexType, storedTime(since), NOT_FOUND]);
   return row && { indexType: row.indexType, indexId: row.indexId, ts: tsOfStored(row.newest) };
-}
-
-/** One seek per index: cheap for a few indices, whatever the size of the warehouse. */
-export function readLatestTicks(
-  connection: Connection,
-  indices: readonly { index_type: string; index_id: string }[],
-): LatestTick[] {
-  const newest = connection.statement<LatestTick>(
-    `SELECT index_type, index_id, name, price_exact, time, is_settled FROM latest_index_ticks
-      WHERE index_type = ? AND index_id = ?`,
-  );
-  return indices.flatMap(({ index_type, index_id }) => newest.all([index_type, index_id]));
 }

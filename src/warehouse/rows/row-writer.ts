@@ -8,7 +8,7 @@ import type { Transaction } from "../tables/transaction.ts";
 import { PageBars, TouchedHours } from "./kept-bars.ts";
 import { hasSameValues, storeRevision } from "./revisions.ts";
 import { getRowSql, insertPlainTicks, ROWS_PER_STATEMENT } from "./row-sql.ts";
-import { hasSecondNote, noteSecondInAside } from "./second-records.ts";
+import { hasSecondNote, noteSecondInDetails } from "./second-records.ts";
 import { addRowCount } from "./stream-stats.ts";
 
 /**
@@ -324,9 +324,9 @@ class RowWriter<Row> {
     }
     const after: SqlValue[] = [];
     table.encode(record, this.#source === "live" ? 1 : 0, after);
-    const asideAt = after.length - 1;
-    if (hasSecondNote(before[asideAt]) && !this.#showsWholeMoment(ts))
-      after[asideAt] = noteSecondInAside(after[asideAt]);
+    const detailsAt = after.length - 1;
+    if (hasSecondNote(before[detailsAt]) && !this.#showsWholeMoment(ts))
+      after[detailsAt] = noteSecondInDetails(after[detailsAt]);
     if (after.every((value, i) => value === before[i] || i === table.sourceAt)) {
       this.#unchanged++;
       if (this.#source === "rest" && before[table.sourceAt] === 1) {
@@ -343,7 +343,7 @@ class RowWriter<Row> {
       return;
     }
     const hasSame = hasSameValues(table, before, after);
-    if (!hasSame && this.#source === "live") after[asideAt] = noteSecondInAside(after[asideAt]);
+    if (!hasSame && this.#source === "live") after[detailsAt] = noteSecondInDetails(after[detailsAt]);
     this.#touched?.add(ts);
     this.#transaction.statement(getRowSql(table).replaceOne).run([key, table.storedTime(ts), ...after]);
     this.#record(key, { first: ts, last: ts });

@@ -20,13 +20,13 @@ export function noteSecond(quality: string | null | undefined): string {
   return quality ? `${quality}; ${SECOND_RECORD}` : SECOND_RECORD;
 }
 
-export function hasSecondNote(aside: SqlValue | undefined): boolean {
-  return typeof aside === "string" && aside.includes(SECOND_RECORD);
+export function hasSecondNote(details: SqlValue | undefined): boolean {
+  return typeof details === "string" && details.includes(SECOND_RECORD);
 }
 
-/** Adds the remark to the `aside` of a row. */
-export function noteSecondInAside(aside: SqlValue | undefined): string {
-  const parsed = typeof aside === "string" ? (JSON.parse(aside) as Record<string, string>) : {};
+/** Adds the remark to the `details` of a row. */
+export function noteSecondInDetails(details: SqlValue | undefined): string {
+  const parsed = typeof details === "string" ? (JSON.parse(details) as Record<string, string>) : {};
   const { quality, extra, ...digits } = parsed;
   return JSON.stringify({
     ...digits,
@@ -83,8 +83,10 @@ export function noteSecondInRow(transaction: Transaction, stream: RowStream, key
   const { table, keyColumn, timeColumn, storedTime }: RowTable<never> = rowTables[stream];
   const where = `WHERE ${keyColumn} = ? AND ${timeColumn} = ?`;
   const at = [key, storedTime(ts)];
-  const aside = transaction.value<SqlValue | undefined>(`SELECT aside FROM ${table} ${where}`, at);
-  if (aside === undefined || hasSecondNote(aside)) return;
-  transaction.statement(`UPDATE ${table} SET aside = ? ${where}`).run([noteSecondInAside(aside), ...at]);
+  const details = transaction.value<SqlValue | undefined>(`SELECT details FROM ${table} ${where}`, at);
+  if (details === undefined || hasSecondNote(details)) return;
+  transaction
+    .statement(`UPDATE ${table} SET details = ? ${where}`)
+    .run([noteSecondInDetails(details), ...at]);
   transaction.journal.add(stream, "rows", key, { from: ts, to: ts + 1 });
 }

@@ -11,7 +11,7 @@ import {
 import { rowColumns } from "../tables/row-tables.ts";
 import { type ColumnDoc, type RelationDoc, relation, tableDocs } from "./column-doc.ts";
 
-const aside = doc("aside", "TEXT", "JSON object of rare values: exact digits, quality, extra");
+const details = doc("details", "TEXT", "JSON object of rare values: exact digits, quality, extra");
 const series = "series INTEGER the series, series.series";
 const range = `from_ts INTEGER where the range begins, microseconds since 1970 UTC
 to_ts INTEGER where it ends, exclusive`;
@@ -37,7 +37,7 @@ function rowTableDoc(stream: RowStream): RelationDoc {
         ? doc("day", "TEXT", "the UTC day, YYYY-MM-DD")
         : doc("ts", "INTEGER", "the timestamp, microseconds since 1970 UTC"),
       ...tableDocs(rowColumns(stream), stream),
-      aside,
+      details,
     ],
   };
 }
@@ -75,10 +75,10 @@ pair TEXT the market's pair`,
     columns: [
       doc("contract", "INTEGER", "the key"),
       ...lookupTableDocs(derivativeContractColumns, [
-        aside,
+        details,
         doc("exchange", "TEXT", "as in derivative_contracts"),
         doc("pair", "TEXT", "as in derivative_contracts"),
-        doc("described", "INTEGER", "0: known from a tick only"),
+        doc("is_described", "INTEGER", "0: known from a tick only"),
       ]),
     ],
   },
@@ -95,7 +95,7 @@ close REAL its last tick
 volume_24h REAL the rolling 24-hour volume at the last tick
 n_ticks INTEGER number of ticks; NULL: a tick has changed since, and the views read the ticks instead
 n_doubtful INTEGER how many of them have a quality
-aside TEXT JSON object of rare values: exact digits`,
+details TEXT JSON object of rare values: exact digits`,
   ),
   revision_rows: relation(
     "the rows of revisions",
@@ -115,7 +115,7 @@ ${range}
 proof TEXT rows, moved, empty or lost
 reason TEXT why it is empty or lost, or where its rows were moved`,
   ),
-  wanted_ranges: relation(
+  targets: relation(
     "the targets: what the settings select",
     `stream TEXT the stream
 ${series}
@@ -124,9 +124,9 @@ to_ts INTEGER where it ends, exclusive; NULL: it grows with time
 settle_delay INTEGER the target ends this many microseconds before now: two refresh periods
 period INTEGER microseconds between two records: a day for daily bars, else the refresh period
 step INTEGER the end of the target moves in steps of this many microseconds
-kept_for INTEGER how long the service keeps history, microseconds; NULL: for ever
-observed INTEGER 1: a snapshot stream, whose periods without a snapshot are lost
-hindrance TEXT why open ranges cannot be fetched at present; NULL while they can`,
+service_window INTEGER how long the service keeps history, microseconds; NULL: for ever
+is_snapshot INTEGER 1: a snapshot stream, whose periods without a snapshot are lost
+blocked_reason TEXT why open ranges cannot be fetched at present; NULL while they can`,
   ),
   live_spans: relation(
     "the live spans: what each subscription has received without a break until now",
@@ -145,11 +145,11 @@ asked_at INTEGER when the head was last requested, microseconds since 1970 UTC; 
 asked_to INTEGER the request asked for everything up to here
 quiet_margin INTEGER the series is quiet: its target ends this many microseconds before now; 0: it is not`,
   ),
-  rereads: relation(
-    "when the newest covered range of a ledger key was last fetched again for late corrections, or an exchange last had no contracts",
+  rechecks: relation(
+    "the last recheck of each ledger key for late corrections, and when an exchange last had no contracts",
     `stream TEXT the stream; derivative_contracts and a type: the exchange has no contracts of this type
 ${series}
-day TEXT the UTC day of that fetch`,
+day TEXT the UTC day of the recheck`,
   ),
   pending_claims: relation(
     "claims that records do not exist, which the service must repeat before they are accepted",
@@ -205,7 +205,7 @@ id TEXT the id`,
   job_runs: relation(
     "the last run of each scheduled job",
     `job TEXT the job
-moment INTEGER the scheduled time that it ran for, microseconds since 1970 UTC
+scheduled_at INTEGER the scheduled time that it ran for, microseconds since 1970 UTC
 ended_at TEXT when the run ended
 outcome TEXT ok, new (has never run), or the code of the failure`,
   ),

@@ -38,10 +38,17 @@ const latest = `age_seconds REAL seconds from ts to now, by the service's clock
 is_live INTEGER 1: in the newest state that the warehouse has; 0: a delisted market, an expired contract, a ticker that has gone quiet`;
 
 /** A relation, and the one with its newest rows. */
-function both(name: string, summary: string, newest: string, columns: string): [string, RelationDoc][] {
+/** `added`: columns after all others, so that none moved when they came. */
+function both(
+  name: string,
+  summary: string,
+  newest: string,
+  columns: string,
+  added = "",
+): [string, RelationDoc][] {
   return [
-    [name, relation(summary, columns)],
-    [`latest_${name}`, relation(newest, `${columns}\n${latest}`)],
+    [name, relation(summary, `${columns}\n${added}`)],
+    [`latest_${name}`, relation(newest, `${columns}\n${latest}\n${added}`)],
   ];
 }
 
@@ -106,12 +113,14 @@ bid DECIMAL the best bid on this exchange
 ask DECIMAL the best ask on this exchange
 mid REAL (bid + ask) / 2
 spread_bps REAL (ask - bid) / mid in basis points
-best_bid REAL the highest bid of the market as of ts, over the exchanges whose newest quote is at most two refresh periods old and whose price has moved within the hour
+best_bid REAL the highest bid of the market as of ts, over the exchanges whose newest quote is at most two refresh periods old and has moved within the hour
 best_bid_exchange TEXT the exchange that bids it; of several the first by name
 best_ask REAL the lowest ask of the market as of ts, over the same exchanges
 best_ask_exchange TEXT the exchange that asks it; of several the first by name
 ${moved}
 ${quality("no quote, crossed or not moved for an hour")}`,
+      `best_bid_any REAL the highest bid of the market as of ts, whether it moves or not
+best_ask_any REAL the lowest ask of the market as of ts, whether it moves or not`,
     ),
     ...both(
       "index_deviation",

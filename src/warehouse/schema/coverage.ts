@@ -3,8 +3,6 @@ import type { Proof } from "../../rule/answer.ts";
 import type { ClaimKind } from "../../rule/claim.ts";
 import { index, integer, primaryKey, real, sqliteTable, text, uniqueIndex } from "../sqlite/drizzle.ts";
 
-/** `rows`: all rows of the range are stored, here or where the reason says; `empty`: the service has none; `lost`: it no longer serves them. */
-
 /** The ledger: settled ranges, half-open and disjoint per ledger key. View: `coverage`. */
 export const settledRanges = sqliteTable(
   "settled_ranges",
@@ -28,7 +26,7 @@ export type SettledRangeRow = typeof settledRanges.$inferSelect;
  * subtracts the ledger from them when it is queried.
  */
 export const targets = sqliteTable(
-  "wanted_ranges",
+  "targets",
   {
     stream: text("stream").$type<Stream>().notNull(),
     /** → series.series */
@@ -43,11 +41,11 @@ export const targets = sqliteTable(
     /** The end of the target moves in steps of this length: a day for daily bars, 1 for ticks. */
     step: integer("step").notNull(),
     /** How long the service keeps history, in microseconds; null: for ever. An open range that is older is lost. */
-    serviceWindow: integer("kept_for"),
+    serviceWindow: integer("service_window"),
     /** 1: a snapshot stream, whose periods without a snapshot are lost. */
-    isSnapshot: integer("observed").$type<0 | 1>().notNull(),
+    isSnapshot: integer("is_snapshot").$type<0 | 1>().notNull(),
     /** Why open ranges cannot be fetched at present (`forbidden` …); null while they can. */
-    blockedReason: text("hindrance"),
+    blockedReason: text("blocked_reason"),
   },
   (table) => [primaryKey({ columns: [table.stream, table.series, table.from] })],
 );
@@ -92,14 +90,14 @@ export const publications = sqliteTable(
 );
 export type PublicationRow = typeof publications.$inferSelect;
 
-/** When the newest covered range of a ledger key was last fetched again for late corrections: once a UTC day. */
-export const rereads = sqliteTable(
-  "rereads",
+/** The last recheck of each ledger key: once a UTC day its newest covered range is fetched again for late corrections. */
+export const rechecks = sqliteTable(
+  "rechecks",
   {
     stream: text("stream").notNull(),
     /** → series.series */
     series: integer("series").notNull(),
-    /** The UTC day, `YYYY-MM-DD`. A key without settled ranges counts as fetched on its first day. */
+    /** The UTC day, `YYYY-MM-DD`. A key without settled ranges counts as rechecked on its first day. */
     day: text("day").notNull(),
   },
   (table) => [primaryKey({ columns: [table.stream, table.series] })],
@@ -265,7 +263,7 @@ export const unknownEvents = sqliteTable(
 export const jobRuns = sqliteTable("job_runs", {
   job: text("job").primaryKey().notNull(),
   /** The scheduled time that it ran for, in microseconds; the run itself may have been later. */
-  scheduledAt: integer("moment").notNull(),
+  scheduledAt: integer("scheduled_at").notNull(),
   endedAt: text("ended_at").notNull(),
   /** `ok`, `new` (has never run), or the code of the failure. */
   outcome: text("outcome").notNull(),

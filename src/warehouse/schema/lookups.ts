@@ -80,12 +80,12 @@ export const contracts = sqliteTable(
     id: text("id").notNull(),
     ...schemaColumns(derivativeContractColumns),
     /** As in rows.ts: exact digits that a REAL cannot represent. */
-    aside: text("aside"),
+    details: text("details"),
     /** The exchange's name and the market's pair; the ids while they are unknown. Updated with the lookups. */
     exchange: text("exchange"),
     pair: text("pair"),
     /** 0: known from a tick only; the lookup has not described it yet, and the view omits it. */
-    described: integer("described").notNull(),
+    isDescribed: integer("is_described").notNull(),
     ...addedColumns,
   },
   (table) => [

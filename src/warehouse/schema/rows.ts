@@ -14,12 +14,12 @@ import { schemaColumns } from "./stream-schema.ts";
  * bytes; quants read the public views, which show identifiers and names instead. All other columns derive from the
  * stream table.
  *
- * `aside` is a nullable text for rare values. A JSON object with any of: the exact digits of a decimal column that its
+ * `details` is a nullable text for rare values. A JSON object with any of: the exact digits of a decimal column that its
  * REAL cannot represent, under the column's name; `quality`; `extra` (unknown properties).
  */
 
 const ts = integer("ts").notNull();
-const aside = text("aside");
+const details = text("details");
 
 /** View: `index_ticks`. */
 export const indexTickRows = sqliteTable(
@@ -29,7 +29,7 @@ export const indexTickRows = sqliteTable(
     series: integer("series").notNull(),
     ts,
     ...schemaColumns(indexTickColumns),
-    aside,
+    details,
   },
   (table) => [primaryKey({ columns: [table.series, table.ts] })],
 );
@@ -57,7 +57,7 @@ export const keptBars = sqliteTable(
     /** How many of the ticks have a quality remark. */
     doubtful: integer("n_doubtful"),
     /** Exact digits, as in the rows. */
-    aside,
+    details,
   },
   (table) => [
     primaryKey({ columns: [table.series, table.ts] }),
@@ -74,7 +74,7 @@ export const dailyBarRows = sqliteTable(
     /** `YYYY-MM-DD`: text, so that `day = '…'` in a query is an index seek. */
     day: text("day").notNull(),
     ...schemaColumns(ohlcvColumns),
-    aside,
+    details,
   },
   (table) => [primaryKey({ columns: [table.series, table.day] })],
 );
@@ -87,7 +87,7 @@ export const exchangeTickRows = sqliteTable(
     listing: integer("listing").notNull(),
     ts,
     ...schemaColumns(exchangeTickColumns),
-    aside,
+    details,
   },
   (table) => [primaryKey({ columns: [table.listing, table.ts] })],
 );
@@ -101,7 +101,7 @@ export const marketCapRows = sqliteTable(
     series: integer("series").notNull(),
     ts,
     ...schemaColumns(marketCapColumns),
-    aside,
+    details,
   },
   (table) => [primaryKey({ columns: [table.series, table.ts] })],
 );
@@ -114,7 +114,7 @@ export const derivativeTickRows = sqliteTable(
     contract: integer("contract").notNull(),
     ts,
     ...schemaColumns(derivativeTickColumns),
-    aside,
+    details,
   },
   (table) => [primaryKey({ columns: [table.contract, table.ts] })],
 );

@@ -86,7 +86,7 @@ export class KeyDictionary {
       );
       if (known !== undefined) return known;
       return this.#insert(
-        `INSERT INTO contracts (derivative_type, id, exchange_id, market_id, exchange, pair, described, first_seen, absences)
+        `INSERT INTO contracts (derivative_type, id, exchange_id, market_id, exchange, pair, is_described, first_seen, absences)
           VALUES (@derivativeType, @id, @exchangeId, @marketId, ${listingNamesSql}, 0, @firstSeen, 0)`,
         { derivativeType, id, ...stub },
       );

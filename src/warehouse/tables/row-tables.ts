@@ -15,7 +15,7 @@ export interface RowTable<Row> {
   readonly table: string;
   readonly keyColumn: string;
   readonly timeColumn: string;
-  /** The columns after key and time: the decimals, the others, `aside`. */
+  /** The columns after key and time: the decimals, the others, `details`. */
   readonly columns: readonly string[];
   /** How many of `columns`, from the first, are decimals. */
   readonly decimals: number;
@@ -49,7 +49,7 @@ const byDay = {
   tsOfStored: (day: StoredTime): Micros => Date.parse(`${day}T00:00:00Z`) * 1000,
 };
 
-/** The columns of a stream's row table after key and time, without `aside`: the decimals first. */
+/** The columns of a stream's row table after key and time, without `details`: the decimals first. */
 export function rowColumns(stream: RowStream): readonly Column[] {
   const columns = inStoredOrder(streamTable[stream].columns).filter(({ source }) => source === "row");
   const isDecimal = ({ type }: Column) => type === "decimal";
@@ -67,7 +67,7 @@ function deriveFromStream<S extends RowStream>(stream: S) {
     stream,
     table,
     keyColumn: keyColumns[dictionary],
-    columns: [...names, "aside"],
+    columns: [...names, "details"],
     decimals: decimals.length,
     sourceAt: names.indexOf("source"),
     ts: (record: { readonly ts: Micros }) => record.ts,
@@ -82,7 +82,7 @@ interface AnyRecord {
 }
 
 /**
- * The text in `aside` is always the same for the same content, so that texts can be compared: exact digits in the order
+ * The text in `details` is always the same for the same content, so that texts can be compared: exact digits in the order
  * of the columns, then `quality`, then `extra`.
  */
 function encoder(decimals: readonly Column[], others: readonly Column[]) {
@@ -92,7 +92,7 @@ function encoder(decimals: readonly Column[], others: readonly Column[]) {
   const otherProperties = others.map((column) => (column.type === "source" ? null : propertyOf(column)));
   return (record: object, source: number, values: SqlValue[]): void => {
     const from = record as AnyRecord;
-    let aside: Record<string, string> | undefined;
+    let details: Record<string, string> | undefined;
     for (let i = 0; i < properties.length; i++) {
       const decimal = from[properties[i] as string] as Decimal | null;
       if (decimal === null) {
@@ -101,16 +101,16 @@ function encoder(decimals: readonly Column[], others: readonly Column[]) {
       }
       values.push(decimal.real);
       if (decimal.exact === null) continue;
-      aside ??= {};
-      aside[names[i] as string] = decimal.exact;
+      details ??= {};
+      details[names[i] as string] = decimal.exact;
     }
     for (let i = 0; i < otherProperties.length; i++) {
       const property = otherProperties[i] as string | null;
       values.push(property === null ? source : (from[property] as SqlValue));
     }
-    if (from.quality !== null) aside = { ...aside, quality: from.quality };
-    if (from.extra !== null) aside = { ...aside, extra: from.extra };
-    values.push(aside === undefined ? null : JSON.stringify(aside));
+    if (from.quality !== null) details = { ...details, quality: from.quality };
+    if (from.extra !== null) details = { ...details, extra: from.extra };
+    values.push(details === undefined ? null : JSON.stringify(details));
   };
 }
 

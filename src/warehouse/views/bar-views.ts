@@ -1,15 +1,45 @@
 import { barWidths, MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import type { SqlDialect } from "./sql-dialect.ts";
-import { decimalColumns, exactDigits, fromAside, slowExactDigits, sqliteDialect } from "./sqlite-dialect.ts";
+import {
+  decimalColumns,
+  exactDigits,
+  fromDetails,
+  slowExactDigits,
+  sqliteDialect,
+} from "./sqlite-dialect.ts";
 
-/** What a bar shows besides its prices, in the terms of one engine. */
+/** The tick of a bar that has one of its figures. */
+export type BarTick = "first" | "highest" | "lowest" | "last";
+
+/** The decimals of a bar, and which tick has them. `volume` is a rolling 24-hour value, so a bar takes the last. */
+export const barDecimals: readonly {
+  readonly name: string;
+  readonly column: "price" | "volume";
+  readonly tick: BarTick;
+}[] = [
+  { name: "open", column: "price", tick: "first" },
+  { name: "high", column: "price", tick: "highest" },
+  { name: "low", column: "price", tick: "lowest" },
+  { name: "close", column: "price", tick: "last" },
+  { name: "volume_24h", column: "volume", tick: "last" },
+];
+
+/** ORDER BY: the tick is the first. Of equal prices the first counts: they may differ in their exact digits. */
+export const tickOrders: Readonly<Record<BarTick, (price: string, ts: string) => string>> = {
+  first: (_, ts) => ts,
+  highest: (price, ts) => `${price} DESC, ${ts}`,
+  lowest: (price, ts) => `${price}, ${ts}`,
+  last: (_, ts) => `${ts} DESC`,
+};
+
+/** What a bar shows, in the terms of one engine. */
 interface BarFigures {
   readonly start: string;
   /** A bar of a day has the column `day`. */
   readonly isDaily: boolean;
   readonly length: string;
-  /** The columns open, high, low, close and volume_24h, each with its exact digits. */
-  readonly prices: string;
+  /** The columns of `barDecimals`, each with its exact digits. */
+  readonly decimals: string;
   readonly count: string;
   readonly expected: string;
   /** The covered microseconds. */
@@ -25,18 +55,16 @@ interface BarFigures {
 
 /**
  * The columns of every `bars_…` view after the names of the series. Bars are labelled by their start, and none is there for a
- * period without ticks; `coverage` is the part that the ledger covers. `volume` is a rolling 24-hour value, so a bar takes the last.
+ * period without ticks; `coverage` is the part that the ledger covers.
  */
 export function barColumns(dialect: SqlDialect, bar: BarFigures): string {
   const { integer, real, flag, text, wholeMoment, day, yes } = dialect;
   const { start, length, covered, isWhole, count, expected, plainCount } = bar;
-  // A stored column is not cast: a cast hides the key.
-  const ts = /\.ts$/.test(start) ? `${start} AS ts` : `${integer(start)} AS ts`;
   const unlessWhole = (whole: string, otherwise: string) =>
     isWhole === undefined ? otherwise : `CASE WHEN ${isWhole} THEN ${whole} ELSE ${otherwise} END`;
   const isIncomplete = `${isWhole === undefined ? "" : `${isWhole} IS NOT TRUE AND `}${covered} < ${length}`;
-  return `${ts}, ${wholeMoment(start)} AS time,
-  ${bar.isDaily ? `${day(start)} AS day,\n  ` : ""}${bar.prices},
+  return `${start} AS ts, ${wholeMoment(start)} AS time,
+  ${bar.isDaily ? `${day(start)} AS day,\n  ` : ""}${bar.decimals},
   ${integer(count)} AS n_ticks, ${integer(expected)} AS expected_ticks,
   ${real(unlessWhole("1.0", `${real(covered)} / ${length}`))} AS coverage,
   ${flag(unlessWhole(yes, `${covered} = ${length}`))} AS is_complete,
@@ -65,9 +93,6 @@ const shiftsSql = (length: Micros) => `WITH RECURSIVE shifts(shift) AS (
 )
 `;
 
-type Part = "open" | "high" | "low" | "close";
-const parts: readonly Part[] = ["open", "high", "low", "close"];
-
 /** A bar of `length` that begins at `start`, computed from the ticks of series `s`. */
 function fromTicks(start: string, length: Micros) {
   const inBar = `t.series = s.series AND t.ts >= ${start} AND t.ts < ${start} + ${length}`;
@@ -76,55 +101,70 @@ function fromTicks(start: string, length: Micros) {
   // SQLite takes the bare column `ts` from the row that has the extreme. max and min ignore rows without a price.
   const extreme = (which: "max" | "min") =>
     `(SELECT x.ts FROM (SELECT ${which}(t.price), t.ts FROM index_tick_rows t WHERE ${inBar}) x)`;
+  const endTick = (tick: "first" | "last") =>
+    ticks("t.ts", ` ORDER BY ${tickOrders[tick]("t.price", "t.ts")} LIMIT 1`);
   return {
-    /** The timestamp of the tick that has the price. */
+    /** The timestamp of each tick. */
     ts: {
-      open: ticks("t.ts", " ORDER BY t.ts LIMIT 1"),
-      high: extreme("max"),
-      low: extreme("min"),
-      close: ticks("t.ts", " ORDER BY t.ts DESC LIMIT 1"),
+      first: endTick("first"),
+      highest: extreme("max"),
+      lowest: extreme("min"),
+      last: endTick("last"),
     },
     count: ticks("count(*)"),
-    /** The number of ticks, made too large by any value in `aside`. */
-    plainCount: ticks("count(*) + 1000000 * count(t.aside)"),
-    doubtful: ticks(`count(${fromAside("t", "quality")})`),
+    /** The number of ticks, made too large by any value in `details`. */
+    plainCount: ticks("count(*) + 1000000 * count(t.details)"),
+    doubtful: ticks(`count(${fromDetails("t", "quality")})`),
   };
 }
 
-/** The table rows that a bar takes its prices from: the alias of each, as the source of one price. */
-const tickAliases: Readonly<Record<Part, string>> = { open: "a", high: "h", low: "l", close: "z" };
+/** The aliases of the ticks that a bar takes its decimals from. */
+const tickAliases: Readonly<Record<BarTick, string>> = { first: "a", highest: "h", lowest: "l", last: "z" };
+const barTicks = Object.keys(tickAliases) as BarTick[];
 
-interface BarSql extends Pick<BarFigures, "start" | "prices" | "count" | "isDoubtful" | "plainCount"> {
+interface BarSql extends Pick<BarFigures, "start" | "decimals" | "count"> {
   readonly length: Micros;
-  /** What follows `FROM series s LEFT JOIN wanted_ranges w`. */
+  /** The number of ticks with a quality remark. */
+  readonly doubtful: string;
+  readonly plainCount?: string;
+  /** What follows `FROM series s LEFT JOIN targets w`. */
   readonly from: string;
   readonly where: string;
 }
 
 /**
- * Columns that a query does not select cost nothing: SQLite omits a LEFT JOIN on a full primary key if no column of it is
- * used. The period of a series that was never selected is 30 seconds.
+ * Columns that a query does not select cost nothing: SQLite merges both SELECTs, and omits a LEFT JOIN on a full primary key if
+ * no column of it is used. The period of a series that was never selected is 30 seconds.
  */
-function barsSql({ from, where, ...bar }: BarSql): string {
-  const { start, length } = bar;
+function barsSql({ start, length, decimals, count, doubtful, plainCount, from, where }: BarSql): string {
   const end = `(${start} + ${length})`;
   const columns = barColumns(sqliteDialect, {
-    ...bar,
+    start: "x.ts",
     length: String(length),
     isDaily: length === MICROS_PER_DAY,
-    expected: `(${length} / coalesce(w.period, 30000000))`,
-    isWhole: `(g.to_ts >= ${end} AND g.proof <> 'lost')`,
-    covered: coveredMicros("index_ticks", "s.series", start, end),
+    decimals: barDecimals.map(({ name }) => `x.${name}, x.${name}_exact`).join(", "),
+    count: "x.n_ticks",
+    expected: "x.expected",
+    covered: "x.covered",
+    isWhole: "x.is_whole",
+    isDoubtful: "x.doubtful > 0",
+    ...(plainCount !== undefined && { plainCount: "x.plain_count" }),
     presentTs: `(SELECT ${sqliteDialect.presentTs})`,
   });
-  return `SELECT s.index_type, s.index_id, s.name, ${columns}
+  // A stored column is not cast: a cast hides the key.
+  const ts = start === "b.ts" ? start : sqliteDialect.integer(start);
+  return `SELECT x.index_type, x.index_id, x.name, ${columns}
+FROM (SELECT s.index_type, s.index_id, s.name, ${ts} AS ts, ${decimals},
+  ${count} AS n_ticks, ${length} / coalesce(w.period, 30000000) AS expected,
+  ${plainCount === undefined ? "" : `${plainCount} AS plain_count,\n  `}${doubtful} AS doubtful, g.to_ts >= ${end} AND g.proof <> 'lost' AS is_whole,
+  ${coveredMicros("index_ticks", "s.series", start, end)} AS covered
 FROM series s
-  LEFT JOIN wanted_ranges w ON w.stream = 'index_ticks' AND w.series = s.series AND w.from_ts = (
-    SELECT max(n.from_ts) FROM wanted_ranges n WHERE n.stream = 'index_ticks' AND n.series = s.series)
+  LEFT JOIN targets w ON w.stream = 'index_ticks' AND w.series = s.series AND w.from_ts = (
+    SELECT max(n.from_ts) FROM targets n WHERE n.stream = 'index_ticks' AND n.series = s.series)
   ${from}
   LEFT JOIN settled_ranges g ON g.stream = 'index_ticks' AND g.series = s.series AND g.from_ts = (
     SELECT max(p.from_ts) FROM settled_ranges p WHERE p.stream = 'index_ticks' AND p.series = s.series AND p.from_ts <= ${start})
-WHERE ${where}`;
+WHERE ${where}) x`;
 }
 
 /**
@@ -140,36 +180,38 @@ function barsFromTicks(length: Micros): string {
     barsSql({
       start,
       length,
-      prices: [
-        ...parts.map((part) => decimalColumns(tickAliases[part], "price", part)),
-        decimalColumns("z", "volume", "volume_24h"),
-      ].join(",\n  "),
+      decimals: barDecimals
+        .map(({ name, column, tick }) => decimalColumns(tickAliases[tick], column, name))
+        .join(",\n  "),
       count: bar.count,
-      isDoubtful: `${bar.doubtful} > 0`,
+      doubtful: bar.doubtful,
       plainCount: bar.plainCount,
       from: `CROSS JOIN json_each(${daysWithRows("index_tick_rows", "s.series")}) d CROSS JOIN shifts o
   CROSS JOIN index_tick_rows a
-  ${(["high", "low", "close"] as const).map((part) => joinTick(part, bar.ts[part])).join("\n  ")}`,
-      where: `a.series = s.series AND a.ts = ${bar.ts.open}`,
+  ${(["highest", "lowest", "last"] as const).map((tick) => joinTick(tick, bar.ts[tick])).join("\n  ")}`,
+      where: `a.series = s.series AND a.ts = ${bar.ts.first}`,
     })
   );
 }
 
-function joinTick(part: Part, ts: string): string {
-  const alias = tickAliases[part];
+function joinTick(tick: BarTick, ts: string): string {
+  const alias = tickAliases[tick];
   return `LEFT JOIN index_tick_rows ${alias} ON ${alias}.series = s.series AND ${alias}.ts = ${ts}`;
 }
 
-/** A price and its digits from the ticks if the bar is stale, else from a kept bar. */
-function eitherColumns(
+/** The decimals of a bar from its ticks if it is stale, else from kept bars: `keptOf` is the alias of the one that has them. */
+function eitherDecimals(
   isStale: string,
-  tick: [string, string],
-  kept: [string, string],
-  name: string,
-  keptDigits = slowExactDigits(...kept),
-) {
-  return `CAST(CASE WHEN ${isStale} THEN ${tick.join(".")} ELSE ${kept.join(".")} END AS REAL) AS ${name},
-  CAST(CASE WHEN ${isStale} THEN ${slowExactDigits(...tick)} ELSE ${keptDigits} END AS TEXT) AS ${name}_exact`;
+  keptOf: (tick: BarTick) => string,
+  keptDigits: (row: string, column: string) => string,
+): string {
+  return barDecimals
+    .map(({ name, column, tick }) => {
+      const kept = keptOf(tick);
+      return `CAST(CASE WHEN ${isStale} THEN ${tickAliases[tick]}.${column} ELSE ${kept}.${name} END AS REAL) AS ${name},
+  CAST(CASE WHEN ${isStale} THEN ${slowExactDigits(tickAliases[tick], column)} ELSE ${keptDigits(kept, name)} END AS TEXT) AS ${name}_exact`;
+    })
+    .join(",\n  ");
 }
 
 /**
@@ -180,20 +222,14 @@ function keptBars(): string {
   const length = barWidths["1h"];
   const bar = fromTicks(start, length);
   const isStale = "b.n_ticks IS NULL";
-  const ifStale = (sql: string) => `CASE WHEN ${isStale} THEN ${sql} END`;
-  const either = (part: Part, column: string, name: string) =>
-    eitherColumns(isStale, [tickAliases[part], column], ["b", name], name, exactDigits("b", name));
   return barsSql({
     start,
     length,
-    prices: [
-      ...parts.map((part) => either(part, "price", part)),
-      either("close", "volume", "volume_24h"),
-    ].join(",\n  "),
+    decimals: eitherDecimals(isStale, () => "b", exactDigits),
     count: `CASE WHEN ${isStale} THEN ${bar.count} ELSE b.n_ticks END`,
-    isDoubtful: `CASE WHEN ${isStale} THEN ${bar.doubtful} ELSE b.n_doubtful END > 0`,
+    doubtful: `CASE WHEN ${isStale} THEN ${bar.doubtful} ELSE b.n_doubtful END`,
     from: `CROSS JOIN kept_bars b
-  ${parts.map((part) => joinTick(part, ifStale(bar.ts[part]))).join("\n  ")}`,
+  ${barTicks.map((tick) => joinTick(tick, `CASE WHEN ${isStale} THEN ${bar.ts[tick]} END`)).join("\n  ")}`,
     where: `b.series = s.series AND (b.n_ticks IS NOT NULL OR a.ts IS NOT NULL)`,
   });
 }
@@ -204,33 +240,25 @@ function barsFromKept(length: Micros): string {
   const bar = fromTicks(start, length);
   const inBar = `k.series = s.series AND k.ts >= ${start} AND k.ts < ${start} + ${length}`;
   const kept = (what: string, rest = "") => `(SELECT ${what} FROM kept_bars k WHERE ${inBar}${rest})`;
-  const keptTs: Readonly<Record<Part, string>> = {
-    open: kept("k.ts", " ORDER BY k.ts LIMIT 1"),
-    // Equal prices may differ in their exact digits: the first hour counts, as the first tick does.
-    high: kept("k.ts", " ORDER BY k.high DESC, k.ts LIMIT 1"),
-    low: kept("k.ts", " ORDER BY k.low, k.ts LIMIT 1"),
-    close: kept("k.ts", " ORDER BY k.ts DESC LIMIT 1"),
-  };
   const isStale = "q.ts IS NOT NULL";
-  const either = (part: Part, column: string, name: string) =>
-    eitherColumns(isStale, [tickAliases[part], column], [`k${tickAliases[part]}`, name], name);
   const joinKept = (alias: string, ts: string) =>
     `LEFT JOIN kept_bars ${alias} ON ${alias}.series = s.series AND ${alias}.ts = ${ts}`;
+  const keptOf = (tick: BarTick) => `k${tickAliases[tick]}`;
+  /** The extreme of a longer bar is that of the hour with the same extreme. */
+  const keptTs = (tick: BarTick) =>
+    kept("k.ts", ` ORDER BY ${tickOrders[tick](`k.${tick === "highest" ? "high" : "low"}`, "k.ts")} LIMIT 1`);
   return (
     shiftsSql(length) +
     barsSql({
       start,
       length,
-      prices: [
-        ...parts.map((part) => either(part, "price", part)),
-        either("close", "volume", "volume_24h"),
-      ].join(",\n  "),
+      decimals: eitherDecimals(isStale, keptOf, slowExactDigits),
       count: `CASE WHEN ${isStale} THEN ${bar.count} ELSE ${kept("sum(k.n_ticks)")} END`,
-      isDoubtful: `CASE WHEN ${isStale} THEN ${bar.doubtful} ELSE ${kept("sum(k.n_doubtful)")} END > 0`,
+      doubtful: `CASE WHEN ${isStale} THEN ${bar.doubtful} ELSE ${kept("sum(k.n_doubtful)")} END`,
       from: `CROSS JOIN json_each(${daysWithRows("kept_bars", "s.series")}) d CROSS JOIN shifts o
   ${joinKept("q", kept("k.ts", " AND k.n_ticks IS NULL ORDER BY k.ts LIMIT 1"))}
-  ${parts.map((part) => joinTick(part, `CASE WHEN ${isStale} THEN ${bar.ts[part]} END`)).join("\n  ")}
-  ${parts.map((part) => joinKept(`k${tickAliases[part]}`, keptTs[part])).join("\n  ")}`,
+  ${barTicks.map((tick) => joinTick(tick, `CASE WHEN ${isStale} THEN ${bar.ts[tick]} END`)).join("\n  ")}
+  ${barTicks.map((tick) => joinKept(keptOf(tick), keptTs(tick))).join("\n  ")}`,
       where: `CASE WHEN ${isStale} THEN a.ts ELSE ka.ts END IS NOT NULL`,
     })
   );

@@ -33,7 +33,7 @@ interface ComparisonParts {
  * eight bytes per tick.
  */
 export function comparisonViews(dialect: SqlDialect, parts: ComparisonParts): Record<string, string> {
-  const { integer, real, text, flag, moment, decimals, fewDecimals, aside, largest } = dialect;
+  const { integer, real, text, flag, moment, decimals, fewDecimals, details, largest } = dialect;
   const relative = (value: string, reference: string) =>
     real(`(${value} - ${reference}) / abs(nullif(${reference}, 0))`);
   const eachPrice = (sql: (price: string) => string) => prices.map(sql);
@@ -56,7 +56,7 @@ export function comparisonViews(dialect: SqlDialect, parts: ComparisonParts): Re
   ${prices.map((price, at) => `${differences[at]} AS ${price}_rel_diff`).join(",\n  ")},
   ${real(largest(...differences.map((difference) => `abs(${difference})`)))} AS largest_rel_diff,
   b.n_ticks, b.expected_ticks, b.coverage, b.is_complete, ${flag(parts.isServiceBarFinal)} AS service_is_final,
-  ${text(`CASE WHEN r.day IS NULL THEN 'the service has no bar' ELSE coalesce(b.quality, ${aside("r", "quality")}) END`)} AS quality
+  ${text(`CASE WHEN r.day IS NULL THEN 'the service has no bar' ELSE coalesce(b.quality, ${details("r", "quality")}) END`)} AS quality
 ${parts.fromBars}`,
 
     reconcile_market_caps: `SELECT ${parts.asset}, r.ts, ${moment("r.ts")} AS time,
@@ -64,13 +64,13 @@ ${parts.fromBars}`,
   ${computed("market_cap", "free_float_supply")},
   ${computed("total_market_cap", "total_supply")},
   t.ts AS index_ts, ${moment("t.ts")} AS index_time, ${fewDecimals("t", "price", "index_price")},
-  ${relative("r.price", "t.price")} AS price_rel_diff, ${text(aside("r", "quality"))} AS quality
+  ${relative("r.price", "t.price")} AS price_rel_diff, ${text(details("r", "quality"))} AS quality
 ${parts.fromMarketCaps}`,
 
     index_tick_versions: `WITH changes AS (${parts.changes}),
 latest AS (SELECT ${parts.changeKey}, ts, max(changed_at) AS since FROM changes GROUP BY ${parts.changeKey}, ts)
 SELECT ${parts.tickNames}, r.ts, ${moment("r.ts")} AS time, ${decimals("r", "price")}, ${decimals("r", "volume")},
-  ${known("c.since", "NULL")}, ${text(aside("r", "quality"))} AS quality
+  ${known("c.since", "NULL")}, ${text(details("r", "quality"))} AS quality
 ${parts.fromTicks}
 UNION ALL
 SELECT ${parts.changeNames}, c.ts, ${moment("c.ts")}, ${before("price")}, ${before("volume")},

@@ -19,7 +19,7 @@ export function coverageViews(dialect: SqlDialect): Record<string, string> {
     gaps: `WITH ${gapPartsSql(dialect)}
 SELECT s.stream, ${seriesColumns}, ${integer("s.from_ts")} AS from_ts, ${integer("s.to_ts")} AS to_ts,
   ${moment("s.from_ts")} AS from_time, ${moment("s.to_ts")} AS to_time, ${text("s.state")} AS state, ${text("s.reason")} AS reason,
-  ${moment("CASE WHEN s.state = 'open' THEN s.from_ts + s.kept_for END")} AS lost_at
+  ${moment("CASE WHEN s.state = 'open' THEN s.from_ts + s.service_window END")} AS lost_at
 FROM parts s WHERE s.from_ts < s.to_ts`,
 
     coverage: `SELECT g.stream, ${seriesColumns}, g.from_ts, g.to_ts,
@@ -44,6 +44,6 @@ FROM ${table("market_rows")} m LEFT JOIN ${table("assets")} b ON b.id = m.base_a
   ${fewDecimals("r", "contract_value")}, r.value_currency, r.option_type, ${fewDecimals("r", "option_strike")},
   ${moment("r.listing")} AS listing, ${moment("r.expiration")} AS expiration,
   r.first_seen, r.delisted_at, r.quality, r.extra
-FROM ${table("contracts")} r WHERE r.described = ${yes}`,
+FROM ${table("contracts")} r WHERE r.is_described = ${yes}`,
   };
 }

@@ -31,17 +31,17 @@ function computedColumns(dialect: SqlDialect, stream: RowStream): Readonly<Recor
 }
 
 /** The columns of a stream's view. */
-function viewColumns(
+export function viewColumns(
   dialect: SqlDialect,
   stream: RowStream,
   { columns = streamTable[stream].columns, decimals = dialect.decimals }: ColumnOptions = {},
 ): readonly string[] {
   const computed = computedColumns(dialect, stream);
-  const { aside, text, moment } = dialect;
+  const { details, text, moment } = dialect;
   return columns.map(({ name, type, source, from }) => {
     const as = (sql: string) => (sql.endsWith(`.${name}`) ? sql : `${sql} AS ${name}`);
     if (source === "label") return as(`s.${from}`);
-    if (source === "aside") return as(text(aside("r", name)));
+    if (source === "details") return as(text(details("r", name)));
     if (source === "computed") {
       const sql = computed[name];
       if (sql === undefined) throw new Error(`no view computes ${name}`);
@@ -100,11 +100,10 @@ const ticksByDay = `SELECT ${sqliteDialect.day("d.value")} AS day,
 FROM series s CROSS JOIN json_each(${daysWithRows("index_tick_rows", "s.series")}) d CROSS JOIN index_tick_rows r
 WHERE r.series = s.series AND r.ts >= d.value AND r.ts < d.value + ${MICROS_PER_DAY}`;
 
-/** The newest timestamp of `entry` of the dictionary: a seek. */
-export function newestTs(stream: RowStream, entry: string): string {
+/** The newest timestamp of a key: a seek. */
+export function newestTs(stream: RowStream, key: string): string {
   const { table, dictionary } = streamTable[stream];
-  const key = keyColumns[dictionary];
-  return `(SELECT max(n.ts) FROM ${table} n WHERE n.${key} = ${entry}.${key} AND n.ts < ${presentTs} + ${MAX_AHEAD_MICROS})`;
+  return `(SELECT max(n.ts) FROM ${table} n WHERE n.${keyColumns[dictionary]} = ${key} AND n.ts < ${presentTs} + ${MAX_AHEAD_MICROS})`;
 }
 
 interface LiveFigures {
@@ -127,27 +126,37 @@ export function liveColumns({ yes, flag, real, seconds }: SqlDialect, figures: L
   return `${real(seconds(`${now} - ${ts}`))} AS age_seconds, ${flag(`${isRecent}${isUnexpired}`)} AS is_live`;
 }
 
-/** The columns of a stream's `latest_…` view. */
-export function latestViewColumns(
+/** What a `latest_…` view has beside the columns of its stream. */
+export function liveColumnsOf(
   dialect: SqlDialect,
   stream: RowStream,
   newestOfStream: string,
-): readonly string[] {
-  const live = liveColumns(dialect, {
+  expirationTs: string,
+): string {
+  return liveColumns(dialect, {
     ts: "r.ts",
     now: dialect.presentTs,
     newestOfStream,
     period: refreshPeriod(dialect, stream),
-    expirationTs: streamTable[stream].dictionary === "contracts" ? "s.expiration" : undefined,
+    expirationTs: streamTable[stream].dictionary === "contracts" ? expirationTs : undefined,
   });
-  return [...viewColumns(dialect, stream, { decimals: dialect.fewDecimals }), live];
 }
 
+/** Reads the stream's view, so that its columns are written once: SQLite parses all views whenever a file is opened. */
 function latestRows(stream: RowStream): string {
+  const { dictionary, columns } = streamTable[stream];
+  const key = keyColumns[dictionary];
+  const labels = columns.filter(({ reading, source }) => reading === "identity" && source === "label");
+  const isSame = [
+    ...labels.map(({ name, from }) => `e.${from} = r.${name}`),
+    // An asset shares the key of its index in USD.
+    ...(stream === "market_caps" ? ["e.index_type = 'GWA'"] : []),
+  ].join(" AND ");
+  const entry = (column: string) => `(SELECT e.${column} FROM ${dictionary} e WHERE ${isSame})`;
   // It does not depend on the row, so SQLite computes it once per query.
-  const newestOfStream = `(SELECT max(${newestTs(stream, "k")}) FROM ${streamTable[stream].dictionary} k)`;
-  return `${selectRows(sqliteDialect, stream, latestViewColumns(sqliteDialect, stream, newestOfStream))}
-  AND r.ts = ${newestTs(stream, "s")}`;
+  const newestOfStream = `(SELECT max(${newestTs(stream, `k.${key}`)}) FROM ${dictionary} k)`;
+  return `SELECT r.*, ${liveColumnsOf(sqliteDialect, stream, newestOfStream, entry("expiration"))}
+FROM ${stream} r WHERE r.ts = ${newestTs(stream, entry(key))}`;
 }
 
 /** Streams whose rows are ticks: the stream table has a summary for their `latest_…` view. */

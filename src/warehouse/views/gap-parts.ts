@@ -21,14 +21,14 @@ const liveSettlingFrom = (
   start: string,
 ) => `(SELECT CASE WHEN l.from_ts - t.settle_delay <= ${start} THEN ${start} ELSE l.from_ts END
       FROM ${table("live_spans")} l WHERE l.stream = t.stream AND l.index_type = s.index_type AND l.index_id IN ('', s.index_id)
-      AND l.to_ts >= t.target_end AND t.hindrance IS NULL ORDER BY l.from_ts LIMIT 1)`;
+      AND l.to_ts >= t.target_end AND t.blocked_reason IS NULL ORDER BY l.from_ts LIMIT 1)`;
 
 /** The head of an index that the service does not have is `settling` for a day: the nightly run requests it again. */
 const notFoundSettlingFrom = (
   { table }: SqlDialect,
   start: string,
 ) => `(SELECT CASE WHEN g.reason = '${NOT_FOUND}' AND g.to_ts = ${start} AND g.to_ts > t.target_end - ${NIGHTLY_INTERVAL_MICROS} THEN ${start} END
-      FROM ${table("settled_ranges")} g WHERE t.observed = 0 AND ${sameKey} AND g.from_ts < ${start} ORDER BY g.from_ts DESC LIMIT 1)`;
+      FROM ${table("settled_ranges")} g WHERE t.is_snapshot = 0 AND ${sameKey} AND g.from_ts < ${start} ORDER BY g.from_ts DESC LIMIT 1)`;
 
 /** A column of the first pending claim at or after `start`: a gap that contains it has its reason. */
 const pendingClaim = (
@@ -48,11 +48,11 @@ function gapFrom(dialect: SqlDialect, start: string): string {
     `coalesce(${liveSettlingFrom(dialect, start)}, t.target_end)`,
     `coalesce(${notFoundSettlingFrom(dialect, start)}, t.target_end)`,
   );
-  return `SELECT t.stream, t.kept_for, t.observed, t.hindrance, t.target_end, t.window_start, t.silent_from, t.silent_to,
+  return `SELECT t.stream, t.service_window, t.is_snapshot, t.blocked_reason, t.target_end, t.window_start, t.silent_from, t.silent_to,
     s.index_type, s.index_id, s.name, ${start} AS gap_from,
     ${smallest("t.end_ts", `coalesce(${nextSettled}, t.end_ts)`)} AS gap_to, ${settlingFrom} AS settling_from,
     ${pendingClaim(dialect, "m.from_ts", start)} AS claimed_from, ${pendingClaim(dialect, pendingReasonSql("m.kind"), start)} AS claim_reason
-  FROM targets t CROSS JOIN ${table("series")} s`;
+  FROM present_targets t CROSS JOIN ${table("series")} s`;
 }
 
 /**
@@ -70,15 +70,15 @@ delays AS (
   SELECT w.*, p.now, ${targetStartSql(dialect, "p.now")} AS start_ts,
     ${largest("w.settle_delay", decayedLatenessSql(dialect, "p.now"))} AS delay, coalesce(u.quiet_margin, 0) AS quiet_margin,
     u.published_to, u.asked_to, CASE WHEN u.quiet_margin > 0 THEN ${quietTimeSql(dialect, "p.now")} ELSE p.now END AS quiet_at
-  FROM present p CROSS JOIN ${table("wanted_ranges")} w LEFT JOIN ${table("stream_states")} h ON h.stream = w.stream
+  FROM present p CROSS JOIN ${table("targets")} w LEFT JOIN ${table("stream_states")} h ON h.stream = w.stream
     LEFT JOIN ${table("publications")} u ON u.stream = w.stream AND u.series = w.series
 ),
-targets AS (
-  SELECT d.stream, d.series, d.start_ts AS from_ts, d.delay AS settle_delay, d.kept_for, d.observed, d.hindrance,
+present_targets AS (
+  SELECT d.stream, d.series, d.start_ts AS from_ts, d.delay AS settle_delay, d.service_window, d.is_snapshot, d.blocked_reason,
     CASE WHEN d.to_ts < d.now THEN d.to_ts ELSE d.now END AS end_ts,
     (d.now - d.delay) / d.step * d.step AS target_end,
     (d.quiet_at - ${largest("d.delay", "d.quiet_margin")}) / d.step * d.step AS quiet_from,
-    d.now - d.kept_for AS window_start,
+    d.now - d.service_window AS window_start,
     CASE WHEN d.quiet_margin = 0 AND d.published_to < d.asked_to THEN d.published_to ELSE d.now END AS silent_from,
     CASE WHEN d.quiet_margin = 0 AND d.published_to < d.asked_to THEN d.asked_to ELSE d.now END AS silent_to
   FROM delays d
@@ -92,23 +92,23 @@ open_gaps AS (
   WHERE s.series = t.series AND r.stream = t.stream AND r.series = t.series AND r.to_ts > t.from_ts AND r.to_ts < t.end_ts AND r.from_ts < t.end_ts
 ),
 judged AS (
-  SELECT o.*, CASE WHEN o.observed = 1 THEN o.target_end ELSE coalesce(o.window_start, o.gap_from) END AS lost_until
+  SELECT o.*, CASE WHEN o.is_snapshot = 1 THEN o.target_end ELSE coalesce(o.window_start, o.gap_from) END AS lost_until
   FROM open_gaps o
 ),
 kinds AS (SELECT 'lost' AS kind UNION ALL SELECT 'pending' UNION ALL SELECT 'unpublished' UNION ALL SELECT 'later'
   UNION ALL SELECT 'settling'),
 parts AS (
-  SELECT j.stream, j.index_type, j.index_id, j.name, j.kept_for,
+  SELECT j.stream, j.index_type, j.index_id, j.name, j.service_window,
     CASE k.kind WHEN 'lost' THEN j.gap_from WHEN 'pending' THEN ${inside()} WHEN 'unpublished' THEN ${inside("j.silent_from")}
       WHEN 'later' THEN ${inside("j.silent_to")} ELSE ${inside("j.settling_from")} END AS from_ts,
     CASE k.kind WHEN 'lost' THEN ${before("j.lost_until")} WHEN 'pending' THEN ${before("j.settling_from", "j.silent_from")}
       WHEN 'unpublished' THEN ${before("j.settling_from", "j.silent_to")} WHEN 'later' THEN ${before("j.settling_from")}
       ELSE j.gap_to END AS to_ts,
     CASE k.kind WHEN 'lost' THEN 'lost' ELSE 'open' END AS state,
-    CASE k.kind WHEN 'lost' THEN CASE WHEN j.observed = 1 THEN '${NOT_OBSERVED_REASON}' ELSE '${AGED_OUT_REASON}' END
-      WHEN 'settling' THEN 'settling' WHEN 'unpublished' THEN coalesce(j.hindrance, '${NOT_PUBLISHED_REASON}')
+    CASE k.kind WHEN 'lost' THEN CASE WHEN j.is_snapshot = 1 THEN '${NOT_OBSERVED_REASON}' ELSE '${AGED_OUT_REASON}' END
+      WHEN 'settling' THEN 'settling' WHEN 'unpublished' THEN coalesce(j.blocked_reason, '${NOT_PUBLISHED_REASON}')
       ELSE CASE WHEN j.claimed_from < j.gap_to THEN j.claim_reason
-        ELSE coalesce(j.hindrance, 'pending') END END AS reason
+        ELSE coalesce(j.blocked_reason, 'pending') END END AS reason
   FROM judged j CROSS JOIN kinds k
   UNION ALL
   SELECT g.stream, s.index_type, s.index_id, s.name, NULL, g.from_ts, g.to_ts, 'lost', g.reason

@@ -1,6 +1,7 @@
 import { barWidths, MICROS_PER_DAY, MICROS_PER_SECOND } from "../../model/time.ts";
 import { refreshPeriod, type SqlDialect } from "./sql-dialect.ts";
 import { slowExactDigits, sqliteDialect } from "./sqlite-dialect.ts";
+import { seekStandsStill, tickersOfListing } from "./stale-price.ts";
 
 /*
  * The views that every desk would write again. Columns and formulas are written once, for all engines: `t` is the
@@ -11,11 +12,11 @@ import { slowExactDigits, sqliteDialect } from "./sqlite-dialect.ts";
 export const MAX_INDEX_AGE = 300 * MICROS_PER_SECOND;
 /** A quote counts until it is this many refresh periods old. */
 export const MAX_QUOTE_PERIODS = 2;
-/** A quote does not compete for the best of its market if the price has not moved for longer. */
-export const MAX_UNMOVED_SECONDS = 3600;
 
-/** SQL for the best quotes of a market as of a ticker. */
-export type BestQuotes = Readonly<Record<"bid" | "bid_exchange" | "ask" | "ask_exchange", string>>;
+/** SQL for the best quotes of a market as of a ticker: of those that move, and of any. */
+export type BestQuotes = Readonly<
+  Record<"bid" | "bid_exchange" | "ask" | "ask_exchange" | "bid_any" | "ask_any", string>
+>;
 
 /** What the views read, in the terms of one engine. */
 export interface ResearchParts {
@@ -28,6 +29,8 @@ export interface ResearchParts {
   /** The index of the ticker's market as of the ticker: price, timestamp, and how it was found. */
   readonly index: Readonly<Record<"price" | "ts" | "source", string>>;
   readonly best: BestQuotes;
+  /** Whether the exchange ticker has not moved for an hour. */
+  readonly standsStill: string;
   /** FROM and WHERE: the tickers of one type of derivative, their contracts, and the index where the ticker has none. */
   fromContractTicks(ticks: string, type: string): string;
   /** FROM and WHERE: the exchange tickers and the index. */
@@ -82,14 +85,19 @@ const addedColumns = (ticks: string) => (ticks.startsWith("latest_") ? ", t.age_
 const listingColumns = "t.exchange, t.pair, t.exchange_id, t.market_id, t.ts, t.time";
 
 /** The quotes of a market on each exchange, beside the best of all exchanges. */
-function spreadView({ real, text }: SqlDialect, { best, fromQuotes }: ResearchParts, ticks: string): string {
+function spreadView(
+  { real, text }: SqlDialect,
+  { best, standsStill, fromQuotes }: ResearchParts,
+  ticks: string,
+): string {
   const mid = "(t.bid + t.ask) / 2";
   return `SELECT ${listingColumns}, ${exact("bid ask")}, ${real(mid)} AS mid,
   ${real(`(t.ask - t.bid) / nullif(${mid}, 0) * 10000`)} AS spread_bps,
   ${real(best.bid)} AS best_bid, ${text(best.bid_exchange)} AS best_bid_exchange,
   ${real(best.ask)} AS best_ask, ${text(best.ask_exchange)} AS best_ask_exchange, t.unmoved_seconds, t.is_stale,
   ${text(`coalesce(t.quality, CASE WHEN t.bid IS NULL OR t.ask IS NULL THEN 'no quote' WHEN t.bid > t.ask THEN 'crossed'
-    WHEN t.unmoved_seconds > ${MAX_UNMOVED_SECONDS} THEN 'not moved for an hour' END)`)} AS quality${addedColumns(ticks)}
+    WHEN ${standsStill} THEN 'not moved for an hour' END)`)} AS quality${addedColumns(ticks)},
+  ${real(best.bid_any)} AS best_bid_any, ${real(best.ask_any)} AS best_ask_any
 ${fromQuotes(ticks)}`;
 }
 
@@ -121,18 +129,33 @@ export function buildResearchViews(
   };
 }
 
-/** The bar before `b`. A subquery reads one kept bar; a LEFT JOIN of the view would compute all of them first. */
-const before = (what: string) => `(SELECT ${what} FROM bars_1h p
-    WHERE p.index_type = b.index_type AND p.index_id = b.index_id AND p.ts = b.ts - ${barWidths["1h"]})`;
+/** What `returns_1h` reads, in the terms of one engine. */
+interface ReturnParts {
+  /** The row with the names of the series. */
+  readonly names: string;
+  /** An expression over `p`, the bar before bar `b`; null if there is none. */
+  before(sql: string): string;
+  readonly digitsBefore: string;
+  /** FROM: the bars `b`. */
+  readonly from: string;
+}
 
 /** A return is known only between two whole bars that follow one another. */
-const returns = `SELECT b.index_type, b.index_id, b.name, b.ts, b.time, b.close, b.close_exact,
-  CAST(${before("p.close")} AS REAL) AS close_before, CAST(${before("p.close_exact")} AS TEXT) AS close_before_exact,
-  CAST(CASE WHEN b.is_complete THEN b.close / ${before("CASE WHEN p.is_complete THEN nullif(p.close, 0) END")} - 1 END AS REAL) AS simple_return,
-  b.coverage, CAST(${before("p.coverage")} AS REAL) AS coverage_before,
-  CAST(CASE WHEN b.is_complete THEN coalesce(${before("p.is_complete")}, 0) ELSE 0 END AS INTEGER) AS is_complete,
-  CAST(nullif(coalesce(b.quality, ${before("coalesce('bar before: ' || p.quality, '')")}, 'no bar before'), '') AS TEXT) AS quality
-FROM bars_1h b`;
+export function returnsView(dialect: SqlDialect, { names, before, digitsBefore, from }: ReturnParts): string {
+  const { real, text, flag, no } = dialect;
+  const wholeBefore = before("CASE WHEN p.is_complete THEN nullif(p.close, 0) END");
+  return `SELECT ${names}.index_type, ${names}.index_id, ${names}.name, b.ts, b.time, b.close, b.close_exact,
+  ${real(before("p.close"))} AS close_before, ${digitsBefore} AS close_before_exact,
+  ${real(`CASE WHEN b.is_complete THEN b.close / ${wholeBefore} - 1 END`)} AS simple_return,
+  b.coverage, ${real(before("p.coverage"))} AS coverage_before,
+  ${flag(`CASE WHEN b.is_complete THEN coalesce(${before("p.is_complete")}, ${no}) ELSE ${no} END`)} AS is_complete,
+  ${text(`nullif(coalesce(b.quality, ${before("coalesce('bar before: ' || p.quality, '')")}, 'no bar before'), '')`)} AS quality
+${from}`;
+}
+
+/** A subquery reads one kept bar; a LEFT JOIN of the view would compute all of them first. */
+const barBefore = (what: string) => `(SELECT ${what} FROM bars_1h p
+    WHERE p.index_type = b.index_type AND p.index_id = b.index_id AND p.ts = b.ts - ${barWidths["1h"]})`;
 
 /** The indices of a market: its own average (MWA), and those of both assets in USD (GWA). Found once per listing or contract. */
 const marketSeries = (row: string) => `LEFT JOIN market_rows m ON m.id = ${row}.market_id
@@ -157,15 +180,17 @@ export const ifUsd = (value: string, otherwise: string) =>
 
 const crossRate = `bt.price / ${ifUsd("1.0", "nullif(qt.price, 0)")}`;
 
+const tickerPeriod = refreshPeriod(sqliteDialect, "exchange_ticks");
+const isMoving = `coalesce(NOT ${seekStandsStill("o", "(o.ts - o.last_moved)", "FROM exchange_tick_rows h WHERE h.listing = o.listing", tickerPeriod)}, 1)`;
 /** The newest bid or ask of listing `x` as of `t`. */
 const quoteOf = (
-  side: "bid" | "ask",
-) => `(SELECT CASE WHEN coalesce(o.ts - o.last_moved, 0) <= ${MAX_UNMOVED_SECONDS * MICROS_PER_SECOND}
-      THEN o.${side} END FROM exchange_tick_rows o WHERE o.listing = x.listing AND o.ts <= t.ts
-      AND o.ts > t.ts - ${MAX_QUOTE_PERIODS} * ${refreshPeriod(sqliteDialect, "exchange_ticks")} ORDER BY o.ts DESC LIMIT 1)`;
+  quote: string,
+) => `(SELECT ${quote} FROM exchange_tick_rows o WHERE o.listing = x.listing AND o.ts <= t.ts
+      AND o.ts > t.ts - ${MAX_QUOTE_PERIODS} * ${tickerPeriod} ORDER BY o.ts DESC LIMIT 1)`;
 /** All of them. SQLite 3.40 cannot resolve `t` in a subquery of ORDER BY, so the quote is a column first. */
-const quotesOf = (side: "bid" | "ask") =>
-  `FROM (SELECT x.exchange, ${quoteOf(side)} AS quote FROM listings x WHERE x.market_id = t.market_id) y`;
+const anyQuotesOf = (quote: string) =>
+  `FROM (SELECT x.exchange, ${quoteOf(quote)} AS quote FROM listings x WHERE x.market_id = t.market_id) y`;
+const quotesOf = (side: "bid" | "ask") => anyQuotesOf(`CASE WHEN ${isMoving} THEN o.${side} END`);
 /** Of equal quotes the first exchange by name. */
 const bestExchange = (side: "bid" | "ask", order: "DESC" | "ASC") =>
   `(SELECT y.exchange ${quotesOf(side)} WHERE y.quote IS NOT NULL ORDER BY y.quote ${order}, y.exchange LIMIT 1)`;
@@ -185,7 +210,15 @@ const sqliteParts: ResearchParts = {
     bid_exchange: bestExchange("bid", "DESC"),
     ask: `(SELECT min(y.quote) ${quotesOf("ask")})`,
     ask_exchange: bestExchange("ask", "ASC"),
+    bid_any: `(SELECT max(y.quote) ${anyQuotesOf("o.bid")})`,
+    ask_any: `(SELECT min(y.quote) ${anyQuotesOf("o.ask")})`,
   },
+  standsStill: seekStandsStill(
+    "t",
+    `(t.unmoved_seconds * ${MICROS_PER_SECOND})`,
+    tickersOfListing(sqliteDialect),
+    tickerPeriod,
+  ),
   fromContractTicks: (ticks, type) => `FROM contracts c ${marketSeries("c")}
   CROSS JOIN ${ticks} t ${seriesTicks("t.index_price IS NULL")}
 WHERE c.derivative_type = '${type}' AND t.derivative_type = c.derivative_type AND t.contract_id = c.id`,
@@ -206,11 +239,17 @@ const latestOfContracts = (view: string, type: string) =>
 const latestOfListings = (view: string) => latestOf(view, "exchange_ticks", ["exchange_id", "market_id"]);
 
 export const researchViews: Record<string, string> = {
-  returns_1h: returns,
+  returns_1h: returnsView(sqliteDialect, {
+    names: "b",
+    before: barBefore,
+    digitsBefore: sqliteDialect.text(barBefore("p.close_exact")),
+    from: "FROM bars_1h b",
+  }),
   ...buildResearchViews(sqliteDialect, sqliteParts),
   latest_futures_curve: latestOfContracts("futures_curve", "futures"),
   latest_perpetuals: latestOfContracts("perpetuals", "perpetuals"),
   latest_option_chain: latestOfContracts("option_chain", "options"),
-  latest_spread: latestOfListings("spread"),
+  // Not `latestOf`: its columns would be before those that were added to `spread` last.
+  latest_spread: spreadView(sqliteDialect, sqliteParts, "latest_exchange_ticks"),
   latest_index_deviation: latestOfListings("index_deviation"),
 };

@@ -20,8 +20,8 @@ export interface SqlDialect {
   decimals(row: string, column: string, name?: string): string;
   /** The same for a view of few rows. */
   fewDecimals(row: string, column: string, name?: string): string;
-  /** One entry of a row's `aside`, as text. */
-  aside(row: string, entry: string): string;
+  /** One entry of a row's `details`, as text. */
+  details(row: string, entry: string): string;
   /** The largest and the smallest of several values; null if one of them is. */
   largest(...values: readonly string[]): string;
   smallest(...values: readonly string[]): string;
@@ -33,7 +33,7 @@ export interface SqlDialect {
 
 /** The refresh period of a stream. */
 export function refreshPeriod({ table }: Pick<SqlDialect, "table">, stream: string): string {
-  return `(SELECT coalesce(max(w.period), 30000000) FROM ${table("wanted_ranges")} w WHERE w.stream = '${stream}')`;
+  return `(SELECT coalesce(max(w.period), 30000000) FROM ${table("targets")} w WHERE w.stream = '${stream}')`;
 }
 
 /** Whether the ledger covers `[ts, until)`. One index seek. */

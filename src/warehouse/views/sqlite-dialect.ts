@@ -56,18 +56,18 @@ export function exactDigits(row: string, column: string): string {
     const digits = `(${scaled} / ${unit}) || '.' || substr(${unit} + ${scaled} % ${unit}, 2)`;
     return `WHEN ${real} BETWEEN 0 AND ${limit} AND ${scaled} / 1e${places} = ${real} THEN rtrim(rtrim(${digits}, '0'), '.')`;
   });
-  return `CAST(coalesce(CASE WHEN ${row}.aside IS NULL THEN CASE ${cases.join("\n    ")} END END,
+  return `CAST(coalesce(CASE WHEN ${row}.details IS NULL THEN CASE ${cases.join("\n    ")} END END,
     ${slowExactDigits(row, column)}) AS TEXT)`;
 }
 
 /** `exactDigits` in a third of the text, for columns that are rarely computed. */
 export function slowExactDigits(row: string, column: string): string {
-  return `coalesce(${fromAside(row, column)}, ${digitsOf(`${row}.${column}`)})`;
+  return `coalesce(${fromDetails(row, column)}, ${digitsOf(`${row}.${column}`)})`;
 }
 
-/** One entry of a row's `aside`. */
-export function fromAside(row: string, entry: string): string {
-  return `json_extract(${row}.aside, '$.${entry}')`;
+/** One entry of a row's `details`. */
+export function fromDetails(row: string, entry: string): string {
+  return `json_extract(${row}.details, '$.${entry}')`;
 }
 
 /** SQLite. A flag is 0 or 1, a moment a text. */
@@ -85,7 +85,7 @@ export const sqliteDialect: SqlDialect = {
   midnight: (day) => `CAST(${day} || 'T00:00:00.000000Z' AS TEXT)`,
   decimals: decimalColumns,
   fewDecimals: fewDecimalColumns,
-  aside: fromAside,
+  details: fromDetails,
   largest: (...values) => `max(${values.join(", ")})`,
   smallest: (...values) => `min(${values.join(", ")})`,
   presentTs,

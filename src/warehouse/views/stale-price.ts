@@ -1,4 +1,4 @@
-import type { Micros } from "../../model/time.ts";
+import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { ExchangeTickRow } from "../schema/rows.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import type { SqlDialect } from "./sql-dialect.ts";
@@ -14,6 +14,44 @@ export function repeatsPrice({ table }: Pick<SqlDialect, "table">, row: string, 
   return `(SELECT p.last = ${row}.last FROM ${table("exchange_tick_rows")} p WHERE p.listing = ${row}.listing AND p.ts < ${row}.ts
     AND p.ts >= ${row}.ts - ${MAX_PERIODS_BACK} * ${period} ORDER BY p.ts DESC LIMIT 1)`;
 }
+
+/** A quote does not compete for the best of its market if it has not moved for longer. */
+export const MAX_UNMOVED_SECONDS = 3600;
+const MAX_UNMOVED = MAX_UNMOVED_SECONDS * MICROS_PER_SECOND;
+
+/** The first ticker of the hour before `row`: price and quotes, its timestamp, and when its price last moved, in microseconds. */
+type HourStart = Readonly<Record<"last" | "bid" | "ask" | "ts" | "lastMoved", string>>;
+
+/**
+ * SQL: whether the ticker `row` has not moved for an hour. Where the service does not tell, price and quotes are those of the
+ * ticker an hour before, or of a later one whose price had not moved since then.
+ */
+export function standsStill(
+  row: string,
+  unmovedMicros: string,
+  hourStart: HourStart,
+  period: string,
+): string {
+  const { last, bid, ask, ts, lastMoved } = hourStart;
+  return `CASE WHEN ${unmovedMicros} IS NOT NULL THEN ${unmovedMicros} > ${MAX_UNMOVED}
+    ELSE ${last} = ${row}.last AND ${bid} = ${row}.bid AND ${ask} = ${row}.ask
+      AND (${ts} < ${row}.ts - ${MAX_UNMOVED} + ${MAX_PERIODS_BACK} * ${period} OR ${lastMoved} <= ${row}.ts - ${MAX_UNMOVED}) END`;
+}
+
+/** The same by one seek, in an engine with `exchange_tick_rows`. `from`: FROM and WHERE of the tickers `h` of the listing. */
+export function seekStandsStill(row: string, unmovedMicros: string, from: string, period: string): string {
+  const hourStart = { last: "h.last", bid: "h.bid", ask: "h.ask", ts: "h.ts", lastMoved: "h.last_moved" };
+  return `(SELECT ${standsStill(row, unmovedMicros, hourStart, period)}
+      ${from} AND h.ts >= ${row}.ts - ${MAX_UNMOVED} ORDER BY h.ts LIMIT 1)`;
+}
+
+/** The tickers `h` of the listing of `t`, a row of `exchange_ticks`. */
+export const tickersOfListing = ({ table }: Pick<SqlDialect, "table">) =>
+  `FROM ${table("listings")} l CROSS JOIN ${table("exchange_tick_rows")} h
+      WHERE l.exchange_id = t.exchange_id AND l.market_id = t.market_id AND h.listing = l.listing`;
+
+/** ON of an ASOF join: the first ticker `h` of the hour before `row`. */
+export const atHourStart = (row: string) => `h.ts >= ${row}.ts - ${MAX_UNMOVED}`;
 
 type Ticker = Pick<ExchangeTickRow, "ts" | "last">;
 

@@ -188,7 +188,7 @@ describe("the bookkeeping of the daemon", () => {
     });
     expect(pruneBatch(warehouse, { stream: "exchange_ticks", before: noon - HOUR })).toEqual({
       deleted: 0,
-      isDone: true,
+      nextKey: undefined,
     });
     expect(coverage()).toEqual([
       [noon - 2 * HOUR, noon - HOUR, "lost", "retention"],

@@ -38,7 +38,7 @@ function declare(
 const targetsOf = (warehouse: WarehouseWriter) =>
   queryRows(
     warehouse,
-    `SELECT w.stream, s.index_id, w.from_ts, w.to_ts FROM wanted_ranges w JOIN series s ON s.series = w.series
+    `SELECT w.stream, s.index_id, w.from_ts, w.to_ts FROM targets w JOIN series s ON s.series = w.series
     ORDER BY 1, 2, 3`,
   ).map((row) => Object.values(row));
 
@@ -83,8 +83,10 @@ describe("the targets of a history stream", () => {
     declare(warehouse, [btc], { stream: "ohlcv" });
     declare(warehouse, [], { unresolvedIndexTypes: ["GWA"] });
     expect(
-      queryRows(warehouse, "SELECT stream, settle_delay, step, kept_for, observed FROM wanted_ranges"),
-    ).toEqual([{ stream: "ohlcv", settle_delay: rules.settleDelay, step: 1, kept_for: null, observed: 0 }]);
+      queryRows(warehouse, "SELECT stream, settle_delay, step, service_window, is_snapshot FROM targets"),
+    ).toEqual([
+      { stream: "ohlcv", settle_delay: rules.settleDelay, step: 1, service_window: null, is_snapshot: 0 },
+    ]);
   });
 
   it("name an index that is in no lookup, and leave the names of the others", () => {
@@ -116,8 +118,8 @@ describe("the targets of a history stream", () => {
       ["index_ticks", "btc", 100, null],
       ["index_ticks", "eth", 200, 250],
     ]);
-    expect(queryRows(warehouse, "SELECT DISTINCT settle_delay, step, observed FROM wanted_ranges")).toEqual([
-      { settle_delay: rules.settleDelay, step: 1, observed: 0 },
+    expect(queryRows(warehouse, "SELECT DISTINCT settle_delay, step, is_snapshot FROM targets")).toEqual([
+      { settle_delay: rules.settleDelay, step: 1, is_snapshot: 0 },
     ]);
   });
 

@@ -114,6 +114,9 @@ export function fillOddMarket(path: string): void {
         quote("x1", "eth-usd", "5", "6", { bid: null, ask: null }),
         quote("x1", "eth-usdt", "0", "0"),
         quote("x2", "unlisted", "1", "2"),
+        // As from the websocket, which does not tell when a price last moved: the same as an hour ago.
+        quote("x3", "unlisted", "1.8", "1.9", { ts: T - HOUR }),
+        quote("x3", "unlisted", "1.8", "1.9"),
         quote("x1", "btc-usd", "90", "120", { ts: T + 60 * SECOND }),
       ],
       "rest",

@@ -157,8 +157,8 @@ describe("the audit of a damaged ledger", () => {
     const { warehouse } = fillSoundly();
     damage(
       warehouse,
-      `INSERT INTO wanted_ranges SELECT stream, series, ?, NULL, settle_delay, step, kept_for, observed, hindrance, period
-        FROM wanted_ranges WHERE stream = 'index_ticks'`,
+      `INSERT INTO targets SELECT stream, series, ?, NULL, settle_delay, step, service_window, is_snapshot, blocked_reason, period
+        FROM targets WHERE stream = 'index_ticks'`,
       now - DAY,
     );
     expect(audit(warehouse).findings).toEqual([["targets", "index_ticks", now - DAY, now - DAY + 1]]);

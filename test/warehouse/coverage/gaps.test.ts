@@ -216,7 +216,7 @@ describe("the view gaps", () => {
           for (const [i, part] of settled.entries()) settle(t, ledgerKey, part, "empty", String(i % 3));
         });
         warehouse.connection.database
-          .prepare("INSERT INTO wanted_ranges VALUES ('ohlcv', ?, ?, ?, 0, 1, NULL, 0, NULL, 1)")
+          .prepare("INSERT INTO targets VALUES ('ohlcv', ?, ?, ?, 0, 1, NULL, 0, NULL, 1)")
           .run(seriesKey, target.from, target.to);
         const expected = subtract([target], normalise(settled));
         const shown = queryRows(
@@ -226,7 +226,7 @@ describe("the view gaps", () => {
         );
         expect(shown).toEqual(expected);
         expect(readGaps(warehouse.connection, "ohlcv", present, seriesKey)[0]?.open ?? []).toEqual(expected);
-        warehouse.connection.database.prepare("DELETE FROM wanted_ranges").run();
+        warehouse.connection.database.prepare("DELETE FROM targets").run();
       }),
       { numRuns: 200 },
     );
@@ -264,7 +264,7 @@ describe("the view gaps", () => {
         fc.option(latenessAge),
         (isSnapshot, targets, settledRanges, published, late) => {
           database.exec(
-            "DELETE FROM settled_ranges; DELETE FROM wanted_ranges; DELETE FROM publications; DELETE FROM stream_states",
+            "DELETE FROM settled_ranges; DELETE FROM targets; DELETE FROM publications; DELETE FROM stream_states",
           );
           const before = readPresentTs(warehouse.connection);
           const publication =
@@ -295,9 +295,7 @@ describe("the view gaps", () => {
             }
             return found;
           });
-          const insert = database.prepare(
-            "INSERT INTO wanted_ranges VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL, 1)",
-          );
+          const insert = database.prepare("INSERT INTO targets VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL, 1)");
           for (const { from, to, settleDelay, step, serviceWindow } of stored) {
             const { stream, series } = ledgerKey;
             insert.run(stream, series, from, to, settleDelay, step, serviceWindow, isSnapshot ? 1 : 0);

@@ -28,7 +28,7 @@ const target = fc.record({
   settleDelay: units(0, 4),
   step: fc.constantFrom(1, 60 * MICROS_PER_SECOND),
   serviceWindow: fc.option(units(1, 30), { freq: 3 }),
-  hindrance: fc.constantFrom(null, null, "forbidden"),
+  blockedReason: fc.constantFrom(null, null, "forbidden"),
   published: fc.option(
     fc.record({ to: units(0, 20), asked: units(0, 10), quietMargin: fc.constantFrom(0, 0, 3) }),
     { freq: 3 },
@@ -66,7 +66,7 @@ type Drawn = typeof ledger extends fc.Arbitrary<infer T> ? T : never;
 
 function store(t: Transaction, drawn: Drawn, now: number): void {
   const ago = (age: number) => now - age * drawn.unit;
-  const insertTarget = t.statement("INSERT INTO wanted_ranges VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, 1)");
+  const insertTarget = t.statement("INSERT INTO targets VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, 1)");
   for (const [at, { target, settled, claims }] of drawn.series.entries()) {
     const key = { stream: "index_ticks" as const, series: t.dictionary.getSeriesKey("GWA", `index ${at}`) };
     for (const { age, length, proof, reason } of settled)
@@ -81,7 +81,7 @@ function store(t: Transaction, drawn: Drawn, now: number): void {
       const isLast = at === target.targetLengths.length - 1;
       const to = target.isFollowed && isLast ? null : ago(age - length);
       const window = target.serviceWindow === null ? null : target.serviceWindow * drawn.unit;
-      const rules = [target.settleDelay * drawn.unit, target.step, window, target.hindrance];
+      const rules = [target.settleDelay * drawn.unit, target.step, window, target.blockedReason];
       insertTarget.run([key.stream, key.series, ago(age), to, ...rules]);
       age -= length + (length % 2);
     }
@@ -102,7 +102,7 @@ function store(t: Transaction, drawn: Drawn, now: number): void {
 
 const clearSql = [
   "settled_ranges",
-  "wanted_ranges",
+  "targets",
   "publications",
   "pending_claims",
   "live_spans",

@@ -77,7 +77,7 @@ describe("an exchange without contracts of a type", () => {
   it("is asked again at the next poll if contracts of it are stored", () => {
     const { warehouse } = openWithSeries();
     warehouse.connection.database.exec(
-      `INSERT INTO contracts (id, derivative_type, exchange_id, first_seen, absences, described)
+      `INSERT INTO contracts (id, derivative_type, exchange_id, first_seen, absences, is_described)
         VALUES ('c1', 'options', 'kraken', '', 0, 1)`,
     );
     const record = (more: Partial<typeof entry>) => {

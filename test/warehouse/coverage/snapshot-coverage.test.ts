@@ -25,7 +25,7 @@ function openSnapshots() {
     targets: () =>
       queryRows(
         warehouse,
-        "SELECT from_ts, to_ts, settle_delay, step, kept_for, observed FROM wanted_ranges ORDER BY 1",
+        "SELECT from_ts, to_ts, settle_delay, step, service_window, is_snapshot FROM targets ORDER BY 1",
       ).map((row) => Object.values(row)),
   };
 }

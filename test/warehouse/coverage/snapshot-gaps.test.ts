@@ -50,7 +50,7 @@ describe("the ranges of snapshot streams, read in one pass", () => {
     const warehouse = openTestWarehouse({ clock: systemClock });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
-        warehouse.connection.database.exec("DELETE FROM settled_ranges; DELETE FROM wanted_ranges");
+        warehouse.connection.database.exec("DELETE FROM settled_ranges; DELETE FROM targets");
         const present = Math.floor(systemClock.now()) * 1_000;
         const length = steps.reduce((sum, { after }) => sum + after, 0);
         let at = present - Math.ceil(length * CADENCE);

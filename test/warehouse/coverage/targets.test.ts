@@ -33,7 +33,7 @@ const open = (warehouse: WarehouseWriter, next: Target, isSnapshot = false) =>
   warehouse.transaction((t) => openTarget(t, next, isSnapshot));
 const end = (warehouse: WarehouseWriter, at: number) => warehouse.transaction((t) => endTarget(t, key, at));
 const rangesOf = (warehouse: WarehouseWriter, series = 1) =>
-  queryRows(warehouse, "SELECT from_ts, to_ts FROM wanted_ranges WHERE series = ? ORDER BY 1", series).map(
+  queryRows(warehouse, "SELECT from_ts, to_ts FROM targets WHERE series = ? ORDER BY 1", series).map(
     ({ from_ts, to_ts }) => [from_ts, to_ts],
   );
 
@@ -94,7 +94,7 @@ describe("a target", () => {
   it("has the rules of the latest settings", () => {
     const warehouse = openTestWarehouse();
     const rules = () =>
-      queryRows(warehouse, "SELECT settle_delay, step, kept_for, observed FROM wanted_ranges").map((row) =>
+      queryRows(warehouse, "SELECT settle_delay, step, service_window, is_snapshot FROM targets").map((row) =>
         Object.values(row),
       );
     open(warehouse, target(100));
@@ -119,7 +119,7 @@ describe("a target", () => {
     });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 12 }), (steps) => {
-        warehouse.connection.database.exec("DELETE FROM wanted_ranges");
+        warehouse.connection.database.exec("DELETE FROM targets");
         let now = 100;
         let openFrom: number | undefined;
         let ended: { from: number; to: number }[] = [];
@@ -156,14 +156,11 @@ describe("declareTargets", () => {
     );
     warehouse.transaction((t) => declareTargets(t, "index_ticks", [target(30, { key: other })], 95));
     expect(
-      queryRows(
-        warehouse,
-        "SELECT stream, series, from_ts, to_ts, observed FROM wanted_ranges ORDER BY 1, 2",
-      ),
+      queryRows(warehouse, "SELECT stream, series, from_ts, to_ts, is_snapshot FROM targets ORDER BY 1, 2"),
     ).toEqual([
-      { stream: "index_ticks", series: 1, from_ts: 10, to_ts: 95, observed: 0 },
-      { stream: "index_ticks", series: 2, from_ts: 20, to_ts: null, observed: 0 },
-      { stream: "ohlcv", series: 1, from_ts: 10, to_ts: null, observed: 0 },
+      { stream: "index_ticks", series: 1, from_ts: 10, to_ts: 95, is_snapshot: 0 },
+      { stream: "index_ticks", series: 2, from_ts: 20, to_ts: null, is_snapshot: 0 },
+      { stream: "ohlcv", series: 1, from_ts: 10, to_ts: null, is_snapshot: 0 },
     ]);
   });
 });
@@ -224,7 +221,7 @@ describe("a target that ends", () => {
     const rows = () =>
       queryRows(
         warehouse,
-        "SELECT from_ts, to_ts, settle_delay, step, kept_for, observed, hindrance FROM wanted_ranges",
+        "SELECT from_ts, to_ts, settle_delay, step, service_window, is_snapshot, blocked_reason FROM targets",
       ).map((row) => Object.values(row));
     open(warehouse, target(50, { settleDelay: 90, period: 45, step: 5, serviceWindow: 1000 }));
     warehouse.transaction((t) => recordBlockedReason(t, key, "forbidden"));
@@ -264,8 +261,8 @@ describe("the reason why a target is blocked", () => {
   it("belongs to one key and goes when the target ends", () => {
     const warehouse = openTestWarehouse();
     const reasons = () =>
-      queryRows(warehouse, "SELECT hindrance FROM wanted_ranges ORDER BY series").map(
-        ({ hindrance }) => hindrance,
+      queryRows(warehouse, "SELECT blocked_reason FROM targets ORDER BY series").map(
+        ({ blocked_reason }) => blocked_reason,
       );
     open(warehouse, target(10));
     open(warehouse, target(10, { key: other }));

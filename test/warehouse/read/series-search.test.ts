@@ -34,7 +34,7 @@ describe("a search of series", () => {
 });
 
 describe("a search of pages", () => {
-  it("leads to bars, exchanges, derivatives and relations, those first whose name begins with the text", () => {
+  it("leads to assets, bars, exchanges, derivatives and relations, those first whose name begins with the text", () => {
     const pages = {
       pairs: [
         { pair: "WBTC/USD", exchanges: 9 },
@@ -44,12 +44,14 @@ describe("a search of pages", () => {
       schema: [{ title: "Bars", relations: [{ name: "bars_1h", summary: "hourly bars", columns: [] }] }],
     };
     const found = (text: string) => searchPages(text, search, pages).map(({ note, href }) => [href, note]);
-    expect(found("BTC").slice(4)).toEqual([
+    expect(found("BTC").slice(6)).toEqual([
       ["/exchanges/BTC-USD", "on one exchange"],
       ["/exchanges/WBTC-USD", "on 9 exchanges"],
       ["/derivatives/BTC", "1,200 contracts"],
     ]);
-    expect(found("BTC").slice(0, 3)).toEqual([
+    expect(found("BTC").slice(0, 5)).toEqual([
+      ["/assets/BTC", "everything about it"],
+      ["/assets/3", "everything about it"],
       ["/bars/BTC", "GWA"],
       ["/bars/GWA:3", "GWA"],
       ["/bars/BTC-USD", "MWA, daily bars"],

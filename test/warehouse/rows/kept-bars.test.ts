@@ -154,7 +154,7 @@ function apply(transaction: Transaction, indexId: string, change: Change): void 
     retract(transaction, key, copied);
   } else {
     const what = change.kind === "delete" ? "DELETE FROM" : "UPDATE";
-    const set = change.kind === "delete" ? "" : " SET price = price + 1, aside = NULL";
+    const set = change.kind === "delete" ? "" : " SET price = price + 1, details = NULL";
     transaction
       .statement(`${what} index_tick_rows${set} WHERE series = ? AND ts >= ? AND ts < ?`)
       .run([series, range.from, range.to]);

@@ -57,7 +57,7 @@ const every = (from: number, to: number, step = HALF_MINUTE) =>
   Array.from({ length: (to - from) / step }, (_, i) => from + i * step);
 
 describe("a bar", () => {
-  it("has its exact first, highest, lowest and last price, and its covered share", () => {
+  it("has its exact first, highest, lowest and last price, and its covered part", () => {
     const warehouse = warehouseOf(
       [
         [T, "10.5"],
@@ -148,10 +148,10 @@ describe("a bar", () => {
   it("expects one tick per refresh period", () => {
     const warehouse = warehouseOf([[T, "5"]]);
     warehouse.transaction((transaction) =>
-      transaction.statement("UPDATE wanted_ranges SET period = 10000000").run([]),
+      transaction.statement("UPDATE targets SET period = 10000000").run([]),
     );
     expect(queryRows(warehouse, "SELECT expected_ticks FROM bars_5m")).toEqual([{ expected_ticks: 30 }]);
-    warehouse.transaction((transaction) => transaction.statement("DELETE FROM wanted_ranges").run([]));
+    warehouse.transaction((transaction) => transaction.statement("DELETE FROM targets").run([]));
     expect(queryRows(warehouse, "SELECT expected_ticks FROM bars_1d")).toEqual([{ expected_ticks: 2880 }]);
   });
 });

@@ -31,7 +31,7 @@ afterAll(() => {
 });
 
 describe("the daily bar computed from ticks beside the service's", () => {
-  it("shows both, their differences, and the covered share of the computed bar", () => {
+  it("shows both, their differences, and the covered part of the computed bar", () => {
     warehouse.transaction((transaction) => {
       const prices = ["1", "8", "0.5", "6"].map((price, i) => tick(T + i * 6 * 3_600_000_000, price));
       writeRecords(transaction, "index_ticks", [...prices, tick(T + MICROS_PER_DAY, "7")], "rest");

@@ -50,11 +50,11 @@ describe("exact columns", () => {
     expect(stored.map(({ price }) => price)).toEqual(
       texts.map((text) => (parseDecimal(text)?.real ?? 0) + 0),
     );
-    const aside = queryRows(
+    const details = queryRows(
       warehouse,
-      "SELECT count(*) AS n FROM index_tick_rows WHERE aside IS NOT NULL",
+      "SELECT count(*) AS n FROM index_tick_rows WHERE details IS NOT NULL",
     )[0];
-    expect(aside?.n).toBe(texts.filter((text) => decimal(text).exact !== null).length);
+    expect(details?.n).toBe(texts.filter((text) => decimal(text).exact !== null).length);
   });
 
   it("return the same text in the installed SQLite, whatever its version", () => {

@@ -286,6 +286,7 @@ describe("the research views on odd data", () => {
         ...{ deviation_bps: (101 / 196 - 1) * 10000, quality: null },
       },
       { pair: "unlisted", exchange: "Alpha", ...none, quality: "no index price" },
+      { pair: "unlisted", exchange: "Mid", ...none, quality: "no index price" },
     ]);
   });
 
@@ -304,12 +305,25 @@ describe("the research views on odd data", () => {
       { exchange: "Zeta", ts: T + 60 * SECOND, ...alone(90, 120, "Zeta"), quality: null },
     ]);
     expect(
-      rowsOf(odd, "SELECT pair, mid, spread_bps, quality FROM spread WHERE pair <> 'BTC/USD' ORDER BY pair"),
+      rowsOf(
+        odd,
+        "SELECT pair, mid, spread_bps, quality FROM spread WHERE pair NOT IN ('BTC/USD', 'unlisted') ORDER BY pair",
+      ),
     ).toEqual([
       { pair: "BTC/USDT", mid: 4.5, spread_bps: (-1 / 4.5) * 10000, quality: "crossed" },
       { pair: "ETH/USD", mid: null, spread_bps: null, quality: "no quote" },
       { pair: "ETH/USDT", mid: 0, spread_bps: null, quality: null },
-      { pair: "unlisted", mid: 1.5, spread_bps: (1 / 1.5) * 10000, quality: null },
+    ]);
+    const any = `SELECT exchange, ts, best_bid, best_ask, best_bid_any, best_ask_any, quality FROM spread
+      WHERE pair = 'unlisted' ORDER BY ts, exchange`;
+    const still = { best_bid: 1, best_ask: 2, best_bid_any: 1.8, best_ask_any: 1.9 };
+    expect(rowsOf(odd, any)).toEqual([
+      {
+        ...{ exchange: "Mid", ts: T - HOUR, best_bid: 1.8, best_ask: 1.9 },
+        ...{ best_bid_any: 1.8, best_ask_any: 1.9, quality: null },
+      },
+      { exchange: "Alpha", ts: T, ...still, quality: null },
+      { exchange: "Mid", ts: T, ...still, quality: "not moved for an hour" },
     ]);
   });
 

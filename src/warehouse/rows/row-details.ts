@@ -1,13 +1,13 @@
 import { toPlainNotation } from "../../model/decimal.ts";
 
 /** The rare values of a row: digits that a double cannot hold, by column, and remarks. */
-export type RowAside = Readonly<Record<string, string | undefined>>;
+export type RowDetails = Readonly<Record<string, string | undefined>>;
 
-/** One object for all rows without an `aside`, so that it can be recognised. */
-export const emptyAside: RowAside = {};
+/** One object for all rows without an `details`, so that it can be recognised. */
+export const emptyDetails: RowDetails = {};
 
-export function parseRowAside(aside: string | null): RowAside {
-  return aside === null ? emptyAside : (JSON.parse(aside) as RowAside);
+export function parseRowDetails(details: string | null): RowDetails {
+  return details === null ? emptyDetails : (JSON.parse(details) as RowDetails);
 }
 
 /** The exact digits of a stored decimal in plain notation: docs/decisions/exact-decimals.md. */

@@ -1,1 +1,0 @@
-ALTER TABLE `warehouse_state` ADD `request_rate` real;

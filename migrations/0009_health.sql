@@ -1,1 +1,0 @@
-ALTER TABLE `series` ADD `name_from` text;

@@ -1,1 +1,0 @@
-ALTER TABLE `stream_states` ADD `serves_running_day` integer;
