@@ -146,7 +146,7 @@ function countAnswer(
 ): PendingClaim {
   const answers = (before?.answers ?? 0) + 1;
   const firstAt = before?.firstAt ?? now;
-  const merged = before ? mergeRanges(kind, before.range, range) : range;
+  const merged = before ? mergeRanges(kind, before, { range, subject }) : range;
   return {
     kind,
     range: merged,
@@ -160,9 +160,13 @@ function countAnswer(
 }
 
 /** The range of a claim and of the one that it repeats. */
-function mergeRanges(kind: ClaimKind, before: TimeRange, { from, to }: TimeRange): TimeRange {
-  // Of a history without a record, what was accepted before holds for the time since.
-  if (kind === "end") return { from, to };
+function mergeRanges(
+  kind: ClaimKind,
+  { range: before }: PendingClaim,
+  { range: { from, to }, subject }: Pick<Claim, "range" | "subject">,
+): TimeRange {
+  // Only what both are about; of a history without a record, what was accepted before holds for the time since.
+  if (kind === "end") return { from, to: subject.length === 0 ? to : Math.min(before.to, to) };
   // Answers about an index are about all of its time, and those about a moved end differ by the gap that was asked about.
   return { from: Math.min(before.from, from), to: Math.max(before.to, to) };
 }

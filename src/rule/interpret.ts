@@ -4,8 +4,8 @@ import type { PageAnswer, SeriesRules, StoredRow, StoredSeries } from "./answer.
 import { type Claim, holesOf, NO_RECORDS, NOT_FOUND, NOTHING_OLDER, type PendingClaim } from "./claim.ts";
 import { finalUntil, findPrevious, provableUntil, type UpperBound } from "./provable-until.ts";
 
-/** If a page lacks more stored rows than this share of its own size, the service must repeat it. */
-const MAX_MISSING_SHARE = 0.1;
+/** If a page lacks more stored rows than this fraction of its own size, the service must repeat it. */
+const MAX_MISSING_FRACTION = 0.1;
 /** So many may always be missing: a tenth of a short page is less than one row. */
 const MIN_MISSING_LIMIT = 2;
 
@@ -105,7 +105,7 @@ export function claimRecords(
   const holes = holesOf(pending);
   const others = missing.filter(({ ts }) => !holes.some((hole) => includes(hole, ts)));
   const served = others.filter(({ isPreview }) => !isPreview);
-  const isMany = served.length > Math.max(MIN_MISSING_LIMIT, timestamps.length * MAX_MISSING_SHARE);
+  const isMany = served.length > Math.max(MIN_MISSING_LIMIT, timestamps.length * MAX_MISSING_FRACTION);
   const gone = new Set(others.filter(({ isPreview }) => isPreview || !isMany));
   const many = others.filter((row) => !gone.has(row));
   const newHoles = findHoles(many, subtract([proven], normalise(holes)), expected);

@@ -53,6 +53,13 @@ describe("found by the check, and mended", () => {
     expect(await replay({ world, firstSlot: 3, steps })).toBeUndefined();
   });
 
+  it("does not cover up to the oldest record what only one answer has shown to be empty", async () => {
+    const records = [{ slot: 1, publishedAt: 3 }, { slot: 2 }];
+    const world: WorldSpec = { stream: "ticks", pageSize: 1, records };
+    const steps = [["fill"], ["wait", "long"], ["fill", "honest", "honest", "cut"]] as const;
+    expect(await replay({ world, firstSlot: 2, steps })).toBeUndefined();
+  });
+
   it("does not cover a bar as a server that lags has shown it", async () => {
     const records = [{ slot: 0 }, { slot: 2, finalAt: 4 }];
     const world: WorldSpec = { stream: "bars", pageSize: 1, records };

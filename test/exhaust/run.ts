@@ -12,13 +12,13 @@ import { formatTest } from "./replay.ts";
 const NEXT = 0;
 const SHORTEST = 1;
 
-interface Share {
+interface ThreadData {
   readonly plan: keyof typeof plans;
   readonly shared: Int32Array;
 }
 
 if (parentPort) {
-  const { plan, shared } = workerData as Share;
+  const { plan, shared } = workerData as ThreadData;
   parentPort.postMessage(await tryOwn(plan, shared));
 } else process.exitCode = await main(process.argv[2] ?? "full");
 

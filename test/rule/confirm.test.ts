@@ -109,10 +109,17 @@ describe("an end of the history", () => {
     expect(answersAfter(end, evidence)).toBe(answers);
   });
 
+  const acceptedOf = (first: Claim, second: Claim) =>
+    repeat([answer([first], 0), answer([second], 100)]).accepted.map(({ range }) => range);
+
+  it("below a record counts for what both answers are about", () => {
+    const first = claim("end", 10, 50, [80]);
+    expect(acceptedOf(first, claim("end", 10, 81, [80]))).toEqual([{ from: 10, to: 50 }]);
+    expect(acceptedOf(first, claim("end", 20, 50, [80]))).toEqual([{ from: 20, to: 50 }]);
+  });
+
   it("of a history without a record counts for the time since it was first asked about", () => {
-    const first = answer([claim("end", 10, 50)], 0);
-    const accepted = (second: Claim) =>
-      repeat([first, answer([second], 100)]).accepted.map(({ range }) => range);
+    const accepted = (second: Claim) => acceptedOf(claim("end", 10, 50), second);
     expect(accepted(claim("end", 10, 70))).toEqual([{ from: 10, to: 70 }]);
     expect(accepted(claim("end", 20, 50))).toEqual([{ from: 20, to: 50 }]);
     // A smaller part does not count for the whole.

@@ -152,7 +152,7 @@ describe("H4: stored rows that a page lacks", () => {
       ["withdrawn 1301-1600 empty [1301,1302,1303,1304,1305]", "records 1600-2000 rows []"],
     ],
     [
-      "are gone as previews, whatever their share",
+      "are gone as previews, however many they are",
       short,
       { previews: [1850, 1750, 1740] },
       ["gone 1000-2000 rows [1740,1750,1850]", "records 1000-2000 rows []"],

@@ -99,8 +99,9 @@ function rangeOf(agreement: Agreement): TimeRange {
   const ranges = agreement.answers.map(({ claim }) => claim.range);
   const { range: last } = lastOf(agreement);
   const [froms, tos] = [ranges.map(({ from }) => from), ranges.map(({ to }) => to)];
-  // Nothing below the lowest of them, however far down each was asked about.
-  if (agreement.kind === "end") return { from: last.from, to: last.to };
+  // Nothing below the lowest of them, however far down each was asked about; a history without a record is empty until the last.
+  if (agreement.kind === "end")
+    return { from: last.from, to: lastOf(agreement).subject.length === 0 ? last.to : Math.min(...tos) };
   return { from: Math.min(...froms), to: Math.max(...tos) };
 }
 
