@@ -98,10 +98,11 @@ async function deleteExpiredRows(
     if (seconds === undefined) continue;
     const before = retentionStart(context, seconds);
     let deleted = 0;
-    for (let isDone = false; !isDone; ) {
-      const batch = await ingest.call("pruneBatch", { stream, before }, [], signal);
+    let batch = await ingest.call("pruneBatch", { stream, before }, [], signal);
+    deleted += batch.deleted;
+    while (batch.nextKey !== undefined) {
+      batch = await ingest.call("pruneBatch", { stream, before, fromKey: batch.nextKey }, [], signal);
       deleted += batch.deleted;
-      isDone = batch.isDone;
     }
     if (deleted > 0) log.info({ stream, deleted }, "expired rows deleted");
   }

@@ -32,7 +32,7 @@ interface SchedulerOptions {
   readonly onRunEnd: (job: ScheduledJob, outcome: string, error: unknown) => void;
 }
 
-/** Re-check the time this often: timers stop while the machine sleeps, and the wall clock may be stepped. */
+/** Read the clock this often: timers stop while the machine sleeps, and the wall clock may be stepped. */
 const MAX_SLEEP_MS = 30_000;
 /** Delay before a failed job is retried; doubles with each failure. */
 const JOB_RETRY_DELAY = { minMs: 15 * 60_000, maxMs: 4 * 3_600_000 };

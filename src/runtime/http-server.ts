@@ -19,6 +19,8 @@ export interface HttpRequest {
   /** What follows the question mark. */
   readonly search: string;
   readonly headers: IncomingHttpHeaders;
+  /** Of the other end of the connection. */
+  readonly address: string;
   /** Aborts when the client is gone before it has the whole response. */
   readonly signal: AbortSignal;
   /** Undefined if the body is longer. */
@@ -153,6 +155,7 @@ function readRequest(request: IncomingMessage, response: ServerResponse): HttpRe
     path,
     search,
     headers: request.headers,
+    address: request.socket.remoteAddress ?? "",
     signal: gone.signal,
     readBody: (maxBytes) => readBody(request, maxBytes),
   };

@@ -97,11 +97,6 @@ export class Thread<Far extends Calls<Far>, Near extends Calls<Near> = object> {
     }
   }
 
-  /** Sends a notice; to a thread that has ended, it is lost. */
-  send<K extends keyof Far>(...notice: Call<Far, K>): void {
-    this.#running?.channel.send(...notice);
-  }
-
   /** Ends the thread for good: after `lastCall`, or after `ms`. Terminating a stuck thread is like a crash. */
   async close(lastCall: Promise<unknown> = Promise.resolve(), ms = 0): Promise<void> {
     const { clock, name } = this.#options;

@@ -102,6 +102,7 @@ export class SyncSupervisor {
       onError: (error) => options.onFailure("heads", error),
       onReopened: () => this.#gapScan.notify(),
       onCaughtUp: () => this.#headsCaughtUp.resolve(),
+      onSilent: (subscription, since) => this.subscriptions.reportSilent(subscription, since),
     });
     this.#exchangePoller = new ExchangePoller(context, {
       refreshSeconds,

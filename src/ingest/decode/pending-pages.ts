@@ -43,7 +43,7 @@ interface PageTimestamps {
 }
 
 /** A walk has one pending page at a time. Pages of aborted walks are evicted beyond this number. */
-const MAX_WALK_PAGES = 128;
+export const MAX_WALK_PAGES = 128;
 /** All pages of a list are pending until its commit. More than this is a pagination loop. */
 const MAX_LIST_PAGES = 20_000;
 

@@ -8,10 +8,11 @@ import { type StartWorker, TERMINATE_TIMEOUT_MS, Thread } from "../../runtime/th
 import { raceAbort } from "../../runtime/timeouts.ts";
 import { describeUpgrade, type Upgrade } from "../../warehouse/migrate.ts";
 import { isCorruption } from "../../warehouse/sqlite/sqlite-errors.ts";
-import type { PendingPageSummary, ReadPageOptions } from "../decode/scanned-page.ts";
-
+import { MAX_WALK_PAGES } from "../decode/pending-pages.ts";
+import type { PendingPageSummary, ReadPageOptions, ScannedPage } from "../decode/scanned-page.ts";
 import {
   columnMemory,
+  type IngestCall,
   type IngestCalls,
   type IngestNotices,
   type IngestReply,
@@ -69,6 +70,8 @@ export class IngestThread {
   #sentSecrets: readonly string[] = noSecrets;
   readonly #slotWaiters: (() => void)[] = [];
   #queuedCalls = 0;
+  /** Pages that the scan thread has decoded, until their commit. */
+  readonly #scannedPages = new Map<number, ScannedPage>();
   /** Negative: the ingest thread numbers the pages that it decodes from 1. */
   #nextScannedId = -1;
   #blockingFailure: BlockingFailure | undefined;
@@ -183,8 +186,8 @@ export class IngestThread {
   }
 
   /**
-   * Lets the scan thread decode a page of ticks, and sends the page to the ingest thread, where it waits for its commit.
-   * Returns the bodies if they must be decoded there. Needs no slot: each walk reads one page at a time.
+   * Lets the scan thread decode a page of ticks, and keeps the page until its commit. Returns the bodies if the ingest thread
+   * must decode them. Needs no slot: each walk reads one page at a time.
    */
   async #scan(
     options: ReadPageOptions,
@@ -197,7 +200,8 @@ export class IngestThread {
       .finally(() => this.#closing.signal.throwIfAborted());
     if (reply.page === undefined) return { bodies: [reply.body] };
     const pageId = this.#nextScannedId--;
-    this.#writer.send("addPage", { pageId, page: reply.page }, columnMemory(reply.page));
+    this.#scannedPages.set(pageId, reply.page);
+    if (this.#scannedPages.size > MAX_WALK_PAGES) this.#scannedPages.delete(firstKey(this.#scannedPages));
     return { pageId, ...reply.summary };
   }
 
@@ -276,7 +280,19 @@ export class IngestThread {
     const newSecrets = secrets === this.#sentSecrets ? {} : { secrets };
     this.#sentSecrets = secrets;
     const now = Math.floor(this.#options.clock.now() * MICROS_PER_MS);
-    return this.#writer.call("run", { operation, args, bodies, now, ...newSecrets }, transferListOf(bodies));
+    const scanned = this.#takeScanned(operation, args);
+    const call = { operation, args, bodies, now, ...newSecrets, ...(scanned ? { scanned } : {}) };
+    const memory = [...transferListOf(bodies), ...(scanned ? columnMemory(scanned.page) : [])];
+    return this.#writer.call("run", call, memory);
+  }
+
+  /** The page that the call commits; undefined: the ingest thread has it. */
+  #takeScanned(operation: string, args: unknown): IngestCall["scanned"] {
+    if (operation !== "commitWalkPage") return undefined;
+    const { pageId } = args as OperationArgs<"commitWalkPage">;
+    const page = this.#scannedPages.get(pageId);
+    this.#scannedPages.delete(pageId);
+    return page && { pageId, page };
   }
 
   async #acquireSlot(): Promise<void> {
@@ -291,6 +307,10 @@ export class IngestThread {
     if (next) next();
     else this.#queuedCalls--;
   }
+}
+
+function firstKey<K>(map: ReadonlyMap<K, unknown>): K {
+  return map.keys().next().value as K;
 }
 
 function isBlocking(failure: Failure): failure is BlockingFailure {

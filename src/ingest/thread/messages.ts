@@ -10,6 +10,8 @@ export interface IngestCall {
   readonly operation: string;
   readonly args: unknown;
   readonly bodies: readonly ResponseBody[];
+  /** The page to commit, if the scan thread has decoded it. A retried call has it no more: the ingest thread keeps it. */
+  readonly scanned?: { readonly pageId: number; readonly page: ScannedPage };
   /** The client's secrets, none of which may be stored; absent if they have not changed. */
   readonly secrets?: readonly string[];
   /** The time by the main thread's clock; the ingest thread has none of its own. */
@@ -28,8 +30,6 @@ export type IngestReply =
 /** What the ingest thread answers. */
 export interface IngestCalls {
   run(call: IngestCall): IngestReply;
-  /** A page that the scan thread has decoded: the main thread passes it on. There is no reply. */
-  addPage(page: { readonly pageId: number; readonly page: ScannedPage }): void;
 }
 
 /** What the ingest thread tells while it opens the warehouse. */

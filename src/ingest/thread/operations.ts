@@ -39,7 +39,7 @@ import { commitWalkPage, type WalkPage, type WalkPageCommitResult } from "../com
 import { BodyRedactor } from "../decode/body-redactor.ts";
 import { PendingPages } from "../decode/pending-pages.ts";
 import type { ReadPageOptions } from "../decode/scanned-page.ts";
-import type { IngestCall, IngestCalls } from "./messages.ts";
+import type { IngestCall } from "./messages.ts";
 
 /** The state of the ingest thread that operations use. */
 interface OperationContext {
@@ -173,11 +173,6 @@ export class OperationRunner {
     this.#redactor.setSecrets(secrets);
   }
 
-  /** Keeps a page that was scanned in another thread until its commit. */
-  addPage({ pageId, page }: Parameters<IngestCalls["addPage"]>[0]): void {
-    this.#pages.add(pageId, page);
-  }
-
   run(call: IngestCall): { value: unknown; hasCommitted: boolean } {
     const { operation, args, bodies } = call;
     this.#now = call.now;
@@ -249,8 +244,10 @@ export class OperationRunner {
   }
 
   /** Transactions use the time of the call: this thread has no clock of its own. */
-  #contextOf({ now }: IngestCall): OperationContext {
+  #contextOf({ now, scanned }: IngestCall): OperationContext {
     this.#now = now;
+    // It stays until its commit, which may be retried.
+    if (scanned) this.#pages.add(scanned.pageId, scanned.page);
     return {
       warehouse: this.#openWarehouse(),
       pages: this.#pages,

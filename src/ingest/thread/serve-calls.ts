@@ -30,7 +30,7 @@ export function serveCalls(stopFlag: Int32Array, port?: ThreadPort): void {
   const host = new Channel<IngestNotices, IngestCalls>({
     port,
     bugCode: "ingest_bug",
-    handlers: { run: receive, addPage: (page) => runner.addPage(page) },
+    handlers: { run: receive },
   });
   const runner: OperationRunner = new OperationRunner({
     log: host.log,

@@ -11,7 +11,7 @@ const SLOW_BACKOFF = { baseMs: 1_000, maxMs: 60_000 };
 const URGENT_BACKOFF = { baseMs: 500, maxMs: 5_000 };
 
 /**
- * Bounds retries as a share of all requests, not their number per time: retries wait only milliseconds while successes pay
+ * Bounds retries as a fraction of all requests, not their number per time: retries wait only milliseconds while successes pay
  * for them, and back off to a minute when hardly any request succeeds.
  */
 export class RetryBudget {

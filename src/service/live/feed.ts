@@ -119,6 +119,7 @@ class LiveFeed {
       isMarketQuiet,
       serviceNow: now,
       onStale: (stale) => this.#handleStale(stale),
+      onRenew: (tracked) => this.#current?.resubscribe(tracked),
       onTicksMissed: (tracked, missingSince) => this.#reportUnconfirmed(tracked, "silent", missingSince),
       onRecovered: (tracked) => {
         if (tracked.apply("recovered")) this.#reportSubscribed(tracked);
@@ -136,6 +137,9 @@ class LiveFeed {
       for (const connection of this.#connections)
         connection.replaceSubscriptions(this.#subscriptions.current);
     });
+    const stopHearing = this.#subscriptions.onSilent((tracked, since) =>
+      this.#watchdog.reportSilent(tracked, since),
+    );
     // Count rejections separately: the first rejection after a long outage must not wait an hour.
     let rejections = 0;
     for (let attempt = 1; !signal.aborted; attempt++) {
@@ -161,6 +165,7 @@ class LiveFeed {
       if (await this.#waitToReconnect(inMs, closeReason, signal)) rejections = 0;
     }
     stopListening();
+    stopHearing();
     signal.removeEventListener("abort", stop);
   }
 

@@ -8,7 +8,7 @@ interface IndexSubscription {
 }
 
 /** All ticks of one exchange, of one market across exchanges, or of one market on one exchange. */
-interface ExchangeSubscription {
+export interface ExchangeSubscription {
   readonly source: "exchange";
   readonly exchangeId?: string | undefined;
   readonly marketId?: string | undefined;

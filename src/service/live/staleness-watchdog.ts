@@ -1,6 +1,6 @@
 import { MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import type { Subscription } from "./messages.ts";
+import type { ExchangeSubscription } from "./messages.ts";
 import type { SubscriptionStates, TickWatch, TrackedSubscription } from "./subscription-states.ts";
 
 /** Tolerates one late and one lost tick. */
@@ -21,7 +21,7 @@ const remedies: readonly StalenessRemedy[] = ["resubscribe", "reconnect", "poll"
 
 /** True if REST has no tick newer than the last one received. */
 export type QuietMarketCheck = (
-  subscription: Subscription,
+  subscription: ExchangeSubscription,
   lastTickTs: Micros | undefined,
 ) => Promise<boolean>;
 
@@ -44,6 +44,8 @@ interface StalenessWatchdogOptions {
   readonly isMarketQuiet: QuietMarketCheck;
   readonly serviceNow: () => Micros;
   readonly onStale: (stale: readonly StaleSubscription[]) => void;
+  /** One index of a subscription gets no ticks. */
+  readonly onRenew: (tracked: TrackedSubscription) => void;
   /**
    * Ticks are missing without a check by REST: they returned after a long pause, or no subscription receives
    * any. None is missing before `missingSince`; undefined: they may be missing since the live span began.
@@ -53,7 +55,10 @@ interface StalenessWatchdogOptions {
   readonly onRecovered: (tracked: TrackedSubscription) => void;
 }
 
-/** Detects subscriptions whose ticks stopped: the service may answer every PING and still send no ticks. */
+/**
+ * Finds a remedy for subscriptions whose ticks stopped: the service may answer every PING and still send none. Of indices,
+ * which have a history, the head poller reports a silence; of exchanges it compares REST with the feed itself.
+ */
 export class StalenessWatchdog {
   readonly #options: StalenessWatchdogOptions;
   readonly #periodMs: number;
@@ -95,9 +100,9 @@ export class StalenessWatchdog {
   /** Call it when the connection was lost: no ticks are due until the next connection subscribes. */
   suspendAll(): void {
     const now = this.#options.clock.monotonic();
-    for (const { watch } of this.#watched()) {
+    for (const { tracked, watch } of this.#watched()) {
       // Stale but not yet checked: report the missing ticks when the next tick arrives.
-      if (watch.staleAt <= now) watch.hasUnverifiedSilence = true;
+      if (watch.staleAt <= now && isExchange(tracked)) watch.hasUnverifiedSilence = true;
       watch.staleAt = Number.POSITIVE_INFINITY;
     }
   }
@@ -110,7 +115,8 @@ export class StalenessWatchdog {
       if (!tracked?.watch) continue;
       const { watch } = tracked;
       // This tick ends a silence that REST has not checked: the ticks before it are missing all the same.
-      if ((watch.staleAt <= now || watch.hasUnverifiedSilence) && watch.remediesTried === 0) {
+      const isUnverified = watch.hasUnverifiedSilence || (watch.staleAt <= now && isExchange(tracked));
+      if (isUnverified && watch.remediesTried === 0) {
         this.#options.onTicksMissed(tracked, missingSince(watch));
         watch.remediesTried = 1;
       }
@@ -128,15 +134,24 @@ export class StalenessWatchdog {
    * ones count as stale: comparing thousands one by one would take an hour.
    */
   async check(): Promise<void> {
-    if (this.#isChecking) return;
     const startedAt = this.#options.clock.monotonic();
-    const due = this.#watched().filter(({ watch }) => watch.staleAt <= startedAt);
+    this.#escalate(startedAt);
+    if (this.#isChecking) return;
+    const due = this.#watched().flatMap(({ tracked, watch }) => {
+      const { subscription } = tracked;
+      return subscription.source === "exchange" && watch.staleAt <= startedAt
+        ? [{ tracked, watch, subscription }]
+        : [];
+    });
     if (due.length === 0) return;
     const checked = due.toSorted((a, b) => a.watch.staleAt - b.watch.staleAt).slice(0, MAX_QUIET_CHECKS);
     this.#isChecking = true;
     const quietResults = new Map(
       await Promise.all(
-        checked.map(async (watched) => [watched, await this.#checkQuietMarket(watched)] as const),
+        checked.map(
+          async (watched) =>
+            [watched, await this.#checkQuietMarket(watched.subscription, watched.watch)] as const,
+        ),
       ),
     );
     this.#isChecking = false;
@@ -154,6 +169,37 @@ export class StalenessWatchdog {
       watched.watch.hasUnverifiedSilence = isQuiet === undefined;
       if (isQuiet === false) stale.push(this.#chooseRemedy(watched, now));
     }
+    this.#reportStale(stale, now);
+  }
+
+  /**
+   * REST has ticks of an index that did not arrive since `since`. If others of its type did, renewing the subscription is all
+   * that can help; if none did, the subscription is stale.
+   */
+  reportSilent(tracked: TrackedSubscription, since: Micros): void {
+    const { watch } = tracked;
+    if (!watch) return;
+    const now = this.#options.clock.monotonic();
+    if ((watch.lastTickTs ?? 0) > since + this.#periodMs * MICROS_PER_MS) this.#options.onRenew(tracked);
+    else if (watch.remediesTried === 0) {
+      watch.staleAt = now + this.#staleAfterMs;
+      this.#reportStale([this.#chooseRemedy({ tracked, watch }, now)], now);
+    }
+  }
+
+  /** Tries the next remedy for indices that still get no tick. */
+  #escalate(now: number): void {
+    const unhelped = this.#watched().filter(
+      ({ tracked, watch }) => !isExchange(tracked) && watch.remediesTried > 0 && watch.staleAt <= now,
+    );
+    for (const { watch } of unhelped) watch.staleAt = now + this.#staleAfterMs;
+    this.#reportStale(
+      unhelped.map((watched) => this.#chooseRemedy(watched, now)),
+      now,
+    );
+  }
+
+  #reportStale(stale: readonly StaleSubscription[], now: number): void {
     if (stale.length === 0) return;
     this.#options.onStale(stale);
     if (now - this.#lastTickAt >= this.#staleAfterMs) this.#reportAllMissed();
@@ -190,17 +236,18 @@ export class StalenessWatchdog {
   }
 
   /** Undefined if REST gave no usable answer in time: then the watchdog tries no remedy. */
-  async #checkQuietMarket({ tracked, watch }: WatchedSubscription): Promise<boolean | undefined> {
+  async #checkQuietMarket(
+    subscription: ExchangeSubscription,
+    watch: TickWatch,
+  ): Promise<boolean | undefined> {
     // REST may lag by one period, so its answer is valid only up to this timestamp.
     const restKnownTs = this.#options.serviceNow() - this.#periodMs * MICROS_PER_MS;
     const answered = new AbortController();
     const timeout = this.#options.clock.sleep(QUIET_CHECK_TIMEOUT_MS, answered.signal).catch(() => undefined);
     try {
       const isQuiet =
-        (await Promise.race([
-          this.#options.isMarketQuiet(tracked.subscription, watch.lastTickTs),
-          timeout,
-        ])) ?? undefined;
+        (await Promise.race([this.#options.isMarketQuiet(subscription, watch.lastTickTs), timeout])) ??
+        undefined;
       if (isQuiet) watch.quietUntil = restKnownTs;
       return isQuiet;
     } catch {
@@ -209,6 +256,10 @@ export class StalenessWatchdog {
       answered.abort();
     }
   }
+}
+
+function isExchange({ subscription }: TrackedSubscription): boolean {
+  return subscription.source === "exchange";
 }
 
 /** The timestamp up to which no tick is missing; undefined if unknown. */

@@ -60,7 +60,7 @@ export interface TickWatch {
   /** REST had no newer tick up to this timestamp, so none is missing before it. */
   quietUntil: Micros | undefined;
   remediesTried: number;
-  /** It was silent for too long, and REST has not shown whether its market was quiet. */
+  /** An exchange was silent for too long, and REST has not shown whether its market was quiet. */
   hasUnverifiedSilence: boolean;
 }
 
@@ -119,6 +119,8 @@ export class TrackedSubscription {
   }
 }
 
+type SilenceListener = (tracked: TrackedSubscription, since: Micros) => void;
+
 /**
  * The subscriptions that the feed requests, in this order, and the state of each. The list may change while
  * the feed runs.
@@ -126,6 +128,7 @@ export class TrackedSubscription {
 export class SubscriptionStates {
   #tracked = new Map<string, TrackedSubscription>();
   readonly #listeners = new Set<() => void>();
+  readonly #silenceListeners = new Set<SilenceListener>();
   #isConnected = false;
 
   constructor(subscriptions: readonly Subscription[] = []) {
@@ -162,6 +165,18 @@ export class SubscriptionStates {
   onChange(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
+  }
+
+  /** REST has index ticks that the subscription has not delivered since `since`, at least of one index. */
+  reportSilent(subscription: Subscription, since: Micros): void {
+    const tracked = this.#tracked.get(subscriptionKey(subscription));
+    if (tracked) for (const listener of this.#silenceListeners) listener(tracked, since);
+  }
+
+  /** Calls the listener with each silence that REST has shown. Call the result to stop listening. */
+  onSilent(listener: SilenceListener): () => void {
+    this.#silenceListeners.add(listener);
+    return () => this.#silenceListeners.delete(listener);
   }
 
   /** Call it when a feed starts: discards the states of an earlier feed. */

@@ -25,6 +25,8 @@ interface CrossCheckOptions {
   readonly spacing: RowSpacing;
   /** The walk claims no coverage from this timestamp on. */
   readonly coverageEnd: Micros;
+  /** A longer silence above the newest row is confirmed, however far apart the rows are. Default: no limit. */
+  readonly maxSilence?: Micros | undefined;
   /** Requests a small page by timestamp alone. */
   readonly probe: (ts: Micros, size: number) => Promise<PageSummary>;
   /** The service's time at its last response; undefined if it sends none. */
@@ -64,11 +66,13 @@ const isEmptyLastPage = ({ rows, nextId }: PageSummary) => rows === 0 && nextId 
 
 export function createCrossChecks(options: CrossCheckOptions): CrossChecks {
   const { endpoint, spacing, coverageEnd, probe, responseTime } = options;
+  const { maxSilence = Number.POSITIVE_INFINITY } = options;
 
   /** The timestamp at which a probe should find the newest row again; undefined if no probe is needed. */
   function probeTimestamp(newest: Micros, { link, anchor, oldestTs }: WalkProgress): Micros | undefined {
     const maxDistance = spacing.maxDistance * MAX_ROW_DISTANCE_PERIODS;
-    if (oldestTs === undefined) return coverageEnd - newest > maxDistance ? anchor : undefined;
+    if (oldestTs === undefined)
+      return coverageEnd - newest > Math.min(maxDistance, maxSilence) ? anchor : undefined;
     // A page requested at the oldest row's timestamp starts with that row, unless the service deleted it.
     if (link === "timestamp") return newest < oldestTs ? anchor : undefined;
     const distance = oldestTs - newest;

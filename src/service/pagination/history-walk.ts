@@ -59,6 +59,8 @@ export interface HistoryWalkOptions {
   readonly until: Micros;
   /** The caller claims no coverage from this timestamp on: rows may be missing there. Default: `until`. */
   readonly coverageEnd?: Micros;
+  /** A second response confirms a longer silence below `coverageEnd`, however far apart the rows are. Default: no limit. */
+  readonly maxSilence?: Micros | undefined;
   /** The usual time between two rows. Default: 30 seconds, a day for OHLCV. */
   readonly cadence?: Micros;
   /** What other walks of the series have learnt. */
@@ -109,6 +111,7 @@ export async function* walkHistoryPages<P extends PageSummary>(
     endpoint,
     spacing: options.spacing ?? createRowSpacing(cadence),
     coverageEnd,
+    maxSilence: options.maxSilence,
     probe: (ts, pageSize) => requestRows(ts, pageSize),
     responseTime: () => responseTime,
   });

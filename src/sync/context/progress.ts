@@ -1,5 +1,5 @@
 import type { Stream } from "../../model/streams.ts";
-import type { RunStats } from "./run-stats.ts";
+import type { RunStats, StreamStats } from "./run-stats.ts";
 
 /** The streams whose history is walked: their progress can be told in advance. */
 export const HISTORY_PROGRESS_STREAMS = ["index_ticks", "ohlcv"] as const satisfies readonly Stream[];
@@ -22,9 +22,9 @@ export function computeProgress(
   ms: number,
 ): { rowsPerSecond: number; percent: number; secondsLeft: number | null } {
   // A range that is walked twice counts twice, so `done` can exceed `planned`.
-  const share = planned === 0 ? 1 : Math.min(1, done / planned);
-  const percent = share === 1 ? 100 : Math.min(99, Math.floor(share * 100));
-  const secondsLeft = share === 0 ? null : Math.round(((ms / share) * (1 - share)) / 1000);
+  const fraction = planned === 0 ? 1 : Math.min(1, done / planned);
+  const percent = fraction === 1 ? 100 : Math.min(99, Math.floor(fraction * 100));
+  const secondsLeft = fraction === 0 ? null : Math.round(((ms / fraction) * (1 - fraction)) / 1000);
   return { rowsPerSecond: ms === 0 ? 0 : Math.round((rows / ms) * 1000), percent, secondsLeft };
 }
 
@@ -35,16 +35,27 @@ interface BackfillProgress {
   readonly secondsLeft: number | undefined;
 }
 
-/** The progress of all history together, `ms` after its start: as far as the stream that needs longest. */
+/**
+ * The progress of all history together, `ms` after its start. The streams fraction the requests, so each counts by those it needs: a
+ * stream whose turn comes last says nothing about the time left.
+ */
 export function computeBackfillProgress(stats: RunStats, ms: number): BackfillProgress | undefined {
-  const streams = HISTORY_PROGRESS_STREAMS.map((stream) => countsOf(stats, stream))
-    .filter(({ planned }) => planned > 0)
-    .map((counts) => computeProgress(counts, ms));
+  const streams = HISTORY_PROGRESS_STREAMS.map((stream) => stats.forStream(stream)).filter(
+    ({ plannedMicros }) => plannedMicros > 0,
+  );
   if (streams.length === 0) return undefined;
-  const isUnknown = streams.some(({ secondsLeft }) => secondsLeft === null);
-  return {
-    percent: Math.min(...streams.map(({ percent }) => percent)),
-    rowsPerSecond: streams.reduce((sum, { rowsPerSecond }) => sum + rowsPerSecond, 0),
-    secondsLeft: isUnknown ? undefined : Math.max(...streams.map(({ secondsLeft }) => secondsLeft ?? 0)),
-  };
+  const { percent, rowsPerSecond, secondsLeft } = computeProgress(
+    {
+      rows: streams.reduce((sum, { inserted }) => sum + inserted, 0),
+      done: streams.reduce((sum, stream) => sum + countDoneRequests(stream), 0),
+      planned: streams.reduce((sum, { plannedRequests }) => sum + plannedRequests, 0),
+    },
+    ms,
+  );
+  return { percent, rowsPerSecond, secondsLeft: secondsLeft ?? undefined };
+}
+
+/** The part of a stream's planned requests that its walked ranges stand for. */
+export function countDoneRequests({ doneMicros, plannedMicros, plannedRequests }: StreamStats): number {
+  return plannedMicros === 0 ? 0 : Math.min(1, doneMicros / plannedMicros) * plannedRequests;
 }

@@ -19,6 +19,8 @@ export interface StreamStats {
   plannedMicros: number;
   /** The part of `plannedMicros` that has been walked. */
   doneMicros: number;
+  /** About as many requests as the planned ranges need. */
+  plannedRequests: number;
 }
 
 /** Counts of one commit of records from REST. */
@@ -71,6 +73,7 @@ export class RunStats {
         requests: 0,
         plannedMicros: 0,
         doneMicros: 0,
+        plannedRequests: 0,
       };
       this.#streams.set(stream, stats);
     }

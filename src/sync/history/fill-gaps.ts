@@ -8,11 +8,12 @@ import { findOldestRow } from "../../warehouse/rows/row-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { type SyncContext, serviceNow } from "../context/context.ts";
 import { classifyError, isInvalidResponse, type Problem, toProblem } from "../context/error-policy.ts";
+import { countDoneRequests } from "../context/progress.ts";
 import { isOutOfTries, retryDelayMs } from "../context/retry.ts";
 import type { RunStats } from "../context/run-stats.ts";
 import { findOpenGaps, type GapFilter, type PlanTiming, planWalks, type WalkPlan } from "./gap-planner.ts";
 import { NotFoundAnswers } from "./not-found-answers.ts";
-import { urgencies } from "./slices.ts";
+import { countPages, urgencies } from "./slices.ts";
 import { type ActiveWalk, drainQueue, WalkQueue } from "./walk-queue.ts";
 import {
   type SliceResult,
@@ -93,6 +94,9 @@ export async function fillGaps(context: SyncContext, options: FillOptions): Prom
     for (const stream of ["index_ticks", "ohlcv"] as const) {
       const counts = stats.forStream(stream);
       const streamWalks = walks.filter(({ key }) => key.stream === stream);
+      counts.plannedRequests =
+        countDoneRequests(counts) +
+        streamWalks.reduce((sum, { range, cadence }) => sum + countPages(range, cadence), 0);
       counts.plannedMicros =
         counts.doneMicros + streamWalks.reduce((sum, { range }) => sum + range.to - range.from, 0);
     }
@@ -330,7 +334,7 @@ export async function fillSlice(
   const { stats } = context;
   const successesBefore = stats.successCount;
   try {
-    const result = await walkSlice(context, walk, { onServed, progress: active, spacing: active?.spacing });
+    const result = await walkSlice(context, walk, { onServed, progress: active });
     if (result.isUnexplored) return { kind: "empty" };
     notFound.recordFound(walk);
     const unconfirmed = result.unconfirmed > 0 ? unconfirmedFailure(walk, result.unconfirmed) : undefined;

@@ -1,4 +1,4 @@
-import { cadenceOf, type HistoryStream, isDaily, streamTable } from "../../model/streams.ts";
+import { cadenceOf, type HistoryStream, isDaily, settleDelay, streamTable } from "../../model/streams.ts";
 import { formatDay, MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import {
   intersect,
@@ -22,7 +22,6 @@ import { type DueRecheck, readDueRechecks } from "../../warehouse/coverage/reche
 import { readSeriesHeads } from "../../warehouse/coverage/series-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { SyncSettings } from "../context/context.ts";
-import { settleDelay } from "../selection/targets.ts";
 import { compareUrgency, cutIntoSlices, dropExpired, ROWS_PER_PAGE } from "./slices.ts";
 import { type SliceWalk, WINDOW_EDGE_MARGIN_MICROS } from "./walk-slice.ts";
 

@@ -44,7 +44,7 @@ const MAX_SAMPLED_SERIES = 40;
 const SPACING_RECORDS = 200;
 /** Where a history begins is searched as closely as this, in pages and relative to its length. */
 const MAX_PAGES_OFF = 0.4;
-const MAX_SHARE_OFF = 0.04;
+const MAX_FRACTION_OFF = 0.04;
 const MAX_SEARCH_REQUESTS = 14;
 
 /**
@@ -86,7 +86,7 @@ async function findExtent(options: SampleOptions, series: SampledSeries): Promis
   if (known <= emptyUntil || (await requestTimestamps(options, series, emptyUntil, 1)).length > 0)
     return { beginsAt: bottom, spacing };
   for (let requests = 0; requests < MAX_SEARCH_REQUESTS; requests++) {
-    const maxOff = Math.max(MAX_PAGES_OFF * pageLength, MAX_SHARE_OFF * (top - known));
+    const maxOff = Math.max(MAX_PAGES_OFF * pageLength, MAX_FRACTION_OFF * (top - known));
     if (known - emptyUntil <= maxOff) break;
     // Half as a ratio, not as a difference: most young histories are much shorter than the window.
     const age = Math.sqrt(Math.max(top - known, pageLength / 8) * (top - emptyUntil));

@@ -1,5 +1,5 @@
 import { Failure, failureCode } from "../../model/failure.ts";
-import { cadenceOf, historyStreams, isDaily } from "../../model/streams.ts";
+import { cadenceOf, historyStreams, isDaily, settleDelay } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
 import type { PendingClaim } from "../../rule/claim.ts";
@@ -15,7 +15,6 @@ import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { ensureServiceTime, type SyncContext, serviceNow } from "../context/context.ts";
 import { classifyError, isSameProblem, type Problem, toProblem } from "../context/error-policy.ts";
 import { retryUntilDone } from "../context/retry.ts";
-import { settleDelay } from "../selection/targets.ts";
 import { cutOnGrid, dropExpired, gridCadence, sliceLength } from "./slices.ts";
 import { drainQueue, WalkQueue } from "./walk-queue.ts";
 import {
@@ -104,11 +103,10 @@ export async function compareSlices(
   const findRow = ({ key }: SliceWalk) => findOldestRow(reader, key);
   const queue = new WalkQueue({ walks: slices, rank: () => 0, findOldestRow: findRow });
   await drainQueue(queue, Math.ceil(concurrency * 1.5), async (active) => {
-    const { walk, spacing } = active;
+    const { walk } = active;
     const { key, name, indexType, range } = walk;
     try {
-      const walkOptions = { progress: active, spacing };
-      const result = await retryUntilDone(retryOptions, () => walkSlice(context, walk, walkOptions));
+      const result = await retryUntilDone(retryOptions, () => walkSlice(context, walk, { progress: active }));
       queue.finish(active, { kind: result.isUnexplored ? "empty" : "filled", ...result });
       rows += result.received;
       extraChanged += result.extraChanged;

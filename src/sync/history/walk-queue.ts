@@ -20,7 +20,6 @@ export interface ActiveWalk extends WalkProgress {
   readonly walk: SliceWalk;
   /** Everything from here up has been received. */
   readonly position: Micros;
-  readonly spacing: RowSpacing;
 }
 
 /** How a walk ended. */
@@ -40,9 +39,9 @@ interface WalkEndResult {
 
 /** What a walk has left must hold so many pages to be split. */
 const MIN_SPLIT_PAGES = 8;
-/** What may be spent on splits: this many pages, and this share of the pages of the series. */
+/** What may be spent on splits: this many pages, and this fraction of the pages of the series. */
 const SPLIT_BUDGET_PAGES = 1;
-const SPLIT_BUDGET_SHARE = 0.015;
+const SPLIT_BUDGET_FRACTION = 0.015;
 /** What a split costs: the last page of the walk above it, if it is not full, and perhaps a probe of the first below. */
 const UNEVEN_SPLIT_PAGES = 0.7;
 const EVEN_SPLIT_PAGES = 0.3;
@@ -50,7 +49,7 @@ const EVEN_SPLIT_PAGES = 0.3;
 const MIN_EVEN_PAGES = 12;
 const MAX_PAGE_LENGTH_CHANGE = 0.02;
 /** The part of a full page that a walk surely advances (see ROWS_PER_PAGE). */
-const USABLE_SHARE = ROWS_PER_PAGE / MAX_PAGE_SIZE;
+const USABLE_FRACTION = ROWS_PER_PAGE / MAX_PAGE_SIZE;
 /** An exploration goes this much further than what is known, so that few find nothing. */
 const EXPLORATION_GROWTH = 2;
 /** Requests for a series that may find nothing, to learn where its history begins. */
@@ -92,7 +91,7 @@ class QueuedSeries {
     const isEven = this.#evenPages >= MIN_EVEN_PAGES;
     const splitPages = isEven ? EVEN_SPLIT_PAGES : UNEVEN_SPLIT_PAGES;
     const expected = this.overlapPages + this.emptyExplorations + this.active.size * splitPages;
-    return expected <= SPLIT_BUDGET_PAGES + this.knownPages * SPLIT_BUDGET_SHARE;
+    return expected <= SPLIT_BUDGET_PAGES + this.knownPages * SPLIT_BUDGET_FRACTION;
   }
 
   /** Pages between the newest slice and the oldest known row. */
@@ -333,7 +332,7 @@ export class WalkQueue {
     }
     if (!best) return undefined;
     const { active, pages } = best;
-    const usableLength = active.series.pageLength * USABLE_SHARE;
+    const usableLength = active.series.pageLength * USABLE_FRACTION;
     return this.#takeOver(active, Math.floor(active.position - Math.ceil(pages / 2) * usableLength), false);
   }
 
@@ -351,7 +350,7 @@ export class WalkQueue {
         if (active.mayBeAtEnd || active.position > oldestRow || pages < 2 * MIN_SPLIT_PAGES) continue;
         const step = Math.ceil(Math.min(EXPLORATION_GROWTH * knownPages, pages / 2));
         const isFirst = emptyExplorations === 0;
-        const ts = isFirst ? bottom + 4 * pageLength : active.position - step * pageLength * USABLE_SHARE;
+        const ts = isFirst ? bottom + 4 * pageLength : active.position - step * pageLength * USABLE_FRACTION;
         return this.#takeOver(active, Math.floor(ts), true);
       }
     }

@@ -66,6 +66,8 @@ export interface WalkProgress {
   readonly from: Micros;
   /** End at once, without confirmation, if there is nothing at or before the end of the range. */
   readonly isExploring: boolean;
+  /** What other walks of the series have learnt; undefined: there are none. */
+  readonly spacing?: RowSpacing | undefined;
   /** How many rows the walk has left, at most a full page. */
   readonly pageSize: number;
   /** The walk has everything down to `lowerBound`: lowers `from` if the walk should go on. */
@@ -116,8 +118,6 @@ interface WalkSliceOptions {
   /** Called once the service has returned records. */
   readonly onServed?: () => Promise<void>;
   readonly progress?: WalkProgress | undefined;
-  /** What other walks of the series have learnt. */
-  readonly spacing?: RowSpacing | undefined;
 }
 
 /**
@@ -127,12 +127,12 @@ interface WalkSliceOptions {
 export async function walkSlice(
   context: SyncContext,
   slice: SliceWalk,
-  { onServed, progress, spacing }: WalkSliceOptions = {},
+  { onServed, progress }: WalkSliceOptions = {},
 ): Promise<SliceResult> {
   const { client, ingest, stats, signal, log } = context;
   const { stream } = slice.key;
   const series: Series = { stream, indexType: slice.indexType, indexId: slice.indexId };
-  const walk = buildWalk(context, slice, progress, spacing);
+  const walk = buildWalk(context, slice, progress);
   const request = describeRequest(walk.endpoint, walk.filters);
   const { to } = slice.range;
   let provenFrom = to;
@@ -309,7 +309,6 @@ function buildWalk(
   context: SyncContext,
   slice: SliceWalk,
   progress: WalkProgress | undefined,
-  spacing: RowSpacing | undefined,
 ): HistoryWalkOptions {
   const { range, isHead, cadence } = slice;
   const present = Math.max(range.to, serviceNow(context));
@@ -326,9 +325,11 @@ function buildWalk(
     },
     extend: (lowerBound) => progress?.extend(lowerBound),
     isExploring: progress?.isExploring ?? false,
-    spacing: spacing ?? createRowSpacing(cadence),
+    spacing: progress?.spacing ?? createRowSpacing(cadence),
     until,
     coverageEnd: range.to,
+    // So much silence counts, if it is confirmed: see `quietMarginOf`.
+    maxSilence: isHead ? Math.max(slice.period, slice.quietMargin - slice.period) : undefined,
     cadence: slice.period,
     get size() {
       const rows = progress?.pageSize ?? countRows(range.to - range.from);

@@ -6,10 +6,10 @@ import {
   type ResponseBody,
 } from "../../model/response-body.ts";
 import { streamTable } from "../../model/streams.ts";
-import { formatTimestamp, type Micros, parseServiceTimestamp } from "../../model/time.ts";
-import { requestPriority, type ServiceRequest } from "../../service/http/request.ts";
-import type { Subscription } from "../../service/live/messages.ts";
-import { type SyncContext, serviceNow } from "../context/context.ts";
+import { type Micros, parseServiceTimestamp } from "../../model/time.ts";
+import { requestPriority } from "../../service/http/request.ts";
+import type { ExchangeSubscription } from "../../service/live/messages.ts";
+import type { SyncContext } from "../context/context.ts";
 
 /** An older response comes from a cache and may lack the newest ticks. */
 const MAX_RESPONSE_AGE_MS = 5_000;
@@ -19,12 +19,19 @@ const MAX_RESPONSE_AGE_MS = 5_000;
  * is inconclusive.
  */
 export async function checkQuietMarket(
-  context: Pick<SyncContext, "client" | "clock" | "signal">,
-  subscription: Subscription,
+  context: Pick<SyncContext, "client" | "signal">,
+  subscription: ExchangeSubscription,
   lastTickTs: Micros | undefined,
 ): Promise<boolean> {
   const { timestamps, isCached } = await context.client.request(
-    buildRequest(context, subscription),
+    {
+      endpoint: streamTable.exchange_ticks.endpoint,
+      // The first page is enough: the service refreshes all ticks of a subscription together.
+      query: { exchangeId: subscription.exchangeId, marketId: subscription.marketId },
+      priority: requestPriority.head,
+      signal: context.signal,
+      maxAttempts: 2,
+    },
     async (body) => ({ timestamps: readTimestamps(body), isCached: body.ageMs > MAX_RESPONSE_AGE_MS }),
   );
   const newest = timestamps.reduce((latest, ts) => Math.max(latest, ts), 0);
@@ -56,19 +63,4 @@ function inconclusiveFailure(why: string): Failure {
   return new Failure(`cannot determine whether the market is quiet: ${why}`, {
     code: "doubtful_list",
   });
-}
-
-/** The first page is enough: the service refreshes all ticks of a subscription together. */
-function buildRequest(
-  context: Pick<SyncContext, "client" | "clock" | "signal">,
-  subscription: Subscription,
-): ServiceRequest {
-  const base = { priority: requestPriority.head, signal: context.signal, maxAttempts: 2 };
-  if (subscription.source === "exchange") {
-    const { exchangeId, marketId } = subscription;
-    return { ...base, endpoint: streamTable.exchange_ticks.endpoint, query: { exchangeId, marketId } };
-  }
-  const { indexId, indexType } = subscription;
-  const query = { indexId, indexType, timestamp: formatTimestamp(serviceNow(context)), size: 1 };
-  return { ...base, endpoint: streamTable.index_ticks.endpoint, query };
 }

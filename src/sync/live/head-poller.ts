@@ -1,29 +1,36 @@
 import type { SkippedTicks } from "../../ingest/commit/live-coverage.ts";
-import { historyStreams, streamTable } from "../../model/streams.ts";
+import { historyStreams, isDaily, settleDelay, streamTable } from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import type { TimeRange } from "../../model/time-range.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import { runLoop, WakeSignal } from "../../runtime/loop.ts";
+import type { Subscription } from "../../service/live/messages.ts";
 import { ledgerKeyText } from "../../warehouse/coverage/ledger.ts";
 import { wasNotFound } from "../../warehouse/coverage/not-found.ts";
-import { readSeriesHeads, type SeriesHead } from "../../warehouse/coverage/series-queries.ts";
+import { indexKey, readSeriesHeads, type SeriesHead } from "../../warehouse/coverage/series-queries.ts";
+import { countStoredRows } from "../../warehouse/rows/row-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { type SyncContext, serviceNow } from "../context/context.ts";
 import { type Problem, toProblem } from "../context/error-policy.ts";
 import { ProblemLog } from "../context/problem-log.ts";
 import { retryDelayMs } from "../context/retry.ts";
 import { fillSlice } from "../history/fill-gaps.ts";
-import { type PlanTiming, planHeadWalks } from "../history/gap-planner.ts";
+import { HEAD_BARS, type PlanTiming, planHeadWalks } from "../history/gap-planner.ts";
 import { NotFoundAnswers } from "../history/not-found-answers.ts";
-import { settleDelay } from "../selection/targets.ts";
 import {
-  confirmedTo,
-  isHeadShort,
-  lastPolledAt,
-  nextHeadPoll,
+  dueAt,
+  follow,
+  type HeadState,
+  type HeadTiming,
+  isInDoubt,
+  listen,
+  liveSince,
+  MAX_SILENT_PERIODS,
   pollsPerSecond,
-  SkipTracker,
-} from "./head-schedule.ts";
-import { SilenceMonitor } from "./silence-tracker.ts";
+  readHead,
+  resolve,
+  skip,
+} from "./head-state.ts";
 import type { SubscriptionCoverage } from "./subscription-coverage.ts";
 
 interface HeadPollerOptions {
@@ -42,17 +49,18 @@ interface HeadPollerOptions {
   readonly onReopened: () => void;
   /** Every head that was due has been polled once. */
   readonly onCaughtUp: () => void;
+  /** REST has ticks of an index that its subscription has not delivered since `since`. */
+  readonly onSilent: (subscription: Subscription, since: Micros) => void;
 }
 
 interface HeadEntry {
-  head: SeriesHead;
+  head: HeadState;
   /** By the service's clock. */
   due: Micros;
   notBefore: Micros;
   failures: number;
   isInFlight: boolean;
   hasBeenPolled: boolean;
-  readonly skips: SkipTracker;
 }
 
 /** The service client itself sends a forbidden request only every ten minutes: poll soon after it was accepted. */
@@ -73,18 +81,14 @@ export class HeadPoller {
   readonly #entries = new Map<string, HeadEntry>();
   readonly #problemLog: ProblemLog;
   readonly #notFoundAnswers: NotFoundAnswers;
-  readonly #silence: SilenceMonitor;
   readonly #wake = new WakeSignal();
   readonly #inFlight = new Set<Promise<void>>();
-  /** Heads of `index_ticks` that the live feed does not cover. */
-  #polledCount = 0;
-  #needsReload = true;
   /** Heads of `index_ticks`, by index type and id. */
   readonly #entriesByIndex = new Map<string, HeadEntry>();
+  #timing: Omit<HeadTiming, "pollsPerSecond">;
+  #needsReload = true;
   /** On the monotonic clock; undefined: no new skips. */
   #rescheduleAt: number | undefined;
-  /** Heads with possibly skipped ticks. */
-  #recheckCount = 0;
   /** On the monotonic clock. */
   #reloadAt = 0;
   #hasCaughtUp = false;
@@ -96,10 +100,7 @@ export class HeadPoller {
     this.#options = options;
     this.#problemLog = new ProblemLog(options.onProblems);
     this.#notFoundAnswers = new NotFoundAnswers(options.reader);
-    const { reader, coverage, timing, onError } = options;
-    const { refreshSeconds } = timing;
-    const onChange = () => this.requestReload();
-    this.#silence = new SilenceMonitor(context, { reader, coverage, refreshSeconds, onChange, onError });
+    this.#timing = this.#measure();
   }
 
   /** The ledger, the selection or the live coverage changed. */
@@ -116,7 +117,10 @@ export class HeadPoller {
 
   /** The live feed may have skipped ticks. */
   recordSkips(skips: readonly SkippedTicks[]): void {
-    for (const skip of skips) this.#entriesByIndex.get(indexKey(skip))?.skips.add(skip);
+    for (const { indexType, indexId, after, at } of skips) {
+      const entry = this.#entriesByIndex.get(indexKey(indexType, indexId));
+      if (entry) entry.head = skip(entry.head, after, at);
+    }
     if (skips.length === 0 || this.#rescheduleAt !== undefined) return;
     this.#rescheduleAt = this.#context.clock.monotonic() + RESCHEDULE_DELAY_MS;
     this.#wake.notify();
@@ -132,7 +136,14 @@ export class HeadPoller {
       onError: (error) => this.#options.onError(error),
       waitForWakeUp: (until) => this.#wake.wait(until),
     });
-    await Promise.all([polling, this.#silence.run()]);
+    const listening = runLoop({
+      clock,
+      signal,
+      delayMs: () => this.#options.timing.refreshSeconds * 500,
+      runOnce: () => this.#listen(),
+      onError: (error) => this.#options.onError(error),
+    });
+    await Promise.all([polling, listening]);
     await Promise.allSettled(this.#inFlight);
   }
 
@@ -200,12 +211,32 @@ export class HeadPoller {
     this.#inFlight.add(work);
   }
 
+  /** Asks the ingest thread which indices have not ticked lately. */
+  async #listen(): Promise<void> {
+    const { ingest, signal } = this.#context;
+    if (![...this.#entriesByIndex.values()].some(({ head }) => head.span !== undefined)) return;
+    const since = serviceNow(this.#context) - MAX_SILENT_PERIODS * this.#timing.cadence;
+    const silent = await ingest.call("listSilentIndices", since, [], signal);
+    const lastTicks = new Map(
+      silent.map(({ indexType, indexId, lastTickTs = 0 }) => [indexKey(indexType, indexId), lastTickTs]),
+    );
+    const now = serviceNow(this.#context);
+    let hasChanged = false;
+    for (const [key, entry] of this.#entriesByIndex) {
+      const before = entry.head;
+      entry.head = listen(before, lastTicks.get(key), now);
+      hasChanged ||= entry.head !== before;
+    }
+    if (!hasChanged) return;
+    this.#scheduleAll();
+    this.#wake.notify();
+  }
+
   async #poll(entry: HeadEntry): Promise<void> {
     const { ingest, stats, signal } = this.#context;
     const { reader, timing, onReopened } = this.#options;
-    const delay = settleDelay(timing.refreshSeconds);
     const now = serviceNow(this.#context);
-    const { key, indexType, name } = entry.head;
+    const { key, indexType, name } = entry.head.series;
     const { walks, rechecks, day } = planHeadWalks(reader, now, timing, key, entry.failures === 0);
     const onFoundAgain = async () => {
       if (!wasNotFound(reader, key)) return;
@@ -213,7 +244,9 @@ export class HeadPoller {
       onReopened();
     };
     for (const walk of walks) {
-      stats.forStream(key.stream).plannedMicros += walk.range.to - walk.range.from;
+      const counts = stats.forStream(key.stream);
+      counts.plannedMicros += walk.range.to - walk.range.from;
+      counts.plannedRequests++;
       const outcome = await fillSlice(this.#context, walk, this.#notFoundAnswers, onFoundAgain);
       if (outcome.kind === "filled" || outcome.kind === "not_found" || outcome.kind === "empty") {
         // The gap filler confirms withdrawals, so that they do not delay the head.
@@ -232,13 +265,10 @@ export class HeadPoller {
       return;
     }
     entry.failures = 0;
+    const { publishedTo } = entry.head;
+    this.#resolve(entry, now);
     // If REST lags, do not poll more often than it can have new records.
-    const [head] = readSeriesHeads(reader, key.stream, key.series);
-    const reached = head ? confirmedTo(head, delay) : 0;
-    if (head) entry.skips.resolve(reader, head, reached);
-    this.#silence.recordPoll(entry.head, now);
-    const hasAdvanced = reached > confirmedTo(entry.head, delay);
-    entry.notBefore = hasAdvanced ? 0 : now + timing.refreshSeconds * MICROS_PER_SECOND;
+    entry.notBefore = entry.head.publishedTo > publishedTo ? 0 : now + this.#timing.cadence;
     this.#problemLog.clear(ledgerKeyText(key));
     if (rechecks.size > 0) await ingest.call("commitRecheck", { key, day }, [], signal);
   }
@@ -248,83 +278,94 @@ export class HeadPoller {
     entry.notBefore = serviceNow(this.#context) + (fixedDelay ?? delay);
   }
 
+  /** Compares what REST has shown with what the live feed has delivered. */
+  #resolve(entry: HeadEntry, now: Micros): void {
+    const { reader, coverage, onSilent } = this.#options;
+    const { key, indexType, indexId } = entry.head.series;
+    const [series] = readSeriesHeads(reader, key.stream, key.series);
+    if (!series) return;
+    const wasMissing = entry.head.missingTo === Number.POSITIVE_INFINITY;
+    const hasTicks = (range: TimeRange) => countStoredRows(reader, key, range) > 0;
+    entry.head = resolve(entry.head, series, now, this.#timing, hasTicks);
+    const { missingTo, lastLive } = entry.head;
+    const subscription = coverage.indexSubscription(indexType, indexId);
+    if (wasMissing || missingTo !== Number.POSITIVE_INFINITY || !subscription) return;
+    onSilent(subscription, lastLive ?? now);
+  }
+
   /** Reads all heads again: the selection may have changed, and the gap filler may have filled gaps. */
   #reload(): void {
     this.#needsReload = false;
-    const { reader, timing } = this.#options;
-    const settledUntil = serviceNow(this.#context) - settleDelay(timing.refreshSeconds);
-    const heads = historyStreams.flatMap((stream) => readSeriesHeads(reader, stream));
-    const shortHeads = heads.filter((head) =>
-      isHeadShort(head, Math.floor(settledUntil / MICROS_PER_DAY) * MICROS_PER_DAY),
-    );
+    const { reader, coverage } = this.#options;
+    const settledUntil = serviceNow(this.#context) - this.#timing.settleDelay;
+    const lastDay = Math.floor(settledUntil / MICROS_PER_DAY) * MICROS_PER_DAY;
     const before = new Map(this.#entries);
     this.#entries.clear();
     this.#entriesByIndex.clear();
-    this.#polledCount = 0;
-    for (const head of shortHeads) {
-      const { key } = head;
-      const entry = before.get(ledgerKeyText(key)) ?? createEntry(head);
-      entry.head = head;
+    for (const series of historyStreams.flatMap((stream) => readSeriesHeads(reader, stream))) {
+      if (!isHeadShort(series, lastDay)) continue;
+      const { key, indexType, indexId } = series;
+      const known = before.get(ledgerKeyText(key));
+      const head = readHead(series, this.#timing, known?.head);
+      const entry = known ?? createEntry(head);
       this.#entries.set(ledgerKeyText(key), entry);
-      if (streamTable[key.stream].event === null) continue;
-      this.#entriesByIndex.set(indexKey(head), entry);
-      const isLive = this.#silence.liveSince(head) !== undefined;
-      if (!isLive && !head.isNotFound) this.#polledCount++;
+      if (streamTable[key.stream].event === null) entry.head = head;
+      else {
+        entry.head = follow(head, coverage.indexLiveSince(indexType, indexId));
+        this.#entriesByIndex.set(indexKey(indexType, indexId), entry);
+      }
     }
     this.#scheduleAll();
   }
 
   #scheduleAll(): void {
     this.#rescheduleAt = undefined;
-    this.#recheckCount = 0;
-    for (const { skips } of this.#entriesByIndex.values()) if (skips.hasSkips) this.#recheckCount++;
+    this.#timing = this.#measure();
     for (const entry of this.#entries.values()) if (!entry.isInFlight) this.#schedule(entry);
+  }
+
+  /** How much there is to poll. */
+  #measure(): Omit<HeadTiming, "pollsPerSecond"> {
+    const { timing, confirmEvery } = this.#options;
+    const now = serviceNow(this.#context);
+    const ticks = [...this.#entriesByIndex.values()].map(({ head }) => head);
+    const isPolled = (head: HeadState) => liveSince(head) === undefined && !head.series.isNotFound;
+    return {
+      cadence: timing.refreshSeconds * MICROS_PER_SECOND,
+      settleDelay: settleDelay(timing.refreshSeconds),
+      confirmEvery,
+      seriesCount: this.#entries.size,
+      tickSeriesCount: ticks.length,
+      polledCount: ticks.filter(isPolled).length,
+      doubtCount: ticks.filter((head) => isInDoubt(head, now)).length,
+    };
   }
 
   /** After a poll: reads how far it got. */
   #reschedule(entry: HeadEntry): void {
-    const { key } = entry.head;
+    const { key } = entry.head.series;
     if (this.#context.signal.aborted || this.#entries.get(ledgerKeyText(key)) !== entry) return;
-    const [head] = readSeriesHeads(this.#options.reader, key.stream, key.series);
-    if (head) {
-      entry.head = head;
+    const [series] = readSeriesHeads(this.#options.reader, key.stream, key.series);
+    if (series) {
+      entry.head = readHead(series, this.#timing, entry.head);
       this.#schedule(entry);
     } else this.#entries.delete(ledgerKeyText(key));
   }
 
   #schedule(entry: HeadEntry): void {
-    const { timing, confirmEvery } = this.#options;
-    const { refreshSeconds } = timing;
-    const { head, skips } = entry;
-    const liveSince = this.#silence.liveSince(head);
-    const delay = settleDelay(refreshSeconds);
-    const rules = {
-      cadence: refreshSeconds * MICROS_PER_SECOND,
-      settleDelay: delay,
-      confirmEvery,
-      liveSince,
-      seriesCount: this.#entries.size,
-      polledCount: this.#polledCount,
-      recheckCount: this.#recheckCount,
-      tickSeriesCount: this.#entriesByIndex.size,
-      pollsPerSecond: pollsPerSecond(this.#context.client.health().condition.per_second),
-      recheckFrom: skips.recheckFrom(
-        confirmedTo(head, delay),
-        lastPolledAt(head, delay),
-        liveSince ?? Number.POSITIVE_INFINITY,
-      ),
-    };
-    const hurriedDue = nextHeadPoll(head, { ...rules, isHurried: true });
-    const due = hurriedDue <= this.#hurriedAt ? hurriedDue : nextHeadPoll(head, rules);
+    const { per_second } = this.#context.client.health().condition;
+    const timing = { ...this.#timing, pollsPerSecond: pollsPerSecond(per_second) };
+    const hurriedDue = dueAt(entry.head, { ...timing, isHurried: true });
+    const due = hurriedDue <= this.#hurriedAt ? hurriedDue : dueAt(entry.head, timing);
     entry.due = Math.max(due, entry.notBefore);
   }
 }
 
-function createEntry(head: SeriesHead): HeadEntry {
-  const skips = new SkipTracker();
-  return { head, due: 0, notBefore: 0, failures: 0, isInFlight: false, hasBeenPolled: false, skips };
+function createEntry(head: HeadState): HeadEntry {
+  return { head, due: 0, notBefore: 0, failures: 0, isInFlight: false, hasBeenPolled: false };
 }
 
-function indexKey({ indexType, indexId }: { readonly indexType: string; readonly indexId: string }): string {
-  return `${indexType} ${indexId}`;
+/** Whether one page fills the gap of the head up to `until`. */
+function isHeadShort({ key, isNew, from }: SeriesHead, until: Micros): boolean {
+  return !isDaily(key.stream) || (!isNew && until - from <= HEAD_BARS * MICROS_PER_DAY);
 }

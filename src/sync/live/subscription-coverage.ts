@@ -86,22 +86,17 @@ export class SubscriptionCoverage {
 
   /** Undefined: the live feed does not cover the index. */
   indexLiveSince(indexType: string, indexId: string): Micros | undefined {
+    return this.#indexSpan(indexType, indexId)?.liveSince;
+  }
+
+  /** The subscription to the index, or to all indices of its type. */
+  indexSubscription(indexType: string, indexId: string): Subscription | undefined {
+    return this.#indexSpan(indexType, indexId)?.subscription;
+  }
+
+  #indexSpan(indexType: string, indexId: string): SubscriptionSpan | undefined {
     const single = this.#spans.get(subscriptionKey({ source: "index", indexType, indexId }));
-    return (single ?? this.#spans.get(subscriptionKey({ source: "index", indexType })))?.liveSince;
-  }
-
-  /** Whether a subscription to a whole index type is live. */
-  get hasLiveTypes(): boolean {
-    for (const { subscription, liveSince } of this.#spans.values())
-      if (subscription.source === "index" && subscription.indexId === undefined && liveSince !== undefined)
-        return true;
-    return false;
-  }
-
-  /** Whether the index is covered by a live subscription to its whole type, which other indices keep alive. */
-  isLiveByType(indexType: string, indexId: string): boolean {
-    if (this.#spans.has(subscriptionKey({ source: "index", indexType, indexId }))) return false;
-    return this.#spans.get(subscriptionKey({ source: "index", indexType }))?.liveSince !== undefined;
+    return single ?? this.#spans.get(subscriptionKey({ source: "index", indexType }));
   }
 
   /** Undefined: the live feed does not cover the exchange (null: all exchanges). */

@@ -7,7 +7,13 @@ import {
   type Selector,
 } from "../../model/selector.ts";
 import { type IndexType, indexTypes } from "../../model/stream-columns.ts";
-import { type HistoryStream, INTRADAY_BEGINS, INTRADAY_DAYS, INTRADAY_WINDOW } from "../../model/streams.ts";
+import {
+  type HistoryStream,
+  INTRADAY_BEGINS,
+  INTRADAY_DAYS,
+  INTRADAY_WINDOW,
+  settleDelay,
+} from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros, parseDateOrTimestamp } from "../../model/time.ts";
 import type { StreamRules } from "../../warehouse/coverage/targets.ts";
 import type { IndexSelectors, SyncSettings } from "../context/context.ts";
@@ -43,11 +49,6 @@ export interface SelectorNotice {
 export interface SelectedTargets {
   readonly streams: readonly StreamTargets[];
   readonly notices: readonly SelectorNotice[];
-}
-
-/** Records younger than this may still change, and the service may still add records. */
-export function settleDelay(refreshSeconds: number): Micros {
-  return 2 * refreshSeconds * MICROS_PER_SECOND;
 }
 
 /**

@@ -139,7 +139,7 @@ describe("a file that fails while it is open", () => {
     await ingest.call("commitNoContracts", entry);
     await ingest.call("checkStorage", undefined);
     const quant = new Database(path);
-    const root = quant.prepare("SELECT rootpage FROM sqlite_master WHERE name = 'rereads'").pluck().get();
+    const root = quant.prepare("SELECT rootpage FROM sqlite_master WHERE name = 'rechecks'").pluck().get();
     const file = openSync(path, "r+");
     writeSync(file, Buffer.alloc(4096, 0xa5), 0, 4096, (Number(root) - 1) * 4096);
     // The thread has cached the page until another connection writes to the file.

@@ -117,6 +117,20 @@ describe("a single response does not prove that rows do not exist", () => {
     expect(result.queries).toHaveLength(1 + more);
   });
 
+  it.each([
+    ["needs no second response", undefined, 1],
+    ["needs one if so much silence may prove that there are none", 299, 2],
+  ])("H1: a silence that is usual for the series %s", async (_what, maxSilence, requests) => {
+    const result = await walkHistory(undefined, {
+      until: noonTs + 270 * SECOND_MICROS,
+      from: noonTs - 200 * SECOND_MICROS,
+      cadence: 600 * SECOND_MICROS,
+      maxSilence: maxSilence && maxSilence * SECOND_MICROS,
+    });
+    expect(result.queries).toHaveLength(requests);
+    expect(result.positions[0]?.isSilenceConfirmed).toBe(requests > 1);
+  });
+
   it("C15: pages sorted oldest first prove nothing false", async () => {
     const oldestFirst: PageOverride = ({ timestamp = "", startAfter, size }) => {
       const bound = parseTimestamp(timestamp) ?? 0;

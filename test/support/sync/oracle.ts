@@ -161,7 +161,7 @@ export function expectSnapshotCoverage(reader: Connection): void {
   const keys = reader
     .statement(
       `SELECT DISTINCT w.stream, w.series, s.index_id AS exchangeId, s.name, w.settle_delay / 2 AS cadence
-      FROM wanted_ranges w JOIN series s ON s.series = w.series WHERE w.observed = 1`,
+      FROM targets w JOIN series s ON s.series = w.series WHERE w.is_snapshot = 1`,
     )
     .all() as SnapshotKeyRow[];
   for (const key of keys) {
@@ -202,8 +202,8 @@ function readTargetRows(reader: Connection): TargetRow[] {
   return reader
     .statement(
       `SELECT w.stream, w.series, s.index_type AS indexType, s.index_id AS indexId, s.name, w.from_ts AS "from",
-        w.to_ts AS "to", w.settle_delay AS settleDelay, w.step, w.kept_for AS "window"
-      FROM wanted_ranges w JOIN series s ON s.series = w.series WHERE w.observed = 0`,
+        w.to_ts AS "to", w.settle_delay AS settleDelay, w.step, w.service_window AS "window"
+      FROM targets w JOIN series s ON s.series = w.series WHERE w.is_snapshot = 0`,
     )
     .all() as TargetRow[];
 }

@@ -37,7 +37,7 @@ describe("errors during a backfill", () => {
     await engine.clock.advance(3_600_000);
     expect((await engine.run()).exit).toBe(0);
     engine.expectMatchesService();
-    expect(engine.query("SELECT * FROM wanted_ranges WHERE hindrance IS NOT NULL")).toEqual([]);
+    expect(engine.query("SELECT * FROM targets WHERE blocked_reason IS NOT NULL")).toEqual([]);
     expect(
       engine.query("SELECT last_error, missing_scopes FROM stream_states WHERE stream = 'ohlcv'"),
     ).toEqual([{ last_error: null, missing_scopes: "[]" }]);
@@ -94,7 +94,7 @@ describe("errors during a backfill", () => {
     engine.simulator.setFaults("");
     expect((await engine.run()).exit).toBe(0);
     engine.expectMatchesService();
-    expect(engine.query("SELECT * FROM wanted_ranges WHERE hindrance IS NOT NULL")).toEqual([]);
+    expect(engine.query("SELECT * FROM targets WHERE blocked_reason IS NOT NULL")).toEqual([]);
   });
 
   it("a service slower than real time does not keep the run going forever", async () => {

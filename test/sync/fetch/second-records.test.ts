@@ -28,7 +28,7 @@ it.each(cases)("C19: of %s with %s every record is kept once", async (stream, fa
   });
   const content = () =>
     engine.query(`SELECT (SELECT count(*) FROM ${table}) AS rows,
-      (SELECT count(*) FROM ${table} WHERE aside ->> '$.quality' = 'second record of one moment') AS noted,
+      (SELECT count(*) FROM ${table} WHERE details ->> '$.quality' = 'second record of one moment') AS noted,
       (SELECT count(*) FROM rejects WHERE reason = 'second record of one moment') AS seconds,
       (SELECT count(*) FROM rejects) AS rejects, (SELECT count(*) FROM revisions) AS revisions`)[0];
   const expectBoth = (stored: ReturnType<typeof content>) => {

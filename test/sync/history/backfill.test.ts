@@ -39,7 +39,7 @@ describe("a backfill", () => {
     engine.simulator.requests.clear();
     await engine.run();
     const series = engine.query(
-      "SELECT count(*) AS n FROM wanted_ranges WHERE stream = 'index_ticks' AND to_ts IS NULL",
+      "SELECT count(*) AS n FROM targets WHERE stream = 'index_ticks' AND to_ts IS NULL",
     );
     // One page per series with new data, and one to find the liquid indices.
     expect(engine.simulator.requests.count("/v3/index-ticker")).toBeLessThanOrEqual(Number(series[0]?.n) + 1);
@@ -114,7 +114,7 @@ describe("a backfill", () => {
     // Records change for at most twenty hours, so older rows must equal the service.
     const settled = engine.clock.now() - 21 * HOUR;
     const btc = engine.simulator.universe.assets.find(({ symbol }) => symbol === "BTC")?.id ?? "";
-    const [first] = engine.query("SELECT min(from_ts) AS ts FROM wanted_ranges WHERE stream = 'index_ticks'");
+    const [first] = engine.query("SELECT min(from_ts) AS ts FROM targets WHERE stream = 'index_ticks'");
     const stored = engine.query(
       `SELECT count(*) AS n FROM index_ticks WHERE index_type = 'GWA' AND name = 'BTC'
         AND ts >= ${Number(first?.ts)} AND ts < ${settled * 1000}`,

@@ -48,7 +48,7 @@ describe("a backfill of a series that the settings do not select", () => {
     ]);
     expect(
       harness.query(
-        "SELECT count(*) AS n FROM wanted_ranges w JOIN series s USING (series) WHERE s.name = 'ETH' AND to_ts IS NULL",
+        "SELECT count(*) AS n FROM targets w JOIN series s USING (series) WHERE s.name = 'ETH' AND to_ts IS NULL",
       ),
     ).toEqual([{ n: 0 }]);
     // It is not followed: a later run fetches nothing more of it.

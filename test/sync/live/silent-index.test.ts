@@ -1,6 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { MICROS_PER_SECOND } from "../../../src/model/time.ts";
-import { SilenceTracker } from "../../../src/sync/live/silence-tracker.ts";
 import { SupervisorHarness } from "../../support/sync/supervisor-harness.ts";
 
 const all = { kind: "all" } as const;
@@ -32,6 +30,8 @@ describe("an index that falls silent while its type is live", () => {
   it("H6: is asked for by REST within three periods, polled while silent, and live again once it speaks", async () => {
     const { harness, polls } = await startFollowing();
     harness.simulator.setFaults("ws missing-tick query=name=ELX");
+    let renewals = 0;
+    harness.supervisor?.subscriptions.onSilent(() => renewals++);
     const mutedAt = harness.clock.now();
     const from = harness.requestCount;
     await harness.runUntil(() => polls("ELX", from).length > 0, 4 * PERIOD);
@@ -45,6 +45,7 @@ describe("an index that falls silent while its type is live", () => {
       expect(harness.clock.now() / 1000 - newest()).toBeLessThan(2 * PERIOD + 5);
     }
     expect(polls("ELX", from).length).toBeGreaterThanOrEqual(35);
+    expect(renewals).toBe(1);
     expect([...polls("BLX", from), ...polls("XRPLX", from)].length).toBeLessThanOrEqual(3);
 
     harness.simulator.setFaults("");
@@ -83,7 +84,7 @@ describe("an index that falls silent while its type is live", () => {
     const from = harness.requestCount;
     await harness.advance(6 * 3600);
     const quiet = harness.query(
-      `SELECT index_id AS id FROM series s WHERE index_type = 'GWA' AND EXISTS (SELECT 1 FROM wanted_ranges w
+      `SELECT index_id AS id FROM series s WHERE index_type = 'GWA' AND EXISTS (SELECT 1 FROM targets w
         WHERE w.series = s.series AND w.stream = 'index_ticks') AND NOT EXISTS
         (SELECT 1 FROM index_tick_rows r WHERE r.series = s.series)`,
     );
@@ -96,47 +97,28 @@ describe("an index that falls silent while its type is live", () => {
       expect(polls.length).toBeLessThan(60);
     }
   });
-});
 
-describe("the silence that counts as usual", () => {
-  const cadence = PERIOD * MICROS_PER_SECOND;
-
-  it("H6: is learned from REST: an index that ticks every ten minutes is asked for a few times a day", () => {
-    const tracker = new SilenceTracker(cadence);
-    let polls = 0;
-    let lastTick = 0;
-    for (let now = 0; now < 86_400 * MICROS_PER_SECOND; now += cadence / 2) {
-      if (now - lastTick >= 20 * cadence) lastTick = now;
-      tracker.update(now - lastTick > 2.5 * cadence ? lastTick : undefined, now);
-      if (tracker.suspectedSince === undefined) continue;
-      polls++;
-      tracker.resolve(false, now);
-    }
-    expect(polls).toBeGreaterThan(0);
-    expect(polls).toBeLessThan(10);
-  });
-
-  it("H6: of an index that has ended grows: it is asked for a dozen times at most", () => {
-    const tracker = new SilenceTracker(cadence);
-    let polls = 0;
-    for (let now = 0; now < 86_400 * MICROS_PER_SECOND; now += cadence / 2) {
-      tracker.update(now > 2.5 * cadence ? 0 : undefined, now);
-      if (tracker.suspectedSince === undefined) continue;
-      polls++;
-      tracker.resolve(false, now);
-    }
-    expect(polls).toBeLessThanOrEqual(12);
-  });
-
-  it("H6: does not grow by ticks that were lost: the next loss is noticed as soon", () => {
-    const tracker = new SilenceTracker(cadence);
-    const minute = 2 * cadence;
-    for (let round = 0; round < 5; round++) {
-      const start = round * 60 * minute;
-      expect(tracker.update(undefined, start)).toBe(round > 0);
-      expect(tracker.update(start, start + 2.6 * cadence)).toBe(true);
-      tracker.resolve(true, start + 3 * cadence);
-      expect(tracker.isSilent).toBe(true);
-    }
+  it("E13: as all do, while the socket stays open: REST is polled within three periods, and the feed reconnects", async () => {
+    const { harness } = await startFollowing();
+    const upgrades = () =>
+      harness.simulator.requests.list.filter(({ target }) => target.startsWith("/v3/stream")).length;
+    harness.simulator.setFaults("ws mute on=tick total=1");
+    const mutedAt = harness.clock.now();
+    await harness.runUntil(() => harness.activity.startsWith("polling"), 5 * PERIOD);
+    // The mute begins with the next tick, up to a period later.
+    expect(harness.clock.now() - mutedAt).toBeLessThanOrEqual(4 * PERIOD * 1000);
+    const newest = () =>
+      Number(
+        harness.query("SELECT min(ts) AS ts FROM (SELECT max(ts) AS ts FROM index_ticks GROUP BY name)")[0]
+          ?.ts,
+      ) / 1e6;
+    await harness.advance(PERIOD + 5);
+    expect(harness.clock.now() / 1000 - newest()).toBeLessThan(2 * PERIOD + 5);
+    await harness.runUntil(() => upgrades() === 2, 4 * PERIOD);
+    await harness.runUntil(() => harness.activity === "following the live feed", 2 * PERIOD);
+    await harness.advance(300);
+    expect(upgrades()).toBe(2);
+    expect(harness.readGaps("reason <> 'settling'")).toEqual([]);
+    expect(harness.failures).toEqual([]);
   });
 });

@@ -39,7 +39,7 @@ const contentSql = `SELECT (SELECT group_concat(id) FROM (SELECT id FROM assets 
     UNION ALL SELECT id FROM exchanges ORDER BY id)) AS lookups,
   (SELECT count(*) FROM index_tick_rows) AS ticks, (SELECT count(*) FROM market_cap_rows) AS caps,
   (SELECT json_group_array(json_array(stream, series, from_ts, to_ts)) FROM settled_ranges) AS ledger,
-  (SELECT json_group_array(json_array(stream, series, from_ts, to_ts)) FROM wanted_ranges) AS targets,
+  (SELECT json_group_array(json_array(stream, series, from_ts, to_ts)) FROM targets) AS targets,
   (SELECT service_url FROM warehouse_state) AS service`;
 
 describe("the service of a warehouse", () => {

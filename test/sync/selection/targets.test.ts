@@ -5,7 +5,7 @@ import { startBackfillHarness } from "../../support/sync/backfill-harness.ts";
 const only = (intraday: string) =>
   `sync: { ohlcv: false, exchangeTickers: false, derivatives: false, intraday: { ${intraday}, days: 1 } }`;
 const selectedSeries =
-  "SELECT DISTINCT s.name FROM wanted_ranges w JOIN series s USING (series) WHERE w.to_ts IS NULL AND observed = 0 ORDER BY 1";
+  "SELECT DISTINCT s.name FROM targets w JOIN series s USING (series) WHERE w.to_ts IS NULL AND is_snapshot = 0 ORDER BY 1";
 
 describe("the selection", () => {
   it("unknown names are reported, exit 4, and the others are synced", async () => {
@@ -22,7 +22,7 @@ describe("the selection", () => {
     const engine = await startBackfillHarness({ settings: only("GWA: [LUNA], MWA: none, LX: none") });
     const report = await engine.run();
     expect(report.exit).toBe(0);
-    expect(engine.query("SELECT count(*) AS n FROM wanted_ranges WHERE observed = 0")).toEqual([{ n: 2 }]);
+    expect(engine.query("SELECT count(*) AS n FROM targets WHERE is_snapshot = 0")).toEqual([{ n: 2 }]);
     expect(engine.logged).toContainEqual(
       expect.objectContaining({ level: "warn", fields: { setting: "sync.intraday.GWA", names: ["LUNA"] } }),
     );
@@ -162,8 +162,8 @@ describe("the selection", () => {
       simulator: { size: { assets: 12, markets: 20, exchanges: 9 } },
     });
     const snapshotTargets = () =>
-      engine.query(`SELECT w.stream, s.name FROM wanted_ranges w JOIN series s USING (series)
-        WHERE w.to_ts IS NULL AND observed = 1 ORDER BY 1, 2`);
+      engine.query(`SELECT w.stream, s.name FROM targets w JOIN series s USING (series)
+        WHERE w.to_ts IS NULL AND is_snapshot = 1 ORDER BY 1, 2`);
     await engine.run();
     expect(snapshotTargets().map(({ stream, name }) => `${stream} ${name}`)).toEqual([
       "derivative_ticks Deribit",
