@@ -37,7 +37,7 @@ import { openDuckDb } from "./parquet-writer.ts";
 
 /*
  * DIR/manifest.json, DIR/mds.duckdb        the list of files and the catalogue; each replaced atomically, manifest last
- * DIR/<relation>/…/data.parquet            the files for tools that read folders; each replaced atomically
+ * DIR/<relation>/…/data*.parquet           the files for tools that read folders; each replaced atomically
  * DIR/versions/<relation>/…/<sha>.parquet  the same files (hard links) under names that are never reused. Manifest and
  *                                          catalogue name these, so a reader of an old one sees the whole old export
  * DIR/versions/<relation>/_delta_log/      makes that folder a Delta table; an entry is created as a whole, or not at all
@@ -51,7 +51,7 @@ const WORK = `${OWN}/work`;
 const LOCK = `${OWN}/export`;
 /** Where earlier versions had the lock. */
 const OLD_LOCK = "export.lock";
-const DATA = "data.parquet";
+const DATA = /\/data(-[^/]*)?\.parquet$/;
 const TABLE_LOG = "_delta_log";
 
 /** Locks the folder for one export. Rejects a folder that contains other files. */
@@ -93,14 +93,14 @@ function lockFolder(folder: string): { release(): void } {
 }
 
 /** Moves a finished file to its permanent name. The caller syncs it before anything refers to it. */
-export function storeVersion(folder: string, unfinished: string, place: string): StoredFile {
+export function storeVersion(folder: string, unfinished: string, path: string): StoredFile {
   const sha256 = digestOf(unfinished);
   const { size: bytes } = statSync(unfinished);
-  const version = `${VERSIONS}/${place}/${sha256.slice(0, 24)}.parquet`;
+  const version = `${VERSIONS}/${dirname(path)}/${sha256.slice(0, 24)}.parquet`;
   const target = join(folder, version);
   mkdirSync(dirname(target), { recursive: true });
   renameSync(unfinished, target);
-  return { version, path: `${place}/${DATA}`, bytes, sha256 };
+  return { version, path, bytes, sha256 };
 }
 
 /** Syncs a stored file and its folder without blocking: the export writes the next file meanwhile. */
@@ -158,7 +158,7 @@ export function publishFiles(folder: string, { files }: Manifest, relations: rea
   }
   for (const relation of relations)
     for (const path of filesBelow(folder, relation))
-      if (path.endsWith(`/${DATA}`) && !listedPaths.has(path)) removeWithFolders(folder, path);
+      if (DATA.test(path) && !listedPaths.has(path)) removeWithFolders(folder, path);
 }
 
 /** Removes the versions that no manifest lists any more. */

@@ -22,8 +22,8 @@ export interface ExportStore {
   nameGeneration(exportedAt: string): string;
   /** Whether a file of a manifest still exists with the same size. */
   hasFile(file: ManifestFile): boolean;
-  /** Moves a finished file to its permanent name, which no reader knows yet. */
-  storeVersion(unfinished: string, place: string): Promise<StoredFile>;
+  /** Moves a finished file to its permanent name, which no reader knows yet. `path`: its path for folder readers. */
+  storeVersion(unfinished: string, path: string): Promise<StoredFile>;
   /** The path of a file, or of a local copy of it. */
   locate(file: ManifestFile): Promise<string>;
   tableLog(relation: string): LogFiles;

@@ -2,13 +2,12 @@ import { join, resolve } from "node:path";
 import { formatTimestamp, MICROS_PER_MS, type Micros } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { type Log, silentLog } from "../runtime/log.ts";
-import { MOVED_REASON } from "../warehouse/coverage/ledger.ts";
 import { readClockSkew } from "../warehouse/coverage/targets.ts";
 import { compareStates, readExportedState } from "../warehouse/read/export-changes.ts";
 import {
   choosePeriodUnit,
+  closedBefore,
   exportPeriods,
-  type PeriodUnit,
   partitionColumn,
   periodOf,
   periodRange,
@@ -23,7 +22,7 @@ import {
   readRelation,
 } from "../warehouse/read/export-relations.ts";
 import { openReader, toReaderFailure } from "../warehouse/reader.ts";
-import { type HeldDay, type MovedRange, readMovedRanges } from "../warehouse/rows/moved-rows.ts";
+import { type HeldDay, readMovedRanges } from "../warehouse/rows/moved-rows.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import type { FileSystemInfo } from "../warehouse/sqlite/disk.ts";
 import { CatalogueWriter, columnsDigest, wholeRelations } from "./catalogue/catalogue.ts";
@@ -38,11 +37,19 @@ import {
 import { CheckpointFormat } from "./delta/checkpoint.ts";
 import { type CommitOptions, commitTable } from "./delta/delta-log.ts";
 import type { DeltaTable } from "./delta/delta-table.ts";
-import { asExportFailure, exportStopped, movedFileMissing } from "./errors.ts";
+import { asExportFailure, exportStopped } from "./errors.ts";
 import type { ExportStore } from "./export-store.ts";
-import { FileWriter, periodPartition } from "./file-writer.ts";
+import { FileWriter } from "./file-writer.ts";
 import { openFolderStore } from "./folder-store.ts";
-import { CATALOGUE, FILE_FORMAT, filePeriod, type Manifest, type ManifestFile } from "./manifest.ts";
+import {
+  CATALOGUE,
+  FILE_FORMAT,
+  filePeriod,
+  fileRange,
+  type Manifest,
+  type ManifestFile,
+} from "./manifest.ts";
+import { reuseMovedPeriods, uncutFiles, usedUnit } from "./moved-files.ts";
 import { ParquetWriter } from "./parquet-writer.ts";
 import { relationColumns } from "./relation-files.ts";
 import { type Environment, isBucketUrl } from "./s3/s3-target.ts";
@@ -271,7 +278,7 @@ function effectiveSince(
 ): Micros | undefined {
   if (since === undefined || (!previous && !store.isUsed)) return since;
   const reused = previous?.files.filter(
-    (file) => file.relation === coverageRelation.name || periodRange(filePeriod(file).period).to <= since,
+    (file) => file.relation === coverageRelation.name || fileRange(file).to <= since,
   );
   return reused?.every((file) => store.hasFile(file)) ? since : undefined;
 }
@@ -321,13 +328,18 @@ async function writeFiles(
         : periodRange(periodOf(unit, since)).from;
     if (from !== undefined) {
       readSince.set(stream, from);
-      for (const file of earlier)
-        if (periodRange(filePeriod(file).period).to <= from) fileWriter.reusePrevious(file);
+      for (const file of earlier) if (fileRange(file).to <= from) fileWriter.reusePrevious(file);
     }
-    for (const period of exportPeriods(connection, stream, unit, from)) {
-      const rest = movedHere.filter(
-        ({ indexType, from, to }) => indexType === period.part && from < period.to && to > period.from,
-      );
+    const closed = Math.max(
+      closedBefore(connection, stream),
+      // A file with moved rows cannot be cut again.
+      ...(movedHere.length > 0 ? uncutFiles(store, stream).map((file) => fileRange(file).to) : []),
+    );
+    for (const period of exportPeriods(connection, stream, unit, { since: from, closedBefore: closed })) {
+      const rest = movedHere.flatMap((range) => {
+        const [from, to] = [Math.max(range.from, period.from), Math.min(range.to, period.to)];
+        return range.indexType === period.part && from < to ? [{ ...range, from, to }] : [];
+      });
       await fileWriter.writePeriod(period, isUnchanged(period), rest);
     }
     unavailable.push(...reuseMovedPeriods(fileWriter, store, unit, movedHere));
@@ -349,46 +361,6 @@ async function writeFiles(
   const { coverage, gaps } = exportableClaims(before, after, earlier);
   await fileWriter.writeRelation(coverageRelation, coverage.map(coverageRow));
   await fileWriter.writeRelation(gapsRelation, gaps.map(gapRow));
-}
-
-/** The unit of the files that the store has of a stream. */
-function usedUnit({ previous }: ExportStore, stream: string): PeriodUnit | undefined {
-  const file = previous?.files.find(({ relation }) => relation === stream);
-  return file && filePeriod(file).unit;
-}
-
-/**
- * Takes over the files of periods of which the warehouse has no rows any more. Returns the ranges that this place does
- * not have; fails if it is the place where they were moved.
- */
-function reuseMovedPeriods(
-  fileWriter: FileWriter,
-  { place }: ExportStore,
-  unit: PeriodUnit,
-  moved: readonly MovedRange[],
-): MovedRange[] {
-  const unavailable: MovedRange[] = [];
-  const isThere = new Map(
-    fileWriter.files
-      .filter(({ relation }) => relation === "index_ticks")
-      .map((file) => [`${file.partition.index_type} ${filePeriod(file).period}`, true]),
-  );
-  for (const range of moved) {
-    for (let at = range.from; at < range.to; ) {
-      const period = periodOf(unit, at);
-      const { to } = periodRange(period);
-      const name = `${range.indexType} ${period}`;
-      const partition = periodPartition({ stream: "index_ticks", part: range.indexType, unit, period });
-      const isReused = isThere.get(name) ?? fileWriter.reuseMoved({ relation: "index_ticks", partition });
-      isThere.set(name, isReused);
-      if (!isReused) {
-        if (range.reason === MOVED_REASON + place) throw movedFileMissing(place, `index_ticks of ${name}`);
-        unavailable.push({ ...range, from: at, to: Math.min(to, range.to) });
-      }
-      at = to;
-    }
-  }
-  return unavailable;
 }
 
 function manifestOf(

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { Micros } from "../model/time.ts";
+import type { TimeRange } from "../model/time-range.ts";
 import { type ExportPeriod, partitionColumn } from "../warehouse/read/export-periods.ts";
 import { type ExportRelation, inSnapshot, type RelationRow } from "../warehouse/read/export-relations.ts";
 import { readLabels, readPeriod } from "../warehouse/read/export-rows.ts";
@@ -9,7 +10,7 @@ import type { Connection } from "../warehouse/sqlite/connection.ts";
 import { type FileSystemInfo, MIN_FREE_BYTES, readFreeBytes } from "../warehouse/sqlite/disk.ts";
 import { movedFileMissing, outOfSpace } from "./errors.ts";
 import type { ExportStore } from "./export-store.ts";
-import { type Manifest, type ManifestFile, partitionPath } from "./manifest.ts";
+import { fileFolder, filePath, fileRange, type Manifest, type ManifestFile } from "./manifest.ts";
 import { type ParquetWriter, quoted, type RowSource } from "./parquet-writer.ts";
 import { relationFingerprint, relationSource } from "./relation-files.ts";
 import { labelSource, periodSource } from "./stream-files.ts";
@@ -49,15 +50,11 @@ export function periodPartition({
   return { ...(folder ? { [folder]: part ?? "" } : {}), ...(unit === "whole" ? {} : { [unit]: period }) };
 }
 
-type FileFacts = Pick<ManifestFile, "relation" | "partition" | "fingerprint" | "rows" | "times">;
+type FilePlace = Pick<ManifestFile, "relation" | "partition">;
+type FileFacts = Pick<ManifestFile, "relation" | "partition" | "slice" | "fingerprint" | "rows" | "times">;
 
 function digestOfLabels(labels: readonly (readonly (string | null)[])[]): string {
   return createHash("sha256").update(JSON.stringify(labels)).digest("hex");
-}
-
-/** The folder of a file, relative to the export or to `versions`. */
-function filePlace({ relation, partition }: Pick<ManifestFile, "relation" | "partition">): string {
-  return [relation, partitionPath(partition)].filter((part) => part !== "").join("/");
 }
 
 /** Writes the files of an export, or reuses those of the previous export whose content has not changed. */
@@ -69,15 +66,15 @@ export class FileWriter {
   readonly #options: FileWriterOptions;
   readonly #previousFiles: ReadonlyMap<string, ManifestFile>;
   /** Even files of another version: the rows of some are nowhere else. */
-  readonly #movedFiles: ReadonlyMap<string, ManifestFile>;
+  readonly #movedFiles: ReadonlyMap<string, readonly ManifestFile[]>;
 
   constructor(options: FileWriterOptions) {
     this.#options = options;
     const { previous: any } = options.store;
-    this.#movedFiles = new Map(
-      any?.warehouse === options.connection.path ? any.files.map((file) => [filePlace(file), file]) : [],
+    this.#movedFiles = Map.groupBy(any?.warehouse === options.connection.path ? any.files : [], (file) =>
+      fileFolder(file),
     );
-    this.#previousFiles = new Map(options.previous?.files.map((file) => [filePlace(file), file]));
+    this.#previousFiles = new Map(options.previous?.files.map((file) => [filePath(file), file]));
   }
 
   /** Reuses a file of the previous export without reading its period from the warehouse. */
@@ -96,17 +93,20 @@ export class FileWriter {
   ): Promise<void> {
     const { connection, writer, onRows } = this.#options;
     const { stream } = period;
-    const partition = periodPartition(period);
+    const isWhole = period.slice === period.period;
+    const place = {
+      relation: stream,
+      partition: periodPartition(period),
+      ...(!isWhole && { slice: period.slice }),
+    };
     const { moveBefore } = this.#options;
-    const isHeld = stream === "index_ticks" && moveBefore !== undefined && period.to <= moveBefore;
+    const isHeld = stream === "index_ticks" && isWhole && moveBefore !== undefined && period.to <= moveBefore;
     let heldDays: readonly HeldDay[] = [];
     const change = await inSnapshot(connection, async () => {
       if (isHeld && this.heldDays.length < MAX_HELD_DAYS) heldDays = listHeldDays(connection, period);
       const labels = readLabels(connection, period);
       const fingerprint = digestOfLabels(labels);
-      const reused = isUnchanged
-        ? this.#reuseUnchanged({ relation: stream, partition, fingerprint })
-        : undefined;
+      const reused = isUnchanged ? this.#reuseUnchanged({ ...place, fingerprint }) : undefined;
       if (reused) {
         onRows(reused.rows);
         return undefined;
@@ -115,7 +115,7 @@ export class FileWriter {
       const { rows, times } = content;
       // The last rows of the period were removed after the periods were listed.
       if (rows === 0) return undefined;
-      const facts = { relation: stream, partition, fingerprint, rows, times };
+      const facts = { ...place, fingerprint, rows, times };
       await writer.setLabels(labelSource(stream, labels));
       const own = periodSource(stream, content, onRows);
       if (moved.length === 0) {
@@ -132,23 +132,37 @@ export class FileWriter {
     this.heldDays.push(...heldDays);
   }
 
-  /** Takes over the file of a period whose rows are all in the previous export; false if it is gone. */
-  reuseMoved(facts: Pick<ManifestFile, "relation" | "partition">): boolean {
-    const old = this.#movedFiles.get(filePlace(facts));
-    if (!old || !this.#options.store.hasFile(old)) return false;
-    this.files.push(old);
-    return true;
+  /** Takes over the files whose rows of `moved` only the previous export has; false if it does not have them either. */
+  reuseMoved(place: FilePlace, moved: readonly TimeRange[]): boolean {
+    const folder = fileFolder(place);
+    const own = this.files.filter((file) => fileFolder(file) === folder).map(fileRange);
+    const earlier = this.#findMoved(place, moved);
+    const isHere = ({ from, to }: TimeRange) => own.some((each) => each.from <= from && each.to >= to);
+    for (const file of earlier ?? []) if (!isHere(fileRange(file))) this.files.push(file);
+    return earlier !== undefined;
+  }
+
+  /** The previous files of a folder that have rows of `ranges`; undefined if one of them, or all of the folder, is gone. */
+  #findMoved(place: FilePlace, ranges: readonly TimeRange[]): ManifestFile[] | undefined {
+    const all = this.#movedFiles.get(fileFolder(place));
+    const files = all?.filter((file) => {
+      const { from, to } = fileRange(file);
+      return ranges.some((range) => range.from < to && range.to > from);
+    });
+    return files?.every((file) => this.#options.store.hasFile(file)) ? files : undefined;
   }
 
   /** A row that is stored again, such as the last one of a page, counts instead of the moved one. */
   async #joinMoved(own: string, facts: FileFacts, moved: readonly MovedRange[]): Promise<string> {
     const { store } = this.#options;
-    const file = this.#movedFiles.get(filePlace(facts));
-    if (!file || !store.hasFile(file)) throw movedFileMissing(store.place, filePlace(facts));
+    const files = this.#findMoved(facts, moved);
+    if (!files) throw movedFileMissing(store.place, fileFolder(facts));
+    if (files.length === 0) return own;
+    const paths = await Promise.all(files.map(async (file) => quoted(await store.locate(file))));
     const isMoved = moved.map(
       ({ indexId, from, to }) => `(index_id = ${quoted(indexId)} AND ts >= ${from} AND ts < ${to})`,
     );
-    const earlier = `FROM read_parquet(${quoted(await store.locate(file))}, hive_partitioning = false)`;
+    const earlier = `FROM read_parquet([${paths.join(", ")}], hive_partitioning = false, union_by_name = true)`;
     return `SELECT * EXCLUDE (is_own) FROM (
         SELECT *, true AS is_own FROM (${own})
         UNION ALL BY NAME SELECT *, false AS is_own ${earlier} WHERE ${isMoved.join(" OR ")})
@@ -164,9 +178,9 @@ export class FileWriter {
   }
 
   #reuseUnchanged(
-    facts: Pick<FileFacts, "relation" | "partition" | "fingerprint">,
+    facts: Pick<FileFacts, "relation" | "partition" | "slice" | "fingerprint">,
   ): ManifestFile | undefined {
-    const old = this.#previousFiles.get(filePlace(facts));
+    const old = this.#previousFiles.get(filePath(facts));
     if (!old || old.fingerprint !== facts.fingerprint || !this.#options.store.hasFile(old)) return undefined;
     this.files.push(old);
     return old;
@@ -182,7 +196,7 @@ export class FileWriter {
     const { store, onFile } = this.#options;
     const file: ManifestFile = {
       ...facts,
-      ...(await store.storeVersion(this.#unfinished, filePlace(facts))),
+      ...(await store.storeVersion(this.#unfinished, filePath(facts))),
     };
     this.files.push(file);
     this.written.push(file);

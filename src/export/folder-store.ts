@@ -47,8 +47,8 @@ export function openFolderStore(target: string): ExportStore {
       return `${stamp}-${generationsOf(folder).filter((name) => name.startsWith(stamp)).length}`;
     },
     hasFile: (file) => hasFile(folder, file),
-    async storeVersion(unfinished, place) {
-      const file = storeVersion(folder, unfinished, place);
+    async storeVersion(unfinished, path) {
+      const file = storeVersion(folder, unfinished, path);
       const synced = syncVersion(folder, file.version);
       // Its failure counts when the export refers to the file.
       synced.catch(() => {});

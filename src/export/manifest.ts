@@ -1,7 +1,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import type { TimeRange } from "../model/time-range.ts";
 import type { ExportedState } from "../warehouse/read/export-changes.ts";
-import type { PeriodUnit } from "../warehouse/read/export-periods.ts";
+import { type PeriodUnit, periodRange } from "../warehouse/read/export-periods.ts";
 
 /** Raise it when the same rows and columns give different files: the next export then rewrites everything. */
 export const FILE_FORMAT = 3;
@@ -14,6 +15,8 @@ export interface ManifestFile {
   readonly relation: string;
   /** The names and values of its folders, such as `index_type` and `month` or `year`. */
   readonly partition: Readonly<Record<string, string>>;
+  /** The day or the hour that it has of a period that is not over; without one it has the whole period. */
+  readonly slice?: string | undefined;
   /** The path for folder readers. An export that changes the file replaces it. */
   readonly path: string;
   /** The same file under a name that is never reused. */
@@ -86,7 +89,22 @@ export function partitionPath(partition: Readonly<Record<string, string>>): stri
     .join("/");
 }
 
-/** The period of a stream's file, and its unit. */
+/** The folder of a file, relative to the export or to `versions`. */
+export function fileFolder({ relation, partition }: Pick<ManifestFile, "relation" | "partition">): string {
+  return [relation, partitionPath(partition)].filter((part) => part !== "").join("/");
+}
+
+/** The path for folder readers: equal for the files of two exports if one replaces the other. */
+export function filePath(file: Pick<ManifestFile, "relation" | "partition" | "slice">): string {
+  return `${fileFolder(file)}/data${file.slice === undefined ? "" : `-${file.slice}`}.parquet`;
+}
+
+/** What the file of a stream spans. */
+export function fileRange(file: ManifestFile): TimeRange {
+  return periodRange(file.slice ?? filePeriod(file).period);
+}
+
+/** The period of the folder of a stream's file, and its unit. */
 export function filePeriod({ partition }: ManifestFile): { unit: PeriodUnit; period: string } {
   const unit = (["year", "month", "day"] as const).find((name) => partition[name] !== undefined);
   return unit ? { unit, period: partition[unit] ?? "" } : { unit: "whole", period: "" };

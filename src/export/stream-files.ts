@@ -17,7 +17,7 @@ export interface FileColumn {
 }
 
 const number = (name: string, type: string) => `CAST(nullif(${name}, 'NaN'::DOUBLE) AS ${type})`;
-const fromAside = (entry: string) => `json_extract_string(aside, '$.${entry}')`;
+const fromDetails = (entry: string) => `json_extract_string(details, '$.${entry}')`;
 
 /** The name of the flag column: whether the ledger covers the row, or whether a ticker repeats the previous price. */
 function flagColumn(stream: RowStream): string | undefined {
@@ -37,8 +37,8 @@ export function decimalsOf(stream: RowStream): readonly string[] {
  * only if the DOUBLE cannot represent it. Timestamps are TIMESTAMP in UTC without a zone: with a zone, DuckDB would start
  * days in the reader's zone, and the same SQL would give each reader different bars.
  */
-export function fileColumns(stream: RowStream, hasAside = true): FileColumn[] {
-  const aside = (entry: string) => (hasAside ? fromAside(entry) : "NULL::VARCHAR");
+export function fileColumns(stream: RowStream, hasDetails = true): FileColumn[] {
+  const details = (entry: string) => (hasDetails ? fromDetails(entry) : "NULL::VARCHAR");
   const labels = labelColumns(stream).map(({ name }) => name);
   const timeColumns: FileColumn[] = isDaily(stream)
     ? [{ name: "day", type: "DATE", value: "DATE '1970-01-01' + CAST(moment AS INTEGER)" }]
@@ -56,12 +56,12 @@ export function fileColumns(stream: RowStream, hasAside = true): FileColumn[] {
     ...timeColumns,
     ...decimals.flatMap((name) => [
       { name, type: "DOUBLE", value: `nullif(${name}, 'NaN'::DOUBLE)` },
-      { name: `${name}_digits`, type: "VARCHAR", value: aside(name) },
+      { name: `${name}_digits`, type: "VARCHAR", value: details(name) },
     ]),
     ...(flag ? [{ name: flag, type: "BOOLEAN", value: "nullif(flag, 'NaN'::DOUBLE) = 1" }] : []),
     ...others,
-    { name: "quality", type: "VARCHAR", value: aside("quality") },
-    { name: "extra", type: "VARCHAR", value: aside("extra") },
+    { name: "quality", type: "VARCHAR", value: details("quality") },
+    { name: "extra", type: "VARCHAR", value: details("extra") },
   ];
 }
 
@@ -99,11 +99,11 @@ export function periodSource(
     ...rowColumns(stream).map(
       ({ name, type }): SourceColumn => ({ name, kind: type === "text" ? "text" : "number" }),
     ),
-    // Hardly any period has an `aside`; a column of nulls would cost as much as the prices.
-    ...(content.hasAside ? [{ name: "aside", kind: "text" } as const] : []),
+    // Hardly any period has an `details`; a column of nulls would cost as much as the prices.
+    ...(content.hasDetails ? [{ name: "details", kind: "text" } as const] : []),
     ...(flagColumn(stream) ? [{ name: "flag", kind: "number" } as const] : []),
   ];
-  const values = fileColumns(stream, content.hasAside).map(
+  const values = fileColumns(stream, content.hasDetails).map(
     ({ name, value }) => `${value} AS ${quotedName(name)}`,
   );
   return {

@@ -108,7 +108,7 @@ describe("an export", () => {
       // Where a double does not hold the figure, its digits stand beside it; elsewhere they would only take room.
       const exact = inWarehouse(
         warehouse.path,
-        "SELECT ts, json_extract(aside, '$.price') FROM index_tick_rows",
+        "SELECT ts, json_extract(details, '$.price') FROM index_tick_rows",
       );
       const digits = new Map(exact.map(([ts, text]) => [ts, text]));
       if (type === "LX")

@@ -48,7 +48,9 @@ it("F16: kill -9 at any step leaves an export whole, and the next one is right a
     // Two months change.
     const changed = [monthStart(3), monthStart(0)].map((from) => tick(from + (5000 + i) * STEP, `${i}.5`));
     warehouse.transaction((transaction) => writeRecords(transaction, "index_ticks", changed, "rest"));
-    await exportUntil(folder, step, nth);
+    // In a process of its own where the rows are stored and the position in the journal is not.
+    if (step === "table committed") await killExport(folder, { step, nth });
+    else await exportUntil(folder, step, nth);
     const after = await ticksOf(folder);
     const stored = [[first + 2 * (i + 1)]];
     expect(after, step).toEqual(isNew ? stored : before);

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { mkdirSync, rmSync, statSync } from "node:fs";
-import { basename, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { Failure } from "../../model/failure.ts";
 import { formatTimestamp, MICROS_PER_DAY, MICROS_PER_MS, parseTimestamp } from "../../model/time.ts";
 import { acquireWriterLock } from "../../warehouse/sqlite/writer-lock.ts";
@@ -108,10 +108,10 @@ async function storeOf({ client, url, work, objects, now }: StoreParts): Promise
     isUsed: newest !== undefined,
     nameGeneration: () => generation,
     hasFile: ({ version, bytes }) => sizes.get(version) === bytes,
-    async storeVersion(unfinished, place) {
+    async storeVersion(unfinished, path) {
       const sha256 = digestOf(unfinished);
       const { size: bytes } = statSync(unfinished);
-      const version = `versions/${place}/${sha256.slice(0, 24)}.parquet`;
+      const version = `versions/${dirname(path)}/${sha256.slice(0, 24)}.parquet`;
       await client.upload(version, unfinished);
       rmSync(unfinished);
       return { version, path: version, bytes, sha256 };

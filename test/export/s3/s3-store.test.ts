@@ -249,7 +249,7 @@ describe("an export to a bucket", () => {
       server.objects.clear();
       for (const [key, object] of kept) server.objects.set(key, object);
     };
-    await killExport(folder, to, { ...process.env, ...server.env });
+    await killExport(folder, { to, env: { ...process.env, ...server.env } });
     expect([...server.objects.keys()].some((key) => key.includes("_delta_log"))).toBe(false);
     await run();
     // A kill at a step leaves the objects of that moment.

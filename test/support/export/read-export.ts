@@ -46,14 +46,20 @@ export async function exportUntil(folder: string, step: ExportStep, nth = 1): Pr
   execFileSync("cp", ["-a", kept, place]);
 }
 
-/** Exports in a process that dies as by kill -9 when it stores its third file. */
+interface KilledExport {
+  readonly step?: ExportStep;
+  readonly nth?: number;
+  readonly to?: string;
+  readonly env?: NodeJS.ProcessEnv;
+}
+
+/** Exports in a process that dies as by kill -9 at a step, by default when it stores its third file. */
 export async function killExport(
   folder: string,
-  to = join(folder, "export"),
-  env = process.env,
+  { step = "file stored", nth = 3, to = join(folder, "export"), env = process.env }: KilledExport = {},
 ): Promise<void> {
   const script = join(import.meta.dirname, "killed-export.ts");
-  const child = spawn(process.execPath, [script, folder, to], { stdio: "inherit", env });
+  const child = spawn(process.execPath, [script, folder, to, step, String(nth)], { stdio: "inherit", env });
   const [, signal] = await once(child, "exit");
   expect(signal).toBe("SIGKILL");
 }
