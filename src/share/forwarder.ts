@@ -20,6 +20,7 @@ import {
   readJournalPosition,
 } from "../warehouse/tables/journal.ts";
 import { combinePieces, findLacking } from "./ledger-difference.ts";
+import { describeOlderWriters, promotedFailure } from "./server/postgres-errors.ts";
 import {
   MAX_UNITS_PER_TRANSACTION,
   ShareWriter,
@@ -33,6 +34,8 @@ const MAX_CHANGES_PER_READ = 5_000;
 const RELATIONS_INTERVAL_MS = 60_000;
 /** A smaller difference between the clocks of this machine and the server's does not matter. */
 const MIN_CLOCK_DIFFERENCE_MS = 2_000;
+
+export const ALL_TIME: TimeRange = { from: Number.MIN_SAFE_INTEGER, to: Number.MAX_SAFE_INTEGER };
 
 export interface ForwardResult {
   /** Rows of streams that were copied. */
@@ -72,9 +75,10 @@ export class Forwarder {
     this.#relations = new SharedRelations(session, this.writer.dictionaries, role);
   }
 
-  /** Reads what PostgreSQL has. Returns false if the changes since its last state are unknown: compare everything. */
-  async load(): Promise<boolean> {
+  /** Reads what PostgreSQL has. Returns what is to be compared: months that were away, or everything. */
+  async load(): Promise<TimeRanges> {
     const { connection, session } = this.#options;
+    const returned = await this.writer.rows.months.load(this.writer.inTransaction);
     await this.writer.dictionaries.load();
     await this.writer.dictionaries.update(connection, this.writer.inTransaction);
     this.writer.dictionaries.hasAdopted();
@@ -87,12 +91,12 @@ export class Forwarder {
     if (stored && canContinue(position, { id: position.id, seq: Number(stored.seq) })) {
       this.#position = Number(stored.seq);
       this.#isLoaded = stored.is_loaded;
-      return true;
+      return returned;
     }
     // Changes from now on are applied; those before are found by the comparison.
     this.#isComparing = this.writer.rows.hasLedger;
     await this.#storePosition(position);
-    return !this.#isComparing;
+    return this.#isComparing ? [ALL_TIME] : [];
   }
 
   async #loadState(): Promise<void> {
@@ -134,7 +138,10 @@ export class Forwarder {
     }
     if (!this.#isLoaded) await this.#forwardWhole(position);
     await this.#applyJournal(position, this.#position);
+    await this.writer.rows.months.createIndexes(this.writer.inTransaction);
     if (isDue) {
+      await this.#lookAtOtherServers();
+      await this.writer.rows.months.createAhead(clock.now(), this.writer.inTransaction);
       relations += await this.#relations.update(connection, this.writer.inTransaction);
       await this.#storeClockSkew();
       this.#relationsAt = clock.monotonic();
@@ -284,6 +291,14 @@ export class Forwarder {
         MAX_UNITS_PER_TRANSACTION,
       ))
         await this.writer.commitLedger(stream, series, range, content);
+  }
+
+  /** A standby may have been promoted beside this primary. */
+  async #lookAtOtherServers(): Promise<void> {
+    const { session, onOlderWriters } = this.#options;
+    const { newer, older } = await session.findOtherWriters();
+    if (newer.length > 0) throw promotedFailure(newer);
+    onOlderWriters?.(older.length === 0 ? "" : describeOlderWriters(older));
   }
 
   async #storeClockSkew(): Promise<void> {

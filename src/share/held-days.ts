@@ -1,5 +1,6 @@
 import type { Micros } from "../model/time.ts";
 import { normalise, subtract, type TimeRange, type TimeRanges } from "../model/time-range.ts";
+import type { Proof } from "../rule/answer.ts";
 import { readRange, readRowKeys } from "../warehouse/read/forwarded-rows.ts";
 import { openReader } from "../warehouse/reader.ts";
 import {
@@ -67,13 +68,14 @@ export async function findHeldDays(
     for (const day of among ?? listCandidates(connection, before)) {
       signal.throwIfAborted();
       if (!among && held.length >= MAX_HELD_DAYS) break;
-      if (subtract([day], coveredThere(rows, day.series)).length > 0) continue;
+      if (subtract([day], coveredThere(rows, day.series, ["rows"])).length > 0) continue;
       const compared = await compareDay(connection, rows, day);
       if (compared === "unequal") unequal++;
       else if (compared) held.push({ ...compared, digest: "digest" in day ? day.digest : compared.digest });
     }
     const lacking = readMovedTo(connection, describePlace(address)).flatMap(({ series, ...range }) =>
-      subtract([range], coveredThere(rows, series)).map((part) => ({ series, ...part })),
+      // A month that was moved out of PostgreSQL is not lost.
+      subtract([range], coveredThere(rows, series, ["rows", "moved"])).map((part) => ({ series, ...part })),
     );
     return { held, unequal, lacking };
   } finally {
@@ -87,9 +89,9 @@ function listCandidates(connection: Connection, before: Micros): SeriesDay[] {
   return listWholeDays(connection, { keys, from: MIN_TS, to: before }).sort((a, b) => a.from - b.from);
 }
 
-function coveredThere(rows: SharedRows, series: number): TimeRanges {
+function coveredThere(rows: SharedRows, series: number, proofs: readonly Proof[]): TimeRanges {
   const ledger = rows.ledgerFor("index_ticks", series);
-  return normalise(ledger.filter(({ proof }) => proof === "rows"));
+  return normalise(ledger.filter(({ proof }) => proofs.includes(proof)));
 }
 
 /** The position is read first: a change after it keeps the day here. */

@@ -66,7 +66,7 @@ function overlapping(ledger: readonly SettledRange[], { from, to }: TimeRange): 
 }
 
 /** The parts of a ledger inside `ranges`. Both are ascending. */
-function cut(ledger: readonly SettledRange[], ranges: readonly TimeRange[]): SettledRange[] {
+export function cut(ledger: readonly SettledRange[], ranges: readonly TimeRange[]): SettledRange[] {
   const parts: SettledRange[] = [];
   let next = 0;
   for (const each of ledger) {

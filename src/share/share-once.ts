@@ -1,13 +1,14 @@
 import { randomUUID } from "node:crypto";
 import { failureCode } from "../model/failure.ts";
 import type { ShareRole } from "../model/status/share-status.ts";
+import { union } from "../model/time-range.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { openReader } from "../warehouse/reader.ts";
 import { type Connection, SMALL_CACHE_KIB } from "../warehouse/sqlite/connection.ts";
-import { Forwarder, type ForwardResult } from "./forwarder.ts";
+import { ALL_TIME, Forwarder, type ForwardResult } from "./forwarder.ts";
 import { migrateShared } from "./schema/migrate.ts";
 import { Lease } from "./server/lease.ts";
-import { heldBy } from "./server/postgres-errors.ts";
+import { heldBy, pooledFailure } from "./server/postgres-errors.ts";
 import { parseServerAddress } from "./server/server-address.ts";
 import { SharedSession } from "./server/session.ts";
 import type { ForwardProgress } from "./share-writer.ts";
@@ -27,20 +28,29 @@ export interface ShareOptions {
   readonly onProgress?: (progress: ForwardProgress) => void;
   /** Called with the name of the daemon that forwards: this one waits until it may. Without it, it gives up. */
   readonly onStandby?: (name: string) => void;
+  /** PostgreSQL has not answered for a while. `since`: in milliseconds since 1970. */
+  readonly onWaiting?: (since: number) => void;
+  /** Other servers that accept writes, in one line; empty: none does. */
+  readonly onOlderWriters?: (message: string) => void;
+  /** A month, as 2026-06, that was moved out. */
+  readonly moveIn?: string;
 }
 
 /** Connected to both stores, with the lease. */
 export interface OpenShare {
   readonly forwarder: Forwarder;
   readonly connection: Connection;
-  /** The changes since the last state are unknown: every covered range is to be compared, after what is lacking. */
+  /** The changes of some time are unknown: its covered ranges are to be compared, after what is lacking. */
   readonly comparison: AsyncGenerator<ComparisonResult> | undefined;
+  /** The tables of the month that was moved in. */
+  readonly moved: readonly string[];
   close(): Promise<void>;
 }
 
 /** Connects, creates or upgrades the schema, takes the lease, and reads what PostgreSQL has. */
 export async function openShare(options: ShareOptions): Promise<OpenShare> {
-  const { warehouse, url, readPassword, role, name, leaseSeconds, clock, signal, onProgress } = options;
+  const { warehouse, url, readPassword, role, name, leaseSeconds, clock, signal, onProgress, moveIn } =
+    options;
   const address = parseServerAddress(url);
   const connection = openReader(warehouse, SMALL_CACHE_KIB);
   let session: SharedSession | undefined;
@@ -53,8 +63,16 @@ export async function openShare(options: ShareOptions): Promise<OpenShare> {
   try {
     // Short and ASCII: PostgreSQL would change any other name, and the lease compares it.
     const holder = `mds-sync ${randomUUID()}`;
-    session = await SharedSession.connect({ address, readPassword, holder, clock });
-    await migrateShared(session);
+    const { onWaiting } = options;
+    session = await SharedSession.connect({
+      address,
+      readPassword,
+      holder,
+      clock,
+      ...(onWaiting && { onWaiting }),
+    });
+    if (await session.isPooled()) throw pooledFailure(session.server);
+    await migrateShared(session, clock);
     lease = new Lease({ session, holder, name, seconds: leaseSeconds, clock });
     await takeWhenFree(lease, options);
     const forwarder = new Forwarder({
@@ -65,10 +83,13 @@ export async function openShare(options: ShareOptions): Promise<OpenShare> {
       clock,
       signal,
       ...(onProgress && { onProgress }),
+      ...(options.onOlderWriters && { onOlderWriters: options.onOlderWriters }),
     });
-    const isKnown = await forwarder.load();
-    const comparison = isKnown ? undefined : compareShared(forwarder.writer, connection);
-    return { forwarder, connection, comparison, close };
+    const { writer } = forwarder;
+    const moved = moveIn === undefined ? undefined : await writer.moveMonth(moveIn, "in");
+    const unknown = union(await forwarder.load(), moved ? [moved.range] : []);
+    const comparison = unknown.length === 0 ? undefined : compareShared(writer, connection, unknown);
+    return { forwarder, connection, comparison, moved: moved?.tables ?? [], close };
   } catch (error) {
     await close();
     throw error;
@@ -95,19 +116,34 @@ async function takeWhenFree(lease: Lease, options: ShareOptions): Promise<void> 
 export interface ShareResult extends ForwardResult {
   readonly compared: number;
   readonly mended: number;
+  /** The tables that were moved out or in. */
+  readonly moved: readonly string[];
   readonly seconds: number;
 }
 
-/** Forwards everything that the shared warehouse lacks. With `verify` it also compares every covered range. */
-export async function shareOnce(options: ShareOptions & { readonly verify?: boolean }): Promise<ShareResult> {
+export interface ShareOnceOptions extends ShareOptions {
+  /** Also compare every covered range. */
+  readonly verify?: boolean;
+  /** A month, as 2026-06. */
+  readonly moveOut?: string;
+}
+
+/** Forwards everything that the shared warehouse lacks, then exits. */
+export async function shareOnce({ verify, moveOut, ...options }: ShareOnceOptions): Promise<ShareResult> {
   const startedAt = options.clock.monotonic();
-  const { forwarder, connection, comparison, close } = await openShare(options);
+  const { forwarder, connection, comparison, close, ...share } = await openShare(options);
+  const { writer } = forwarder;
   try {
     const forwarded = await forwarder.forward();
-    const isCompared = options.verify || comparison !== undefined;
-    const found = isCompared ? await verifyShared(forwarder.writer, connection) : { compared: 0, mended: 0 };
+    const found = verify
+      ? await verifyShared(compareShared(writer, connection, [ALL_TIME]))
+      : comparison
+        ? await verifyShared(comparison)
+        : { compared: 0, mended: 0 };
     if (comparison) await forwarder.endComparison();
-    return { ...forwarded, ...found, seconds: (options.clock.monotonic() - startedAt) / 1000 };
+    const moved = moveOut === undefined ? share.moved : (await writer.moveMonth(moveOut, "out")).tables;
+    const seconds = (options.clock.monotonic() - startedAt) / 1000;
+    return { ...forwarded, ...found, moved, seconds };
   } finally {
     await close();
   }

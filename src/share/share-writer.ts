@@ -1,18 +1,19 @@
 import type { ShareRole } from "../model/status/share-status.ts";
 import { hasHistory, type RowStream, streamTable } from "../model/streams.ts";
 import type { Micros } from "../model/time.ts";
-import { normalise, subtract, type TimeRange } from "../model/time-range.ts";
+import { normalise, subtract, type TimeRange, union } from "../model/time-range.ts";
 import type { SettledRange } from "../rule/answer.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { MOVED_REASON } from "../warehouse/coverage/ledger.ts";
 import { type ForwardedRow, readRange } from "../warehouse/read/forwarded-rows.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
+import { rowTables } from "../warehouse/tables/row-tables.ts";
 import type { LedgerPiece } from "./ledger-difference.ts";
 import type { Lease } from "./server/lease.ts";
 import { describePlace } from "./server/server-address.ts";
 import type { SharedSession } from "./server/session.ts";
 import { SharedDictionaries } from "./tables/dictionaries.ts";
-import { SharedRows } from "./tables/row-store.ts";
+import { type CommittedRange, SharedRows } from "./tables/row-store.ts";
 
 /** Rows of one transaction: more gain little, and keep the rows of a range longer from its readers. */
 export const MAX_ROWS_PER_TRANSACTION = 20_000;
@@ -34,6 +35,7 @@ export interface ShareWriterOptions {
   readonly clock: Clock;
   readonly signal: AbortSignal;
   readonly onProgress?: (progress: ForwardProgress) => void;
+  readonly onOlderWriters?: (message: string) => void;
 }
 
 /** A range of one key to be forwarded: rows with their coverage; `append`: rows alone, of which PostgreSQL has none. */
@@ -96,7 +98,7 @@ export class ShareWriter {
           MAX_ROWS_PER_TRANSACTION - rows,
         );
         const part = { ...unit, range: { from, to: content.to } };
-        if (content.to > from) batch.push(...this.#withoutMoved(part, content));
+        if (content.to > from) batch.push(...this.#withoutMoved(stream, part, content));
         rows += content.rows.length;
         const isCut = content.to < unit.range.to;
         from = content.to;
@@ -107,14 +109,22 @@ export class ShareWriter {
     await flush();
   }
 
-  /** Rows that have left the file since the range was chosen must not leave PostgreSQL, which may have the only copy. */
-  #withoutMoved(unit: Unit, { rows, ledger }: Pick<UnitContent, "rows" | "ledger">): UnitContent[] {
+  /**
+   * Rows that have left the file since the range was chosen must not leave PostgreSQL, which may have the only copy. Months
+   * that were moved out of PostgreSQL get none.
+   */
+  #withoutMoved(
+    stream: RowStream,
+    unit: Unit,
+    { rows, ledger }: Pick<UnitContent, "rows" | "ledger">,
+  ): UnitContent[] {
     const stays = this.withoutMovedHere(ledger);
-    const moved = unit.kind === "replace" ? normalise(ledger.filter(({ proof }) => proof === "moved")) : [];
+    const here = unit.kind === "replace" ? ledger.filter(({ proof }) => proof === "moved") : [];
+    const moved = union(normalise(here), this.rows.months.movedOut(stream));
     if (moved.length === 0) return [{ unit, rows, ledger: stays }];
     return subtract([unit.range], moved).map(({ from, to }) => ({
       unit: { ...unit, range: { from, to } },
-      // Only index ticks are moved, and their time is a number.
+      // Only ticks are moved, and their time is a number.
       rows: rows.filter(([, ts]) => Number(ts) >= from && Number(ts) < to),
       ledger: stays,
     }));
@@ -132,7 +142,7 @@ export class ShareWriter {
     const copied = batch.filter(({ unit }) => unit.kind !== "merge").flatMap(({ rows }) => rows);
     const merged = batch.filter(({ unit }) => unit.kind === "merge").flatMap(({ rows }) => rows);
     const all = [...copied, ...merged];
-    await this.rows.createPartitions(stream, all);
+    await this.rows.months.createFor(stream, all, this.inTransaction);
     // Nothing is there above the newest row: the usual case of live rows, and of a first load.
     const deletions = replacements
       .filter(({ unit }) => unit.range.from <= this.rows.newestOf(stream, unit.key))
@@ -151,7 +161,11 @@ export class ShareWriter {
           ledger.push(change);
         }
       const sql = ledger.map((change) => change.sql).filter((text) => text !== "");
-      if (sql.length > 0) await session.query(sql.join("; "));
+      const told = this.rows.notifySql(
+        stream,
+        batch.flatMap((content) => toCommittedRange(stream, content)),
+      );
+      if (sql.length + told.length > 0) await session.query([...sql, ...told].join("; "));
     });
     this.rows.raiseNewest(stream, all);
     this.counts.rows += all.length;
@@ -172,6 +186,12 @@ export class ShareWriter {
     await this.inTransaction(async () => void (await this.#options.session.query(change.sql)));
     change.apply();
     this.counts.ranges++;
+  }
+
+  /** Moves a month of ticks, as 2026-06, out of the way or back. */
+  moveMonth(month: string, direction: "out" | "in") {
+    const { clock } = this.#options;
+    return this.rows.months.move(month, direction, { clock, transaction: this.inTransaction });
   }
 
   /** Runs `work` in a transaction that only the holder of the lease can commit. */
@@ -196,6 +216,15 @@ export class ShareWriter {
       plannedMicros: this.#plannedMicros,
     });
   }
+}
+
+/** The range that a unit has changed; that of rows alone begins and ends with them. */
+function toCommittedRange(stream: RowStream, { unit, rows }: UnitContent): CommittedRange[] {
+  const { key, kind, range } = unit;
+  if (kind !== "append") return [{ key, ...range }];
+  const [first, last] = [rows[0], rows.at(-1)];
+  const { tsOfStored } = rowTables[stream];
+  return first && last ? [{ key, from: tsOfStored(first[1]), to: tsOfStored(last[1]) + 1 }] : [];
 }
 
 /** The time that the units are about; that of rows alone has no end. */

@@ -1,5 +1,5 @@
 import { hasHistory, type RowStream, rowStreams } from "../model/streams.ts";
-import { normalise, type TimeRange, type TimeRanges } from "../model/time-range.ts";
+import { intersect, normalise, subtract, type TimeRange, type TimeRanges } from "../model/time-range.ts";
 import type { SettledRange } from "../rule/answer.ts";
 import {
   readConsistently,
@@ -23,21 +23,23 @@ export interface ComparisonResult {
 }
 
 /**
- * Compares the rows of every range that the SQLite file covers with those in PostgreSQL, byte by byte, and replaces the
+ * Compares the rows of every range inside `within` that the SQLite file covers with those in PostgreSQL, byte by byte, and replaces the
  * ranges that differ. Ranges without local proof are left alone: PostgreSQL may have the only copy. A snapshot proves no
  * absence, so rows that another daemon has observed stay. Yields what each step has done.
  */
 export async function* compareShared(
   writer: ShareWriter,
   connection: Connection,
+  within: TimeRanges,
 ): AsyncGenerator<ComparisonResult> {
   for (const stream of rowStreams) {
     const covered = readCoverage(connection, stream);
+    const compared = subtract(within, writer.rows.months.movedOut(stream));
     const mayHaveMore = !hasHistory(stream) && writer.role === "pair";
     const isEqual = mayHaveMore ? containsRows : (found: Buffer, expected: Buffer) => found.equals(expected);
     for (const key of readRowKeys(connection, stream)) {
       if (!writer.knows(stream, key)) continue;
-      for (const range of covered(key)) {
+      for (const range of intersect(covered(key), compared)) {
         for (let { from } = range; from < range.to; ) {
           const rest = { from, to: range.to };
           const content = readRange(connection, { stream, key }, rest, MAX_ROWS_PER_COMPARISON);
@@ -59,10 +61,10 @@ export async function* compareShared(
   }
 }
 
-/** Compares everything at once. */
-export async function verifyShared(writer: ShareWriter, connection: Connection): Promise<ComparisonResult> {
+/** Compares at once. */
+export async function verifyShared(comparison: AsyncIterable<ComparisonResult>): Promise<ComparisonResult> {
   let [compared, mended] = [0, 0];
-  for await (const step of compareShared(writer, connection)) {
+  for await (const step of comparison) {
     compared += step.compared;
     mended += step.mended;
   }

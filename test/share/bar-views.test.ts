@@ -1,15 +1,24 @@
+import { spawnSync } from "node:child_process";
+import { dirname, resolve } from "node:path";
+import fc from "fast-check";
 import { expect, it } from "vitest";
-import { barWidths, MICROS_PER_DAY } from "../../src/model/time.ts";
+import { openWarehouse } from "../../src/library/open-warehouse.ts";
+import { collectPlainTicks } from "../../src/model/tick-columns.ts";
+import { type BarWidth, barWidths, MICROS_PER_DAY } from "../../src/model/time.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { settle } from "../../src/warehouse/coverage/ledger.ts";
 import { declareTargets } from "../../src/warehouse/coverage/targets.ts";
 import { computeStaleBars } from "../../src/warehouse/rows/kept-bars.ts";
-import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
+import { writeRecords, writeTickColumns } from "../../src/warehouse/rows/row-writer.ts";
+import { withdrawRows } from "../../src/warehouse/rows/withdraw-rows.ts";
+import type { Transaction } from "../../src/warehouse/tables/transaction.ts";
 import { barViews } from "../../src/warehouse/views/bar-views.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
+import { expectSame, exportIn } from "../support/export/read-export.ts";
+import { skipWithout } from "../support/has-tool.ts";
 import { usePostgres } from "../support/postgres.ts";
 import { bothStores, shareInto } from "../support/share/share-harness.ts";
-import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
+import { openTestWarehouse, queryRows } from "../support/warehouse/open-warehouse.ts";
 import { decimal, parseTs, tick } from "../support/warehouse/records.ts";
 
 const server = usePostgres();
@@ -119,4 +128,174 @@ it("has the bars and hourly returns of the warehouse, digit for digit", async ()
     .map(([, count, loops]) => Number(count) * Number(loops));
   expect(Math.max(...rows)).toBeGreaterThanOrEqual(119);
   expect(Math.max(...rows)).toBeLessThanOrEqual(120);
+});
+
+const PERIOD = HOUR / 6;
+const DAYS = 1;
+const SLOTS = (DAYS * MICROS_PER_DAY) / PERIOD;
+const someSlot = fc.integer({ min: 0, max: SLOTS - 1 });
+const someSlots = fc.uniqueArray(someSlot, { maxLength: 8 });
+
+/** Some differ in nothing but digits that a double cannot hold. */
+const somePrice = fc.oneof(
+  fc.integer({ min: 1, max: 9 }).map(String),
+  fc.constantFrom("0.00000000123", "5.00000000000000000001", "5.00000000000000000002", "98765432109.8765"),
+);
+
+/** A series of a day: ticks where the ledger has rows, some of them odd, missing, repeated, corrected or withdrawn. */
+const someSeries = fc.record({
+  ranges: fc.array(
+    fc.record({
+      slots: fc.integer({ min: 3, max: 90 }),
+      proof: fc.constantFrom("rows", "rows", "rows", "rows", "empty", "lost", null),
+    }),
+    { minLength: 1, maxLength: 9 },
+  ),
+  prices: fc.array(somePrice, { minLength: 1, maxLength: 40 }),
+  missing: someSlots,
+  unpriced: someSlots,
+  withoutVolume: someSlots,
+  doubtful: fc.uniqueArray(someSlot, { maxLength: 3 }),
+  repeated: someSlots,
+  corrected: someSlots,
+  withdrawn: someSlots,
+  isPage: fc.boolean(),
+});
+
+type RandomSeries = typeof someSeries extends fc.Arbitrary<infer Series> ? Series : never;
+
+function fillSeries(transaction: Transaction, indexId: string, drawn: RandomSeries): void {
+  const key = { stream: "index_ticks", series: transaction.dictionary.getSeriesKey("GWA", indexId) } as const;
+  const rules = { settleDelay: 2 * PERIOD, period: PERIOD, step: 1, serviceWindow: 200 * MICROS_PER_DAY };
+  declareTargets(transaction, "index_ticks", [{ key, from: T, ...rules }], T);
+  const tsOf = (slot: number) => T + slot * PERIOD;
+  const tickOf = (slot: number, price = drawn.prices[slot % drawn.prices.length] ?? "1") =>
+    tick(tsOf(slot), price, {
+      indexId,
+      ...(drawn.unpriced.includes(slot) && { price: null }),
+      ...(drawn.withoutVolume.includes(slot) && { volume: null }),
+      ...(drawn.doubtful.includes(slot) && { quality: "price out of range" }),
+    });
+  let from = 0;
+  for (const { slots, proof } of drawn.ranges) {
+    const to = Math.min(SLOTS, from + slots);
+    const inRange = Array.from({ length: to - from }, (_, i) => from + i);
+    if (proof === "rows") {
+      const descending = inRange
+        .filter((slot) => !drawn.missing.includes(slot))
+        .map((slot) => tickOf(slot))
+        .reverse();
+      const others = drawn.isPage ? [] : descending;
+      if (drawn.isPage) writeTickColumns(transaction, collectPlainTicks(descending, others), "rest");
+      writeRecords(transaction, "index_ticks", others, "rest");
+      const isStored = (slot: number) => inRange.includes(slot) && !drawn.missing.includes(slot);
+      const again = [
+        ...drawn.repeated.filter(isStored).map((slot) => tickOf(slot)),
+        ...drawn.corrected.filter(isStored).map((slot) => tickOf(slot, "10.5")),
+      ];
+      for (const record of again) writeRecords(transaction, "index_ticks", [record], "rest");
+      withdrawRows(transaction, key, drawn.withdrawn.filter(isStored).map(tsOf));
+    }
+    if (proof !== null && from < to)
+      settle(
+        transaction,
+        key,
+        { from: tsOf(from), to: tsOf(to) },
+        proof,
+        proof === "rows" ? undefined : "test reason",
+      );
+    from = to;
+  }
+}
+
+const inPython = `
+import json, sys
+sys.path.insert(0, sys.argv[1])
+import mds
+warehouse = mds.open(sys.argv[2])
+rows = {}
+for width in sys.argv[3].split():
+    rows[width] = []
+    for name in sys.argv[4].split():
+        for ts, bar in warehouse.bars(name, width, exact=True).iterrows():
+            text = lambda column: None if bar[column] is None or bar[column] != bar[column] else format(bar[column], "f")
+            rows[width].append([name, ts.value // 1000, *[text(c + "_exact") for c in ("open", "high", "low", "close", "volume_24h")],
+                bar["n_ticks"], bar["expected_ticks"], bar["coverage"], int(bar["is_complete"]), bar["quality"]])
+print(json.dumps(rows, default=lambda value: value.item()))
+`;
+
+/** The bars of the Python client; undefined if this machine lacks pandas. */
+function readInPython(path: string, widths: readonly string[], names: readonly string[]) {
+  const python = process.env.MDS_TEST_PYTHON ?? "/usr/bin/python3";
+  const client = resolve(import.meta.dirname, "../../clients/python");
+  if (spawnSync(python, ["-c", "import pandas"]).status !== 0) {
+    skipWithout("python3 has no pandas", "bars in Python");
+    return undefined;
+  }
+  const { stdout, stderr } = spawnSync(
+    python,
+    ["-W", "ignore", "-c", inPython, client, path, widths.join(" "), names.join(" ")],
+    {
+      encoding: "utf8",
+      maxBuffer: 2 ** 28,
+    },
+  );
+  expect(stderr).toBe("");
+  return JSON.parse(stdout) as Record<string, unknown[][]>;
+}
+
+it("gives random ticks the same bars and quality in every engine and reader", async () => {
+  const database = await server.createDatabase();
+  const warehouse = openTestWarehouse({ clock: systemClock, hasAllViews: true });
+  const names: string[] = [];
+  warehouse.transaction((transaction) => {
+    for (const drawn of fc.sample(someSeries, 10)) {
+      const name = `series-${names.length}`;
+      fillSeries(transaction, name, drawn);
+      // Of one half the hours are stale.
+      if (names.push(name) === 5) computeStaleBars(transaction, 10_000);
+    }
+    // In progress, whenever this runs.
+    writeRecords(transaction, "index_ticks", [tick(parseTs("2039-01-01T00:00:00Z"), "7")], "rest");
+  });
+  await shareInto(server, database, warehouse);
+  const folder = dirname(warehouse.path);
+  await exportIn(folder);
+  const widths = Object.keys(barWidths) as BarWidth[];
+  const stale = new Map(widths.map((width) => [width, readView(width)]));
+  await expectSame(folder, ...widths.map((width) => `bars_${width}`), "returns_1h");
+  for (const view of [...widths.map((width) => `bars_${width}`), "returns_1h"]) {
+    const both = await bothStores(server, database, warehouse, view);
+    expect(both.postgres, view).toEqual(both.sqlite);
+  }
+  const python = readInPython(warehouse.path, widths, names);
+  warehouse.transaction((transaction) => computeStaleBars(transaction, 10_000));
+  using reader = openWarehouse(warehouse.path);
+  const qualities = new Set<unknown>();
+  for (const width of widths) {
+    const kept = readView(width);
+    expect(kept, width).toEqual(stale.get(width));
+    const read = names.flatMap((name) => reader.bars(name, { every: width }));
+    expect(
+      read.map(({ source: _, ...row }) => row),
+      width,
+    ).toEqual(kept.filter(({ name }) => name !== "btc-id").map(({ day: _, ...row }) => row));
+    if (python)
+      expect(python[width], width).toEqual(
+        read.map((row) => [
+          row.name,
+          row.ts,
+          ...[row.open_exact, row.high_exact, row.low_exact, row.close_exact, row.volume_24h_exact],
+          ...[row.n_ticks, row.expected_ticks, row.coverage, row.is_complete, row.quality],
+        ]),
+      );
+    for (const { quality } of kept) qualities.add(quality);
+  }
+  // Some seeds draw no doubtful bar that is whole.
+  expect(qualities.size).toBeGreaterThanOrEqual(4);
+
+  function readView(width: BarWidth) {
+    const rows = queryRows(warehouse, `SELECT * FROM bars_${width} ORDER BY ts`);
+    return [...names, "btc-id"].flatMap((name) => rows.filter((row) => row.name === name));
+  }
 });

@@ -1,7 +1,16 @@
 import { expect, it, onTestFinished } from "vitest";
+import { systemClock } from "../../src/runtime/clock.ts";
+import { openShare } from "../../src/share/share-once.ts";
 import { useOwnPostgres } from "../support/postgres.ts";
 import type { PostgresServer } from "../support/postgres-server.ts";
-import { addHours, bothStores, failureOf, HOURS_BEGIN, shareInto } from "../support/share/share-harness.ts";
+import {
+  addHours,
+  bothStores,
+  failureOf,
+  HOURS_BEGIN,
+  shareInto,
+  shareOptions,
+} from "../support/share/share-harness.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 
 const primary = useOwnPostgres();
@@ -116,4 +125,31 @@ it("I13: finds the server that accepts writes by itself, and never returns to a 
   await shareInto(primary, database, warehouse, { url: reversed });
   expect(await readHours(standby, database)).toEqual([3]);
   expect(await readHours(primary, database)).toEqual([1]);
+});
+
+it("I12: notices within a minute that a standby was promoted beside the living primary, and tells of both", async () => {
+  const database = await primary.createDatabase();
+  const warehouse = openTestWarehouse();
+  addHours(warehouse, 0, 1);
+  const standby = await startStandby();
+  const url = `postgres://postgres@127.0.0.1:${primary.port},127.0.0.1:${standby.port}/${database}`;
+  let passedMs = 0;
+  const clock = { ...systemClock, monotonic: () => passedMs };
+  const told: string[] = [];
+  const more = { url, onOlderWriters: (message: string) => void told.push(message) };
+  const share = await openShare({ ...shareOptions(primary, database, warehouse, more), clock });
+  await share.forwarder.forward();
+  expect(told).toEqual([""]);
+  // Its readers are many, and nobody has stopped it.
+  await standby.query("postgres", "SELECT pg_promote(true)");
+  passedMs += 60_000;
+  expect(await failureOf(share.forwarder.forward())).toMatchObject({
+    exit: 75,
+    message: expect.stringContaining(`127.0.0.1:${standby.port} was promoted`),
+  });
+  await share.close();
+  addHours(warehouse, 1, 1);
+  await shareInto(standby, database, warehouse, more);
+  expect(told.at(-1)).toContain(`127.0.0.1:${primary.port} accepts writes too`);
+  expect(await readHours(standby, database)).toEqual([2]);
 });

@@ -1,17 +1,21 @@
 import { hostname } from "node:os";
 import { expect, it, onTestFinished } from "vitest";
+import type { IndexTick } from "../../src/model/records.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { settle } from "../../src/warehouse/coverage/ledger.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
+import { withdrawRows } from "../../src/warehouse/rows/withdraw-rows.ts";
+import { readJournalPosition } from "../../src/warehouse/tables/journal.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
-import { ticks } from "../support/export/sample-data.ts";
+import { STEP, ticks } from "../support/export/sample-data.ts";
 import { usePostgres } from "../support/postgres.ts";
 import { PASSWORD } from "../support/postgres-server.ts";
 import { startProgram } from "../support/program-process.ts";
 import { type CutPoint, startCuttingProxy } from "../support/share/cutting-proxy.ts";
-import { failureOf, shareInto } from "../support/share/share-harness.ts";
+import { bothStores, failureOf, shareInto } from "../support/share/share-harness.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
+import { tick } from "../support/warehouse/records.ts";
 
 const server = usePostgres();
 const START = Date.UTC(2026, 0, 30) * 1000;
@@ -110,4 +114,47 @@ it("I5: never shows more proof than rows, wherever the forwarder is killed", asy
     compared: 2 * ROWS,
     mended: 0,
   });
+});
+
+it("I5: loses and doubles nothing where a pass over the journal is killed before its position is stored", async () => {
+  const warehouse = openTestWarehouse();
+  const write = (records: readonly IndexTick[]) =>
+    warehouse.transaction((transaction) => writeRecords(transaction, "index_ticks", records, "rest"));
+  write(ticks(20, START));
+  const database = await server.createDatabase();
+  const name = hostname();
+  await shareInto(server, database, warehouse, { name });
+  const readPosition = async () =>
+    (await server.query<{ seq: string }>(database, "SELECT seq FROM mds.positions"))[0]?.seq;
+  const stored = await readPosition();
+  const countRows = async () =>
+    (await server.query<{ n: string }>(database, "SELECT count(*) AS n FROM mds.index_tick_rows"))[0]?.n;
+  for (const [i, at] of (["before COMMIT", "in COMMIT", "after COMMIT"] as const).entries()) {
+    // A live minute, a correction, and a row that the service has withdrawn.
+    write([...ticks(2, START + (30 + 2 * i) * STEP), tick(START + i * STEP, `${i}.125`)]);
+    warehouse.transaction((transaction) => {
+      const series = transaction.dictionary.getSeriesKey("GWA", "btc-id");
+      withdrawRows(transaction, { stream: "index_ticks", series }, [START + (10 + i) * STEP]);
+    });
+    let kill = () => {};
+    const proxy = await startCuttingProxy(server.port, { at, count: 1 }, () => kill());
+    const { child, result } = startProgram(["share", "--json"], {
+      cwd: temporaryFolder(),
+      env: {
+        MDS_SHARED_URL: `postgres://postgres@127.0.0.1:${proxy.port}/${database}`,
+        MDS_SHARED_PASSWORD: PASSWORD,
+        MDS_WAREHOUSE: warehouse.path,
+      },
+    });
+    kill = () => void child.kill("SIGKILL");
+    expect(await result).toMatchObject({ status: null });
+    expect(proxy.hasCut(), at).toBe(true);
+    expect(await readPosition(), at).toBe(stored);
+  }
+  // It goes on from its position, without a comparison of everything.
+  expect(await shareInto(server, database, warehouse, { name })).toMatchObject({ compared: 0 });
+  expect(await readPosition()).toBe(String(readJournalPosition(warehouse.connection).seq));
+  const { sqlite, postgres } = await bothStores(server, database, warehouse, "index_ticks");
+  expect(postgres).toEqual(sqlite);
+  expect(await countRows()).toBe(String(20 + 3 * 2 - 3));
 });

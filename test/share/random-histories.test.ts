@@ -136,7 +136,7 @@ function apply(transaction: Transaction, { what, from, length, price, index }: S
     settleSnapshot(transaction, { stream: "exchange_ticks", exchangeId: "kraken-id", at: ts, cadence: STEP });
   } else if (what === "straggler")
     writeRecords(transaction, "exchange_ticks", [exchangeTick(at(from) + 5, String(price))], "live");
-  else if (what === "prune") prune(transaction, "exchange_ticks", at(from), length);
+  else if (what === "prune") prune(transaction, "exchange_ticks", at(from), { maxRows: length });
 }
 
 const ledgerSql = (table: string, schema: string) =>

@@ -54,8 +54,8 @@ export class DemoScreen {
 
   /** `address`: of the dashboard. */
   showAddresses(address: string): void {
-    this.#writeLine(`market:    ${address}market`);
     this.#writeLine(`dashboard: ${address}`);
+    this.#writeLine(`ledger:    ${new URL("sync", address).href}`);
   }
 
   /** Called when the backfill is done. */

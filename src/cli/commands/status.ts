@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { findSharedSettings } from "../../config/shared-settings.ts";
 import type { StatusReport } from "../../model/status/warehouse-status.ts";
 import { MICROS_PER_MS } from "../../model/time.ts";
 import { isTerminal } from "../output/progress-bar.ts";
@@ -27,7 +28,8 @@ export function addStatusCommand(program: Command, context: CommandContext): voi
     .option("--watch", "refresh every two seconds, in place, until Ctrl-C")
     .action(async (flags: StatusFlags, command: Command) => {
       const { clock, stdout, stopping } = context;
-      const { settings } = loadSettingsAndWarn(command, context);
+      const loaded = loadSettingsAndWarn(command, context);
+      const { settings } = loaded;
       // Loaded lazily, so that other commands do not load SQLite.
       const { withReader } = await import("../../warehouse/reader.ts");
       const { readStatus } = await import("../../warehouse/read/status.ts");
@@ -39,7 +41,12 @@ export function addStatusCommand(program: Command, context: CommandContext): voi
         const status = withReader(warehouse.path, (connection) =>
           readStatus(connection, Math.round(clock.now() * MICROS_PER_MS) + readClockSkew(connection)),
         );
-        return { ...status, ...(await askRunningDaemon({ clock, http, warehousePath: status.warehouse })) };
+        const daemon = await askRunningDaemon({ clock, http, warehousePath: status.warehouse });
+        const shared = daemon.shared ? undefined : findSharedSettings(loaded);
+        if (!shared) return { ...status, ...daemon };
+        const { readShareStatus } = await import("../../share/server/read-share-status.ts");
+        const options = { ...shared, warehouse: status.warehouse, clock };
+        return { ...status, ...daemon, shared: await readShareStatus(options) };
       };
       if (!flags.watch) {
         const status = await read();

@@ -37,6 +37,8 @@ export const MAX_SHARE_LAG_SECONDS = 300;
 export function describeShareProblem(status: ShareStatus): string | undefined {
   const { last_error, lag_seconds, server } = status;
   const lag = lag_seconds === null ? "" : `, ${Math.round(lag_seconds)} s behind`;
+  if (last_error !== null && status.state === "current")
+    return `the shared warehouse ${server}: ${last_error}`;
   if (last_error !== null) return `not forwarded to the shared warehouse${lag}: ${last_error}`;
   if (lag_seconds !== null && lag_seconds > MAX_SHARE_LAG_SECONDS)
     return `the shared warehouse ${server} is ${Math.round(lag_seconds)} s behind`;

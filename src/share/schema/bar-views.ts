@@ -1,5 +1,6 @@
 import { barWidths, MICROS_PER_DAY, type Micros } from "../../model/time.ts";
-import { barColumns } from "../../warehouse/views/bar-views.ts";
+import { type BarTick, barColumns, barDecimals, tickOrders } from "../../warehouse/views/bar-views.ts";
+import { returnsView } from "../../warehouse/views/research-views.ts";
 import { postgresDialect } from "./postgres-dialect.ts";
 
 /*
@@ -7,7 +8,7 @@ import { postgresDialect } from "./postgres-dialect.ts";
  * with ticks × bars of a day) instead of grouping ticks, so that bars that a query filters out read no ticks.
  */
 
-const { decimals, aside, presentTs } = postgresDialect;
+const { decimals, details, presentTs } = postgresDialect;
 
 /** One bar of series `s` that begins at `start`, as a subquery; no row if it has no tick with a price. */
 function barAt(start: string, length: Micros): string {
@@ -15,7 +16,8 @@ function barAt(start: string, length: Micros): string {
   const pricedTicks = (what: string, rest = "") => `(SELECT ${what} FROM mds.index_tick_rows t
       WHERE t.series = s.series AND t.ts >= ${start} AND t.ts < ${end} AND t.price IS NOT NULL${rest})`;
   // LIMIT 1 instead of a join on the timestamp: without statistics a planner joins by the series alone.
-  const oneTick = (rest: string) => pricedTicks("t.price, t.volume, t.aside", ` ${rest} LIMIT 1`);
+  const oneTick = (tick: BarTick) =>
+    `${pricedTicks("t.price, t.volume, t.details", ` ORDER BY ${tickOrders[tick]("t.price", "t.ts")} LIMIT 1`)} ${tick}`;
   const ofSeries = (alias: string) => `${alias}.stream = 'index_ticks' AND ${alias}.series = s.series`;
   const covered = `(SELECT coalesce(sum(least(g.to_ts, ${end}) - greatest(g.from_ts, ${start})), 0)::bigint AS micros
     FROM mds.settled_ranges g WHERE ${ofSeries("g")} AND g.from_ts < ${end} AND g.to_ts > ${start} AND g.proof <> 'lost'
@@ -25,13 +27,7 @@ function barAt(start: string, length: Micros): string {
     start,
     length: String(length),
     isDaily: length === MICROS_PER_DAY,
-    prices: [
-      decimals("a", "price", "open"),
-      decimals("h", "price", "high"),
-      decimals("l", "price", "low"),
-      decimals("z", "price", "close"),
-      decimals("z", "volume", "volume_24h"),
-    ].join(", "),
+    decimals: barDecimals.map(({ name, column, tick }) => decimals(tick, column, name)).join(", "),
     count: "x.n_ticks",
     expected: "e.expected_ticks",
     covered: "c.micros",
@@ -39,14 +35,13 @@ function barAt(start: string, length: Micros): string {
     presentTs,
   });
   return `(SELECT ${columns}
-  FROM ${oneTick("ORDER BY t.ts")} a
-    CROSS JOIN LATERAL ${oneTick("ORDER BY t.ts DESC")} z
-    CROSS JOIN LATERAL ${pricedTicks(`count(*) AS n_ticks, count(${aside("t", "quality")}) AS doubtful,
-      max(t.price) AS high, min(t.price) AS low`)} x
-    CROSS JOIN LATERAL ${oneTick("AND t.price = x.high ORDER BY t.ts")} h
-    CROSS JOIN LATERAL ${oneTick("AND t.price = x.low ORDER BY t.ts")} l
+  FROM ${oneTick("first")}
+    CROSS JOIN LATERAL ${oneTick("last")}
+    CROSS JOIN LATERAL ${oneTick("highest")}
+    CROSS JOIN LATERAL ${oneTick("lowest")}
+    CROSS JOIN LATERAL ${pricedTicks(`count(*) AS n_ticks, count(${details("t", "quality")}) AS doubtful`)} x
     CROSS JOIN LATERAL ${covered} c
-    CROSS JOIN LATERAL (SELECT ${length} / coalesce((SELECT w.period FROM mds.wanted_ranges w WHERE ${ofSeries("w")}
+    CROSS JOIN LATERAL (SELECT ${length} / coalesce((SELECT w.period FROM mds.targets w WHERE ${ofSeries("w")}
       ORDER BY w.from_ts DESC LIMIT 1), 30000000) AS expected_ticks) e)`;
 }
 
@@ -70,17 +65,17 @@ FROM mds.series s ${startsSql(length)}
   CROSS JOIN LATERAL ${barAt(START, length)} b`;
 }
 
-/** A return is known only between two whole bars that follow one another. */
-function returnsView(): string {
+/** Computes the bar before too, instead of reading the view: an upgrade can replace the view. */
+function returnsOfBars(): string {
   const length = barWidths["1h"];
-  return `SELECT ${seriesNames}, b.ts, b.time, b.close, b.close_exact,
-  p.close AS close_before, p.close_exact AS close_before_exact,
-  CASE WHEN b.is_complete AND p.is_complete THEN b.close / nullif(p.close, 0) - 1 END AS simple_return,
-  b.coverage, p.coverage AS coverage_before, b.is_complete AND coalesce(p.is_complete, false) AS is_complete,
-  coalesce(b.quality, CASE WHEN p.ts IS NULL THEN 'no bar before' ELSE 'bar before: ' || p.quality END) AS quality
-FROM mds.series s ${startsSql(length)}
+  return returnsView(postgresDialect, {
+    names: "s",
+    before: (sql) => `CASE WHEN p.ts IS NOT NULL THEN ${sql} END`,
+    digitsBefore: "p.close_exact",
+    from: `FROM mds.series s ${startsSql(length)}
   CROSS JOIN LATERAL ${barAt(START, length)} b
-  LEFT JOIN LATERAL ${barAt(`(${START} - ${length})`, length)} p ON true`;
+  LEFT JOIN LATERAL ${barAt(`(${START} - ${length})`, length)} p ON true`,
+  });
 }
 
 /** `bars_1m` … `bars_1d` and `returns_1h`. */
@@ -88,5 +83,5 @@ export const sharedBarViews: Readonly<Record<string, string>> = {
   ...Object.fromEntries(
     Object.entries(barWidths).map(([name, length]) => [`bars_${name}`, barsView(length)]),
   ),
-  returns_1h: returnsView(),
+  returns_1h: returnsOfBars(),
 };

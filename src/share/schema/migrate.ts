@@ -1,13 +1,24 @@
 import { createHash } from "node:crypto";
+import type { Clock } from "../../runtime/clock.ts";
 import { publicDocs } from "../../warehouse/schema/column-docs.ts";
-import { newerSchemaFailure, tooOldFailure } from "../server/postgres-errors.ts";
-import type { SharedSession } from "../server/session.ts";
+import { foreignSchemaFailure, newerSchemaFailure, tooOldFailure } from "../server/postgres-errors.ts";
+import { retryBlocked, WITHOUT_WAITING } from "../server/schema-locks.ts";
+import { BUILD_TIMEOUT_MS, type SharedSession } from "../server/session.ts";
+import { fromVersion2 } from "./from-version-2.ts";
+import { functionStatements } from "./functions.ts";
 import { dialectFunctions } from "./postgres-dialect.ts";
-import { relationLayouts, tableStatements } from "./tables.ts";
+import {
+  type AddedColumn,
+  dictionaryLayouts,
+  relationLayouts,
+  tableNames,
+  tableStatements,
+} from "./tables.ts";
+import { upgradeViews } from "./upgrade-views.ts";
 import { sharedViews } from "./views.ts";
 
 /** Raise it with every change of tables or views: an older program then refuses the schema. A test holds the digest. */
-export const SCHEMA_VERSION = 2;
+export const SCHEMA_VERSION = 3;
 export const MIN_SERVER_VERSION = 140_000;
 /** Any number that no other program uses: serialises two programs that migrate at the same time. */
 const MIGRATION_LOCK = 0x4d445357;
@@ -16,7 +27,11 @@ const MIGRATION_LOCK = 0x4d445357;
 function commentStatements(): string[] {
   const quoted = (text: string) => `'${text.replaceAll("'", "''")}'`;
   const views = Object.keys(sharedViews).map((name) => ({ name, kind: "VIEW", columns: undefined }));
-  const tables = relationLayouts.map((table) => ({ ...table, kind: "TABLE" }));
+  const dictionaries = dictionaryLayouts.map(({ name, key, columns }) => ({
+    name,
+    columns: [{ name: key }, ...columns],
+  }));
+  const tables = [...relationLayouts, ...dictionaries].map((table) => ({ ...table, kind: "TABLE" }));
   return [...views, ...tables].flatMap(({ name, kind, columns }) => {
     const { summary, columns: docs } = publicDocs[name] ?? { summary: undefined, columns: [] };
     if (summary === undefined) return [];
@@ -29,19 +44,10 @@ function commentStatements(): string[] {
 }
 
 const comments = commentStatements().join(";\n");
-/**
- * Version 1 divided the series among 64 leases. Its programs find no lease any more, so they commit nothing; who held one
- * keeps the new one to its end.
- */
-const fromVersion1 = `DO $$ BEGIN IF to_regclass('mds.leases') IS NOT NULL THEN
-    INSERT INTO mds.lease SELECT true, max(epoch) OVER (), holder, name, until FROM mds.leases
-      ORDER BY (holder = ''), until DESC LIMIT 1;
-    DROP TABLE mds.leases, mds.members;
-  END IF; END $$`;
-
-const statements = [...tableStatements(), fromVersion1, ...dialectFunctions];
+const { tables, columns: addedColumns } = tableStatements();
+const statements = [fromVersion2.before, ...tables, fromVersion2.after, ...dialectFunctions];
 export const schemaDigest = createHash("sha256")
-  .update(JSON.stringify([statements, sharedViews, comments]))
+  .update(JSON.stringify([statements, addedColumns, sharedViews, comments, functionStatements]))
   .digest("hex");
 
 interface SchemaState {
@@ -50,37 +56,44 @@ interface SchemaState {
 }
 
 /** Creates or upgrades schema `mds`. A schema of a newer version, and a server that is too old, stay untouched. */
-export async function migrateShared(session: SharedSession): Promise<void> {
+export async function migrateShared(session: SharedSession, clock: Pick<Clock, "sleep">): Promise<void> {
   await assertServerVersion(session);
   if (isCurrent(session, await readState(session))) return;
-  await session.transaction(async () => {
-    await session.query(`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`);
-    if (isCurrent(session, await readState(session))) return;
-    await session.query("CREATE SCHEMA IF NOT EXISTS mds");
-    for (const statement of statements) await session.query(statement);
-    for (const [name, sql] of Object.entries(sharedViews)) await replaceView(session, name, sql);
-    await session.query(comments);
-    await session.query(
-      `CREATE TABLE IF NOT EXISTS mds.schema_version (one boolean PRIMARY KEY CHECK (one), version integer NOT NULL, digest text NOT NULL);
-      INSERT INTO mds.source VALUES (true, 0, statement_timestamp()) ON CONFLICT DO NOTHING;
-      INSERT INTO mds.lease VALUES (true, 0, '', '', '-infinity') ON CONFLICT DO NOTHING;
-      INSERT INTO mds.schema_version VALUES (true, ${SCHEMA_VERSION}, '${schemaDigest}')
-        ON CONFLICT (one) DO UPDATE SET version = excluded.version, digest = excluded.digest`,
-    );
-  });
+  await retryBlocked(session, clock, () => session.transaction(() => upgrade(session)));
 }
 
-/** Replaces a view in place, so that the views that users have made over it stay; drops it only if columns change. */
-async function replaceView(session: SharedSession, name: string, sql: string): Promise<void> {
-  await session.query("SAVEPOINT before_view");
-  try {
-    await session.query(`CREATE OR REPLACE VIEW mds.${name} AS ${sql}`);
-  } catch (error) {
-    await session.query("ROLLBACK TO before_view").catch(() => {
-      throw error;
-    });
-    await session.query(`DROP VIEW IF EXISTS mds.${name}; CREATE VIEW mds.${name} AS ${sql}`);
-  }
+async function upgrade(session: SharedSession): Promise<void> {
+  await session.query(`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`);
+  const state = await readState(session);
+  if (isCurrent(session, state)) return;
+  const foreign = state ? [] : await findForeignRelations(session);
+  if (foreign.length > 0) throw foreignSchemaFailure(session.server, foreign);
+  await session.query(
+    [WITHOUT_WAITING, "CREATE SCHEMA IF NOT EXISTS mds", ...statements].join(";\n"),
+    undefined,
+    BUILD_TIMEOUT_MS,
+  );
+  for (const { sql } of await findLackingColumns(session))
+    await session.query(sql, undefined, BUILD_TIMEOUT_MS);
+  await upgradeViews(session, sharedViews);
+  await session.query([comments, ...functionStatements].join(";\n"), undefined, BUILD_TIMEOUT_MS);
+  await session.query(
+    `CREATE TABLE IF NOT EXISTS mds.schema_version (one boolean PRIMARY KEY CHECK (one), version integer NOT NULL, digest text NOT NULL);
+    INSERT INTO mds.source VALUES (true, 0, statement_timestamp()) ON CONFLICT DO NOTHING;
+    INSERT INTO mds.lease VALUES (true, 0, '', '', '-infinity') ON CONFLICT DO NOTHING;
+    INSERT INTO mds.schema_version VALUES (true, ${SCHEMA_VERSION}, '${schemaDigest}')
+      ON CONFLICT (one) DO UPDATE SET version = excluded.version, digest = excluded.digest`,
+  );
+}
+
+/** To add a column locks the table against readers, even if it has the column. */
+async function findLackingColumns(session: SharedSession): Promise<readonly AddedColumn[]> {
+  const found = await session.query<{ name: string }>(
+    `SELECT c.relname || '.' || a.attname AS name FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+    WHERE c.relnamespace = 'mds'::regnamespace AND NOT a.attisdropped`,
+  );
+  const known = new Set(found.map(({ name }) => name));
+  return addedColumns.filter(({ table, name }) => !known.has(`${table}.${name}`));
 }
 
 async function assertServerVersion(session: SharedSession): Promise<void> {
@@ -96,11 +109,22 @@ export async function readSchemaVersion(session: SharedSession): Promise<number 
   return (await readState(session))?.version;
 }
 
-async function readState(session: SharedSession): Promise<SchemaState | undefined> {
-  const [table] = await session.query<{ found: boolean }>(
-    "SELECT to_regclass('mds.schema_version') IS NOT NULL AS found",
+/** The relations of schema `mds` that have our names, though we did not make the schema. */
+export async function findForeignRelations(session: SharedSession): Promise<string[]> {
+  const names = ["schema_version", ...tableNames, ...Object.keys(sharedViews)];
+  const found = await session.query<{ name: string }>(
+    "SELECT relname AS name FROM pg_class WHERE relnamespace = to_regnamespace('mds')::oid AND relname = ANY ($1) ORDER BY 1",
+    [names],
   );
-  if (!table?.found) return undefined;
+  return found.map(({ name }) => name);
+}
+
+async function readState(session: SharedSession): Promise<SchemaState | undefined> {
+  const [table] = await session.query<{ columns: number }>(
+    `SELECT count(*)::integer AS columns FROM pg_attribute
+    WHERE attrelid = to_regclass('mds.schema_version') AND attname IN ('one', 'version', 'digest')`,
+  );
+  if (table?.columns !== 3) return undefined;
   const [state] = await session.query<SchemaState>("SELECT version, digest FROM mds.schema_version");
   return state;
 }

@@ -1,19 +1,22 @@
 import type { SqlDialect } from "../../warehouse/views/sql-dialect.ts";
 
-/** Microseconds since 1970 as a moment, exactly: `to_timestamp` would go through a double. */
-function moment(ts: string): string {
-  return `(timestamptz '1970-01-01 00:00:00+00' + (${ts}) * interval '1 microsecond')`;
+/**
+ * Microseconds since 1970 as a moment: the expression of the indexes on `time`, so it must be immutable. A double is exact to
+ * the microsecond until the year 2100.
+ */
+export function moment(ts: string): string {
+  return `to_timestamp((${ts}) / 1000000.0::double precision)`;
 }
 
 const dayTs = (day: string) => `(${day} - date '1970-01-01')::bigint * 86400000000`;
 
-function aside(row: string, entry: string): string {
-  return `(${row}.aside ->> '${entry}')`;
+function details(row: string, entry: string): string {
+  return `(${row}.details ->> '${entry}')`;
 }
 
 /** The exact digits of a decimal: docs/decisions/exact-decimals.md. */
 export function exactNumber(row: string, column: string): string {
-  return `coalesce(${aside(row, column)}::numeric, ${row}.${column}::numeric)`;
+  return `coalesce(${details(row, column)}::numeric, ${row}.${column}::numeric)`;
 }
 
 function decimals(row: string, column: string, name = column): string {
@@ -34,7 +37,7 @@ export const postgresDialect: SqlDialect = {
   midnight: (day) => moment(dayTs(day)),
   decimals,
   fewDecimals: decimals,
-  aside,
+  details,
   largest: (...values) => `mds.larger(${values.join(", ")})`,
   smallest: (...values) => `mds.smaller(${values.join(", ")})`,
   // In whole seconds as in SQLite.

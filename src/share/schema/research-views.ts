@@ -4,9 +4,9 @@ import {
   ifUsd,
   MAX_INDEX_AGE,
   MAX_QUOTE_PERIODS,
-  MAX_UNMOVED_SECONDS,
   type ResearchParts,
 } from "../../warehouse/views/research-views.ts";
+import { seekStandsStill, tickersOfListing } from "../../warehouse/views/stale-price.ts";
 import { exactNumber, postgresDialect } from "./postgres-dialect.ts";
 
 /** The newest row of a table at or before `t` that is not older than `age`. */
@@ -30,8 +30,10 @@ const quoteTs = ifUsd("bt.ts", "qt.ts");
 
 /** The newest quotes of the market on each exchange as of `t`, and the best of them; of equal ones the first by name. */
 function bestQuotes(tickerPeriod: string): string {
+  const listing = "FROM mds.exchange_tick_rows h WHERE h.listing = n.listing";
+  const still = seekStandsStill("n", "(n.ts - n.last_moved)", listing, tickerPeriod);
   const quote = (side: string) =>
-    `CASE WHEN coalesce(n.ts - n.last_moved, 0) <= ${MAX_UNMOVED_SECONDS * MICROS_PER_SECOND} THEN n.${side} END AS ${side}`;
+    `CASE WHEN coalesce(${still}, false) THEN NULL ELSE n.${side} END AS ${side}, n.${side} AS any_${side}`;
   const first = (side: string, order: string) =>
     `(array_agg(x.exchange ORDER BY y.${side} ${order}, x.exchange COLLATE "C") FILTER (WHERE y.${side} IS NOT NULL))[1] AS ${side}_exchange`;
   const quotes = newest(
@@ -40,7 +42,8 @@ function bestQuotes(tickerPeriod: string): string {
     "listing = x.listing",
     `${MAX_QUOTE_PERIODS} * ${tickerPeriod}`,
   );
-  return `CROSS JOIN LATERAL (SELECT max(y.bid) AS bid, min(y.ask) AS ask, ${first("bid", "DESC")}, ${first("ask", "ASC")}
+  return `CROSS JOIN LATERAL (SELECT max(y.bid) AS bid, min(y.ask) AS ask, max(y.any_bid) AS bid_any, min(y.any_ask) AS ask_any,
+      ${first("bid", "DESC")}, ${first("ask", "ASC")}
     FROM mds.listings x CROSS JOIN LATERAL ${quotes} y WHERE x.market_id = t.market_id) best`;
 }
 
@@ -66,7 +69,15 @@ export function sharedResearchViews(
       bid_exchange: "best.bid_exchange",
       ask: "best.ask",
       ask_exchange: "best.ask_exchange",
+      bid_any: "best.bid_any",
+      ask_any: "best.ask_any",
     },
+    standsStill: seekStandsStill(
+      "t",
+      `(t.unmoved_seconds * ${MICROS_PER_SECOND})`,
+      tickersOfListing(postgresDialect),
+      tickerPeriod,
+    ),
     fromContractTicks: (ticks, type) => `FROM (${views[ticks]}) t
   LEFT JOIN mds.contracts c ON c.derivative_type = t.derivative_type AND c.id = t.contract_id
   ${indexJoins("AND t.index_price IS NULL ")}

@@ -9,7 +9,10 @@ import {
   marketColumns,
 } from "../../model/stream-columns.ts";
 import { isDaily, keyColumns, type RowStream, rowStreams, streamTable } from "../../model/streams.ts";
+import { formatTimestamp } from "../../model/time.ts";
 import { rowColumns } from "../../warehouse/tables/row-tables.ts";
+
+import { moment } from "./postgres-dialect.ts";
 
 /** The PostgreSQL types that COPY writes in binary. `moment` and `day` are text in SQLite. */
 export type PgType = "int2" | "int4" | "int8" | "float8" | "bool" | "text" | "json" | "moment" | "day";
@@ -77,7 +80,7 @@ function rowTableLayout(stream: RowStream): RowTableLayout {
     column(time, isDay ? "day" : "int8"),
     ...values,
     column(key, "int4"),
-    column("aside", "json", true),
+    column("details", "json", true),
   ];
   return {
     stream,
@@ -167,12 +170,12 @@ export const relationLayouts: readonly RelationLayout[] = [
     isLog: true,
   },
   {
-    name: "wanted_ranges",
+    name: "targets",
     columns: columns(
-      "stream text, series int4, from_ts int8, to_ts? int8, settle_delay int8, period int8, step int8, kept_for? int8, observed int2, hindrance? text",
+      "stream text, series int4, from_ts int8, to_ts? int8, settle_delay int8, period int8, step int8, service_window? int8, is_snapshot int2, blocked_reason? text",
     ),
     primaryKey: ["stream", "series", "from_ts"],
-    from: "wanted_ranges",
+    from: "targets",
     seriesColumn: "series",
   },
   {
@@ -238,7 +241,7 @@ export const dictionaryLayouts: readonly DictionaryLayout[] = [
       ...derivativeContractColumns
         .filter(({ reading }) => reading !== "identity")
         .map((each) => column(each.name, storedTypes[each.type], true)),
-      ...columns("aside? json, described bool"),
+      ...columns("details? json, is_described bool"),
       ...lookupColumns.map((each) => column(each.name, lookupTypes(each), true)),
     ],
   },
@@ -249,18 +252,83 @@ export const ledgerColumns = columns(
   "from_ts int8, to_ts int8, series int4, stream text, proof text, reason? text",
 );
 
+export const tableNames: readonly string[] = [
+  ...dictionaryLayouts.map(({ name }) => name),
+  ...Object.values(rowLayouts).map(({ table }) => table),
+  ...relationLayouts.map(({ name }) => name),
+  LEDGER_TABLE,
+  "lease",
+  "months",
+  "positions",
+  "source",
+];
+
 function definition({ name, type, isNullable }: PgColumn): string {
   return `"${name}" ${sqlTypes[type]}${isNullable ? "" : " NOT NULL"}`;
 }
 
+/** Rows from outside of these years, which cannot be right, are in two partitions of their own. */
+export const MIN_PARTITION_YEAR = 2009;
+export const MAX_PARTITION_YEAR = 2099;
+
+const first = Date.UTC(MIN_PARTITION_YEAR, 0, 1) * 1000;
+const end = Date.UTC(MAX_PARTITION_YEAR + 1, 0, 1) * 1000;
+
+export function isInMonth(): string {
+  return `ts >= ${first} AND ts < ${end}`;
+}
+
+export function partitionedTables(): RowTableLayout[] {
+  return Object.values(rowLayouts).filter(({ isPartitioned }) => isPartitioned);
+}
+
+/** Not a default partition: attaching a month would lock that one against every reader. */
+function outerPartitions({ table, key }: RowTableLayout): string[] {
+  const parts = [
+    ["before", "MINVALUE", first],
+    ["after", end, "MAXVALUE"],
+  ] as const;
+  return parts.flatMap(([name, from, to]) => [
+    `CREATE TABLE IF NOT EXISTS mds.${table}_${name} PARTITION OF mds.${table} (${timeCheck(from, to)}) FOR VALUES FROM (${from}) TO (${to})`,
+    timeIndexSql(`${table}_${name}`, key),
+  ]);
+}
+
+/** So that a condition on `time` skips the partition too, not only one on `ts`. */
+export function timeCheck(from: number | string, to: number | string): string {
+  const bounds = [
+    ...(typeof from === "number" ? [`${moment("ts")} >= '${formatTimestamp(from)}'`] : []),
+    ...(typeof to === "number" ? [`${moment("ts")} < '${formatTimestamp(to)}'`] : []),
+  ];
+  return `CHECK (${bounds.join(" AND ")})`;
+}
+
+/** Each partition has its own, so that a first load can do without. */
+export function timeIndexSql(partition: string, key: string): string {
+  return `CREATE INDEX IF NOT EXISTS ${partition}_time ON mds.${partition} (${key}, ${moment("ts")})`;
+}
+
+/** A column that a table of an older version may lack. */
+export interface AddedColumn {
+  readonly table: string;
+  readonly name: string;
+  readonly sql: string;
+}
+
 /** The statements that create every table that does not exist, and add every column that a table lacks. */
-export function tableStatements(): string[] {
+export function tableStatements(): {
+  readonly tables: readonly string[];
+  readonly columns: readonly AddedColumn[];
+} {
   const statements: string[] = [];
+  const added: AddedColumn[] = [];
   const create = (table: string, body: readonly string[], suffix = "") =>
     statements.push(`CREATE TABLE IF NOT EXISTS mds.${table} (${body.join(", ")})${suffix}`);
-  const addColumns = (table: string, added: readonly PgColumn[]) => {
-    for (const each of added.filter(({ isNullable }) => isNullable))
-      statements.push(`ALTER TABLE mds.${table} ADD COLUMN IF NOT EXISTS ${definition(each)}`);
+  const addColumn = (table: string, name: string, text: string) =>
+    added.push({ table, name, sql: `ALTER TABLE mds.${table} ADD COLUMN ${text}` });
+  const addColumns = (table: string, all: readonly PgColumn[]) => {
+    for (const each of all.filter(({ isNullable }) => isNullable))
+      addColumn(table, each.name, definition(each));
   };
   for (const { name, key, identity, columns: all } of dictionaryLayouts) {
     create(name, [
@@ -270,16 +338,15 @@ export function tableStatements(): string[] {
     ]);
     addColumns(name, all);
   }
-  for (const { table, key, time, columns: all, isPartitioned } of Object.values(rowLayouts)) {
+  for (const layout of Object.values(rowLayouts)) {
+    const { table, key, time, columns: all, isPartitioned } = layout;
     create(
       table,
       [...all.map(definition), `PRIMARY KEY (${key}, ${time})`],
       isPartitioned ? ` PARTITION BY RANGE (${time})` : "",
     );
     addColumns(table, all);
-    // For timestamps that cannot be right: each of them would need a month of its own.
-    if (isPartitioned)
-      statements.push(`CREATE TABLE IF NOT EXISTS mds.${table}_other PARTITION OF mds.${table} DEFAULT`);
+    if (isPartitioned) statements.push(...outerPartitions(layout));
   }
   for (const { name, columns: all, primaryKey } of relationLayouts) {
     create(name, [
@@ -306,18 +373,12 @@ export function tableStatements(): string[] {
     "moved_at timestamptz NOT NULL",
     "is_loaded boolean NOT NULL DEFAULT true",
   ]);
-  statements.push(
-    "ALTER TABLE mds.positions ADD COLUMN IF NOT EXISTS is_loaded boolean NOT NULL DEFAULT true",
-  );
+  addColumn("positions", "is_loaded", "is_loaded boolean NOT NULL DEFAULT true");
+  create("months", ["name text PRIMARY KEY", "is_moved boolean NOT NULL"]);
   create("source", [
     "one boolean PRIMARY KEY CHECK (one)",
     "clock_skew bigint NOT NULL",
     "stored_at timestamptz NOT NULL",
   ]);
-  return statements;
-}
-
-/** The name of a month's partition: `index_tick_rows_2026_11`. */
-export function partitionOf(table: string, month: string): string {
-  return `${table}_${month.replace("-", "_")}`;
+  return { tables: statements, columns: added };
 }

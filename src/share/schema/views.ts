@@ -1,10 +1,11 @@
 import { keyColumns, type RowStream, streamTable } from "../../model/streams.ts";
 import { coverageViews } from "../../warehouse/views/coverage-views.ts";
 import {
-  latestViewColumns,
+  liveColumnsOf,
   MAX_AHEAD_MICROS,
   streamViews,
   tickStreams,
+  viewColumns,
 } from "../../warehouse/views/data-views.ts";
 import { refreshPeriod } from "../../warehouse/views/sql-dialect.ts";
 import { sharedBarViews } from "./bar-views.ts";
@@ -23,7 +24,8 @@ function latestRows(stream: RowStream): string {
   const newest = (entry: string) => `SELECT n.* FROM mds.${table} n WHERE n.${key} = ${entry}.${key}
     AND n.ts < ${postgresDialect.presentTs} + ${MAX_AHEAD_MICROS} ORDER BY n.ts DESC LIMIT 1`;
   const newestOfStream = `(SELECT max(x.ts) FROM mds.${dictionary} k CROSS JOIN LATERAL (${newest("k")}) x)`;
-  return `SELECT ${latestViewColumns(postgresDialect, stream, newestOfStream).join(",\n  ")}
+  const live = liveColumnsOf(postgresDialect, stream, newestOfStream, "s.expiration");
+  return `SELECT ${[...viewColumns(postgresDialect, stream), live].join(",\n  ")}
 FROM mds.${dictionary} s CROSS JOIN LATERAL (${newest("s")}) r`;
 }
 

@@ -1,5 +1,10 @@
 import type { Clock } from "../../runtime/clock.ts";
-import { MIN_SERVER_VERSION, readSchemaVersion, SCHEMA_VERSION } from "../schema/migrate.ts";
+import {
+  findForeignRelations,
+  MIN_SERVER_VERSION,
+  readSchemaVersion,
+  SCHEMA_VERSION,
+} from "../schema/migrate.ts";
 import type { ServerName } from "./postgres-errors.ts";
 import { parseServerAddress, type ServerAddress } from "./server-address.ts";
 import { SharedSession } from "./session.ts";
@@ -14,9 +19,13 @@ export interface ServerInspection {
   /** Undefined: the schema does not exist yet, or has no tables of this program. */
   readonly schemaVersion: number | undefined;
   readonly knownSchemaVersion: number;
+  /** Relations of someone else's schema `mds` that have our names. */
+  readonly foreignRelations: readonly string[];
   /** Whether the user may create the schema, or write into the existing one. */
   readonly hasRights: boolean;
   readonly isReadOnly: boolean;
+  /** A pool gives each transaction another connection. */
+  readonly isPooled: boolean;
   readonly isEncrypted: boolean;
   readonly synchronousCommit: string;
   readonly hasFsync: boolean;
@@ -56,16 +65,19 @@ export async function inspectServer(options: {
         current_setting('synchronous_commit') AS "synchronousCommit", current_setting('fsync') = 'on' AS "hasFsync"`,
     );
     if (!row) throw new Error("the server returned no settings");
+    const schemaVersion = row.canRead ? await readSchemaVersion(session).catch(() => undefined) : undefined;
     return {
       address,
       server: session.server,
       version: row.version,
       isTooOld: row.number < MIN_SERVER_VERSION,
       hasSchema: row.exists,
-      schemaVersion: row.canRead ? await readSchemaVersion(session).catch(() => undefined) : undefined,
+      schemaVersion,
+      foreignRelations: row.canRead && schemaVersion === undefined ? await findForeignRelations(session) : [],
       knownSchemaVersion: SCHEMA_VERSION,
       hasRights: row.exists ? row.canWrite : row.canCreate,
       isReadOnly: row.isReadOnly,
+      isPooled: await session.isPooled(),
       isEncrypted: row.isEncrypted,
       synchronousCommit: row.synchronousCommit,
       hasFsync: row.hasFsync,

@@ -56,6 +56,19 @@ const occupied: Translation = {
   remedy: `raise max_connections, or the limit of the database or user; ${later}`,
 };
 
+const blocked: Translation = {
+  code: "share_blocked",
+  what: "did not give a lock in time",
+  remedy: `it is tried again; ${later}`,
+};
+
+const dropped: Translation = {
+  code: "share_changed",
+  what: "lacks schema mds or a part of it: someone has dropped it",
+  remedy:
+    "a schema that is gone is created again, and everything is forwarded; if only a part is gone, restore it or DROP SCHEMA mds CASCADE",
+};
+
 const withoutTls: Translation = {
   code: "share_tls",
   what: "offers no TLS",
@@ -70,6 +83,9 @@ const byState: Readonly<Record<string, (server: ServerName) => Translation>> = {
   "25006": () => readOnly,
   "53100": () => full,
   "53300": () => occupied,
+  "55P03": () => blocked,
+  "3F000": () => dropped,
+  "42P01": () => dropped,
   "3D000": ({ database }) => ({
     code: "share_refused",
     what: `has no database ${database}`,
@@ -150,6 +166,89 @@ export function newerSchemaFailure({ host, port }: ServerName, found: number, kn
     {
       code: "share_newer",
       remedy: "install that version here too; nothing was changed there",
+      exit: exitCode.usage,
+    },
+  );
+}
+
+/** Someone keeps a transaction open in which a relation was read that is to be changed. */
+export function blockedFailure({ host, port }: ServerName, blockers: readonly string[]): Failure {
+  const who = blockers.length === 0 ? "another session" : blockers.join(", ");
+  return new Failure(`schema mds at ${host}:${port} cannot be changed now: ${who} has an open transaction`, {
+    code: "share_blocked",
+    remedy: `let it end, or end it with pg_terminate_backend; ${later}`,
+  });
+}
+
+/** An upgrade changes columns of a view that users' views read. */
+export function dependentsFailure(
+  { host, port }: ServerName,
+  view: string,
+  dependents: readonly string[],
+): Failure {
+  const names = dependents.join(", ");
+  return new Failure(`view mds.${view} at ${host}:${port} cannot be upgraded: ${names} read it`, {
+    code: "share_dependents",
+    remedy: `drop ${names}, run mds-sync share, and create them again; nothing was changed there`,
+    exit: exitCode.usage,
+  });
+}
+
+/** A pool in transaction mode hides which session is whose. */
+export function pooledFailure({ host, port }: ServerName): Failure {
+  return new Failure(`at ${host}:${port} a pool gives each transaction another connection to PostgreSQL`, {
+    code: "share_refused",
+    remedy: "connect to PostgreSQL itself, or set pool_mode = session for this database",
+    exit: exitCode.usage,
+  });
+}
+
+/** A standby was promoted, while the server that we are connected to is still there. */
+export function promotedFailure(servers: readonly ServerName[]): Failure {
+  return new Failure(`${describeServers(servers)} was promoted`, {
+    code: "share_read_only",
+    remedy: "forwarding goes on there; stop the former primary: its readers see old rows",
+  });
+}
+
+/** Several servers accept writes: readers of the older ones see old rows. */
+export function describeOlderWriters(servers: readonly ServerName[]): string {
+  return `${describeServers(servers)} accepts writes too: stop it, its readers see old rows`;
+}
+
+function describeServers(servers: readonly ServerName[]): string {
+  return servers.map(({ host, port }) => `${host}:${port}`).join(", ");
+}
+
+export function noMonthFailure(month: string, direction: "out" | "in"): Failure {
+  const tables = `mds.…_tick_rows_${month.replace("-", "_")}`;
+  return new Failure(
+    direction === "out"
+      ? `the shared warehouse has no ticks of ${month}`
+      : `no month ${month} was moved out, or its tables are gone`,
+    {
+      code: "usage",
+      remedy: direction === "out" ? "give a month as 2026-06" : `restore its tables ${tables} first`,
+      exit: exitCode.usage,
+    },
+  );
+}
+
+export function monthNotOverFailure(month: string): Failure {
+  return new Failure(`${month} is not over: rows of it still arrive`, {
+    code: "usage",
+    remedy: "give a month that is over",
+    exit: exitCode.usage,
+  });
+}
+
+/** Schema `mds` belongs to someone else. */
+export function foreignSchemaFailure({ host, port }: ServerName, names: readonly string[]): Failure {
+  return new Failure(
+    `schema mds at ${host}:${port} was not made by mds-sync, and has relations of the same names: ${names.join(", ")}`,
+    {
+      code: "share_foreign",
+      remedy: "rename that schema, or let shared.url name another database; nothing was changed there",
       exit: exitCode.usage,
     },
   );

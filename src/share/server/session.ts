@@ -6,8 +6,37 @@ import { noWritableFailure, readOnlyFailure, type ServerName, toShareFailure } f
 import type { ServerAddress } from "./server-address.ts";
 
 /** A network that drops packets in silence must not block forwarding for ever. */
-const STATEMENT_TIMEOUT_MS = 120_000;
+const STATEMENT_TIMEOUT_MS = 15_000;
+/** A COPY, or to read or change all of a large table. */
+export const TABLE_TIMEOUT_MS = 120_000;
+/** To build an index on a month, or to upgrade the schema. */
+export const BUILD_TIMEOUT_MS = 3_600_000;
+/** `status` tells of a statement that takes longer. */
+const MAX_SILENT_MS = 5_000;
 const CONNECT_TIMEOUT_MS = 10_000;
+/** A server that is only looked at must not delay forwarding. */
+const LOOK_TIMEOUT_MS = 3_000;
+
+/** Whatever the role or the database has set: some values would end a session or change digits. */
+const SETTINGS = Object.entries({
+  TimeZone: "UTC",
+  DateStyle: "ISO",
+  extra_float_digits: "1",
+  standard_conforming_strings: "on",
+  client_min_messages: "warning",
+  default_transaction_isolation: "read committed",
+  search_path: "pg_catalog",
+  lock_timeout: "10s",
+  statement_timeout: "0",
+  transaction_timeout: "0",
+  idle_in_transaction_session_timeout: "0",
+  idle_session_timeout: "0",
+})
+  // Each server knows those of its version only.
+  .map(
+    ([name, value]) => `SELECT set_config(name, '${value}', false) FROM pg_settings WHERE name = '${name}'`,
+  )
+  .join("; ");
 
 export interface SessionOptions {
   readonly address: ServerAddress;
@@ -15,6 +44,16 @@ export interface SessionOptions {
   /** `application_name`: whoever takes over ends the sessions of this name. */
   readonly holder: string;
   readonly clock: Clock;
+  /** The server has not answered for a while. `since`: in milliseconds since 1970. */
+  readonly onWaiting?: (since: number) => void;
+  readonly connectTimeoutMs?: number;
+}
+
+/** Servers of the address that accept writes, besides the one that this session is connected to. */
+export interface OtherWriters {
+  /** Promoted after it. */
+  readonly newer: readonly ServerName[];
+  readonly older: readonly ServerName[];
 }
 
 /** One connection to PostgreSQL. Statements run one after the other; a failed one throws a Failure. */
@@ -23,13 +62,13 @@ export class SharedSession {
   /** The one that this session is connected to. */
   readonly server: ServerName;
   readonly #client: pg.Client;
-  readonly #clock: Clock;
+  readonly #options: SessionOptions;
   #lost: unknown;
 
-  private constructor(client: pg.Client, server: ServerName, { address, clock }: SessionOptions) {
+  private constructor(client: pg.Client, server: ServerName, options: SessionOptions) {
     this.#client = client;
-    this.#clock = clock;
-    this.address = address;
+    this.#options = options;
+    this.address = options.address;
     this.server = server;
     client.on("error", (error) => {
       this.#lost ??= error;
@@ -70,7 +109,7 @@ export class SharedSession {
   }
 
   static async #connectTo(server: ServerName, options: SessionOptions): Promise<SharedSession> {
-    const { address, readPassword, holder } = options;
+    const { address, readPassword, holder, connectTimeoutMs = CONNECT_TIMEOUT_MS } = options;
     const { host, port, user, database } = server;
     // Each setting on its own: the driver lets a connection string without password override `password`.
     const client = new pg.Client({
@@ -81,16 +120,14 @@ export class SharedSession {
       ssl: address.ssl,
       password: readPassword() ?? "",
       application_name: holder,
-      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+      connectionTimeoutMillis: connectTimeoutMs,
       keepAlive: true,
     });
     const session = new SharedSession(client, server, options);
     const release = options.clock.beginWork();
     try {
       await client.connect();
-      await client.query(
-        "SET TIME ZONE 'UTC'; SET statement_timeout = 0; SET lock_timeout = '30s'; SET client_min_messages = 'warning'",
-      );
+      await client.query(SETTINGS);
       return session;
     } catch (error) {
       session.destroy();
@@ -100,9 +137,50 @@ export class SharedSession {
     }
   }
 
+  /** Looks whether other servers of the address accept writes: a promoted standby, or a former primary. */
+  async findOtherWriters(): Promise<OtherWriters> {
+    const others = this.address.servers.filter(
+      ({ host, port }) => host !== this.server.host || port !== this.server.port,
+    );
+    if (others.length === 0) return { newer: [], older: [] };
+    const options = { ...this.#options, connectTimeoutMs: LOOK_TIMEOUT_MS, onWaiting: () => {} };
+    const found = await Promise.all(
+      others.map(async (server) => {
+        const writer = await SharedSession.#connectWritable(server, options).catch(() => undefined);
+        await writer?.session.close();
+        return writer ? [{ server, timeline: writer.timeline }] : [];
+      }),
+    );
+    const own = await readTimeline(this);
+    const [newer, older] = [true, false].map((isNewer) =>
+      found.flat().flatMap(({ server, timeline }) => (timeline > own === isNewer ? [server] : [])),
+    ) as [ServerName[], ServerName[]];
+    return { newer, older };
+  }
+
+  /** Whether a pool gives each transaction any of its connections: two of ours then share one, or change theirs. */
+  async isPooled(): Promise<boolean> {
+    const other = await SharedSession.#connectTo(this.server, this.#options);
+    try {
+      const seen = new Map<SharedSession, Set<number>>();
+      for (const session of [this, other, this, other]) {
+        const [row] = await session.query<{ pid: number }>("SELECT pg_backend_pid() AS pid");
+        seen.set(session, (seen.get(session) ?? new Set()).add(row?.pid ?? 0));
+      }
+      const pids = [...seen.values()].flatMap((each) => [...each]);
+      return pids.length !== 2 || new Set(pids).size !== 2;
+    } finally {
+      await other.close();
+    }
+  }
+
   /** Runs one statement with parameters, or several without. Returns the rows of the last one. */
-  async query<Row extends object>(sql: string, values?: readonly unknown[]): Promise<Row[]> {
-    return this.#guard(async () => {
+  async query<Row extends object>(
+    sql: string,
+    values?: readonly unknown[],
+    timeoutMs = STATEMENT_TIMEOUT_MS,
+  ): Promise<Row[]> {
+    return this.#guard(timeoutMs, async () => {
       const result: pg.QueryResult<Row> | pg.QueryResult<Row>[] = await this.#client.query<Row>(
         sql,
         values as unknown[] | undefined,
@@ -113,7 +191,7 @@ export class SharedSession {
 
   /** Sends the bytes of a binary COPY. */
   async copyIn(sql: string, bytes: Buffer): Promise<void> {
-    await this.#guard(async () => {
+    await this.#guard(TABLE_TIMEOUT_MS, async () => {
       const stream = this.#client.query(copyFrom(sql));
       stream.end(bytes);
       await once(stream, "finish");
@@ -122,7 +200,7 @@ export class SharedSession {
 
   /** Reads a binary COPY. */
   async copyOut(sql: string): Promise<Buffer> {
-    return this.#guard(async () => {
+    return this.#guard(TABLE_TIMEOUT_MS, async () => {
       const chunks: Buffer[] = [];
       for await (const chunk of this.#client.query(copyTo(sql))) chunks.push(chunk as Buffer);
       return Buffer.concat(chunks);
@@ -148,27 +226,33 @@ export class SharedSession {
   }
 
   async close(): Promise<void> {
-    await this.#guard(() => this.#client.end()).catch(() => this.destroy());
+    await this.#guard(STATEMENT_TIMEOUT_MS, () => this.#client.end()).catch(() => this.destroy());
   }
 
   /** Closes the socket without a word to the server. */
-  destroy(): void {
-    this.#lost ??= new Error("the connection was closed");
+  destroy(reason = "the connection was closed"): void {
+    this.#lost ??= new Error(reason);
     (this.#client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
   }
 
-  async #guard<T>(work: () => Promise<T>): Promise<T> {
+  async #guard<T>(timeoutMs: number, work: () => Promise<T>): Promise<T> {
     if (this.#lost !== undefined) throw toShareFailure(this.#lost, this.server);
-    const cancel = this.#clock.after(STATEMENT_TIMEOUT_MS, () => this.destroy());
-    const release = this.#clock.beginWork();
+    const { clock, onWaiting } = this.#options;
+    const since = clock.now();
+    const cancelTold = clock.after(MAX_SILENT_MS, () => onWaiting?.(since));
+    const cancel = clock.after(timeoutMs, () =>
+      this.destroy(`no answer for ${Math.round(timeoutMs / 1000)} s`),
+    );
+    const release = clock.beginWork();
     try {
       return await work();
     } catch (error) {
       // What broke the connection explains more than the statement that it interrupted.
-      throw toShareFailure(error, this.server);
+      throw toShareFailure(this.#lost ?? error, this.server);
     } finally {
       release();
       cancel();
+      cancelTold();
     }
   }
 }

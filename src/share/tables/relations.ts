@@ -5,7 +5,7 @@ import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { readJournalPosition } from "../../warehouse/tables/journal.ts";
 import type { SqlValue } from "../../warehouse/tables/row-tables.ts";
 import { type RelationLayout, relationLayouts } from "../schema/tables.ts";
-import type { SharedSession } from "../server/session.ts";
+import { type SharedSession, TABLE_TIMEOUT_MS } from "../server/session.ts";
 import { CopyWriter, endOfField, splitCopy } from "./copy-format.ts";
 import type { FencedTransaction, SharedDictionaries } from "./dictionaries.ts";
 
@@ -19,7 +19,7 @@ export class SharedRelations {
   constructor(session: SharedSession, dictionaries: SharedDictionaries, role: ShareRole) {
     const of = (layout: RelationLayout) => {
       if (layout.isLog) return new SharedLog(session, layout, dictionaries, role);
-      const isTargets = layout.name === "wanted_ranges" && role === "pair";
+      const isTargets = layout.name === "targets" && role === "pair";
       return new (isTargets ? SharedTargets : SharedTable)(session, layout, dictionaries, role);
     };
     this.#relations = relationLayouts.map(of);
@@ -203,7 +203,7 @@ class SharedTargets extends SharedTable {
   }
 }
 
-/** Reads the bytes of a row of `wanted_ranges`: its first columns are the stream, the series and both ends. */
+/** Reads the bytes of a row of `targets`: its first columns are the stream, the series and both ends. */
 function decodeTarget(row: string): StoredTarget {
   const bytes = Buffer.from(row, "latin1");
   const [stream, series, from, to] = [0, 1, 2, 3].map((field) => endOfField(bytes, field)) as [
@@ -240,6 +240,8 @@ class SharedLog extends SharedRelation {
     const [state] = await this.session.query<{ count: string; last: string | null; others: string }>(
       `SELECT count(*) FILTER (WHERE source = ${id}) AS count, max(${this.#key}) FILTER (WHERE source = ${id}) AS last,
         count(*) FILTER (WHERE source <> ${id}) AS others FROM mds.${name}`,
+      [],
+      TABLE_TIMEOUT_MS,
     );
     this.#count = Number(state?.count);
     this.#last = Number(state?.last ?? 0);
@@ -283,7 +285,8 @@ class SharedLog extends SharedRelation {
     const mustDelete = !isPrefix || (isAlone && this.#others > 0);
     if (mustDelete)
       await transaction(
-        async () => void (await this.session.query(`DELETE FROM mds.${name} WHERE ${condition}`)),
+        async () =>
+          void (await this.session.query(`DELETE FROM mds.${name} WHERE ${condition}`, [], TABLE_TIMEOUT_MS)),
       );
     if (!isPrefix) this.#last = 0;
     if (!isAlone) this.#last = Math.max(this.#last, await this.#findLastTold(connection));

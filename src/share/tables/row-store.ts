@@ -1,22 +1,28 @@
-import { type RowStream, streamTable } from "../../model/streams.ts";
+import { type Dictionary, keyColumns, type RowStream, streamTable } from "../../model/streams.ts";
 import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
-import type { TimeRange } from "../../model/time-range.ts";
+import { subtract, type TimeRange } from "../../model/time-range.ts";
 import type { SettledRange } from "../../rule/answer.ts";
 import { type ForwardedRow, forwardedColumns } from "../../warehouse/read/forwarded-rows.ts";
 import { rowTables } from "../../warehouse/tables/row-tables.ts";
-import { spliceLedger } from "../ledger-difference.ts";
-import { LEDGER_TABLE, partitionOf, rowLayouts } from "../schema/tables.ts";
-import type { SharedSession } from "../server/session.ts";
+import { cut, spliceLedger } from "../ledger-difference.ts";
+import { LEDGER_TABLE, rowLayouts } from "../schema/tables.ts";
+import { type SharedSession, TABLE_TIMEOUT_MS } from "../server/session.ts";
 import { CopyWriter } from "./copy-format.ts";
 import type { SharedDictionaries } from "./dictionaries.ts";
+import { SharedMonths } from "./months.ts";
 
-/** Rows from outside of these years are in a partition of their own. */
-const MIN_PARTITION_YEAR = 2009;
-const MAX_PARTITION_YEAR = 2099;
+/** Who listens is told of each key up to so many of a commit; of more in one line. */
+const MAX_KEYS_TOLD = 20;
+/** What names a key to people. */
+const labels: Readonly<Record<Dictionary, string>> = {
+  series: "d.name",
+  listings: "d.exchange || ' ' || d.pair",
+  contracts: "d.id",
+};
 
-/** A month of a partitioned table, in microseconds. */
-interface Month extends TimeRange {
-  readonly name: string;
+/** A range of a key that a transaction changes. */
+export interface CommittedRange extends TimeRange {
+  readonly key: number;
 }
 
 /** Rows and ledger in PostgreSQL: what it has, and the statements that change it. */
@@ -27,21 +33,18 @@ export class SharedRows {
   readonly #newest = new Map<RowStream, Map<number, Micros>>();
   /** By stream and series of the SQLite file. */
   readonly #ledgers = new Map<RowStream, Map<number, SettledRange[]>>();
-  readonly #partitions = new Set<string>();
+  readonly months: SharedMonths;
 
   constructor(session: SharedSession, dictionaries: SharedDictionaries) {
     this.#session = session;
     this.#dictionaries = dictionaries;
+    this.months = new SharedMonths(session);
   }
 
-  /** Reads the ledger, the newest row of each key, and the partitions. The dictionaries must be loaded. */
+  /** Reads the ledger and the newest row of each key. The dictionaries must be loaded. */
   async load(): Promise<void> {
     await this.loadLedger();
     for (const stream of Object.keys(rowLayouts) as RowStream[]) await this.#loadNewest(stream);
-    const partitions = await this.#session.query<{ name: string }>(
-      "SELECT c.relname AS name FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE c.relnamespace = 'mds'::regnamespace",
-    );
-    for (const { name } of partitions) this.#partitions.add(name);
   }
 
   /** The dictionaries must be loaded. */
@@ -58,6 +61,8 @@ export class SharedRows {
     }>(
       `SELECT stream, series, from_ts::double precision AS "from", to_ts::double precision AS "to", proof, reason
       FROM mds.${LEDGER_TABLE} ORDER BY stream, series, from_ts`,
+      [],
+      TABLE_TIMEOUT_MS,
     );
     for (const { stream, series, ...range } of ranges) {
       const local = locals.get(series);
@@ -78,6 +83,8 @@ export class SharedRows {
         : "max(r.ts)::double precision";
     const rows = await this.#session.query<{ key: number; ts: number | null }>(
       `SELECT d.${key} AS key, (SELECT ${ts} FROM mds.${table} r WHERE r.${key} = d.${key}) AS ts FROM mds.${dictionary} d`,
+      [],
+      TABLE_TIMEOUT_MS,
     );
     const newest = new Map<number, Micros>();
     for (const row of rows) {
@@ -122,28 +129,6 @@ export class SharedRows {
       copy.add((i) => (i === keyAt ? shared : (row[positions[i] as number] ?? null)));
     }
     return copy.finish();
-  }
-
-  /** Creates the partitions of the rows' months. Readers are not blocked: the table is complete when it is attached. */
-  async createPartitions(stream: RowStream, rows: readonly ForwardedRow[]): Promise<void> {
-    const { table, isPartitioned } = rowLayouts[stream];
-    if (!isPartitioned) return;
-    for (const month of findMonths(rows)) {
-      const name = partitionOf(table, month.name);
-      if (this.#partitions.has(name)) continue;
-      await this.#session.transaction(async () => {
-        await this.#session.query(`SELECT pg_advisory_xact_lock(hashtext('mds.${table}'))`);
-        const [found] = await this.#session.query<{ found: boolean }>(
-          `SELECT to_regclass('mds.${name}') IS NOT NULL AS found`,
-        );
-        if (found?.found) return;
-        await this.#session.query(
-          `CREATE TABLE mds.${name} (LIKE mds.${table} INCLUDING ALL, CHECK (ts >= ${month.from} AND ts < ${month.to}));
-          ALTER TABLE mds.${table} ATTACH PARTITION mds.${name} FOR VALUES FROM (${month.from}) TO (${month.to})`,
-        );
-      });
-      this.#partitions.add(name);
-    }
   }
 
   /** SQL that selects the rows of a key in a range. */
@@ -196,8 +181,8 @@ export class SharedRows {
   }
 
   /**
-   * The SQL that replaces the ledger of a key inside `range`, and a function to call after the commit. The proof is the
-   * last statement of a transaction, after its rows.
+   * The SQL that replaces the ledger of a key inside `range`, but not in months that were moved out, and a function to call
+   * after the commit. The proof is the last statement of a transaction, after its rows.
    */
   replaceLedger(
     stream: RowStream,
@@ -206,7 +191,10 @@ export class SharedRows {
     content: readonly SettledRange[],
   ): { readonly sql: string; readonly apply: () => void } {
     const shared = this.#dictionaries.keyOf("series", series);
-    const { removed, added, result } = spliceLedger(this.ledgerFor(stream, series), range, content);
+    const known = this.ledgerFor(stream, series);
+    const elsewhere = this.months.movedOut(stream);
+    const stays = [...cut(content, subtract([range], elsewhere)), ...cut(known, elsewhere)];
+    const { removed, added, result } = spliceLedger(known, range, elsewhere.length === 0 ? content : stays);
     const values = added.map(
       ({ from, to, proof, reason }) =>
         `('${stream}', ${shared}, ${from}, ${to}, '${proof}', ${this.#session.literal(reason)})`,
@@ -226,6 +214,25 @@ export class SharedRows {
     return { sql: statements.join("; "), apply: () => void this.#ledgerOf(stream).set(series, result) };
   }
 
+  /** Inside a transaction: tells who listens to `mds_commits` what it changes, if it is committed. */
+  notifySql(stream: RowStream, ranges: readonly CommittedRange[]): string[] {
+    if (ranges.length === 0) return [];
+    const { dictionary } = streamTable[stream];
+    const column = keyColumns[dictionary];
+    const notify = (name: string, from: string, to: string) =>
+      `SELECT pg_notify('mds_commits', json_build_object('stream', '${stream}', 'name', ${name}, 'from_ts', ${from}, 'to_ts', ${to})::text)`;
+    if (new Set(ranges.map(({ key }) => key)).size > MAX_KEYS_TOLD) {
+      const [from, to] = [ranges.map((range) => range.from), ranges.map((range) => range.to)];
+      return [notify("NULL", String(Math.min(...from)), String(Math.max(...to)))];
+    }
+    const values = ranges.map(
+      ({ key, from, to }) => `(${this.#dictionaries.keyOf(dictionary, key)}, ${from}, ${to})`,
+    );
+    return [
+      `${notify(labels[dictionary], "x.from_ts", "x.to_ts")} FROM (VALUES ${values.join(", ")}) x(key, from_ts, to_ts) JOIN mds.${dictionary} d ON d.${column} = x.key`,
+    ];
+  }
+
   /** Call it after the rows are committed. */
   raiseNewest(stream: RowStream, rows: readonly ForwardedRow[]): void {
     const { tsOfStored } = rowTables[stream];
@@ -236,22 +243,6 @@ export class SharedRows {
     }
     this.#newest.set(stream, newest);
   }
-}
-
-function findMonths(rows: readonly ForwardedRow[]): Month[] {
-  const months = new Map<string, Month>();
-  let last: Month | undefined;
-  for (const [, time] of rows) {
-    const ts = Number(time);
-    if (last && last.from <= ts && ts < last.to) continue;
-    const date = new Date(ts / 1000);
-    const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()];
-    if (!(year >= MIN_PARTITION_YEAR && year <= MAX_PARTITION_YEAR)) continue;
-    const name = `${String(year).padStart(4, "0")}-${String(month + 1).padStart(2, "0")}`;
-    last = { name, from: Date.UTC(year, month, 1) * 1000, to: Date.UTC(year, month + 1, 1) * 1000 };
-    months.set(name, last);
-  }
-  return [...months.values()];
 }
 
 /** Ranges may be open-ended: PostgreSQL needs a number. */

@@ -58,6 +58,8 @@ async function connect({ askPassword, report, ...options }: ShareLoopOptions): P
     ...options,
     ...(options.role === "pair" && { onStandby }),
     readPassword: () => password,
+    onWaiting: (since) => report({ kind: "waiting", since }),
+    onOlderWriters: (message) => report({ kind: "writers", message }),
     onProgress({ rows }) {
       report({ kind: "rows", rows: rows - reported });
       reported = rows;

@@ -39,6 +39,10 @@ export type ShareReport =
       readonly rows: number;
       readonly commits: number;
     }
+  /** PostgreSQL has not answered since then, in milliseconds since 1970. */
+  | { readonly kind: "waiting"; readonly since: number }
+  /** Other servers accept writes; empty: none does. */
+  | { readonly kind: "writers"; readonly message: string }
   /** So many more rows were forwarded. */
   | { readonly kind: "rows"; readonly rows: number }
   | { readonly kind: "failed"; readonly failure: SerialisedFailure };

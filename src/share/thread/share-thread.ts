@@ -30,6 +30,8 @@ export class ShareThread {
   readonly place: string;
   readonly #thread: Thread<ShareCalls, ShareHostCalls>;
   #forwardedAt: number | undefined;
+  /** PostgreSQL has not answered since then. */
+  #waitingSince: number | undefined;
   #status: ShareStatus;
 
   constructor(options: ShareThreadOptions) {
@@ -69,10 +71,14 @@ export class ShareThread {
   }
 
   status(): ShareStatus {
-    if (this.#forwardedAt === undefined) return this.#status;
+    const secondsSince = (time: number) => Math.max(0, this.#options.clock.now() - time) / 1000;
+    const waiting = this.#waitingSince;
     return {
       ...this.#status,
-      lag_seconds: Math.max(0, this.#options.clock.now() - this.#forwardedAt) / 1000,
+      ...(this.#forwardedAt !== undefined && { lag_seconds: secondsSince(this.#forwardedAt) }),
+      ...(waiting !== undefined && {
+        last_error: `waiting for an answer for ${Math.round(secondsSince(waiting))} s`,
+      }),
     };
   }
 
@@ -90,7 +96,17 @@ export class ShareThread {
   #receive(report: ShareReport): void {
     const { log } = this.#options;
     const { server, rows_forwarded } = this.#status;
+    this.#waitingSince = report.kind === "waiting" ? report.since : undefined;
     switch (report.kind) {
+      case "waiting":
+        break;
+      case "writers": {
+        const { message } = report;
+        if (message !== "" && message !== this.#status.last_error)
+          log.warn({ server, message }, "two servers accept writes");
+        this.#update({ last_error: message || null });
+        break;
+      }
       case "connected":
         log.info({ server }, "forwarding to the shared warehouse");
         this.#update({ state: "forwarding", last_error: null, forwarded_by: null });

@@ -79,7 +79,7 @@ describe("mds-sync backfill", () => {
     /** Yesterday's run. */
     const passDay = () => {
       const database = new Database(setup.path);
-      database.exec(`UPDATE job_runs SET moment = moment - 86400000000;
+      database.exec(`UPDATE job_runs SET scheduled_at = scheduled_at - 86400000000;
         UPDATE pending_claims SET first_at = first_at - 86400000000, last_at = last_at - 86400000000`);
       database.close();
     };

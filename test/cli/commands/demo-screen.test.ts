@@ -32,7 +32,7 @@ describe("the screen of the demo", () => {
   it("shows the address of the market first", () => {
     const { screen, output } = setUp(true);
     screen.showAddresses("http://127.0.0.1:9464/");
-    expect(output()).toBe("market:    http://127.0.0.1:9464/market\ndashboard: http://127.0.0.1:9464/\n");
+    expect(output()).toBe("dashboard: http://127.0.0.1:9464/\nledger:    http://127.0.0.1:9464/sync\n");
   });
 
   it("names the script in a clone, and the program where it is installed", () => {

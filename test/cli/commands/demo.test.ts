@@ -54,9 +54,9 @@ describe("mds-sync run --demo", () => {
     const demo = startProgram(["run", "--demo"], { cwd: temporaryFolder() });
     const [first] = await once(demo.child.stderr, "data");
     expect(first).toBe("demo: starting the simulator …\n");
-    const port = await waitForLine(demo, /^dashboard: http:\/\/127\.0\.0\.1:(\d+)\/$/m);
+    const port = await waitForLine(demo, /^ledger: {4}http:\/\/127\.0\.0\.1:(\d+)\/sync$/m);
     expect(Number(port)).not.toBe(DEFAULT_PORT);
-    expect(demo.output.stderr).toContain(`\nmarket:    http://127.0.0.1:${port}/market\ndashboard: `);
+    expect(demo.output.stderr).toContain(`\ndashboard: http://127.0.0.1:${port}/\nledger:    `);
     expect(demo.output.stderr).toContain(
       `demo: port ${DEFAULT_PORT} is in use, so the dashboard takes another\n`,
     );

@@ -216,9 +216,7 @@ describe("a window", () => {
   it("ignores a deselected series after its deselection, unless --series names it", async () => {
     const path = createWarehouse((transaction) => {
       standardContent(transaction);
-      transaction
-        .statement("UPDATE wanted_ranges SET to_ts = ? WHERE stream = 'ohlcv'")
-        .run([midnight - 20 * DAY]);
+      transaction.statement("UPDATE targets SET to_ts = ? WHERE stream = 'ohlcv'").run([midnight - 20 * DAY]);
       transaction.statement("DELETE FROM settled_ranges WHERE stream = 'ohlcv'").run([]);
       addSeries(transaction, "ohlcv", "eth-id", {
         from: midnight - 9 * DAY,

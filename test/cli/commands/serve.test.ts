@@ -5,17 +5,21 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { PassThrough } from "node:stream";
 import { text } from "node:stream/consumers";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { runProgram } from "../../../src/cli/program.ts";
+import { MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
 import { matchesSecretHash } from "../../../src/serve/client-secrets.ts";
+import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { openWriter } from "../../../src/warehouse/writer.ts";
 import { runInProcess } from "../../support/cli/run-command.ts";
 import { hasTool } from "../../support/has-tool.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { startProgram } from "../../support/program-process.ts";
 import { serveWarehouse } from "../../support/serve/filled-server.ts";
+import { WebSocketClient } from "../../support/simulator/websocket-client.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
+import { tick } from "../../support/warehouse/records.ts";
 
 /** Runs `serve --hash-secret` with a secret on stdin. */
 async function hash(secret: string) {
@@ -56,6 +60,50 @@ describe("mds-sync serve", () => {
     child.kill("SIGTERM");
     expect((await result).status).toBe(0);
     expect(output.stderr).toContain("stopped cleanly");
+  });
+
+  it("after kill -9 beside a commit sends later ticks once each, and has the earlier ones by REST", async () => {
+    const folder = temporaryFolder();
+    const warehouse = openWriter(join(folder, "mds.sqlite"), { clock: systemClock });
+    onTestFinished(() => warehouse.close());
+    const write = (ts: number) =>
+      warehouse.transaction((t) => writeRecords(t, "index_ticks", [tick(ts, "1.5")], "live"));
+    const now = Math.floor(Date.now() / 1000) * MICROS_PER_SECOND;
+    write(now - 60 * MICROS_PER_SECOND);
+    const serve = async () => {
+      const started = startProgram(["serve", "--serve-port", "0", "--warehouse", "mds.sqlite"], {
+        cwd: folder,
+      });
+      const urls: string[] = [];
+      for await (const line of createInterface({ input: started.child.stdout }))
+        if (urls.push(line.replace(/^\w+=/, "")) === 2) break;
+      const client = new WebSocketClient(urls[1] ?? "");
+      await client.waitFor("CONNECTED");
+      client.send({ event: "SUBSCRIBE_INDEX_TICKER", indexId: "btc-id" });
+      await client.waitFor("SUBSCRIBED_INDEX_TICKER");
+      // By its answer it knows which ticks are older than the subscription.
+      client.send({ event: "PING" });
+      await client.waitFor("PONG");
+      return { ...started, client, baseUrl: urls[0] };
+    };
+    const first = await serve();
+    // It reads the journal every 50 ms, and dies before or after it has sent what it read.
+    write(now - 2 * MICROS_PER_SECOND);
+    first.child.kill("SIGKILL");
+    await first.result;
+    const second = await serve();
+    for (const ago of [1, 0]) write(now - ago * MICROS_PER_SECOND);
+    const sent = await second.client.waitFor("INDEX_TICKER", 2);
+    const secondsOf = (rows: readonly Record<string, unknown>[]) =>
+      rows.map(({ timestamp }) => now / MICROS_PER_SECOND - Date.parse(String(timestamp)) / 1000);
+    expect(secondsOf(sent)).toEqual([1, 0]);
+    const until = new Date(now / 1000 + 1000).toISOString();
+    const response = await fetch(
+      `${second.baseUrl}/v3/index-ticker?indexType=GWA&indexId=btc-id&size=10&timestamp=${until}`,
+    );
+    const { content } = (await response.json()) as { content: Record<string, unknown>[] };
+    expect(secondsOf(content).sort((a, b) => a - b)).toEqual([0, 1, 2, 60]);
+    second.client.socket.terminate();
   });
 
   it("makes the hash of a secret, never with the secret in it", async () => {

@@ -5,7 +5,7 @@ import { computeBackfillProgress, computeProgress, countsOf } from "../../../src
 import { RunStats } from "../../../src/sync/context/run-stats.ts";
 
 describe("progress", () => {
-  it("is one line of at most 80 columns: share, rows, rows per second, time left", () => {
+  it("is one line of at most 80 columns: percentage, rows, rows per second, time left", () => {
     const half = { rows: 3_168_000, done: 500, planned: 1_000 };
     expect(formatBar("index_ticks", half, 45_000)).toBe(
       "index_ticks ██████████░░░░░░░░░░  50 %    3,168,000 rows   70,400/s  0:45 left",
@@ -32,7 +32,7 @@ describe("progress", () => {
     expect(countsOf(stats, "index_ticks").rows).toBe(3_500);
   });
 
-  it("of a whole backfill is that of the stream that needs longest", () => {
+  it("of a whole backfill counts each stream by the requests that it needs", () => {
     const stats = new RunStats();
     expect(computeBackfillProgress(stats, 1_000)).toBeUndefined();
     stats.addRows("index_ticks", {
@@ -42,14 +42,17 @@ describe("progress", () => {
       extraChanged: 0,
       outranked: 0,
     });
-    Object.assign(stats.forStream("index_ticks"), { plannedMicros: 1_000, doneMicros: 250 });
-    Object.assign(stats.forStream("ohlcv"), { plannedMicros: 1_000, doneMicros: 0 });
+    // Daily bars span years in a few requests, and their turn comes last.
+    const ticks = { plannedMicros: 1_000, plannedRequests: 900 };
+    const bars = { plannedMicros: 90_000, plannedRequests: 100, doneMicros: 0 };
+    Object.assign(stats.forStream("index_ticks"), ticks, { doneMicros: 0 });
+    Object.assign(stats.forStream("ohlcv"), bars);
     expect(computeBackfillProgress(stats, 10_000)).toMatchObject({ percent: 0, secondsLeft: undefined });
-    Object.assign(stats.forStream("ohlcv"), { doneMicros: 500 });
-    expect(computeBackfillProgress(stats, 10_000)).toEqual({
-      percent: 25,
-      rowsPerSecond: 300,
-      secondsLeft: 30,
+    Object.assign(stats.forStream("index_ticks"), { doneMicros: 500 });
+    expect(computeBackfillProgress(stats, 9_000)).toEqual({
+      percent: 45,
+      rowsPerSecond: 333,
+      secondsLeft: 11,
     });
   });
 

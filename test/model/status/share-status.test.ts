@@ -34,10 +34,13 @@ it("tells a problem: an error, or a lag of more than five minutes", () => {
   expect(problem({ lag_seconds: null })).toBeUndefined();
   expect(problem({ lag_seconds: 300 })).toBeUndefined();
   expect(problem({ lag_seconds: 300.6 })).toBe("the shared warehouse db:5432/market is 301 s behind");
-  expect(problem({ last_error: "the disk is full" })).toBe(
+  expect(problem({ last_error: "two servers accept writes" })).toBe(
+    "the shared warehouse db:5432/market: two servers accept writes",
+  );
+  expect(problem({ state: "failing", last_error: "the disk is full" })).toBe(
     "not forwarded to the shared warehouse, 2 s behind: the disk is full",
   );
-  expect(problem({ last_error: "the disk is full", lag_seconds: null })).toBe(
+  expect(problem({ state: "failing", last_error: "the disk is full", lag_seconds: null })).toBe(
     "not forwarded to the shared warehouse: the disk is full",
   );
 });

@@ -1,7 +1,12 @@
 import { Failure } from "../../../src/model/failure.ts";
 import { MICROS_PER_DAY } from "../../../src/model/time.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
-import { type ShareOptions, type ShareResult, shareOnce } from "../../../src/share/share-once.ts";
+import {
+  type ShareOnceOptions,
+  type ShareOptions,
+  type ShareResult,
+  shareOnce,
+} from "../../../src/share/share-once.ts";
 import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
@@ -35,9 +40,10 @@ export function shareInto(
   server: TestPostgres,
   database: string,
   warehouse: Pick<WarehouseWriter, "path">,
-  { verify = false, ...more }: Partial<ShareOptions & { verify: boolean }> = {},
+  { verify = false, moveOut, ...more }: Partial<ShareOnceOptions> = {},
 ): Promise<ShareResult> {
-  return shareOnce({ ...shareOptions(server, database, warehouse, more), verify });
+  const options = { ...shareOptions(server, database, warehouse, more), verify };
+  return shareOnce(moveOut === undefined ? options : { ...options, moveOut });
 }
 
 type Row = Record<string, unknown>;

@@ -1,13 +1,13 @@
 import { CoveredRanges } from "../../../library/reading/covered-ranges.ts";
-import { formatExact, parseRowAside } from "../../../library/reading/format-exact.ts";
 import type { ReadPlan } from "../../../library/reading/read-plan.ts";
 import { readTickBlocks, type StoredTick } from "../../../library/reading/tick-reader.ts";
 import type { TimeZone } from "../../../library/reading/time-zone.ts";
 import { MICROS_PER_SECOND, type Micros } from "../../../model/time.ts";
+import { formatExact, parseRowDetails } from "../../../warehouse/rows/row-details.ts";
 import type { Connection } from "../../../warehouse/sqlite/connection.ts";
 
 const CHUNK_BYTES = 128 * 1024;
-/** A line without its labels and `aside`: three numbers, whose plain notation has at most 330 characters. */
+/** A line without its labels and `details`: three numbers, whose plain notation has at most 330 characters. */
 const MAX_LINE_BYTES = 2048;
 
 /**
@@ -27,8 +27,8 @@ export function* renderTickLines(
   let [chunk, used] = [Buffer.allocUnsafe(CHUNK_BYTES), 0];
   for (const block of readTickBlocks(connection, series, range)) {
     for (const tick of block) {
-      const [ts, price, volume, tickVolume, source, aside] = tick;
-      const needed = labels.length + MAX_LINE_BYTES + (aside?.length ?? 0) * 12;
+      const [ts, price, volume, tickVolume, source, details] = tick;
+      const needed = labels.length + MAX_LINE_BYTES + (details?.length ?? 0) * 12;
       if (used + needed > chunk.length) {
         yield chunk.subarray(0, used);
         [chunk, used] = [Buffer.allocUnsafe(Math.max(CHUNK_BYTES, needed)), 0];
@@ -37,7 +37,7 @@ export function* renderTickLines(
       used += labels.length;
       const begin = `${formatMicros(ts)},"time":"${zone.format(ts)}","price":`;
       const isSettled = covered.contains(ts) ? 1 : 0;
-      if (aside !== null) {
+      if (details !== null) {
         used += chunk.write(begin + renderRare(tick, isSettled), used);
         continue;
       }
@@ -87,11 +87,14 @@ function bothForms(column: "price" | "volume" | "tick_volume", value: number | n
 }
 
 /** The line of a tick with rare values, from its price on. */
-function renderRare([, price, volume, tickVolume, source, asideText]: StoredTick, isSettled: 0 | 1): string {
-  const aside = parseRowAside(asideText);
-  const { quality = null, extra = null } = aside;
+function renderRare(
+  [, price, volume, tickVolume, source, detailsText]: StoredTick,
+  isSettled: 0 | 1,
+): string {
+  const details = parseRowDetails(detailsText);
+  const { quality = null, extra = null } = details;
   const both = (column: "price" | "volume" | "tick_volume", value: number | null) =>
-    `${value},"${column}_exact":${JSON.stringify(formatExact(value, aside[column]))}`;
+    `${value},"${column}_exact":${JSON.stringify(formatExact(value, details[column]))}`;
   const remarks = `"quality":${JSON.stringify(quality)},"extra":${JSON.stringify(extra)}`;
   return `${both("price", price)},"volume":${both("volume", volume)},"tick_volume":${both("tick_volume", tickVolume)}${endOfLine(isSettled, source, remarks)}`;
 }

@@ -3,6 +3,7 @@ import { findSharedSettings, type SharedSettings } from "../../../config/shared-
 import { exitCode } from "../../../model/failure.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { inspectServer, type ServerInspection } from "../../../share/server/inspect.ts";
+import { foreignSchemaFailure, pooledFailure } from "../../../share/server/postgres-errors.ts";
 import { type Finding, okFinding, problemFinding, warningFinding } from "./finding.ts";
 
 const CHECK = "shared";
@@ -49,6 +50,9 @@ function judge(found: ServerInspection): Finding[] {
         "install that version here too",
       ),
     );
+  if (found.foreignRelations.length > 0)
+    findings.push(problemFinding(CHECK, foreignSchemaFailure(found.server, found.foreignRelations)));
+  if (found.isPooled) findings.push(problemFinding(CHECK, pooledFailure(found.server)));
   if (!found.hasRights)
     findings.push(
       problem(

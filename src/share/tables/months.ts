@@ -1,0 +1,283 @@
+import { failureCode } from "../../model/failure.ts";
+import type { RowStream } from "../../model/streams.ts";
+import type { Micros } from "../../model/time.ts";
+import { normalise, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { MOVED_REASON } from "../../warehouse/coverage/ledger.ts";
+import type { ForwardedRow } from "../../warehouse/read/forwarded-rows.ts";
+import {
+  LEDGER_TABLE,
+  MAX_PARTITION_YEAR,
+  MIN_PARTITION_YEAR,
+  rowLayouts,
+  timeCheck,
+  timeIndexSql,
+} from "../schema/tables.ts";
+import { monthNotOverFailure, noMonthFailure } from "../server/postgres-errors.ts";
+import { nameBlockers, retryBlocked, WITHOUT_WAITING } from "../server/schema-locks.ts";
+import { BUILD_TIMEOUT_MS, type SharedSession } from "../server/session.ts";
+import type { FencedTransaction } from "./dictionaries.ts";
+
+/*
+ * Ticks are partitioned by month. An operator may detach a month, here or by hand: the ledger then says where it is, rows of
+ * it are not forwarded, and when it is attached again the ledger says what it said before.
+ */
+
+/** So many months after the present one have a partition before there are rows of them. */
+const MONTHS_AHEAD = 3;
+
+const partitioned = Object.values(rowLayouts).filter(({ isPartitioned }) => isPartitioned);
+
+/** A month of a stream. */
+interface MonthTable extends TimeRange {
+  readonly stream: RowStream;
+  /** `index_tick_rows_2026_11`. */
+  readonly name: string;
+}
+
+/** What became of the table of a month. */
+interface MonthState {
+  readonly name: string;
+  readonly exists: boolean;
+  readonly isAttached: boolean;
+  /** It has the index on `time`. */
+  readonly isIndexed: boolean;
+  /** Undefined: it was never entered. */
+  readonly isMoved: boolean | null;
+}
+
+/** The months of the partitioned tables: which there are, and which are elsewhere. */
+export class SharedMonths {
+  readonly #session: SharedSession;
+  readonly #attached = new Set<string>();
+  #moved: readonly MonthTable[] = [];
+  /** Attached, without the index on `time`. */
+  readonly #unindexed = new Set<string>();
+
+  constructor(session: SharedSession) {
+    this.#session = session;
+  }
+
+  /** Brings the ledger in line with the attached months. Returns the months that were attached again. */
+  async load(transaction: FencedTransaction): Promise<TimeRanges> {
+    const states = await this.#readStates();
+    if (!states.some(isChanged)) return this.#keep(states);
+    return transaction(() => this.#reconcile());
+  }
+
+  /** The months of a stream that were moved out. */
+  movedOut(stream: RowStream): TimeRanges {
+    return normalise(this.#moved.filter((month) => month.stream === stream));
+  }
+
+  /** Creates the partitions of the rows' months. */
+  async createFor(
+    stream: RowStream,
+    rows: readonly ForwardedRow[],
+    transaction: FencedTransaction,
+  ): Promise<void> {
+    if (!rowLayouts[stream].isPartitioned) return;
+    const months = new Map<string, MonthTable>();
+    let last: TimeRange | undefined;
+    for (const [, time] of rows) {
+      const ts = Number(time);
+      if (last && last.from <= ts && ts < last.to) continue;
+      const date = new Date(ts / 1000);
+      const month = monthTable(stream, date.getUTCFullYear(), date.getUTCMonth());
+      last = month;
+      if (month && !this.#attached.has(month.name)) months.set(month.name, month);
+    }
+    await this.#create([...months.values()], transaction);
+  }
+
+  /** Creates the partitions of the next months. If someone blocks that, a later call tries again. */
+  async createAhead(now: number, transaction: FencedTransaction): Promise<void> {
+    const date = new Date(now);
+    const months = Array.from({ length: MONTHS_AHEAD + 1 }, (_, i) => i).flatMap((i) =>
+      partitioned.flatMap(({ stream }) => {
+        const month = monthTable(stream, date.getUTCFullYear(), date.getUTCMonth() + i);
+        return month && !this.#attached.has(month.name) ? [month] : [];
+      }),
+    );
+    const moved = new Set(this.#moved.map(({ name }) => name));
+    const lacking = months.filter(({ name }) => !moved.has(name));
+    await this.#create(lacking, transaction).catch((error) => {
+      if (failureCode(error) !== "share_blocked") throw error;
+    });
+  }
+
+  /** Attaching a complete table to one without default partition blocks neither readers nor writers. */
+  async #create(months: readonly MonthTable[], transaction: FencedTransaction): Promise<void> {
+    if (months.length === 0) return;
+    const statements = months.map(({ stream, name, from, to }) => {
+      const { table } = rowLayouts[stream];
+      return `CREATE TABLE mds.${name} (LIKE mds.${table} INCLUDING ALL, ${timeCheck(from, to)});
+        ${attachSql({ stream, name, from, to })}; ${enterSql(name, false)}`;
+    });
+    await nameBlockers(this.#session, () =>
+      transaction(async () => void (await this.#session.query([WITHOUT_WAITING, ...statements].join("; ")))),
+    );
+    for (const { name } of months) {
+      this.#attached.add(name);
+      this.#unindexed.add(name);
+    }
+  }
+
+  /** Creates the indexes on `time`. Call it when a first load is over: it would take longer with them. */
+  async createIndexes(transaction: FencedTransaction): Promise<void> {
+    for (const name of this.#unindexed) {
+      const { key } = rowLayouts[parseName(name).stream];
+      await nameBlockers(this.#session, () =>
+        transaction(async () => {
+          await this.#session.query(WITHOUT_WAITING);
+          await this.#session.query(timeIndexSql(name, key), undefined, BUILD_TIMEOUT_MS);
+        }),
+      );
+      this.#unindexed.delete(name);
+    }
+  }
+
+  /** Detaches or attaches a month of all ticks, with its ledger in the same transaction. */
+  async move(
+    month: string,
+    direction: "out" | "in",
+    { clock, transaction }: { readonly clock: Clock; readonly transaction: FencedTransaction },
+  ): Promise<{ readonly tables: readonly string[]; readonly range: TimeRange }> {
+    const isOut = direction === "out";
+    const [year = 0, number = 0] = month.split("-").map(Number);
+    const states = new Map((await this.#readStates()).map((state) => [state.name, state]));
+    const tables = partitioned.flatMap(({ stream }) => {
+      const table = monthTable(stream, year, number - 1);
+      const state = table && states.get(table.name);
+      return table && state?.exists && state.isAttached === isOut ? [table] : [];
+    });
+    const [first] = tables;
+    if (!first) throw noMonthFailure(month, direction);
+    if (isOut && first.to > clock.now() * 1000) throw monthNotOverFailure(month);
+    const statements = tables.map((table) =>
+      isOut
+        ? `ALTER TABLE mds.${rowLayouts[table.stream].table} DETACH PARTITION mds.${table.name}`
+        : attachSql(table),
+    );
+    await retryBlocked(this.#session, clock, () =>
+      transaction(async () => {
+        await this.#session.query([WITHOUT_WAITING, ...statements].join("; "), undefined, BUILD_TIMEOUT_MS);
+        await this.#reconcile();
+      }),
+    );
+    return { tables: tables.map(({ name }) => name), range: first };
+  }
+
+  async #readStates(): Promise<MonthState[]> {
+    const parents = partitioned.map(({ table }) => table);
+    return this.#session.query<MonthState>(
+      `WITH tables AS (SELECT c.relname::text AS name, i.inhrelid IS NOT NULL AND NOT i.inhdetachpending AS is_attached
+        FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
+        WHERE c.relnamespace = 'mds'::regnamespace AND c.relname ~ '^(${parents.join("|")})_[0-9]{4}_[0-9]{2}$')
+      SELECT name, t.is_attached IS NOT NULL AS exists, coalesce(t.is_attached, false) AS "isAttached",
+        to_regclass('mds.' || name || '_time') IS NOT NULL AS "isIndexed", m.is_moved AS "isMoved"
+      FROM tables t FULL JOIN mds.months m USING (name)`,
+    );
+  }
+
+  #keep(states: readonly MonthState[]): TimeRanges {
+    this.#attached.clear();
+    this.#unindexed.clear();
+    for (const { name, isAttached, isIndexed } of states) {
+      if (isAttached) this.#attached.add(name);
+      if (isAttached && !isIndexed) this.#unindexed.add(name);
+    }
+    this.#moved = states
+      .filter((state) => !state.isAttached && state.isMoved)
+      .map(({ name }) => parseName(name));
+    return [];
+  }
+
+  /** Inside a transaction: enters what became of the months, and changes their ledger. */
+  async #reconcile(): Promise<TimeRanges> {
+    const states = await this.#readStates();
+    const returned: TimeRange[] = [];
+    const statements = states.filter(isChanged).flatMap(({ name, exists, isAttached, isMoved }) => {
+      const month = parseName(name);
+      const reason = `${MOVED_REASON}table mds.${name}`;
+      if (isAttached) {
+        if (isMoved) returned.push(month);
+        const restored = [
+          "CASE WHEN moved THEN 'rows' ELSE proof END",
+          "CASE WHEN NOT moved THEN reason END",
+        ];
+        return [
+          ...(isMoved ? [replaceSql(month, `coalesce(reason = '${reason}', false)`, restored)] : []),
+          enterSql(name, false),
+        ];
+      }
+      if (exists)
+        return [
+          replaceSql(month, "proof = 'rows'", [
+            "CASE WHEN moved THEN 'moved' ELSE proof END",
+            `CASE WHEN moved THEN '${reason}' ELSE reason END`,
+          ]),
+          enterSql(name, true),
+        ];
+      // Someone has dropped it: whatever a file still has is forwarded again.
+      return [
+        replaceSql(month, "true", undefined),
+        `DELETE FROM mds.months WHERE name = '${name}'; UPDATE mds.positions SET is_loaded = false`,
+      ];
+    });
+    if (statements.length > 0) await this.#session.query(statements.join("; "));
+    this.#keep(await this.#readStates());
+    return normalise(returned);
+  }
+}
+
+/** Whether the ledger does not know yet what became of the month. */
+function isChanged({ exists, isAttached, isMoved }: MonthState): boolean {
+  return isAttached ? isMoved !== false : exists ? isMoved !== true : isMoved === false;
+}
+
+function monthTable(stream: RowStream, year: number, month: number): MonthTable | undefined {
+  const from = new Date(Date.UTC(year, month, 1));
+  const fullYear = from.getUTCFullYear();
+  if (!(fullYear >= MIN_PARTITION_YEAR && fullYear <= MAX_PARTITION_YEAR)) return undefined;
+  const suffix = from.toISOString().slice(0, 7).replace("-", "_");
+  return {
+    stream,
+    name: `${rowLayouts[stream].table}_${suffix}`,
+    from: from.getTime() * 1000,
+    to: Date.UTC(fullYear, from.getUTCMonth() + 1, 1) * 1000,
+  };
+}
+
+function parseName(name: string): MonthTable {
+  const layout = partitioned.find(({ table }) => name.slice(0, -"_2026_11".length) === table);
+  const month = layout && monthTable(layout.stream, Number(name.slice(-7, -3)), Number(name.slice(-2)) - 1);
+  if (!month) throw new Error(`${name} is no month of ticks`);
+  return month;
+}
+
+function attachSql({ stream, name, from, to }: MonthTable): string {
+  return `ALTER TABLE mds.${rowLayouts[stream].table} ATTACH PARTITION mds.${name} FOR VALUES FROM (${from}) TO (${to})`;
+}
+
+function enterSql(name: string, isMoved: boolean): string {
+  return `INSERT INTO mds.months VALUES ('${name}', ${isMoved}) ON CONFLICT (name) DO UPDATE SET is_moved = excluded.is_moved`;
+}
+
+/** Replaces proof and reason of a month in the ledger, or removes it; what touches and is equal afterwards becomes one range. */
+function replaceSql(
+  { stream, from, to }: TimeRange & { readonly stream: RowStream },
+  moved: string,
+  content: readonly string[] | undefined,
+): string {
+  const bounds = (first: Micros | string, last: Micros | string) => `${first} AS from_ts, ${last} AS to_ts`;
+  return `WITH touched AS (DELETE FROM mds.${LEDGER_TABLE} WHERE stream = '${stream}' AND from_ts <= ${to} AND to_ts >= ${from}
+      RETURNING *, ${moved} AS moved),
+    parts AS (SELECT series, proof, reason, ${bounds("from_ts", `least(to_ts, ${from})`)} FROM touched WHERE from_ts < ${from}
+      UNION ALL SELECT series, proof, reason, ${bounds(`greatest(from_ts, ${to})`, "to_ts")} FROM touched WHERE to_ts > ${to}
+      UNION ALL SELECT series, ${content?.join(", ") ?? "proof, reason"}, ${bounds(`greatest(from_ts, ${from})`, `least(to_ts, ${to})`)}
+        FROM touched WHERE ${content !== undefined} AND from_ts < ${to} AND to_ts > ${from})
+  INSERT INTO mds.${LEDGER_TABLE} (stream, series, from_ts, to_ts, proof, reason)
+  SELECT '${stream}', series, lower(r), upper(r), proof, reason FROM (SELECT series, proof, reason,
+    unnest(range_agg(int8range(from_ts, to_ts))) AS r FROM parts GROUP BY 1, 2, 3) x`;
+}

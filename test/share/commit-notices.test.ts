@@ -1,0 +1,58 @@
+import pg from "pg";
+import { expect, it, onTestFinished } from "vitest";
+import { systemClock } from "../../src/runtime/clock.ts";
+import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
+import { fillEverything } from "../support/export/sample-data.ts";
+import { usePostgres } from "../support/postgres.ts";
+import { PASSWORD, SUPERUSER } from "../support/postgres-server.ts";
+import { addHours, HOURS_BEGIN, shareInto } from "../support/share/share-harness.ts";
+import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
+import { tick } from "../support/warehouse/records.ts";
+
+const server = usePostgres();
+const HOUR = 3_600_000_000;
+
+interface CommitNotice {
+  readonly stream: string;
+  readonly name: string | null;
+  readonly from_ts: number;
+  readonly to_ts: number;
+}
+
+it("tells who listens which range of which name each commit has changed", async () => {
+  const database = await server.createDatabase();
+  const client = new pg.Client({
+    host: "127.0.0.1",
+    port: server.port,
+    user: SUPERUSER,
+    password: PASSWORD,
+    database,
+  });
+  await client.connect();
+  onTestFinished(() => client.end());
+  const notices: CommitNotice[] = [];
+  client.on("notification", ({ payload }) => notices.push(JSON.parse(payload ?? "") as CommitNotice));
+  await client.query("LISTEN mds_commits");
+  const listen = async () => {
+    await client.query("SELECT 1");
+    return notices.splice(0);
+  };
+  const warehouse = openTestWarehouse({ clock: systemClock });
+  addHours(warehouse, 0, 2);
+  await shareInto(server, database, warehouse);
+  const range = { from_ts: HOURS_BEGIN, to_ts: HOURS_BEGIN + 2 * HOUR };
+  expect(await listen()).toEqual([{ stream: "index_ticks", name: "btc-id", ...range }]);
+  await shareInto(server, database, warehouse);
+  expect(await listen()).toEqual([]);
+  warehouse.transaction((t) => writeRecords(t, "index_ticks", [tick(HOURS_BEGIN + HOUR, "7")], "rest"));
+  await shareInto(server, database, warehouse);
+  const [corrected] = await listen();
+  expect(corrected?.from_ts).toBeLessThanOrEqual(HOURS_BEGIN + HOUR);
+  expect(corrected?.to_ts).toBeGreaterThan(HOURS_BEGIN + HOUR);
+  warehouse.transaction(fillEverything);
+  await shareInto(server, database, warehouse);
+  const streams = new Set((await listen()).map(({ stream }) => stream));
+  expect(streams).toEqual(
+    new Set(["index_ticks", "exchange_ticks", "derivative_ticks", "market_caps", "ohlcv"]),
+  );
+});

@@ -1,0 +1,56 @@
+import { expect, it } from "vitest";
+import { checkSharedWarehouse } from "../../../src/cli/commands/doctor/shared-checks.ts";
+import { loadSettings } from "../../../src/config/load-settings.ts";
+import { systemClock } from "../../../src/runtime/clock.ts";
+import { usePostgres } from "../../support/postgres.ts";
+import { EMPTY_TEMPLATE, PASSWORD } from "../../support/postgres-server.ts";
+import { addHours, failureOf, shareInto } from "../../support/share/share-harness.ts";
+import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
+
+const server = usePostgres();
+
+const readRelations = (database: string) =>
+  server.query(
+    database,
+    `SELECT c.relname, count(a.attname)::integer AS columns FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+    WHERE c.relnamespace = 'mds'::regnamespace AND c.relkind <> 'i' GROUP BY 1 ORDER BY 1`,
+  );
+
+const doctor = (database: string) =>
+  checkSharedWarehouse(
+    loadSettings({ env: { MDS_SHARED_URL: server.url(database), MDS_SHARED_PASSWORD: PASSWORD } }),
+    systemClock,
+  );
+
+it.each([
+  ["assets", "CREATE TABLE mds.assets (id text PRIMARY KEY, name text)"],
+  ["gaps", "CREATE VIEW mds.gaps AS SELECT 1 AS gap"],
+  ["schema_version", "CREATE TABLE mds.schema_version (version text)"],
+])("refuses a team's own schema mds that has a relation %s, and leaves it untouched", async (name, sql) => {
+  const database = await server.createDatabase(EMPTY_TEMPLATE);
+  await server.query(database, `CREATE SCHEMA mds; ${sql}`);
+  if (name === "assets")
+    await server.query(database, "INSERT INTO mds.assets SELECT i, 'own' FROM generate_series(1, 1000) i");
+  const before = await readRelations(database);
+  const warehouse = openTestWarehouse();
+  addHours(warehouse, 0, 1);
+  const refused = await failureOf(shareInto(server, database, warehouse));
+  expect(refused).toMatchObject({ code: "share_foreign", exit: 2, message: expect.stringContaining(name) });
+  expect(await readRelations(database)).toEqual(before);
+  if (name === "assets")
+    expect(await server.query(database, "SELECT count(*)::integer AS rows FROM mds.assets")).toEqual([
+      { rows: 1000 },
+    ]);
+  expect(await doctor(database)).toContainEqual(
+    expect.objectContaining({ verdict: "problem", exit: 2, message: expect.stringContaining(name) }),
+  );
+});
+
+it("shares a schema mds that has relations of other names", async () => {
+  const database = await server.createDatabase(EMPTY_TEMPLATE);
+  await server.query(database, "CREATE SCHEMA mds; CREATE TABLE mds.notes AS SELECT 1 AS note");
+  const warehouse = openTestWarehouse();
+  addHours(warehouse, 0, 1);
+  expect(await shareInto(server, database, warehouse)).toMatchObject({ rows: 120 });
+  expect(await server.query(database, "SELECT note FROM mds.notes")).toEqual([{ note: 1 }]);
+});

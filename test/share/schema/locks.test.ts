@@ -1,0 +1,89 @@
+import pg from "pg";
+import { expect, it, onTestFinished } from "vitest";
+import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
+import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
+import { usePostgres } from "../../support/postgres.ts";
+import { PASSWORD } from "../../support/postgres-server.ts";
+import { addHours, failureOf, shareInto } from "../../support/share/share-harness.ts";
+import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
+import { parseTs, tick } from "../../support/warehouse/records.ts";
+
+const server = usePostgres();
+/** Pauses between two attempts take no time. */
+const hasty: Clock = { ...systemClock, sleep: async () => {} };
+
+/** A notebook that has read a relation and keeps its transaction open. */
+async function openNotebook(database: string, sql = "SELECT count(*) FROM mds.index_ticks") {
+  const user = await server.createUser();
+  await server.query(
+    database,
+    `GRANT USAGE ON SCHEMA mds TO ${user}; GRANT SELECT ON ALL TABLES IN SCHEMA mds TO ${user}`,
+  );
+  const client = new pg.Client({ host: "127.0.0.1", port: server.port, user, password: PASSWORD, database });
+  await client.connect();
+  onTestFinished(() => client.end());
+  await client.query(`BEGIN; ${sql}`);
+  const { rows } = await client.query<{ pid: number }>("SELECT pg_backend_pid() AS pid");
+  return { pid: rows[0]?.pid, user, client };
+}
+
+const readPartitions = async (database: string) =>
+  (
+    await server.query<{ name: string }>(
+      database,
+      "SELECT inhrelid::regclass::text AS name FROM pg_inherits WHERE inhparent = 'mds.index_tick_rows'::regclass ORDER BY 1",
+    )
+  ).map(({ name }) => name);
+
+it("creates a month while a notebook keeps a transaction open, and waits for nobody", async () => {
+  const database = await server.createDatabase();
+  const warehouse = openTestWarehouse();
+  addHours(warehouse, 0, 1);
+  await shareInto(server, database, warehouse);
+  await openNotebook(database);
+  warehouse.transaction((transaction) => {
+    const years = ["2025-02-01T00:00:00Z", "1999-01-01T00:00:00Z", "2222-01-01T00:00:00Z"];
+    writeRecords(
+      transaction,
+      "index_ticks",
+      years.map((text) => tick(parseTs(text), "5")),
+      "rest",
+    );
+  });
+  expect(await shareInto(server, database, warehouse)).toMatchObject({ rows: 3 });
+  expect(await server.query(database, "SELECT count(*)::integer AS rows FROM mds.index_ticks")).toEqual([
+    { rows: 123 },
+  ]);
+});
+
+it("creates the months of the next quarter before there are rows of them", async () => {
+  const database = await server.createDatabase();
+  const now = Date.UTC(2031, 10, 30, 12);
+  await shareInto(server, database, openTestWarehouse(), { clock: { ...systemClock, now: () => now } });
+  expect(await readPartitions(database)).toEqual(
+    expect.arrayContaining(
+      ["2031_11", "2031_12", "2032_01", "2032_02"].map((month) => `mds.index_tick_rows_${month}`),
+    ),
+  );
+});
+
+it("does not let readers wait for an upgrade that an open transaction blocks, and names who blocks", async () => {
+  const database = await server.createDatabase();
+  const warehouse = openTestWarehouse();
+  await shareInto(server, database, warehouse);
+  await server.query(
+    database,
+    `UPDATE mds.schema_version SET digest = 'of an older program', version = 0;
+    ALTER TABLE mds.index_tick_rows DROP COLUMN details CASCADE`,
+  );
+  const { pid, user, client } = await openNotebook(database, "SELECT count(*) FROM mds.index_tick_rows");
+  const blocked = await failureOf(shareInto(server, database, warehouse, { clock: hasty }));
+  expect(blocked).toMatchObject({
+    code: "share_blocked",
+    exit: 75,
+    message: expect.stringContaining(`pid ${pid} (${user}`),
+  });
+  expect(await server.query(database, "SELECT count(*) FROM mds.index_tick_rows")).toHaveLength(1);
+  await client.query("COMMIT");
+  await shareInto(server, database, warehouse, { clock: hasty });
+});

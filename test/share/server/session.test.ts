@@ -1,0 +1,122 @@
+import { expect, it } from "vitest";
+import { checkSharedWarehouse } from "../../../src/cli/commands/doctor/shared-checks.ts";
+import { loadSettings } from "../../../src/config/load-settings.ts";
+import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
+import { parseServerAddress } from "../../../src/share/server/server-address.ts";
+import { SharedSession } from "../../../src/share/server/session.ts";
+import { openShare } from "../../../src/share/share-once.ts";
+import { fillEverything } from "../../support/export/sample-data.ts";
+import { usePostgres } from "../../support/postgres.ts";
+import { PASSWORD } from "../../support/postgres-server.ts";
+import { startCuttingProxy } from "../../support/share/cutting-proxy.ts";
+import {
+  addHours,
+  bothStores,
+  failureOf,
+  shareInto,
+  shareOptions,
+} from "../../support/share/share-harness.ts";
+import { startTransactionPool } from "../../support/share/transaction-pool.ts";
+import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
+
+const server = usePostgres();
+const through = (database: string, port: number) =>
+  server.url(database).replace(String(server.port), String(port));
+
+it("refuses a pool in transaction mode in words, and so does doctor", async () => {
+  const database = await server.createDatabase();
+  const warehouse = openTestWarehouse();
+  const url = through(database, await startTransactionPool(server.port));
+  expect(await failureOf(shareInto(server, database, warehouse, { url }))).toMatchObject({
+    exit: 2,
+    remedy: expect.stringContaining("pool_mode = session"),
+  });
+  const settings = { MDS_SHARED_URL: through(database, await startTransactionPool(server.port)) };
+  const env = { ...settings, MDS_SHARED_PASSWORD: PASSWORD };
+  expect(await checkSharedWarehouse(loadSettings({ env }), systemClock)).toContainEqual(
+    expect.objectContaining({ verdict: "problem", exit: 2, message: expect.stringContaining("a pool") }),
+  );
+});
+
+it("gives up a connection that does not answer for 15 seconds, and tells of it before", async () => {
+  const timers = new Set<{ readonly ms: number; readonly work: () => void }>();
+  const clock: Clock = {
+    ...systemClock,
+    after(ms, work) {
+      const timer = { ms, work };
+      timers.add(timer);
+      return () => timers.delete(timer);
+    },
+  };
+  const database = await server.createDatabase();
+  const warehouse = openTestWarehouse();
+  addHours(warehouse, 0, 1);
+  const cut = Promise.withResolvers<void>();
+  const point = { at: "before COMMIT", count: 1 } as const;
+  const proxy = await startCuttingProxy(server.port, point, cut.resolve, { holds: true });
+  const waits: number[] = [];
+  const url = through(database, proxy.port);
+  const onWaiting = (since: number) => void waits.push(since);
+  const sharing = failureOf(shareInto(server, database, warehouse, { url, clock, onWaiting }));
+  await cut.promise;
+  for (const { ms, work } of [...timers].sort((a, b) => a.ms - b.ms)) if (ms <= 15_000) work();
+  expect(await sharing).toMatchObject({
+    code: "share_unreachable",
+    exit: 75,
+    message: expect.stringContaining("no answer for 15 s"),
+  });
+  expect(waits).toHaveLength(1);
+  proxy.release();
+});
+
+it("forwards every digit whatever the role has set", async () => {
+  const database = await server.createDatabase();
+  const user = await server.createUser();
+  const timeouts = ["transaction", "idle_in_transaction_session", "idle_session", "statement"];
+  for (const setting of [
+    ...timeouts.map((name) => `${name}_timeout = '1min'`),
+    "extra_float_digits = -15",
+    "default_transaction_isolation = 'serializable'",
+    "standard_conforming_strings = off",
+    "DateStyle = 'German'",
+  ])
+    await server.query(database, `ALTER ROLE ${user} SET ${setting}`);
+  await server.query(database, `ALTER ROLE ${user} SUPERUSER`);
+  const warehouse = openTestWarehouse({ clock: systemClock, hasAllViews: true });
+  warehouse.transaction(fillEverything);
+  const url = server.url(database, user);
+  await shareInto(server, database, warehouse, { url });
+  expect(await shareInto(server, database, warehouse, { url, verify: true })).toMatchObject({
+    rows: 0,
+    ranges: 0,
+    mended: 0,
+  });
+  for (const relation of ["index_ticks", "coverage"]) {
+    const { sqlite, postgres } = await bothStores(server, database, warehouse, relation);
+    expect(postgres, relation).toEqual(sqlite);
+  }
+  const readPassword = () => PASSWORD;
+  const session = await SharedSession.connect({
+    address: parseServerAddress(url),
+    readPassword,
+    holder: "test",
+    clock: systemClock,
+  });
+  const list = timeouts.map((name) => `'${name}_timeout'`).join(", ");
+  const left = await session.query(`SELECT name FROM pg_settings WHERE name IN (${list}) AND setting <> '0'`);
+  await session.close();
+  expect(left).toEqual([]);
+});
+
+it("says that someone has dropped the schema, and creates it again", async () => {
+  const database = await server.createDatabase();
+  const warehouse = openTestWarehouse();
+  const share = await openShare(shareOptions(server, database, warehouse));
+  await server.query(database, "DROP SCHEMA mds CASCADE");
+  addHours(warehouse, 0, 1);
+  const dropped = await failureOf(share.forwarder.forward());
+  expect(dropped).toMatchObject({ code: "share_changed", exit: 75 });
+  expect(dropped.summary).not.toContain("report");
+  await share.close();
+  expect(await shareInto(server, database, warehouse)).toMatchObject({ rows: 120 });
+});
