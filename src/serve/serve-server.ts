@@ -164,6 +164,12 @@ class WarehouseServer implements ServeServer {
     }
   }
 
+  /** Behind a proxy, the client that the proxy names. */
+  #addressOf({ headers, address }: HttpRequest): string {
+    const forwarded = this.#options.behindProxy ? headers["x-forwarded-for"] : undefined;
+    return forwarded === undefined ? address : (String(forwarded).split(",").at(-1)?.trim() ?? address);
+  }
+
   /** Without tokens, a page of another site must not read the feed: browsers let any page open a websocket. */
   #assertOrigin({ origin, host }: IncomingHttpHeaders): void {
     if (this.#tokens.isOpen && origin !== undefined && !isSameOrigin(origin, host))
@@ -203,8 +209,10 @@ class WarehouseServer implements ServeServer {
       const body = await request.readBody(MAX_TOKEN_BODY_BYTES);
       if (body === undefined)
         throw new ServeError(413, "The body is too large", { headers: { connection: "close" } });
+      const contentType = headers["content-type"] ?? "";
+      const address = this.#addressOf(request);
       return {
-        body: await this.#tokens.issue(headers["content-type"] ?? "", body, headers.host),
+        body: await this.#tokens.issue({ contentType, body, host: headers.host, address }),
         headers: {},
       };
     }

@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import type { Clock } from "../runtime/clock.ts";
 import { matchesSecretHash, readSecretHash, unmatchableHash } from "./client-secrets.ts";
+import { FairQueue } from "./fair-queue.ts";
 import { serveScopes } from "./rest/router.ts";
 import { type ParamError, ServeError } from "./rest/serve-error.ts";
 
@@ -36,7 +37,8 @@ interface ServeTokensOptions {
 const TOKEN_SECONDS = 86_400;
 const MAX_TOKENS = 10_000;
 /** Each check of a secret takes 50 ms of CPU: a flood of guesses must not occupy the machine. */
-const MAX_CHECKS = 8;
+const MAX_CHECKS = 2;
+const MAX_WAITING_CHECKS = 8;
 
 const anonymous: Caller = { clientId: "", scopes: new Set<string>(serveScopes) };
 
@@ -46,7 +48,7 @@ export class ServeTokens {
   readonly #tokens = new Map<string, IssuedToken>();
   /** Compared if the client is unknown, so that the time of the answer does not tell. */
   readonly #unknownHash = unmatchableHash();
-  #checks = 0;
+  readonly #checks = new FairQueue({ maxRunning: MAX_CHECKS, maxWaiting: MAX_WAITING_CHECKS });
 
   constructor(options: ServeTokensOptions) {
     this.#options = options;
@@ -57,7 +59,7 @@ export class ServeTokens {
   }
 
   /** The body of the answer to a token request. Throws a ServeError. */
-  async issue(contentType: string, body: string, host: string | undefined): Promise<string> {
+  async issue({ contentType, body, host, address }: TokenHttpRequest): Promise<string> {
     const { clock } = this.#options;
     const request = parseTokenRequest(contentType, body);
     const audience = this.#options.findAudience(request.audience, host);
@@ -65,7 +67,7 @@ export class ServeTokens {
       throw new ServeError(400, "Validation error", {
         errors: [tokenError("audience", request.audience, "is neither the REST nor the websocket address")],
       });
-    const caller = this.isOpen ? anonymous : await this.#authenticate(request);
+    const caller = this.isOpen ? anonymous : await this.#authenticate(request, address);
     const token = randomBytes(32).toString("base64url");
     this.#store(token, { ...caller, audience, expiresAt: clock.now() + TOKEN_SECONDS * 1000 });
     const scope = serveScopes.filter((name) => caller.scopes.has(name)).join(" ");
@@ -86,19 +88,18 @@ export class ServeTokens {
     return issued;
   }
 
-  async #authenticate(request: TokenRequest): Promise<Caller> {
-    if (this.#checks >= MAX_CHECKS)
-      throw new ServeError(429, "Too many token requests at once", { headers: { "retry-after": "1" } });
-    this.#checks++;
-    try {
-      const client = this.#options.clients.find(({ id }) => id === request.clientId);
+  async #authenticate(request: TokenRequest, address: string): Promise<Caller> {
+    const client = this.#options.clients.find(({ id }) => id === request.clientId);
+    const check = async () => {
       const hash = client ? await readSecretHash(client.secretHashFile) : this.#unknownHash;
-      const isRight = await matchesSecretHash(request.clientSecret, hash);
-      if (!client || !isRight) throw new ServeError(401, "The client id or the client secret is wrong");
-      return { clientId: client.id, scopes: new Set(client.scopes) };
-    } finally {
-      this.#checks--;
-    }
+      return matchesSecretHash(request.clientSecret, hash);
+    };
+    // Guesses at one client, or from one address, delay only themselves.
+    const isRight = await this.#checks.run([address, client?.id ?? ""], check);
+    if (isRight === undefined)
+      throw new ServeError(429, "Too many token requests at once", { headers: { "retry-after": "1" } });
+    if (!client || !isRight) throw new ServeError(401, "The client id or the client secret is wrong");
+    return { clientId: client.id, scopes: new Set(client.scopes) };
   }
 
   #store(token: string, issued: IssuedToken): void {
@@ -113,6 +114,13 @@ export class ServeTokens {
 
 function digest(token: string): string {
   return createHash("sha256").update(token).digest("base64");
+}
+
+interface TokenHttpRequest {
+  readonly contentType: string;
+  readonly body: string;
+  readonly host: string | undefined;
+  readonly address: string;
 }
 
 interface TokenRequest {

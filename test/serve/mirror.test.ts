@@ -36,10 +36,10 @@ function readHistory(path: string, { withHead = false } = {}) {
   const covered = `EXISTS (SELECT 1 FROM settled_ranges g WHERE g.stream = 'index_ticks' AND g.series = r.series
     AND g.from_ts <= r.ts AND g.to_ts > r.ts AND g.proof <> 'lost')`;
   const result = {
-    ticks: all(`SELECT s.index_type, s.index_id, r.ts, r.price, r.volume, r.tick_volume, r.source, r.aside
+    ticks: all(`SELECT s.index_type, s.index_id, r.ts, r.price, r.volume, r.tick_volume, r.source, r.details
       ${join("index_tick_rows")} WHERE ${withHead ? "1" : covered} ORDER BY 1, 2, 3`),
     bars: all(`SELECT s.index_type, s.index_id, r.day, r.open, r.high, r.low, r.close, r.volume, r.volume_usd, r.vwap, r.twap,
-      r.record_id, r.aside ${join("daily_bar_rows")} ORDER BY 1, 2, 3`),
+      r.record_id, r.details ${join("daily_bar_rows")} ORDER BY 1, 2, 3`),
     ledger: ofLedger(""),
     lookups: ["assets", "market_rows", "exchanges"].map((table) =>
       all(`SELECT id FROM ${table} ORDER BY id`),
@@ -71,7 +71,11 @@ async function startOrigin(
     servers.push(server);
     return server;
   };
-  const mirror = async (name: string, server: ServeServer, more: { settings?: string } = {}) => {
+  const mirror = async (
+    name: string,
+    server: ServeServer,
+    more: { settings?: string; mustConfirm?: boolean } = {},
+  ) => {
     const service = {
       ...server,
       baseUrl: server.baseUrl,
@@ -83,8 +87,15 @@ async function startOrigin(
     expectSoundFile(result.path, clock.now());
     return result;
   };
-  const sync = (filter = {}) =>
-    syncFrom({ folder: folder("origin"), clock, service: simulator, settings: withDays(days), filter });
+  const sync = (filter = {}, mustConfirm = false) =>
+    syncFrom({
+      folder: folder("origin"),
+      clock,
+      service: simulator,
+      settings: withDays(days),
+      filter,
+      mustConfirm,
+    });
   return { clock, simulator, serve, mirror, sync };
 }
 
@@ -98,6 +109,30 @@ describe("a mirror", () => {
     expect(expected.ticks.length).toBeGreaterThan(5_000);
     expect(readHistory(first.path)).toEqual(expected);
     expect(readHistory(second.path)).toEqual(expected);
+  });
+
+  it("of a young origin is right at once, and settles what the service has still to repeat when the origin does", async () => {
+    const { clock, serve, mirror, sync } = await startOrigin(1, {
+      settings: settings.replaceAll(", LIBRA", ""),
+    });
+    const origin = await sync({}, true);
+    const server = await serve(origin.path);
+    const exits = [];
+    // The mirror asks more often than the service has answered the origin: that proves nothing.
+    for (let night = 0; night < 3; night++) {
+      const copy = await mirror("mirror", server, { mustConfirm: true });
+      exits.push(copy.report.exit);
+      expect(readHistory(copy.path)).toEqual(readHistory(origin.path));
+      await clock.advance(3_600_000);
+    }
+    expect(exits).toEqual([0, 0, 0]);
+    const isEnd = (row: readonly unknown[]) => row.at(-1) === "nothing older";
+    expect(readHistory(origin.path).ledger.some(isEnd)).toBe(false);
+    await sync({}, true);
+    expect(readHistory(origin.path).ledger.filter(isEnd).length).toBeGreaterThan(0);
+    const copy = await mirror("mirror", server, { mustConfirm: true });
+    expect(copy.report.exit).toBe(0);
+    expect(readHistory(copy.path)).toEqual(readHistory(origin.path));
   });
 
   it("J1: keeps open what the origin has not filled, and fills it later; the origin is killed and restarted meanwhile", async () => {
@@ -153,7 +188,7 @@ describe("a mirror", () => {
       settle(transaction, key, { from, to: end }, "rows");
       settle(transaction, key, { from: end, to: clock.now() * MICROS_PER_MS - HOUR }, "lost", "retention");
       transaction
-        .statement("UPDATE wanted_ranges SET from_ts = ? WHERE stream = ? AND series = ?")
+        .statement("UPDATE targets SET from_ts = ? WHERE stream = ? AND series = ?")
         .run([from, key.stream, key.series]);
     });
     warehouse.close();
@@ -192,7 +227,7 @@ describe("a mirror", () => {
     // Nothing ages out of a mirror.
     const reader = new Database(copy.path, { readonly: true });
     const windows = reader.prepare(
-      "SELECT DISTINCT kept_for FROM wanted_ranges WHERE stream = 'index_ticks'",
+      "SELECT DISTINCT service_window FROM targets WHERE stream = 'index_ticks'",
     );
     expect(windows.pluck().all()).toEqual([null]);
     reader.close();

@@ -6,18 +6,13 @@ import type { LedgerKey } from "../../warehouse/coverage/ledger.ts";
 import { NOT_FOLLOWED_REASON } from "../../warehouse/read/gap-report.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { findHistoryStart } from "../rest/page-coverage.ts";
+import type { Gap } from "./gap-message.ts";
 import type { TickSource } from "./tick-sources.ts";
 
 /** The part of the ledger that tells about a source. Markets of an exchange share theirs. */
 export interface GapKey extends LedgerKey {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
-}
-
-/** A range in which ticks may be missing. */
-interface ReplayGap extends TimeRange {
-  readonly state: "open" | "lost";
-  readonly reason: string;
 }
 
 const subscriptionSql = `SELECT s.series FROM series s WHERE s.index_type = '' AND s.index_id = ? AND EXISTS
@@ -56,13 +51,13 @@ const insideSql = `SELECT ${columns} ${ofKey} AND from_ts >= ? AND from_ts < ? O
 const afterSql = `SELECT min(from_ts) ${ofKey} AND from_ts >= ?`;
 
 /** The gaps of a ledger key that begin in `[at, end)`, ascending. */
-export function findGapStarts(connection: Connection, key: GapKey, window: GapWindow): ReplayGap[] {
+export function findGapStarts(connection: Connection, key: GapKey, window: GapWindow): Gap[] {
   const { at, end, isFirst, replayTo } = window;
   const { stream, series } = key;
   const before = connection.statement<SettledRange>(beforeSql).get([stream, series, at]);
   const inside = connection.statement<SettledRange>(insideSql).all([stream, series, at, end]);
   const settled = before ? [before, ...inside] : inside;
-  const gaps: ReplayGap[] = [];
+  const gaps: Gap[] = [];
   let settledTo = before ? before.from : 0;
   for (const { from, to, proof, reason } of settled) {
     if (settledTo < from)
@@ -87,7 +82,7 @@ function describeUnsettled(
   key: GapKey,
   { from, to }: TimeRange,
   { now }: GapWindow,
-): ReplayGap[] {
+): Gap[] {
   if (key.stream !== "index_ticks") return [{ from, to, state: "lost", reason: NOT_OBSERVED_REASON }];
   const start = Math.min(to, Math.max(from, findHistoryStart(connection, key, now) ?? 0));
   return [

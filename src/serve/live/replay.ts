@@ -14,6 +14,7 @@ import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { timestampText } from "../rest/record-text.ts";
 import { ServeError } from "../rest/serve-error.ts";
 import type { ServedWarehouse } from "../served-warehouse.ts";
+import { gapText } from "./gap-message.ts";
 import { findGapStarts, type GapKey, gapKeyOf } from "./replay-gaps.ts";
 import type { ServeSession } from "./serve-session.ts";
 import { FramePacker } from "./text-frames.ts";
@@ -117,7 +118,8 @@ export class Replay {
       await new Promise<void>((resolve) => runAfterPendingMessages(resolve));
     }
     const [ticks, gaps] = [this.#ticks, this.#gaps];
-    session.sendEvent("REPLAY_ENDED", { from: formatTimestamp(from), to: formatTimestamp(to), ticks, gaps });
+    const range = { from: formatTimestamp(from), to: formatTimestamp(to) };
+    session.sendEvent("REPLAY_ENDED", { timestamp: timestampText(to), ...range, ticks, gaps });
   }
 
   /** The messages of `[at, end)` in the order in which they are sent: gaps before ticks of the same timestamp. */
@@ -146,19 +148,7 @@ export class Replay {
     }
     const options = { at, end, isFirst, replayTo, now: warehouse.now };
     return [...keys.values()].flatMap((key) =>
-      findGapStarts(connection, key, options).map(({ from, to, state, reason }) => ({
-        ts: from,
-        text: JSON.stringify({
-          event: "GAP",
-          stream: key.stream,
-          ...key.labels,
-          from: formatTimestamp(from),
-          to: formatTimestamp(to),
-          state,
-          reason,
-          timestamp: timestampText(from),
-        }),
-      })),
+      findGapStarts(connection, key, options).map((gap) => ({ ts: gap.from, text: gapText(key, gap) })),
     );
   }
 

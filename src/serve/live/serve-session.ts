@@ -1,6 +1,8 @@
 import type { Duplex } from "node:stream";
 import type { WebSocket } from "ws";
+import { MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import type { Cancel, Clock } from "../../runtime/clock.ts";
+import { timestampText } from "../rest/record-text.ts";
 import type { Caller } from "../serve-tokens.ts";
 import { encodeTextFrame } from "./text-frames.ts";
 
@@ -16,6 +18,8 @@ interface ServeSessionOptions {
   readonly address: string;
   readonly clock: Clock;
   readonly onSlow: (session: ServeSession) => void;
+  /** The timestamp of events. Default: the present; a replay lives in the past. */
+  readonly eventTime?: Micros | undefined;
 }
 
 /** The server side of one websocket connection. */
@@ -64,10 +68,10 @@ export class ServeSession {
     return topics.some((topic) => this.topics.has(topic));
   }
 
-  /** Sends an event with the current time as its timestamp. */
   sendEvent(event: string, properties: Readonly<Record<string, unknown>> = {}): void {
-    const timestamp = new Date(this.#options.clock.now()).toISOString();
-    this.write(encodeTextFrame(JSON.stringify({ event, ...properties, timestamp })), 1);
+    const { clock, eventTime = clock.now() * MICROS_PER_MS } = this.#options;
+    const { timestamp = timestampText(eventTime), ...others } = properties;
+    this.write(encodeTextFrame(JSON.stringify({ event, ...others, timestamp })), 1);
   }
 
   /**

@@ -1,7 +1,9 @@
-import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import { MICROS_PER_SECOND } from "../../model/time.ts";
+import type { TimeRange } from "../../model/time-range.ts";
 import type { Cancel, Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
 import { runAfterPendingMessages } from "../../runtime/loop.ts";
+import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import {
   canContinue,
   type JournalPosition,
@@ -10,6 +12,8 @@ import {
 } from "../../warehouse/tables/journal.ts";
 import { MAX_AHEAD_MICROS } from "../../warehouse/views/data-views.ts";
 import type { ServedWarehouse } from "../served-warehouse.ts";
+import { type Gap, gapText } from "./gap-message.ts";
+import { SentTicks } from "./sent-ticks.ts";
 import type { ServeSession } from "./serve-session.ts";
 import { FramePacker } from "./text-frames.ts";
 import { findNewestTick, findTickSources, type TickSource } from "./tick-sources.ts";
@@ -32,8 +36,9 @@ const MAX_TICKS_PER_READ = 100;
 
 interface FollowedSource {
   readonly source: TickSource;
-  /** The newest tick that was sent, or existed before the subscription. */
-  newest: Micros;
+  readonly sent: SentTicks;
+  /** Changed ranges that have not been looked at. */
+  readonly changed: TimeRange[];
 }
 
 /**
@@ -137,11 +142,15 @@ export class TickPublisher {
       this.#mayHaveNewSources = true;
       return;
     }
-    for (const { stream, kind, key } of readChanges(connection, { after: before.seq, until: position.seq })) {
+    for (const change of readChanges(connection, { after: before.seq, until: position.seq })) {
+      const { stream, kind, key, from, to } = change;
       if (kind !== "rows" || (stream !== "index_ticks" && stream !== "exchange_ticks")) continue;
       const name = `${stream} ${key}`;
-      if (this.#followed.has(name)) this.#changed.add(name);
-      else if (!this.#others.has(name)) {
+      const followed = this.#followed.get(name);
+      if (followed) {
+        this.#changed.add(name);
+        followed.changed.push({ from, to });
+      } else if (!this.#others.has(name)) {
         this.#others.add(name);
         this.#mayHaveNewSources = true;
       }
@@ -151,6 +160,8 @@ export class TickPublisher {
   /** Of a source that a client has just subscribed to, what exists is not news; a source that has just appeared is. */
   #readSources(isSubscription: boolean): void {
     const { warehouse, clock, sessions } = this.#options;
+    // What was committed before a subscription is not announced to it.
+    if (isSubscription) this.#readJournal(warehouse);
     this.#sourcesReadAt = clock.monotonic();
     this.#mayHaveNewSources = false;
     this.#topics = new Set<string>();
@@ -163,7 +174,7 @@ export class TickPublisher {
         found.add(name);
         if (this.#followed.has(name)) continue;
         const newest = isSubscription ? findNewestTick(connection, source, until) : -1;
-        this.#followed.set(name, { source, newest });
+        this.#followed.set(name, { source, sent: new SentTicks(newest), changed: [] });
         this.#others.delete(name);
         if (!isSubscription) this.#changed.add(name);
       }
@@ -182,13 +193,14 @@ export class TickPublisher {
         this.#changed.delete(name);
         const followed = this.#followed.get(name);
         if (!followed) continue;
-        const from = Math.max(followed.newest + 1, oldest);
-        const ticks = followed.source.read(connection, from, now + MAX_AHEAD_MICROS, MAX_TICKS_PER_READ);
-        const last = ticks.at(-1);
-        if (!last) continue;
-        followed.newest = last.ts;
+        const { source, sent } = followed;
+        const gaps = findLate(connection, followed);
+        const from = Math.max(sent.newest + 1, oldest);
+        const ticks = source.read(connection, from, now + MAX_AHEAD_MICROS, MAX_TICKS_PER_READ);
+        sent.add(ticks.map(({ ts }) => ts));
         if (ticks.length === MAX_TICKS_PER_READ) left.push(name);
-        news.push({ source: followed.source, texts: ticks.map(({ text }) => text) });
+        const texts = [...gaps.map((gap) => gapText(source, gap)), ...ticks.map(({ text }) => text)];
+        if (texts.length > 0) news.push({ source, texts });
       }
       for (const name of left) this.#changed.add(name);
       return news;
@@ -213,4 +225,15 @@ export class TickPublisher {
       for (const session of sessions) session.write(frames, count);
     }
   }
+}
+
+/** Where ticks have come after later ones were sent: a client reads them by REST. */
+function findLate(connection: Connection, { source, sent, changed }: FollowedSource): Gap[] {
+  const readTimestamps = ({ from, to }: TimeRange) =>
+    source.read(connection, from, to, Number.MAX_SAFE_INTEGER).map(({ ts }) => ts);
+  return changed
+    .splice(0)
+    .map((range) => sent.findLate(range, readTimestamps))
+    .filter((range) => range !== undefined)
+    .map((range) => ({ ...range, state: "filled", reason: "stored after later ticks" }));
 }

@@ -24,7 +24,7 @@ export interface TickSource {
   read(connection: Connection, from: Micros, to: Micros, limit: number): TickMessage[];
 }
 
-const ticksSql = `SELECT ts, price, volume, tick_volume, source, aside FROM index_tick_rows
+const ticksSql = `SELECT ts, price, volume, tick_volume, source, details FROM index_tick_rows
   WHERE series = ? AND ts >= ? AND ts < ? ORDER BY ts LIMIT ?`;
 const tickersSql = `SELECT listing AS key, * FROM exchange_tick_rows
   WHERE listing = ? AND ts >= ? AND ts < ? ORDER BY ts LIMIT ?`;
@@ -33,11 +33,10 @@ const tickersSql = `SELECT listing AS key, * FROM exchange_tick_rows
 export function findTickSources(connection: Connection, hasTopic: (topic: string) => boolean): TickSource[] {
   const indices = findSeries(connection, {}).flatMap((series): TickSource[] => {
     const topics = topicsOfIndex(series.indexType, series.indexId);
-    const { series: key, indexType, indexId, name } = series;
+    const { series: key, indexType, indexId } = series;
     if (key === undefined || !topics.some(hasTopic)) return [];
     const ids = new RowIds("index_ticks", key, indexType, indexId);
     const write = tickWriter(series);
-    const named = indexType === "LX" ? `"name":${JSON.stringify(name)},` : "";
     return [
       {
         stream: "index_ticks",
@@ -51,7 +50,7 @@ export function findTickSources(connection: Connection, hasTopic: (topic: string
             .all([key, from, to, limit])
             .map((row) => ({
               ts: row[0],
-              text: `{"event":"INDEX_TICKER",${named}"id":"${ids.at(row[0])}",${write(row)}}`,
+              text: `{"event":"INDEX_TICKER","id":"${ids.at(row[0])}",${write(row)}}`,
             })),
       },
     ];

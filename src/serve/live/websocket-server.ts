@@ -86,6 +86,7 @@ export class ServeWebSocket {
         address: request.socket.remoteAddress ?? "",
         clock: this.#options.clock,
         onSlow: (slow) => this.#dropSlow(slow),
+        eventTime: replayOptions?.from,
       });
       if (replayOptions)
         this.#replays.set(session, new Replay({ ...this.#options, ...replayOptions, session }));

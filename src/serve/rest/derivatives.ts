@@ -6,12 +6,12 @@ import { readLatestRows } from "./latest-rows.ts";
 import { assertKnown } from "./lookups.ts";
 import { ParamReader } from "./param-reader.ts";
 import { RowIds } from "./record-ids.ts";
-import { extraProperties, parseAside, RecordWriter, timestampText } from "./record-text.ts";
+import { extraProperties, parseDetails, RecordWriter, timestampText } from "./record-text.ts";
 import { ServeError } from "./serve-error.ts";
 import { listResponse, type ServeResponse } from "./serve-response.ts";
 
 type ContractRow = Readonly<Record<string, unknown>> & {
-  readonly aside: string | null;
+  readonly details: string | null;
   readonly extra: string | null;
 };
 
@@ -20,7 +20,7 @@ const contractWriter = new RecordWriter(derivativeContractColumns.filter(without
 const tickWriter = new RecordWriter(derivativeTickColumns.filter(withoutType));
 
 function writeContract(row: ContractRow): string {
-  return `{${contractWriter.properties(row, parseAside(row.aside))}${extraProperties(row.extra)}}`;
+  return `{${contractWriter.properties(row, parseDetails(row.details))}${extraProperties(row.extra)}}`;
 }
 
 function readType(params: ParamReader, type: string): DerivativeType {
@@ -51,7 +51,7 @@ export function serveContracts(
   }[include];
   const rows = connection
     .statement<ContractRow>(
-      `SELECT * FROM contracts WHERE derivative_type = @type AND exchange_id = @exchangeId AND described = 1
+      `SELECT * FROM contracts WHERE derivative_type = @type AND exchange_id = @exchangeId AND is_described = 1
         AND delisted_at IS NULL AND market_id = coalesce(@marketId, market_id) AND ${state} ORDER BY contract`,
     )
     .all({ type, exchangeId, marketId: marketId ?? null, now });
@@ -63,7 +63,7 @@ export function serveContract(connection: Connection, typeText: string, id: stri
   const params = new ParamReader("derivative-contract", new URLSearchParams());
   const type = readType(params, typeText);
   params.finish();
-  const sql = "SELECT * FROM contracts WHERE derivative_type = ? AND id = ? AND described = 1";
+  const sql = "SELECT * FROM contracts WHERE derivative_type = ? AND id = ? AND is_described = 1";
   const row = connection.statement<ContractRow>(sql).get([type, id]);
   if (!row) throw new ServeError(404, `No contract ${id}`);
   return { body: writeContract(row), headers: {} };
@@ -97,9 +97,9 @@ export function serveDerivativeTickers(
     values: filters.map(([, value]) => value),
   });
   const records = rows.map((row) => {
-    const aside = parseAside(row.aside);
+    const details = parseDetails(row.details);
     const id = new RowIds("derivative_ticks", row.key, type, String(row.contract_id)).at(row.ts);
-    return `{"id":"${id}",${tickWriter.properties(row, aside)},"timestamp":"${timestampText(row.ts)}"${extraProperties(aside.extra)}}`;
+    return `{"id":"${id}",${tickWriter.properties(row, details)},"timestamp":"${timestampText(row.ts)}"${extraProperties(details.extra)}}`;
   });
   return listResponse(records);
 }

@@ -2,8 +2,8 @@ import type { HistoryStream } from "../../model/streams.ts";
 import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { type RowTable, rowTables } from "../../warehouse/tables/row-tables.ts";
-import { RowIds } from "./record-ids.ts";
-import { decimalProperty, extraProperties, parseAside, timestampText } from "./record-text.ts";
+import { type CursorPosition, RowIds } from "./record-ids.ts";
+import { decimalProperty, extraProperties, parseDetails, timestampText } from "./record-text.ts";
 import type { SeriesFilter, ServedSeries } from "./series-directory.ts";
 
 type Cell = number | string | null;
@@ -32,8 +32,12 @@ export interface HistoryTable {
   /** The newest record of each series before `until`: one from further in the future is never the latest. */
   readLatest(connection: Connection, filter: SeriesFilter, until: Micros): readonly LatestRecord[];
   hasRowsBelow(connection: Connection, series: number, ts: Micros): boolean;
-  /** The timestamp of the record with an id that the service gave it. */
-  findByRecordId(connection: Connection, series: ServedSeries, id: string): Micros | undefined;
+  /** The position of the record with an id that the service gave it, of any form; of one series, or of all. */
+  findByRecordId(
+    connection: Connection,
+    id: string,
+    series?: number,
+  ): Pick<CursorPosition, "key" | "ts"> | undefined;
 }
 
 interface LatestRecord {
@@ -90,31 +94,32 @@ function deriveTable(stream: HistoryStream) {
   };
 }
 
-/** `indexId` and `indexType` as properties: the same text for every record of a series. */
-function seriesProperties({ indexType, indexId }: ServedSeries): string {
-  return `"indexId":${JSON.stringify(indexId)},"indexType":${JSON.stringify(indexType)}`;
+/** What names the series, as properties: the same text for every record. Only liquid indices have names of their own. */
+function seriesProperties({ indexType, indexId, name }: ServedSeries): string {
+  const named = indexType === "LX" && name !== indexId ? `,"name":${JSON.stringify(name)}` : "";
+  return `"indexId":${JSON.stringify(indexId)},"indexType":${JSON.stringify(indexType)}${named}`;
 }
 
-/** The columns of `index_tick_rows`: ts, price, volume, tick_volume, source, aside. */
+/** The columns of `index_tick_rows`: ts, price, volume, tick_volume, source, details. */
 export type StoredTickRow = readonly [
   ts: number,
   price: number | null,
   volume: number | null,
   tickVolume: number | null,
   source: number,
-  aside: string | null,
+  details: string | null,
 ];
 
 /** The properties of a tick after its id. On the hot path: no object is built. */
 export function tickWriter(series: ServedSeries): (row: StoredTickRow) => string {
   const ofSeries = seriesProperties(series);
-  return ([ts, price, volume, tickVolume, , asideText]) => {
-    if (asideText === null && price !== null && volume !== null && tickVolume === null) {
+  return ([ts, price, volume, tickVolume, , detailsText]) => {
+    if (detailsText === null && price !== null && volume !== null && tickVolume === null) {
       return `${ofSeries}${decimalProperty("price", price, undefined)}${decimalProperty("volume", volume, undefined)},"timestamp":"${timestampText(ts)}"`;
     }
-    const aside = parseAside(asideText);
-    const figures = `${decimalProperty("price", price, aside.price)}${decimalProperty("volume", volume, aside.volume)}${decimalProperty("tickVolume", tickVolume, aside.tick_volume)}`;
-    return `${ofSeries}${figures},"timestamp":"${timestampText(ts)}"${extraProperties(aside.extra)}`;
+    const details = parseDetails(detailsText);
+    const figures = `${decimalProperty("price", price, details.price)}${decimalProperty("volume", volume, details.volume)}${decimalProperty("tickVolume", tickVolume, details.tick_volume)}`;
+    return `${ofSeries}${figures},"timestamp":"${timestampText(ts)}"${extraProperties(details.extra)}`;
   };
 }
 
@@ -149,23 +154,27 @@ export const historyTables: { readonly [S in HistoryStream]: HistoryTable } = {
       const ofSeries = seriesProperties(series);
       return (row) => {
         const [day] = row;
-        const aside = parseAside(row[RECORD_ID_AT + 1] as string | null);
+        const details = parseDetails(row[RECORD_ID_AT + 1] as string | null);
         const id = row[RECORD_ID_AT] as string | null;
         let figures = "";
         for (let i = 0; i < barFields.length; i++)
           figures += decimalProperty(
             barFields[i] as string,
             row[i + 1] as number | null,
-            aside[barColumns[i] as string],
+            details[barColumns[i] as string],
           );
         const span = `"startTimestamp":"${day}T00:00:00.000Z","endTimestamp":"${day}T23:59:59.999Z"`;
-        return `{"id":${id === null ? `"${ids.at(bars.tsOf(row))}"` : JSON.stringify(id)},${ofSeries}${figures},${span}${extraProperties(aside.extra)}}`;
+        return `{"id":${id === null ? `"${ids.at(bars.tsOf(row))}"` : JSON.stringify(id)},${ofSeries}${figures},${span}${extraProperties(details.extra)}}`;
       };
     },
-    findByRecordId(connection, { series }, id) {
-      const sql = "SELECT day FROM daily_bar_rows WHERE series = ? AND record_id = ?";
-      const day = connection.statement<string>(sql).pluck().get([series, id]);
-      return day === undefined ? undefined : rowTables.ohlcv.tsOfStored(day);
+    findByRecordId(connection, id, series) {
+      const [condition, keys] = series === undefined ? ["", []] : [" AND series = ?", [series]];
+      const sql = `SELECT series, day FROM daily_bar_rows WHERE record_id = ?${condition}`;
+      const found = connection
+        .statement<[number, string]>(sql)
+        .raw()
+        .get([id, ...keys]);
+      return found && { key: found[0], ts: rowTables.ohlcv.tsOfStored(found[1]) };
     },
   },
 };

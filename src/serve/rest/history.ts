@@ -10,7 +10,7 @@ import { MAX_AHEAD_MICROS } from "../../warehouse/views/data-views.ts";
 import { type HistoryRow, type HistoryTable, historyTables } from "./history-tables.ts";
 import { NOT_AT_SOURCE_REASON, readSegments } from "./page-coverage.ts";
 import { ParamReader } from "./param-reader.ts";
-import { parseRecordId, uuidPattern } from "./record-ids.ts";
+import { parseRecordId } from "./record-ids.ts";
 import { findSeries, requireSeries, type ServedSeries } from "./series-directory.ts";
 import { ServeError } from "./serve-error.ts";
 import { listResponse, type ServeResponse } from "./serve-response.ts";
@@ -33,8 +33,6 @@ export function serveHistory(connection: Connection, request: HistoryRequest): S
   const indexId = params.text("indexId");
   const timestamp = params.timestamp("timestamp");
   const startAfter = params.text("startAfter");
-  if (startAfter !== undefined && !uuidPattern.test(startAfter))
-    params.reject("startAfter", startAfter, "must be the id of a record");
   const size = params.size();
   if (stream === "ohlcv") params.oneOf("interval", ["1d"]);
   const mustBeComplete = params.flag("complete");
@@ -62,7 +60,7 @@ export function serveHistory(connection: Connection, request: HistoryRequest): S
         now,
       })
     : readMergedPage(connection, table, list(), {
-        ...findMergedEnd(table, timestamp, startAfter),
+        ...findMergedEnd(connection, table, timestamp, startAfter),
         size,
         now,
       });
@@ -156,25 +154,26 @@ function findEnd(
   if (startAfter === undefined) return (timestamp ?? 0) + 1;
   const position = parseRecordId(startAfter);
   if (position && table.ids(series).owns(position)) return position.ts;
-  const ts = table.findByRecordId(connection, series, startAfter);
-  if (ts === undefined) throw unknownRecord(startAfter);
-  return ts;
+  const found = table.findByRecordId(connection, startAfter, series.series);
+  if (found === undefined) throw unknownRecord(startAfter);
+  return found.ts;
 }
 
 /** Pages of several series are ordered by timestamp, then by the key of the series. */
 function findMergedEnd(
+  connection: Connection,
   table: HistoryTable,
   timestamp: Micros | undefined,
   startAfter: string | undefined,
 ): { readonly end: Micros; readonly afterKey: number } {
   if (startAfter === undefined) return { end: (timestamp ?? 0) + 1, afterKey: Number.POSITIVE_INFINITY };
-  const position = parseRecordId(startAfter);
-  if (!position) throw unknownRecord(startAfter, `use nextId of the page before, or add indexId`);
+  const position = parseRecordId(startAfter) ?? table.findByRecordId(connection, startAfter);
+  if (!position) throw unknownRecord(startAfter);
   return { end: position.ts + table.step, afterKey: position.key };
 }
 
-function unknownRecord(id: string, remedy = "begin again with a timestamp"): ServeError {
-  return new ServeError(404, `No record ${id}: ${remedy}`);
+function unknownRecord(id: string): ServeError {
+  return new ServeError(404, `No record ${id}: begin again with a timestamp`);
 }
 
 interface MergeSource {

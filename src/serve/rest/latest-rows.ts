@@ -9,7 +9,7 @@ import { sqliteDialect } from "../../warehouse/views/sqlite-dialect.ts";
 export type LatestRow = Readonly<Record<string, unknown>> & {
   readonly key: number;
   readonly ts: Micros;
-  readonly aside: string | null;
+  readonly details: string | null;
 };
 
 /** What a key of a snapshot stream is called in its dictionary. */

@@ -1,15 +1,17 @@
 import type { AnnouncedRange } from "../../model/announced-coverage.ts";
 import type { Micros } from "../../model/time.ts";
-import type { TimeRange } from "../../model/time-range.ts";
+import { intersect, normalise, type TimeRange } from "../../model/time-range.ts";
 import type { SettledRange } from "../../rule/answer.ts";
+import type { PendingClaim } from "../../rule/claim.ts";
 import { computeTargetStart } from "../../warehouse/coverage/gaps.ts";
 import type { LedgerKey } from "../../warehouse/coverage/ledger.ts";
+import { pendingReasons, readClaims } from "../../warehouse/coverage/pending-claims.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 
 /** A part of a series' history: the ledger covers it, it is open, or it is lost. */
 export interface CoverageSegment extends TimeRange {
   readonly state: AnnouncedRange["state"] | "covered";
-  /** Why it is lost or empty. */
+  /** Why it is lost or empty; for an open one, what the service has still to repeat. */
   readonly reason: string | null;
 }
 
@@ -21,9 +23,9 @@ const RANGES_PER_READ = 64;
 const settledSql = `SELECT from_ts AS "from", to_ts AS "to", proof, reason FROM settled_ranges
   WHERE stream = ? AND series = ? AND from_ts < ? ORDER BY from_ts DESC LIMIT ${RANGES_PER_READ}`;
 
-const boundsSql = `SELECT min(w.from_ts) AS "from", max(w.kept_for) AS serviceWindow,
+const boundsSql = `SELECT min(w.from_ts) AS "from", max(w.service_window) AS serviceWindow,
     (SELECT min(g.from_ts) FROM settled_ranges g WHERE g.stream = @stream AND g.series = @series) AS firstSettled
-  FROM wanted_ranges w WHERE w.stream = @stream AND w.series = @series`;
+  FROM targets w WHERE w.stream = @stream AND w.series = @series`;
 
 interface BoundsRow {
   readonly from: Micros | null;
@@ -53,10 +55,11 @@ export function* readSegments(
   const open = function* (from: Micros, to: Micros): Generator<CoverageSegment> {
     // Nothing is known about a series that was never selected: all of it is open.
     const openFrom = start === undefined ? from : Math.max(from, start);
-    if (openFrom < to) yield { from: openFrom, to, state: "open", reason: null };
+    if (openFrom < to) yield* splitOpen(claims, { from: openFrom, to });
     const lostTo = Math.min(to, openFrom);
     if (from < lostTo) yield { from, to: lostTo, state: "lost", reason: NOT_AT_SOURCE_REASON };
   };
+  const claims = readClaims(connection, { stream, series }).filter(({ acceptedAt }) => acceptedAt === null);
   let at = end;
   for (;;) {
     const ranges = connection.statement<SettledRange>(settledSql).all([stream, series, at]);
@@ -70,6 +73,19 @@ export function* readSegments(
     if (ranges.length < RANGES_PER_READ) break;
   }
   if (at > 0) yield* open(0, at);
+}
+
+/** An open range, newest part first: with a reason where the service has claimed something that it must repeat. */
+function* splitOpen(claims: readonly PendingClaim[], { from, to }: TimeRange): Generator<CoverageSegment> {
+  let at = to;
+  for (const { kind, range } of claims.toSorted((a, b) => b.range.from - a.range.from)) {
+    const [part] = intersect([range], normalise([{ from, to: at }]));
+    if (!part) continue;
+    if (part.to < at) yield { from: part.to, to: at, state: "open", reason: null };
+    yield { ...part, state: "open", reason: pendingReasons[kind] ?? null };
+    at = part.from;
+  }
+  if (from < at) yield { from, to: at, state: "open", reason: null };
 }
 
 /** Where the oldest intraday history of any series begins; undefined: there is none. */

@@ -13,9 +13,6 @@ export interface CursorPosition {
   readonly check: string;
 }
 
-/** The form that the specification gives to ids. */
-export const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
-
 const HIGH = 2 ** 28;
 
 const hex = (value: number, digits: number) => value.toString(16).padStart(digits, "0");

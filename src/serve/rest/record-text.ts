@@ -3,12 +3,12 @@ import { toPlainNotation } from "../../model/decimal.ts";
 import { formatDay, MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 
 /** The rare values of a row: exact digits by column, and what the record had besides. */
-export type Aside = Readonly<Record<string, string>>;
+export type Details = Readonly<Record<string, string>>;
 
-const noAside: Aside = {};
+const noDetails: Details = {};
 
-export function parseAside(text: string | null): Aside {
-  return text === null ? noAside : (JSON.parse(text) as Aside);
+export function parseDetails(text: string | null): Details {
+  return text === null ? noDetails : (JSON.parse(text) as Details);
 }
 
 /** All fractions of four digits, with their zeros and without the last ones. */
@@ -105,32 +105,30 @@ export class RecordWriter {
   }
 
   /** The properties of a record, without braces. `row` has the values by column name. */
-  properties(row: Row, aside: Aside = noAside): string {
+  properties(row: Row, details: Details = noDetails): string {
     const parts: string[] = [];
     for (const column of this.#plain) {
-      const text = valueText(column, row[column.name], aside);
+      const text = valueText(column, row[column.name], details);
       if (text !== undefined) parts.push(`"${column.field}":${text}`);
     }
     return parts.join(",");
   }
 
-  /** The nested objects, each preceded by a comma. */
-  nestedProperties(row: Row, aside: Aside = noAside): string {
+  /** The nested objects, each preceded by a comma, without those that `extra` has whole: they have unknown properties. */
+  nestedProperties(row: Row, details: Details = noDetails): string {
     let text = "";
     for (const [outer, members] of this.#nested) {
-      const inner = members.flatMap(({ inner, column }) => {
-        const value = valueText(column, row[column.name], aside);
-        return value === undefined ? [] : [`"${inner}":${value}`];
-      });
-      if (inner.length > 0) text += `,"${outer}":{${inner.join(",")}}`;
+      const values = members.map(({ column }) => valueText(column, row[column.name], details));
+      if (details.extra?.includes(`"${outer}":`) || values.every((value) => value === undefined)) continue;
+      text += `,"${outer}":{${members.map(({ inner }, at) => `"${inner}":${values[at] ?? null}`).join(",")}}`;
     }
     return text;
   }
 }
 
-function valueText({ name, type, reading }: Column, value: unknown, aside: Aside): string | undefined {
+function valueText({ name, type, reading }: Column, value: unknown, details: Details): string | undefined {
   if (value === null || value === undefined) return undefined;
-  if (type === "decimal") return `"${decimalText(value as number, aside[name])}"`;
+  if (type === "decimal") return `"${decimalText(value as number, details[name])}"`;
   if (type === "timestamp") return `"${timestampText(value as Micros)}"`;
   if (reading === "flag") return value ? "true" : "false";
   return JSON.stringify(value);

@@ -6,8 +6,8 @@ import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { type LatestRow, readLatestRows } from "./latest-rows.ts";
 import { assertKnown } from "./lookups.ts";
 import { ParamReader } from "./param-reader.ts";
-import { parseRecordId, RowIds, uuidPattern } from "./record-ids.ts";
-import { extraProperties, parseAside, RecordWriter, timestampText } from "./record-text.ts";
+import { parseRecordId, RowIds } from "./record-ids.ts";
+import { extraProperties, parseDetails, RecordWriter, timestampText } from "./record-text.ts";
 import { ServeError } from "./serve-error.ts";
 import { listResponse, type ServeResponse } from "./serve-response.ts";
 
@@ -17,9 +17,9 @@ const liveTickerWriter = new RecordWriter(tickerColumns.filter(({ name }) => nam
 
 /** The properties of an exchange ticker after its id. The websocket's form has no `lastMoved`. */
 export function exchangeTickText(row: LatestRow, isLive = false): string {
-  const aside = parseAside(row.aside);
-  const properties = (isLive ? liveTickerWriter : tickerWriter).properties(row, aside);
-  return `${properties},"timestamp":"${timestampText(row.ts)}"${extraProperties(aside.extra)}`;
+  const details = parseDetails(row.details);
+  const properties = (isLive ? liveTickerWriter : tickerWriter).properties(row, details);
+  return `${properties},"timestamp":"${timestampText(row.ts)}"${extraProperties(details.extra)}`;
 }
 
 export function exchangeTickIds(row: LatestRow): RowIds {
@@ -42,8 +42,6 @@ export function serveExchangeTickers(
     params.reject("quoteSymbol", "", "is required with baseSymbol");
   if (quoteSymbol !== undefined && baseSymbol === undefined)
     params.reject("baseSymbol", "", "is required with quoteSymbol");
-  if (startAfter !== undefined && !uuidPattern.test(startAfter))
-    params.reject("startAfter", startAfter, "must be the id of a record");
   params.finish();
   assertKnown(connection, "exchange", exchangeId);
   assertKnown(connection, "market", marketId);
@@ -104,11 +102,11 @@ export function serveMarketCaps(connection: Connection, query: URLSearchParams, 
   const records = rows
     .toSorted((a, b) => rankOf(a) - rankOf(b) || Number(b.market_cap ?? 0) - Number(a.market_cap ?? 0))
     .map((row) => {
-      const aside = parseAside(row.aside);
+      const details = parseDetails(row.details);
       const id = new RowIds("market_caps", row.key, String(row.asset_id)).at(row.ts);
-      const changes = hasChanges ? capWriter.nestedProperties(row, aside) : "";
-      const extra = extraProperties(aside.extra, hasChanges ? undefined : percentChangePattern);
-      return `{"id":"${id}",${capWriter.properties(row, aside)}${changes},"timestamp":"${timestampText(row.ts)}"${extra}}`;
+      const changes = hasChanges ? capWriter.nestedProperties(row, details) : "";
+      const extra = extraProperties(details.extra, hasChanges ? undefined : percentChangePattern);
+      return `{"id":"${id}",${capWriter.properties(row, details)}${changes},"timestamp":"${timestampText(row.ts)}"${extra}}`;
     });
   return listResponse(records);
 }

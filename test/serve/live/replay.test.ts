@@ -89,6 +89,18 @@ describe("a replay", () => {
     expect(runs[2]).toEqual(runs[0]);
   });
 
+  it("is the same to the last byte at another time", async () => {
+    const hear = async () => {
+      const client = await replay(`${RANGE}&speed=max`);
+      await client.waitFor("REPLAY_ENDED");
+      return client.messages;
+    };
+    const first = await hear();
+    await fixture.clock.advance(1000);
+    expect(JSON.stringify(await hear())).toBe(JSON.stringify(first));
+    expect(first[0]).toEqual({ event: "CONNECTED", timestamp: "2026-02-01T07:00:00.000Z" });
+  });
+
   it("keeps the pace: a thousand seconds pass in one", async () => {
     const from = "from=2026-02-01T08:00:00Z&to=2026-02-01T09:00:00Z";
     const client = await replay(`${from}&speed=1000`, [{ indexId: "a" }]);

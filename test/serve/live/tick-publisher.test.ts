@@ -8,6 +8,7 @@ const noon = parseTs("2026-03-01T12:00:00Z");
 beforeAll(async () => {
   fixture.writeTicks(["a", "b"], [noon - STEP]);
   fixture.writeTicks(["blx"], [noon - STEP], "LX");
+  fixture.warehouse.connection.database.exec("UPDATE series SET name = 'BLX' WHERE index_id = 'blx'");
   await fixture.start();
 });
 afterAll(() => fixture.stop());
@@ -44,8 +45,10 @@ describe("the live feed", () => {
     await fixture.clock.advance(1500);
     await fixture.settle(client);
     const sent = client.messagesOf("INDEX_TICKER");
+    const rest = await fetch(`${fixture.server?.baseUrl}/v3/index-ticker?indexId=blx`);
+    expect(await rest.json()).toMatchObject({ content: [{ indexType: "LX", name: "BLX" }] });
     expect(sent.map(({ indexId, timestamp, name }) => [indexId, timestamp, name])).toEqual([
-      ["blx", "2026-03-01T12:00:30.000Z", "blx"],
+      ["blx", "2026-03-01T12:00:30.000Z", "BLX"],
       ["c", "2026-03-01T12:00:30.000Z", undefined],
     ]);
   });
@@ -101,5 +104,37 @@ describe("the live feed", () => {
     expect(await upgrade("/v3/stream", "https://evil.example")).toBe("403");
     expect(await upgrade("/v3/other", `http://127.0.0.1:${port}`)).toBe("404");
     expect(await upgrade("/v3", `http://127.0.0.1:${port}`)).toBe("101");
+  });
+
+  it("announces ticks that come after later ones, once, and never sends them out of order", async () => {
+    const client = await fixture.connect();
+    await fixture.subscribe(client, { indexId: "a" });
+    const [first, second, third, fourth] = [20, 21, 22, 23].map((at) => noon + at * STEP) as [
+      number,
+      number,
+      number,
+      number,
+    ];
+    await fixture.clock.advance(20 * 30_000);
+    fixture.writeTicks(["a"], [first, fourth]);
+    await fixture.clock.advance(100);
+    fixture.writeTicks(["a"], [second, third]);
+    // History from before the subscription, and rows that are confirmed, are no news.
+    fixture.writeTicks(["a"], [noon - 90 * STEP, first]);
+    await fixture.clock.advance(100);
+    await fixture.settle(client);
+    expect(client.messagesOf("INDEX_TICKER").map(({ timestamp }) => timestamp)).toEqual([
+      "2026-03-01T12:10:00.000Z",
+      "2026-03-01T12:11:30.000Z",
+    ]);
+    expect(client.messagesOf("GAP")).toEqual([
+      expect.objectContaining({
+        stream: "index_ticks",
+        indexId: "a",
+        from: "2026-03-01T12:10:30.000000Z",
+        to: "2026-03-01T12:11:00.000001Z",
+        state: "filled",
+      }),
+    ]);
   });
 });

@@ -133,10 +133,14 @@ describe("records", () => {
     });
     const { body } = await get(`ohlcv?indexType=GWA&indexId=ltc-id&startAfter=${ids[1]}`);
     expect(body.content.map(({ id }: { id: string }) => id)).toEqual([ids[0]]);
+    const { body: ofAll } = await get(`ohlcv?indexType=GWA&size=1&startAfter=${ids[1]}`);
+    expect(ofAll.content.map(({ id }: { id: string }) => id)).toEqual([ids[0]]);
+    expect(await get("ohlcv?indexType=GWA&startAfter=none")).toMatchObject({ status: 404 });
   });
 });
 
-const ids = ["11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"];
+/** The specification calls ids opaque. */
+const ids = ["11111111-1111-4111-8111-111111111111", "bar:26"];
 
 describe("a server without clients", () => {
   it("J4: answers only requests to localhost and IP addresses", async () => {

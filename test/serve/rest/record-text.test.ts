@@ -1,8 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { parseDecimal, toPlainNotation } from "../../../src/model/decimal.ts";
+import { marketCapColumns } from "../../../src/model/stream-columns.ts";
 import { parseTimestamp } from "../../../src/model/time.ts";
-import { decimalText, timestampText } from "../../../src/serve/rest/record-text.ts";
+import { decimalText, RecordWriter, timestampText } from "../../../src/serve/rest/record-text.ts";
 
 describe("the text of a record", () => {
   it("has exactly the digits that were stored", () => {
@@ -34,5 +35,14 @@ describe("the text of a record", () => {
       "2026-03-01T01:02:03.000004Z",
     ])
       expect(timestampText(parseTimestamp(text) ?? 0)).toBe(text);
+  });
+
+  it("has each percent change once, as the service sent it: with null, and with properties that have no column", () => {
+    const writer = new RecordWriter(marketCapColumns);
+    const row = { change_24h: 1.5, price_change_24h: 2 };
+    const extra = '{"pricePercentChange":{"change1h":"9","change24h":"2"}}';
+    expect(writer.nestedProperties(row, { extra })).toBe(
+      ',"marketCapPercentChange":{"change24h":"1.5","change7d":null,"change30d":null}',
+    );
   });
 });

@@ -30,6 +30,8 @@ interface SyncFromOptions {
   readonly service: Pick<Simulator, "baseUrl" | "wsUrl" | "clientId" | "clientSecret">;
   readonly settings?: string;
   readonly filter?: BackfillFilter;
+  /** The service must repeat what it lacks, as in reality. */
+  readonly mustConfirm?: boolean;
 }
 
 /** Runs one backfill from a service into `folder`, and returns the path of the warehouse. */
@@ -39,6 +41,7 @@ export async function syncFrom({
   service,
   settings = everything,
   filter = {},
+  mustConfirm = false,
 }: SyncFromOptions) {
   const path = join(folder, "mds.sqlite");
   if (!existsSync(path)) copyEmptyWarehouse(path, viewsBesideSync);
@@ -51,7 +54,8 @@ export async function syncFrom({
     MDS_CLIENT_SECRET: service.clientSecret,
     MDS_WAREHOUSE: path,
   };
-  const loaded = acceptAtOnce(loadSettings({ env, directory: folder, file }));
+  const settingsOf = loadSettings({ env, directory: folder, file });
+  const loaded = mustConfirm ? settingsOf : acceptAtOnce(settingsOf);
   const random = seededRandom(seed);
   const stopping = new AbortController().signal;
   const report = await clock.runUntil(
