@@ -20,12 +20,11 @@ function compose(name: string): string {
   const layout = readFileSync(join(source, "shared/layout.html"), "utf8");
   const page = readFileSync(join(source, name, `${name}.html`), "utf8");
   const [, title = "", main = ""] = /^<title>(.*)<\/title>\n(.*)$/s.exec(page) ?? [];
-  const path = name === "overview" ? "/" : `/${name}`;
   return layout
     .replaceAll("{name}", name)
     .replace("{title}", title)
     .replace("{main}", () => main.trim())
-    .replace(`data-path="${path}"`, 'aria-current="page"')
+    .replace(`data-path="/${name}"`, 'aria-current="page"')
     .replaceAll(/ data-path="[^"]*"/g, "");
 }
 

@@ -1,11 +1,12 @@
 // What the dashboard's API answers. The pages are compiled against these types, so this file imports nothing that needs Node.
 
+import type { AssetResult, UnknownAsset } from "../model/answers/asset.ts";
 import type { ChartBarsResult } from "../model/answers/chart-bars.ts";
 import type { DerivativeAsset, DerivativesResult } from "../model/answers/derivatives.ts";
 import type { GapSummaryResult, HeatmapResult, SeriesMatch } from "../model/answers/heatmap.ts";
-import type { PairSummary, QuotesResult, RankingResult } from "../model/answers/market.ts";
+import type { PairSummary, QuotesResult, RankingResult, SpreadsResult } from "../model/answers/market.ts";
 import type { SearchMatch } from "../model/answers/page-address.ts";
-import type { LatestTick, PulseResult } from "../model/answers/ticks.ts";
+import type { PulseResult } from "../model/answers/ticks.ts";
 import type { ServeStatus } from "../model/status/serve-status.ts";
 import type { ServiceCondition } from "../model/status/service-condition.ts";
 import type { ShareStatus } from "../model/status/share-status.ts";
@@ -17,7 +18,6 @@ export interface QueryResults {
   status: WarehouseStatus;
   coverage: HeatmapResult;
   missing: GapSummaryResult;
-  latest: readonly LatestTick[];
   /** Undefined if there is no such index. */
   bars: ChartBarsResult | undefined;
   /** Series whose name contains a text, the best-known first; if there is none, similar names. */
@@ -27,8 +27,11 @@ export interface QueryResults {
   /** The relations and columns with their meaning. */
   schema: SchemaResult;
   market: RankingResult;
+  asset: AssetResult | UnknownAsset;
   pairs: readonly PairSummary[];
   quotes: QuotesResult;
+  /** Across exchanges, over the last day. */
+  spreads: SpreadsResult;
   "derivative-assets": readonly DerivativeAsset[];
   derivatives: DerivativesResult;
   /** What has been committed since the last one; undefined if nothing has. */

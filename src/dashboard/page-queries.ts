@@ -11,14 +11,15 @@ import {
   readPairs,
   readQuotes,
   readSparklines,
+  readSpreads,
 } from "../warehouse/read/market-pages.ts";
 import { type SearchedPages, searchPages } from "../warehouse/read/page-search.ts";
 import { PulseReader } from "../warehouse/read/pulse.ts";
 import { readStatus } from "../warehouse/read/status.ts";
 import { openReader } from "../warehouse/reader.ts";
-import { readLatestTicks } from "../warehouse/rows/row-queries.ts";
 import { type Connection, SMALL_CACHE_KIB } from "../warehouse/sqlite/connection.ts";
 import type { QueryResults } from "./api-answers.ts";
+import { readAsset } from "./asset-page.ts";
 import { type CacheClock, TtlCache } from "./ttl-cache.ts";
 
 export interface CoverageParams {
@@ -36,7 +37,9 @@ interface QueryParams {
   readonly bars: ChartBarsOptions;
   readonly series: string;
   readonly search: string;
+  readonly asset: string;
   readonly quotes: string;
+  readonly spreads: string;
   readonly derivatives: DerivativesOptions;
 }
 export type ParamsOf<K extends keyof QueryResults> = K extends keyof QueryParams ? [QueryParams[K]] : [];
@@ -55,7 +58,6 @@ export type PageQuery = {
 
 export const DEFAULT_ROWS = 8;
 const MAX_MISSING_PARTS = 40;
-const MAX_TICKS_SHOWN = 8;
 /** Reading the whole ledger takes the longest: a page that asks rarely gets the last state, and soon a newer one. */
 const HEATMAP_TTL = { minTtlMs: 10_000, maxStaleMs: 50_000 };
 /** Seven days change little in a minute. */
@@ -85,7 +87,7 @@ export class PageQueries {
   async run(query: PageQuery): Promise<QueryResults[keyof QueryResults]> {
     this.#reader ??= openReader(query.path, SMALL_CACHE_KIB);
     const reader = this.#reader;
-    // Four queries use the heat map, and building it is the slowest part of them.
+    // Three queries use the heat map, and building it is the slowest part of them.
     const heatmap = () =>
       this.#heatmaps.get("heatmap", HEATMAP_TTL, async () => new Heatmap(reader, query.now));
     switch (query.kind) {
@@ -99,8 +101,6 @@ export class PageQueries {
         });
       case "missing":
         return (await heatmap()).summarizeGaps(MAX_MISSING_PARTS);
-      case "latest":
-        return readLatestTicks(reader, (await heatmap()).topSeries(MAX_TICKS_SHOWN));
       case "bars": {
         const until = this.#clock.monotonic() + BARS_TIMEOUT_MS;
         return readChartBars(reader, query.params, query.now, () => this.#clock.monotonic() < until);
@@ -123,10 +123,14 @@ export class PageQueries {
         );
         return { assets: readMarketRanking(reader), sparklines };
       }
+      case "asset":
+        return readAsset(reader, query.params, query.now);
       case "pairs":
         return readPairs(reader);
       case "quotes":
         return readQuotes(reader, query.params, query.now);
+      case "spreads":
+        return readSpreads(reader, query.params, query.now);
       case "derivative-assets":
         return readDerivativeAssets(reader);
       case "derivatives":

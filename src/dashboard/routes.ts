@@ -41,6 +41,8 @@ const METRICS_TTL_MS = 500;
 /** Pages ask every few seconds: they get what was read last, while the next answer is read. */
 const MAX_STALE_MS = 5_000;
 const QUOTES_TTL_MS = 1_000;
+const ASSET_TTL_MS = 5_000;
+const SPREADS_TTL_MS = 30_000;
 /** Short, so that a person who types a name fast does not fill the cache. */
 const VARIANT_TTL_MS = 2_000;
 
@@ -99,12 +101,12 @@ export function createRoutes({
     kind: K,
     ...params: ParamsOf<K>
   ): Promise<HttpResponse> => jsonBytes((await marketReader.queryBytes(kind, ...params)) ?? "");
-  const pairQuotes: RequestHandler = (query) => {
-    const pair = (query.get("pair") ?? "").slice(0, MAX_NAME_LENGTH);
-    return respond(
-      quotes.get(`quotes ${pair}`, { minTtlMs: QUOTES_TTL_MS }, () => readMarket("quotes", pair)),
-    );
-  };
+  const readOne =
+    (kind: "asset" | "quotes" | "spreads", param: string, minTtlMs: number): RequestHandler =>
+    (query) => {
+      const name = (query.get(param) ?? "").slice(0, MAX_NAME_LENGTH);
+      return respond(quotes.get(`${kind} ${name}`, { minTtlMs }, () => readMarket(kind, name)));
+    };
   const derivatives: RequestHandler = (query) => {
     const parsed = parseDerivativesQuery(query, view.now());
     if (typeof parsed === "string") return textResponse(400, parsed);
@@ -146,13 +148,6 @@ export function createRoutes({
     ["/api/status", () => respond(readStatus().then(({ response }) => response))],
     ["/api/daemon", async () => jsonResponse(daemonJson(view, await readStatusIfPossible()))],
     [
-      "/api/latest",
-      () =>
-        respond(
-          pages.get("latest", { minTtlMs: LATEST_TTL_MS, maxStaleMs: MAX_STALE_MS }, () => read("latest")),
-        ),
-    ],
-    [
       "/api/missing",
       () => respond(pages.get("missing", { minTtlMs: HEATMAP_PAGE_TTL_MS }, () => read("missing"))),
     ],
@@ -168,7 +163,9 @@ export function createRoutes({
       "/api/pairs",
       () => respond(pages.get("pairs", { minTtlMs: HEATMAP_PAGE_TTL_MS }, () => readMarket("pairs"))),
     ],
-    ["/api/quotes", pairQuotes],
+    ["/api/quotes", readOne("quotes", "pair", QUOTES_TTL_MS)],
+    ["/api/spreads", readOne("spreads", "pair", SPREADS_TTL_MS)],
+    ["/api/asset", readOne("asset", "name", ASSET_TTL_MS)],
     [
       "/api/derivative-assets",
       () =>

@@ -15,6 +15,7 @@ const TYPES: Readonly<Record<string, string>> = {
 
 /** The pages about one thing, which their path names, and the name in the query of an earlier version's address. */
 const namedPages = {
+  assets: () => null,
   bars: (query: URLSearchParams) =>
     query.has("id")
       ? `${query.get("type") ?? ""}:${query.get("id")}`
@@ -32,8 +33,14 @@ export function createFileRoutes(): [string, RequestHandler][] {
     const body = readFileSync(join(pagesFolder, file));
     const digest = createHash("sha256").update(body).digest("base64url");
     const page: HttpResponse = { type, body, etag: `W/"${digest}"` };
-    const path = file === "overview.html" ? "/" : `/${file.replace(/\.html$/, "")}`;
+    const path = `/${file.replace(/\.html$/, "")}`;
     const name = path.slice(1);
+    // An earlier version had the ledger at `/`, with the filter in the query.
+    if (name === "market")
+      return [
+        ["/", (query) => (query.has("problems") || query.has("name") ? redirectTo("/sync", query) : page)],
+        [path, () => page],
+      ];
     if (!isNamedPage(name)) return [[path, () => page]];
     return [
       [path, (query) => redirect(name, query) ?? page],
@@ -51,7 +58,11 @@ function redirect(page: keyof typeof namedPages, query: URLSearchParams): HttpRe
   const name = namedPages[page](query);
   if (!name) return undefined;
   for (const param of EARLIER_PARAMS) query.delete(param);
-  const location = `${pagePath(page, name)}${query.size > 0 ? `?${query}` : ""}`;
+  return redirectTo(pagePath(page, name), query);
+}
+
+function redirectTo(path: string, query: URLSearchParams): HttpResponse {
+  const location = `${path}${query.size > 0 ? `?${query}` : ""}`;
   return { ...textResponse(302, location), headers: { location } };
 }
 

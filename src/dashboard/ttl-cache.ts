@@ -4,10 +4,10 @@ import type { Clock } from "../runtime/clock.ts";
 /** What a cache needs of the clock. */
 export type CacheClock = Pick<Clock, "monotonic" | "beginWork" | "after">;
 
-/** However often a key is requested, reading its value takes at most this share of the time. */
-const MAX_READ_SHARE = 1 / 20;
+/** However often a key is requested, reading its value takes at most this fraction of the time. */
+const MAX_READ_FRACTION = 1 / 20;
 const MAX_TTL_MS = 60_000;
-/** With the share above, a flood of different keys keeps the reader busy for at most 80 % of the time. */
+/** With the fraction above, a flood of different keys keeps the reader busy for at most 80 % of the time. */
 const MAX_KEYS = 16;
 
 interface CacheEntry<T> {
@@ -76,13 +76,13 @@ export class TtlCache<T> {
       hasFailed: false,
       isRenewed: false,
     };
-    const setExpiry = (share: number) => {
+    const setExpiry = (fraction: number) => {
       const now = this.#clock.monotonic();
-      entry.expiresAt = now + Math.min(MAX_TTL_MS, Math.max(minTtlMs, (now - startedAt) / share));
+      entry.expiresAt = now + Math.min(MAX_TTL_MS, Math.max(minTtlMs, (now - startedAt) / fraction));
       release();
     };
     entry.value.then(
-      () => setExpiry(MAX_READ_SHARE),
+      () => setExpiry(MAX_READ_FRACTION),
       () => {
         entry.hasFailed = true;
         setExpiry(1);

@@ -103,8 +103,12 @@ const failurePolicies = {
   gave_up: { family: "retry", sync: "stop" },
   stopped: { family: "operator", sync: "stop" },
   // The shared warehouse
+  share_blocked: { family: "retry", sync: "retry" },
   share_bug: { family: "bug", sync: "give_up" },
+  share_changed: { family: "retry", sync: "retry" },
+  share_dependents: { family: "operator", sync: "give_up" },
   share_fenced: { family: "retry", sync: "retry" },
+  share_foreign: { family: "operator", sync: "give_up" },
   share_full: { family: "retry", sync: "retry" },
   share_held: { family: "retry", sync: "retry" },
   share_lost: { family: "operator", sync: "give_up" },

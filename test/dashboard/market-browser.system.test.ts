@@ -1,5 +1,6 @@
 import type { Page } from "playwright-core";
 import { describe, expect, vi } from "vitest";
+import { amount } from "../../src/dashboard/page/shared/text-format.ts";
 import { serveFilledPages } from "../support/daemon/served-pages-harness.ts";
 import {
   desktop,
@@ -43,10 +44,11 @@ describe("/market", () => {
         symbol: string;
         price_change_7d: number;
         market_cap: number;
+        usd: number;
       }
       const readRanked = () =>
         daemon.query<Ranked>(
-          "SELECT asset_id, symbol, price_change_7d, market_cap FROM latest_market_caps ORDER BY rank",
+          "SELECT asset_id, symbol, price_change_7d, market_cap, volume * price AS usd FROM latest_market_caps ORDER BY rank",
         );
       const shown = async () => {
         const rows = await page
@@ -54,13 +56,17 @@ describe("/market", () => {
           .evaluateAll((list) =>
             list.map((row) => [
               row.getAttribute("data-id"),
-              ...[1, 4].map((at) => row.children[at]?.textContent ?? ""),
+              ...[1, 4, 7].map((at) => row.children[at]?.textContent ?? ""),
             ]),
           );
-        return rows.map(([id, asset, change]) => [id, String(asset).split(" ")[0], figure(change ?? null)]);
+        return rows.map(([id, asset, change, volume]) => [
+          ...[id, String(asset).split(" ")[0], figure(change ?? null), volume],
+        ]);
       };
       await expectSoon(shown, () =>
-        readRanked().map((one) => [one.asset_id, one.symbol, Number(one.price_change_7d.toFixed(2))]),
+        readRanked().map((one) => [
+          ...[one.asset_id, one.symbol, Number(one.price_change_7d.toFixed(2)), amount(one.usd)],
+        ]),
       );
       // The areas of the tiles are in the proportion of the market caps.
       const area = async (symbol: string) => {
@@ -69,7 +75,41 @@ describe("/market", () => {
       };
       const cap = (symbol: string) => readRanked().find((one) => one.symbol === symbol)?.market_cap ?? 0;
       expect((await area("ETH")) / (await area("BTC"))).toBeCloseTo(cap("ETH") / cap("BTC"), 1);
-      expect(await page.locator("#ranking .sparkline").count()).toBeGreaterThan(5);
+      await page.check("#square-root");
+      expect((await area("ETH")) / (await area("BTC"))).toBeCloseTo(Math.sqrt(cap("ETH") / cap("BTC")), 1);
+      await page.check("#without-first");
+      expect(await page.locator('.tile[title^="BTC "]').count()).toBe(0);
+      expect(await page.getAttribute('.tile[title^="SOL "]', "title")).toContain(
+        `market cap ${amount(cap("SOL"))} USD`,
+      );
+      expect(new URL(page.url()).search).toBe("?without=1&scale=sqrt");
+      await page.uncheck("#without-first");
+      await page.uncheck("#square-root");
+      // Exactly 168 hours: hourly closes where ticks are synced, daily ones before, and the price of the ranking.
+      const closes = (symbol: string) =>
+        daemon.query<{
+          ts: number;
+          close: number;
+        }>(`WITH now AS (SELECT max(ts) AS ts FROM latest_market_caps),
+          hours AS (SELECT b.ts + 3600000000 AS ts, b.close FROM bars_1h b, now WHERE b.index_type = 'GWA' AND b.name = '${symbol}'
+            AND b.ts + 3600000000 BETWEEN now.ts - 604800000000 AND now.ts)
+          SELECT * FROM hours UNION ALL SELECT d.ts + 86400000000, d.close FROM ohlcv d, now WHERE d.index_type = 'GWA' AND d.name = '${symbol}'
+            AND d.ts + 86400000000 BETWEEN now.ts - 604800000000 AND coalesce((SELECT min(ts) - 1 FROM hours), now.ts) ORDER BY 1`);
+      for (const symbol of ["BTC", "XRP"]) {
+        const line = page.locator("#ranking tr", { hasText: symbol }).locator(".sparkline");
+        const path = (await line.locator("path").getAttribute("d")) ?? "";
+        const xs = path.slice(1).split("L").map(Number.parseFloat);
+        const stored = closes(symbol);
+        // An hour may have ended since.
+        expect(Math.abs(xs.length - stored.length - 1), symbol).toBeLessThanOrEqual(1);
+        expect(xs).toEqual(xs.toSorted((a, b) => a - b));
+        const hours = ((stored[1]?.ts ?? 0) - (stored[0]?.ts ?? 0)) / 3.6e9;
+        expect((((xs[1] ?? 0) - (xs[0] ?? 0)) / 110) * 168, symbol).toBeCloseTo(hours, -0.5);
+        const [first, last] = [stored[0], stored.at(-1)];
+        const trend = (last?.close ?? 0) > (first?.close ?? 0) ? "up" : "down";
+        if (Math.abs((last?.close ?? 0) / (first?.close ?? 1) - 1) > 0.005)
+          expect(await line.getAttribute("class"), symbol).toContain(trend);
+      }
       await takeScreenshot(page, "market");
       await expectAccessible(page);
       await page.click("#ranking thead th:nth-child(4) button");
@@ -78,6 +118,9 @@ describe("/market", () => {
       await page.fill("#search", "ethereum");
       expect(await page.locator("#ranking tbody b").allTextContents()).toEqual(["ETH"]);
       await page.click("#ranking tbody a");
+      await page.waitForSelector("#parts .card");
+      expect(new URL(page.url()).pathname).toBe("/assets/ETH");
+      await page.click("#to-bars");
       await page.waitForSelector("#chart[data-bars]");
       expect(await page.textContent("#name")).toBe("ETH");
       expect(complaints).toEqual([]);
@@ -106,14 +149,71 @@ describe("/market", () => {
   });
 });
 
+describe("/assets", () => {
+  itInBrowser("tells what the warehouse knows about one asset, each figure with its SQL", async () => {
+    const { page, complaints, elsewhere } = await open("/assets/BTC", phone);
+    await page.waitForSelector("#parts .card >> nth=6");
+    const part = (name: string) => page.locator("#parts section", { hasText: name });
+    const sqlOf = async (name: string) =>
+      new URLSearchParams((await part(name).locator(".card-head a").getAttribute("href"))?.split("#")[1]).get(
+        "sql",
+      ) ?? "";
+    // What a part shows are the rows of its SQL.
+    await expectSoon(
+      async () => (await part("On exchanges").locator("tbody td:nth-child(3)").allTextContents()).map(figure),
+      () =>
+        daemon
+          .query<{ deviation_bps: number }>(
+            `SELECT deviation_bps FROM latest_index_deviation WHERE pair = 'BTC/USD' AND is_live = 1 ORDER BY abs(deviation_bps)`,
+          )
+          .map(({ deviation_bps }) => Number(deviation_bps.toFixed(1))),
+    );
+    for (const [name, column] of Object.entries({
+      "Curve of futures": "annualised_basis",
+      "Daily bars against ticks": "close",
+      Proof: "stream",
+    })) {
+      const rows = daemon.query<Record<string, unknown>>(await sqlOf(name));
+      expect(rows.length, name).toBeGreaterThan(0);
+      expect(rows[0], name).toHaveProperty(column);
+      expect(await part(name).locator("tbody tr").count(), name).toBe(rows.length);
+    }
+    const price = page.locator('[data-fact="price"] b');
+    await expectSoon(
+      () => price.textContent(),
+      () => format(newestPrice()),
+    );
+    expect(Number(await page.getAttribute("#price-plot", "data-points"))).toBe(
+      daemon.query<{ n: number }>(
+        "SELECT count(*) AS n FROM bars_1h WHERE index_type = 'GWA' AND name = 'BTC'",
+      )[0]?.n,
+    );
+    expect(await horizontalOverflow(page)).toBeLessThanOrEqual(0);
+    await expectAccessible(page);
+    await takeScreenshot(page, "asset-phone");
+    await price.locator("a").click();
+    await page.waitForURL(/\/explore#sql=/);
+    await page.goto(new URL("/assets/BTCX", page.url()).href);
+    await page.locator("#empty a", { hasText: "BTC" }).first().click();
+    await page.locator("#asset-title", { hasText: "BTC" }).waitFor();
+    expect(complaints).toEqual([]);
+    expect(elsewhere).toEqual([]);
+  });
+});
+
 describe("/exchanges", () => {
   itInBrowser("compares the quotes of a pair with each other and with the index, on a phone", async () => {
-    const { page, complaints } = await open("/exchanges/BTC-USD", phone);
+    // The exchange that stands still trades twice a day, at other times in each pair: one where it was more than an hour ago.
+    const [{ pair } = { pair: "" }] = daemon.query<{ pair: string }>(
+      `SELECT pair FROM exchange_ticks WHERE exchange = 'Bitfinex' AND pair LIKE 'BTC/%' AND unmoved_seconds BETWEEN 3960 AND 49320
+        ORDER BY ts, pair LIMIT 1`,
+    );
+    const { page, complaints } = await open(`/exchanges/${pair.replace("/", "-")}`, phone);
     await page.waitForSelector("#quotes tbody tr");
     const last = async () => (await cells(page, '[data-exchange="Kraken"]'))[1];
     await expectSoon(last, () => {
       const [row] = daemon.query<{ last: number }>(
-        "SELECT last FROM latest_exchange_ticks WHERE exchange = 'Kraken' AND pair = 'BTC/USD'",
+        `SELECT last FROM latest_exchange_ticks WHERE exchange = 'Kraken' AND pair = '${pair}'`,
       );
       return row?.last.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
     });
@@ -122,9 +222,9 @@ describe("/exchanges", () => {
       () => {
         const [row] = daemon.query<{ spread: number; deviation: number }>(
           `SELECT s.spread_bps AS spread, d.deviation_bps AS deviation FROM latest_spread s JOIN latest_index_deviation d USING (exchange, pair)
-            WHERE exchange = 'Kraken' AND pair = 'BTC/USD'`,
+            WHERE exchange = 'Kraken' AND pair = '${pair}'`,
         );
-        return [row?.spread, row?.deviation].map((points) => Number(points?.toFixed(1)));
+        return [row?.spread, row?.deviation].map((points) => Number(points?.toFixed(1) ?? 0));
       },
     );
     const facts = () => page.locator("#facts b").allTextContents();
@@ -132,11 +232,36 @@ describe("/exchanges", () => {
       async () => (await facts()).slice(1, 3).map(figure),
       () => {
         const [best] = daemon.query<{ bid: number; ask: number }>(
-          "SELECT round(best_bid, 2) AS bid, round(best_ask, 2) AS ask FROM latest_spread WHERE pair = 'BTC/USD' ORDER BY ts DESC LIMIT 1",
+          `SELECT round(best_bid, 2) AS bid, round(best_ask, 2) AS ask FROM latest_spread WHERE pair = '${pair}' ORDER BY ts DESC LIMIT 1`,
         );
         return [best?.bid, best?.ask];
       },
     );
+    // The exchange that stands still is last, and outside the scale; what it asks is beside the best.
+    const still = daemon.query<{ exchange: string; ask: number }>(
+      `SELECT exchange, ask FROM latest_spread WHERE pair = '${pair}' AND quality = 'not moved for an hour'`,
+    );
+    expect(still.map(({ exchange }) => exchange)).toEqual(["Bitfinex"]);
+    const lastRow = page.locator("#quotes tbody tr").last();
+    expect(await lastRow.getAttribute("data-exchange")).toBe("Bitfinex");
+    expect(await lastRow.locator(".bar").count()).toBe(0);
+    expect(await page.textContent("#facts")).toContain("unmoved");
+    // Each edge is the bid of the column over the ask of the row.
+    await expectSoon(
+      async () => {
+        const heads = await page.locator("#edges thead th").allTextContents();
+        const row = page.locator("#edges tbody tr", { has: page.locator("th", { hasText: "Kraken" }) });
+        return figure((await row.locator("th, td").allTextContents())[heads.indexOf("Binance")] ?? "");
+      },
+      () => {
+        const [row] = daemon.query<{ edge: number }>(
+          `SELECT (b.bid / k.ask - 1) * 10000 AS edge FROM latest_spread k JOIN latest_spread b USING (pair)
+            WHERE pair = '${pair}' AND k.exchange = 'Kraken' AND b.exchange = 'Binance'`,
+        );
+        return Number(row?.edge.toFixed(1));
+      },
+    );
+    expect(await page.locator("#edges tbody tr", { hasText: "Bitfinex" }).count()).toBe(0);
     expect(await horizontalOverflow(page)).toBeLessThanOrEqual(0);
     await expectAccessible(page);
     await takeScreenshot(page, "exchanges-phone");
@@ -144,8 +269,8 @@ describe("/exchanges", () => {
     await page.locator("#pair-title", { hasText: "ETH/USD" }).waitFor();
     expect(new URL(page.url()).pathname).toBe("/exchanges/ETH-USD");
     await page.goBack();
-    await page.locator("#pair-title", { hasText: "BTC/USD" }).waitFor();
-    expect(await page.inputValue("#pair")).toBe("BTC/USD");
+    await page.locator("#pair-title", { hasText: pair }).waitFor();
+    expect(await page.inputValue("#pair")).toBe(pair);
     await page.goto(new URL("/exchanges/BTC-USDX", page.url()).href);
     await page.locator("#empty a", { hasText: "BTC-USD" }).first().click();
     await page.locator("#pair-title", { hasText: "BTC/USD" }).waitFor();
@@ -188,6 +313,10 @@ describe("/derivatives", () => {
     );
     const funding = await page.textContent(`[data-contract="${perpetual?.contract_id}"] .funding`);
     expect(figure(funding)).toBeCloseTo((perpetual?.funding_rate ?? 0) * 100, 4);
+    const perYear = await page.textContent(`[data-contract="${perpetual?.contract_id}"] .per-year`);
+    expect(figure(perYear)).toBeCloseTo((perpetual?.funding_rate ?? 0) * 100 * 3 * 365, 2);
+    expect(await page.textContent("#perpetuals thead")).toContain("Funding, per 8 h");
+    expect(await page.textContent("#chain thead")).toContain("Open interest, contracts");
     // By parity a call and a put of one strike have the same volatility.
     const vols = async (side: string) =>
       (await page.locator(`#chain .${side}-iv`).allTextContents()).map(figure);
@@ -195,6 +324,17 @@ describe("/derivatives", () => {
     expect(calls.length).toBeGreaterThan(4);
     expect(Math.abs((calls[1] ?? 0) - (puts[1] ?? 0))).toBeLessThan(2);
     expect(await page.locator("#smile-plot canvas").count()).toBe(1);
+    expect(await page.locator("#smile-plot .u-label").allTextContents()).toEqual([
+      ..."strike|open interest, contracts|smile|calls|puts".split("|"),
+    ]);
+    const expiry = Number(await page.inputValue("#expiry"));
+    const [interest] = daemon.query<{ total: number }>(`SELECT sum(most) AS total FROM (
+      SELECT max(v.open_interest) AS most ${asOf("option_chain")}
+        AND v.expiration = '${new Date(expiry / 1000).toISOString().replace("Z", "000Z")}' GROUP BY v.strike, v.option_type)`);
+    expect(Number(await page.getAttribute("#smile-plot", "data-interest"))).toBeCloseTo(
+      interest?.total ?? 0,
+      4,
+    );
     await takeScreenshot(page, "derivatives");
     await expectAccessible(page);
     await page.selectOption("#exchange", { index: 1 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { axis, describeCell, expand, summarize } from "../../src/dashboard/page/overview/heat-map.ts";
+import { describeProof } from "../../src/dashboard/page/shared/proof.ts";
 import {
   amount,
   brief,
@@ -8,6 +8,7 @@ import {
   price,
   title,
 } from "../../src/dashboard/page/shared/text-format.ts";
+import { axis, describeCell, expand, summarize } from "../../src/dashboard/page/sync/heat-map.ts";
 
 describe("the texts of the dashboard", () => {
   it("give a length of time in one unit", () => {
@@ -26,6 +27,24 @@ describe("the texts of the dashboard", () => {
       "1 day",
       "200 days",
     ]);
+  });
+
+  it("prove in one line what is stored, since when it is whole, and what is missing", () => {
+    const ticks = { from_time: "2026-05-01T10:41:25Z", rows: 801_000, open: 0, open_seconds: 0 };
+    const streams = [
+      { stream: "ohlcv", ...ticks, from_time: "2014-04-01T00:00:00Z", rows: 233, lost_seconds: 0 },
+      { stream: "index_ticks", ...ticks, lost_seconds: 5 },
+    ] as const;
+    expect(describeProof(streams, null)).toBe(
+      "801,233 rows, every second since 2026-05-01 and every day since 2014-04-01 covered, 5 s lost",
+    );
+    const open = streams.map((stream) => ({ ...stream, open: 6, open_seconds: 1800, lost_seconds: 0 }));
+    expect(describeProof(open, null)).toBe("801,233 rows, 12 ranges of 1 h still open, nothing lost");
+    const backfill = { percent: 65, seconds_left: 600, rows_per_second: 81_000 };
+    expect(describeProof(open, backfill)).toBe(
+      "801,233 rows, first fill 65 %, about 10 min left, 81K rows/s, nothing lost",
+    );
+    expect(describeProof([], null)).toBe("0 rows, nothing lost");
   });
 
   it("show prices with the service's digits, shortened to what matters", () => {

@@ -11,20 +11,28 @@ const contracts = /No (derivatives|futures|perpetuals|options)|Nothing was|contr
 const bars = /Nothing (is missing|in view)|No (bars|index ticks)|proven|\d ranges?,/;
 /** What each page claims by each of its requests. */
 const claimsOf: Record<string, Record<string, RegExp>> = {
-  "/": {
+  "/sync": {
     "/api/daemon": /synced[.;]|left to fetch|Running for|None since the start|at once/,
     "/api/status": /in \d+ streams?|\bnothing\b|over all series|mds\.sqlite/,
-    "/api/latest": /(BTC|ETH|SOL) GWA\s+\d/,
     "/api/missing": /Nothing is (missing|selected)|\d+ open, \d+ lost/,
     "/api/coverage": /Nothing is synced|complete,? |with gaps|No problems/,
     "/api/events": /^live$/m,
   },
-  "/market": { "/api/market": /No market caps|No asset|\d assets · market cap/ },
-  "/exchanges": { "/api/pairs": quotes, "/api/quotes": quotes },
+  "/": {
+    "/api/market": /No market caps|No asset|\d assets · market cap/,
+    "/api/status": /\d rows,/,
+    "/api/daemon": /\d rows,/,
+  },
+  "/assets/BTC": { "/api/asset": /On exchanges|Nothing is missing|Price, USD/ },
+  "/exchanges": {
+    "/api/pairs": quotes,
+    "/api/quotes": quotes,
+    "/api/spreads": /no two moments with quotes|^ask over bid/m,
+  },
   "/derivatives": { "/api/derivative-assets": contracts, "/api/derivatives": contracts },
   "/bars": { "/api/daemon": bars, "/api/series": bars, "/api/bars": bars },
   "/explore": {
-    "/api/schema": /Nothing has this name|^latest_index_ticks$/m,
+    "/api/schema": /Nothing has this name|^index_tick_spans$/m,
     "/api/query": /\d rows? in \d/,
   },
 };
@@ -92,10 +100,10 @@ describe("a page claims nothing that it was not told", () => {
     });
   }
 
-  itInBrowser("/ takes back what it was told once the daemon no longer answers", async () => {
+  itInBrowser("/sync takes back what it was told once the daemon no longer answers", async () => {
     const { page, text, soon } = await openBlank();
-    const claims = Object.values(claimsOf["/"] ?? {});
-    await page.goto(pages.address());
+    const claims = Object.values(claimsOf["/sync"] ?? {});
+    await page.goto(new URL("/sync", pages.address()).href);
     for (const claim of claims) await soon(claim);
     await page.context().setOffline(true);
     await page.clock.runFor(30_000);

@@ -9,6 +9,8 @@ export type CellRun = readonly [columns: number, ...parts: number[]];
 export interface HeatmapRow {
   readonly index_id: string | null;
   readonly name: string | null;
+  /** What the addresses of pages call it; null: it has no bars. */
+  readonly slug: string | null;
   readonly runs: readonly CellRun[];
 }
 
@@ -29,7 +31,7 @@ export interface HeatmapGroup {
   readonly summary: readonly CellRun[];
   /** How many ledger keys the options select. */
   readonly matches: number;
-  /** The best market cap rank first. */
+  /** Those with gaps first, then by market cap rank. */
   readonly rows: readonly HeatmapRow[];
 }
 

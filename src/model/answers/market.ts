@@ -7,6 +7,7 @@ export type RankedAsset = readonly [
   name: string | null,
   rank: number | null,
   price: number | null,
+  /** Of 24 hours, in USD. */
   volume: number | null,
   marketCap: number | null,
   change24h: number | null,
@@ -15,10 +16,13 @@ export type RankedAsset = readonly [
   ts: Micros,
 ];
 
+/** The last 168 hours: the minute of each point and its price, scaled to 0–100, in turn. */
+export type Sparkline = readonly number[];
+
 export interface RankingResult {
   readonly assets: readonly RankedAsset[];
-  /** Prices of seven days by asset id, oldest first, scaled to 0–100. */
-  readonly sparklines: Readonly<Record<string, readonly number[]>>;
+  /** By asset id. */
+  readonly sparklines: Readonly<Record<string, Sparkline>>;
 }
 
 export interface PairSummary {
@@ -37,10 +41,12 @@ export interface Quote {
   readonly index_source: string | null;
   readonly index_ts: Micros | null;
   readonly deviation_bps: number | null;
-  readonly volume: number | null;
+  /** Of 24 hours. */
+  readonly volume_usd: number | null;
   readonly ts: Micros;
-  readonly is_stale: 0 | 1 | null;
   readonly is_live: 0 | 1;
+  /** It has not moved for an hour, and does not compete for the best. */
+  readonly is_still: 0 | 1;
 }
 
 export interface BestPrices {
@@ -48,7 +54,14 @@ export interface BestPrices {
   readonly best_bid_exchange: string | null;
   readonly best_ask: number | null;
   readonly best_ask_exchange: string | null;
+  /** Also of quotes that stand still. */
+  readonly best_bid_any: number | null;
+  readonly best_ask_any: number | null;
 }
+
+/** Null: no exchange bid or asked. */
+export type SpreadPoint = readonly [ts: Micros, bps: number | null];
+export type SpreadsResult = readonly SpreadPoint[];
 
 export interface QuotesResult {
   readonly generated_at: string;

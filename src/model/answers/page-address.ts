@@ -4,12 +4,12 @@ export function nameToSlug(name: string): string {
 }
 
 /** `/exchanges/BTC-USD` */
-export function pagePath(page: "bars" | "exchanges" | "derivatives", name: string): string {
+export function pagePath(page: "assets" | "bars" | "exchanges" | "derivatives", name: string): string {
   return `/${page}/${encodeURIComponent(nameToSlug(name)).replaceAll("%3A", ":")}`;
 }
 /** One page that a search leads to. */
 export interface SearchMatch {
-  readonly group: "Bars" | "Exchanges" | "Derivatives" | "Relations";
+  readonly group: "Assets" | "Bars" | "Exchanges" | "Derivatives" | "Relations";
   readonly name: string;
   readonly note: string;
   readonly href: string;

@@ -1,15 +1,5 @@
 import type { Micros } from "../time.ts";
 
-/** The newest tick of one index. */
-export interface LatestTick {
-  readonly index_type: string;
-  readonly index_id: string;
-  readonly name: string;
-  readonly price_exact: string | null;
-  readonly time: string;
-  readonly is_settled: 0 | 1;
-}
-
 export type PulseTick = readonly [indexType: string, indexId: string, ts: Micros, price: number];
 
 /** What pages need to know about commits: which streams grew, and the newest price of each series that moved. */

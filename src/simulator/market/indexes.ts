@@ -49,7 +49,7 @@ export class IndexTable {
     const GWA = assets.map((asset) =>
       createSeries("GWA", asset.ordinal, rank++, asset.id, asset.symbol, asset, undefined, 1),
     );
-    const MWA = markets.map(({ ordinal, id, base, quote, share }) => {
+    const MWA = markets.map(({ ordinal, id, base, quote, fraction }) => {
       const name = `${base.symbol}/${quote.symbol}`;
       return createSeries(
         "MWA",
@@ -59,7 +59,7 @@ export class IndexTable {
         name,
         base,
         quote.symbol === "USD" ? undefined : quote,
-        share,
+        fraction,
       );
     });
     const LX = liquidIndexes.map(({ ordinal, id, name, asset }) => {
@@ -87,9 +87,9 @@ function createSeries(
   name: string,
   base: SimulatedAsset,
   quote: SimulatedAsset | undefined,
-  share: number,
+  fraction: number,
 ): IndexSeries {
-  const dailyVolume = base.dailyVolume * share;
+  const dailyVolume = base.dailyVolume * fraction;
   const assets = quote ? [base, quote] : [base];
   return {
     type,

@@ -38,8 +38,8 @@ export interface SimulatedMarket {
   readonly id: string;
   readonly base: SimulatedAsset;
   readonly quote: SimulatedAsset;
-  /** The share of the base asset's volume that is traded in this market. */
-  readonly share: number;
+  /** The fraction of the base asset's volume that is traded in this market. */
+  readonly fraction: number;
 }
 
 export interface SimulatedExchange {
@@ -80,7 +80,7 @@ export function createUniverse(seed: number, size: UniverseSize, idStyle: Quirks
   const id = (kind: number, ordinal: number) => idFormat.wrap(createEntityUuid(seed, kind, ordinal));
   const assets = Array.from({ length: counts.assets }, (_, at) => createAsset(seed, at, id(1, at)));
   const markets = createPairs(assets, counts.markets).map(([base, quote, rank], at) => {
-    return { ordinal: at, id: id(2, at), base, quote, share: 0.45 / 2 ** rank };
+    return { ordinal: at, id: id(2, at), base, quote, fraction: 0.45 / 2 ** rank };
   });
   const exchanges = Array.from({ length: counts.exchanges }, (_, at) => {
     return createExchange(seed, at, id(3, at), assets, markets);

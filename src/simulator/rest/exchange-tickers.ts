@@ -153,7 +153,7 @@ export class ExchangeTickers {
     const last = Math.exp(indexValues.logPriceAt(series, lastTradeTick) + fixedOffset + noise);
     const smallestUnit = 10 ** -series.priceDigits;
     const halfSpread = Math.max(2 * smallestUnit, last * (0.0001 + 0.0008 * hashFraction(seed, 84, ordinal)));
-    const share = 1 / (exchange.ordinal + 2) ** 1.2;
+    const fraction = 1 / (exchange.ordinal + 2) ** 1.2;
     const lastMovedMs =
       lastTradeTick * calendar.tickMs - (hashNumbers(seed, 85, ordinal, lastTradeTick) % calendar.tickMs);
     return {
@@ -161,7 +161,7 @@ export class ExchangeTickers {
       exchangeId: exchange.id,
       marketId: market.id,
       last: formatDecimal(last, series.priceDigits),
-      volume: formatDecimal(indexValues.volumeAt(series, tick) * share, 8),
+      volume: formatDecimal(indexValues.volumeAt(series, tick) * fraction, 8),
       bid: formatDecimal(last - halfSpread * 0.9, series.priceDigits),
       ask: formatDecimal(last + halfSpread * 1.1, series.priceDigits),
       timestamp: this.#utc.format(tick * calendar.tickMs),

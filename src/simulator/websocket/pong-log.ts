@@ -21,7 +21,8 @@ export class PongLog {
 
   get summary(): PongSummary {
     const sorted = this.#ms.toSorted((a, b) => a - b);
-    const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
+    const at = (fraction: number) =>
+      sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * fraction))] ?? 0;
     return { answered: this.#answered, medianMs: at(0.5), p99Ms: at(0.99), worstMs: at(1) };
   }
 }

@@ -144,12 +144,12 @@ describe("/index-ticker", () => {
     const { status, body } = await ticks({
       timestamp: "2026-03-01T12:00:00+02:00",
       indexType: "NX",
-      startAfter: "1",
+      size: "0",
     });
     expect(status).toBe(400);
     expect(body.errors.map(({ field }: { field: string }) => field).toSorted()).toEqual([
       "indexType",
-      "startAfter",
+      "size",
       "timestamp",
     ]);
   });

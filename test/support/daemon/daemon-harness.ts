@@ -206,7 +206,7 @@ function readCoveredUntil(database: Database.Database): number {
     database
       .prepare(
         `SELECT min(newest) + 60000000 FROM (SELECT max(r.to_ts) AS newest FROM settled_ranges r
-          JOIN wanted_ranges w ON w.stream = r.stream AND w.series = r.series
+          JOIN targets w ON w.stream = r.stream AND w.series = r.series
           WHERE r.stream = 'index_ticks' AND w.to_ts IS NULL GROUP BY r.series)`,
       )
       .pluck()

@@ -1,16 +1,20 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { afterAll, beforeAll } from "vitest";
-import { toSyncSettings } from "../../../src/cli/support/session.ts";
-import { loadSettings } from "../../../src/config/load-settings.ts";
+import { toSyncSettings, withSyncSession } from "../../../src/cli/support/session.ts";
+import { type LoadedSettings, loadSettings } from "../../../src/config/load-settings.ts";
 import { runDaemon } from "../../../src/daemon/daemon.ts";
 import { Failure } from "../../../src/model/failure.ts";
+import { seededRandom } from "../../../src/runtime/backoff.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
 import { silentLog } from "../../../src/runtime/log.ts";
 import { type Simulator, startSimulator } from "../../../src/simulator/simulator.ts";
+import { backfill } from "../../../src/sync/history/backfill.ts";
 import { findFreePort } from "../free-port.ts";
+import { startIngestInProcess } from "../ingest/in-process-ingest.ts";
+import { seed } from "../seed.ts";
 import { acceptAtOnce } from "../sync/backfill-harness.ts";
 import { waitUntil } from "../wait-until.ts";
 
@@ -22,6 +26,16 @@ sync:
   marketCap: { every: 30s }
   derivatives: { exchanges: all, types: [futures, perpetuals, options], every: 10s }
 `;
+
+function takeTickers(loaded: LoadedSettings): Promise<unknown> {
+  const random = seededRandom(seed);
+  const stopping = new AbortController().signal;
+  const session = { clock: systemClock, stopping, random, startWorker: startIngestInProcess };
+  const filter = { streams: new Set(["exchange_ticks" as const]) };
+  return withSyncSession(loaded, session, silentLog, ({ syncContext, reader }) =>
+    backfill(syncContext, { settings: toSyncSettings(loaded), reader, random, filter }),
+  );
+}
 
 /** A daemon on the system clock, beside its simulator, that serves the pages to all tests of a file. */
 export interface ServedPages {
@@ -51,6 +65,8 @@ export function serveFilledPages(): ServedPages {
       MDS_HTTP_PORT: port,
     };
     const loaded = acceptAtOnce(loadSettings({ env, directory: folder, file }));
+    // The first tickers come from REST, which tells when each price last moved; the websocket might be faster.
+    if (!existsSync(path)) await takeTickers(loaded);
     const stopping = new AbortController();
     let isFilled = false;
     const done = runDaemon({

@@ -15,9 +15,5 @@ new Channel<IngestNotices, IngestCalls>({
       waitWhileStuck();
       answer(runner.run(call));
     },
-    addPage(page) {
-      waitWhileStuck();
-      runner.addPage(page);
-    },
   },
 });

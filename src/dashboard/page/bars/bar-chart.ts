@@ -11,18 +11,19 @@ import {
   LineStyle,
   type Logical,
   PriceScaleMode,
+  TickMarkType,
   type Time,
   type UTCTimestamp,
 } from "lightweight-charts";
 import type { ChartRange, SecondsRange } from "../../../model/answers/chart-bars.ts";
 import type { BarWidth } from "../../../model/time.ts";
 import { cssColour, withOpacity } from "../shared/layout.ts";
-import { price } from "../shared/text-format.ts";
+import { clockText, momentText, price } from "../shared/text-format.ts";
 import { Bands, type TimeScale } from "./bands.ts";
 import { positionOf, type Slot, stateOf } from "./bar-slots.ts";
 import { measureTool } from "./measure.ts";
 
-/** The share of the view that stays free after the last bar. */
+/** The fraction of the view that stays free after the last bar. */
 const RIGHT_MARGIN = 0.04;
 
 interface ShowOptions {
@@ -217,8 +218,14 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
       ({ precision } = more);
       if (view) isByHand = false;
       chart.applyOptions({
-        timeScale: { timeVisible: width !== "1d", secondsVisible: false },
-        localization: { timeFormatter: (time: Time) => `${utc(time)} UTC` },
+        timeScale: {
+          timeVisible: width !== "1d",
+          secondsVisible: false,
+          // Null leaves days, months and years to the chart: they are those of UTC.
+          tickMarkFormatter: (time: Time, type: TickMarkType) =>
+            type >= TickMarkType.Time ? clockText(Number(time) * 1e6) : null,
+        },
+        localization: { timeFormatter: (time: Time) => momentText(Number(time) * 1e6, 16) },
       });
       candles.applyOptions({
         priceFormat: {
@@ -292,10 +299,6 @@ function readColours() {
 }
 
 const toTime = ({ time }: Slot) => time as UTCTimestamp;
-
-function utc(time: Time): string {
-  return new Date(Number(time) * 1000).toISOString().slice(0, 16).replace("T", " ");
-}
 
 function keepInView(scale: TimeScale, index: number): void {
   const range = scale.getVisibleLogicalRange();

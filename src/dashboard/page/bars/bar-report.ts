@@ -8,6 +8,7 @@ import {
   countNoun,
   direction,
   duration,
+  momentText,
   percentChange,
   price,
 } from "../shared/text-format.ts";
@@ -36,7 +37,7 @@ export function showBar({ slots, precision }: ShownBars, pointed: Slot | undefin
   if (!slot) return void byId("bar-details").replaceChildren();
   const digits = (value: number) => price(value.toFixed(precision));
   const part = (label: string, value: string) => element("span", {}, element("i", {}, label), ` ${value}`);
-  const when = slot.isDaily ? minute(slot.time).slice(0, 10) : minute(slot.time);
+  const when = slot.isDaily ? `${minute(slot.time).slice(0, 10)} UTC` : momentText(slot.time * 1e6, 16);
   const { candle, ticks = 0, expected = 0, volume = null } = slot;
   const change = changeOf(slots, slot);
   const figures = candle
@@ -59,7 +60,7 @@ export function showBar({ slots, precision }: ShownBars, pointed: Slot | undefin
       ]
     : [];
   byId("bar-details").replaceChildren(
-    element("span", { className: "when" }, `${when} UTC`),
+    element("span", { className: "when" }, when),
     ...figures,
     element("span", { "data-state": stateOf(slot) }, describeSlot(slot)),
   );
@@ -79,8 +80,8 @@ function describeSlot(slot: Slot): string {
 }
 
 /** Shows 100 % only for a complete bar. */
-function percent(share: number): string {
-  return `${share >= 1 ? 100 : Math.min(99, Math.floor(share * 100))} %`;
+function percent(fraction: number): string {
+  return `${fraction >= 1 ? 100 : Math.min(99, Math.floor(fraction * 100))} %`;
 }
 
 /** Short ranges with seconds; the date of the end is omitted if it equals that of the start. */

@@ -107,8 +107,8 @@ export function timeAt(slots: readonly Slot[], position: number): number {
   const index = Math.min(slots.length - 1, Math.max(0, Math.floor(position)));
   const slot = slots[index];
   if (!slot) return 0;
-  const share = Math.min(1, Math.max(0, position - index));
-  return slot.time + share * slot.length;
+  const fraction = Math.min(1, Math.max(0, position - index));
+  return slot.time + fraction * slot.length;
 }
 
 /** The parts of the slots' range that are in no span: proven to have all their rows. */

@@ -11,15 +11,26 @@ import type {
 } from "../../../model/answers/derivatives.ts";
 import { pagePath } from "../../../model/answers/page-address.ts";
 import { isNamed, nameInPath, onNavigate, saveAddress, showUnknown } from "../shared/address.ts";
-import { cssColour, watchTheme } from "../shared/layout.ts";
+import { cssColour, withOpacity } from "../shared/layout.ts";
 import { onCommit, onMissed, throttle } from "../shared/live.ts";
 import { byId, element, setRows, setText, showEmpty } from "../shared/page-base.ts";
+import { drawPlot, plotOptions } from "../shared/plot.ts";
 import { poll, read, startReading } from "../shared/reading.ts";
-import { amount, brief, count, countNoun, direction, percentChange, quote } from "../shared/text-format.ts";
+import {
+  amount,
+  brief,
+  count,
+  countNoun,
+  direction,
+  momentText,
+  percentChange,
+  quote,
+} from "../shared/text-format.ts";
 import { buildChain, type ChainLine, forwardOf, impliedVolatility, worth } from "./derivative-figures.ts";
 
 const POLL_SECONDS = 60;
 const MAX_CURVES = 6;
+const FUNDINGS_PER_YEAR = 3 * 365;
 const view = {
   /** The id of an asset; empty until the assets are known. */
   asset: "",
@@ -28,10 +39,8 @@ const view = {
   at: "",
   expiry: 0,
 };
-type BuildPlot = (target: HTMLElement) => uPlot | undefined;
 let assets: readonly DerivativeAsset[] = [];
 let loaded: DerivativesResult | undefined;
-const plots = new Map<string, { readonly plot: uPlot; readonly build: BuildPlot }>();
 const assetSelect = byId("asset", HTMLSelectElement);
 const exchangeSelect = byId("exchange", HTMLSelectElement);
 const expirySelect = byId("expiry", HTMLSelectElement);
@@ -45,70 +54,16 @@ const contractParams = () => ({
 
 const iso = (micros: number) => new Date(micros / 1000).toISOString();
 const cell = (text: string, className = "") => element("td", { className: `number ${className}` }, text);
-const percentOf = (share: number | null, digits?: number) =>
-  percentChange(share === null ? null : share * 100, digits);
+const percentOf = (fraction: number | null, digits?: number) =>
+  percentChange(fraction === null ? null : fraction * 100, digits);
 /** A phone has no column for the exchange. */
 const contractCell = ({ id, name, exchange }: ContractQuote) =>
   element("td", {}, name ?? id, element("span", { className: "soft narrow" }, exchange));
 
 // ---- charts
 
-function drawPlot(id: string, build: BuildPlot): void {
-  plots.get(id)?.plot.destroy();
-  const target = byId(id);
-  const made = build(target);
-  target.hidden = !made;
-  if (made) plots.set(id, { plot: made, build });
-  else plots.delete(id);
-}
-
-const percentText = (share: number, digits: number) => `${(share * 100).toFixed(digits)} %`;
-
-/** How many digits tell the percentages of two neighbouring marks of an axis apart. */
-const digitsOf = ([first = 0, second]: readonly number[]) => {
-  const step = Math.abs((second ?? first) - first) * 100;
-  return [0, 1, 2].find((digits) => Math.abs(Number(step.toFixed(digits)) - step) < 1e-9) ?? 3;
-};
-
-interface PlotOptions {
-  readonly xLabel: string;
-  readonly xValues: (value: number) => string;
-  readonly yValue: (value: number, digits: number) => string;
-  readonly lines: readonly string[];
-}
-
-function options(target: HTMLElement, { xLabel, xValues, lines, yValue }: PlotOptions): uPlot.Options {
-  const [soft, line] = [cssColour("soft"), cssColour("line")];
-  const axis = {
-    stroke: soft,
-    grid: { stroke: line, width: 1 },
-    ticks: { stroke: line },
-    font: "12px system-ui",
-  };
-  return {
-    width: target.clientWidth,
-    height: target.clientHeight - 30,
-    scales: { x: { time: false } },
-    cursor: { drag: { x: false, y: false } },
-    axes: [
-      { ...axis, values: (_, at) => at.map((value) => xValues(value)) },
-      { ...axis, size: 60, values: (_, at) => at.map((value) => yValue(value, digitsOf(at))) },
-    ],
-    series: [
-      { label: xLabel, value: (_, value) => (value == null ? "" : xValues(value)) },
-      ...lines.map(
-        (label, i): uPlot.Series => ({
-          label,
-          stroke: cssColour(`line-${i + 1}`),
-          width: 1.5,
-          spanGaps: true,
-          points: { show: true, size: 6, fill: cssColour("card") },
-          value: (_, value) => (value == null ? "" : yValue(value, 2)),
-        }),
-      ),
-    ],
-  };
-}
+const percentText = (value: number, digits: number) => `${value.toFixed(digits)} %`;
+const inPercent = (fraction: number | null | undefined) => (fraction == null ? null : fraction * 100);
 
 function drawCurve(futures: readonly FutureQuote[], observed: number): void {
   const points = futures.flatMap(({ exchange, expiration, annualised_basis: basis }) =>
@@ -119,10 +74,10 @@ function drawCurve(futures: readonly FutureQuote[], observed: number): void {
     if (xs.length < 2) return undefined;
     const exchanges = [...new Set(points.map(({ exchange }) => exchange))].slice(0, MAX_CURVES);
     const lines = exchanges.map((name) =>
-      xs.map((x) => points.find((one) => one.exchange === name && one.expiration === x)?.basis ?? null),
+      xs.map((x) => inPercent(points.find((one) => one.exchange === name && one.expiration === x)?.basis)),
     );
     return new uPlot(
-      options(target, {
+      plotOptions(target, {
         xLabel: "days left",
         xValues: (value) => count(Math.round(value)),
         yValue: percentText,
@@ -135,19 +90,37 @@ function drawCurve(futures: readonly FutureQuote[], observed: number): void {
 }
 
 function drawSmile(chain: readonly ChainLine[], forward: number | null): void {
+  const interest = chain.map(({ call, put }) => (call?.open_interest ?? 0) + (put?.open_interest ?? 0));
+  byId("smile-plot").dataset.interest = String(interest.reduce((sum, one) => sum + one, 0));
   drawPlot("smile-plot", (target) => {
-    const vols = (["call", "put"] as const).map((side) =>
-      chain.map(({ [side]: option }) => (option ? impliedVolatility(option, forward) : null)),
+    const [calls = [], puts = []] = (["call", "put"] as const).map((side) =>
+      chain.map(({ [side]: option }) => inPercent(option && impliedVolatility(option, forward))),
     );
-    if (chain.length < 2 || vols.flat().every((value) => value === null)) return undefined;
+    if (chain.length < 2 || [...calls, ...puts].every((value) => value === null)) return undefined;
+    // Out of the money is where options trade: puts below the forward, calls above.
+    const smile = chain.map(({ strike }, i) => (strike < (forward ?? 0) ? puts[i] : calls[i]) ?? null);
+    const bars = uPlot.paths.bars?.({ size: [0.6, 28] });
+    const dots = { paths: () => null, width: 2 };
+    const [call, put] = [cssColour("line-1"), cssColour("line-2")];
     return new uPlot(
-      options(target, {
+      plotOptions(target, {
         xLabel: "strike",
         xValues: (value) => brief(value),
         yValue: percentText,
-        lines: ["calls", "puts"],
+        lines: [
+          {
+            ...{ label: "open interest, contracts", scale: "interest", width: 0, points: { show: false } },
+            ...(bars && { paths: bars }),
+            fill: withOpacity(cssColour("soft"), 0.22),
+          },
+          { label: "smile", stroke: cssColour("soft"), points: { show: false } },
+          // A ring and a dot: where both are at one place, both are seen.
+          { label: "calls", stroke: call, ...dots, points: { show: true, size: 11, stroke: call, width: 2 } },
+          { label: "puts", stroke: put, ...dots, points: { show: true, size: 5, stroke: put, fill: put } },
+        ],
+        right: { scale: "interest", value: amount },
       }),
-      [chain.map(({ strike }) => strike), ...vols],
+      [chain.map(({ strike }) => strike), interest, smile, calls, puts],
       target,
     );
   });
@@ -182,6 +155,10 @@ function showFutures({ futures, observed }: DerivativesResult): void {
   drawCurve(futures, observed ?? 0);
 }
 
+/** Without compounding: three payments a day. */
+const annualFunding = ({ funding_rate }: PerpetualQuote) =>
+  funding_rate === null ? null : funding_rate * FUNDINGS_PER_YEAR;
+
 function showPerpetuals(perpetuals: readonly PerpetualQuote[]): void {
   fill(
     "perpetuals",
@@ -195,6 +172,7 @@ function showPerpetuals(perpetuals: readonly PerpetualQuote[]): void {
         cell(quote(one.index_price), "wide"),
         cell(percentOf(one.premium, 3), `wide ${direction(one.premium)}`),
         cell(percentOf(one.funding_rate, 4), `funding ${direction(one.funding_rate)}`),
+        cell(percentOf(annualFunding(one)), `per-year ${direction(one.funding_rate)}`),
         cell(amount(one.open_interest_usd), "wide"),
       ),
     ),
@@ -252,7 +230,7 @@ function show(answer: DerivativesResult): void {
     "derivatives-note",
     observed === null
       ? "Nothing was observed within six hours before this moment."
-      : `${countNoun(futures.length + perpetuals.length + chain.length, "contract")}, observed ${iso(observed).slice(0, 19).replace("T", " ")} UTC`,
+      : `${countNoun(futures.length + perpetuals.length + chain.length, "contract")}, observed ${momentText(observed)}`,
   );
   showFutures(answer);
   showPerpetuals(perpetuals);
@@ -334,16 +312,6 @@ expirySelect.addEventListener("change", () => {
   saveToUrl("push");
   if (loaded) showOptions(loaded.options);
 });
-const redraw = () => {
-  for (const [id, { build }] of plots) drawPlot(id, build);
-};
-watchTheme(redraw);
-let width = innerWidth;
-window.addEventListener("resize", () => {
-  if (width !== innerWidth) redraw();
-  width = innerWidth;
-});
-
 const assetsReading = startReading("assets", "the assets");
 /** Assets first: without one there is nothing to ask for. */
 async function prepare(): Promise<boolean> {

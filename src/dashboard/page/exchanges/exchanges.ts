@@ -1,20 +1,30 @@
 // One pair on all exchanges, compared with its index.
 
-import type { BestPrices, PairSummary, Quote, QuotesResult } from "../../../model/answers/market.ts";
+import uPlot from "uplot";
+import type {
+  BestPrices,
+  PairSummary,
+  Quote,
+  QuotesResult,
+  SpreadsResult,
+} from "../../../model/answers/market.ts";
 import { pagePath } from "../../../model/answers/page-address.ts";
 import { isNamed, nameInPath, onNavigate, saveAddress, showUnknown } from "../shared/address.ts";
-import "../shared/layout.ts";
+import { cssColour, withOpacity } from "../shared/layout.ts";
 import { onCommit, onMissed, throttle } from "../shared/live.ts";
 import { byId, element, setRows, setText, showEmpty } from "../shared/page-base.ts";
+import { drawPlot, plotOptions } from "../shared/plot.ts";
 import { poll, read, startReading } from "../shared/reading.ts";
-import { amount, countNoun, direction, duration, quote } from "../shared/text-format.ts";
+import { amount, countNoun, direction, duration, momentText, quote } from "../shared/text-format.ts";
 
 const POLL_SECONDS = 30;
+const SPREAD_SECONDS = 60;
+/** The scale of deviations: a dead exchange is hundreds of points away, and the others are not one pixel. */
+const SCALE_BPS = 20;
+const MAX_EDGE_EXCHANGES = 12;
 let pair = "";
 let pairs: readonly PairSummary[] = [];
 const pairSelect = byId("pair", HTMLSelectElement);
-
-const unmoved = "price has not moved";
 
 const points = (value: number | null, isSigned = false) => {
   if (value === null) return "–";
@@ -22,79 +32,91 @@ const points = (value: number | null, isSigned = false) => {
   return `${sign}${Math.abs(value).toFixed(1)} bp`;
 };
 
-function deviationBar(deviation: number, largest: number): HTMLElement {
-  const bar = element("span", { className: `bar ${direction(deviation)}` });
-  const share = largest > 0 ? (Math.abs(deviation) / largest) * 50 : 0;
-  bar.style.width = `${share.toFixed(1)}%`;
-  bar.style.left = `${(deviation < 0 ? 50 - share : 50).toFixed(1)}%`;
-  return element(
-    "td",
-    { className: "deviation wide", "aria-hidden": "true" },
-    element("span", { className: "track" }, bar),
-  );
+/** The bar from the middle; what is beyond the scale ends in an arrow. */
+function deviationBar(deviation: number): HTMLElement {
+  const isClipped = Math.abs(deviation) > SCALE_BPS;
+  const bar = element("span", {
+    className: `bar ${direction(deviation)}${isClipped ? " clipped" : ""}`,
+  });
+  const fraction = (Math.min(SCALE_BPS, Math.abs(deviation)) / SCALE_BPS) * 50;
+  bar.style.width = `${fraction.toFixed(1)}%`;
+  bar.style.left = `${(deviation < 0 ? 50 - fraction : 50).toFixed(1)}%`;
+  return element("span", { className: "track" }, bar);
 }
+
+/** Quotes that can be traded at: live, and they move. */
+const isTradable = ({ is_live, is_still }: Quote) => is_live === 1 && is_still === 0;
 
 function show({ generated_at, best, quotes }: QuotesResult): void {
   const now = Date.parse(generated_at) * 1000;
-  const rows = quotes.map((one) => ({ ...one, age: Math.max(0, (now - one.ts) / 1e6) }));
-  const largest = rows.reduce((most, { deviation_bps }) => Math.max(most, Math.abs(deviation_bps ?? 0)), 0);
   setText("pair-title", pair);
   document.title = `${pair} · mds-sync`;
-  byId("no-quotes").hidden = rows.length > 0;
+  byId("no-quotes").hidden = quotes.length > 0;
+  const still = quotes.filter(({ is_live, is_still }) => is_live && is_still).length;
   setText(
     "quotes-note",
-    `${countNoun(rows.filter(({ is_live }) => is_live).length, "live exchange")} · ${generated_at.slice(0, 19).replace("T", " ")} UTC`,
+    `${countNoun(quotes.filter(isTradable).length, "live exchange")}${still > 0 ? `, ${still} without a move` : ""} · ${momentText(now)}`,
   );
-  showFacts(best, rows);
+  showFacts(best, quotes);
   setRows(
     "quotes",
-    rows.map((row) => {
-      const remark = row.is_live ? (row.is_stale ? unmoved : "") : "no longer quoted";
-      return element(
-        "tr",
-        { "data-exchange": row.exchange, ...(row.is_live ? {} : { className: "faint" }) },
-        element(
-          "td",
-          {},
-          element("b", {}, row.exchange),
-          element("span", { className: "soft remark" }, remark ? ` ${remark}` : ""),
-        ),
-        element("td", { className: "number last" }, quote(row.last)),
-        element("td", { className: "number wide" }, quote(row.bid)),
-        element("td", { className: "number wide" }, quote(row.ask)),
-        element("td", { className: "number spread" }, points(row.spread_bps)),
-        element(
-          "td",
-          { className: `number off ${direction(row.deviation_bps)}` },
-          points(row.deviation_bps, true),
-        ),
-        deviationBar(row.deviation_bps ?? 0, largest),
-        element("td", { className: "number wide" }, amount(row.volume)),
-        element("td", { className: "number" }, duration(row.age)),
-      );
-    }),
+    quotes.map((row) => quoteRow(row, Math.max(0, (now - row.ts) / 1e6))),
+  );
+  showEdges(quotes);
+}
+
+function quoteRow(row: Quote, age: number): HTMLTableRowElement {
+  const remark = !row.is_live ? "no longer quoted" : row.is_still ? "not moved for an hour" : "";
+  const off = isTradable(row) ? row.deviation_bps : null;
+  return element(
+    "tr",
+    { "data-exchange": row.exchange, ...(remark ? { className: "faint" } : {}) },
+    element(
+      "td",
+      {},
+      element("b", {}, row.exchange),
+      element("span", { className: "soft remark" }, remark ? ` ${remark}` : ""),
+    ),
+    element("td", { className: "number last" }, quote(row.last)),
+    element("td", { className: "number wide" }, quote(row.bid)),
+    element("td", { className: "number wide" }, quote(row.ask)),
+    element("td", { className: "number spread" }, points(row.spread_bps)),
+    element("td", { className: `number off ${direction(off)}` }, points(row.deviation_bps, true)),
+    element(
+      "td",
+      { className: "deviation wide", "aria-hidden": "true" },
+      ...(off === null ? [] : [deviationBar(off)]),
+    ),
+    element("td", { className: "number wide" }, amount(row.volume_usd)),
+    element("td", { className: "number" }, duration(age)),
   );
 }
 
-const NO_QUOTES = { best_bid: null, best_bid_exchange: null, best_ask: null, best_ask_exchange: null };
+const NO_QUOTES = {
+  best_bid: null,
+  best_bid_exchange: null,
+  best_ask: null,
+  best_ask_exchange: null,
+  best_bid_any: null,
+  best_ask_any: null,
+};
 
 function showFacts(best: BestPrices | null, rows: readonly Quote[]): void {
   const index = rows.reduce<Quote | undefined>(
     (newest, one) => ((one.index_ts ?? 0) > (newest?.index_ts ?? 0) ? one : newest),
     undefined,
   );
-  // A price that stands still may only look like the best one.
-  const nameOf = (exchange: string | null) => {
-    const isStale = rows.some((one) => one.exchange === exchange && one.is_stale);
-    return `${exchange ?? ""}${isStale ? `, ${unmoved}` : ""}`;
-  };
-  const { best_bid, best_bid_exchange, best_ask, best_ask_exchange } = best ?? NO_QUOTES;
+  const { best_bid, best_bid_exchange, best_ask, best_ask_exchange, best_bid_any, best_ask_any } =
+    best ?? NO_QUOTES;
+  // A quote that stands still only looks like the best one.
+  const note = (exchange: string | null, own: number | null, any: number | null) =>
+    `${exchange ?? ""}${any !== own ? `, unmoved ${quote(any)}` : ""}`;
   const across =
     best_bid && best_ask && best_bid > 0 && best_ask > 0 ? (best_ask / best_bid - 1) * 10_000 : null;
   const facts = [
     ["Index", index ? quote(index.index_price) : "not synced", index?.index_source ?? ""],
-    ["Best bid", quote(best_bid), nameOf(best_bid_exchange)],
-    ["Best ask", quote(best_ask), nameOf(best_ask_exchange)],
+    ["Best bid", quote(best_bid), note(best_bid_exchange, best_bid, best_bid_any)],
+    ["Best ask", quote(best_ask), note(best_ask_exchange, best_ask, best_ask_any)],
     ["Across exchanges", points(across, true), "best ask − best bid"],
   ] as const;
   byId("facts").replaceChildren(
@@ -108,6 +130,63 @@ function showFacts(best: BestPrices | null, rows: readonly Quote[]): void {
       ),
     ),
   );
+}
+
+// ---- who buys where: the edge between each two exchanges
+
+/** What buying at the ask of the row and selling at the bid of the column leaves, in basis points, before fees. */
+function showEdges(quotes: readonly Quote[]): void {
+  const traded = quotes.filter((one) => isTradable(one) && (one.bid ?? 0) > 0 && (one.ask ?? 0) > 0);
+  const shown = traded.slice(0, MAX_EDGE_EXCHANGES);
+  byId("edges-card").hidden = shown.length < 2;
+  setText("edges-note", traded.length > shown.length ? `the ${shown.length} with the most volume` : "");
+  const [up, down] = [cssColour("up"), cssColour("down")];
+  const table = byId("edges", HTMLTableElement);
+  const heads = shown.map(({ exchange }) => element("th", { scope: "col" }, exchange));
+  table.tHead?.rows[0]?.replaceChildren(element("th", { scope: "col" }, "buy at ↓  sell at →"), ...heads);
+  setRows(
+    "edges",
+    shown.map((buy) =>
+      element(
+        "tr",
+        {},
+        element("th", { scope: "row" }, buy.exchange),
+        ...shown.map((sell) => {
+          if (sell === buy) return element("td", { className: "number soft" }, "–");
+          const edge = ((sell.bid ?? 0) / (buy.ask ?? 1) - 1) * 10_000;
+          const cell = element("td", { className: `number ${edge > 0 ? "edge" : ""}` }, signed(edge));
+          const strength = Math.min(1, Math.abs(edge) / SCALE_BPS);
+          cell.style.backgroundColor = withOpacity(
+            edge > 0 ? up : down,
+            edge > 0 ? 0.15 + 0.35 * strength : 0.16 * strength,
+          );
+          return cell;
+        }),
+      ),
+    ),
+  );
+}
+
+const signed = (value: number) => points(value, true).replace(" bp", "");
+
+function showSpreads(answer: SpreadsResult): void {
+  byId("no-spreads").hidden = answer.length > 1;
+  byId("spread-plot").dataset.points = String(answer.length);
+  drawPlot("spread-plot", (target) => {
+    if (answer.length < 2) return undefined;
+    return new uPlot(
+      plotOptions(target, {
+        xLabel: "time",
+        xValues: (seconds) => momentText(seconds * 1e6, 16),
+        isTime: true,
+        yValue: (value, digits) => `${value.toFixed(digits)} bp`,
+        lines: ["ask over bid"],
+        hasPoints: false,
+      }),
+      [answer.map(([ts]) => ts / 1e6), answer.map(([, bps]) => bps)],
+      target,
+    );
+  });
 }
 
 /** The pair that the path names; without a name the first. Undefined if it is unknown. */
@@ -124,12 +203,16 @@ function choose(chosen: string, how: "push" | "replace"): void {
 byId("controls").addEventListener("submit", (event) => event.preventDefault());
 pairSelect.addEventListener("change", () => {
   choose(pairSelect.value, "push");
-  void quotes.now();
+  reread();
 });
 onNavigate(() => {
   pair = "";
-  void quotes.now();
+  reread();
 });
+const reread = () => {
+  void quotes.now();
+  void spreads.now();
+};
 
 const pairsReading = startReading("pairs", "the pairs");
 /** Pairs first: without one there is nothing to ask for. */
@@ -159,6 +242,14 @@ const quotes = poll({
   params: () => ({ pair }),
   seconds: POLL_SECONDS,
   show,
+  prepare,
+});
+const spreads = poll({
+  reading: startReading("spreads", "the spreads of the last day"),
+  kind: "spreads",
+  params: () => ({ pair }),
+  seconds: SPREAD_SECONDS,
+  show: showSpreads,
   prepare,
 });
 const reload = throttle(1, () => void quotes.now());

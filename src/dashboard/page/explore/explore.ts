@@ -1,12 +1,14 @@
 // Ask the warehouse in SQL, draw the answer, take it away. The hash of the URL holds the query.
 
-import type { ErrorAnswer, QueryAnswer } from "../../../model/answers/query.ts";
+import type { ErrorAnswer, QueryAnswer, ScreenValue } from "../../../model/answers/query.ts";
 import { watchTheme } from "../shared/layout.ts";
-import { byId, describeError, element, RETRY_SECONDS, setText } from "../shared/page-base.ts";
+import { byId, describeError, element, fetchJson, RETRY_SECONDS, setText } from "../shared/page-base.ts";
 import { read, startReading } from "../shared/reading.ts";
 import { count } from "../shared/text-format.ts";
 import { timePicker } from "../shared/time-picker.ts";
 import { findParameters } from "./cookbook.ts";
+import { languages } from "./copy-as.ts";
+import { queryTabs } from "./query-tabs.ts";
 import { type ChartKind, canDrawCandles, resultChart } from "./result-chart.ts";
 import { resultGrid } from "./result-grid.ts";
 import {
@@ -29,6 +31,8 @@ const views: Readonly<Record<ChartKind | "grid", string>> = {
 const isView = (text: string): text is keyof typeof views => Object.hasOwn(views, text);
 const asked = new URLSearchParams(location.hash.slice(1));
 
+/** One row of so many columns is shown as large figures. */
+const MAX_FIGURES = 6;
 let running: AbortController | undefined;
 let result: QueryAnswer | undefined;
 const askedView = asked.get("view") ?? "";
@@ -39,6 +43,14 @@ const values = new Map(
 );
 
 const editor = sqlEditor(byId("editor"), { onRun: () => void run(), onChange: showParameters });
+const statements = queryTabs(byId("statements"), {
+  text: editor.text,
+  onSelect: (sql) => {
+    editor.setText(sql);
+    editor.focus();
+    if (sql.trim() !== "") void run();
+  },
+});
 const grid = resultGrid(byId("grid"));
 const chart = resultChart(byId("canvas"), byId("axes"));
 const picker = timePicker(byId("picker"), {
@@ -163,27 +175,40 @@ async function toError(response: Response): Promise<Error> {
 async function run(): Promise<void> {
   if (editor.text().trim() === "") return;
   saveToUrl();
+  statements.save();
   const sql = editor.text();
+  editor.markError("");
+  // What is shown belongs to another statement until there is an answer.
+  const startedAt = performance.now();
+  showEarlier(result !== undefined);
   setText("summary", "Running …");
+  const telling = setInterval(
+    () => setText("summary", `Running … ${((performance.now() - startedAt) / 1000).toFixed(0)} s`),
+    1_000,
+  );
   try {
     const answer = await ask("rows", (response) => response.json() as Promise<QueryAnswer>);
     result = answer;
+    showEarlier(false);
     showWarnings(answer.warnings);
     showResult(answer);
     rememberQuery(sql, `${count(answer.count)} rows, ${answer.ms} ms`);
     showHistory(setQuery);
   } catch (error) {
-    if (!running) clearResult();
+    clearInterval(telling);
     showError(error);
+  } finally {
+    clearInterval(telling);
   }
 }
 
 // ---- the answer
 
-/** The result of an earlier query would look like that of this one. */
-function clearResult(): void {
-  result = undefined;
-  for (const id of ["grid", "plot", "downloads"]) byId(id).hidden = true;
+/** The result of an earlier statement would look like that of this one: it is dimmed, and called what it is. */
+function showEarlier(isEarlier: boolean): void {
+  byId("earlier").hidden = !isEarlier;
+  byId("result").toggleAttribute("data-earlier", isEarlier);
+  if (isEarlier) byId("downloads").hidden = true;
 }
 
 function showError(error: unknown): void {
@@ -195,6 +220,7 @@ function showError(error: unknown): void {
   setText("summary", "");
   byId("error").hidden = false;
   setText("error", describeError(error));
+  editor.markError(describeError(error));
   showWarnings(error instanceof QueryError ? error.warnings : []);
 }
 
@@ -217,7 +243,7 @@ function showResult(answer: QueryAnswer): void {
   byId("downloads").hidden = false;
   for (const tab of tabs())
     tab.hidden =
-      rows === 0 ? tab.dataset.view !== "grid" : tab.dataset.view === "candles" && !canDrawCandles(answer);
+      rows < 2 ? tab.dataset.view !== "grid" : tab.dataset.view === "candles" && !canDrawCandles(answer);
   if (tabs().some((tab) => tab.dataset.view === view && tab.hidden)) view = "grid";
   showView();
 }
@@ -228,13 +254,34 @@ function showView(): void {
     tab.tabIndex = tab.dataset.view === view ? 0 : -1;
   }
   if (!result) return;
-  byId("grid").hidden = view !== "grid";
+  const { columns, rows } = result;
+  const isFigure = rows.length === 1 && columns.length <= MAX_FIGURES;
+  byId("figures").hidden = !isFigure;
+  byId("figures").replaceChildren(
+    ...(isFigure ? columns : []).map((name, at) =>
+      element(
+        "div",
+        { className: "fact" },
+        element("span", { className: "soft" }, name),
+        element("b", {}, figureText(rows[0]?.[at] ?? null)),
+      ),
+    ),
+  );
+  byId("grid").hidden = view !== "grid" || isFigure;
   byId("plot").hidden = view === "grid";
   if (view === "grid") {
     chart.clear();
-    grid.show(result);
+    if (!isFigure) grid.show(result);
   } else chart.show(result, view);
 }
+
+/** A number as it is, with its thousands apart. */
+const figureText = (value: ScreenValue) =>
+  typeof value === "number"
+    ? value.toLocaleString("en", { maximumFractionDigits: 12 })
+    : value === null
+      ? "NULL"
+      : value;
 
 async function download(format: string): Promise<void> {
   setText("summary", `Preparing ${format} …`);
@@ -287,6 +334,22 @@ wireTabs(viewTabs, ({ dataset: { view: chosen = "" } }) => {
   saveToUrl();
   showView();
 });
+byId("copies").append(
+  ...Object.entries(languages).map(([language, write]) => {
+    const button = element("button", { type: "button", className: "plain" }, language);
+    button.addEventListener("click", async () => {
+      const { origin } = location;
+      const { warehouse } = await fetchJson("status").catch(() => ({ warehouse: "data/mds.sqlite" }));
+      const statement = { sql: editor.text(), params: parameters(), origin, warehouse };
+      await navigator.clipboard?.writeText(write(statement)).catch(() => {});
+      button.textContent = "Copied";
+      setTimeout(() => {
+        button.textContent = language;
+      }, 1_500);
+    });
+    return button;
+  }),
+);
 const panels = ["relations", "questions", "history"];
 wireTabs(byId("starting-points"), (tab) => {
   for (const panel of panels) byId(panel).hidden = tab.getAttribute("aria-controls") !== panel;
@@ -301,7 +364,7 @@ window.addEventListener("hashchange", () => {
 showQuestions(setQuery);
 const earlier = showHistory(setQuery);
 showView();
-editor.setText(linkedQuery(asked) ?? earlier[0]?.sql ?? questions[0]?.sql ?? "");
+editor.setText(statements.begin(linkedQuery(asked)) ?? earlier[0]?.sql ?? questions[0]?.sql ?? "");
 showParameters();
 void run();
 

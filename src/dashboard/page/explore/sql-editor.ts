@@ -6,15 +6,66 @@ import {
   type Completion,
   type CompletionSource,
   closeBrackets,
+  closeCompletion,
   completionKeymap,
+  currentCompletions,
 } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
-import { SQLite, type SQLNamespace, sql } from "@codemirror/lang-sql";
+import { SQLDialect, type SQLNamespace, sql } from "@codemirror/lang-sql";
 import { bracketMatching, HighlightStyle, syntaxHighlighting } from "@codemirror/language";
-import { Compartment, EditorState, Prec } from "@codemirror/state";
-import { drawSelection, EditorView, keymap, lineNumbers, placeholder } from "@codemirror/view";
+import { Compartment, EditorState, Prec, StateEffect, StateField } from "@codemirror/state";
+import {
+  Decoration,
+  type DecorationSet,
+  drawSelection,
+  EditorView,
+  keymap,
+  lineNumbers,
+  placeholder,
+} from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import type { Relation } from "./side-panel.ts";
+
+/** The words of SQLite that a statement which only reads can use. */
+const sqlite = SQLDialect.define({
+  keywords:
+    "all and as asc between by case cast collate cross current_date current_time current_timestamp desc distinct else end escape except exclude exists explain filter first following from full glob group having in inner intersect is isnull join last left like limit materialized natural not notnull null nulls offset on or order outer over partition plan preceding query range recursive regexp right row rows select then ties to unbounded union using values when where window with",
+  types: "blob integer numeric real text",
+  builtin:
+    "abs avg char coalesce concat count cume_dist date datetime dense_rank exp first_value floor format group_concat hex ifnull iif instr json_array json_each json_extract json_group_array json_group_object json_object julianday lag last_value lead length ln log lower ltrim max min nth_value ntile nullif percent_rank pow printf quote rank replace round row_number rtrim sign sqrt strftime substr sum time total trim typeof unixepoch upper",
+  operatorChars: "*+-%<>!=&|/~",
+  identifierQuotes: '`"',
+  specialVar: "@:?$",
+});
+
+/** The word that an error is about: SQLite names it. */
+function findErrorPlace(text: string, error: string): { from: number; to: number } | undefined {
+  const word = /near "([^"]+)"|no such (?:column|table|function): (?:\w+\.)?(\w+)/.exec(error);
+  const named = word?.[1] ?? word?.[2];
+  if (!named) return undefined;
+  const escaped = named.replaceAll(/[^\w]/g, "\\$&");
+  const at = new RegExp(/^\w+$/.test(named) ? `\\b${escaped}\\b` : escaped, "i").exec(text);
+  return at ? { from: at.index, to: at.index + named.length } : undefined;
+}
+
+const setErrorPlace = StateEffect.define<{ readonly from: number; readonly to: number } | undefined>();
+/** Underlined until the text changes there, or the next statement runs. */
+const errorPlace = StateField.define<DecorationSet>({
+  create: () => Decoration.none,
+  update: (marks, transaction) =>
+    transaction.effects.reduce(
+      (last, effect) =>
+        effect.is(setErrorPlace)
+          ? effect.value
+            ? Decoration.set(
+                Decoration.mark({ class: "cm-error-place" }).range(effect.value.from, effect.value.to),
+              )
+            : Decoration.none
+          : last,
+      transaction.docChanged ? Decoration.none : marks,
+    ),
+  provide: (field) => EditorView.decorations.from(field),
+});
 
 const colours = HighlightStyle.define([
   { tag: [tags.keyword, tags.operatorKeyword], color: "var(--line-1)", fontWeight: "600" },
@@ -41,6 +92,7 @@ const theme = EditorView.theme({
     backgroundColor: "light-dark(#cfe6da, #2b4a3d) !important",
   },
   ".cm-matchingBracket": { backgroundColor: "var(--hover)", outline: "1px solid var(--line)" },
+  ".cm-error-place": { textDecoration: "underline wavy var(--lost)" },
   ".cm-placeholder": { color: "var(--soft)" },
   ".cm-tooltip": {
     border: "1px solid var(--line)",
@@ -72,6 +124,7 @@ const toOption = ({ name, type, meaning }: Relation["columns"][number]): Complet
   type: "property",
   detail: type,
   info: meaning,
+  boost: 2,
 });
 
 /** Relations and columns for the completion after a dot. */
@@ -80,7 +133,7 @@ function toNamespace(relations: readonly Relation[]): SQLNamespace {
     relations.map(({ name, summary, columns }) => [
       name,
       {
-        self: { label: name, type: "type", detail: "relation", info: summary },
+        self: { label: name, type: "type", detail: "relation", info: summary, boost: 1 },
         children: columns.map(toOption),
       },
     ]),
@@ -113,12 +166,25 @@ export function sqlEditor(host: HTMLElement, { onRun, onChange }: SqlEditorOptio
   const root = host.attachShadow({ mode: "open" });
   const language = new Compartment();
   const dialect = (relations: readonly Relation[]) => [
-    sql({ dialect: SQLite, schema: toNamespace(relations), upperCaseKeywords: true }),
-    SQLite.language.data.of({ autocomplete: columnSource(relations) }),
+    sql({
+      dialect: sqlite,
+      schema: toNamespace(relations),
+      upperCaseKeywords: true,
+      keywordCompletion: (label, type) => ({ label, type, boost: -1 }),
+    }),
+    sqlite.language.data.of({ autocomplete: columnSource(relations) }),
   ];
   const run = () => {
+    closeCompletion(view);
     onRun();
     return true;
+  };
+  /** Nothing is left to complete: the list would only hide the text below it. */
+  const closeIfComplete = () => {
+    const [only, ...others] = currentCompletions(view.state);
+    const before = view.state.sliceDoc(0, view.state.selection.main.head);
+    const typed = /\w+$/.exec(before)?.[0].toLowerCase();
+    if (only && others.length === 0 && only.label.toLowerCase() === typed) closeCompletion(view);
   };
   const view = new EditorView({
     root,
@@ -142,10 +208,23 @@ export function sqlEditor(host: HTMLElement, { onRun, onChange }: SqlEditorOptio
         syntaxHighlighting(colours),
         theme,
         EditorView.lineWrapping,
+        errorPlace,
         EditorView.contentAttributes.of({ "aria-label": "SQL" }),
+        // Chromium would keep the colours of what is typed over, as styles that the policy forbids.
+        EditorView.domEventHandlers({
+          beforeinput: ({ inputType, data }, { state, dispatch }) => {
+            // A bracket or a quote encloses what is selected.
+            const isTypedOver = inputType === "insertText" && data && !/^[([{'"]$/.test(data);
+            if (!isTypedOver || state.selection.main.empty) return false;
+            dispatch(state.replaceSelection(data), { userEvent: "input.type" });
+            return true;
+          },
+        }),
         placeholder("SELECT name, price FROM latest_index_ticks"),
         EditorView.updateListener.of((update) => {
           if (update.docChanged) onChange();
+          // After the update: the view must not change within.
+          setTimeout(closeIfComplete);
         }),
       ],
     }),
@@ -164,6 +243,10 @@ export function sqlEditor(host: HTMLElement, { onRun, onChange }: SqlEditorOptio
     },
     setRelations(relations: readonly Relation[]): void {
       view.dispatch({ effects: language.reconfigure(dialect(relations)) });
+    },
+    /** Underlines what an error names; empty: nothing. */
+    markError(error: string): void {
+      view.dispatch({ effects: setErrorPlace.of(findErrorPlace(view.state.doc.toString(), error)) });
     },
     focus: () => view.focus(),
   };

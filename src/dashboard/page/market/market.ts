@@ -3,15 +3,18 @@
 import type { RankedAsset, RankingResult } from "../../../model/answers/market.ts";
 import { pagePath } from "../../../model/answers/page-address.ts";
 import type { PulseResult } from "../../../model/answers/ticks.ts";
+import type { StatusReport } from "../../../model/status/warehouse-status.ts";
+import type { DaemonAnswer } from "../../api-answers.ts";
 import { watchTheme } from "../shared/layout.ts";
 import { onCommit, onMissed, throttle } from "../shared/live.ts";
 import { byId, element, setRows, setText, showEmpty } from "../shared/page-base.ts";
+import { describeProof } from "../shared/proof.ts";
 import { poll, startReading } from "../shared/reading.ts";
-import { amount, count, direction, percentChange, quote } from "../shared/text-format.ts";
+import { amount, count, direction, momentText, percentChange, quote } from "../shared/text-format.ts";
 import { showTreemap } from "./treemap.ts";
 
 const ROWS_PER_STEP = 100;
-const SPARK = { width: 110, height: 30 };
+const SPARK = { width: 110, height: 30, minutes: 168 * 60 };
 /** Commits are told by events; this is only for a page that has none. */
 const POLL_SECONDS = 60;
 
@@ -22,8 +25,8 @@ const columns = [
   { key: "change24h", label: "24 h", className: "number" },
   { key: "change7d", label: "7 days", className: "number wide" },
   { key: "change30d", label: "30 days", className: "number wide" },
-  { key: "marketCap", label: "Market cap", className: "number wide" },
-  { key: "volume", label: "Volume, 24 h", className: "number wide" },
+  { key: "marketCap", label: "Market cap, USD", className: "number wide" },
+  { key: "volume", label: "Volume, 24 h, USD", className: "number wide" },
   { key: "spark", label: "Last 7 days", className: "number" },
 ] as const;
 type SortKey = Exclude<(typeof columns)[number]["key"], "spark">;
@@ -35,11 +38,15 @@ let sort: { readonly key: SortKey; readonly isDescending: boolean } = { key: "ra
 const params = new URLSearchParams(location.search);
 const searchInput = byId("search", HTMLInputElement);
 searchInput.value = params.get("q") ?? "";
+const withoutFirst = byId("without-first", HTMLInputElement);
+withoutFirst.checked = params.has("without");
+const squareRoot = byId("square-root", HTMLInputElement);
+squareRoot.checked = params.get("scale") === "sqrt";
 
 /** Of several assets with one symbol, the best-ranked has it in its address. */
 let firstBySymbol: ReadonlyMap<string, string> = new Map();
 const hrefOf = ({ id, symbol }: MarketAsset) =>
-  pagePath("bars", firstBySymbol.get(symbol) === id ? symbol : `GWA:${id}`);
+  pagePath("assets", firstBySymbol.get(symbol) === id ? symbol : id);
 
 type MarketAsset = ReturnType<typeof toAsset>;
 
@@ -62,23 +69,26 @@ function selected(): MarketAsset[] {
   });
 }
 
-function sparkline({ id, change7d }: MarketAsset): HTMLTableCellElement {
-  const points = sparklines[id];
-  if (!points) return element("td", { className: "number soft" }, "–");
+function sparkline({ id }: MarketAsset): HTMLTableCellElement {
+  const line = sparklines[id];
+  if (!line) return element("td", { className: "number soft" }, "–");
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
-  const step = SPARK.width / (points.length - 1);
-  const at = (value: number, i: number) =>
-    `${(i * step).toFixed(1)},${(SPARK.height - 2 - (value * (SPARK.height - 4)) / 100).toFixed(1)}`;
-  path.setAttribute("d", `M${points.map(at).join("L")}`);
-  const trend = direction(change7d ?? (points.at(-1) ?? 0) - (points[0] ?? 0));
+  const places = line.flatMap((minute, i) => {
+    const level = line[i + 1] ?? 0;
+    if (i % 2 === 1) return [];
+    const x = (minute / SPARK.minutes) * SPARK.width;
+    return [`${x.toFixed(1)},${(SPARK.height - 2 - (level * (SPARK.height - 4)) / 100).toFixed(1)}`];
+  });
+  path.setAttribute("d", `M${places.join("L")}`);
+  const trend = direction((line.at(-1) ?? 0) - (line[1] ?? 0));
   for (const [name, value] of Object.entries({
     viewBox: `0 0 ${SPARK.width} ${SPARK.height}`,
     width: SPARK.width,
     height: SPARK.height,
     class: `sparkline ${trend}`,
     role: "img",
-    "aria-label": `${trend || "flat"} over 7 days`,
+    "aria-label": `${trend || "flat"} over 7 days, ${places.length} prices`,
   }))
     svg.setAttribute(name, String(value));
   svg.append(path);
@@ -142,7 +152,14 @@ function draw(): void {
 }
 
 function drawMap(): void {
-  if (assets.length > 0) showTreemap(byId("treemap"), assets, hrefOf);
+  setText("map-size", squareRoot.checked ? "square root of the market cap" : "market cap");
+  setText("first-symbol", assets.find(({ marketCap }) => (marketCap ?? 0) > 0)?.symbol ?? "the first");
+  if (assets.length > 0)
+    showTreemap(byId("treemap"), assets, {
+      hrefOf,
+      isWithoutFirst: withoutFirst.checked,
+      isSquareRoot: squareRoot.checked,
+    });
 }
 
 function show(answer: RankingResult): void {
@@ -151,8 +168,7 @@ function show(answer: RankingResult): void {
   firstBySymbol = new Map(assets.toReversed().map(({ symbol, id }) => [symbol, id]));
   const total = assets.reduce((sum, { marketCap }) => sum + (marketCap ?? 0), 0);
   const newest = assets.reduce((most, { ts }) => Math.max(most, ts), 0);
-  const when =
-    newest > 0 ? ` · as of ${new Date(newest / 1000).toISOString().slice(0, 16).replace("T", " ")} UTC` : "";
+  const when = newest > 0 ? ` · as of ${momentText(newest, 16)}` : "";
   setText(
     "market-note",
     assets.length > 0 ? `${count(assets.length)} assets · market cap ${amount(total)} USD${when}` : "",
@@ -162,11 +178,24 @@ function show(answer: RankingResult): void {
   drawMap();
 }
 
+/** The address holds what the page shows. */
+function saveToUrl(): void {
+  const query = new URLSearchParams({
+    ...(searchInput.value.trim() ? { q: searchInput.value.trim() } : {}),
+    ...(withoutFirst.checked ? { without: "1" } : {}),
+    ...(squareRoot.checked ? { scale: "sqrt" } : {}),
+  });
+  history.replaceState(null, "", query.size > 0 ? `?${query}` : location.pathname);
+}
+
 searchInput.addEventListener("input", () => {
   shown = ROWS_PER_STEP;
-  const text = searchInput.value.trim();
-  history.replaceState(null, "", text ? `/market?${new URLSearchParams({ q: text })}` : "/market");
+  saveToUrl();
   draw();
+});
+byId("map-options").addEventListener("change", () => {
+  saveToUrl();
+  drawMap();
 });
 byId("more").addEventListener("click", () => {
   shown += ROWS_PER_STEP;
@@ -193,6 +222,44 @@ function applyTicks(ticks: PulseResult["ticks"]): void {
   }
 }
 
+// ---- the line of proof
+
+let status: StatusReport | undefined;
+let daemon: DaemonAnswer | undefined;
+
+function showProof(): void {
+  if (!status || !daemon) return;
+  byId("proof").dataset.tone = daemon.tone;
+  setText("version", daemon.version);
+  setText("proof-text", daemon.problem ? daemon.sentence : describeProof(status.streams, daemon.backfill));
+}
+
+const fail = () => {
+  byId("proof").dataset.tone = "ill";
+};
+const proofs = [
+  poll({
+    reading: startReading("status", "the proof"),
+    kind: "status",
+    seconds: 5,
+    show: (answer) => {
+      status = answer;
+      showProof();
+    },
+    onFailure: fail,
+  }),
+  poll({
+    reading: startReading("daemon", "the daemon’s state"),
+    kind: "daemon",
+    seconds: 5,
+    show: (answer) => {
+      daemon = answer;
+      showProof();
+    },
+    onFailure: fail,
+  }),
+];
+
 const market = poll({
   reading: startReading("market", "the market"),
   kind: "market",
@@ -204,4 +271,7 @@ onCommit(({ ticks, grown }) => {
   applyTicks(ticks);
   if (grown("market_caps")) reload();
 });
-onMissed(reload);
+onMissed(() => {
+  reload();
+  for (const { now } of proofs) void now();
+});

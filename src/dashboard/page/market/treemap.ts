@@ -3,10 +3,12 @@
 import { hierarchy, treemap } from "d3-hierarchy";
 import { cssColour, withOpacity } from "../shared/layout.ts";
 import { element } from "../shared/page-base.ts";
-import { direction, percentChange } from "../shared/text-format.ts";
+import { amount, direction, percentChange, quote } from "../shared/text-format.ts";
 
 interface TileAsset {
   readonly symbol: string;
+  readonly name: string | null;
+  readonly price: number | null;
   readonly marketCap: number | null;
   readonly change24h: number | null;
 }
@@ -26,14 +28,32 @@ interface TreeNode<T> {
   readonly children?: readonly TreeNode<T>[];
 }
 
+interface TreemapOptions<T> {
+  readonly hrefOf: (asset: T) => string;
+  readonly isWithoutFirst: boolean;
+  /** The square root of the market cap, so that one asset does not take all the room. */
+  readonly isSquareRoot: boolean;
+}
+
+interface Size {
+  readonly width: number;
+  readonly height: number;
+}
+
 /** The places of the assets with a market cap. */
-function layOutTiles<T extends TileAsset>(assets: readonly T[], width: number, height: number) {
+function layOutTiles<T extends TileAsset>(
+  assets: readonly T[],
+  { width, height }: Size,
+  { isWithoutFirst, isSquareRoot }: TreemapOptions<T>,
+) {
   const children = assets.filter(({ marketCap }) => (marketCap ?? 0) > 0).map((asset) => ({ asset }));
-  const root = hierarchy<TreeNode<T>>({ children: children.slice(0, MAX_TILES) });
+  const first = isWithoutFirst ? 1 : 0;
+  const sizeOf = (cap: number) => (isSquareRoot ? Math.sqrt(cap) : cap);
+  const root = hierarchy<TreeNode<T>>({ children: children.slice(first, first + MAX_TILES) });
   return treemap<TreeNode<T>>()
     .size([width, height])
     .paddingInner(2)
-    .round(true)(root.sum(({ asset }) => asset?.marketCap ?? 0))
+    .round(true)(root.sum(({ asset }) => sizeOf(asset?.marketCap ?? 0)))
     .leaves()
     .flatMap(({ data: { asset }, x0, x1, y0, y1 }) =>
       asset ? [{ asset, x: x0, y: y0, width: x1 - x0, height: y1 - y0 }] : [],
@@ -43,10 +63,11 @@ function layOutTiles<T extends TileAsset>(assets: readonly T[], width: number, h
 export function showTreemap<T extends TileAsset>(
   container: HTMLElement,
   assets: readonly T[],
-  hrefOf: (asset: T) => string,
+  options: TreemapOptions<T>,
 ): void {
   const [up, down, none] = [cssColour("up"), cssColour("down"), cssColour("soft")];
-  const tiles = layOutTiles(assets, container.clientWidth, container.clientHeight);
+  const { clientWidth: width, clientHeight: height } = container;
+  const tiles = layOutTiles(assets, { width, height }, options);
   container.replaceChildren(
     ...tiles.map(({ asset, x, y, width, height }) => {
       const { symbol, change24h } = asset;
@@ -55,8 +76,8 @@ export function showTreemap<T extends TileAsset>(
       const label = `${symbol} ${percentChange(change24h)}`;
       const tile = element("a", {
         className: "tile",
-        href: hrefOf(asset),
-        title: label,
+        href: options.hrefOf(asset),
+        title: `${label}\n${asset.name ?? ""}\n${quote(asset.price)} USD\nmarket cap ${amount(asset.marketCap)} USD`,
         "aria-label": label,
       });
       Object.assign(tile.style, {

@@ -3,6 +3,7 @@
 import "./live.ts";
 import { byId } from "./page-base.ts";
 import "./search-dialog.ts";
+import { tellLocalTime, zoneName } from "./text-format.ts";
 
 const glyphs = { system: "◐", light: "☀", dark: "☾" };
 type Theme = keyof typeof glyphs;
@@ -54,6 +55,29 @@ function chooseTheme(theme: Theme): void {
   }
   showTheme();
 }
+
+// ---- the zone of times
+
+function chosenZone(): string | null {
+  try {
+    return localStorage.getItem("zone");
+  } catch {
+    return null;
+  }
+}
+
+tellLocalTime(chosenZone() === "local");
+const zone = byId("zone");
+zone.textContent = chosenZone() === "local" ? zoneName() : "UTC";
+zone.ariaLabel = zone.title = `Times in ${chosenZone() === "local" ? "the zone of this browser" : "UTC"}`;
+zone.addEventListener("click", () => {
+  try {
+    localStorage.setItem("zone", chosenZone() === "local" ? "UTC" : "local");
+    location.reload();
+  } catch {
+    // Storage is blocked: times stay in UTC.
+  }
+});
 
 // A table that is wider than a phone must scroll with the keyboard too.
 for (const box of document.querySelectorAll<HTMLElement>(".scroll")) {

@@ -54,8 +54,44 @@ export function title(stream: string): string {
 /** 2026-03-01 12:00, or only the day at midnight. */
 export function minuteOf(time: string | null): string {
   if (!time) return "";
-  const minute = time.slice(11, 16);
-  return minute === "00:00" ? time.slice(0, 10) : `${time.slice(0, 10)} ${minute}`;
+  const iso = zonedIso(Date.parse(time));
+  const minute = iso.slice(11, 16);
+  return minute === "00:00" ? iso.slice(0, 10) : `${iso.slice(0, 10)} ${minute}`;
+}
+
+/** Times are told in UTC, unless a person has chosen the browser's zone. */
+let isLocal = false;
+export function tellLocalTime(local: boolean): void {
+  isLocal = local;
+}
+
+/** ISO 8601 in the chosen zone, without its name. */
+function zonedIso(ms: number): string {
+  return new Date(isLocal ? ms - new Date(ms).getTimezoneOffset() * 60_000 : ms).toISOString().slice(0, 23);
+}
+
+/** What to add to a moment so that the browser's own zone, in which charts place their marks, reads as the chosen one. */
+export function offsetOfZone(ms: number): number {
+  return isLocal ? 0 : new Date(ms).getTimezoneOffset() * 60_000;
+}
+
+/** UTC, or UTC+2 */
+export function zoneName(ms = Date.now()): string {
+  const hours = isLocal ? -new Date(ms).getTimezoneOffset() / 60 : 0;
+  return hours === 0 ? "UTC" : `UTC${hours > 0 ? "+" : "−"}${Math.abs(hours)}`;
+}
+
+/** 2026-03-01 12:00:30 UTC; `digits`: how much of it. */
+export function momentText(micros: number, digits = 19): string {
+  return `${zonedIso(micros / 1000)
+    .slice(0, digits)
+    .replace("T", " ")} ${zoneName(micros / 1000)}`;
+}
+
+/** 12:00, or the day at midnight: for the marks of an axis. */
+export function clockText(micros: number): string {
+  const iso = zonedIso(micros / 1000);
+  return iso.slice(11, 16) === "00:00" ? iso.slice(5, 10) : iso.slice(11, 16);
 }
 
 /** Seconds from one time to another, at least 0. */

@@ -1,7 +1,6 @@
 // The page polls the daemon every few seconds and shows the results.
 
 import type { GapSummary, GapSummaryResult } from "../../../model/answers/heatmap.ts";
-import type { LatestTick } from "../../../model/answers/ticks.ts";
 import type { ServeStatus } from "../../../model/status/serve-status.ts";
 import {
   HOST_SCOPE,
@@ -14,37 +13,25 @@ import type {
   WarehouseStatus,
   WithdrawalStatus,
 } from "../../../model/status/warehouse-status.ts";
-import type { ApiAnswers, BackfillAnswer, DaemonAnswer } from "../../api-answers.ts";
+import type { ApiAnswers, DaemonAnswer } from "../../api-answers.ts";
 import "../shared/layout.ts";
-import { onCommit, onMissed, throttle } from "../shared/live.ts";
+import { onMissed, throttle } from "../shared/live.ts";
 import { byId, element, setRows, setText } from "../shared/page-base.ts";
+import { describeBackfill } from "../shared/proof.ts";
 import { poll, startReading } from "../shared/reading.ts";
-import {
-  brief,
-  count,
-  countNoun,
-  duration,
-  minuteOf,
-  price,
-  secondsBetween,
-  title,
-} from "../shared/text-format.ts";
-import { barsUrl, startCoverage } from "./coverage-map.ts";
+import { brief, count, countNoun, duration, minuteOf, secondsBetween, title } from "../shared/text-format.ts";
+import { startCoverage } from "./coverage-map.ts";
 
 // ---- the daemon
 
-/** The daemon's clock minus the browser's clock, in milliseconds; ages follow the daemon's clock. */
-let clockOffset = 0;
-
 function showDaemon(daemon: DaemonAnswer): void {
-  clockOffset = Date.parse(daemon.generated_at) - Date.now();
   byId("state").dataset.tone = daemon.tone;
   setText("sentence", daemon.sentence);
   setText("version", daemon.version);
   const running = duration(secondsBetween(daemon.started_at, daemon.generated_at));
-  const details = `${describeBackfill(daemon.backfill)}${describeShared(daemon.shared)}`;
+  const details = `${daemon.backfill ? ` · ${describeBackfill(daemon.backfill)}` : ""}${describeShared(daemon.shared)}`;
   setText("since", `Running for ${running}${details}`);
-  document.title = daemon.tone === "ill" ? "✕ mds-sync" : "mds-sync";
+  document.title = `${daemon.tone === "ill" ? "✕ " : ""}Sync · mds-sync`;
   showRate(daemon.requests_per_second);
   showLimit(daemon.service);
   showServe(daemon.serve, daemon.generated_at);
@@ -82,13 +69,6 @@ function showServe(serve: ServeStatus | null, now: string): void {
       ),
     ),
   );
-}
-
-function describeBackfill(backfill: BackfillAnswer | null): string {
-  if (!backfill) return "";
-  const { percent, seconds_left, rows_per_second } = backfill;
-  const left = seconds_left === null ? "" : `, about ${duration(seconds_left)} left`;
-  return ` · first fill ${percent} %${left}, ${brief(rows_per_second)} rows/s`;
 }
 
 function showRate(rates: readonly number[]): void {
@@ -193,31 +173,6 @@ function streamRow(stream: StreamStatus, withdrawals: readonly WithdrawalStatus[
   );
 }
 
-function showLatest(ticks: readonly LatestTick[]): void {
-  const now = new Date(Date.now() + clockOffset).toISOString();
-  byId("ticks").hidden = ticks.length === 0;
-  byId("ticks").replaceChildren(
-    ...ticks.map((tick) =>
-      element(
-        "a",
-        {
-          className: "tick",
-          href: barsUrl(tick.index_type, tick.index_id),
-          title: `${tick.index_type} ${tick.name} at ${tick.time}`,
-        },
-        element(
-          "p",
-          {},
-          element("b", {}, tick.name),
-          element("span", { className: "soft" }, ` ${tick.index_type}`),
-          element("span", { className: "soft ago" }, duration(secondsBetween(tick.time, now))),
-        ),
-        element("p", {}, price(tick.price_exact)),
-      ),
-    ),
-  );
-}
-
 // ---- what is missing
 
 const DEFAULT_PARTS = 8;
@@ -282,13 +237,11 @@ const daemon = pollApi("daemon", "the daemon’s state", 2, showDaemon, () => {
   byId("state").dataset.tone = "ill";
 });
 const status = pollApi("status", "the streams", 5, showStatus);
-const latest = pollApi("latest", "the newest ticks", 5, showLatest);
 const gaps = pollApi("missing", "the gaps", 20, showMissing);
 const coverage = startCoverage();
-onCommit(throttle(2, () => void latest.now()));
 onMissed(
   throttle(2, () => {
-    for (const { now } of [daemon, status, latest, gaps, coverage]) void now();
+    for (const { now } of [daemon, status, gaps, coverage]) void now();
   }),
 );
 

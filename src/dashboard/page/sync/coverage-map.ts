@@ -1,11 +1,10 @@
-// The heat map: one strip per series, with one column per hour, day or month and the shares of the states stacked in each.
+// The heat map: one strip per series, with one column per hour, day or month and the fractions of the states stacked in each.
 
 import {
   type CellRun,
   cellStates,
   type HeatmapGroup,
   type HeatmapResult,
-  type HeatmapRow,
 } from "../../../model/answers/heatmap.ts";
 import { pagePath } from "../../../model/answers/page-address.ts";
 import { cssColour, watchTheme } from "../shared/layout.ts";
@@ -24,6 +23,8 @@ interface Strip {
 
 /** The requested number of rows, by group. */
 const requestedRows = new Map<string, number>();
+/** The groups without a gap whose series are shown all the same. */
+const unfolded = new Set<string>();
 const strips = new Map<Element, Strip>();
 const resized = new ResizeObserver((entries) => {
   for (const { target } of entries) {
@@ -67,6 +68,8 @@ function coverageGroup(group: HeatmapGroup, labels: readonly string[], reload: (
     month: `by month since ${labels[0]}`,
   }[group.step];
   const broken = group.lines - group.whole;
+  // A map without a gap says everything in one line.
+  const isFolded = broken === 0 && group.lines > 1 && !isFiltered() && !unfolded.has(group.key);
   const health = broken === 0 ? "all complete" : `${count(group.whole)} complete, ${count(broken)} with gaps`;
   const noun = group.index_type ? "series" : "subscription";
   const members = group.index_type ? `${count(group.lines)} series` : countNoun(group.lines, noun);
@@ -77,16 +80,16 @@ function coverageGroup(group: HeatmapGroup, labels: readonly string[], reload: (
     element(
       "div",
       { className: "axis", "aria-hidden": "true" },
-      ...marks.map(([share, text]) => {
+      ...marks.map(([fraction, text]) => {
         const mark = element("span", {}, text);
-        mark.style.left = `${(share * 100).toFixed(2)}%`;
+        mark.style.left = `${(fraction * 100).toFixed(2)}%`;
         return mark;
       }),
     ),
     ...(group.lines > 1 && !isFiltered() ? strip("all", group.summary, labels, { isSummary: true }) : []),
-    ...group.rows.flatMap((row) => {
+    ...(isFolded ? [] : group.rows).flatMap((row) => {
       const name = row.name ?? row.index_id ?? "everything";
-      return strip(name, row.runs, labels, { href: barsLink(row, group) });
+      return strip(name, row.runs, labels, { href: row.slug ? pagePath("bars", row.slug) : undefined });
     }),
   );
   const box = element(
@@ -100,23 +103,18 @@ function coverageGroup(group: HeatmapGroup, labels: readonly string[], reload: (
     ),
     map,
   );
-  const left = group.matches - group.rows.length;
+  const left = group.matches - (isFolded ? 0 : group.rows.length);
   if (left > 0) {
-    const more = element("button", { type: "button" }, `Show more (${count(left)})`);
+    const more = element("button", { type: "button" }, `Show ${isFolded ? "all" : "more"} (${count(left)})`);
     more.addEventListener("click", () => {
       // The daemon rounds the number up to its next step.
-      requestedRows.set(group.key, group.rows.length + 1);
+      if (!isFolded) requestedRows.set(group.key, group.rows.length + 1);
+      unfolded.add(group.key);
       reload();
     });
     box.append(more);
   }
   return box;
-}
-
-/** The link to the bars of a series; undefined for streams without bars. */
-function barsLink({ index_id }: HeatmapRow, { stream, index_type }: HeatmapGroup): string | undefined {
-  const hasBars = stream === "index_ticks" || stream === "ohlcv";
-  return hasBars && index_type && index_id ? barsUrl(index_type, index_id) : undefined;
 }
 
 interface StripOptions {
@@ -160,7 +158,7 @@ function applyFilter(): void {
   filter.onlyProblems = problemsInput.checked;
   requestedRows.clear();
   const query = String(filterParams());
-  history.replaceState(null, "", query ? `/?${query}` : "/");
+  history.replaceState(null, "", query ? `/sync?${query}` : "/sync");
 }
 
 function showTip(event: PointerEvent): void {
@@ -169,8 +167,8 @@ function showTip(event: PointerEvent): void {
   tip.hidden = !shown;
   if (!shown) return;
   const box = shown.canvas.getBoundingClientRect();
-  const share = (event.clientX - box.left) / box.width;
-  const column = Math.min(shown.cells.length - 1, Math.max(0, Math.floor(share * shown.cells.length)));
+  const fraction = (event.clientX - box.left) / box.width;
+  const column = Math.min(shown.cells.length - 1, Math.max(0, Math.floor(fraction * shown.cells.length)));
   tip.textContent = `${shown.name} · ${shown.labels[column]}\n${describeCell(shown.cells[column] ?? [])}`;
   const left = Math.min(event.clientX + 12, document.documentElement.clientWidth - tip.offsetWidth - 8);
   tip.style.left = `${Math.max(8, left)}px`;
@@ -193,30 +191,26 @@ function draw({ canvas, cells }: Strip): void {
   const none = cssColour("none");
   const minPixels = Math.ceil(1.5 * ratio);
   const gap = width / cells.length > 3.5 * ratio ? Math.round(ratio) : 0;
-  cells.forEach((shares, column) => {
+  cells.forEach((fractions, column) => {
     const left = Math.round((column * width) / cells.length);
     const right = Math.round(((column + 1) * width) / cells.length);
     const across = Math.max(1, right - left - gap);
     pen.fillStyle = none;
     pen.fillRect(left, 0, across, height);
-    // Worst state on top, so that even a small share is fully visible.
+    // Worst state on top, so that even a small fraction is fully visible.
     const present = colours
-      .map((colour, i) => ({ colour, share: shares[i] ?? 0 }))
-      .filter(({ share }) => share > 0);
-    const total = present.reduce((sum, { share }) => sum + share, 0);
+      .map((colour, i) => ({ colour, fraction: fractions[i] ?? 0 }))
+      .filter(({ fraction }) => fraction > 0);
+    const total = present.reduce((sum, { fraction }) => sum + fraction, 0);
     let top = total >= 99 ? 0 : height - Math.round((height * total) / 100);
     for (const part of present.toReversed()) {
-      const pixels = Math.max(minPixels, Math.round((height * part.share) / 100));
+      const pixels = Math.max(minPixels, Math.round((height * part.fraction) / 100));
       const bottom = part === present[0] ? height : Math.min(height, top + pixels);
       pen.fillStyle = part.colour;
       pen.fillRect(left, top, across, bottom - top);
       top = bottom;
     }
   });
-}
-
-export function barsUrl(type: string, id: string): string {
-  return pagePath("bars", `${type}:${id}`);
 }
 
 /** Shows the coverage, and again at an interval. */

@@ -9,34 +9,34 @@ const stateLabels: Readonly<Record<CellState, string>> = {
   lost: "lost",
 };
 
-/** The share of each state in percent, in the order of `cellStates`. */
+/** The percentage of each state, in the order of `cellStates`. */
 export type HeatmapCell = readonly number[];
 
 /** Expands run lengths to one cell per column. */
 export function expand(runs: readonly CellRun[]): HeatmapCell[] {
-  return runs.flatMap(([columns, ...shares]) => Array.from({ length: columns }, () => shares));
+  return runs.flatMap(([columns, ...fractions]) => Array.from({ length: columns }, () => fractions));
 }
 
 /** Describes a cell in words. */
-export function describeCell(shares: HeatmapCell): string {
+export function describeCell(fractions: HeatmapCell): string {
   const parts = cellStates.flatMap((state, i) => {
-    const share = shares[i] ?? 0;
-    return share > 0 ? [`${share} % ${stateLabels[state]}`] : [];
+    const fraction = fractions[i] ?? 0;
+    return fraction > 0 ? [`${fraction} % ${stateLabels[state]}`] : [];
   });
   return parts.length > 0 ? parts.join(", ") : "not selected";
 }
 
 /** Describes a whole strip in words, for screen readers. */
 export function summarize(cells: readonly HeatmapCell[]): string {
-  const selected = cells.filter((shares) => shares.some((share) => share > 0));
+  const selected = cells.filter((fractions) => fractions.some((fraction) => fraction > 0));
   const mean = cellStates.map(
-    (_, i) => selected.reduce((sum, shares) => sum + (shares[i] ?? 0), 0) / (selected.length || 1),
+    (_, i) => selected.reduce((sum, fractions) => sum + (fractions[i] ?? 0), 0) / (selected.length || 1),
   );
-  return describeCell(mean.map((share) => (share > 0 && share < 1 ? 1 : Math.round(share))));
+  return describeCell(mean.map((fraction) => (fraction > 0 && fraction < 1 ? 1 : Math.round(fraction))));
 }
 
-/** The labels of days, months or years as [share of the width, text], at least `apart` columns from each other. */
-export function axis(labels: readonly string[], apart: number): [share: number, text: string][] {
+/** The labels of days, months or years as [fraction of the width, text], at least `apart` columns from each other. */
+export function axis(labels: readonly string[], apart: number): [fraction: number, text: string][] {
   const marks: [number, string][] = [];
   let last = Number.NEGATIVE_INFINITY;
   labels.forEach((label, i) => {

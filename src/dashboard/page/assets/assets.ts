@@ -1,0 +1,232 @@
+// Everything that the warehouse knows about one asset. Each figure is a link to the SQL that made it.
+
+import uPlot from "uplot";
+import type {
+  AssetResult,
+  AssetSection,
+  AssetSectionKey,
+  AssetValue,
+  UnknownAsset,
+} from "../../../model/answers/asset.ts";
+import { pagePath } from "../../../model/answers/page-address.ts";
+import { nameInPath, showUnknownName } from "../shared/address.ts";
+import { cssColour } from "../shared/layout.ts";
+import { onCommit, onMissed, throttle } from "../shared/live.ts";
+import { byId, element, setText, showEmpty } from "../shared/page-base.ts";
+import { drawPlot, plotOptions } from "../shared/plot.ts";
+import { poll, startReading } from "../shared/reading.ts";
+import {
+  amount,
+  count,
+  direction,
+  duration,
+  minuteOf,
+  momentText,
+  percentChange,
+  quote,
+  title,
+} from "../shared/text-format.ts";
+
+const POLL_SECONDS = 30;
+const name = nameInPath();
+
+type Format = (value: number) => string;
+const percent: Format = (value) => percentChange(value);
+const percentOfShare: Format = (value) => percentChange(value * 100, Math.abs(value) < 0.001 ? 4 : 2);
+
+/** By column: its label, and how its figure is told. */
+const columns: Readonly<Record<string, readonly [label: string, format?: Format, isSigned?: boolean]>> = {
+  rank: ["Rank", count],
+  price: ["Price, USD", quote],
+  price_change_24h: ["24 h", percent, true],
+  price_change_7d: ["7 days", percent, true],
+  price_change_30d: ["30 days", percent, true],
+  market_cap: ["Market cap, USD", amount],
+  volume_usd: ["Volume, 24 h, USD", amount],
+  is_settled: ["Proven"],
+  age_seconds: ["Age", duration],
+  seconds: ["Length", duration],
+  close: ["From ticks", quote],
+  service_close: ["Daily bar", quote],
+  largest_rel_diff: ["Difference", (value) => `${(value * 100).toFixed(value < 0.001 ? 4 : 2)} %`],
+  coverage: ["Covered", (value) => `${(value * 100).toFixed(0)} %`],
+  last: ["Last", quote],
+  index_price: ["Index", quote],
+  deviation_bps: [
+    "vs index",
+    (value) => `${value > 0.05 ? "+" : value < -0.05 ? "−" : ""}${Math.abs(value).toFixed(1)} bp`,
+    true,
+  ],
+  days_to_expiry: ["Days left", (value) => count(Math.round(value))],
+  basis: ["Basis", percentOfShare, true],
+  annualised_basis: ["Per year", percentOfShare, true],
+  premium: ["From the index", percentOfShare, true],
+  funding_rate: ["Funding, per 8 h", (value) => percentChange(value * 100, 4), true],
+  funding_per_year: ["Per year", percentOfShare, true],
+};
+
+const parts: readonly (readonly [key: AssetSectionKey, heading: string, empty: string])[] = [
+  ["exchanges", "On exchanges", "No exchange quotes it in USD."],
+  ["perpetuals", "Perpetuals", "No perpetuals are synced."],
+  ["futures", "Curve of futures", "No futures are synced."],
+  ["daily", "Daily bars against ticks", "No day has both."],
+  ["coverage", "Proof", "Nothing is covered yet."],
+  ["gaps", "Gaps", "Nothing is missing."],
+  ["revisions", "Revisions", "The service has changed nothing."],
+];
+/** The columns that a person does not need beside the others. */
+const hidden = new Set(["index_price", "is_complete", "before"]);
+
+const exploreLink = (sql: string) => `/explore#${new URLSearchParams({ sql })}`;
+
+function figure(column: string, value: AssetValue, sql: string): HTMLElement {
+  const format = columns[column]?.[1];
+  const text =
+    typeof value === "number" && format
+      ? format(value)
+      : column === "stream"
+        ? title(String(value))
+        : /_time$|^time$|_at$/.test(column)
+          ? minuteOf(value === null ? null : String(value))
+          : String(value ?? "–");
+  return typeof value === "number"
+    ? element("a", { href: exploreLink(sql) }, text)
+    : element("span", {}, text);
+}
+
+const toneOf = (column: string, value: AssetValue) =>
+  columns[column]?.[2] && typeof value === "number" ? direction(value) : "";
+
+function showPart({ sql, rows }: AssetSection, heading: string, empty: string): HTMLElement {
+  const names = Object.keys(rows[0] ?? {}).filter(
+    (column) => !hidden.has(column) && rows.some((row) => row[column] !== null),
+  );
+  const isNumber = (column: string) => columns[column]?.[1] !== undefined;
+  const head = names.map((column) =>
+    element(
+      "th",
+      { scope: "col", className: isNumber(column) ? "number" : "" },
+      columns[column]?.[0] ?? title(column),
+    ),
+  );
+  const body = rows.map((row) =>
+    element(
+      "tr",
+      {},
+      ...names.map((column) => {
+        const kind = isNumber(column) ? "number" : column === "after" ? "json" : "";
+        const value = row[column] ?? null;
+        return element("td", { className: `${kind} ${toneOf(column, value)}` }, figure(column, value, sql));
+      }),
+    ),
+  );
+  const scroll = element(
+    "div",
+    { className: "scroll", tabindex: 0, role: "region", "aria-label": `${heading}, as a table` },
+    element("table", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...body)),
+  );
+  return element(
+    "section",
+    { className: "card", "aria-label": heading },
+    element(
+      "div",
+      { className: "card-head" },
+      element("h2", {}, heading),
+      element("a", { className: "soft", href: exploreLink(sql) }, "SQL"),
+    ),
+    rows.length > 0 ? scroll : element("p", { className: "soft empty" }, empty),
+  );
+}
+
+function showFacts(sections: ReadonlyMap<AssetSectionKey, AssetSection>): void {
+  const [market, index] = [sections.get("market"), sections.get("index")];
+  const tick = index?.rows[0];
+  // The newest price first: that of the index, else that of the ranking.
+  const facts = [
+    ...(tick && index ? [["price", tick.price ?? null, index.sql] as const] : []),
+    ...Object.entries(market?.rows[0] ?? {})
+      .filter(([column]) => column !== "time" && !(tick && column === "price"))
+      .map(([column, value]) => [column, value, market?.sql ?? ""] as const),
+  ];
+  const proof = tick
+    ? `${tick.is_settled === 1 ? "proven" : "awaiting confirmation"}, ${duration(Number(tick.age_seconds))} old`
+    : "";
+  byId("facts").replaceChildren(
+    ...facts.map(([column, value, sql]) =>
+      element(
+        "div",
+        { className: "fact", "data-fact": column },
+        element("span", { className: "soft" }, columns[column]?.[0] ?? column),
+        element("b", { className: toneOf(column, value) }, figure(column, value, sql)),
+        element("span", { className: "soft" }, column === "price" ? proof : ""),
+      ),
+    ),
+  );
+}
+
+/** The closes whose hour is covered in full, and the others. */
+function drawPrices(rows: AssetSection["rows"]): void {
+  byId("price-plot").dataset.points = String(rows.length);
+  drawPlot("price-plot", (target) => {
+    if (rows.length < 2) return undefined;
+    const closes = (isComplete: number) =>
+      rows.map(({ close, is_complete }, i) =>
+        is_complete === isComplete || (isComplete === 0 && rows[i + 1]?.is_complete === 0)
+          ? (close as number | null)
+          : null,
+      );
+    return new uPlot(
+      plotOptions(target, {
+        xLabel: "hour",
+        xValues: (seconds) => momentText(seconds * 1e6, 16),
+        yValue: (value) => (value >= 1_000 ? count(Math.round(value)) : quote(value)),
+        lines: [
+          { label: "proven", stroke: cssColour("covered") },
+          { label: "not proven yet", stroke: cssColour("open") },
+        ],
+        hasPoints: false,
+        isTime: true,
+      }),
+      [rows.map(({ ts }) => Number(ts) / 1e6), closes(1), closes(0)],
+      target,
+    );
+  });
+}
+
+function show(answer: AssetResult | UnknownAsset): void {
+  if ("near" in answer) {
+    const near = answer.near.map((symbol) => ({ label: symbol, href: pagePath("assets", symbol) }));
+    showUnknownName(`No asset is named “${name}”.`, near);
+    return;
+  }
+  showEmpty("");
+  const { symbol, sections } = answer;
+  const byKey = new Map(sections.map((section) => [section.key, section]));
+  document.title = `${symbol} · mds-sync`;
+  setText("asset-title", symbol);
+  setText("asset-name", answer.name ?? "");
+  byId("to-bars", HTMLAnchorElement).href = pagePath("bars", symbol);
+  byId("to-exchanges", HTMLAnchorElement).href = pagePath("exchanges", `${symbol}/USD`);
+  byId("to-derivatives", HTMLAnchorElement).href = pagePath("derivatives", symbol);
+  showFacts(byKey);
+  drawPrices(byKey.get("hours")?.rows ?? []);
+  byId("parts").replaceChildren(
+    ...parts.flatMap(([key, heading, empty]) => {
+      const section = byKey.get(key);
+      return section ? [showPart(section, heading, empty)] : [];
+    }),
+  );
+}
+
+const asset = poll({
+  reading: startReading("asset", "the asset"),
+  kind: "asset",
+  params: () => ({ name }),
+  seconds: POLL_SECONDS,
+  show,
+});
+const reload = throttle(10, () => void asset.now());
+onCommit(({ ticks }) => {
+  if (ticks.length > 0) reload();
+});
+onMissed(reload);

@@ -1,0 +1,102 @@
+// Charts of figures that are not bars, drawn by uPlot in the colours of the page.
+
+import type uPlot from "uplot";
+import { cssColour, watchTheme } from "./layout.ts";
+import { byId } from "./page-base.ts";
+import { clockText, offsetOfZone } from "./text-format.ts";
+
+type BuildPlot = (target: HTMLElement) => uPlot | undefined;
+const plots = new Map<string, { readonly plot: uPlot; readonly build: BuildPlot }>();
+
+/** Draws into the element with this id, and again whenever colours or the width change; hides it if there is nothing to draw. */
+export function drawPlot(id: string, build: BuildPlot): void {
+  plots.get(id)?.plot.destroy();
+  const target = byId(id);
+  target.hidden = false;
+  const made = build(target);
+  target.hidden = !made;
+  if (made) plots.set(id, { plot: made, build });
+  else plots.delete(id);
+}
+
+/** How many digits tell two neighbouring marks of an axis apart. */
+export function digitsOf([first = 0, second]: readonly number[]): number {
+  const step = Math.abs((second ?? first) - first);
+  return [0, 1, 2].find((digits) => Math.abs(Number(step.toFixed(digits)) - step) < 1e-9) ?? 3;
+}
+
+/** Room for the longest label of an axis, in pixels. */
+const axisSize = (_: uPlot, labels: readonly string[] | null) =>
+  Math.max(60, 18 + 8 * Math.max(0, ...(labels ?? []).map(({ length }) => length)));
+
+interface PlotOptions {
+  readonly xLabel: string;
+  readonly xValues: (value: number) => string;
+  readonly yValue: (value: number, digits: number) => string;
+  readonly lines: readonly (string | uPlot.Series)[];
+  readonly hasPoints?: boolean;
+  /** Seconds since 1970. */
+  readonly isTime?: boolean;
+  /** The scale on the right, for the lines that name it. */
+  readonly right?: { readonly scale: string; readonly value: (value: number) => string };
+}
+
+export function plotOptions(target: HTMLElement, options: PlotOptions): uPlot.Options {
+  const { xLabel, xValues, lines, yValue, hasPoints = true, isTime = false, right } = options;
+  const [soft, line] = [cssColour("soft"), cssColour("line")];
+  const axis = {
+    stroke: soft,
+    grid: { stroke: line, width: 1 },
+    ticks: { stroke: line },
+    font: "12px system-ui",
+  };
+  return {
+    width: target.clientWidth,
+    height: target.clientHeight - 30,
+    // Bars of the right scale keep to the lower third.
+    scales: {
+      x: { time: isTime },
+      ...(right ? { [right.scale]: { range: (_: uPlot, __: number, max: number) => [0, max * 3] } } : {}),
+    },
+    tzDate: (seconds) => new Date(seconds * 1000 + offsetOfZone(seconds * 1000)),
+    cursor: { drag: { x: false, y: false } },
+    axes: [
+      { ...axis, values: (_, at) => at.map((value) => (isTime ? clockText(value * 1e6) : xValues(value))) },
+      { ...axis, size: axisSize, values: (_, at) => at.map((value) => yValue(value, digitsOf(at))) },
+      ...(right
+        ? [
+            {
+              ...axis,
+              ...{ scale: right.scale, side: 1 as const, size: 60, grid: { show: false } },
+              values: (_: uPlot, at: number[]) => at.map(right.value),
+            },
+          ]
+        : []),
+    ],
+    series: [
+      { label: xLabel, value: (_, value) => (value == null ? "" : xValues(value)) },
+      ...lines.map((given, i): uPlot.Series => {
+        const own = typeof given === "string" ? { label: given } : given;
+        const value = own.scale === right?.scale && right ? right.value : (one: number) => yValue(one, 2);
+        return {
+          stroke: cssColour(`line-${i + 1}`),
+          width: 1.5,
+          spanGaps: hasPoints,
+          points: hasPoints ? { show: true, size: 6, fill: cssColour("card") } : { show: false },
+          value: (_, one) => (one == null ? "" : value(one)),
+          ...own,
+        };
+      }),
+    ],
+  };
+}
+
+const redraw = () => {
+  for (const [id, { build }] of plots) drawPlot(id, build);
+};
+watchTheme(redraw);
+let width = innerWidth;
+window.addEventListener("resize", () => {
+  if (width !== innerWidth) redraw();
+  width = innerWidth;
+});
