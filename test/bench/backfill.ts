@@ -13,7 +13,7 @@ import {
   sliceEnds,
   startRecordedService,
 } from "./start-recorded-service.ts";
-import { MAX_STOLEN_SHARE, watchStolenTime } from "./stolen-time.ts";
+import { MAX_STOLEN_FRACTION, watchStolenTime } from "./stolen-time.ts";
 
 const ROUNDS = 3;
 /** A round from which the host took CPU time is repeated. After this many rounds, all count. */
@@ -23,7 +23,7 @@ const SLICES = 24;
 const LATENCY_MS = 50;
 const MEBIBYTE = 2 ** 20;
 
-/** Rows a second, and the share of the CPU time that the host took. */
+/** Rows a second, and the fraction of the CPU time that the host took. */
 interface Round {
   readonly bare: number;
   readonly near: number;
@@ -44,9 +44,9 @@ export async function benchBackfill(print: (line: string) => void): Promise<Figu
     const { rows } = await runBackfill(service, SERIES, SLICES);
     const rowsARequest = ROWS_PER_SLICE / PAGES_PER_SLICE;
     const rounds: Round[] = [];
-    const isUndisturbed = ({ stolen }: Round) => stolen <= MAX_STOLEN_SHARE;
+    const isUndisturbed = ({ stolen }: Round) => stolen <= MAX_STOLEN_FRACTION;
     while (rounds.length < MAX_ROUNDS && rounds.filter(isUndisturbed).length < ROUNDS) {
-      const readStolenShare = watchStolenTime();
+      const readStolenFraction = watchStolenTime();
       const bare = runBareLoop(join(folder, `bare-${rounds.length}`), bodies).rowsPerSecond;
       const near = await runBackfill(service, SERIES, SLICES);
       await service.setLatency(LATENCY_MS);
@@ -58,7 +58,7 @@ export async function benchBackfill(print: (line: string) => void): Promise<Figu
         near: near.rowsPerSecond,
         onlyFetched,
         far: far.rowsPerSecond,
-        stolen: readStolenShare(),
+        stolen: readStolenFraction(),
       });
     }
     const undisturbed = rounds.filter(isUndisturbed);

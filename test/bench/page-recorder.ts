@@ -14,15 +14,15 @@ export type RecordedPart =
   | { readonly path: string; readonly bytes: Uint8Array<ArrayBuffer> }
   | { readonly id: string; readonly bytes: Uint8Array<ArrayBuffer> };
 
-interface Share {
+interface Part {
   readonly recording: Recording;
-  /** This thread records every `shares`-th series, beginning with number `share`. */
-  readonly share: number;
-  readonly shares: number;
+  /** This thread records every `parts`-th series, beginning with number `part`. */
+  readonly part: number;
+  readonly parts: number;
 }
 
 // A thread of the recorded service: lets the simulator render the rows that a backfill will request, and posts them.
-const { recording, share, shares } = workerData as Share;
+const { recording, part, parts } = workerData as Part;
 const size = { assets: 3 * recording.series + 10, markets: 4, exchanges: 1 };
 const simulator = await startSimulator({ cacheMegabytes: 1, size });
 const answer = await fetch(`${simulator.baseUrl}/v3/oauth/token`, {
@@ -47,7 +47,7 @@ function post(part: { path: string } | { id: string }, text: string): void {
   port?.postMessage({ ...part, bytes } satisfies RecordedPart, [bytes.buffer]);
 }
 
-if (share === 0)
+if (part === 0)
   for (const path of ["/v3/asset", "/v3/market", "/v3/exchange"]) post({ path }, await fetchText(path));
 const oldest = (sliceEnds(recording).at(-1) ?? 0) / 86_400_000 - 10;
 const ids = simulator.universe.assets
@@ -55,7 +55,7 @@ const ids = simulator.universe.assets
   .slice(0, recording.series)
   .map(({ id }) => id);
 if (ids.length < recording.series) throw new Error(`only ${ids.length} series are old enough`);
-for (const id of ids.filter((_, index) => index % shares === share)) {
+for (const id of ids.filter((_, index) => index % parts === part)) {
   const first = `/v3/index-ticker?indexType=GWA&indexId=${id}&size=${ROWS_PER_PAGE}&timestamp=${new Date(recording.toMs).toISOString()}`;
   let place = "";
   for (let page = 0; page < countRecordedPages(recording); page++) {

@@ -4,6 +4,7 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
+import { readAddress } from "../support/daemon/read-address.ts";
 import { buildProgram } from "./built-program.ts";
 import type { Figure } from "./figures.ts";
 import { readClientSettings } from "./simulator-process.ts";
@@ -92,7 +93,7 @@ function requestedPaths(assetId: string): string[] {
   const bars = (width: string, days: number) =>
     `/api/bars?${new URLSearchParams({ type: "GWA", id: assetId, width, from: day(days) })}`;
   return [
-    ...["/api/daemon", "/api/status", "/api/latest", "/api/missing", "/api/coverage"],
+    ...["/api/daemon", "/api/status", "/api/missing", "/api/coverage"],
     ...["/api/coverage?name=btc", "/api/coverage?problems=1", "/api/series?name=bt"],
     ...[bars("1h", 7), bars("1m", 1), bars("1d", 200)],
     ...["/api/market", "/api/pairs", "/api/quotes?pair=BTC%2FUSD", "/api/derivative-assets"],
@@ -125,7 +126,7 @@ async function measurePaints(address: string, print: (line: string) => void): Pr
   const browser = await chromium.launch({ executablePath, args: ["--headless", "--no-sandbox"] });
   try {
     const paints: number[] = [];
-    for (const path of ["/", "/market", "/bars", "/exchanges", "/derivatives", "/explore"]) {
+    for (const path of ["/", "/sync", "/bars", "/exchanges", "/derivatives", "/explore"]) {
       const context = await browser.newContext();
       const page = await context.newPage();
       await page.goto(new URL(path, address).href);
@@ -141,19 +142,6 @@ async function measurePaints(address: string, print: (line: string) => void): Pr
   } finally {
     await browser.close();
   }
-}
-
-async function readAddress(daemon: ChildProcess): Promise<string> {
-  let text = "";
-  for await (const chunk of daemon.stderr ?? []) {
-    text += String(chunk);
-    const address = /dashboard: ([^\s"]+)/.exec(text)?.[1];
-    if (address) {
-      daemon.stderr?.resume();
-      return address;
-    }
-  }
-  throw new Error(`the daemon did not start: ${text}`);
 }
 
 /** Waits until every page has something to show; returns the id of BTC. */

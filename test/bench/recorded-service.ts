@@ -20,11 +20,11 @@ const scopes = "read:index-ticker read:ohlcv read:LX read:exchange-ticker read:m
 const lookups = new Map<string, Uint8Array>();
 /** The chunks of each series, newest first. */
 const chunks = new Map<string, Uint8Array[]>();
-await Promise.all(Array.from({ length: RECORDERS }, (_, share) => record(share)));
+await Promise.all(Array.from({ length: RECORDERS }, (_, part) => record(part)));
 
-async function record(share: number): Promise<void> {
+async function record(part: number): Promise<void> {
   const worker = new Worker(new URL("./page-recorder.ts", import.meta.url), {
-    workerData: { recording, share, shares: RECORDERS },
+    workerData: { recording, part, parts: RECORDERS },
   });
   worker.on("message", (part: RecordedPart) => {
     if ("path" in part) lookups.set(part.path, part.bytes);

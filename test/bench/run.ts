@@ -3,7 +3,9 @@ import { benchBackfill, benchEndurance } from "./backfill.ts";
 import { benchExport } from "./export.ts";
 import { type Figure, formatFigures, isMissed } from "./figures.ts";
 import { benchGoodput } from "./goodput.ts";
+import { benchIdle } from "./idle.ts";
 import { benchIngest } from "./ingest.ts";
+import { benchJournal } from "./journal.ts";
 import { benchLive } from "./live.ts";
 import { benchPages } from "./pages.ts";
 import { benchServe } from "./serve.ts";
@@ -12,7 +14,7 @@ import { benchLiveWhileSharing } from "./share-live.ts";
 import { benchSimulator } from "./simulator.ts";
 import { benchSql } from "./sql.ts";
 import { benchStart } from "./start.ts";
-import { MAX_STOLEN_SHARE, watchStolenTime } from "./stolen-time.ts";
+import { MAX_STOLEN_FRACTION, watchStolenTime } from "./stolen-time.ts";
 import { benchToolkit } from "./toolkit.ts";
 import { benchWarehouse } from "./warehouse.ts";
 
@@ -69,6 +71,16 @@ const parts: Readonly<Record<string, Part>> = {
     run: async (print) => [...(await benchShare(print)), ...(await benchLiveWhileSharing(print))],
   },
   serve: { title: "mds-sync serve, 1.2 million ticks", minutes: 0.3, run: benchServe },
+  journal: {
+    title: "What follows the change, at 1, 10 and 50 million ticks",
+    minutes: 8,
+    run: (print) => benchJournal(print),
+  },
+  idle: {
+    title: "An idle daemon: 1,500 series live, sharing, three open pages",
+    minutes: 6,
+    run: (print) => benchIdle(print),
+  },
   export: { title: "mds-sync export, 10 million ticks", minutes: 1, run: (print) => benchExport(print) },
 };
 
@@ -92,10 +104,10 @@ const figures: Figure[] = [];
 for (const [name, { title, minutes, run }] of Object.entries(parts)) {
   if (requested.length > 0 && !requested.includes(name)) continue;
   print(`\n${title} (about ${minutes < 1 ? `${minutes * 60} seconds` : `${minutes} minutes`})`);
-  const readStolenShare = watchStolenTime();
+  const readStolenFraction = watchStolenTime();
   figures.push(...(await run(print)));
-  const stolen = readStolenShare();
-  if (stolen > MAX_STOLEN_SHARE)
+  const stolen = readStolenFraction();
+  if (stolen > MAX_STOLEN_FRACTION)
     print(
       `${Math.round(stolen * 100)} % of the CPU time went to other machines: the figures above suffer from it`,
     );

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 
 /** With more than this, a figure that depends on two busy cores is too low. */
-export const MAX_STOLEN_SHARE = 0.03;
+export const MAX_STOLEN_FRACTION = 0.03;
 
 /** Starts to watch how much of the CPU time the host gives to other virtual machines; 0 where that is unknown. */
 export function watchStolenTime(): () => number {

@@ -1,6 +1,7 @@
 import { MICROS_PER_DAY } from "../../src/model/time.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { computeStaleBars, hoursOf, markStale } from "../../src/warehouse/rows/kept-bars.ts";
+import { addRowCount } from "../../src/warehouse/rows/stream-stats.ts";
 import { openWriter } from "../../src/warehouse/writer.ts";
 
 export const CADENCE = 30_000_000;
@@ -37,7 +38,7 @@ export function fillWithTicks(path: string, seriesCount: number): void {
       "INSERT INTO settled_ranges VALUES ('index_ticks', ?, ?, ?, 'rows', NULL)",
     );
     const wanted = database.prepare(
-      `INSERT INTO wanted_ranges VALUES ('index_ticks', ?, ?, NULL, ${2 * CADENCE}, 1, ${200 * MICROS_PER_DAY}, 0, NULL, ${CADENCE})`,
+      `INSERT INTO targets VALUES ('index_ticks', ?, ?, NULL, ${2 * CADENCE}, 1, ${200 * MICROS_PER_DAY}, 0, NULL, ${CADENCE})`,
     );
     for (let key = 1; key <= seriesCount; key++) {
       const magnitude = (key % 9) - 3;
@@ -50,8 +51,44 @@ export function fillWithTicks(path: string, seriesCount: number): void {
       warehouse.transaction((transaction) => {
         markStale(transaction, key, hoursOf({ from: FROM, to: TO }).reverse());
         computeStaleBars(transaction, HOURS_PER_SERIES);
+        addRowCount(transaction, "index_ticks", TICKS_PER_SERIES, TO - CADENCE);
       });
     }
+  } finally {
+    warehouse.close();
+  }
+}
+
+const LISTINGS = 1_000;
+/** How often an exchange was not observed, in tickers of one listing. */
+const TICKERS_PER_RANGE = 100;
+
+/** Adds the tickers of 1,000 listings, the newest at `TO`, and their ledger. */
+export function fillWithTickers(path: string, rows: number): void {
+  const warehouse = openWriter(path, { clock: systemClock });
+  try {
+    const { database } = warehouse.connection;
+    database.pragma("synchronous = OFF");
+    const count = Math.round(rows / LISTINGS);
+    const from = TO - count * CADENCE;
+    const numbers = (until: number) =>
+      `WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < ${until - 1})`;
+    warehouse.transaction((transaction) => {
+      const series = transaction.dictionary.getSeriesKey("", "bench-exchange");
+      database.exec(
+        `${numbers(LISTINGS)} INSERT INTO listings SELECT i + 1, 'bench-exchange', 'market-' || i, 'Bench', 'M' || i || '/USD' FROM n`,
+      );
+      database.exec(
+        `${numbers(count)} INSERT INTO exchange_tick_rows SELECT listing, ${from} + i * ${CADENCE}, 100.25 + i, 100.0, 100.5, 5.0, NULL, 0, NULL
+          FROM listings CROSS JOIN n ORDER BY listing, i`,
+      );
+      database.exec(
+        `${numbers(Math.ceil(count / TICKERS_PER_RANGE))} INSERT INTO settled_ranges SELECT 'exchange_ticks', ${series},
+          ${from} + i * ${TICKERS_PER_RANGE * CADENCE}, ${from} + (i + 1) * ${TICKERS_PER_RANGE * CADENCE}, iif(i % 2, 'rows', 'lost'),
+          iif(i % 2, NULL, 'not observed') FROM n`,
+      );
+      addRowCount(transaction, "exchange_ticks", count * LISTINGS, TO - CADENCE);
+    });
   } finally {
     warehouse.close();
   }
