@@ -165,7 +165,7 @@ describe("G11: a dashboard under heavy load", () => {
         "/api/status",
         "/api/daemon",
         "/healthz",
-        "/api/latest",
+        "/api/missing",
         "/api/series?name={turn}",
         "/market",
         "/api/market",

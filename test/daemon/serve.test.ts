@@ -39,7 +39,7 @@ describe("the daemon with a section `serve`", () => {
     const history = (until: number, file?: string) =>
       harness
         .query(
-          `SELECT s.index_type, s.index_id, r.ts, r.price, r.volume, r.tick_volume, r.aside FROM index_tick_rows r
+          `SELECT s.index_type, s.index_id, r.ts, r.price, r.volume, r.tick_volume, r.details FROM index_tick_rows r
         JOIN series s USING (series) WHERE r.ts >= ${start - 24 * HOUR} AND r.ts < ${until} ORDER BY 1, 2, 3`,
           file,
         )

@@ -15,7 +15,7 @@ sync:
   derivatives: false
 `;
 
-const targets = `SELECT w.stream, s.name, w.from_ts AS "from", w.to_ts AS "to" FROM wanted_ranges w JOIN series s USING (series)`;
+const targets = `SELECT w.stream, s.name, w.from_ts AS "from", w.to_ts AS "to" FROM targets w JOIN series s USING (series)`;
 const errorsOf = async (running: RunningDaemon) =>
   (JSON.parse((await running.getPage("/api/daemon")).text) as { errors: { where: string; code: string }[] })
     .errors;

@@ -231,7 +231,7 @@ describe("the packed program", () => {
       const address = /dashboard: (\S+)/.exec(demo.output.stderr)?.[1] ?? "";
       return (await fetch(new URL(path, address))).text();
     };
-    await vi.waitFor(async () => expect(await get("/api/latest")).toContain('"BTC"'), {
+    await vi.waitFor(async () => expect(await get("/api/series?name=BTC")).toContain('"BTC"'), {
       timeout: timeLimit(60_000),
       interval: 100,
     });

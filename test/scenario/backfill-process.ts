@@ -53,7 +53,7 @@ export async function installBackfill(
         // The time of the latest run: the end of the coverage plus the settle delay.
         const [last] = query(
           `SELECT max(s.to_ts) + max(w.settle_delay) AS asOf FROM settled_ranges s
-            JOIN wanted_ranges w ON w.stream = s.stream AND w.series = s.series WHERE s.stream = 'index_ticks'`,
+            JOIN targets w ON w.stream = s.stream AND w.series = s.series WHERE s.stream = 'index_ticks'`,
         );
         return expectWarehouseMatches(reader, simulator, Date.now(), Number(last?.asOf));
       }),

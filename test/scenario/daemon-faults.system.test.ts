@@ -152,7 +152,7 @@ describe("after all these faults", () => {
       const coveredUntil = reader
         .statement(
           `SELECT min(reached) FROM (SELECT max(s.to_ts) + w.settle_delay AS reached FROM settled_ranges s
-            JOIN wanted_ranges w ON w.stream = s.stream AND w.series = s.series
+            JOIN targets w ON w.stream = s.stream AND w.series = s.series
             WHERE s.stream = 'index_ticks' GROUP BY s.series)`,
         )
         .pluck()

@@ -15,7 +15,7 @@ export function findIndexDifference(
 ): string | undefined {
   const targets = reader
     .statement(
-      `SELECT s.index_type AS type, s.index_id AS id, s.name FROM wanted_ranges w JOIN series s ON s.series = w.series
+      `SELECT s.index_type AS type, s.index_id AS id, s.name FROM targets w JOIN series s ON s.series = w.series
         WHERE w.stream = 'index_ticks'`,
     )
     .all() as { type: SimulatedIndexType; id: string; name: string }[];
@@ -67,7 +67,7 @@ export function expectSnapshotGapsCorrect(
     .statement(
       `SELECT w.stream, nullif(s.index_id, '') AS exchangeId, nullif(s.name, '') AS name, w.from_ts AS "from",
         w.settle_delay / 2 AS cadence
-      FROM wanted_ranges w JOIN series s ON s.series = w.series WHERE w.observed = 1`,
+      FROM targets w JOIN series s ON s.series = w.series WHERE w.is_snapshot = 1`,
     )
     .all() as SnapshotTarget[];
   return targets.map((target) => {

@@ -124,7 +124,7 @@ http: { port: 0 }
         const coveredUntil = reader.database
           .prepare(
             `SELECT min(reached) FROM (SELECT max(s.to_ts) + w.settle_delay AS reached FROM settled_ranges s
-              JOIN wanted_ranges w ON w.stream = s.stream AND w.series = s.series
+              JOIN targets w ON w.stream = s.stream AND w.series = s.series
               WHERE s.stream = 'index_ticks' GROUP BY s.series)`,
           )
           .pluck()

@@ -99,7 +99,7 @@ export function addSeries(
           serviceWindow: 200 * DAY,
         };
   const others = transaction
-    .statement("SELECT series, from_ts FROM wanted_ranges WHERE stream = ? AND to_ts IS NULL")
+    .statement("SELECT series, from_ts FROM targets WHERE stream = ? AND to_ts IS NULL")
     .all([stream]) as { series: number; from_ts: number }[];
   const wants = others.map(({ series, from_ts }) => ({ key: { stream, series }, from: from_ts, ...rules }));
   declareTargets(transaction, stream, [...wants, { key: line, from, ...rules }], nowTs);
