@@ -121,25 +121,25 @@ async function playSchedule(
 
   simulator.setFaults("");
   const runOnce = async () => {
-    exits.push((await engine.run()).exit);
+    const end = await engine.run();
+    exits.push(end.exit);
     problems.push(...engine.findFalseCoverage());
+    return end;
   };
   if (schedule.recovery === "night") await clock.advance(DAY_MS);
   // Verification skips the newest periods, which may still change. Wait until the falsified rows are older.
   if (schedule.recovery === "verify") await clock.advance(6 * schedule.refreshSeconds * 1000);
-  await runOnce();
+  let last = await runOnce();
   if (schedule.recovery === "verify") {
     await engine.verifyAll();
-    problems.push(...engine.findFalseCoverage());
+    await clock.advance(CONFIRMATION_MS);
+    last = await runOnce();
   }
   // The service repeats where its histories end; after a 404 it tells so one round later.
-  let last: Awaited<ReturnType<typeof engine.run>>;
-  let rounds = 0;
-  do {
+  for (let round = 0; last.isUnconfirmed && round < MAX_CONFIRMATION_ROUNDS; round++) {
     await clock.advance(CONFIRMATION_MS);
-    last = await engine.run();
-    exits.push(last.exit);
-  } while (last.isUnconfirmed && ++rounds < MAX_CONFIRMATION_ROUNDS);
+    last = await runOnce();
+  }
   if (last.exit !== 0) problems.push(`the last run ended with ${last.exit}: ${last.problems}`);
   let rows = 0;
   try {

@@ -55,7 +55,7 @@ export function drawSchedule(seed: number): FaultSchedule {
     { refreshSeconds: 900, days: draw.integer(1, 2) },
     { refreshSeconds: 1800, days: draw.integer(1, 4) },
     { refreshSeconds: 3600, days: draw.one([1, 3, 8]) },
-    { refreshSeconds: 3600, days: draw.one([2, 5, WHOLE_WINDOW_DAYS]) },
+    { refreshSeconds: 3600, days: draw.one([2, 2, 5, 5, WHOLE_WINDOW_DAYS]) },
   ]);
   const steps = drawSteps(draw, { refreshSeconds, days });
   const isLive = steps.some(({ kind }) => kind === "follow");
@@ -78,7 +78,7 @@ export function drawSchedule(seed: number): FaultSchedule {
     steps,
     recovery,
     lies,
-    hasIngestThread: draw.chance(0.01),
+    hasIngestThread: draw.chance(0.0025),
     isNewFile: draw.chance(0.04),
   };
 }
@@ -185,7 +185,7 @@ function drawSteps(draw: SeededDraw, { refreshSeconds, days }: Span): ScheduleSt
       : { kind: "run" };
   const maxDays = { 900: 2, 1800: 3, 3600: 6 }[refreshSeconds] ?? 1;
   const steps = [run()];
-  while (draw.chance(0.5) && steps.length < 5) {
+  while (draw.chance(0.4) && steps.length < 5) {
     const ms = draw.one([
       60_000,
       HOUR_MS,
@@ -200,7 +200,7 @@ function drawSteps(draw: SeededDraw, { refreshSeconds, days }: Span): ScheduleSt
     steps.push(run());
   }
   // Long periods would need hours of heartbeats.
-  if (refreshSeconds <= 600 && draw.chance(0.4)) {
+  if (refreshSeconds <= 600 && draw.chance(0.3)) {
     const follow: ScheduleStep = { kind: "follow", ms: draw.integer(2, 6) * refreshSeconds * 1000 };
     steps.splice(draw.integer(0, steps.length), 0, follow);
   }
