@@ -7,7 +7,7 @@ import type { BarSource, TickNumber } from "./rows.ts";
  */
 export type TimeInput = Date | bigint | number | string;
 
-/** Ids, symbols (`BTC`), pairs (`BTC/USD`) or names (`BLX`), each optionally with its index type: `GWA:BTC`. */
+/** Ids, symbols (`BTC`), pairs (`BTC/USD`) or names (`BLX`, `Bitcoin`), also `GWA:BTC`, or `LUNA@2022` by the first day. */
 export type SeriesSelection = string | readonly string[];
 
 /** Options that all readers of rows share. */

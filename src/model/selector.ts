@@ -1,4 +1,4 @@
-import { findClosestWord } from "./did-you-mean.ts";
+import { type Named, NameIndex } from "./name-index.ts";
 
 /** A setting that says which assets, markets, exchanges or indices to sync. */
 export type Selector =
@@ -10,10 +10,7 @@ export type Selector =
   | { readonly kind: "list"; readonly names: readonly string[] };
 
 /** What a selector may select: an asset, a market, an exchange, an LX index. */
-export interface SelectorCandidate {
-  readonly id: string;
-  /** Its symbol, pair or name. */
-  readonly labels: readonly string[];
+export interface SelectorCandidate extends Named {
   /** The asset whose rank counts for `top`. Absent if the candidate has no rank; `top` then always selects it. */
   readonly rankingAssetId?: string;
 }
@@ -36,7 +33,7 @@ export const NOTHING_SELECTED = "resolves to nothing";
 
 /**
  * Applies a selector to what the service lists. `ranking`: asset ids, largest first; undefined if none is known yet.
- * An id must match exactly; a label matches exactly or, if none does, case-insensitively.
+ * Names are read by `NameIndex`.
  */
 export function resolveSelector(
   selector: Selector,
@@ -82,53 +79,27 @@ function selectTop(
 }
 
 function selectListed(names: readonly string[], candidates: readonly SelectorCandidate[]): Selection {
-  const idsByName = new Map<string, Set<string>>();
-  const addName = (name: string, id: string) => {
-    const ids = idsByName.get(name);
-    if (ids) ids.add(id);
-    else idsByName.set(name, new Set([id]));
-  };
-  for (const { id, labels } of candidates) {
-    addName(`id ${id}`, id);
-    for (const label of labels) {
-      addName(`label ${label}`, id);
-      addName(`folded ${label.toLowerCase()}`, id);
-    }
-  }
-  const selectedIds = new Set<string>();
+  const index = new NameIndex(candidates);
+  const selected = new Set<SelectorCandidate>();
   const unknownNames: string[] = [];
   const ambiguousNames: string[] = [];
   for (const name of names) {
-    const ids =
-      idsByName.get(`id ${name}`) ??
-      idsByName.get(`label ${name}`) ??
-      idsByName.get(`folded ${name.toLowerCase()}`);
-    if (!ids) unknownNames.push(name);
-    else {
-      if (ids.size > 1) ambiguousNames.push(name);
-      for (const id of ids) selectedIds.add(id);
-    }
+    const found = index.find(name);
+    if (found.length === 0) unknownNames.push(name);
+    if (found.length > 1) ambiguousNames.push(name);
+    for (const candidate of found) selected.add(candidate);
   }
+  const suggestions = unknownNames.flatMap((name) => {
+    const closest = index.suggest(name);
+    return closest === undefined ? [] : [[name, closest] as const];
+  });
   return {
-    ids: candidates.filter(({ id }) => selectedIds.has(id)).map(({ id }) => id),
+    ids: candidates.filter((candidate) => selected.has(candidate)).map(({ id }) => id),
     unknownNames,
-    suggestions: suggestLabels(unknownNames, candidates),
+    suggestions: Object.fromEntries(suggestions),
     ambiguousNames,
     missing: null,
   };
-}
-
-function suggestLabels(
-  names: readonly string[],
-  candidates: readonly SelectorCandidate[],
-): Record<string, string> {
-  const labels = names.length > 0 ? candidates.flatMap((candidate) => candidate.labels) : [];
-  const suggestions: Record<string, string> = {};
-  for (const name of names) {
-    const closest = findClosestWord(name, labels);
-    if (closest !== undefined) suggestions[name] = closest;
-  }
-  return suggestions;
 }
 
 /** Unknown names, each with its suggestion: `BCT (did you mean BTC?), XYZ`. */

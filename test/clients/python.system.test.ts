@@ -93,6 +93,8 @@ str(seen[0].message)`,
   series: 'w.series("GWA")[["name", "last"]].dropna()',
   writes: 'w.sql("DELETE FROM index_tick_rows")',
   misspelt: 'w.bars("ETHH", "1h")',
+  "full name":
+    'w.is_whole("bitcoin", "2026-02-28", "2026-03-01") == w.is_whole("GWA:BTC", "2026-02-28", "2026-03-01")',
   unknown: 'w.bars("no such series", "1h")',
   "bad time": 'w.bars("BTC", "1h", "yesterday")',
   "bad length": 'w.bars("BTC", "1 month")',
@@ -362,6 +364,7 @@ describe.runIf(hasPandas)("the Python client", () => {
     expect(answerOf("unknown").error).toMatch(
       /^UnknownSeries: the warehouse has no series no such series: `series\(\)` lists/,
     );
+    expect(answerOf("full name").value).toBe(1);
     expect(answerOf("bad time").error).toMatch(/^ValueError: not a time: 'yesterday'; write 2026-03-01/);
     expect(answerOf("bad length").error).toMatch(
       /^ValueError: not a length: '1 month'; write 30s, 10m, 1h or 1d/,

@@ -42,10 +42,44 @@ describe("names of series", () => {
     ["LX:BTC", {}, "the warehouse has no series LX:BTC: did you mean GWA:BTC?"],
     ["BTC", { indexType: "MWA" }, "the warehouse has no series BTC: did you mean GWA:BTC?"],
     ["BTC", { indexType: "XYZ" }, "there is no index type XYZ: give one of GWA, MWA, LX"],
-    ["UNI", {}, "UNI is the name of 2 series: give GWA:uni-1 or GWA:uni-2"],
+    [
+      "UNI",
+      {},
+      "UNI is the name of 2 series: give GWA:uni-1 (Uniswap, active, no rows) or GWA:uni-2 (Unicorn, active, no rows)",
+    ],
     ["", {}, "the warehouse has no series : give the id, symbol, pair or name of one that the service lists"],
   ])("%j with %j is an error", (name, options, message) => {
     expect(catchFailure(() => warehouse.ticks(name, options)).summary).toBe(message);
+  });
+
+  it("that two series with rows share tells its choices, and takes them", () => {
+    const twice = join(folder, "twice.sqlite");
+    const writer = openForWriting(twice);
+    writer.transaction((transaction) => {
+      fillTicks(transaction);
+      const year = 365 * DAY;
+      writeRecords(transaction, "index_ticks", [tick(start, "1", { indexId: "uni-1" })], "rest");
+      writeRecords(transaction, "index_ticks", [tick(start - 2 * year, "2", { indexId: "uni-2" })], "rest");
+    });
+    writer.close();
+    const reader = openWarehouse(twice);
+    const day = (ts: number) => new Date(ts / 1000).toISOString().slice(0, 10);
+    const [later, earlier] = [day(start), day(start - 730 * DAY)];
+    const [first, second] = [`UNI@${later.slice(0, 4)}`, `UNI@${earlier.slice(0, 4)}`];
+    expect(catchFailure(() => reader.ticks("UNI")).summary).toBe(
+      `UNI is the name of 2 series: give ${first} (Uniswap, active, ${later} to ${later}) or ${second} (Unicorn, active, ${earlier} to ${earlier})`,
+    );
+    for (const [name, id] of [
+      [first, "uni-1"],
+      [second, "uni-2"],
+      ["Unicorn", "uni-2"],
+    ] as const) {
+      expect(reader.ticks(name)).toMatchObject([{ index_id: id }]);
+      expect(
+        reader.gaps({ series: name, stream: "index_ticks" }).every(({ index_id }) => index_id === id),
+      ).toBe(true);
+    }
+    reader.close();
   });
 
   it("lists the series with rows", () => {

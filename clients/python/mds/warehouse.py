@@ -1,6 +1,7 @@
 """The reader: series, bars, ticks, values as of a time, and what the ledger proves about them."""
 
 import decimal
+import functools
 import warnings
 
 import numpy as np
@@ -209,12 +210,28 @@ class Warehouse:
         names = [series] if isinstance(series, str) else list(series)
         if not names:
             raise ValueError("name at least one series")
+        assets, days = functools.cache(self._assets), functools.cache(self._days)
         try:
-            return [find_series(name, self._series(), index_type) for name in names]
+            return [find_series(name, self._series(), index_type, assets, days) for name in names]
         except UnknownSeries:
             # The daemon may have added it since.
             self._known = None
-            return [find_series(name, self._series(), index_type) for name in names]
+            return [find_series(name, self._series(), index_type, assets, days) for name in names]
+
+    def _assets(self):
+        rows = self._backend.read("assets", ["id", "name", "status"])
+        return {id: (name or "", (status or "").lower()) for id, name, status in rows.itertuples(index=False)}
+
+    def _days(self, series):
+        """The first and the last day that has rows; None if there is none."""
+        found = []
+        for relation, column in (("index_ticks", "ts"), ("ohlcv", "day")):
+            for descending in (False, True):
+                rows = self._backend.read(
+                    relation, [column], list(_key(series)), order=column, descending=descending, limit=1
+                )
+                found += [(to_text(int(value)) if column == "ts" else str(value))[:10] for value in rows[column]]
+        return (min(found), max(found)) if found else None
 
     def _window(self, start, end, length=1):
         """The bounds in microseconds, moved up to the starts of bars."""

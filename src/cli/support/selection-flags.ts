@@ -28,7 +28,11 @@ const STREAMS_BY_SETTING = Map.groupBy(streams, (stream): string => streamTable[
 export function addSelectionFlags(command: Command): Command {
   return command
     .option("--stream <name>", "a stream, or its key in the settings; may be repeated", collectValues)
-    .option("--series <id-or-name>", "an id, symbol, pair or name; may be repeated", collectValues)
+    .option(
+      "--series <id-or-name>",
+      "an id, symbol, pair or name, also GWA:BTC; may be repeated",
+      collectValues,
+    )
     .option(
       "--from <time>",
       "start of the range, inclusive: YYYY-MM-DD, ISO 8601 in UTC, or relative such as -7d",

@@ -1,6 +1,12 @@
-import { findClosestWord } from "../../model/did-you-mean.ts";
 import { exitCode, Failure } from "../../model/failure.ts";
+import type { NameIndex } from "../../model/name-index.ts";
 import { type IndexType, indexTypes } from "../../model/stream-columns.ts";
+import {
+  describeChoices,
+  type KnownSeries,
+  readNames,
+  unknownSeries,
+} from "../../warehouse/lookups/resolve-names.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { SeriesInfo } from "../rows.ts";
 
@@ -9,42 +15,27 @@ export interface KeyedSeries extends SeriesInfo {
   readonly key: number | null;
 }
 
-/** A series with all its names. */
-interface KnownSeries extends KeyedSeries {
-  readonly labels: readonly string[];
-}
-
-interface NameRow {
-  readonly index_type: string;
-  readonly index_id: string;
-  readonly label: string | null;
-}
+const MAX_CHOICES = 5;
 
 const seriesSql = `SELECT s.series AS key, s.index_type, s.index_id, s.name,
   (EXISTS (SELECT 1 FROM index_tick_rows t WHERE t.series = s.series)
     OR EXISTS (SELECT 1 FROM settled_ranges g WHERE g.stream = 'index_ticks' AND g.series = s.series
       AND g.proof = 'moved')) AS has_ticks,
   EXISTS (SELECT 1 FROM daily_bar_rows b WHERE b.series = s.series) AS has_ohlcv
-FROM series s WHERE s.index_type <> '' ORDER BY s.index_type, s.name, s.index_id`;
-
-/** The lookups know series of which the warehouse has no rows yet, and further names. */
-const lookupNamesSql = `SELECT 'GWA' AS index_type, id AS index_id, symbol AS label FROM assets
-  UNION ALL SELECT 'GWA', id, name FROM assets
-  UNION ALL SELECT 'MWA', id, pair FROM markets`;
+FROM series s WHERE s.index_type <> ''`;
 
 /** Every series of which the warehouse has ticks or daily bars. */
 export function readSeries(connection: Connection): SeriesInfo[] {
   return connection
-    .statement<KeyedSeries>(seriesSql)
+    .statement<KeyedSeries>(`${seriesSql} ORDER BY s.index_type, s.name, s.index_id`)
     .all()
-    .filter(({ has_ticks, has_ohlcv }) => has_ticks || has_ohlcv)
+    .filter(hasRows)
     .map(({ key: _, ...series }) => series);
 }
 
-/**
- * Resolves ids, symbols, pairs and names, each optionally with its index type (`GWA:BTC`). If several series share a name,
- * the only one with rows is meant; otherwise a Failure lists them.
- */
+const hasRows = ({ has_ticks, has_ohlcv }: SeriesInfo) => has_ticks === 1 || has_ohlcv === 1;
+
+/** Resolves names. If several series share one, the only one with rows is meant; otherwise a Failure lists them. */
 export function resolveSeries(
   connection: Connection,
   names: readonly string[],
@@ -52,98 +43,41 @@ export function resolveSeries(
 ): KeyedSeries[] {
   if (names.length === 0) throw usage("no series is given", "name one, such as BTC, BTC/USD or BLX");
   const type = indexType === undefined ? undefined : readIndexType(indexType);
-  const known = readKnownSeries(connection);
-  if (known.length === 0) {
-    throw new Failure(`the warehouse has no series yet: ${names.join(", ")} is unknown`, {
-      code: "nothing_synced",
-      remedy: "run `mds-sync backfill` first",
-      exit: exitCode.incomplete,
-    });
-  }
-  const resolved = names.map((name) => resolveName(known, name, type));
+  const index = readNames(connection);
+  const resolved = names.map((name) => resolveName(connection, index, name, type));
   // The same series under two names would appear twice.
   return [...new Map(resolved.map((series) => [`${series.index_type} ${series.index_id}`, series])).values()];
 }
 
-function readKnownSeries(connection: Connection): KnownSeries[] {
-  const known = new Map<string, KnownSeries & { labels: string[] }>();
-  for (const series of connection.statement<KeyedSeries>(seriesSql).all())
-    known.set(`${series.index_type} ${series.index_id}`, { ...series, labels: [series.name] });
-  for (const { index_type, index_id, label } of connection.statement<NameRow>(lookupNamesSql).all()) {
-    if (label === null) continue;
-    const id = `${index_type} ${index_id}`;
-    const series = known.get(id);
-    if (series) series.labels.push(label);
-    else {
-      const unstored = { key: null, has_ticks: 0, has_ohlcv: 0 } as const;
-      known.set(id, { index_type, index_id, name: label, ...unstored, labels: [label] });
-    }
-  }
-  return [...known.values()];
-}
-
-function resolveName(known: readonly KnownSeries[], given: string, type: IndexType | undefined): KeyedSeries {
-  const [, prefix, rest] = /^(GWA|MWA|LX):(.+)$/i.exec(given) ?? [];
-  const wantedType = prefix === undefined ? type : readIndexType(prefix);
-  const name = rest ?? given;
-  const candidates = known.filter(({ index_type }) => wantedType === undefined || index_type === wantedType);
-  const folded = name.toLowerCase();
-  const found = firstMatches(candidates, [
-    ({ index_id }) => index_id === name,
-    (series) => series.name === name,
-    ({ labels }) => labels.includes(name),
-    ({ labels }) => labels.some((label) => label.toLowerCase() === folded),
-  ]);
-  const [only, second] = found;
-  if (only === undefined) throw unknownSeries(given, name, candidates, known);
-  if (second === undefined) return withoutLabels(only);
-  const stored = found.filter(({ has_ticks, has_ohlcv }) => has_ticks || has_ohlcv);
-  if (stored.length === 1 && stored[0]) return withoutLabels(stored[0]);
-  const choices = (stored.length > 0 ? stored : found).map(
-    (series) => `${series.index_type}:${series.index_id}`,
-  );
-  throw new Failure(`${given} is the name of ${choices.length} series`, {
-    code: "unknown_series",
-    remedy: `give ${choices.slice(0, 5).join(" or ")}`,
-    exit: exitCode.usage,
-  });
-}
-
-/** What the first condition with any match selects. */
-function firstMatches(
-  candidates: readonly KnownSeries[],
-  conditions: readonly ((series: KnownSeries) => boolean)[],
-): KnownSeries[] {
-  for (const condition of conditions) {
-    const found = candidates.filter(condition);
-    if (found.length > 0) return found;
-  }
-  return [];
-}
-
-function unknownSeries(
-  given: string,
+function resolveName(
+  connection: Connection,
+  index: NameIndex<KnownSeries>,
   name: string,
-  candidates: readonly KnownSeries[],
-  known: readonly KnownSeries[],
-): Failure {
-  const ofOtherType = known.find(({ labels }) => labels.includes(name));
-  const closest = findClosestWord(
-    name,
-    candidates.flatMap(({ labels }) => labels),
+  type: IndexType | undefined,
+): KeyedSeries {
+  const found = index.find(name, type).filter(({ indexType }) => indexType !== null);
+  if (found.length === 0) throw unknownSeries(name, index, type);
+  const all = found.map((named) => ({ named, series: readKeyed(connection, named) }));
+  const stored = all.filter(({ series }) => hasRows(series));
+  const choices = stored.length > 0 ? stored : all;
+  const [only] = choices;
+  if (choices.length === 1 && only) return only.series;
+  const told = describeChoices(
+    connection,
+    index,
+    choices.map(({ named }) => named),
   );
-  const suggestion = ofOtherType ? `${ofOtherType.index_type}:${name}` : closest;
-  return new Failure(`the warehouse has no series ${given}`, {
+  throw new Failure(`${name} is the name of ${choices.length} series`, {
     code: "unknown_series",
-    remedy: suggestion
-      ? `did you mean ${suggestion}?`
-      : "give the id, symbol, pair or name of one that the service lists",
+    remedy: `give ${told.slice(0, MAX_CHOICES).join(" or ")}`,
     exit: exitCode.usage,
   });
 }
 
-function withoutLabels({ labels: _, ...series }: KnownSeries): KeyedSeries {
-  return series;
+function readKeyed(connection: Connection, { key, id, indexType, name }: KnownSeries): KeyedSeries {
+  const stored =
+    key === null ? undefined : connection.statement<KeyedSeries>(`${seriesSql} AND s.series = ?`).get([key]);
+  return stored ?? { key: null, index_type: indexType ?? "", index_id: id, name, has_ticks: 0, has_ohlcv: 0 };
 }
 
 function readIndexType(text: string): IndexType {

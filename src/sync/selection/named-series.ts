@@ -24,7 +24,9 @@ export interface UnselectedSeries extends NamedIndex {
 
 /** Resolves names of indices. Unknown names are a usage error, raised before anything is filled. */
 export function resolveIndexNames(names: readonly string[], directory: Directory): NamedIndex[] {
-  const candidates = indexTypes.flatMap((type) => directory[type]);
+  const candidates = indexTypes.flatMap((indexType) =>
+    directory[indexType].map((candidate) => ({ ...candidate, indexType })),
+  );
   const selection = resolveSelector({ kind: "list", names }, candidates, undefined);
   if (selection.unknownNames.length > 0) {
     const { unknownNames, suggestions } = selection;
@@ -37,11 +39,9 @@ export function resolveIndexNames(names: readonly string[], directory: Directory
     });
   }
   const chosen = new Set(selection.ids);
-  return indexTypes.flatMap((indexType) =>
-    directory[indexType]
-      .filter(({ id }) => chosen.has(id))
-      .map(({ id, labels }) => ({ indexType, indexId: id, name: labels[0] ?? id })),
-  );
+  return candidates
+    .filter(({ id }) => chosen.has(id))
+    .map(({ id, indexType, labels }) => ({ indexType, indexId: id, name: labels[0] ?? id }));
 }
 
 /** The named indices that no target of these streams contains. */

@@ -1,10 +1,7 @@
 import { exitCode, Failure } from "../../model/failure.ts";
-import {
-  formatUnknownNames,
-  resolveSelector,
-  type Selection,
-  type SelectorCandidate,
-} from "../../model/selector.ts";
+import { type Named, NameIndex } from "../../model/name-index.ts";
+import type { IndexType } from "../../model/stream-columns.ts";
+import { formatDay, type Micros } from "../../model/time.ts";
 import type { Connection } from "../sqlite/connection.ts";
 
 /** An asset (as its GWA index), a market (as its MWA index), an LX index, or an exchange. */
@@ -15,53 +12,104 @@ export interface NamedSeries {
   readonly name: string;
 }
 
-interface KnownName extends NamedSeries {
-  readonly label: string;
+/** A series with all its names. */
+export interface KnownSeries extends NamedSeries, Named {
+  /** Its key in the tables; null if the warehouse has nothing of it. */
+  readonly key: number | null;
+  readonly indexType: string | null;
 }
 
-const knownNamesSql = `
-  SELECT index_id AS id, nullif(index_type, '') AS indexType, name, name AS label FROM series WHERE index_id <> ''
-  UNION ALL SELECT id, 'GWA', symbol, symbol FROM assets
-  UNION ALL SELECT id, 'GWA', symbol, name FROM assets
-  UNION ALL SELECT id, 'MWA', pair, pair FROM markets
-  UNION ALL SELECT id, NULL, name, name FROM exchanges`;
+interface NameRow extends Omit<KnownSeries, "labels"> {
+  readonly label: string | null;
+}
 
-/**
- * Resolves ids, symbols, pairs and names by the same rules as the selectors in the settings. Throws for an unknown
- * name. `ambiguous`: names of several series.
- */
+/** The lookups know series of which the warehouse has no rows yet, and further names. */
+const namesSql = `
+  SELECT series AS key, index_id AS id, nullif(index_type, '') AS indexType, name, name AS label FROM series WHERE index_id <> ''
+  UNION ALL SELECT NULL, id, 'GWA', symbol, symbol FROM assets
+  UNION ALL SELECT NULL, id, 'GWA', symbol, name FROM assets
+  UNION ALL SELECT NULL, id, 'MWA', pair, pair FROM markets
+  UNION ALL SELECT NULL, id, NULL, name, name FROM exchanges`;
+
+/** Everything that the warehouse knows by a name. */
+export function readNames(connection: Connection): NameIndex<KnownSeries> {
+  const known = new Map<string, KnownSeries & { readonly labels: string[] }>();
+  for (const { label, ...row } of connection.statement<NameRow>(namesSql).all()) {
+    const id = `${row.indexType} ${row.id}`;
+    const named = known.get(id) ?? { ...row, name: row.name ?? row.id, labels: [] };
+    known.set(id, named);
+    if (label !== null && !named.labels.includes(label)) named.labels.push(label);
+  }
+  const firstDays = new Map<KnownSeries, string | undefined>();
+  return new NameIndex<KnownSeries>(known.values(), (named) => {
+    if (!firstDays.has(named)) firstDays.set(named, readDays(connection, named.key)?.first);
+    return firstDays.get(named);
+  });
+}
+
+const daysSql = `SELECT min(ts) AS "from", max(ts) AS "to", (SELECT min(day) FROM daily_bar_rows WHERE series = ?) AS first,
+    (SELECT max(day) FROM daily_bar_rows WHERE series = ?) AS last
+  FROM kept_bars WHERE series = ?`;
+
+/** The first and the last day with rows; undefined if there is none. */
+function readDays(connection: Connection, key: number | null): { first: string; last: string } | undefined {
+  if (key === null) return undefined;
+  const found = connection
+    .statement<{ from: Micros | null; to: Micros | null; first: string | null; last: string | null }>(daysSql)
+    .get([key, key, key]);
+  const days = [found?.first, found?.last, ...[found?.from, found?.to].map((ts) => ts && formatDay(ts))]
+    .filter((day) => typeof day === "string")
+    .sort();
+  const [first, last] = [days[0], days.at(-1)];
+  return first === undefined || last === undefined ? undefined : { first, last };
+}
+
+/** The series that the names mean. `ambiguous`: names of several series, all of which are found. */
 export function resolveNames(
   connection: Connection,
   names: readonly string[],
 ): { readonly found: readonly NamedSeries[]; readonly ambiguous: readonly string[] } {
-  const known = connection.statement<KnownName>(knownNamesSql).all();
-  const byId = Map.groupBy(known, ({ id }) => id);
-  const candidates = [...byId].map(
-    ([id, rows]): SelectorCandidate => ({ id, labels: rows.flatMap(({ label }) => label ?? []) }),
-  );
-  const selection = resolveSelector({ kind: "list", names }, candidates, undefined);
-  if (selection.unknownNames.length > 0) throw unknownSeries(selection, candidates.length > 0);
-  const found = selection.ids.flatMap((id) => byId.get(id)?.slice(0, 1) ?? []);
-  return { found, ambiguous: selection.ambiguousNames };
+  const index = readNames(connection);
+  const all = names.map((name) => ({ name, found: index.find(name) }));
+  for (const { name, found } of all) if (found.length === 0) throw unknownSeries(name, index);
+  return {
+    found: [...new Set(all.flatMap(({ found }) => found))],
+    ambiguous: all.flatMap(({ name, found }) => (found.length > 1 ? [name] : [])),
+  };
 }
 
-function unknownSeries(selection: Selection, hasSeries: boolean): Failure {
-  const { unknownNames, suggestions } = selection;
-  if (!hasSeries) {
-    return new Failure(`the warehouse has no series yet: ${unknownNames.join(", ")} is unknown`, {
+export function unknownSeries(name: string, index: NameIndex<KnownSeries>, ofType?: IndexType): Failure {
+  if (index.isEmpty) {
+    return new Failure(`the warehouse has no series yet: ${name} is unknown`, {
       code: "nothing_synced",
       remedy: "run `mds-sync backfill` first",
       exit: exitCode.incomplete,
     });
   }
-  const [first = "", ...others] = unknownNames;
-  const suggestion = others.length === 0 ? suggestions[first] : undefined;
-  const names = others.length === 0 ? first : formatUnknownNames(selection);
-  return new Failure(`the warehouse has no series ${names}`, {
+  const suggestion = index.suggest(name, ofType);
+  return new Failure(`the warehouse has no series ${name}`, {
     code: "unknown_series",
     remedy: suggestion
       ? `did you mean ${suggestion}?`
       : "give the id, symbol, pair or name of one that the service lists",
     exit: exitCode.usage,
+  });
+}
+
+const assetSql = "SELECT name, lower(status) AS status FROM assets WHERE id = ?";
+
+/** How to name each of several series that share a name, and what each is: `LUNA@2022 (Terra, active, 2022-05-28 to 2026-11-16)`. */
+export function describeChoices(
+  connection: Connection,
+  index: NameIndex<KnownSeries>,
+  choices: readonly KnownSeries[],
+): string[] {
+  return choices.map((named) => {
+    const asset = connection
+      .statement<{ name: string | null; status: string | null }>(assetSql)
+      .get([named.id]);
+    const days = readDays(connection, named.key);
+    const known = [asset?.name, asset?.status, days ? `${days.first} to ${days.last}` : "no rows"];
+    return `${index.tellApart(named, choices)} (${known.filter((text) => text).join(", ")})`;
   });
 }

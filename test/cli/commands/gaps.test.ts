@@ -70,7 +70,7 @@ describe("mds-sync gaps", () => {
     const [eth, byKey, byId] = await Promise.all([
       gaps(path, "--json", "--series", "ether"),
       gaps(path, "--json", "--stream", "exchangeTickers", "--stream", "marketCap"),
-      gaps(path, "--json", "--series", "btc-id", "--stream", "ohlcv"),
+      gaps(path, "--json", "--series", "GWA:BTC", "--stream", "ohlcv"),
     ]);
     const [lost] = JSON.parse(eth.stdout) as Row[];
     expect(Object.keys(lost ?? {})).toEqual(Object.keys(view[0] ?? {}));
