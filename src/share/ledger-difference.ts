@@ -1,6 +1,7 @@
-import type { TimeRange } from "../model/time-range.ts";
-import { normalise, subtract } from "../model/time-range.ts";
+import { MICROS_PER_SECOND } from "../model/time.ts";
+import { intersect, normalise, subtract, type TimeRange } from "../model/time-range.ts";
 import type { SettledRange } from "../rule/answer.ts";
+import { RETENTION_REASON } from "../warehouse/rows/retention.ts";
 
 /** `replace`: its rows are to be those of this file. `merge`: rows are added, and none is deleted. */
 export interface LedgerPiece extends TimeRange {
@@ -34,6 +35,26 @@ export function findLacking(local: readonly SettledRange[], shared: readonly Set
     for (const part of subtract([range], normalise(same))) add(kind, part);
   }
   return pieces;
+}
+
+/** Longer than a snapshot stays away from a daemon that forwards and sees what this one sees. */
+const MAX_BEHIND = 15 * 60 * MICROS_PER_SECOND;
+
+/**
+ * Snapshots that only this file has: covered here − known there, as far as the daemon that forwards has forwarded newer ones, or
+ * is too far behind. What retention has deleted there stays deleted.
+ */
+export function findUnshared(
+  local: readonly SettledRange[],
+  shared: readonly SettledRange[],
+): readonly SettledRange[] {
+  const covered = local.filter(({ proof }) => proof === "rows" || proof === "empty");
+  const known = normalise(
+    shared.filter(({ proof, reason }) => proof !== "lost" || reason === RETENTION_REASON),
+  );
+  const to = Math.max(known.at(-1)?.to ?? 0, (covered.at(-1)?.to ?? 0) - MAX_BEHIND);
+  const lacking = subtract(normalise(covered), known);
+  return cut(covered, intersect(lacking, [{ from: Number.MIN_SAFE_INTEGER, to }]));
 }
 
 /** A range of the shared ledger and what it is to contain: several pieces with what lies between them. */

@@ -2,6 +2,38 @@
 export const shareRoles = ["alone", "pair"] as const;
 export type ShareRole = (typeof shareRoles)[number];
 
+/** A daemon that is connected to the shared warehouse. */
+export interface ShareDaemon {
+  readonly name: string;
+  /** Where it connects from; null: through a socket of PostgreSQL's own machine. */
+  readonly address: string | null;
+  readonly connected_at: string;
+  readonly is_forwarding: boolean;
+}
+
+/** A server that replays what PostgreSQL commits. */
+export interface StandbyServer {
+  readonly name: string;
+  readonly address: string | null;
+  /** As PostgreSQL calls it: `streaming`, `catchup` …; null where the user may not read it. */
+  readonly state: string | null;
+  /** A commit waits for it. */
+  readonly is_synchronous: boolean | null;
+  readonly lag_bytes: number | null;
+  readonly lag_seconds: number | null;
+}
+
+/** Who works with the shared warehouse, as PostgreSQL itself tells. */
+export interface SharePeers {
+  /** The forwarding one first. */
+  readonly daemons: readonly ShareDaemon[];
+  /** Seconds since any daemon has forwarded a change; null: none ever did. */
+  readonly forwarded_seconds_ago: number | null;
+  readonly standby_servers: readonly StandbyServer[];
+  /** What could not be read, with the remedy; null: everything was. */
+  readonly unread: string | null;
+}
+
 /** How forwarding to the shared warehouse goes. `--json` output and the dashboard contain it. */
 export interface ShareStatus {
   /** `HOST:PORT/DATABASE`. */
@@ -20,6 +52,8 @@ export interface ShareStatus {
   readonly rows_forwarded: number;
   /** One line with its remedy, without secrets; null while it works. */
   readonly last_error: string | null;
+  /** Null: unknown, because PostgreSQL cannot be asked. */
+  readonly peers: SharePeers | null;
 }
 
 /** State, role and lag in a few words. */
@@ -28,6 +62,57 @@ export function describeShare(status: ShareStatus, formatAge: (seconds: number) 
   const lag = lag_seconds === null ? "nothing forwarded yet" : `${formatAge(lag_seconds)} behind`;
   if (state === "standby") return `standby (${role}): ${forwarded_by || "another daemon"} forwards`;
   return role === "alone" ? `${state}, ${lag}` : `${state} (${role}), ${lag}`;
+}
+
+/** One of those that keep the shared warehouse, for people. */
+export interface SharePart {
+  readonly what: "daemon" | "PostgreSQL" | "standby server";
+  readonly name: string;
+  readonly state: string;
+}
+
+/** Every daemon, PostgreSQL and its standby servers; empty while they are unknown. */
+export function listShareParts(status: ShareStatus, formatAge: (seconds: number) => string): SharePart[] {
+  const { peers, role, server } = status;
+  if (!peers) return [];
+  const { daemons, standby_servers, forwarded_seconds_ago: ago, unread } = peers;
+  const lag = ago === null ? "nothing forwarded yet" : `last change ${formatAge(ago)} ago`;
+  const parts = daemons.map(({ name, address, is_forwarding }): SharePart => {
+    const from = address === null ? "" : ` from ${address}`;
+    return {
+      what: "daemon",
+      name,
+      state: is_forwarding ? `forwards${from}, ${lag}` : `stands by${from}`,
+    };
+  });
+  const isSingle = role === "pair" && daemons.length < 2;
+  return [
+    ...parts,
+    ...(isSingle ? [{ what: "daemon", name: "–", state: "no second daemon is connected" } as const] : []),
+    { what: "PostgreSQL", name: server, state: unread ?? describeStandbyCount(standby_servers.length) },
+    ...standby_servers.map((standby) => describeStandby(standby, formatAge)),
+  ];
+}
+
+function describeStandbyCount(count: number): string {
+  return count === 0 ? "no standby server" : count === 1 ? "one standby server" : `${count} standby servers`;
+}
+
+function describeStandby(standby: StandbyServer, formatAge: (seconds: number) => string): SharePart {
+  const { name, address, state, is_synchronous, lag_bytes, lag_seconds } = standby;
+  const lag =
+    lag_seconds !== null
+      ? [`${formatAge(lag_seconds)} behind`]
+      : lag_bytes !== null
+        ? [`${lag_bytes} bytes behind`]
+        : [];
+  const parts = [
+    state ?? "its state could not be read",
+    ...(is_synchronous ? ["synchronous"] : []),
+    ...lag,
+    ...(address === null ? [] : [`at ${address}`]),
+  ];
+  return { what: "standby server", name, state: parts.join(", ") };
 }
 
 /** Forwarding takes seconds; a lag of minutes means that it is stuck or cannot keep up. */

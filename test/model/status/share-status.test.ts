@@ -14,6 +14,7 @@ const status: ShareStatus = {
   lag_seconds: 2,
   rows_forwarded: 10,
   last_error: null,
+  peers: null,
 };
 const describe = (more: Partial<ShareStatus>) =>
   describeShare({ ...status, ...more }, (seconds) => `${seconds} s`);
