@@ -100,12 +100,13 @@ export async function openShare(options: ShareOptions): Promise<OpenShare> {
   }
 }
 
-const PEERS_INTERVAL_MS = 5_000;
+/** How often a daemon looks who else is there, and one that stands by at what PostgreSQL lacks. */
+const LOOK_INTERVAL_MS = 5_000;
 
 function createPeersLook(session: SharedSession, { clock, onPeers }: ShareOptions): () => Promise<void> {
   let lookedAt = Number.NEGATIVE_INFINITY;
   return async () => {
-    if (!onPeers || clock.monotonic() - lookedAt < PEERS_INTERVAL_MS) return;
+    if (!onPeers || clock.monotonic() - lookedAt < LOOK_INTERVAL_MS) return;
     lookedAt = clock.monotonic();
     const peers = await readPeers(session);
     if (peers) onPeers(peers);
@@ -120,7 +121,7 @@ async function takeWhenFree(
   options: ShareOptions & Pick<OpenShare, "forwarder" | "lookAtPeers">,
 ): Promise<void> {
   const { forwarder, lookAtPeers, clock, signal, leaseSeconds, onStandby } = options;
-  let comparedAt = Number.NEGATIVE_INFINITY;
+  let compareAt = Number.NEGATIVE_INFINITY;
   for (;;) {
     try {
       return await lease.take({ isPatient: onStandby === undefined });
@@ -129,17 +130,18 @@ async function takeWhenFree(
       onStandby(heldBy(error));
     }
     await lookAtPeers();
-    if (clock.monotonic() - comparedAt >= leaseSeconds * 1000) {
-      await forwardUnshared(lease, forwarder);
-      comparedAt = clock.monotonic();
+    if (clock.monotonic() >= compareAt) {
+      // The one that forwards begins anew each time that it gets its lease back.
+      const hasBorrowed = await forwardUnshared(lease, forwarder);
+      compareAt = clock.monotonic() + (hasBorrowed ? leaseSeconds * 1000 : LOOK_INTERVAL_MS);
     }
     await clock.sleep(Math.min(MAX_STANDBY_INTERVAL_MS, leaseSeconds * 250), signal);
   }
 }
 
-/** What only this daemon of a pair has seen need not wait until it takes over. */
-async function forwardUnshared(lease: Lease, forwarder: Forwarder): Promise<void> {
-  if (!(await forwarder.hasUnshared())) return;
+/** What only this daemon of a pair has seen need not wait until it takes over. Returns whether it had such. */
+async function forwardUnshared(lease: Lease, forwarder: Forwarder): Promise<boolean> {
+  if (!(await forwarder.hasUnshared())) return false;
   try {
     await lease.borrow();
     await forwarder.forwardUnshared();
@@ -149,6 +151,7 @@ async function forwardUnshared(lease: Lease, forwarder: Forwarder): Promise<void
   } finally {
     await lease.giveBack();
   }
+  return true;
 }
 
 function isPassing(error: unknown): boolean {

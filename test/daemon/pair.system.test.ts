@@ -11,10 +11,13 @@ import { PASSWORD } from "../support/postgres-server.ts";
 import { startProgram } from "../support/program-process.ts";
 import { PairDatabase } from "../support/share/pair-members.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { timeLimit } from "../support/time-limit.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
 const server = usePostgres();
 const PERIOD = 1_000_000;
+/** Longer than a start of the daemon: the killed one leads again. */
+const LEASE_SECONDS = Math.ceil(timeLimit(20_000) / 1000);
 /** Each look connects to the server. */
 const LOOK_INTERVAL_MS = 200;
 const settings = (url: string, name: string) => `service: { refreshSeconds: 1 }
@@ -26,7 +29,7 @@ sync:
   marketCap: false
   derivatives: false
 http: { port: 0 }
-shared: { url: "${url}", passwordFile: password, name: ${name}, role: pair, leaseSeconds: 8 }
+shared: { url: "${url}", passwordFile: password, name: ${name}, role: pair, leaseSeconds: ${LEASE_SECONDS} }
 `;
 
 type Tick = readonly [market: string, ts: number, last: string];
@@ -98,6 +101,8 @@ it("I9: a pair of daemons has in PostgreSQL what either saw, though the leader w
   expect(peers.daemons.map(({ name }) => name).sort()).toEqual(["north", "south"]);
   expect(peers.daemons[1]).toMatchObject({ is_forwarding: false, address: "127.0.0.1" });
 
+  // It has never taken over.
+  expect(follower.output.stderr).not.toContain("forwarding to the shared warehouse");
   for (const { child, result } of [follower, leader]) {
     child.kill("SIGTERM");
     expect(await result).toMatchObject({ status: 0 });
