@@ -5,9 +5,9 @@ export type ShareRole = (typeof shareRoles)[number];
 /** A daemon that is connected to the shared warehouse. */
 export interface ShareDaemon {
   readonly name: string;
-  /** Where it connects from; null: through a socket of PostgreSQL's own machine. */
+  /** Where it connects from, and since when; null: through a socket of that machine, or the user may not read it. */
   readonly address: string | null;
-  readonly connected_at: string;
+  readonly connected_at: string | null;
   readonly is_forwarding: boolean;
 }
 
