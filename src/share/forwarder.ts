@@ -19,15 +19,10 @@ import {
   readChanges,
   readJournalPosition,
 } from "../warehouse/tables/journal.ts";
-import { combinePieces, findLacking, findUnshared } from "./ledger-difference.ts";
+import { findLacking, findUnshared } from "./ledger-difference.ts";
 import { LEDGER_TABLE } from "./schema/tables.ts";
 import { describeOlderWriters, promotedFailure } from "./server/postgres-errors.ts";
-import {
-  MAX_UNITS_PER_TRANSACTION,
-  ShareWriter,
-  type ShareWriterOptions,
-  type Unit,
-} from "./share-writer.ts";
+import { ShareWriter, type ShareWriterOptions, type Unit } from "./share-writer.ts";
 import { SharedRelations } from "./tables/relations.ts";
 
 const MAX_CHANGES_PER_READ = 5_000;
@@ -255,7 +250,7 @@ export class Forwarder {
     });
     await this.#mergeSnapshotRows(unshared, () => Number.POSITIVE_INFINITY);
     for (const { stream, series, ranges } of unshared)
-      for (const range of ranges) await this.writer.commitLedger(stream, series, range, [range]);
+      await this.writer.commitLedger(stream, series, ranges, ranges);
   }
 
   #readSnapshotLedgers(): KeyLedger[] {
@@ -330,18 +325,15 @@ export class Forwarder {
     const content = readLedgerPart(this.#options.connection, { stream, series }, range);
     // What was covered again may have rows that are not forwarded yet: it is entered after them, or by the next pass.
     const lost = content.filter(({ proof }) => proof === "lost");
-    await this.writer.commitLedger(stream, series, range, lost);
+    await this.writer.commitLedger(stream, series, [range], lost);
   }
 
   /** The ledgers of snapshot streams, as they were before the rows were read. */
   async #forwardSnapshotLedgers(ledgers: readonly KeyLedger[]): Promise<void> {
-    for (const { stream, series, ledger } of ledgers.filter((key) => !hasHistory(key.stream)))
-      for (const { range, content } of combinePieces(
-        ledger,
-        this.writer.rows.ledgerFor(stream, series),
-        MAX_UNITS_PER_TRANSACTION,
-      ))
-        await this.writer.commitLedger(stream, series, range, content);
+    for (const { stream, series, ledger } of ledgers.filter((key) => !hasHistory(key.stream))) {
+      const lacking = findLacking(ledger, this.writer.rows.ledgerFor(stream, series));
+      await this.writer.commitLedger(stream, series, lacking, ledger);
+    }
   }
 
   /** A standby may have been promoted beside this primary. */

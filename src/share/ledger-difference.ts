@@ -57,35 +57,6 @@ export function findUnshared(
   return cut(covered, intersect(lacking, [{ from: Number.MIN_SAFE_INTEGER, to }]));
 }
 
-/** A range of the shared ledger and what it is to contain: several pieces with what lies between them. */
-export interface LedgerPatch {
-  readonly range: TimeRange;
-  readonly content: readonly SettledRange[];
-}
-
-/** Combines the pieces that the shared ledger lacks, so that thousands of short ones need few transactions. */
-export function* combinePieces(
-  local: readonly SettledRange[],
-  shared: readonly SettledRange[],
-  maxPieces: number,
-): Generator<LedgerPatch> {
-  const pieces = findLacking(local, shared);
-  for (let i = 0; i < pieces.length; i += maxPieces) {
-    const part = pieces.slice(i, i + maxPieces);
-    const range = { from: part[0]?.from ?? 0, to: part.at(-1)?.to ?? 0 };
-    const [own, other] = [overlapping(local, range), overlapping(shared, range)];
-    const kept = cut(other, subtract([range], normalise(part)));
-    yield { range, content: [...kept, ...cut(own, normalise(part))].sort((a, b) => a.from - b.from) };
-  }
-}
-
-function overlapping(ledger: readonly SettledRange[], { from, to }: TimeRange): readonly SettledRange[] {
-  const first = lowerBound(ledger, from);
-  let end = first;
-  while (end < ledger.length && (ledger[end] as SettledRange).from < to) end++;
-  return ledger.slice(first, end);
-}
-
 /** The parts of a ledger inside `ranges`. Both are ascending. */
 export function cut(ledger: readonly SettledRange[], ranges: readonly TimeRange[]): SettledRange[] {
   const parts: SettledRange[] = [];

@@ -5,21 +5,18 @@ export type ShareRole = (typeof shareRoles)[number];
 /** A daemon that is connected to the shared warehouse. */
 export interface ShareDaemon {
   readonly name: string;
-  /** Where it connects from, and since when; null: through a socket of that machine, or the user may not read it. */
+  /** Where it connects from; null: through a socket of that machine, or the user may not read it. */
   readonly address: string | null;
-  readonly connected_at: string | null;
   readonly is_forwarding: boolean;
 }
 
-/** A server that replays what PostgreSQL commits. */
+/** A server that replays what PostgreSQL commits. All but the name is null where the user may not read it. */
 export interface StandbyServer {
   readonly name: string;
-  readonly address: string | null;
-  /** As PostgreSQL calls it: `streaming`, `catchup` …; null where the user may not read it. */
+  /** As PostgreSQL calls it: `streaming`, `catchup` … */
   readonly state: string | null;
   /** A commit waits for it. */
   readonly is_synchronous: boolean | null;
-  readonly lag_bytes: number | null;
   readonly lag_seconds: number | null;
 }
 
@@ -72,47 +69,37 @@ export interface SharePart {
 }
 
 /** Every daemon, PostgreSQL and its standby servers; empty while they are unknown. */
-export function listShareParts(status: ShareStatus, formatAge: (seconds: number) => string): SharePart[] {
-  const { peers, role, server } = status;
+export function listShareParts(
+  { peers, role, server }: ShareStatus,
+  formatAge: (seconds: number) => string,
+): SharePart[] {
   if (!peers) return [];
   const { daemons, standby_servers, forwarded_seconds_ago: ago, unread } = peers;
   const lag = ago === null ? "nothing forwarded yet" : `last change ${formatAge(ago)} ago`;
-  const parts = daemons.map(({ name, address, is_forwarding }): SharePart => {
-    const from = address === null ? "" : ` from ${address}`;
-    return {
-      what: "daemon",
-      name,
-      state: is_forwarding ? `forwards${from}, ${lag}` : `stands by${from}`,
-    };
-  });
-  const isSingle = role === "pair" && daemons.length < 2;
+  const join = (...parts: (string | false | null)[]) => parts.filter(Boolean).join(", ");
+  const missing = { what: "daemon", name: "–", state: "no second daemon is connected" } as const;
   return [
-    ...parts,
-    ...(isSingle ? [{ what: "daemon", name: "–", state: "no second daemon is connected" } as const] : []),
-    { what: "PostgreSQL", name: server, state: unread ?? describeStandbyCount(standby_servers.length) },
-    ...standby_servers.map((standby) => describeStandby(standby, formatAge)),
+    ...daemons.map(({ name, address, is_forwarding }) => ({
+      what: "daemon" as const,
+      name,
+      state: join(is_forwarding ? `forwards, ${lag}` : "stands by", address && `from ${address}`),
+    })),
+    ...(role === "pair" && daemons.length < 2 ? [missing] : []),
+    {
+      what: "PostgreSQL",
+      name: server,
+      state: unread ?? (standby_servers.length > 0 ? "with a standby server" : "without a standby server"),
+    },
+    ...standby_servers.map(({ name, state, is_synchronous, lag_seconds }) => ({
+      what: "standby server" as const,
+      name,
+      state: join(
+        state ?? "unknown",
+        is_synchronous && "synchronous",
+        lag_seconds !== null && `${formatAge(lag_seconds)} behind`,
+      ),
+    })),
   ];
-}
-
-function describeStandbyCount(count: number): string {
-  return count === 0 ? "no standby server" : count === 1 ? "one standby server" : `${count} standby servers`;
-}
-
-function describeStandby(standby: StandbyServer, formatAge: (seconds: number) => string): SharePart {
-  const { name, address, state, is_synchronous, lag_bytes, lag_seconds } = standby;
-  const lag =
-    lag_seconds !== null
-      ? [`${formatAge(lag_seconds)} behind`]
-      : lag_bytes !== null
-        ? [`${lag_bytes} bytes behind`]
-        : [];
-  const parts = [
-    state ?? "its state could not be read",
-    ...(is_synchronous ? ["synchronous"] : []),
-    ...lag,
-    ...(address === null ? [] : [`at ${address}`]),
-  ];
-  return { what: "standby server", name, state: parts.join(", ") };
 }
 
 /** Forwarding takes seconds; a lag of minutes means that it is stuck or cannot keep up. */

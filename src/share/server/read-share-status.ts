@@ -67,7 +67,7 @@ async function readState({ warehouse, url, readPassword, name, clock }: ReadShar
       [position.id],
     );
     const holder = row?.holder ?? null;
-    const peers = (await readPeers(session)) ?? null;
+    const peers = await readPeers(session);
     const lag = row?.seq == null || row.age === null ? null : Number(row.seq) >= position.seq ? 0 : row.age;
     if (holder !== null && holder !== name)
       return { state: "standby", forwarded_by: holder, lag_seconds: lag, peers } as const;
@@ -94,43 +94,31 @@ export function createHolder(name: string): string {
   return `mds-sync ${plain} ${randomUUID().slice(0, 8)}`;
 }
 
-/** Reads who works with the shared warehouse; undefined if this PostgreSQL does not tell. */
-export async function readPeers(session: SharedSession): Promise<SharePeers | undefined> {
+/** Reads who works with the shared warehouse; null if this PostgreSQL does not tell. */
+export async function readPeers(session: SharedSession): Promise<SharePeers | null> {
   try {
     const daemons = await session.query<ShareDaemon>(
-      `SELECT * FROM (SELECT DISTINCT ON (a.application_name) substring(a.application_name FROM ${HOLDER_SQL}) AS name,
-          host(a.client_addr) AS address, ${isoSql("a.backend_start")} AS connected_at,
-          coalesce(a.application_name = l.holder AND l.until > clock_timestamp(), false) AS is_forwarding
-        FROM pg_stat_activity a LEFT JOIN mds.lease l ON true
-        WHERE a.datname = current_database() AND a.application_name ~ ${HOLDER_SQL} ORDER BY a.application_name, a.backend_start) d
-      ORDER BY is_forwarding DESC, name, connected_at`,
+      `SELECT DISTINCT substring(a.application_name FROM ${HOLDER_SQL}) AS name,
+        host(a.client_addr) AS address, coalesce(a.application_name = l.holder AND l.until > clock_timestamp(), false) AS is_forwarding
+      FROM pg_stat_activity a LEFT JOIN mds.lease l ON true
+      WHERE a.datname = current_database() AND a.application_name ~ ${HOLDER_SQL} ORDER BY is_forwarding DESC, name`,
     );
-    const [moved] = await session.query<{ ago: number | null }>(
-      "SELECT extract(epoch FROM clock_timestamp() - max(moved_at))::double precision AS ago FROM mds.positions",
+    const [moved] = await session.query<{ ago: number | null; user: string }>(
+      `SELECT extract(epoch FROM clock_timestamp() - max(moved_at))::double precision AS ago, current_user::text AS "user"
+      FROM mds.positions`,
     );
-    const standbys = await session.query<StandbyServer & { user: string; reads: boolean }>(
-      `SELECT coalesce(nullif(application_name, ''), 'pid ' || pid) AS name, host(client_addr) AS address, state,
-        sync_state IN ('sync', 'quorum') AS is_synchronous, lag_bytes,
-        CASE WHEN lag_bytes = 0 THEN 0 ELSE extract(epoch FROM replay_lag)::double precision END AS lag_seconds,
-        current_user::text AS "user", state IS NOT NULL AS reads
-      FROM (SELECT *, CASE WHEN NOT pg_is_in_recovery() THEN pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)::double precision END
-        AS lag_bytes FROM pg_stat_replication) r ORDER BY name`,
+    // Without a right to the details, PostgreSQL tells that there is one, and nothing of it.
+    const standby_servers = await session.query<StandbyServer>(
+      `SELECT coalesce(nullif(application_name, ''), 'pid ' || pid) AS name, state, sync_state IN ('sync', 'quorum') AS is_synchronous,
+        CASE WHEN NOT pg_is_in_recovery() AND replay_lsn >= pg_current_wal_lsn() THEN 0
+          ELSE extract(epoch FROM replay_lag)::double precision END AS lag_seconds FROM pg_stat_replication ORDER BY 1`,
     );
-    const hidden = standbys.find(({ reads }) => !reads);
-    return {
-      daemons,
-      forwarded_seconds_ago: moved?.ago ?? null,
-      standby_servers: standbys.map(({ user: _user, reads: _reads, ...standby }) => standby),
-      unread: hidden
-        ? `the state of its standby servers could not be read: GRANT pg_monitor TO "${hidden.user}"`
-        : null,
-    };
+    const unread = standby_servers.some(({ state }) => state === null)
+      ? `the state of its standby servers could not be read: GRANT pg_monitor TO "${moved?.user}"`
+      : null;
+    return { daemons, forwarded_seconds_ago: moved?.ago ?? null, standby_servers, unread };
   } catch (error) {
-    if (error instanceof Failure) return undefined;
+    if (error instanceof Failure) return null;
     throw error;
   }
-}
-
-function isoSql(time: string): string {
-  return `to_char(${time} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
 }

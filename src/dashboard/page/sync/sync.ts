@@ -51,10 +51,15 @@ function showShared(shared: ShareStatus | null): void {
     parts.map(({ what, name, state }) =>
       element(
         "tr",
-        { "data-part": what },
-        element("td", {}, what),
-        element("td", {}, name),
-        element("td", {}, state),
+        {},
+        element(
+          "td",
+          { className: "series" },
+          name,
+          element("br"),
+          element("span", { className: "soft" }, what),
+        ),
+        element("td", { className: "remark" }, state),
       ),
     ),
   );
