@@ -55,7 +55,7 @@ function createDaemon(name: string, url: string, env: Readonly<Record<string, st
   };
 }
 
-it("I9: a pair of daemons has in PostgreSQL what either saw, though the leader was killed and came back", async () => {
+it("I14: a pair of daemons has in PostgreSQL what either saw, though the leader was killed and came back", async () => {
   const simulator = await startSimulator({ refreshSeconds: 1 });
   onTestFinished(() => simulator.stop());
   const pair = await PairDatabase.create(server);

@@ -45,7 +45,7 @@ async function expectWhole(pair: PairDatabase, to: number): Promise<void> {
   expect(await pair.readLost(at(to))).toEqual([]);
 }
 
-it("I9: has what the other daemon saw while the leader crashed and came back within its lease", async () => {
+it("I14: has what the other daemon saw while the leader crashed and came back within its lease", async () => {
   const { pair, one, two, first, second } = await createPair();
   observe(one, steps(0, 4));
   observe(two, steps(0, 4));
@@ -69,7 +69,7 @@ it("I9: has what the other daemon saw while the leader crashed and came back wit
   expect([...leader.reports, ...standby.reports].filter(({ kind }) => kind === "failed")).toEqual([]);
 });
 
-it("I9: has what the leader saw while it could not reach PostgreSQL", async () => {
+it("I14: has what the leader saw while it could not reach PostgreSQL", async () => {
   const { pair, one, two, first, second } = await createPair();
   const proxied = await ProxiedPostgres.start(server);
   observe(one, steps(0, 4));
@@ -90,7 +90,7 @@ it("I9: has what the leader saw while it could not reach PostgreSQL", async () =
   await waitUntil(async () => (await pair.readHolder()) === "two");
 });
 
-it("I9: loses nothing that either saw when both crash in turn", async () => {
+it("I14: loses nothing that either saw when both crash in turn", async () => {
   const { pair, one, two, first, second } = await createPair();
   observe(one, [0, 1]);
   observe(two, [1, 2]);
@@ -111,7 +111,7 @@ it("I9: loses nothing that either saw when both crash in turn", async () => {
   await expectWhole(pair, 10);
 });
 
-it("I9: a daemon that stands by leaves alone what the leader is about to forward, and what retention has deleted", async () => {
+it("I14: a daemon that stands by leaves alone what the leader is about to forward, and what retention has deleted", async () => {
   const { pair, one, two, first, second } = await createPair();
   observe(one, steps(0, 6));
   observe(two, steps(0, 6));
