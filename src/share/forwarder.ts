@@ -19,7 +19,7 @@ import {
   readChanges,
   readJournalPosition,
 } from "../warehouse/tables/journal.ts";
-import { findLacking, findUnshared } from "./ledger-difference.ts";
+import { compareSnapshots, findLacking } from "./ledger-difference.ts";
 import { LEDGER_TABLE } from "./schema/tables.ts";
 import { describeOlderWriters, promotedFailure } from "./server/postgres-errors.ts";
 import { ShareWriter, type ShareWriterOptions, type Unit } from "./share-writer.ts";
@@ -215,8 +215,8 @@ export class Forwarder {
     }
   }
 
-  /** Whether this file has snapshots that the daemon that forwards has not seen. Needs no lease, and little of PostgreSQL. */
-  async hasUnshared(): Promise<boolean> {
+  /** Whether the daemon that forwards has not seen all snapshots of this file. Needs no lease, and little of PostgreSQL. */
+  async hasTestimony(): Promise<boolean> {
     const { connection, session } = this.#options;
     const ranges = await session.query<SettledRange & { stream: RowStream; id: string }>(
       `SELECT l.stream, s.index_id AS id, l.from_ts::double precision AS "from", l.to_ts::double precision AS "to", l.proof, l.reason
@@ -225,12 +225,17 @@ export class Forwarder {
     const shared = Map.groupBy(ranges, ({ stream, id }) => `${stream} ${id}`);
     return this.#readSnapshotLedgers().some(({ stream, series, ledger }) => {
       const id = connection.value<string>("SELECT index_id FROM series WHERE series = ?", [series]);
-      return findUnshared(ledger, shared.get(`${stream} ${id}`) ?? []).length > 0;
+      const { seen, takenBack } = this.#testify(ledger, shared.get(`${stream} ${id}`) ?? []);
+      return seen.length + takenBack.length > 0;
     });
   }
 
+  #testify(ledger: readonly SettledRange[], shared: readonly SettledRange[]) {
+    return compareSnapshots(ledger, shared, `seen by ${this.#options.name}`);
+  }
+
   /** Forwards these snapshots, with the lease of the daemon that forwards everything else. */
-  async forwardUnshared(): Promise<void> {
+  async forwardTestimony(): Promise<void> {
     const { connection, session } = this.#options;
     // Before the dictionaries: every key that has rows in these ranges is known after them.
     const ledgers = this.#readSnapshotLedgers();
@@ -244,13 +249,19 @@ export class Forwarder {
     await this.writer.dictionaries.load();
     await this.writer.dictionaries.update(connection, this.writer.inTransaction);
     await this.writer.rows.loadLedger();
-    const unshared = ledgers.map(({ stream, series, ledger }) => {
-      const ranges = findUnshared(ledger, this.writer.rows.ledgerFor(stream, series));
-      return { stream, series, ranges };
+    const parts = ledgers.map((key) => {
+      const { seen, takenBack } = this.#testify(
+        key.ledger,
+        this.writer.rows.ledgerFor(key.stream, key.series),
+      );
+      return { ...key, ranges: seen, takenBack };
     });
-    await this.#mergeSnapshotRows(unshared, () => Number.POSITIVE_INFINITY);
-    for (const { stream, series, ranges } of unshared)
+    await this.#mergeSnapshotRows(parts, () => Number.POSITIVE_INFINITY);
+    for (const { stream, series, ledger, ranges, takenBack } of parts) {
       await this.writer.commitLedger(stream, series, ranges, ranges);
+      const lost = ledger.filter(({ proof }) => proof === "lost");
+      await this.writer.commitLedger(stream, series, takenBack, lost);
+    }
   }
 
   #readSnapshotLedgers(): KeyLedger[] {

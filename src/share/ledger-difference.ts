@@ -40,21 +40,34 @@ export function findLacking(local: readonly SettledRange[], shared: readonly Set
 /** Longer than a snapshot stays away from a daemon that forwards and sees what this one sees. */
 const MAX_BEHIND = 15 * 60 * MICROS_PER_SECOND;
 
+/** What a daemon that stands by has to say about the snapshots of a subscription. */
+export interface Testimony {
+  /** Only this file covers it. */
+  readonly seen: readonly SettledRange[];
+  /** It was entered for this file, which no longer covers it. */
+  readonly takenBack: readonly TimeRange[];
+}
+
 /**
- * Snapshots that only this file has: covered here − known there, as far as the daemon that forwards has forwarded newer ones, or
- * is too far behind. What retention has deleted there stays deleted.
+ * Seen: covered here − known there, as far as the daemon that forwards has forwarded newer ones, or is too far behind. What
+ * retention has deleted there stays deleted. `claim`, the reason of such a range there, names this daemon: it alone can take it back.
  */
-export function findUnshared(
+export function compareSnapshots(
   local: readonly SettledRange[],
   shared: readonly SettledRange[],
-): readonly SettledRange[] {
+  claim: string,
+): Testimony {
   const covered = local.filter(({ proof }) => proof === "rows" || proof === "empty");
   const known = normalise(
     shared.filter(({ proof, reason }) => proof !== "lost" || reason === RETENTION_REASON),
   );
   const to = Math.max(known.at(-1)?.to ?? 0, (covered.at(-1)?.to ?? 0) - MAX_BEHIND);
   const lacking = subtract(normalise(covered), known);
-  return cut(covered, intersect(lacking, [{ from: Number.MIN_SAFE_INTEGER, to }]));
+  const seen = cut(covered, intersect(lacking, [{ from: Number.MIN_SAFE_INTEGER, to }]));
+  return {
+    seen: seen.map((range) => ({ ...range, reason: range.reason ?? claim })),
+    takenBack: subtract(normalise(shared.filter(({ reason }) => reason === claim)), normalise(covered)),
+  };
 }
 
 /** The parts of a ledger inside `ranges`. Both are ascending. */

@@ -82,6 +82,7 @@ export async function openShare(options: ShareOptions): Promise<OpenShare> {
       session,
       lease,
       role,
+      name,
       clock,
       signal,
       ...(onProgress && { onProgress }),
@@ -132,7 +133,7 @@ async function takeWhenFree(
     await lookAtPeers();
     if (clock.monotonic() >= compareAt) {
       // The one that forwards begins anew each time that it gets its lease back.
-      const hasBorrowed = await forwardUnshared(lease, forwarder);
+      const hasBorrowed = await forwardTestimony(lease, forwarder);
       compareAt = clock.monotonic() + (hasBorrowed ? leaseSeconds * 1000 : LOOK_INTERVAL_MS);
     }
     await clock.sleep(Math.min(MAX_STANDBY_INTERVAL_MS, leaseSeconds * 250), signal);
@@ -140,11 +141,11 @@ async function takeWhenFree(
 }
 
 /** What only this daemon of a pair has seen need not wait until it takes over. Returns whether it had such. */
-async function forwardUnshared(lease: Lease, forwarder: Forwarder): Promise<boolean> {
-  if (!(await forwarder.hasUnshared())) return false;
+async function forwardTestimony(lease: Lease, forwarder: Forwarder): Promise<boolean> {
+  if (!(await forwarder.hasTestimony())) return false;
   try {
     await lease.borrow();
-    await forwarder.forwardUnshared();
+    await forwarder.forwardTestimony();
   } catch (error) {
     // The other daemon is faster, or in a long transaction: later.
     if (!isPassing(error)) throw error;

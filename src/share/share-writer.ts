@@ -32,6 +32,8 @@ export interface ShareWriterOptions {
   readonly lease: Lease;
   /** `alone`: PostgreSQL equals this file. `pair`: it has what any of the daemons has. */
   readonly role: ShareRole;
+  /** What a person calls this daemon. */
+  readonly name: string;
   readonly clock: Clock;
   readonly signal: AbortSignal;
   readonly onProgress?: (progress: ForwardProgress) => void;

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import type { SettledRange } from "../../src/rule/answer.ts";
 import { assertValidLedger } from "../../src/rule/ledger-ranges.ts";
-import { findLacking, findUnshared, spliceLedger } from "../../src/share/ledger-difference.ts";
+import { compareSnapshots, findLacking, spliceLedger } from "../../src/share/ledger-difference.ts";
 
 const proofs = [
   { proof: "rows", reason: null },
@@ -68,14 +68,15 @@ it("names the snapshots that only this file has, below the newest there or when 
   const minutes = (ranges: readonly SettledRange[]) =>
     ranges.map((range) => ({ ...range, from: range.from * 60e6, to: range.to * 60e6 }));
   const pruned = { proof: "lost", reason: "retention" } as const;
+  const claimed = { proof: "rows", reason: "seen by us" } as const;
   const sharedLedger = fc
-    .array(fc.constantFrom(...proofs, pruned), { maxLength: 30 })
+    .array(fc.constantFrom(...proofs, pruned, claimed), { maxLength: 30 })
     .map((units) =>
       units.flatMap((unit, from): SettledRange[] => (unit ? [{ from, to: from + 1, ...unit }] : [])),
     );
   fc.assert(
     fc.property(ledger, sharedLedger, (local, shared) => {
-      const unshared = findUnshared(minutes(local), minutes(shared));
+      const { seen, takenBack } = compareSnapshots(minutes(local), minutes(shared), claimed.reason);
       const isKnown = ({ proof, reason }: SettledRange) => proof !== "lost" || reason === "retention";
       const newest = Math.max(0, ...shared.filter(isKnown).map(({ to }) => to));
       const own = Math.max(0, ...local.filter(({ proof }) => proof !== "lost").map(({ to }) => to));
@@ -84,7 +85,10 @@ it("names the snapshots that only this file has, below the newest there or when 
         const here = at(local, ts);
         const isExpected =
           (here === "rows" || here === "empty") && !isThere && (ts < newest || ts < own - 15);
-        expect(at(unshared, ts * 60e6)).toBe(isExpected ? here : undefined);
+        expect(at(seen, ts * 60e6)).toBe(isExpected ? here : undefined);
+        const isOurs = shared.some(({ from, reason }) => from === ts && reason === claimed.reason);
+        const isTakenBack = takenBack.some(({ from, to }) => from <= ts * 60e6 && ts * 60e6 < to);
+        expect(isTakenBack).toBe(isOurs && here !== "rows" && here !== "empty");
       }
     }),
   );
