@@ -15,6 +15,7 @@ import {
   steps,
 } from "../support/share/pair-members.ts";
 import { addHours } from "../support/share/share-harness.ts";
+import { waitUntil } from "../support/wait-until.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
 
@@ -56,6 +57,7 @@ it("I9: forwards after a take-over what only the other daemon has seen, and remo
   await second.reach("standby");
   expect(second.reports[0]).toEqual({ kind: "standby", forwardedBy: "one" });
   // Killed: nobody renews the lease, and it ends. The other looks at least every second.
+  await waitUntil(() => early.pauses.length > 0);
   expect(early.pauses[0]).toBeLessThanOrEqual(MAX_LOOK_INTERVAL_MS);
   await pair.endLease();
   await second.reach("connected");
