@@ -19,14 +19,10 @@ import {
   readChanges,
   readJournalPosition,
 } from "../warehouse/tables/journal.ts";
-import { combinePieces, findLacking } from "./ledger-difference.ts";
+import { compareSnapshots, findLacking } from "./ledger-difference.ts";
+import { LEDGER_TABLE } from "./schema/tables.ts";
 import { describeOlderWriters, promotedFailure } from "./server/postgres-errors.ts";
-import {
-  MAX_UNITS_PER_TRANSACTION,
-  ShareWriter,
-  type ShareWriterOptions,
-  type Unit,
-} from "./share-writer.ts";
+import { ShareWriter, type ShareWriterOptions, type Unit } from "./share-writer.ts";
 import { SharedRelations } from "./tables/relations.ts";
 
 const MAX_CHANGES_PER_READ = 5_000;
@@ -34,6 +30,8 @@ const MAX_CHANGES_PER_READ = 5_000;
 const RELATIONS_INTERVAL_MS = 60_000;
 /** A smaller difference between the clocks of this machine and the server's does not matter. */
 const MIN_CLOCK_DIFFERENCE_MS = 2_000;
+
+const snapshotStreams = rowStreams.filter((stream) => !hasHistory(stream));
 
 export const ALL_TIME: TimeRange = { from: Number.MIN_SAFE_INTEGER, to: Number.MAX_SAFE_INTEGER };
 
@@ -160,7 +158,12 @@ export class Forwarder {
     const { connection } = this.#options;
     const ledgers = this.#readLedgers(() => readSettledKeys(connection));
     await this.#forwardGrowth(ledgers);
-    await this.#mergeSnapshotRows(ledgers);
+    const lacking = ledgers.map(({ stream, series, ledger }) => {
+      const pieces = findLacking(ledger, this.writer.rows.ledgerFor(stream, series));
+      return { stream, series, ranges: pieces.filter(({ kind }) => kind === "replace") };
+    });
+    // Newer rows than any there are appended below.
+    await this.#mergeSnapshotRows(lacking, (stream, key) => this.writer.rows.newestOf(stream, key) + 1);
     for (const stream of rowStreams) await this.#forwardNewRows(stream);
     await this.#forwardSnapshotLedgers(ledgers);
     this.#isLoaded = true;
@@ -191,25 +194,79 @@ export class Forwarder {
     }
   }
 
-  /** Rows that this file has proven, and that are older than what another daemon has forwarded. */
-  async #mergeSnapshotRows(ledgers: readonly KeyLedger[]): Promise<void> {
-    const { connection } = this.#options;
-    for (const stream of rowStreams.filter((each) => !hasHistory(each))) {
-      const lacking = new Map<number, TimeRange[]>();
-      for (const { series, ledger } of ledgers.filter((key) => key.stream === stream))
-        for (const { kind, from, to } of findLacking(ledger, this.writer.rows.ledgerFor(stream, series)))
-          if (kind === "replace") append(lacking, series, { from, to });
-      if (lacking.size === 0) continue;
-      const units: Unit[] = [];
-      for (const [key, subscriptions] of readSubscriptions(connection, stream)) {
-        const newest = this.writer.rows.newestOf(stream, key);
-        if (!Number.isFinite(newest)) continue;
-        const ranges = subscriptions.flatMap((series) => lacking.get(series) ?? []);
-        const older = normalise(ranges.map(({ from, to }) => ({ from, to: Math.min(to, newest + 1) })));
-        for (const range of toFewRanges(older)) units.push({ key, range, kind: "merge" });
-      }
+  /** Merges the rows of ranges of subscriptions, of each key up to `endOf`: another daemon may have forwarded some. */
+  async #mergeSnapshotRows(
+    subscribed: readonly { stream: RowStream; series: number; ranges: readonly TimeRange[] }[],
+    endOf: (stream: RowStream, key: number) => Micros,
+  ): Promise<void> {
+    for (const stream of snapshotStreams) {
+      const own = subscribed.filter((each) => each.stream === stream && each.ranges.length > 0);
+      if (own.length === 0) continue;
+      const bySeries = new Map(own.map(({ series, ranges }) => [series, ranges]));
+      const subscriptions = [...readSubscriptions(this.#options.connection, stream)];
+      const units = subscriptions.flatMap(([key, series]): Unit[] => {
+        if (!this.writer.knows(stream, key)) return [];
+        const end = endOf(stream, key);
+        const ranges = series.flatMap((each) => bySeries.get(each) ?? []);
+        const merged = normalise(ranges.map(({ from, to }) => ({ from, to: Math.min(to, end) })));
+        return toFewRanges(merged).map((range) => ({ key, range, kind: "merge" }));
+      });
       await this.writer.replaceRanges(stream, units);
     }
+  }
+
+  /** Whether the daemon that forwards has not seen all snapshots of this file. Needs no lease, and little of PostgreSQL. */
+  async hasTestimony(): Promise<boolean> {
+    const { connection, session } = this.#options;
+    const ranges = await session.query<SettledRange & { stream: RowStream; id: string }>(
+      `SELECT l.stream, s.index_id AS id, l.from_ts::double precision AS "from", l.to_ts::double precision AS "to", l.proof, l.reason
+      FROM mds.${LEDGER_TABLE} l JOIN mds.series s USING (series) WHERE s.index_type = '' ORDER BY l.from_ts`,
+    );
+    const shared = Map.groupBy(ranges, ({ stream, id }) => `${stream} ${id}`);
+    return this.#readSnapshotLedgers().some(({ stream, series, ledger }) => {
+      const id = connection.value<string>("SELECT index_id FROM series WHERE series = ?", [series]);
+      const { seen, takenBack } = this.#testify(ledger, shared.get(`${stream} ${id}`) ?? []);
+      return seen.length + takenBack.length > 0;
+    });
+  }
+
+  #testify(ledger: readonly SettledRange[], shared: readonly SettledRange[]) {
+    return compareSnapshots(ledger, shared, `seen by ${this.#options.name}`);
+  }
+
+  /** Forwards these snapshots, with the lease of the daemon that forwards everything else. */
+  async forwardTestimony(): Promise<void> {
+    const { connection, session } = this.#options;
+    // Before the dictionaries: every key that has rows in these ranges is known after them.
+    const ledgers = this.#readSnapshotLedgers();
+    await this.writer.rows.months.load((work) =>
+      this.writer.inTransaction(async () => {
+        // A month that was away is for the next one that loads everything to compare.
+        await session.query("DELETE FROM mds.positions");
+        return work();
+      }),
+    );
+    await this.writer.dictionaries.load();
+    await this.writer.dictionaries.update(connection, this.writer.inTransaction);
+    await this.writer.rows.loadLedger();
+    const parts = ledgers.map((key) => {
+      const { seen, takenBack } = this.#testify(
+        key.ledger,
+        this.writer.rows.ledgerFor(key.stream, key.series),
+      );
+      return { ...key, ranges: seen, takenBack };
+    });
+    await this.#mergeSnapshotRows(parts, () => Number.POSITIVE_INFINITY);
+    for (const { stream, series, ledger, ranges, takenBack } of parts) {
+      await this.writer.commitLedger(stream, series, ranges, ranges);
+      const lost = ledger.filter(({ proof }) => proof === "lost");
+      await this.writer.commitLedger(stream, series, takenBack, lost);
+    }
+  }
+
+  #readSnapshotLedgers(): KeyLedger[] {
+    const { connection } = this.#options;
+    return this.#readLedgers(() => readSettledKeys(connection).filter(({ stream }) => !hasHistory(stream)));
   }
 
   /** Rows above the newest one there: those of snapshot streams, and live rows, which have no proof. */
@@ -279,18 +336,15 @@ export class Forwarder {
     const content = readLedgerPart(this.#options.connection, { stream, series }, range);
     // What was covered again may have rows that are not forwarded yet: it is entered after them, or by the next pass.
     const lost = content.filter(({ proof }) => proof === "lost");
-    await this.writer.commitLedger(stream, series, range, lost);
+    await this.writer.commitLedger(stream, series, [range], lost);
   }
 
   /** The ledgers of snapshot streams, as they were before the rows were read. */
   async #forwardSnapshotLedgers(ledgers: readonly KeyLedger[]): Promise<void> {
-    for (const { stream, series, ledger } of ledgers.filter((key) => !hasHistory(key.stream)))
-      for (const { range, content } of combinePieces(
-        ledger,
-        this.writer.rows.ledgerFor(stream, series),
-        MAX_UNITS_PER_TRANSACTION,
-      ))
-        await this.writer.commitLedger(stream, series, range, content);
+    for (const { stream, series, ledger } of ledgers.filter((key) => !hasHistory(key.stream))) {
+      const lacking = findLacking(ledger, this.writer.rows.ledgerFor(stream, series));
+      await this.writer.commitLedger(stream, series, lacking, ledger);
+    }
   }
 
   /** A standby may have been promoted beside this primary. */
@@ -332,10 +386,4 @@ const MAX_RANGES_PER_KEY = 20;
 function toFewRanges(ranges: readonly TimeRange[]): readonly TimeRange[] {
   if (ranges.length <= MAX_RANGES_PER_KEY) return ranges;
   return [{ from: ranges[0]?.from ?? 0, to: ranges.at(-1)?.to ?? 0 }];
-}
-
-function append<K, V>(map: Map<K, V[]>, key: K, value: V): void {
-  const values = map.get(key);
-  if (values) values.push(value);
-  else map.set(key, [value]);
 }

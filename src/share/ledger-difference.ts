@@ -1,6 +1,7 @@
-import type { TimeRange } from "../model/time-range.ts";
-import { normalise, subtract } from "../model/time-range.ts";
+import { MICROS_PER_SECOND } from "../model/time.ts";
+import { intersect, normalise, subtract, type TimeRange } from "../model/time-range.ts";
 import type { SettledRange } from "../rule/answer.ts";
+import { RETENTION_REASON } from "../warehouse/rows/retention.ts";
 
 /** `replace`: its rows are to be those of this file. `merge`: rows are added, and none is deleted. */
 export interface LedgerPiece extends TimeRange {
@@ -36,33 +37,37 @@ export function findLacking(local: readonly SettledRange[], shared: readonly Set
   return pieces;
 }
 
-/** A range of the shared ledger and what it is to contain: several pieces with what lies between them. */
-export interface LedgerPatch {
-  readonly range: TimeRange;
-  readonly content: readonly SettledRange[];
+/** Longer than a snapshot stays away from a daemon that forwards and sees what this one sees. */
+const MAX_BEHIND = 15 * 60 * MICROS_PER_SECOND;
+
+/** What a daemon that stands by has to say about the snapshots of a subscription. */
+export interface Testimony {
+  /** Only this file covers it. */
+  readonly seen: readonly SettledRange[];
+  /** It was entered for this file, which no longer covers it. */
+  readonly takenBack: readonly TimeRange[];
 }
 
-/** Combines the pieces that the shared ledger lacks, so that thousands of short ones need few transactions. */
-export function* combinePieces(
+/**
+ * Seen: covered here − known there, as far as the daemon that forwards has forwarded newer ones, or is too far behind. What
+ * retention has deleted there stays deleted. `claim`, the reason of such a range there, names this daemon: it alone can take it back.
+ */
+export function compareSnapshots(
   local: readonly SettledRange[],
   shared: readonly SettledRange[],
-  maxPieces: number,
-): Generator<LedgerPatch> {
-  const pieces = findLacking(local, shared);
-  for (let i = 0; i < pieces.length; i += maxPieces) {
-    const part = pieces.slice(i, i + maxPieces);
-    const range = { from: part[0]?.from ?? 0, to: part.at(-1)?.to ?? 0 };
-    const [own, other] = [overlapping(local, range), overlapping(shared, range)];
-    const kept = cut(other, subtract([range], normalise(part)));
-    yield { range, content: [...kept, ...cut(own, normalise(part))].sort((a, b) => a.from - b.from) };
-  }
-}
-
-function overlapping(ledger: readonly SettledRange[], { from, to }: TimeRange): readonly SettledRange[] {
-  const first = lowerBound(ledger, from);
-  let end = first;
-  while (end < ledger.length && (ledger[end] as SettledRange).from < to) end++;
-  return ledger.slice(first, end);
+  claim: string,
+): Testimony {
+  const covered = local.filter(({ proof }) => proof === "rows" || proof === "empty");
+  const known = normalise(
+    shared.filter(({ proof, reason }) => proof !== "lost" || reason === RETENTION_REASON),
+  );
+  const to = Math.max(known.at(-1)?.to ?? 0, (covered.at(-1)?.to ?? 0) - MAX_BEHIND);
+  const lacking = subtract(normalise(covered), known);
+  const seen = cut(covered, intersect(lacking, [{ from: Number.MIN_SAFE_INTEGER, to }]));
+  return {
+    seen: seen.map((range) => ({ ...range, reason: range.reason ?? claim })),
+    takenBack: subtract(normalise(shared.filter(({ reason }) => reason === claim)), normalise(covered)),
+  };
 }
 
 /** The parts of a ledger inside `ranges`. Both are ascending. */

@@ -1,6 +1,5 @@
-import { randomUUID } from "node:crypto";
 import { failureCode } from "../model/failure.ts";
-import type { ShareRole } from "../model/status/share-status.ts";
+import type { SharePeers, ShareRole } from "../model/status/share-status.ts";
 import { union } from "../model/time-range.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { openReader } from "../warehouse/reader.ts";
@@ -9,6 +8,7 @@ import { ALL_TIME, Forwarder, type ForwardResult } from "./forwarder.ts";
 import { migrateShared } from "./schema/migrate.ts";
 import { Lease } from "./server/lease.ts";
 import { heldBy, pooledFailure } from "./server/postgres-errors.ts";
+import { createHolder, readPeers } from "./server/read-share-status.ts";
 import { parseServerAddress } from "./server/server-address.ts";
 import { SharedSession } from "./server/session.ts";
 import type { ForwardProgress } from "./share-writer.ts";
@@ -32,6 +32,8 @@ export interface ShareOptions {
   readonly onWaiting?: (since: number) => void;
   /** Other servers that accept writes, in one line; empty: none does. */
   readonly onOlderWriters?: (message: string) => void;
+  /** Who works with the shared warehouse, every few seconds. */
+  readonly onPeers?: (peers: SharePeers) => void;
   /** A month, as 2026-06, that was moved out. */
   readonly moveIn?: string;
 }
@@ -42,6 +44,8 @@ export interface OpenShare {
   readonly connection: Connection;
   /** The changes of some time are unknown: its covered ranges are to be compared, after what is lacking. */
   readonly comparison: AsyncGenerator<ComparisonResult> | undefined;
+  /** Looks who else works with the shared warehouse, if it is time. */
+  readonly lookAtPeers: () => Promise<void>;
   /** The tables of the month that was moved in. */
   readonly moved: readonly string[];
   close(): Promise<void>;
@@ -61,8 +65,7 @@ export async function openShare(options: ShareOptions): Promise<OpenShare> {
     connection.close();
   };
   try {
-    // Short and ASCII: PostgreSQL would change any other name, and the lease compares it.
-    const holder = `mds-sync ${randomUUID()}`;
+    const holder = createHolder(name);
     const { onWaiting } = options;
     session = await SharedSession.connect({
       address,
@@ -74,43 +77,86 @@ export async function openShare(options: ShareOptions): Promise<OpenShare> {
     if (await session.isPooled()) throw pooledFailure(session.server);
     await migrateShared(session, clock);
     lease = new Lease({ session, holder, name, seconds: leaseSeconds, clock });
-    await takeWhenFree(lease, options);
     const forwarder = new Forwarder({
       connection,
       session,
       lease,
       role,
+      name,
       clock,
       signal,
       ...(onProgress && { onProgress }),
       ...(options.onOlderWriters && { onOlderWriters: options.onOlderWriters }),
     });
+    const lookAtPeers = createPeersLook(session, options);
+    await takeWhenFree(lease, { ...options, forwarder, lookAtPeers });
     const { writer } = forwarder;
     const moved = moveIn === undefined ? undefined : await writer.moveMonth(moveIn, "in");
     const unknown = union(await forwarder.load(), moved ? [moved.range] : []);
     const comparison = unknown.length === 0 ? undefined : compareShared(writer, connection, unknown);
-    return { forwarder, connection, comparison, moved: moved?.tables ?? [], close };
+    return { forwarder, connection, comparison, lookAtPeers, moved: moved?.tables ?? [], close };
   } catch (error) {
     await close();
     throw error;
   }
 }
 
+/** How often a daemon looks who else is there, and one that stands by at what PostgreSQL lacks. */
+const LOOK_INTERVAL_MS = 5_000;
+
+function createPeersLook(session: SharedSession, { clock, onPeers }: ShareOptions): () => Promise<void> {
+  let lookedAt = Number.NEGATIVE_INFINITY;
+  return async () => {
+    if (!onPeers || clock.monotonic() - lookedAt < LOOK_INTERVAL_MS) return;
+    lookedAt = clock.monotonic();
+    const peers = await readPeers(session);
+    if (peers) onPeers(peers);
+  };
+}
+
 /** A standby looks this often, or four times in a lease. */
 const MAX_STANDBY_INTERVAL_MS = 500;
 
-async function takeWhenFree(lease: Lease, options: ShareOptions): Promise<void> {
-  const { clock, signal, leaseSeconds, onStandby } = options;
+async function takeWhenFree(
+  lease: Lease,
+  options: ShareOptions & Pick<OpenShare, "forwarder" | "lookAtPeers">,
+): Promise<void> {
+  const { forwarder, lookAtPeers, clock, signal, leaseSeconds, onStandby } = options;
+  let compareAt = Number.NEGATIVE_INFINITY;
   for (;;) {
     try {
       return await lease.take({ isPatient: onStandby === undefined });
     } catch (error) {
-      const code = failureCode(error);
-      if (!onStandby || (code !== "share_held" && code !== "share_fenced")) throw error;
+      if (!onStandby || !isPassing(error)) throw error;
       onStandby(heldBy(error));
-      await clock.sleep(Math.min(MAX_STANDBY_INTERVAL_MS, leaseSeconds * 250), signal);
     }
+    await lookAtPeers();
+    if (clock.monotonic() >= compareAt) {
+      // The one that forwards begins anew each time that it gets its lease back.
+      const hasBorrowed = await forwardTestimony(lease, forwarder);
+      compareAt = clock.monotonic() + (hasBorrowed ? leaseSeconds * 1000 : LOOK_INTERVAL_MS);
+    }
+    await clock.sleep(Math.min(MAX_STANDBY_INTERVAL_MS, leaseSeconds * 250), signal);
   }
+}
+
+/** What only this daemon of a pair has seen need not wait until it takes over. Returns whether it had such. */
+async function forwardTestimony(lease: Lease, forwarder: Forwarder): Promise<boolean> {
+  if (!(await forwarder.hasTestimony())) return false;
+  try {
+    await lease.borrow();
+    await forwarder.forwardTestimony();
+  } catch (error) {
+    // The other daemon is faster, or in a long transaction: later.
+    if (!isPassing(error)) throw error;
+  } finally {
+    await lease.giveBack();
+  }
+  return true;
+}
+
+function isPassing(error: unknown): boolean {
+  return ["share_held", "share_fenced", "share_blocked"].includes(failureCode(error) ?? "");
 }
 
 export interface ShareResult extends ForwardResult {

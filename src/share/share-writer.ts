@@ -18,7 +18,7 @@ import { type CommittedRange, SharedRows } from "./tables/row-store.ts";
 /** Rows of one transaction: more gain little, and keep the rows of a range longer from its readers. */
 export const MAX_ROWS_PER_TRANSACTION = 20_000;
 /** Ranges of one transaction: a first load has thousands of series without any row. */
-export const MAX_UNITS_PER_TRANSACTION = 500;
+const MAX_UNITS_PER_TRANSACTION = 500;
 
 export interface ForwardProgress {
   readonly rows: number;
@@ -32,6 +32,8 @@ export interface ShareWriterOptions {
   readonly lease: Lease;
   /** `alone`: PostgreSQL equals this file. `pair`: it has what any of the daemons has. */
   readonly role: ShareRole;
+  /** What a person calls this daemon. */
+  readonly name: string;
   readonly clock: Clock;
   readonly signal: AbortSignal;
   readonly onProgress?: (progress: ForwardProgress) => void;
@@ -173,19 +175,26 @@ export class ShareWriter {
     this.#reportProgress(lengthOf(batch.map(({ unit }) => unit)));
   }
 
-  /** Replaces the ledger of a subscription inside `range`: the rows are there already. */
+  /** Replaces the ledger of a subscription inside `ranges`, whose rows are there already. */
   async commitLedger(
     stream: RowStream,
     series: number,
-    range: TimeRange,
+    ranges: readonly TimeRange[],
     content: readonly SettledRange[],
   ): Promise<void> {
     if (this.dictionaries.find("series", series) === undefined) return;
-    const change = this.rows.replaceLedger(stream, series, range, content);
-    if (change.sql === "") return;
-    await this.inTransaction(async () => void (await this.#options.session.query(change.sql)));
-    change.apply();
-    this.counts.ranges++;
+    for (let i = 0; i < ranges.length; i += MAX_UNITS_PER_TRANSACTION) {
+      const statements = ranges.slice(i, i + MAX_UNITS_PER_TRANSACTION).flatMap((range) => {
+        const change = this.rows.replaceLedger(stream, series, range, content);
+        // Each builds on the one before.
+        change.apply();
+        return change.sql === "" ? [] : [change.sql];
+      });
+      if (statements.length === 0) continue;
+      const sql = statements.join("; ");
+      await this.inTransaction(async () => void (await this.#options.session.query(sql)));
+      this.counts.ranges += statements.length;
+    }
   }
 
   /** Moves a month of ticks, as 2026-06, out of the way or back. */

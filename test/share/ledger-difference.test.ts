@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import type { SettledRange } from "../../src/rule/answer.ts";
 import { assertValidLedger } from "../../src/rule/ledger-ranges.ts";
-import { combinePieces, findLacking, spliceLedger } from "../../src/share/ledger-difference.ts";
+import { compareSnapshots, findLacking, spliceLedger } from "../../src/share/ledger-difference.ts";
 
 const proofs = [
   { proof: "rows", reason: null },
@@ -47,12 +47,11 @@ it("names exactly what the other ledger lacks, and `lost` never takes coverage a
   );
 });
 
-it("combines what is lacking, and leaves what lies between", () => {
+it("enters what is lacking, and leaves what lies between", () => {
   fc.assert(
-    fc.property(ledger, ledger, fc.integer({ min: 1, max: 4 }), (local, shared, maxPieces) => {
+    fc.property(ledger, ledger, (local, shared) => {
       let result: SettledRange[] = shared;
-      for (const { range, content } of combinePieces(local, shared, maxPieces))
-        ({ result } = spliceLedger(result, range, content));
+      for (const piece of findLacking(local, shared)) ({ result } = spliceLedger(result, piece, local));
       assertValidLedger(result);
       for (let ts = 0; ts < 31; ts++) {
         const [here, there] = [at(local, ts), at(shared, ts)];
@@ -61,6 +60,36 @@ it("combines what is lacking, and leaves what lies between", () => {
         );
       }
       expect(findLacking(local, result)).toEqual([]);
+    }),
+  );
+});
+
+it("names the snapshots that only this file has, below the newest there or when it is too far behind", () => {
+  const minutes = (ranges: readonly SettledRange[]) =>
+    ranges.map((range) => ({ ...range, from: range.from * 60e6, to: range.to * 60e6 }));
+  const pruned = { proof: "lost", reason: "retention" } as const;
+  const claimed = { proof: "rows", reason: "seen by us" } as const;
+  const sharedLedger = fc
+    .array(fc.constantFrom(...proofs, pruned, claimed), { maxLength: 30 })
+    .map((units) =>
+      units.flatMap((unit, from): SettledRange[] => (unit ? [{ from, to: from + 1, ...unit }] : [])),
+    );
+  fc.assert(
+    fc.property(ledger, sharedLedger, (local, shared) => {
+      const { seen, takenBack } = compareSnapshots(minutes(local), minutes(shared), claimed.reason);
+      const isKnown = ({ proof, reason }: SettledRange) => proof !== "lost" || reason === "retention";
+      const newest = Math.max(0, ...shared.filter(isKnown).map(({ to }) => to));
+      const own = Math.max(0, ...local.filter(({ proof }) => proof !== "lost").map(({ to }) => to));
+      for (let ts = 0; ts < 31; ts++) {
+        const isThere = shared.some((range) => isKnown(range) && range.from === ts);
+        const here = at(local, ts);
+        const isExpected =
+          (here === "rows" || here === "empty") && !isThere && (ts < newest || ts < own - 15);
+        expect(at(seen, ts * 60e6)).toBe(isExpected ? here : undefined);
+        const isOurs = shared.some(({ from, reason }) => from === ts && reason === claimed.reason);
+        const isTakenBack = takenBack.some(({ from, to }) => from <= ts * 60e6 && ts * 60e6 < to);
+        expect(isTakenBack).toBe(isOurs && here !== "rows" && here !== "empty");
+      }
     }),
   );
 });

@@ -1,26 +1,25 @@
-import { expect, it, onTestFinished } from "vitest";
-import type { ExchangeTick } from "../../src/model/records.ts";
+import { expect, it } from "vitest";
 import { type Clock, systemClock } from "../../src/runtime/clock.ts";
-import { openShare, type ShareOptions, shareOnce } from "../../src/share/share-once.ts";
-import { runShareLoop } from "../../src/share/thread/share-loop.ts";
-import type { ShareReport } from "../../src/share/thread/share-messages.ts";
-import { settleSnapshot } from "../../src/warehouse/coverage/snapshot-coverage.ts";
+import { openShare, shareOnce } from "../../src/share/share-once.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
-import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
-import { exchangeTick } from "../support/export/sample-data.ts";
 import { usePostgres } from "../support/postgres.ts";
-import { PASSWORD } from "../support/postgres-server.ts";
 import { PairHarness, type Worker } from "../support/share/pair-harness.ts";
-import { addHours, HOURS_BEGIN, shareOptions } from "../support/share/share-harness.ts";
+import {
+  at,
+  LEASE_SECONDS,
+  member,
+  observe,
+  PairDatabase,
+  STEP,
+  startMember,
+  steps,
+} from "../support/share/pair-members.ts";
+import { addHours } from "../support/share/share-harness.ts";
 import { waitUntil } from "../support/wait-until.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
 
 const server = usePostgres();
-const STEP = 30_000_000;
-const at = (n: number) => HOURS_BEGIN + n * STEP;
-/** Longer than any machine keeps a test from its next step; a test ends a lease by hand. */
-const LEASE_SECONDS = 600;
 const MAX_LOOK_INTERVAL_MS = 1_000;
 
 /** A clock that is an hour off, for the lease must not depend on it, and what was waited for on it. */
@@ -37,79 +36,9 @@ function offBy(hours: number) {
   return { clock, pauses };
 }
 
-function member(database: string, warehouse: WarehouseWriter, name: string, clock: Clock): ShareOptions {
-  return shareOptions(server, database, warehouse, {
-    role: "pair",
-    name,
-    leaseSeconds: LEASE_SECONDS,
-    clock,
-  });
-}
-
-/** Stores snapshots of exchange tickers, with their coverage. */
-function observe(
-  warehouse: WarehouseWriter,
-  steps: readonly number[],
-  more: Partial<ExchangeTick> = {},
-): void {
-  warehouse.transaction((transaction) => {
-    for (const n of steps) {
-      writeRecords(transaction, "exchange_ticks", [exchangeTick(at(n), String(n + 1), more)], "rest");
-      settleSnapshot(transaction, {
-        stream: "exchange_ticks",
-        exchangeId: "kraken-id",
-        at: at(n),
-        cadence: STEP,
-      });
-    }
-  });
-}
-
-/** A killed daemon renews nothing: its lease ends by the database's clock. */
-const endLease = (database: string) =>
-  server.query(database, "UPDATE mds.lease SET until = clock_timestamp() - interval '1 second'");
-
-const steps = (from: number, to: number) => Array.from({ length: to - from }, (_, i) => from + i);
-
-const readLedger = (database: string, stream: string) =>
-  server.query(
-    database,
-    `SELECT from_ts::double precision AS "from", to_ts::double precision AS "to", proof FROM mds.settled_ranges WHERE stream = $1 ORDER BY 1`,
-    [stream],
-  );
-const readTimes = async (database: string, marketId: string) =>
-  (
-    await server.query(
-      database,
-      "SELECT ts::double precision AS ts FROM mds.exchange_ticks WHERE market_id = $1 ORDER BY ts",
-      [marketId],
-    )
-  ).map(({ ts }) => ts);
-
-/** Runs a member of the pair as the thread does. */
-function start(options: ShareOptions) {
-  const stop = new AbortController();
-  const reports: ShareReport[] = [];
-  const running = runShareLoop({
-    ...options,
-    random: () => 0,
-    signal: stop.signal,
-    askPassword: async () => PASSWORD,
-    report: (report) => void reports.push(report),
-  });
-  const reach = async (kind: ShareReport["kind"], count = 1) => {
-    await waitUntil(() => reports.filter((report) => report.kind === kind).length >= count);
-  };
-  const end = async () => {
-    stop.abort();
-    await running;
-  };
-  onTestFinished(end);
-  return { reports, reach, end };
-}
-
 it("I9: forwards after a take-over what only the other daemon has seen, and removes nothing", async () => {
-  const database = await server.createDatabase();
+  const pair = await PairDatabase.create(server);
+  const database = pair.name;
   const [leader, other] = [openTestWarehouse(), openTestWarehouse()];
   // The leader did not observe periods 3 and 4, and dies after period 9; the other one started at period 2.
   observe(leader, [0, 1, 2, 5, 6, 7, 8, 9]);
@@ -118,24 +47,25 @@ it("I9: forwards after a take-over what only the other daemon has seen, and remo
   // It has forwarded before, so that nothing but the difference of the ledgers tells what is lacking.
   observe(other, [2]);
   const early = offBy(-1);
-  await shareOnce(member(database, other, "two", early.clock));
+  await shareOnce(member(server, database, other, "two", early.clock));
   observe(other, steps(3, 14));
   addHours(other, 0, 2);
-  const first = await openShare(member(database, leader, "one", offBy(1).clock));
+  const first = await openShare(member(server, database, leader, "one", offBy(1).clock));
   await first.forwarder.forward();
   early.pauses.length = 0;
-  const second = start(member(database, other, "two", early.clock));
+  const second = startMember(member(server, database, other, "two", early.clock));
   await second.reach("standby");
-  expect(second.reports.at(-1)).toEqual({ kind: "standby", forwardedBy: "one" });
+  expect(second.reports[0]).toEqual({ kind: "standby", forwardedBy: "one" });
   // Killed: nobody renews the lease, and it ends. The other looks at least every second.
+  await waitUntil(() => early.pauses.length > 0);
   expect(early.pauses[0]).toBeLessThanOrEqual(MAX_LOOK_INTERVAL_MS);
-  await endLease(database);
+  await pair.endLease();
   await second.reach("connected");
   await second.reach("forwarded", 2);
-  expect(await readLedger(database, "exchange_ticks")).toEqual([{ from: at(0), to: at(14), proof: "rows" }]);
-  expect(await readTimes(database, "btc-usd-id")).toEqual(steps(0, 14).map(at));
-  expect(await readTimes(database, "only-seen-by-leader")).toEqual([1, 6].map(at));
-  expect(await readLedger(database, "index_ticks")).toEqual([{ from: at(0), to: at(240), proof: "rows" }]);
+  expect(await pair.readLedger("exchange_ticks")).toEqual([{ from: at(0), to: at(14), proof: "rows" }]);
+  expect(await pair.readTimes("btc-usd-id")).toEqual(steps(0, 14).map(at));
+  expect(await pair.readTimes("only-seen-by-leader")).toEqual([1, 6].map(at));
+  expect(await pair.readLedger("index_ticks")).toEqual([{ from: at(0), to: at(240), proof: "rows" }]);
   const unobserved = await server.query(
     database,
     "SELECT * FROM mds.gaps WHERE reason = 'not observed' AND to_ts <= $1",
@@ -146,7 +76,8 @@ it("I9: forwards after a take-over what only the other daemon has seen, and remo
 });
 
 it("I9: has the exchange tickers of the seconds between, when the forwarding daemon is killed", async () => {
-  const database = await server.createDatabase();
+  const pair = await PairDatabase.create(server);
+  const database = pair.name;
   const none = { kind: "none" };
   const harness = await PairHarness.start({
     server,
@@ -162,12 +93,10 @@ it("I9: has the exchange tickers of the seconds between, when the forwarding dae
   });
   const workers = [await harness.startWorker("one"), await harness.startWorker("two")];
   const findHolder = async (): Promise<Worker | undefined> => {
-    const sql = "SELECT name FROM mds.lease WHERE until > clock_timestamp()";
-    const [holder] = await server.query(database, sql).catch(() => []);
-    return workers.find(({ name }) => name === holder?.name);
+    const holder = await pair.readHolder();
+    return workers.find(({ name }) => name === holder);
   };
-  const coverage = async () =>
-    (await readLedger(database, "exchange_ticks").catch(() => [])) as { to: number; proof: string }[];
+  const coverage = async () => await pair.readLedger("exchange_ticks").catch(() => []);
   const isCoveredTo = async (ts: number) => ((await coverage()).at(-1)?.to ?? 0) >= ts;
   const nowTs = () => harness.clock.now() * 1000;
   // Both observe, one forwards.
@@ -177,7 +106,7 @@ it("I9: has the exchange tickers of the seconds between, when the forwarding dae
   await leader?.kill();
   const killedAt = nowTs();
   await harness.runUntil(() => nowTs() > killedAt + 4 * STEP);
-  await endLease(database);
+  await pair.endLease();
   await harness.runUntil(async () => {
     const holder = await findHolder();
     return holder !== undefined && holder !== leader;
@@ -195,15 +124,16 @@ it("I9: has the exchange tickers of the seconds between, when the forwarding dae
 });
 
 it("I9: gives the lease back at once when it stops, and the other goes on", async () => {
-  const database = await server.createDatabase();
+  const pair = await PairDatabase.create(server);
+  const database = pair.name;
   const [one, two] = [openTestWarehouse(), openTestWarehouse()];
   addHours(one, 0, 1);
   addHours(two, 0, 1);
   const hasty: Clock = { ...systemClock, sleep: (ms, signal) => systemClock.sleep(ms / 20, signal) };
   const options = { leaseSeconds: 600, clock: hasty };
-  const first = start({ ...member(database, one, "one", systemClock), ...options });
+  const first = startMember({ ...member(server, database, one, "one", systemClock), ...options });
   await first.reach("forwarded");
-  const second = start({ ...member(database, two, "two", systemClock), ...options });
+  const second = startMember({ ...member(server, database, two, "two", systemClock), ...options });
   await second.reach("standby");
   await first.end();
   await second.reach("forwarded");
@@ -215,7 +145,7 @@ it("I9: gives the lease back at once when it stops, and the other goes on", asyn
   ).toEqual([{ price_exact: "7.5" }]);
   // The first joins again, waits, and takes over in turn; its older row does not undo the correction of the second.
   one.transaction((transaction) => writeRecords(transaction, "index_ticks", [tick(at(3), "7.5")], "rest"));
-  const again = start({ ...member(database, one, "one", systemClock), ...options });
+  const again = startMember({ ...member(server, database, one, "one", systemClock), ...options });
   await again.reach("standby");
   await second.end();
   await again.reach("forwarded", 2);

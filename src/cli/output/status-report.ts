@@ -3,7 +3,7 @@ import {
   describeRecentFailures,
   describeServiceCondition,
 } from "../../model/status/service-condition.ts";
-import { describeShare, type ShareStatus } from "../../model/status/share-status.ts";
+import { describeShare, listShareParts, type ShareStatus } from "../../model/status/share-status.ts";
 import type {
   StatusReport,
   StreamStatus,
@@ -106,7 +106,12 @@ function sharedLine(shared: ShareStatus | null): string[] {
   if (!shared) return [];
   const { server, last_error } = shared;
   const error = last_error === null ? "" : `: ${last_error}`;
-  return [wrapText(`${server} ${describeShare(shared, formatAge)}${error}`, "shared  ")];
+  return [
+    wrapText(`${server} ${describeShare(shared, formatAge)}${error}`, "shared  "),
+    ...listShareParts(shared, formatAge).map(({ what, name, state }) =>
+      wrapText(`${what} ${name}: ${state}`, "        "),
+    ),
+  ];
 }
 
 /** Empty while this machine's clock agrees with the service's. */

@@ -2,6 +2,35 @@
 export const shareRoles = ["alone", "pair"] as const;
 export type ShareRole = (typeof shareRoles)[number];
 
+/** A daemon that is connected to the shared warehouse. */
+export interface ShareDaemon {
+  readonly name: string;
+  /** Where it connects from; null: through a socket of that machine, or the user may not read it. */
+  readonly address: string | null;
+  readonly is_forwarding: boolean;
+}
+
+/** A server that replays what PostgreSQL commits. All but the name is null where the user may not read it. */
+export interface StandbyServer {
+  readonly name: string;
+  /** As PostgreSQL calls it: `streaming`, `catchup` … */
+  readonly state: string | null;
+  /** A commit waits for it. */
+  readonly is_synchronous: boolean | null;
+  readonly lag_seconds: number | null;
+}
+
+/** Who works with the shared warehouse, as PostgreSQL itself tells. */
+export interface SharePeers {
+  /** The forwarding one first. */
+  readonly daemons: readonly ShareDaemon[];
+  /** Seconds since any daemon has forwarded a change; null: none ever did. */
+  readonly forwarded_seconds_ago: number | null;
+  readonly standby_servers: readonly StandbyServer[];
+  /** What could not be read, with the remedy; null: everything was. */
+  readonly unread: string | null;
+}
+
 /** How forwarding to the shared warehouse goes. `--json` output and the dashboard contain it. */
 export interface ShareStatus {
   /** `HOST:PORT/DATABASE`. */
@@ -20,6 +49,8 @@ export interface ShareStatus {
   readonly rows_forwarded: number;
   /** One line with its remedy, without secrets; null while it works. */
   readonly last_error: string | null;
+  /** Null: unknown, because PostgreSQL cannot be asked. */
+  readonly peers: SharePeers | null;
 }
 
 /** State, role and lag in a few words. */
@@ -28,6 +59,47 @@ export function describeShare(status: ShareStatus, formatAge: (seconds: number) 
   const lag = lag_seconds === null ? "nothing forwarded yet" : `${formatAge(lag_seconds)} behind`;
   if (state === "standby") return `standby (${role}): ${forwarded_by || "another daemon"} forwards`;
   return role === "alone" ? `${state}, ${lag}` : `${state} (${role}), ${lag}`;
+}
+
+/** One of those that keep the shared warehouse, for people. */
+export interface SharePart {
+  readonly what: "daemon" | "PostgreSQL" | "standby server";
+  readonly name: string;
+  readonly state: string;
+}
+
+/** Every daemon, PostgreSQL and its standby servers; empty while they are unknown. */
+export function listShareParts(
+  { peers, role, server }: ShareStatus,
+  formatAge: (seconds: number) => string,
+): SharePart[] {
+  if (!peers) return [];
+  const { daemons, standby_servers, forwarded_seconds_ago: ago, unread } = peers;
+  const lag = ago === null ? "nothing forwarded yet" : `last change ${formatAge(ago)} ago`;
+  const join = (...parts: (string | false | null)[]) => parts.filter(Boolean).join(", ");
+  const missing = { what: "daemon", name: "–", state: "no second daemon is connected" } as const;
+  return [
+    ...daemons.map(({ name, address, is_forwarding }) => ({
+      what: "daemon" as const,
+      name,
+      state: join(is_forwarding ? `forwards, ${lag}` : "stands by", address && `from ${address}`),
+    })),
+    ...(role === "pair" && daemons.length < 2 ? [missing] : []),
+    {
+      what: "PostgreSQL",
+      name: server,
+      state: unread ?? (standby_servers.length > 0 ? "with a standby server" : "without a standby server"),
+    },
+    ...standby_servers.map(({ name, state, is_synchronous, lag_seconds }) => ({
+      what: "standby server" as const,
+      name,
+      state: join(
+        state ?? "unknown",
+        is_synchronous && "synchronous",
+        lag_seconds !== null && `${formatAge(lag_seconds)} behind`,
+      ),
+    })),
+  ];
 }
 
 /** Forwarding takes seconds; a lag of minutes means that it is stuck or cannot keep up. */

@@ -37,6 +37,8 @@ export class Lease {
   /** Undefined while this session does not hold it. */
   #epoch: string | undefined;
   #renewedAt = 0;
+  /** The daemon that it is borrowed from. */
+  #lender: LeaseRow | undefined;
 
   constructor(options: LeaseOptions) {
     this.#options = options;
@@ -44,7 +46,7 @@ export class Lease {
 
   /** Takes the lease. Throws if another daemon holds it; if `isPatient`, only after it was seen for a while. */
   async take({ isPatient }: { readonly isPatient: boolean }): Promise<void> {
-    const { session, clock, holder, name } = this.#options;
+    const { session, clock } = this.#options;
     let row = await this.#read();
     for (let i = 0; isPatient && !row.isFree && i < HELD_RETRIES; i++) {
       await clock.sleep(HELD_RETRY_INTERVAL_MS);
@@ -57,14 +59,28 @@ export class Lease {
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1 AND pid <> pg_backend_pid()",
         [row.holder],
       );
+    await this.#raise(row.epoch, row.until);
+    this.#lender = undefined;
+  }
+
+  /** Takes the lease from a daemon that uses it, between two of its transactions. `giveBack` returns it. */
+  async borrow(): Promise<void> {
+    const row = await this.#read();
+    await this.#raise(row.epoch, null);
+    this.#lender = row;
+  }
+
+  /** Enters this session as the holder, unless another did so or, if `until` is given, the holder has renewed the lease. */
+  async #raise(epoch: string, until: string | null): Promise<void> {
+    const { session, clock, holder, name } = this.#options;
     const [taken] = await session.transaction(async () => {
       // Waits for the transactions of the former holder, which lock the row against this.
       await session.query("SELECT 1 FROM mds.lease FOR UPDATE");
       this.#renewedAt = clock.monotonic();
       return session.query<{ epoch: string }>(
         `UPDATE mds.lease SET epoch = epoch + 1, holder = $1, name = $2, until = ${this.#end}
-        WHERE epoch = $3 AND until = $4 RETURNING epoch`,
-        [holder, name, row.epoch, row.until],
+        WHERE epoch = $3 AND until = coalesce($4::timestamptz, until) RETURNING epoch`,
+        [holder, name, epoch, until],
       );
     });
     if (!taken) throw fencedFailure();
@@ -100,13 +116,16 @@ export class Lease {
     if ((await session.query(sql, [this.#epoch])).length === 0) throw fencedFailure();
   }
 
-  /** Gives the lease back, so that another daemon need not wait for its end. */
+  /** Gives the lease back, so that another daemon need not wait for its end: to whom it was borrowed from, or to anyone. */
   async giveBack(): Promise<void> {
     const epoch = this.#epoch;
     if (epoch === undefined) return;
     this.#epoch = undefined;
-    const sql = "UPDATE mds.lease SET until = '-infinity', holder = '' WHERE epoch = $1";
-    await this.#options.session.query(sql, [epoch]);
+    const { session, name } = this.#options;
+    const lender = this.#lender;
+    const until = lender ? this.#end : "'-infinity'";
+    const sql = `UPDATE mds.lease SET until = ${until}, holder = $2, name = $3 WHERE epoch = $1`;
+    await session.query(sql, [epoch, lender?.holder ?? "", lender?.name ?? name]);
   }
 
   /** Runs `work` in a transaction that commits only if the lease is still ours. */

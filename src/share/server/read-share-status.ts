@@ -1,5 +1,12 @@
+import { randomUUID } from "node:crypto";
 import { Failure } from "../../model/failure.ts";
-import type { ShareRole, ShareStatus } from "../../model/status/share-status.ts";
+import type {
+  ShareDaemon,
+  SharePeers,
+  ShareRole,
+  ShareStatus,
+  StandbyServer,
+} from "../../model/status/share-status.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { openReader } from "../../warehouse/reader.ts";
 import { readJournalPosition } from "../../warehouse/tables/journal.ts";
@@ -30,6 +37,7 @@ export async function readShareStatus(options: ReadShareStatusOptions): Promise<
     lag_seconds: null,
     rows_forwarded: 0,
     last_error: null,
+    peers: null,
   };
   try {
     return { ...status, ...(await readState(options)) };
@@ -59,13 +67,58 @@ async function readState({ warehouse, url, readPassword, name, clock }: ReadShar
       [position.id],
     );
     const holder = row?.holder ?? null;
+    const peers = await readPeers(session);
     const lag = row?.seq == null || row.age === null ? null : Number(row.seq) >= position.seq ? 0 : row.age;
     if (holder !== null && holder !== name)
-      return { state: "standby", forwarded_by: holder, lag_seconds: lag } as const;
-    if (lag === 0) return { state: "current", lag_seconds: lag } as const;
+      return { state: "standby", forwarded_by: holder, lag_seconds: lag, peers } as const;
+    if (lag === 0) return { state: "current", lag_seconds: lag, peers } as const;
     const last_error = holder === null ? "nobody forwards: start mds-sync run, or run mds-sync share" : null;
-    return { state: holder === null ? "failing" : "forwarding", lag_seconds: lag, last_error } as const;
+    return {
+      state: holder === null ? "failing" : "forwarding",
+      lag_seconds: lag,
+      last_error,
+      peers,
+    } as const;
   } finally {
     await session.close();
+  }
+}
+
+/** PostgreSQL keeps so many bytes of a session's name, and ASCII only; the lease compares it. */
+const MAX_NAME_LENGTH = 40;
+const HOLDER_SQL = "'^mds-sync (.*) [0-9a-f]{8}$'";
+
+/** What a daemon calls its session: unique per start, and others can read its name. */
+export function createHolder(name: string): string {
+  const plain = name.replace(/[^ -~]/g, "?").slice(0, MAX_NAME_LENGTH);
+  return `mds-sync ${plain} ${randomUUID().slice(0, 8)}`;
+}
+
+/** Reads who works with the shared warehouse; null if this PostgreSQL does not tell. */
+export async function readPeers(session: SharedSession): Promise<SharePeers | null> {
+  try {
+    const daemons = await session.query<ShareDaemon>(
+      `SELECT DISTINCT substring(a.application_name FROM ${HOLDER_SQL}) AS name,
+        host(a.client_addr) AS address, coalesce(a.application_name = l.holder AND l.until > clock_timestamp(), false) AS is_forwarding
+      FROM pg_stat_activity a LEFT JOIN mds.lease l ON true
+      WHERE a.datname = current_database() AND a.application_name ~ ${HOLDER_SQL} ORDER BY is_forwarding DESC, name`,
+    );
+    const [moved] = await session.query<{ ago: number | null; user: string }>(
+      `SELECT extract(epoch FROM clock_timestamp() - max(moved_at))::double precision AS ago, current_user::text AS "user"
+      FROM mds.positions`,
+    );
+    // Without a right to the details, PostgreSQL tells that there is one, and nothing of it.
+    const standby_servers = await session.query<StandbyServer>(
+      `SELECT coalesce(nullif(application_name, ''), 'pid ' || pid) AS name, state, sync_state IN ('sync', 'quorum') AS is_synchronous,
+        CASE WHEN NOT pg_is_in_recovery() AND replay_lsn >= pg_current_wal_lsn() THEN 0
+          ELSE extract(epoch FROM replay_lag)::double precision END AS lag_seconds FROM pg_stat_replication ORDER BY 1`,
+    );
+    const unread = standby_servers.some(({ state }) => state === null)
+      ? `the state of its standby servers could not be read: GRANT pg_monitor TO "${moved?.user}"`
+      : null;
+    return { daemons, forwarded_seconds_ago: moved?.ago ?? null, standby_servers, unread };
+  } catch (error) {
+    if (error instanceof Failure) return null;
+    throw error;
   }
 }

@@ -35,8 +35,10 @@ export async function runShareLoop(options: ShareLoopOptions): Promise<void> {
       attempt = 0;
       await forwardUntilAborted(share, options);
     } catch (error) {
-      if (!signal.aborted) report({ kind: "failed", failure: serialiseFailure(error, "share_bug") });
       const code = failureCode(error);
+      // The other daemon of a pair has taken over, or has borrowed the lease for a moment.
+      if (code === "share_fenced" && options.role === "pair") continue;
+      if (!signal.aborted) report({ kind: "failed", failure: serialiseFailure(error, "share_bug") });
       const isOpening = code === "no_warehouse" || code === "older_warehouse";
       delayMs = isOpening ? OPENING_RETRY_MS : MIN_RETRY_MS + backoffDelay(attempt++, backoff, random);
     } finally {
@@ -59,6 +61,7 @@ async function connect({ askPassword, report, ...options }: ShareLoopOptions): P
     ...(options.role === "pair" && { onStandby }),
     readPassword: () => password,
     onWaiting: (since) => report({ kind: "waiting", since }),
+    onPeers: (peers) => report({ kind: "peers", peers }),
     onOlderWriters: (message) => report({ kind: "writers", message }),
     onProgress({ rows }) {
       report({ kind: "rows", rows: rows - reported });
@@ -75,6 +78,7 @@ async function forwardUntilAborted(share: OpenShare, options: ShareLoopOptions):
     const startedAt = clock.now();
     const { rows, commits } = await forwarder.forward();
     await forwarder.writer.renewIfDue();
+    await share.lookAtPeers();
     report({ kind: "forwarded", startedAt, rows, commits });
     if (comparison) {
       if (await compareForAWhile(comparison, options)) continue;

@@ -1,5 +1,5 @@
 import type { SerialisedFailure } from "../../model/failure.ts";
-import type { ShareRole } from "../../model/status/share-status.ts";
+import type { SharePeers, ShareRole } from "../../model/status/share-status.ts";
 import type { HeldDaysRequest, HeldDaysResult } from "../held-days.ts";
 
 /** What the thread needs to begin. The password travels separately, at each connection. */
@@ -41,6 +41,8 @@ export type ShareReport =
     }
   /** PostgreSQL has not answered since then, in milliseconds since 1970. */
   | { readonly kind: "waiting"; readonly since: number }
+  /** Who works with the shared warehouse now. */
+  | { readonly kind: "peers"; readonly peers: SharePeers }
   /** Other servers accept writes; empty: none does. */
   | { readonly kind: "writers"; readonly message: string }
   /** So many more rows were forwarded. */

@@ -47,6 +47,7 @@ export class ShareThread {
       lag_seconds: null,
       rows_forwarded: 0,
       last_error: null,
+      peers: null,
     };
     this.#thread = new Thread({
       name: "share",
@@ -100,6 +101,9 @@ export class ShareThread {
     switch (report.kind) {
       case "waiting":
         break;
+      case "peers":
+        this.#update({ peers: report.peers });
+        break;
       case "writers": {
         const { message } = report;
         if (message !== "" && message !== this.#status.last_error)
@@ -136,7 +140,7 @@ export class ShareThread {
     if (code === "no_warehouse" || code === "older_warehouse") return;
     const { server, last_error } = this.#status;
     if (last_error !== summary) log.warn({ code, server, message: summary }, "forwarding failed");
-    this.#update({ state: "failing", last_error: summary });
+    this.#update({ state: "failing", last_error: summary, peers: null });
     onFailure(code, summary);
   }
 

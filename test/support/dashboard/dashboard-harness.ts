@@ -6,6 +6,7 @@ import { ReaderThread } from "../../../src/dashboard/reader-thread.ts";
 import { createRoutes } from "../../../src/dashboard/routes.ts";
 import { QueryRunner } from "../../../src/export/query/query-runner.ts";
 import type { ServiceCondition } from "../../../src/model/status/service-condition.ts";
+import type { ShareStatus } from "../../../src/model/status/share-status.ts";
 import { MICROS_PER_MS } from "../../../src/model/time.ts";
 import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
 import { silentLog } from "../../../src/runtime/log.ts";
@@ -20,6 +21,7 @@ interface DaemonStub {
   backfill: ReturnType<NonNullable<DaemonView["backfill"]>>;
   activity: string;
   service: ServiceCondition;
+  shared: ShareStatus | undefined;
 }
 
 const unlimited: ServiceCondition = {
@@ -44,6 +46,7 @@ export async function serveDashboard(
     backfill: undefined,
     activity: "following the live feed",
     service: unlimited,
+    shared: undefined,
   };
   const errors = new RecentErrors(clock);
   const rate = new RequestRate(clock);
@@ -58,6 +61,7 @@ export async function serveDashboard(
     backfill: () => daemon.backfill,
     activity: () => daemon.activity,
     service: () => daemon.service,
+    shared: () => daemon.shared,
     requestsPerSecond: () => rate.perSecond(),
     recentErrors: () => errors.list(),
   };

@@ -7,7 +7,7 @@ import {
   type LimitReason,
   type ServiceCondition,
 } from "../../../model/status/service-condition.ts";
-import type { ShareStatus } from "../../../model/status/share-status.ts";
+import { describeShare, listShareParts, type ShareStatus } from "../../../model/status/share-status.ts";
 import type {
   StreamStatus,
   WarehouseStatus,
@@ -29,22 +29,40 @@ function showDaemon(daemon: DaemonAnswer): void {
   setText("sentence", daemon.sentence);
   setText("version", daemon.version);
   const running = duration(secondsBetween(daemon.started_at, daemon.generated_at));
-  const details = `${daemon.backfill ? ` · ${describeBackfill(daemon.backfill)}` : ""}${describeShared(daemon.shared)}`;
+  const details = daemon.backfill ? ` · ${describeBackfill(daemon.backfill)}` : "";
   setText("since", `Running for ${running}${details}`);
   document.title = `${daemon.tone === "ill" ? "✕ " : ""}Sync · mds-sync`;
   showRate(daemon.requests_per_second);
   showLimit(daemon.service);
+  showShared(daemon.shared);
   showServe(daemon.serve, daemon.generated_at);
   showErrors(daemon.errors, daemon.generated_at);
 }
 
-function describeShared(shared: ShareStatus | null): string {
-  if (!shared) return "";
-  const { state, role, forwarded_by, lag_seconds } = shared;
-  if (state === "standby")
-    return ` · shared warehouse: standby, ${forwarded_by || "another daemon"} forwards`;
-  const lag = lag_seconds === null ? "nothing forwarded yet" : `${duration(lag_seconds)} behind`;
-  return ` · shared warehouse ${state}${role === "alone" ? "" : ` (${role})`}, ${lag}`;
+function showShared(shared: ShareStatus | null): void {
+  byId("shared").hidden = !shared;
+  if (!shared) return;
+  const error = shared.last_error === null ? "" : ` · ${shared.last_error}`;
+  setText("shared-note", `${shared.name}: ${describeShare(shared, duration)}${error}`);
+  const parts = listShareParts(shared, duration);
+  byId("shared-parts").hidden = parts.length === 0;
+  setRows(
+    "shared-parts",
+    parts.map(({ what, name, state }) =>
+      element(
+        "tr",
+        {},
+        element(
+          "td",
+          { className: "series" },
+          name,
+          element("br"),
+          element("span", { className: "soft" }, what),
+        ),
+        element("td", { className: "remark" }, state),
+      ),
+    ),
+  );
 }
 
 function showServe(serve: ServeStatus | null, now: string): void {
