@@ -3,7 +3,6 @@ import { hasHistory, streamOfEndpoint } from "../../model/streams.ts";
 import { backoffDelay, type Random } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { describePath, requiredScope, type ServiceRequest } from "../http/request.ts";
-import type { AccessToken } from "./access-tokens.ts";
 import { REJECTED_TOKEN_BACKOFF } from "./token-endpoint.ts";
 
 /** An endpoint that the client does not request for now. */
@@ -32,11 +31,6 @@ const FORBIDDEN_RETRY = {
   history: { intervalMs: 600_000, newTokenMs: 600_000 },
   snapshot: { intervalMs: 60_000, newTokenMs: 600_000 },
 };
-/** No record has this id: a 404 shows that the endpoint accepts the token. */
-const UNKNOWN_ID = "00000000-0000-0000-0000-000000000000";
-const crossCheckLookups = ["/asset/{id}", "/market/{id}"] as const;
-/** Several endpoints may break together: cross-check this many others before the token counts as rejected everywhere. */
-const MAX_CROSS_CHECKS = 2;
 
 /** Endpoints are parked per scope: a missing `read:LX` must not park the other indices. */
 function endpointScopeKey(request: ServiceRequest): string {
@@ -44,7 +38,7 @@ function endpointScopeKey(request: ServiceRequest): string {
 }
 
 /** A 403 may concern one derivative type only. */
-function accessKey(request: ServiceRequest): string {
+export function accessKey(request: ServiceRequest): string {
   return `${endpointScopeKey(request)} ${request.params?.derivativeType ?? ""}`;
 }
 
@@ -62,6 +56,14 @@ function isHistory({ endpoint }: ServiceRequest): boolean {
   return stream !== undefined && hasHistory(stream);
 }
 
+/** What the service has served. */
+interface ServedRequests {
+  readonly good: readonly ServiceRequest[];
+  recordGood(request: ServiceRequest): void;
+  hasServed(request: ServiceRequest): boolean;
+  forget(request: ServiceRequest): void;
+}
+
 /**
  * Knows which endpoints accept the client's token, and parks the others: a missing scope or one broken endpoint must not make
  * the client drop every token.
@@ -73,13 +75,12 @@ export class EndpointAccess {
   readonly #unauthorized = new Map<string, Parking>();
   /** By `accessKey`, or by `indexAccessKey` if the others of its type are served. */
   readonly #forbidden = new Map<string, Parking>();
-  /** The last successful request per `accessKey`, the latest last. Sent again, it shows whether an endpoint still works. */
-  readonly #succeeded = new Map<string, ServiceRequest>();
-  readonly #crossChecks = new WeakMap<AccessToken, Promise<boolean>>();
+  readonly #witness: ServedRequests;
 
-  constructor(clock: Clock, random: Random) {
+  constructor(clock: Clock, random: Random, witness: ServedRequests) {
     this.#clock = clock;
     this.#random = random;
+    this.#witness = witness;
   }
 
   get parked(): readonly ParkedEndpoint[] {
@@ -111,7 +112,7 @@ export class EndpointAccess {
     const index = isLacking ? undefined : this.#findDeniedIndex(request);
     if (index === undefined) this.#forgetFamily(request);
     // If the endpoint serves another derivative type under the same scope, the scope is not what is missing.
-    const hasScope = [...this.#succeeded.values()].some(
+    const hasScope = this.#witness.good.some(
       (other) => other.endpoint === request.endpoint && requiredScope(other) === requiredScope(request),
     );
     const scopes = hasScope ? [] : likelyScopes;
@@ -129,7 +130,7 @@ export class EndpointAccess {
   /** Its indices that were denied first are retried with their type. */
   #forgetFamily(request: ServiceRequest): void {
     const family = accessKey(request);
-    this.#succeeded.delete(family);
+    this.#witness.forget(request);
     for (const key of this.#forbidden.keys()) if (key.startsWith(`${family} `)) this.#forbidden.delete(key);
   }
 
@@ -143,7 +144,7 @@ export class EndpointAccess {
   #findDeniedIndex(request: ServiceRequest): string | undefined {
     const index = indexAccessKey(request);
     const family = accessKey(request);
-    if (index === undefined || this.#succeeded.has(family)) return index;
+    if (index === undefined || this.#witness.hasServed(request)) return index;
     const denied = new Set([...this.#forbidden.keys()].filter((key) => key.startsWith(`${family} `)));
     return denied.add(index).size < MIN_DENIED_INDICES ? index : undefined;
   }
@@ -167,31 +168,7 @@ export class EndpointAccess {
     this.#forbidden.delete(key);
     this.#forbidden.delete(indexAccessKey(request) ?? key);
     this.#unauthorized.delete(endpointScopeKey(request));
-    // A cursor may expire, so sending such a request again proves nothing.
-    if (request.query?.startAfter !== undefined) return;
-    this.#succeeded.delete(key);
-    this.#succeeded.set(key, request);
-  }
-
-  lastSuccess(endpoint: string): ServiceRequest | undefined {
-    return [...this.#succeeded.values()].findLast((succeeded) => succeeded.endpoint === endpoint);
-  }
-
-  /** Whether any other endpoint accepts the token. Concurrent callers share one cross-check. */
-  isAcceptedElsewhere(
-    token: AccessToken,
-    isAcceptedBy: (crossCheck: ServiceRequest) => Promise<boolean>,
-    rejected: ServiceRequest,
-    isFailing: (path: string) => boolean,
-  ): Promise<boolean> {
-    const existing = this.#crossChecks.get(token);
-    if (existing) return existing;
-    const check = anyTrue(this.crossCheckRequests(rejected.endpoint, isFailing), isAcceptedBy);
-    this.#crossChecks.set(token, check);
-    // Cache only the negative result: an accepted token may be revoked later, and a failed check must be repeated.
-    const forget = () => this.#crossChecks.delete(token);
-    check.then((isAccepted) => isAccepted && forget(), forget);
-    return check;
+    this.#witness.recordGood(request);
   }
 
   #park(
@@ -214,36 +191,6 @@ export class EndpointAccess {
   #probeDelayMs(failedProbes: number): number {
     return backoffDelay(failedProbes, REJECTED_TOKEN_BACKOFF, this.#random);
   }
-
-  /**
-   * Requests to other endpoints, the best first: the last successful ones, and a lookup that needs only a valid token.
-   * None to a path that fails at present, unless all do. `endpoint`: may be the path of one derivative type.
-   */
-  crossCheckRequests(endpoint: string, isFailing: (path: string) => boolean): ServiceRequest[] {
-    const others = new Map<string, ServiceRequest>();
-    for (const succeeded of [...this.#succeeded.values()].reverse())
-      if (
-        ![succeeded.endpoint, describePath(succeeded)].includes(endpoint) &&
-        !isFailing(describePath(succeeded)) &&
-        !this.isUnauthorized(succeeded) &&
-        !others.has(succeeded.endpoint)
-      )
-        others.set(succeeded.endpoint, succeeded);
-    const lookups = crossCheckLookups.filter((lookup) => !endpoint.startsWith(lookup.replace("/{id}", "")));
-    const lookup = lookups.find((each) => !isFailing(each)) ?? lookups[0] ?? crossCheckLookups[0];
-    return [
-      ...[...others.values()].slice(0, MAX_CROSS_CHECKS),
-      { endpoint: lookup, params: { id: UNKNOWN_ID } },
-    ];
-  }
-}
-
-async function anyTrue(
-  requests: readonly ServiceRequest[],
-  check: (each: ServiceRequest) => Promise<boolean>,
-): Promise<boolean> {
-  for (const each of requests) if (await check(each)) return true;
-  return false;
 }
 
 /** Returns the required scopes that the token does not list, if it lists any. */

@@ -1,12 +1,12 @@
 import type { RequestLimits } from "./bulkhead.ts";
-import type { BreakerState } from "./circuit-breaker.ts";
+import type { BreakerState } from "./endpoint-breakers.ts";
 import type { TransportResponse } from "./transport.ts";
 
 /** Events for metrics and progress reports. They must not contain identifiers, addresses or tokens. */
 export type ClientEvent =
   | RequestEvent
   | { readonly kind: "limits"; readonly limits: RequestLimits }
-  /** The endpoint; `host` for all of them. */
+  /** The endpoint; `host` if everything fails. */
   | { readonly kind: "breaker"; readonly endpoint: string; readonly state: BreakerState }
   | { readonly kind: "auth"; readonly audience: string; readonly state: AuthState }
   | { readonly kind: "walk"; readonly endpoint: string; readonly event: WalkAnomaly };

@@ -114,13 +114,13 @@ export class LiveConnection {
     return this.#greetingMs !== undefined;
   }
 
-  /** Ticks arrived, and CONNECTED arrived at least `ms` ago. */
-  hasBeenStableFor(ms: number): boolean {
-    return (
-      this.#hasReceivedTick &&
-      this.#greetingMs !== undefined &&
-      this.#options.clock.monotonic() - this.#greetingMs >= ms
-    );
+  get hasReceivedTick(): boolean {
+    return this.#hasReceivedTick;
+  }
+
+  /** Since CONNECTED arrived. */
+  get connectedMs(): number {
+    return this.#greetingMs === undefined ? 0 : this.#options.clock.monotonic() - this.#greetingMs;
   }
 
   resubscribe(tracked: TrackedSubscription): void {

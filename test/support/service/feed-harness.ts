@@ -2,6 +2,7 @@ import { onTestFinished } from "vitest";
 import { seededRandom } from "../../../src/runtime/backoff.ts";
 import { silentLog } from "../../../src/runtime/log.ts";
 import type { AccessToken } from "../../../src/service/auth/access-tokens.ts";
+import { RecoveryBell } from "../../../src/service/http/recovery-bell.ts";
 import type { FeedTokens } from "../../../src/service/live/feed.ts";
 import { type FeedEvent, type FeedOptions, followFeed } from "../../../src/service/live/feed.ts";
 import type { FeedMessage, Subscription } from "../../../src/service/live/messages.ts";
@@ -44,10 +45,6 @@ export class FakeTokens implements FeedTokens {
     this.acceptedCount++;
   }
 
-  onRecovered(): () => void {
-    return () => {};
-  }
-
   #issue(): AccessToken {
     const now = this.#clock.boottime();
     this.issuedCount++;
@@ -76,6 +73,8 @@ export class FeedReader {
     const record = (fields: unknown, message: string) => void this.logLines.push([fields, message]);
     this.#reading = this.#read(
       followFeed({
+        bell: new RecoveryBell(),
+        isRestDown: () => false,
         subscriptions: [gwa],
         clock,
         random: seededRandom(1),
