@@ -199,8 +199,8 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
     const state = createRetryState(clock.monotonic() + MAX_REQUEST_WAIT_MS);
     const sized = pageSizes.begin(request);
     const isUrgent = request.priority === requestPriority.snapshot;
-    if (isUrgent) breakers.recordUrgency();
     const attemptSized = async (attempt: number) => {
+      if (isUrgent) breakers.recordUrgency();
       try {
         return await attemptRequest(context, sized.request, read, state, attempt);
       } catch (error) {

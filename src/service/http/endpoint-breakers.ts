@@ -4,8 +4,10 @@ import type { Clock } from "../../runtime/clock.ts";
 import {
   asksWitnessAgain,
   type FailureSign,
+  failuresToDoubt,
   failureWeights,
-  isHostDown,
+  INITIAL_FAILED_SHARE,
+  nextFailedShare,
   opensBreaker,
   probeDelayMs,
 } from "./outage-rules.ts";
@@ -69,13 +71,14 @@ export class EndpointBreakers {
   readonly #endpoints = new Map<string, EndpointState>();
   /** The last success of each endpoint (monotonic). */
   readonly #successes = new Map<string, number>();
-  readonly #waiters = new Set<() => void>();
+  #change = new AbortController();
   #isProbing = false;
   /** Set while everything fails: then every request is a probe. */
   #outage: Outage | undefined;
-  #refusals = 0;
+  /** In a row, of all endpoints, before an outage. */
+  #failures = 0;
+  #failedShare = INITIAL_FAILED_SHARE;
   #lastSign: FailureSign = "failed";
-  #isHealthy = true;
   #urgentUntil = Number.NEGATIVE_INFINITY;
 
   constructor(options: EndpointBreakersOptions) {
@@ -91,7 +94,7 @@ export class EndpointBreakers {
 
   /** No request failed since the last success. */
   get isHealthy(): boolean {
-    return this.#isHealthy;
+    return this.#failures === 0;
   }
 
   get isDown(): boolean {
@@ -177,6 +180,7 @@ export class EndpointBreakers {
     // A refused connection concerns everything, and a service that wants fewer requests answers.
     if (this.#lastSign === "refused" || this.#lastSign === "go_away") return false;
     if (this.#outage) return asksWitnessAgain(this.#outage.failedProbes);
+    if (this.#isUrgent && this.#isDoubtful) return true;
     const { openedAt } = this.#stateOf(endpoint);
     return openedAt !== undefined && !this.#haveOthersAnswered(endpoint, openedAt);
   }
@@ -196,8 +200,8 @@ export class EndpointBreakers {
       ({ openedAt }) => openedAt !== undefined && openedAt >= (this.#successes.get(endpoint) ?? 0),
     );
     this.#successes.set(endpoint, now);
-    this.#refusals = 0;
-    this.#isHealthy = true;
+    this.#failedShare = nextFailedShare(this.#failedShare, this.#failures);
+    this.#failures = 0;
     const outage = this.#outage;
     this.#outage = undefined;
     for (const [name, state] of this.#endpoints) {
@@ -223,13 +227,13 @@ export class EndpointBreakers {
     if (state.failures === 0) state.failingSince = now;
     state.failures += failureWeights[sign];
     state.pausedUntil = Math.max(state.pausedUntil, now + pauseMs);
-    this.#isHealthy = false;
     this.#lastSign = pauseMs > 0 ? "go_away" : sign;
-    this.#refusals = sign === "refused" ? this.#refusals + 1 : 0;
-    if (!this.#outage && isHostDown(this.#refusals)) this.recordSilence();
+    if (!this.#outage) this.#failures++;
+    // A refused connection concerns every endpoint: no witness is needed.
+    if (sign === "refused" && this.#isDoubtful) this.recordSilence();
     // Requests that were in flight when the breaker opened must not delay the probe further.
-    const run = { failures: state.failures, ms: now - state.failingSince };
-    const opens = state.openedAt === undefined && !this.#outage && opensBreaker(run, this.#isUrgent);
+    const hasOpened = state.openedAt !== undefined || this.#outage;
+    const opens = !hasOpened && opensBreaker(state.failures, now - state.failingSince);
     if (opens) state.openedAt = now;
     const schedule = this.#outage ?? state;
     if (opens || isProbe) {
@@ -249,6 +253,10 @@ export class EndpointBreakers {
     if (!outage || outage.isTold || !isCertain) return;
     outage.isTold = true;
     this.#options.onStateChange(HOST_SCOPE, "open");
+  }
+
+  get #isDoubtful(): boolean {
+    return this.#failures >= failuresToDoubt(this.#failedShare);
   }
 
   get #isUrgent(): boolean {
@@ -298,29 +306,15 @@ export class EndpointBreakers {
     return state;
   }
 
-  #waitForChange(ms: number, signal: AbortSignal | undefined): Promise<void> {
-    return new Promise((resolve, reject) => {
-      if (signal?.aborted) return reject(signal.reason);
-      const cleanUp = () => {
-        cancel();
-        this.#waiters.delete(wake);
-        signal?.removeEventListener("abort", abort);
-      };
-      const wake = () => {
-        cleanUp();
-        resolve();
-      };
-      const abort = () => {
-        cleanUp();
-        reject(signal?.reason);
-      };
-      const cancel = this.#clock.after(ms, wake);
-      this.#waiters.add(wake);
-      signal?.addEventListener("abort", abort, { once: true });
-    });
+  /** Waits for `ms`, or until something changes for those who wait. */
+  async #waitForChange(ms: number, signal: AbortSignal | undefined): Promise<void> {
+    const signals = signal ? [signal, this.#change.signal] : [this.#change.signal];
+    await this.#clock.sleep(ms, AbortSignal.any(signals)).catch(() => signal?.throwIfAborted());
   }
 
   #wakeWaiters(): void {
-    for (const wake of [...this.#waiters]) wake();
+    // Without a reason of its own, each change would create an error with its stack trace.
+    this.#change.abort("changed");
+    this.#change = new AbortController();
   }
 }
