@@ -149,11 +149,12 @@ class Site {
   async measure(): Promise<Figure[]> {
     const { name, cadenceSeconds, seconds, faults, maxLostPeriods, maxSocketWaitSeconds } = this.#row;
     const periodMs = cadenceSeconds * 1_000;
+    const before = await this.#countRequests();
     const endOffset = Date.now() + seconds * 1_000 + END_BEFORE_PERIOD_MS;
     await sleep(periodMs - (endOffset % periodMs));
-    const before = await this.#countRequests();
-    const startedAt = Date.now();
+    const sentAt = Date.now();
     await this.#setFaults(faults);
+    const startedAt = (sentAt + Date.now()) / 2;
     const endAt = startedAt + seconds * 1_000;
     await sleep(Math.min(60, seconds) * 1_000);
     const firstMinute = (await this.#countRequests()) - before;

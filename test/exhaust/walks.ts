@@ -1,7 +1,7 @@
 import { Failure } from "../../src/model/failure.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../src/model/time.ts";
 import type { TimeRange } from "../../src/model/time-range.ts";
-import { Witness } from "../../src/service/client/witness.ts";
+import { Witness } from "../../src/service/auth/witness.ts";
 import { type PagePosition, walkHistoryPages } from "../../src/service/pagination/history-walk.ts";
 import {
   type Answer,

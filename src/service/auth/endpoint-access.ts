@@ -2,8 +2,9 @@ import { exitCode, Failure } from "../../model/failure.ts";
 import { hasHistory, streamOfEndpoint } from "../../model/streams.ts";
 import { backoffDelay, type Random } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import { describePath, requiredScope, type ServiceRequest } from "../http/request.ts";
+import { accessKey, describePath, requiredScope, type ServiceRequest } from "../http/request.ts";
 import { REJECTED_TOKEN_BACKOFF } from "./token-endpoint.ts";
+import type { Witness } from "./witness.ts";
 
 /** An endpoint that the client does not request for now. */
 export interface ParkedEndpoint {
@@ -32,20 +33,19 @@ const FORBIDDEN_RETRY = {
   snapshot: { intervalMs: 60_000, newTokenMs: 600_000 },
 };
 
-/** Endpoints are parked per scope: a missing `read:LX` must not park the other indices. */
-function endpointScopeKey(request: ServiceRequest): string {
-  return `${request.endpoint} ${requiredScope(request) ?? ""}`;
-}
-
-/** A 403 may concern one derivative type only. */
-export function accessKey(request: ServiceRequest): string {
-  return `${endpointScopeKey(request)} ${request.params?.derivativeType ?? ""}`;
+/** A 401 concerns all derivative types. */
+function endpointKey({ endpoint, query = {} }: ServiceRequest): string {
+  return accessKey({ endpoint, query });
 }
 
 /** A 403 may concern one index only. */
 function indexAccessKey(request: ServiceRequest): string | undefined {
   const id = request.query?.indexId;
   return id === undefined ? undefined : `${accessKey(request)} ${id}`;
+}
+
+function accessKeys(request: ServiceRequest): string[] {
+  return [accessKey(request), indexAccessKey(request) ?? "", endpointKey(request)];
 }
 
 /** While no index of a type was served, so many that are denied show that the type is. */
@@ -56,14 +56,6 @@ function isHistory({ endpoint }: ServiceRequest): boolean {
   return stream !== undefined && hasHistory(stream);
 }
 
-/** What the service has served. */
-interface ServedRequests {
-  readonly good: readonly ServiceRequest[];
-  recordGood(request: ServiceRequest): void;
-  hasServed(request: ServiceRequest): boolean;
-  forget(request: ServiceRequest): void;
-}
-
 /**
  * Knows which endpoints accept the client's token, and parks the others: a missing scope or one broken endpoint must not make
  * the client drop every token.
@@ -71,33 +63,31 @@ interface ServedRequests {
 export class EndpointAccess {
   readonly #clock: Clock;
   readonly #random: Random;
-  /** By `endpointScopeKey`. */
-  readonly #unauthorized = new Map<string, Parking>();
   /** By `accessKey`, or by `indexAccessKey` if the others of its type are served. */
-  readonly #forbidden = new Map<string, Parking>();
-  readonly #witness: ServedRequests;
+  readonly #parked = new Map<string, Parking>();
+  readonly #witness: Witness;
 
-  constructor(clock: Clock, random: Random, witness: ServedRequests) {
+  constructor(clock: Clock, random: Random, witness: Witness) {
     this.#clock = clock;
     this.#random = random;
     this.#witness = witness;
   }
 
   get parked(): readonly ParkedEndpoint[] {
-    return [...this.#forbidden.values(), ...this.#unauthorized.values()];
+    return [...this.#parked.values()];
   }
 
   isUnauthorized(request: ServiceRequest): boolean {
-    return this.#unauthorized.has(endpointScopeKey(request));
+    return this.#find(request)?.status === 401;
   }
 
   isForbidden(request: ServiceRequest): boolean {
-    return this.#findForbidden(request) !== undefined;
+    return this.#find(request)?.status === 403;
   }
 
   /** Throws while the request is parked. If its retry is due and needs a new token, returns the status that parked it. */
   claimRetry(request: ServiceRequest): 401 | 403 | undefined {
-    const parked = this.#findForbidden(request) ?? this.#unauthorized.get(endpointScopeKey(request));
+    const parked = this.#find(request);
     if (!parked) return undefined;
     const now = this.#clock.boottime();
     if (now < parked.retryAt) throw parked.failure;
@@ -108,7 +98,7 @@ export class EndpointAccess {
 
   /** `likelyScopes`: those that the 403 is most likely about; `isLacking`: the token does not have them. */
   parkForbidden(request: ServiceRequest, likelyScopes: readonly string[], isLacking: boolean): Failure {
-    const parked = this.#findForbidden(request);
+    const parked = this.#find(request);
     const index = isLacking ? undefined : this.#findDeniedIndex(request);
     if (index === undefined) this.#forgetFamily(request);
     // If the endpoint serves another derivative type under the same scope, the scope is not what is missing.
@@ -131,13 +121,13 @@ export class EndpointAccess {
   #forgetFamily(request: ServiceRequest): void {
     const family = accessKey(request);
     this.#witness.forget(request);
-    for (const key of this.#forbidden.keys()) if (key.startsWith(`${family} `)) this.#forbidden.delete(key);
+    for (const key of this.#parked.keys()) if (key.startsWith(`${family} `)) this.#parked.delete(key);
   }
 
-  #findForbidden(request: ServiceRequest): Parking | undefined {
-    const family = this.#forbidden.get(accessKey(request));
-    const index = indexAccessKey(request);
-    return family ?? (index === undefined ? undefined : this.#forbidden.get(index));
+  #find(request: ServiceRequest): Parking | undefined {
+    return accessKeys(request)
+      .map((key) => this.#parked.get(key))
+      .find((parked) => parked !== undefined);
   }
 
   /** The key of the index, if the 403 is about it alone: others of its type are served, or too few were requested to tell. */
@@ -145,13 +135,13 @@ export class EndpointAccess {
     const index = indexAccessKey(request);
     const family = accessKey(request);
     if (index === undefined || this.#witness.hasServed(request)) return index;
-    const denied = new Set([...this.#forbidden.keys()].filter((key) => key.startsWith(`${family} `)));
+    const denied = new Set([...this.#parked.keys()].filter((key) => key.startsWith(`${family} `)));
     return denied.add(index).size < MIN_DENIED_INDICES ? index : undefined;
   }
 
   /** `startedAt` (monotonic): when the rejected request started. */
   parkUnauthorized(request: ServiceRequest, startedAt: number): Failure {
-    const previous = this.#unauthorized.get(endpointScopeKey(request));
+    const previous = this.#parked.get(endpointKey(request));
     // A request that was in flight when the endpoint was parked is no failed probe.
     if (previous && startedAt <= previous.parkedAt) return previous.failure;
     const failedProbes = previous ? previous.failedProbes + 1 : 0;
@@ -160,14 +150,12 @@ export class EndpointAccess {
       request,
       { status: 401, scopes: [], failure, failedProbes, newTokenAt: 0 },
       this.#probeDelayMs(failedProbes),
+      endpointKey(request),
     );
   }
 
   recordSuccess(request: ServiceRequest): void {
-    const key = accessKey(request);
-    this.#forbidden.delete(key);
-    this.#forbidden.delete(indexAccessKey(request) ?? key);
-    this.#unauthorized.delete(endpointScopeKey(request));
+    for (const key of accessKeys(request)) this.#parked.delete(key);
     this.#witness.recordGood(request);
   }
 
@@ -175,16 +163,11 @@ export class EndpointAccess {
     request: ServiceRequest,
     parking: Pick<Parking, "status" | "scopes" | "failure" | "failedProbes" | "newTokenAt">,
     delayMs: number,
-    forbiddenKey = accessKey(request),
+    key = accessKey(request),
   ): Failure {
-    const parked: Parking = {
-      ...parking,
-      endpoint: request.endpoint,
-      parkedAt: this.#clock.monotonic(),
-      retryAt: this.#clock.boottime() + delayMs,
-    };
-    if (parking.status === 403) this.#forbidden.set(forbiddenKey, parked);
-    else this.#unauthorized.set(endpointScopeKey(request), parked);
+    const parkedAt = this.#clock.monotonic();
+    const retryAt = this.#clock.boottime() + delayMs;
+    this.#parked.set(key, { ...parking, endpoint: request.endpoint, parkedAt, retryAt });
     return parking.failure;
   }
 

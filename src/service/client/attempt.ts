@@ -2,9 +2,10 @@ import { Failure } from "../../model/failure.ts";
 import { decodeBody, type ResponseBody } from "../../model/response-body.ts";
 import { raceAbort } from "../../runtime/timeouts.ts";
 import type { AccessToken } from "../auth/access-tokens.ts";
+import { blame } from "../auth/witness.ts";
 import type { LoadSign } from "../http/bulkhead.ts";
 import { requestEvent } from "../http/client-events.ts";
-import { type Permit, TOKEN_ENDPOINT } from "../http/endpoint-breakers.ts";
+import type { Permit } from "../http/endpoint-breakers.ts";
 import { addressOf } from "../http/network-failures.ts";
 import { buildRequestPath, describePath, requestPriority, type ServiceRequest } from "../http/request.ts";
 import { deadEndpointFailure, isServerFailure, unreachableFailure } from "../http/status-errors.ts";
@@ -22,7 +23,6 @@ import {
   type RetryState,
   retryLater,
 } from "./retry-policy.ts";
-import { blame } from "./witness.ts";
 
 const REQUEST_TIMEOUT_MS = 60_000;
 /** For a large body on a slow link. The largest body at the lowest accepted rate takes longer and is aborted. */
@@ -36,9 +36,8 @@ export async function attemptRequest<T>(
   state: RetryState,
   attemptNumber: number,
 ): Promise<T> {
-  const isUrgent = request.priority === requestPriority.snapshot;
   const token = await acquireToken(context, request).catch((error: unknown) => {
-    decideOnTokenFailure(state, isUrgent && context.breakers.isOpen(TOKEN_ENDPOINT));
+    decideOnTokenFailure(state, request.priority === requestPriority.snapshot);
     throw error;
   });
   state.decision = retryLater();
@@ -55,12 +54,7 @@ export async function attemptRequest<T>(
     if (status !== 200 && status !== 204) {
       const failure = decideOnErrorStatus(context, attempt, answered.response);
       if (failure.code !== "not_found" || request.mayBeMissing) throw failure;
-      throw await context.witness.judgeNotFound(
-        request,
-        failure,
-        token,
-        sendWitness(context, request.priority),
-      );
+      throw await context.witness.judgeNotFound(request, failure, token, sendWitness(context));
     }
     context.tokens.reportAccepted(context.audience, token);
     context.endpointAccess.recordSuccess(request);
@@ -90,7 +84,7 @@ async function isTokenAcceptedElsewhere(context: AttemptContext, attempt: Attemp
   const others = witness
     .elsewhere(request.endpoint, (path) => breakers.isOpen(path))
     .filter((other) => !endpointAccess.isUnauthorized(other));
-  const send = sendWitness(context, request.priority);
+  const send = sendWitness(context);
   const verdict = await raceAbort(witness.askElsewhere("unauthorized", others, token, send), request.signal);
   if (verdict !== "undecided") return verdict === "endpoint";
   throw new Failure("the service rejected a token, and the cross-check at other endpoints failed", {
@@ -99,29 +93,22 @@ async function isTokenAcceptedElsewhere(context: AttemptContext, attempt: Attemp
 }
 
 /** After a failed attempt: asks another endpoint whether the service answers at all, if nothing else shows it. */
-async function judgeOutage(context: AttemptContext, { request, state, token }: Attempt): Promise<void> {
+async function judgeOutage(context: AttemptContext, { request, token }: Attempt): Promise<void> {
   const { witness, breakers } = context;
   const path = describePath(request);
   const [other] = witness.elsewhere(path, (each) => breakers.isFailing(each));
-  if (other && breakers.needsWitness(path) && !request.signal?.aborted) {
-    const send = sendWitness(context, requestPriority.head);
-    const verdict = await witness.askElsewhere("failure", [other], token, send);
-    if (verdict === "endpoint") breakers.recordAnswer(describePath(other));
-    else breakers.recordSilence();
-  }
-  const isUrgent = request.priority === requestPriority.snapshot;
-  if (isUrgent && breakers.isOpen(path)) state.decision = { ...state.decision, isProbing: true };
+  if (!other || !breakers.needsWitness(path) || request.signal?.aborted) return;
+  const verdict = await witness.askElsewhere("failure", [other], token, sendWitness(context));
+  if (verdict === "endpoint") breakers.recordAnswer(describePath(other));
+  else breakers.recordSilence();
 }
 
 /** Sends a request at once, whatever the breakers say. Its status counts only if the service itself has answered. */
-function sendWitness(
-  context: AttemptContext,
-  priority: ServiceRequest["priority"] = requestPriority.history,
-) {
+function sendWitness(context: AttemptContext) {
   return async (request: ServiceRequest, token: AccessToken): Promise<number | undefined> => {
     const startedAt = context.clock.monotonic();
     const send = () => sendRequest(context, request, token, startedAt).catch(() => undefined);
-    const response = await context.bulkhead.run(priority, undefined, send);
+    const response = await context.bulkhead.run(requestPriority.head, undefined, send);
     const status = response && isJson(response.body) ? response.status : undefined;
     const outcome = blame("failure", status) === "endpoint" ? "ok" : "no_witness";
     const ms = context.clock.monotonic() - startedAt;

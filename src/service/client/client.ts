@@ -1,3 +1,4 @@
+import { EventEmitter } from "node:events";
 import pRetry from "p-retry";
 import type { AnnouncedCoverage } from "../../model/announced-coverage.ts";
 import { Failure } from "../../model/failure.ts";
@@ -10,11 +11,11 @@ import type { Log } from "../../runtime/log.ts";
 import { type AccessTokens, createAccessTokens } from "../auth/access-tokens.ts";
 import { EndpointAccess, type ParkedEndpoint } from "../auth/endpoint-access.ts";
 import { createTokenEndpoint } from "../auth/token-endpoint.ts";
+import { Witness } from "../auth/witness.ts";
 import { Bulkhead, type RequestLimits } from "../http/bulkhead.ts";
-import type { AuthState, ClientEventListener } from "../http/client-events.ts";
+import type { AuthState, ClientEventListener, RecoveryBell } from "../http/client-events.ts";
 import { type BreakerState, EndpointBreakers, TOKEN_ENDPOINT } from "../http/endpoint-breakers.ts";
 import { addressOf } from "../http/network-failures.ts";
-import { RecoveryBell } from "../http/recovery-bell.ts";
 import { clampToPresent, describePath, requestPriority, type ServiceRequest } from "../http/request.ts";
 import { SecretRedactor } from "../http/secret-redactor.ts";
 import { ServerClock } from "../http/server-clock.ts";
@@ -30,7 +31,6 @@ import {
   type RetryState,
   retryNow,
 } from "./retry-policy.ts";
-import { Witness } from "./witness.ts";
 
 export interface ServiceClientOptions {
   readonly baseUrl: string;
@@ -117,10 +117,10 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
     clock,
     random,
     onStateChange,
-    onRecovered: () => bell.ring(),
+    onRecovered: () => bell.emit("ring"),
   });
-  const bell = new RecoveryBell();
-  bell.onRing(() => breakers.probeNow());
+  const bell: RecoveryBell = new EventEmitter();
+  bell.on("ring", () => breakers.probeNow());
   const retryBudget = new RetryBudget(random);
   const witness = new Witness(clock);
   const endpointAccess = new EndpointAccess(clock, random, witness);
@@ -151,7 +151,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
     onStateChange: (audience, state, previousState) => {
       log.info({ audience, state }, "authentication state changed");
       onEvent({ kind: "auth", audience, state });
-      if (state === "ok" && previousState !== "unknown") bell.ring();
+      if (state === "ok" && previousState !== "unknown") bell.emit("ring");
     },
   });
   const context: AttemptContext = {
@@ -199,6 +199,9 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
     const state = createRetryState(clock.monotonic() + MAX_REQUEST_WAIT_MS);
     const sized = pageSizes.begin(request);
     const isUrgent = request.priority === requestPriority.snapshot;
+    const awaitedEndpoint = () => (state.decision.isSlow ? TOKEN_ENDPOINT : describePath(request));
+    // What has no history is probed until the service is back, however often that fails.
+    const isProbing = () => isUrgent && breakers.isOpen(awaitedEndpoint());
     const attemptSized = async (attempt: number) => {
       if (isUrgent) breakers.recordUrgency();
       try {
@@ -213,7 +216,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
       retries: (request.maxAttempts ?? DEFAULT_MAX_ATTEMPTS) - 1,
       minTimeout: 0,
       signal: request.signal,
-      shouldConsumeRetry: () => !state.decision.isImmediate && !state.decision.isProbing,
+      shouldConsumeRetry: () => !state.decision.isImmediate && !isProbing(),
       onFailedAttempt: async ({ error, retriesConsumed, retriesLeft }) => {
         if (error instanceof Failure && !breakerFailures.has(error.code)) lastFailure = error;
         if (error instanceof Failure && error.family === "retry") failureCounts.record(error);
@@ -226,8 +229,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
           { endpoint: request.endpoint, code, waitMs: Math.round(waitMs) },
           "request failed, will retry",
         );
-        const awaited = isSlow ? TOKEN_ENDPOINT : describePath(request);
-        await breakers.waitWhileClosed(awaited, waitMs, request.signal);
+        await breakers.waitWhileClosed(awaitedEndpoint(), waitMs, request.signal);
       },
       shouldRetry: ({ error }) => shouldRetry(error, state),
     });

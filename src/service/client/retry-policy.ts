@@ -3,6 +3,7 @@ import type { Clock } from "../../runtime/clock.ts";
 import type { AccessToken, AccessTokens } from "../auth/access-tokens.ts";
 import { type EndpointAccess, forbiddenFailure } from "../auth/endpoint-access.ts";
 import { authFailed } from "../auth/token-endpoint.ts";
+import type { Witness } from "../auth/witness.ts";
 import type { Bulkhead } from "../http/bulkhead.ts";
 import type { ClientEventListener } from "../http/client-events.ts";
 import type { EndpointBreakers, Permit } from "../http/endpoint-breakers.ts";
@@ -11,7 +12,6 @@ import { guessMissingScope, type ServiceRequest } from "../http/request.ts";
 import type { SecretRedactor } from "../http/secret-redactor.ts";
 import { failureFromStatus } from "../http/status-errors.ts";
 import type { Transport, TransportResponse } from "../http/transport.ts";
-import type { Witness } from "./witness.ts";
 
 export interface AttemptContext {
   readonly clock: Clock;
@@ -66,8 +66,6 @@ interface RetryDecision {
   readonly minDelayMs: number;
   /** No token: back off as in an outage, even if other requests succeed. */
   readonly isSlow?: boolean;
-  /** A probe in an outage: it does not count as an attempt. */
-  readonly isProbing?: boolean;
 }
 
 /** An attempt in flight. */
@@ -111,13 +109,10 @@ export function decideOnUnreadableBody({ state, permit }: Attempt, error: unknow
 }
 const MAX_TOKEN_FAILURES = 6;
 
-/**
- * For an attempt that gets no token: all requests share its failures, so each may cause only a few. `isProbing`: the request
- * waits for the probes of the token endpoint.
- */
-export function decideOnTokenFailure(state: RetryState, isProbing: boolean): void {
-  const isLast = !isProbing && ++state.tokenFailures >= MAX_TOKEN_FAILURES;
-  state.decision = isLast ? noRetry : { ...retryLater(), isSlow: true, isProbing };
+/** For an attempt that gets no token: all requests share its failures, so each may cause only a few. */
+export function decideOnTokenFailure(state: RetryState, isUrgent: boolean): void {
+  const isLast = ++state.tokenFailures >= MAX_TOKEN_FAILURES && !isUrgent;
+  state.decision = isLast ? noRetry : { ...retryLater(), isSlow: true };
 }
 
 /** For an attempt without a complete response. Sets the decision and returns the error to throw. */

@@ -1,3 +1,4 @@
+import type { EventEmitter } from "node:events";
 import type { RequestLimits } from "./bulkhead.ts";
 import type { BreakerState } from "./endpoint-breakers.ts";
 import type { TransportResponse } from "./transport.ts";
@@ -47,6 +48,9 @@ export type WalkAnomaly =
   | "unordered"
   | "size_ignored"
   | "restarted";
+
+/** A success after failures, of REST, the websocket or the token endpoint, wakes whoever waits for the service. */
+export type RecoveryBell = EventEmitter<{ ring: [] }>;
 
 export type ClientEventListener = (event: ClientEvent) => void;
 

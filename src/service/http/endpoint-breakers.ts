@@ -36,11 +36,8 @@ interface ProbeSchedule {
   /** Monotonic. */
   probeAt: number;
   failedProbes: number;
-}
-
-interface Outage extends ProbeSchedule {
-  /** `host` counts as open. */
-  isTold: boolean;
+  /** Of an outage: `host` counts as open. */
+  isTold?: boolean;
 }
 
 interface EndpointState extends ProbeSchedule {
@@ -74,7 +71,7 @@ export class EndpointBreakers {
   #change = new AbortController();
   #isProbing = false;
   /** Set while everything fails: then every request is a probe. */
-  #outage: Outage | undefined;
+  #outage: ProbeSchedule | undefined;
   /** In a row, of all endpoints, before an outage. */
   #failures = 0;
   #failedShare = INITIAL_FAILED_SHARE;
@@ -189,17 +186,16 @@ export class EndpointBreakers {
   recordSilence(): void {
     if (this.#outage) return;
     const probeAt = this.#clock.monotonic() + this.#delayMs(0, this.#lastSign, false);
-    this.#outage = { failedProbes: 0, probeAt, isTold: false };
+    this.#outage = { failedProbes: 0, probeAt };
     this.#wakeWaiters();
   }
 
   /** The endpoint answers. If everything failed before, the others get one request to show that they do too. */
   recordAnswer(endpoint: string): void {
-    const now = this.#clock.monotonic();
     const isFirst = [...this.#endpoints.values()].some(
       ({ openedAt }) => openedAt !== undefined && openedAt >= (this.#successes.get(endpoint) ?? 0),
     );
-    this.#successes.set(endpoint, now);
+    this.#successes.set(endpoint, this.#clock.monotonic());
     this.#failedShare = nextFailedShare(this.#failedShare, this.#failures);
     this.#failures = 0;
     const outage = this.#outage;
@@ -276,11 +272,8 @@ export class EndpointBreakers {
 
   /** When the endpoint counts as dead; infinite if all endpoints may be affected. */
   #deadAt(endpoint: string, { openedAt, failedProbes, failingSince }: EndpointState): number {
-    const isAlone =
-      !this.#outage &&
-      openedAt !== undefined &&
-      failedProbes > 0 &&
-      this.#haveOthersAnswered(endpoint, openedAt);
+    const hasFailed = !this.#outage && openedAt !== undefined && failedProbes > 0;
+    const isAlone = hasFailed && this.#haveOthersAnswered(endpoint, openedAt);
     return isAlone ? failingSince + DEAD_ENDPOINT_MS : Number.POSITIVE_INFINITY;
   }
 
@@ -294,14 +287,8 @@ export class EndpointBreakers {
   #stateOf(endpoint: string): EndpointState {
     const known = this.#endpoints.get(endpoint);
     if (known) return known;
-    const state = {
-      failures: 0,
-      failingSince: 0,
-      openedAt: undefined,
-      pausedUntil: 0,
-      probeAt: 0,
-      failedProbes: 0,
-    };
+    const probes = { openedAt: undefined, probeAt: 0, failedProbes: 0 };
+    const state = { failures: 0, failingSince: 0, pausedUntil: 0, ...probes };
     this.#endpoints.set(endpoint, state);
     return state;
   }

@@ -26,9 +26,8 @@ export function failuresToDoubt(failedShare: number): number {
   return Math.max(MIN_HOST_FAILURES, failures);
 }
 
-/** Before the first answers: half of the requests may fail. */
-export const INITIAL_FAILED_SHARE = 0.5;
-const SHARE_MEMORY = 50;
+export const INITIAL_FAILED_SHARE = 0.25;
+const SHARE_MEMORY = 30;
 
 /** The share of requests that fail, after one more success. `failures`: in a row before it. */
 export function nextFailedShare(share: number, failures: number): number {
@@ -44,16 +43,9 @@ export const failureWeights: Readonly<Record<FailureSign, number>> = {
   timeout: 8,
 };
 
-const refusedCodes: ReadonlySet<string> = new Set([
-  "connection_refused",
-  "connect_timeout",
-  "dns_failed",
-  "network_unreachable",
-]);
-
 /** For an attempt without a complete response. */
 export function networkSign(code: string): FailureSign {
-  if (refusedCodes.has(code)) return "refused";
+  if (/^(connection_refused|connect_timeout|dns_failed|network_unreachable)$/.test(code)) return "refused";
   return code === "timeout" ? "timeout" : "failed";
 }
 
@@ -61,15 +53,12 @@ export function networkSign(code: string): FailureSign {
 const URGENT_BACKOFF = { baseMs: 2_950, maxMs: 2_950, jitter: 0.03 };
 const USUAL_BACKOFF = { baseMs: 2_000, maxMs: 90_000, jitter: 0.5 };
 
-export interface OutageView {
-  readonly isUrgent: boolean;
-  /** Others have answered since: only this endpoint fails. */
-  readonly isAlone: boolean;
-  readonly sign: FailureSign;
-}
-
-/** How long after a failed probe the next one follows. `failedProbes`: before this one. */
-export function probeDelayMs(failedProbes: number, view: OutageView, random: Random): number {
+/** How long after a failed probe the next one follows. `failedProbes`: before it. `isAlone`: others have answered since. */
+export function probeDelayMs(
+  failedProbes: number,
+  view: { readonly isUrgent: boolean; readonly isAlone: boolean; readonly sign: FailureSign },
+  random: Random,
+): number {
   const isQuick = view.isUrgent && !view.isAlone && view.sign !== "go_away";
   return backoffDelay(failedProbes, isQuick ? URGENT_BACKOFF : USUAL_BACKOFF, random);
 }

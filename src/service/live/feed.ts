@@ -6,9 +6,9 @@ import { backoffDelay, type Random } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
 import type { AccessToken, AccessTokens } from "../auth/access-tokens.ts";
+import type { RecoveryBell } from "../http/client-events.ts";
 import { addressOf } from "../http/network-failures.ts";
 import { isUnwanted, reconnectDelayMs, remainingAttempts } from "../http/outage-rules.ts";
-import type { RecoveryBell } from "../http/recovery-bell.ts";
 import { percentEncode } from "../http/request.ts";
 import { SecretRedactor } from "../http/secret-redactor.ts";
 import type { CloseReason } from "./close-reason.ts";
@@ -149,6 +149,7 @@ class LiveFeed {
       const { closeReason, last } = await this.#stayConnected(signal);
       if (signal.aborted) break;
       attempt = remainingAttempts(attempt, last?.hasReceivedTick ?? false, last?.connectedMs ?? 0);
+      if (attempt === 0) rejections = 0;
       const { reason, cause, remedy, end = "dropped", retryAfterMs = 0 } = closeReason;
       rejections = isUnwanted(end) ? rejections + 1 : 0;
       // Exchange ticks have no history.
@@ -181,9 +182,10 @@ class LiveFeed {
     const { end = "dropped", hasNoToken, retryAfterMs = 0 } = closeReason;
     const recovered = new AbortController();
     const isWoken = hasNoToken || (!isUnwanted(end) && retryAfterMs === 0);
-    const stopListening = isWoken ? bell.onRing(() => recovered.abort()) : () => {};
+    const wake = () => recovered.abort();
+    if (isWoken) bell.on("ring", wake);
     await clock.sleep(ms, AbortSignal.any([signal, recovered.signal])).catch(() => {});
-    stopListening();
+    bell.off("ring", wake);
     return recovered.signal.aborted;
   }
 
@@ -273,7 +275,7 @@ class LiveFeed {
           if (isFirst) this.queue.push({ kind: "connected", at: this.#serviceTime.now() });
           onEvent({ kind: "feed", event: "connected" });
           log.info({ subscriptions: subscriptions.length }, "live feed connected");
-          this.#options.bell.ring();
+          this.#options.bell.emit("ring");
         },
         onTokenAccepted: () => tokens.reportAccepted(wsUrl, token),
         onTick: (source, text) => this.#handleTick(source, text),

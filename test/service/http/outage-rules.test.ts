@@ -142,7 +142,7 @@ describe("an outage while a stream without history is synced", () => {
     });
     const { client } = createTestClient(stub.baseUrl, clock);
     let [isOver, rings] = [false, 0];
-    client.bell.onRing(() => void rings++);
+    client.bell.on("ring", () => void rings++);
     const poll = async (endpoint: string) => {
       while (!isOver) {
         await client.request({ endpoint, priority: requestPriority.snapshot }, readPage).catch(() => {});
@@ -182,7 +182,7 @@ describe("an outage while a stream without history is synced", () => {
     expect(client.isDown()).toBe(true);
     isDown = false;
     const before = clock.monotonic();
-    client.bell.ring();
+    client.bell.emit("ring");
     await clock.runUntil(request);
     expect(clock.monotonic() - before).toBeLessThan(100);
   });

@@ -1,8 +1,8 @@
+import { EventEmitter } from "node:events";
 import { describe, expect, it } from "vitest";
 import { parseTimestamp } from "../../../src/model/time.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
 import { silentLog } from "../../../src/runtime/log.ts";
-import { RecoveryBell } from "../../../src/service/http/recovery-bell.ts";
 import { followFeed } from "../../../src/service/live/feed.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { FakeTokens, gwa, startFeed, startSubscribedFeed } from "../../support/service/feed-harness.ts";
@@ -18,7 +18,7 @@ const defaults = {
   onEvent: () => {},
   refreshSeconds: 30,
   isMarketQuiet: async () => true,
-  bell: new RecoveryBell(),
+  bell: new EventEmitter<{ ring: [] }>(),
   isRestDown: () => false,
 };
 

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
+import { Witness } from "../../../src/service/auth/witness.ts";
 import type { RequestSender } from "../../../src/service/client/client.ts";
-import { Witness } from "../../../src/service/client/witness.ts";
 import { type ListPosition, walkListPages } from "../../../src/service/pagination/list-walk.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { createTestClient, readPage } from "../../support/service/client-harness.ts";

@@ -6,8 +6,8 @@ import {
   nullListFailure,
   type ResponseBody,
 } from "../../../src/model/response-body.ts";
+import { Witness } from "../../../src/service/auth/witness.ts";
 import type { RequestSender } from "../../../src/service/client/client.ts";
-import { Witness } from "../../../src/service/client/witness.ts";
 import type { ServiceRequest } from "../../../src/service/http/request.ts";
 import { requestPage } from "../../../src/service/pagination/request-page.ts";
 

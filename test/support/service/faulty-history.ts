@@ -1,8 +1,8 @@
 import { exitCode, Failure } from "../../../src/model/failure.ts";
 import type { ResponseBody } from "../../../src/model/response-body.ts";
 import { formatTimestamp, parseTimestamp } from "../../../src/model/time.ts";
+import { Witness } from "../../../src/service/auth/witness.ts";
 import type { RequestSender } from "../../../src/service/client/client.ts";
-import { Witness } from "../../../src/service/client/witness.ts";
 import type { ServiceRequest } from "../../../src/service/http/request.ts";
 import {
   type HistoryPage,

@@ -1,8 +1,8 @@
+import { EventEmitter } from "node:events";
 import { onTestFinished } from "vitest";
 import { seededRandom } from "../../../src/runtime/backoff.ts";
 import { silentLog } from "../../../src/runtime/log.ts";
 import type { AccessToken } from "../../../src/service/auth/access-tokens.ts";
-import { RecoveryBell } from "../../../src/service/http/recovery-bell.ts";
 import type { FeedTokens } from "../../../src/service/live/feed.ts";
 import { type FeedEvent, type FeedOptions, followFeed } from "../../../src/service/live/feed.ts";
 import type { FeedMessage, Subscription } from "../../../src/service/live/messages.ts";
@@ -73,7 +73,7 @@ export class FeedReader {
     const record = (fields: unknown, message: string) => void this.logLines.push([fields, message]);
     this.#reading = this.#read(
       followFeed({
-        bell: new RecoveryBell(),
+        bell: new EventEmitter(),
         isRestDown: () => false,
         subscriptions: [gwa],
         clock,

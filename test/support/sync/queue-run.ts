@@ -1,7 +1,7 @@
 import { INTRADAY_WINDOW, MAX_PAGE_SIZE } from "../../../src/model/streams.ts";
 import { MICROS_PER_MS, type Micros, parseTimestamp } from "../../../src/model/time.ts";
 import { normalise, type TimeRange, type TimeRanges } from "../../../src/model/time-range.ts";
-import { Witness } from "../../../src/service/client/witness.ts";
+import { Witness } from "../../../src/service/auth/witness.ts";
 import { walkHistoryPages } from "../../../src/service/pagination/history-walk.ts";
 import type { PageSummary } from "../../../src/service/pagination/page.ts";
 import { cutIntoSlices, urgencies } from "../../../src/sync/history/slices.ts";

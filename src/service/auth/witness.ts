@@ -1,9 +1,8 @@
 import { exitCode, Failure } from "../../model/failure.ts";
 import { noListFailure } from "../../model/response-body.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import type { AccessToken } from "../auth/access-tokens.ts";
-import { accessKey } from "../auth/endpoint-access.ts";
-import { describePath, type ServiceRequest } from "../http/request.ts";
+import { accessKey, describePath, type ServiceRequest } from "../http/request.ts";
+import type { AccessToken } from "./access-tokens.ts";
 
 /** A bad answer, and what the witness shows it to be about. */
 export type BadAnswer = "unauthorized" | "not_found" | "failure";
@@ -24,14 +23,6 @@ export function blame(answer: BadAnswer, status: number | undefined): Blame {
 
 /** Sends one request at once, whatever the breakers say. Returns its status. */
 type SendOnce = (request: ServiceRequest, token: AccessToken) => Promise<number | undefined>;
-
-interface Testimony {
-  readonly token: AccessToken;
-  /** Monotonic. */
-  readonly at: number;
-  readonly status: Promise<number | undefined>;
-  isPending: boolean;
-}
 
 /** Whether everything fails is asked once in this time, whoever wants to know. */
 const MIN_INTERVAL_MS = 10_000;
@@ -63,8 +54,10 @@ export class Witness {
   readonly #clock: Pick<Clock, "monotonic">;
   /** The last good request per `accessKey`, the latest last. */
   readonly #good = new Map<string, ServiceRequest>();
-  /** By path. */
-  readonly #testimonies = new Map<string, Testimony>();
+  readonly #testimonies = new Map<
+    string,
+    { token: AccessToken; status: Promise<number | undefined>; validUntil: number }
+  >();
   /** The records per endpoint that answered 404 since the last success of that endpoint. */
   readonly #missingRecords = new Map<string, Set<string>>();
   /** Endpoints that answered 404 since the last success of any endpoint. */
@@ -110,10 +103,8 @@ export class Witness {
         others.set(good.endpoint, others.get(good.endpoint) ?? good);
     const unknown = lookups.filter((lookup) => !endpoint.startsWith(lookup.replace("/{id}", "")));
     const lookup = unknown.find((each) => !isFailing(each)) ?? unknown[0] ?? lookups[0];
-    return [
-      ...[...others.values()].slice(0, MAX_WITNESSES),
-      { endpoint: lookup, params: { id: UNKNOWN_ID } },
-    ];
+    const last = { endpoint: lookup, params: { id: UNKNOWN_ID } };
+    return [...[...others.values()].slice(0, MAX_WITNESSES), last];
   }
 
   /** Whether the endpoint, the token or everything is at fault: others are asked until one decides. */
@@ -161,23 +152,16 @@ export class Witness {
     });
   }
 
-  #ask(
-    answer: BadAnswer,
-    request: ServiceRequest,
-    token: AccessToken,
-    send: SendOnce,
-  ): Promise<number | undefined> {
-    const path = describePath(request);
+  #ask(answer: BadAnswer, request: ServiceRequest, token: AccessToken, send: SendOnce) {
+    const key = `${answer} ${describePath(request)}`;
     const now = this.#clock.monotonic();
-    const last = this.#testimonies.get(path);
-    const isRecent = last && (last.isPending || (answer === "failure" && now - last.at < MIN_INTERVAL_MS));
-    if (isRecent && last.token === token) return last.status;
-    // No signal: others may wait for the same answer.
+    const last = this.#testimonies.get(key);
+    if (last?.token === token && now < last.validUntil) return last.status;
+    // No signal: others may wait for the same answer. Only whether everything fails is not asked again for a while.
     const status = send({ ...request, signal: undefined }, token).finally(() => {
-      testimony.isPending = false;
+      if (answer !== "failure") this.#testimonies.delete(key);
     });
-    const testimony = { token, at: now, status, isPending: true };
-    this.#testimonies.set(path, testimony);
+    this.#testimonies.set(key, { token, status, validUntil: now + MIN_INTERVAL_MS });
     return status;
   }
 
@@ -206,10 +190,10 @@ export class Witness {
   }
 
   recordNoList(request: ServiceRequest): void {
-    const kind = listKind(request);
-    const { count, probeAt } = this.#noLists.get(kind) ?? { count: 0, probeAt: 0 };
-    const isNowBroken = count + 1 === MAX_NO_LISTS;
-    const nextProbeAt = isNowBroken ? this.#clock.monotonic() + LIST_PROBE_INTERVAL_MS : probeAt;
-    this.#noLists.set(kind, { count: count + 1, probeAt: nextProbeAt });
+    const count = (this.#noLists.get(listKind(request))?.count ?? 0) + 1;
+    this.#noLists.set(listKind(request), {
+      count,
+      probeAt: this.#clock.monotonic() + LIST_PROBE_INTERVAL_MS,
+    });
   }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Witness } from "../../../src/service/client/witness.ts";
+import { Witness } from "../../../src/service/auth/witness.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 
 const request = (indexType: string) => ({ endpoint: "/index-ticker", query: { indexType, indexId: "x" } });
