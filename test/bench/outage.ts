@@ -149,9 +149,11 @@ class Site {
   async measure(): Promise<Figure[]> {
     const { name, cadenceSeconds, seconds, faults, maxLostPeriods, maxSocketWaitSeconds } = this.#row;
     const periodMs = cadenceSeconds * 1_000;
-    const before = await this.#countRequests();
     const endOffset = Date.now() + seconds * 1_000 + END_BEFORE_PERIOD_MS;
-    await sleep(periodMs - (endOffset % periodMs));
+    const startAt = Date.now() + 2 * periodMs - (endOffset % periodMs);
+    await sleep(startAt - Date.now() - 1_000);
+    const before = await this.#countRequests();
+    await sleep(startAt - Date.now());
     const sentAt = Date.now();
     await this.#setFaults(faults);
     const startedAt = (sentAt + Date.now()) / 2;
