@@ -51,7 +51,7 @@ export function networkSign(code: string): FailureSign {
 
 /** What nobody asks for is lost, and a probe costs little: 1,239 in an hour, with the websocket fewer than 1,300. */
 const URGENT_BACKOFF = { baseMs: 2_950, maxMs: 2_950, jitter: 0.03 };
-const USUAL_BACKOFF = { baseMs: 2_000, maxMs: 90_000, jitter: 0.5 };
+const PROBE_BACKOFF = { baseMs: 2_000, maxMs: 90_000, jitter: 0.5 };
 
 /** How long after a failed probe the next one follows. `failedProbes`: before it. `isAlone`: others have answered since. */
 export function probeDelayMs(
@@ -60,7 +60,7 @@ export function probeDelayMs(
   random: Random,
 ): number {
   const isQuick = view.isUrgent && !view.isAlone && view.sign !== "go_away";
-  return backoffDelay(failedProbes, isQuick ? URGENT_BACKOFF : USUAL_BACKOFF, random);
+  return backoffDelay(failedProbes, isQuick ? URGENT_BACKOFF : PROBE_BACKOFF, random);
 }
 
 /** After 1, 8, 64 … failed probes the witness is asked again: what fails may be only what is probed. */
