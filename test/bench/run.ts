@@ -7,6 +7,7 @@ import { benchIdle } from "./idle.ts";
 import { benchIngest } from "./ingest.ts";
 import { benchJournal } from "./journal.ts";
 import { benchLive } from "./live.ts";
+import { benchOutage } from "./outage.ts";
 import { benchPages } from "./pages.ts";
 import { benchServe } from "./serve.ts";
 import { benchShare } from "./share.ts";
@@ -43,6 +44,7 @@ const parts: Readonly<Record<string, Part>> = {
   sql: { title: "Typical queries on 50 million ticks", minutes: 2, run: benchSql },
   toolkit: { title: "The library, the commands, and bounds on time", minutes: 0.5, run: benchToolkit },
   live: { title: "Live ticks, from the socket to the disk", minutes: 3.5, run: benchLive },
+  outage: { title: "Back after an outage", minutes: 4, run: benchOutage },
   start: { title: "mds-sync run, on a filled warehouse", minutes: 0.5, run: (print) => benchStart(print) },
   pages: {
     title: "The pages of the daemon, beside the first backfill of 1,500 assets",

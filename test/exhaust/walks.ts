@@ -1,7 +1,7 @@
 import { Failure } from "../../src/model/failure.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../src/model/time.ts";
 import type { TimeRange } from "../../src/model/time-range.ts";
-import { ListHealth } from "../../src/service/client/list-health.ts";
+import { Witness } from "../../src/service/auth/witness.ts";
 import { type PagePosition, walkHistoryPages } from "../../src/service/pagination/history-walk.ts";
 import {
   type Answer,
@@ -67,10 +67,10 @@ export class Walks {
       this.#parts.set(`${walk} ${given}`, { pages, query, failure });
       pages = [];
     };
-    const listHealth = new ListHealth({ monotonic: () => 0 });
+    const witness = new Witness({ monotonic: () => 0 });
     // The service has sent lists of this kind before.
     const { endpoint, filters: query } = this.#options(request);
-    listHealth.recordPage({ endpoint, query }, 1);
+    witness.recordList({ endpoint, query }, 1);
     const client = {
       async request<T>({ query = {} }: { query?: Query }, read: (body: never) => Promise<T>): Promise<T> {
         store(query);
@@ -84,7 +84,7 @@ export class Walks {
         return read({ asOf, shown } as never);
       },
       onEvent: () => {},
-      listHealth,
+      witness,
     };
     const read = async (body: unknown) => {
       const { shown, bytes } = body as { shown: Page | Failure; bytes?: Uint8Array };

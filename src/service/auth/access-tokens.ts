@@ -35,8 +35,6 @@ export interface AccessTokens {
   /** Requests a new token although the current one is valid: only a new one carries new scopes. */
   refresh(audience: string, signal?: AbortSignal): Promise<AccessToken>;
   state(audience: string): AuthState;
-  /** Calls the listener whenever the tokens of some audience work again. Returns a function that removes the listener. */
-  onRecovered(listener: () => void): () => void;
 }
 
 interface AccessTokensOptions {
@@ -57,13 +55,8 @@ const TRUSTED_AGE_MS = 600_000;
 
 export function createAccessTokens(options: AccessTokensOptions): AccessTokens {
   const audiences = new Map<string, AudienceTokens>();
-  const listeners = new Set<() => void>();
-  const onStateChange: AccessTokensOptions["onStateChange"] = (audience, state, previousState) => {
-    options.onStateChange(audience, state, previousState);
-    if (state === "ok" && previousState !== "unknown") for (const listener of [...listeners]) listener();
-  };
   const tokensOf = (audience: string) => {
-    const known = audiences.get(audience) ?? new AudienceTokens(audience, { ...options, onStateChange });
+    const known = audiences.get(audience) ?? new AudienceTokens(audience, options);
     audiences.set(audience, known);
     return known;
   };
@@ -74,10 +67,6 @@ export function createAccessTokens(options: AccessTokensOptions): AccessTokens {
     reportAccepted: (audience, token) => tokensOf(audience).reportAccepted(token),
     refresh: (audience, signal) => tokensOf(audience).refresh(signal),
     state: (audience) => tokensOf(audience).state,
-    onRecovered(listener) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
   };
 }
 

@@ -2,9 +2,9 @@ import { exitCode, Failure } from "../../model/failure.ts";
 import { hasHistory, streamOfEndpoint } from "../../model/streams.ts";
 import { backoffDelay, type Random } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import { describePath, requiredScope, type ServiceRequest } from "../http/request.ts";
-import type { AccessToken } from "./access-tokens.ts";
+import { accessKey, describePath, requiredScope, type ServiceRequest } from "../http/request.ts";
 import { REJECTED_TOKEN_BACKOFF } from "./token-endpoint.ts";
+import type { Witness } from "./witness.ts";
 
 /** An endpoint that the client does not request for now. */
 export interface ParkedEndpoint {
@@ -32,26 +32,20 @@ const FORBIDDEN_RETRY = {
   history: { intervalMs: 600_000, newTokenMs: 600_000 },
   snapshot: { intervalMs: 60_000, newTokenMs: 600_000 },
 };
-/** No record has this id: a 404 shows that the endpoint accepts the token. */
-const UNKNOWN_ID = "00000000-0000-0000-0000-000000000000";
-const crossCheckLookups = ["/asset/{id}", "/market/{id}"] as const;
-/** Several endpoints may break together: cross-check this many others before the token counts as rejected everywhere. */
-const MAX_CROSS_CHECKS = 2;
 
-/** Endpoints are parked per scope: a missing `read:LX` must not park the other indices. */
-function endpointScopeKey(request: ServiceRequest): string {
-  return `${request.endpoint} ${requiredScope(request) ?? ""}`;
-}
-
-/** A 403 may concern one derivative type only. */
-function accessKey(request: ServiceRequest): string {
-  return `${endpointScopeKey(request)} ${request.params?.derivativeType ?? ""}`;
+/** A 401 concerns all derivative types. */
+function endpointKey({ endpoint, query = {} }: ServiceRequest): string {
+  return accessKey({ endpoint, query });
 }
 
 /** A 403 may concern one index only. */
 function indexAccessKey(request: ServiceRequest): string | undefined {
   const id = request.query?.indexId;
   return id === undefined ? undefined : `${accessKey(request)} ${id}`;
+}
+
+function accessKeys(request: ServiceRequest): string[] {
+  return [accessKey(request), indexAccessKey(request) ?? "", endpointKey(request)];
 }
 
 /** While no index of a type was served, so many that are denied show that the type is. */
@@ -69,34 +63,31 @@ function isHistory({ endpoint }: ServiceRequest): boolean {
 export class EndpointAccess {
   readonly #clock: Clock;
   readonly #random: Random;
-  /** By `endpointScopeKey`. */
-  readonly #unauthorized = new Map<string, Parking>();
   /** By `accessKey`, or by `indexAccessKey` if the others of its type are served. */
-  readonly #forbidden = new Map<string, Parking>();
-  /** The last successful request per `accessKey`, the latest last. Sent again, it shows whether an endpoint still works. */
-  readonly #succeeded = new Map<string, ServiceRequest>();
-  readonly #crossChecks = new WeakMap<AccessToken, Promise<boolean>>();
+  readonly #parked = new Map<string, Parking>();
+  readonly #witness: Witness;
 
-  constructor(clock: Clock, random: Random) {
+  constructor(clock: Clock, random: Random, witness: Witness) {
     this.#clock = clock;
     this.#random = random;
+    this.#witness = witness;
   }
 
   get parked(): readonly ParkedEndpoint[] {
-    return [...this.#forbidden.values(), ...this.#unauthorized.values()];
+    return [...this.#parked.values()];
   }
 
   isUnauthorized(request: ServiceRequest): boolean {
-    return this.#unauthorized.has(endpointScopeKey(request));
+    return this.#find(request)?.status === 401;
   }
 
   isForbidden(request: ServiceRequest): boolean {
-    return this.#findForbidden(request) !== undefined;
+    return this.#find(request)?.status === 403;
   }
 
   /** Throws while the request is parked. If its retry is due and needs a new token, returns the status that parked it. */
   claimRetry(request: ServiceRequest): 401 | 403 | undefined {
-    const parked = this.#findForbidden(request) ?? this.#unauthorized.get(endpointScopeKey(request));
+    const parked = this.#find(request);
     if (!parked) return undefined;
     const now = this.#clock.boottime();
     if (now < parked.retryAt) throw parked.failure;
@@ -107,11 +98,11 @@ export class EndpointAccess {
 
   /** `likelyScopes`: those that the 403 is most likely about; `isLacking`: the token does not have them. */
   parkForbidden(request: ServiceRequest, likelyScopes: readonly string[], isLacking: boolean): Failure {
-    const parked = this.#findForbidden(request);
+    const parked = this.#find(request);
     const index = isLacking ? undefined : this.#findDeniedIndex(request);
     if (index === undefined) this.#forgetFamily(request);
     // If the endpoint serves another derivative type under the same scope, the scope is not what is missing.
-    const hasScope = [...this.#succeeded.values()].some(
+    const hasScope = this.#witness.good.some(
       (other) => other.endpoint === request.endpoint && requiredScope(other) === requiredScope(request),
     );
     const scopes = hasScope ? [] : likelyScopes;
@@ -129,28 +120,28 @@ export class EndpointAccess {
   /** Its indices that were denied first are retried with their type. */
   #forgetFamily(request: ServiceRequest): void {
     const family = accessKey(request);
-    this.#succeeded.delete(family);
-    for (const key of this.#forbidden.keys()) if (key.startsWith(`${family} `)) this.#forbidden.delete(key);
+    this.#witness.forget(request);
+    for (const key of this.#parked.keys()) if (key.startsWith(`${family} `)) this.#parked.delete(key);
   }
 
-  #findForbidden(request: ServiceRequest): Parking | undefined {
-    const family = this.#forbidden.get(accessKey(request));
-    const index = indexAccessKey(request);
-    return family ?? (index === undefined ? undefined : this.#forbidden.get(index));
+  #find(request: ServiceRequest): Parking | undefined {
+    return accessKeys(request)
+      .map((key) => this.#parked.get(key))
+      .find((parked) => parked !== undefined);
   }
 
   /** The key of the index, if the 403 is about it alone: others of its type are served, or too few were requested to tell. */
   #findDeniedIndex(request: ServiceRequest): string | undefined {
     const index = indexAccessKey(request);
     const family = accessKey(request);
-    if (index === undefined || this.#succeeded.has(family)) return index;
-    const denied = new Set([...this.#forbidden.keys()].filter((key) => key.startsWith(`${family} `)));
+    if (index === undefined || this.#witness.hasServed(request)) return index;
+    const denied = new Set([...this.#parked.keys()].filter((key) => key.startsWith(`${family} `)));
     return denied.add(index).size < MIN_DENIED_INDICES ? index : undefined;
   }
 
   /** `startedAt` (monotonic): when the rejected request started. */
   parkUnauthorized(request: ServiceRequest, startedAt: number): Failure {
-    const previous = this.#unauthorized.get(endpointScopeKey(request));
+    const previous = this.#parked.get(endpointKey(request));
     // A request that was in flight when the endpoint was parked is no failed probe.
     if (previous && startedAt <= previous.parkedAt) return previous.failure;
     const failedProbes = previous ? previous.failedProbes + 1 : 0;
@@ -159,91 +150,30 @@ export class EndpointAccess {
       request,
       { status: 401, scopes: [], failure, failedProbes, newTokenAt: 0 },
       this.#probeDelayMs(failedProbes),
+      endpointKey(request),
     );
   }
 
   recordSuccess(request: ServiceRequest): void {
-    const key = accessKey(request);
-    this.#forbidden.delete(key);
-    this.#forbidden.delete(indexAccessKey(request) ?? key);
-    this.#unauthorized.delete(endpointScopeKey(request));
-    // A cursor may expire, so sending such a request again proves nothing.
-    if (request.query?.startAfter !== undefined) return;
-    this.#succeeded.delete(key);
-    this.#succeeded.set(key, request);
-  }
-
-  lastSuccess(endpoint: string): ServiceRequest | undefined {
-    return [...this.#succeeded.values()].findLast((succeeded) => succeeded.endpoint === endpoint);
-  }
-
-  /** Whether any other endpoint accepts the token. Concurrent callers share one cross-check. */
-  isAcceptedElsewhere(
-    token: AccessToken,
-    isAcceptedBy: (crossCheck: ServiceRequest) => Promise<boolean>,
-    rejected: ServiceRequest,
-    isFailing: (path: string) => boolean,
-  ): Promise<boolean> {
-    const existing = this.#crossChecks.get(token);
-    if (existing) return existing;
-    const check = anyTrue(this.crossCheckRequests(rejected.endpoint, isFailing), isAcceptedBy);
-    this.#crossChecks.set(token, check);
-    // Cache only the negative result: an accepted token may be revoked later, and a failed check must be repeated.
-    const forget = () => this.#crossChecks.delete(token);
-    check.then((isAccepted) => isAccepted && forget(), forget);
-    return check;
+    for (const key of accessKeys(request)) this.#parked.delete(key);
+    this.#witness.recordGood(request);
   }
 
   #park(
     request: ServiceRequest,
     parking: Pick<Parking, "status" | "scopes" | "failure" | "failedProbes" | "newTokenAt">,
     delayMs: number,
-    forbiddenKey = accessKey(request),
+    key = accessKey(request),
   ): Failure {
-    const parked: Parking = {
-      ...parking,
-      endpoint: request.endpoint,
-      parkedAt: this.#clock.monotonic(),
-      retryAt: this.#clock.boottime() + delayMs,
-    };
-    if (parking.status === 403) this.#forbidden.set(forbiddenKey, parked);
-    else this.#unauthorized.set(endpointScopeKey(request), parked);
+    const parkedAt = this.#clock.monotonic();
+    const retryAt = this.#clock.boottime() + delayMs;
+    this.#parked.set(key, { ...parking, endpoint: request.endpoint, parkedAt, retryAt });
     return parking.failure;
   }
 
   #probeDelayMs(failedProbes: number): number {
     return backoffDelay(failedProbes, REJECTED_TOKEN_BACKOFF, this.#random);
   }
-
-  /**
-   * Requests to other endpoints, the best first: the last successful ones, and a lookup that needs only a valid token.
-   * None to a path that fails at present, unless all do. `endpoint`: may be the path of one derivative type.
-   */
-  crossCheckRequests(endpoint: string, isFailing: (path: string) => boolean): ServiceRequest[] {
-    const others = new Map<string, ServiceRequest>();
-    for (const succeeded of [...this.#succeeded.values()].reverse())
-      if (
-        ![succeeded.endpoint, describePath(succeeded)].includes(endpoint) &&
-        !isFailing(describePath(succeeded)) &&
-        !this.isUnauthorized(succeeded) &&
-        !others.has(succeeded.endpoint)
-      )
-        others.set(succeeded.endpoint, succeeded);
-    const lookups = crossCheckLookups.filter((lookup) => !endpoint.startsWith(lookup.replace("/{id}", "")));
-    const lookup = lookups.find((each) => !isFailing(each)) ?? lookups[0] ?? crossCheckLookups[0];
-    return [
-      ...[...others.values()].slice(0, MAX_CROSS_CHECKS),
-      { endpoint: lookup, params: { id: UNKNOWN_ID } },
-    ];
-  }
-}
-
-async function anyTrue(
-  requests: readonly ServiceRequest[],
-  check: (each: ServiceRequest) => Promise<boolean>,
-): Promise<boolean> {
-  for (const each of requests) if (await check(each)) return true;
-  return false;
 }
 
 /** Returns the required scopes that the token does not list, if it lists any. */

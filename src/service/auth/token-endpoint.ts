@@ -2,8 +2,8 @@ import { exitCode, Failure } from "../../model/failure.ts";
 import { decodeBody } from "../../model/response-body.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import type { CircuitBreaker } from "../http/circuit-breaker.ts";
 import { type ClientEventListener, requestEvent } from "../http/client-events.ts";
+import { DEAD_ENDPOINT_MS, type EndpointBreakers, TOKEN_ENDPOINT } from "../http/endpoint-breakers.ts";
 import { addressOf } from "../http/network-failures.ts";
 import { documentedScopes } from "../http/request.ts";
 import { unreachableFailure } from "../http/status-errors.ts";
@@ -11,7 +11,7 @@ import type { Transport, TransportResponse } from "../http/transport.ts";
 
 interface TokenEndpointOptions {
   readonly transport: Transport;
-  readonly breaker: CircuitBreaker;
+  readonly breakers: EndpointBreakers;
   readonly clock: Clock;
   readonly random: Random;
   readonly onEvent: ClientEventListener;
@@ -31,7 +31,7 @@ const REJECTED_RETRY_INTERVAL_MS = 300_000;
 export function createTokenEndpoint(
   options: TokenEndpointOptions,
 ): (audience: string) => Promise<GrantedToken> {
-  const { transport, breaker, clock, random, authUrl } = options;
+  const { transport, breakers, clock, random, authUrl } = options;
   const path = `${authUrl.pathname.replace(/\/+$/, "")}/v3/oauth/token`;
   /** Per audience: the last rejected secret, and the time before which it is not sent again. */
   const rejectedSecrets = new Map<string, { secret: string; retryAt: number; failure: Failure }>();
@@ -73,12 +73,14 @@ export function createTokenEndpoint(
 
   async function attempt(audience: string, secret: string): Promise<GrantedToken> {
     const deadline = clock.monotonic() + MAX_BREAKER_WAIT_MS;
-    const permit = await breaker.enterWhenAvailable(deadline, undefined, () => breaker.tryAcquire());
-    if (!permit)
+    const permit = await breakers.enterWhenAvailable(TOKEN_ENDPOINT, deadline, undefined, () =>
+      breakers.tryAcquire(TOKEN_ENDPOINT),
+    );
+    if (typeof permit === "string")
       throw unreachableFailure({
         setting: "service.authUrl",
         address: addressOf(authUrl),
-        waitedMs: MAX_BREAKER_WAIT_MS,
+        waitedMs: permit === "dead" ? DEAD_ENDPOINT_MS : MAX_BREAKER_WAIT_MS,
         lastFailure,
       });
     const startedAt = clock.monotonic();
@@ -96,12 +98,12 @@ export function createTokenEndpoint(
       outcome = error instanceof Failure ? error.code : "unexpected";
       if (error instanceof Failure) lastFailure = error;
       if (error instanceof Failure && error.family === "retry")
-        permit.recordFailure(response?.retryAfterMs ?? 0);
+        permit.recordFailure("no_token", response?.retryAfterMs);
       else permit.recordSuccess();
       throw error;
     } finally {
       const ms = clock.monotonic() - startedAt;
-      options.onEvent(requestEvent({ endpoint: "/oauth/token", outcome, ms, attempt: 1 }, response));
+      options.onEvent(requestEvent({ endpoint: TOKEN_ENDPOINT, outcome, ms, attempt: 1 }, response));
     }
   }
 

@@ -2,9 +2,10 @@ import { Failure } from "../../model/failure.ts";
 import { decodeBody, type ResponseBody } from "../../model/response-body.ts";
 import { raceAbort } from "../../runtime/timeouts.ts";
 import type { AccessToken } from "../auth/access-tokens.ts";
+import { blame } from "../auth/witness.ts";
 import type { LoadSign } from "../http/bulkhead.ts";
-import type { Permit } from "../http/circuit-breaker.ts";
 import { requestEvent } from "../http/client-events.ts";
+import type { Permit } from "../http/endpoint-breakers.ts";
 import { addressOf } from "../http/network-failures.ts";
 import { buildRequestPath, describePath, requestPriority, type ServiceRequest } from "../http/request.ts";
 import { deadEndpointFailure, isServerFailure, unreachableFailure } from "../http/status-errors.ts";
@@ -36,7 +37,7 @@ export async function attemptRequest<T>(
   attemptNumber: number,
 ): Promise<T> {
   const token = await acquireToken(context, request).catch((error: unknown) => {
-    decideOnTokenFailure(state);
+    decideOnTokenFailure(state, request.priority === requestPriority.snapshot);
     throw error;
   });
   state.decision = retryLater();
@@ -53,11 +54,10 @@ export async function attemptRequest<T>(
     if (status !== 200 && status !== 204) {
       const failure = decideOnErrorStatus(context, attempt, answered.response);
       if (failure.code !== "not_found" || request.mayBeMissing) throw failure;
-      throw await context.notFoundJudge.judge(request, failure, () => isPathStillFound(context, attempt));
+      throw await context.witness.judgeNotFound(request, failure, token, sendWitness(context));
     }
     context.tokens.reportAccepted(context.audience, token);
     context.endpointAccess.recordSuccess(request);
-    context.notFoundJudge.recordSuccess(request.endpoint);
     const { body } = answered.response;
     return await readPage(attempt, read, status === 204 ? { ...body, bytes: createNullList() } : body);
   } catch (error) {
@@ -68,6 +68,7 @@ export async function attemptRequest<T>(
     const ms = context.clock.monotonic() - attempt.startedAt;
     const { endpoint } = request;
     context.onEvent(requestEvent({ endpoint, outcome, ms, attempt: attemptNumber }, response));
+    if (outcome !== "ok") await judgeOutage(context, attempt);
   }
 }
 
@@ -76,57 +77,44 @@ function createNullList(): Uint8Array<ArrayBuffer> {
   return new TextEncoder().encode('{"content":null}');
 }
 
-/** Repeats the last successful request of the path. If it still succeeds, the 404s are really about missing records. */
-async function isPathStillFound(context: AttemptContext, attempt: Attempt): Promise<boolean> {
-  const { endpoint, signal } = attempt.request;
-  const succeeded = context.endpointAccess.lastSuccess(endpoint);
-  if (!succeeded) return false;
-  return (await sendCrossCheck(context, attempt, { ...succeeded, signal }, foundStatuses)) === 200;
-}
-
-const foundStatuses: ReadonlySet<number> = new Set([200]);
-/** The service checks the token before it answers with one of these. */
-const tokenAcceptedStatuses: ReadonlySet<number> = new Set([200, 400, 403, 404, 409]);
-
-/** Whether another endpoint accepts the token that this one rejects. */
-function isTokenAcceptedElsewhere(context: AttemptContext, attempt: Attempt): Promise<boolean> {
+/** Asks another endpoint about the token that this one rejects. */
+async function isTokenAcceptedElsewhere(context: AttemptContext, attempt: Attempt): Promise<boolean> {
+  const { witness, breakers, endpointAccess } = context;
   const { request, token } = attempt;
-  const isAcceptedBy = async (crossCheck: ServiceRequest) => {
-    // No signal: other callers may wait for the same cross-check.
-    const shared = { ...crossCheck, signal: undefined };
-    const status = await sendCrossCheck(context, attempt, shared, tokenAcceptedStatuses);
-    if (status === 401 || (status !== undefined && tokenAcceptedStatuses.has(status))) return status !== 401;
-    throw new Failure("the service rejected a token, and the cross-check at other endpoints failed", {
-      code: "auth_undecided",
-    });
-  };
-  const isFailing = (path: string) => context.breakers.isOpen(path);
-  const isAccepted = context.endpointAccess.isAcceptedElsewhere(token, isAcceptedBy, request, isFailing);
-  return raceAbort(isAccepted, request.signal);
+  const others = witness
+    .elsewhere(request.endpoint, (path) => breakers.isOpen(path))
+    .filter((other) => !endpointAccess.isUnauthorized(other));
+  const send = sendWitness(context);
+  const verdict = await raceAbort(witness.askElsewhere("unauthorized", others, token, send), request.signal);
+  if (verdict !== "undecided") return verdict === "endpoint";
+  throw new Failure("the service rejected a token, and the cross-check at other endpoints failed", {
+    code: "auth_undecided",
+  });
 }
 
-/**
- * Requests another endpoint once, to see whether the service answers while `endpoint` fails. Returns the one that answers.
- * It waits for no breaker: the answer is wanted now.
- */
-export async function requestAnotherEndpoint(
-  context: AttemptContext,
-  endpoint: string,
-): Promise<string | undefined> {
-  const { clock, tokens, audience, breakers, bulkhead, endpointAccess } = context;
-  const [other] = endpointAccess.crossCheckRequests(endpoint, (each) => breakers.isFailing(each));
-  if (!other) return undefined;
-  const token = await tokens.get(audience);
-  const request = { ...other, signal: undefined };
-  const startedAt = clock.monotonic();
-  const send = () => sendRequest(context, request, token, startedAt).catch(() => undefined);
-  const response = await bulkhead.run(requestPriority.head, undefined, send);
-  const hasAnswered =
-    response !== undefined && tokenAcceptedStatuses.has(response.status) && isJson(response.body);
-  const outcome = hasAnswered ? "ok" : "no_witness";
-  const ms = clock.monotonic() - startedAt;
-  context.onEvent(requestEvent({ endpoint: other.endpoint, outcome, ms, attempt: 1 }, response));
-  return hasAnswered ? other.endpoint : undefined;
+/** After a failed attempt: asks another endpoint whether the service answers at all, if nothing else shows it. */
+async function judgeOutage(context: AttemptContext, { request, token }: Attempt): Promise<void> {
+  const { witness, breakers } = context;
+  const path = describePath(request);
+  const [other] = witness.elsewhere(path, (each) => breakers.isFailing(each));
+  if (!other || !breakers.needsWitness(path) || request.signal?.aborted) return;
+  const verdict = await witness.askElsewhere("failure", [other], token, sendWitness(context));
+  if (verdict === "endpoint") breakers.recordAnswer(describePath(other));
+  else breakers.recordSilence();
+}
+
+/** Sends a request at once, whatever the breakers say. Its status counts only if the service itself has answered. */
+function sendWitness(context: AttemptContext) {
+  return async (request: ServiceRequest, token: AccessToken): Promise<number | undefined> => {
+    const startedAt = context.clock.monotonic();
+    const send = () => sendRequest(context, request, token, startedAt).catch(() => undefined);
+    const response = await context.bulkhead.run(requestPriority.head, undefined, send);
+    const status = response && isJson(response.body) ? response.status : undefined;
+    const outcome = blame("failure", status) === "endpoint" ? "ok" : "no_witness";
+    const ms = context.clock.monotonic() - startedAt;
+    context.onEvent(requestEvent({ endpoint: request.endpoint, outcome, ms, attempt: 1 }, response));
+    return status;
+  };
 }
 
 /** A page in another format comes from a portal or proxy on the way, which may answer for every endpoint. */
@@ -137,24 +125,6 @@ function isJson(body: ResponseBody): boolean {
   } catch {
     return false;
   }
-}
-
-/** Sends another request with the same token. Returns the status; undefined without a response. */
-async function sendCrossCheck(
-  context: AttemptContext,
-  { request, state, token }: Attempt,
-  crossCheck: ServiceRequest,
-  expectedStatuses: ReadonlySet<number>,
-): Promise<number | undefined> {
-  const sameQueue = { ...crossCheck, priority: request.priority ?? requestPriority.history };
-  const { response, attempt } = await roundTrip(context, sameQueue, { ...state }, token);
-  const isExpected = response !== undefined && expectedStatuses.has(response.status);
-  if (isExpected) attempt.permit.recordSuccess();
-  else attempt.permit.release();
-  const outcome = isExpected ? "ok" : "no_witness";
-  const ms = context.clock.monotonic() - attempt.startedAt;
-  context.onEvent(requestEvent({ endpoint: crossCheck.endpoint, outcome, ms, attempt: 1 }, response));
-  return response?.status;
 }
 
 /**

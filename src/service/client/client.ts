@@ -1,3 +1,4 @@
+import { EventEmitter } from "node:events";
 import pRetry from "p-retry";
 import type { AnnouncedCoverage } from "../../model/announced-coverage.ts";
 import { Failure } from "../../model/failure.ts";
@@ -10,19 +11,17 @@ import type { Log } from "../../runtime/log.ts";
 import { type AccessTokens, createAccessTokens } from "../auth/access-tokens.ts";
 import { EndpointAccess, type ParkedEndpoint } from "../auth/endpoint-access.ts";
 import { createTokenEndpoint } from "../auth/token-endpoint.ts";
+import { Witness } from "../auth/witness.ts";
 import { Bulkhead, type RequestLimits } from "../http/bulkhead.ts";
-import { type BreakerState, CircuitBreaker } from "../http/circuit-breaker.ts";
-import type { AuthState, ClientEventListener } from "../http/client-events.ts";
-import { EndpointBreakers } from "../http/endpoint-breakers.ts";
+import type { AuthState, ClientEventListener, RecoveryBell } from "../http/client-events.ts";
+import { type BreakerState, EndpointBreakers, TOKEN_ENDPOINT } from "../http/endpoint-breakers.ts";
 import { addressOf } from "../http/network-failures.ts";
 import { clampToPresent, describePath, requestPriority, type ServiceRequest } from "../http/request.ts";
 import { SecretRedactor } from "../http/secret-redactor.ts";
 import { ServerClock } from "../http/server-clock.ts";
 import { createTransport } from "../http/transport.ts";
-import { attemptRequest, requestAnotherEndpoint } from "./attempt.ts";
+import { attemptRequest } from "./attempt.ts";
 import { FailureCounts } from "./failure-counts.ts";
-import { ListHealth } from "./list-health.ts";
-import { NotFoundJudge } from "./not-found-judge.ts";
 import { PageSizeLimits } from "./page-size-limits.ts";
 import { RetryBudget } from "./retry-budget.ts";
 import {
@@ -71,13 +70,17 @@ export interface RequestSender {
    */
   request<T>(request: ServiceRequest, read: (body: ResponseBody) => Promise<T>): Promise<T>;
   readonly onEvent: ClientEventListener;
-  readonly listHealth: ListHealth;
+  readonly witness: Pick<Witness, "hasListed" | "assertListed" | "recordList" | "recordNoList">;
 }
 
 export interface ServiceClient extends RequestSender {
   /** The REST address, in one spelling. */
   readonly address: string;
   readonly tokens: AccessTokens;
+  /** Rings when the service answers again; the websocket rings it too. */
+  readonly bell: RecoveryBell;
+  /** Nothing answers, and probes are under way. */
+  isDown(): boolean;
   /** The client secret and the tokens; a new array after each change. */
   secrets(): readonly string[];
   /** Milliseconds since 1970 by the service's clock; undefined before its first response. */
@@ -90,9 +93,6 @@ export interface ServiceClient extends RequestSender {
 
 /** While three requests of four fail, one page in a hundred needs more; its range is then fetched again. */
 const DEFAULT_MAX_ATTEMPTS = 16;
-/** Fewer than for data: only one token request is in flight at a time. */
-const TOKEN_FAILURES_TO_OPEN = 8;
-const TOKEN_ENDPOINT = "/oauth/token";
 /** They follow from earlier failures, and do not say what failed. */
 const breakerFailures: ReadonlySet<string> = new Set(["endpoint_failing", "service_unreachable"]);
 
@@ -117,17 +117,13 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
     clock,
     random,
     onStateChange,
-    askAnother: (endpoint) => requestAnotherEndpoint(context, endpoint),
+    onRecovered: () => bell.emit("ring"),
   });
-  // Not one of them: an outage of the token endpoint alone must not stop the data requests.
-  const tokenBreaker = new CircuitBreaker({
-    clock,
-    random,
-    failuresToOpen: TOKEN_FAILURES_TO_OPEN,
-    onStateChange: (state) => onStateChange(TOKEN_ENDPOINT, state),
-  });
+  const bell: RecoveryBell = new EventEmitter();
+  bell.on("ring", () => breakers.probeNow());
   const retryBudget = new RetryBudget(random);
-  const endpointAccess = new EndpointAccess(clock, random);
+  const witness = new Witness(clock);
+  const endpointAccess = new EndpointAccess(clock, random, witness);
   const bulkhead = new Bulkhead({
     clock,
     maxConcurrency: options.concurrency,
@@ -143,7 +139,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
     log,
     requestToken: createTokenEndpoint({
       transport,
-      breaker: tokenBreaker,
+      breakers,
       clock,
       random,
       onEvent,
@@ -152,9 +148,10 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
       readSecret: options.readSecret,
       addSecret: (text) => redactor.addSecret(text),
     }),
-    onStateChange: (audience, state) => {
+    onStateChange: (audience, state, previousState) => {
       log.info({ audience, state }, "authentication state changed");
       onEvent({ kind: "auth", audience, state });
+      if (state === "ok" && previousState !== "unknown") bell.emit("ring");
     },
   });
   const context: AttemptContext = {
@@ -167,7 +164,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
     breakers,
     bulkhead,
     endpointAccess,
-    notFoundJudge: new NotFoundJudge(),
+    witness,
     redactor,
     lastFailure: () => lastFailure,
   };
@@ -183,13 +180,12 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
 
   function describeCondition(): ServiceCondition {
     const { concurrency, perSecond = null, reason } = bulkhead.limits;
-    const open = [...breakers.open, ...(tokenBreaker.isOpen ? [TOKEN_ENDPOINT] : [])];
     return {
       concurrency,
       per_second: perSecond,
       reason,
       throttled: reason === "rate_limited" || reason === "paused",
-      open_breakers: open,
+      open_breakers: breakers.open,
       recent_failures: failureCounts.recent,
     };
   }
@@ -202,7 +198,12 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
   async function send<T>(request: ServiceRequest, read: (body: ResponseBody) => Promise<T>): Promise<T> {
     const state = createRetryState(clock.monotonic() + MAX_REQUEST_WAIT_MS);
     const sized = pageSizes.begin(request);
+    const isUrgent = request.priority === requestPriority.snapshot;
+    const awaitedEndpoint = () => (state.decision.isSlow ? TOKEN_ENDPOINT : describePath(request));
+    // What has no history is probed until the service is back, however often that fails.
+    const isProbing = () => isUrgent && breakers.isOpen(awaitedEndpoint());
     const attemptSized = async (attempt: number) => {
+      if (isUrgent) breakers.recordUrgency();
       try {
         return await attemptRequest(context, sized.request, read, state, attempt);
       } catch (error) {
@@ -215,21 +216,20 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
       retries: (request.maxAttempts ?? DEFAULT_MAX_ATTEMPTS) - 1,
       minTimeout: 0,
       signal: request.signal,
-      shouldConsumeRetry: () => !state.decision.isImmediate,
+      shouldConsumeRetry: () => !state.decision.isImmediate && !isProbing(),
       onFailedAttempt: async ({ error, retriesConsumed, retriesLeft }) => {
         if (error instanceof Failure && !breakerFailures.has(error.code)) lastFailure = error;
         if (error instanceof Failure && error.family === "retry") failureCounts.record(error);
         if (!shouldRetry(error, state) || state.decision.isImmediate || retriesLeft <= 0) return;
         // The only delay between two attempts. The bulkhead adds what the rate of all requests demands.
         const { minDelayMs, isSlow } = state.decision;
-        const isUrgent = request.priority === requestPriority.snapshot;
         const waitMs = Math.max(minDelayMs, retryBudget.spend(retriesConsumed, { isSlow, isUrgent }));
         const code = error instanceof Failure ? error.code : "unexpected";
         log.debug(
           { endpoint: request.endpoint, code, waitMs: Math.round(waitMs) },
           "request failed, will retry",
         );
-        await breakers.waitWhileClosed(describePath(request), waitMs, request.signal);
+        await breakers.waitWhileClosed(awaitedEndpoint(), waitMs, request.signal);
       },
       shouldRetry: ({ error }) => shouldRetry(error, state),
     });
@@ -250,8 +250,10 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
       }),
     announced: () => announced,
     onEvent,
-    listHealth: new ListHealth(clock),
+    witness,
     tokens,
+    bell,
+    isDown: () => breakers.isDown,
     secrets: () => redactor.secrets,
     serverNow: () => server.now(),
     health: () => ({

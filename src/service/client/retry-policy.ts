@@ -3,15 +3,15 @@ import type { Clock } from "../../runtime/clock.ts";
 import type { AccessToken, AccessTokens } from "../auth/access-tokens.ts";
 import { type EndpointAccess, forbiddenFailure } from "../auth/endpoint-access.ts";
 import { authFailed } from "../auth/token-endpoint.ts";
+import type { Witness } from "../auth/witness.ts";
 import type { Bulkhead } from "../http/bulkhead.ts";
-import type { Permit } from "../http/circuit-breaker.ts";
 import type { ClientEventListener } from "../http/client-events.ts";
-import type { EndpointBreakers } from "../http/endpoint-breakers.ts";
+import type { EndpointBreakers, Permit } from "../http/endpoint-breakers.ts";
+import { networkSign } from "../http/outage-rules.ts";
 import { guessMissingScope, type ServiceRequest } from "../http/request.ts";
 import type { SecretRedactor } from "../http/secret-redactor.ts";
 import { failureFromStatus } from "../http/status-errors.ts";
 import type { Transport, TransportResponse } from "../http/transport.ts";
-import type { NotFoundJudge } from "./not-found-judge.ts";
 
 export interface AttemptContext {
   readonly clock: Clock;
@@ -24,7 +24,7 @@ export interface AttemptContext {
   readonly breakers: EndpointBreakers;
   readonly bulkhead: Bulkhead;
   readonly endpointAccess: EndpointAccess;
-  readonly notFoundJudge: NotFoundJudge;
+  readonly witness: Witness;
   readonly redactor: SecretRedactor;
   /** Of any attempt. */
   readonly lastFailure: () => Failure | undefined;
@@ -64,7 +64,7 @@ interface RetryDecision {
   readonly isImmediate: boolean;
   /** From `Retry-After`. */
   readonly minDelayMs: number;
-  /** Back off as in an outage, even if other requests succeed. */
+  /** No token: back off as in an outage, even if other requests succeed. */
   readonly isSlow?: boolean;
 }
 
@@ -88,8 +88,6 @@ export const retryNow: RetryDecision = { shouldRetry: true, isImmediate: true, m
 
 /** How long a request waits for the circuit breaker, over all attempts. Must exceed `MAX_RETRY_AFTER_MS`. */
 export const MAX_REQUEST_WAIT_MS = 20 * 60_000;
-/** A timeout blocks a slot for a minute: an endpoint that hangs must be stopped after fewer failures. */
-const TIMEOUT_WEIGHT = 8;
 const MAX_CONFLICT_RETRIES = 3;
 /** A single 403 may be a mistake of the service: if the token has the scope, it must repeat. */
 const MIN_DENIALS = 3;
@@ -101,7 +99,7 @@ const MAX_NO_LIST_RETRIES = 1;
 export function decideOnUnreadableBody({ state, permit }: Attempt, error: unknown): void {
   const code = error instanceof Failure ? error.code : undefined;
   // Not JSON: something else answers in place of the service. In all other cases the host works.
-  if (code === "malformed_body") permit.recordFailure(0);
+  if (code === "malformed_body") permit.recordFailure("failed");
   else permit.recordSuccess();
   const isRetried =
     code === "malformed_body" ||
@@ -112,8 +110,8 @@ export function decideOnUnreadableBody({ state, permit }: Attempt, error: unknow
 const MAX_TOKEN_FAILURES = 6;
 
 /** For an attempt that gets no token: all requests share its failures, so each may cause only a few. */
-export function decideOnTokenFailure(state: RetryState): void {
-  const isLast = ++state.tokenFailures >= MAX_TOKEN_FAILURES;
+export function decideOnTokenFailure(state: RetryState, isUrgent: boolean): void {
+  const isLast = ++state.tokenFailures >= MAX_TOKEN_FAILURES && !isUrgent;
   state.decision = isLast ? noRetry : { ...retryLater(), isSlow: true };
 }
 
@@ -134,9 +132,9 @@ export function decideOnNetworkFailure(
     state.decision = retryNow;
     return failure;
   }
-  const isTimeout = failure.code === "timeout";
-  permit.recordFailure(0, isTimeout ? TIMEOUT_WEIGHT : 1);
-  bulkhead.recordSign(isTimeout ? "timeout" : "failure", startedAt);
+  const sign = networkSign(failure.code);
+  permit.recordFailure(sign);
+  bulkhead.recordSign(sign === "timeout" ? "timeout" : "failure", startedAt);
   state.decision = retryLater();
   return failure;
 }
@@ -202,7 +200,8 @@ export function decideOnErrorStatus(
     return failure;
   }
   // The bulkhead holds back all requests after a 429; any other failure pauses only those to the endpoint.
-  permit.recordFailure(response.status === 429 ? 0 : response.retryAfterMs);
+  if (response.status === 429) permit.recordFailure("go_away");
+  else permit.recordFailure("failed", response.retryAfterMs);
   state.decision = retryLater(response.retryAfterMs);
   return failure;
 }

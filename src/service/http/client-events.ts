@@ -1,12 +1,13 @@
+import type { EventEmitter } from "node:events";
 import type { RequestLimits } from "./bulkhead.ts";
-import type { BreakerState } from "./circuit-breaker.ts";
+import type { BreakerState } from "./endpoint-breakers.ts";
 import type { TransportResponse } from "./transport.ts";
 
 /** Events for metrics and progress reports. They must not contain identifiers, addresses or tokens. */
 export type ClientEvent =
   | RequestEvent
   | { readonly kind: "limits"; readonly limits: RequestLimits }
-  /** The endpoint; `host` for all of them. */
+  /** The endpoint; `host` if everything fails. */
   | { readonly kind: "breaker"; readonly endpoint: string; readonly state: BreakerState }
   | { readonly kind: "auth"; readonly audience: string; readonly state: AuthState }
   | { readonly kind: "walk"; readonly endpoint: string; readonly event: WalkAnomaly };
@@ -47,6 +48,9 @@ export type WalkAnomaly =
   | "unordered"
   | "size_ignored"
   | "restarted";
+
+/** A success after failures, of REST, the websocket or the token endpoint, wakes whoever waits for the service. */
+export type RecoveryBell = EventEmitter<{ ring: [] }>;
 
 export type ClientEventListener = (event: ClientEvent) => void;
 

@@ -1,52 +1,142 @@
 import { HOST_SCOPE } from "../../model/status/service-condition.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import { type BreakerState, CircuitBreaker, type Permit } from "./circuit-breaker.ts";
+import {
+  asksWitnessAgain,
+  type FailureSign,
+  failuresToDoubt,
+  failureWeights,
+  INITIAL_FAILED_SHARE,
+  nextFailedShare,
+  opensBreaker,
+  probeDelayMs,
+} from "./outage-rules.ts";
+
+/** Allows one request. The holder reports its outcome exactly once; later reports are ignored. */
+export interface Permit {
+  recordSuccess(): void;
+  /** `pauseMs`: no request to the endpoint may start for this long. */
+  recordFailure(sign: FailureSign, pauseMs?: number): void;
+  /** The outcome says nothing about the endpoint. */
+  release(): void;
+}
+
+export type BreakerState = "closed" | "open";
 
 interface EndpointBreakersOptions {
   readonly clock: Clock;
   readonly random: Random;
-  /** `scope`: the endpoint (of derivatives: of one type), or `host` for the breaker over all endpoints. */
+  /** `scope`: the endpoint (of derivatives: of one type), or `host` if everything fails. */
   readonly onStateChange: (scope: string, state: BreakerState) => void;
-  /** Requests another endpoint, to see whether the service answers. Returns the one that did; undefined: none. */
-  readonly askAnother: (endpoint: string) => Promise<string | undefined>;
+  /** The first success after everything failed. */
+  readonly onRecovered: () => void;
 }
 
-/** More for the host: the failures of one dead endpoint must not stop the others. */
-const FAILURES_TO_OPEN = { endpoint: 40, host: 48 };
-/** If one request in four succeeds, so many failures without a success for so long are very rare too. */
-const LONG_FAILURE = { failures: 16, ms: 15_000 };
-/** An endpoint that has only failed for this long, while others answered, counts as dead until a probe succeeds. */
-const DEAD_ENDPOINT_MS = 60_000;
+interface ProbeSchedule {
+  /** Monotonic. */
+  probeAt: number;
+  failedProbes: number;
+  /** Of an outage: `host` counts as open. */
+  isTold?: boolean;
+}
 
-/** The outcome of a wait: a permit may be available, there is none in time, or the endpoint is dead. */
-type WaitResult = "available" | "timeout" | "dead";
+interface EndpointState extends ProbeSchedule {
+  failures: number;
+  failingSince: number;
+  openedAt: number | undefined;
+  pausedUntil: number;
+}
+
+/** Not one of the service's data: its answer says nothing about them. */
+export const TOKEN_ENDPOINT = "/oauth/token";
+/** An endpoint that has only failed for this long, while others answered, counts as dead until a probe succeeds. */
+export const DEAD_ENDPOINT_MS = 60_000;
+/** Re-check hourly; never set an unbounded timer. */
+const MAX_WAIT_MS = 3_600_000;
+/** A burst of failures at several endpoints is no outage yet. */
+const MIN_FAILED_PROBES = 5;
+/** Longer than the cadence of a stream without history: it is still synced. */
+const URGENCY_MS = 600_000;
 
 /**
- * A circuit breaker per endpoint and one over all of them: dead endpoints stop only their own requests, and a dead service
- * is probed by one request at a time, and by one to another endpoint, whatever the number of endpoints.
+ * A circuit breaker per endpoint. The open ones share one probe slot: a dead endpoint stops only its own requests, and a dead
+ * service is probed by one request at a time, whatever the number of endpoints.
  */
 export class EndpointBreakers {
   readonly #options: EndpointBreakersOptions;
-  readonly #host: CircuitBreaker;
-  readonly #endpoints = new Map<string, CircuitBreaker>();
+  readonly #clock: Clock;
+  readonly #endpoints = new Map<string, EndpointState>();
   /** The last success of each endpoint (monotonic). */
   readonly #successes = new Map<string, number>();
+  #change = new AbortController();
+  #isProbing = false;
+  /** Set while everything fails: then every request is a probe. */
+  #outage: ProbeSchedule | undefined;
+  /** In a row, of all endpoints, before an outage. */
+  #failures = 0;
+  #failedShare = INITIAL_FAILED_SHARE;
+  #lastSign: FailureSign = "failed";
+  #urgentUntil = Number.NEGATIVE_INFINITY;
 
   constructor(options: EndpointBreakersOptions) {
     this.#options = options;
-    this.#host = this.#createBreaker(HOST_SCOPE, FAILURES_TO_OPEN.host);
+    this.#clock = options.clock;
   }
 
-  /** The endpoints whose breaker is open, or `host`. */
+  /** The endpoints whose breaker is open; `host` if everything fails. */
   get open(): readonly string[] {
-    if (this.#host.isOpen) return [HOST_SCOPE];
-    return [...this.#endpoints].filter(([, breaker]) => breaker.isOpen).map(([endpoint]) => endpoint);
+    if (this.#outage?.isTold) return [HOST_SCOPE];
+    return [...this.#endpoints].filter(([, { openedAt }]) => openedAt !== undefined).map(([name]) => name);
   }
 
   /** No request failed since the last success. */
   get isHealthy(): boolean {
-    return this.#host.isHealthy;
+    return this.#failures === 0;
+  }
+
+  get isDown(): boolean {
+    return this.#outage !== undefined;
+  }
+
+  isOpen(endpoint: string): boolean {
+    return this.isDown || this.#stateOf(endpoint).openedAt !== undefined;
+  }
+
+  /** Whether requests to the endpoint failed since its last success. */
+  isFailing(endpoint: string): boolean {
+    return this.#stateOf(endpoint).failures > 0;
+  }
+
+  /** A stream without history is synced: an outage is probed every three seconds. */
+  recordUrgency(): void {
+    this.#urgentUntil = this.#clock.monotonic() + URGENCY_MS;
+  }
+
+  /** Something of the service works again: the next probe may start at once. */
+  probeNow(): void {
+    const now = this.#clock.monotonic();
+    for (const each of [...this.#endpoints.values(), this.#outage]) if (each) each.probeAt = now;
+    this.#wakeWaiters();
+  }
+
+  tryAcquire(endpoint: string): Permit | undefined {
+    const state = this.#stateOf(endpoint);
+    if (!this.#canStart(state)) return undefined;
+    const isProbe = this.isOpen(endpoint);
+    if (isProbe) this.#isProbing = true;
+    let isReported = false;
+    const once = (report: () => void) => {
+      if (isReported) return;
+      isReported = true;
+      if (isProbe) this.#isProbing = false;
+      report();
+      if (isProbe) this.#wakeWaiters();
+    };
+    return {
+      recordSuccess: () => once(() => this.recordAnswer(endpoint)),
+      recordFailure: (sign, pauseMs = 0) => once(() => this.#onFailure(endpoint, sign, pauseMs, isProbe)),
+      release: () => once(() => {}),
+    };
   }
 
   /**
@@ -57,129 +147,161 @@ export class EndpointBreakers {
     endpoint: string,
     until: number,
     signal: AbortSignal | undefined,
-    enter: () => Promise<T | undefined>,
-  ): Promise<T | Exclude<WaitResult, "available">> {
+    enter: () => Promise<T | undefined> | T | undefined,
+  ): Promise<T | "timeout" | "dead"> {
+    const state = this.#stateOf(endpoint);
     for (;;) {
-      const waited = await this.#waitUntilAvailable(endpoint, until, signal);
-      if (waited !== "available") return waited;
-      const result = await enter();
-      if (result !== undefined) return result;
-    }
-  }
-
-  /**
-   * The backoff of a failed request to the endpoint. It ends when the breaker opens: otherwise a request that sleeps would
-   * learn late that the endpoint is dead.
-   */
-  waitWhileClosed(endpoint: string, ms: number, signal: AbortSignal | undefined): Promise<void> {
-    return this.#breakerOf(endpoint).waitWhileClosed(ms, signal);
-  }
-
-  isOpen(endpoint: string): boolean {
-    return this.#host.isOpen || this.#breakerOf(endpoint).isOpen;
-  }
-
-  tryAcquire(endpoint: string): Permit | undefined {
-    const breaker = this.#breakerOf(endpoint);
-    if (!breaker.canAcquire) return undefined;
-    const hostPermit = this.#host.tryAcquire();
-    if (!hostPermit) return undefined;
-    const isHostProbe = this.#host.isOpen;
-    const isEndpointOpen = breaker.isOpen;
-    const permit = breaker.tryAcquire();
-    let isHostPermitKept = false;
-    return {
-      recordSuccess: () => {
-        this.#successes.set(endpoint, this.#options.clock.monotonic());
-        permit?.recordSuccess();
-        hostPermit.recordSuccess();
-      },
-      recordFailure: (pauseMs, weight) => {
-        permit?.recordFailure(pauseMs, weight);
-        // The host's probe ends with the answer of another endpoint.
-        if (isHostProbe) {
-          isHostPermitKept = true;
-          void this.#askAnother(endpoint, hostPermit);
-          return;
-        }
-        // Probes of a dead endpoint say nothing about the others.
-        if (isEndpointOpen) hostPermit.release();
-        else hostPermit.recordFailure(0);
-        if (breaker.isOpen && !this.#host.isOpen && !this.#haveOthersAnswered(endpoint, breaker))
-          void this.#askAnother(endpoint, this.#host.tryAcquire());
-      },
-      release: () => {
-        permit?.release();
-        if (!isHostPermitKept) hostPermit.release();
-      },
-    };
-  }
-
-  /** Whether requests to the endpoint failed since its last success. */
-  isFailing(endpoint: string): boolean {
-    return !this.#breakerOf(endpoint).isHealthy;
-  }
-
-  /** Several endpoints may be dead at once, and nothing else be requested: asks one that is not known to fail. */
-  async #askAnother(endpoint: string, hostPermit: Permit | undefined): Promise<void> {
-    const answering = await this.#options.askAnother(endpoint).catch(() => undefined);
-    if (answering === undefined) return hostPermit?.recordFailure(0);
-    this.#successes.set(answering, this.#options.clock.monotonic());
-    hostPermit?.recordSuccess();
-  }
-
-  async #waitUntilAvailable(
-    endpoint: string,
-    until: number,
-    signal: AbortSignal | undefined,
-  ): Promise<WaitResult> {
-    const breaker = this.#breakerOf(endpoint);
-    for (;;) {
-      if (breaker.canAcquire && this.#host.canAcquire) return "available";
-      const deadAt = this.#deadAt(endpoint, breaker);
-      const now = this.#options.clock.monotonic();
+      if (this.#canStart(state)) {
+        const result = await enter();
+        if (result !== undefined) return result;
+        continue;
+      }
+      const now = this.#clock.monotonic();
+      const deadAt = this.#deadAt(endpoint, state);
       if (now >= deadAt) return "dead";
       if (now >= until) return "timeout";
-      const blocked = breaker.canAcquire ? this.#host : breaker;
-      // Each outcome may show that the endpoint is dead.
-      await blocked.waitForChange(Math.min(until, deadAt), signal);
+      const probeAt = this.#isProbing ? until : Math.max(state.pausedUntil, (this.#outage ?? state).probeAt);
+      await this.#waitForChange(Math.min(probeAt, deadAt, until, now + MAX_WAIT_MS) - now, signal);
     }
+  }
+
+  /** The backoff of a failed request. It ends when the breaker opens: from then on the probes decide. */
+  async waitWhileClosed(endpoint: string, ms: number, signal: AbortSignal | undefined): Promise<void> {
+    const until = this.#clock.monotonic() + ms;
+    while (!this.isOpen(endpoint) && this.#clock.monotonic() < until)
+      await this.#waitForChange(until - this.#clock.monotonic(), signal);
+  }
+
+  /** Whether only a witness can tell: the endpoint fails, and nothing shows whether others do. */
+  needsWitness(endpoint: string): boolean {
+    // A refused connection concerns everything, and a service that wants fewer requests answers.
+    if (this.#lastSign === "refused" || this.#lastSign === "go_away") return false;
+    if (this.#outage) return asksWitnessAgain(this.#outage.failedProbes);
+    if (this.#isUrgent && this.#isDoubtful) return true;
+    const { openedAt } = this.#stateOf(endpoint);
+    return openedAt !== undefined && !this.#haveOthersAnswered(endpoint, openedAt);
+  }
+
+  /** The witness fails too: everything does. */
+  recordSilence(): void {
+    if (this.#outage) return;
+    const probeAt = this.#clock.monotonic() + this.#delayMs(0, this.#lastSign, false);
+    this.#outage = { failedProbes: 0, probeAt };
+    this.#wakeWaiters();
+  }
+
+  /** The endpoint answers. If everything failed before, the others get one request to show that they do too. */
+  recordAnswer(endpoint: string): void {
+    const isFirst = [...this.#endpoints.values()].some(
+      ({ openedAt }) => openedAt !== undefined && openedAt >= (this.#successes.get(endpoint) ?? 0),
+    );
+    this.#successes.set(endpoint, this.#clock.monotonic());
+    this.#failedShare = nextFailedShare(this.#failedShare, this.#failures);
+    this.#failures = 0;
+    const outage = this.#outage;
+    this.#outage = undefined;
+    for (const [name, state] of this.#endpoints) {
+      if (name === endpoint) this.#close(name, state, 0);
+      else if (outage) this.#close(name, state, state.failures);
+    }
+    if (outage?.isTold) this.#options.onStateChange(HOST_SCOPE, "closed");
+    if (outage || isFirst) this.#wakeWaiters();
+    if (outage) this.#options.onRecovered();
+  }
+
+  #close(endpoint: string, state: EndpointState, failures: number): void {
+    state.failures = failures;
+    state.failedProbes = 0;
+    if (state.openedAt === undefined) return;
+    state.openedAt = undefined;
+    this.#options.onStateChange(endpoint, "closed");
+  }
+
+  #onFailure(endpoint: string, sign: FailureSign, pauseMs: number, isProbe: boolean): void {
+    const now = this.#clock.monotonic();
+    const state = this.#stateOf(endpoint);
+    if (state.failures === 0) state.failingSince = now;
+    state.failures += failureWeights[sign];
+    state.pausedUntil = Math.max(state.pausedUntil, now + pauseMs);
+    this.#lastSign = pauseMs > 0 ? "go_away" : sign;
+    if (!this.#outage) this.#failures++;
+    // A refused connection concerns every endpoint: no witness is needed.
+    if (sign === "refused" && this.#isDoubtful) this.recordSilence();
+    // Requests that were in flight when the breaker opened must not delay the probe further.
+    const hasOpened = state.openedAt !== undefined || this.#outage;
+    const opens = !hasOpened && opensBreaker(state.failures, now - state.failingSince);
+    if (opens) state.openedAt = now;
+    const schedule = this.#outage ?? state;
+    if (opens || isProbe) {
+      const isAlone = !this.#outage && this.#haveOthersAnswered(endpoint, state.openedAt ?? now);
+      schedule.probeAt = now + this.#delayMs(schedule.failedProbes, this.#lastSign, isAlone);
+    }
+    if (isProbe) schedule.failedProbes++;
+    this.#tellOutage();
+    if (!opens) return;
+    this.#options.onStateChange(endpoint, "open");
+    this.#wakeWaiters();
+  }
+
+  #tellOutage(): void {
+    const outage = this.#outage;
+    const isCertain = this.#lastSign === "refused" || (outage?.failedProbes ?? 0) >= MIN_FAILED_PROBES;
+    if (!outage || outage.isTold || !isCertain) return;
+    outage.isTold = true;
+    this.#options.onStateChange(HOST_SCOPE, "open");
+  }
+
+  get #isDoubtful(): boolean {
+    return this.#failures >= failuresToDoubt(this.#failedShare);
+  }
+
+  get #isUrgent(): boolean {
+    return this.#clock.monotonic() < this.#urgentUntil;
+  }
+
+  #delayMs(failedProbes: number, sign: FailureSign, isAlone: boolean): number {
+    return probeDelayMs(failedProbes, { isUrgent: this.#isUrgent, isAlone, sign }, this.#options.random);
+  }
+
+  #canStart(state: EndpointState): boolean {
+    const now = this.#clock.monotonic();
+    if (now < state.pausedUntil) return false;
+    if (!this.#outage && state.openedAt === undefined) return true;
+    return !this.#isProbing && now >= (this.#outage ?? state).probeAt;
   }
 
   /** When the endpoint counts as dead; infinite if all endpoints may be affected. */
-  #deadAt(endpoint: string, breaker: CircuitBreaker): number {
-    const { failingSince } = breaker;
-    if (!breaker.isOpen || failingSince === undefined || this.#host.isOpen) return Number.POSITIVE_INFINITY;
-    const isAlone = breaker.hasFailedProbe && this.#haveOthersAnswered(endpoint, breaker);
+  #deadAt(endpoint: string, { openedAt, failedProbes, failingSince }: EndpointState): number {
+    const hasFailed = !this.#outage && openedAt !== undefined && failedProbes > 0;
+    const isAlone = hasFailed && this.#haveOthersAnswered(endpoint, openedAt);
     return isAlone ? failingSince + DEAD_ENDPOINT_MS : Number.POSITIVE_INFINITY;
   }
 
-  /** Whether another endpoint has answered since this one stopped: an earlier answer may be older than an outage. */
-  #haveOthersAnswered(endpoint: string, { openedAt = Number.POSITIVE_INFINITY }: CircuitBreaker): boolean {
-    return [...this.#successes].some(([other, at]) => other !== endpoint && at >= openedAt);
+  /** Whether another endpoint has answered since: an earlier answer may be older than an outage. */
+  #haveOthersAnswered(endpoint: string, since: number): boolean {
+    return [...this.#successes].some(
+      ([other, at]) => other !== endpoint && other !== TOKEN_ENDPOINT && at >= since,
+    );
   }
 
-  #breakerOf(endpoint: string): CircuitBreaker {
+  #stateOf(endpoint: string): EndpointState {
     const known = this.#endpoints.get(endpoint);
     if (known) return known;
-    const breaker = this.#createBreaker(endpoint, FAILURES_TO_OPEN.endpoint);
-    this.#endpoints.set(endpoint, breaker);
-    return breaker;
+    const probes = { openedAt: undefined, probeAt: 0, failedProbes: 0 };
+    const state = { failures: 0, failingSince: 0, pausedUntil: 0, ...probes };
+    this.#endpoints.set(endpoint, state);
+    return state;
   }
 
-  #createBreaker(scope: string, failuresToOpen: number): CircuitBreaker {
-    const { clock, random } = this.#options;
-    return new CircuitBreaker({
-      clock,
-      random,
-      failuresToOpen,
-      ...(scope === HOST_SCOPE ? {} : { longFailure: LONG_FAILURE }),
-      onStateChange: (state) => {
-        this.#options.onStateChange(scope, state);
-        if (scope !== HOST_SCOPE || state === "open") return;
-        // After an outage of the whole service, the endpoints need not wait for their own probes.
-        for (const breaker of this.#endpoints.values()) breaker.probeNow();
-      },
-    });
+  /** Waits for `ms`, or until something changes for those who wait. */
+  async #waitForChange(ms: number, signal: AbortSignal | undefined): Promise<void> {
+    const signals = signal ? [signal, this.#change.signal] : [this.#change.signal];
+    await this.#clock.sleep(ms, AbortSignal.any(signals)).catch(() => signal?.throwIfAborted());
+  }
+
+  #wakeWaiters(): void {
+    // Without a reason of its own, each change would create an error with its stack trace.
+    this.#change.abort("changed");
+    this.#change = new AbortController();
   }
 }

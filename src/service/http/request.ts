@@ -77,6 +77,11 @@ export function requiredScope({ endpoint, query }: ServiceRequest): string | und
   return query?.indexType === "LX" ? LX_SCOPE : endpointScope(endpoint);
 }
 
+/** Access is granted per scope and derivative type: a missing `read:LX` must not park the other indices. */
+export function accessKey(request: ServiceRequest): string {
+  return `${request.endpoint} ${requiredScope(request) ?? ""} ${request.params?.derivativeType ?? ""}`;
+}
+
 /** The path without ids, for messages. */
 export function describePath({ endpoint, params }: ServiceRequest): string {
   return endpoint.replace("{derivativeType}", params?.derivativeType ?? "{derivativeType}");

@@ -1,5 +1,6 @@
 import { parseHttpDate, parseRetryAfter } from "../http/http-headers.ts";
 import { findRoute, toNetworkFailure } from "../http/network-failures.ts";
+import { type ConnectionEnd, networkSign } from "../http/outage-rules.ts";
 
 /** Why a connection closed or never opened: one word for metrics and logs, never a text from the service. */
 export interface CloseReason {
@@ -9,8 +10,8 @@ export interface CloseReason {
   readonly remedy?: string | undefined;
   /** The service rejected the token: request a new one before the next attempt. */
   readonly isTokenRejected?: boolean;
-  /** A quick retry will not help: the next attempts are minutes apart. */
-  readonly shouldRetrySlowly?: boolean;
+  /** Default: `dropped`. */
+  readonly end?: ConnectionEnd;
   /** No token was available: retry as soon as REST gets one. */
   readonly hasNoToken?: boolean;
   /** From the service's `Retry-After`. */
@@ -25,7 +26,7 @@ export function classifyUpgradeStatus(
 ): CloseReason {
   const reason = `http_${status ?? 0}`;
   if (status === 401) return { reason, isTokenRejected: true };
-  if (status !== 429 && (status === undefined || status < 500)) return { reason, shouldRetrySlowly: true };
+  if (status !== 429 && (status === undefined || status < 500)) return { reason, end: "rejected" };
   const respondedAt = parseHttpDate(headers.date ?? "", now) ?? now;
   return { reason, retryAfterMs: parseRetryAfter(headers["retry-after"], respondedAt) };
 }
@@ -37,7 +38,7 @@ export function classifyUpgradeStatus(
 export function classifyCloseCode(code: number, hasReceivedGreeting: boolean): CloseReason {
   const reason = `closed_${code}`;
   if (code === 4401 || (code === 1008 && !hasReceivedGreeting)) return { reason, isTokenRejected: true };
-  if (code === 1008 || code === 4403 || code === 4404) return { reason, shouldRetrySlowly: true };
+  if (code === 1008 || code === 4403 || code === 4404) return { reason, end: "denied" };
   return { reason };
 }
 
@@ -45,11 +46,13 @@ export function classifyCloseCode(code: number, hasReceivedGreeting: boolean): C
 export function classifySocketError(error: unknown, url: URL): CloseReason {
   const code =
     typeof error === "object" && error !== null && "code" in error ? String(error.code).slice(0, 60) : "";
-  const { message: cause, remedy } = toNetworkFailure(error, findRoute(url, process.env));
+  const failure = toNetworkFailure(error, findRoute(url, process.env));
+  const { message: cause, remedy } = failure;
   if (code === "EMFILE" || code === "ENFILE") return { reason: "too_many_files", cause, remedy };
   const isTls = /CERT|TLS|SSL|SELF_SIGNED|UNABLE_TO/.test(code);
   const reason = /^[A-Z][A-Z0-9_]+$/.test(code) ? code.toLowerCase() : "socket_error";
-  return { reason, cause, remedy, ...(isTls ? { shouldRetrySlowly: true } : {}) };
+  const end = networkSign(failure.code) === "refused" ? "refused" : "dropped";
+  return { reason, cause, remedy, end: isTls ? "denied" : end };
 }
 
 /**

@@ -114,13 +114,13 @@ export class LiveConnection {
     return this.#greetingMs !== undefined;
   }
 
-  /** Ticks arrived, and CONNECTED arrived at least `ms` ago. */
-  hasBeenStableFor(ms: number): boolean {
-    return (
-      this.#hasReceivedTick &&
-      this.#greetingMs !== undefined &&
-      this.#options.clock.monotonic() - this.#greetingMs >= ms
-    );
+  get hasReceivedTick(): boolean {
+    return this.#hasReceivedTick;
+  }
+
+  /** Since CONNECTED arrived. */
+  get connectedMs(): number {
+    return this.#greetingMs === undefined ? 0 : this.#options.clock.monotonic() - this.#greetingMs;
   }
 
   resubscribe(tracked: TrackedSubscription): void {
@@ -322,45 +322,15 @@ type ConnectionEvent =
   /** Either side closed the socket. */
   | "closed";
 
-/** The compiler forces the table to be complete: it also covers a late or a second CONNECTED. */
-const transitions: Readonly<Record<ConnectionState, Readonly<Record<ConnectionEvent, ConnectionState>>>> = {
-  connecting: {
-    opened: "greeting",
-    greeted: "connecting",
-    all_answered: "connecting",
-    subscribe_sent: "connecting",
-    closed: "closed",
-  },
-  greeting: {
-    opened: "greeting",
-    greeted: "subscribing",
-    all_answered: "greeting",
-    subscribe_sent: "greeting",
-    closed: "closed",
-  },
-  subscribing: {
-    opened: "subscribing",
-    greeted: "subscribing",
-    all_answered: "ready",
-    subscribe_sent: "subscribing",
-    closed: "closed",
-  },
-  ready: {
-    opened: "ready",
-    greeted: "ready",
-    all_answered: "ready",
-    subscribe_sent: "subscribing",
-    closed: "closed",
-  },
-  closed: {
-    opened: "closed",
-    greeted: "closed",
-    all_answered: "closed",
-    subscribe_sent: "closed",
-    closed: "closed",
-  },
+/** Every other event, such as a late or a second CONNECTED, changes nothing. */
+const transitions: Readonly<Record<ConnectionState, Partial<Record<ConnectionEvent, ConnectionState>>>> = {
+  connecting: { opened: "greeting", closed: "closed" },
+  greeting: { greeted: "subscribing", closed: "closed" },
+  subscribing: { all_answered: "ready", closed: "closed" },
+  ready: { subscribe_sent: "subscribing", closed: "closed" },
+  closed: {},
 };
 
 function nextState(state: ConnectionState, event: ConnectionEvent): ConnectionState {
-  return transitions[state][event];
+  return transitions[state][event] ?? state;
 }

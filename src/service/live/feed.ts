@@ -6,7 +6,9 @@ import { backoffDelay, type Random } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
 import type { AccessToken, AccessTokens } from "../auth/access-tokens.ts";
+import type { RecoveryBell } from "../http/client-events.ts";
 import { addressOf } from "../http/network-failures.ts";
+import { isUnwanted, reconnectDelayMs, remainingAttempts } from "../http/outage-rules.ts";
 import { percentEncode } from "../http/request.ts";
 import { SecretRedactor } from "../http/secret-redactor.ts";
 import type { CloseReason } from "./close-reason.ts";
@@ -29,6 +31,10 @@ export interface FeedOptions {
   /** The websocket's address; also the audience of its tokens. */
   readonly wsUrl: string;
   readonly tokens: FeedTokens;
+  /** Rings when REST or the token endpoint answers again; the feed rings it when it is greeted. */
+  readonly bell: RecoveryBell;
+  /** REST fails, and rings after its first success. */
+  readonly isRestDown: () => boolean;
   readonly subscriptions: readonly Subscription[] | SubscriptionStates;
   readonly clock: Clock;
   readonly random: Random;
@@ -41,10 +47,7 @@ export interface FeedOptions {
   readonly limits?: QueueLimits;
 }
 
-const defaultBackoff = { minMs: 0, baseMs: 1_000, maxMs: 60_000 };
-const slowBackoff = { minMs: 60_000, baseMs: 60_000, maxMs: 3_600_000 };
 const swapBackoff = { baseMs: 120_000, maxMs: 600_000 };
-const MIN_STABLE_MS = 60_000;
 /** The service does not revoke a token this fresh, so a 401 has another cause. */
 const MAX_FRESH_TOKEN_AGE_MS = 600_000;
 const MAX_SAMPLE_CHARS = 2_000;
@@ -128,7 +131,7 @@ class LiveFeed {
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const { random, log } = this.#options;
+    const { random, log, isRestDown } = this.#options;
     const stop = () => {
       for (const connection of this.#connections) connection.close({ reason: "stopped" });
     };
@@ -145,14 +148,18 @@ class LiveFeed {
     for (let attempt = 1; !signal.aborted; attempt++) {
       const { closeReason, last } = await this.#stayConnected(signal);
       if (signal.aborted) break;
-      if (last?.hasBeenStableFor(MIN_STABLE_MS)) attempt = rejections = 0;
-      rejections = closeReason.shouldRetrySlowly ? rejections + 1 : 0;
-      const inMs = this.#reconnectDelayMs(
-        closeReason,
-        closeReason.shouldRetrySlowly ? rejections : attempt,
+      attempt = remainingAttempts(attempt, last?.hasReceivedTick ?? false, last?.connectedMs ?? 0);
+      if (attempt === 0) rejections = 0;
+      const { reason, cause, remedy, end = "dropped", retryAfterMs = 0 } = closeReason;
+      rejections = isUnwanted(end) ? rejections + 1 : 0;
+      // Exchange ticks have no history.
+      const isUrgent = this.#subscriptions.current.some(
+        ({ subscription }) => subscription.source === "exchange",
+      );
+      const inMs = reconnectDelayMs(
+        { attempts: attempt, rejections, end, isUrgent, isRestDown: isRestDown(), retryAfterMs },
         random,
       );
-      const { reason, cause, remedy } = closeReason;
       this.#watchdog.suspendAll();
       if (last?.hasReceivedGreeting) {
         this.#subscriptions.disconnect();
@@ -169,24 +176,17 @@ class LiveFeed {
     signal.removeEventListener("abort", stop);
   }
 
-  /** Returns true if the wait ended early because REST got a token again: the feed can then get one too. */
-  async #waitToReconnect(ms: number, { hasNoToken }: CloseReason, signal: AbortSignal): Promise<boolean> {
-    const { clock, tokens } = this.#options;
+  /** Returns true if the wait ended early because something of the service works again. */
+  async #waitToReconnect(ms: number, closeReason: CloseReason, signal: AbortSignal): Promise<boolean> {
+    const { clock, bell } = this.#options;
+    const { end = "dropped", hasNoToken, retryAfterMs = 0 } = closeReason;
     const recovered = new AbortController();
-    const stopListening = hasNoToken ? tokens.onRecovered(() => recovered.abort()) : () => {};
+    const isWoken = hasNoToken || (!isUnwanted(end) && retryAfterMs === 0);
+    const wake = () => recovered.abort();
+    if (isWoken) bell.on("ring", wake);
     await clock.sleep(ms, AbortSignal.any([signal, recovered.signal])).catch(() => {});
-    stopListening();
+    bell.off("ring", wake);
     return recovered.signal.aborted;
-  }
-
-  #reconnectDelayMs(
-    { shouldRetrySlowly, retryAfterMs = 0 }: CloseReason,
-    attempt: number,
-    random: Random,
-  ): number {
-    const backoff = shouldRetrySlowly ? slowBackoff : defaultBackoff;
-    const delayMs = backoff.minMs + backoffDelay(Math.max(0, attempt - 1), backoff, random);
-    return Math.max(delayMs, retryAfterMs);
   }
 
   /** Connects, and replaces the connection before its token expires. Returns when it has closed. */
@@ -275,6 +275,7 @@ class LiveFeed {
           if (isFirst) this.queue.push({ kind: "connected", at: this.#serviceTime.now() });
           onEvent({ kind: "feed", event: "connected" });
           log.info({ subscriptions: subscriptions.length }, "live feed connected");
+          this.#options.bell.emit("ring");
         },
         onTokenAccepted: () => tokens.reportAccepted(wsUrl, token),
         onTick: (source, text) => this.#handleTick(source, text),
@@ -365,7 +366,7 @@ class LiveFeed {
 
 function classifyTokenError(error: unknown): CloseReason {
   if (!(error instanceof Failure)) return { reason: "no_token" };
-  return { reason: error.code, shouldRetrySlowly: error.family === "operator", hasNoToken: true };
+  return { reason: error.code, end: error.family === "operator" ? "denied" : "dropped", hasNoToken: true };
 }
 
 /** The URL contains the token: never log it. */
@@ -385,10 +386,7 @@ export function createProxyAgent(wsUrl: URL, env: NodeJS.ProcessEnv): Agent | un
 }
 
 /** The part of the access tokens that the feed needs. */
-export type FeedTokens = Pick<
-  AccessTokens,
-  "get" | "refresh" | "reportRejected" | "reportAccepted" | "onRecovered"
->;
+export type FeedTokens = Pick<AccessTokens, "get" | "refresh" | "reportRejected" | "reportAccepted">;
 
 const HOUR_MS = 3_600_000;
 const MIN_CONNECTION_LIFETIME_MS = 600_000;

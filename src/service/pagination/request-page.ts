@@ -13,14 +13,14 @@ export async function requestPage<P extends { readonly rows: number }>(
   request: ServiceRequest,
   read: (body: ResponseBody) => Promise<P>,
 ): Promise<P> {
-  const { listHealth } = client;
-  listHealth.assertAnswered(request);
+  const { witness } = client;
+  witness.assertListed(request);
   try {
     const page = await requestTwiceIfNull(client, request, read);
-    listHealth.recordPage(request, page.rows);
+    witness.recordList(request, page.rows);
     return page;
   } catch (error) {
-    if (failureCode(error) === "no_list") listHealth.recordNoList(request);
+    if (failureCode(error) === "no_list") witness.recordNoList(request);
     throw error;
   }
 }
@@ -42,7 +42,7 @@ async function requestTwiceIfNull<P>(
       return await read(body);
     } catch (error) {
       if (failureCode(error) !== "null_list") throw error;
-      if (!request.mayBeMissing && !client.listHealth.hasServed(request))
+      if (!request.mayBeMissing && !client.witness.hasListed(request))
         throw noListFailure("null, and no request of this kind has had records");
       return read(emptyList);
     }

@@ -38,6 +38,8 @@ export async function followLiveFeed(context: SyncContext, options: LiveFollower
   const messages = followFeed({
     wsUrl: options.wsUrl,
     tokens: client.tokens,
+    bell: client.bell,
+    isRestDown: () => client.isDown(),
     subscriptions: options.subscriptions,
     clock,
     random: options.random,

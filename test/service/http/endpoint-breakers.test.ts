@@ -106,26 +106,27 @@ describe("the breakers of the endpoints", () => {
   });
 
   it("H8: an endpoint is not dead while no other has answered", async () => {
-    let answering: string | undefined;
     const breakers = new EndpointBreakers({
       clock,
       random: seededRandom(7),
       onStateChange: () => {},
-      askAnother: async () => answering,
+      onRecovered: () => {},
     });
     // An answer from before says nothing: the whole service may have failed since.
     breakers.tryAcquire("/market")?.recordSuccess();
     await clock.advance(1);
-    for (let at = 0; at < 40; at++) breakers.tryAcquire("/asset")?.recordFailure(0);
+    for (let at = 0; at < 40; at++) breakers.tryAcquire("/asset")?.recordFailure("failed");
     expect(breakers.open).toEqual(["/asset"]);
     const enter = () =>
       breakers.enterWhenAvailable("/asset", clock.monotonic() + 10 * minute, undefined, async () => {
-        breakers.tryAcquire("/asset")?.recordFailure(0);
+        breakers.tryAcquire("/asset")?.recordFailure("failed");
         return undefined;
       });
+    expect(breakers.needsWitness("/asset")).toBe(true);
+    breakers.recordSilence();
     expect(await clock.runUntil(enter())).toBe("timeout");
     expect(breakers.open).toEqual(["host"]);
-    answering = "/market";
+    breakers.recordAnswer("/market");
     expect(await clock.runUntil(enter())).toBe("dead");
   });
 

@@ -1,3 +1,4 @@
+import { EventEmitter } from "node:events";
 import { describe, expect, it } from "vitest";
 import { parseTimestamp } from "../../../src/model/time.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
@@ -17,6 +18,8 @@ const defaults = {
   onEvent: () => {},
   refreshSeconds: 30,
   isMarketQuiet: async () => true,
+  bell: new EventEmitter<{ ring: [] }>(),
+  isRestDown: () => false,
 };
 
 describe("the live feed", () => {

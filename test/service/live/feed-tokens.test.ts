@@ -154,7 +154,6 @@ describe("without a token", () => {
           refresh: async () => Promise.reject(new Error("unexpected refresh")),
           reportRejected: () => {},
           reportAccepted: () => {},
-          onRecovered: () => () => {},
         },
       },
     );
@@ -176,7 +175,10 @@ describe("without a token", () => {
     });
     onTestFinished(() => stub.stop());
     const { client } = createTestClient(stub.baseUrl, clock, { readSecret: async () => secret });
-    const feed = new FeedHarness(await WebSocketTestServer.start(), clock, { tokens: client.tokens });
+    const feed = new FeedHarness(await WebSocketTestServer.start(), clock, {
+      tokens: client.tokens,
+      bell: client.bell,
+    });
     onTestFinished(() => feed.stop());
     await expect(clock.runUntil(client.request({ endpoint: "/asset" }, readPage))).rejects.toThrow(
       "rejected",

@@ -172,7 +172,6 @@ describe("E5: errors", () => {
       refresh: async () => token,
       reportRejected: () => void refusals++,
       reportAccepted: () => {},
-      onRecovered: () => () => {},
     };
     const feed = await startFailing("401", { tokens });
     await feed.advanceUntil(() => feed.messagesOf("parked").length === 1, 10_000);

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
+import { Witness } from "../../../src/service/auth/witness.ts";
 import type { RequestSender } from "../../../src/service/client/client.ts";
-import { ListHealth } from "../../../src/service/client/list-health.ts";
 import { type ListPosition, walkListPages } from "../../../src/service/pagination/list-walk.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { createTestClient, readPage } from "../../support/service/client-harness.ts";
@@ -105,7 +105,7 @@ describe("a list", () => {
     let requests = 0;
     const client: RequestSender = {
       onEvent: () => {},
-      listHealth: new ListHealth({ monotonic: () => 0 }),
+      witness: new Witness({ monotonic: () => 0 }),
       request: (_, read) => {
         requests++;
         if (requests > 3000) throw new Error("the walk does not end");
@@ -152,7 +152,7 @@ describe("a list", () => {
       { rows: 1, nextId: undefined },
     ];
     const client: RequestSender = {
-      listHealth: new ListHealth({ monotonic: () => 0 }),
+      witness: new Witness({ monotonic: () => 0 }),
       onEvent: () => {},
       request: async <T>(request: unknown) => {
         requests.push(request);

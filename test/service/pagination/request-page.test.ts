@@ -6,8 +6,8 @@ import {
   nullListFailure,
   type ResponseBody,
 } from "../../../src/model/response-body.ts";
+import { Witness } from "../../../src/service/auth/witness.ts";
 import type { RequestSender } from "../../../src/service/client/client.ts";
-import { ListHealth } from "../../../src/service/client/list-health.ts";
 import type { ServiceRequest } from "../../../src/service/http/request.ts";
 import { requestPage } from "../../../src/service/pagination/request-page.ts";
 
@@ -19,7 +19,7 @@ function serve(...texts: string[]) {
   const sent: ServiceRequest[] = [];
   const client: RequestSender = {
     onEvent: () => {},
-    listHealth: new ListHealth({ monotonic: () => 0 }),
+    witness: new Witness({ monotonic: () => 0 }),
     request: (request, read) => {
       const text = texts[Math.min(sent.push(request), texts.length) - 1];
       return read({ bytes: new TextEncoder().encode(text), ageMs: 7, asOf: 8, requestedAt: 9 });

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { DEFAULT_CADENCE, INTRADAY_WINDOW } from "../../../src/model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_MS, type Micros } from "../../../src/model/time.ts";
+import { Witness } from "../../../src/service/auth/witness.ts";
 import type { RequestSender } from "../../../src/service/client/client.ts";
-import { ListHealth } from "../../../src/service/client/list-health.ts";
 import type { RequestQuery, ServiceRequest } from "../../../src/service/http/request.ts";
 import { createRowSpacing } from "../../../src/service/pagination/cross-checks.ts";
 import {
@@ -44,7 +44,7 @@ async function walk(
   const requests: ServiceRequest[] = [];
   const client: RequestSender = {
     onEvent: () => {},
-    listHealth: new ListHealth({ monotonic: () => 0 }),
+    witness: new Witness({ monotonic: () => 0 }),
     request: (request, read) => {
       const count = requests.push(request);
       if (count > MAX_REQUESTS) throw new Error("the walk does not end");

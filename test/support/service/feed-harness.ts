@@ -1,3 +1,4 @@
+import { EventEmitter } from "node:events";
 import { onTestFinished } from "vitest";
 import { seededRandom } from "../../../src/runtime/backoff.ts";
 import { silentLog } from "../../../src/runtime/log.ts";
@@ -44,10 +45,6 @@ export class FakeTokens implements FeedTokens {
     this.acceptedCount++;
   }
 
-  onRecovered(): () => void {
-    return () => {};
-  }
-
   #issue(): AccessToken {
     const now = this.#clock.boottime();
     this.issuedCount++;
@@ -76,6 +73,8 @@ export class FeedReader {
     const record = (fields: unknown, message: string) => void this.logLines.push([fields, message]);
     this.#reading = this.#read(
       followFeed({
+        bell: new EventEmitter(),
+        isRestDown: () => false,
         subscriptions: [gwa],
         clock,
         random: seededRandom(1),

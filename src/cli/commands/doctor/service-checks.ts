@@ -127,6 +127,8 @@ async function checkFeed(
       const messages = followFeed({
         wsUrl,
         tokens: client.tokens,
+        bell: client.bell,
+        isRestDown: () => client.isDown(),
         subscriptions: [],
         clock,
         random: Math.random,

@@ -1,0 +1,288 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import Database from "better-sqlite3";
+import { readAddress } from "../support/daemon/read-address.ts";
+import { buildProgram } from "./built-program.ts";
+import { type Figure, formatFigures } from "./figures.ts";
+import { readClientSettings } from "./simulator-process.ts";
+
+interface Row {
+  readonly name: string;
+  readonly cadenceSeconds: number;
+  /** Of the outage. */
+  readonly seconds: number;
+  readonly faults: string;
+  readonly maxLostPeriods: number;
+  /** The socket alone fails: how long it may wait at most. */
+  readonly maxSocketWaitSeconds?: number;
+}
+
+const refuse = (seconds: number) => `port refuse to=${seconds}s`;
+
+const rows: readonly Row[] = [
+  { name: "refused 30 s", cadenceSeconds: 5, seconds: 30, faults: refuse(30), maxLostPeriods: 0 },
+  {
+    name: "connections reset 30 s",
+    cadenceSeconds: 5,
+    seconds: 30,
+    faults: "* * reset to=30s\nws upgrade-status 502 to=30s\nws drop-connection 1006 on=tick to=30s",
+    maxLostPeriods: 0,
+  },
+  {
+    name: "503 for everything 60 s",
+    cadenceSeconds: 5,
+    seconds: 60,
+    faults: "* * status 503 to=60s\nws upgrade-status 503 to=60s\nws drop-connection 1006 on=tick to=60s",
+    maxLostPeriods: 0,
+  },
+  { name: "refused 150 s", cadenceSeconds: 5, seconds: 150, faults: refuse(150), maxLostPeriods: 1 },
+  { name: "refused 90 s", cadenceSeconds: 30, seconds: 90, faults: refuse(90), maxLostPeriods: 0 },
+  {
+    name: "socket dropped every 10 s, twelve times",
+    cadenceSeconds: 5,
+    seconds: 0,
+    faults: "ws drop-connection 1006 on=tick total=1\nws drop-connection 1006 on=accept in=10s total=12",
+    maxLostPeriods: 0,
+    maxSocketWaitSeconds: 5,
+  },
+  {
+    name: "one 403 on the upgrade",
+    cadenceSeconds: 5,
+    seconds: 0,
+    faults: "ws drop-connection 1006 on=tick total=1\nws upgrade-status 403 total=1",
+    maxLostPeriods: 0,
+    maxSocketWaitSeconds: 5,
+  },
+];
+
+const settings = `sync:
+  ohlcv: false
+  intraday: { GWA: none, MWA: none, LX: all, days: 1 }
+  exchangeTickers: { exchanges: all, markets: { top: 5 } }
+  marketCap: { every: 30s }
+  derivatives: { every: 10s }
+http: { port: 0 }
+`;
+
+/** Every outage ends so long before the end of a period: the record of that period can still be had. */
+const END_BEFORE_PERIOD_MS = 4_000;
+const TAIL_SECONDS = 12;
+const DROPS_SECONDS = 150;
+const MAX_BACK_SECONDS = 3;
+const MAX_FIRST_MINUTE_REQUESTS = 30;
+
+/** The daemon against the simulator, each in its own process, all rows at the same time. */
+export async function benchOutage(print: (line: string) => void): Promise<Figure[]> {
+  buildProgram();
+  const started = await Promise.allSettled(rows.map((row) => Site.start(row)));
+  const sites = started.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
+  try {
+    for (const each of started) if (each.status === "rejected") throw each.reason;
+    await Promise.all(sites.map((site) => site.waitUntilFollowing()));
+    print("all daemons follow the feed");
+    return (await Promise.all(sites.map((site) => site.measure()))).flat();
+  } finally {
+    await Promise.all(sites.map((site) => site.stop()));
+  }
+}
+
+interface LoggedRequest {
+  readonly target: string;
+  readonly status: number;
+  readonly at: number;
+}
+
+class Site {
+  readonly #row: Row;
+  readonly #folder: string;
+  readonly #simulator: ChildProcess;
+  readonly #daemon: ChildProcess;
+  readonly #serviceUrl: string;
+  readonly #address: string;
+
+  private constructor(
+    row: Row,
+    folder: string,
+    processes: readonly [simulator: ChildProcess, daemon: ChildProcess],
+    addresses: readonly [service: string, daemon: string],
+  ) {
+    this.#row = row;
+    this.#folder = folder;
+    [this.#simulator, this.#daemon] = processes;
+    [this.#serviceUrl, this.#address] = addresses;
+  }
+
+  static async start(row: Row): Promise<Site> {
+    const program = buildProgram();
+    const folder = mkdtempSync(join(tmpdir(), "mds-bench-outage-"));
+    const cadence = String(row.cadenceSeconds);
+    const simulator = spawn(process.execPath, [program, "simulate", "--refresh-seconds", cadence], {
+      stdio: ["ignore", "pipe", "ignore"],
+    });
+    const service = await readClientSettings(simulator.stdout);
+    writeFileSync(
+      join(folder, "mds-sync.yaml"),
+      `${settings}service: { refreshSeconds: ${row.cadenceSeconds} }\n`,
+    );
+    const daemon = spawn(process.execPath, [program, "run"], {
+      cwd: folder,
+      env: { ...service, MDS_WAREHOUSE: join(folder, "mds.sqlite") },
+      stdio: ["ignore", "ignore", "pipe"],
+    });
+    const address = await readAddress(daemon).catch((error: unknown) => {
+      simulator.kill("SIGTERM");
+      throw error;
+    });
+    return new Site(row, folder, [simulator, daemon], [service.MDS_BASE_URL ?? "", address]);
+  }
+
+  /** Ticks of two periods are stored, and nothing else is under way. */
+  async waitUntilFollowing(): Promise<void> {
+    while ((await this.#readMetrics("feed_connected")) < 1 || this.#storedPeriods().size < 2)
+      await sleep(1_000);
+    await sleep(5_000);
+  }
+
+  async measure(): Promise<Figure[]> {
+    const { name, cadenceSeconds, seconds, faults, maxLostPeriods, maxSocketWaitSeconds } = this.#row;
+    const periodMs = cadenceSeconds * 1_000;
+    const endOffset = Date.now() + seconds * 1_000 + END_BEFORE_PERIOD_MS;
+    const startAt = Date.now() + 2 * periodMs - (endOffset % periodMs);
+    await sleep(startAt - Date.now() - 1_000);
+    const before = await this.#countRequests();
+    await sleep(startAt - Date.now());
+    const sentAt = Date.now();
+    await this.#setFaults(faults);
+    const startedAt = (sentAt + Date.now()) / 2;
+    const endAt = startedAt + seconds * 1_000;
+    await sleep(Math.min(60, seconds) * 1_000);
+    const firstMinute = (await this.#countRequests()) - before;
+    const rest = maxSocketWaitSeconds === undefined ? seconds - Math.min(60, seconds) : DROPS_SECONDS;
+    await sleep((rest + TAIL_SECONDS) * 1_000 + periodMs);
+    const title = `${name}, cadence ${cadenceSeconds} s`;
+    const lost = {
+      name: `${title}: periods lost`,
+      ...this.#countLost(startedAt, endAt, Date.now() - 2 * periodMs),
+      atMost: maxLostPeriods,
+      digits: 0,
+    };
+    const requests = await this.#readRequests();
+    const upgrades = requests.filter(({ target, at }) => target.startsWith("/v3/stream") && at >= startedAt);
+    if (maxSocketWaitSeconds !== undefined)
+      return [
+        {
+          name: `${title}: longest wait of the socket`,
+          note: `${upgrades.length} connections`,
+          measured:
+            longestWait(upgrades, startedAt + END_BEFORE_PERIOD_MS, name.includes("dropped") ? 10_000 : 0) /
+            1_000,
+          atMost: maxSocketWaitSeconds,
+          unit: "s",
+        },
+        lost,
+      ];
+    const isBack = (isSocket: boolean) => {
+      const first = requests.find(
+        ({ target, status, at }) =>
+          at >= endAt &&
+          target.startsWith("/v3/stream") === isSocket &&
+          !target.includes("/oauth/") &&
+          status === (isSocket ? 101 : 200),
+      );
+      return ((first?.at ?? Number.NaN) - endAt) / 1_000;
+    };
+    return [
+      { name: `${title}: socket up after`, measured: isBack(true), atMost: MAX_BACK_SECONDS, unit: "s" },
+      { name: `${title}: first poll after`, measured: isBack(false), atMost: MAX_BACK_SECONDS, unit: "s" },
+      lost,
+      {
+        name: `${title}: requests in its first ${Math.min(60, seconds)} s`,
+        measured: firstMinute,
+        atMost: MAX_FIRST_MINUTE_REQUESTS,
+        digits: 0,
+      },
+    ];
+  }
+
+  /** Periods without a record, but for those in which the service was down from the beginning to the end. */
+  #countLost(startedAt: number, endAt: number, until: number): Pick<Figure, "measured" | "note"> {
+    const periodMs = this.#row.cadenceSeconds * 1_000;
+    const stored = this.#storedPeriods();
+    const lost: string[] = [];
+    for (let period = Math.floor(startedAt / periodMs); (period + 1) * periodMs <= until; period++) {
+      const isDown = period * periodMs >= startedAt && (period + 1) * periodMs <= endAt;
+      if (!isDown && !stored.has(period)) lost.push(`${((period * periodMs - endAt) / 1_000).toFixed(0)} s`);
+    }
+    return { measured: lost.length, ...(lost.length > 0 ? { note: `at ${lost.join(", ")}` } : {}) };
+  }
+
+  #storedPeriods(): ReadonlySet<number> {
+    const database = new Database(join(this.#folder, "mds.sqlite"), { readonly: true });
+    try {
+      const micros = this.#row.cadenceSeconds * 1_000_000;
+      const sql = "SELECT DISTINCT ts / ? AS period FROM exchange_ticks_slim";
+      return new Set(database.prepare<[bigint], number>(sql).pluck().all(BigInt(micros)));
+    } finally {
+      database.close();
+    }
+  }
+
+  async #setFaults(faults: string): Promise<void> {
+    const answer = await fetch(new URL("/simulator/faults", this.#serviceUrl), {
+      method: "POST",
+      body: faults,
+    });
+    if (!answer.ok) throw new Error(await answer.text());
+  }
+
+  async #readRequests(): Promise<readonly LoggedRequest[]> {
+    const answer = await fetch(new URL("/simulator/requests", this.#serviceUrl));
+    return ((await answer.json()) as { list: LoggedRequest[] }).list;
+  }
+
+  /** Requests, token requests and connections, whether or not anybody received them. */
+  async #countRequests(): Promise<number> {
+    return (
+      (await this.#readMetrics("requests_total")) +
+      (await this.#readMetrics('feed_events_total{event="attempt"'))
+    );
+  }
+
+  async #readMetrics(prefix: string): Promise<number> {
+    const text = await (await fetch(new URL("/metrics", this.#address))).text();
+    const lines = text.split("\n").filter((line) => line.startsWith(`mds_sync_${prefix}`));
+    return lines.reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0);
+  }
+
+  async stop(): Promise<void> {
+    for (const child of [this.#daemon, this.#simulator]) {
+      if (child.exitCode !== null) continue;
+      child.kill("SIGTERM");
+      await once(child, "exit");
+    }
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+}
+
+/** `droppedAt`: the first tick, with which the first connection ends. `connectedMs`: how long the others last. */
+function longestWait(upgrades: readonly LoggedRequest[], droppedAt: number, connectedMs: number): number {
+  let longest = 0;
+  let freeAt = droppedAt;
+  for (const { at, status } of upgrades) {
+    longest = Math.max(longest, at - freeAt);
+    freeAt = at + (status === 101 ? connectedMs : 0);
+  }
+  return longest;
+}
+
+function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+if (import.meta.main) {
+  const print = (line: string) => void process.stdout.write(`${line}\n`);
+  for (const line of formatFigures(await benchOutage(print))) print(line);
+}

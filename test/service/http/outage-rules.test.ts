@@ -1,0 +1,189 @@
+import { afterEach, describe, expect, it } from "vitest";
+import {
+  asksWitnessAgain,
+  failuresToDoubt,
+  networkSign,
+  nextFailedShare,
+  opensBreaker,
+  probeDelayMs,
+  reconnectDelayMs,
+  remainingAttempts,
+} from "../../../src/service/http/outage-rules.ts";
+import { requestPriority } from "../../../src/service/http/request.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+import { createTestClient, readPage } from "../../support/service/client-harness.ts";
+import {
+  type StubService,
+  sendGzip,
+  sendJson,
+  startStubService,
+} from "../../support/service/stub-service.ts";
+
+const longest = () => 1 - 1e-9;
+const shortest = () => 0;
+
+describe("when a breaker opens", () => {
+  it.each([
+    [39, 1_000, false],
+    [40, 0, true],
+    [16, 14_999, false],
+    [16, 15_000, true],
+    [15, 60_000, false],
+  ])("%i failures in %i ms: %s", (failures, ms, opens) => expect(opensBreaker(failures, ms)).toBe(opens));
+
+  it.each([
+    [0, 5],
+    [0.05, 5],
+    [0.25, 9],
+    [0.5, 17],
+    [0.75, 41],
+  ])("if %d of the requests fail anyway, everything may be down after %i", (share, failures) =>
+    expect(failuresToDoubt(share)).toBe(failures),
+  );
+
+  it("learns the share that fails anyway from the runs before each success", () => {
+    let share = 0;
+    for (let success = 0; success < 200; success++) share = nextFailedShare(share, 3);
+    expect(share).toBeCloseTo(0.75, 2);
+    for (let success = 0; success < 200; success++) share = nextFailedShare(share, 0);
+    expect(share).toBeLessThan(0.02);
+  });
+
+  it.each([
+    ["connection_refused", "refused"],
+    ["dns_failed", "refused"],
+    ["timeout", "timeout"],
+    ["connection_lost", "failed"],
+  ])("%s counts as %s", (code, sign) => expect(networkSign(code)).toBe(sign));
+});
+
+describe("when the next probe follows", () => {
+  const rows = [
+    // A stream without history: every three seconds, unless the service says "go away" or only one endpoint fails.
+    { isUrgent: true, isAlone: false, sign: "refused", fourthMs: 2_950, lastMs: 2_950 },
+    { isUrgent: true, isAlone: false, sign: "failed", fourthMs: 2_950, lastMs: 2_950 },
+    { isUrgent: true, isAlone: false, sign: "go_away", fourthMs: 16_000, lastMs: 90_000 },
+    { isUrgent: true, isAlone: true, sign: "failed", fourthMs: 16_000, lastMs: 90_000 },
+    { isUrgent: false, isAlone: false, sign: "refused", fourthMs: 16_000, lastMs: 90_000 },
+  ] as const;
+
+  it.each(rows)("$sign, urgent: $isUrgent, alone: $isAlone", ({ fourthMs, lastMs, ...view }) => {
+    expect(probeDelayMs(3, view, longest)).toBeCloseTo(fourthMs);
+    expect(probeDelayMs(50, view, longest)).toBeCloseTo(lastMs);
+  });
+
+  it("an hour has at most 1,300 probes and connections, however the dice fall", () => {
+    const view = { isUrgent: true, isAlone: false, sign: "refused" } as const;
+    const probes = 3_600_000 / ((probeDelayMs(9, view, shortest) + probeDelayMs(9, view, longest)) / 2);
+    const connections = 3_600_000 / reconnectDelayMs({ ...refusedEnd, isRestDown: true }, shortest);
+    expect(probes + connections).toBeLessThanOrEqual(1_300);
+  });
+
+  it("asks the witness again ever more rarely", () => {
+    const asked = Array.from({ length: 100 }, (_, failed) => failed).filter(asksWitnessAgain);
+    expect(asked).toEqual([1, 8, 64]);
+  });
+});
+
+const refusedEnd = {
+  attempts: 10,
+  rejections: 0,
+  end: "refused",
+  isUrgent: true,
+  isRestDown: false,
+  retryAfterMs: 0,
+} as const;
+
+describe("when the feed connects again", () => {
+  const rows = [
+    ["refused, a stream without history", {}, 2_950],
+    ["refused, only streams with history", { isUrgent: false }, 60_000],
+    ["refused while REST probes", { isRestDown: true }, 60_000],
+    ["refused for the first time", { attempts: 1 }, 1_000],
+    ["dropped after ticks", { end: "dropped", attempts: 1 }, 1_000],
+    ["dropped again and again", { end: "dropped" }, 60_000],
+    ["a first 403", { end: "rejected", rejections: 1 }, 1_000],
+    ["a second 403", { end: "rejected", rejections: 2 }, 180_000],
+    ["a tenth 403", { end: "rejected", rejections: 10 }, 3_660_000],
+    ["denied by a rule", { end: "denied", rejections: 1 }, 120_000],
+    ["Retry-After", { attempts: 1, retryAfterMs: 7_000 }, 7_000],
+  ] as const;
+
+  it.each(rows)("%s", (_, change, atMostMs) =>
+    expect(reconnectDelayMs({ ...refusedEnd, ...change }, longest)).toBeCloseTo(atMostMs, -1),
+  );
+
+  it("ticks take half of the attempts back, a minute with ticks all of them", () => {
+    expect([
+      remainingAttempts(7, false, 90_000),
+      remainingAttempts(7, true, 10_000),
+      remainingAttempts(7, true, 60_000),
+    ]).toEqual([7, 3, 0]);
+    // Dropped twelve times: each connection had ticks, so no wait exceeds five seconds.
+    let attempts = 0;
+    for (let drop = 0; drop < 12; drop++) {
+      attempts = remainingAttempts(attempts + 1, true, 10_000);
+      const view = { ...refusedEnd, end: "dropped", isUrgent: false, attempts } as const;
+      expect(reconnectDelayMs(view, longest)).toBeLessThanOrEqual(5_000);
+    }
+  });
+});
+
+describe("an outage while a stream without history is synced", () => {
+  let stub: StubService | undefined;
+  afterEach(async () => stub?.stop());
+
+  it("B4: costs 30 requests in the first minute, and is over three seconds after the service is back", async () => {
+    const clock = new ManualClock();
+    let isDown = false;
+    stub = await startStubService({
+      clock,
+      respond: (_, response) => (isDown ? sendJson(response, {}, 503) : sendGzip(response, { content: [] })),
+    });
+    const { client } = createTestClient(stub.baseUrl, clock);
+    let [isOver, rings] = [false, 0];
+    client.bell.on("ring", () => void rings++);
+    const poll = async (endpoint: string) => {
+      while (!isOver) {
+        await client.request({ endpoint, priority: requestPriority.snapshot }, readPage).catch(() => {});
+        await clock.sleep(5_000);
+      }
+    };
+    const polls = ["/market-cap", "/exchange-ticker", "/asset"].map(poll);
+    await clock.runUntil(clock.sleep(600_000));
+    isDown = true;
+    const before = stub.requests.length;
+    await clock.runUntil(clock.sleep(60_000));
+    expect(stub.requests.length - before).toBeLessThanOrEqual(30);
+    await clock.runUntil(clock.sleep(59 * 60_000));
+    expect(stub.requests.length - before).toBeLessThanOrEqual(1_300);
+    expect(stub.requests.length - before).toBeGreaterThan(1_100);
+    expect(stub.tokenRequests).toHaveLength(1);
+    expect([client.isDown(), rings]).toEqual([true, 0]);
+    isDown = false;
+    await clock.runUntil(clock.sleep(3_000));
+    expect([client.isDown(), rings]).toEqual([false, 1]);
+    const paths = new Set(stub.requests.slice(-3).map(({ path }) => path.split("/").at(-1)));
+    expect(paths).toEqual(new Set(["market-cap", "exchange-ticker", "asset"]));
+    isOver = true;
+    await clock.runUntil(Promise.all(polls));
+  });
+
+  it("the greeting of the websocket makes REST probe at once", async () => {
+    const clock = new ManualClock();
+    let isDown = true;
+    stub = await startStubService({
+      clock,
+      respond: (_, response) => (isDown ? sendJson(response, {}, 503) : sendGzip(response, { content: [] })),
+    });
+    const { client } = createTestClient(stub.baseUrl, clock);
+    const request = client.request({ endpoint: "/asset", maxAttempts: 100 }, readPage);
+    await clock.runUntil(clock.sleep(600_000));
+    expect(client.isDown()).toBe(true);
+    isDown = false;
+    const before = clock.monotonic();
+    client.bell.emit("ring");
+    await clock.runUntil(request);
+    expect(clock.monotonic() - before).toBeLessThan(100);
+  });
+});
