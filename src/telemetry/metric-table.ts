@@ -81,6 +81,16 @@ export const metricTable = {
     meaning:
       "1 for what limits the requests (`settings`; the service: `rate_limited`, `overloaded`, `paused`), 0 for the others",
   },
+  request_limit_info: {
+    type: "gauge",
+    labels: ["limit"],
+    meaning: "1, with what limits the requests in words; `settings`: nothing else",
+  },
+  request_limit_since_timestamp_seconds: {
+    type: "gauge",
+    labels: [],
+    meaning: "Since when; NaN: nothing but the settings limits the requests",
+  },
   breaker_open: {
     type: "gauge",
     labels: ["endpoint"],

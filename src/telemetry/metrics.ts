@@ -102,10 +102,14 @@ export class Metrics {
         break;
       }
       case "limits": {
-        const { concurrency, perSecond, reason } = event.limits;
+        const { concurrency, perSecond, reason, text = "settings", since = Number.NaN } = event.limits;
         this.#set("request_concurrency_limit", concurrency);
         this.#set("request_rate_limit", perSecond ?? Number.POSITIVE_INFINITY);
         this.#setStates("request_limit_state", limitReasons, reason, {});
+        // One sentence at a time.
+        this.#gauge("request_limit_info").reset();
+        this.#set("request_limit_info", 1, { limit: text });
+        this.#set("request_limit_since_timestamp_seconds", since / 1000);
         break;
       }
       case "breaker":

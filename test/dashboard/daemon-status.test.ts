@@ -79,6 +79,8 @@ describe("the daemon's state in one sentence", () => {
       concurrency: 8,
       per_second: 9.234,
       reason: "rate_limited",
+      limit: "the service accepts 9.2 requests a second",
+      limit_since: "2026-03-01T12:07:10.123Z",
       throttled: true,
       open_breakers: [],
       recent_failures: {},
@@ -86,13 +88,20 @@ describe("the daemon's state in one sentence", () => {
     expect(describeDaemonState({ ...facts, service })).toEqual({
       tone: "busy",
       sentence:
-        "Filling gaps: 7 ranges left to fetch; the service limits the sync to 9.2 requests per second (429).",
+        "Filling gaps: 7 ranges left to fetch; the service accepts 9.2 requests a second, since 2026-03-01 12:07 UTC.",
     });
-    const failing = { ...service, reason: "settings", open_breakers: ["/market-cap"] } as const;
+    const failing = { ...service, reason: "settings", limit: null, open_breakers: ["/market-cap"] } as const;
     expect(describeDaemonState({ ...facts, service: failing }).sentence).toContain(
       "; /market-cap keeps failing at the service.",
     );
-    const dead = { ...service, reason: "overloaded", concurrency: 2, open_breakers: ["host"] } as const;
+    const limit = "the service fails above 2 requests at once";
+    const dead = {
+      ...service,
+      reason: "overloaded",
+      limit,
+      limit_since: null,
+      open_breakers: ["host"],
+    } as const;
     expect(describeDaemonState({ ...facts, service: dead }).sentence).toContain(
       "; the service does not answer, and the service fails above 2 requests at once.",
     );

@@ -56,7 +56,15 @@ describe("the metrics", () => {
 
   it("show what limits the requests, and which endpoints fail", async () => {
     const { metrics, read } = start();
-    metrics.observe({ kind: "limits", limits: { concurrency: 4, perSecond: 9.5, reason: "rate_limited" } });
+    const text = "the service accepts 9.5 requests a second";
+    const limits = {
+      concurrency: 4,
+      perSecond: 9.5,
+      reason: "rate_limited",
+      text,
+      since: 1_700_000_000_000,
+    } as const;
+    metrics.observe({ kind: "limits", limits });
     metrics.observe({ kind: "breaker", endpoint: "/market-cap", state: "open" });
     const limited = await read();
     expect(limited.get("request_concurrency_limit")).toBe(4);
@@ -64,8 +72,15 @@ describe("the metrics", () => {
     expect(limited.get('request_limit_state{state="rate_limited"}')).toBe(1);
     expect(limited.get('request_limit_state{state="settings"}')).toBe(0);
     expect(limited.get('breaker_open{endpoint="/market-cap"}')).toBe(1);
-    metrics.observe({ kind: "limits", limits: { concurrency: 8, perSecond: undefined, reason: "settings" } });
-    expect((await read()).get("request_rate_limit")).toBe(Number.POSITIVE_INFINITY);
+    expect(limited.get(`request_limit_info{limit="${text}"}`)).toBe(1);
+    expect(limited.get("request_limit_since_timestamp_seconds")).toBe(1_700_000_000);
+    const none = { concurrency: 8, perSecond: undefined, reason: "settings", text: undefined } as const;
+    metrics.observe({ kind: "limits", limits: { ...none, since: undefined } });
+    const unlimited = await read();
+    expect(unlimited.get("request_rate_limit")).toBe(Number.POSITIVE_INFINITY);
+    expect([...unlimited.keys()].filter((name) => name.startsWith("request_limit_info"))).toEqual([
+      'request_limit_info{limit="settings"}',
+    ]);
   });
 
   it("show exactly one state of the tokens and of ingest at a time", async () => {

@@ -48,7 +48,7 @@ export async function askRunningDaemon(options: AskDaemonOptions): Promise<Runni
     if (!isSameWarehouse) return noDaemon;
     // A daemon of an older version does not tell all of it.
     const service = status.service
-      ? { ...{ throttled: false, recent_failures: {} }, ...status.service }
+      ? { ...{ throttled: false, recent_failures: {}, limit: null, limit_since: null }, ...status.service }
       : null;
     return { service, problem: status.problem ?? null, shared: status.shared ?? null };
   } catch {

@@ -14,6 +14,10 @@ export interface ServiceCondition {
   /** Requests per second, at most; null: no limit. */
   readonly per_second: number | null;
   readonly reason: LimitReason;
+  /** The same in words; null: only the settings. */
+  readonly limit: string | null;
+  /** Since when, in ISO 8601. */
+  readonly limit_since: string | null;
   /** The service slows the sync down with 429s. */
   readonly throttled: boolean;
   /** Endpoints whose circuit breaker is open; `host`: the whole service fails. */
@@ -72,25 +76,20 @@ export function describeRecentFailures({ recent_failures: failures }: ServiceCon
   return parts.length === 0 ? undefined : `requests retried in the last 10 minutes: ${parts.join(", ")}`;
 }
 
+/** Says in one clause what limits the requests, and since when; undefined: only the settings. */
+export function describeLimit({ limit, limit_since }: ServiceCondition): string | undefined {
+  if (limit === null) return undefined;
+  return limit_since === null ? limit : `${limit}, since ${limit_since.slice(0, 16).replace("T", " ")} UTC`;
+}
+
 /** Says in one clause how the service slows the sync down; undefined if it does not. */
 export function describeServiceCondition(condition: ServiceCondition): string | undefined {
-  const { concurrency, per_second: perSecond, reason, open_breakers: open } = condition;
-  const clauses: Record<LimitReason, string | undefined> = {
-    settings: undefined,
-    rate_limited: `the service limits the sync to ${formatRate(perSecond)} requests per second (429)`,
-    overloaded: `the service fails above ${concurrency} request${concurrency === 1 ? "" : "s"} at once`,
-    paused: "the service asked for a pause (Retry-After)",
-  };
+  const { open_breakers: open } = condition;
   const failing = open.includes(HOST_SCOPE)
     ? "the service does not answer"
     : open.length > 0
       ? `${open.join(", ")} keep${open.length === 1 ? "s" : ""} failing at the service`
       : undefined;
-  const parts = [failing, clauses[reason]].filter((part) => part !== undefined);
+  const parts = [failing, describeLimit(condition)].filter((part) => part !== undefined);
   return parts.length > 0 ? parts.join(", and ") : undefined;
-}
-
-/** Two significant digits: the learned rate changes all the time. */
-function formatRate(perSecond: number | null): string {
-  return perSecond === null ? "any number of" : String(Number(perSecond.toPrecision(2)));
 }

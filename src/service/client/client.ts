@@ -171,19 +171,21 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
 
   let lastReason: LimitReason = "settings";
   /** A change of the reason is news for the operator. Figures and short pauses alone are not. */
-  function logLimitChange({ concurrency, perSecond, reason }: RequestLimits): void {
+  function logLimitChange({ concurrency, perSecond, reason, text: limit }: RequestLimits): void {
     if (reason === lastReason || reason === "paused") return;
     lastReason = reason;
     const rate = perSecond === undefined ? null : Number(perSecond.toPrecision(3));
-    log.info({ reason, concurrency, perSecond: rate }, "request limit changed");
+    log.info({ reason, limit, concurrency, perSecond: rate }, "request limit changed");
   }
 
   function describeCondition(): ServiceCondition {
-    const { concurrency, perSecond = null, reason } = bulkhead.limits;
+    const { concurrency, perSecond = null, reason, text, since } = bulkhead.limits;
     return {
       concurrency,
       per_second: perSecond,
       reason,
+      limit: text ?? null,
+      limit_since: since === undefined ? null : new Date(since).toISOString(),
       throttled: reason === "rate_limited" || reason === "paused",
       open_breakers: breakers.open,
       recent_failures: failureCounts.recent,

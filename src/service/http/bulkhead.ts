@@ -1,12 +1,11 @@
 import type { LimitReason } from "../../model/status/service-condition.ts";
 import type { Cancel, Clock } from "../../runtime/clock.ts";
-import { AdaptiveConcurrency } from "./adaptive-concurrency.ts";
-import { AdaptiveRate } from "./adaptive-rate.ts";
+import { createPace, decide, type LoadSign, observe, type PaceState, recordStart } from "./pace.ts";
+import { describePace } from "./pace-report.ts";
 import { type RequestPriority, requestPriority } from "./request.ts";
 
 interface BulkheadOptions {
   readonly clock: Clock;
-  /** Upper bound of the adaptive limit. */
   readonly maxConcurrency: number;
   /** 0: no configured limit, only what the service accepts. */
   readonly maxPerSecond: number;
@@ -20,10 +19,11 @@ export interface RequestLimits {
   /** Requests per second; undefined: no limit. */
   readonly perSecond: number | undefined;
   readonly reason: LimitReason;
+  /** In words; undefined: only the settings. */
+  readonly text: string | undefined;
+  /** On the wall clock. */
+  readonly since: number | undefined;
 }
-
-/** How a request ended, as far as it says something about the load that the service bears. */
-export type LoadSign = "success" | "failure" | "timeout" | "rejected";
 
 interface WaitingRequest {
   readonly priority: RequestPriority;
@@ -46,8 +46,7 @@ const POLLS_PER_HISTORY_REQUEST = 3;
  */
 export class Bulkhead {
   readonly #options: BulkheadOptions;
-  readonly #rate: AdaptiveRate;
-  readonly #concurrency: AdaptiveConcurrency;
+  #pace: PaceState;
   /** Both with the most urgent first. */
   readonly #polls: WaitingRequest[] = [];
   readonly #history: WaitingRequest[] = [];
@@ -60,29 +59,22 @@ export class Bulkhead {
   #lastLimits = "";
 
   constructor(options: BulkheadOptions) {
-    const { clock, maxConcurrency, maxPerSecond } = options;
     this.#options = options;
-    this.#rate = new AdaptiveRate({ clock, maxPerSecond });
-    this.#concurrency = new AdaptiveConcurrency({
-      clock,
-      maxConcurrency,
-      onChange: () => this.#reportLimits(),
-    });
+    this.#pace = createPace(options.maxConcurrency, options.maxPerSecond);
   }
 
   get limits(): RequestLimits {
-    const { maxPerSecond } = this.#options;
-    const { learned = Number.POSITIVE_INFINITY, perSecond, pausedUntil } = this.#rate;
-    const isRateLearned = learned < (maxPerSecond > 0 ? maxPerSecond : Number.POSITIVE_INFINITY);
-    const reason =
-      pausedUntil !== undefined
-        ? "paused"
-        : isRateLearned
-          ? "rate_limited"
-          : this.#concurrency.isOverloaded
-            ? "overloaded"
-            : "settings";
-    return { concurrency: this.#concurrency.limit, perSecond, reason };
+    const { clock } = this.#options;
+    const now = clock.monotonic();
+    const { atOnce, perSecond } = decide(this.#pace);
+    const { reason, text, since } = describePace(this.#pace, now);
+    return {
+      concurrency: atOnce,
+      perSecond: perSecond === Number.POSITIVE_INFINITY ? undefined : perSecond,
+      reason,
+      text,
+      since: since === undefined ? undefined : clock.now() - (now - since),
+    };
   }
 
   /** Runs `work` in a slot, as soon as it is its turn. Returns undefined if `admit` refuses it then. */
@@ -105,13 +97,8 @@ export class Bulkhead {
 
   /** `retryAfterMs`: how long the service asked for silence, with a rejection. */
   recordSign(sign: LoadSign, startedAt: number, retryAfterMs = 0): void {
-    if (sign === "rejected") {
-      this.#rate.recordRejected(startedAt, retryAfterMs);
-      this.#concurrency.recordRejected();
-    } else if (sign !== "timeout") this.#rate.recordAccepted(startedAt);
-    if (sign === "success") this.#concurrency.recordSuccess(startedAt);
-    if (sign === "failure") this.#concurrency.recordFailure(startedAt);
-    if (sign === "timeout") this.#concurrency.recordTimeout(startedAt);
+    const now = this.#options.clock.monotonic();
+    this.#pace = observe(this.#pace, { sign, now, startedAt, retryAfterMs });
     this.#reportLimits();
     this.#startWaiting();
   }
@@ -158,7 +145,7 @@ export class Bulkhead {
     this.#cancelTimer();
     const { clock } = this.#options;
     for (let queue = this.#nextQueue(); queue !== undefined; queue = this.#nextQueue()) {
-      const startAt = this.#rate.nextStartAt;
+      const { startAt } = decide(this.#pace);
       const now = clock.monotonic();
       if (startAt > now) {
         this.#isWaitingForRate = true;
@@ -171,7 +158,11 @@ export class Bulkhead {
         request.dismiss();
         continue;
       }
-      this.#rate.recordStart(this.#isWaitingForRate);
+      this.#pace = recordStart(this.#pace, {
+        now,
+        hadToWait: this.#isWaitingForRate,
+        inFlight: this.#running + 1,
+      });
       this.#isWaitingForRate = false;
       this.#pollsInARow = queue === this.#polls ? this.#pollsInARow + 1 : 0;
       request?.start();
@@ -180,7 +171,7 @@ export class Bulkhead {
 
   /** The queue of the next request; undefined if none may start. */
   #nextQueue(): WaitingRequest[] | undefined {
-    const slots = this.#concurrency.limit;
+    const slots = decide(this.#pace).atOnce;
     if (this.#running >= slots) return undefined;
     const isReserved = this.#options.clock.monotonic() < this.#reservedUntil;
     const historySlots = isReserved ? Math.max(1, slots - 1) : slots;
@@ -201,8 +192,8 @@ export class Bulkhead {
   /** The rate changes with every request: only a change that a person would notice is reported. */
   #reportLimits(): void {
     const { limits } = this;
-    const { concurrency, perSecond, reason } = limits;
-    const key = `${concurrency} ${reason} ${perSecond === undefined ? "-" : Math.round(Math.log2(perSecond) * 4)}`;
+    const { concurrency, perSecond, reason, text } = limits;
+    const key = `${concurrency} ${reason} ${text} ${perSecond === undefined ? "-" : Math.round(Math.log2(perSecond) * 4)}`;
     if (key === this.#lastLimits) return;
     this.#lastLimits = key;
     this.#options.onLimitChange(limits);

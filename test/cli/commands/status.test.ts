@@ -97,13 +97,15 @@ describe("mds-sync status", () => {
       concurrency: 8,
       per_second: 9.2,
       reason: "rate_limited",
+      limit: "the service accepts 9.2 requests a second",
+      limit_since: "2026-03-01T12:07:10.123Z",
       throttled: true,
       open_breakers: ["/market-cap"],
       recent_failures: { malformed_body: 22, too_many_requests: 12 },
     };
     const { stdout } = await status(path, "--http-port", port);
     expect(stdout.replaceAll(/\s+/g, " ")).toContain(
-      "service /market-cap keeps failing at the service, and the service limits the sync to 9.2 requests per second (429)",
+      "service /market-cap keeps failing at the service, and the service accepts 9.2 requests a second, since 2026-03-01 12:07 UTC",
     );
     expect(stdout.replaceAll(/\s+/g, " ")).toContain(
       "service requests retried in the last 10 minutes: 22 × unreadable answer, 12 × too many requests (429)",

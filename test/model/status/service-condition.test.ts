@@ -9,6 +9,8 @@ const calm: ServiceCondition = {
   concurrency: 8,
   per_second: null,
   reason: "settings",
+  limit: null,
+  limit_since: null,
   throttled: false,
   open_breakers: [],
   recent_failures: {},
@@ -21,20 +23,19 @@ describe("the condition of the service", () => {
     expect(describeRecentFailures(calm)).toBeUndefined();
   });
 
-  it("tells what limits the requests", () => {
-    expect(tell({ reason: "rate_limited", per_second: 12.345 })).toBe(
-      "the service limits the sync to 12 requests per second (429)",
+  it("tells what limits the requests, and since when", () => {
+    const limit = "the service accepts 12 requests a second";
+    expect(tell({ reason: "rate_limited", limit, limit_since: "2026-03-01T12:07:10.123Z" })).toBe(
+      "the service accepts 12 requests a second, since 2026-03-01 12:07 UTC",
     );
-    expect(tell({ reason: "rate_limited" })).toContain("to any number of requests");
-    expect(tell({ reason: "overloaded", concurrency: 2 })).toBe("the service fails above 2 requests at once");
-    expect(tell({ reason: "overloaded", concurrency: 1 })).toBe("the service fails above 1 request at once");
-    expect(tell({ reason: "paused" })).toBe("the service asked for a pause (Retry-After)");
+    expect(tell({ limit })).toBe(limit);
   });
 
   it("names the endpoints that keep failing, or the whole service, before the limit", () => {
     expect(tell({ open_breakers: ["/market-cap"] })).toBe("/market-cap keeps failing at the service");
     expect(tell({ open_breakers: ["/a", "/b"] })).toBe("/a, /b keep failing at the service");
-    expect(tell({ open_breakers: ["/a", "host"], reason: "paused" })).toBe(
+    const limit = "the service asked for a pause (Retry-After)";
+    expect(tell({ open_breakers: ["/a", "host"], reason: "paused", limit })).toBe(
       "the service does not answer, and the service asked for a pause (Retry-After)",
     );
   });

@@ -28,6 +28,8 @@ const unlimited: ServiceCondition = {
   concurrency: 8,
   per_second: null,
   reason: "settings",
+  limit: null,
+  limit_since: null,
   throttled: false,
   open_breakers: [],
   recent_failures: {},

@@ -2,11 +2,7 @@
 
 import type { GapSummary, GapSummaryResult } from "../../../model/answers/heatmap.ts";
 import type { ServeStatus } from "../../../model/status/serve-status.ts";
-import {
-  HOST_SCOPE,
-  type LimitReason,
-  type ServiceCondition,
-} from "../../../model/status/service-condition.ts";
+import { describeLimit, HOST_SCOPE, type ServiceCondition } from "../../../model/status/service-condition.ts";
 import { describeShare, listShareParts, type ShareStatus } from "../../../model/status/share-status.ts";
 import type {
   StreamStatus,
@@ -103,22 +99,15 @@ function showRate(rates: readonly number[]): void {
   area?.setAttribute("d", points.length > 1 ? `M0,24L${points.join("L")}L120,24Z` : "");
 }
 
-const LIMIT_REASONS: Readonly<Record<LimitReason, string>> = {
-  settings: "",
-  rate_limited: "the service answers 429",
-  overloaded: "the service fails above that",
-  paused: "the service asked for a pause",
-};
-
 function showLimit(service: ServiceCondition): void {
-  const { concurrency, per_second, reason, open_breakers, recent_failures } = service;
+  const { concurrency, per_second, open_breakers, recent_failures } = service;
   const rate = per_second === null ? [] : [`at most ${Number(per_second.toPrecision(2))}/s`];
   const failing = open_breakers.map((endpoint) =>
     endpoint === HOST_SCOPE ? "no answer" : `${endpoint} fails`,
   );
   const retries = Object.values(recent_failures).reduce((sum, times) => sum + times, 0);
   const retried = retries > 0 ? `${count(retries)} retried in 10 minutes` : "";
-  const parts = [...rate, `${concurrency} at once`, LIMIT_REASONS[reason], ...failing, retried];
+  const parts = [...rate, `${concurrency} at once`, describeLimit(service), ...failing, retried];
   setText("rate-note", parts.filter(Boolean).join(" · "));
 }
 

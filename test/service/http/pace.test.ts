@@ -1,0 +1,168 @@
+import { describe, expect, it } from "vitest";
+import {
+  createPace,
+  decide,
+  type LoadSign,
+  observe,
+  type PaceState,
+  recordStart,
+} from "../../../src/service/http/pace.ts";
+import { describePace } from "../../../src/service/http/pace-report.ts";
+import { type RecordedRun, runRecorded, type TestedPace } from "../../support/service/recorded-service.ts";
+import { type RecordedRow, recordedRows } from "./recorded-services.ts";
+
+const SEEDS = [1, 2, 3];
+const MAX_AT_ONCE = 8;
+
+/** The pace as the bulkhead uses it. */
+class RunningPace implements TestedPace {
+  state: PaceState;
+
+  constructor(maxAtOnce = MAX_AT_ONCE, maxPerSecond = 0) {
+    this.state = createPace(maxAtOnce, maxPerSecond);
+  }
+
+  atOnce = () => decide(this.state).atOnce;
+  startAt = () => decide(this.state).startAt;
+  start: TestedPace["start"] = (request) => {
+    this.state = recordStart(this.state, request);
+  };
+  answer: TestedPace["answer"] = (sign, times) => {
+    this.state = observe(this.state, { sign, ...times });
+  };
+}
+
+function mean(runs: readonly RecordedRun[], figure: keyof RecordedRun): number {
+  return runs.reduce((sum, run) => sum + run[figure], 0) / runs.length;
+}
+
+describe("the pace with recorded services", () => {
+  const table: [string, RecordedRow][] = recordedRows.map((row) => [row.situation, row]);
+
+  it.each(table)("B17: %s", (_, row) => {
+    const runs = SEEDS.map((seed) => runRecorded(new RunningPace(), { ...row, seed }));
+    expect(mean(runs, "goodPerSecond")).toBeGreaterThanOrEqual(row.minGoodPerSecond);
+    expect(mean(runs, "wastedShare")).toBeLessThanOrEqual(row.maxWastedShare);
+  });
+});
+
+/** Sends one request after another as fast as the pace allows; each takes 5 ms. Returns the time at the end. */
+function send(pace: RunningPace, requests: number, sign: LoadSign, from = 0, retryAfterMs = 0): number {
+  let now = from;
+  for (let at = 0; at < requests; at++) {
+    const startedAt = Math.max(now, pace.startAt());
+    pace.start({ now: startedAt, hadToWait: startedAt > now, inFlight: 1 });
+    now = startedAt + 5;
+    pace.answer(sign, { now, startedAt, retryAfterMs });
+  }
+  return now;
+}
+
+describe("the pace", () => {
+  it("is not limited until a limit is met: after the first answers as many at once as configured", () => {
+    const pace = new RunningPace(40);
+    const numbers: number[] = [];
+    for (let round = 0; round < 6; round++) {
+      numbers.push(pace.atOnce());
+      send(pace, pace.atOnce(), "success", round * 1_000);
+    }
+    expect(numbers).toEqual([2, 2, 3, 6, 12, 24]);
+    expect(send(pace, 500, "success", 10_000)).toBe(12_500);
+    expect(decide(pace.state)).toMatchObject({ atOnce: 40, perSecond: Number.POSITIVE_INFINITY });
+  });
+
+  it("keeps to a configured rate, and to a lower one that the service accepts", () => {
+    const pace = new RunningPace(MAX_AT_ONCE, 50);
+    expect(send(pace, 100, "success")).toBeGreaterThan(1_900);
+    const service = [{ limit: { requests: 10, ms: 1_000, window: "sliding" as const } }];
+    const limited = new RunningPace(MAX_AT_ONCE, 50);
+    runRecorded(limited, { service, seconds: 60, settleSeconds: 0, seed: 1 });
+    expect(decide(limited.state).perSecond).toBeLessThan(15);
+    const freed = new RunningPace(MAX_AT_ONCE, 50);
+    const ending = [...service, { fromMs: 30_000 }];
+    runRecorded(freed, { service: ending, seconds: 60, settleSeconds: 0, seed: 1 });
+    expect(decide(freed.state).perSecond).toBe(50);
+  });
+
+  it("B3: 429s in a row are followed by longer and longer silence, at most half a minute", () => {
+    const pace = new RunningPace();
+    const silences: number[] = [];
+    for (let now = 0; silences.length < 20; ) {
+      now = send(pace, 1, "rejected", now);
+      silences.push(pace.startAt() - now);
+    }
+    expect(silences[0]).toBe(1);
+    expect(Math.max(...silences)).toBe(30_000);
+    expect(silences.at(-1)).toBe(30_000);
+  });
+
+  it("Retry-After pauses every request", () => {
+    const pace = new RunningPace();
+    const now = send(pace, 1, "rejected", 0, 7_000);
+    expect(pace.startAt()).toBe(now + 7_000);
+  });
+
+  it("B12: timeouts halve the number at once, down to one", () => {
+    const pace = new RunningPace();
+    let now = send(pace, 100, "success");
+    const numbers: number[] = [];
+    for (let round = 0; round < 5; round++) {
+      numbers.push(pace.atOnce());
+      const startedAt = now + 1;
+      for (let inFlight = 1; inFlight <= MAX_AT_ONCE; inFlight++)
+        pace.start({ now: startedAt, hadToWait: false, inFlight: Math.min(inFlight, pace.atOnce()) });
+      now = startedAt + 60_000;
+      for (let at = 0; at < 8; at++) pace.answer("timeout", { now, startedAt, retryAfterMs: 0 });
+    }
+    expect(numbers).toEqual([8, 4, 2, 1, 1]);
+  });
+
+  it("an unused limit does not grow", () => {
+    const pace = new RunningPace();
+    const service = [{ limit: { requests: 10, ms: 1_000, window: "sliding" as const } }];
+    runRecorded(pace, { service, seconds: 60, settleSeconds: 0, seed: 1 });
+    const { perSecond } = decide(pace.state);
+    const now = 3_600_000;
+    pace.start({ now, hadToWait: false, inFlight: 1 });
+    pace.answer("success", { now: now + 20, startedAt: now, retryAfterMs: 0 });
+    expect(decide(pace.state).perSecond).toBe(perSecond);
+  });
+});
+
+describe("what limits the requests", () => {
+  const tell = (service: RecordedRow["service"], seconds = 60) => {
+    const pace = new RunningPace();
+    runRecorded(pace, { service, seconds, settleSeconds: 0, seed: 1 });
+    return describePace(pace.state, seconds * 1_000);
+  };
+  const limit = { requests: 10, ms: 1_000, window: "sliding" as const };
+
+  it("is told in one clause, with the time since when", () => {
+    expect(tell([{}])).toEqual({ reason: "settings", text: undefined, since: undefined });
+    const limited = tell([{}, { fromMs: 20_000, limit }]);
+    expect(limited).toMatchObject({ reason: "rate_limited" });
+    expect(limited.text).toMatch(/^the service accepts (9.\d|10) requests a second$/);
+    expect(Math.round((limited.since ?? 0) / 1_000)).toBe(20);
+    expect(tell([{ maxAtOnce: 2 }])).toMatchObject({
+      reason: "overloaded",
+      text: "the service fails above 2 requests at once",
+    });
+    expect(tell([{ handlers: 1, latencyMs: 30_000 }], 1_800).text).toMatch(
+      /^the service is too slow above \d requests? at once$/,
+    );
+    const random = tell([{ random: { status: 500, share: 0.3 } }]);
+    expect(random).toMatchObject({ reason: "settings" });
+    expect(random.text).toMatch(/^(2|3|4)\d % of the requests fail, whatever the speed$/);
+  });
+
+  it("is a pause while the service asks for one", () => {
+    const pace = new RunningPace();
+    const now = send(pace, 1, "rejected", 0, 7_000);
+    expect(describePace(pace.state, now)).toEqual({
+      reason: "paused",
+      text: "the service asked for a pause (Retry-After)",
+      since: now,
+    });
+    expect(describePace(pace.state, now + 7_000).text).toBeUndefined();
+  });
+});

@@ -1,0 +1,239 @@
+import { type Random, seededRandom } from "../../../src/runtime/backoff.ts";
+import { RetryBudget } from "../../../src/service/client/retry-budget.ts";
+import type { LoadSign } from "../../../src/service/http/pace.ts";
+
+/** How a service was seen to answer: its latency, and which requests it refuses or fails. */
+export interface RecordedBehaviour {
+  /** From the shortest to the longest, evenly spread. */
+  readonly latencyMs?: number | readonly [number, number];
+  /** Accepts so many requests in each window. `bucket`: refills evenly and holds a whole window. */
+  readonly limit?: { readonly requests: number; readonly ms: number; readonly window: LimitWindow };
+  /** The service handles so many requests at a time, one after another: others wait, even if their client has gone. */
+  readonly handlers?: number;
+  /** More at once are answered 503. */
+  readonly maxAtOnce?: number;
+  /** What exceeds a limit is answered with this instead of 429 or 503. */
+  readonly limitStatus?: 429 | 503;
+  /** Random failures. */
+  readonly random?: { readonly status: 429 | 500; readonly share: number };
+  readonly retryAfterMs?: number;
+}
+
+type LimitWindow = "fixed" | "sliding" | "bucket";
+
+/** A service whose behaviour changes at times (ms since the start). */
+export type RecordedService = readonly (RecordedBehaviour & { readonly fromMs?: number })[];
+
+/** What decides when requests start. All times in ms since the start. */
+export interface TestedPace {
+  atOnce(now: number): number;
+  startAt(now: number): number;
+  start(request: { now: number; hadToWait: boolean; inFlight: number }): void;
+  answer(sign: LoadSign, at: AnswerTimes): void;
+}
+
+export interface AnswerTimes {
+  readonly now: number;
+  readonly startedAt: number;
+  readonly retryAfterMs: number;
+}
+
+export interface RecordedRun {
+  readonly goodPerSecond: number;
+  /** Requests that were answered badly, of all. */
+  readonly wastedShare: number;
+}
+
+interface RunOptions {
+  readonly service: RecordedService;
+  readonly seconds: number;
+  readonly settleSeconds: number;
+  readonly seed: number;
+}
+
+/** As many walks as the gap filler runs, and its timeout. */
+const WALKS = 12;
+const TIMEOUT_MS = 60_000;
+const MAX_ATTEMPTS = 16;
+
+/** Walks that fetch page after page from a recorded service, as fast as the pace allows, in virtual time. */
+export function runRecorded(
+  pace: TestedPace,
+  { service, seconds, settleSeconds, seed }: RunOptions,
+): RecordedRun {
+  const random = seededRandom(seed);
+  const answering = new AnsweringService(service, random);
+  const budget = new RetryBudget(random);
+  const timeline = new Timeline();
+  /** Waiting requests, by the number of their retries so far. */
+  const queue: number[] = Array(WALKS).fill(0);
+  let inFlight = 0;
+  let hadToWait = false;
+  let wakeAt = Number.POSITIVE_INFINITY;
+  const counted = { good: 0, bad: 0 };
+
+  function startWaiting(now: number): void {
+    while (queue.length > 0) {
+      if (inFlight >= pace.atOnce(now)) return;
+      const startAt = pace.startAt(now);
+      if (startAt > now) {
+        hadToWait = true;
+        if (startAt < wakeAt)
+          timeline.add(startAt, (at) => {
+            wakeAt = Number.POSITIVE_INFINITY;
+            startWaiting(at);
+          });
+        wakeAt = Math.min(wakeAt, startAt);
+        return;
+      }
+      pace.start({ now, hadToWait, inFlight: inFlight + 1 });
+      hadToWait = false;
+      send(now, queue.shift() ?? 0);
+    }
+  }
+
+  function send(startedAt: number, retries: number): void {
+    inFlight++;
+    const { sign, latencyMs, retryAfterMs } = answering.answer(startedAt);
+    timeline.add(startedAt + latencyMs, (now) => {
+      inFlight--;
+      if (now >= settleSeconds * 1000) counted[sign === "success" ? "good" : "bad"]++;
+      pace.answer(sign, { now, startedAt, retryAfterMs });
+      if (sign === "success") {
+        budget.recordSuccess();
+        queue.push(0);
+      } else {
+        const waitMs = Math.max(retryAfterMs, budget.spend(retries));
+        timeline.add(now + waitMs, (at) => {
+          queue.push(retries + 1 < MAX_ATTEMPTS ? retries + 1 : 0);
+          startWaiting(at);
+        });
+      }
+      startWaiting(now);
+    });
+  }
+
+  startWaiting(0);
+  timeline.runUntil(seconds * 1000);
+  return {
+    goodPerSecond: counted.good / (seconds - settleSeconds),
+    wastedShare: counted.bad / Math.max(1, counted.good + counted.bad),
+  };
+}
+
+class AnsweringService {
+  readonly #service: RecordedService;
+  readonly #random: Random;
+  #accepted: number[] = [];
+  #tokens: { at: number; left: number } | undefined;
+  #limit: RecordedBehaviour["limit"];
+  #endsOfAccepted: number[] = [];
+  #handlerFreeAt: number[] = [];
+
+  constructor(service: RecordedService, random: Random) {
+    this.#service = service;
+    this.#random = random;
+  }
+
+  answer(now: number): { sign: LoadSign; latencyMs: number; retryAfterMs: number } {
+    const behaviour = this.#service.findLast(({ fromMs = 0 }) => fromMs <= now) ?? {};
+    const {
+      latencyMs: latency = 20,
+      limit,
+      random,
+      maxAtOnce,
+      handlers,
+      retryAfterMs = 0,
+      limitStatus,
+    } = behaviour;
+    const [minMs, maxMs] = typeof latency === "number" ? [latency, latency] : latency;
+    const ownMs = minMs + (maxMs - minMs) * this.#random();
+    const answer = (sign: LoadSign, ms = ownMs) => {
+      const isRefused = sign === "rejected";
+      return { sign, latencyMs: ms, retryAfterMs: isRefused ? retryAfterMs : 0 };
+    };
+    if (random && this.#random() < random.share)
+      return answer(random.status === 429 ? "rejected" : "failure");
+    if (limit && !this.#accepts(now, limit)) return answer(limitStatus === 503 ? "failure" : "rejected");
+    this.#endsOfAccepted = this.#endsOfAccepted.filter((end) => end > now);
+    if (this.#endsOfAccepted.length >= (maxAtOnce ?? Number.POSITIVE_INFINITY))
+      return answer(limitStatus === 429 ? "rejected" : "failure");
+    const endsAt = handlers === undefined ? now + ownMs : this.#handle(now, handlers, ownMs);
+    this.#endsOfAccepted.push(endsAt);
+    return endsAt - now > TIMEOUT_MS ? answer("timeout", TIMEOUT_MS) : answer("success", endsAt - now);
+  }
+
+  #handle(now: number, handlers: number, ms: number): number {
+    const busy = this.#handlerFreeAt.filter((at) => at > now).sort((a, b) => a - b);
+    const freeAt = busy.length < handlers ? now : (busy[busy.length - handlers] ?? now);
+    this.#handlerFreeAt = [...busy, freeAt + ms];
+    return freeAt + ms;
+  }
+
+  #accepts(now: number, limit: NonNullable<RecordedBehaviour["limit"]>): boolean {
+    if (this.#limit !== limit) {
+      this.#limit = limit;
+      this.#accepted = [];
+      this.#tokens = undefined;
+    }
+    if (limit.window === "bucket") {
+      const { at, left } = this.#tokens ?? { at: now, left: limit.requests };
+      const tokens = Math.min(limit.requests, left + ((now - at) * limit.requests) / limit.ms);
+      this.#tokens = { at: now, left: tokens >= 1 ? tokens - 1 : tokens };
+      return tokens >= 1;
+    }
+    // A window of the service's clock does not begin when the client does.
+    const begin = now - ((now + 370) % limit.ms);
+    const since = limit.window === "sliding" ? now - limit.ms : begin;
+    this.#accepted = this.#accepted.filter((at) => at > since || (limit.window === "fixed" && at === since));
+    if (this.#accepted.length >= limit.requests) return false;
+    this.#accepted.push(now);
+    return true;
+  }
+}
+
+/** Calls back in the order of the times, and of the calls for equal ones. */
+class Timeline {
+  /** A binary heap. */
+  readonly #events: { readonly at: number; readonly order: number; readonly call: (now: number) => void }[] =
+    [];
+  #order = 0;
+
+  add(at: number, call: (now: number) => void): void {
+    const events = this.#events;
+    let index = events.push({ at, order: this.#order++, call }) - 1;
+    while (index > 0 && this.#isBefore(index, (index - 1) >> 1)) index = this.#swap(index, (index - 1) >> 1);
+  }
+
+  runUntil(end: number): void {
+    for (let first = this.#events[0]; first !== undefined && first.at <= end; first = this.#events[0]) {
+      this.#removeFirst();
+      first.call(first.at);
+    }
+  }
+
+  #removeFirst(): void {
+    const events = this.#events;
+    const last = events.pop();
+    if (last === undefined || events.length === 0) return;
+    events[0] = last;
+    for (let index = 0; ; ) {
+      const left = 2 * index + 1;
+      const right = left + 1 < events.length && this.#isBefore(left + 1, left) ? left + 1 : left;
+      if (right >= events.length || !this.#isBefore(right, index)) return;
+      index = this.#swap(index, right);
+    }
+  }
+
+  #isBefore(a: number, b: number): boolean {
+    const [first, second] = [this.#events[a], this.#events[b]];
+    if (!first || !second) return false;
+    return first.at < second.at || (first.at === second.at && first.order < second.order);
+  }
+
+  #swap(a: number, b: number): number {
+    const [first, second] = [this.#events[a], this.#events[b]];
+    if (first && second) [this.#events[a], this.#events[b]] = [second, first];
+    return b;
+  }
+}
