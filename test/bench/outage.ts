@@ -151,9 +151,8 @@ class Site {
     const periodMs = cadenceSeconds * 1_000;
     const endOffset = Date.now() + seconds * 1_000 + END_BEFORE_PERIOD_MS;
     const startAt = Date.now() + 2 * periodMs - (endOffset % periodMs);
-    await sleep(startAt - Date.now() - 1_000);
-    const before = await this.#countRequests();
     await sleep(startAt - Date.now());
+    const before = await this.#countRequests();
     const sentAt = Date.now();
     await this.#setFaults(faults);
     const startedAt = (sentAt + Date.now()) / 2;
