@@ -258,19 +258,17 @@ export class S3Client {
 /** The right that a request needs, and whether it must not replace an object. */
 function operationOf({ method, key, query = {}, headers = {} }: S3Request) {
   const isUpload = "uploads" in query || "uploadId" in query;
-  const right =
-    method === "GET"
-      ? key !== undefined
-        ? "s3:GetObject"
-        : isUpload
-          ? "s3:ListBucketMultipartUploads"
-          : "s3:ListBucket"
-      : method !== "DELETE"
-        ? "s3:PutObject"
-        : isUpload
-          ? "s3:AbortMultipartUpload"
-          : "s3:DeleteObject";
-  return { right, isConditional: "if-none-match" in headers };
+  const write = {
+    GET: "GetObject",
+    PUT: "PutObject",
+    POST: "PutObject",
+    DELETE: isUpload ? "AbortMultipartUpload" : "DeleteObject",
+  };
+  const list = isUpload ? "ListBucketMultipartUploads" : "ListBucket";
+  return {
+    right: `s3:${key === undefined ? list : write[method]}`,
+    isConditional: "if-none-match" in headers,
+  };
 }
 
 function readPart(file: string, from: number, length: number): Uint8Array {

@@ -43,15 +43,10 @@ interface TickRange {
   readonly rows: readonly ForwardedRow[];
 }
 
-const names = forwardedColumns("index_ticks");
-const [priceAt, volumeAt, detailsAt] = ["price", "volume", "details"].map((name) => names.indexOf(name)) as [
-  number,
-  number,
-  number,
-];
+const places = ["price", "volume", "details"].map((name) => forwardedColumns("index_ticks").indexOf(name));
 
 function toTick(row: ForwardedRow): Tick {
-  const [price, volume, details] = [row[priceAt], row[volumeAt], row[detailsAt]];
+  const [price, volume, details] = places.map((place) => row[place]);
   return {
     ts: Number(row[1]),
     price: typeof price === "number" ? price : null,
@@ -97,8 +92,6 @@ const keyOf = ({ series, length, ts }: BarKey) => `${series}, ${length}, ${ts}`;
 export class KeptBars {
   readonly #session: SharedSession;
   readonly #dictionaries: SharedDictionaries;
-  /** By series and length the last bar that was marked: thousands of live ticks arrive in the same bar. */
-  readonly #marked = new Map<string, Micros>();
 
   constructor(session: SharedSession, dictionaries: SharedDictionaries) {
     this.#session = session;
@@ -114,15 +107,7 @@ export class KeptBars {
         kind === "replace" ? range : undefined,
       ),
     );
-    return this.#storeSql(bars.filter((bar) => this.#isChange(bar)));
-  }
-
-  #isChange({ series, length, ts, figures }: KeptBar): boolean {
-    const key = `${series} ${length}`;
-    const isMarked = this.#marked.get(key) === ts;
-    if (figures === undefined) this.#marked.set(key, ts);
-    else if (isMarked) this.#marked.delete(key);
-    return figures !== undefined || !isMarked;
+    return this.#storeSql(bars);
   }
 
   #storeSql(bars: readonly KeptBar[]): string[] {
@@ -137,7 +122,8 @@ export class KeptBars {
     });
     return [
       `INSERT INTO mds.kept_bars (series, length, ts, ${keptFigures.join(", ")}) VALUES ${values.join(", ")}
-      ON CONFLICT (series, length, ts) DO UPDATE SET ${keptFigures.map((name) => `${name} = excluded.${name}`).join(", ")}`,
+      ON CONFLICT (series, length, ts) DO UPDATE SET ${keptFigures.map((name) => `${name} = excluded.${name}`).join(", ")}
+      WHERE kept_bars.n_ticks IS NOT NULL OR excluded.n_ticks IS NOT NULL`,
     ];
   }
 
@@ -153,7 +139,6 @@ export class KeptBars {
       count = stale.length;
       if (count === 0 || clock.monotonic() - startedAt > MAX_COMPUTE_MS) return;
       await transaction(() => this.#compute(stale));
-      this.#marked.clear();
     }
   }
 
