@@ -188,4 +188,10 @@ it("keeps every bar that is over, marks the others, and keeps none without ticks
   await forward();
   expect(await countBars(database)).toEqual({ 1: [28, 0], 4: [7, 1], 24: [1, 1] });
   await expectBarsOfTicks(database, "two hours withdrawn");
+  await shareInto(server, database, warehouse, { clock, moveOut: MONTH });
+  expect(await countBars(database)).toEqual({ 1: [6, 0], 4: [1, 1], 24: [0, 1] });
+  await expectBarsOfTicks(database, "moved out");
+  await shareInto(server, database, warehouse, { clock, moveIn: MONTH });
+  expect(await countBars(database)).toEqual({ 1: [28, 0], 4: [7, 1], 24: [1, 1] });
+  await expectBarsOfTicks(database, "moved in");
 });
