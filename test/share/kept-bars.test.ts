@@ -80,7 +80,7 @@ function apply(transaction: Transaction, { what, from, length, prices, index }: 
   const every = (step: number) =>
     Array.from({ length: Math.ceil((until - from) / step) }, (_, i) => tickAt(at(from + i * step), i));
   if (what === "page" || what === "withdraw") {
-    const records = every(what === "page" ? 1 : 3);
+    const records = every(what === "page" ? 1 : 7);
     writeRecords(transaction, "index_ticks", records, "rest");
     const gone = findRowsBeside(transaction, key, range, records.map(({ ts }) => ts).reverse());
     withdrawRows(
