@@ -50,8 +50,9 @@ function exportJob(
       const moveBefore =
         retention.indexTicks === undefined ? undefined : retentionStart(context, retention.indexTicks);
       const result = await exportInProcess({ ...request, moveBefore }, { clock, stopping });
-      const { folder, files_written, rows_written, seconds, held_days = [] } = result;
+      const { folder, files_written, rows_written, seconds, held_days = [], warning } = result;
       log.info({ files_written, rows_written, seconds }, "export done");
+      if (warning !== undefined) log.warn({ reason: warning }, "old export files not removed");
       await moveExportedDays(context, { place: folder, days: held_days, shared });
     },
   };

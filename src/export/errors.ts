@@ -71,24 +71,38 @@ const wrongKeys = "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSIO
 
 /** What to do about the error codes of S3. */
 const bucketRemedies: Readonly<Record<string, readonly [remedy: string, exit: ExitCode]>> = {
-  AccessDenied: [
-    "allow s3:ListBucket, GetObject, PutObject, DeleteObject and AbortMultipartUpload",
-    exitCode.usage,
-  ],
   AuthorizationHeaderMalformed: ["set AWS_REGION to the region of the bucket", exitCode.usage],
   ExpiredToken: ["renew the credentials in AWS_SESSION_TOKEN", exitCode.credentials],
   InvalidAccessKeyId: [wrongKeys, exitCode.credentials],
   InvalidToken: [wrongKeys, exitCode.credentials],
   NoSuchBucket: ["create the bucket, or name another one", exitCode.usage],
-  NotImplemented: ["use a store with conditional writes (If-None-Match)", exitCode.usage],
   PermanentRedirect: ["set AWS_REGION to the region of the bucket", exitCode.usage],
   RequestTimeTooSkewed: ["set the clock of this machine", exitCode.usage],
   SignatureDoesNotMatch: [wrongKeys, exitCode.credentials],
 };
 
-/** The answer may contain the key and what was signed, so only its code is shown. */
-export function toBucketFailure(url: string, status: number, answer: string): Failure {
+const conditionalWrites = "use a store with conditional writes (If-None-Match), as Amazon S3 and MinIO have";
+
+/** Two exports at the same time could overwrite each other's commits there. */
+export function overwritesCommits(url: string): Failure {
+  return bucketRefused(`${url} overwrites objects in spite of If-None-Match`, conditionalWrites);
+}
+
+/** The answer may contain the key and what was signed, so only its code is shown. `right`: what the request needs. */
+export function toBucketFailure(
+  url: string,
+  status: number,
+  answer: string,
+  { right, isConditional }: { readonly right: string; readonly isConditional: boolean },
+): Failure {
   const code = /<Code>([A-Za-z0-9]{1,60})<\/Code>/.exec(answer)?.[1] ?? `HTTP ${status}`;
+  if (status === 501)
+    return bucketRefused(
+      `${url} does not implement ${isConditional ? "If-None-Match" : right} (${code})`,
+      isConditional ? conditionalWrites : "use another store, or export to a folder and copy it there",
+    );
+  if (code === "AccessDenied" || code === "HTTP 403")
+    return bucketRefused(`${url} refused the request (${code})`, `allow ${right} to these credentials`);
   if (status === 429 || status === 409 || status >= 500) return bucketUnreachable(url, code);
   const [remedy, exit] = bucketRemedies[code] ?? [
     "check the address, the region and the rights",
@@ -103,4 +117,13 @@ export function movedFileMissing(place: string, file: string): Failure {
     remedy: "bring the folder back from a backup; to give these ticks up, export to another place",
     exit: exitCode.incomplete,
   });
+}
+
+/** An export that could not remove what it replaced is complete; the next one tries again. */
+export function describeCleanUpFailure(error: unknown, place: string): string {
+  const failure = asExportFailure(error, place);
+  // The remedy of an unreachable store speaks of an export that failed.
+  const why =
+    failure instanceof Failure && failure.code === "export_refused" ? failure.summary : String(failure);
+  return `the export is complete, but old files stay: ${why}`;
 }

@@ -37,7 +37,7 @@ import {
 import { CheckpointFormat } from "./delta/checkpoint.ts";
 import { type CommitOptions, commitTable } from "./delta/delta-log.ts";
 import type { DeltaTable } from "./delta/delta-table.ts";
-import { asExportFailure, exportStopped } from "./errors.ts";
+import { asExportFailure, describeCleanUpFailure, exportStopped } from "./errors.ts";
 import type { ExportStore } from "./export-store.ts";
 import { FileWriter } from "./file-writer.ts";
 import { openFolderStore } from "./folder-store.ts";
@@ -113,6 +113,8 @@ export interface ExportResult {
   readonly seconds: number;
   /** Only if asked for: days of index ticks that may leave the warehouse. */
   readonly held_days?: readonly HeldDay[];
+  /** What went wrong after the export was complete. */
+  readonly warning?: string;
 }
 
 /**
@@ -208,6 +210,15 @@ async function exportTo(
     await store.storeGeneration(manifest, catalogue);
     onStep("generation stored");
     const keep = options.keep ?? store.defaultKeep;
+    let warning: string | undefined;
+    const cleanUp = async (work: () => Promise<void>) => {
+      try {
+        await work();
+      } catch (error) {
+        if (options.stopping?.aborted) throw error;
+        warning = describeCleanUpFailure(error, place);
+      }
+    };
     const tables = await commitTables(store, manifest, {
       checkpoints: new CheckpointFormat(writer, work),
       program: options.program,
@@ -215,13 +226,17 @@ async function exportTo(
       isNewer: store.isNewer,
       now: Math.round(clock.now()),
       keepMs: keep / MICROS_PER_MS,
+      cleanUp,
       onCommit: () => onStep("table committed"),
     });
     await store.publish({ ...manifest, tables }, catalogue, onStep);
-    await store.removeOld(manifest, { now: clock.now() * MICROS_PER_MS, keep });
+    await cleanUp(() => store.removeOld(manifest, { now: clock.now() * MICROS_PER_MS, keep }));
     onStep("old generations removed");
-    const result = resultOf(place, manifest, fileWriter.written, (clock.monotonic() - startedAt) / 1000);
-    return options.moveBefore === undefined ? result : { ...result, held_days: fileWriter.heldDays };
+    return {
+      ...resultOf(place, manifest, fileWriter.written, (clock.monotonic() - startedAt) / 1000),
+      ...(options.moveBefore !== undefined && { held_days: fileWriter.heldDays }),
+      ...(warning !== undefined && { warning }),
+    };
   } finally {
     await catalogueWriter?.close();
     writer.close();

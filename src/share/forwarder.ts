@@ -141,6 +141,7 @@ export class Forwarder {
       await this.#lookAtOtherServers();
       await this.writer.rows.months.createAhead(clock.now(), this.writer.inTransaction);
       relations += await this.#relations.update(connection, this.writer.inTransaction);
+      await this.writer.rows.bars.compute(clock, this.writer.inTransaction);
       await this.#storeClockSkew();
       this.#relationsAt = clock.monotonic();
     }

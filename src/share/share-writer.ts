@@ -148,7 +148,7 @@ export class ShareWriter {
     // Nothing is there above the newest row: the usual case of live rows, and of a first load.
     const deletions = replacements
       .filter(({ unit }) => unit.range.from <= this.rows.newestOf(stream, unit.key))
-      .map(({ unit }) => this.rows.deleteSql(stream, unit.key, unit.range));
+      .flatMap(({ unit }) => this.rows.deleteSql(stream, unit.key, unit.range));
     const ledger: { readonly sql: string; readonly apply: () => void }[] = [];
     await this.inTransaction(async () => {
       if (deletions.length > 0) await session.query(deletions.join("; "));
@@ -162,7 +162,8 @@ export class ShareWriter {
           change.apply();
           ledger.push(change);
         }
-      const sql = ledger.map((change) => change.sql).filter((text) => text !== "");
+      const bars = stream === "index_ticks" ? this.rows.bars.writeSql(batch) : [];
+      const sql = [...bars, ...ledger.map((change) => change.sql).filter((text) => text !== "")];
       const told = this.rows.notifySql(
         stream,
         batch.flatMap((content) => toCommittedRange(stream, content)),

@@ -30,15 +30,16 @@ function correct(warehouse: WarehouseWriter, price: string): void {
 
 async function content(database: string) {
   const [ticks, coverage] = await server.queryAll(database, [
-    "SELECT count(*)::integer AS rows, min(price) AS least FROM mds.index_ticks",
+    "SELECT count(*)::integer AS rows, min(price) AS least, (SELECT count(*)::integer FROM mds.bars_1h) AS bars FROM mds.index_ticks",
     "SELECT proof, reason, from_time::date::text AS day FROM mds.coverage WHERE stream = 'index_ticks' ORDER BY from_ts",
   ]);
   return { ...ticks?.[0], coverage: coverage?.map(({ proof, reason, day }) => [day, proof, reason]) };
 }
 
-const whole = { rows: 72, least: 0.5, coverage: [["2026-01-30", "rows", null]] };
+const whole = { rows: 72, bars: 72, least: 0.5, coverage: [["2026-01-30", "rows", null]] };
 const movedOut = {
   rows: 24,
+  bars: 24,
   least: 0.5,
   coverage: [
     ["2026-01-30", "moved", `moved to table ${TABLE}`],
@@ -119,7 +120,11 @@ const toVersion2 = ["index", "exchange", "derivative"]
     (kind) => `DROP TABLE mds.${kind}_tick_rows_before, mds.${kind}_tick_rows_after;
     CREATE TABLE mds.${kind}_tick_rows_other PARTITION OF mds.${kind}_tick_rows DEFAULT`,
   )
-  .concat("DROP TABLE mds.months", "UPDATE mds.schema_version SET version = 2, digest = 'of version 2'")
+  .concat(
+    "DROP TABLE mds.kept_bars CASCADE",
+    "DROP TABLE mds.months",
+    "UPDATE mds.schema_version SET version = 2, digest = 'of version 2'",
+  )
   .join("; ");
 
 it("upgrades the default partition of version 2, also if rows of a detached month came again", async () => {
@@ -132,10 +137,10 @@ it("upgrades the default partition of version 2, also if rows of a detached mont
     INSERT INTO mds.index_tick_rows (series, ts, price, source) SELECT series, 5, 7, 0 FROM ${TABLE} WHERE ts = ${START}`,
   );
   await shareInto(server, database, warehouse);
-  expect(await content(database)).toEqual({ ...movedOut, rows: 25 });
+  expect(await content(database)).toEqual({ ...movedOut, rows: 25, bars: 25 });
   expect(
     await server.query(database, `SELECT min(price) AS least, count(*)::integer AS rows FROM ${TABLE}`),
   ).toEqual([{ least: 0.25, rows: 48 }]);
   await shareInto(server, database, warehouse, { moveIn: "2026-01" });
-  expect(await content(database)).toEqual({ ...whole, rows: 73 });
+  expect(await content(database)).toEqual({ ...whole, rows: 73, bars: 73 });
 });

@@ -77,6 +77,7 @@ export function addExportCommand(program: Command, context: CommandContext): voi
         bar?.end();
         if (flags.json) context.stdout.write(`${JSON.stringify(result)}\n`);
         context.stderr.write(`${summarize(result)}\n`);
+        if (result.warning !== undefined) context.stderr.write(`mds-sync: warning: ${result.warning}\n`);
       } finally {
         bar?.end();
       }

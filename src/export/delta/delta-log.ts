@@ -34,6 +34,8 @@ export interface CommitOptions {
   readonly now: number;
   /** How long readers may use an earlier version. */
   readonly keepMs: number;
+  /** Runs what may fail without harm to the commit. */
+  readonly cleanUp: (work: () => Promise<void>) => Promise<void>;
 }
 
 /** A reader replays at most this many entries. */
@@ -105,7 +107,7 @@ export async function readTable(files: LogFiles, checkpoints: CheckpointFormat):
 async function writeCheckpoint(
   files: LogFiles,
   { version, protocol, metaData, files: added }: TableState,
-  { checkpoints, now, keepMs }: CommitOptions,
+  { checkpoints, now, keepMs, cleanUp }: CommitOptions,
 ): Promise<void> {
   if (!protocol || !metaData) return;
   const actions: Action[] = [
@@ -118,11 +120,13 @@ async function writeCheckpoint(
     LAST_CHECKPOINT,
     checkpoints.writeText(JSON.stringify({ version, size: actions.length })),
   );
-  const all = await files.list();
-  const old = all.filter(({ modifiedMs }) => now - modifiedMs > keepMs).map(({ name }) => name);
-  const first = Math.max(-1, ...versionsOf(old, ".checkpoint.parquet").filter((each) => each < version));
-  for (const { name } of all)
-    if (Number(/^\d{20}(?=\.)/.exec(name)?.[0] ?? first) < first) await files.remove(name);
+  await cleanUp(async () => {
+    const all = await files.list();
+    const old = all.filter(({ modifiedMs }) => now - modifiedMs > keepMs).map(({ name }) => name);
+    const first = Math.max(-1, ...versionsOf(old, ".checkpoint.parquet").filter((each) => each < version));
+    for (const { name } of all)
+      if (Number(/^\d{20}(?=\.)/.exec(name)?.[0] ?? first) < first) await files.remove(name);
+  });
 }
 
 function versionsOf(names: readonly string[], end: string): number[] {

@@ -106,19 +106,22 @@ export class S3Client {
     await this.#send({ method: "PUT", key, body: text });
   }
 
+  /** Whether the store keeps an object that exists from a conditional write. If not, the object has the new text. */
+  async protects(key: string, text: string): Promise<boolean> {
+    const { status } = await this.#create(key, text);
+    return status === 412;
+  }
+
   /** False if the object exists. */
   async create(key: string, text: string): Promise<boolean> {
-    const headers = { "if-none-match": "*" };
-    const { status, attempts } = await this.#send({
-      method: "PUT",
-      key,
-      body: text,
-      headers,
-      accepts: [412],
-    });
+    const { status, attempts } = await this.#create(key, text);
     if (status !== 412) return true;
     // An earlier attempt whose answer was lost may have created it.
     return attempts > 1 && (await this.read(key)) === text;
+  }
+
+  #create(key: string, body: string): Promise<S3Response> {
+    return this.#send({ method: "PUT", key, body, headers: { "if-none-match": "*" }, accepts: [412] });
   }
 
   async remove(key: string): Promise<void> {
@@ -152,7 +155,12 @@ export class S3Client {
       const isThere = async () =>
         (await this.list(key)).some((each) => each.key === key && each.size === size);
       if (completed.attempts === 1 || !(await isThere()))
-        throw toBucketFailure(this.#target.url, completed.status, answer);
+        throw toBucketFailure(
+          this.#target.url,
+          completed.status,
+          answer,
+          operationOf({ method: "POST", key }),
+        );
     } catch (error) {
       await this.#abortUpload(key, uploadId).catch(() => {});
       throw error;
@@ -195,7 +203,12 @@ export class S3Client {
         const body = Buffer.from(await response.body.arrayBuffer());
         if ((status >= 200 && status < 300) || request.accepts?.includes(status))
           return { status, etag: String(headers.etag), body, attempts: attempt };
-        failure = toBucketFailure(url, status, body.toString("utf8", 0, MAX_ERROR_BYTES));
+        failure = toBucketFailure(
+          url,
+          status,
+          body.toString("utf8", 0, MAX_ERROR_BYTES),
+          operationOf(request),
+        );
         if (!transientStatuses.has(status)) throw failure;
       } catch (error) {
         if (stopping?.aborted || !isNetworkError(error)) throw error;
@@ -240,6 +253,22 @@ export class S3Client {
       signal: this.#options.stopping ?? null,
     });
   }
+}
+
+/** The right that a request needs, and whether it must not replace an object. */
+function operationOf({ method, key, query = {}, headers = {} }: S3Request) {
+  const isUpload = "uploads" in query || "uploadId" in query;
+  const write = {
+    GET: "GetObject",
+    PUT: "PutObject",
+    POST: "PutObject",
+    DELETE: isUpload ? "AbortMultipartUpload" : "DeleteObject",
+  };
+  const list = isUpload ? "ListBucketMultipartUploads" : "ListBucket";
+  return {
+    right: `s3:${key === undefined ? list : write[method]}`,
+    isConditional: "if-none-match" in headers,
+  };
 }
 
 function readPart(file: string, from: number, length: number): Uint8Array {

@@ -5,7 +5,7 @@ import { Failure } from "../../model/failure.ts";
 import { formatTimestamp, MICROS_PER_DAY, MICROS_PER_MS, parseTimestamp } from "../../model/time.ts";
 import { acquireWriterLock } from "../../warehouse/sqlite/writer-lock.ts";
 import { tableFolder } from "../delta/delta-table.ts";
-import { exportedMeanwhile } from "../errors.ts";
+import { exportedMeanwhile, overwritesCommits } from "../errors.ts";
 import { digestOf } from "../export-folder.ts";
 import type { ExportStore } from "../export-store.ts";
 import { MANIFEST, type Manifest, parseManifest } from "../manifest.ts";
@@ -23,6 +23,8 @@ import { type Environment, readS3Target } from "./s3-target.ts";
  */
 const GENERATIONS = "versions/generations/";
 const GENERATION_DIGITS = 10;
+/** Stands in for the newest generation where there is none. */
+const PROBE = `${GENERATIONS}probe`;
 /** Younger objects may belong to an export that runs now. */
 const MIN_LEFTOVER_AGE_MS = 86_400_000;
 const MIN_GENERATIONS = 3;
@@ -95,6 +97,9 @@ async function storeOf({ client, url, work, objects, now }: StoreParts): Promise
     .sort()
     .at(-1);
   const text = newest === undefined ? undefined : await client.read(newest);
+  // A store that ignores the condition replaces the object with the same text.
+  if (newest === undefined) await client.create(PROBE, "");
+  if (!(await client.protects(newest ?? PROBE, text ?? ""))) throw overwritesCommits(url);
   const found = text === undefined ? undefined : parseManifest(text);
   const next = newest === undefined ? 0 : Number(basename(newest, ".json")) + 1;
   const generation = String(next).padStart(GENERATION_DIGITS, "0");
@@ -165,6 +170,7 @@ async function storeOf({ client, url, work, objects, now }: StoreParts): Promise
         // What no manifest lists was left by a killed export, or belongs to one that runs now.
         if (known.has(key) || nowMs - modifiedMs > MIN_LEFTOVER_AGE_MS) await client.remove(key);
       }
+      if (newest !== undefined && sizes.has(PROBE)) await client.remove(PROBE);
       for (const { key, modifiedMs } of generations.slice(0, -MIN_GENERATIONS))
         if (nowMs - modifiedMs > keep / MICROS_PER_MS) await client.remove(key);
       await client.abortUploads("versions/", nowMs - MIN_LEFTOVER_AGE_MS);

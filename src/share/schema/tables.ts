@@ -257,6 +257,7 @@ export const tableNames: readonly string[] = [
   ...Object.values(rowLayouts).map(({ table }) => table),
   ...relationLayouts.map(({ name }) => name),
   LEDGER_TABLE,
+  "kept_bars",
   "lease",
   "months",
   "positions",
@@ -374,6 +375,16 @@ export function tableStatements(): {
     "is_loaded boolean NOT NULL DEFAULT true",
   ]);
   addColumn("positions", "is_loaded", "is_loaded boolean NOT NULL DEFAULT true");
+  create("kept_bars", [
+    ...columns(
+      "ts int8, length int8, open? float8, high? float8, low? float8, close? float8, volume_24h? float8",
+    ).map(definition),
+    ...columns("series int4, n_ticks? int4, n_doubtful? int4, details? json").map(definition),
+    "PRIMARY KEY (series, length, ts)",
+  ]);
+  statements.push(
+    "CREATE INDEX IF NOT EXISTS kept_bars_stale ON mds.kept_bars (series, ts) WHERE n_ticks IS NULL",
+  );
   create("months", ["name text PRIMARY KEY", "is_moved boolean NOT NULL"]);
   create("source", [
     "one boolean PRIMARY KEY CHECK (one)",

@@ -5,6 +5,7 @@ import { normalise, type TimeRange, type TimeRanges } from "../../model/time-ran
 import type { Clock } from "../../runtime/clock.ts";
 import { MOVED_REASON } from "../../warehouse/coverage/ledger.ts";
 import type { ForwardedRow } from "../../warehouse/read/forwarded-rows.ts";
+import { enterStaleSql } from "../schema/bar-views.ts";
 import {
   LEDGER_TABLE,
   MAX_PARTITION_YEAR,
@@ -208,11 +209,14 @@ export class SharedMonths {
         ];
         return [
           ...(isMoved ? [replaceSql(month, `coalesce(reason = '${reason}', false)`, restored)] : []),
+          ...(month.stream === "index_ticks" ? [enterStaleSql(name)] : []),
           enterSql(name, false),
         ];
       }
+      const bars = month.stream === "index_ticks" ? [deleteBarsSql(month)] : [];
       if (exists)
         return [
+          ...bars,
           replaceSql(month, "proof = 'rows'", [
             "CASE WHEN moved THEN 'moved' ELSE proof END",
             `CASE WHEN moved THEN '${reason}' ELSE reason END`,
@@ -221,11 +225,12 @@ export class SharedMonths {
         ];
       // Someone has dropped it: whatever a file still has is forwarded again.
       return [
+        ...bars,
         replaceSql(month, "true", undefined),
         `DELETE FROM mds.months WHERE name = '${name}'; UPDATE mds.positions SET is_loaded = false`,
       ];
     });
-    if (statements.length > 0) await this.#session.query(statements.join("; "));
+    if (statements.length > 0) await this.#session.query(statements.join("; "), undefined, BUILD_TIMEOUT_MS);
     this.#keep(await this.#readStates());
     return normalise(returned);
   }
@@ -258,6 +263,10 @@ function parseName(name: string): MonthTable {
 
 function attachSql({ stream, name, from, to }: MonthTable): string {
   return `ALTER TABLE mds.${rowLayouts[stream].table} ATTACH PARTITION mds.${name} FOR VALUES FROM (${from}) TO (${to})`;
+}
+
+function deleteBarsSql({ from, to }: TimeRange): string {
+  return `DELETE FROM mds.kept_bars WHERE ts >= ${from} AND ts < ${to}`;
 }
 
 function enterSql(name: string, isMoved: boolean): string {

@@ -9,6 +9,7 @@ import { LEDGER_TABLE, rowLayouts } from "../schema/tables.ts";
 import { type SharedSession, TABLE_TIMEOUT_MS } from "../server/session.ts";
 import { CopyWriter } from "./copy-format.ts";
 import type { SharedDictionaries } from "./dictionaries.ts";
+import { KeptBars, markStaleSql } from "./kept-bars.ts";
 import { SharedMonths } from "./months.ts";
 
 /** Who listens is told of each key up to so many of a commit; of more in one line. */
@@ -34,11 +35,13 @@ export class SharedRows {
   /** By stream and series of the SQLite file. */
   readonly #ledgers = new Map<RowStream, Map<number, SettledRange[]>>();
   readonly months: SharedMonths;
+  readonly bars: KeptBars;
 
   constructor(session: SharedSession, dictionaries: SharedDictionaries) {
     this.#session = session;
     this.#dictionaries = dictionaries;
     this.months = new SharedMonths(session);
+    this.bars = new KeptBars(session, dictionaries);
   }
 
   /** Reads the ledger and the newest row of each key. The dictionaries must be loaded. */
@@ -140,8 +143,13 @@ export class SharedRows {
     return `${keyColumn} = ${this.#dictionaries.keyOf(dictionary, key)} AND ${time} >= ${bound(from)} AND ${time} < ${bound(to)}`;
   }
 
-  deleteSql(stream: RowStream, key: number, range: TimeRange): string {
-    return `DELETE FROM mds.${rowLayouts[stream].table} WHERE ${this.condition(stream, key, range)}`;
+  /** Deletes the rows of a range, and marks their kept bars. */
+  deleteSql(stream: RowStream, key: number, range: TimeRange): string[] {
+    const rows = `DELETE FROM mds.${rowLayouts[stream].table} WHERE ${this.condition(stream, key, range)}`;
+    if (stream !== "index_ticks") return [rows];
+    const { from, to } = range;
+    const clamped = { from: clampBigint(from), to: clampBigint(to) };
+    return [rows, markStaleSql(this.#dictionaries.keyOf("series", key), clamped)];
   }
 
   /** Inside a transaction: copies rows that PostgreSQL does not have. */
@@ -246,6 +254,6 @@ export class SharedRows {
 }
 
 /** Ranges may be open-ended: PostgreSQL needs a number. */
-function clampBigint(ts: Micros): string {
-  return String(Math.max(Number.MIN_SAFE_INTEGER, Math.min(Number.MAX_SAFE_INTEGER, ts)));
+function clampBigint(ts: Micros): Micros {
+  return Math.max(Number.MIN_SAFE_INTEGER, Math.min(Number.MAX_SAFE_INTEGER, ts));
 }

@@ -183,6 +183,7 @@ async function syntheticTable() {
         isNewer: () => false,
         now,
         keepMs: 3_600_000,
+        cleanUp: (work) => work(),
       },
     );
   return { commit, files, place: join(folder, "versions/t") };

@@ -9,7 +9,7 @@ import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { runInProcess } from "../../support/cli/run-command.ts";
 import { readSnapshot, readTableRows } from "../../support/export/delta-reader.ts";
 import { exportIn, inWarehouse, killExport } from "../../support/export/read-export.ts";
-import { S3Server, testKeys } from "../../support/export/s3-server.ts";
+import { type S3Log, S3Server, testKeys } from "../../support/export/s3-server.ts";
 import { fillEverything, monthStart, openAt, STEP } from "../../support/export/sample-data.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { viewsBesideSync } from "../../support/warehouse/empty-warehouse.ts";
@@ -106,6 +106,10 @@ describe("an export to a bucket", () => {
     expect((await readTableRows(join(copyOf(of), "versions/index_ticks"), 0)).length).toBe(
       Number(stored(folder)) - 1,
     );
+    // An export of nothing new sends no file and commits no version.
+    server.requests.length = 0;
+    expect(await run({ clock })).toMatchObject({ files_written: 0 });
+    expect(puts().filter((key) => !key.includes("/generations/"))).toEqual([`${prefix}manifest.json`]);
     const since = await run({ clock, since: monthStart(0) });
     expect(since.months_written).toEqual([]);
     now += day + 60_000;
@@ -151,7 +155,7 @@ describe("an export to a bucket", () => {
         403,
         "AccessDenied",
         2,
-        /^s3:\/\/lake\/a dir\/mds refused the request \(AccessDenied\): allow s3:ListBucket/,
+        /^s3:\/\/lake\/a dir\/mds refused the request \(AccessDenied\): allow s3:PutObject to these credentials$/,
       ],
       [403, "ExpiredToken", 3, /\(ExpiredToken\): renew the credentials in AWS_SESSION_TOKEN$/],
       [403, "RequestTimeTooSkewed", 2, /: set the clock of this machine$/],
@@ -193,6 +197,116 @@ describe("an export to a bucket", () => {
     );
     expect((await command(server.env, "s3://other/x")).stderr).toContain("(NoSuchBucket): create the bucket");
     expect(await command(server.env)).toMatchObject({ status: 0 });
+    expect(await ticksIn(of)).toBe(stored(folder));
+  });
+
+  it("F20: names the right that is missing, and what a store does not implement", async () => {
+    const { server, run, warehouse } = await lake();
+    const cases: [(request: S3Log) => boolean, number, RegExp][] = [
+      [
+        ({ key, method }) => method === "GET" && key === "",
+        403,
+        /: allow s3:ListBucket to these credentials$/,
+      ],
+      [({ key }) => key.endsWith(".parquet"), 403, /: allow s3:PutObject to these credentials$/],
+      [
+        ({ query }) => query.startsWith("uploads"),
+        501,
+        /does not implement s3:PutObject \(.*: use another store, or/,
+      ],
+      [
+        ({ headers }) => headers["if-none-match"] === "*",
+        501,
+        /does not implement If-None-Match \(NotImplemented\): use a store with conditional writes/,
+      ],
+    ];
+    for (const [isRefused, status, line] of cases) {
+      const code = status === 403 ? "AccessDenied" : "NotImplemented";
+      server.fault = (request) => (isRefused(request) ? { status, code } : undefined);
+      const failure = await failureOf(run({ partBytes: 2000 }));
+      expect([failure.exit, failure.summary]).toEqual([2, expect.stringMatching(line)]);
+      expect([...server.objects.keys()].filter((key) => key.includes("_delta_log"))).toEqual([]);
+    }
+    server.fault = () => undefined;
+    await run();
+    change(warehouse);
+    server.fault = ({ method, key }) =>
+      method === "GET" && key !== "" ? { status: 403, code: "AccessDenied" } : undefined;
+    expect((await failureOf(run())).summary).toMatch(/: allow s3:GetObject to these credentials$/);
+  });
+
+  it("F20: refuses a store that overwrites commits, before and after the first export", async () => {
+    const of = await lake();
+    const { server, run, warehouse, folder } = of;
+    const refused = {
+      exit: 2,
+      summary: expect.stringMatching(
+        /overwrites objects in spite of If-None-Match: use a store with conditional/,
+      ),
+    };
+    server.ignoresConditions = true;
+    expect(await failureOf(run())).toMatchObject(refused);
+    expect([...server.objects.keys()]).toEqual([`${prefix}versions/generations/probe`]);
+    server.ignoresConditions = false;
+    for (const probes of [1, 0]) {
+      await run();
+      expect([...server.objects.keys()].filter((key) => key.endsWith("probe")).length).toBe(probes);
+    }
+    const before = new Map([...server.objects].map(([key, { bytes }]) => [key, bytes]));
+    change(warehouse);
+    server.ignoresConditions = true;
+    expect(await failureOf(run())).toMatchObject(refused);
+    expect(new Map([...server.objects].map(([key, { bytes }]) => [key, bytes]))).toEqual(before);
+    server.ignoresConditions = false;
+    // The probe's answer is lost: asked again, it must not be mistaken for a store without conditions.
+    let isLost = false;
+    server.fault = ({ method, key }) => {
+      if (isLost || method !== "PUT" || !key.includes("generations/")) return undefined;
+      isLost = true;
+      return { cut: "after" };
+    };
+    await run();
+    expect(isLost).toBe(true);
+    expect(await ticksIn(of)).toBe(stored(folder));
+  });
+
+  it("F20: a clean-up that fails after the commit is a warning, and the next export catches up", async () => {
+    const of = await lake();
+    const { server, run, warehouse, folder } = of;
+    let now = Date.now();
+    server.now = () => new Date(now);
+    const night = async () => {
+      change(warehouse);
+      now += 2 * day;
+      return run({ clock: quickClock(() => now).clock });
+    };
+    const command = () =>
+      runInProcess(["export", "--log-level", "silent", "--json", "--to", to], {
+        cwd: folder,
+        env: { MDS_WAREHOUSE: "mds.sqlite", ...server.env },
+      });
+    expect((await night()).warning).toBe(undefined);
+    await night();
+    server.fault = ({ method }) => (method === "DELETE" ? { status: 403, code: "AccessDenied" } : undefined);
+    // Enough for a checkpoint too, after which old entries of the logs are removed.
+    for (let nights = 0; nights < 22; nights++)
+      expect((await night()).warning).toBe(
+        `the export is complete, but old files stay: ${to} refused the request (AccessDenied): allow s3:DeleteObject to these credentials`,
+      );
+    expect(await ticksIn(of)).toBe(stored(folder));
+    const ended = await command();
+    expect(ended).toMatchObject({ status: 0, stderr: expect.stringMatching(/is up to date/) });
+    server.fault = ({ method }) => (method === "DELETE" ? { status: 503, code: "SlowDown" } : undefined);
+    const { warning } = await night();
+    expect(warning).toMatch(/complete, but old files stay: .* cannot be reached \(SlowDown\)$/);
+    server.fault = ({ query }) =>
+      query.includes("uploads=") ? { status: 501, code: "NotImplemented" } : undefined;
+    expect((await night()).warning).toMatch(/does not implement s3:ListBucketMultipartUploads/);
+    const ticks = () => [...server.objects.keys()].filter((key) => /index_ticks\/.*\.parquet$/.test(key));
+    const left = ticks().length;
+    server.fault = () => undefined;
+    expect((await night()).warning).toBe(undefined);
+    expect(ticks().length).toBeLessThanOrEqual(left);
     expect(await ticksIn(of)).toBe(stored(folder));
   });
 

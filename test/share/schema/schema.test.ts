@@ -4,6 +4,7 @@ import { openTarget } from "../../../src/warehouse/coverage/targets.ts";
 import { publicDocs } from "../../../src/warehouse/schema/column-docs.ts";
 import { usePostgres } from "../../support/postgres.ts";
 import { EMPTY_TEMPLATE } from "../../support/postgres-server.ts";
+import { toVersion3 } from "../../support/share/bars-of-version-3.ts";
 import { addHours, HOURS_BEGIN, shareInto } from "../../support/share/share-harness.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
 
@@ -12,8 +13,8 @@ const server = usePostgres();
 it("has another version number whenever tables or views change", () => {
   // Another digest: raise SCHEMA_VERSION if a release has the old one, and enter both here.
   expect({ version: SCHEMA_VERSION, digest: schemaDigest.slice(0, 16) }).toEqual({
-    version: 3,
-    digest: "e2df502804c0cd84",
+    version: 4,
+    digest: "9bd0349d7044797f",
   });
 });
 
@@ -44,8 +45,35 @@ it("explains every public relation and column where a tool shows it", async () =
   ]);
 });
 
+it("upgrades version 3, which kept no bars, under a user's view and grants", async () => {
+  const database = await server.createDatabase();
+  const warehouse = openTestWarehouse();
+  addHours(warehouse, 0, 30);
+  await shareInto(server, database, warehouse);
+  const read = () =>
+    server.queryAll(
+      database,
+      ["bars_1h", "bars_4h", "bars_1d"].map((view) => `SELECT * FROM mds.${view} ORDER BY ts`),
+    );
+  const before = await read();
+  expect(before.map((rows) => rows.length)).toEqual([30, 8, 2]);
+  await server.query(
+    database,
+    `${toVersion3}; CREATE ROLE bars_${database}; GRANT SELECT ON mds.bars_1h TO bars_${database}; CREATE VIEW mine AS SELECT name, close FROM mds.bars_1h`,
+  );
+  await shareInto(server, database, warehouse);
+  expect(await read()).toEqual(before);
+  expect(
+    await server.query(
+      database,
+      `SELECT has_table_privilege('bars_${database}', 'mds.bars_1h', 'SELECT') AS granted, (SELECT count(*)::integer FROM mine) AS mine,
+        (SELECT count(n_ticks)::integer FROM mds.kept_bars) AS kept, (SELECT count(*)::integer FROM mds.kept_bars) AS bars`,
+    ),
+  ).toEqual([{ granted: true, mine: 30, kept: 40, bars: 40 }]);
+});
+
 /** What version 2 called its tables and columns. */
-const namesOfVersion2 = `ALTER TABLE mds.targets RENAME TO wanted_ranges;
+const namesOfVersion2 = `DROP TABLE mds.kept_bars CASCADE; ALTER TABLE mds.targets RENAME TO wanted_ranges;
   ALTER TABLE mds.wanted_ranges RENAME COLUMN service_window TO kept_for;
   ALTER TABLE mds.wanted_ranges RENAME COLUMN is_snapshot TO observed;
   ALTER TABLE mds.wanted_ranges RENAME COLUMN blocked_reason TO hindrance;

@@ -75,7 +75,7 @@ export async function readTableRows(table: string, version?: number): Promise<Ob
   const rows: Objects = [];
   for (const { path, partitionValues, size } of adds) {
     const file = join(table, decodeURIComponent(path));
-    if (readFileSync(file).length !== size) throw new Error(`${path} has another size`);
+    if (readFileSync(file).length !== Number(size)) throw new Error(`${path} has another size`);
     for (const row of await readParquet(file)) {
       const all: Record<string, unknown> = { ...partitionValues, ...row };
       rows.push(Object.fromEntries(fields.map(({ name }) => [name, all[name]])));
