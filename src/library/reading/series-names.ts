@@ -21,11 +21,18 @@ interface NameRow {
 }
 
 const seriesSql = `SELECT s.series AS key, s.index_type, s.index_id, s.name,
-  (EXISTS (SELECT 1 FROM index_tick_rows t WHERE t.series = s.series)
-    OR EXISTS (SELECT 1 FROM settled_ranges g WHERE g.stream = 'index_ticks' AND g.series = s.series
-      AND g.proof = 'moved')) AS has_ticks,
-  EXISTS (SELECT 1 FROM daily_bar_rows b WHERE b.series = s.series) AS has_ohlcv
+  ${storedColumns("main.", "s.series")}
 FROM series s WHERE s.index_type <> '' ORDER BY s.index_type, s.name, s.index_id`;
+
+/** The same of one series, of the state that is shown. */
+const shownSql = `SELECT ${storedColumns("", "@key")}`;
+
+function storedColumns(schema: "" | "main.", key: string): string {
+  return `(EXISTS (SELECT 1 FROM ${schema}index_tick_rows t WHERE t.series = ${key})
+    OR EXISTS (SELECT 1 FROM ${schema}settled_ranges g WHERE g.stream = 'index_ticks' AND g.series = ${key}
+      AND g.proof = 'moved')) AS has_ticks,
+  EXISTS (SELECT 1 FROM ${schema}daily_bar_rows b WHERE b.series = ${key}) AS has_ohlcv`;
+}
 
 /** The lookups know series of which the warehouse has no rows yet, and further names. */
 const lookupNamesSql = `SELECT 'GWA' AS index_type, id AS index_id, symbol AS label FROM assets
@@ -62,7 +69,14 @@ export function resolveSeries(
   }
   const resolved = names.map((name) => resolveName(known, name, type));
   // The same series under two names would appear twice.
-  return [...new Map(resolved.map((series) => [`${series.index_type} ${series.index_id}`, series])).values()];
+  const all = [
+    ...new Map(resolved.map((series) => [`${series.index_type} ${series.index_id}`, series])).values(),
+  ];
+  if (connection.knownAt === undefined) return all;
+  const read = connection.statement<Pick<SeriesInfo, "has_ticks" | "has_ohlcv">>(shownSql);
+  return all.map((series) =>
+    series.key === null ? series : { ...series, ...read.get({ key: series.key }) },
+  );
 }
 
 function readKnownSeries(connection: Connection): KnownSeries[] {
