@@ -4,7 +4,7 @@ import { readPresentTs } from "../warehouse/coverage/targets.ts";
 import { runReadQuery } from "../warehouse/query/query.ts";
 import { openReader, toReaderFailure } from "../warehouse/reader.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
-import { assertPastKept, citeState, showKnownAt } from "../warehouse/tables/known-at.ts";
+import { citeState, showKnownAt } from "../warehouse/tables/known-at.ts";
 import type {
   AsOfOptions,
   BarArrayOptions,
@@ -111,7 +111,6 @@ export class Warehouse implements Disposable {
     return this.#inTransaction(options, (connection) => {
       const ts = readTime(at, readPresentTs(connection));
       const all = resolveSeries(connection, toList(series), indexType);
-      for (const one of all) assertPastKept(connection, one, { from: ts, to: ts + 1 });
       const moved = all.map((one) => findMovedTicks(connection, one.key, { from: ts, to: ts + 1 }));
       this.#warnOfMoved(all.map((one, at) => ({ series: one, moved: moved[at] ?? [] })));
       return all.map((one) => readAsOf(connection, one, ts, { zone, source }));

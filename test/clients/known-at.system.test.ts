@@ -76,7 +76,9 @@ let folder: string;
 async function askShell(path: string, more: readonly string[]): Promise<unknown[]> {
   const answers: unknown[] = [];
   for (const command of commands) {
-    const { stdout, status } = await runInProcess([...command, ...more, "--warehouse", path], { cwd: folder });
+    const { stdout, status } = await runInProcess([...command, ...more, "--warehouse", path], {
+      cwd: folder,
+    });
     answers.push({ command: command.join(" "), stdout, status });
   }
   const whole = ["gaps", "--series", "BTC", "--stream", "index_ticks", "--from", from, "--to", inside];
@@ -100,7 +102,9 @@ describe.skipIf(!hasPandas)(`earlier states, by shell and Python (seed ${seed})`
     const clock = new ManualClock();
     const writer: WarehouseWriter = openWriter(path, { clock });
     const history = fc.sample(someHistory, { seed, numRuns: 3 }).flat().slice(0, 8);
-    writer.transaction(({ dictionary }) => dictionary.nameSeries(dictionary.getSeriesKey("GWA", "btc"), "BTC"));
+    writer.transaction(({ dictionary }) =>
+      dictionary.nameSeries(dictionary.getSeriesKey("GWA", "btc"), "BTC"),
+    );
     for (const changes of history) {
       clock.jump(60_000);
       writer.transaction((transaction) => {

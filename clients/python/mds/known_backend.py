@@ -95,15 +95,23 @@ class KnownBackend(SqliteBackend):
         self._loaded = set()
 
     def read(self, relation, columns, where=(), order=None, descending=False, limit=None):
-        self._load(relation, where)
+        series = self._load(where)
         if relation == "gaps":
             return self._lost(columns, where)
         frame = super().read(relation, columns, where, order, descending, limit)
-        if relation not in ("index_ticks", "ohlcv"):
-            return frame
-        more = self._replaced.read(relation, columns, where, order, descending, limit)
+        if relation in ("index_ticks", "ohlcv"):
+            frame = self._with_replaced(frame, relation, columns, where, order, descending, limit)
+        if relation in ("index_ticks", "bars_1h"):
+            # Of the newest tick before a moment, what lies between.
+            first = int(frame["ts"].iloc[-1]) if descending and len(frame) else None
+            self._assert_kept(series, where, first)
+        return frame
+
+    def _with_replaced(self, frame, *query):
+        more = self._replaced.read(*query)
         if len(more) == 0:
             return frame
+        _, _, _, order, descending, limit = query
         both = pd.concat([frame, more], ignore_index=True) if len(frame) else more
         if order:
             both = both.sort_values(order, ascending=not descending, ignore_index=True)
@@ -131,8 +139,8 @@ class KnownBackend(SqliteBackend):
         selected = [{"state": "'lost' AS state", "lost_at": "NULL AS lost_at"}.get(name, name) for name in columns]
         return super().read("coverage", selected, [*where, ("proof", "=", "lost")])
 
-    def _load(self, relation, where):
-        """Brings the ledger of the series that the conditions name, and refuses what the warehouse has no versions of."""
+    def _load(self, where):
+        """Brings the ledger of the series that the conditions name, and returns its key."""
         given = {column: value for column, operator, value in where if operator == "="}
         if "index_id" not in given:
             raise Unknowable("an earlier state can be told of named series only; name them")
@@ -141,7 +149,7 @@ class KnownBackend(SqliteBackend):
             {name: given[name] for name in ("index_type", "index_id")},
         )[1]
         if not key:
-            return
+            return None
         series = key[0][0]
         if series not in self._loaded:
             for backend in (self, self._replaced):
@@ -156,13 +164,13 @@ class KnownBackend(SqliteBackend):
                     ]
                 )
             self._loaded.add(series)
-        if relation in ("index_ticks", "bars_1h"):
-            self._assert_kept(series, where)
+        return series
 
-    def _assert_kept(self, series, where):
+    def _assert_kept(self, series, where, first):
+        """Refuses ticks that have left the warehouse, or come back, after the state: it has no versions of them."""
         bounds = {operator: value for column, operator, value in where if column == "ts"}
         upper = bounds["<"] if "<" in bounds else bounds.get("<=", 2**62) + 1
-        lower = bounds.get(">=", upper - 1 if "<=" in bounds else -(2**62))
+        lower = bounds.get(">=", -(2**62)) if first is None else first
         commit = self.state[0]
         moved = self.run(
             " UNION ALL ".join(

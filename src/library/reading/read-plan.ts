@@ -59,12 +59,17 @@ export function planReads(connection: Connection, options: ReadPlanOptions): Rea
     series,
     source: options.source ?? chooseSource(series),
   }));
+  if (options.source !== "ohlcv")
+    for (const { series } of all)
+      assertPastKept(connection, series, {
+        from: from ?? Number.MIN_SAFE_INTEGER,
+        to: to ?? Number.MAX_SAFE_INTEGER,
+      });
   const given = { from, to, grid: options.grid };
   const plans = options.requireComplete
     ? planComplete(connection, all, given)
     : all.map((one) => ({ ...one, range: planRange(connection, one, given, now) }));
   return plans.map((plan) => {
-    if (plan.source === "ticks") assertPastKept(connection, plan.series, plan.range);
     const moved = findUnreadable(connection, plan, options.grid);
     if (options.requireComplete) assertNothingMoved(plan.series.name, moved);
     return { ...plan, moved };

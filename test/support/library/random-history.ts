@@ -115,7 +115,9 @@ export function applyChange(transaction: Transaction, indexId: string, change: C
   } else {
     const range = { from: slotTs(change.from), to: slotTs(change.from + change.length) };
     const stored = transaction
-      .statement<Micros>("SELECT ts FROM index_tick_rows WHERE series = ? AND ts >= ? AND ts < ? ORDER BY ts DESC")
+      .statement<Micros>(
+        "SELECT ts FROM index_tick_rows WHERE series = ? AND ts >= ? AND ts < ? ORDER BY ts DESC",
+      )
       .pluck()
       .all([series, range.from, range.to]);
     transaction.markWritten("index_ticks", series);

@@ -29,11 +29,9 @@ export function addAsofCommand(program: Command, context: CommandContext): void 
       const { resolveSeries } = await import("../../../library/reading/series-names.ts");
       const { readAsOf } = await import("../../../library/reading/as-of-reader.ts");
       const { describeMoved, findMovedTicks } = await import("../../../library/reading/moved-ticks.ts");
-      const { assertPastKept } = await import("../../../warehouse/tables/known-at.ts");
       const { readPresentTs } = await import("../../../warehouse/coverage/targets.ts");
       const at = readTime(time, readPresentTs(connection));
       const all = resolveSeries(connection, series, flags.indexType);
-      for (const one of all) assertPastKept(connection, one, { from: at, to: at + 1 });
       const rows = all.map((one) => readAsOf(connection, one, at, { zone }));
       for (const { key, name } of all) {
         const where = describeMoved(name, findMovedTicks(connection, key, { from: at, to: at + 1 }));
