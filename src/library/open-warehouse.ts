@@ -53,6 +53,7 @@ export class Warehouse implements Disposable {
   readonly #connection: Connection;
   /** Shows an earlier state. */
   #past: Connection | undefined;
+  #shownToken: string | undefined;
   readonly #warnings = new Set<string>();
 
   private constructor(connection: Connection) {
@@ -187,9 +188,12 @@ export class Warehouse implements Disposable {
 
   /** A connection of its own, so that no statement is prepared again whenever the state changes. */
   #openPast(knownAt: TimeInput): Connection {
+    // A token names one state for ever; a moment that is not over long ago may get another commit.
+    if (this.#past && knownAt === this.#shownToken) return this.#past;
     const state = resolveKnownAt(this.#connection, knownAt);
     this.#past ??= openReader(this.path);
     showKnownAt(this.#past, state);
+    this.#shownToken = typeof knownAt === "string" && knownAt.includes("@") ? knownAt : undefined;
     return this.#past;
   }
 }
