@@ -137,13 +137,14 @@ export function addMissingRows(
   const { stream, keyColumn, timeColumn, columns, pastTable, storedTime } = table;
   const values = [timeColumn, ...columns].join(", ");
   // We know them from now on, whenever the other warehouse got them.
-  const [since, commit] = pastTable === undefined ? ["", ""] : [", since", `, ${transaction.commit}`];
+  const version = pastTable === undefined ? [] : [transaction.commit];
+  const [since, commit] = pastTable === undefined ? ["", ""] : [", since", ", ?"];
   const { changes } = transaction
     .statement(
       `INSERT INTO main.${table.table} (${keyColumn}, ${values}${since}) SELECT ?, ${values}${commit} FROM other.${table.table}
       WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ? ORDER BY ${timeColumn} ON CONFLICT DO NOTHING`,
     )
-    .run([ours, theirs, storedTime(range.from), storedTime(range.to)]);
+    .run([ours, ...version, theirs, storedTime(range.from), storedTime(range.to)]);
   if (changes > 0) {
     const added = findHull(transaction, table, theirs, range);
     transaction.markWritten(stream, ours);

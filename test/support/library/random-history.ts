@@ -4,6 +4,7 @@ import { retract, settle, settleAsLost } from "../../../src/warehouse/coverage/l
 import { computeStaleBars } from "../../../src/warehouse/rows/kept-bars.ts";
 import { findLiveRows, replacePreviews } from "../../../src/warehouse/rows/previews.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
+import { noteSecondInRow } from "../../../src/warehouse/rows/second-records.ts";
 import { withdrawRows } from "../../../src/warehouse/rows/withdraw-rows.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
 import { bar, decimal, parseTs, tick } from "../warehouse/records.ts";
@@ -31,7 +32,11 @@ type Change =
     }
   | { kind: "bars"; from: number; versions: readonly number[] }
   | { kind: "withdraw"; from: number; length: number; stride: number }
-  | { kind: "preview" | "settle" | "settle days" | "lose" | "retract"; from: number; length: number }
+  | {
+      kind: "preview" | "second" | "settle" | "settle days" | "lose" | "retract";
+      from: number;
+      length: number;
+    }
   | { kind: "compute"; limit: number };
 
 const someSlot = fc.integer({ min: 0, max: SLOTS - 1 });
@@ -62,6 +67,7 @@ const someChange: fc.Arbitrary<Change> = fc.oneof(
     arbitrary: fc.record({
       kind: fc.constantFrom(
         "preview" as const,
+        "second" as const,
         "settle" as const,
         "settle" as const,
         "settle days" as const,
@@ -127,6 +133,8 @@ export function applyChange(transaction: Transaction, indexId: string, change: C
         key,
         stored.filter((_, at) => at % change.stride === 0),
       );
+    else if (change.kind === "second")
+      for (const ts of stored) noteSecondInRow(transaction, "index_ticks", series, ts);
     else if (change.kind === "preview") {
       const liveRows = findLiveRows(transaction, series, range);
       const timestamps = liveRows.map((ts) => ts + 3).reverse();
