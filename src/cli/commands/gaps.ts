@@ -15,7 +15,8 @@ import {
   type SelectionFilter,
   type SelectionFlags,
 } from "../support/selection-flags.ts";
-import { addKnownAtFlags, type KnownAtFlags } from "./data/read-warehouse.ts";
+import type { KnownAtFlags } from "./data/known-state.ts";
+import { addKnownAtFlags } from "./data/read-warehouse.ts";
 
 interface GapsFlags extends SelectionFlags, KnownAtFlags {
   readonly json?: boolean;

@@ -2,7 +2,12 @@ import { resolveKnownAt } from "../../../library/reading/read-plan.ts";
 import type { Connection } from "../../../warehouse/sqlite/connection.ts";
 import { citeState, showKnownAt } from "../../../warehouse/tables/known-at.ts";
 import type { CommandContext } from "../../support/context.ts";
-import type { KnownAtFlags } from "./read-warehouse.ts";
+
+/** Flags of every command that can read an earlier state. */
+export interface KnownAtFlags {
+  readonly knownAt?: string;
+  readonly cite?: boolean;
+}
 
 /** Shows the state that the flags name. Call it in the transaction that reads. */
 export function showState(

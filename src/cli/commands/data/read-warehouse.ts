@@ -5,18 +5,13 @@ import type { ReadPlan } from "../../../library/reading/read-plan.ts";
 import type { Connection } from "../../../warehouse/sqlite/connection.ts";
 import type { CommandContext } from "../../support/context.ts";
 import { loadSettingsAndWarn } from "../../support/flags.ts";
+import type { KnownAtFlags } from "./known-state.ts";
 
 /** Flags of every command that reads series. */
 export interface SeriesFlags {
   readonly indexType?: string;
   readonly tz?: string;
   readonly requireComplete?: boolean;
-}
-
-/** Flags of every command that can read an earlier state. */
-export interface KnownAtFlags {
-  readonly knownAt?: string;
-  readonly cite?: boolean;
 }
 
 export function addKnownAtFlags(command: Command): Command {
