@@ -4,10 +4,12 @@ import { readPresentTs } from "../warehouse/coverage/targets.ts";
 import { runReadQuery } from "../warehouse/query/query.ts";
 import { openReader, toReaderFailure } from "../warehouse/reader.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
+import { citeState, showKnownAt } from "../warehouse/tables/known-at.ts";
 import type {
   AsOfOptions,
   BarArrayOptions,
   BarOptions,
+  KnownAtOptions,
   LedgerOptions,
   QueryRow,
   QueryValues,
@@ -24,7 +26,7 @@ import { readBars } from "./reading/bar-reader.ts";
 import { findMissing } from "./reading/completeness.ts";
 import { readCoverage, readLedgerGaps } from "./reading/ledger-reader.ts";
 import { describeMoved, findMovedTicks } from "./reading/moved-ticks.ts";
-import { planReads, type ReadPlan, readTime } from "./reading/read-plan.ts";
+import { planReads, type ReadPlan, readTime, resolveKnownAt } from "./reading/read-plan.ts";
 import { readSeries, resolveSeries } from "./reading/series-names.ts";
 import { readTickArrays, readTickRows } from "./reading/tick-reader.ts";
 import { findTimeZone, utcZone } from "./reading/time-zone.ts";
@@ -49,6 +51,9 @@ export function openWarehouse(path: string): Warehouse {
 export class Warehouse implements Disposable {
   readonly path: string;
   readonly #connection: Connection;
+  /** Shows an earlier state. */
+  #past: Connection | undefined;
+  #shownToken: string | undefined;
   readonly #warnings = new Set<string>();
 
   private constructor(connection: Connection) {
@@ -71,7 +76,7 @@ export class Warehouse implements Disposable {
   bars(series: SeriesSelection, options: BarOptions & { readonly as?: "columns" }): BarRow[] | BarArrays[] {
     const { every, tz, from, to, indexType, source, requireComplete } = options;
     const grid = createBarGrid(every, tz === undefined ? utcZone : findTimeZone(tz));
-    return this.#inTransaction((connection) => {
+    return this.#inTransaction(options, (connection) => {
       const names = toList(series);
       const plans = planReads(connection, { names, indexType, from, to, grid, source, requireComplete });
       this.#warnOfMoved(plans);
@@ -86,7 +91,7 @@ export class Warehouse implements Disposable {
   ticks(series: SeriesSelection, options?: TickOptions): TickRow[];
   ticks(series: SeriesSelection, options: TickOptions | TickArrayOptions = {}): TickRow[] | TickArrays[] {
     const { from, to, indexType, requireComplete } = options;
-    return this.#inTransaction((connection) => {
+    return this.#inTransaction(options, (connection) => {
       const names = toList(series);
       const source = "ticks" as const;
       const plans = planReads(connection, { names, indexType, from, to, source, requireComplete });
@@ -104,7 +109,7 @@ export class Warehouse implements Disposable {
   asOf(at: TimeInput, series: SeriesSelection, options: AsOfOptions = {}): AsOfRow[] {
     const { indexType, tz, source } = options;
     const zone = tz === undefined ? utcZone : findTimeZone(tz);
-    return this.#inTransaction((connection) => {
+    return this.#inTransaction(options, (connection) => {
       const ts = readTime(at, readPresentTs(connection));
       const all = resolveSeries(connection, toList(series), indexType);
       const moved = all.map((one) => findMovedTicks(connection, one.key, { from: ts, to: ts + 1 }));
@@ -115,7 +120,7 @@ export class Warehouse implements Disposable {
 
   /** What the ledger has settled, with its proof: rows of the view `coverage`. */
   coverage(options: LedgerOptions = {}): CoverageRow[] {
-    return this.#inTransaction((connection) => readCoverage(connection, options));
+    return this.#inTransaction(options, (connection) => readCoverage(connection, options));
   }
 
   /**
@@ -123,19 +128,24 @@ export class Warehouse implements Disposable {
    * otherwise these are the rows of the view `gaps`.
    */
   gaps(options: LedgerOptions = {}): GapRow[] {
-    return this.#inTransaction((connection) => readLedgerGaps(connection, options));
+    return this.#inTransaction(options, (connection) => readLedgerGaps(connection, options));
   }
 
   /** Whether every second of the range is proven, for each of the series. */
   isWhole(series: SeriesSelection, options: WholeOptions): boolean {
     const { stream = "index_ticks", indexType } = options;
-    return this.#inTransaction((connection) => {
+    return this.#inTransaction(options, (connection) => {
       const now = readPresentTs(connection);
       const range: TimeRange = { from: readTime(options.from, now), to: readTime(options.to, now) };
       const all = resolveSeries(connection, toList(series), indexType);
       const streamed = all.map((one) => ({ series: one, stream }));
       return findMissing(connection, streamed, range).length === 0;
     });
+  }
+
+  /** A token that names the newest state, for a paper: as `knownAt` it reproduces every answer of now. */
+  cite(): string {
+    return this.#inTransaction({}, citeState);
   }
 
   /** Runs one read-only statement. A bound on `time` is as fast as one on `ts`. `Row` must match its columns. */
@@ -149,6 +159,7 @@ export class Warehouse implements Disposable {
   /** Closes the file. `using warehouse = openWarehouse(…)` does it at the end of the block. */
   close(): void {
     this.#connection.close();
+    this.#past?.close();
   }
 
   [Symbol.dispose](): void {
@@ -166,13 +177,24 @@ export class Warehouse implements Disposable {
   }
 
   /** All reads of a call see one state of the warehouse. */
-  #inTransaction<T>(work: (connection: Connection) => T): T {
-    const connection = this.#connection;
+  #inTransaction<T>({ knownAt }: KnownAtOptions, work: (connection: Connection) => T): T {
     try {
+      const connection = knownAt === undefined ? this.#connection : this.#openPast(knownAt);
       return connection.database.transaction(() => work(connection))();
     } catch (error) {
-      throw toReaderFailure(error, connection.path);
+      throw toReaderFailure(error, this.path);
     }
+  }
+
+  /** A connection of its own, so that no statement is prepared again whenever the state changes. */
+  #openPast(knownAt: TimeInput): Connection {
+    // A token names one state for ever; a moment that is not over long ago may get another commit.
+    if (this.#past && knownAt === this.#shownToken) return this.#past;
+    const state = resolveKnownAt(this.#connection, knownAt);
+    this.#past ??= openReader(this.path);
+    showKnownAt(this.#past, state);
+    this.#shownToken = typeof knownAt === "string" && knownAt.includes("@") ? knownAt : undefined;
+    return this.#past;
   }
 }
 

@@ -10,8 +10,17 @@ export type TimeInput = Date | bigint | number | string;
 /** Ids, symbols (`BTC`), pairs (`BTC/USD`) or names (`BLX`, `Bitcoin`), also `GWA:BTC`, or `LUNA@2022` by the first day. */
 export type SeriesSelection = string | readonly string[];
 
+/** Options of every reader that can read an earlier state. */
+export interface KnownAtOptions {
+  /**
+   * The answer as it was known at this moment by this machine's clock: later corrections, withdrawals, arrivals and proofs do not
+   * count, and `now` is that moment. Or a token of `cite()`. Default: the newest state.
+   */
+  readonly knownAt?: TimeInput;
+}
+
 /** Options that all readers of rows share. */
-export interface ReadOptions {
+export interface ReadOptions extends KnownAtOptions {
   /** The start of the range, inclusive. Default: the first row. */
   readonly from?: TimeInput;
   /** The end of the range, exclusive. Default: after the last row. */
@@ -48,7 +57,7 @@ export interface BarArrayOptions extends BarOptions {
 }
 
 /** Options of `asOf`. */
-export interface AsOfOptions {
+export interface AsOfOptions extends KnownAtOptions {
   readonly indexType?: string;
   /** The time zone of `time`. Default: UTC. */
   readonly tz?: string;
@@ -57,7 +66,7 @@ export interface AsOfOptions {
 }
 
 /** A range of one stream. */
-export interface WholeOptions {
+export interface WholeOptions extends KnownAtOptions {
   readonly from: TimeInput;
   readonly to: TimeInput;
   /** Default: `index_ticks`. */
@@ -69,7 +78,7 @@ export interface WholeOptions {
 export type QueryRow = Record<string, string | number | bigint | Uint8Array | null>;
 
 /** Which part of the ledger to read. */
-export interface LedgerOptions {
+export interface LedgerOptions extends KnownAtOptions {
   /** Such as `index_ticks` or `ohlcv`. Default: all. */
   readonly stream?: string;
   /** Ids, symbols, pairs or names, also of exchanges. Default: all. */

@@ -158,7 +158,7 @@ export const streamTable = {
     step: 1,
     window: INTRADAY_WINDOW,
     isProvisional: false,
-    bytesPerRow: 42,
+    bytesPerRow: 46,
     table: "index_tick_rows",
     dictionary: "series",
     summary: "GWA, MWA and LX values, every 30 seconds",

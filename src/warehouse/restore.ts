@@ -13,6 +13,7 @@ import { removeShutdownMarker, writeShutdownMarker } from "./sqlite/shutdown-mar
 import { translateErrors } from "./sqlite/sqlite-errors.ts";
 import { createEmptyWalFiles, truncateWal, walSuffixes } from "./sqlite/wal.ts";
 import { acquireWriterLock } from "./sqlite/writer-lock.ts";
+import { markRestored } from "./tables/commits.ts";
 import { renameJournal } from "./tables/journal.ts";
 
 interface RestoreResult {
@@ -41,7 +42,7 @@ export function restoreWarehouse(copy: string, given: string, now: Micros): Rest
     } finally {
       reader.close();
     }
-    const epoch = migrateFile(restored);
+    const epoch = migrateFile(restored, now);
     const setAside = setWarehouseAside(warehouse, now);
     translateErrors(warehouse, () => {
       removeShutdownMarker(warehouse);
@@ -93,12 +94,13 @@ function assertSound({ database }: Connection, file: string): void {
 }
 
 /** Migrates a copy that nobody else uses, and makes it a file of its own. Returns its epoch. */
-export function migrateFile(path: string): number {
+export function migrateFile(path: string, restoredAt?: Micros): number {
   const connection = connectWriter(path);
   try {
     return translateErrors(path, () => {
       migrate(connection);
       renameJournal(connection);
+      if (restoredAt !== undefined) markRestored(connection, restoredAt);
       return connection.value<WarehouseStateRow["epoch"]>("SELECT epoch FROM warehouse_state");
     });
   } finally {

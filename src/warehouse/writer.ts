@@ -2,7 +2,7 @@ import { existsSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import Database from "better-sqlite3";
 import { Failure, failureCode } from "../model/failure.ts";
-import { MICROS_PER_MS } from "../model/time.ts";
+import { MICROS_PER_MS, type Micros } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { type Log, silentLog } from "../runtime/log.ts";
 import { backUp } from "./backup.ts";
@@ -40,6 +40,7 @@ import { removeShutdownMarker, writeShutdownMarker } from "./sqlite/shutdown-mar
 import { isCorruption, isFatal, toFailure, translateErrors } from "./sqlite/sqlite-errors.ts";
 import { createEmptyWalFiles, truncateWal, WalCheckpointer, walSuffixes } from "./sqlite/wal.ts";
 import { acquireWriterLock, type WriterLock } from "./sqlite/writer-lock.ts";
+import { beginCommits, Commits } from "./tables/commits.ts";
 import { HighWaterMarks } from "./tables/high-water-marks.ts";
 import { Journal } from "./tables/journal.ts";
 import { KeyDictionary } from "./tables/key-dictionary.ts";
@@ -68,6 +69,7 @@ export class WarehouseWriter {
   readonly #dictionary: KeyDictionary;
   readonly #highWaterMarks: HighWaterMarks;
   readonly #journal: Journal;
+  readonly #commits: Commits;
   readonly #clock: Pick<Clock, "now">;
   readonly #fileSystem: FileSystemInfo;
   readonly #lock: WriterLock;
@@ -98,11 +100,13 @@ export class WarehouseWriter {
     this.#dictionary = new KeyDictionary(parts.connection);
     this.#highWaterMarks = new HighWaterMarks(parts.connection);
     this.#journal = new Journal(parts.connection);
+    this.#commits = new Commits(parts.connection);
     this.#lock = parts.lock;
     this.#clock = parts.clock;
     this.#fileSystem = parts.fileSystem;
     this.#fileIdentity = captureFileIdentity(this.path);
     this.#epoch = translateErrors(this.path, () => advanceEpoch(parts.connection));
+    translateErrors(this.path, () => beginCommits(parts.connection, this.#now()));
     this.#walInode = readInode(`${this.path}-wal`);
     this.#walCheckpointer = new WalCheckpointer(parts.connection);
   }
@@ -135,7 +139,7 @@ export class WarehouseWriter {
       database.exec("BEGIN IMMEDIATE");
       this.#assertEpoch();
       const result = work();
-      this.#journal.write();
+      if (this.#journal.write()) this.#commits.write(this.#now());
       database.exec("COMMIT");
       this.#commitCount++;
       return result;
@@ -144,6 +148,7 @@ export class WarehouseWriter {
       this.#dictionary.clear();
       this.#highWaterMarks.clear();
       this.#journal.clear();
+      this.#commits.clear();
       for (const undo of this.#undoOnRollback) undo();
       const failure = this.#toFailure(error);
       // After some errors, such as a full disk, SQLite has already rolled back.
@@ -152,6 +157,10 @@ export class WarehouseWriter {
     } finally {
       this.#undoOnRollback.length = 0;
     }
+  }
+
+  #now(): Micros {
+    return this.#clock.now() * MICROS_PER_MS;
   }
 
   #assertFreeSpace(): void {
@@ -169,8 +178,9 @@ export class WarehouseWriter {
       dictionary: this.#dictionary,
       highWaterMarks: this.#highWaterMarks,
       journal: this.#journal,
+      commits: this.#commits,
       undoOnRollback: this.#undoOnRollback,
-      now: this.#clock.now() * MICROS_PER_MS,
+      now: this.#now(),
     });
     this.#inTransaction = true;
     try {

@@ -35,7 +35,7 @@ export function fillWithTicks(path: string, seriesCount: number): void {
       SELECT @series, ${FROM} + i * ${CADENCE}, round(price, @digits), round(volume, 4), 0 FROM n`,
     );
     const settled = database.prepare(
-      "INSERT INTO settled_ranges VALUES ('index_ticks', ?, ?, ?, 'rows', NULL)",
+      "INSERT INTO settled_ranges VALUES ('index_ticks', ?, ?, ?, 'rows', NULL, NULL)",
     );
     const wanted = database.prepare(
       `INSERT INTO targets VALUES ('index_ticks', ?, ?, NULL, ${2 * CADENCE}, 1, ${200 * MICROS_PER_DAY}, 0, NULL, ${CADENCE})`,
@@ -85,7 +85,7 @@ export function fillWithTickers(path: string, rows: number): void {
       database.exec(
         `${numbers(Math.ceil(count / TICKERS_PER_RANGE))} INSERT INTO settled_ranges SELECT 'exchange_ticks', ${series},
           ${from} + i * ${TICKERS_PER_RANGE * CADENCE}, ${from} + (i + 1) * ${TICKERS_PER_RANGE * CADENCE}, iif(i % 2, 'rows', 'lost'),
-          iif(i % 2, NULL, 'not observed') FROM n`,
+          iif(i % 2, NULL, 'not observed'), NULL FROM n`,
       );
       addRowCount(transaction, "exchange_ticks", count * LISTINGS, TO - CADENCE);
     });

@@ -5,6 +5,13 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { openWarehouse, type Warehouse } from "../../src/library/open-warehouse.ts";
 import { formatTimestamp, MICROS_PER_DAY } from "../../src/model/time.ts";
+import { systemClock } from "../../src/runtime/clock.ts";
+import { withReader } from "../../src/warehouse/reader.ts";
+import { computeStaleBars } from "../../src/warehouse/rows/kept-bars.ts";
+import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
+import { citeState } from "../../src/warehouse/tables/known-at.ts";
+import { openWriter } from "../../src/warehouse/writer.ts";
+import { tick } from "../support/warehouse/records.ts";
 import { buildProgram } from "./built-program.ts";
 import { type Figure, formatFigures } from "./figures.ts";
 import { CADENCE, FROM, fillWithTicks, seriesName, TICKS_PER_SERIES } from "./tick-warehouse.ts";
@@ -34,12 +41,14 @@ export async function benchToolkit(print: (line: string) => void): Promise<reado
   try {
     const path = join(folder, "mds.sqlite");
     fillWithTicks(path, SERIES_COUNT);
+    const before = correctTicks(path);
     const warehouse = openWarehouse(path);
     try {
       const rowsPerSecond = await measurePipe(folder, path);
       print(`${SERIES_COUNT} series of ${TICKS_PER_SERIES.toLocaleString("en-US")} ticks`);
       return [
         ...libraryFigures(warehouse),
+        ...pastFigures(warehouse, before),
         {
           name: "mds-sync ticks --format ndjson to a pipe, by CPU time",
           measured: rowsPerSecond,
@@ -83,6 +92,51 @@ function libraryFigures(warehouse: Warehouse): Figure[] {
       ...ms,
     },
   ];
+}
+
+const CORRECTIONS = 100;
+
+/** Corrects ticks of the first series, each in another hour, and returns the state before. */
+function correctTicks(path: string): string {
+  const [state, indexId] = withReader(path, (reader) => [
+    citeState(reader),
+    reader.value<string>("SELECT index_id FROM series WHERE series = 1"),
+  ]);
+  const writer = openWriter(path, { clock: systemClock });
+  try {
+    writer.transaction((transaction) => {
+      const step = Math.floor(TICKS_PER_SERIES / CORRECTIONS);
+      const corrected = Array.from({ length: CORRECTIONS }, (_, at) =>
+        tick(FROM + at * step * CADENCE, "1.25", { indexId }),
+      );
+      writeRecords(transaction, "index_ticks", corrected.reverse(), "rest");
+      computeStaleBars(transaction, CORRECTIONS);
+    });
+  } finally {
+    writer.close();
+  }
+  return state;
+}
+
+/** What the state before the corrections costs, relative to the newest. */
+function pastFigures(warehouse: Warehouse, knownAt: string): Figure[] {
+  const name = seriesName(1);
+  const noon = FROM + 100 * MICROS_PER_DAY;
+  const reads: Record<string, (state: { readonly knownAt?: string }) => unknown> = {
+    "ticks as columns": (state) => warehouse.ticks(name, { as: "columns", ...state }),
+    "ticks as rows": (state) =>
+      warehouse.ticks(name, { from: noon, to: noon + 30 * MICROS_PER_DAY, ...state }),
+    "1h bars": (state) => warehouse.bars(name, { every: "1h", ...state }),
+    "7m bars": (state) => warehouse.bars(name, { every: "7m", ...state }),
+    "a hundred prices": (state) => {
+      for (let day = 0; day < 100; day++) warehouse.asOf(FROM + (day + 1) * MICROS_PER_DAY, name, state);
+    },
+  };
+  return Object.entries(reads).map(([what, read]) => ({
+    name: `${what} as known before ${CORRECTIONS} corrections, relative to now`,
+    measured: measureMs(() => read({ knownAt })) / measureMs(() => read({})),
+    atMost: 2,
+  }));
 }
 
 /** A day of one series: a bound on `time`, and one on `day`, relative to one on `ts`. */

@@ -18,7 +18,9 @@ import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts
 import { backfill } from "../../src/sync/history/backfill.ts";
 import { retract } from "../../src/warehouse/coverage/ledger.ts";
 import { recordClockSkew } from "../../src/warehouse/coverage/targets.ts";
+import { keepPastRow } from "../../src/warehouse/rows/past-rows.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
+import { rowTables } from "../../src/warehouse/tables/row-tables.ts";
 import { openWriter } from "../../src/warehouse/writer.ts";
 import { startIngestInProcess } from "../support/ingest/in-process-ingest.ts";
 import { ManualClock } from "../support/manual-clock.ts";
@@ -127,6 +129,11 @@ function addDefects(path: string, clock: ManualClock): void {
           .get([name]) as { series: number; indexId: string };
       const { series } = idOf("ETH");
       const gap = { from: toTs("2026-02-28T06:30:00Z"), to: toTs("2026-02-28T08:00:00Z") };
+      const lost = transaction.statement<Micros>(
+        "SELECT ts FROM index_tick_rows WHERE series = ? AND ts >= ? AND ts < ?",
+      );
+      for (const ts of lost.pluck().all([series, gap.from, gap.to]))
+        keepPastRow(transaction, rowTables.index_ticks, { key: series, ts });
       transaction
         .statement("DELETE FROM index_tick_rows WHERE series = ? AND ts >= ? AND ts < ?")
         .run([series, gap.from, gap.to]);

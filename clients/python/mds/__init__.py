@@ -7,10 +7,10 @@
 
 import os
 
-from .errors import Incomplete, MdsError, OpenError, UnknownSeries
+from .errors import Incomplete, MdsError, OpenError, Unknowable, UnknownSeries
 from .warehouse import Warehouse
 
-__all__ = ["Incomplete", "MdsError", "OpenError", "UnknownSeries", "Warehouse", "open"]
+__all__ = ["Incomplete", "MdsError", "OpenError", "Unknowable", "UnknownSeries", "Warehouse", "open"]
 
 
 def open(source, password=None, *, frames="pandas"):

@@ -4,6 +4,8 @@ import re
 
 import pandas as pd
 
+from .errors import Unknowable
+
 _PARAMETER = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|::|:([A-Za-z_]\w*)")
 
 
@@ -12,11 +14,30 @@ def replace_parameters(query, write):
     return _PARAMETER.sub(lambda found: write(found.group(1)) if found.group(1) else found.group(0), query)
 
 
-class SqlBackend:
-    """A source that understands SQL. Subclasses connect, and say how their SQL differs."""
+class Backend:
+    """What every source has, unless it says otherwise."""
 
     #: What the source is, for messages.
     kind = ""
+    #: The reason of time that the ledger does not mention.
+    unproven = "not selected"
+
+    def at(self, known_at):
+        """The same source as it was known then."""
+        raise Unknowable(f"{self.kind} has no earlier states; open the warehouse file, mds.sqlite")
+
+    def cite(self):
+        """A token that names the newest state."""
+        return self.at(None)
+
+    def stale_hours(self, series, lower, upper):
+        """The hours that bars_1h lacks, and whose ticks must be read."""
+        return []
+
+
+class SqlBackend(Backend):
+    """A source that understands SQL. Subclasses connect, and say how their SQL differs."""
+
     #: Relations that have the stored columns of another one, and are faster.
     slim = {}
     #: Whether ticks that the ledger calls moved are here: only an export has them.

@@ -17,6 +17,10 @@ class UnknownSeries(MdsError, KeyError):
         return self.args[0]
 
 
+class Unknowable(MdsError):
+    """The warehouse cannot tell exactly what was known then."""
+
+
 class Incomplete(MdsError):
     """A part of the window is not proven. `missing` has the ranges."""
 

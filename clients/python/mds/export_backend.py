@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pandas as pd
 
-from .backend import SqlBackend, replace_parameters
+from .backend import Backend, SqlBackend, replace_parameters
 from .errors import MdsError, OpenError
 from .times import to_micros
 
@@ -27,7 +27,7 @@ def open_export(folder):
     return DuckDbBackend(folder)
 
 
-class _Export:
+class _Export(Backend):
     has_moved = True
 
     def __init__(self, folder):

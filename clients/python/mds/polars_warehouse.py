@@ -5,7 +5,7 @@ import pandas as pd
 from .errors import OpenError
 from .warehouse import Warehouse
 
-_TABLES = ("series", "bars", "ticks", "ohlcv", "returns", "asof", "is_whole", "coverage", "gaps", "missing", "sql")
+_TABLES = ("series", "bars", "ticks", "ohlcv", "returns", "asof", "is_whole", "coverage", "gaps", "missing", "sql", "cite")
 
 
 class PolarsWarehouse:

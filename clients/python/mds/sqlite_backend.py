@@ -18,6 +18,7 @@ class SqliteBackend(SqlBackend):
     def __init__(self, path):
         self.path = os.fspath(path)
         self._connection = _connect(self.path)
+        self._past = None
         if self._connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
             self._connection.close()
             raise OpenError(f"{self.path} is the database of another program")
@@ -45,7 +46,34 @@ class SqliteBackend(SqlBackend):
             "SELECT CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + clock_skew FROM warehouse_state", {}
         )[1][0][0]
 
+    def at(self, known_at):
+        from .known_backend import KnownBackend, find_state
+
+        state = find_state(self, known_at)
+        if self._past is None or self._past.state != state:
+            if self._past is not None:
+                self._past.close()
+            self._past = KnownBackend(self.path, state)
+        return self._past
+
+    def cite(self):
+        from .known_backend import cite
+
+        return cite(self)
+
+    def change(self, statements):
+        """Changes temporary tables and views: the file itself is open for reading only."""
+        self._connection.execute("PRAGMA query_only = 0")
+        try:
+            for statement in statements:
+                self._connection.execute(statement)
+            self._connection.commit()
+        finally:
+            self._connection.execute("PRAGMA query_only = 1")
+
     def close(self):
+        if self._past is not None:
+            self._past.close()
         self._connection.close()
 
 

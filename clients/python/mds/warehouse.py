@@ -17,8 +17,21 @@ _MOMENTS = {"time", "first_seen", "last_moved", "listing", "expiration"}
 _LEDGER = ["stream", "index_type", "index_id", "name", "from_ts", "to_ts"]
 
 
+def _with_past(method):
+    """Adds `known_at`: a time, or a token of `cite()`. The answer is as it was known then."""
+
+    @functools.wraps(method)
+    def read(self, *args, known_at=None, **options):
+        return method(self if known_at is None else self._at(known_at), *args, **options)
+
+    return read
+
+
 class Warehouse:
-    """A warehouse, opened for reading with `mds.open`. Windows are [start, end); times without a zone are UTC."""
+    """A warehouse, opened for reading with `mds.open`. Windows are [start, end); times without a zone are UTC.
+
+    bars, ticks, ohlcv, returns, asof, coverage, missing and is_whole take `known_at`: the answer as it was known at that time, or
+    at the state that a token of `cite()` names."""
 
     def __init__(self, backend):
         self._backend = backend
@@ -49,6 +62,7 @@ class Warehouse:
             frame[column] = pd.to_datetime(frame[column].astype("Int64"), unit="us", utc=True)
         return frame.sort_values(["index_type", "name"], ignore_index=True)
 
+    @_with_past
     def bars(
         self,
         series,
@@ -94,6 +108,7 @@ class Warehouse:
             self._tell_moved(found, window, require_complete)
         return _join(series, found, parts)
 
+    @_with_past
     def ticks(self, series, start=None, end=None, *, columns=("price", "volume"), index_type=None, exact=False):
         """The ticks of [start, end). Other columns: tick_volume, is_settled, source, quality. `exact`: adds price_exact …
         as Decimal. Columns as in `bars`."""
@@ -112,6 +127,7 @@ class Warehouse:
             parts = [part.reindex(starts) for part in parts]
         return _join(series, found, parts)
 
+    @_with_past
     def ohlcv(self, series, start=None, end=None, *, index_type=None, exact=False):
         """The service's own daily bars of the days in [start, end). Columns as in `bars`."""
         found = self._find(series, index_type)
@@ -133,6 +149,7 @@ class Warehouse:
             parts = [part.reindex(days) for part in parts]
         return _join(series, found, parts)
 
+    @_with_past
     def returns(self, series, every="1h", start=None, end=None, *, log=False, index_type=None):
         """Returns from close to close, simple or logarithmic. NaN unless both bars are whole and follow one another."""
         length = to_length(every)
@@ -146,6 +163,7 @@ class Warehouse:
         result = result.iloc[1:] if start is not None else result
         return result[result.columns[0]].rename(names[0]) if isinstance(series, str) else result
 
+    @_with_past
     def asof(self, time, series=None, *, index_type=None, max_age=None):
         """What each series was worth at or before a time: time, price, volume and age of its newest tick, by name. Without
         `series`: all. For a list of times: the prices, a row for each time and a column for each series.
@@ -153,13 +171,13 @@ class Warehouse:
         found = self._all(index_type) if series is None else self._find(series, index_type)
         limit = None if max_age is None else to_length(max_age)
         if not isinstance(time, str) and hasattr(time, "__iter__"):
-            moments = [to_micros(each) for each in time]
+            moments = [to_micros(each, self._backend.present()) for each in time]
             prices = {
                 label: [self._tick_before(each, at, limit)[1] for at in moments]
                 for each, label in zip(found, _labels(series, found))
             }
             return pd.DataFrame(prices, index=to_index(moments), dtype="float64")
-        at = to_micros(time)
+        at = to_micros(time, self._backend.present())
         rows = [self._tick_before(each, at, limit) for each in found]
         kept = [(label, row) for label, row in zip(_labels(series, found), rows) if row[0] is not None or series is not None]
         frame = pd.DataFrame([row for _, row in kept], columns=["time", "price", "volume"])
@@ -169,6 +187,7 @@ class Warehouse:
         frame["time"] = pd.to_datetime(stamps, unit="us", utc=True)
         return frame
 
+    @_with_past
     def coverage(self, series=None, start=None, end=None, *, stream="index_ticks", index_type=None):
         """The ranges that the ledger has settled: rows, empty or lost. `stream=None`: of all streams."""
         return self._ledger("coverage", ["proof", "reason"], series, start, end, stream, index_type)
@@ -177,17 +196,25 @@ class Warehouse:
         """The ranges that are missing: open (will be fetched) or lost. `stream=None`: of all streams."""
         return self._ledger("gaps", ["state", "reason", "lost_at"], series, start, end, stream, index_type)
 
+    @_with_past
     def missing(self, series, start, end, *, stream="index_ticks", index_type=None):
         """The parts of [start, end) that are not proven, with the reason; time that was never selected too."""
-        window = to_micros(start), to_micros(end)
+        present = self._backend.present()
+        window = to_micros(start, present), to_micros(end, present)
         return self._missing(self._find(series, index_type), stream, *window)
 
+    @_with_past
     def is_whole(self, series, start, end, *, stream="index_ticks", index_type=None):
         """Whether every microsecond of [start, end) is proven. For a list: one answer for each name."""
         found = self._find(series, index_type)
-        window = to_micros(start), to_micros(end)
+        present = self._backend.present()
+        window = to_micros(start, present), to_micros(end, present)
         answers = [not uncovered(self._proven(each, stream), *window) for each in found]
         return answers[0] if isinstance(series, str) else pd.Series(answers, index=_labels(series, found))
+
+    def cite(self):
+        """A token that names the newest state: as `known_at` it reproduces every answer of now."""
+        return self._backend.cite()
 
     def sql(self, query, params=None, *, times=True):
         """The result of any SQL. Parameters are written `:name` and given as a dict; times may be given as
@@ -196,6 +223,11 @@ class Warehouse:
         values = {name: to_micros(value) if hasattr(value, "tzinfo") else value for name, value in (params or {}).items()}
         frame = self._backend.sql(query, values)
         return _to_times(frame) if times else frame
+
+    def _at(self, known_at):
+        past = Warehouse(self._backend.at(known_at))
+        past._known = self._known
+        return past
 
     def _series(self):
         if self._known is None:
@@ -251,9 +283,22 @@ class Warehouse:
             where = [*_key(series), ("ts", ">=", window[0]), ("ts", "<", window[1])]
             hours = _to_numbers(self._backend.read("bars_1h", columns, where, order="ts"))
             hours["doubtful"] = hours.pop("quality") == "doubtful ticks"
+            hours = self._with_stale(series, hours, window, exact)
             return _to_decimals(bars_from_bars(hours, length))
         columns = ["price", "volume", "quality", *(["price_exact", "volume_exact"] if exact else [])]
         return _to_decimals(bars_from_ticks(self._ticks_of(series, columns, *window), length))
+
+    def _with_stale(self, series, hours, window, exact):
+        """Adds the hours that must be computed from their ticks."""
+        stale = self._backend.stale_hours(series, *window)
+        runs = np.split(np.array(stale, dtype="int64"), np.flatnonzero(np.diff(stale) != _HOUR) + 1) if stale else []
+        columns = ["price", "volume", "quality", *(["price_exact", "volume_exact"] if exact else [])]
+        more = [
+            bars_from_ticks(self._ticks_of(series, columns, int(run[0]), int(run[-1]) + _HOUR), _HOUR).reset_index()
+            for run in runs
+        ]
+        found = [part for part in (hours, *more) if len(part)]
+        return pd.concat(found, ignore_index=True).sort_values("ts", ignore_index=True) if len(found) > 1 else (found or [hours])[0]
 
     def _tick_before(self, series, at, limit):
         where = [*_key(series), ("ts", "<=", at)]
@@ -298,7 +343,7 @@ class Warehouse:
                     (each.name, max(lower, row.from_ts), min(upper, row.to_ts), row.state, row.reason)
                     for row in own.itertuples()
                 ]
-                rows += [(each.name, a, z, "open", "not selected") for a, z in uncovered(rest, lower, upper)]
+                rows += [(each.name, a, z, "open", self._backend.unproven) for a, z in uncovered(rest, lower, upper)]
         frame = pd.DataFrame(rows, columns=["name", "from_time", "to_time", "state", "reason"])
         frame = frame.sort_values(["name", "from_time"], ignore_index=True)
         for column in ("from_time", "to_time"):

@@ -1,8 +1,10 @@
 import type { Command } from "commander";
 import { exitCode, Failure } from "../../model/failure.ts";
+import { MICROS_PER_MS } from "../../model/time.ts";
 import { NOT_PUBLISHED_REASON } from "../../warehouse/coverage/publication.ts";
 import type { GapReport } from "../../warehouse/read/gap-report.ts";
 import { hasLedger } from "../../warehouse/read/gap-report.ts";
+import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { formatGapList, formatRangeReport } from "../output/gaps-report.ts";
 import type { CommandContext } from "../support/context.ts";
 import { usageFailure } from "../support/context.ts";
@@ -13,13 +15,15 @@ import {
   type SelectionFilter,
   type SelectionFlags,
 } from "../support/selection-flags.ts";
+import type { KnownAtFlags } from "./data/known-state.ts";
+import { addKnownAtFlags } from "./data/read-warehouse.ts";
 
-interface GapsFlags extends SelectionFlags {
+interface GapsFlags extends SelectionFlags, KnownAtFlags {
   readonly json?: boolean;
 }
 
 export function addGapsCommand(program: Command, context: CommandContext): void {
-  addSelectionFlags(addSettingsFlags(program.command("gaps"), "warehouse"))
+  addKnownAtFlags(addSelectionFlags(addSettingsFlags(program.command("gaps"), "warehouse")))
     .description(
       "Lists every gap: open (it will be fetched) or lost (the service no longer has it), with the reason, and the next gap " +
         "to leave the service's 200-day window.\n\n" +
@@ -29,11 +33,10 @@ export function addGapsCommand(program: Command, context: CommandContext): void 
     )
     .option("--json", "a JSON array of the rows of the view `gaps`")
     .action(async (flags: GapsFlags, command: Command) => {
-      const selection = readSelection(flags, context.clock);
+      readSelection(flags, context.clock);
       const { settings } = loadSettingsAndWarn(command, context);
-      const hasRange = selection.from !== undefined || selection.to !== undefined;
-      if (hasRange) assertHasHistory(selection);
-      const report = await readGaps(settings.warehouse.path, selection, hasRange, context);
+      const hasRange = flags.from !== undefined || flags.to !== undefined;
+      const { report, selection } = await readGaps(settings.warehouse.path, flags, hasRange, context);
       const text = flags.json
         ? JSON.stringify(report.gaps, null, 2)
         : hasRange
@@ -46,15 +49,22 @@ export function addGapsCommand(program: Command, context: CommandContext): void 
 
 async function readGaps(
   path: string,
-  selection: SelectionFilter,
+  flags: GapsFlags,
   hasRange: boolean,
   context: CommandContext,
-): Promise<GapReport> {
+): Promise<{ report: GapReport; selection: SelectionFilter }> {
   // Loaded lazily, so that other commands do not load SQLite.
   const { withReader } = await import("../../warehouse/reader.ts");
   const { resolveNames } = await import("../../warehouse/lookups/resolve-names.ts");
   const { readGapReport, readGapReportInRange } = await import("../../warehouse/read/gap-report.ts");
-  return withReader(path, (connection) => {
+  const { showState } = await import("./data/known-state.ts");
+  const read = (connection: Connection) => {
+    showState(connection, flags, context);
+    const { knownAt } = connection;
+    // Relative times are relative to the moment of the state.
+    const clock = knownAt ? { now: () => knownAt.present / MICROS_PER_MS } : context.clock;
+    const selection = readSelection(flags, clock);
+    if (hasRange) assertHasHistory(selection);
     const named = selection.series && resolveNames(connection, selection.series);
     for (const name of named?.ambiguous ?? []) {
       context.stderr.write(
@@ -62,8 +72,12 @@ async function readGaps(
       );
     }
     const filter = { streams: selection.streams, series: named?.found };
-    return hasRange ? readGapReportInRange(connection, filter, selection) : readGapReport(connection, filter);
-  });
+    const report = hasRange
+      ? readGapReportInRange(connection, filter, selection)
+      : readGapReport(connection, filter);
+    return { report, selection };
+  };
+  return withReader(path, (connection) => connection.database.transaction(() => read(connection))());
 }
 
 function isComplete({ keys, gaps, outsideRange, unresolved }: GapReport): boolean {

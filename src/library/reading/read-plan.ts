@@ -2,7 +2,8 @@ import { exitCode, Failure } from "../../model/failure.ts";
 import { type Micros, parseDateOrTimestamp, parseUserTime, USER_TIME_FORMS } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { readPresentTs } from "../../warehouse/coverage/targets.ts";
-import type { Connection } from "../../warehouse/sqlite/connection.ts";
+import type { Connection, KnownAt } from "../../warehouse/sqlite/connection.ts";
+import { assertPastKept, findKnownAt, readToken } from "../../warehouse/tables/known-at.ts";
 import { IncompleteFailure } from "../incomplete-failure.ts";
 import type { TimeInput } from "../read-options.ts";
 import type { BarSource } from "../rows.ts";
@@ -42,6 +43,12 @@ export function planReads(connection: Connection, options: ReadPlanOptions): Rea
   const now = readPresentTs(connection);
   const from = options.from === undefined ? undefined : readTime(options.from, now);
   const to = options.to === undefined ? undefined : readTime(options.to, now);
+  if (options.requireComplete && to === undefined && connection.knownAt)
+    throw new Failure("whether an earlier state was complete needs the end of the range", {
+      code: "usage",
+      remedy: "give it with --to",
+      exit: exitCode.usage,
+    });
   if (from !== undefined && to !== undefined && from >= to)
     throw new Failure("the range is empty: its start is not before its end", {
       code: "usage",
@@ -52,6 +59,12 @@ export function planReads(connection: Connection, options: ReadPlanOptions): Rea
     series,
     source: options.source ?? chooseSource(series),
   }));
+  if (options.source !== "ohlcv")
+    for (const { series } of all)
+      assertPastKept(connection, series, {
+        from: from ?? Number.MIN_SAFE_INTEGER,
+        to: to ?? Number.MAX_SAFE_INTEGER,
+      });
   const given = { from, to, grid: options.grid };
   const plans = options.requireComplete
     ? planComplete(connection, all, given)
@@ -120,22 +133,27 @@ function readExtent(
   { series, source }: SourcedSeries,
 ): [Micros | null, Micros | null] {
   const [table, column] = source === "ticks" ? ["index_tick_rows", "ts"] : ["daily_bar_rows", "day"];
-  const read = (which: "min" | "max"): Micros | null => {
-    const value = connection.value<Micros | string | null>(
-      `SELECT ${which}(${column}) FROM ${table} WHERE series = ?`,
-      [series.key],
-    );
-    return typeof value === "string" ? (parseDateOrTimestamp(value) ?? null) : value;
+  const read = (order: "ASC" | "DESC"): Micros | null => {
+    // Not min and max: of an earlier state they would read every row.
+    const sql = `SELECT ${column} FROM ${table} WHERE series = ? ORDER BY ${column} ${order} LIMIT 1`;
+    const value = connection.statement<Micros | string>(sql).pluck().get([series.key]);
+    return typeof value === "string" ? (parseDateOrTimestamp(value) ?? null) : (value ?? null);
   };
   const moved = source === "ticks" ? findFirstMoved(connection, series.key) : undefined;
-  const first = read("min");
-  return [moved === undefined ? first : Math.min(moved, first ?? moved), read("max")];
+  const first = read("ASC");
+  return [moved === undefined ? first : Math.min(moved, first ?? moved), read("DESC")];
 }
 
 const ledgerStartSql = `SELECT min(from_ts) FROM settled_ranges WHERE stream = ? AND series = ? AND proof <> 'lost'`;
 
 function readLedgerStart(connection: Connection, { series, source }: SourcedSeries): Micros | undefined {
   return connection.value<Micros | null>(ledgerStartSql, [streamOfSource[source], series.key]) ?? undefined;
+}
+
+/** The earlier state that a moment or a token names. Throws a Failure if the warehouse cannot tell it exactly. */
+export function resolveKnownAt(connection: Connection, input: TimeInput): KnownAt {
+  const cited = typeof input === "string" ? readToken(connection, input) : undefined;
+  return cited ?? findKnownAt(connection, readTime(input, readPresentTs(connection)));
 }
 
 /** Milliseconds of any year that the warehouse may hold are below this, microseconds since 1973 above. */

@@ -17,17 +17,20 @@ export interface KeyedSeries extends SeriesInfo {
 
 const MAX_CHOICES = 5;
 
-const seriesSql = `SELECT s.series AS key, s.index_type, s.index_id, s.name,
-  (EXISTS (SELECT 1 FROM index_tick_rows t WHERE t.series = s.series)
-    OR EXISTS (SELECT 1 FROM settled_ranges g WHERE g.stream = 'index_ticks' AND g.series = s.series
+/** `schema`: `main.` reads the present state, also where an earlier one is shown. */
+const seriesSql = (schema: "" | "main.") => `SELECT s.series AS key, s.index_type, s.index_id, s.name,
+  (EXISTS (SELECT 1 FROM ${schema}index_tick_rows t WHERE t.series = s.series)
+    OR EXISTS (SELECT 1 FROM ${schema}settled_ranges g WHERE g.stream = 'index_ticks' AND g.series = s.series
       AND g.proof = 'moved')) AS has_ticks,
-  EXISTS (SELECT 1 FROM daily_bar_rows b WHERE b.series = s.series) AS has_ohlcv
+  EXISTS (SELECT 1 FROM ${schema}daily_bar_rows b WHERE b.series = s.series) AS has_ohlcv
 FROM series s WHERE s.index_type <> ''`;
+const allSql = `${seriesSql("main.")} ORDER BY s.index_type, s.name, s.index_id`;
+const oneSql = `${seriesSql("")} AND s.series = ?`;
 
 /** Every series of which the warehouse has ticks or daily bars. */
 export function readSeries(connection: Connection): SeriesInfo[] {
   return connection
-    .statement<KeyedSeries>(`${seriesSql} ORDER BY s.index_type, s.name, s.index_id`)
+    .statement<KeyedSeries>(allSql)
     .all()
     .filter(hasRows)
     .map(({ key: _, ...series }) => series);
@@ -75,8 +78,7 @@ function resolveName(
 }
 
 function readKeyed(connection: Connection, { key, id, indexType, name }: KnownSeries): KeyedSeries {
-  const stored =
-    key === null ? undefined : connection.statement<KeyedSeries>(`${seriesSql} AND s.series = ?`).get([key]);
+  const stored = key === null ? undefined : connection.statement<KeyedSeries>(oneSql).get([key]);
   return stored ?? { key: null, index_type: indexType ?? "", index_id: id, name, has_ticks: 0, has_ohlcv: 0 };
 }
 

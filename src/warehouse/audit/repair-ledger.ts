@@ -1,5 +1,5 @@
 import type { RowStream } from "../../model/streams.ts";
-import { retract } from "../coverage/ledger.ts";
+import { removeRanges, retract } from "../coverage/ledger.ts";
 import { hoursOf, markStale } from "../rows/kept-bars.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import type { AuditFinding, AuditRule } from "./audited-key.ts";
@@ -24,12 +24,9 @@ export function isRepairable({ rule }: AuditFinding): boolean {
 export function repairLedger(transaction: Transaction, findings: readonly AuditFinding[]): number {
   const repairable = findings.filter(isRepairable);
   // First, because `retract` refuses a ledger with overlaps.
-  const overlapping = transaction.statement(
-    "DELETE FROM settled_ranges WHERE stream = ? AND series = ? AND from_ts < ? AND to_ts >= ?",
-  );
   for (const { rule, key, from, to } of repairable)
     if (rule === "order") {
-      overlapping.run([key.stream, key.series, to, from]);
+      removeRanges(transaction, key, "from_ts < ? AND to_ts >= ?", [to, from]);
       transaction.journal.add(key.stream as RowStream, "retracted", key.series, { from, to });
     }
   for (const { rule, key, from, to } of repairable)

@@ -187,13 +187,41 @@ function replaceRanges(
   newRanges: readonly SettledRange[],
 ): void {
   assertValidLedger(newRanges);
-  const remove = transaction.statement(`DELETE FROM settled_ranges WHERE ${matchesKey} AND from_ts = ?`);
   const insert = transaction.statement(
-    "INSERT INTO settled_ranges (stream, series, from_ts, to_ts, proof, reason) VALUES (?, ?, ?, ?, ?, ?)",
+    "INSERT INTO settled_ranges (stream, series, from_ts, to_ts, proof, reason, since) VALUES (?, ?, ?, ?, ?, ?, ?)",
   );
-  for (const { from } of oldRanges) remove.run([key.stream, key.series, from]);
-  for (const { from, to, proof, reason } of newRanges)
-    insert.run([key.stream, key.series, from, to, proof, reason]);
+  const isIn = (ranges: readonly SettledRange[]) => (one: SettledRange) =>
+    ranges.some(
+      ({ from, to, proof, reason }) =>
+        from === one.from && to === one.to && proof === one.proof && reason === one.reason,
+    );
+  const [isOld, isNew] = [isIn(oldRanges), isIn(newRanges)];
+  for (const range of oldRanges)
+    if (!isNew(range)) removeRanges(transaction, key, "from_ts = ?", [range.from]);
+  for (const range of newRanges)
+    if (!isOld(range))
+      insert.run([
+        ...[key.stream, key.series, range.from, range.to],
+        ...[range.proof, range.reason, transaction.commit],
+      ]);
+}
+
+/** Deletes ranges of a key, and keeps them as its past. What this commit has settled was never known. */
+export function removeRanges(
+  transaction: Transaction,
+  { stream, series }: LedgerKey,
+  condition: string,
+  values: readonly Micros[],
+): void {
+  const columns = "stream, series, from_ts, to_ts, proof, reason, since";
+  const where = `WHERE ${matchesKey} AND ${condition}`;
+  const { commit } = transaction;
+  transaction
+    .statement(
+      `INSERT INTO past_settled_ranges (${columns}, until) SELECT ${columns}, ? FROM settled_ranges ${where} AND since IS NOT ?`,
+    )
+    .run([commit, stream, series, ...values, commit]);
+  transaction.statement(`DELETE FROM settled_ranges ${where}`).run([stream, series, ...values]);
 }
 
 /** Whether the range has rows: then it must not be settled as empty, and a report of "nothing older" is wrong. */

@@ -143,9 +143,9 @@ export function readClockSkew(connection: Connection): Micros {
   return readWarehouseState(connection).clockSkew;
 }
 
-/** The present by the service's clock, as the views compute it: in whole seconds. */
+/** The present by the service's clock, as the views compute it: in whole seconds; that of the state that is shown. */
 export function readPresentTs(connection: Connection): Micros {
-  return connection.value<Micros>(`SELECT ${presentTs}`);
+  return connection.knownAt?.present ?? connection.value<Micros>(`SELECT ${presentTs}`);
 }
 
 /** Stores the service's clock minus this machine's: the view `gaps` adds it to SQLite's clock. */

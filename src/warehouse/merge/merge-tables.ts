@@ -4,7 +4,9 @@ import type { TimeRange } from "../../model/time-range.ts";
 import type { SettledRange } from "../../rule/answer.ts";
 import type { LedgerKey } from "../coverage/ledger.ts";
 import { markRangeStale } from "../rows/kept-bars.ts";
+import { keepPastRow } from "../rows/past-rows.ts";
 import { hasSameValues, storeRevision } from "../rows/revisions.ts";
+import { getRowSql } from "../rows/row-sql.ts";
 import { addRowCount } from "../rows/stream-stats.ts";
 import type { TargetRow } from "../schema/coverage.ts";
 import type { StoredTime } from "../schema/rows.ts";
@@ -132,14 +134,17 @@ export function addMissingRows(
   { theirs, ours }: OurKeyPair,
   range: TimeRange,
 ): number {
-  const { stream, keyColumn, timeColumn, columns, storedTime } = table;
+  const { stream, keyColumn, timeColumn, columns, pastTable, storedTime } = table;
   const values = [timeColumn, ...columns].join(", ");
+  // We know them from now on, whenever the other warehouse got them.
+  const version = pastTable === undefined ? [] : [transaction.commit];
+  const [since, commit] = pastTable === undefined ? ["", ""] : [", since", ", ?"];
   const { changes } = transaction
     .statement(
-      `INSERT INTO main.${table.table} (${keyColumn}, ${values}) SELECT ?, ${values} FROM other.${table.table}
+      `INSERT INTO main.${table.table} (${keyColumn}, ${values}${since}) SELECT ?, ${values}${commit} FROM other.${table.table}
       WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ? ORDER BY ${timeColumn} ON CONFLICT DO NOTHING`,
     )
-    .run([ours, theirs, storedTime(range.from), storedTime(range.to)]);
+    .run([ours, ...version, theirs, storedTime(range.from), storedTime(range.to)]);
   if (changes > 0) {
     const added = findHull(transaction, table, theirs, range);
     transaction.markWritten(stream, ours);
@@ -188,10 +193,8 @@ export function replaceDifferingRows(
     )
     .raw()
     .all([ours, theirs, storedTime(range.from), storedTime(range.to)]);
-  const replace = transaction.statement(
-    `REPLACE INTO main.${table.table} (${[keyColumn, timeColumn, ...columns].join(", ")})
-      VALUES (${["?", "?", ...columns.map(() => "?")].join(", ")})`,
-  );
+  const replace = transaction.statement(getRowSql(table).replaceOne);
+  const version = table.pastTable === undefined ? [] : [transaction.commit];
   let replaced = 0;
   for (const [time, ...values] of rows) {
     const ts = tsOfStored(time);
@@ -199,7 +202,8 @@ export function replaceDifferingRows(
     const [after, before] = [values.slice(0, columns.length), values.slice(columns.length)];
     if (!hasSameValues(table, before, after))
       storeRevision(transaction, table, { key: ours, ts, before, after });
-    replace.run([ours, time, ...after]);
+    keepPastRow(transaction, table, { key: ours, ts });
+    replace.run([...after, ...version, ours, time]);
     transaction.journal.add(table.stream, "rows", ours, { from: ts, to: ts + 1 });
     replaced++;
   }
@@ -229,6 +233,7 @@ export function withdrawForeignRows(
   for (const [time, ...before] of rows) {
     const ts = tsOfStored(time);
     storeRevision(transaction, table, { key: ours, ts, before, after: null });
+    keepPastRow(transaction, table, { key: ours, ts });
     remove.run([ours, time]);
     transaction.journal.add(stream, "rows", ours, { from: ts, to: ts + 1 });
   }

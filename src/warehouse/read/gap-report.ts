@@ -1,3 +1,4 @@
+import { exitCode, Failure } from "../../model/failure.ts";
 import { NOTHING_SELECTED } from "../../model/selector.ts";
 import { historyStreams, type Stream, streamTable } from "../../model/streams.ts";
 import { formatTimestamp, type Micros, parseTimestamp } from "../../model/time.ts";
@@ -44,8 +45,16 @@ const gapsSql = "SELECT * FROM gaps ORDER BY stream, index_type, name, index_id,
 const coverageSql = `SELECT stream, index_type, index_id, from_ts AS "from", to_ts AS "to",
   CASE proof WHEN 'moved' THEN reason END AS movedTo FROM coverage`;
 
+/** Of an earlier state the ledger alone is known: neither the targets of then, nor what the service had published. */
+const lostSql = `SELECT stream, index_type, index_id, name, from_ts, to_ts, from_time, to_time, 'lost' AS state, reason,
+  NULL AS lost_at FROM coverage WHERE proof = 'lost' ORDER BY stream, index_type, name, index_id, from_ts`;
+
+/** Reason of what an earlier state had not settled. */
+const NOT_PROVEN_THEN_REASON = "not proven then";
+
 /** Every gap of the selected keys. */
 export function readGapReport(connection: Connection, selection: KeySelection): GapReport {
+  assertIsNewest(connection);
   return inReadTransaction(connection, (now, gaps) => {
     const keys = selectKeys(readLedgerKeys(connection), selection);
     const selected = new Set(keys.map(namedKeyText));
@@ -71,6 +80,8 @@ export function readGapReportInRange(
   selection: KeySelection,
   range: ReportRange,
 ): GapReport {
+  if (range.from === undefined || range.to === undefined) assertIsNewest(connection);
+  const inPast = connection.knownAt ? NOT_PROVEN_THEN_REASON : undefined;
   return inReadTransaction(connection, (now, gaps) => {
     const end = range.to ?? now;
     const gapsByKey = Map.groupBy(gaps, namedKeyText);
@@ -85,7 +96,7 @@ export function readGapReportInRange(
       const counted = ownGaps.filter(({ reason }) => range.to !== undefined || reason !== "settling");
       return [
         ...counted.flatMap((gap) => clip(gap, part)),
-        ...unknownGaps(key, subtract(normalise([part]), normalise(known)), now),
+        ...unknownGaps(key, subtract(normalise([part]), normalise(known)), now, inPast),
       ].sort((a, b) => a.from_ts - b.from_ts);
     });
     const outsideRange = keys.filter((key) => range.from === undefined && (key.firstTs ?? end) >= end);
@@ -120,7 +131,7 @@ function isRelevant(
 function inReadTransaction<T>(connection: Connection, work: (now: Micros, gaps: GapRow[]) => T): T {
   return connection.database.transaction(() => {
     const now = readPresentTs(connection);
-    return work(now, connection.statement<GapRow>(gapsSql).all());
+    return work(now, connection.statement<GapRow>(connection.knownAt ? lostSql : gapsSql).all());
   })();
 }
 
@@ -138,8 +149,23 @@ function clip(gap: GapRow, part: TimeRange): GapRow[] {
   }));
 }
 
+/** Throws a Failure if an earlier state is shown. */
+function assertIsNewest({ knownAt }: Connection): void {
+  if (knownAt === undefined) return;
+  throw new Failure("what an earlier state lacked can be told of a range only", {
+    code: "usage",
+    remedy: "give its start and its end, with --from and --to",
+    exit: exitCode.usage,
+  });
+}
+
 /** Gaps that the ledger does not mention: the future, and what the settings never selected. */
-function unknownGaps(key: LedgerKeySummary, ranges: readonly TimeRange[], now: Micros): GapRow[] {
+function unknownGaps(
+  key: LedgerKeySummary,
+  ranges: readonly TimeRange[],
+  now: Micros,
+  reason: string | undefined,
+): GapRow[] {
   const past = intersect(ranges, [{ from: Number.NEGATIVE_INFINITY, to: now }]);
   const future = intersect(ranges, [{ from: now, to: Number.POSITIVE_INFINITY }]);
   const { stream, index_type, index_id, name } = key;
@@ -156,9 +182,11 @@ function unknownGaps(key: LedgerKeySummary, ranges: readonly TimeRange[], now: M
   const windowStart = key.isSnapshot ? now : computeWindowStart(key.serviceWindow, now);
   return [
     ...intersect(past, [{ from: Number.NEGATIVE_INFINITY, to: windowStart }]).map((range) =>
-      row(range, "lost", NOT_FOLLOWED_REASON),
+      row(range, "lost", reason ?? NOT_FOLLOWED_REASON),
     ),
-    ...intersect(past, [{ from: windowStart, to: now }]).map((range) => row(range, "open", "not selected")),
+    ...intersect(past, [{ from: windowStart, to: now }]).map((range) =>
+      row(range, "open", reason ?? "not selected"),
+    ),
     ...future.map((range) => row(range, "open", "in the future")),
   ];
 }

@@ -72,13 +72,22 @@ export class TouchedHours {
   }
 }
 
-const keepSql = `REPLACE INTO kept_bars (series, ts, open, high, low, close, volume_24h, n_ticks, n_doubtful, details)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+const keepSql = `REPLACE INTO kept_bars (series, ts, open, high, low, close, volume_24h, n_ticks, n_doubtful, details,
+    first_commit, last_commit)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 
-function keepBar(transaction: Transaction, series: number, hour: Micros, bar: BarFigures): void {
+/** `firstCommit`: the first that wrote one of its ticks; `lastCommit`: the last that may have changed one. */
+function keepBar(
+  transaction: Transaction,
+  series: number,
+  hour: Micros,
+  bar: BarFigures,
+  firstCommit = transaction.commit,
+  lastCommit = transaction.commit,
+): void {
   const { open, high, low, close, volume, ticks, doubtful } = bar;
-  const values = [series, hour, open, high, low, close, volume, ticks, doubtful, formatDigits(bar)];
-  transaction.statement(keepSql).run(values);
+  const figures = [open, high, low, close, volume, ticks, doubtful, formatDigits(bar)];
+  transaction.statement(keepSql).run([series, hour, ...figures, firstCommit, lastCommit]);
   transaction.highWaterMarks.staleHours.delete(series);
 }
 
@@ -163,20 +172,24 @@ export function computeStaleBars(transaction: Transaction, limit: number): numbe
     .raw()
     .all([transaction.now - HOUR, limit]);
   const remove = transaction.statement("DELETE FROM kept_bars WHERE series = ? AND ts = ?");
+  const first = transaction.statement<number>(firstCommitSql).pluck();
+  // Usually nothing else is in the transaction: then the ticks are those of the commit before.
+  const last = transaction.commit - (transaction.journal.isEmpty ? 1 : 0);
   for (const [series, hour] of stale) {
     const bar = computeBar(transaction, series, hour);
     if (bar === undefined) {
       remove.run([series, hour]);
       transaction.highWaterMarks.staleHours.delete(series);
-    } else keepBar(transaction, series, hour, bar);
+    } else keepBar(transaction, series, hour, bar, first.get([series, hour, hour + HOUR]), last);
   }
   return stale.length;
 }
 
 type TickRow = readonly [price: number, volume: number | null, details: string | null];
 
-const ticksSql = `SELECT price, volume, details FROM index_tick_rows
-  WHERE series = ? AND ts >= ? AND ts < ? AND price IS NOT NULL ORDER BY ts`;
+const pricedTicks = "FROM index_tick_rows WHERE series = ? AND ts >= ? AND ts < ? AND price IS NOT NULL";
+const ticksSql = `SELECT price, volume, details ${pricedTicks} ORDER BY ts`;
+const firstCommitSql = `SELECT min(ifnull(since, 0)) ${pricedTicks}`;
 
 /** The bar of an hour from its ticks; undefined if none has a price. */
 export function computeBar(

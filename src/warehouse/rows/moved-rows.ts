@@ -6,7 +6,7 @@ import { type SettledRangeRow, settledRanges } from "../schema/coverage.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { and, eq } from "../sqlite/drizzle.ts";
 import { hasChangedSince } from "../tables/journal.ts";
-import type { SqlValue } from "../tables/row-tables.ts";
+import { rowTables, type SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { keepBarsWithoutTicks } from "./kept-bars.ts";
 import { addRowCount } from "./stream-stats.ts";
@@ -33,7 +33,9 @@ export function digestTicks(
   { from, to }: TimeRange,
 ): string | undefined {
   const rows = connection
-    .statement<readonly SqlValue[]>(`SELECT * ${ticksOfRange} ORDER BY ts`)
+    .statement<readonly SqlValue[]>(
+      `SELECT series, ts, ${rowTables.index_ticks.columns.join(", ")} ${ticksOfRange} ORDER BY ts`,
+    )
     .raw()
     .all([series, from, to]);
   return rows.length === 0 ? undefined : createHash("sha256").update(JSON.stringify(rows)).digest("hex");

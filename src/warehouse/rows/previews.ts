@@ -1,7 +1,9 @@
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { findProofAt, type LedgerKey } from "../coverage/ledger.ts";
+import { rowTables } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
+import { keepPastRow } from "./past-rows.ts";
 import { addRowCount } from "./stream-stats.ts";
 
 /*
@@ -60,6 +62,7 @@ export function replacePreviews(
     const nearest = findNearest(ascending, ts);
     if (served.has(ts) || matched.has(nearest) || Math.abs(ts - nearest) >= tolerance) continue;
     if (!isPreview(transaction, { stream: "index_ticks", series }, ts)) continue;
+    keepPastRow(transaction, rowTables.index_ticks, { key: series, ts });
     remove.run([series, ts]);
     transaction.journal.add("index_ticks", "rows", series, { from: ts, to: ts + 1 });
     matched.add(nearest);

@@ -9,9 +9,12 @@ export const ROWS_PER_STATEMENT = 50;
 interface RowSql {
   readonly insertMany: string;
   readonly insertOne: string;
+  /** Parameters: the columns, in a table with a past the commit, then key and time. */
   readonly replaceOne: string;
-  /** A REST page equals a live row. */
+  /** A REST page equals a live row. Parameters: in a table with a past the commit, then key and time. */
   readonly confirmOne: string;
+  /** Copies a row to the past. Parameters: the commit, key, time, the commit. Undefined: the table has no past. */
+  readonly keepPast: string | undefined;
   /** Whether REST has written a row between two timestamps, both exclusive. */
   readonly selectRestBetween: string;
   /** The row of one key and timestamp. */
@@ -24,29 +27,48 @@ interface RowSql {
  * For plain ticks from REST, on the hot path: columns that are null are left out, and the key is bound once. Binding half as
  * many values saves a third of the time.
  */
-export const insertPlainTicks = `INSERT OR FAIL INTO index_tick_rows (series, ts, price, volume, source) VALUES ${Array(
+export const insertPlainTicks = `INSERT OR FAIL INTO index_tick_rows (series, ts, price, volume, source, since) VALUES ${Array(
   ROWS_PER_STATEMENT,
 )
-  .fill("(@key, ?, ?, ?, 0)")
+  .fill("(@key, ?, ?, ?, 0, @commit)")
   .join(", ")}`;
 
 /** Built once per table: every write looks up its prepared statement by this long text. */
 const sqlByTable = new Map<string, RowSql>();
 
-export function getRowSql<Row>({ table, keyColumn, timeColumn, columns }: RowTable<Row>): RowSql {
+export function getRowSql<Row>({
+  table,
+  keyColumn,
+  timeColumn,
+  columns,
+  sourceAt,
+  pastTable,
+}: RowTable<Row>): RowSql {
   let sql = sqlByTable.get(table);
   if (!sql) {
-    const names = [keyColumn, timeColumn, ...columns];
+    const isRow = `${keyColumn} = ? AND ${timeColumn} = ?`;
+    const hasPast = pastTable !== undefined;
+    const names = [keyColumn, timeColumn, ...columns, ...(hasPast ? ["since"] : [])];
+    const confirmed = hasPast && sourceAt >= 0 ? ["confirmed"] : [];
+    const sets = [
+      ...columns.map((name) => `${name} = ?`),
+      ...(hasPast ? ["since = ?"] : []),
+      ...confirmed.map((name) => `${name} = NULL`),
+    ];
+    const versioned = [...names, ...confirmed].join(", ");
     const row = `(${names.map(() => "?").join(", ")})`;
     const into = `INTO ${table} (${names.join(", ")}) VALUES`;
     // With OR FAIL, SQLite needs no statement journal. The writer rolls back the whole transaction on an error anyway.
     sql = {
       insertMany: `INSERT OR FAIL ${into} ${Array(ROWS_PER_STATEMENT).fill(row).join(", ")}`,
       insertOne: `INSERT ${into} ${row}`,
-      replaceOne: `REPLACE ${into} ${row}`,
-      confirmOne: `UPDATE ${table} SET source = 0 WHERE ${keyColumn} = ? AND ${timeColumn} = ?`,
+      replaceOne: `UPDATE ${table} SET ${sets.join(", ")} WHERE ${isRow}`,
+      confirmOne: `UPDATE ${table} SET source = 0${confirmed.map((name) => `, ${name} = ?`).join("")} WHERE ${isRow}`,
+      keepPast: hasPast
+        ? `INSERT INTO ${pastTable} (${versioned}, until) SELECT ${versioned}, ? FROM ${table} WHERE ${isRow} AND since IS NOT ?`
+        : undefined,
       selectRestBetween: `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} > ? AND ${timeColumn} < ? AND source = 0 LIMIT 1`,
-      selectOne: `SELECT ${columns.join(", ")} FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} = ?`,
+      selectOne: `SELECT ${columns.join(", ")} FROM ${table} WHERE ${isRow}`,
       selectAny: `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} BETWEEN ? AND ? LIMIT 1`,
     };
     sqlByTable.set(table, sql);

@@ -6,6 +6,7 @@ import { retract, retractDisprovedEmpty } from "../coverage/ledger.ts";
 import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { PageBars, TouchedHours } from "./kept-bars.ts";
+import { keepPastRow } from "./past-rows.ts";
 import { hasSameValues, storeRevision } from "./revisions.ts";
 import { getRowSql, insertPlainTicks, ROWS_PER_STATEMENT } from "./row-sql.ts";
 import { hasSecondNote, noteSecondInDetails } from "./second-records.ts";
@@ -127,6 +128,8 @@ class RowWriter<Row> {
   readonly #source: RecordSource;
   readonly #tolerance: Micros;
   readonly #width: number;
+  /** What a row of a table with a past has after its columns. */
+  readonly #version: readonly number[];
   /** Only index ticks have kept bars. */
   readonly #touched: TouchedHours | undefined;
   /** Only pages of a history show all records of a moment together. */
@@ -146,7 +149,8 @@ class RowWriter<Row> {
     this.#table = table;
     this.#source = source;
     this.#tolerance = tolerance;
-    this.#width = table.columns.length + 2;
+    this.#version = table.pastTable === undefined ? [] : [transaction.commit];
+    this.#width = table.columns.length + 2 + this.#version.length;
     this.#hasWholeMoments = source === "rest" && hasHistory(table.stream);
     this.#touched = table.stream === "index_ticks" ? new TouchedHours() : undefined;
   }
@@ -261,7 +265,7 @@ class RowWriter<Row> {
   #insertColumns(key: number, columns: TickColumns): void {
     const { ts, price, volume } = columns;
     const statement = this.#transaction.statement(insertPlainTicks);
-    const bound = { key };
+    const bound = { key, commit: this.#transaction.commit };
     const bars = new PageBars(this.#transaction, key);
     const rare: number[] = [];
     const values: number[] = [];
@@ -302,6 +306,7 @@ class RowWriter<Row> {
     const { storedTime, ts, encode } = this.#table;
     this.#pendingValues.push(key, storedTime(ts(record)));
     encode(record, this.#source === "live" ? 1 : 0, this.#pendingValues);
+    this.#pendingValues.push(...this.#version);
     const full = ROWS_PER_STATEMENT * this.#width;
     if (this.#pendingValues.length === full) this.#flush(full);
   }
@@ -331,7 +336,9 @@ class RowWriter<Row> {
       this.#unchanged++;
       if (this.#source === "rest" && before[table.sourceAt] === 1) {
         this.#record(key, { first: ts, last: ts });
-        this.#transaction.statement(getRowSql(table).confirmOne).run([key, table.storedTime(ts)]);
+        this.#transaction
+          .statement(getRowSql(table).confirmOne)
+          .run([...this.#version, key, table.storedTime(ts)]);
       }
       return;
     }
@@ -345,7 +352,9 @@ class RowWriter<Row> {
     const hasSame = hasSameValues(table, before, after);
     if (!hasSame && this.#source === "live") after[detailsAt] = noteSecondInDetails(after[detailsAt]);
     this.#touched?.add(ts);
-    this.#transaction.statement(getRowSql(table).replaceOne).run([key, table.storedTime(ts), ...after]);
+    keepPastRow(this.#transaction, table, { key, ts });
+    const replace = this.#transaction.statement(getRowSql(table).replaceOne);
+    replace.run([...after, ...this.#version, key, table.storedTime(ts)]);
     this.#record(key, { first: ts, last: ts });
     if (hasSame) {
       this.#unchanged++;

@@ -3,6 +3,7 @@ import type { RowStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
+import { keepPastRow } from "./past-rows.ts";
 import { hasSameValues } from "./revisions.ts";
 import { getRowSql } from "./row-sql.ts";
 
@@ -80,13 +81,16 @@ export function isStored<S extends RowStream>(
 
 /** Adds the remark to a stored row. */
 export function noteSecondInRow(transaction: Transaction, stream: RowStream, key: number, ts: Micros): void {
-  const { table, keyColumn, timeColumn, storedTime }: RowTable<never> = rowTables[stream];
+  const rows: RowTable<never> = rowTables[stream];
+  const { table, keyColumn, timeColumn, storedTime } = rows;
   const where = `WHERE ${keyColumn} = ? AND ${timeColumn} = ?`;
   const at = [key, storedTime(ts)];
   const details = transaction.value<SqlValue | undefined>(`SELECT details FROM ${table} ${where}`, at);
   if (details === undefined || hasSecondNote(details)) return;
+  keepPastRow(transaction, rows, { key, ts });
+  const [since, version] = rows.pastTable === undefined ? ["", []] : [", since = ?", [transaction.commit]];
   transaction
-    .statement(`UPDATE ${table} SET details = ? ${where}`)
-    .run([noteSecondInDetails(details), ...at]);
+    .statement(`UPDATE ${table} SET details = ?${since} ${where}`)
+    .run([noteSecondInDetails(details), ...version, ...at]);
   transaction.journal.add(stream, "rows", key, { from: ts, to: ts + 1 });
 }

@@ -5,6 +5,7 @@ import type { SeriesKey } from "../coverage/ledger.ts";
 import type { StoredTime } from "../schema/rows.ts";
 import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
+import { keepPastRow } from "./past-rows.ts";
 import { isPreview } from "./previews.ts";
 import { storeRevision } from "./revisions.ts";
 import { countStoredRows } from "./row-queries.ts";
@@ -66,6 +67,7 @@ export function withdrawRows(
     const before = find.get(row);
     if (!before) continue;
     storeRevision(transaction, table, { key: series, ts, before, after: null });
+    keepPastRow(transaction, table, { key: series, ts });
     remove.run(row);
     transaction.journal.add(stream, "rows", series, { from: ts, to: ts + 1 });
     withdrawn++;

@@ -8,10 +8,14 @@ import {
   rowStreams,
   streamTable,
 } from "../../model/streams.ts";
-import { rowColumns } from "../tables/row-tables.ts";
+import { rowColumns, rowTables } from "../tables/row-tables.ts";
 import { type ColumnDoc, type RelationDoc, relation, tableDocs } from "./column-doc.ts";
 
 const details = doc("details", "TEXT", "JSON object of rare values: exact digits, quality, extra");
+const SINCE = "the commit that wrote this version, commits.seq; NULL: one before the warehouse kept its past";
+const since = doc("since", "INTEGER", SINCE);
+const until = doc("until", "INTEGER", "the commit that replaced or deleted it");
+const confirmed = doc("confirmed", "INTEGER", "the commit in which REST confirmed a live row; NULL: none");
 const series = "series INTEGER the series, series.series";
 const range = `from_ts INTEGER where the range begins, microseconds since 1970 UTC
 to_ts INTEGER where it ends, exclusive`;
@@ -38,7 +42,18 @@ function rowTableDoc(stream: RowStream): RelationDoc {
         : doc("ts", "INTEGER", "the timestamp, microseconds since 1970 UTC"),
       ...tableDocs(rowColumns(stream), stream),
       details,
+      ...(rowTables[stream].pastTable === undefined ? [] : [since]),
+      ...(stream === "index_ticks" ? [confirmed] : []),
     ],
+  };
+}
+
+/** The table of the earlier versions of a stream's rows. */
+function pastTableDoc(stream: RowStream): RelationDoc {
+  const { columns } = rowTableDoc(stream);
+  return {
+    summary: `earlier versions of the rows of ${stream}, for --known-at`,
+    columns: [...columns, until],
   };
 }
 
@@ -95,8 +110,12 @@ close REAL its last tick
 volume_24h REAL the rolling 24-hour volume at the last tick
 n_ticks INTEGER number of ticks; NULL: a tick has changed since, and the views read the ticks instead
 n_doubtful INTEGER how many of them have a quality
-details TEXT JSON object of rare values: exact digits`,
+details TEXT JSON object of rare values: exact digits
+first_commit INTEGER the first commit that wrote one of its ticks; NULL: one before the warehouse kept its past
+last_commit INTEGER the last commit that may have changed one of them; NULL: as above`,
   ),
+  past_tick_rows: pastTableDoc("index_ticks"),
+  past_daily_bar_rows: pastTableDoc("ohlcv"),
   revision_rows: relation(
     "the rows of revisions",
     `revision INTEGER sequence number of the revision
@@ -113,7 +132,24 @@ changed_at INTEGER microseconds since 1970 UTC`,
 ${series}
 ${range}
 proof TEXT rows, moved, empty or lost
-reason TEXT why it is empty or lost, or where its rows were moved`,
+reason TEXT why it is empty or lost, or where its rows were moved
+since INTEGER ${SINCE}`,
+  ),
+  past_settled_ranges: relation(
+    "what the ledger said earlier, for --known-at",
+    `stream TEXT the stream
+${series}
+${range}
+proof TEXT rows, moved, empty or lost
+reason TEXT as in settled_ranges
+since INTEGER ${SINCE}
+until INTEGER the commit that changed or retracted it`,
+  ),
+  commits: relation(
+    "the commits that changed rows or the ledger",
+    `seq INTEGER number of the commit; 0: what the warehouse had when it began to keep its past
+at INTEGER when it was made by this machine's clock, microseconds since 1970 UTC
+unknown_from INTEGER a copy was restored: what was known between this moment and \`at\` is in another file; NULL: an ordinary commit`,
   ),
   targets: relation(
     "the targets: what the settings select",
@@ -195,6 +231,7 @@ views TEXT digest of the stored view definitions
 request_rate REAL history requests a second of the last long backfill; NULL: not measured yet
 changes_id INTEGER a random number that names the journal
 changes_pruned INTEGER the newest entry of the journal that was deleted; 0: none
+history_id INTEGER a random number that names the past of the warehouse; copies share it
 service_url TEXT the REST address of the service that the data is from; NULL: nothing is stored yet`,
   ),
   service_ids: relation(

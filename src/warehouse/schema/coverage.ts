@@ -16,10 +16,40 @@ export const settledRanges = sqliteTable(
     proof: text("proof").$type<Proof>().notNull(),
     /** Why the range is empty or lost, or where its rows were moved; null: they are here. */
     reason: text("reason"),
+    /** The commit that settled it so (commits.seq); null: one before the warehouse kept its past. */
+    since: integer("since"),
   },
   (table) => [primaryKey({ columns: [table.stream, table.series, table.from] })],
 );
-export type SettledRangeRow = typeof settledRanges.$inferSelect;
+export type SettledRangeRow = Omit<typeof settledRanges.$inferSelect, "since">;
+
+/** What the ledger said earlier. */
+export const pastSettledRanges = sqliteTable(
+  "past_settled_ranges",
+  {
+    stream: text("stream").$type<Stream>().notNull(),
+    /** → series.series */
+    series: integer("series").notNull(),
+    from: integer("from_ts").notNull(),
+    to: integer("to_ts").notNull(),
+    proof: text("proof").$type<Proof>().notNull(),
+    reason: text("reason"),
+    since: integer("since"),
+    /** The commit that changed or retracted it. */
+    until: integer("until").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.stream, table.series, table.until, table.from] })],
+);
+
+/** The commits that changed rows or the ledger: rows and ranges name them, so that a reader can ask for an earlier state. */
+export const commits = sqliteTable("commits", {
+  /** Ascending without a gap. 0: what the warehouse had when it began to keep its past. */
+  seq: integer("seq").primaryKey(),
+  /** Microseconds since 1970 UTC by this machine's clock; never less than the commit before. */
+  at: integer("at").notNull(),
+  /** A copy was restored: what was known between this moment and `at` is in another file. */
+  unknownFrom: integer("unknown_from"),
+});
 
 /**
  * The targets: what the settings select. They are stored so that `gaps` is right while no daemon runs: the view
@@ -189,6 +219,8 @@ export const warehouseState = sqliteTable("warehouse_state", {
   changesId: integer("changes_id").notNull().default(0),
   /** The newest entry of the journal that was deleted. */
   changesPruned: integer("changes_pruned").notNull().default(0),
+  /** A random number that names the past of the warehouse (`commits`). Copies share it. */
+  historyId: integer("history_id").notNull().default(0),
   /** The REST address of the service that the data is from; null: unknown, nothing is stored yet. */
   serviceUrl: text("service_url"),
 });

@@ -20,6 +20,10 @@ import { schemaColumns } from "./stream-schema.ts";
 
 const ts = integer("ts").notNull();
 const details = text("details");
+/** The commit that wrote this version of the row (commits.seq); null: one before the warehouse kept its past. */
+const since = integer("since");
+/** The commit that replaced or deleted it. */
+const until = integer("until").notNull();
 
 /** View: `index_ticks`. */
 export const indexTickRows = sqliteTable(
@@ -30,8 +34,27 @@ export const indexTickRows = sqliteTable(
     ts,
     ...schemaColumns(indexTickColumns),
     details,
+    since,
+    /** The commit in which REST confirmed a live row: it was live until then. */
+    confirmed: integer("confirmed"),
   },
   (table) => [primaryKey({ columns: [table.series, table.ts] })],
+);
+
+/** Earlier versions of index ticks: what was replaced, withdrawn, or a preview (tables/known-at.ts). */
+export const pastTickRows = sqliteTable(
+  "past_tick_rows",
+  {
+    /** → series.series */
+    series: integer("series").notNull(),
+    ts,
+    ...schemaColumns(indexTickColumns),
+    details,
+    since,
+    confirmed: integer("confirmed"),
+    until,
+  },
+  (table) => [primaryKey({ columns: [table.series, table.ts, table.until] })],
 );
 
 /**
@@ -58,6 +81,9 @@ export const keptBars = sqliteTable(
     doubtful: integer("n_doubtful"),
     /** Exact digits, as in the rows. */
     details,
+    /** The first commit that wrote one of its ticks, and the last that may have changed one; null: none since `commits` began. */
+    firstCommit: integer("first_commit"),
+    lastCommit: integer("last_commit"),
   },
   (table) => [
     primaryKey({ columns: [table.series, table.ts] }),
@@ -75,8 +101,24 @@ export const dailyBarRows = sqliteTable(
     day: text("day").notNull(),
     ...schemaColumns(ohlcvColumns),
     details,
+    since,
   },
   (table) => [primaryKey({ columns: [table.series, table.day] })],
+);
+
+/** Earlier versions of daily bars, those of the running day too. */
+export const pastDailyBarRows = sqliteTable(
+  "past_daily_bar_rows",
+  {
+    /** → series.series */
+    series: integer("series").notNull(),
+    day: text("day").notNull(),
+    ...schemaColumns(ohlcvColumns),
+    details,
+    since,
+    until,
+  },
+  (table) => [primaryKey({ columns: [table.series, table.day, table.until] })],
 );
 
 /** View: `exchange_ticks`. */

@@ -2,6 +2,7 @@ import { statSync } from "node:fs";
 import Database from "better-sqlite3";
 import type { BetterSQLite3Database } from "drizzle-orm/better-sqlite3";
 import { Failure } from "../../model/failure.ts";
+import type { Micros } from "../../model/time.ts";
 import { drizzle } from "./drizzle.ts";
 import { translateErrors } from "./sqlite-errors.ts";
 
@@ -48,8 +49,17 @@ const readerPragmas = (cacheKib: number) =>
     ["busy_timeout", BUSY_TIMEOUT_MS],
   ] as const;
 
+/** An earlier state of the warehouse. */
+export interface KnownAt {
+  /** The last commit that counts. */
+  readonly commit: number;
+  readonly present: Micros;
+}
+
 /** One SQLite connection with its prepared statements. */
 export class Connection {
+  /** The state that its tables show (tables/known-at.ts); undefined: the newest. */
+  knownAt: KnownAt | undefined;
   readonly path: string;
   readonly database: Database.Database;
   readonly orm: Orm;

@@ -66,14 +66,20 @@ export class Journal {
     else known.ranges.push({ from, to });
   }
 
-  /** Enters what was added. Call it last in the database's transaction. */
-  write(): void {
-    if (this.#changes.size === 0) return;
+  /** Whether nothing was added since the last commit. */
+  get isEmpty(): boolean {
+    return this.#changes.size === 0;
+  }
+
+  /** Enters what was added, and returns whether that was anything. Call it last in the database's transaction. */
+  write(): boolean {
+    if (this.#changes.size === 0) return false;
     this.#state ??= this.#readState();
     for (const { change, ranges } of this.#changes.values())
       for (const { from, to } of ranges) this.#enter(++this.#state.seq, { ...change, from, to });
     this.#changes.clear();
     this.#keepSmall(this.#state);
+    return true;
   }
 
   /** Forgets what a rolled back transaction has changed. */

@@ -21,6 +21,8 @@ export interface RowTable<Row> {
   readonly decimals: number;
   /** The position of `source` in `columns`; -1 for streams without a live feed. */
   readonly sourceAt: number;
+  /** Where earlier versions are kept; undefined: nowhere. */
+  readonly pastTable?: string;
   key(transaction: Transaction, record: Row): number;
   ts(record: Row): Micros;
   /** The value of the table's time column for a timestamp. */
@@ -117,6 +119,7 @@ function encoder(decimals: readonly Column[], others: readonly Column[]) {
 export const rowTables: { readonly [S in RowStream]: RowTable<StreamRecords[S]> } = {
   index_ticks: {
     ...deriveFromStream("index_ticks"),
+    pastTable: "past_tick_rows",
     key: (transaction, tick) => transaction.dictionary.getSeriesKey(tick.indexType, tick.indexId),
     hasSameKey: (a, b) => a.indexId === b.indexId && a.indexType === b.indexType,
     collectPlain: collectPlainTicks,
@@ -125,6 +128,7 @@ export const rowTables: { readonly [S in RowStream]: RowTable<StreamRecords[S]> 
   },
   ohlcv: {
     ...deriveFromStream("ohlcv"),
+    pastTable: "past_daily_bar_rows",
     key: (transaction, bar) => transaction.dictionary.getSeriesKey(bar.indexType, bar.indexId),
     hasSameKey: (a, b) => a.indexId === b.indexId && a.indexType === b.indexType,
   },

@@ -2,6 +2,7 @@ import type { Stream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { Connection, Orm, Statement } from "../sqlite/connection.ts";
+import type { Commits } from "./commits.ts";
 import type { HighWaterMarks } from "./high-water-marks.ts";
 import type { Journal } from "./journal.ts";
 import type { KeyDictionary } from "./key-dictionary.ts";
@@ -18,6 +19,7 @@ export class Transaction {
   readonly highWaterMarks: HighWaterMarks;
   /** What this transaction changes is entered here. */
   readonly journal: Journal;
+  readonly #commits: Commits;
   readonly #connection: Connection;
   readonly #undoOnRollback: (() => void)[];
   readonly #writtenKeys = new Set<string>();
@@ -31,6 +33,7 @@ export class Transaction {
       dictionary: KeyDictionary;
       highWaterMarks: HighWaterMarks;
       journal: Journal;
+      commits: Commits;
       undoOnRollback: (() => void)[];
       now: Micros;
     },
@@ -39,8 +42,14 @@ export class Transaction {
     this.dictionary = options.dictionary;
     this.highWaterMarks = options.highWaterMarks;
     this.journal = options.journal;
+    this.#commits = options.commits;
     this.#undoOnRollback = options.undoOnRollback;
     this.now = options.now;
+  }
+
+  /** Its number, which the versions get that it writes. */
+  get commit(): number {
+    return this.#commits.next;
   }
 
   statement<Row = unknown>(sql: string): Statement<Row> {

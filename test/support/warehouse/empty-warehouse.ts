@@ -35,9 +35,17 @@ export function createTemplate(withoutViews?: RegExp): string {
   process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
   const path = join(folder, "mds.sqlite");
   if (shared) copyFileSync(shared, path);
-  else openWriter(path, { clock: { now: () => Date.now() } }).close();
+  else createEmpty(path);
   if (withoutViews) dropViews(path, withoutViews);
   return path;
+}
+
+/** Its past begins with the first writer of each copy, by the clock of that one. */
+function createEmpty(path: string): void {
+  openWriter(path, { clock: { now: () => Date.now() } }).close();
+  const database = new Database(path);
+  database.exec("DELETE FROM commits");
+  database.close();
 }
 
 function dropViews(path: string, dropped: RegExp): void {

@@ -43,7 +43,7 @@ sync: { ${otherStreamsOff}, intraday: { GWA: [BTC, ETH], MWA: none, LX: none, da
     const edge = Math.floor(engine.clock.now() * 1000) - 200 * DAY_MS * 1000;
     const database = new Database(engine.path);
     const insert = database.prepare(
-      `INSERT INTO settled_ranges SELECT stream, series, ?, to_ts, proof, reason FROM settled_ranges
+      `INSERT INTO settled_ranges SELECT stream, series, ?, to_ts, proof, reason, since FROM settled_ranges
         WHERE stream = 'index_ticks' AND from_ts <= ? AND to_ts > ?`,
     );
     const oldest = [edge + 20e6, edge + 3620e6];

@@ -346,7 +346,7 @@ describe("the gaps of a stream", () => {
     const warehouse = openTestWarehouse();
     declareTarget(warehouse, present - HOUR);
     warehouse.connection.database.exec(
-      "INSERT INTO settled_ranges VALUES ('index_ticks', 1, 0, 10, 'empty', NULL), ('index_ticks', 1, 5, 20, 'empty', NULL)",
+      "INSERT INTO settled_ranges VALUES ('index_ticks', 1, 0, 10, 'empty', NULL, 1), ('index_ticks', 1, 5, 20, 'empty', NULL, 1)",
     );
     expect(() => readGaps(warehouse.connection, "index_ticks", present)).toThrow(
       "not ascending and disjoint",

@@ -156,7 +156,7 @@ describe("the ledger", () => {
   it("throws on an inconsistent ledger", () => {
     const warehouse = openTestWarehouse();
     warehouse.connection.database.exec(
-      `INSERT INTO settled_ranges VALUES ('ohlcv', 1, 0, 10, 'rows', NULL), ('ohlcv', 1, 5, 20, 'rows', NULL)`,
+      `INSERT INTO settled_ranges VALUES ('ohlcv', 1, 0, 10, 'rows', NULL, 1), ('ohlcv', 1, 5, 20, 'rows', NULL, 1)`,
     );
     expect(() => readSettledRanges(warehouse.connection, { stream: "ohlcv", series: 1 })).toThrow(
       "not ascending and disjoint",

@@ -80,7 +80,7 @@ describe("the ranges of snapshot streams, read in one pass", () => {
     warehouse.transaction((t) => {
       settleSnapshot(t, { stream: "market_caps", exchangeId: null, at: start, cadence: CADENCE });
       const sql = `INSERT INTO settled_ranges WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
-        SELECT stream, series, from_ts + 2 * i * ?, to_ts + 2 * i * ?, proof, reason FROM settled_ranges, n`;
+        SELECT stream, series, from_ts + 2 * i * ?, to_ts + 2 * i * ?, proof, reason, since FROM settled_ranges, n`;
       t.statement(sql).run([count - 1, CADENCE, CADENCE]);
     });
     const ranges = readInOnePass(warehouse);

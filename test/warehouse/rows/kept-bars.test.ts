@@ -144,7 +144,8 @@ function apply(transaction: Transaction, indexId: string, change: Change): void 
     // As a merge does: rows come from another table, shifted here by a day.
     transaction
       .statement(
-        `INSERT INTO index_tick_rows SELECT series, ts + ${MICROS_PER_DAY}, price + 1, volume, tick_volume, source, NULL
+        `INSERT INTO index_tick_rows SELECT series, ts + ${MICROS_PER_DAY}, price + 1, volume, tick_volume, source, NULL,
+          ${transaction.commit}, NULL
         FROM index_tick_rows WHERE series = ? AND ts >= ? AND ts < ? ON CONFLICT DO NOTHING`,
       )
       .run([series, range.from, range.to]);

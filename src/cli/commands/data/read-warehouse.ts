@@ -5,6 +5,7 @@ import type { ReadPlan } from "../../../library/reading/read-plan.ts";
 import type { Connection } from "../../../warehouse/sqlite/connection.ts";
 import type { CommandContext } from "../../support/context.ts";
 import { loadSettingsAndWarn } from "../../support/flags.ts";
+import type { KnownAtFlags } from "./known-state.ts";
 
 /** Flags of every command that reads series. */
 export interface SeriesFlags {
@@ -13,8 +14,17 @@ export interface SeriesFlags {
   readonly requireComplete?: boolean;
 }
 
-export function addSeriesFlags(command: Command): Command {
+export function addKnownAtFlags(command: Command): Command {
   return command
+    .option(
+      "--known-at <time>",
+      "the answer as it was known then: what was corrected, withdrawn, added or proven later does not count; or a token of --cite",
+    )
+    .option("--cite", "write a token to stderr with which --known-at reproduces the answer");
+}
+
+export function addSeriesFlags(command: Command): Command {
+  return addKnownAtFlags(command)
     .option("--index-type <type>", "GWA, MWA or LX: the type of names without a prefix such as GWA:")
     .option("--tz <zone>", "show times in this zone, such as Europe/Berlin; default: UTC")
     .option("--require-complete", "exit 4, and write nothing, unless the ledger proves every second");
@@ -43,9 +53,13 @@ export async function readWarehouse(
   // Loaded lazily, so that the help does not load SQLite.
   const { openReader, toReaderFailure } = await import("../../../warehouse/reader.ts");
   const { inSnapshot } = await import("../../../warehouse/read/export-relations.ts");
+  const { showState } = await import("./known-state.ts");
   const connection = openReader(path);
   try {
-    await inSnapshot(connection, () => work(connection));
+    await inSnapshot(connection, async () => {
+      showState(connection, command.opts<KnownAtFlags>(), context);
+      await work(connection);
+    });
   } catch (error) {
     if (error instanceof IncompleteFailure) listMissing(error, context);
     throw toReaderFailure(error, path);
@@ -76,8 +90,8 @@ export function noteMissingRows(
   }
 }
 
-const firstTickSql = "SELECT min(ts) FROM index_tick_rows WHERE series = ?";
-const firstDaySql = "SELECT min(day) FROM daily_bar_rows WHERE series = ?";
+const firstTickSql = "SELECT ts FROM index_tick_rows WHERE series = ? ORDER BY ts LIMIT 1";
+const firstDaySql = "SELECT day FROM daily_bar_rows WHERE series = ? ORDER BY day LIMIT 1";
 
 function noteOlderDays(
   connection: Connection,
@@ -85,7 +99,7 @@ function noteOlderDays(
   from: number,
   stderr: CommandContext["stderr"],
 ): void {
-  const first = connection.value<number | null>(firstTickSql, [key]) ?? Number.POSITIVE_INFINITY;
+  const first = connection.statement<number>(firstTickSql).pluck().get([key]) ?? Number.POSITIVE_INFINITY;
   if (from >= Math.min(first, findFirstMoved(connection, key) ?? first)) return;
   const firstDay = connection.value<string>(firstDaySql, [key]);
   stderr.write(

@@ -1,0 +1,203 @@
+"""An earlier state of the warehouse file: of each row and range the version that was written up to a commit and not replaced by then."""
+
+import hashlib
+import re
+
+import pandas as pd
+
+from .errors import Unknowable
+from .sqlite_backend import SqliteBackend
+from .times import to_micros, to_text
+
+_HOUR = 3_600_000_000
+_TOKEN = re.compile(r"^(\S+Z)@(\d+)-([0-9a-f]{12})$")
+_TICKS = "series, ts, price, volume, tick_volume, CASE WHEN confirmed > {0} THEN 1 ELSE source END AS source, details"
+_BARS = "series, day, open, high, low, close, volume, volume_usd, vwap, twap, record_id, details"
+_RANGES = "stream, series, from_ts, to_ts, proof, reason"
+#: Views of the file that read the tables hidden here.
+_VIEWS = ("index_ticks", "index_ticks_slim", "bars_1h", "ohlcv", "coverage")
+
+
+def cite(backend):
+    """A token that names the newest state."""
+    commit = backend.run("SELECT coalesce(max(seq), 0) FROM commits", {})[1][0][0]
+    return f"{_text(backend.present())}@{commit}-{_digest(backend, commit)}"
+
+
+def find_state(backend, known_at):
+    """The commit and the present that a token or a time names. Raises Unknowable if the warehouse cannot tell that state."""
+    token = _TOKEN.match(known_at) if isinstance(known_at, str) else None
+    last = backend.run("SELECT coalesce(max(seq), 0) FROM commits", {})[1][0][0]
+    if token:
+        commit = int(token.group(2))
+        if commit > last:
+            raise Unknowable(f"{known_at} cites a state that this warehouse never had; read the warehouse it is from")
+        if _digest(backend, commit) != token.group(3):
+            raise Unknowable(f"{known_at} cites another warehouse; read that one, or a copy of it")
+        return commit, to_micros(token.group(1))
+    present = backend.present()
+    at = to_micros(known_at, present)
+    if at > present:
+        raise Unknowable(f"{_text(at)} is in the future; give a moment that is over")
+    begin = _commit(backend, 0)
+    if begin is None or at < begin[0]:
+        since = "its next run" if begin is None else _text(begin[0])
+        raise Unknowable(
+            f"what was known at {_text(at)} cannot be told: this warehouse keeps its past since {since}; give a later moment"
+        )
+    low, high = 0, last
+    while low < high:
+        middle = (low + high + 1) // 2
+        if _commit(backend, middle)[0] <= at:
+            low = middle
+        else:
+            high = middle - 1
+    later = _commit(backend, low + 1)
+    if later and later[1] is not None and at > later[1]:
+        raise Unknowable(
+            f"what was known at {_text(at)} cannot be told: a copy from {_text(later[1])} was restored at {_text(later[0])};"
+            " ask the file that `restore` has set aside"
+        )
+    return low, at
+
+
+class KnownBackend(SqliteBackend):
+    """Temporary views with the names of the tables hide these. Rows that were replaced later are read by a second connection."""
+
+    unproven = "not proven then"
+
+    def __init__(self, path, state):
+        super().__init__(path)
+        self.state = state
+        self._replaced = SqliteBackend(path)
+        commit, present = state
+        current = f"ifnull(since, 0) <= {commit}"
+        replaced = f"{current} AND until > {commit}"
+        self._current, self._replaced_rows = current, replaced
+        kept = f"SELECT * FROM main.kept_bars WHERE n_ticks IS NOT NULL AND ifnull(last_commit, 0) <= {commit}"
+        for backend, ticks, bars, where in (
+            (self, "index_tick_rows", "daily_bar_rows", current),
+            (self._replaced, "past_tick_rows", "past_daily_bar_rows", replaced),
+        ):
+            define = [
+                f"VIEW index_tick_rows AS SELECT {_TICKS.format(commit)} FROM main.{ticks} WHERE {where}",
+                f"VIEW daily_bar_rows AS SELECT {_BARS} FROM main.{bars} WHERE {where}",
+                f"VIEW kept_bars AS {kept}",
+                f"""VIEW warehouse_state AS
+                SELECT {present} - CAST(strftime('%s', 'now') AS INTEGER) * 1000000 AS clock_skew""",
+                """TABLE settled_ranges (stream, series, from_ts, to_ts, proof, reason,
+                PRIMARY KEY (stream, series, from_ts)) WITHOUT ROWID""",
+            ]
+            names = ", ".join(f"'{name}'" for name in _VIEWS)
+            copies = backend.run(f"SELECT sql FROM main.sqlite_master WHERE type = 'view' AND name IN ({names})", {})[1]
+            backend.change([f"CREATE TEMP {text}" for text in define])
+            backend.change([sql.replace("CREATE VIEW", "CREATE TEMP VIEW", 1) for (sql,) in copies])
+        self._loaded = set()
+
+    def read(self, relation, columns, where=(), order=None, descending=False, limit=None):
+        series = self._load(where)
+        if relation == "gaps":
+            return self._lost(columns, where)
+        frame = super().read(relation, columns, where, order, descending, limit)
+        if relation in ("index_ticks", "ohlcv"):
+            frame = self._with_replaced(frame, relation, columns, where, order, descending, limit)
+        if relation in ("index_ticks", "bars_1h"):
+            # Of the newest tick before a moment, what lies between.
+            first = int(frame["ts"].iloc[-1]) if descending and len(frame) else None
+            self._assert_kept(series, where, first)
+        return frame
+
+    def _with_replaced(self, frame, *query):
+        more = self._replaced.read(*query)
+        if len(more) == 0:
+            return frame
+        _, _, _, order, descending, limit = query
+        both = pd.concat([frame, more], ignore_index=True) if len(frame) else more
+        if order:
+            both = both.sort_values(order, ascending=not descending, ignore_index=True)
+        return both if limit is None else both.head(limit)
+
+    def stale_hours(self, series, lower, upper):
+        commit = self.state[0]
+        rows = self.run(
+            f"""SELECT k.ts FROM series s CROSS JOIN main.kept_bars k ON k.series = s.series
+            WHERE s.index_type = :type AND s.index_id = :id AND k.ts >= :lower AND k.ts < :upper
+              AND ifnull(k.first_commit, 0) <= {commit} AND (k.n_ticks IS NULL OR k.last_commit > {commit})
+            UNION SELECT p.ts - p.ts % {_HOUR} FROM series s CROSS JOIN main.past_tick_rows p ON p.series = s.series
+            WHERE s.index_type = :type AND s.index_id = :id AND p.ts >= :lower AND p.ts < :upper AND {self._replaced_rows}
+            ORDER BY 1""",
+            {"type": series.index_type, "id": series.index_id, "lower": lower, "upper": upper},
+        )[1]
+        return [hour for (hour,) in rows]
+
+    def close(self):
+        super().close()
+        self._replaced.close()
+
+    def _lost(self, columns, where):
+        """Of an earlier state the ledger alone is known."""
+        selected = [{"state": "'lost' AS state", "lost_at": "NULL AS lost_at"}.get(name, name) for name in columns]
+        return super().read("coverage", selected, [*where, ("proof", "=", "lost")])
+
+    def _load(self, where):
+        """Brings the ledger of the series that the conditions name, and returns its key."""
+        given = {column: value for column, operator, value in where if operator == "="}
+        if "index_id" not in given:
+            raise Unknowable("an earlier state can be told of named series only; name them")
+        key = self.run(
+            "SELECT series FROM series WHERE index_type = :index_type AND index_id = :index_id",
+            {name: given[name] for name in ("index_type", "index_id")},
+        )[1]
+        if not key:
+            return None
+        series = key[0][0]
+        if series not in self._loaded:
+            for backend in (self, self._replaced):
+                backend.change(
+                    [
+                        f"""INSERT INTO temp.settled_ranges SELECT {_RANGES} FROM main.{table}
+                        WHERE stream IN ('index_ticks', 'ohlcv') AND series = {series} AND {condition}"""
+                        for table, condition in (
+                            ("settled_ranges", self._current),
+                            ("past_settled_ranges", self._replaced_rows),
+                        )
+                    ]
+                )
+            self._loaded.add(series)
+        return series
+
+    def _assert_kept(self, series, where, first):
+        """Refuses ticks that have left the warehouse, or come back, after the state: it has no versions of them."""
+        bounds = {operator: value for column, operator, value in where if column == "ts"}
+        upper = bounds["<"] if "<" in bounds else bounds.get("<=", 2**62) + 1
+        lower = bounds.get(">=", -(2**62)) if first is None else first
+        commit = self.state[0]
+        moved = self.run(
+            " UNION ALL ".join(
+                f"""SELECT from_ts, to_ts, reason FROM main.{table} WHERE stream = 'index_ticks' AND series = :series
+                AND proof = 'moved' AND {column} > {commit} AND from_ts < :upper AND to_ts > :lower"""
+                for table, column in (("settled_ranges", "since"), ("past_settled_ranges", "until"))
+            ),
+            {"series": series, "lower": lower, "upper": upper},
+        )[1]
+        if moved:
+            first, last, reason = moved[0]
+            raise Unknowable(
+                f"what was known cannot be told: ticks between {_text(first)} and {_text(last)} were {reason} since;"
+                " give a later moment, or a range without them"
+            )
+
+
+def _commit(backend, seq):
+    rows = backend.run("SELECT at, unknown_from FROM commits WHERE seq = :seq", {"seq": seq})[1]
+    return rows[0] if rows else None
+
+
+def _digest(backend, seq):
+    name = backend.run("SELECT history_id FROM warehouse_state", {})[1][0][0]
+    at = (_commit(backend, seq) or (0,))[0]
+    return hashlib.sha256(f"{name} {seq} {at}".encode()).hexdigest()[:12]
+
+
+def _text(micros):
+    return f"{to_text(micros).replace(' ', 'T')}.{micros % 1_000_000:06d}Z"

@@ -1,0 +1,60 @@
+import type { Micros } from "../../model/time.ts";
+import type { Connection } from "../sqlite/connection.ts";
+
+/*
+ * Every commit that changes rows or the ledger has a number, and the versions of rows and ranges have the numbers of the commits
+ * that wrote and replaced them: `since`, `until`. So a reader can ask for the state of any commit (known-at.ts).
+ */
+
+/** Numbers the commits of the writer of the file. */
+export class Commits {
+  readonly #connection: Connection;
+  #last: readonly [seq: number, at: Micros] | undefined;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  /** The number of the commit in progress. */
+  get next(): number {
+    return this.#readLast()[0] + 1;
+  }
+
+  /** Call it in the database's transaction, if it has changed anything. */
+  write(now: Micros): void {
+    const [seq, at] = this.#readLast();
+    const last = [seq + 1, Math.max(now, at)] as const;
+    this.#connection.statement("INSERT INTO commits (seq, at) VALUES (?, ?)").run(last);
+    this.#last = last;
+  }
+
+  /** Forgets what a rolled back transaction has numbered. */
+  clear(): void {
+    this.#last = undefined;
+  }
+
+  #readLast(): readonly [number, Micros] {
+    this.#last ??= this.#connection
+      .statement<readonly [number, Micros]>("SELECT seq, at FROM commits ORDER BY seq DESC LIMIT 1")
+      .raw()
+      .get() ?? [0, 0];
+    return this.#last;
+  }
+}
+
+/** A warehouse knows its past from the first writer on that keeps it. */
+export function beginCommits(file: Pick<Connection, "statement">, now: Micros): void {
+  file
+    .statement("INSERT INTO commits (seq, at) SELECT 0, ? WHERE NOT EXISTS (SELECT 1 FROM commits)")
+    .run([now]);
+}
+
+/** A copy takes the place of its warehouse: what that has learned since the copy was made is not in it. */
+export function markRestored(file: Pick<Connection, "statement">, now: Micros): void {
+  file
+    .statement(
+      `INSERT INTO commits (seq, at, unknown_from)
+        SELECT seq + 1, max(at, ?), at FROM commits WHERE seq = (SELECT max(seq) FROM commits)`,
+    )
+    .run([now]);
+}

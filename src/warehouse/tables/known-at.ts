@@ -1,0 +1,168 @@
+import { createHash } from "node:crypto";
+import { exitCode, Failure } from "../../model/failure.ts";
+import { formatTimestamp, type Micros, parseTimestamp } from "../../model/time.ts";
+import type { TimeRange } from "../../model/time-range.ts";
+import { readPresentTs } from "../coverage/targets.ts";
+import type { Connection, KnownAt } from "../sqlite/connection.ts";
+import { rowTables } from "./row-tables.ts";
+import { readWarehouseState } from "./warehouse-state.ts";
+
+/*
+ * The state of an earlier commit: of each row and range the version that was written up to it and not replaced by then. Temporary
+ * views with the names of the tables hide these, so every reader that names a table reads the state that is shown. They read the
+ * commit from a table, so that another state needs no other statements.
+ */
+
+const SHOWN = "(SELECT shown FROM shown_commit)";
+const isCurrent = `ifnull(since, 0) <= ${SHOWN}`;
+const isPast = `${isCurrent} AND until > ${SHOWN}`;
+
+const tickColumns = [
+  "series, ts",
+  ...rowTables.index_ticks.columns.map((name) =>
+    name === "source" ? `CASE WHEN confirmed > ${SHOWN} THEN 1 ELSE source END AS source` : name,
+  ),
+].join(", ");
+
+const versions = (table: string, past: string, columns: string) =>
+  `SELECT ${columns} FROM main.${table} WHERE ${isCurrent} UNION ALL SELECT ${columns} FROM main.${past} WHERE ${isPast}`;
+
+const views: Readonly<Record<string, string>> = {
+  index_tick_rows: versions("index_tick_rows", "past_tick_rows", tickColumns),
+  // Both parts of it, for who reads many: to merge them costs SQLite as much as to read them.
+  current_tick_rows: `SELECT ${tickColumns} FROM main.index_tick_rows WHERE ${isCurrent}`,
+  replaced_tick_rows: `SELECT ${tickColumns} FROM main.past_tick_rows WHERE ${isPast}`,
+  daily_bar_rows: versions(
+    "daily_bar_rows",
+    "past_daily_bar_rows",
+    ["series, day", ...rowTables.ohlcv.columns].join(", "),
+  ),
+  settled_ranges: versions(
+    "settled_ranges",
+    "past_settled_ranges",
+    "stream, series, from_ts, to_ts, proof, reason",
+  ),
+};
+
+/** Shows an earlier state on a reading connection, until another one is shown. Call it outside of a transaction that may fail. */
+export function showKnownAt(connection: Connection, knownAt: KnownAt): void {
+  const { database } = connection;
+  if (connection.knownAt?.commit === knownAt.commit) {
+    connection.knownAt = knownAt;
+    return;
+  }
+  database.pragma("query_only = 0");
+  try {
+    if (connection.knownAt === undefined) {
+      const coverage = connection.value<string>("SELECT sql FROM main.sqlite_master WHERE name = 'coverage'");
+      const definitions = Object.entries(views).map(([name, sql]) => `CREATE TEMP VIEW ${name} AS ${sql}`);
+      database.exec(
+        [
+          "CREATE TEMP TABLE shown_commit (shown INTEGER NOT NULL)",
+          "INSERT INTO shown_commit VALUES (0)",
+          ...definitions,
+          coverage.replace("CREATE VIEW", "CREATE TEMP VIEW"),
+        ].join(";\n"),
+      );
+    }
+    connection.statement("UPDATE shown_commit SET shown = ?").run([knownAt.commit]);
+    connection.knownAt = knownAt;
+  } finally {
+    database.pragma("query_only = 1");
+  }
+}
+
+const TOKEN = /^(\S+Z)@(\d+)-([0-9a-f]{12})$/;
+
+/** What names the shown state in a paper: the present, the commit, and a digest that no other warehouse has. */
+export function citeState(connection: Connection): string {
+  const present = readPresentTs(connection);
+  const commit = connection.knownAt?.commit ?? readLastCommit(connection);
+  return `${formatTimestamp(present)}@${commit}-${digestCommit(connection, commit)}`;
+}
+
+/** The state that a token names; undefined if the text is no token. Throws a Failure if it is not one of this warehouse. */
+export function readToken(connection: Connection, text: string): KnownAt | undefined {
+  const [, time = "", seq, digest] = TOKEN.exec(text) ?? [];
+  const present = parseTimestamp(time);
+  if (present === undefined) return undefined;
+  const commit = Number(seq);
+  if (commit > readLastCommit(connection))
+    throw unknowable(`${text} cites a state that this warehouse never had`, "read the warehouse it is from");
+  if (digestCommit(connection, commit) !== digest)
+    throw unknowable(`${text} cites another warehouse`, "read that one, or a copy of it");
+  return { commit, present };
+}
+
+/** The state at a moment by this machine's clock. Throws a Failure if the warehouse cannot tell it exactly. */
+export function findKnownAt(connection: Connection, at: Micros): KnownAt {
+  const text = formatTimestamp(at);
+  if (at > readPresentTs(connection))
+    throw unknowable(`${text} is in the future`, "give a moment that is over");
+  const begin = readCommit(connection, 0)?.at ?? Number.POSITIVE_INFINITY;
+  if (at < begin)
+    throw unknowable(
+      `what was known at ${text} cannot be told: this warehouse keeps its past since ${Number.isFinite(begin) ? formatTimestamp(begin) : "its next run"}`,
+      "give a later moment",
+    );
+  let [low, high] = [0, readLastCommit(connection)];
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if ((readCommit(connection, middle)?.at ?? 0) <= at) low = middle;
+    else high = middle - 1;
+  }
+  const next = readCommit(connection, low + 1);
+  if (next && next.unknownFrom !== null && at > next.unknownFrom)
+    throw unknowable(
+      `what was known at ${text} cannot be told: a copy from ${formatTimestamp(next.unknownFrom)} was restored at ${formatTimestamp(next.at)}`,
+      "ask the file that `restore` has set aside",
+    );
+  return { commit: low, present: at };
+}
+
+interface CommitRow {
+  readonly at: Micros;
+  readonly unknownFrom: Micros | null;
+}
+
+function readCommit(connection: Connection, seq: number): CommitRow | undefined {
+  const sql = "SELECT at, unknown_from AS unknownFrom FROM commits WHERE seq = ?";
+  return connection.statement<CommitRow>(sql).get([seq]);
+}
+
+function readLastCommit(connection: Connection): number {
+  return connection.value<number>("SELECT coalesce(max(seq), 0) FROM commits");
+}
+
+function digestCommit(connection: Connection, seq: number): string {
+  const { historyId } = readWarehouseState(connection);
+  const at = readCommit(connection, seq)?.at ?? 0;
+  return createHash("sha256").update(`${historyId} ${seq} ${at}`).digest("hex").slice(0, 12);
+}
+
+const movedSql = `SELECT min(from_ts) AS "from", max(to_ts) AS "to", reason FROM (
+  SELECT from_ts, to_ts, reason FROM main.settled_ranges WHERE stream = 'index_ticks' AND series = @series AND proof = 'moved'
+    AND since > @commit AND from_ts < @to AND to_ts > @from
+  UNION ALL SELECT from_ts, to_ts, reason FROM main.past_settled_ranges WHERE stream = 'index_ticks' AND series = @series
+    AND proof = 'moved' AND until > @commit AND from_ts < @to AND to_ts > @from) GROUP BY reason`;
+
+/** Throws a Failure if ticks of the range have left the warehouse, or come back, after the shown state: it has no versions of them. */
+export function assertPastKept(
+  connection: Connection,
+  { key, name }: { readonly key: number | null; readonly name: string },
+  { from, to }: TimeRange,
+): void {
+  if (connection.knownAt === undefined || key === null) return;
+  const moved = connection
+    .statement<TimeRange & { readonly reason: string }>(movedSql)
+    .get({ series: key, from, to, commit: connection.knownAt.commit });
+  if (moved === undefined) return;
+  throw unknowable(
+    `what was known of ${name} cannot be told: ticks between ${formatTimestamp(moved.from)} and ${formatTimestamp(moved.to)} were ${moved.reason} since`,
+    "give a later moment, or a range without them",
+  );
+}
+
+function unknowable(message: string, remedy: string): Failure {
+  return new Failure(message, { code: "usage", remedy, exit: exitCode.usage });
+}

@@ -1,0 +1,137 @@
+import { spawnSync } from "node:child_process";
+import { join, resolve } from "node:path";
+import fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { formatTimestamp } from "../../src/model/time.ts";
+import { openWriter, type WarehouseWriter } from "../../src/warehouse/writer.ts";
+import { runInProcess } from "../support/cli/run-command.ts";
+import { skipWithout } from "../support/has-tool.ts";
+import { applyChange, HISTORY_FROM, HISTORY_TO, someHistory } from "../support/library/random-history.ts";
+import { ManualClock } from "../support/manual-clock.ts";
+import { seed } from "../support/seed.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const python = process.env.MDS_TEST_PYTHON ?? "/usr/bin/python3";
+const client = resolve(import.meta.dirname, "../../clients/python");
+const hasPandas =
+  spawnSync(python, ["-c", "import pandas"]).status === 0 ||
+  skipWithout("python3 has no pandas", "earlier states in Python");
+
+const [from, to] = [HISTORY_FROM, HISTORY_TO].map(formatTimestamp) as [string, string];
+const inside = formatTimestamp(HISTORY_FROM + 20 * 3_600_000_000);
+
+/** What Python is asked; `K` stands for the options of the state. */
+const questions: Record<string, string> = {
+  "1h": `w.bars("BTC", "1h", "${from}", "${to}", exact=TrueK)`,
+  "4h of a part": `w.bars("BTC", "4h", "${inside}", "${to}"K)`,
+  "1d, all": 'w.bars("BTC", "1d"K)',
+  "7m": `w.bars("BTC", "7m", "${from}", "${to}", exact=TrueK)`,
+  ticks: `w.ticks("BTC", columns=["price", "volume", "tick_volume", "is_settled", "source", "quality"], exact=TrueK)`,
+  "ticks of a part": `w.ticks("BTC", "${inside}", "${to}"K)`,
+  ohlcv: 'w.ohlcv("BTC", exact=TrueK)',
+  "as of": `w.asof(["${from}", "${inside}", "${to}"], ["BTC"]K)`,
+  "as of one": `w.asof("${inside}", ["BTC"]K)[["time", "price", "volume"]]`,
+  returns: `w.returns("BTC", "2h", "${from}", "${to}"K)`,
+  coverage: 'w.coverage("BTC"K)',
+  "coverage of days": 'w.coverage("BTC", stream="ohlcv"K)',
+  "is whole": `[w.is_whole("BTC", "${from}", "${to}"K), w.is_whole("BTC", "${from}", "${inside}"K)]`,
+};
+
+function askPython(path: string, knownAt?: readonly string[]): Record<string, unknown>[] {
+  const states = knownAt ?? [undefined];
+  const blocks = Object.fromEntries(
+    states.flatMap((state, at) =>
+      Object.entries(questions).map(([title, code]) => [
+        `${at} ${title}`,
+        // Not a warning: the first states may have no ticks.
+        `import warnings\nwarnings.simplefilter("ignore")\n${code.replaceAll("K", state === undefined ? "" : `, known_at="${state}"`)}`,
+      ]),
+    ),
+  );
+  const started = spawnSync(python, [join(import.meta.dirname, "run-blocks.py")], {
+    input: JSON.stringify({ source: path, blocks }),
+    encoding: "utf8",
+    env: { ...process.env, PYTHONPATH: client, PYTHONDONTWRITEBYTECODE: "1" },
+    maxBuffer: 2 ** 28,
+  });
+  if (started.status !== 0) throw new Error(started.stderr);
+  const answers = JSON.parse(started.stdout) as Record<string, unknown>;
+  return states.map((_, at) =>
+    Object.fromEntries(Object.keys(questions).map((title) => [title, answers[`${at} ${title}`]])),
+  );
+}
+
+const commands: readonly (readonly string[])[] = [
+  ["ticks", "BTC", "--format", "ndjson"],
+  ["ticks", "BTC", "--from", inside, "--to", to, "--format", "csv"],
+  ["bars", "BTC", "--every", "1h", "--from", from, "--to", to, "--json"],
+  ["bars", "BTC", "--every", "1h", "--from", from, "--to", inside, "--json", "--require-complete"],
+  ["bars", "BTC", "--every", "7m", "--to", to, "--json"],
+  ["bars", "BTC", "--every", "1d", "--source", "ohlcv", "--json"],
+  ["asof", inside, "BTC", "--json"],
+];
+
+let folder: string;
+
+async function askShell(path: string, more: readonly string[]): Promise<unknown[]> {
+  const answers: unknown[] = [];
+  for (const command of commands) {
+    const { stdout, status } = await runInProcess([...command, ...more, "--warehouse", path], {
+      cwd: folder,
+    });
+    answers.push({ command: command.join(" "), stdout, status });
+  }
+  const whole = ["gaps", "--series", "BTC", "--stream", "index_ticks", "--from", from, "--to", inside];
+  const { status } = await runInProcess([...whole, ...more, "--warehouse", path], { cwd: folder });
+  return [...answers, status];
+}
+
+interface Seen {
+  readonly at: string;
+  readonly token: string;
+  readonly python: Record<string, unknown>;
+  readonly shell: readonly unknown[];
+}
+
+describe.skipIf(!hasPandas)(`earlier states, by shell and Python (seed ${seed})`, () => {
+  const seen: Seen[] = [];
+  let path: string;
+  beforeAll(async () => {
+    folder = temporaryFolder(afterAll);
+    path = join(folder, "mds.sqlite");
+    const clock = new ManualClock();
+    const writer: WarehouseWriter = openWriter(path, { clock });
+    const history = fc.sample(someHistory, { seed, numRuns: 3 }).flat().slice(0, 8);
+    writer.transaction(({ dictionary }) =>
+      dictionary.nameSeries(dictionary.getSeriesKey("GWA", "btc"), "BTC"),
+    );
+    for (const changes of history) {
+      clock.jump(60_000);
+      writer.transaction((transaction) => {
+        for (const change of changes) applyChange(transaction, "btc", change);
+      });
+      clock.jump(1_000);
+      const cited = await runInProcess(["ticks", "BTC", "--cite", "--warehouse", path], { cwd: folder });
+      seen.push({
+        at: formatTimestamp(clock.now() * 1000),
+        token: /^mds-sync: cite: (\S+)$/m.exec(cited.stderr)?.[1] ?? "no token",
+        python: askPython(path)[0] ?? {},
+        shell: await askShell(path, []),
+      });
+    }
+    writer.close();
+  });
+
+  it("Python answers each as it was, by its moment and by its token", () => {
+    expect(seen.length).toBe(8);
+    for (const states of [seen.map(({ at }) => at), seen.map(({ token }) => token)])
+      expect(askPython(path, states)).toEqual(seen.map(({ python }) => python));
+  });
+
+  it("the shell answers each as it was, by its moment and by its token", async () => {
+    for (const { at, token, shell } of seen) {
+      expect(await askShell(path, ["--known-at", at])).toEqual(shell);
+      expect(await askShell(path, ["--known-at", token])).toEqual(shell);
+    }
+  });
+});

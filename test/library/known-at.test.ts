@@ -1,0 +1,285 @@
+import { join } from "node:path";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { IncompleteFailure, openWarehouse, type Warehouse } from "../../src/library/open-warehouse.ts";
+import { formatTimestamp, type Micros } from "../../src/model/time.ts";
+import { normalise } from "../../src/model/time-range.ts";
+import { backUp } from "../../src/warehouse/backup.ts";
+import { attachSource } from "../../src/warehouse/merge/merge-source.ts";
+import { mergeWarehouse } from "../../src/warehouse/merge/merge-warehouse.ts";
+import { withReader } from "../../src/warehouse/reader.ts";
+import { restoreWarehouse } from "../../src/warehouse/restore.ts";
+import { digestTicks, moveDay } from "../../src/warehouse/rows/moved-rows.ts";
+import { applyChange, HISTORY_FROM, HISTORY_TO, someHistory } from "../support/library/random-history.ts";
+import { ManualClock } from "../support/manual-clock.ts";
+import { seed } from "../support/seed.ts";
+import { createEarlierWarehouse } from "../support/warehouse/earlier-warehouse.ts";
+import { catchFailure, makeTempFolder, openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
+import { parseTs } from "../support/warehouse/records.ts";
+
+const from = HISTORY_FROM;
+const to = HISTORY_TO;
+const hour = 3_600_000_000;
+
+interface State {
+  readonly knownAt?: Micros | string;
+}
+
+/** What a call gives, or why it fails. */
+function outcome(ask: () => unknown): unknown {
+  try {
+    return ask();
+  } catch (error) {
+    if (error instanceof IncompleteFailure) return "incomplete";
+    return error instanceof Error ? error.message : error;
+  }
+}
+
+/** Everything that the readers say about a series. The reasons of open gaps depend on settings, which have no past. */
+function askEverything(warehouse: Warehouse, name: string, state: State): Record<string, unknown> {
+  const inRange = { from, to, ...state };
+  const part = { from: from + 5 * hour + 1, to: from + 29 * hour, ...state };
+  const gaps = () => {
+    const found = warehouse.gaps({ stream: "index_ticks", series: name, ...inRange });
+    const ranges = found.map(({ from_ts, to_ts }) => ({ from: from_ts, to: to_ts }));
+    const lost = found.filter(({ reason }) => reason === "test reason");
+    return { missing: normalise(ranges), lost };
+  };
+  const asked: Record<string, () => unknown> = {
+    ticks: () => warehouse.ticks(name, state),
+    "ticks of a part": () => warehouse.ticks(name, part),
+    columns: () => warehouse.ticks(name, { as: "columns", columns: ["price", "volume"], ...inRange }),
+    "1h": () => warehouse.bars(name, { every: "1h", ...state, to }),
+    "2h of a part": () => warehouse.bars(name, { every: "2h", ...part }),
+    "7m": () => warehouse.bars(name, { every: "7m", ...part }),
+    "1d": () => warehouse.bars(name, { every: "1d", ...inRange }),
+    "daily bars": () => warehouse.bars(name, { every: "1d", source: "ohlcv", ...inRange }),
+    "as of": () => [0, 3, 20, 47, 90].map((at) => warehouse.asOf(from + at * hour + 5, name, state)),
+    coverage: () => warehouse.coverage({ series: name, ...state }),
+    gaps,
+    "is whole": () => [
+      warehouse.isWhole(name, inRange),
+      warehouse.isWhole(name, part),
+      warehouse.isWhole(name, { ...part, stream: "ohlcv" }),
+    ],
+    complete: () => warehouse.bars(name, { every: "1h", requireComplete: true, ...part }),
+  };
+  return Object.fromEntries(Object.entries(asked).map(([title, ask]) => [title, outcome(ask)]));
+}
+
+describe(`an earlier state (seed ${seed})`, () => {
+  it("is answered exactly as it was, by its moment and by its token", () => {
+    const clock = new ManualClock();
+    const writer = openTestWarehouse({ clock, hasAllViews: true });
+    writer.connection.database.pragma("synchronous = OFF");
+    const warehouse = openWarehouse(writer.path);
+    let runs = 0;
+    let states = 0;
+    fc.assert(
+      fc.property(someHistory, (history) => {
+        const name = `series-${runs++}`;
+        const seen: { at: Micros; token: string; answers: Record<string, unknown> }[] = [];
+        for (const changes of history) {
+          clock.jump(60_000);
+          writer.transaction((transaction) => {
+            for (const change of changes) applyChange(transaction, name, change);
+          });
+          clock.jump(1_000);
+          const answers = askEverything(warehouse, name, {});
+          seen.push({ at: clock.now() * 1000, token: warehouse.cite(), answers });
+        }
+        // Every hour has its newest bar: an earlier state must not take it.
+        writer.transaction((transaction) => applyChange(transaction, name, { kind: "compute", limit: 1000 }));
+        for (const { at, token, answers } of seen) {
+          states++;
+          expect(askEverything(warehouse, name, { knownAt: at })).toEqual(answers);
+          expect(askEverything(warehouse, name, { knownAt: token })).toEqual(answers);
+        }
+      }),
+      { numRuns: 12 },
+    );
+    expect(states).toBeGreaterThan(40);
+    warehouse.close();
+  });
+
+  it("has its moment as the present", () => {
+    const clock = new ManualClock();
+    const writer = openTestWarehouse({ clock });
+    writer.transaction((transaction) =>
+      applyChange(transaction, "one", { kind: "page", from: 0, versions: Array(60).fill(0), offset: 0 }),
+    );
+    using warehouse = openWarehouse(writer.path);
+    const knownAt = formatTimestamp(clock.now() * 1000 + 1);
+    const [asOf] = warehouse.asOf("now", "one", { knownAt });
+    expect(asOf?.age_seconds).toBe((clock.now() * 1000 + 1 - (from + 59 * 600e6)) / 1e6);
+    const relative = { from: `now-${9 * 24 - 3}h`, knownAt };
+    expect(warehouse.ticks("one", relative)).toHaveLength(0);
+    expect(warehouse.ticks("one", { from: `now-${9 * 24 + 12 - 5}h`, knownAt })).toHaveLength(29);
+  });
+});
+
+const page = (at: number, version = 0) =>
+  ({ kind: "page", from: at, versions: Array(60).fill(version), offset: 0 }) as const;
+
+/** A warehouse in a folder of its own, with one commit at 12:01. */
+function openWithOneCommit() {
+  const clock = new ManualClock();
+  const writer = openTestWarehouse({ clock, hasAllViews: true });
+  clock.jump(60_000);
+  writer.transaction((transaction) => applyChange(transaction, "one", page(0)));
+  return { clock, writer };
+}
+
+const prices = (warehouse: Warehouse, knownAt: string) =>
+  warehouse.ticks("one", { knownAt }).map(({ price }) => price);
+
+describe("a state that the warehouse cannot tell exactly is refused", () => {
+  it.each([
+    [
+      "2026-03-01 11:59:59",
+      "what was known at 2026-03-01T11:59:59.000000Z cannot be told: this warehouse keeps its past since 2026-03-01T12:00:00.000000Z: give a later moment",
+    ],
+    ["2126-01-01", "2126-01-01T00:00:00.000000Z is in the future: give a moment that is over"],
+    ["soon", "soon is not a time: "],
+    [
+      "2026-03-01T12:01:00.000000Z@7-0123456789ab",
+      "2026-03-01T12:01:00.000000Z@7-0123456789ab cites a state that this warehouse never had: read the warehouse it is from",
+    ],
+    [
+      "2026-03-01T12:01:00.000000Z@1-0123456789ab",
+      "2026-03-01T12:01:00.000000Z@1-0123456789ab cites another warehouse: read that one, or a copy of it",
+    ],
+  ])("%s", (knownAt, message) => {
+    using warehouse = openWarehouse(openWithOneCommit().writer.path);
+    const failure = catchFailure(() => warehouse.ticks("one", { knownAt }));
+    expect(failure.summary.slice(0, message.length)).toBe(message);
+    expect(failure.exit).toBe(2);
+    // And the next question is answered.
+    expect(prices(warehouse, "2026-03-01 12:01")).toHaveLength(60);
+    expect(prices(warehouse, "2026-03-01 12:00:59")).toEqual([]);
+  });
+
+  it("without a range, if it asks what was missing", () => {
+    using warehouse = openWarehouse(openWithOneCommit().writer.path);
+    const knownAt = "2026-03-01 12:02";
+    for (const ask of [
+      () => warehouse.gaps({ knownAt }),
+      () => warehouse.gaps({ knownAt, from }),
+      () => warehouse.ticks("one", { knownAt, from, requireComplete: true }),
+    ])
+      expect(catchFailure(ask)).toMatchObject({ code: "usage", exit: 2 });
+  });
+
+  it("if ticks of the range were moved to an export since", () => {
+    const { clock, writer } = openWithOneCommit();
+    const [series] = writer.transaction((transaction) => {
+      applyChange(transaction, "one", { kind: "settle", from: 0, length: 144 });
+      return [transaction.dictionary.getSeriesKey("GWA", "one")];
+    });
+    using warehouse = openWarehouse(writer.path);
+    const before = warehouse.cite();
+    clock.jump(60_000);
+    const day = { series, from, to: from + 24 * hour };
+    writer.transaction((transaction) => {
+      expect(
+        moveDay(transaction, { ...day, digest: digestTicks(transaction, series, day) ?? "" }, "/lake"),
+      ).toBe(60);
+    });
+    expect(catchFailure(() => warehouse.ticks("one", { knownAt: before })).summary).toBe(
+      "what was known of one cannot be told: ticks between 2026-02-20T00:00:00.000000Z and 2026-02-21T00:00:00.000000Z were moved to /lake since: give a later moment, or a range without them",
+    );
+    // Also if the last tick before the moment is among them.
+    for (const at of [from + hour, from + 50 * hour])
+      catchFailure(() => warehouse.asOf(at, "one", { knownAt: before }));
+    // The moved ticks left their hourly bars, and the state after the move is told as it is.
+    expect(warehouse.bars("one", { every: "1h", knownAt: warehouse.cite() })).toEqual(
+      warehouse.bars("one", { every: "1h" }),
+    );
+    expect(warehouse.bars("one", { every: "1h" })).toHaveLength(10);
+    expect(warehouse.ticks("one", { from: day.to, knownAt: before })).toEqual([]);
+  });
+});
+
+describe("copies", () => {
+  it("a backup reproduces what was cited; restored, it refuses what it has not seen", () => {
+    const { clock, writer } = openWithOneCommit();
+    const cited = withWarehouse(writer.path, (warehouse) => warehouse.cite());
+    const copy = `${writer.path}.copy`;
+    withReader(writer.path, (reader) => backUp(reader, copy));
+    clock.jump(60_000);
+    writer.transaction((transaction) => applyChange(transaction, "one", page(0, 3)));
+    const later = withWarehouse(writer.path, (warehouse) => warehouse.cite());
+    const restored = join(makeTempFolder(), "mds.sqlite");
+    restoreWarehouse(copy, restored, parseTs("2026-03-01T13:00:00Z"));
+    clock.jump(2 * 3_600_000);
+    const other = openTestWarehouse({ path: restored, clock });
+    other.transaction((transaction) => applyChange(transaction, "one", page(0, 1)));
+    for (const path of [copy, restored, writer.path])
+      withWarehouse(path, (warehouse) =>
+        expect(prices(warehouse, cited)).toEqual(Array.from({ length: 60 }, (_, at) => 100 + (at % 7))),
+      );
+    withWarehouse(restored, (warehouse) => {
+      const refusal = (knownAt: string) => catchFailure(() => prices(warehouse, knownAt)).summary;
+      expect(refusal("2026-03-01 12:30")).toBe(
+        "what was known at 2026-03-01T12:30:00.000000Z cannot be told: a copy from 2026-03-01T12:01:00.000000Z was restored at 2026-03-01T13:00:00.000000Z: ask the file that `restore` has set aside",
+      );
+      expect(refusal(later)).toContain("cites another warehouse");
+      expect(prices(warehouse, "2026-03-01 12:01")).toHaveLength(60);
+      expect(prices(warehouse, "2026-03-01 13:00")[1]).toBe(101);
+      expect(prices(warehouse, "2026-03-01 14:30")[1]).toBe(5);
+    });
+  });
+
+  it("what a merge brings is known since the merge", () => {
+    const { clock, writer } = openWithOneCommit();
+    const other = openTestWarehouse({ clock });
+    other.transaction((transaction) => {
+      applyChange(transaction, "one", page(30, 3));
+      applyChange(transaction, "one", { kind: "settle", from: 30, length: 60 });
+    });
+    const asked = () =>
+      withWarehouse(writer.path, (warehouse) => [
+        warehouse.ticks("one"),
+        warehouse.bars("one", { every: "1h" }),
+      ]);
+    const [before, token] = [asked(), withWarehouse(writer.path, (warehouse) => warehouse.cite())];
+    clock.jump(60_000);
+    const source = attachSource(writer.connection, other.path);
+    for (const _ of mergeWarehouse(writer));
+    source.detach();
+    const after = asked();
+    expect(after).not.toEqual(before);
+    withWarehouse(writer.path, (warehouse) => {
+      for (const [knownAt, answer] of [
+        [token, before],
+        ["2026-03-01 12:01:59", before],
+        ["2026-03-01 12:02", after],
+      ] as const)
+        expect([
+          warehouse.ticks("one", { knownAt }),
+          warehouse.bars("one", { every: "1h", knownAt }),
+        ]).toEqual(answer);
+    });
+  });
+
+  it("of a version without a past know theirs since the upgrade", () => {
+    const path = createEarlierWarehouse(join(makeTempFolder(), "mds.sqlite"));
+    const clock = new ManualClock();
+    openTestWarehouse({ path, clock });
+    withWarehouse(path, (warehouse) => {
+      const [series] = warehouse.series().filter(({ has_ticks }) => has_ticks);
+      const ticks = (knownAt?: string) =>
+        warehouse.ticks(series?.index_id ?? "", knownAt === undefined ? {} : { knownAt });
+      expect(ticks("2026-03-01 12:00")).toEqual(ticks());
+      expect(ticks()).not.toEqual([]);
+      expect(catchFailure(() => ticks("2026-03-01 11:59")).summary).toContain(
+        "keeps its past since 2026-03-01T12:00:00",
+      );
+    });
+  });
+});
+
+function withWarehouse<T>(path: string, work: (warehouse: Warehouse) => T): T {
+  using warehouse = openWarehouse(path);
+  return work(warehouse);
+}
