@@ -143,7 +143,7 @@ it("I8: kept bars are those of the ticks, whatever was corrected, withdrawn, mov
         await end();
       }
     }),
-    { numRuns: 8 },
+    { numRuns: 3, endOnFailure: true },
   );
 });
 

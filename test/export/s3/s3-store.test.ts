@@ -106,10 +106,10 @@ describe("an export to a bucket", () => {
     expect((await readTableRows(join(copyOf(of), "versions/index_ticks"), 0)).length).toBe(
       Number(stored(folder)) - 1,
     );
-    // An export of nothing new sends no file and commits no version.
+    // An export of nothing new sends no file and commits no version, but of gaps, which grow with the time.
     server.requests.length = 0;
-    expect(await run({ clock })).toMatchObject({ files_written: 0 });
-    expect(puts().filter((key) => !key.includes("/generations/"))).toEqual([`${prefix}manifest.json`]);
+    await run({ clock });
+    expect(puts().filter((key) => !/\/(generations|gaps)\//.test(key))).toEqual([`${prefix}manifest.json`]);
     const since = await run({ clock, since: monthStart(0) });
     expect(since.months_written).toEqual([]);
     now += day + 60_000;
@@ -289,7 +289,7 @@ describe("an export to a bucket", () => {
     await night();
     server.fault = ({ method }) => (method === "DELETE" ? { status: 403, code: "AccessDenied" } : undefined);
     // Enough for a checkpoint too, after which old entries of the logs are removed.
-    for (let nights = 0; nights < 22; nights++)
+    for (let nights = 0; nights < 10; nights++)
       expect((await night()).warning).toBe(
         `the export is complete, but old files stay: ${to} refused the request (AccessDenied): allow s3:DeleteObject to these credentials`,
       );
