@@ -14,6 +14,8 @@ export class HiddenRecords implements HiddenRows {
   readonly #movesRecords: boolean;
   /** By index: the times of its hidden records. */
   readonly #times = new Map<string, Set<number>>();
+  /** Of all indices. A page without them is filled with older records, so no answer shows every record that it lacks. */
+  readonly #withdrawn = new Map<string, { readonly from: number; readonly to: number }>();
   /** By index: all records older than this are hidden. */
   readonly #olderThan = new Map<string, number>();
 
@@ -24,13 +26,20 @@ export class HiddenRecords implements HiddenRows {
 
   record({ fault, before, after }: ChangedResponse): void {
     if (!this.#lies.has(fault)) return;
+    const [, since, until] = / withdraw since=(\S+) until=(\S+)/.exec(fault) ?? [];
+    if (since && until) this.#withdrawn.set(fault, { from: Date.parse(since), to: Date.parse(until) });
     const [shown, left] = [parsePage(before.body), parsePage(after.body)];
     if (!shown) return;
     const rows = left?.rows ?? [];
     const isSameList = rows.length === shown.rows.length;
     const texts = new Set(rows.map(({ text }) => text));
-    for (const [at, row] of shown.rows.entries())
-      if (isSameList ? rows[at]?.text !== row.text : !texts.has(row.text)) this.#hide(row);
+    for (const [at, row] of shown.rows.entries()) {
+      const changed = isSameList ? rows[at] : undefined;
+      if (changed ? changed.text === row.text : texts.has(row.text)) continue;
+      this.#hide(row);
+      // It may stand in the place of another record.
+      if (changed) this.#hide(changed);
+    }
     const oldest = rows.at(-1) ?? shown.rows[0];
     if (oldest && shown.nextId !== null && (left?.nextId ?? null) === null) {
       const known = this.#olderThan.get(oldest.indexId) ?? Number.NEGATIVE_INFINITY;
@@ -50,7 +59,10 @@ export class HiddenRecords implements HiddenRows {
   ): [readonly OracleRow[], readonly OracleRow[]] {
     const times = this.#times.get(indexId);
     const olderThan = this.#olderThan.get(indexId) ?? Number.NEGATIVE_INFINITY;
-    const isShown = (row: OracleRow) => !(times?.has(timeOf(row)) || timeOf(row) < olderThan);
+    const isWithdrawn = (ms: number) =>
+      [...this.#withdrawn.values()].some(({ from, to }) => from <= ms && ms < to);
+    const isShown = (row: OracleRow) =>
+      !(times?.has(timeOf(row)) || timeOf(row) < olderThan || isWithdrawn(timeOf(row)));
     const known = new Set(served.map(timeOf));
     const isOwn = (row: OracleRow) => !this.#movesRecords || known.has(timeOf(row));
     return [stored.filter((row) => isShown(row) && isOwn(row)), served.filter(isShown)];

@@ -136,7 +136,8 @@ async function playSchedule(
     last = await runOnce();
   }
   // The service repeats where its histories end; after a 404 it tells so one round later.
-  for (let round = 0; last.isUnconfirmed && round < MAX_CONFIRMATION_ROUNDS; round++) {
+  const isDone = () => last.exit === 0 && !last.isUnconfirmed;
+  for (let round = 0; !isDone() && round < MAX_CONFIRMATION_ROUNDS; round++) {
     await clock.advance(CONFIRMATION_MS);
     last = await runOnce();
   }
