@@ -101,7 +101,7 @@ describe.skipIf(!hasPandas)(`earlier states, by shell and Python (seed ${seed})`
     path = join(folder, "mds.sqlite");
     const clock = new ManualClock();
     const writer: WarehouseWriter = openWriter(path, { clock });
-    const history = fc.sample(someHistory, { seed, numRuns: 3 }).flat().slice(0, 8);
+    const history = fc.sample(someHistory, { seed, numRuns: 3 }).flat().slice(0, 4);
     writer.transaction(({ dictionary }) =>
       dictionary.nameSeries(dictionary.getSeriesKey("GWA", "btc"), "BTC"),
     );
@@ -123,7 +123,7 @@ describe.skipIf(!hasPandas)(`earlier states, by shell and Python (seed ${seed})`
   });
 
   it("Python answers each as it was, by its moment and by its token", () => {
-    expect(seen.length).toBe(8);
+    expect(seen.length).toBe(4);
     for (const states of [seen.map(({ at }) => at), seen.map(({ token }) => token)])
       expect(askPython(path, states)).toEqual(seen.map(({ python }) => python));
   });
