@@ -59,7 +59,7 @@ export interface PaceState {
   readonly maxPerSecond: number;
   /** Successes until the first bad answer; undefined: the start is over. */
   readonly startSuccesses: number | undefined;
-  /** When the last request started. */
+  /** When the last request started, with that one. */
   readonly inFlight: number;
   /** Undefined: the service showed no limit. */
   readonly limit: SpeedLimit | undefined;
