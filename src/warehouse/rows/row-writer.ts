@@ -8,7 +8,7 @@ import type { Transaction } from "../tables/transaction.ts";
 import { PageBars, TouchedHours } from "./kept-bars.ts";
 import { keepPastRow } from "./past-rows.ts";
 import { hasSameValues, storeRevision } from "./revisions.ts";
-import { getRowSql, insertPlainTicks, ROWS_PER_STATEMENT } from "./row-sql.ts";
+import { getPlainTickSql, getRowSql, ROWS_PER_STATEMENT } from "./row-sql.ts";
 import { hasSecondNote, noteSecondInDetails } from "./second-records.ts";
 import { addRowCount } from "./stream-stats.ts";
 
@@ -264,14 +264,17 @@ class RowWriter<Row> {
   /** Inserts new ticks in ascending order, from whichever end of the columns is the oldest. */
   #insertColumns(key: number, columns: TickColumns): void {
     const { ts, price, volume } = columns;
-    const statement = this.#transaction.statement(insertPlainTicks);
     const bound = { key, commit: this.#transaction.commit };
     const bars = new PageBars(this.#transaction, key);
     const rare: number[] = [];
     const values: number[] = [];
-    /** The rows in `values`. */
-    const rows = new Int32Array(ROWS_PER_STATEMENT);
-    let count = 0;
+    let rows = 0;
+    const flush = () => {
+      values.length = 3 * rows;
+      if (rows > 0) this.#transaction.statement(getPlainTickSql(rows)).run(...values, bound);
+      this.#inserted += rows;
+      rows = 0;
+    };
     const last = ts.length - 1;
     const isAscending = (ts[0] as Micros) < (ts[last] as Micros);
     for (let i = 0; i <= last; i++) {
@@ -280,21 +283,16 @@ class RowWriter<Row> {
         rare.push(row);
         continue;
       }
-      const at = count * 3;
-      values[at] = ts[row] as Micros;
-      values[at + 1] = price[row] as number;
-      values[at + 2] = volume?.[row] as number;
-      bars.add(ts[row] as Micros, price[row] as number, volume?.[row] as number);
-      rows[count++] = row;
-      if (count === ROWS_PER_STATEMENT) {
-        statement.run(...values, bound);
-        this.#inserted += ROWS_PER_STATEMENT;
-        count = 0;
-      }
+      const [at, value, amount] = [ts[row] as Micros, price[row] as number, volume?.[row] as number];
+      values[3 * rows] = at;
+      values[3 * rows + 1] = value;
+      values[3 * rows + 2] = amount;
+      bars.add(at, value, amount);
+      if (++rows === ROWS_PER_STATEMENT) flush();
     }
+    flush();
     bars.finish();
     for (const row of rare) this.#insert(key, tickAt(columns, row) as Row);
-    for (const row of rows.subarray(0, count)) this.#append(key, tickAt(columns, row) as Row);
   }
 
   #insert(key: number, record: Row): void {
