@@ -180,13 +180,13 @@ async function bundle(): Promise<Files> {
   const files: Files = new Map();
   for (const { path, contents } of [...program.outputFiles, ...outputFiles, ...plain.outputFiles])
     files.set(relative(dist, path), contents);
-  return files.set(
-    "NOTICES.txt",
-    Buffer.from(listNotices([...Object.keys(program.metafile.inputs), ...Object.keys(metafile.inputs)])),
-  );
+  const bundledPages = await writePages();
+  for (const [file, bytes] of bundledPages.files) files.set(join("pages", file), bytes);
+  const inputs = [program.metafile, metafile].flatMap((each) => Object.keys(each.inputs));
+  return files.set("NOTICES.txt", Buffer.from(listNotices([...inputs, ...bundledPages.inputs])));
 }
 
-/** The licences of the packages that the bundle contains. */
+/** The licences of the packages that the program and its pages contain. */
 function listNotices(inputs: readonly string[]): string {
   const packages = new Set(
     inputs.flatMap((file) => /^node_modules\/(?:.*\/node_modules\/)?(?:@[^/]+\/)?[^/]+/.exec(file) ?? []),
@@ -257,7 +257,6 @@ function removeOld(files: Files): void {
 
 async function buildAll(digest: string): Promise<void> {
   const files = await bundle();
-  for (const [file, bytes] of await writePages()) files.set(join("pages", file), bytes);
   for (const [file, bytes] of declareTypes()) files.set(join("types", file), bytes);
   install(files);
   removeOld(files);

@@ -33,6 +33,8 @@ interface Bundle {
   readonly files: Map<string, Uint8Array>;
   /** What a browser loads for each page, compressed. */
   readonly bytesByPage: ReadonlyMap<string, number>;
+  /** Paths of the bundled files, relative to the project. */
+  readonly inputs: readonly string[];
 }
 
 async function bundlePages(): Promise<Bundle> {
@@ -69,7 +71,11 @@ async function bundlePages(): Promise<Bundle> {
     const loaded = new Set([`${name}.html`, "pages.css", "theme.js", ...importsOf(`${name}.js`)]);
     return [...loaded].reduce((sum, file) => sum + gzipSync(files.get(file) ?? "").length, 0);
   };
-  return { files, bytesByPage: new Map(pages.map((name) => [name, sizeOf(name)])) };
+  return {
+    files,
+    bytesByPage: new Map(pages.map((name) => [name, sizeOf(name)])),
+    inputs: Object.keys(metafile.inputs).map((path) => relative(import.meta.dirname, resolve(target, path))),
+  };
 }
 
 const MAX_PAGE_KIB = 150;
@@ -89,17 +95,17 @@ function printSizes(bytesByPage: Bundle["bytesByPage"]): void {
 }
 
 /** Files that did not change are left alone: tests may serve them at this moment. */
-export async function writePages(): Promise<Map<string, Uint8Array>> {
+export async function writePages(): Promise<Pick<Bundle, "files" | "inputs">> {
   // The build runs in it.
   mkdirSync(target, { recursive: true });
-  const { files, bytesByPage } = await bundlePages();
+  const { files, bytesByPage, inputs } = await bundlePages();
   printSizes(bytesByPage);
   for (const file of readdirSync(target)) if (!files.has(file)) rmSync(join(target, file));
   for (const [file, bytes] of files) {
     const path = join(target, file);
     if (!existsSync(path) || !readFileSync(path).equals(bytes)) writeFileSync(path, bytes);
   }
-  return files;
+  return { files, inputs };
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) await writePages();

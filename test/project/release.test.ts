@@ -28,6 +28,8 @@ describe("npm run sbom", () => {
     const notices = readFileSync(join(root, "dist/NOTICES.txt"), "utf8");
     const bundled = [...notices.matchAll(/^(\S+ \S+) \([\w.-]+\)$/gm)].map(([, each = ""]) => each);
     expect(bundled.length).toBeGreaterThan(40);
+    for (const name of ["yaml", "uplot", "@codemirror/view"])
+      expect([name, bundled.some((each) => each.startsWith(`${name} `))]).toEqual([name, true]);
     expect(bundled.filter((each) => !listed.has(each))).toEqual([]);
     const names = new Set(components.map(({ name }) => name));
     for (const name of ["better-sqlite3", "@duckdb/node-api", "uplot", "@codemirror/view"])
