@@ -1,24 +1,15 @@
-import type {
-  Contract,
-  ContractFilter,
-  Contracts,
-  DerivativeContractRecord,
-  SimulatedDerivativeType,
-} from "./market/contracts.ts";
+import type { ContractFilter, Contracts, SimulatedDerivativeType } from "./market/contracts.ts";
 import { DAY_MS } from "./market/format.ts";
-import type { IndexSeries, IndexTable, SimulatedIndexType } from "./market/indexes.ts";
-import type { TickCalendar } from "./market/tick-calendar.ts";
-import type { Universe } from "./market/universe.ts";
+import type { IndexSeries, SimulatedIndexType } from "./market/indexes.ts";
+import type { Market } from "./market/market.ts";
 import type { BarHistory, DailyBarRecord } from "./rest/bar-history.ts";
 import type { DerivativeTickers, DerivativeTickRecord } from "./rest/derivatives.ts";
 import type { ExchangeTickers, ExchangeTickRecord } from "./rest/exchange-tickers.ts";
+import type { History } from "./rest/history.ts";
 import type { MarketCapRecord, MarketCaps } from "./rest/market-caps.ts";
 import type { IndexTickRecord, TickHistory } from "./rest/tick-history.ts";
 
-interface OracleOptions {
-  readonly universe: Universe;
-  readonly table: IndexTable;
-  readonly calendar: TickCalendar;
+interface RecordSources {
   readonly ticks: TickHistory;
   readonly bars: BarHistory;
   readonly exchangeTickers: ExchangeTickers;
@@ -32,12 +23,14 @@ interface OracleOptions {
  * quirks apply, except for the format of records (decimals are strings here).
  */
 export class Oracle {
-  readonly #options: OracleOptions;
+  readonly #market: Market;
+  readonly #sources: RecordSources;
   /** Bars that no longer change, by series and day: tests read the same days again and again. */
   readonly #settledBars = new Map<IndexSeries, Map<number, DailyBarRecord | undefined>>();
 
-  constructor(options: OracleOptions) {
-    this.#options = options;
+  constructor(market: Market, sources: RecordSources) {
+    this.#market = market;
+    this.#sources = sources;
   }
 
   /** The index ticks of [fromMs, toMs) that REST serves at `nowMs`. */
@@ -48,14 +41,10 @@ export class Oracle {
     toMs: number,
     nowMs: number,
   ): IndexTickRecord[] {
+    const { ticks } = this.#sources;
     const series = this.#findSeries(type, id);
-    const { ticks, calendar } = this.#options;
-    const { oldest, newest } = ticks.stepRange(series, nowMs);
-    const first = Math.max(oldest, Math.ceil(fromMs / calendar.tickMs));
-    const end = Math.min(newest + 1, Math.ceil(toMs / calendar.tickMs));
-    const published: number[] = [];
-    for (let tick = first; tick < end; tick++)
-      if (ticks.isPublished(series, tick, nowMs)) published.push(tick);
+    const steps = listSteps(ticks, series, this.#market.calendar.tickMs, fromMs, toMs, nowMs);
+    const published = steps.filter((tick) => ticks.isPublished(series, tick, nowMs));
     return ticks.records(series, published, nowMs);
   }
 
@@ -68,20 +57,12 @@ export class Oracle {
     nowMs: number,
   ): DailyBarRecord[] {
     const series = this.#findSeries(type, id);
-    const { bars } = this.#options;
-    const { oldest, newest } = bars.stepRange(series, nowMs);
-    const first = Math.max(oldest, Math.ceil(fromMs / DAY_MS));
-    const end = Math.min(newest + 1, Math.ceil(toMs / DAY_MS));
-    const records: DailyBarRecord[] = [];
-    for (let day = first; day < end; day++) {
-      const record = this.#dailyBar(series, day, nowMs);
-      if (record) records.push(record);
-    }
-    return records;
+    const days = listSteps(this.#sources.bars, series, DAY_MS, fromMs, toMs, nowMs);
+    return days.flatMap((day) => this.#dailyBar(series, day, nowMs) ?? []);
   }
 
   #dailyBar(series: IndexSeries, day: number, nowMs: number): DailyBarRecord | undefined {
-    const { bars } = this.#options;
+    const { bars } = this.#sources;
     if (!bars.isSettled(day, nowMs)) return bars.record(series, day, nowMs);
     const settled = this.#settledBars.get(series) ?? new Map();
     this.#settledBars.set(series, settled);
@@ -91,50 +72,56 @@ export class Oracle {
 
   /** The tick of one market on one exchange that /exchange-ticker serves at `nowMs`. */
   exchangeTick(exchangeId: string, marketId: string, nowMs: number): ExchangeTickRecord | undefined {
-    const { exchangeTickers, calendar } = this.#options;
-    return exchangeTickers.record(exchangeId, marketId, calendar.newestTick(nowMs));
+    return this.#sources.exchangeTickers.record(exchangeId, marketId, this.#newestTick(nowMs));
   }
 
   /** All ticks that /exchange-ticker serves at `nowMs`. */
   exchangeTicks(nowMs: number): ExchangeTickRecord[] {
-    const { exchangeTickers, calendar } = this.#options;
-    return exchangeTickers.records(calendar.newestTick(nowMs));
+    return this.#sources.exchangeTickers.records(this.#newestTick(nowMs));
   }
 
   /** The ranking that /market-cap serves at `nowMs`, largest first. */
   marketCaps(nowMs: number, percentChange = false): MarketCapRecord[] {
-    return this.#options.marketCaps.ranking(nowMs, percentChange);
+    return this.#sources.marketCaps.ranking(nowMs, percentChange);
   }
 
-  contracts(
-    type: SimulatedDerivativeType,
-    exchangeId: string,
-    include: ContractFilter,
-    nowMs: number,
-  ): DerivativeContractRecord[] {
+  contracts(type: SimulatedDerivativeType, exchangeId: string, include: ContractFilter, nowMs: number) {
     return this.#listContracts(type, exchangeId, include, nowMs).map(({ record }) => record);
   }
 
   derivativeTicks(type: SimulatedDerivativeType, exchangeId: string, nowMs: number): DerivativeTickRecord[] {
-    const { tickers, calendar } = this.#options;
     const active = this.#listContracts(type, exchangeId, "ACTIVE", nowMs);
-    return active.map((contract) => tickers.record(contract, calendar.newestTick(nowMs)));
+    return active.map((contract) => this.#sources.tickers.record(contract, this.#newestTick(nowMs)));
   }
 
-  #listContracts(
-    type: SimulatedDerivativeType,
-    exchangeId: string,
-    include: ContractFilter,
-    nowMs: number,
-  ): Contract[] {
-    const exchange = this.#options.universe.exchanges.find(({ id }) => id === exchangeId);
+  #listContracts(type: SimulatedDerivativeType, exchangeId: string, include: ContractFilter, nowMs: number) {
+    const exchange = this.#market.universe.exchanges.find(({ id }) => id === exchangeId);
     if (!exchange) throw new RangeError(`no exchange ${exchangeId}`);
-    return this.#options.contracts.list(type, exchange, include, nowMs);
+    return this.#sources.contracts.list(type, exchange, include, nowMs);
+  }
+
+  #newestTick(nowMs: number): number {
+    return this.#market.calendar.newestTick(nowMs);
   }
 
   #findSeries(type: SimulatedIndexType, id: string): IndexSeries {
-    const series = this.#options.table.byId(id);
+    const series = this.#market.table.byId(id);
     if (!series || series.type !== type) throw new RangeError(`no index ${id} of type ${type}`);
     return series;
   }
+}
+
+/** The steps of a history that begin in [fromMs, toMs) and can have a record at `nowMs`. */
+function listSteps(
+  history: History,
+  series: IndexSeries,
+  stepMs: number,
+  fromMs: number,
+  toMs: number,
+  nowMs: number,
+): number[] {
+  const { oldest, newest } = history.stepRange(series, nowMs);
+  const first = Math.max(oldest, Math.ceil(fromMs / stepMs));
+  const end = Math.min(newest + 1, Math.ceil(toMs / stepMs));
+  return Array.from({ length: Math.max(0, end - first) }, (_, at) => first + at);
 }

@@ -26,10 +26,37 @@ interface Page {
 /** Applies a payload or paging fault. Undefined when it is another fault or the response is not a page. */
 export function applyPageFault(fault: TriggeredFault, response: PlainResponse): PlainResponse | undefined {
   if (!changesPages(fault)) return undefined;
+  return changePage(response, (page) => applyFaultToPage(fault, page) ?? applyFaultToRows(fault, page));
+}
+
+/** Undefined when the response is not a page, or the page stays as it is. */
+function changePage(
+  response: PlainResponse,
+  change: (page: Page) => Page | undefined,
+): PlainResponse | undefined {
   const page = parsePage(response);
-  const changed = page && (applyFaultToPage(fault, page) ?? applyFaultToRows(fault, page));
+  const changed = page && change(page);
   return changed && replacePage(response, changed);
 }
+
+/** The same for lists only. */
+function changeList(response: PlainResponse, change: (page: Page) => Page | undefined) {
+  return changePage(response, (page) => (page.isList ? change(page) : undefined));
+}
+
+/** `json`: the new value; undefined removes the property. */
+function withNextId(page: Page, json: string | undefined): Page {
+  const others = page.envelope.filter(([name]) => name !== "nextId");
+  return { ...page, envelope: json === undefined ? others : [...others, ["nextId", json]] };
+}
+
+/** The value of a property as JSON. */
+function readField(row: JsonFields | undefined, pattern: RegExp): string | undefined {
+  return row?.find(([name]) => pattern.test(name))?.[1];
+}
+
+const pageAfter = (query: Query, id: string): Query => new Map([...query, ["startAfter", id]]);
+const sizeOf = (query: Query) => Number(query.get("size") ?? 10);
 
 const EMPTY_PAGE: Page = { isList: true, envelope: [], rows: [] };
 
@@ -52,9 +79,7 @@ function applyFaultToPage({ line, chance }: TriggeredFault, page: Page): Page | 
     case "next-id": {
       const is = line.textOf("is");
       if (is === "same" || is === "cycle") return undefined;
-      const value = ({ null: "null", empty: '""' } as Record<string, string>)[is];
-      const others = envelope.filter(([name]) => name !== "nextId");
-      return { ...page, envelope: value === undefined ? others : [...others, ["nextId", value]] };
+      return withNextId(page, ({ null: "null", empty: '""' } as Record<string, string>)[is]);
     }
     case "empty-page":
       return { ...page, rows: [] };
@@ -158,7 +183,7 @@ export class PagingFaults {
       case "late-rows":
         return withoutLateRows(response, nowMs - line.numberOf("by"), line.numberOf("share"));
       case "page-limit":
-        return Number(query.get("size") ?? 10) > line.numberOf("rows")
+        return sizeOf(query) > line.numberOf("rows")
           ? plainErrorResponse(line.numberOf("code"), "the page is too large", nowMs)
           : undefined;
       case "foreign-rows": {
@@ -179,7 +204,7 @@ export class PagingFaults {
         const nextId = readNextId(response);
         if (nextId === undefined) return undefined;
         this.#swappedCursors.add(`${path} ${nextId}`);
-        return replaceRows(response, fetchOriginal(new Map([...query, ["startAfter", nextId]]), nowMs));
+        return replaceRows(response, fetchOriginal(pageAfter(query, nextId), nowMs));
       }
       case "dead-cursor": {
         if (cursor === undefined) return undefined;
@@ -189,18 +214,16 @@ export class PagingFaults {
           : plainErrorResponse(status, "no such record", nowMs);
       }
       case "torn": {
-        const [old, fresh] = [parsePage(fetchOriginal(query, nowMs - this.#refreshMs)), parsePage(response)];
-        if (!old || !fresh) return undefined;
-        const half = Math.ceil(fresh.rows.length / 2);
-        return replacePage(response, {
-          ...fresh,
-          rows: [...old.rows.slice(0, half), ...fresh.rows.slice(half)],
+        const old = parsePage(fetchOriginal(query, nowMs - this.#refreshMs));
+        return changePage(response, (page) => {
+          const half = Math.ceil(page.rows.length / 2);
+          return old && { ...page, rows: [...old.rows.slice(0, half), ...page.rows.slice(half)] };
         });
       }
       case "withdraw":
         return withdrawRecords(query, response, {
           isWithdrawn: isBetween(line.textOf("since"), line.textOf("until")),
-          fetchAfter: (id) => fetchOriginal(new Map([...query, ["startAfter", id]]), nowMs),
+          fetchAfter: (id) => fetchOriginal(pageAfter(query, id), nowMs),
         });
       case "begins":
         return cutOldRecords(response, Date.parse(line.textOf("since")));
@@ -227,26 +250,19 @@ export class PagingFaults {
     fetchPage: (query: Query) => PlainResponse,
   ): PlainResponse | undefined {
     const cursor = query.get("startAfter") ?? "";
-    const response = fetchPage(
-      cursor === "" ? query : new Map([...query, ["startAfter", cursor.replace(PREDECESSOR, "")]]),
-    );
-    const page = parsePage(response);
-    if (!page?.isList) return undefined;
-    const split = this.#splitPairs.get(cursor);
-    const rows = [...(split ? [split] : []), ...page.rows.flatMap((row) => [row, toPredecessor(row)])];
-    const hasPages = query.has("size");
-    const kept = hasPages ? rows.slice(0, Math.min(maxRows, Number(query.get("size")))) : rows;
-    const last = readId(kept.at(-1));
-    if (
-      !hasPages ||
-      last === undefined ||
-      (kept.length === rows.length && readNextId(response) === undefined)
-    )
-      return replacePage(response, { ...page, rows: kept });
-    if (!last.endsWith(PREDECESSOR)) this.#splitPairs.set(last, toPredecessor(kept.at(-1) ?? []));
-    const others = page.envelope.filter(([name]) => name !== "nextId");
-    const envelope: JsonFields = [...others, ["nextId", JSON.stringify(last)]];
-    return replacePage(response, { ...page, rows: kept, envelope });
+    const response = fetchPage(cursor === "" ? query : pageAfter(query, cursor.replace(PREDECESSOR, "")));
+    return changeList(response, (page) => {
+      const split = this.#splitPairs.get(cursor);
+      const rows = [...(split ? [split] : []), ...page.rows.flatMap((row) => [row, toPredecessor(row)])];
+      const hasPages = query.has("size");
+      const kept = hasPages ? rows.slice(0, Math.min(maxRows, sizeOf(query))) : rows;
+      const lastId = readField(kept.at(-1), /^id$/);
+      const isLast = kept.length === rows.length && readNextId(response) === undefined;
+      if (!hasPages || lastId === undefined || isLast) return { ...page, rows: kept };
+      const last: string = JSON.parse(lastId);
+      if (!last.endsWith(PREDECESSOR)) this.#splitPairs.set(last, toPredecessor(kept.at(-1) ?? []));
+      return withNextId({ ...page, rows: kept }, lastId);
+    });
   }
 
   /** Sets nextId to a cursor of an earlier page, so that the walk repeats `length` pages. */
@@ -261,10 +277,8 @@ export class PagingFaults {
     for (let step = 1; step < length && target !== undefined; step++)
       target = this.#cursorSources.get(target)?.get("startAfter");
     // The walk is still shorter than the cycle: leave this page unchanged.
-    const page = target === undefined ? undefined : parsePage(response);
-    if (!page) return response;
-    const others = page.envelope.filter(([name]) => name !== "nextId");
-    return replacePage(response, { ...page, envelope: [...others, ["nextId", JSON.stringify(target)]] });
+    if (target === undefined) return response;
+    return changePage(response, (page) => withNextId(page, JSON.stringify(target))) ?? response;
   }
 }
 
@@ -279,11 +293,6 @@ function toPredecessor(row: JsonFields): JsonFields {
   });
 }
 
-function readId(row: JsonFields | undefined): string | undefined {
-  const id = row?.find(([name]) => name === "id")?.[1];
-  return id === undefined ? undefined : (JSON.parse(id) as string);
-}
-
 /** Adds the newest `count` rows of other series than the requested one, below the page's first row. */
 function insertForeignRows(
   response: PlainResponse,
@@ -291,25 +300,22 @@ function insertForeignRows(
   count: number,
   fetchUnfiltered: (size?: string) => PlainResponse,
 ): PlainResponse | undefined {
-  const page = parsePage(response);
-  if (!page?.isList) return undefined;
   const ownId = JSON.stringify(query.get("indexId"));
   const isForeign = (row: JsonFields) => row.some(([name, value]) => name === "indexId" && value !== ownId);
   const findForeign = (source: PlainResponse) =>
     (parsePage(source)?.rows ?? []).filter(isForeign).slice(0, count);
-  const size = Number(query.get("size") ?? 10);
-  const fewRows = 2 * count + 2;
-  // A few rows nearly always suffice, and the whole page takes long to render and parse.
-  const newest = fewRows < size ? findForeign(fetchUnfiltered(String(fewRows))) : [];
-  const foreign = newest.length === count ? newest : findForeign(fetchUnfiltered());
-  if (foreign.length === 0) return undefined;
-  return replacePage(response, { ...page, rows: page.rows.toSpliced(1, 0, ...foreign) });
+  return changeList(response, (page) => {
+    const fewRows = 2 * count + 2;
+    // A few rows nearly always suffice, and the whole page takes long to render and parse.
+    const newest = fewRows < sizeOf(query) ? findForeign(fetchUnfiltered(String(fewRows))) : [];
+    const foreign = newest.length === count ? newest : findForeign(fetchUnfiltered());
+    return foreign.length === 0 ? undefined : { ...page, rows: page.rows.toSpliced(1, 0, ...foreign) };
+  });
 }
 
 /** The query of a service that serves at most `maxRows` rows per page. */
 export function capSize(query: Query, maxRows: number): Query {
-  const size = Math.min(Number(query.get("size") ?? 10), maxRows);
-  return new Map([...query, ["size", String(size)]]);
+  return new Map([...query, ["size", String(Math.min(sizeOf(query), maxRows))]]);
 }
 
 /** Selects the records of [since, until) by their timestamp. */
@@ -321,19 +327,19 @@ function isBetween(since: string, until: string): (row: JsonFields) => boolean {
   };
 }
 
+const TIMESTAMP = /^(startT|t)imestamp$/;
+
 /** NaN without a timestamp. */
 function readTimeMs(row: JsonFields): number {
-  const text = row.find(([name]) => name === "timestamp" || name === "startTimestamp")?.[1];
-  return text === undefined ? Number.NaN : Date.parse(text.replaceAll('"', ""));
+  return Date.parse((readField(row, TIMESTAMP) ?? "").replaceAll('"', ""));
 }
 
 /** Ends the history at `oldestMs`: the page that reaches it is the last. */
 function cutOldRecords(response: PlainResponse, oldestMs: number): PlainResponse | undefined {
-  const page = parsePage(response);
-  const rows = page?.rows.filter((row) => !(readTimeMs(row) < oldestMs)) ?? [];
-  if (!page?.isList || rows.length === page.rows.length) return undefined;
-  const envelope = page.envelope.filter(([name]) => name !== "nextId");
-  return replacePage(response, { ...page, rows, envelope: [...envelope, ["nextId", "null"]] });
+  return changeList(response, (page) => {
+    const rows = page.rows.filter((row) => !(readTimeMs(row) < oldestMs));
+    return rows.length === page.rows.length ? undefined : withNextId({ ...page, rows }, "null");
+  });
 }
 
 /** Leaves out the withdrawn records and fills the page with older ones. */
@@ -345,23 +351,25 @@ function withdrawRecords(
     fetchAfter,
   }: { isWithdrawn: (row: JsonFields) => boolean; fetchAfter: (id: string) => PlainResponse },
 ): PlainResponse | undefined {
-  const page = parsePage(response);
-  if (!page?.isList || !page.rows.some(isWithdrawn)) return undefined;
-  const size = Number(query.get("size") ?? 10);
-  const idOf = (row: JsonFields | undefined) => row?.find(([name]) => name === "id")?.[1];
-  const rows = page.rows.filter((row) => !isWithdrawn(row));
-  let nextId = readNextId(response);
-  while (nextId !== undefined && rows.length <= size) {
-    const next = fetchAfter(nextId);
-    // With inclusive cursors a page begins with the cursor's own record.
-    const older = (parsePage(next)?.rows ?? []).filter((row) => idOf(row) !== JSON.stringify(nextId));
-    nextId = older.length === 0 ? undefined : readNextId(next);
-    rows.push(...older.filter((row) => !isWithdrawn(row)));
-  }
-  const kept = rows.slice(0, size);
-  const cursor = rows.length > size ? idOf(kept.at(-1)) : undefined;
-  const others = page.envelope.filter(([name]) => name !== "nextId");
-  return replacePage(response, { ...page, rows: kept, envelope: [...others, ["nextId", cursor ?? "null"]] });
+  return changeList(response, (page) => {
+    if (!page.rows.some(isWithdrawn)) return undefined;
+    const size = sizeOf(query);
+    const idOf = (row: JsonFields | undefined) => readField(row, /^id$/);
+    const rows = page.rows.filter((row) => !isWithdrawn(row));
+    let nextId = readNextId(response);
+    while (nextId !== undefined && rows.length <= size) {
+      const next = fetchAfter(nextId);
+      // With inclusive cursors a page begins with the cursor's own record.
+      const older = (parsePage(next)?.rows ?? []).filter((row) => idOf(row) !== JSON.stringify(nextId));
+      nextId = older.length === 0 ? undefined : readNextId(next);
+      rows.push(...older.filter((row) => !isWithdrawn(row)));
+    }
+    const kept = rows.slice(0, size);
+    return withNextId(
+      { ...page, rows: kept },
+      (rows.length > size ? idOf(kept.at(-1)) : undefined) ?? "null",
+    );
+  });
 }
 
 /** Reads nextId from the end of the body, where the simulator puts it. Cheaper than parsing every page. */
@@ -381,7 +389,7 @@ export function isLastPage(
 ): boolean {
   const nextId = readNextId(response);
   if (nextId === undefined) return true;
-  return parsePage(fetchOriginal(new Map([...query, ["startAfter", nextId]]), nowMs))?.rows.length === 0;
+  return parsePage(fetchOriginal(pageAfter(query, nextId), nowMs))?.rows.length === 0;
 }
 
 /** Undefined for a body that is no page, or that another fault has nested too deeply to be read and written. */
@@ -410,19 +418,16 @@ function withoutLateRows(
   publishedMs: number,
   share: number,
 ): PlainResponse | undefined {
-  const page = parsePage(response);
   const isLate = (row: JsonFields) => {
-    const [, timestamp = ""] = row.find(([name]) => /^(startT|t)imestamp$/.test(name)) ?? [];
-    const [, indexId = ""] = row.find(([name]) => name === "indexId") ?? [];
-    const isNew = Date.parse(timestamp.replaceAll('"', "")) > publishedMs;
-    return isNew && hashText(`late ${indexId} ${timestamp}`) / 2 ** 32 < share;
+    const about = `late ${readField(row, /^indexId$/) ?? ""} ${readField(row, TIMESTAMP) ?? ""}`;
+    return readTimeMs(row) > publishedMs && hashText(about) / 2 ** 32 < share;
   };
-  return page && replacePage(response, { ...page, rows: page.rows.filter((row) => !isLate(row)) });
+  return changePage(response, (page) => ({ ...page, rows: page.rows.filter((row) => !isLate(row)) }));
 }
 
 function replaceRows(response: PlainResponse, source: PlainResponse): PlainResponse | undefined {
-  const [page, sourcePage] = [parsePage(response), parsePage(source)];
-  return page && sourcePage && replacePage(response, { ...page, rows: sourcePage.rows });
+  const rows = parsePage(source)?.rows;
+  return rows && changePage(response, (page) => ({ ...page, rows }));
 }
 
 function replacePage(response: PlainResponse, { isList, envelope, rows }: Page): PlainResponse {

@@ -1,5 +1,4 @@
-import { faultConditions, faultDefinitions } from "./catalogue.ts";
-import type { FaultDefinition, FaultEventKind } from "./fault-definition.ts";
+import { type FaultDefinition, type FaultEventKind, faultConditions, faultDefinitions } from "./catalogue.ts";
 
 /** When a line triggers; all conditions must hold. Counts are per line and per identical request. */
 export interface FaultConditions {

@@ -18,7 +18,7 @@
  */
 import type { Clock } from "../../runtime/clock.ts";
 import { hashText } from "../market/hash.ts";
-import type { FaultEventKind } from "./fault-definition.ts";
+import type { FaultEventKind } from "./catalogue.ts";
 import { type FaultLine, parseFaultLines } from "./parser.ts";
 
 /** An event on which a fault can trigger. */

@@ -1,8 +1,6 @@
-import { DAY_MS, UtcFormatter } from "./format.ts";
-import type { IndexSeries, IndexTable, IndexValues } from "./indexes.ts";
-import type { Quirks } from "./quirks.ts";
-import type { RecordIds } from "./record-ids.ts";
-import type { TickCalendar } from "./tick-calendar.ts";
+import { DAY_MS } from "./format.ts";
+import type { IndexSeries } from "./indexes.ts";
+import type { Market } from "./market.ts";
 import type { SimulatedExchange, SimulatedMarket } from "./universe.ts";
 
 export const simulatedDerivativeTypes = ["futures", "perpetuals", "options"] as const;
@@ -45,22 +43,12 @@ const OPTION_MARKETS = 2;
 const QUARTERLY_EXPIRIES = { upcoming: 3, past: 8 };
 const WEEKLY_EXPIRIES = { upcoming: 4, past: 12 };
 
-interface ContractsOptions {
-  readonly table: IndexTable;
-  readonly indexValues: IndexValues;
-  readonly calendar: TickCalendar;
-  readonly ids: RecordIds;
-  readonly quirks: Quirks;
-}
-
 /** Derives the contracts that an exchange lists from the time alone; nothing is stored. */
 export class Contracts {
-  readonly #options: ContractsOptions;
-  readonly #utc: UtcFormatter;
+  readonly #market: Market;
 
-  constructor(options: ContractsOptions) {
-    this.#options = options;
-    this.#utc = new UtcFormatter(options.quirks.fractionDigits);
+  constructor(market: Market) {
+    this.#market = market;
   }
 
   list(
@@ -116,7 +104,7 @@ export class Contracts {
     market: SimulatedMarket,
     { week, listingMs }: ContractTerm,
   ): Contract[] {
-    const { table, indexValues, calendar, quirks } = this.#options;
+    const { table, indexValues, calendar, quirks } = this.#market;
     const series = table.ofType("MWA")[market.ordinal];
     if (!series) return [];
     const atListing = Math.exp(indexValues.logPriceAt(series, calendar.newestTick(listingMs)));
@@ -145,7 +133,7 @@ export class Contracts {
     exchangeName: string,
     details: { listingMs?: number; expirationMs?: number; strike?: number; optionType?: "CALL" | "PUT" },
   ): Contract | undefined {
-    const { table, ids } = this.#options;
+    const { table, ids, utc } = this.#market;
     const series = table.ofType("MWA")[market.ordinal];
     if (!series) return undefined;
     const ordinal = (type * 4096 + exchange.ordinal) * 8192 + market.ordinal;
@@ -167,8 +155,8 @@ export class Contracts {
         valueCurrency: isInverse && type !== 2 ? market.quote.symbol : market.base.symbol,
         ...(optionType ? { optionType } : {}),
         ...(strike === undefined ? {} : { optionStrike: String(strike) }),
-        ...(listingMs === undefined ? {} : { listing: this.#utc.format(listingMs) }),
-        ...(expirationMs === undefined ? {} : { expiration: this.#utc.format(expirationMs) }),
+        ...(listingMs === undefined ? {} : { listing: utc.format(listingMs) }),
+        ...(expirationMs === undefined ? {} : { expiration: utc.format(expirationMs) }),
       },
     };
   }

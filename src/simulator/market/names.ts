@@ -6,8 +6,8 @@ export interface KnownAsset {
   readonly usd: number;
   /** Circulating supply, in units. */
   readonly supply: number;
-  /** Total supply, in units; absent: the same as `supply`. */
-  readonly total?: number;
+  /** Total supply, in units. */
+  readonly total: number;
   /** Year of the first end-of-day price. */
   readonly since: number;
   /** The day on which prices ended, for an inactive asset. */
@@ -16,38 +16,19 @@ export interface KnownAsset {
   readonly neverPriced?: true;
 }
 
-const coin = (
-  symbol: string,
-  name: string,
-  usd: number,
-  supply: number,
-  since: number,
-  total = supply,
-): KnownAsset => ({ symbol, name, kind: "coin", usd, supply, total, since });
-const token = (
-  symbol: string,
-  name: string,
-  usd: number,
-  supply: number,
-  since: number,
-  total = supply,
-): KnownAsset => ({ symbol, name, kind: "token", usd, supply, total, since });
-const stable = (symbol: string, name: string, usd: number, supply: number, since: number): KnownAsset => ({
-  symbol,
-  name,
-  kind: "stable",
-  usd,
-  supply,
-  since,
-});
-const fiat = (symbol: string, name: string, usd: number): KnownAsset => ({
-  symbol,
-  name,
-  kind: "fiat",
-  usd,
-  supply: 0,
-  since: 2014,
-});
+const known =
+  (kind: KnownAsset["kind"]) =>
+  (symbol: string, name: string, usd: number, supply: number, since: number, total = supply): KnownAsset => ({
+    symbol,
+    name,
+    kind,
+    usd,
+    supply,
+    total,
+    since,
+  });
+const [coin, token, stable] = [known("coin"), known("token"), known("stable")];
+const fiat = (symbol: string, name: string, usd: number) => known("fiat")(symbol, name, usd, 0, 2014);
 
 /**
  * The order matters: a small universe takes the first assets, so the first dozen contains each special case (a shared

@@ -112,7 +112,7 @@ function createAsset(seed: number, ordinal: number, id: string): SimulatedAsset 
     ...(known.kind === "token" ? { contractAddress: createContractAddress(seed, ordinal) } : {}),
     priceParameters: choosePriceParameters(known, hashFraction(seed, 32, ordinal)),
     freeFloatSupply: known.supply,
-    totalSupply: known.total ?? known.supply,
+    totalSupply: known.total,
     dailyVolume: isFiat ? 2e9 / known.usd : known.supply * (known.kind === "stable" ? 0.4 : 0.03),
     firstDay,
     endDay: known.neverPriced ? firstDay : endDay,

@@ -1,28 +1,12 @@
-import { DAY_MS, formatDecimal, UtcFormatter } from "../market/format.ts";
-import type { DaySummary, IndexSeries, IndexValues, SimulatedIndexType } from "../market/indexes.ts";
-import type { Quirks } from "../market/quirks.ts";
-import { type RecordIds, scrambleStep } from "../market/record-ids.ts";
-import type { TickCalendar } from "../market/tick-calendar.ts";
+import { DAY_MS, formatDecimal } from "../market/format.ts";
+import type { DaySummary, IndexSeries, SimulatedIndexType } from "../market/indexes.ts";
+import type { Market } from "../market/market.ts";
+import { scrambleStep } from "../market/record-ids.ts";
 import type { History, PageRecords } from "./history.ts";
 import type { JsonWriter } from "./json-writer.ts";
 import { createAffixes, type PageWriter, type RecordAffixes, writeFigure } from "./page-writer.ts";
 
-export interface DailyBarRecord {
-  readonly id: string;
-  readonly indexId: string;
-  readonly indexType: SimulatedIndexType;
-  readonly open: string;
-  readonly high: string;
-  readonly low: string;
-  readonly close: string;
-  readonly volume: string;
-  readonly volumeUsd: string;
-  readonly vwap: string;
-  readonly twap: string;
-  readonly startTimestamp: string;
-  readonly endTimestamp: string;
-  readonly timestamp?: string;
-}
+export type DailyBarRecord = NonNullable<ReturnType<BarHistory["record"]>>;
 
 type PriceSummary = Pick<DaySummary, "open" | "high" | "low" | "close" | "lastTick">;
 
@@ -34,26 +18,12 @@ const MAX_BAR_BYTES = 1024;
 export class BarHistory implements History {
   readonly name = "ohlcv";
   readonly hasFixedEnd = true;
-  readonly #calendar: TickCalendar;
-  readonly #indexValues: IndexValues;
-  readonly #ids: RecordIds;
-  readonly #quirks: Quirks;
+  readonly #market: Market;
   readonly #jsonWriter: JsonWriter;
-  readonly #utc: UtcFormatter;
 
-  constructor(
-    calendar: TickCalendar,
-    indexValues: IndexValues,
-    ids: RecordIds,
-    quirks: Quirks,
-    jsonWriter: JsonWriter,
-  ) {
-    this.#calendar = calendar;
-    this.#indexValues = indexValues;
-    this.#ids = ids;
-    this.#quirks = quirks;
+  constructor(market: Market, jsonWriter: JsonWriter) {
+    this.#market = market;
     this.#jsonWriter = jsonWriter;
-    this.#utc = new UtcFormatter(quirks.fractionDigits);
   }
 
   recordKind(type: SimulatedIndexType) {
@@ -61,15 +31,15 @@ export class BarHistory implements History {
   }
 
   lastStepUpTo(ms: number): number {
-    const offset = this.#quirks.ohlcvTimestamp === "start" ? 0 : this.#endOffset();
+    const offset = this.#market.quirks.ohlcvTimestamp === "start" ? 0 : this.#endOffset();
     const day = Math.floor((ms - offset) / DAY_MS);
     const isExact = day * DAY_MS + offset === ms;
-    return isExact && this.#quirks.upperBound === "exclusive" ? day - 1 : day;
+    return isExact && this.#market.quirks.upperBound === "exclusive" ? day - 1 : day;
   }
 
   stepRange(series: IndexSeries, nowMs: number): { oldest: number; newest: number } {
     const today = Math.floor(nowMs / DAY_MS);
-    const newest = this.#quirks.partialBar ? today : today - 1;
+    const newest = this.#market.quirks.partialBar ? today : today - 1;
     return { oldest: series.firstDay, newest: Math.min(series.endDay - 1, newest) };
   }
 
@@ -79,14 +49,14 @@ export class BarHistory implements History {
   }
 
   isSettled(day: number, nowMs: number): boolean {
-    return (day + 1) * DAY_MS + this.#calendar.settleDelayMs <= nowMs;
+    return (day + 1) * DAY_MS + this.#market.calendar.settleDelayMs <= nowMs;
   }
 
   isReachable(): boolean {
     return true;
   }
 
-  record(series: IndexSeries, day: number, nowMs: number): DailyBarRecord | undefined {
+  record(series: IndexSeries, day: number, nowMs: number) {
     const summary = this.#summarize(series, day, nowMs);
     if (!summary) return undefined;
     const { prices, volume, volumeUsd } = this.#computeFigures(series, summary);
@@ -94,7 +64,7 @@ export class BarHistory implements History {
       formatDecimal(price, series.priceDigits),
     );
     return {
-      id: this.#ids.encode(this.recordKind(series.type), series.ordinal, day),
+      id: this.#market.ids.encode(this.recordKind(series.type), series.ordinal, day),
       indexId: series.id,
       indexType: series.type,
       open,
@@ -105,14 +75,14 @@ export class BarHistory implements History {
       volumeUsd: formatDecimal(volumeUsd, VOLUME_USD_DIGITS),
       vwap,
       twap,
-      startTimestamp: this.#utc.format(day * DAY_MS),
-      endTimestamp: this.#utc.format(day * DAY_MS + this.#endOffset()),
-      ...(this.#quirks.barTimestamp ? { timestamp: this.#utc.format(day * DAY_MS) } : {}),
+      startTimestamp: this.#market.utc.format(day * DAY_MS),
+      endTimestamp: this.#market.utc.format(day * DAY_MS + this.#endOffset()),
+      ...(this.#market.quirks.barTimestamp ? { timestamp: this.#market.utc.format(day * DAY_MS) } : {}),
     };
   }
 
   write({ series: seriesList, steps }: PageRecords, nowMs: number, writer: PageWriter): void {
-    const { extraProperties, reorderedProperties, decimals } = this.#quirks;
+    const { extraProperties, reorderedProperties, decimals } = this.#market.quirks;
     const isPlain = !extraProperties && !reorderedProperties;
     const quote = decimals === "string" ? '"' : "";
     let affixes: RecordAffixes | undefined;
@@ -123,7 +93,7 @@ export class BarHistory implements History {
       const summary = this.#summarize(series, day, nowMs);
       if (!summary) continue;
       if (series !== seriesList[at - 1] || !affixes)
-        affixes = createAffixes(this.#ids, this.recordKind(series.type), series);
+        affixes = createAffixes(this.#market.ids, this.recordKind(series.type), series);
       writer.reserve(MAX_BAR_BYTES + affixes.bytes);
       if (!isFirst) writer.writeAscii(",");
       isFirst = false;
@@ -144,7 +114,7 @@ export class BarHistory implements History {
     const { prices, volume, volumeUsd } = this.#computeFigures(series, summary);
     const { priceDigits, volumeDigits } = series;
     const [open = 0, high = 0, low = 0, close = 0, vwap = 0, twap = 0] = prices;
-    const startText = this.#utc.format(day * DAY_MS);
+    const startText = this.#market.utc.format(day * DAY_MS);
     writer.writeBytes(start);
     writer.writeAscii(scrambleStep(day));
     writer.writeBytes(afterId);
@@ -159,8 +129,8 @@ export class BarHistory implements History {
     writer.writeAscii(',"startTimestamp":"');
     writer.writeAscii(startText);
     writer.writeAscii('","endTimestamp":"');
-    writer.writeAscii(this.#utc.format(day * DAY_MS + this.#endOffset()));
-    if (this.#quirks.barTimestamp) {
+    writer.writeAscii(this.#market.utc.format(day * DAY_MS + this.#endOffset()));
+    if (this.#market.quirks.barTimestamp) {
       writer.writeAscii('","timestamp":"');
       writer.writeAscii(startText);
     }
@@ -172,22 +142,25 @@ export class BarHistory implements History {
     // Approximations of the averages, always between low and high.
     const twap = (open + high + low + close) / 4;
     const vwap = (twap * 3 + close) / 4;
-    const volume = this.#indexValues.volumeAt(series, lastTick);
-    const quoteLog = series.quote ? this.#indexValues.usdLogPriceAt(series.quote, lastTick) : 0;
+    const volume = this.#market.indexValues.volumeAt(series, lastTick);
+    const quoteLog = series.quote ? this.#market.indexValues.usdLogPriceAt(series.quote, lastTick) : 0;
     const prices = [open, high, low, close, vwap, twap].map(Math.exp);
     return { prices, volume, volumeUsd: volume * Math.exp(vwap + quoteLog) };
   }
 
   #endOffset(): number {
-    return this.#quirks.barEnd === "midnight" ? DAY_MS : DAY_MS - 1;
+    return this.#market.quirks.barEnd === "midnight" ? DAY_MS : DAY_MS - 1;
   }
 
   #summarize(series: IndexSeries, day: number, nowMs: number): PriceSummary | undefined {
-    const first = this.#calendar.firstTickOfDay(day);
-    const end = Math.min(this.#calendar.firstTickOfDay(day + 1), this.#calendar.newestTick(nowMs) + 1);
+    const first = this.#market.calendar.firstTickOfDay(day);
+    const end = Math.min(
+      this.#market.calendar.firstTickOfDay(day + 1),
+      this.#market.calendar.newestTick(nowMs) + 1,
+    );
     if (end <= first) return undefined;
-    if (this.#calendar.isClosed(first)) return undefined;
-    const summary = this.#indexValues.summarizeDay(series, day, end);
+    if (this.#market.calendar.isClosed(first)) return undefined;
+    const summary = this.#market.indexValues.summarizeDay(series, day, end);
     return this.#isPublishedAsIs(series, first, summary, day, nowMs)
       ? summary
       : this.#summarizePublished(series, first, end, nowMs);
@@ -201,8 +174,8 @@ export class BarHistory implements History {
     day: number,
     nowMs: number,
   ): boolean {
-    if (!this.#calendar.hasChangingTicks) return true;
-    const isPublished = (tick: number) => this.#calendar.isPublished(series, tick, nowMs);
+    if (!this.#market.calendar.hasChangingTicks) return true;
+    const isPublished = (tick: number) => this.#market.calendar.isPublished(series, tick, nowMs);
     return (
       this.isSettled(day, nowMs) && [first, highTick, lowTick, lastTick].every((tick) => isPublished(tick))
     );
@@ -215,12 +188,12 @@ export class BarHistory implements History {
     end: number,
     nowMs: number,
   ): PriceSummary | undefined {
-    const logs = this.#indexValues.logPrices(series, first, end - first);
+    const logs = this.#market.indexValues.logPrices(series, first, end - first);
     let summary: PriceSummary | undefined;
     for (let at = 0; at < logs.length; at++) {
       const tick = first + at;
-      if (!this.#calendar.isPublished(series, tick, nowMs)) continue;
-      const log = (logs[at] as number) + this.#calendar.priceError(series, tick, nowMs);
+      if (!this.#market.calendar.isPublished(series, tick, nowMs)) continue;
+      const log = (logs[at] as number) + this.#market.calendar.priceError(series, tick, nowMs);
       const { open, high, low } = summary ?? { open: log, high: log, low: log };
       summary = { open, high: Math.max(high, log), low: Math.min(low, log), close: log, lastTick: tick };
     }

@@ -5,89 +5,80 @@ import {
   type SimulatedDerivativeType,
   simulatedDerivativeTypes,
 } from "../market/contracts.ts";
-import { formatDecimal, UtcFormatter } from "../market/format.ts";
+import { formatDecimal } from "../market/format.ts";
 import { hashFraction, hashNumbers } from "../market/hash.ts";
-import type { IndexValues } from "../market/indexes.ts";
-import type { Quirks } from "../market/quirks.ts";
-import type { RecordIds } from "../market/record-ids.ts";
-import type { TickCalendar } from "../market/tick-calendar.ts";
-import type { SimulatedExchange, Universe } from "../market/universe.ts";
+import type { Market } from "../market/market.ts";
+import type { SimulatedExchange } from "../market/universe.ts";
 import { HttpError } from "./errors.ts";
 import type { JsonWriter } from "./json-writer.ts";
 import { QueryParams } from "./query-params.ts";
 
-interface DerivativesOptions {
-  readonly universe: Universe;
-  readonly contracts: Contracts;
-  readonly tickers: DerivativeTickers;
-  readonly calendar: TickCalendar;
-  readonly quirks: Quirks;
-  readonly writer: JsonWriter;
-}
-
 /** Serves /derivatives: contract lists, single contracts, and tickers. */
 export class Derivatives {
-  readonly #options: DerivativesOptions;
+  readonly #market: Market;
+  readonly #contracts: Contracts;
+  readonly #tickers: DerivativeTickers;
+  readonly #writer: JsonWriter;
 
-  constructor(options: DerivativesOptions) {
-    this.#options = options;
+  constructor(market: Market, contracts: Contracts, tickers: DerivativeTickers, writer: JsonWriter) {
+    this.#market = market;
+    this.#contracts = contracts;
+    this.#tickers = tickers;
+    this.#writer = writer;
   }
 
   respondContracts(typeText: string, query: URLSearchParams, nowMs: number): string {
-    const { contracts, writer } = this.#options;
     const params = this.#queryParams(query);
     const type = parseDerivativeType(typeText);
     const exchangeId = params.requiredId("exchangeId");
     const marketId = params.id("marketId");
     const include = params.oneOf<ContractFilter>("include", ["ACTIVE", "ALL", "EXPIRED"]) ?? "ACTIVE";
     params.throwIfInvalid();
-    const listed = contracts.list(type, this.#findExchange(exchangeId), include, nowMs);
-    return `{"content":${writer.formatList(this.#filterByMarket(listed, marketId).map(({ record }) => record))}}`;
+    const listed = this.#contracts.list(type, this.#findExchange(exchangeId), include, nowMs);
+    return `{"content":${this.#writer.formatList(this.#filterByMarket(listed, marketId).map(({ record }) => record))}}`;
   }
 
   respondContract(typeText: string, id: string, nowMs: number): string {
-    const { universe, contracts, writer } = this.#options;
     const type = parseDerivativeType(typeText);
-    for (const exchange of universe.exchanges) {
-      const found = contracts.list(type, exchange, "ALL", nowMs).find(({ record }) => record.id === id);
-      if (found) return writer.formatRecord(found.record);
+    for (const exchange of this.#market.universe.exchanges) {
+      const found = this.#contracts.list(type, exchange, "ALL", nowMs).find(({ record }) => record.id === id);
+      if (found) return this.#writer.formatRecord(found.record);
     }
     throw new HttpError(404, `No contract ${id}`);
   }
 
   respondTickers(typeText: string, query: URLSearchParams, nowMs: number): string {
-    const { contracts, tickers, calendar, writer } = this.#options;
     const params = this.#queryParams(query);
     const type = parseDerivativeType(typeText);
     const exchangeId = params.requiredId("exchangeId");
     const marketId = params.id("marketId");
     const contractId = params.id("contractId");
     params.throwIfInvalid();
-    const active = contracts.list(type, this.#findExchange(exchangeId), "ACTIVE", nowMs);
+    const active = this.#contracts.list(type, this.#findExchange(exchangeId), "ACTIVE", nowMs);
     const chosen = this.#filterByMarket(active, marketId).filter(
       ({ record }) => contractId === undefined || record.id === contractId,
     );
     if (contractId !== undefined && chosen.length === 0)
       throw new HttpError(404, `No active contract ${contractId}`);
-    const tick = calendar.newestTick(nowMs);
-    return `{"content":${writer.formatList(chosen.map((contract) => tickers.record(contract, tick)))}}`;
+    const tick = this.#market.calendar.newestTick(nowMs);
+    return `{"content":${this.#writer.formatList(chosen.map((contract) => this.#tickers.record(contract, tick)))}}`;
   }
 
   #filterByMarket(contracts: readonly Contract[], marketId: string | undefined): readonly Contract[] {
     if (marketId === undefined) return contracts;
-    if (!this.#options.universe.markets.some(({ id }) => id === marketId))
+    if (!this.#market.universe.markets.some(({ id }) => id === marketId))
       throw new HttpError(404, `No market ${marketId}`);
     return contracts.filter(({ record }) => record.marketId === marketId);
   }
 
   #findExchange(id: string): SimulatedExchange {
-    const exchange = this.#options.universe.exchanges.find((candidate) => candidate.id === id);
+    const exchange = this.#market.universe.exchanges.find((candidate) => candidate.id === id);
     if (!exchange) throw new HttpError(404, `No exchange ${id}`);
     return exchange;
   }
 
   #queryParams(query: URLSearchParams): QueryParams {
-    return new QueryParams("derivatives", query, this.#options.quirks);
+    return new QueryParams("derivatives", query, this.#market.quirks);
   }
 }
 
@@ -100,48 +91,21 @@ function parseDerivativeType(text: string): SimulatedDerivativeType {
   ]);
 }
 
-export interface DerivativeTickRecord {
-  readonly id: string;
-  readonly contractId: string;
-  readonly exchangeId: string;
-  readonly marketId: string;
-  readonly timestamp: string;
-  readonly price: string;
-  readonly volume: string;
-  readonly volumeUsd: string;
-  readonly bid: string;
-  readonly ask: string;
-  readonly openInterest: string;
-  readonly openInterestUsd: string;
-  readonly indexPrice: string;
-  readonly markPrice: string;
-  /** Perpetuals only. */
-  readonly fundingRate?: string;
-}
+export type DerivativeTickRecord = ReturnType<DerivativeTickers["record"]>;
 
 const YEAR_MS = 31_557_600_000;
 const FUNDING_INTERVAL_MS = 8 * 3_600_000;
 
-interface DerivativeTickersOptions {
-  readonly seed: number;
-  readonly indexValues: IndexValues;
-  readonly calendar: TickCalendar;
-  readonly ids: RecordIds;
-  readonly fractionDigits: 0 | 3 | 6;
-}
-
 /** Prices contracts near the index of their market. */
 export class DerivativeTickers {
-  readonly #options: DerivativeTickersOptions;
-  readonly #utc: UtcFormatter;
+  readonly #market: Market;
 
-  constructor(options: DerivativeTickersOptions) {
-    this.#options = options;
-    this.#utc = new UtcFormatter(options.fractionDigits);
+  constructor(market: Market) {
+    this.#market = market;
   }
 
-  record(contract: Contract, tick: number): DerivativeTickRecord {
-    const { seed, indexValues, calendar, ids } = this.#options;
+  record(contract: Contract, tick: number) {
+    const { seed, indexValues, calendar, ids, utc } = this.#market;
     const { series, ordinal, step, strike, expirationMs } = contract;
     const atMs = tick * calendar.tickMs;
     const index = Math.exp(indexValues.logPriceAt(series, tick));
@@ -171,7 +135,7 @@ export class DerivativeTickers {
       contractId: contract.record.id,
       exchangeId: contract.record.exchangeId,
       marketId: contract.record.marketId,
-      timestamp: this.#utc.format(atMs),
+      timestamp: utc.format(atMs),
       price: formatDecimal(price, digits),
       volume: formatDecimal(volume, 4),
       volumeUsd: formatDecimal(volume * index, 2),

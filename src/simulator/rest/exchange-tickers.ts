@@ -1,27 +1,15 @@
-import { formatDecimal, UtcFormatter } from "../market/format.ts";
+import { formatDecimal } from "../market/format.ts";
 import { hashFraction, hashNumbers } from "../market/hash.ts";
-import type { IndexSeries, IndexTable, IndexValues } from "../market/indexes.ts";
-import type { Quirks } from "../market/quirks.ts";
-import type { RecordIds } from "../market/record-ids.ts";
-import type { TickCalendar } from "../market/tick-calendar.ts";
-import type { SimulatedExchange, SimulatedMarket, Universe } from "../market/universe.ts";
+import type { IndexSeries } from "../market/indexes.ts";
+import type { Market } from "../market/market.ts";
+import type { SimulatedExchange, SimulatedMarket } from "../market/universe.ts";
 import { HttpError } from "./errors.ts";
 import { Payload } from "./http-types.ts";
 import type { JsonWriter } from "./json-writer.ts";
 import type { PageCache } from "./page-cache.ts";
 import { QueryParams } from "./query-params.ts";
 
-export interface ExchangeTickRecord {
-  readonly id: string;
-  readonly exchangeId: string;
-  readonly marketId: string;
-  readonly last: string;
-  readonly volume: string;
-  readonly bid: string;
-  readonly ask: string;
-  readonly timestamp: string;
-  readonly lastMoved: string;
-}
+export type ExchangeTickRecord = ReturnType<ExchangeTickers["records"]>[number];
 
 /** One market on one exchange. */
 interface Listing {
@@ -33,36 +21,26 @@ interface Listing {
   readonly ticksPerTrade: number;
 }
 
-interface ExchangeTickersOptions {
-  readonly seed: number;
-  readonly universe: Universe;
-  readonly table: IndexTable;
-  readonly indexValues: IndexValues;
-  readonly calendar: TickCalendar;
-  readonly ids: RecordIds;
-  readonly quirks: Quirks;
-  readonly writer: JsonWriter;
-  readonly cache: PageCache;
-}
-
 /** Serves /exchange-ticker: the newest tick of each listing, near the average of its market (MWA). */
 export class ExchangeTickers {
-  readonly #options: ExchangeTickersOptions;
-  readonly #utc: UtcFormatter;
+  readonly #market: Market;
+  readonly #writer: JsonWriter;
+  readonly #cache: PageCache;
   readonly #listings: readonly Listing[];
   readonly #byExchange: ReadonlyMap<string, readonly Listing[]>;
   readonly #byMarket: ReadonlyMap<string, readonly Listing[]>;
 
-  constructor(options: ExchangeTickersOptions) {
-    this.#options = options;
-    this.#utc = new UtcFormatter(options.quirks.fractionDigits);
-    this.#listings = createListings(options);
+  constructor(market: Market, writer: JsonWriter, cache: PageCache) {
+    this.#market = market;
+    this.#writer = writer;
+    this.#cache = cache;
+    this.#listings = createListings(market);
     this.#byExchange = Map.groupBy(this.#listings, ({ exchange }) => exchange.id);
     this.#byMarket = Map.groupBy(this.#listings, ({ market }) => market.id);
   }
 
   respond(query: URLSearchParams, nowMs: number): Payload {
-    const { quirks, writer, calendar, cache, ids } = this.#options;
+    const { quirks, calendar, ids } = this.#market;
     const params = new QueryParams("exchange-ticker", query, quirks);
     const exchangeId = params.id("exchangeId");
     const marketId = params.id("marketId");
@@ -81,7 +59,7 @@ export class ExchangeTickers {
         ? undefined
         : this.#findMarketId(baseSymbol, quoteSymbol);
     const key = `exchange-ticker|${tick}|${exchangeId}|${marketId}|${namedMarketId}|${startAfter}`;
-    const cached = cache.get(key);
+    const cached = this.#cache.get(key);
     if (cached) return cached.payload;
 
     let listings = this.#selectListings(exchangeId, marketId).filter((listing) =>
@@ -98,31 +76,30 @@ export class ExchangeTickers {
     const limit = quirks.exchangeTickerPage || listings.length;
     const records = listings.slice(0, limit).map((listing) => this.#record(listing, tick));
     const lastId = records.at(-1)?.id;
-    const end = writer.nextIdProperty(listings.length > limit ? lastId : undefined, lastId);
-    const payload = new Payload(`{"content":${writer.formatList(records)}${end}}`);
-    cache.set(key, { payload, oldest: tick }, payload.bytes.length);
+    const end = this.#writer.nextIdProperty(listings.length > limit ? lastId : undefined, lastId);
+    const payload = new Payload(`{"content":${this.#writer.formatList(records)}${end}}`);
+    this.#cache.set(key, { payload, oldest: tick }, payload.bytes.length);
     return payload;
   }
 
   /** The record of one market on one exchange; undefined when it is not listed or does not trade at this tick. */
-  record(exchangeId: string, marketId: string, tick: number): ExchangeTickRecord | undefined {
+  record(exchangeId: string, marketId: string, tick: number) {
     const listing = this.#byMarket.get(marketId)?.find(({ exchange }) => exchange.id === exchangeId);
     return listing && this.#isTrading(listing, tick) ? this.#record(listing, tick) : undefined;
   }
 
   /** All records at one tick. */
-  records(tick: number): ExchangeTickRecord[] {
+  records(tick: number) {
     return this.#listings
       .filter((listing) => this.#isTrading(listing, tick))
       .map((listing) => this.#record(listing, tick));
   }
 
   #selectListings(exchangeId: string | undefined, marketId: string | undefined): readonly Listing[] {
-    const { universe } = this.#options;
+    const { universe, table } = this.#market;
     if (exchangeId !== undefined && !universe.exchanges.some(({ id }) => id === exchangeId))
       throw new HttpError(404, `No exchange ${exchangeId}`);
-    if (marketId !== undefined && !this.#options.table.byId(marketId))
-      throw new HttpError(404, `No market ${marketId}`);
+    if (marketId !== undefined && !table.byId(marketId)) throw new HttpError(404, `No market ${marketId}`);
     if (marketId !== undefined) {
       const ofMarket = this.#byMarket.get(marketId) ?? [];
       return exchangeId === undefined
@@ -133,7 +110,7 @@ export class ExchangeTickers {
   }
 
   #findMarketId(base: string, quote: string): string {
-    const { markets } = this.#options.universe;
+    const { markets } = this.#market.universe;
     const found = markets.filter((market) => market.base.symbol === base && market.quote.symbol === quote);
     if (found.length > 1)
       throw new HttpError(400, `Duplicate symbols: ${base}/${quote} names ${found.length} markets`);
@@ -141,12 +118,12 @@ export class ExchangeTickers {
   }
 
   #isTrading({ series }: Listing, tick: number): boolean {
-    const { first, end } = this.#options.calendar.tickRange(series);
+    const { first, end } = this.#market.calendar.tickRange(series);
     return tick >= first && tick < end;
   }
 
-  #record({ ordinal, exchange, market, series, ticksPerTrade }: Listing, tick: number): ExchangeTickRecord {
-    const { seed, indexValues, calendar, ids } = this.#options;
+  #record({ ordinal, exchange, market, series, ticksPerTrade }: Listing, tick: number) {
+    const { seed, indexValues, calendar, ids, utc } = this.#market;
     const lastTradeTick = tick - ((tick + (hashNumbers(seed, 81, ordinal) % ticksPerTrade)) % ticksPerTrade);
     const fixedOffset = (hashFraction(seed, 82, ordinal) - 0.5) * 0.0008;
     const noise = (hashFraction(seed, 83, ordinal, lastTradeTick) - 0.5) * 0.0004;
@@ -164,13 +141,13 @@ export class ExchangeTickers {
       volume: formatDecimal(indexValues.volumeAt(series, tick) * fraction, 8),
       bid: formatDecimal(last - halfSpread * 0.9, series.priceDigits),
       ask: formatDecimal(last + halfSpread * 1.1, series.priceDigits),
-      timestamp: this.#utc.format(tick * calendar.tickMs),
-      lastMoved: this.#utc.format(lastMovedMs),
+      timestamp: utc.format(tick * calendar.tickMs),
+      lastMoved: utc.format(lastMovedMs),
     };
   }
 }
 
-function createListings({ seed, universe, table }: ExchangeTickersOptions): Listing[] {
+function createListings({ seed, universe, table }: Market): Listing[] {
   const listings: Listing[] = [];
   for (const exchange of universe.exchanges) {
     if (exchange.status === "INACTIVE") continue;

@@ -1,11 +1,6 @@
-import {
-  type IndexSeries,
-  type IndexTable,
-  type SimulatedIndexType,
-  simulatedIndexTypes,
-} from "../market/indexes.ts";
-import type { Quirks } from "../market/quirks.ts";
-import type { RecordIds, RecordKind } from "../market/record-ids.ts";
+import { type IndexSeries, type SimulatedIndexType, simulatedIndexTypes } from "../market/indexes.ts";
+import type { Market } from "../market/market.ts";
+import type { RecordKind } from "../market/record-ids.ts";
 import { HttpError } from "./errors.ts";
 import { Payload } from "./http-types.ts";
 import type { JsonWriter } from "./json-writer.ts";
@@ -104,32 +99,28 @@ function newestRecords(history: History, seriesList: readonly IndexSeries[], now
   return records;
 }
 
-interface HistoryPagesOptions {
-  readonly table: IndexTable;
-  readonly ids: RecordIds;
-  readonly quirks: Quirks;
-  readonly writer: JsonWriter;
-  readonly cache: PageCache;
-}
-
 /** Serves /index-ticker and /ohlcv: the same pagination over two kinds of history. */
 export class HistoryPages {
   readonly #history: History;
-  readonly #options: HistoryPagesOptions;
   readonly #scope: string;
+  readonly #market: Market;
+  readonly #writer: JsonWriter;
+  readonly #cache: PageCache;
   readonly #pageWriter = new PageWriter();
   readonly #allSeries: Readonly<Record<"withLX" | "withoutLX", readonly IndexSeries[]>>;
 
-  constructor(history: History, scope: string, options: HistoryPagesOptions) {
+  constructor(history: History, scope: string, market: Market, writer: JsonWriter, cache: PageCache) {
     this.#history = history;
     this.#scope = scope;
-    this.#options = options;
-    const { all } = options.table;
+    this.#market = market;
+    this.#writer = writer;
+    this.#cache = cache;
+    const { all } = market.table;
     this.#allSeries = { withLX: all, withoutLX: all.filter(({ type }) => type !== "LX") };
   }
 
   respond(query: URLSearchParams, scopes: ReadonlySet<string>, nowMs: number): Payload {
-    const { quirks, writer } = this.#options;
+    const { quirks } = this.#market;
     const params = new QueryParams(this.#history.name, query, quirks);
     const type = params.oneOf("indexType", simulatedIndexTypes);
     const id = params.id("indexId");
@@ -146,7 +137,7 @@ export class HistoryPages {
       throw new HttpError(Number(quirks.noData), `No data for index ${id ?? type}`);
     if (startAfter === undefined && timestamp === undefined) {
       const records = newestRecords(this.#history, seriesList, nowMs);
-      const end = writer.nextIdProperty(
+      const end = this.#writer.nextIdProperty(
         undefined,
         quirks.lastPage === "own-id" ? this.#lastId(records) : undefined,
       );
@@ -156,7 +147,7 @@ export class HistoryPages {
       startAfter !== undefined
         ? this.#startAfterCursor(startAfter, nowMs)
         : { step: this.#history.lastStepUpTo(timestamp ?? 0), rank: 0 };
-    if (!start) return new Payload(`{"content":[]${writer.nextIdProperty(undefined, undefined)}}`);
+    if (!start) return new Payload(`{"content":[]${this.#writer.nextIdProperty(undefined, undefined)}}`);
     const size = startAfter === undefined || this.#honoursSize(timestamp !== undefined) ? requestedSize : 10;
     const limit = Math.min(size, quirks.maxPageRows);
     return this.#page(createSelectionKey(type, id, seriesList), seriesList, start, limit, nowMs).payload;
@@ -188,7 +179,7 @@ export class HistoryPages {
   }
 
   #honoursSize(besideTimestamp: boolean): boolean {
-    const rule = this.#options.quirks.sizeBesideStartAfter;
+    const rule = this.#market.quirks.sizeBesideStartAfter;
     return rule === "honoured" || (rule === "needs-timestamp" && besideTimestamp);
   }
 
@@ -198,7 +189,7 @@ export class HistoryPages {
     id: string | undefined,
     scopes: ReadonlySet<string>,
   ): readonly IndexSeries[] {
-    const { table } = this.#options;
+    const { table } = this.#market;
     const series = id === undefined ? undefined : table.byId(id);
     const isLiquid = (series?.type ?? type) === "LX";
     const scope = isLiquid ? "read:LX" : this.#scope;
@@ -214,7 +205,7 @@ export class HistoryPages {
 
   /** Where the page after a cursor begins; undefined when the page is empty. */
   #startAfterCursor(cursor: string, nowMs: number): WalkStart | undefined {
-    const { ids, table, quirks } = this.#options;
+    const { ids, table, quirks } = this.#market;
     const position = ids.decode(cursor);
     const type = simulatedIndexTypes.find((one) => this.#history.recordKind(one) === position?.kind);
     const series = position && type ? table.ofType(type)[position.ordinal] : undefined;
@@ -243,20 +234,19 @@ export class HistoryPages {
     limit: number,
     nowMs: number,
   ): CachedPage {
-    const { cache, writer } = this.#options;
     const key = `${this.#history.name}|${selectionKey}|${start.step}|${start.rank}|${limit}`;
-    const cached = cache.get(key);
+    const cached = this.#cache.get(key);
     // The fault `stale` requests pages as of an earlier time, at which this page may not have been final.
     const isSettled = this.#history.isSettled(start.step, nowMs);
     if (cached && isSettled && this.#history.isReachable(cached.oldest, nowMs)) return cached;
     const { records, hasMore, oldest } = walkBackward(this.#history, seriesList, start, limit, nowMs);
     const lastId = this.#lastId(records);
-    const end = writer.nextIdProperty(hasMore ? lastId : undefined, lastId);
+    const end = this.#writer.nextIdProperty(hasMore ? lastId : undefined, lastId);
     const isFinal = hasMore || this.#history.hasFixedEnd;
     // A fault may serve another page instead: do not render this one before it is needed.
     const payload = new Payload(() => {
       const body = this.#render(records, end, nowMs);
-      if (isFinal && isSettled) cache.set(key, page, body.length);
+      if (isFinal && isSettled) this.#cache.set(key, page, body.length);
       return body;
     });
     const count = records.steps.length;
@@ -276,7 +266,7 @@ export class HistoryPages {
     const last = series.at(-1);
     const step = steps.at(-1);
     if (!last || step === undefined) return undefined;
-    return this.#options.ids.encode(this.#history.recordKind(last.type), last.ordinal, step);
+    return this.#market.ids.encode(this.#history.recordKind(last.type), last.ordinal, step);
   }
 }
 

@@ -1,65 +1,65 @@
-import type { Quirks } from "../market/quirks.ts";
-import type { SimulatedAsset, SimulatedExchange, SimulatedMarket, Universe } from "../market/universe.ts";
+import type { Market } from "../market/market.ts";
+import type { SimulatedAsset, SimulatedExchange, SimulatedMarket } from "../market/universe.ts";
 import { HttpError } from "./errors.ts";
 import type { JsonWriter } from "./json-writer.ts";
 import { QueryParams } from "./query-params.ts";
 
 /** Serves /asset, /market and /exchange: filtered lists and single entities. */
 export class Lookups {
-  readonly #universe: Universe;
-  readonly #quirks: Quirks;
+  readonly #market: Market;
   readonly #writer: JsonWriter;
 
-  constructor(universe: Universe, quirks: Quirks, writer: JsonWriter) {
-    this.#universe = universe;
-    this.#quirks = quirks;
+  constructor(market: Market, writer: JsonWriter) {
+    this.#market = market;
     this.#writer = writer;
   }
 
   assets(query: URLSearchParams): string {
-    const params = new QueryParams("asset", query, this.#quirks);
+    const params = new QueryParams("asset", query, this.#market.quirks);
     const type = params.oneOf("type", ["FIAT", "CRYPTO"]);
     const status = params.oneOf("status", ["ACTIVE", "INACTIVE"]);
     const symbol = params.text("symbol");
     params.throwIfInvalid();
-    const found = this.#universe.assets.filter(
+    const found = this.#market.universe.assets.filter(
       (asset) => matches(type, asset.type) && matches(status, asset.status) && matches(symbol, asset.symbol),
     );
     return this.#formatContent(found.map(toAssetRecord));
   }
 
   asset(id: string): string {
-    return this.#writer.formatRecord(toAssetRecord(findById(this.#universe.assets, id, "asset")));
+    return this.#writer.formatRecord(toAssetRecord(findById(this.#market.universe.assets, id, "asset")));
   }
 
   markets(query: URLSearchParams): string {
-    const params = new QueryParams("market", query, this.#quirks);
+    const params = new QueryParams("market", query, this.#market.quirks);
     const base = params.id("baseAssetId");
     const quote = params.id("quoteAssetId");
     params.throwIfInvalid();
-    const found = this.#universe.markets.filter(
+    const found = this.#market.universe.markets.filter(
       (market) => matches(base, market.base.id) && matches(quote, market.quote.id),
     );
     return this.#formatContent(found.map(toMarketRecord));
   }
 
   market(id: string): string {
-    return this.#writer.formatRecord(toMarketRecord(findById(this.#universe.markets, id, "market")));
+    return this.#writer.formatRecord(toMarketRecord(findById(this.#market.universe.markets, id, "market")));
   }
 
   exchanges(query: URLSearchParams): string {
-    const params = new QueryParams("exchange", query, this.#quirks);
+    const params = new QueryParams("exchange", query, this.#market.quirks);
     const status = params.oneOf("status", ["ACTIVE", "INACTIVE"]);
     const name = params.text("name");
     params.throwIfInvalid();
-    const found = this.#universe.exchanges.filter(
+    const found = this.#market.universe.exchanges.filter(
       (exchange) => matches(status, exchange.status) && matches(name, exchange.name),
     );
     return this.#formatContent(found.map(toExchangeRecord));
   }
 
   exchange(id: string): string {
-    return this.#writer.formatRecord(toExchangeRecord(findById(this.#universe.exchanges, id, "exchange")));
+    return this.#writer.formatRecord(
+      toExchangeRecord(findById(this.#market.universe.exchanges, id, "exchange")),
+    );
   }
 
   #formatContent(records: readonly object[]): string {

@@ -1,62 +1,27 @@
-import { DAY_MS, formatDecimal, UtcFormatter } from "../market/format.ts";
-import type { IndexSeries, IndexTable, IndexValues } from "../market/indexes.ts";
-import type { Quirks } from "../market/quirks.ts";
-import type { RecordIds } from "../market/record-ids.ts";
-import type { TickCalendar } from "../market/tick-calendar.ts";
-import type { Universe } from "../market/universe.ts";
+import { DAY_MS, formatDecimal } from "../market/format.ts";
+import type { IndexSeries } from "../market/indexes.ts";
+import type { Market } from "../market/market.ts";
 import { HttpError } from "./errors.ts";
 import type { JsonWriter } from "./json-writer.ts";
 import { QueryParams } from "./query-params.ts";
 
-interface PercentChange {
-  readonly change24h: string | null;
-  readonly change7d: string | null;
-  readonly change30d: string | null;
-}
-
-export interface MarketCapRecord {
-  readonly id: string;
-  readonly assetId: string;
-  readonly timestamp: string;
-  readonly marketCapRank: number;
-  readonly volumeRank: number;
-  readonly price: string;
-  readonly volume: string;
-  readonly totalSupply: string;
-  readonly freeFloatSupply: string;
-  readonly marketCap: string;
-  readonly totalMarketCap: string;
-  readonly marketCapPercentChange?: PercentChange;
-  readonly totalMarketCapPercentChange?: PercentChange;
-  readonly volumePercentChange?: PercentChange;
-  readonly pricePercentChange?: PercentChange;
-}
+export type MarketCapRecord = ReturnType<MarketCaps["ranking"]>[number];
 
 const RANKING_INTERVAL_MS = 300_000;
 const CHANGE_PERIODS_DAYS = [1, 7, 30];
 
-interface MarketCapsOptions {
-  readonly universe: Universe;
-  readonly table: IndexTable;
-  readonly indexValues: IndexValues;
-  readonly calendar: TickCalendar;
-  readonly ids: RecordIds;
-  readonly quirks: Quirks;
-  readonly writer: JsonWriter;
-}
-
 /** Serves /market-cap: every five minutes a new ranking, from the GWA prices of that time. */
 export class MarketCaps {
-  readonly #options: MarketCapsOptions;
-  readonly #utc: UtcFormatter;
+  readonly #market: Market;
+  readonly #writer: JsonWriter;
 
-  constructor(options: MarketCapsOptions) {
-    this.#options = options;
-    this.#utc = new UtcFormatter(options.quirks.fractionDigits);
+  constructor(market: Market, writer: JsonWriter) {
+    this.#market = market;
+    this.#writer = writer;
   }
 
   respond(query: URLSearchParams, nowMs: number): string {
-    const { quirks, universe, writer } = this.#options;
+    const { quirks, universe } = this.#market;
     const params = new QueryParams("market-cap", query, quirks);
     const assetId = params.id("assetId");
     const percentChange = params.oneOf("percentChange", ["true", "false"]) === "true";
@@ -65,12 +30,12 @@ export class MarketCaps {
       throw new HttpError(404, `No asset ${assetId}`);
     const ranking = this.ranking(nowMs, percentChange);
     const chosen = assetId === undefined ? ranking : ranking.filter((record) => record.assetId === assetId);
-    return `{"content":${writer.formatList(chosen)}}`;
+    return `{"content":${this.#writer.formatList(chosen)}}`;
   }
 
   /** The current ranking at `nowMs`. */
-  ranking(nowMs: number, percentChange: boolean): MarketCapRecord[] {
-    const { table, indexValues, calendar, ids } = this.#options;
+  ranking(nowMs: number, percentChange: boolean) {
+    const { table, indexValues, calendar, ids, utc } = this.#market;
     const number = Math.floor(nowMs / RANKING_INTERVAL_MS);
     const tick = calendar.newestTick(number * RANKING_INTERVAL_MS);
     const isListed = (series: IndexSeries, at: number) => {
@@ -96,7 +61,7 @@ export class MarketCaps {
         return {
           id: ids.encode("market cap", base.ordinal, number),
           assetId: base.id,
-          timestamp: this.#utc.format(number * RANKING_INTERVAL_MS),
+          timestamp: utc.format(number * RANKING_INTERVAL_MS),
           marketCapRank: at + 1,
           volumeRank: volumeRanks.get(series) ?? 0,
           price,
@@ -111,9 +76,9 @@ export class MarketCaps {
   }
 
   #percentChanges(series: IndexSeries, tick: number) {
-    const { indexValues, calendar } = this.#options;
+    const { indexValues, calendar } = this.#market;
     const { first } = calendar.tickRange(series);
-    const change = (valueAt: (tick: number) => number): PercentChange => {
+    const change = (valueAt: (tick: number) => number) => {
       const [change24h = null, change7d = null, change30d = null] = CHANGE_PERIODS_DAYS.map((days) => {
         const then = tick - Math.round((days * DAY_MS) / calendar.tickMs);
         return then < first ? null : formatDecimal((valueAt(tick) / valueAt(then) - 1) * 100, 4);

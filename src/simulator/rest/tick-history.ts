@@ -1,27 +1,11 @@
-import { UtcFormatter } from "../market/format.ts";
-import {
-  type IndexSeries,
-  type IndexValues,
-  type SimulatedIndexType,
-  TICK_VOLUME_DIGITS,
-} from "../market/indexes.ts";
-import type { Quirks } from "../market/quirks.ts";
-import { type RecordIds, scrambleStep } from "../market/record-ids.ts";
-import type { TickCalendar } from "../market/tick-calendar.ts";
+import { type IndexSeries, type SimulatedIndexType, TICK_VOLUME_DIGITS } from "../market/indexes.ts";
+import type { Market } from "../market/market.ts";
+import { scrambleStep } from "../market/record-ids.ts";
 import type { History, PageRecords } from "./history.ts";
 import type { JsonWriter } from "./json-writer.ts";
 import { createAffixes, type PageWriter, type RecordAffixes, writeFigure } from "./page-writer.ts";
 
-export interface IndexTickRecord {
-  readonly id: string;
-  readonly indexId: string;
-  readonly indexType: SimulatedIndexType;
-  readonly price: string;
-  readonly volume: string;
-  /** LX only. */
-  readonly tickVolume?: string;
-  readonly timestamp: string;
-}
+export type IndexTickRecord = ReturnType<TickHistory["records"]>[number];
 
 /** More than a tick has without its ids. */
 const MAX_TICK_BYTES = 512;
@@ -30,26 +14,12 @@ const MAX_TICK_BYTES = 512;
 export class TickHistory implements History {
   readonly name = "index-ticker";
   readonly hasFixedEnd = false;
-  readonly #calendar: TickCalendar;
-  readonly #indexValues: IndexValues;
-  readonly #ids: RecordIds;
-  readonly #quirks: Quirks;
+  readonly #market: Market;
   readonly #jsonWriter: JsonWriter;
-  readonly #utc: UtcFormatter;
 
-  constructor(
-    calendar: TickCalendar,
-    indexValues: IndexValues,
-    ids: RecordIds,
-    quirks: Quirks,
-    jsonWriter: JsonWriter,
-  ) {
-    this.#calendar = calendar;
-    this.#indexValues = indexValues;
-    this.#ids = ids;
-    this.#quirks = quirks;
+  constructor(market: Market, jsonWriter: JsonWriter) {
+    this.#market = market;
     this.#jsonWriter = jsonWriter;
-    this.#utc = new UtcFormatter(quirks.fractionDigits);
   }
 
   recordKind(type: SimulatedIndexType) {
@@ -57,43 +27,39 @@ export class TickHistory implements History {
   }
 
   lastStepUpTo(ms: number): number {
-    const step = Math.floor(ms / this.#calendar.tickMs);
-    const isExact = step * this.#calendar.tickMs === ms;
-    return isExact && this.#quirks.upperBound === "exclusive" ? step - 1 : step;
+    const step = Math.floor(ms / this.#market.calendar.tickMs);
+    const isExact = step * this.#market.calendar.tickMs === ms;
+    return isExact && this.#market.quirks.upperBound === "exclusive" ? step - 1 : step;
   }
 
   stepRange(series: IndexSeries, nowMs: number): { oldest: number; newest: number } {
-    const { first, end } = this.#calendar.tickRange(series);
+    const { first, end } = this.#market.calendar.tickRange(series);
     return {
-      oldest: Math.max(first, this.#calendar.oldestTickInWindow(nowMs)),
-      newest: Math.min(end - 1, this.#calendar.newestTick(nowMs)),
+      oldest: Math.max(first, this.#market.calendar.oldestTickInWindow(nowMs)),
+      newest: Math.min(end - 1, this.#market.calendar.newestTick(nowMs)),
     };
   }
 
   isPublished(series: IndexSeries, step: number, nowMs: number): boolean {
-    return this.#calendar.isPublished(series, step, nowMs);
+    return this.#market.calendar.isPublished(series, step, nowMs);
   }
 
   isSettled(step: number, nowMs: number): boolean {
-    return step * this.#calendar.tickMs + this.#calendar.settleDelayMs <= nowMs;
+    return step * this.#market.calendar.tickMs + this.#market.calendar.settleDelayMs <= nowMs;
   }
 
   isReachable(step: number, nowMs: number): boolean {
-    return step >= this.#calendar.oldestTickInWindow(nowMs);
-  }
-
-  record(series: IndexSeries, tick: number, nowMs: number): IndexTickRecord {
-    return this.#record(series, tick, this.#indexValues.logPriceAt(series, tick), nowMs);
+    return step >= this.#market.calendar.oldestTickInWindow(nowMs);
   }
 
   /** The records of many ticks of one index. Much cheaper than one call per tick. */
-  records(series: IndexSeries, ticks: readonly number[], nowMs: number): IndexTickRecord[] {
+  records(series: IndexSeries, ticks: readonly number[], nowMs: number) {
     const logs = this.#logPrices({ series: ticks.map(() => series), steps: ticks.toReversed() });
     return ticks.map((tick, at) => this.#record(series, tick, logs[ticks.length - 1 - at] as number, nowMs));
   }
 
   write(records: PageRecords, nowMs: number, writer: PageWriter): void {
-    const { extraProperties, reorderedProperties } = this.#quirks;
+    const { extraProperties, reorderedProperties } = this.#market.quirks;
     const logs = this.#logPrices(records);
     if (!extraProperties && !reorderedProperties) {
       this.#writePlain(records, logs, nowMs, writer);
@@ -106,15 +72,20 @@ export class TickHistory implements History {
     writer.writeText(texts.join(","));
   }
 
-  #record(series: IndexSeries, tick: number, log: number, nowMs: number): IndexTickRecord {
+  #record(series: IndexSeries, tick: number, log: number, nowMs: number) {
     return {
-      id: this.#ids.encode(this.recordKind(series.type), series.ordinal, tick),
+      id: this.#market.ids.encode(this.recordKind(series.type), series.ordinal, tick),
       indexId: series.id,
       indexType: series.type,
-      price: this.#indexValues.formatPrice(series, log + this.#calendar.priceError(series, tick, nowMs)),
-      volume: this.#indexValues.formatVolume(series, tick),
-      ...(series.type === "LX" ? { tickVolume: this.#indexValues.formatTickVolume(series, tick) } : {}),
-      timestamp: this.#utc.format(tick * this.#calendar.tickMs),
+      price: this.#market.indexValues.formatPrice(
+        series,
+        log + this.#market.calendar.priceError(series, tick, nowMs),
+      ),
+      volume: this.#market.indexValues.formatVolume(series, tick),
+      ...(series.type === "LX"
+        ? { tickVolume: this.#market.indexValues.formatTickVolume(series, tick) }
+        : {}),
+      timestamp: this.#market.utc.format(tick * this.#market.calendar.tickMs),
     };
   }
 
@@ -130,12 +101,12 @@ export class TickHistory implements History {
       steps.length > 100 &&
       series.at(-1) === first
     ) {
-      const logs = this.#indexValues.logPrices(first, oldest, newest - oldest + 1);
+      const logs = this.#market.indexValues.logPrices(first, oldest, newest - oldest + 1);
       if (newest - oldest < 2 * steps.length && series.every((one) => one === first))
         return Float64Array.from(steps, (step) => logs[step - oldest] as number);
     }
     return Float64Array.from(steps, (step, at) =>
-      this.#indexValues.logPriceAt(series[at] as IndexSeries, step),
+      this.#market.indexValues.logPriceAt(series[at] as IndexSeries, step),
     );
   }
 
@@ -146,14 +117,13 @@ export class TickHistory implements History {
     nowMs: number,
     writer: PageWriter,
   ): void {
-    const quote = this.#quirks.decimals === "string" ? '"' : "";
-    const calendar = this.#calendar;
-    const indexValues = this.#indexValues;
+    const quote = this.#market.quirks.decimals === "string" ? '"' : "";
+    const { calendar, indexValues, utc } = this.#market;
     let affixes: RecordAffixes | undefined;
     for (let at = 0; at < steps.length; at++) {
       const series = seriesList[at] as IndexSeries;
       if (series !== seriesList[at - 1] || !affixes)
-        affixes = createAffixes(this.#ids, this.recordKind(series.type), series);
+        affixes = createAffixes(this.#market.ids, this.recordKind(series.type), series);
       const tick = steps[at] as number;
       const log = (logs[at] as number) + calendar.priceError(series, tick, nowMs);
       writer.reserve(MAX_TICK_BYTES + affixes.bytes);
@@ -172,7 +142,7 @@ export class TickHistory implements History {
           quote,
         );
       writer.writeAscii(',"timestamp":"');
-      writer.writeAscii(this.#utc.format(tick * calendar.tickMs));
+      writer.writeAscii(utc.format(tick * calendar.tickMs));
       writer.writeAscii('"}');
     }
   }

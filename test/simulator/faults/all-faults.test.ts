@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { faultDefinitions } from "../../../src/simulator/faults/catalogue.ts";
-import type { FaultDefinition } from "../../../src/simulator/faults/fault-definition.ts";
+import { type FaultDefinition, faultDefinitions } from "../../../src/simulator/faults/catalogue.ts";
 import { seed } from "../../support/seed.ts";
 import { WebSocketFixture } from "../../support/simulator/websocket-client.ts";
 

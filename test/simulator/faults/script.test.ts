@@ -157,8 +157,10 @@ describe("a fault script", () => {
 
   it("describes every fault in one line", () => {
     const help = describeFaults();
-    for (const { name: word, description: does } of faultDefinitions) {
+    for (const { name: word, description: does, parameters } of faultDefinitions) {
       expect(help).toContain(`${word}`);
+      for (const { kind } of Object.values(parameters))
+        expect(["number", "duration", "text", "choice", "rows"]).toContain(kind);
       expect(does.length).toBeGreaterThan(10);
       expect(does.length).toBeLessThan(160);
     }
