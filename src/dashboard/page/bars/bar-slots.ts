@@ -166,14 +166,22 @@ export function merge<T extends LoadedBars>(loaded: T, part: Omit<LoadedBars, "w
   };
 }
 
-/** A price that was just committed moves the last bar, or begins the next one. The daemon's own bar replaces it soon. */
-export function addTick<T extends LoadedBars>(loaded: T, time: number, price: number): T {
+/** A tick of now. */
+export interface PushedTick {
+  /** In seconds. */
+  readonly time: number;
+  readonly price: number;
+  readonly volume: number | null;
+}
+
+/** A tick that was just committed moves the last bar, or begins the next one. */
+export function addTick<T extends LoadedBars>(loaded: T, { time, price, volume }: PushedTick): T {
   const length = secondsOf(loaded.width);
   const start = Math.floor(time / length) * length;
   const last = loaded.bars.at(-1);
   if (!last || last[0] > start || loaded.days.some(({ from, to }) => from <= time && time < to))
     return loaded;
-  const [, open, high, low, , ticks, expected, , , volume] = last;
+  const [, open, high, low, , ticks, expected] = last;
   const isNext = start > last[0];
   const bar: ChartBar = isNext
     ? [start, price, price, price, price, 1, expected, 0, 0, volume]
@@ -183,7 +191,7 @@ export function addTick<T extends LoadedBars>(loaded: T, time: number, price: nu
         Math.max(high ?? price, price),
         Math.min(low ?? price, price),
         price,
-        ticks,
+        (ticks ?? 0) + 1,
         expected,
         last[7],
         last[8],
