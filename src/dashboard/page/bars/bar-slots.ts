@@ -1,5 +1,6 @@
 // Converts the daemon's bars into the slots of the chart. Pure functions without access to the page.
 
+import { BarAggregate, emptyDetails } from "../../../model/answers/bar-aggregate.ts";
 import type {
   ChartBar,
   ChartBarsResult,
@@ -181,22 +182,23 @@ export function addTick<T extends LoadedBars>(loaded: T, { time, price, volume }
   const last = loaded.bars.at(-1);
   if (!last || last[0] > start || loaded.days.some(({ from, to }) => from <= time && time < to))
     return loaded;
-  const [, open, high, low, , ticks, expected] = last;
   const isNext = start > last[0];
-  const bar: ChartBar = isNext
-    ? [start, price, price, price, price, 1, expected, 0, 0, volume]
-    : [
-        start,
-        open ?? price,
-        Math.max(high ?? price, price),
-        Math.min(low ?? price, price),
-        price,
-        (ticks ?? 0) + 1,
-        expected,
-        last[7],
-        last[8],
-        volume,
-      ];
+  const figures = new BarAggregate();
+  const [, open, high, low, close, ticks, expected, coverage, isComplete] = last;
+  if (!isNext && open !== null && high !== null && low !== null && close !== null)
+    figures.add({
+      ...{ open, high, low, close, volume, ticks: ticks ?? 0 },
+      doubtful: 0,
+      digits: emptyDetails,
+    });
+  figures.addPlainTick(price, volume);
+  const moved = figures.finish();
+  if (!moved) return loaded;
+  const bar: ChartBar = [
+    ...([start, moved.open, moved.high, moved.low, moved.close, moved.ticks, expected] as const),
+    ...(isNext ? ([0, 0] as const) : ([coverage, isComplete] as const)),
+    moved.volume,
+  ];
   return {
     ...loaded,
     to: Math.max(loaded.to, start + length),
