@@ -216,7 +216,7 @@ class Daemon {
       signal,
       startWorker: this.#options.startWorker,
       mayDeferCheck: true,
-      onCommit: () => this.#pages.notifyCommit(),
+      onCommit: (news) => this.#pages.notifyCommit(news),
       onOpening: (thread) => {
         this.#openingIngest = thread;
       },

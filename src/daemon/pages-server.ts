@@ -4,6 +4,7 @@ import { createQueryPost } from "../dashboard/query-post.ts";
 import { ReaderThread } from "../dashboard/reader-thread.ts";
 import { createRoutes } from "../dashboard/routes.ts";
 import { QueryRunner } from "../export/query/query-runner.ts";
+import type { CommitNews } from "../model/answers/ticks.ts";
 import type { Micros } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { HttpServer } from "../runtime/http-server.ts";
@@ -30,8 +31,8 @@ export class PagesServer {
   readonly #marketReader: ReaderThread;
   readonly #queries: QueryRunner;
   #server: HttpServer | undefined;
-  /** Tells open pages that something was committed. */
-  notifyCommit: () => void = () => {};
+  /** Tells open pages what was committed. */
+  notifyCommit: (news: readonly CommitNews[]) => void = () => {};
 
   constructor(options: PagesOptions) {
     const { path, clock, now, log } = options;

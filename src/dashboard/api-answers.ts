@@ -6,7 +6,7 @@ import type { DerivativeAsset, DerivativesResult } from "../model/answers/deriva
 import type { GapSummaryResult, HeatmapResult, SeriesMatch } from "../model/answers/heatmap.ts";
 import type { PairSummary, QuotesResult, RankingResult, SpreadsResult } from "../model/answers/market.ts";
 import type { SearchMatch } from "../model/answers/page-address.ts";
-import type { PulseResult } from "../model/answers/ticks.ts";
+import type { CommitNews } from "../model/answers/ticks.ts";
 import type { ServeStatus } from "../model/status/serve-status.ts";
 import type { ServiceCondition } from "../model/status/service-condition.ts";
 import type { ShareStatus } from "../model/status/share-status.ts";
@@ -34,12 +34,10 @@ export interface QueryResults {
   spreads: SpreadsResult;
   "derivative-assets": readonly DerivativeAsset[];
   derivatives: DerivativesResult;
-  /** What has been committed since the last one; undefined if nothing has. */
-  pulse: PulseResult | undefined;
 }
 
 /** By the path after `/api/`. A query without a result is answered 404. */
-export type ApiAnswers = { [K in Exclude<keyof QueryResults, "pulse">]: NonNullable<QueryResults[K]> } & {
+export type ApiAnswers = { [K in keyof QueryResults]: NonNullable<QueryResults[K]> } & {
   status: StatusReport;
   daemon: DaemonAnswer;
 };
@@ -85,6 +83,6 @@ interface ErrorReport {
 /** The data of the events at `/api/events`, by the event's name. */
 export interface LiveEventData {
   hello: { readonly version: string; readonly started_at: string };
-  commit: PulseResult;
+  commit: CommitNews;
   idle: Readonly<Record<string, never>>;
 }

@@ -1,48 +1,40 @@
 import { PassThrough } from "node:stream";
+import { type CommitNews, joinNews } from "../model/answers/ticks.ts";
 import { formatTimestamp, type Micros } from "../model/time.ts";
 import type { Cancel, Clock } from "../runtime/clock.ts";
 import type { HttpResponse } from "../runtime/http-server.ts";
 import type { LiveEventData } from "./api-answers.ts";
-import type { ReaderThread } from "./reader-thread.ts";
 
 interface LiveEventsOptions {
-  readonly reader: Pick<ReaderThread, "query">;
-  readonly clock: Pick<Clock, "after" | "beginWork">;
+  readonly clock: Pick<Clock, "after">;
   readonly version: string;
   readonly startedAt: Micros;
 }
 
 /** Commits that follow one another closely are one event. */
 const MIN_INTERVAL_MS = 100;
-/** Without a signal, as while another process writes, a commit is noticed so late. */
-const POLL_INTERVAL_MS = 1_000;
-/** After so many polls without a commit, an event says that the daemon is still there. */
-const POLLS_PER_HEARTBEAT = 5;
+/** After so long without a commit, an event says that the daemon is still there. */
+const HEARTBEAT_INTERVAL_MS = 5_000;
 /** What a client may leave unread; one that reads slower is disconnected, and reads the state anew when it returns. */
 const MAX_UNREAD_BYTES = 512 * 1024;
 const MAX_CLIENTS = 200;
 
-/** Tells open pages about commits. One read of the warehouse serves all of them, and none happens while no page is open. */
+/** Tells open pages what the daemon has committed, as the writer has told it: nothing is read. */
 export class LiveEvents {
   readonly #options: LiveEventsOptions;
   readonly #clients = new Set<PassThrough>();
-  #isPolling = false;
-  #cancelPoll: Cancel | undefined;
-  #isCommitted = false;
-  #silentPolls = 0;
+  #news: CommitNews[] = [];
+  #cancelTimer: Cancel | undefined;
 
   constructor(options: LiveEventsOptions) {
     this.#options = options;
   }
 
   /** The daemon has committed something. */
-  notify(): void {
-    if (this.#isCommitted || this.#clients.size === 0) return;
-    this.#isCommitted = true;
-    if (this.#isPolling) return;
-    this.#cancelPoll?.();
-    this.#cancelPoll = undefined;
-    this.#schedule();
+  notify(news: readonly CommitNews[]): void {
+    if (this.#clients.size === 0) return;
+    if (this.#news.length === 0) this.#schedule(MIN_INTERVAL_MS);
+    this.#news.push(...news);
   }
 
   /** A stream of server-sent events for one page. */
@@ -55,37 +47,22 @@ export class LiveEvents {
     client.on("error", () => {});
     const { version, startedAt } = this.#options;
     client.write(`retry: 2000\n${toEvent("hello", { version, started_at: formatTimestamp(startedAt) })}`);
-    this.#schedule();
+    if (!this.#cancelTimer) this.#schedule(HEARTBEAT_INTERVAL_MS);
     return { type: "text/event-stream", body: client };
   }
 
-  #schedule(): void {
-    if (this.#isPolling || this.#cancelPoll || this.#clients.size === 0) return;
-    const { clock } = this.#options;
-    this.#cancelPoll = clock.after(this.#isCommitted ? MIN_INTERVAL_MS : POLL_INTERVAL_MS, () => {
-      this.#cancelPoll = undefined;
-      this.#isPolling = true;
-      this.#isCommitted = false;
-      const release = clock.beginWork();
-      void this.#poll().finally(() => {
-        this.#isPolling = false;
-        this.#schedule();
-        release();
-      });
+  #schedule(afterMs: number): void {
+    this.#cancelTimer?.();
+    this.#cancelTimer = this.#options.clock.after(afterMs, () => {
+      this.#cancelTimer = undefined;
+      const news = this.#news;
+      this.#news = [];
+      this.#send(news.length > 0 ? toEvent("commit", joinNews(news)) : toEvent("idle", {}));
+      if (this.#clients.size > 0) this.#schedule(HEARTBEAT_INTERVAL_MS);
     });
   }
 
-  async #poll(): Promise<void> {
-    if (this.#clients.size === 0) return;
-    // A warehouse that cannot be read is no commit; the page notices by its own requests.
-    const pulse = await this.#options.reader.query("pulse").catch(() => undefined);
-    this.#silentPolls++;
-    if (pulse) this.#send(toEvent("commit", pulse));
-    else if (this.#silentPolls >= POLLS_PER_HEARTBEAT) this.#send(toEvent("idle", {}));
-  }
-
   #send(event: string): void {
-    this.#silentPolls = 0;
     for (const client of this.#clients) {
       if (client.writableLength + client.readableLength > MAX_UNREAD_BYTES) client.destroy();
       else client.write(event);

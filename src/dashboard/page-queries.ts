@@ -14,7 +14,6 @@ import {
   readSpreads,
 } from "../warehouse/read/market-pages.ts";
 import { type SearchedPages, searchPages } from "../warehouse/read/page-search.ts";
-import { PulseReader } from "../warehouse/read/pulse.ts";
 import { readStatus } from "../warehouse/read/status.ts";
 import { openReader } from "../warehouse/reader.ts";
 import { type Connection, SMALL_CACHE_KIB } from "../warehouse/sqlite/connection.ts";
@@ -74,7 +73,6 @@ export class PageQueries {
   readonly #heatmaps: TtlCache<Heatmap>;
   readonly #sparklines: TtlCache<RankingResult["sparklines"]>;
   readonly #searched: TtlCache<SearchedPages>;
-  readonly #pulses = new PulseReader();
   #reader: Connection | undefined;
 
   constructor(clock: CacheClock) {
@@ -135,8 +133,6 @@ export class PageQueries {
         return readDerivativeAssets(reader);
       case "derivatives":
         return readDerivatives(reader, query.params);
-      case "pulse":
-        return this.#pulses.read(reader, query.now);
     }
   }
 }

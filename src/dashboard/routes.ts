@@ -29,7 +29,7 @@ interface RoutesOptions {
   readonly metrics: Metrics;
   readonly clock: Pick<Clock, "monotonic" | "beginWork" | "after">;
   /** Takes what is to be called after each commit of the daemon. */
-  readonly onCommit?: (listener: () => void) => void;
+  readonly onCommit?: (listener: LiveEvents["notify"]) => void;
 }
 
 /** The text format of Prometheus. */
@@ -67,12 +67,11 @@ export function createRoutes({
   const quotes = new TtlCache<HttpResponse>(clock);
 
   const live = new LiveEvents({
-    reader: marketReader,
     clock,
     version: view.version,
     startedAt: view.startedAt,
   });
-  onCommit(() => live.notify());
+  onCommit((news) => live.notify(news));
 
   const readStatus = () =>
     statuses.get("status", { minTtlMs: STATUS_TTL_MS, maxStaleMs: MAX_STALE_MS }, async () => {

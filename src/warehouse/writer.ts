@@ -1,6 +1,7 @@
 import { existsSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import Database from "better-sqlite3";
+import type { CommitNews } from "../model/answers/ticks.ts";
 import { Failure, failureCode } from "../model/failure.ts";
 import { MICROS_PER_MS, type Micros } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
@@ -55,6 +56,8 @@ export interface WriterOptions {
   readonly mayDeferCheck?: boolean;
   /** Called before an older warehouse is upgraded; default: logs it. */
   readonly onUpgrade?: ((upgrade: Upgrade) => void) | undefined;
+  /** Called after each commit that changed rows or coverage. */
+  readonly onCommit?: ((news: CommitNews) => void) | undefined;
 }
 
 /** In pages of 4 KiB. A longer WAL would exceed the disk space that is reserved for it. */
@@ -71,6 +74,7 @@ export class WarehouseWriter {
   readonly #journal: Journal;
   readonly #commits: Commits;
   readonly #clock: Pick<Clock, "now">;
+  readonly #onCommit: WriterOptions["onCommit"];
   readonly #fileSystem: FileSystemInfo;
   readonly #lock: WriterLock;
   readonly #fileIdentity: FileIdentity;
@@ -92,6 +96,7 @@ export class WarehouseWriter {
     clock: Pick<Clock, "now">;
     fileSystem: FileSystemInfo;
     inspection: InspectionResult;
+    onCommit: WriterOptions["onCommit"];
   }) {
     this.connection = parts.connection;
     this.path = parts.connection.path;
@@ -103,6 +108,7 @@ export class WarehouseWriter {
     this.#commits = new Commits(parts.connection);
     this.#lock = parts.lock;
     this.#clock = parts.clock;
+    this.#onCommit = parts.onCommit;
     this.#fileSystem = parts.fileSystem;
     this.#fileIdentity = captureFileIdentity(this.path);
     this.#epoch = translateErrors(this.path, () => advanceEpoch(parts.connection));
@@ -139,9 +145,11 @@ export class WarehouseWriter {
       database.exec("BEGIN IMMEDIATE");
       this.#assertEpoch();
       const result = work();
-      if (this.#journal.write()) this.#commits.write(this.#now());
+      const news = this.#journal.write();
+      if (news) this.#commits.write(this.#now());
       database.exec("COMMIT");
       this.#commitCount++;
+      if (news) this.#onCommit?.(news);
       return result;
     } catch (error) {
       // The caches may contain keys and marks that are rolled back.
@@ -334,7 +342,7 @@ export class WarehouseWriter {
 
 /** Acquires the writer lock, inspects the file, migrates it, and records what was lost with quarantined files. */
 export function openWriter(given: string, options: WriterOptions): WarehouseWriter {
-  const { clock, log = silentLog, fileSystem = fileSystemInfo, mayDeferCheck = false } = options;
+  const { clock, log = silentLog, fileSystem = fileSystemInfo, mayDeferCheck = false, onCommit } = options;
   const logUpgrade = (upgrade: Upgrade) =>
     log.warn({ upgrade: describeUpgrade(upgrade) }, "upgrading warehouse");
   const onUpgrade = options.onUpgrade ?? logUpgrade;
@@ -353,7 +361,7 @@ export function openWriter(given: string, options: WriterOptions): WarehouseWrit
     connection = (connection && promoteToWriter(connection)) ?? connectWriter(path);
     const opened = connection;
     translateErrors(path, () => migrate(opened, { fileSystem, onUpgrade }));
-    const warehouse = new WarehouseWriter({ connection, lock, clock, fileSystem, inspection });
+    const warehouse = new WarehouseWriter({ connection, lock, clock, fileSystem, inspection, onCommit });
     for (const found of inspection.quarantined) recordLosses(warehouse, found, log);
     translateErrors(path, () => clearPendingSalvage(path));
     // Logged once it is open: while the disk is full, the opening is repeated every few seconds.

@@ -2,13 +2,12 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { LiveEvents } from "../../src/dashboard/live-events.ts";
-import { ReaderThread } from "../../src/dashboard/reader-thread.ts";
 import { exportWarehouse } from "../../src/export/export-warehouse.ts";
 import { optimizeDatabase, pruneBatch } from "../../src/ingest/commit/bookkeeping.ts";
+import type { CommitNews } from "../../src/model/answers/ticks.ts";
 import { emptyRecord } from "../../src/model/records.ts";
 import { MICROS_PER_SECOND } from "../../src/model/time.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
-import { silentLog } from "../../src/runtime/log.ts";
 import { openShare } from "../../src/share/share-once.ts";
 import { planNight } from "../../src/sync/history/nightly-check.ts";
 import { Metrics } from "../../src/telemetry/metrics.ts";
@@ -91,7 +90,9 @@ async function measureSize(
     last += 2 * CADENCE;
   };
   const start = await measureCpuMs(() => openWriter(path, { clock: systemClock }).close(), 5);
-  const writer = openWriter(path, { clock: systemClock });
+  const page = new LiveEvents({ clock: systemClock, version: "bench", startedAt: 0 });
+  const onCommit = (news: CommitNews) => page.notify([news]);
+  const writer = openWriter(path, { clock: systemClock, onCommit });
   const reader = openReader(path);
   try {
     commitLiveMinute(writer);
@@ -115,7 +116,7 @@ async function measureSize(
       "share, a pass with nothing new": await measureShare(path, server),
       "export, nothing new": again,
       "export, after a live minute": median(minutes),
-      "from a commit to an open page, by the wall clock": await measurePage(path, () =>
+      "from a commit to an open page, by the wall clock": await measurePage(page, () =>
         commitLiveMinute(writer),
       ),
       "export, the first": first,
@@ -202,14 +203,7 @@ async function measureShare(warehouse: string, server: PostgresServer): Promise<
 }
 
 /** From the end of a commit to the event that a page receives: the median. */
-async function measurePage(path: string, commit: () => void): Promise<number> {
-  const reader = new ReaderThread({
-    path,
-    now: () => Date.now() * 1000,
-    clock: systemClock,
-    log: silentLog,
-  });
-  const events = new LiveEvents({ reader, clock: systemClock, version: "bench", startedAt: 0 });
+async function measurePage(events: LiveEvents, commit: () => void): Promise<number> {
   const { body } = events.open();
   if (typeof body !== "object" || !("on" in body)) throw new Error("events are a stream");
   try {
@@ -225,14 +219,11 @@ async function measurePage(path: string, commit: () => void): Promise<number> {
       });
       commit();
       const committedAt = performance.now();
-      events.notify();
       times.push((await received) - committedAt);
     }
-    // The first one starts the thread.
-    return median(times.slice(1));
+    return median(times);
   } finally {
     body.destroy();
-    await reader.close();
   }
 }
 

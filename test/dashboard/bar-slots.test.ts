@@ -144,9 +144,10 @@ describe("the chart's slots", () => {
 
   it("move with a tick, which may begin the next bar", () => {
     const loaded = response({ bars: [bar(6), bar(7, 0)], spans: [span(7, 7.5, "settling")] });
-    const moved = addTick(loaded, 7.9 * H, 9);
-    expect(moved.bars.at(-1)?.slice(0, 5)).toEqual([7 * H, 1, 9, 1, 9]);
-    const next = addTick(moved, 8.1 * H, 4);
+    const moved = addTick(loaded, { time: 7.9 * H, price: 9, volume: 70 });
+    const [, , , , , ticks = null, expected] = loaded.bars.at(-1) ?? [];
+    expect(moved.bars.at(-1)).toEqual([7 * H, 1, 9, 1, 9, (ticks ?? 0) + 1, expected, 0, 0, 70]);
+    const next = addTick(moved, { time: 8.1 * H, price: 4, volume: null });
     expect(next.bars.map(([start, open, , , close]) => [start / H, open, close])).toEqual([
       [6, 1, 2],
       [7, 1, 9],
@@ -154,7 +155,7 @@ describe("the chart's slots", () => {
     ]);
     expect(states(buildSlots(next)).at(-1)).toBe("8 settling");
     // A late tick changes nothing.
-    expect(addTick(next, 7.5 * H, 1)).toBe(next);
+    expect(addTick(next, { time: 7.5 * H, price: 1, volume: 1 })).toBe(next);
   });
 
   it("show enough digits to tell prices apart", () => {

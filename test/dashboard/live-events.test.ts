@@ -1,12 +1,12 @@
 import type { Readable } from "node:stream";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { LiveEvents } from "../../src/dashboard/live-events.ts";
-import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
+import type { CommitNews } from "../../src/model/answers/ticks.ts";
 import { serveDashboard } from "../support/dashboard/dashboard-harness.ts";
-import { nowTs, openFilledWarehouse } from "../support/dashboard/filled-warehouse.ts";
+import { commitPage, gap, onlyPage, startIngest } from "../support/ingest/ingest-harness.ts";
+import { at, liveMessage, makeTicks, tickPage } from "../support/ingest/pages.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { timeLimit } from "../support/time-limit.ts";
-import { tick } from "../support/warehouse/records.ts";
 
 /** Reads events until one has the name; returns its data. */
 async function openEvents(address: string) {
@@ -31,30 +31,47 @@ async function openEvents(address: string) {
 }
 
 describe("/api/events", () => {
-  it("tells 50 pages of a commit with one read, and says that the daemon lives while nothing is committed", async () => {
+  it("tells 50 pages what was committed without a read, and says that the daemon lives while nothing is", async () => {
     const clock = new ManualClock();
-    const warehouse = openFilledWarehouse();
-    const { address, countQueries, failures } = await serveDashboard(warehouse.path, clock);
+    let notify: (news: readonly CommitNews[]) => void = () => {};
+    const { ingest, path, query } = await startIngest({ onCommit: (news) => notify(news) });
+    const { address, countQueries, notifyCommit, failures } = await serveDashboard(path, clock);
+    notify = notifyCommit;
     const pages = await Promise.all(Array.from({ length: 50 }, () => openEvents(address)));
     const hellos = await Promise.all(pages.map((page) => page.next("hello")));
     expect(hellos[0]).toMatchObject({ version: "0.1.0" });
     expect(pages[0]?.type).toBe("text/event-stream");
     const nextCommits = () => clock.runUntil(Promise.all(pages.map((page) => page.next("commit"))));
-    expect((await nextCommits())[0]).toMatchObject({ ticks: [], rows: { index_ticks: expect.any(Number) } });
 
-    warehouse.transaction((transaction) =>
-      writeRecords(
-        transaction,
-        "index_ticks",
-        [tick(nowTs, "7.5", { indexType: "GWA", indexId: "BTC-id" })],
-        "live",
-      ),
-    );
-    for (const { ticks } of await nextCommits()) expect(ticks).toEqual([["GWA", "BTC-id", nowTs, 7.5]]);
-    // One read of the warehouse a second, not one per page.
-    expect(countQueries()).toBeLessThan(20);
+    await ingest.call("commitLiveMessages", [
+      liveMessage({ ts: at("17:59:00"), price: "7.5" }),
+      liveMessage({ ts: at("17:59:30"), price: "7.25" }),
+    ]);
+    for (const news of await nextCommits())
+      expect(news).toEqual({
+        streams: ["index_ticks"],
+        ticks: [
+          ["GWA", "btc-id", at("17:59:00"), 7.5, 12.5],
+          ["GWA", "btc-id", at("17:59:30"), 7.25, 12.5],
+        ],
+        ranges: [],
+      });
+
+    await commitPage(ingest, onlyPage, tickPage(makeTicks(gap.from, gap.to)));
+    const series = query("SELECT series FROM series WHERE index_id = 'btc-id'")[0]?.series;
+    for (const news of await nextCommits())
+      expect(news).toEqual({ streams: ["index_ticks"], ticks: [], ranges: [[series, gap.from, gap.to]] });
+
+    // While the feed is silent, the head that REST shows has the newest price.
+    const head = { from: at("17:55:00"), to: at("17:58:00") };
+    const position = { gap: head, provenFrom: head.to };
+    const rows = makeTicks(head.from, head.to).map((row, i) => ({ ...row, price: `${8 - i / 4}` }));
+    await commitPage(ingest, { ...onlyPage, isHead: true, position }, tickPage(rows));
+    for (const { ticks } of await nextCommits())
+      expect(ticks).toEqual([["GWA", "btc-id", at("17:57:30"), 8, 12.5]]);
+
+    expect(countQueries()).toBe(0);
     await clock.runUntil(Promise.all(pages.map((page) => page.next("idle"))));
-
     for (const page of pages) page.close();
     await expect
       .poll(() => clock.advance(1_000).then(() => clock.timerCount), { timeout: timeLimit(30_000) })
@@ -62,34 +79,36 @@ describe("/api/events", () => {
     expect(failures).toEqual([]);
   });
 
-  it("reads as soon as the daemon has committed, once for commits that follow one another closely", async () => {
+  it("joins commits that follow one another closely", async () => {
     const clock = new ManualClock();
-    const queries: string[] = [];
-    const reader = {
-      query: async (kind: string) => {
-        queries.push(kind);
-        return { time: "", rows: {}, ticks: [] };
-      },
-    };
-    const live = new LiveEvents({ reader: reader as never, clock, version: "0", startedAt: 0 });
-    live.notify();
-    await clock.advance(5_000);
-    expect(queries).toEqual([]);
-    const { body } = live.open();
-    await clock.advance(300);
-    expect(queries).toHaveLength(0);
-    live.notify();
-    live.notify();
-    await clock.advance(100);
-    expect(queries).toHaveLength(1);
-    live.notify();
+    const live = new LiveEvents({ clock, version: "0", startedAt: 0 });
+    const tick = (ts: number) => ["GWA", "btc-id", ts, 1, null] as const;
+    const commit = (ts: number): CommitNews => ({
+      streams: ["index_ticks"],
+      ticks: [tick(ts)],
+      ranges: [[1, ts, ts + 1]],
+    });
+    live.notify([commit(1)]);
+    const body = live.open().body as Readable;
+    let text = "";
+    body.on("data", (chunk) => {
+      text += String(chunk);
+    });
+    const received = () =>
+      [...text.matchAll(/event: commit\ndata: (.*)/g)].map(([, data]) => JSON.parse(data ?? ""));
+    live.notify([commit(5)]);
     await clock.advance(99);
-    expect(queries).toHaveLength(1);
+    live.notify([commit(3)]);
+    expect(received()).toEqual([]);
     await clock.advance(1);
-    expect(queries).toHaveLength(2);
-    // Without a signal it looks every second.
-    await clock.advance(1_000);
-    expect(queries).toHaveLength(3);
-    (body as Readable).destroy();
+    const joined = { streams: ["index_ticks"], ticks: [tick(5), tick(3)], ranges: [[1, 3, 6]] };
+    expect(received()).toEqual([joined]);
+    live.notify([commit(8)]);
+    await clock.advance(100);
+    expect(received()).toEqual([joined, commit(8)]);
+    expect(text).not.toContain("event: idle");
+    await clock.advance(5_000);
+    expect(text).toContain("event: idle");
+    body.destroy();
   });
 });

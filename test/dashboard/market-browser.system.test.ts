@@ -389,6 +389,8 @@ describe("a page that is left open", () => {
       await second.waitForSelector("#chart[data-bars]");
       await vi.waitUntil(async () => (await state(second)) === "live", WAIT_OPTIONS);
       expect(streams).toEqual([]);
+      // From here on the page gets no answer: it shows what the commits tell.
+      await second.route("**/api/bars?*", () => {});
       const last = await second.textContent("#last");
       await vi.waitUntil(async () => (await second.textContent("#last")) !== last, WAIT_OPTIONS);
       // The last bar closes at the newest tick.
@@ -397,6 +399,18 @@ describe("a page that is left open", () => {
         const newest = format(newestPrice());
         return shown[0] === newest && shown[1]?.includes(`C ${newest}`);
       }, WAIT_OPTIONS);
+
+      await second.unroute("**/api/bars?*");
+
+      const third = await page.context().newPage();
+      await third.goto(new URL("/assets/BTC", daemon.address()).href);
+      await third.waitForSelector('[data-fact="price"]');
+      await third.route("**/api/asset?*", () => {});
+      const shownFact = () => third.textContent('[data-fact="price"] b');
+      const told = newestPrice();
+      await vi.waitUntil(() => newestPrice() !== told, WAIT_OPTIONS);
+      await vi.waitUntil(async () => (await shownFact()) === format(newestPrice()), WAIT_OPTIONS);
+      await third.close();
 
       await daemon.restart(async () => {
         await vi.waitUntil(async () => (await state(page)) === "stale", WAIT_OPTIONS);

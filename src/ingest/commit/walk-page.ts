@@ -1,4 +1,6 @@
+import { toCommittedTick } from "../../model/answers/ticks.ts";
 import { isDaily, type Series, streamTable } from "../../model/streams.ts";
+import { tickAt } from "../../model/tick-columns.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { PageAnswer, SeriesRules } from "../../rule/answer.ts";
@@ -222,8 +224,10 @@ function storePage(
 ) {
   const { stream, series } = key;
   const { isStale, isHead, gap, provenFrom, timestamps, asOf } = answer;
-  if (isHead && !isStale && provenFrom >= gap.to && !decoded.announced)
-    recordLateRecords(transaction, key, { ...page.rules, timestamps, asOf });
+  if (isHead && !isStale && provenFrom >= gap.to) {
+    if (!decoded.announced) recordLateRecords(transaction, key, { ...page.rules, timestamps, asOf });
+    tellNewest(transaction, decoded, page.series);
+  }
   const compared = page.shouldCountMissing ? extent : undefined;
   const before = compared ? countStoredRows(transaction, key, compared) : 0;
   const liveRows = isStale || decoded.announced ? [] : findOwnLiveRows(transaction, key, page, timestamps);
@@ -238,6 +242,13 @@ function storePage(
     foreign: decoded.foreign,
   };
   return { counts, liveRows };
+}
+
+/** While the feed is silent, pages get their prices from here. */
+function tellNewest({ journal }: Transaction, decoded: HistoryPage, { stream, indexId }: Series): void {
+  const newest = decoded.columns ? tickAt(decoded.columns, 0) : recordsOf(decoded)[0];
+  const tick = stream === "index_ticks" && newest?.indexId === indexId && toCommittedTick(newest);
+  if (tick && tick[2] === decoded.plausibleTimestamps[0]) journal.tell(tick);
 }
 
 /** The live rows that the page may confirm. Call it before the page is written. */

@@ -1,3 +1,4 @@
+import type { CommitNews } from "../../model/answers/ticks.ts";
 import { deserialiseFailure, Failure } from "../../model/failure.ts";
 import type { ResponseBody } from "../../model/response-body.ts";
 import { MICROS_PER_MS } from "../../model/time.ts";
@@ -35,8 +36,8 @@ export interface IngestThreadOptions {
   readonly onOpening?: (ingest: IngestThread) => void;
   /** Open a large file after a crash without an integrity check: see `isChecked`. */
   readonly mayDeferCheck?: boolean;
-  /** Called after each commit. */
-  readonly onCommit?: () => void;
+  /** Called after commits that changed rows or coverage. */
+  readonly onCommit?: (news: readonly CommitNews[]) => void;
   /** Called before the thread upgrades a warehouse of an older version. */
   readonly onUpgrade?: (upgrade: Upgrade) => void;
   /** Starts the two threads. Default: real ones. */
@@ -261,7 +262,7 @@ export class IngestThread {
           this.#options.log.info({ after: this.state }, "storage recovered");
           this.#blockingFailure = undefined;
         }
-        if (reply.hasCommitted) this.#options.onCommit?.();
+        if (reply.news.length > 0) this.#options.onCommit?.(reply.news);
         return reply.value;
       }
       const failure = deserialiseFailure(reply.failure);

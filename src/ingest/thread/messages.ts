@@ -1,3 +1,4 @@
+import type { CommitNews } from "../../model/answers/ticks.ts";
 import type { SerialisedFailure } from "../../model/failure.ts";
 import { exitCode, Failure } from "../../model/failure.ts";
 import type { ResponseBody } from "../../model/response-body.ts";
@@ -18,13 +19,17 @@ export interface IngestCall {
   readonly now: Micros;
 }
 
+export interface StoredReply {
+  readonly value: unknown;
+  /** A transaction was committed: the disk has space and the write lock is free. */
+  readonly hasCommitted: boolean;
+  /** What was committed since the last reply. */
+  readonly news: readonly CommitNews[];
+}
+
 /** The reply. A failed call returns its bodies, so that it can be retried. */
 export type IngestReply =
-  | {
-      readonly value: unknown;
-      /** A transaction was committed: the disk has space and the write lock is free. */
-      readonly hasCommitted: boolean;
-    }
+  | StoredReply
   | { readonly failure: SerialisedFailure; readonly bodies: readonly ResponseBody[] };
 
 /** What the ingest thread answers. */

@@ -1,3 +1,4 @@
+import type { CommitNews } from "../../model/answers/ticks.ts";
 import { Failure } from "../../model/failure.ts";
 import type { UnknownField } from "../../model/records.ts";
 import type { ResponseBody } from "../../model/response-body.ts";
@@ -39,7 +40,7 @@ import { commitWalkPage, type WalkPage, type WalkPageCommitResult } from "../com
 import { BodyRedactor } from "../decode/body-redactor.ts";
 import { PendingPages } from "../decode/pending-pages.ts";
 import type { ReadPageOptions } from "../decode/scanned-page.ts";
-import type { IngestCall } from "./messages.ts";
+import type { IngestCall, StoredReply } from "./messages.ts";
 
 /** The state of the ingest thread that operations use. */
 interface OperationContext {
@@ -163,6 +164,7 @@ export class OperationRunner {
   readonly #liveCoverage = new LiveCoverage();
   readonly #snapshotValidator = new SnapshotValidator();
   #now: Micros = 0;
+  #news: CommitNews[] = [];
   readonly #options: Pick<WriterOptions, "log" | "onUpgrade">;
 
   constructor(options: Pick<WriterOptions, "log" | "onUpgrade">) {
@@ -173,8 +175,12 @@ export class OperationRunner {
     this.#redactor.setSecrets(secrets);
   }
 
-  run(call: IngestCall): { value: unknown; hasCommitted: boolean } {
-    const { operation, args, bodies } = call;
+  run(call: IngestCall): StoredReply {
+    const { value, hasCommitted } = this.#run(call);
+    return { value, hasCommitted, news: this.takeNews() };
+  }
+
+  #run({ operation, args, bodies, ...call }: IngestCall): Pick<StoredReply, "value" | "hasCommitted"> {
     this.#now = call.now;
     // Opening commits: it registers this process as the writer.
     if (operation === "open") return { value: this.#open(args as OperationArgs<"open">), hasCommitted: true };
@@ -214,6 +220,13 @@ export class OperationRunner {
     }
   }
 
+  /** What was committed since the last call. */
+  takeNews(): readonly CommitNews[] {
+    const news = this.#news;
+    this.#news = [];
+    return news;
+  }
+
   /** Runs after the reply, so that no caller waits for it. */
   shortenWal(walPages: number): void {
     this.#warehouse?.checkpointWal(walPages);
@@ -244,7 +257,7 @@ export class OperationRunner {
   }
 
   /** Transactions use the time of the call: this thread has no clock of its own. */
-  #contextOf({ now, scanned }: IngestCall): OperationContext {
+  #contextOf({ now, scanned }: Pick<IngestCall, "now" | "scanned">): OperationContext {
     this.#now = now;
     // It stays until its commit, which may be retried.
     if (scanned) this.#pages.add(scanned.pageId, scanned.page);
@@ -261,7 +274,8 @@ export class OperationRunner {
 
   #open({ path, mayDeferCheck }: OperationArgs<"open">): ReturnType<LifecycleOperations["open"]> {
     const clock = { now: () => this.#now / MICROS_PER_MS };
-    this.#warehouse = openWriter(path, { ...this.#options, clock, mayDeferCheck });
+    const onCommit = (news: CommitNews) => void this.#news.push(news);
+    this.#warehouse = openWriter(path, { ...this.#options, clock, mayDeferCheck, onCommit });
     return { isChecked: this.#warehouse.isChecked };
   }
 

@@ -66,7 +66,8 @@ export function serveCalls(stopFlag: Int32Array, port?: ThreadPort): void {
     try {
       const results = runner.runPageCommits(calls);
       if (!results) return false;
-      for (const [i, { answer }] of calls.entries()) answer({ value: results[i], hasCommitted: true });
+      for (const [i, { answer }] of calls.entries())
+        answer({ value: results[i], hasCommitted: true, news: runner.takeNews() });
     } catch (error) {
       for (const call of calls) replyFailure(call, error);
       return true;

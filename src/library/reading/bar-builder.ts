@@ -1,5 +1,5 @@
+import { BarAggregate, type BarFigures } from "../../model/answers/bar-aggregate.ts";
 import type { Micros } from "../../model/time.ts";
-import { BarAggregate, type BarFigures } from "../../warehouse/rows/bar-aggregate.ts";
 import type { BarGrid } from "./bar-grid.ts";
 
 /** A bar without its coverage. */

@@ -1,11 +1,11 @@
+import { type BarFigures, emptyDetails, toTickFigures } from "../../model/answers/bar-aggregate.ts";
 import { exitCode, Failure } from "../../model/failure.ts";
 import { DEFAULT_CADENCE, type HistoryStream } from "../../model/streams.ts";
 import { barWidths, formatDay, MICROS_PER_DAY, type Micros, parseDateOrTimestamp } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { readPresentTs } from "../../warehouse/coverage/targets.ts";
-import { type BarFigures, toTickFigures } from "../../warehouse/rows/bar-aggregate.ts";
 import { computeBar } from "../../warehouse/rows/kept-bars.ts";
-import { emptyDetails, formatExact, parseRowDetails } from "../../warehouse/rows/row-details.ts";
+import { formatExact, parseRowDetails } from "../../warehouse/rows/row-details.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { BarRow, BarSource } from "../rows.ts";
 import { BarBuilder, type BuiltBar } from "./bar-builder.ts";

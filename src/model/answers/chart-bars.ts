@@ -34,6 +34,8 @@ export interface ChartRange extends SecondsRange {
 }
 
 export interface ChartBarsResult extends SecondsRange {
+  /** Its key in the news of commits. */
+  readonly series: number;
   readonly index_type: string;
   readonly index_id: string;
   readonly name: string;
@@ -45,6 +47,8 @@ export interface ChartBarsResult extends SecondsRange {
   readonly ticks_from: number | null;
   /** The newest price of all. */
   readonly last_price: number | null;
+  /** When the newest tick was; null: there is none. */
+  readonly last_tick: number | null;
   readonly bars: readonly ChartBar[];
   /** Whole days that have a daily bar or nothing, in place of bars from ticks. */
   readonly days: readonly SecondsRange[];

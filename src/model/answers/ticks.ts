@@ -1,11 +1,41 @@
+import type { IndexTick } from "../records.ts";
+import type { RowStream } from "../streams.ts";
 import type { Micros } from "../time.ts";
 
-export type PulseTick = readonly [indexType: string, indexId: string, ts: Micros, price: number];
+/** A tick that is newer than all others of its index, as pages show it. */
+export type CommittedTick = readonly [
+  indexType: string,
+  indexId: string,
+  ts: Micros,
+  price: number,
+  volume: number | null,
+];
 
-/** What pages need to know about commits: which streams grew, and the newest price of each series that moved. */
-export interface PulseResult {
-  readonly time: string;
-  /** Rows by stream: a page asks again if the number of its stream has changed. */
-  readonly rows: Readonly<Record<string, number>>;
-  readonly ticks: readonly PulseTick[];
+/** Undefined without a price. */
+export function toCommittedTick(tick: IndexTick): CommittedTick | undefined {
+  const { indexType, indexId, ts, price, volume } = tick;
+  return price ? [indexType, indexId, ts, price.real, volume?.real ?? null] : undefined;
+}
+
+/** What the writer tells open pages with a commit, so that nobody reads it back. */
+export interface CommitNews {
+  /** The streams with new or changed rows. */
+  readonly streams: readonly RowStream[];
+  readonly ticks: readonly CommittedTick[];
+  /** By series: where rows or coverage changed otherwise. A page that shows a part of it reads that part again. */
+  readonly ranges: readonly (readonly [series: number, from: Micros, to: Micros])[];
+}
+
+/** The news of several commits, in order, as those of one. */
+export function joinNews(news: readonly CommitNews[]): CommitNews {
+  const ranges = new Map<number, readonly [series: number, from: Micros, to: Micros]>();
+  for (const [series, from, to] of news.flatMap((each) => each.ranges)) {
+    const [, earliest, latest] = ranges.get(series) ?? [series, from, to];
+    ranges.set(series, [series, Math.min(from, earliest), Math.max(to, latest)]);
+  }
+  return {
+    streams: [...new Set(news.flatMap(({ streams }) => streams))],
+    ticks: news.flatMap(({ ticks }) => ticks),
+    ranges: [...ranges.values()],
+  };
 }

@@ -1,8 +1,8 @@
+import { BarAggregate, type BarFigures, toTickFigures } from "../../model/answers/bar-aggregate.ts";
 import { MICROS_PER_DAY, MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { type ForwardedRow, forwardedColumns } from "../../warehouse/read/forwarded-rows.ts";
-import { BarAggregate, type BarFigures, toTickFigures } from "../../warehouse/rows/bar-aggregate.ts";
 import { formatDigits } from "../../warehouse/rows/kept-bars.ts";
 import { parseRowDetails } from "../../warehouse/rows/row-details.ts";
 import { keptFigures, keptLengths } from "../schema/bar-views.ts";

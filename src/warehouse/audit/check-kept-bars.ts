@@ -1,6 +1,6 @@
+import type { BarFigures } from "../../model/answers/bar-aggregate.ts";
 import { barWidths, type Micros } from "../../model/time.ts";
 import { normalise, type TimeRange } from "../../model/time-range.ts";
-import type { BarFigures } from "../rows/bar-aggregate.ts";
 import { computeBar, formatDigits } from "../rows/kept-bars.ts";
 import { type AuditContext, type AuditedKey, type AuditFinding, createFinding } from "./audited-key.ts";
 

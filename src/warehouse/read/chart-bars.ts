@@ -51,6 +51,7 @@ export function readChartBars(
     const isShownDay = new Set(days.flatMap((range) => listDays(range).map(({ from }) => toSeconds(from))));
     const firsts = [stored.firstTick, stored.firstDay].filter((ts) => ts !== null);
     return {
+      series: found.series,
       index_type: indexType,
       index_id: indexId,
       name: found.name,
@@ -60,6 +61,7 @@ export function readChartBars(
       first: firsts.length > 0 ? toSeconds(Math.min(...firsts)) : null,
       ticks_from: stored.firstTick === null ? null : toSeconds(stored.firstTick),
       last_price: stored.lastPrice,
+      last_tick: stored.lastTick === null ? null : toSeconds(stored.lastTick),
       bars: [
         ...bars.filter(([start]) => !isShownDay.has(start)),
         ...daily.filter(([start]) => isShownDay.has(start)),
@@ -112,6 +114,7 @@ interface StoredHistory {
   readonly firstTick: Micros | null;
   readonly firstDay: Micros | null;
   readonly lastPrice: number | null;
+  readonly lastTick: Micros | null;
 }
 
 /** Narrow bars come from ticks, wide ones from kept bars, which may reach further back. */
@@ -119,16 +122,21 @@ function readStoredHistory(connection: Connection, key: number, width: BarWidth)
   const length = barWidths[width];
   const table = length < barWidths["1h"] ? "index_tick_rows" : "kept_bars";
   const seek = (sql: string) => connection.statement<number | null>(sql).pluck().get([key]) ?? null;
+  const newest = connection
+    .statement<readonly [ts: Micros, price: number]>(
+      "SELECT ts, price FROM index_tick_rows WHERE series = ? AND price IS NOT NULL ORDER BY ts DESC LIMIT 1",
+    )
+    .raw()
+    .get([key]);
   const first = seek(`SELECT min(ts) FROM ${table} WHERE series = ?`);
   return {
     firstTick: first === null ? null : Math.floor(first / length) * length,
     firstDay: seek(
       `SELECT CAST(strftime('%s', min(day)) AS INTEGER) * ${MICROS_PER_SECOND} FROM daily_bar_rows WHERE series = ?`,
     ),
+    lastTick: newest?.[0] ?? null,
     lastPrice:
-      seek(
-        "SELECT price FROM index_tick_rows WHERE series = ? AND price IS NOT NULL ORDER BY ts DESC LIMIT 1",
-      ) ??
+      newest?.[1] ??
       seek(
         "SELECT close FROM daily_bar_rows WHERE series = ? AND close IS NOT NULL ORDER BY day DESC LIMIT 1",
       ),

@@ -1,9 +1,14 @@
+import {
+  BarAggregate,
+  type BarFigures,
+  emptyDetails,
+  toTickFigures,
+} from "../../model/answers/bar-aggregate.ts";
 import { barWidths, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import type { Transaction } from "../tables/transaction.ts";
-import { BarAggregate, type BarFigures, toTickFigures } from "./bar-aggregate.ts";
-import { emptyDetails, parseRowDetails } from "./row-details.ts";
+import { parseRowDetails } from "./row-details.ts";
 
 /*
  * Hourly bars of the index ticks, kept beside them: reading 120 ticks per bar would cost a hundred times as much. Every

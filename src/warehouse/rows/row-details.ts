@@ -1,10 +1,5 @@
+import { emptyDetails, type RowDetails } from "../../model/answers/bar-aggregate.ts";
 import { toPlainNotation } from "../../model/decimal.ts";
-
-/** The rare values of a row: digits that a double cannot hold, by column, and remarks. */
-export type RowDetails = Readonly<Record<string, string | undefined>>;
-
-/** One object for all rows without an `details`, so that it can be recognised. */
-export const emptyDetails: RowDetails = {};
 
 export function parseRowDetails(details: string | null): RowDetails {
   return details === null ? emptyDetails : (JSON.parse(details) as RowDetails);

@@ -1,3 +1,4 @@
+import type { CommittedTick } from "../../model/answers/ticks.ts";
 import type { StreamRecords } from "../../model/records.ts";
 import { hasHistory, type RowStream, streamTable } from "../../model/streams.ts";
 import { isPlainTick, type TickColumns, tickAt, toTicks } from "../../model/tick-columns.ts";
@@ -199,7 +200,7 @@ class RowWriter<Row> {
       previous = ts;
       if (isSecond) this.#flush(this.#pendingValues.length);
       if (!isSecond && this.#isAboveMark(key, ts) && !this.#hasRestRowNear(key, ts)) {
-        this.#record(key, { first: ts, last: ts });
+        this.#record(key, { first: ts, last: ts }, this.#table.toTick?.(record));
         this.#insert(key, record);
       } else this.#merge(key, record);
     }
@@ -232,8 +233,8 @@ class RowWriter<Row> {
   }
 
   /** Enters rows that were written in the journal. */
-  #record(key: number, { first, last }: Span): void {
-    this.#transaction.journal.add(this.#table.stream, "rows", key, { from: first, to: last + 1 });
+  #record(key: number, { first, last }: Span, tick?: CommittedTick): void {
+    this.#transaction.journal.add(this.#table.stream, "rows", key, { from: first, to: last + 1 }, tick);
   }
 
   finish(): WriteRecordsResult {

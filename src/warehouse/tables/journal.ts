@@ -1,4 +1,5 @@
-import type { RowStream } from "../../model/streams.ts";
+import { type CommitNews, type CommittedTick, joinNews } from "../../model/answers/ticks.ts";
+import { hasHistory, type RowStream } from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { ChangeKind } from "../schema/coverage.ts";
@@ -8,7 +9,7 @@ import { readWarehouseState } from "./warehouse-state.ts";
 /*
  * The journal: every range whose rows or coverage a transaction has changed, entered in that transaction. A reader (the shared
  * warehouse, an export, an open page, `serve`) knows up to which entry it has looked. An entry says where to look again, not what
- * happened, so order and repetition do not matter.
+ * happened, so order and repetition do not matter. Pages of the writer's own process get the news of each commit with it.
  */
 
 export interface Change extends TimeRange {
@@ -39,10 +40,18 @@ interface JournalState {
   count: number;
 }
 
+interface ChangedRanges {
+  readonly change: Omit<Change, "from" | "to">;
+  readonly ranges: TimeRange[];
+  /** The ticks in the news are all that changed. */
+  isTold: boolean;
+}
+
 /** What open transactions have changed. Owned by the writer of the file. */
 export class Journal {
   readonly #connection: Connection;
-  readonly #changes = new Map<string, { change: Omit<Change, "from" | "to">; ranges: TimeRange[] }>();
+  readonly #changes = new Map<string, ChangedRanges>();
+  #ticks: CommittedTick[] = [];
   readonly #limits: JournalLimits;
   #state: JournalState | undefined;
 
@@ -51,14 +60,27 @@ export class Journal {
     this.#limits = limits;
   }
 
-  add(stream: RowStream, kind: ChangeKind, key: number, { from, to }: TimeRange): void {
+  /** `tick`: the only row of the range, which is newer than all others of its series. */
+  add(
+    stream: RowStream,
+    kind: ChangeKind,
+    key: number,
+    { from, to }: TimeRange,
+    tick?: CommittedTick | undefined,
+  ): void {
     if (from >= to) return;
+    if (tick) this.tell(tick);
     const name = `${stream} ${kind} ${key}`;
     const known = this.#changes.get(name);
     if (!known) {
-      this.#changes.set(name, { change: { stream, kind, key }, ranges: [{ from, to }] });
+      this.#changes.set(name, {
+        change: { stream, kind, key },
+        ranges: [{ from, to }],
+        isTold: tick !== undefined,
+      });
       return;
     }
+    known.isTold &&= tick !== undefined;
     const last = known.ranges.at(-1) as TimeRange;
     // Rows of one page or one poll follow one another; far ranges stay apart, so that nobody reads what lies between.
     if (from <= last.to + HOUR && to >= last.from - HOUR)
@@ -71,20 +93,42 @@ export class Journal {
     return this.#changes.size === 0;
   }
 
-  /** Enters what was added, and returns whether that was anything. Call it last in the database's transaction. */
-  write(): boolean {
-    if (this.#changes.size === 0) return false;
+  /** Adds the newest tick of a series to the news. */
+  tell(tick: CommittedTick): void {
+    this.#ticks.push(tick);
+  }
+
+  /** Enters what was added; undefined if nothing was. Call it last in the database's transaction. */
+  write(): CommitNews | undefined {
+    const news = this.#describe();
+    this.#ticks = [];
+    if (this.#changes.size === 0) return undefined;
     this.#state ??= this.#readState();
     for (const { change, ranges } of this.#changes.values())
       for (const { from, to } of ranges) this.#enter(++this.#state.seq, { ...change, from, to });
     this.#changes.clear();
     this.#keepSmall(this.#state);
-    return true;
+    return news;
+  }
+
+  #describe(): CommitNews {
+    const changes = [...this.#changes.values()];
+    const untold = changes.filter(({ change, isTold }) => hasHistory(change.stream) && !isTold);
+    return joinNews([
+      {
+        streams: changes.filter(({ change }) => change.kind === "rows").map(({ change }) => change.stream),
+        ticks: this.#ticks,
+        ranges: untold.flatMap(({ change, ranges }) =>
+          ranges.map(({ from, to }) => [change.key, from, to] as const),
+        ),
+      },
+    ]);
   }
 
   /** Forgets what a rolled back transaction has changed. */
   clear(): void {
     this.#changes.clear();
+    this.#ticks = [];
     this.#state = undefined;
   }
 

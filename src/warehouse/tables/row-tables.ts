@@ -1,3 +1,4 @@
+import { type CommittedTick, toCommittedTick } from "../../model/answers/ticks.ts";
 import { type Column, inStoredOrder } from "../../model/column.ts";
 import type { Decimal } from "../../model/decimal.ts";
 import { propertyOf, type StreamRecords } from "../../model/records.ts";
@@ -36,6 +37,8 @@ export interface RowTable<Row> {
   collectPlain?(records: readonly Row[], others: Row[]): TickColumns;
   /** The name that the record gives its series. */
   nameOf?(record: Row): string | null;
+  /** What open pages show of it; undefined: nothing. */
+  toTick?(record: Row): CommittedTick | undefined;
 }
 
 const byTs = {
@@ -125,6 +128,7 @@ export const rowTables: { readonly [S in RowStream]: RowTable<StreamRecords[S]> 
     collectPlain: collectPlainTicks,
     // Only ticks of liquid indices have a name; the lookups name assets and markets.
     nameOf: (tick) => (tick.indexType === "LX" ? tick.name : null),
+    toTick: toCommittedTick,
   },
   ohlcv: {
     ...deriveFromStream("ohlcv"),

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { onTestFinished } from "vitest";
 import type { WalkPage } from "../../../src/ingest/commit/walk-page.ts";
-import { IngestThread } from "../../../src/ingest/thread/ingest-thread.ts";
+import { IngestThread, type IngestThreadOptions } from "../../../src/ingest/thread/ingest-thread.ts";
 import type { ResponseBody } from "../../../src/model/response-body.ts";
 import { type Log, silentLog } from "../../../src/runtime/log.ts";
 import { startWorker } from "../../../src/runtime/thread.ts";
@@ -17,9 +17,13 @@ export async function startIngest({
   path = makeEmptyWarehouse(),
   log = silentLog as Log,
   startWorker = startIngestInProcess,
+  onCommit = undefined as IngestThreadOptions["onCommit"],
 } = {}) {
   const clock = new ManualClock("2026-03-01T18:00:00Z");
-  const ingest = await IngestThread.start({ path, clock, log, startWorker });
+  const ingest = await IngestThread.start({
+    ...{ path, clock, log, startWorker },
+    ...(onCommit ? { onCommit } : {}),
+  });
   onTestFinished(() => ingest.close());
   const query = (sql: string) => {
     const reader = new Database(path, { readonly: true });

@@ -9,6 +9,7 @@ import type {
   UnknownAsset,
 } from "../../../model/answers/asset.ts";
 import { pagePath } from "../../../model/answers/page-address.ts";
+import type { CommittedTick } from "../../../model/answers/ticks.ts";
 import { nameInPath, showUnknownName } from "../shared/address.ts";
 import { cssColour } from "../shared/layout.ts";
 import { onCommit, onMissed, throttle } from "../shared/live.ts";
@@ -29,6 +30,10 @@ import {
 
 const POLL_SECONDS = 30;
 const name = nameInPath();
+let assetId = "";
+let sections: ReadonlyMap<AssetSectionKey, AssetSection> = new Map();
+/** Of the asset's index, since the page was opened. */
+let newestTick: CommittedTick | undefined;
 
 type Format = (value: number) => string;
 const percent: Format = (value) => percentChange(value);
@@ -138,9 +143,13 @@ function showPart({ sql, rows }: AssetSection, heading: string, empty: string): 
   );
 }
 
-function showFacts(sections: ReadonlyMap<AssetSectionKey, AssetSection>): void {
+function showFacts(): void {
   const [market, index] = [sections.get("market"), sections.get("index")];
-  const tick = index?.rows[0];
+  const stored = index?.rows[0];
+  const [, , ts = 0, price = 0] = newestTick ?? [];
+  const isNewer = stored && ts / 1000 > Date.parse(String(stored.time));
+  const age = Math.max(0, (Date.now() - ts / 1000) / 1000);
+  const tick = isNewer ? { price, is_settled: 0, age_seconds: age } : stored;
   // The newest price first: that of the index, else that of the ranking.
   const facts = [
     ...(tick && index ? [["price", tick.price ?? null, index.sql] as const] : []),
@@ -200,19 +209,20 @@ function show(answer: AssetResult | UnknownAsset): void {
     return;
   }
   showEmpty("");
-  const { symbol, sections } = answer;
-  const byKey = new Map(sections.map((section) => [section.key, section]));
+  const { symbol } = answer;
+  assetId = answer.asset_id;
+  sections = new Map(answer.sections.map((section) => [section.key, section]));
   document.title = `${symbol} · mds-sync`;
   setText("asset-title", symbol);
   setText("asset-name", answer.name ?? "");
   byId("to-bars", HTMLAnchorElement).href = pagePath("bars", symbol);
   byId("to-exchanges", HTMLAnchorElement).href = pagePath("exchanges", `${symbol}/USD`);
   byId("to-derivatives", HTMLAnchorElement).href = pagePath("derivatives", symbol);
-  showFacts(byKey);
-  drawPrices(byKey.get("hours")?.rows ?? []);
+  showFacts();
+  drawPrices(sections.get("hours")?.rows ?? []);
   byId("parts").replaceChildren(
     ...parts.flatMap(([key, heading, empty]) => {
-      const section = byKey.get(key);
+      const section = sections.get(key);
       return section ? [showPart(section, heading, empty)] : [];
     }),
   );
@@ -225,8 +235,10 @@ const asset = poll({
   seconds: POLL_SECONDS,
   show,
 });
-const reload = throttle(10, () => void asset.now());
 onCommit(({ ticks }) => {
-  if (ticks.length > 0) reload();
+  const own = ticks.findLast(([type, id]) => type === "GWA" && id === assetId);
+  if (!own || own[2] <= (newestTick?.[2] ?? 0)) return;
+  newestTick = own;
+  showFacts();
 });
-onMissed(reload);
+onMissed(throttle(10, () => void asset.now()));

@@ -5,7 +5,7 @@ import type { SeriesMatch } from "../../../model/answers/heatmap.ts";
 import type { BarWidth } from "../../../model/time.ts";
 import { fetchJson } from "../shared/page-base.ts";
 import type { PickedRange } from "../shared/time-picker.ts";
-import { addTick, DAY_SECONDS, dayStart, merge, secondsOf } from "./bar-slots.ts";
+import { addTick, DAY_SECONDS, dayStart, merge, type PushedTick, secondsOf } from "./bar-slots.ts";
 
 /** How many bars are loaded at once when a reader scrolls to an end. */
 const CHUNK_BARS = 1_000;
@@ -34,6 +34,8 @@ export class BarFeed {
   readonly #now: () => number;
   #loaded: ChartBarsResult | undefined;
   #isExtending = false;
+  /** Ticks since the last answer. */
+  readonly #pushed: PushedTick[] = [];
 
   constructor(series: SeriesMatch, width: BarWidth, now: () => number) {
     this.series = series;
@@ -98,23 +100,35 @@ export class BarFeed {
     }
   }
 
-  /** Reads the end again; `isWhole`: as much as one request returns, because older gaps may have been filled. */
-  async refresh(isWhole: boolean): Promise<void> {
-    if (!this.#loaded || (!isWhole && !this.isLive)) return;
+  /** Reads the end again, or all from `changedFrom` on that one request returns. */
+  async refresh(changedFrom = Number.POSITIVE_INFINITY): Promise<void> {
+    if (!this.#loaded || (changedFrom >= this.#loaded.to && !this.isLive)) return;
     const { from, to, days } = this.#loaded;
     const tail = to - TAIL_BARS * secondsOf(this.width);
     const isDaily = days.some((range) => range.from <= tail && tail < range.to);
-    const earliest = isWhole ? this.#earliest(to) : isDaily ? dayStart(tail) : tail;
+    const earliest =
+      changedFrom < tail
+        ? Math.max(dayStart(changedFrom), this.#earliest(to))
+        : isDaily
+          ? dayStart(tail)
+          : tail;
     const end = this.isLive ? {} : { to };
     const part = await fetchBars(this.series, this.width, { from: Math.max(from, earliest), ...end });
-    this.#loaded = { ...merge(this.#loaded, part), last_price: part.last_price };
+    const { last_price, last_tick } = part;
+    this.#loaded = { ...merge(this.#loaded, part), last_price, last_tick };
+    // What was pushed before the answer came may be newer than what it has.
+    for (const tick of this.#pushed.splice(0)) this.addTick(tick);
   }
 
-  addTick(time: number, price: number): void {
-    if (!this.#loaded) return;
+  /** Adds a tick that was committed, unless an answer already had it. */
+  addTick(tick: PushedTick): void {
+    if (!this.#loaded || tick.time <= (this.#loaded.last_tick ?? 0)) return;
+    const { isLive } = this;
+    if (isLive) this.#pushed.push(tick);
     this.#loaded = {
-      ...(this.isLive ? addTick(this.#loaded, time, price) : this.#loaded),
-      last_price: price,
+      ...(isLive ? addTick(this.#loaded, tick) : this.#loaded),
+      last_price: tick.price,
+      last_tick: tick.time,
     };
   }
 

@@ -3,6 +3,7 @@
 import { MAX_BARS, type SecondsRange } from "../../../model/answers/chart-bars.ts";
 import type { SeriesMatch } from "../../../model/answers/heatmap.ts";
 import { pagePath } from "../../../model/answers/page-address.ts";
+import type { CommitNews } from "../../../model/answers/ticks.ts";
 import { type BarWidth, barWidths, MICROS_PER_SECOND } from "../../../model/time.ts";
 import { nameInPath, onNavigate, saveAddress, showUnknownName } from "../shared/address.ts";
 import { watchTheme } from "../shared/layout.ts";
@@ -28,10 +29,8 @@ import { buildSlots, precisionOf, secondsOf, stateOf, timeAt } from "./bar-slots
 import { seriesOverlays } from "./overlays.ts";
 
 const POLL_SECONDS = 15;
-/** Every so many polls all that one request returns is read again, because older gaps may have been filled. */
-const POLLS_PER_FULL_READ = 30;
-/** A tick moves the last bar at once; what the daemon makes of it is read this often at most. */
-const TAIL_SECONDS = 5;
+/** A tick moves the last bar at once; what a page of history has changed is read this often at most. */
+const CHANGED_SECONDS = 5;
 /** So many bars before the end of what is loaded, more is loaded. */
 const LOAD_AHEAD_BARS = 50;
 const VIEW_REST_MS = 300;
@@ -45,7 +44,8 @@ let series: SeriesMatch | undefined;
 let feed: BarFeed | undefined;
 let shown: ShownBars | undefined;
 let inView: SecondsRange = { from: 0, to: 0 };
-let polls = 0;
+/** Where the next read begins, if a commit changed more than the end. */
+let changedFrom = Number.POSITIVE_INFINITY;
 /** The daemon's clock minus the browser's clock, in seconds. */
 let clockOffset = 0;
 /** The start of the bar under the pointer. */
@@ -136,7 +136,7 @@ function begin(): void {
   clearTimeout(viewTimer);
   shown = undefined;
   feed = undefined;
-  polls = 0;
+  changedFrom = Number.POSITIVE_INFINITY;
   reading.begin();
 }
 
@@ -173,7 +173,9 @@ async function refresh(): Promise<void> {
   const own = feed;
   if (!own?.loaded) return start();
   const { isLive } = own;
-  await own.refresh(++polls % POLLS_PER_FULL_READ === 0);
+  const from = changedFrom;
+  changedFrom = Number.POSITIVE_INFINITY;
+  await own.refresh(from);
   if (feed === own) show(own, { isLive });
 }
 
@@ -272,10 +274,11 @@ function showLastPrice(): void {
   document.title = text ? `${name} ${text}` : `${name} · mds-sync`;
 }
 
-/** The last bar moves with each tick. */
-function addTick(time: number, tickPrice: number): void {
+/** The last bar moves with each tick, without a request. */
+function addTicks(ticks: CommitNews["ticks"]): void {
   if (!feed?.loaded || !shown) return;
-  feed.addTick(time, tickPrice);
+  for (const [, , ts, tickPrice, volume] of ticks)
+    feed.addTick({ time: ts / MICROS_PER_SECOND, price: tickPrice, volume });
   const { loaded } = feed;
   shown = { ...loaded, slots: buildSlots(loaded), precision: shown.precision };
   chart.showLast(shown.slots, shown.last_price);
@@ -385,16 +388,19 @@ onNavigate(() => {
 readFromUrl();
 // Retry the start until there is something to show.
 const bars = repeatWhileVisible(POLL_SECONDS, refresh, reading.fail);
-const readTail = throttle(TAIL_SECONDS, () => void bars.now());
-onCommit(({ ticks }) => {
-  const own = ticks.findLast(([type, id]) => type === series?.index_type && id === series.index_id);
-  if (!own) return;
-  const [, , ts, tickPrice] = own;
-  addTick(ts / MICROS_PER_SECOND, tickPrice);
-  readTail();
+const readChanged = throttle(CHANGED_SECONDS, () => void bars.now());
+onCommit(({ ticks, ranges }) => {
+  const own = ticks.filter(([type, id]) => type === series?.index_type && id === series.index_id);
+  if (own.length > 0) addTicks(own);
+  const { series: key, from, to } = feed?.loaded ?? { from: 0, to: 0 };
+  const range = ranges.find(([of]) => of === key);
+  if (!range) return;
+  const changed = { from: range[1] / MICROS_PER_SECOND, to: range[2] / MICROS_PER_SECOND };
+  if (changed.to <= from || (changed.from >= to && !feed?.isLive)) return;
+  changedFrom = Math.min(changedFrom, changed.from);
+  readChanged();
 });
 onMissed(() => {
-  // The next read is that of the whole range.
-  polls = -1;
+  changedFrom = 0;
   void bars.now();
 });

@@ -344,7 +344,7 @@ const contracts = poll({
   prepare,
 });
 const reload = throttle(5, () => void contracts.now());
-onCommit(({ grown }) => {
-  if (view.at === "" && grown("derivative_ticks")) reload();
+onCommit(({ streams }) => {
+  if (view.at === "" && streams.includes("derivative_ticks")) reload();
 });
 onMissed(reload);

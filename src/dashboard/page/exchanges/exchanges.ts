@@ -253,7 +253,7 @@ const spreads = poll({
   prepare,
 });
 const reload = throttle(1, () => void quotes.now());
-onCommit(({ ticks, grown }) => {
-  if (grown("exchange_ticks") || ticks.length > 0) reload();
+onCommit(({ ticks, streams }) => {
+  if (streams.includes("exchange_ticks") || ticks.length > 0) reload();
 });
 onMissed(reload);

@@ -2,7 +2,7 @@
 
 import type { RankedAsset, RankingResult } from "../../../model/answers/market.ts";
 import { pagePath } from "../../../model/answers/page-address.ts";
-import type { PulseResult } from "../../../model/answers/ticks.ts";
+import type { CommitNews, CommittedTick } from "../../../model/answers/ticks.ts";
 import type { StatusReport } from "../../../model/status/warehouse-status.ts";
 import type { DaemonAnswer } from "../../api-answers.ts";
 import { watchTheme } from "../shared/layout.ts";
@@ -32,6 +32,8 @@ const columns = [
 type SortKey = Exclude<(typeof columns)[number]["key"], "spark">;
 
 let assets: MarketAsset[] = [];
+/** The newest tick of each asset's index since the page was opened. */
+const newestTicks = new Map<string, CommittedTick>();
 let sparklines: RankingResult["sparklines"] = {};
 let shown = ROWS_PER_STEP;
 let sort: { readonly key: SortKey; readonly isDescending: boolean } = { key: "rank", isDescending: false };
@@ -165,6 +167,7 @@ function drawMap(): void {
 function show(answer: RankingResult): void {
   ({ sparklines } = answer);
   assets = answer.assets.map(toAsset);
+  for (const asset of assets) asset.price = newestPrice(asset);
   firstBySymbol = new Map(assets.toReversed().map(({ symbol, id }) => [symbol, id]));
   const total = assets.reduce((sum, { marketCap }) => sum + (marketCap ?? 0), 0);
   const newest = assets.reduce((most, { ts }) => Math.max(most, ts), 0);
@@ -204,12 +207,20 @@ byId("more").addEventListener("click", () => {
 watchTheme(drawMap);
 new ResizeObserver(drawMap).observe(byId("treemap"));
 
+function newestPrice({ id, ts, price }: MarketAsset): number | null {
+  const tick = newestTicks.get(id);
+  return tick && tick[2] > ts ? tick[3] : price;
+}
+
 /** New prices between two market caps: the index of the asset. */
-function applyTicks(ticks: PulseResult["ticks"]): void {
-  const prices = new Map(ticks.filter(([type]) => type === "GWA").map(([, id, , price]) => [id, price]));
+function applyTicks(ticks: CommitNews["ticks"]): void {
+  for (const tick of ticks) {
+    const [type, id, ts] = tick;
+    if (type === "GWA" && ts > (newestTicks.get(id)?.[2] ?? 0)) newestTicks.set(id, tick);
+  }
   for (const asset of assets) {
-    const price = prices.get(asset.id);
-    if (price === undefined || price === asset.price) continue;
+    const price = newestPrice(asset);
+    if (price === asset.price || price === null) continue;
     const cell = byId("ranking").querySelector<HTMLElement>(`tr[data-id="${CSS.escape(asset.id)}"] .price`);
     if (cell) {
       cell.textContent = quote(price);
@@ -267,9 +278,9 @@ const market = poll({
   show,
 });
 const reload = throttle(5, () => void market.now());
-onCommit(({ ticks, grown }) => {
+onCommit(({ ticks, streams }) => {
   applyTicks(ticks);
-  if (grown("market_caps")) reload();
+  if (streams.includes("market_caps")) reload();
 });
 onMissed(() => {
   reload();

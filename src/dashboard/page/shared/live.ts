@@ -1,7 +1,6 @@
 // What the daemon commits, as it happens. The tabs of one browser share one connection: browsers allow only six to a host.
 
-import type { PulseResult } from "../../../model/answers/ticks.ts";
-import type { Stream } from "../../../model/streams.ts";
+import type { CommitNews } from "../../../model/answers/ticks.ts";
 import type { LiveEventData } from "../../api-answers.ts";
 import { byId, RETRY_SECONDS, setText } from "./page-base.ts";
 import { unreadState, watchReadings } from "./reading.ts";
@@ -14,19 +13,12 @@ type LiveEvent =
   | { [K in keyof LiveEventData]: { readonly name: K; readonly data: LiveEventData[K] } }[keyof LiveEventData]
   | { readonly name: "lost" };
 
-interface CommitNews {
-  readonly ticks: PulseResult["ticks"];
-  /** Whether a stream has new rows. */
-  readonly grown: (stream: Stream) => boolean;
-}
-
 const commitListeners = new Set<(news: CommitNews) => void>();
 const reloadListeners = new Set<() => void>();
 let lastHeard = performance.now();
 let hasHeard = false;
 let isLost = false;
 let version: string | undefined;
-let rows: PulseResult["rows"] = {};
 
 export function onCommit(listener: (news: CommitNews) => void): void {
   commitListeners.add(listener);
@@ -71,10 +63,7 @@ function hear(event: LiveEvent): void {
   }
   if (isReturn) for (const reload of reloadListeners) reload();
   if (event.name !== "commit" || document.hidden) return;
-  const before = rows;
-  rows = event.data.rows;
-  const grown = (stream: Stream) => before[stream] !== undefined && before[stream] !== rows[stream];
-  for (const listener of commitListeners) listener({ ticks: event.data.ticks, grown });
+  for (const listener of commitListeners) listener(event.data);
 }
 
 function showState(): void {

@@ -1,4 +1,8 @@
-import { emptyDetails, type RowDetails } from "./row-details.ts";
+/** The rare values of a row: digits that a double cannot hold, by column, and remarks. */
+export type RowDetails = Readonly<Record<string, string | undefined>>;
+
+/** One object for all rows without `details`, so that it can be recognised. */
+export const emptyDetails: RowDetails = {};
 
 /** The figures of a bar: of a tick, of an hour or a day, or of any longer time. */
 export interface BarFigures {
