@@ -4,13 +4,13 @@ import type { TimeRange } from "../../model/time-range.ts";
 /** Timestamps are remembered for this long. */
 const MEMORY_MICROS = 3600 * MICROS_PER_SECOND;
 
-/** The ticks of one source that subscribers have. Ticks are sent in the order of time: one that comes later is only announced. */
+/** The ticks of one source that subscribers know of. Ticks are sent in the order of time: one that comes later is only announced. */
 export class SentTicks {
   /** What existed at the subscription is not news. */
   readonly #existing: Micros;
-  /** Every sent tick above this is in the list. */
+  /** Every known tick above this is in the set. */
   #rememberedFrom: Micros;
-  #sent: Micros[] = [];
+  #known = new Set<Micros>();
   newest: Micros;
 
   constructor(newest: Micros) {
@@ -19,29 +19,32 @@ export class SentTicks {
     this.newest = newest;
   }
 
+  /** Remembers ticks in the order of time. */
   add(timestamps: readonly Micros[]): void {
-    this.#sent.push(...timestamps);
-    this.newest = timestamps.at(-1) ?? this.newest;
+    for (const ts of timestamps) this.#known.add(ts);
+    this.newest = Math.max(this.newest, timestamps.at(-1) ?? this.newest);
     const from = this.newest - MEMORY_MICROS;
-    if ((this.#sent[0] ?? from) >= from - MEMORY_MICROS) return;
-    this.#sent = this.#sent.filter((ts) => ts > from);
-    this.#rememberedFrom = Math.max(this.#rememberedFrom, from);
+    if (from - this.#rememberedFrom < MEMORY_MICROS) return;
+    this.#known = new Set([...this.#known].filter((ts) => ts > from));
+    this.#rememberedFrom = from;
   }
 
-  /** The part of a changed range that may have ticks which were not sent when it was their time; undefined: none. */
-  findLate(
+  /** The part of a changed range that has ticks which are not sent: their time, before `until`, is over; undefined: none. */
+  takeLate(
     { from, to }: TimeRange,
+    until: Micros,
     readTimestamps: (range: TimeRange) => readonly Micros[],
   ): TimeRange | undefined {
     const start = Math.max(from, this.#existing + 1);
-    const end = Math.min(to, this.newest + 1);
+    const end = Math.min(to, until);
     if (start >= end) return undefined;
-    const known = new Set(this.#sent);
-    const unsent = readTimestamps({ from: Math.max(start, this.#rememberedFrom + 1), to: end }).filter(
-      (ts) => !known.has(ts),
+    const rememberedFrom = this.#rememberedFrom;
+    const unsent = readTimestamps({ from: Math.max(start, rememberedFrom + 1), to: end }).filter(
+      (ts) => !this.#known.has(ts),
     );
-    const first = start <= this.#rememberedFrom ? start : unsent[0];
-    const last = unsent.at(-1) ?? Math.min(end - 1, this.#rememberedFrom);
+    this.add(unsent);
+    const first = start <= rememberedFrom ? start : unsent[0];
+    const last = unsent.at(-1) ?? Math.min(end - 1, rememberedFrom);
     return first === undefined ? undefined : { from: first, to: last + 1 };
   }
 }

@@ -1,4 +1,4 @@
-import { MICROS_PER_SECOND } from "../../model/time.ts";
+import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { Cancel, Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
@@ -138,7 +138,10 @@ export class TickPublisher {
     const before = this.#position;
     this.#position = position;
     if (before === undefined || !canContinue(position, before)) {
-      for (const name of this.#followed.keys()) this.#changed.add(name);
+      for (const [name, { changed }] of this.#followed) {
+        this.#changed.add(name);
+        changed.push({ from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY });
+      }
       this.#mayHaveNewSources = true;
       return;
     }
@@ -174,7 +177,8 @@ export class TickPublisher {
         found.add(name);
         if (this.#followed.has(name)) continue;
         const newest = isSubscription ? findNewestTick(connection, source, until) : -1;
-        this.#followed.set(name, { source, sent: new SentTicks(newest), changed: [] });
+        const sent = new SentTicks(Math.max(newest, warehouse.now - MAX_NEWS_AGE_MICROS - 1));
+        this.#followed.set(name, { source, sent, changed: [] });
         this.#others.delete(name);
         if (!isSubscription) this.#changed.add(name);
       }
@@ -194,7 +198,7 @@ export class TickPublisher {
         const followed = this.#followed.get(name);
         if (!followed) continue;
         const { source, sent } = followed;
-        const gaps = findLate(connection, followed);
+        const gaps = findLate(connection, followed, Math.max(sent.newest + 1, oldest));
         const from = Math.max(sent.newest + 1, oldest);
         const ticks = source.read(connection, from, now + MAX_AHEAD_MICROS, MAX_TICKS_PER_READ);
         sent.add(ticks.map(({ ts }) => ts));
@@ -227,13 +231,13 @@ export class TickPublisher {
   }
 }
 
-/** Where ticks have come after later ones were sent: a client reads them by REST. */
-function findLate(connection: Connection, { source, sent, changed }: FollowedSource): Gap[] {
+/** Where ticks have come after later ones were sent, or too late to be news: a client reads them by REST. */
+function findLate(connection: Connection, { source, sent, changed }: FollowedSource, until: Micros): Gap[] {
   const readTimestamps = ({ from, to }: TimeRange) =>
     source.read(connection, from, to, Number.MAX_SAFE_INTEGER).map(({ ts }) => ts);
   return changed
     .splice(0)
-    .map((range) => sent.findLate(range, readTimestamps))
+    .map((range) => sent.takeLate(range, until, readTimestamps))
     .filter((range) => range !== undefined)
-    .map((range) => ({ ...range, state: "filled", reason: "stored after later ticks" }));
+    .map((range) => ({ ...range, state: "filled", reason: "stored late" }));
 }

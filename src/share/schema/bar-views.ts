@@ -14,8 +14,7 @@ const { decimals, details, presentTs } = postgresDialect;
 /** The lengths of the bars that are kept. Each divides a day. */
 export const keptLengths: readonly Micros[] = [barWidths["1h"], barWidths["4h"], barWidths["1d"]];
 
-/** The columns of `kept_bars` that have a bar's figures. */
-export const keptFigures = [...barDecimals.map(({ name }) => name), "n_ticks", "n_doubtful", "details"];
+const figures = [...barDecimals.flatMap(({ name }) => [name, `${name}_exact`]), "n_ticks", "n_doubtful"];
 
 const lengths = `(VALUES ${keptLengths.map((length) => `(${length})`).join(", ")}) l(length)`;
 
@@ -45,14 +44,12 @@ function barOfTicks(start: string, length: Micros): string {
   // LIMIT 1 instead of a join on the timestamp: without statistics a planner joins by the series alone.
   const oneTick = (tick: BarTick) =>
     `${pricedTicks("t.price, t.volume, t.details", ` ORDER BY ${tickOrders[tick]("t.price", "t.ts")} LIMIT 1`)} ${tick}`;
-  const digits = barDecimals.map(({ name, column, tick }) => `'${name}', ${details(tick, column)}`);
-  return `(SELECT ${start} AS ts, ${barDecimals.map(({ name, column, tick }) => `${tick}.${column} AS ${name}`).join(", ")}, x.n_ticks, x.n_doubtful,
-    CASE WHEN x.has_digits THEN json_build_object(${digits.join(", ")}) END AS details
+  return `(SELECT ${start} AS ts, ${barDecimals.map(({ name, column, tick }) => decimals(tick, column, name)).join(", ")}, x.n_ticks, x.n_doubtful
   FROM ${oneTick("first")}
     CROSS JOIN LATERAL ${oneTick("last")}
     CROSS JOIN LATERAL ${oneTick("highest")}
     CROSS JOIN LATERAL ${oneTick("lowest")}
-    CROSS JOIN LATERAL ${pricedTicks(`count(*) AS n_ticks, count(${details("t", "quality")}) AS n_doubtful, count(t.details) > 0 AS has_digits`)} x)`;
+    CROSS JOIN LATERAL ${pricedTicks(`count(*) AS n_ticks, count(${details("t", "quality")}) AS n_doubtful`)} x)`;
 }
 
 /** Every start of a bar, as `d.day + o.shift`. The days with ticks are found by one seek each. */
@@ -75,7 +72,7 @@ function figuresSql(length: Micros, start?: string): string {
     return `(SELECT f.* FROM ${startsSql(length)} CROSS JOIN LATERAL ${barOfTicks("(d.day + o.shift)", length)} f)`;
   const kept = (what: string, isStale: boolean, more = "") =>
     `SELECT ${what} FROM mds.kept_bars k${more} WHERE k.series = s.series AND k.length = ${length} AND k.n_ticks IS ${isStale ? "" : "NOT "}NULL${start === undefined ? "" : ` AND k.ts = ${start}`}`;
-  return `(${kept(["ts", ...keptFigures].map((name) => `k.${name}`).join(", "), false)}
+  return `(${kept(["ts", ...figures].map((name) => `k.${name}`).join(", "), false)}
     UNION ALL ${kept("f.*", true, ` CROSS JOIN LATERAL ${barOfTicks("k.ts", length)} f`)})`;
 }
 
@@ -93,7 +90,7 @@ function barsOfSeries(length: Micros, start?: string): string {
     start: "f.ts",
     length: String(length),
     isDaily: length === MICROS_PER_DAY,
-    decimals: barDecimals.map(({ name }) => decimals("f", name)).join(", "),
+    decimals: barDecimals.map(({ name }) => `f.${name}, f.${name}_exact`).join(", "),
     count: "f.n_ticks",
     expected: "e.expected_ticks",
     covered: "c.micros",

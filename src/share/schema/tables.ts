@@ -11,8 +11,8 @@ import {
 import { isDaily, keyColumns, type RowStream, rowStreams, streamTable } from "../../model/streams.ts";
 import { formatTimestamp } from "../../model/time.ts";
 import { rowColumns } from "../../warehouse/tables/row-tables.ts";
-
-import { moment } from "./postgres-dialect.ts";
+import { barDecimals } from "../../warehouse/views/bar-views.ts";
+import { exactNumber, moment } from "./postgres-dialect.ts";
 
 /** The PostgreSQL types that COPY writes in binary. `moment` and `day` are text in SQLite. */
 export type PgType = "int2" | "int4" | "int8" | "float8" | "bool" | "text" | "json" | "moment" | "day";
@@ -375,13 +375,20 @@ export function tableStatements(): {
     "is_loaded boolean NOT NULL DEFAULT true",
   ]);
   addColumn("positions", "is_loaded", "is_loaded boolean NOT NULL DEFAULT true");
+  // Stored: to convert five doubles of each bar would take a reader as long as all the rest.
+  const exactColumns = barDecimals.map(({ name }): [string, string] => [
+    `${name}_exact`,
+    `${name}_exact numeric GENERATED ALWAYS AS (${exactNumber("kept_bars", name)}) STORED`,
+  ]);
   create("kept_bars", [
     ...columns(
       "ts int8, length int8, open? float8, high? float8, low? float8, close? float8, volume_24h? float8",
     ).map(definition),
     ...columns("series int4, n_ticks? int4, n_doubtful? int4, details? json").map(definition),
+    ...exactColumns.map(([, text]) => text),
     "PRIMARY KEY (series, length, ts)",
   ]);
+  for (const [name, text] of exactColumns) addColumn("kept_bars", name, text);
   statements.push(
     "CREATE INDEX IF NOT EXISTS kept_bars_stale ON mds.kept_bars (series, ts) WHERE n_ticks IS NULL",
   );

@@ -5,7 +5,8 @@ import type { Clock } from "../../runtime/clock.ts";
 import { type ForwardedRow, forwardedColumns } from "../../warehouse/read/forwarded-rows.ts";
 import { formatDigits } from "../../warehouse/rows/kept-bars.ts";
 import { parseRowDetails } from "../../warehouse/rows/row-details.ts";
-import { keptFigures, keptLengths } from "../schema/bar-views.ts";
+import { barDecimals } from "../../warehouse/views/bar-views.ts";
+import { keptLengths } from "../schema/bar-views.ts";
 import type { SharedSession } from "../server/session.ts";
 import type { FencedTransaction, SharedDictionaries } from "./dictionaries.ts";
 
@@ -36,6 +37,8 @@ interface Tick {
   readonly volume: number | null;
   readonly details: string | null;
 }
+
+const figureColumns = [...barDecimals.map(({ name }) => name), "n_ticks", "n_doubtful", "details"];
 
 /** The content of a range of a series in the SQLite file. */
 interface TickRange {
@@ -121,8 +124,8 @@ export class KeptBars {
       return `(${keyOf(bar)}, ${figures.join(", ")}, ${this.#session.literal(digits ?? null)})`;
     });
     return [
-      `INSERT INTO mds.kept_bars (series, length, ts, ${keptFigures.join(", ")}) VALUES ${values.join(", ")}
-      ON CONFLICT (series, length, ts) DO UPDATE SET ${keptFigures.map((name) => `${name} = excluded.${name}`).join(", ")}
+      `INSERT INTO mds.kept_bars (series, length, ts, ${figureColumns.join(", ")}) VALUES ${values.join(", ")}
+      ON CONFLICT (series, length, ts) DO UPDATE SET ${figureColumns.map((name) => `${name} = excluded.${name}`).join(", ")}
       WHERE kept_bars.n_ticks IS NOT NULL OR excluded.n_ticks IS NOT NULL`,
     ];
   }

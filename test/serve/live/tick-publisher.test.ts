@@ -137,4 +137,32 @@ describe("the live feed", () => {
       }),
     ]);
   });
+
+  it("announces the ticks of a pause that are stored together with newer ones", async () => {
+    const client = await fixture.connect();
+    await fixture.subscribe(client, { indexId: "b" });
+    const step = (n: number) => noon + (40 + n) * STEP;
+    await fixture.clock.advance(step(0) / 1000 - fixture.clock.now());
+    fixture.writeTicks(["b"], [step(0)]);
+    await fixture.clock.advance(100);
+    await fixture.clock.advance(20 * 30_000);
+    fixture.writeTicks(
+      ["b"],
+      Array.from({ length: 20 }, (_, n) => step(n + 1)),
+    );
+    await fixture.clock.advance(100);
+    await fixture.settle(client);
+    // Ticks of the last five minutes are news.
+    const text = (n: number) => new Date(step(n) / 1000).toISOString();
+    const isNews = Array.from({ length: 10 }, (_, n) => text(n + 11));
+    expect(client.messagesOf("INDEX_TICKER").map(({ timestamp }) => timestamp)).toEqual([text(0), ...isNews]);
+    expect(client.messagesOf("GAP").map(({ from, to, state }) => [from, to, state])).toEqual([
+      ["2026-03-01T12:20:30.000000Z", "2026-03-01T12:25:00.000001Z", "filled"],
+    ]);
+    // The page that confirms them repeats nothing.
+    fixture.writeTicks(["b"], [step(1), step(2), step(12)], "GWA", '{"a":1}');
+    await fixture.clock.advance(100);
+    await fixture.settle(client);
+    expect(client.messagesOf("GAP")).toHaveLength(1);
+  });
 });

@@ -2,9 +2,10 @@ import { expect, it } from "vitest";
 import { SCHEMA_VERSION, schemaDigest } from "../../../src/share/schema/migrate.ts";
 import { openTarget } from "../../../src/warehouse/coverage/targets.ts";
 import { publicDocs } from "../../../src/warehouse/schema/column-docs.ts";
+import { barDecimals } from "../../../src/warehouse/views/bar-views.ts";
 import { usePostgres } from "../../support/postgres.ts";
 import { EMPTY_TEMPLATE } from "../../support/postgres-server.ts";
-import { toVersion3 } from "../../support/share/bars-of-version-3.ts";
+import { barsOfVersion3, toVersion3 } from "../../support/share/bars-of-version-3.ts";
 import { addHours, HOURS_BEGIN, shareInto } from "../../support/share/share-harness.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
 
@@ -14,7 +15,7 @@ it("has another version number whenever tables or views change", () => {
   // Another digest: raise SCHEMA_VERSION if a release has the old one, and enter both here.
   expect({ version: SCHEMA_VERSION, digest: schemaDigest.slice(0, 16) }).toEqual({
     version: 4,
-    digest: "9bd0349d7044797f",
+    digest: "5c5299748c432217",
   });
 });
 
@@ -45,7 +46,17 @@ it("explains every public relation and column where a tool shows it", async () =
   ]);
 });
 
-it("upgrades version 3, which kept no bars, under a user's view and grants", async () => {
+/** A version of the same number did not store the exact figures of bars. */
+const withoutExactFigures = [
+  barsOfVersion3,
+  ...barDecimals.map(({ name }) => `ALTER TABLE mds.kept_bars DROP COLUMN ${name}_exact`),
+  "UPDATE mds.schema_version SET digest = 'of an older program'",
+].join("; ");
+
+it.each([
+  ["version 3, which kept no bars", toVersion3],
+  ["kept bars without exact figures", withoutExactFigures],
+])("upgrades %s, under a user's view and grants", async (_, toOlder) => {
   const database = await server.createDatabase();
   const warehouse = openTestWarehouse();
   addHours(warehouse, 0, 30);
@@ -59,7 +70,7 @@ it("upgrades version 3, which kept no bars, under a user's view and grants", asy
   expect(before.map((rows) => rows.length)).toEqual([30, 8, 2]);
   await server.query(
     database,
-    `${toVersion3}; CREATE ROLE bars_${database}; GRANT SELECT ON mds.bars_1h TO bars_${database}; CREATE VIEW mine AS SELECT name, close FROM mds.bars_1h`,
+    `${toOlder}; CREATE ROLE bars_${database}; GRANT SELECT ON mds.bars_1h TO bars_${database}; CREATE VIEW mine AS SELECT name, close FROM mds.bars_1h`,
   );
   await shareInto(server, database, warehouse);
   expect(await read()).toEqual(before);

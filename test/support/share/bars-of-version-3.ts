@@ -83,9 +83,14 @@ export const viewsOfVersion3: Readonly<Record<string, string>> = {
   returns_1h: returnsOfBars(),
 };
 
+/** SQL that replaces the views of today. */
+export const barsOfVersion3 = Object.entries(viewsOfVersion3)
+  .map(([name, sql]) => `CREATE OR REPLACE VIEW mds.${name} AS ${sql}`)
+  .join(";\n");
+
 /** SQL that turns a schema of today into one of version 3. */
 export const toVersion3 = [
-  ...Object.entries(viewsOfVersion3).map(([name, sql]) => `CREATE OR REPLACE VIEW mds.${name} AS ${sql}`),
+  barsOfVersion3,
   "DROP TABLE mds.kept_bars",
   "UPDATE mds.schema_version SET version = 3, digest = 'of version 3'",
 ].join(";\n");
