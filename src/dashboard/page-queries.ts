@@ -2,7 +2,7 @@ import type { RankingResult } from "../model/answers/market.ts";
 import type { Micros } from "../model/time.ts";
 import { readSchema } from "../warehouse/query/schema.ts";
 import { type ChartBarsOptions, readChartBars } from "../warehouse/read/chart-bars.ts";
-import { Heatmap } from "../warehouse/read/heatmap.ts";
+import { type Heatmap, readHeatmap } from "../warehouse/read/heatmap.ts";
 import {
   type DerivativesOptions,
   readDerivativeAssets,
@@ -86,8 +86,7 @@ export class PageQueries {
     this.#reader ??= openReader(query.path, SMALL_CACHE_KIB);
     const reader = this.#reader;
     // Three queries use the heat map, and building it is the slowest part of them.
-    const heatmap = () =>
-      this.#heatmaps.get("heatmap", HEATMAP_TTL, async () => new Heatmap(reader, query.now));
+    const heatmap = () => this.#heatmaps.get("heatmap", HEATMAP_TTL, () => this.#readHeatmap(query));
     switch (query.kind) {
       case "status":
         return readStatus(reader, query.now);
@@ -133,6 +132,20 @@ export class PageQueries {
         return readDerivativeAssets(reader);
       case "derivatives":
         return readDerivatives(reader, query.params);
+    }
+  }
+
+  /** In steps, between which this thread answers other queries; so it has a connection of its own. */
+  async #readHeatmap({ path, now }: PageQuery): Promise<Heatmap> {
+    const connection = openReader(path, SMALL_CACHE_KIB);
+    try {
+      for (const steps = readHeatmap(connection, now); ; ) {
+        const { done, value } = steps.next();
+        if (done) return value;
+        await new Promise<void>((resolve) => this.#clock.after(0, resolve));
+      }
+    } finally {
+      connection.close();
     }
   }
 }

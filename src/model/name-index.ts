@@ -11,8 +11,8 @@ export interface Named {
 }
 
 /** `GWA:BTC` is the BTC of one type. */
-function splitType(given: string): { readonly type: IndexType | undefined; readonly rest: string } {
-  const [, prefix = "", rest = given] = /^([a-z]+):(.+)$/i.exec(given) ?? [];
+export function splitType(given: string): { readonly type: IndexType | undefined; readonly rest: string } {
+  const [, prefix = "", rest = given] = /^([a-z]+):(.*)$/i.exec(given) ?? [];
   const type = indexTypes.find((known) => known === prefix.toUpperCase());
   return type === undefined ? { type, rest: given } : { type, rest };
 }
@@ -56,6 +56,7 @@ export class NameIndex<T extends Named> {
   /** Everything that the name may mean, of one type if one is given. */
   find(given: string, ofType?: IndexType): readonly T[] {
     const { type, rest } = splitType(given);
+    if (rest === "") return [];
     const found = this.#findPlain(rest, type ?? ofType);
     if (found.length > 0) return found;
     const [, name = "", since = ""] = /^(.+)@(\d{4}(?:-\d\d){0,2})$/.exec(rest) ?? [];

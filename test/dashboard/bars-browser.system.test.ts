@@ -395,4 +395,52 @@ describe("a search", () => {
     expect(await page.isVisible("#search-dialog")).toBe(false);
     expect(complaints).toEqual([]);
   });
+
+  itInBrowser("of a fast typist chooses from the answer about all that was typed", async () => {
+    const { page, complaints } = await openBars(btc, desktop);
+    let release = () => {};
+    /** The answer about the whole text waits until `release`. */
+    const hold = (path: string) => {
+      const released = new Promise<void>((resolve) => {
+        release = resolve;
+      });
+      return page.route(
+        (url) => `${url.pathname}${url.search}` === path,
+        async (route) => {
+          await released;
+          await route.continue();
+        },
+      );
+    };
+    await hold("/api/series?name=eth");
+    await page.focus("#series");
+    await page.waitForSelector("#series-list [aria-selected=true]");
+    await page.keyboard.type("eth");
+    await page.keyboard.press("Enter");
+    release();
+    await page.waitForSelector('#chart[data-series="eth-id"]');
+
+    await hold("/api/search?name=ripple");
+    await page.keyboard.press("/");
+    await page.waitForSelector("#search-results [aria-selected=true]");
+    await page.keyboard.type("ripple");
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Enter");
+    release();
+    await page.waitForSelector('#chart[data-series="xrp-id"]');
+
+    // Escape takes the keys back.
+    await hold("/api/search?name=litecoin");
+    await page.keyboard.press("/");
+    await page.waitForSelector("#search-results [aria-selected=true]");
+    await page.keyboard.type("litecoin");
+    await page.keyboard.press("Enter");
+    await page.keyboard.press("Escape");
+    const answered = page.waitForResponse(/name=litecoin$/);
+    release();
+    await (await answered).finished();
+    expect(new URL(page.url()).pathname).toBe("/bars/XRP");
+    expect(await page.isVisible("#search-dialog")).toBe(false);
+    expect(complaints).toEqual([]);
+  });
 });

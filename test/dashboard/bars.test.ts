@@ -3,7 +3,6 @@ import { parseBarsQuery } from "../../src/dashboard/query-params.ts";
 import { type ChartBarsResult, MAX_BARS } from "../../src/model/answers/chart-bars.ts";
 import { type BarWidth, MICROS_PER_SECOND, startOfDay } from "../../src/model/time.ts";
 import { readChartBars } from "../../src/warehouse/read/chart-bars.ts";
-import { Heatmap } from "../../src/warehouse/read/heatmap.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
 import {
   DAILY_BARS,
@@ -17,6 +16,7 @@ import { serveDashboard } from "../support/dashboard/dashboard-harness.ts";
 import { DAY, HOUR, hostileName, nowTs, openFilledWarehouse } from "../support/dashboard/filled-warehouse.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { parseTs } from "../support/warehouse/records.ts";
+import { readWholeHeatmap } from "../support/warehouse/whole-heatmap.ts";
 
 const now = parseTs("2026-03-10T12:34:56Z");
 const parse = (query: string) => parseBarsQuery(new URLSearchParams(query), now);
@@ -198,7 +198,7 @@ describe("/api/bars of a series with daily bars", () => {
   });
 
   it("consists of them alone where there are no ticks, which a search tells", () => {
-    const found = new Heatmap(own.connection, nowTs).series.find("", 9);
+    const found = readWholeHeatmap(own.connection, nowTs).series.find("", 9);
     expect(found.map(({ name, has_ticks, has_ohlcv }) => [name, has_ticks, has_ohlcv])).toEqual([
       [hostileName, true, false],
       ["BTC", true, false],

@@ -1,10 +1,28 @@
+import { setImmediate } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
+import { PageQueries } from "../../src/dashboard/page-queries.ts";
 import { ReaderThread } from "../../src/dashboard/reader-thread.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { silentLog } from "../../src/runtime/log.ts";
 import { nowTs, openFilledWarehouse } from "../support/dashboard/filled-warehouse.ts";
 
 describe("the reader thread", () => {
+  it("answers other queries while it reads the whole ledger", async () => {
+    const queries = new PageQueries(systemClock);
+    const { path } = openFilledWarehouse();
+    const query = { path, params: undefined, asBytes: false, now: nowTs };
+    const answered: string[] = [];
+    const ask = async (kind: "missing" | "schema") => {
+      await queries.run({ ...query, kind });
+      answered.push(kind);
+    };
+    const missing = ask("missing");
+    await setImmediate();
+    await ask("schema");
+    await missing;
+    expect(answered).toEqual(["schema", "missing"]);
+  });
+
   it("answers queries, and rejects them once it is closed", async () => {
     const reader = new ReaderThread({
       path: openFilledWarehouse().path,

@@ -20,6 +20,7 @@ const known = [
   { id: "blxcoin", labels: ["BLX", "Blockcoin"], indexType: "GWA" },
   { id: "named-btc", labels: ["NB", "BTC"], indexType: "GWA" },
   { id: "at", labels: ["A@2020"], indexType: "GWA" },
+  { id: "nameless", labels: [""], indexType: "GWA" },
   { id: "kraken", labels: ["Kraken"], indexType: null },
 ];
 const index = new NameIndex(known, ({ id }) => firstDays[id]);
@@ -46,6 +47,7 @@ describe("a name", () => {
     ["LX:BLX", ["blx"]],
     ["kraken", ["kraken"]],
     ["nothing:BTC", []],
+    ["GWA:", []],
   ])("%s means %j", (given, ids) => {
     expect(index.find(given).map(({ id }) => id)).toEqual(ids);
   });

@@ -11,7 +11,7 @@ import {
   NIGHTLY_INTERVAL_MICROS,
   type StoredTarget,
 } from "./gaps.ts";
-import type { LedgerKey } from "./ledger.ts";
+import type { KeyRanges } from "./ledger.ts";
 import { pendingReasonSql } from "./pending-claims.ts";
 import { extendSettleDelay, NOT_PUBLISHED_REASON, readLateness } from "./publication.ts";
 import { readPresentTs } from "./targets.ts";
@@ -74,13 +74,10 @@ const claimsSql = `SELECT series, from_ts AS "from", to_ts AS "to", ${pendingRea
   WHERE stream = ? AND accepted_at IS NULL ORDER BY from_ts`;
 
 /**
- * Calls `visit` for every range of every key of the history streams: what is covered, and the gaps of the view `gaps` (a test
- * compares them). Two reads of the whole ledger take a fifth of the time of the view, which seeks several times per gap.
+ * Every key of the history streams with its ranges: what is covered, and the gaps of the view `gaps` (a test compares them).
+ * Two reads of the whole ledger take a fifth of the time of the view, which seeks several times per gap.
  */
-export function forEachHistoryRange(
-  connection: Connection,
-  visit: (key: LedgerKey, range: HistoryRange) => void,
-): void {
+export function* readHistoryRanges(connection: Connection): Generator<KeyRanges<HistoryRange>> {
   const now = readPresentTs(connection);
   for (const stream of historyStreams) {
     const settled = Map.groupBy(
@@ -92,22 +89,19 @@ export function forEachHistoryRange(
     const claims = readBySeries<ReasonedRange>(connection, claimsSql, stream);
     for (const series of new Set([...settled.keys(), ...targets.keys()])) {
       const own = settled.get(series) ?? [];
-      const key = { stream, series };
-      for (const [, from, to, isLost, reason] of own) {
-        visit(
-          key,
+      const told = own.map(
+        ([, from, to, isLost, reason]): HistoryRange =>
           isLost
             ? { from, to, state: "lost", reason, lostAt: null }
             : { from, to, state: "covered", reason: null, lostAt: null },
-        );
-      }
+      );
       const ledger = {
         settled: own.map(([, from, to, , reason]) => ({ from, to, reason })),
         liveSpans: liveSpans.get(series) ?? [],
         claims: claims.get(series) ?? [],
       };
-      for (const target of targets.get(series) ?? [])
-        for (const gap of describeGaps(target, ledger, now)) visit(key, gap);
+      const gaps = (targets.get(series) ?? []).flatMap((target) => describeGaps(target, ledger, now));
+      yield { key: { stream, series }, ranges: [...told, ...gaps] };
     }
   }
 }

@@ -3,7 +3,7 @@ import type { TimeRange } from "../../model/time-range.ts";
 import type { TargetRow } from "../schema/coverage.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { findGaps, NOT_OBSERVED_REASON } from "./gaps.ts";
-import { type LedgerKey, ledgerKeyText } from "./ledger.ts";
+import { type KeyRanges, type LedgerKey, ledgerKeyText } from "./ledger.ts";
 import { isHistoryStreamSql } from "./ledger-keys.ts";
 import { readPresentTs } from "./targets.ts";
 
@@ -30,14 +30,11 @@ const settledSql = `SELECT from_ts, to_ts, proof = 'lost', reason FROM settled_r
   WHERE stream = ? AND series = ? AND from_ts >= ? ORDER BY from_ts LIMIT ${RANGES_PER_READ}`;
 
 /**
- * Calls `visit` for every range of every snapshot key, ascending per key. The result equals the views `coverage` and
- * `gaps` (a test compares them). Snapshots with jitter leave hundreds of thousands of short lost ranges: one pass over
- * the ledger takes a tenth of the time of the view, which seeks the end of each gap.
+ * Every snapshot key with its ranges, ascending, in one or more parts. They equal the views `coverage` and `gaps` (a test
+ * compares them). Snapshots with jitter leave hundreds of thousands of short lost ranges: one pass over the ledger takes a
+ * tenth of the time of the view, which seeks the end of each gap.
  */
-export function forEachSnapshotRange(
-  connection: Connection,
-  visit: (key: LedgerKey, range: SnapshotRange) => void,
-): void {
+export function* readSnapshotRanges(connection: Connection): Generator<KeyRanges<SnapshotRange>> {
   const now = readPresentTs(connection);
   const targets = Map.groupBy(
     connection.statement<Omit<TargetRow, "isSnapshot" | "blockedReason">>(targetsSql).all(),
@@ -52,11 +49,12 @@ export function forEachSnapshotRange(
         to: Math.min(target.to ?? part.to, part.to),
       }));
       const gaps = findGaps(clipped, settled, now);
+      const ranges: SnapshotRange[] = [];
       let next = 0;
-      const visitGapsUntil = (end: Micros) => {
+      const addGapsUntil = (end: Micros) => {
         for (let gap = gaps[next]; gap && gap.from < end; gap = gaps[++next]) {
           const isYoung = gap.state === "settling";
-          visit(key, {
+          ranges.push({
             from: gap.from,
             to: gap.to,
             state: isYoung ? "settling" : "lost",
@@ -65,10 +63,11 @@ export function forEachSnapshotRange(
         }
       };
       for (const range of settled) {
-        visitGapsUntil(range.from);
-        visit(key, range);
+        addGapsUntil(range.from);
+        ranges.push(range);
       }
-      visitGapsUntil(part.to);
+      addGapsUntil(part.to);
+      yield { key, ranges };
     }
   }
 }

@@ -11,10 +11,9 @@ import type {
 import { isDaily, type Stream } from "../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import { forEachHistoryRange } from "../coverage/history-gaps.ts";
-import { type LedgerKey, ledgerKeyText } from "../coverage/ledger.ts";
+import { readHistoryRanges } from "../coverage/history-gaps.ts";
+import { ledgerKeyText } from "../coverage/ledger.ts";
 import { type KnownLedgerKey, readLedgerKeys } from "../coverage/ledger-keys.ts";
-import { assets, marketRows } from "../schema/lookups.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { GapSums } from "./gap-summary.ts";
 import { buildDayGrid, buildHourGrid, buildMonthGrid, CellSums, type TimeGrid } from "./heatmap-grid.ts";
@@ -48,10 +47,46 @@ const MICROS_PER_HOUR = MICROS_PER_DAY / 24;
 const streamOrder = ["index_ticks", "ohlcv", "exchange_ticks", "market_caps", "derivative_ticks"];
 const indexTypeOrder = ["LX", "GWA", "MWA"];
 
+/** What a heat map is made of, read at one time. */
+interface HeatmapParts {
+  readonly groups: ReadonlyMap<string, readonly KnownLedgerKey[]>;
+  readonly steps: ReadonlyMap<string, HeatmapStep>;
+  readonly grids: Readonly<Record<HeatmapStep, TimeGrid>>;
+  readonly ranges: ReadonlyMap<KnownLedgerKey, readonly StateRange[]>;
+  readonly snapshotCells: ReadonlyMap<KnownLedgerKey, CellSums>;
+  readonly ranks: ReadonlyMap<string, number>;
+  readonly titles: ReadonlyMap<string, string>;
+  readonly gaps: GapSums;
+}
+
+const KEYS_PER_STEP = 1_000;
+
 /**
- * The state of the whole ledger at one time. The constructor reads all of it: never call it on the main thread
- * (docs/decisions/threads.md). Rows are computed on request only, because there may be thousands.
+ * Reads the whole ledger: never on the main thread (docs/decisions/threads.md). It yields often, so that other queries need not
+ * wait for the end. Until then the connection is in a transaction.
  */
+export function* readHeatmap(connection: Connection, now: Micros): Generator<void, Heatmap> {
+  connection.database.exec("BEGIN");
+  try {
+    const gaps = new GapSums();
+    const keys = readLedgerKeys(connection);
+    yield;
+    const groups = Map.groupBy(keys, groupKey);
+    const steps = new Map([...groups].map(([key, members]) => [key, stepOf(members, now)]));
+    const ranges = yield* readRanges(connection, keys, gaps);
+    const grids = buildGrids(keys, steps, now, dailyStart(connection, ranges, now));
+    const gridOf = (key: KnownLedgerKey) => grids[steps.get(groupKey(key)) ?? "day"];
+    const snapshotCells = yield* readSnapshotCells(connection, keys, gridOf, gaps);
+    yield;
+    const [ranks, titles] = [readRanks(connection), readTitles(connection)];
+    yield;
+    return new Heatmap({ groups, steps, grids, ranges, snapshotCells, ranks, titles, gaps }, now);
+  } finally {
+    connection.database.exec("COMMIT");
+  }
+}
+
+/** The state of the whole ledger at one time. Rows are computed on request only, because there may be thousands. */
 export class Heatmap {
   readonly #now: Micros;
   readonly #groups: readonly [string, readonly KnownLedgerKey[]][];
@@ -64,27 +99,13 @@ export class Heatmap {
   /** The names of assets by id. */
   readonly #titles: ReadonlyMap<string, string>;
   /** Keys without a gap are not in it. */
-  readonly #gaps = new GapSums();
+  readonly #gaps: GapSums;
   #search: SeriesSearch | undefined;
 
-  constructor(connection: Connection, now: Micros) {
-    const read = () => {
-      const keys = readLedgerKeys(connection);
-      const groups = Map.groupBy(keys, groupKey);
-      const steps = new Map([...groups].map(([key, members]) => [key, stepOf(members, now)]));
-      const ranges = readRanges(connection, keys, this.#gaps);
-      const grids = buildGrids(keys, steps, now, dailyStart(connection, ranges, now));
-      const gridOf = (key: KnownLedgerKey) => grids[steps.get(groupKey(key)) ?? "day"];
-      return {
-        ...{ groups, steps, grids, ranges },
-        ranks: readRanks(connection),
-        titles: readTitles(connection),
-        snapshotCells: readSnapshotCells(connection, keys, gridOf, this.#gaps),
-      };
-    };
-    const { groups, steps, grids, ranks, titles, ranges, snapshotCells } =
-      connection.database.transaction(read)();
+  constructor(parts: HeatmapParts, now: Micros) {
+    const { groups, steps, grids, ranks, titles, ranges, snapshotCells, gaps } = parts;
     this.#now = now;
+    this.#gaps = gaps;
     this.#ranks = ranks;
     this.#titles = titles;
     this.#steps = steps;
@@ -243,54 +264,36 @@ function buildGrids(
 }
 
 /** The ranges of each key of a history stream; its gaps also go into `gaps`. */
-function readRanges(
+function* readRanges(
   connection: Connection,
   keys: readonly KnownLedgerKey[],
   gaps: GapSums,
-): Map<KnownLedgerKey, StateRange[]> {
-  const ranges = new Map<KnownLedgerKey, StateRange[]>();
+): Generator<void, Map<KnownLedgerKey, readonly StateRange[]>> {
+  const found = new Map<KnownLedgerKey, readonly StateRange[]>();
   const byLedgerKey = new Map(keys.map((key) => [ledgerKeyText(key), key]));
-  let current:
-    | { readonly ledgerKey: LedgerKey; readonly key: KnownLedgerKey; readonly own: StateRange[] }
-    | undefined;
-  forEachHistoryRange(connection, (ledgerKey, range) => {
-    if (current?.ledgerKey !== ledgerKey) {
-      const key = byLedgerKey.get(ledgerKeyText(ledgerKey));
-      if (!key) return;
-      current = { ledgerKey, key, own: [] };
-      ranges.set(key, current.own);
+  for (const { key: ledgerKey, ranges } of readHistoryRanges(connection)) {
+    const key = byLedgerKey.get(ledgerKeyText(ledgerKey));
+    if (!key) continue;
+    found.set(key, ranges);
+    for (const { from, to, state, reason, lostAt } of ranges) {
+      if (state === "open" || state === "lost")
+        gaps.add({ key, state, reason: reason ?? "unknown", from, to, lostAt });
     }
-    const { key, own } = current;
-    const { from, to, state, reason, lostAt } = range;
-    own.push(range);
-    if (state === "open" || state === "lost")
-      gaps.add({ key, state, reason: reason ?? "unknown", from, to, lostAt });
-  });
-  return ranges;
+    if (found.size % KEYS_PER_STEP === 0) yield;
+  }
+  return found;
 }
 
 /** The newest market cap rank by asset id; a market has the rank of its base asset. */
 function readRanks(connection: Connection): ReadonlyMap<string, number> {
-  const ranks = new Map(
-    connection
-      .statement<readonly [assetId: string, rank: number]>(
-        "SELECT asset_id, rank FROM latest_market_caps WHERE rank IS NOT NULL",
-      )
-      .raw()
-      .all(),
-  );
-  const { id, baseAssetId } = marketRows;
-  for (const market of connection.orm.select({ id, baseAssetId }).from(marketRows).all()) {
-    const rank = ranks.get(market.baseAssetId ?? "");
-    if (rank !== undefined) ranks.set(market.id, rank);
-  }
-  return ranks;
+  const sql = `WITH ranked AS MATERIALIZED (SELECT asset_id, rank FROM latest_market_caps WHERE rank IS NOT NULL)
+    SELECT asset_id, rank FROM ranked UNION ALL SELECT m.id, rank FROM ranked JOIN markets m ON m.base_asset_id = asset_id`;
+  return new Map(connection.statement<readonly [id: string, rank: number]>(sql).raw().all());
 }
 
 function readTitles(connection: Connection): ReadonlyMap<string, string> {
-  const { id, name } = assets;
-  const rows = connection.orm.select({ id, name }).from(assets).all();
-  return new Map(rows.map((asset) => [asset.id, asset.name ?? ""]));
+  const sql = "SELECT id, coalesce(name, '') FROM assets";
+  return new Map(connection.statement<readonly [id: string, name: string]>(sql).raw().all());
 }
 
 /** The best rank first, then by name. Ranks are looked up once per key: a group may have thousands. */

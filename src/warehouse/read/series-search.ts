@@ -1,6 +1,7 @@
 import type { SeriesId, SeriesMatch } from "../../model/answers/heatmap.ts";
 import { nameToSlug } from "../../model/answers/page-address.ts";
 import { findClosestWords } from "../../model/did-you-mean.ts";
+import { splitType } from "../../model/name-index.ts";
 
 /** A series that has ticks or daily bars in the ledger. */
 export interface ChartSeries extends Omit<SeriesMatch, "slug" | "match"> {
@@ -46,11 +47,9 @@ export class SeriesSearch {
 
   /** Exact matches first, then prefixes, then by rank. If nothing matches, similar names. */
   find(text: string, limit: number): SeriesMatch[] {
-    const [, type, rest] = /^(GWA|MWA|LX):(.*)$/i.exec(text.trim()) ?? [];
-    const [given, needle] = [rest ?? text.trim(), fold(rest ?? text.trim())];
-    const known = type
-      ? this.#known.filter(({ series }) => series.index_type === type.toUpperCase())
-      : this.#known;
+    const { type, rest: given } = splitType(text.trim());
+    const needle = fold(given);
+    const known = this.#known.filter(({ series }) => type === undefined || series.index_type === type);
     const qualityOf = ({ series, folded }: KnownSeries) => {
       if (nameToSlug(series.name) === nameToSlug(given) || series.index_id === given) return 0;
       if (folded === needle) return EXACT;

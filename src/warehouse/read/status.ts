@@ -2,10 +2,9 @@ import type { DiskStatus, StreamStatus, WarehouseStatus } from "../../model/stat
 import { type Stream, streams, streamTable } from "../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import { forEachHistoryRange } from "../coverage/history-gaps.ts";
-import type { LedgerKey } from "../coverage/ledger.ts";
+import { readHistoryRanges } from "../coverage/history-gaps.ts";
 import { countUnconfirmedSeries, readReportedWithdrawals } from "../coverage/pending-claims.ts";
-import { forEachSnapshotRange } from "../coverage/snapshot-gaps.ts";
+import { readSnapshotRanges } from "../coverage/snapshot-gaps.ts";
 import { readStreamStates } from "../rows/stream-stats.ts";
 import { settledRanges } from "../schema/coverage.ts";
 import type { Connection } from "../sqlite/connection.ts";
@@ -91,16 +90,18 @@ export function readCoveredSpans({ orm }: Connection): Map<Stream, TimeRange> {
 
 function sumGaps(connection: Connection): GapTotals[] {
   const sums = new Map<string, GapTotals>();
-  const add = ({ stream }: LedgerKey, { from, to, state }: TimeRange & { readonly state: string }) => {
-    if (state !== "open" && state !== "lost") return;
-    const key = `${stream} ${state}`;
-    const sum = sums.get(key) ?? { stream, state, ranges: 0, extent: 0 };
-    sum.ranges++;
-    sum.extent += to - from;
-    sums.set(key, sum);
-  };
-  forEachHistoryRange(connection, add);
-  forEachSnapshotRange(connection, add);
+  for (const read of [readHistoryRanges, readSnapshotRanges]) {
+    for (const { key, ranges } of read(connection)) {
+      for (const { from, to, state } of ranges) {
+        if (state !== "open" && state !== "lost") continue;
+        const { stream } = key;
+        const sum = sums.get(`${stream} ${state}`) ?? { stream, state, ranges: 0, extent: 0 };
+        sum.ranges++;
+        sum.extent += to - from;
+        sums.set(`${stream} ${state}`, sum);
+      }
+    }
+  }
   return [...sums.values()];
 }
 

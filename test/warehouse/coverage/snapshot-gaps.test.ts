@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
 import { endSnapshotTarget, settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
-import { forEachSnapshotRange } from "../../../src/warehouse/coverage/snapshot-gaps.ts";
+import { readSnapshotRanges } from "../../../src/warehouse/coverage/snapshot-gaps.ts";
 import { readPresentTs } from "../../../src/warehouse/coverage/targets.ts";
 import { prune } from "../../../src/warehouse/rows/retention.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
@@ -12,11 +12,12 @@ import { openTestWarehouse, queryRows } from "../../support/warehouse/open-wareh
 const CADENCE = 30 * MICROS_PER_SECOND;
 
 function readInOnePass({ connection }: WarehouseWriter) {
-  const ranges: unknown[][] = [];
-  forEachSnapshotRange(connection, ({ stream, series }, { from, to, state, reason }) => {
-    ranges.push([stream, series, from, to, state, state === "covered" ? null : reason]);
-  });
-  return ranges;
+  return [...readSnapshotRanges(connection)].flatMap(({ key: { stream, series }, ranges }) =>
+    ranges.map(({ from, to, state, reason }) => [
+      ...[stream, series, from, to, state],
+      state === "covered" ? null : reason,
+    ]),
+  );
 }
 
 function readFromViews(warehouse: WarehouseWriter) {

@@ -5,12 +5,12 @@ import { systemClock } from "../../../src/runtime/clock.ts";
 import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
 import { declareTargets } from "../../../src/warehouse/coverage/targets.ts";
-import { Heatmap } from "../../../src/warehouse/read/heatmap.ts";
 import { buildDayGrid, buildMonthGrid, CellSums } from "../../../src/warehouse/read/heatmap-grid.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { midnight, present } from "../../support/present.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
 import { parseTs, tick } from "../../support/warehouse/records.ts";
+import { readWholeHeatmap } from "../../support/warehouse/whole-heatmap.ts";
 
 const DAY = MICROS_PER_DAY;
 const HOUR = DAY / 24;
@@ -94,7 +94,7 @@ describe("the heat map", () => {
       settle(t, eth, { from: midnight - DAY, to: present }, "lost", "aged out");
       settleSnapshot(t, { stream: "market_caps", exchangeId: null, at: midnight - DAY, cadence: DAY });
     });
-    return { warehouse, heatmap: new Heatmap(warehouse.connection, present) };
+    return { warehouse, heatmap: readWholeHeatmap(warehouse.connection, present) };
   }
 
   it("shows the part of each day by state, per series and per group", () => {
@@ -165,7 +165,7 @@ describe("the heat map", () => {
 
   it("limits the rows per group", () => {
     const { heatmap } = fill();
-    const rows = (limits: Parameters<Heatmap["toResult"]>[0]) =>
+    const rows = (limits: Parameters<ReturnType<typeof readWholeHeatmap>["toResult"]>[0]) =>
       heatmap.toResult(limits).groups[0]?.rows.length;
     expect(rows({ defaultLimit: 1, byGroup: new Map() })).toBe(1);
     expect(rows({ defaultLimit: 1, byGroup: new Map([["index_ticks:GWA", 2]]) })).toBe(2);

@@ -24,6 +24,7 @@ describe("a search of series", () => {
     expect(find("LX:BLX")).toEqual(["BLX exact"]);
     expect(find("GWA:3")).toEqual(["GWA:3 exact"]);
     expect(find("MWA:btc")).toEqual(["BTC-USD part"]);
+    expect(find("mwa:")).toEqual(["BTC-USD part"]);
   });
 
   it("also looks into the names of assets, and for similar names if nothing matches", () => {

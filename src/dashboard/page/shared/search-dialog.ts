@@ -1,74 +1,40 @@
 // “/” on any page searches series, pairs, assets and relations. The results are links.
 
 import type { SearchMatch } from "../../../model/answers/page-address.ts";
-import { throttle } from "./live.ts";
-import { byId, describeError, element, fetchJson } from "./page-base.ts";
+import { combobox } from "./combobox.ts";
+import { byId, element, fetchJson } from "./page-base.ts";
 
 const dialog = byId("search-dialog", HTMLDialogElement);
 const input = byId("search-text", HTMLInputElement);
-const list = byId("search-results");
-/** The daemon refuses a request for each key of a fast typist. */
-const TYPING_SECONDS = 0.2;
-let lastRequest = 0;
+const { search, close } = combobox({
+  input,
+  list: byId("search-results"),
+  find: (name) => fetchJson("search", { name }),
+  show: (matches, text) =>
+    matches.length === 0
+      ? [element("div", { className: "soft none" }, `Nothing is named “${text}”.`)]
+      : matches.flatMap((match, i) => [
+          ...(match.group === matches[i - 1]?.group
+            ? []
+            : [element("div", { className: "soft group" }, match.group)]),
+          toLink(match),
+        ]),
+});
 
-const links = () => [...list.querySelectorAll("a")];
-const activeLink = () => links().find((link) => link.getAttribute("aria-selected") === "true");
-
-function activate(next: number): void {
-  const all = links();
-  const active = all[(next + all.length) % all.length];
-  for (const link of all) link.setAttribute("aria-selected", String(link === active));
-  if (!active) return void input.removeAttribute("aria-activedescendant");
-  input.setAttribute("aria-activedescendant", active.id);
-  active.scrollIntoView({ block: "nearest" });
-}
-
-function show(matches: readonly SearchMatch[]): void {
-  let group = "";
-  list.replaceChildren(
-    ...matches.flatMap((match, i) => {
-      const link = element(
-        "a",
-        {
-          id: `search-result-${i}`,
-          role: "option",
-          tabindex: -1,
-          href: match.href,
-          "aria-selected": "false",
-        },
-        element("b", {}, match.name),
-        element("span", { className: "soft" }, match.note),
-      );
-      const heading = match.group === group ? [] : [element("div", { className: "soft group" }, match.group)];
-      group = match.group;
-      return [...heading, link];
-    }),
+function toLink({ href, name, note }: SearchMatch): HTMLElement {
+  return element(
+    "a",
+    { role: "option", tabindex: -1, href },
+    element("b", {}, name),
+    element("span", { className: "soft" }, note),
   );
-  if (matches.length === 0) showNote(`Nothing is named “${input.value.trim()}”.`);
-  activate(0);
 }
 
-function showNote(text: string): void {
-  list.replaceChildren(element("div", { className: "soft group" }, text));
-}
-
-async function search(): Promise<void> {
-  const request = ++lastRequest;
-  try {
-    const matches = await fetchJson("search", { name: input.value.trim() });
-    // Responses may arrive out of order; only the last request counts.
-    if (request === lastRequest) show(matches);
-  } catch (error) {
-    if (request === lastRequest) showNote(`Could not search: ${describeError(error)}.`);
-  }
-}
-
-export function openSearch(): void {
+function openSearch(): void {
   if (dialog.open) return;
   input.value = "";
-  list.replaceChildren();
   dialog.showModal();
-  void search();
+  search();
 }
 
 /** Keys belong to whatever is typed into. */
@@ -89,18 +55,7 @@ document.addEventListener("keydown", (event) => {
   openSearch();
 });
 byId("search-open").addEventListener("click", openSearch);
-input.addEventListener(
-  "input",
-  throttle(TYPING_SECONDS, () => void search()),
-);
-input.addEventListener("keydown", (event) => {
-  const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
-  const active = activeLink();
-  if (step !== 0) activate((active ? links().indexOf(active) : -1) + step);
-  else if (event.key === "Enter") active?.click();
-  else return;
-  event.preventDefault();
-});
+dialog.addEventListener("close", close);
 dialog.addEventListener("click", ({ target }) => {
   // A click beside the box hits the dialog itself. A link to the same page only changes its hash.
   if (target === dialog || (target instanceof Element && target.closest("a"))) dialog.close();
