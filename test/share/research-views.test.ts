@@ -14,7 +14,7 @@ it("has the research views of the warehouse with the same rows", async () => {
   fillOddMarket(path);
   const warehouse = openTestWarehouse({ path, clock: systemClock });
   await shareInto(server, database, warehouse);
-  for (const view of Object.keys(researchViews)) {
+  for (const view of [...Object.keys(researchViews), "shared_names"]) {
     const { sqlite, postgres, sqliteColumns, postgresColumns } = await bothStores(
       server,
       database,

@@ -10,6 +10,7 @@ import {
   exportRelations,
   gapsRelation,
 } from "../../warehouse/read/export-relations.ts";
+import { sharedNamesView } from "../../warehouse/views/coverage-views.ts";
 import { liveColumns, MAX_AHEAD_MICROS } from "../../warehouse/views/data-views.ts";
 import type { ManifestFile } from "../manifest.ts";
 import { CATALOGUE } from "../manifest.ts";
@@ -169,6 +170,7 @@ function upperViews(options: CatalogueOptions): Views {
   const latest = exportStreams.filter((stream) => streamTable[stream].latestSummary !== null);
   return {
     ...Object.fromEntries(latest.map((stream) => [`latest_${stream}`, latestView(stream, options)])),
+    shared_names: sharedNamesView(duckDbDialect(options.present)),
     ...catalogueBarViews(options.present),
     ...catalogueComparisonViews(options.present),
     ...catalogueResearchViews(options.present, options.refreshPeriods.exchange_ticks),

@@ -1,4 +1,5 @@
 import { barWidths, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import { optionGreeksView } from "../../warehouse/views/option-greeks.ts";
 import {
   buildResearchViews,
   ifUsd,
@@ -105,5 +106,6 @@ export function catalogueResearchViews(present: Micros, tickerPeriod: Micros): R
     returns_1h: returns(present),
     ...buildResearchViews(dialect, parts),
     ...buildResearchViews(dialect, parts, "latest_"),
+    latest_option_greeks: optionGreeksView(dialect),
   };
 }

@@ -1,4 +1,5 @@
 import { MICROS_PER_SECOND } from "../../model/time.ts";
+import { optionGreeksView } from "../../warehouse/views/option-greeks.ts";
 import {
   buildResearchViews,
   ifUsd,
@@ -88,5 +89,6 @@ WHERE t.derivative_type = '${type}'`,
   return {
     ...buildResearchViews(postgresDialect, parts),
     ...buildResearchViews(postgresDialect, parts, "latest_"),
+    latest_option_greeks: optionGreeksView(postgresDialect),
   };
 }

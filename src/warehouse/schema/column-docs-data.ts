@@ -45,6 +45,14 @@ export const dataDocs = {
   exchange_markets: lookupDoc("which markets each exchange has", exchangeMarketColumns),
   exchange_symbols: lookupDoc("an exchange's own symbol for an asset", exchangeSymbolColumns),
   derivative_contracts,
+  shared_names: relation(
+    "the series whose name another series has too",
+    `name TEXT the name: a condition on it alone selects several series; add index_type, or take index_id
+index_type TEXT GWA (an asset in USD), MWA (a market) or LX (a liquid index)
+index_id TEXT the index
+asset TEXT the full name of the asset, of a market that of its base asset; NULL for LX
+status TEXT the status of that asset`,
+  ),
   ...rows,
   index_ticks_by_day: {
     summary: "index_ticks with their day, by which they are read",

@@ -102,6 +102,27 @@ moneyness REAL strike / index_price
 ${prices}
 ${contractQuality}`,
     ),
+    [
+      "latest_option_greeks",
+      relation(
+        "the live chain with implied volatility and greeks",
+        `${contract}
+${expiry}
+option_type TEXT CALL or PUT
+strike REAL the strike price
+worth REAL mark_price, else price: what the volatility is computed from
+forward REAL strike + call - put, at the strike of this market and expiry where call and put cost nearly the same; else index_price
+implied_volatility REAL the volatility of a year of 365.25 days at which Black's formula without interest gives worth, between 0.0001 and 5; NULL if none does; assumes prices in the quote currency
+delta REAL by how much worth changes with the forward
+gamma REAL by how much delta changes with the forward
+vega REAL by how much worth changes with a percentage point of volatility
+theta REAL by how much worth changes in a day
+open_interest REAL contracts outstanding
+index_price REAL as in option_chain
+${quality("no index price or no implied volatility")}
+${latest}`,
+      ),
+    ] as [string, RelationDoc],
     ...both(
       "spread",
       "quotes of a market on each exchange, and the best ones",

@@ -8,7 +8,15 @@ function isKeyedBy(dictionary: Dictionary): string {
   return `v.stream IN (${names.map((name) => `'${name}'`).join(", ")})`;
 }
 
-/** The views of the ledger, of revisions, markets and contracts. */
+/** The series whose name another series has too: a condition on `name` alone selects all of them. */
+export function sharedNamesView({ table }: SqlDialect): string {
+  return `SELECT s.name, s.index_type, s.index_id, a.name AS asset, a.status
+FROM ${table("series")} s LEFT JOIN ${table("markets")} m ON s.index_type = 'MWA' AND m.id = s.index_id
+  LEFT JOIN ${table("assets")} a ON a.id = CASE s.index_type WHEN 'MWA' THEN m.base_asset_id WHEN 'GWA' THEN s.index_id END
+WHERE s.name IN (SELECT n.name FROM ${table("series")} n WHERE n.index_type <> '' GROUP BY n.name HAVING count(*) > 1) AND s.index_type <> ''`;
+}
+
+/** The views of the ledger, of revisions, markets, shared names and contracts. */
 export function coverageViews(dialect: SqlDialect): Record<string, string> {
   const { table, moment, text, integer, fewDecimals, yes } = dialect;
   // Typed as in a table: in SQLite a comparison with a number would never match otherwise.
@@ -39,6 +47,8 @@ FROM ${table("revision_rows")} v
   ${text("b.symbol || '/' || q.symbol")} AS pair, m.first_seen, m.delisted_at, m.quality, m.extra
 FROM ${table("market_rows")} m LEFT JOIN ${table("assets")} b ON b.id = m.base_asset_id
   LEFT JOIN ${table("assets")} q ON q.id = m.quote_asset_id`,
+
+    shared_names: sharedNamesView(dialect),
 
     derivative_contracts: `SELECT r.id, r.derivative_type, r.exchange_id, r.market_id, r.exchange, r.pair, r.exchange_name, r.settlement_currency,
   ${fewDecimals("r", "contract_value")}, r.value_currency, r.option_type, ${fewDecimals("r", "option_strike")},

@@ -1,4 +1,5 @@
 import { barWidths, MICROS_PER_DAY, MICROS_PER_SECOND } from "../../model/time.ts";
+import { optionGreeksView } from "./option-greeks.ts";
 import { refreshPeriod, type SqlDialect } from "./sql-dialect.ts";
 import { slowExactDigits, sqliteDialect } from "./sqlite-dialect.ts";
 import { seekStandsStill, tickersOfListing } from "./stale-price.ts";
@@ -249,6 +250,7 @@ export const researchViews: Record<string, string> = {
   latest_futures_curve: latestOfContracts("futures_curve", "futures"),
   latest_perpetuals: latestOfContracts("perpetuals", "perpetuals"),
   latest_option_chain: latestOfContracts("option_chain", "options"),
+  latest_option_greeks: optionGreeksView(sqliteDialect),
   // Not `latestOf`: its columns would be before those that were added to `spread` last.
   latest_spread: spreadView(sqliteDialect, sqliteParts, "latest_exchange_ticks"),
   latest_index_deviation: latestOfListings("index_deviation"),

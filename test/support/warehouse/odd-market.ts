@@ -44,6 +44,10 @@ export function fillOddMarket(path: string): void {
     ...emptyRecord("derivative_contracts"),
     ...{ id, derivativeType, exchangeId: "x1", marketId, exchangeName: id, expiration },
   });
+  const option = (id: string, optionType: string, strike: string): DerivativeContract => ({
+    ...contract(id, "options", "btc-usd", T + 30 * MICROS_PER_DAY),
+    ...{ optionType, optionStrike: decimal(strike) },
+  });
   const derivative = (contractId: string, derivativeType: string, more: Partial<DerivativeTick> = {}) => ({
     ...emptyRecord("derivative_ticks"),
     ...{ contractId, derivativeType, exchangeId: "x1", ts: T, price: decimal("101"), ...more },
@@ -60,7 +64,9 @@ export function fillOddMarket(path: string): void {
   });
   warehouse.transaction((transaction) => {
     const complete = { isComplete: true };
-    writeAssets(transaction, [asset("btc"), asset("usdt"), asset("eth"), asset("usd", "FIAT")], complete);
+    const namesake = { ...asset("old-eth"), symbol: "ETH", status: "INACTIVE" };
+    const assets = [asset("btc"), asset("usdt"), asset("eth"), asset("usd", "FIAT"), namesake];
+    writeAssets(transaction, assets, complete);
     const pairs = [market("btc", "usd"), market("btc", "usdt"), market("eth", "usd"), market("eth", "usdt")];
     writeMarkets(transaction, pairs, complete);
     const exchange = (id: string, name: string) => ({
@@ -76,6 +82,7 @@ export function fillOddMarket(path: string): void {
       tick(T - 299 * SECOND, "0.5", { indexId: "usdt" }),
       tick(T, "99", { indexType: "MWA", indexId: "eth-usd" }),
       tick(T, "98", { indexId: "eth" }),
+      tick(T - 9 * HOUR, "1", { indexId: "old-eth" }),
       tick(T + 5 * HOUR, "97", { indexId: "btc" }),
     ];
     writeRecords(transaction, "index_ticks", ticks, "rest");
@@ -85,7 +92,12 @@ export function fillOddMarket(path: string): void {
         contract("cross", "futures", "btc-usdt", T + 73 * MICROS_PER_DAY),
         contract("over", "futures", "btc-usd", T),
       ],
-      options: [{ ...contract("call", "options", "eth-usd", null), optionStrike: decimal("49.5") }],
+      options: [
+        { ...contract("call", "options", "eth-usd", null), optionStrike: decimal("49.5") },
+        option("c50", "CALL", "50"),
+        option("p50", "PUT", "50"),
+        option("c200", "CALL", "200"),
+      ],
     }))
       writeContracts(transaction, contracts, { isComplete: true, derivativeType: type, exchangeId: "x1" });
     writeRecords(
@@ -99,6 +111,10 @@ export function fillOddMarket(path: string): void {
         derivative("undescribed", "futures", { marketId: "btc-usd" }),
         derivative("perp", "perpetuals", { indexPrice: decimal("0"), markPrice: decimal("1") }),
         derivative("call", "options", { indexPrice: null }),
+        derivative("c50", "options", { price: decimal("53"), markPrice: decimal("51") }),
+        derivative("p50", "options", { price: decimal("2") }),
+        // Worth more than the forward: no volatility explains it.
+        derivative("c200", "options", { price: decimal("120") }),
       ],
       "rest",
     );
