@@ -69,17 +69,15 @@ export const optionTable = {
       flag: "--client-secret-file <file>",
       help: "the file that holds the client secret (or set MDS_CLIENT_SECRET to the secret itself)",
     }),
-    refreshSeconds: integerOption({ help: "the service's intraday cadence, in seconds" }, 30, 1, 3600),
-    lxIndexIds: lxIndexIdsOption({
-      help: "index ids of BLX, ELX and XRPLX; default: discovered from the service",
-    }),
+    refreshSeconds: integerOption("the service's intraday cadence, in seconds", 30, 1, 3600),
+    lxIndexIds: lxIndexIdsOption("index ids of BLX, ELX and XRPLX; default: discovered from the service"),
     concurrency: integerOption(
       { flag: "--concurrency <n>", help: "maximum number of concurrent requests" },
       8,
       1,
       64,
     ),
-    maxRequestsPerSecond: integerOption({ help: "maximum request rate; 0: adaptive" }, 0, 0, 10_000),
+    maxRequestsPerSecond: integerOption("maximum request rate; 0: adaptive", 0, 0, 10_000),
   },
   warehouse: {
     path: textOption(
@@ -89,87 +87,79 @@ export const optionTable = {
   },
   sync: {
     lookups: toggleGroup({
-      every: durationOption({ help: "how often to refresh assets, markets and exchanges" }, "1h", "1m"),
+      every: durationOption("how often to refresh assets, markets and exchanges", "1h", "1m"),
     }),
     ohlcv: toggleGroup({
-      GWA: selectorOption({ help: "daily bars of assets, in USD" }, { kind: "all" }, "assets"),
-      MWA: selectorOption({ help: "daily bars of market pairs" }, { kind: "all" }, "pairs"),
-      LX: selectorOption({ help: "daily bars of the liquid indices" }, { kind: "all" }, "indices"),
+      GWA: selectorOption("daily bars of assets, in USD", { kind: "all" }, "assets"),
+      MWA: selectorOption("daily bars of market pairs", { kind: "all" }, "pairs"),
+      LX: selectorOption("daily bars of the liquid indices", { kind: "all" }, "indices"),
     }),
     intraday: toggleGroup({
-      GWA: selectorOption({ help: "intraday ticks of assets, in USD" }, { kind: "top", count: 50 }, "assets"),
-      MWA: selectorOption({ help: "intraday ticks of market pairs" }, { kind: "none" }, "pairs"),
-      LX: selectorOption({ help: "intraday ticks of the liquid indices" }, { kind: "all" }, "indices"),
+      GWA: selectorOption("intraday ticks of assets, in USD", { kind: "top", count: 50 }, "assets"),
+      MWA: selectorOption("intraday ticks of market pairs", { kind: "none" }, "pairs"),
+      LX: selectorOption("intraday ticks of the liquid indices", { kind: "all" }, "indices"),
       days: integerOption(
-        { help: `how many days back to sync; the service has ${INTRADAY_DAYS}` },
+        `how many days back to sync; the service has ${INTRADAY_DAYS}`,
         INTRADAY_DAYS,
         1,
         INTRADAY_DAYS,
       ),
     }),
     exchangeTickers: toggleGroup({
-      exchanges: selectorOption({ help: "exchanges whose tickers to sync" }, { kind: "all" }, "exchanges"),
-      markets: selectorOption({ help: "markets whose tickers to sync" }, { kind: "top", count: 50 }, "pairs"),
+      exchanges: selectorOption("exchanges whose tickers to sync", { kind: "all" }, "exchanges"),
+      markets: selectorOption("markets whose tickers to sync", { kind: "top", count: 50 }, "pairs"),
     }),
     marketCap: toggleGroup({
       every: durationOption(
-        { help: "how often to fetch market caps; the service refreshes them every 5 minutes" },
+        "how often to fetch market caps; the service refreshes them every 5 minutes",
         "5m",
         "30s",
       ),
     }),
     derivatives: toggleGroup({
-      exchanges: selectorOption(
-        { help: "exchanges whose derivatives to sync" },
-        { kind: "all" },
-        "exchanges",
-      ),
-      types: derivativeTypesOption({ help: "types of derivatives to sync" }),
-      every: durationOption({ help: "how often to fetch derivative tickers" }, "1m", "10s"),
+      exchanges: selectorOption("exchanges whose derivatives to sync", { kind: "all" }, "exchanges"),
+      types: derivativeTypesOption("types of derivatives to sync"),
+      every: durationOption("how often to fetch derivative tickers", "1m", "10s"),
     }),
     quietMargin: durationOption(
-      { help: "an index without new records counts as complete up to this long before now" },
+      "an index without new records counts as complete up to this long before now",
       "1h",
       "1m",
     ),
     confirmEvery: durationOption(
-      {
-        help: "how often REST confirms the ticks that arrived live; less often if the requests do not suffice",
-      },
+      "how often REST confirms the ticks that arrived live; less often if the requests do not suffice",
       "10m",
       "1m",
     ),
     withdrawals: {
       answers: integerOption(
-        {
-          help: "how many equal answers show that the service has withdrawn many rows; for an end or a 404 two are enough",
-        },
+        "how many equal answers show that the service has withdrawn many rows; for an end or a 404 two are enough",
         3,
         1,
         1000,
       ),
       over: durationOption(
-        { help: "the time over which it must give these answers, also those about an end or a 404" },
+        "the time over which it must give these answers, also those about an end or a 404",
         "10m",
         "1s",
       ),
     },
   },
   retention: {
-    exchangeTicks: retentionOption({
-      help: "how long to store exchange ticks; deleted ranges become `lost`, reason `retention`",
-    }),
-    derivativeTicks: retentionOption({ help: "how long to store derivative ticks" }),
-    indexTicks: retentionOption({
-      help: "how long to store index ticks that the scheduled export or the shared warehouse has; they stay covered, `proof` `moved`",
-    }),
+    exchangeTicks: retentionOption(
+      "how long to store exchange ticks; deleted ranges become `lost`, reason `retention`",
+    ),
+    derivativeTicks: retentionOption("how long to store derivative ticks"),
+    indexTicks: retentionOption(
+      "how long to store index ticks that the scheduled export or the shared warehouse has; they stay covered, `proof` `moved`",
+    ),
   },
   schedule: {
-    nightly: cronOption({ help: "the nightly backfill and audit: cron, UTC" }, "10 0 * * *"),
-    export: cronOption({ help: "the Parquet export: cron, UTC; empty: never" }, ""),
-    exportTo: exportTargetOption({
-      help: "where it goes: a folder or s3://BUCKET/PREFIX; empty: the folder `export` beside the warehouse",
-    }),
+    nightly: cronOption("the nightly backfill and audit: cron, UTC", "10 0 * * *"),
+    export: cronOption("the Parquet export: cron, UTC; empty: never", ""),
+    exportTo: exportTargetOption(
+      "where it goes: a folder or s3://BUCKET/PREFIX; empty: the folder `export` beside the warehouse",
+    ),
   },
   http: {
     host: hostOption(
@@ -190,9 +180,7 @@ export const optionTable = {
       0,
       65_535,
     ),
-    allowedHosts: textListOption({
-      help: "host names accepted in the Host header besides localhost and IP addresses",
-    }),
+    allowedHosts: textListOption("host names accepted in the Host header besides localhost and IP addresses"),
   },
   serve: {
     host: hostOption(
@@ -213,21 +201,19 @@ export const optionTable = {
       0,
       65_535,
     ),
-    clients: serveClientsOption({
-      help: "who may request tokens: { id, secretHashFile, scopes }; none: no token is needed, on loopback only",
-    }),
+    clients: serveClientsOption(
+      "who may request tokens: { id, secretHashFile, scopes }; none: no token is needed, on loopback only",
+    ),
     tls: {
-      certFile: optionalTextOption({ help: "the certificate (PEM); without one, plain HTTP" }),
-      keyFile: optionalTextOption({ help: "the private key of the certificate (PEM)" }),
+      certFile: optionalTextOption("the certificate (PEM); without one, plain HTTP"),
+      keyFile: optionalTextOption("the private key of the certificate (PEM)"),
     },
-    behindProxy: flagOption({
-      help: "true: a proxy in front speaks TLS, so plain HTTP is allowed beyond loopback",
-    }),
+    behindProxy: flagOption("true: a proxy in front speaks TLS, so plain HTTP is allowed beyond loopback"),
   },
   telemetry: {
-    heartbeatUrl: httpUrlOption({ help: "requested with GET after each healthy minute" }),
+    heartbeatUrl: httpUrlOption("requested with GET after each healthy minute"),
     unhealthyAfter: durationOption(
-      { help: "how long requests may only fail before the daemon counts as unhealthy" },
+      "how long requests may only fail before the daemon counts as unhealthy",
       "5m",
       "1m",
     ),
@@ -242,18 +228,16 @@ export const optionTable = {
       help: "the file that holds its password (or set MDS_SHARED_PASSWORD to the password itself)",
     }),
     role: choiceOption(
-      {
-        help: "alone: this daemon alone forwards; pair: one of several that sync everything",
-      },
+      "alone: this daemon alone forwards; pair: one of several that sync everything",
       shareRoles,
       {
         split:
           "pair, with which each daemon syncs everything and one of them forwards, or alone; split is gone",
       },
     ),
-    name: anyTextOption({ help: "the name of this daemon there; empty: the host's name" }),
+    name: anyTextOption("the name of this daemon there; empty: the host's name"),
     leaseSeconds: integerOption(
-      { help: "after this many seconds without a sign of life another daemon may take over" },
+      "after this many seconds without a sign of life another daemon may take over",
       15,
       3,
       3600,

@@ -13,7 +13,7 @@ export type RawValue = string | readonly RawValue[] | { readonly [key: string]: 
 /** A value, or a description of what is expected. */
 type OptionParseResult<T> = { readonly value: T } | { readonly expected: string };
 
-interface OptionDescription {
+interface OptionNames {
   /** One line, printed by the help, the example file and the settings listing. */
   help: string;
   /** The environment variable. */
@@ -22,7 +22,10 @@ interface OptionDescription {
   flag?: string;
 }
 
-export interface Option<T> extends OptionDescription {
+/** The help alone, if only the file can set the option. */
+type OptionDescription = string | OptionNames;
+
+export interface Option<T> extends OptionNames {
   readonly option: true;
   readonly defaultValue: T;
   readonly parse: (raw: RawValue) => OptionParseResult<T>;
@@ -44,7 +47,8 @@ function makeOption<T>(
   schema: JsonSchema,
   format: Option<T>["format"] = (value) => (value === undefined ? "" : String(value)),
 ): Option<T> {
-  return { option: true, ...description, defaultValue, parse, format, schema };
+  const names = typeof description === "string" ? { help: description } : description;
+  return { option: true, ...names, defaultValue, parse, format, schema };
 }
 
 function makeScalarOption<T>(
@@ -64,18 +68,50 @@ function makeScalarOption<T>(
 const formatText = (value: string) => (/^[\w./:-]+$/.test(value) ? value : JSON.stringify(value));
 const formatList = (values: readonly string[]) => `[${values.map(formatText).join(", ")}]`;
 
-export function textOption(description: OptionDescription, defaultValue: string): Option<string> {
-  return makeScalarOption(description, defaultValue, "a non-empty text", (raw) => raw || undefined, {
-    format: formatText,
-  });
+/** A kind of text: what is expected, and what it accepts. */
+function textKind(expected: string, accepts: (raw: string) => boolean) {
+  return (description: OptionDescription, defaultValue = ""): Option<string> =>
+    makeScalarOption(description, defaultValue, expected, (raw) => (accepts(raw) ? raw : undefined), {
+      format: formatText,
+    });
 }
 
+export const textOption = textKind("a non-empty text", (raw) => raw !== "");
+
+export const anyTextOption = textKind("a text", () => true);
+
 /** Where to listen. */
-export function hostOption(description: OptionDescription, defaultValue: string): Option<string> {
-  const expected = "an address such as 127.0.0.1 or ::1, or a host name";
-  const parse = (raw: string) => (isHost(raw) ? raw : undefined);
-  return makeScalarOption(description, defaultValue, expected, parse, { format: formatText });
-}
+export const hostOption = textKind("an address such as 127.0.0.1 or ::1, or a host name", isHost);
+
+export const httpUrlOption = textKind(
+  'an http:// or https:// address without user name or password, or ""',
+  (raw) => {
+    const url = URL.canParse(raw) ? new URL(raw) : undefined;
+    const fits = url && /^https?:$/.test(url.protocol) && url.username === "" && url.password === "";
+    return raw === "" || fits === true;
+  },
+);
+
+/** The address of a PostgreSQL database. The password is a secret, so it must not be part of it. */
+export const postgresUrlOption = textKind(
+  'an address such as postgres://user@host:5432/database?sslmode=verify-full, without the password, or ""',
+  (raw) => raw === "" || listServerUrls(raw) !== undefined,
+);
+
+/** A folder or a bucket; empty: the default folder. */
+export const exportTargetOption = textKind(
+  "a folder, or s3://BUCKET/PREFIX",
+  (raw) => !/^\w+:/.test(raw) || /^s3:\/\/[^/]+/.test(raw),
+);
+
+/** Five numeric fields. node-cron also accepts seconds, names and nicknames, which the schedule does not support. */
+const cronPattern = /^[\d*,/-]+( +[\d*,/-]+){4}$/;
+
+/** Five cron fields, in UTC; empty: never. */
+export const cronOption = textKind(
+  'five cron fields in UTC such as "10 0 * * *" (minute hour day month weekday), or "" for never',
+  (raw) => raw === "" || (cronPattern.test(raw) && validate(raw)),
+);
 
 /** A URL, stored verbatim because it is also the token's audience. */
 export function serviceUrlOption(
@@ -101,33 +137,6 @@ export function serviceUrlOption(
   );
 }
 
-export function httpUrlOption(description: OptionDescription): Option<string> {
-  return makeScalarOption(
-    description,
-    "",
-    'an http:// or https:// address without user name or password, or ""',
-    (raw) => {
-      const url = URL.canParse(raw) ? new URL(raw) : undefined;
-      const fits = url && /^https?:$/.test(url.protocol) && url.username === "" && url.password === "";
-      return raw === "" || fits ? raw : undefined;
-    },
-    { format: formatText },
-  );
-}
-
-const postgresUrlExample = "postgres://user@host:5432/database?sslmode=verify-full";
-
-/** The address of a PostgreSQL database. The password is a secret, so it must not be part of it. */
-export function postgresUrlOption(description: OptionDescription): Option<string> {
-  return makeScalarOption(
-    description,
-    "",
-    `an address such as ${postgresUrlExample}, without the password, or ""`,
-    (raw) => (raw === "" || listServerUrls(raw) ? raw : undefined),
-    { format: formatText },
-  );
-}
-
 /** One of a few words. `removed`: words of earlier versions, with what to give instead. */
 export function choiceOption<const Choice extends string>(
   description: OptionDescription,
@@ -146,31 +155,12 @@ export function choiceOption<const Choice extends string>(
   );
 }
 
-/** A text that may be empty. */
-export function anyTextOption(description: OptionDescription): Option<string> {
-  return makeScalarOption(description, "", "a text", (raw) => raw, { format: formatText });
-}
-
 export function optionalTextOption(description: OptionDescription): Option<string | undefined> {
   return makeScalarOption<string | undefined>(
     description,
     undefined,
     "a non-empty text",
     (raw) => raw || undefined,
-  );
-}
-
-/** A folder or a bucket; empty: the default folder. */
-export function exportTargetOption(description: OptionDescription): Option<string> {
-  const isTarget = (raw: string) => !/^\w+:/.test(raw) || /^s3:\/\/[^/]+/.test(raw);
-  return makeScalarOption(
-    description,
-    "",
-    "a folder, or s3://BUCKET/PREFIX",
-    (raw) => (isTarget(raw) ? raw : undefined),
-    {
-      format: formatText,
-    },
   );
 }
 
@@ -232,21 +222,6 @@ export function retentionOption(description: OptionDescription): Option<number |
   return makeOption(description, undefined, parse, schema, (seconds) =>
     seconds === undefined ? "forever" : formatDuration(seconds),
   );
-}
-
-/** Five numeric fields. node-cron also accepts seconds, names and nicknames, which the schedule does not support. */
-const cronPattern = /^[\d*,/-]+( +[\d*,/-]+){4}$/;
-
-function isCron(raw: string): boolean {
-  return cronPattern.test(raw) && validate(raw);
-}
-
-/** Five cron fields, in UTC; empty: never. */
-export function cronOption(description: OptionDescription, defaultValue: string): Option<string> {
-  const expected =
-    'five cron fields in UTC such as "10 0 * * *" (minute hour day month weekday), or "" for never';
-  const parse = (raw: string) => (raw === "" || isCron(raw) ? raw : undefined);
-  return makeScalarOption(description, defaultValue, expected, parse, { format: formatText });
 }
 
 export function textListOption(description: OptionDescription): Option<readonly string[]> {

@@ -7,10 +7,12 @@ export function asExportFailure(error: unknown, folder: string): unknown {
   if (code === "ENOSPC" || code === "EDQUOT" || /No space left on device|Disk quota/i.test(error.message))
     return outOfSpace(folder, "the disk is full", error);
   if (/^(EACCES|EPERM|EROFS|ENOTDIR|EISDIR|EEXIST|ENAMETOOLONG|ELOOP)$/.test(code))
-    return folderRefused(
+    return exportRefused(
       `${folder} cannot be written (${code})`,
       "choose a folder that this user may write",
-      error,
+      {
+        cause: error,
+      },
     );
   return error;
 }
@@ -23,13 +25,13 @@ export function outOfSpace(folder: string, why: string, cause?: unknown): Failur
   });
 }
 
-export function folderRefused(message: string, remedy: string, cause?: unknown): Failure {
-  return new Failure(message, {
-    code: "export_refused",
-    remedy,
-    exit: exitCode.usage,
-    cause,
-  });
+/** A setting, a right or a file is missing, so that trying again does not help. */
+export function exportRefused(
+  message: string,
+  remedy: string,
+  { exit = exitCode.usage, cause }: { exit?: ExitCode; cause?: unknown } = {},
+): Failure {
+  return new Failure(message, { code: "export_refused", remedy, exit, cause });
 }
 
 export function exportStopped(folder: string): Failure {
@@ -45,11 +47,6 @@ export function tableContended(place: string): Failure {
     code: "export_elsewhere",
     remedy: "stop it: only mds-sync may write to an exported table",
   });
-}
-
-/** A setting or a right is missing, so that trying again does not help. */
-export function bucketRefused(message: string, remedy: string, exit: ExitCode = exitCode.usage): Failure {
-  return new Failure(message, { code: "export_refused", remedy, exit });
 }
 
 export function bucketUnreachable(url: string, why: string, cause?: unknown): Failure {
@@ -85,7 +82,7 @@ const conditionalWrites = "use a store with conditional writes (If-None-Match), 
 
 /** Two exports at the same time could overwrite each other's commits there. */
 export function overwritesCommits(url: string): Failure {
-  return bucketRefused(`${url} overwrites objects in spite of If-None-Match`, conditionalWrites);
+  return exportRefused(`${url} overwrites objects in spite of If-None-Match`, conditionalWrites);
 }
 
 /** The answer may contain the key and what was signed, so only its code is shown. `right`: what the request needs. */
@@ -97,26 +94,26 @@ export function toBucketFailure(
 ): Failure {
   const code = /<Code>([A-Za-z0-9]{1,60})<\/Code>/.exec(answer)?.[1] ?? `HTTP ${status}`;
   if (status === 501)
-    return bucketRefused(
+    return exportRefused(
       `${url} does not implement ${isConditional ? "If-None-Match" : right} (${code})`,
       isConditional ? conditionalWrites : "use another store, or export to a folder and copy it there",
     );
   if (code === "AccessDenied" || code === "HTTP 403")
-    return bucketRefused(`${url} refused the request (${code})`, `allow ${right} to these credentials`);
+    return exportRefused(`${url} refused the request (${code})`, `allow ${right} to these credentials`);
   if (status === 429 || status === 409 || status >= 500) return bucketUnreachable(url, code);
   const [remedy, exit] = bucketRemedies[code] ?? [
     "check the address, the region and the rights",
     status === 401 || status === 403 ? exitCode.credentials : exitCode.usage,
   ];
-  return bucketRefused(`${url} refused the request (${code})`, remedy, exit);
+  return exportRefused(`${url} refused the request (${code})`, remedy, { exit });
 }
 
 export function movedFileMissing(place: string, file: string): Failure {
-  return new Failure(`${place} has lost ${file}, which the warehouse moved there`, {
-    code: "export_refused",
-    remedy: "bring the folder back from a backup; to give these ticks up, export to another place",
-    exit: exitCode.incomplete,
-  });
+  return exportRefused(
+    `${place} has lost ${file}, which the warehouse moved there`,
+    "bring the folder back from a backup; to give these ticks up, export to another place",
+    { exit: exitCode.incomplete },
+  );
 }
 
 /** An export that could not remove what it replaced is complete; the next one tries again. */

@@ -1,31 +1,60 @@
-import { join } from "node:path";
-import { MICROS_PER_SECOND } from "../model/time.ts";
-import { resolvePath } from "../warehouse/sqlite/disk.ts";
-import { wholeRelations } from "./catalogue/catalogue.ts";
+import { createHash } from "node:crypto";
 import {
-  generationsOf,
-  hasFile,
-  openExportFolder,
-  publishFiles,
-  removeLeftovers,
-  removeOldGenerations,
-  storeGeneration,
-  storeVersion,
-  switchCatalogue,
-  switchManifest,
-  syncVersion,
-  tableLog,
-} from "./export-folder.ts";
-import type { ExportStore } from "./export-store.ts";
-import { hasManifest, readAnyManifest } from "./manifest.ts";
+  closeSync,
+  copyFileSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { open } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { Failure } from "../model/failure.ts";
+import { MICROS_PER_SECOND, type Micros, parseTimestamp } from "../model/time.ts";
+import { createFolder, resolvePath } from "../warehouse/sqlite/disk.ts";
+import { acquireWriterLock } from "../warehouse/sqlite/writer-lock.ts";
+import { wholeRelations } from "./catalogue/catalogue.ts";
+import type { LogFiles } from "./delta/delta-log.ts";
+import { tableFolder } from "./delta/delta-table.ts";
+import { exportRefused } from "./errors.ts";
+import type { ExportStore, StoredFile } from "./export-store.ts";
+import { CATALOGUE, hasManifest, MANIFEST, type Manifest, readManifest } from "./manifest.ts";
+import { openDuckDb } from "./parquet-writer.ts";
 import { exportStreams } from "./stream-files.ts";
+
+/*
+ * DIR/manifest.json, DIR/mds.duckdb        the list of files and the catalogue; each replaced atomically, manifest last
+ * DIR/<relation>/…/data*.parquet           the files for tools that read folders; each replaced atomically
+ * DIR/versions/<relation>/…/<sha>.parquet  the same files (hard links) under names that are never reused. Manifest and
+ *                                          catalogue name these, so a reader of an old one sees the whole old export
+ * DIR/versions/<relation>/_delta_log/      makes that folder a Delta table; an entry is created as a whole, or not at all
+ * DIR/versions/generations/                earlier manifests and catalogues that readers may still use
+ * DIR/.mds-sync/                           the lock, and unfinished files; readers of folders skip names with a dot
+ */
+const VERSIONS = "versions";
+const GENERATIONS = "versions/generations";
+const OWN = ".mds-sync";
+const WORK = `${OWN}/work`;
+const LOCK = `${OWN}/export`;
+/** Where earlier versions had the lock. */
+const OLD_LOCK = "export.lock";
+const DATA = /\/data(-[^/]*)?\.parquet$/;
+const TABLE_LOG = "_delta_log";
 
 /** Readers that use the file list of a manifest or a table's log hold no lock. */
 const DEFAULT_KEEP = 3600 * MICROS_PER_SECOND;
 
 /** A folder, locked for one export. */
 export function openFolderStore(target: string): ExportStore {
-  const { work, release } = openExportFolder(target);
+  const { work, release } = lockForExport(target);
   const folder = resolvePath(target);
   try {
     // A killed export could not remove its own leftovers.
@@ -40,16 +69,20 @@ export function openFolderStore(target: string): ExportStore {
     work,
     hasCatalogue: true,
     defaultKeep: DEFAULT_KEEP,
-    previous: readAnyManifest(folder),
+    previous: readManifest(folder),
     isUsed: hasManifest(folder),
     nameGeneration(exportedAt) {
       const stamp = exportedAt.replaceAll(/[-:.]/g, "");
       return `${stamp}-${generationsOf(folder).filter((name) => name.startsWith(stamp)).length}`;
     },
-    hasFile: (file) => hasFile(folder, file),
+    hasFile: ({ version, bytes }) =>
+      statSync(join(folder, version), { throwIfNoEntry: false })?.size === bytes,
     async storeVersion(unfinished, path) {
-      const file = storeVersion(folder, unfinished, path);
-      const synced = syncVersion(folder, file.version);
+      const file = describeVersion(unfinished, path);
+      const target = join(folder, file.version);
+      mkdirSync(dirname(target), { recursive: true });
+      renameSync(unfinished, target);
+      const synced = syncVersion(target);
       // Its failure counts when the export refers to the file.
       synced.catch(() => {});
       syncs.push(synced);
@@ -78,4 +111,288 @@ export function openFolderStore(target: string): ExportStore {
       release();
     },
   };
+}
+
+/** Rejects a folder that contains other files. */
+function lockForExport(folder: string): { readonly work: string; release(): void } {
+  createFolder(folder);
+  // An export deletes files, so the folder must belong to it. A manifest.json of another program is no proof.
+  const names = readdirSync(folder);
+  const isOwn = names.includes(OWN) || names.includes(OLD_LOCK);
+  if (names.length > 0 && !isOwn && !readManifest(folder)) {
+    throw exportRefused(`${folder} contains other files`, "choose a new or empty folder");
+  }
+  mkdirSync(join(folder, OWN), { recursive: true });
+  const lock = lockFolder(folder);
+  rmSync(join(folder, OLD_LOCK), { force: true });
+  const work = join(folder, WORK);
+  rmSync(work, { recursive: true, force: true });
+  mkdirSync(work);
+  mkdirSync(join(folder, GENERATIONS), { recursive: true });
+  return {
+    work,
+    release() {
+      rmSync(work, { recursive: true, force: true });
+      lock.release();
+    },
+  };
+}
+
+function lockFolder(folder: string): { release(): void } {
+  try {
+    return acquireWriterLock(join(folder, LOCK));
+  } catch (error) {
+    if (!(error instanceof Failure) || error.code !== "writer_elsewhere") throw error;
+    const holder = /\(([^)]*)\)$/.exec(error.message)?.[1] ?? "pid unknown";
+    throw new Failure(`another mds-sync exports to ${folder} (${holder})`, {
+      code: "export_elsewhere",
+      remedy: "wait for it, or stop it first",
+    });
+  }
+}
+
+/** The permanent name of a finished file. */
+export function describeVersion(unfinished: string, path: string): StoredFile {
+  const sha256 = digestOf(unfinished);
+  const version = `${VERSIONS}/${dirname(path)}/${sha256.slice(0, 24)}.parquet`;
+  return { version, path, bytes: statSync(unfinished).size, sha256 };
+}
+
+/** Syncs a stored file and its folder without blocking: the export writes the next file meanwhile. */
+async function syncVersion(file: string): Promise<void> {
+  for (const path of [file, dirname(file)]) {
+    const handle = await open(path, "r");
+    try {
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+  }
+}
+
+/** Stores manifest and catalogue of the export among the generations, before readers can see the export. */
+function storeGeneration(folder: string, manifest: Manifest, catalogue: string): void {
+  const place = join(folder, GENERATIONS, manifest.generation);
+  writeSynced(`${place}.json`, manifestText(manifest));
+  sync(catalogue);
+  linkOrCopy(catalogue, `${place}.duckdb`);
+  sync(dirname(place));
+}
+
+function switchCatalogue(folder: string, catalogue: string): void {
+  // A reader that wrote to the old catalogue may have left a WAL, which DuckDB would replay into the new one.
+  rmSync(join(folder, `${CATALOGUE}.wal`), { force: true });
+  renameSync(catalogue, join(folder, CATALOGUE));
+  sync(folder);
+}
+
+function switchManifest(folder: string, manifest: Manifest): void {
+  const unfinished = join(folder, WORK, MANIFEST);
+  writeSynced(unfinished, manifestText(manifest));
+  renameSync(unfinished, join(folder, MANIFEST));
+  sync(folder);
+}
+
+/** Links the files of the manifest to the paths for folder readers, and removes files that it no longer lists. */
+function publishFiles(folder: string, { files }: Manifest, relations: readonly string[]): void {
+  const listedPaths = new Set(files.map(({ path }) => path));
+  for (const { path, version } of files) {
+    const [target, source] = [join(folder, path), join(folder, version)];
+    if (sameFile(target, source)) continue;
+    const link = join(folder, WORK, `${basename(version)}.link`);
+    rmSync(link, { force: true });
+    linkOrCopy(source, link);
+    mkdirSync(dirname(target), { recursive: true });
+    renameSync(link, target);
+  }
+  for (const relation of relations)
+    for (const path of filesBelow(folder, relation))
+      if (DATA.test(path) && !listedPaths.has(path)) removeWithFolders(folder, path);
+}
+
+/** Removes the versions that no manifest lists any more. */
+function removeUnlistedVersions(folder: string, listed: ReadonlySet<string>): void {
+  for (const path of filesBelow(folder, VERSIONS))
+    if (path.endsWith(".parquet") && !listed.has(path) && !path.includes(`/${TABLE_LOG}/`))
+      removeWithFolders(folder, path);
+}
+
+/** The log of a relation's Delta table. */
+function tableLog(folder: string, relation: string): LogFiles {
+  const place = join(folder, tableFolder(relation), TABLE_LOG);
+  mkdirSync(place, { recursive: true });
+  return {
+    place,
+    async list() {
+      return readdirSync(place).map((name) => ({ name, modifiedMs: statSync(join(place, name)).mtimeMs }));
+    },
+    async read(name) {
+      return readFileSync(join(place, name), "utf8");
+    },
+    async create(name, text) {
+      const unfinished = join(folder, WORK, name);
+      writeSynced(unfinished, text);
+      const isCreated = linkUnlessExists(unfinished, join(place, name));
+      // Otherwise the next entry of that name would be written into the linked file.
+      rmSync(unfinished, { force: true });
+      sync(place);
+      return isCreated;
+    },
+    async store(name, file) {
+      sync(file);
+      renameSync(file, join(place, name));
+      sync(place);
+    },
+    async locate(name) {
+      return join(place, name);
+    },
+    async remove(name) {
+      rmSync(join(place, name), { force: true });
+    },
+  };
+}
+
+/** Whether the file got the new name. */
+function linkUnlessExists(file: string, name: string): boolean {
+  try {
+    linkSync(file, name);
+  } catch (error) {
+    if (errorCode(error) === "EEXIST") return false;
+    if (!isWithoutLinks(error)) throw error;
+    // A rename is atomic but replaces; the folder's lock keeps other exports away.
+    if (existsSync(name)) return false;
+    renameSync(file, name);
+  }
+  return true;
+}
+
+/** The names of the stored generations, oldest first. */
+function generationsOf(folder: string): string[] {
+  return readdirSync(join(folder, GENERATIONS))
+    .filter((name) => name.endsWith(".json"))
+    .map((name) => name.slice(0, -".json".length))
+    .sort();
+}
+
+const generationManifest = (generation: string) => `${GENERATIONS}/${generation}.json`;
+const generationCatalogue = (folder: string, generation: string) =>
+  join(folder, GENERATIONS, `${generation}.duckdb`);
+
+function removeGeneration(folder: string, generation: string): void {
+  for (const end of [".duckdb.wal", ".duckdb", ".json"])
+    rmSync(join(folder, GENERATIONS, generation + end), { force: true });
+}
+
+function filesBelow(folder: string, place: string): string[] {
+  if (!statSync(join(folder, place), { throwIfNoEntry: false })) return [];
+  return readdirSync(join(folder, place), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1));
+}
+
+function removeWithFolders(folder: string, path: string): void {
+  rmSync(join(folder, path), { force: true });
+  for (let place = dirname(path); place.includes("/"); place = dirname(place)) {
+    if (readdirSync(join(folder, place)).length > 0) return;
+    rmSync(join(folder, place), { recursive: true });
+  }
+}
+
+function sameFile(a: string, b: string): boolean {
+  const [one, other] = [a, b].map((path) => statSync(path, { throwIfNoEntry: false }));
+  return one !== undefined && one.ino === other?.ino && one.dev === other.dev;
+}
+
+/** A hard link, or a copy where the file system has no links. */
+function linkOrCopy(from: string, to: string): void {
+  try {
+    linkSync(from, to);
+  } catch (error) {
+    if (!isWithoutLinks(error)) throw error;
+    copyFileSync(from, to);
+    sync(to);
+  }
+}
+
+const errorCode = (error: unknown) => (error instanceof Error && "code" in error ? String(error.code) : "");
+const isWithoutLinks = (error: unknown) =>
+  /^(EPERM|ENOTSUP|EOPNOTSUPP|ENOSYS|EMLINK|EXDEV)$/.test(errorCode(error));
+
+function manifestText(manifest: Manifest): string {
+  return `${JSON.stringify(manifest, null, 1)}\n`;
+}
+
+function writeSynced(file: string, text: string): void {
+  writeFileSync(file, text, { flush: true });
+}
+
+function digestOf(file: string): string {
+  const hash = createHash("sha256");
+  const buffer = Buffer.allocUnsafe(1024 * 1024);
+  const descriptor = openSync(file, "r");
+  try {
+    for (let read = 1; read > 0; ) {
+      read = readSync(descriptor, buffer);
+      hash.update(buffer.subarray(0, read));
+    }
+  } finally {
+    closeSync(descriptor);
+  }
+  return hash.digest("hex");
+}
+
+function sync(path: string): void {
+  const descriptor = openSync(path, "r");
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** Removes the files of older exports, except those that readers may still use. */
+async function removeOldGenerations(
+  folder: string,
+  current: Manifest,
+  { now, keep }: { now: Micros; keep: Micros },
+): Promise<void> {
+  const listed = new Set(current.files.map(({ version }) => version));
+  let supersededAt = parseTimestamp(current.exported_at) ?? now;
+  for (const generation of generationsOf(folder).reverse()) {
+    if (generation === current.generation) continue;
+    const manifest = readManifest(folder, generationManifest(generation));
+    const isRecent = now - supersededAt < keep;
+    if (manifest && (isRecent || (await isOpen(generationCatalogue(folder, generation)))))
+      for (const { version } of manifest.files) listed.add(version);
+    else removeGeneration(folder, generation);
+    supersededAt = parseTimestamp(manifest?.exported_at ?? "") ?? supersededAt;
+  }
+  removeUnlistedVersions(folder, listed);
+}
+
+/**
+ * Removes what a failed or killed export left: it may be gigabytes on the warehouse's own disk. If any manifest cannot
+ * be read, nothing is removed.
+ */
+function removeLeftovers(folder: string): void {
+  const manifests = [undefined, ...generationsOf(folder).map(generationManifest)].map((name) => ({
+    exists: name !== undefined || hasManifest(folder),
+    manifest: readManifest(folder, name),
+  }));
+  if (manifests.some(({ exists, manifest }) => exists && !manifest)) return;
+  removeUnlistedVersions(
+    folder,
+    new Set(manifests.flatMap(({ manifest }) => manifest?.files.map(({ version }) => version) ?? [])),
+  );
+}
+
+/** Whether a process has the catalogue open: DuckDB locks an open file, even if it is read-only. */
+async function isOpen(catalogue: string): Promise<boolean> {
+  try {
+    const instance = await openDuckDb(catalogue);
+    instance.closeSync();
+    return false;
+  } catch (error) {
+    return error instanceof Error && /lock/i.test(error.message);
+  }
 }

@@ -55,14 +55,8 @@ export interface Manifest {
 
 export const hasManifest = (folder: string) => existsSync(join(folder, MANIFEST));
 
-/** Undefined if there is no manifest, or if this version cannot continue its export. */
+/** A manifest of this or another format: they all list `files` with their `version`. Undefined: there is none. */
 export function readManifest(folder: string, name = MANIFEST): Manifest | undefined {
-  const manifest = readAnyManifest(folder, name);
-  return manifest?.format === FILE_FORMAT ? manifest : undefined;
-}
-
-/** A manifest of this or another format: they all list `files` with their `version`. */
-export function readAnyManifest(folder: string, name = MANIFEST): Manifest | undefined {
   let text: string;
   try {
     text = readFileSync(join(folder, name), "utf8");

@@ -87,37 +87,25 @@ export function decimal<const Name extends string>(
   return { ...defaults, name, type: "decimal", source: "row", reading, field, meaning, ...options };
 }
 
-export function rank<const Name extends string>(
-  name: Name,
-  field: string,
-  meaning: string,
-): Column<Name, "integer", "row", "rank"> {
-  return { ...defaults, name, type: "integer", source: "row", reading: "rank", field, meaning };
-}
-
-export function flag<const Name extends string>(
-  name: Name,
-  field: string,
-  meaning: string,
-): Column<Name, "integer", "row", "flag"> {
-  return { ...defaults, name, type: "integer", source: "row", reading: "flag", field, meaning };
-}
-
-export function timestamp<const Name extends string>(
-  name: Name,
-  field: string,
-  meaning: string,
-): Column<Name, "timestamp", "row", "optionalTimestamp"> {
-  return {
+/** Columns whose type follows from how the decoder reads them. */
+const readAs =
+  <Type extends ColumnType, Reading extends FieldReading>(type: Type, reading: Reading) =>
+  <const Name extends string>(
+    name: Name,
+    field: string,
+    meaning: string,
+  ): Column<Name, Type, "row", Reading> => ({
     ...defaults,
     name,
-    type: "timestamp",
+    type,
     source: "row",
-    reading: "optionalTimestamp",
+    reading,
     field,
     meaning,
-  };
-}
+  });
+export const rank = readAs("integer", "rank");
+export const flag = readAs("integer", "flag");
+export const timestamp = readAs("timestamp", "optionalTimestamp");
 
 export function text<const Name extends string, const Reading extends "identity" | "id" | "text">(
   name: Name,

@@ -28,6 +28,12 @@ export function findClosestWord(word: string, known: Iterable<string>): string |
   return findClosestWords(word, known)[0];
 }
 
+/** What to do about a misspelt word: the closest known one, or `otherwise`. */
+export function suggestWord(word: string, known: Iterable<string>, otherwise: string): string {
+  const closest = findClosestWord(word, known);
+  return closest === undefined ? otherwise : `did you mean ${closest}?`;
+}
+
 /** The known words that are close to a misspelt one, the closest first. */
 export function findClosestWords(word: string, known: Iterable<string>): string[] {
   const typed = word.toLowerCase();

@@ -1,5 +1,28 @@
 type RowValues = readonly unknown[];
 
+/** Rows as text. They yield pieces while they read the rows, so that memory does not grow with their number. */
+export const textRenderers = {
+  *csv(columns: readonly string[], rows: Iterable<RowValues>): Generator<string> {
+    yield toCsvLine(columns);
+    for (const row of rows) yield toCsvLine(row);
+  },
+
+  *json(columns: readonly string[], rows: Iterable<RowValues>): Generator<string> {
+    const keys = columns.map(toJsonKey);
+    let lead = "[\n";
+    for (const row of rows) {
+      yield `${lead}${toJsonObject(keys, row)}`;
+      lead = ",\n";
+    }
+    yield lead === "[\n" ? "[]\n" : "\n]\n";
+  },
+
+  *ndjson(columns: readonly string[], rows: Iterable<RowValues>): Generator<string> {
+    const keys = columns.map(toJsonKey);
+    for (const row of rows) yield `${toJsonObject(keys, row)}\n`;
+  },
+};
+
 /** One line of CSV, with its line end. A value that is missing is empty; bytes are hexadecimal. */
 export function toCsvLine(row: RowValues): string {
   return `${row.map(toCsvCell).join(",")}\r\n`;

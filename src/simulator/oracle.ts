@@ -1,7 +1,7 @@
 import type { ContractFilter, Contracts, SimulatedDerivativeType } from "./market/contracts.ts";
 import { DAY_MS } from "./market/format.ts";
 import type { IndexSeries, SimulatedIndexType } from "./market/indexes.ts";
-import type { Market } from "./market/market.ts";
+import type { MarketModel } from "./market/market-model.ts";
 import type { BarHistory, DailyBarRecord } from "./rest/bar-history.ts";
 import type { DerivativeTickers, DerivativeTickRecord } from "./rest/derivatives.ts";
 import type { ExchangeTickers, ExchangeTickRecord } from "./rest/exchange-tickers.ts";
@@ -23,12 +23,12 @@ interface RecordSources {
  * quirks apply, except for the format of records (decimals are strings here).
  */
 export class Oracle {
-  readonly #market: Market;
+  readonly #market: MarketModel;
   readonly #sources: RecordSources;
   /** Bars that no longer change, by series and day: tests read the same days again and again. */
   readonly #settledBars = new Map<IndexSeries, Map<number, DailyBarRecord | undefined>>();
 
-  constructor(market: Market, sources: RecordSources) {
+  constructor(market: MarketModel, sources: RecordSources) {
     this.#market = market;
     this.#sources = sources;
   }

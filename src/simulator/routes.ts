@@ -5,6 +5,7 @@ import {
   type SimulatorRequest,
   type SimulatorResponse,
 } from "./rest/http-types.ts";
+import { isLookupResource } from "./rest/lookups.ts";
 import type { Tokens } from "./rest/tokens.ts";
 import type { World } from "./world.ts";
 
@@ -49,21 +50,20 @@ function routeRequest(
   scopes: ReadonlySet<string>,
   nowMs: number,
 ): string | Payload | undefined {
-  const [resource, second, third, fourth] = segments;
-  const pattern = segments.map((_, at) => (at === 0 || resource === "derivatives" ? "" : "/:id")).join("");
-  switch (`${resource}${pattern}`) {
-    case "asset":
-      return world.lookups.assets(query);
-    case "asset/:id":
-      return world.lookups.asset(second ?? "");
-    case "market":
-      return world.lookups.markets(query);
-    case "market/:id":
-      return world.lookups.market(second ?? "");
-    case "exchange":
-      return world.lookups.exchanges(query);
-    case "exchange/:id":
-      return world.lookups.exchange(second ?? "");
+  const [resource = "", second, third, fourth] = segments;
+  if (isLookupResource(resource) && segments.length <= 2)
+    return second === undefined
+      ? world.lookups.respondList(resource, query)
+      : world.lookups.respondEntity(resource, second);
+  if (resource === "derivatives") {
+    requireScope(scopes, "read:derivatives");
+    if (second === "contract" && third && fourth && segments.length === 4)
+      return world.derivatives.respondContract(third, fourth, nowMs);
+    if (segments.length !== 3 || !third) return undefined;
+    if (second === "contract") return world.derivatives.respondContracts(third, query, nowMs);
+    return second === "ticker" ? world.derivatives.respondTickers(third, query, nowMs) : undefined;
+  }
+  switch (segments.join("/")) {
     case "exchange-ticker":
       requireScope(scopes, "read:exchange-ticker");
       return world.exchangeTickers.respond(query, nowMs);
@@ -74,15 +74,9 @@ function routeRequest(
     case "market-cap":
       requireScope(scopes, "read:market-cap");
       return world.marketCaps.respond(query, nowMs);
-    case "derivatives":
-      requireScope(scopes, "read:derivatives");
-      if (second === "contract" && third && fourth && segments.length === 4)
-        return world.derivatives.respondContract(third, fourth, nowMs);
-      if (segments.length !== 3 || !third) return undefined;
-      if (second === "contract") return world.derivatives.respondContracts(third, query, nowMs);
-      if (second === "ticker") return world.derivatives.respondTickers(third, query, nowMs);
+    default:
+      return undefined;
   }
-  return undefined;
 }
 
 function requireScope(scopes: ReadonlySet<string>, scope: string): void {

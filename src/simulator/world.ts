@@ -1,5 +1,5 @@
 import { Contracts } from "./market/contracts.ts";
-import { createMarket, type MarketOptions } from "./market/market.ts";
+import { createMarketModel, type MarketModelOptions } from "./market/market-model.ts";
 import { Oracle } from "./oracle.ts";
 import { BarHistory } from "./rest/bar-history.ts";
 import { Derivatives, DerivativeTickers } from "./rest/derivatives.ts";
@@ -14,8 +14,11 @@ import { TickHistory } from "./rest/tick-history.ts";
 export type World = ReturnType<typeof createWorld>;
 
 /** Creates the data of the simulated service and its endpoints. They have no clock: every call passes the time. */
-export function createWorld({ cacheBytes, ...options }: MarketOptions & { readonly cacheBytes: number }) {
-  const market = createMarket(options);
+export function createWorld({
+  cacheBytes,
+  ...options
+}: MarketModelOptions & { readonly cacheBytes: number }) {
+  const market = createMarketModel(options);
   const writer = new JsonWriter(market.quirks);
   const cache = new PageCache(cacheBytes);
   const ticks = new TickHistory(market, writer);

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import type { Command } from "commander";
-import { findClosestWord } from "../../model/did-you-mean.ts";
+import { suggestWord } from "../../model/did-you-mean.ts";
 import { type CommandContext, usageFailure } from "../support/context.ts";
 import { addSettingsFlags, loadSettingsAndWarn } from "../support/flags.ts";
 
@@ -21,11 +21,8 @@ export function addCompletionCommand(program: Command, context: CommandContext):
     const { describeCommands } = await import("../output/command-table.ts");
     const known = COMPLETION_SHELLS.find((name) => name === shell);
     if (!known) {
-      const suggestion = findClosestWord(shell, COMPLETION_SHELLS);
-      throw usageFailure(
-        `there is no completion for ${shell}`,
-        suggestion === undefined ? "give bash, zsh or fish" : `did you mean ${suggestion}?`,
-      );
+      const remedy = suggestWord(shell, COMPLETION_SHELLS, "give bash, zsh or fish");
+      throw usageFailure(`there is no completion for ${shell}`, remedy);
     }
     context.stdout.write(completionScripts[known](describeCommands(program)));
   });

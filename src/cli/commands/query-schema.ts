@@ -1,4 +1,4 @@
-import { findClosestWord } from "../../model/did-you-mean.ts";
+import { suggestWord } from "../../model/did-you-mean.ts";
 import { readUndescribedColumns, readUserRelations } from "../../warehouse/query/query.ts";
 import { publicDocs, relationDocs } from "../../warehouse/schema/column-docs.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
@@ -20,11 +20,8 @@ export function describeRelation(reader: Connection | undefined, given: string, 
   const known = [...Object.keys(relationDocs), ...(reader ? readUserRelations(reader) : [])];
   const relation = known.find((name) => name.toLowerCase() === given.toLowerCase());
   if (relation === undefined) {
-    const suggestion = findClosestWord(given, known);
-    throw usageFailure(
-      `there is no relation ${given}`,
-      suggestion === undefined ? "`mds-sync query` lists the relations" : `did you mean ${suggestion}?`,
-    );
+    const remedy = suggestWord(given, known, "`mds-sync query` lists the relations");
+    throw usageFailure(`there is no relation ${given}`, remedy);
   }
   const note = relationDocs[relation];
   const columns = note?.columns ?? (reader ? readUndescribedColumns(reader, relation) : []);

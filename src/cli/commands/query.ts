@@ -4,8 +4,8 @@ import type { Command } from "commander";
 import type { Failure } from "../../model/failure.ts";
 import { parseDateOrTimestamp } from "../../model/time.ts";
 import type { QueryParameters } from "../../warehouse/query/query.ts";
-import { QUERY_FORMATS, rowRenderers } from "../output/row-formats.ts";
-import { formatDuration, pluralize } from "../output/text.ts";
+import { QUERY_FORMATS, readFormat, rowRenderers } from "../output/row-formats.ts";
+import { formatElapsed, pluralize } from "../output/text.ts";
 import { writePieces } from "../output/write-output.ts";
 import { type CommandContext, usageFailure } from "../support/context.ts";
 import { addSettingsFlags, loadSettingsAndWarn } from "../support/flags.ts";
@@ -36,7 +36,7 @@ export function addQueryCommand(program: Command, context: CommandContext): void
     )
     .option("--schema <name>", "the columns of a relation, with their meaning")
     .action(async (sql: string | undefined, flags: QueryFlags, command: Command) => {
-      const format = readFormat(flags);
+      const format = readFormat(QUERY_FORMATS, flags, "table");
       const { settings } = loadSettingsAndWarn(command, context);
       const { path } = settings.warehouse;
       if (sql === undefined || flags.schema !== undefined) {
@@ -48,8 +48,7 @@ export function addQueryCommand(program: Command, context: CommandContext): void
       const statement = sql === "-" && context.stdin ? await text(context.stdin) : sql;
       const startedAt = context.clock.monotonic();
       const rows = await writeRows(context, { path, sql: statement, parameters }, rowRenderers[format]);
-      const seconds = (context.clock.monotonic() - startedAt) / 1000;
-      const elapsed = seconds < 10 ? `${Math.round(seconds * 1000)} ms` : formatDuration(seconds);
+      const elapsed = formatElapsed(context.clock.monotonic() - startedAt);
       context.stderr.write(`${pluralize(rows, "row")} in ${elapsed}\n`);
     });
 }
@@ -101,18 +100,6 @@ async function writeRows(
   } finally {
     connection.close();
   }
-}
-
-function readFormat({ format: formatFlag, json }: QueryFlags): (typeof QUERY_FORMATS)[number] {
-  const name = formatFlag ?? (json ? "json" : "table");
-  const format = QUERY_FORMATS.find((known) => known === name);
-  if (!format) {
-    const formats = `${QUERY_FORMATS.slice(0, -1).join(", ")} or ${QUERY_FORMATS.at(-1)}`;
-    throw usageFailure(`--format cannot be ${name}`, `give ${formats}`);
-  }
-  if (json && format !== "json")
-    throw usageFailure(`--json and --format ${format} contradict each other`, "leave out one of them");
-  return format;
 }
 
 /** Parses `name=value` pairs: integers and decimals as numbers, `@TIME` as microseconds, everything else as text. */

@@ -25,9 +25,9 @@ interface SimulateFlags {
 }
 
 const NUMBER_OPTIONS = {
-  port: integerOption({ help: "port to listen on; 0: any free port" }, 0, 0, 65_535),
-  seed: integerOption({ help: "the same seed gives the same market" }, 1, 0, 2 ** 32 - 1),
-  "refresh-seconds": integerOption({ help: "how often the market moves" }, 30, 1, 3600),
+  port: integerOption("port to listen on; 0: any free port", 0, 0, 65_535),
+  seed: integerOption("the same seed gives the same market", 1, 0, 2 ** 32 - 1),
+  "refresh-seconds": integerOption("how often the market moves", 30, 1, 3600),
 };
 
 const SIZES = ["demo", "real"] as const;

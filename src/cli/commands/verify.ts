@@ -33,7 +33,7 @@ interface VerifyFlags {
 
 /** The text report lists this many; --json lists all. */
 const MAX_DIFFERENCES_SHOWN = 20;
-const SAMPLE_OPTION = integerOption({ help: "how many ranges are compared" }, 20, 1, 1_000_000);
+const SAMPLE_OPTION = integerOption("how many ranges are compared", 20, 1, 1_000_000);
 
 export function addVerifyCommand(program: Command, context: CommandContext): void {
   addSettingsFlags(program.command("verify"), "service", "warehouse")

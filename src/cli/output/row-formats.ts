@@ -1,8 +1,27 @@
-import { toCellText, toCsvLine, toJsonKey, toJsonObject } from "../../model/row-text.ts";
+import { textRenderers, toCellText } from "../../model/row-text.ts";
+import { usageFailure } from "../support/context.ts";
 import { type Alignment, formatTable } from "./text.ts";
 
 export const QUERY_FORMATS = ["table", "csv", "json", "ndjson"] as const;
 type QueryFormat = (typeof QUERY_FORMATS)[number];
+
+/** The format of `--format` or `--json`; `fallback`: without either. */
+export function readFormat<Format extends string>(
+  formats: readonly Format[],
+  { format: given, json }: { readonly format?: string; readonly json?: boolean },
+  fallback: string,
+): Format {
+  const name = given ?? (json ? "json" : fallback);
+  const format = formats.find((known) => known === name);
+  if (!format)
+    throw usageFailure(
+      `--format cannot be ${name}`,
+      `give ${formats.slice(0, -1).join(", ")} or ${formats.at(-1)}`,
+    );
+  if (json && format !== "json")
+    throw usageFailure(`--json and --format ${format} contradict each other`, "leave out one of them");
+  return format;
+}
 
 type Row = readonly unknown[];
 
@@ -32,25 +51,7 @@ export const rowRenderers: Readonly<Record<QueryFormat, RowRenderer>> = {
     if (alignments === undefined || batch.length > 0) yield flush();
   },
 
-  *csv(columns, rows) {
-    yield toCsvLine(columns);
-    for (const row of rows) yield toCsvLine(row);
-  },
-
-  *json(columns, rows) {
-    const keys = columns.map(toJsonKey);
-    let lead = "[\n";
-    for (const row of rows) {
-      yield `${lead}${toJsonObject(keys, row)}`;
-      lead = ",\n";
-    }
-    yield lead === "[\n" ? "[]\n" : "\n]\n";
-  },
-
-  *ndjson(columns, rows) {
-    const keys = columns.map(toJsonKey);
-    for (const row of rows) yield `${toJsonObject(keys, row)}\n`;
-  },
+  ...textRenderers,
 };
 
 function maxWidths(widths: number[], cells: readonly string[]): number[] {

@@ -133,6 +133,11 @@ export function formatDuration(seconds: number): string {
   return parts.join(" ");
 }
 
+/** `12 ms`, or at least ten seconds as a duration. */
+export function formatElapsed(ms: number): string {
+  return ms < 10_000 ? `${Math.round(ms)} ms` : formatDuration(ms / 1000);
+}
+
 /** The largest unit alone: `45s`, `2h`, `199d`. */
 export function formatAge(seconds: number): string {
   return formatDuration(seconds).split(" ")[0] ?? "";

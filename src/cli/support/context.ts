@@ -43,6 +43,15 @@ export function usageFailure(message: string, remedy: string): Failure {
   return new Failure(message, { code: "usage", remedy, exit: exitCode.usage });
 }
 
+/** Exit code 0 would tell a cron job that everything selected is synced. */
+export function unfinishedFailure(why: unknown, otherwise: string): Failure {
+  return new Failure(`${why instanceof Error ? why.message : otherwise} before its work was done`, {
+    family: "retry",
+    code: "stopped",
+    remedy: "run it again: it resumes where it stopped",
+  });
+}
+
 /** Ends the program with the exit status of a program that it has run, and prints nothing more. */
 export class ChildExit extends Error {
   readonly status: number;

@@ -10,6 +10,7 @@ import {
 } from "../../daemon/control-server.ts";
 import { deserialiseFailure, exitCode, Failure } from "../../model/failure.ts";
 import type { BackfillReport } from "../../sync/history/backfill.ts";
+import { unfinishedFailure } from "./context.ts";
 
 interface DaemonBackfillOptions {
   readonly warehousePath: string;
@@ -41,7 +42,7 @@ export async function backfillThroughDaemon(
   } catch (error) {
     if (error instanceof Failure) throw error;
   }
-  throw unfinishedWork(options.stopping);
+  throw unfinishedFailure(options.stopping.reason, "the daemon ended");
 }
 
 function readControlAddress(file: string): ControlAddress | undefined {
@@ -77,18 +78,10 @@ function send(
     };
     const sent = request(options, resolve);
     sent.on("error", (error: NodeJS.ErrnoException) =>
-      error.code === "ECONNREFUSED" ? resolve(undefined) : reject(unfinishedWork(stopping)),
+      error.code === "ECONNREFUSED"
+        ? resolve(undefined)
+        : reject(unfinishedFailure(stopping.reason, "the daemon ended")),
     );
     sent.end(JSON.stringify(body));
-  });
-}
-
-function unfinishedWork(stopping: AbortSignal): Failure {
-  const { aborted, reason } = stopping;
-  const why = aborted && reason instanceof Error ? reason.message : "the daemon ended";
-  return new Failure(`${why} before its work was done`, {
-    family: "retry",
-    code: "stopped",
-    remedy: "run it again: it resumes where it stopped",
   });
 }

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { findClosestWord } from "../../model/did-you-mean.ts";
+import { suggestWord } from "../../model/did-you-mean.ts";
 import { type Stream, streams, streamTable } from "../../model/streams.ts";
 import { MICROS_PER_MS, type Micros, parseUserTime, USER_TIME_FORMS } from "../../model/time.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -60,10 +60,10 @@ function resolveStreams(name: string): readonly Stream[] {
   if (stream) return [stream];
   const settingStreams = STREAMS_BY_SETTING.get(name);
   if (settingStreams) return settingStreams;
-  const suggestion = findClosestWord(name, [...streams, ...STREAMS_BY_SETTING.keys()]);
+  const known = [...streams, ...STREAMS_BY_SETTING.keys()];
   throw usageFailure(
     `--stream cannot be ${name}`,
-    suggestion ? `did you mean ${suggestion}?` : `give one of ${streams.join(", ")}`,
+    suggestWord(name, known, `give one of ${streams.join(", ")}`),
   );
 }
 

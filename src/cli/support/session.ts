@@ -14,7 +14,7 @@ import { confirmService } from "../../sync/selection/confirm-service.ts";
 import { openReader } from "../../warehouse/reader.ts";
 import { type Connection, SMALL_CACHE_KIB } from "../../warehouse/sqlite/connection.ts";
 import { isCorruption, toFailure } from "../../warehouse/sqlite/sqlite-errors.ts";
-import type { CommandContext } from "./context.ts";
+import { type CommandContext, unfinishedFailure } from "./context.ts";
 
 /** What a command needs to fetch into the warehouse. `withSyncSession` opens and closes it. */
 interface SyncSession {
@@ -96,7 +96,7 @@ export async function withSyncSession<T>(
     return await work({ syncContext, reader, random });
   } catch (error) {
     endedBy = isCorruption(error) ? toFailure(error, loaded.settings.warehouse.path) : error;
-    throw stopping.aborted && isStopFailure(error) ? unfinishedFailure(stopping.reason) : endedBy;
+    throw stopping.aborted && isStopFailure(error) ? unfinishedFailure(stopping.reason, "stopped") : endedBy;
   } finally {
     silenceTimeout.cancel();
     reader?.close();
@@ -107,16 +107,6 @@ export async function withSyncSession<T>(
 
 function isStopFailure(error: unknown): boolean {
   return failureCode(error) === "stopped";
-}
-
-/** Exit code 0 would tell a cron job that everything selected is synced. */
-function unfinishedFailure(reason: unknown): Failure {
-  const why = reason instanceof Error ? reason.message : "stopped";
-  return new Failure(`${why} before its work was done`, {
-    family: "retry",
-    code: "stopped",
-    remedy: "run it again: it resumes where it stopped",
-  });
 }
 
 /** Why the warehouse did not let the run make progress, if it is the cause. `isOpen`: opening is done. */

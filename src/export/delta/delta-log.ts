@@ -1,4 +1,4 @@
-import { folderRefused, tableContended } from "../errors.ts";
+import { exportRefused, tableContended } from "../errors.ts";
 import type { CheckpointFormat } from "./checkpoint.ts";
 import {
   type Action,
@@ -149,7 +149,7 @@ function parseLines(text: string, files: LogFiles, version: number): Action[] {
 }
 
 function unreadable({ place }: LogFiles, why: string) {
-  return folderRefused(
+  return exportRefused(
     `the table log ${place} cannot be read (${why})`,
     "remove that folder; the next export begins a new log",
   );

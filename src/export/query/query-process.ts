@@ -4,13 +4,14 @@ import { constants, setPriority } from "node:os";
 import { join } from "node:path";
 import type { QueryAnswer } from "../../model/answers/query.ts";
 import { exitCode, type SerialisedFailure, serialiseFailure } from "../../model/failure.ts";
+import { textRenderers } from "../../model/row-text.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { findPlanWarnings } from "../../warehouse/query/plan-warnings.ts";
 import { type QueryRemedies, runReadQuery } from "../../warehouse/query/query.ts";
 import { openReader, toReaderFailure } from "../../warehouse/reader.ts";
 import { SMALL_CACHE_KIB } from "../../warehouse/sqlite/connection.ts";
 import type { QueryRequest } from "./query-request.ts";
-import { renderScreenRows, textRenderers, toParquetSource } from "./query-result.ts";
+import { renderScreenRows, toParquetSource } from "./query-result.ts";
 
 /** What the process is told. */
 export interface QueryTask extends QueryRequest {

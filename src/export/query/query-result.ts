@@ -1,6 +1,6 @@
 import type { ScreenValue } from "../../model/answers/query.ts";
 import { Failure } from "../../model/failure.ts";
-import { toCellText, toCsvLine, toJsonKey, toJsonObject } from "../../model/row-text.ts";
+import { toCellText } from "../../model/row-text.ts";
 import type { RowSource, SourceRow } from "../parquet-writer.ts";
 import { quotedName } from "../parquet-writer.ts";
 
@@ -33,23 +33,6 @@ function toScreenValue(value: unknown): ScreenValue {
   if (typeof value === "number" && !Number.isFinite(value)) return String(value);
   return Buffer.isBuffer(value) ? value.toString("hex") : (value as ScreenValue);
 }
-
-/** The whole result as text, in pieces. */
-export const textRenderers = {
-  *csv(columns: readonly string[], rows: Iterable<ResultRow>): Generator<string> {
-    yield toCsvLine(columns);
-    for (const row of rows) yield toCsvLine(row);
-  },
-  *json(columns: readonly string[], rows: Iterable<ResultRow>): Generator<string> {
-    const keys = columns.map(toJsonKey);
-    let lead = "[\n";
-    for (const row of rows) {
-      yield `${lead}${toJsonObject(keys, row)}`;
-      lead = ",\n";
-    }
-    yield lead === "[\n" ? "[]\n" : "\n]\n";
-  },
-} as const;
 
 type ParquetType = "BIGINT" | "DOUBLE" | "VARCHAR";
 

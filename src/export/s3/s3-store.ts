@@ -1,13 +1,13 @@
 import { createHash } from "node:crypto";
-import { mkdirSync, rmSync, statSync } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { mkdirSync, rmSync } from "node:fs";
+import { basename, join } from "node:path";
 import { Failure } from "../../model/failure.ts";
 import { formatTimestamp, MICROS_PER_DAY, MICROS_PER_MS, parseTimestamp } from "../../model/time.ts";
 import { acquireWriterLock } from "../../warehouse/sqlite/writer-lock.ts";
 import { tableFolder } from "../delta/delta-table.ts";
 import { exportedMeanwhile, overwritesCommits } from "../errors.ts";
-import { digestOf } from "../export-folder.ts";
 import type { ExportStore } from "../export-store.ts";
+import { describeVersion } from "../folder-store.ts";
 import { MANIFEST, type Manifest, parseManifest } from "../manifest.ts";
 import { S3Client, type S3ClientOptions, type S3Object } from "./s3-client.ts";
 import { type Environment, readS3Target } from "./s3-target.ts";
@@ -114,12 +114,10 @@ async function storeOf({ client, url, work, objects, now }: StoreParts): Promise
     nameGeneration: () => generation,
     hasFile: ({ version, bytes }) => sizes.get(version) === bytes,
     async storeVersion(unfinished, path) {
-      const sha256 = digestOf(unfinished);
-      const { size: bytes } = statSync(unfinished);
-      const version = `versions/${dirname(path)}/${sha256.slice(0, 24)}.parquet`;
-      await client.upload(version, unfinished);
+      const file = describeVersion(unfinished, path);
+      await client.upload(file.version, unfinished);
       rmSync(unfinished);
-      return { version, path: version, bytes, sha256 };
+      return { ...file, path: file.version };
     },
     async locate({ version }) {
       const file = join(work.path, `copy-${basename(version)}`);

@@ -1,4 +1,4 @@
-import { bucketRefused } from "../errors.ts";
+import { exportRefused } from "../errors.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -26,10 +26,10 @@ export function readS3Target(to: string, env: Environment): S3Target {
   const [, bucket = "", path = ""] = /^s3a?:\/\/([^/]*)\/?(.*?)\/*$/.exec(to) ?? [];
   const url = `s3://${bucket}${path === "" ? "" : `/${path}`}`;
   if (!/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(bucket))
-    throw bucketRefused(`${to} names no bucket`, "give s3://BUCKET/PREFIX");
+    throw exportRefused(`${to} names no bucket`, "give s3://BUCKET/PREFIX");
   const [accessKeyId, secretAccessKey] = [env.AWS_ACCESS_KEY_ID, env.AWS_SECRET_ACCESS_KEY];
   if (!accessKeyId || !secretAccessKey)
-    throw bucketRefused(
+    throw exportRefused(
       `there are no credentials for ${url}`,
       "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
     );
@@ -63,8 +63,8 @@ function address(
   const parsed = URL.parse(endpoint);
   const remedy = "set AWS_ENDPOINT_URL to an address such as https://minio.example:9000";
   if (!parsed || !/^https?:$/.test(parsed.protocol))
-    throw bucketRefused("AWS_ENDPOINT_URL is no http address", remedy);
+    throw exportRefused("AWS_ENDPOINT_URL is no http address", remedy);
   if (parsed.username || parsed.password)
-    throw bucketRefused("AWS_ENDPOINT_URL contains a user or password", remedy);
+    throw exportRefused("AWS_ENDPOINT_URL contains a user or password", remedy);
   return { origin: parsed.origin, root: `${parsed.pathname.replace(/\/+$/, "")}/${bucket}/` };
 }

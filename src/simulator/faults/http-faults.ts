@@ -13,7 +13,7 @@ import {
 import { applyBodyFault, applyEncodingFault } from "./body-faults.ts";
 import { applyDeliveryFault, applyLatency, isDeliveryFault, writeResponse } from "./delivery-faults.ts";
 import { LoadFaults } from "./load-faults.ts";
-import { applyPageFault, capSize, type FetchOriginal, isLastPage, PagingFaults } from "./paging-faults.ts";
+import { applyPageFault, capSize, isLastPage, type PageRequest, PagingFaults } from "./paging-faults.ts";
 import type { FaultScript, TriggeredFault } from "./script.ts";
 import { readAudience, TokenFaults, type TokenIssuer } from "./token-faults.ts";
 
@@ -60,11 +60,16 @@ export class HttpFaults {
   readonly sendResponse: SendResponse = (exchange) => {
     const { request, rawResponse } = exchange;
     const original = toPlainResponse(exchange.response);
-    const fetchOriginal: FetchOriginal = (query, nowMs) =>
-      toPlainResponse(exchange.fetchOriginal(new URLSearchParams([...query]), nowMs));
-    const faults = this.#triggeredFaults(request, original, fetchOriginal);
+    const page: PageRequest = {
+      path: stripVersion(request.path),
+      query: new Map(request.query),
+      nowMs: request.nowMs,
+      fetch: (query, nowMs = request.nowMs) =>
+        toPlainResponse(exchange.fetchOriginal(new URLSearchParams([...query]), nowMs)),
+    };
+    const faults = this.#triggeredFaults(request, page, original);
     const effective = new Set<TriggeredFault>();
-    const changed = this.#applyFaults(exchange, original, fetchOriginal, faults, effective);
+    const changed = this.#applyFaults(exchange, page, original, faults, effective);
     const response =
       changed === original
         ? exchange.response
@@ -76,34 +81,33 @@ export class HttpFaults {
   };
 
   #triggeredFaults(
-    { method, path: versionedPath, query, body, nowMs }: SimulatorRequest,
+    { method, body }: SimulatorRequest,
+    page: PageRequest,
     original: PlainResponse,
-    fetchOriginal: FetchOriginal,
   ): TriggeredFault[] {
-    const parameters = new Map(query);
-    const path = stripVersion(versionedPath);
+    const { path, query } = page;
     return this.#options.script.triggeredFaults({
       kind: "request",
       method,
       path,
       // Token requests for both audiences have the same path; only the body tells them apart.
-      query: path === TOKEN_PATH ? new Map([...parameters, ["audience", readAudience(body)]]) : parameters,
-      isLastPage: () => isLastPage(parameters, nowMs, fetchOriginal, original),
+      query: path === TOKEN_PATH ? new Map([...query, ["audience", readAudience(body)]]) : query,
+      isLastPage: () => isLastPage(page, original),
     });
   }
 
   /** Adds the faults that changed anything to `effective`. */
   #applyFaults(
     { request, rawResponse }: Parameters<SendResponse>[0],
+    requestedPage: PageRequest,
     original: PlainResponse,
-    fetchOriginal: FetchOriginal,
     faults: readonly TriggeredFault[],
     effective: Set<TriggeredFault>,
   ): PlainResponse {
     const { method, body, headers, nowMs } = request;
-    const path = stripVersion(request.path);
+    const { path } = requestedPage;
     const tracksCursors = this.#tracksCursors && method === "GET";
-    let query: ReadonlyMap<string, string> = new Map(request.query);
+    let page = requestedPage;
     let changed = original;
     const apply = (applyFault: (fault: TriggeredFault) => PlainResponse | undefined) => {
       for (const fault of faults) {
@@ -117,17 +121,16 @@ export class HttpFaults {
     // First: all other faults change, or replace, pages of this size.
     apply(({ line }) => {
       if (line.definition.name !== "size-cap") return undefined;
-      query = capSize(query, line.numberOf("rows"));
-      return fetchOriginal(query, nowMs);
+      page = { ...page, query: capSize(page.query, line.numberOf("rows")) };
+      return page.fetch(page.query);
     });
-    if (tracksCursors)
-      changed = this.#paging.completeSwap(path, query, nowMs, fetchOriginal, changed) ?? changed;
+    if (tracksCursors) changed = this.#paging.completeSwap(page, changed) ?? changed;
     apply(
       (fault) =>
         this.#tokens.apply(fault, body, headers.authorization, nowMs, changed) ??
-        this.#paging.applyRequestFault(fault, path, query, nowMs, fetchOriginal, changed),
+        this.#paging.applyRequestFault(fault, page, changed),
     );
-    if (tracksCursors) this.#paging.recordCursor(query, changed);
+    if (tracksCursors) this.#paging.recordCursor(page.query, changed);
     apply((fault) => applyPageFault(fault, changed));
     apply((fault) => applyBodyFault(fault, changed, nowMs));
     apply((fault) => this.#load.apply(fault, rawResponse, nowMs));

@@ -13,8 +13,14 @@ import type { TriggeredFault } from "./script.ts";
 
 type Query = ReadonlyMap<string, string>;
 
-/** Fetches the response without faults to the same path with another query or at another time. */
-export type FetchOriginal = (query: Query, nowMs: number) => PlainResponse;
+/** A request that may be for a page. */
+export interface PageRequest {
+  readonly path: string;
+  readonly query: Query;
+  readonly nowMs: number;
+  /** The response without faults to the same path with another query, or at another time. */
+  fetch(query: Query, nowMs?: number): PlainResponse;
+}
 
 /** A parsed JSON response. A list has rows in an envelope; a single record is one row without an envelope. */
 interface Page {
@@ -139,26 +145,17 @@ export class PagingFaults {
   }
 
   /** Serves the second page of a swap with the rows of the first. The trigger on the first page covers both. */
-  completeSwap(
-    path: string,
-    query: Query,
-    nowMs: number,
-    fetchOriginal: FetchOriginal,
-    response: PlainResponse,
-  ): PlainResponse | undefined {
+  completeSwap({ path, query, fetch }: PageRequest, response: PlainResponse): PlainResponse | undefined {
     const cursor = query.get("startAfter") ?? "";
     const source = this.#cursorSources.get(cursor);
     if (!source || !this.#swappedCursors.has(`${path} ${cursor}`)) return undefined;
-    return replaceRows(response, fetchOriginal(source, nowMs));
+    return replaceRows(response, fetch(source));
   }
 
   /** The response to the changed request; undefined when the fault does not change the request. */
   applyRequestFault(
     { line }: TriggeredFault,
-    path: string,
-    query: Query,
-    nowMs: number,
-    fetchOriginal: FetchOriginal,
+    { path, query, nowMs, fetch }: PageRequest,
     response: PlainResponse,
   ) {
     const cursor = query.get("startAfter");
@@ -166,7 +163,7 @@ export class PagingFaults {
     switch (line.definition.name) {
       case "stale": {
         const earlierMs = nowMs - line.numberOf("age");
-        const old = fetchOriginal(query, earlierMs);
+        const old = fetch(query, earlierMs);
         return {
           ...old,
           headers: {
@@ -177,7 +174,7 @@ export class PagingFaults {
         };
       }
       case "lag": {
-        const { status, body } = fetchOriginal(query, nowMs - line.numberOf("by"));
+        const { status, body } = fetch(query, nowMs - line.numberOf("by"));
         return { ...response, status, body };
       }
       case "late-rows":
@@ -190,21 +187,18 @@ export class PagingFaults {
         const unfiltered = new Map([...query].filter(([name]) => name !== "indexId"));
         const count = line.numberOf("rows");
         return count === 0
-          ? fetchOriginal(unfiltered, nowMs)
+          ? fetch(unfiltered)
           : insertForeignRows(response, query, count, (size) =>
-              fetchOriginal(
-                size === undefined ? unfiltered : new Map([...unfiltered, ["size", size]]),
-                nowMs,
-              ),
+              fetch(size === undefined ? unfiltered : new Map([...unfiltered, ["size", size]])),
             );
       }
       case "repeat-page":
-        return source && fetchOriginal(source, nowMs);
+        return source && fetch(source);
       case "swap-pages": {
         const nextId = readNextId(response);
         if (nextId === undefined) return undefined;
         this.#swappedCursors.add(`${path} ${nextId}`);
-        return replaceRows(response, fetchOriginal(pageAfter(query, nextId), nowMs));
+        return replaceRows(response, fetch(pageAfter(query, nextId)));
       }
       case "dead-cursor": {
         if (cursor === undefined) return undefined;
@@ -214,7 +208,7 @@ export class PagingFaults {
           : plainErrorResponse(status, "no such record", nowMs);
       }
       case "torn": {
-        const old = parsePage(fetchOriginal(query, nowMs - this.#refreshMs));
+        const old = parsePage(fetch(query, nowMs - this.#refreshMs));
         return changePage(response, (page) => {
           const half = Math.ceil(page.rows.length / 2);
           return old && { ...page, rows: [...old.rows.slice(0, half), ...page.rows.slice(half)] };
@@ -223,12 +217,12 @@ export class PagingFaults {
       case "withdraw":
         return withdrawRecords(query, response, {
           isWithdrawn: isBetween(line.textOf("since"), line.textOf("until")),
-          fetchAfter: (id) => fetchOriginal(pageAfter(query, id), nowMs),
+          fetchAfter: (id) => fetch(pageAfter(query, id)),
         });
       case "begins":
         return cutOldRecords(response, Date.parse(line.textOf("since")));
       case "second-records":
-        return this.#listTwice(query, line.numberOf("rows"), (other) => fetchOriginal(other, nowMs));
+        return this.#listTwice(query, line.numberOf("rows"), fetch);
       case "retention":
         return cutOldRecords(response, nowMs - line.numberOf("age"));
       case "next-id":
@@ -381,15 +375,10 @@ function readNextId({ status, body }: PlainResponse): string | undefined {
 }
 
 /** Whether the page has no next page, or an empty one. */
-export function isLastPage(
-  query: Query,
-  nowMs: number,
-  fetchOriginal: FetchOriginal,
-  response: PlainResponse,
-): boolean {
+export function isLastPage({ query, fetch }: PageRequest, response: PlainResponse): boolean {
   const nextId = readNextId(response);
   if (nextId === undefined) return true;
-  return parsePage(fetchOriginal(pageAfter(query, nextId), nowMs))?.rows.length === 0;
+  return parsePage(fetch(pageAfter(query, nextId)))?.rows.length === 0;
 }
 
 /** Undefined for a body that is no page, or that another fault has nested too deeply to be read and written. */

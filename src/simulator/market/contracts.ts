@@ -1,63 +1,42 @@
 import { DAY_MS } from "./format.ts";
 import type { IndexSeries } from "./indexes.ts";
-import type { Market } from "./market.ts";
+import type { MarketModel } from "./market-model.ts";
 import type { SimulatedExchange, SimulatedMarket } from "./universe.ts";
 
 export const simulatedDerivativeTypes = ["futures", "perpetuals", "options"] as const;
 export type SimulatedDerivativeType = (typeof simulatedDerivativeTypes)[number];
 export type ContractFilter = "ACTIVE" | "ALL" | "EXPIRED";
 
-export interface DerivativeContractRecord {
-  readonly id: string;
-  readonly exchangeId: string;
-  readonly marketId: string;
-  readonly exchangeName: string;
-  readonly settlementCurrency: string;
-  readonly contractValue: string;
-  readonly valueCurrency: string;
-  readonly optionType?: "CALL" | "PUT";
-  readonly optionStrike?: string;
-  readonly listing?: string;
-  readonly expiration?: string;
-}
-
 /** A contract, with the inputs of its price. */
-export interface Contract {
-  readonly record: DerivativeContractRecord;
-  readonly series: IndexSeries;
-  /** Its position among all contracts, encoded in its id. */
-  readonly ordinal: number;
-  readonly step: number;
-  readonly expirationMs: number | undefined;
-  readonly strike: number | undefined;
-}
+export type Contract = ReturnType<Contracts["list"]>[number];
 
 interface ContractTerm {
   readonly week: number;
   readonly listingMs: number;
+  readonly expirationMs: number;
 }
 
-const PERPETUAL_MARKETS = 20;
-const FUTURE_MARKETS = 4;
-const OPTION_MARKETS = 2;
+/** What distinguishes the contracts of one type in one market. */
+interface ContractVariant extends Partial<ContractTerm> {
+  readonly name: string;
+  readonly step: number;
+  readonly strike?: number;
+  readonly optionType?: "CALL" | "PUT";
+}
+
+const MARKETS_PER_EXCHANGE = { perpetuals: 20, futures: 4, options: 2 };
 const QUARTERLY_EXPIRIES = { upcoming: 3, past: 8 };
 const WEEKLY_EXPIRIES = { upcoming: 4, past: 12 };
 
 /** Derives the contracts that an exchange lists from the time alone; nothing is stored. */
 export class Contracts {
-  readonly #market: Market;
+  readonly #market: MarketModel;
 
-  constructor(market: Market) {
+  constructor(market: MarketModel) {
     this.#market = market;
   }
 
-  list(
-    type: SimulatedDerivativeType,
-    exchange: SimulatedExchange,
-    include: ContractFilter,
-    nowMs: number,
-  ): Contract[] {
-    if (!exchange.derivatives) return [];
+  list(type: SimulatedDerivativeType, exchange: SimulatedExchange, include: ContractFilter, nowMs: number) {
     const markets = exchange.markets.filter(
       ({ ordinal, base, quote }) =>
         ordinal < 8192 &&
@@ -66,79 +45,66 @@ export class Contracts {
         base.priceParameters.meanReversionDays > 1 &&
         /^USDT?$/.test(quote.symbol),
     );
-    if (type === "perpetuals") {
-      if (include === "EXPIRED") return [];
-      return markets.slice(0, PERPETUAL_MARKETS).flatMap((market) => this.#perpetual(exchange, market) ?? []);
-    }
-    const matchesFilter = ({ week }: ContractTerm) => {
-      return include === "ALL" || (include === "EXPIRED") === fridayMs(week) <= nowMs;
-    };
-    if (type === "futures") {
-      const terms = quarterlyTerms(nowMs).filter(matchesFilter);
-      return markets
-        .slice(0, FUTURE_MARKETS)
-        .flatMap((market) => terms.flatMap((term) => this.#future(exchange, market, term) ?? []));
-    }
-    const terms = weeklyTerms(nowMs).filter(matchesFilter);
-    return markets
-      .slice(0, OPTION_MARKETS)
-      .flatMap((market) => terms.flatMap((term) => this.#optionContracts(exchange, market, term)));
+    const listed = exchange.derivatives ? markets.slice(0, MARKETS_PER_EXCHANGE[type]) : [];
+    return listed.flatMap((market) => {
+      const series = this.#market.table.ofType("MWA")[market.ordinal];
+      if (!series) return [];
+      return this.#listVariants(type, market, series, include, nowMs).map((variant) =>
+        this.#createContract(type, exchange, market, series, variant),
+      );
+    });
   }
 
-  #perpetual(exchange: SimulatedExchange, market: SimulatedMarket): Contract | undefined {
-    const name = `${market.base.symbol}${market.quote.symbol}-PERP`;
-    return this.#contract(1, exchange, market, 0, name, {});
+  #listVariants(
+    type: SimulatedDerivativeType,
+    { base, quote }: SimulatedMarket,
+    series: IndexSeries,
+    include: ContractFilter,
+    nowMs: number,
+  ): ContractVariant[] {
+    const pair = `${base.symbol}${quote.symbol}`;
+    if (type === "perpetuals") return include === "EXPIRED" ? [] : [{ name: `${pair}-PERP`, step: 0 }];
+    const terms = (type === "futures" ? quarterlyTerms(nowMs) : weeklyTerms(nowMs)).filter(
+      ({ expirationMs }) => include === "ALL" || (include === "EXPIRED") === expirationMs <= nowMs,
+    );
+    return terms.flatMap((term) => {
+      const expiry = formatExpiry(term.expirationMs);
+      return type === "futures"
+        ? [{ ...term, name: `${pair}-${expiry}`, step: term.week * 64 }]
+        : this.#listOptions(series, `${base.symbol}-${expiry}`, term);
+    });
   }
 
-  #future(
-    exchange: SimulatedExchange,
-    market: SimulatedMarket,
-    { week, listingMs }: ContractTerm,
-  ): Contract | undefined {
-    const name = `${market.base.symbol}${market.quote.symbol}-${formatExpiry(fridayMs(week))}`;
-    return this.#contract(0, exchange, market, week * 64, name, { listingMs, expirationMs: fridayMs(week) });
-  }
-
-  #optionContracts(
-    exchange: SimulatedExchange,
-    market: SimulatedMarket,
-    { week, listingMs }: ContractTerm,
-  ): Contract[] {
-    const { table, indexValues, calendar, quirks } = this.#market;
-    const series = table.ofType("MWA")[market.ordinal];
-    if (!series) return [];
-    const atListing = Math.exp(indexValues.logPriceAt(series, calendar.newestTick(listingMs)));
+  #listOptions(series: IndexSeries, name: string, term: ContractTerm): ContractVariant[] {
+    const { indexValues, calendar, quirks } = this.#market;
+    const atListing = Math.exp(indexValues.logPriceAt(series, calendar.newestTick(term.listingMs)));
     const distance = roundToStrikeDistance(atListing * 0.04);
     const middle = Math.round(atListing / distance) * distance;
-    const found: Contract[] = [];
-    for (let at = 0; at < quirks.optionStrikes; at++) {
+    return Array.from({ length: quirks.optionStrikes }, (_, at) => {
       const strike = Number((middle + (at - (quirks.optionStrikes - 1) / 2) * distance).toPrecision(8));
-      for (const optionType of ["CALL", "PUT"] as const) {
-        const isPut = optionType === "PUT";
-        const name = `${market.base.symbol}-${formatExpiry(fridayMs(week))}-${strike}-${isPut ? "P" : "C"}`;
-        const step = week * 64 + at * 2 + (isPut ? 1 : 0);
-        const details = { listingMs, expirationMs: fridayMs(week), strike, optionType };
-        const contract = this.#contract(2, exchange, market, step, name, details);
-        if (contract) found.push(contract);
-      }
-    }
-    return found;
+      return (["CALL", "PUT"] as const).map((optionType, putStep) => ({
+        ...term,
+        name: `${name}-${strike}-${optionType === "PUT" ? "P" : "C"}`,
+        step: term.week * 64 + at * 2 + putStep,
+        strike,
+        optionType,
+      }));
+    }).flat();
   }
 
-  #contract(
-    type: number,
+  #createContract(
+    type: SimulatedDerivativeType,
     exchange: SimulatedExchange,
     market: SimulatedMarket,
-    step: number,
-    exchangeName: string,
-    details: { listingMs?: number; expirationMs?: number; strike?: number; optionType?: "CALL" | "PUT" },
-  ): Contract | undefined {
-    const { table, ids, utc } = this.#market;
-    const series = table.ofType("MWA")[market.ordinal];
-    if (!series) return undefined;
-    const ordinal = (type * 4096 + exchange.ordinal) * 8192 + market.ordinal;
+    series: IndexSeries,
+    { name, step, listingMs, expirationMs, strike, optionType }: ContractVariant,
+  ) {
+    const { ids, utc } = this.#market;
+    const typeNumber = simulatedDerivativeTypes.indexOf(type);
+    /** Its position among all contracts, encoded in its id. */
+    const ordinal = (typeNumber * 4096 + exchange.ordinal) * 8192 + market.ordinal;
     const isInverse = exchange.name === "BitMEX" || exchange.name === "Deribit";
-    const { listingMs, expirationMs, strike, optionType } = details;
+    const isInQuote = isInverse && type !== "options";
     return {
       series,
       ordinal,
@@ -149,10 +115,10 @@ export class Contracts {
         id: ids.encode("contract", ordinal, step),
         exchangeId: exchange.id,
         marketId: market.id,
-        exchangeName,
+        exchangeName: name,
         settlementCurrency: isInverse ? market.base.symbol : market.quote.symbol,
-        contractValue: isInverse && type !== 2 ? "100" : "1",
-        valueCurrency: isInverse && type !== 2 ? market.quote.symbol : market.base.symbol,
+        contractValue: isInQuote ? "100" : "1",
+        valueCurrency: isInQuote ? market.quote.symbol : market.base.symbol,
         ...(optionType ? { optionType } : {}),
         ...(strike === undefined ? {} : { optionStrike: String(strike) }),
         ...(listingMs === undefined ? {} : { listing: utc.format(listingMs) }),
@@ -163,21 +129,23 @@ export class Contracts {
 }
 
 function quarterlyTerms(nowMs: number): ContractTerm[] {
-  const next = firstQuarterAfter(nowMs);
-  return Array.from({ length: QUARTERLY_EXPIRIES.past + QUARTERLY_EXPIRIES.upcoming }, (_, at) => {
-    const quarter = next - QUARTERLY_EXPIRIES.past + at;
-    return {
-      week: lastWeekOfQuarter(quarter),
-      listingMs: fridayMs(lastWeekOfQuarter(quarter - QUARTERLY_EXPIRIES.upcoming)),
-    };
-  });
+  return listTerms(QUARTERLY_EXPIRIES, firstQuarterAfter(nowMs), lastWeekOfQuarter);
 }
 
 function weeklyTerms(nowMs: number): ContractTerm[] {
-  const next = firstWeekAfter(nowMs);
-  return Array.from({ length: WEEKLY_EXPIRIES.past + WEEKLY_EXPIRIES.upcoming }, (_, at) => {
-    const week = next - WEEKLY_EXPIRIES.past + at;
-    return { week, listingMs: fridayMs(week - WEEKLY_EXPIRIES.upcoming) };
+  return listTerms(WEEKLY_EXPIRIES, firstWeekAfter(nowMs), (week) => week);
+}
+
+/** A contract is listed when as many periods as are upcoming are left until it expires. */
+function listTerms(
+  { past, upcoming }: { past: number; upcoming: number },
+  next: number,
+  weekOf: (period: number) => number,
+): ContractTerm[] {
+  return Array.from({ length: past + upcoming }, (_, at) => {
+    const week = weekOf(next - past + at);
+    const listingMs = fridayMs(weekOf(next - past + at - upcoming));
+    return { week, listingMs, expirationMs: fridayMs(week) };
   });
 }
 

@@ -1,6 +1,6 @@
 import { DAY_MS, formatDecimal } from "../market/format.ts";
 import type { DaySummary, IndexSeries, SimulatedIndexType } from "../market/indexes.ts";
-import type { Market } from "../market/market.ts";
+import type { MarketModel } from "../market/market-model.ts";
 import { scrambleStep } from "../market/record-ids.ts";
 import type { History, PageRecords } from "./history.ts";
 import type { JsonWriter } from "./json-writer.ts";
@@ -18,10 +18,10 @@ const MAX_BAR_BYTES = 1024;
 export class BarHistory implements History {
   readonly name = "ohlcv";
   readonly hasFixedEnd = true;
-  readonly #market: Market;
+  readonly #market: MarketModel;
   readonly #jsonWriter: JsonWriter;
 
-  constructor(market: Market, jsonWriter: JsonWriter) {
+  constructor(market: MarketModel, jsonWriter: JsonWriter) {
     this.#market = market;
     this.#jsonWriter = jsonWriter;
   }

@@ -7,7 +7,7 @@ import {
 } from "../market/contracts.ts";
 import { formatDecimal } from "../market/format.ts";
 import { hashFraction, hashNumbers } from "../market/hash.ts";
-import type { Market } from "../market/market.ts";
+import type { MarketModel } from "../market/market-model.ts";
 import type { SimulatedExchange } from "../market/universe.ts";
 import { HttpError } from "./errors.ts";
 import type { JsonWriter } from "./json-writer.ts";
@@ -15,12 +15,12 @@ import { QueryParams } from "./query-params.ts";
 
 /** Serves /derivatives: contract lists, single contracts, and tickers. */
 export class Derivatives {
-  readonly #market: Market;
+  readonly #market: MarketModel;
   readonly #contracts: Contracts;
   readonly #tickers: DerivativeTickers;
   readonly #writer: JsonWriter;
 
-  constructor(market: Market, contracts: Contracts, tickers: DerivativeTickers, writer: JsonWriter) {
+  constructor(market: MarketModel, contracts: Contracts, tickers: DerivativeTickers, writer: JsonWriter) {
     this.#market = market;
     this.#contracts = contracts;
     this.#tickers = tickers;
@@ -98,9 +98,9 @@ const FUNDING_INTERVAL_MS = 8 * 3_600_000;
 
 /** Prices contracts near the index of their market. */
 export class DerivativeTickers {
-  readonly #market: Market;
+  readonly #market: MarketModel;
 
-  constructor(market: Market) {
+  constructor(market: MarketModel) {
     this.#market = market;
   }
 

@@ -1,7 +1,7 @@
 import { formatDecimal } from "../market/format.ts";
 import { hashFraction, hashNumbers } from "../market/hash.ts";
 import type { IndexSeries } from "../market/indexes.ts";
-import type { Market } from "../market/market.ts";
+import type { MarketModel } from "../market/market-model.ts";
 import type { SimulatedExchange, SimulatedMarket } from "../market/universe.ts";
 import { HttpError } from "./errors.ts";
 import { Payload } from "./http-types.ts";
@@ -23,14 +23,14 @@ interface Listing {
 
 /** Serves /exchange-ticker: the newest tick of each listing, near the average of its market (MWA). */
 export class ExchangeTickers {
-  readonly #market: Market;
+  readonly #market: MarketModel;
   readonly #writer: JsonWriter;
   readonly #cache: PageCache;
   readonly #listings: readonly Listing[];
   readonly #byExchange: ReadonlyMap<string, readonly Listing[]>;
   readonly #byMarket: ReadonlyMap<string, readonly Listing[]>;
 
-  constructor(market: Market, writer: JsonWriter, cache: PageCache) {
+  constructor(market: MarketModel, writer: JsonWriter, cache: PageCache) {
     this.#market = market;
     this.#writer = writer;
     this.#cache = cache;
@@ -147,7 +147,7 @@ export class ExchangeTickers {
   }
 }
 
-function createListings({ seed, universe, table }: Market): Listing[] {
+function createListings({ seed, universe, table }: MarketModel): Listing[] {
   const listings: Listing[] = [];
   for (const exchange of universe.exchanges) {
     if (exchange.status === "INACTIVE") continue;

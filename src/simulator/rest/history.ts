@@ -1,5 +1,5 @@
 import { type IndexSeries, type SimulatedIndexType, simulatedIndexTypes } from "../market/indexes.ts";
-import type { Market } from "../market/market.ts";
+import type { MarketModel } from "../market/market-model.ts";
 import type { RecordKind } from "../market/record-ids.ts";
 import { HttpError } from "./errors.ts";
 import { Payload } from "./http-types.ts";
@@ -103,13 +103,13 @@ function newestRecords(history: History, seriesList: readonly IndexSeries[], now
 export class HistoryPages {
   readonly #history: History;
   readonly #scope: string;
-  readonly #market: Market;
+  readonly #market: MarketModel;
   readonly #writer: JsonWriter;
   readonly #cache: PageCache;
   readonly #pageWriter = new PageWriter();
   readonly #allSeries: Readonly<Record<"withLX" | "withoutLX", readonly IndexSeries[]>>;
 
-  constructor(history: History, scope: string, market: Market, writer: JsonWriter, cache: PageCache) {
+  constructor(history: History, scope: string, market: MarketModel, writer: JsonWriter, cache: PageCache) {
     this.#history = history;
     this.#scope = scope;
     this.#market = market;

@@ -1,69 +1,62 @@
-import type { Market } from "../market/market.ts";
+import type { MarketModel } from "../market/market-model.ts";
+import type { Quirks } from "../market/quirks.ts";
 import type { SimulatedAsset, SimulatedExchange, SimulatedMarket } from "../market/universe.ts";
 import { HttpError } from "./errors.ts";
 import type { JsonWriter } from "./json-writer.ts";
 import { QueryParams } from "./query-params.ts";
 
+/** By resource: the parameters that filter its list. Each has the name of the property that it selects. */
+const filters = {
+  asset: (params: QueryParams) => ({
+    type: params.oneOf("type", ["FIAT", "CRYPTO"]),
+    status: params.oneOf("status", ["ACTIVE", "INACTIVE"]),
+    symbol: params.text("symbol"),
+  }),
+  market: (params: QueryParams) => ({
+    baseAssetId: params.id("baseAssetId"),
+    quoteAssetId: params.id("quoteAssetId"),
+  }),
+  exchange: (params: QueryParams) => ({
+    status: params.oneOf("status", ["ACTIVE", "INACTIVE"]),
+    name: params.text("name"),
+  }),
+};
+type LookupResource = keyof typeof filters;
+
+export function isLookupResource(resource: string): resource is LookupResource {
+  return Object.hasOwn(filters, resource);
+}
+
 /** Serves /asset, /market and /exchange: filtered lists and single entities. */
 export class Lookups {
-  readonly #market: Market;
+  readonly #quirks: Quirks;
   readonly #writer: JsonWriter;
+  readonly #records: Readonly<Record<LookupResource, readonly Readonly<Record<string, unknown>>[]>>;
 
-  constructor(market: Market, writer: JsonWriter) {
-    this.#market = market;
+  constructor({ universe, quirks }: MarketModel, writer: JsonWriter) {
+    this.#quirks = quirks;
     this.#writer = writer;
+    this.#records = {
+      asset: universe.assets.map(toAssetRecord),
+      market: universe.markets.map(toMarketRecord),
+      exchange: universe.exchanges.map(toExchangeRecord),
+    };
   }
 
-  assets(query: URLSearchParams): string {
-    const params = new QueryParams("asset", query, this.#market.quirks);
-    const type = params.oneOf("type", ["FIAT", "CRYPTO"]);
-    const status = params.oneOf("status", ["ACTIVE", "INACTIVE"]);
-    const symbol = params.text("symbol");
+  respondList(resource: LookupResource, query: URLSearchParams): string {
+    const params = new QueryParams(resource, query, this.#quirks);
+    const wanted = Object.entries(filters[resource](params)).filter(([, value]) => value !== undefined);
     params.throwIfInvalid();
-    const found = this.#market.universe.assets.filter(
-      (asset) => matches(type, asset.type) && matches(status, asset.status) && matches(symbol, asset.symbol),
+    const found = this.#records[resource].filter((record) =>
+      wanted.every(([name, value]) => record[name] === value),
     );
-    return this.#formatContent(found.map(toAssetRecord));
+    return `{"content":${this.#writer.formatList(found)}}`;
   }
 
-  asset(id: string): string {
-    return this.#writer.formatRecord(toAssetRecord(findById(this.#market.universe.assets, id, "asset")));
-  }
-
-  markets(query: URLSearchParams): string {
-    const params = new QueryParams("market", query, this.#market.quirks);
-    const base = params.id("baseAssetId");
-    const quote = params.id("quoteAssetId");
-    params.throwIfInvalid();
-    const found = this.#market.universe.markets.filter(
-      (market) => matches(base, market.base.id) && matches(quote, market.quote.id),
-    );
-    return this.#formatContent(found.map(toMarketRecord));
-  }
-
-  market(id: string): string {
-    return this.#writer.formatRecord(toMarketRecord(findById(this.#market.universe.markets, id, "market")));
-  }
-
-  exchanges(query: URLSearchParams): string {
-    const params = new QueryParams("exchange", query, this.#market.quirks);
-    const status = params.oneOf("status", ["ACTIVE", "INACTIVE"]);
-    const name = params.text("name");
-    params.throwIfInvalid();
-    const found = this.#market.universe.exchanges.filter(
-      (exchange) => matches(status, exchange.status) && matches(name, exchange.name),
-    );
-    return this.#formatContent(found.map(toExchangeRecord));
-  }
-
-  exchange(id: string): string {
-    return this.#writer.formatRecord(
-      toExchangeRecord(findById(this.#market.universe.exchanges, id, "exchange")),
-    );
-  }
-
-  #formatContent(records: readonly object[]): string {
-    return `{"content":${this.#writer.formatList(records)}}`;
+  respondEntity(resource: LookupResource, id: string): string {
+    const found = this.#records[resource].find((record) => record.id === id);
+    if (!found) throw new HttpError(404, `No ${resource} ${id}`);
+    return this.#writer.formatRecord(found);
   }
 }
 
@@ -88,14 +81,4 @@ function toExchangeRecord({ id, name, url, status, markets, symbols }: Simulated
     })),
     symbols,
   };
-}
-
-function matches(expected: string | undefined, actual: string): boolean {
-  return expected === undefined || expected === actual;
-}
-
-function findById<T extends { readonly id: string }>(entities: readonly T[], id: string, what: string): T {
-  const found = entities.find((entity) => entity.id === id);
-  if (!found) throw new HttpError(404, `No ${what} ${id}`);
-  return found;
 }

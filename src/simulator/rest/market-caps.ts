@@ -1,6 +1,6 @@
 import { DAY_MS, formatDecimal } from "../market/format.ts";
 import type { IndexSeries } from "../market/indexes.ts";
-import type { Market } from "../market/market.ts";
+import type { MarketModel } from "../market/market-model.ts";
 import { HttpError } from "./errors.ts";
 import type { JsonWriter } from "./json-writer.ts";
 import { QueryParams } from "./query-params.ts";
@@ -12,10 +12,10 @@ const CHANGE_PERIODS_DAYS = [1, 7, 30];
 
 /** Serves /market-cap: every five minutes a new ranking, from the GWA prices of that time. */
 export class MarketCaps {
-  readonly #market: Market;
+  readonly #market: MarketModel;
   readonly #writer: JsonWriter;
 
-  constructor(market: Market, writer: JsonWriter) {
+  constructor(market: MarketModel, writer: JsonWriter) {
     this.#market = market;
     this.#writer = writer;
   }

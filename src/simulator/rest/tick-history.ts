@@ -1,5 +1,5 @@
 import { type IndexSeries, type SimulatedIndexType, TICK_VOLUME_DIGITS } from "../market/indexes.ts";
-import type { Market } from "../market/market.ts";
+import type { MarketModel } from "../market/market-model.ts";
 import { scrambleStep } from "../market/record-ids.ts";
 import type { History, PageRecords } from "./history.ts";
 import type { JsonWriter } from "./json-writer.ts";
@@ -14,10 +14,10 @@ const MAX_TICK_BYTES = 512;
 export class TickHistory implements History {
   readonly name = "index-ticker";
   readonly hasFixedEnd = false;
-  readonly #market: Market;
+  readonly #market: MarketModel;
   readonly #jsonWriter: JsonWriter;
 
-  constructor(market: Market, jsonWriter: JsonWriter) {
+  constructor(market: MarketModel, jsonWriter: JsonWriter) {
     this.#market = market;
     this.#jsonWriter = jsonWriter;
   }

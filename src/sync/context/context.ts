@@ -33,12 +33,11 @@ export interface SyncContext {
  * wrong local clock would cover the future or mark the present as lost.
  */
 export async function ensureServiceTime(context: SyncContext, random: Random): Promise<void> {
-  const { client, clock, signal, stats } = context;
+  const { client, signal, stats } = context;
   if (client.serverNow() !== undefined) return;
-  const retryOptions = { clock, random, signal, successCount: () => stats.successCount };
   const request = { endpoint: "/asset", query: { symbol: "BTC" }, priority: requestPriority.head, signal };
   try {
-    await retryUntilDone(retryOptions, () => client.request(request, async () => {}));
+    await retryUntilDone(context, random, () => client.request(request, async () => {}));
   } catch (error) {
     if (classifyError(error, stats.successCount) === "stop" || client.serverNow() === undefined) throw error;
   }

@@ -19,31 +19,36 @@ export function retryDelayMs(attempt: number, random: Random, errors: readonly u
   return RETRY_BACKOFF.baseMs / 2 + backoffDelay(attempt, RETRY_BACKOFF, random);
 }
 
-interface SyncRetryOptions {
+/** What a `SyncContext` has. */
+interface RetryContext {
   readonly clock: Clock;
-  readonly random: Random;
   readonly signal: AbortSignal;
-  /** Successful responses so far. While the number does not grow, the service counts as down and no try counts. */
-  readonly successCount: () => number;
-  /** Called after each failed try but the last. */
-  readonly onRetry?: (error: unknown) => void;
+  /** While the number of successful responses does not grow, the service counts as down and no try counts. */
+  readonly stats: { readonly successCount: number };
 }
 
-/** Retries `work` until it succeeds. Gives up after MAX_TRIES failures during which the service was answering. */
-export async function retryUntilDone<T>(options: SyncRetryOptions, work: () => Promise<T>): Promise<T> {
-  const { clock, random, signal, successCount, onRetry } = options;
-  const start = { successes: successCount(), at: clock.monotonic() };
+/**
+ * Retries `work` until it succeeds. Gives up after MAX_TRIES failures during which the service was answering. `onRetry`:
+ * called after each failed try but the last.
+ */
+export async function retryUntilDone<T>(
+  { clock, signal, stats }: RetryContext,
+  random: Random,
+  work: () => Promise<T>,
+  onRetry?: (error: unknown) => void,
+): Promise<T> {
+  const start = { successes: stats.successCount, at: clock.monotonic() };
   /** Whether other requests succeeded meanwhile. */
   const othersSucceeded = (since: number) =>
-    successCount() > since ||
-    (successCount() > start.successes && clock.monotonic() - start.at > COUNT_ALL_SUCCESSES_AFTER_MS);
+    stats.successCount > since ||
+    (stats.successCount > start.successes && clock.monotonic() - start.at > COUNT_ALL_SUCCESSES_AFTER_MS);
   let tries = 0;
   for (let attempt = 0; ; attempt++) {
-    const successesBefore = successCount();
+    const successesBefore = stats.successCount;
     try {
       return await work();
     } catch (error) {
-      if (classifyError(error, successCount()) !== "retry") throw error;
+      if (classifyError(error, stats.successCount) !== "retry") throw error;
       if (isInvalidResponse(error) || othersSucceeded(successesBefore)) tries++;
       if (isOutOfTries(tries, error)) throw error;
       onRetry?.(error);

@@ -11,8 +11,6 @@ export interface StreamStats {
   changed: number;
   /** Rows that the service no longer has. */
   withdrawn: number;
-  /** Records received, new or not. */
-  received: number;
   rejected: number;
   requests: number;
   /** Total duration of the ranges to walk, over all series. */
@@ -68,7 +66,6 @@ export class RunStats {
         inserted: 0,
         changed: 0,
         withdrawn: 0,
-        received: 0,
         rejected: 0,
         requests: 0,
         plannedMicros: 0,
@@ -88,13 +85,16 @@ export class RunStats {
     if (event.status === 200) this.successCount++;
   }
 
-  addRows(stream: Stream, written: WriteRecordsResult, counts: Partial<CommitStats> = {}): void {
+  addRows(
+    stream: Stream,
+    written: Pick<WriteRecordsResult, "inserted" | "changed" | "unchanged">,
+    counts: Partial<CommitStats> = {},
+  ): void {
     const { inserted, changed, unchanged } = written;
     const { rejected = 0, withdrawn = 0, foreign = 0, alarm } = counts;
     const stats = this.forStream(stream);
     stats.inserted += inserted;
     stats.changed += changed;
-    stats.received += inserted + changed + unchanged;
     stats.rejected += rejected;
     stats.withdrawn += withdrawn;
     this.#onCommit?.(stream, { inserted, changed, unchanged, rejected, withdrawn, foreign, alarm });
@@ -102,21 +102,8 @@ export class RunStats {
 
   addLookup(stream: Stream, lookup: LookupStats): void {
     const { added, changed, listed, rejected, incident } = lookup;
-    const stats = this.forStream(stream);
-    stats.inserted += added;
-    stats.changed += changed;
-    stats.received += listed;
-    stats.rejected += rejected;
     const unchanged = Math.max(0, listed - added - changed);
     const alarm = incident ? SHRUNKEN_LIST_CODE : undefined;
-    this.#onCommit?.(stream, {
-      inserted: added,
-      changed,
-      unchanged,
-      rejected,
-      withdrawn: 0,
-      foreign: 0,
-      alarm,
-    });
+    this.addRows(stream, { inserted: added, changed, unchanged }, { rejected, alarm });
   }
 }

@@ -5,7 +5,7 @@ import { formatDay, MICROS_PER_SECOND } from "../../model/time.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import type { ListWalkOptions } from "../../service/pagination/list-walk.ts";
 import { describeRequest, fetchListPages, type SyncContext, serviceNow } from "../context/context.ts";
-import { fetchIfAllowed, recordSnapshot, SnapshotCounter } from "./record-snapshot.ts";
+import { fetchIfAllowed, recordSnapshot, storeSnapshotPages } from "./record-snapshot.ts";
 
 const { endpoint: contractEndpoint } = streamTable.derivative_contracts;
 const { endpoint: tickerEndpoint } = streamTable.derivative_ticks;
@@ -99,14 +99,12 @@ export async function fetchDerivativeTicks(
   });
 }
 
-async function fetchTicksOfType(
+function fetchTicksOfType(
   context: SyncContext,
   exchangeId: string,
   derivativeType: DerivativeType,
 ): Promise<SnapshotPart> {
-  const { ingest, stats, signal } = context;
   const stream = "derivative_ticks";
-  const counter = new SnapshotCounter();
   const filters = { exchangeId };
   const list: ListWalkOptions = {
     endpoint: tickerEndpoint,
@@ -114,11 +112,7 @@ async function fetchTicksOfType(
     filters,
     priority: requestPriority.snapshot,
   };
-  for await (const { page } of fetchListPages(context, list, { stream, derivativeType })) {
-    const request = describeRequest(`/derivatives/ticker/${derivativeType}`, filters);
-    const commit = await ingest.call("commitSnapshot", { stream, pageId: page.pageId, request }, [], signal);
-    stats.addRows(stream, commit.written, commit);
-    counter.add(commit);
-  }
-  return counter.toResult(derivativeType);
+  const request = describeRequest(`/derivatives/ticker/${derivativeType}`, filters);
+  const pages = fetchListPages(context, list, { stream, derivativeType });
+  return storeSnapshotPages(context, { stream, request, part: derivativeType }, pages);
 }

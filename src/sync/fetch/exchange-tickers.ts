@@ -4,7 +4,7 @@ import { streamTable } from "../../model/streams.ts";
 import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import { describeRequest, fetchListPages, type SyncContext, serviceNow } from "../context/context.ts";
-import { fetchIfAllowed, recordSnapshot, SnapshotCounter } from "./record-snapshot.ts";
+import { fetchIfAllowed, recordSnapshot, storeSnapshotPages } from "./record-snapshot.ts";
 
 const stream = "exchange_ticks";
 const { endpoint } = streamTable[stream];
@@ -70,20 +70,9 @@ async function pollOnce(
   context: SyncContext,
   { exchangeId, markets }: ExchangeTicksOptions,
 ): Promise<SnapshotPart> {
-  const { ingest, stats, signal } = context;
   const filters = exchangeId === null ? {} : { exchangeId };
-  const counter = new SnapshotCounter();
   const list = { endpoint, filters, priority: requestPriority.snapshot };
-  for await (const { page } of fetchListPages(context, list, { stream })) {
-    const snapshot = {
-      stream,
-      pageId: page.pageId,
-      request: describeRequest(endpoint, filters),
-      ...(markets ? { markets } : {}),
-    } as const;
-    const commit = await ingest.call("commitSnapshot", snapshot, [], signal);
-    stats.addRows(stream, commit.written, commit);
-    counter.add(commit);
-  }
-  return counter.toResult();
+  const request = describeRequest(endpoint, filters);
+  const pages = fetchListPages(context, list, { stream });
+  return storeSnapshotPages(context, { stream, request, ...(markets ? { markets } : {}) }, pages);
 }

@@ -6,9 +6,10 @@ import { MICROS_PER_SECOND } from "../../model/time.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import { walkListPages } from "../../service/pagination/list-walk.ts";
 import { describeRequest, type SyncContext, serviceNow } from "../context/context.ts";
-import { fetchIfAllowed, recordSnapshot, SnapshotCounter } from "./record-snapshot.ts";
+import { fetchIfAllowed, recordSnapshot, storeSnapshotPages } from "./record-snapshot.ts";
 
-const { endpoint } = streamTable.market_caps;
+const stream = "market_caps";
+const { endpoint } = streamTable[stream];
 const filters = { percentChange: true };
 
 /**
@@ -19,52 +20,31 @@ export async function fetchMarketCaps(
   context: SyncContext,
   cadenceSeconds: number | undefined,
 ): Promise<string[]> {
-  if (cadenceSeconds === undefined) return fetchRankedIds(context, undefined);
-  const snapshot = {
-    stream: "market_caps",
-    exchangeId: null,
-    cadence: cadenceSeconds * MICROS_PER_SECOND,
-  } as const;
-  return fetchIfAllowed(context, snapshot, () => fetchRankedIds(context, cadenceSeconds));
-}
-
-async function fetchRankedIds(context: SyncContext, cadenceSeconds: number | undefined): Promise<string[]> {
-  const { client, ingest, stats, signal } = context;
+  const { client, ingest, signal } = context;
   const askedAt = serviceNow(context);
   const caps: MarketCap[] = [];
-  const counter = new SnapshotCounter();
   const priority = cadenceSeconds === undefined ? requestPriority.head : requestPriority.snapshot;
-  const list = { endpoint, filters, priority, signal };
-  const pages = walkListPages(client, list, async (body) => {
-    const { records } = decodePage("market_caps", decodeBody(body));
-    return { records, ...(await ingest.call("readPage", { stream: "market_caps" }, [body], signal)) };
+  const walk = walkListPages(client, { endpoint, filters, priority, signal }, async (body) => {
+    const { records } = decodePage(stream, decodeBody(body));
+    return { records, ...(await ingest.call("readPage", { stream }, [body], signal)) };
   });
-  for await (const { page } of pages) {
-    caps.push(...page.records);
-    if (cadenceSeconds === undefined) {
-      await ingest.call("dropPages", [page.pageId]);
-      continue;
+  const pages = (async function* () {
+    for await (const each of walk) {
+      caps.push(...each.page.records);
+      yield each;
     }
-    const snapshot = {
-      stream: "market_caps",
-      pageId: page.pageId,
-      request: describeRequest(endpoint, filters),
-    } as const;
-    const commit = await ingest.call("commitSnapshot", snapshot, [], signal);
-    stats.addRows("market_caps", commit.written, commit);
-    counter.add(commit);
+  })();
+  if (cadenceSeconds === undefined) {
+    for await (const { page } of pages) await ingest.call("dropPages", [page.pageId]);
+    return rankByMarketCap(caps);
   }
-  if (cadenceSeconds !== undefined) {
-    const cadence = cadenceSeconds * MICROS_PER_SECOND;
-    await recordSnapshot(context, {
-      stream: "market_caps",
-      exchangeId: null,
-      cadence,
-      parts: [counter.toResult()],
-      askedAt,
-    });
-  }
-  return rankByMarketCap(caps);
+  const snapshot = { stream, exchangeId: null, cadence: cadenceSeconds * MICROS_PER_SECOND } as const;
+  return fetchIfAllowed(context, snapshot, async () => {
+    const request = describeRequest(endpoint, filters);
+    const parts = [await storeSnapshotPages(context, { stream, request }, pages)];
+    await recordSnapshot(context, { ...snapshot, parts, askedAt });
+    return rankByMarketCap(caps);
+  });
 }
 
 /** Sorts by rank; assets without a rank come last, by market capitalisation. */

@@ -1,7 +1,7 @@
 import type {
   CollectedSnapshot,
   ForbiddenSnapshot,
-  SnapshotCommitResult,
+  SnapshotPage,
   SnapshotPart,
   SnapshotProblem,
 } from "../../ingest/commit/snapshot.ts";
@@ -15,24 +15,24 @@ const incompleteReasons: Readonly<Record<SnapshotProblem, string>> = {
   empty: "it has no records",
 };
 
-/** Sums up the pages of one snapshot. */
-export class SnapshotCounter {
-  listed = 0;
-  rejected = 0;
-  readonly timestamps: Micros[] = [];
-  readonly storedTimestamps: Micros[] = [];
-
-  add({ listed, rejected, newest, newestStored }: SnapshotCommitResult): void {
-    this.listed += listed;
-    this.rejected += rejected;
-    if (newest !== undefined) this.timestamps.push(newest);
-    if (newestStored !== undefined) this.storedTimestamps.push(newestStored);
+/** Stores the pages of one snapshot as they come, and sums them up. */
+export async function storeSnapshotPages(
+  { ingest, stats, signal }: SyncContext,
+  { part = "", ...snapshot }: Omit<SnapshotPage, "pageId"> & { readonly part?: string },
+  pages: AsyncIterable<{ readonly page: { readonly pageId: number } }>,
+): Promise<SnapshotPart> {
+  let [listed, rejected] = [0, 0];
+  const timestamps: Micros[] = [];
+  const storedTimestamps: Micros[] = [];
+  for await (const { page } of pages) {
+    const commit = await ingest.call("commitSnapshot", { ...snapshot, pageId: page.pageId }, [], signal);
+    stats.addRows(snapshot.stream, commit.written, commit);
+    listed += commit.listed;
+    rejected += commit.rejected;
+    if (commit.newest !== undefined) timestamps.push(commit.newest);
+    if (commit.newestStored !== undefined) storedTimestamps.push(commit.newestStored);
   }
-
-  toResult(part = ""): SnapshotPart {
-    const { listed, rejected, timestamps, storedTimestamps } = this;
-    return { part, listed, rejected, timestamps, storedTimestamps };
-  }
+  return { part, listed, rejected, timestamps, storedTimestamps };
 }
 
 /** Runs the fetch of a snapshot. If the service denies access to it, records the present period as lost. */

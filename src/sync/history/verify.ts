@@ -93,8 +93,7 @@ export async function compareSlices(
   { reader, random, concurrency }: CompareOptions,
   slices: readonly SliceWalk[],
 ): Promise<VerifyResult> {
-  const { clock, signal, stats } = context;
-  const retryOptions = { clock, random, signal, successCount: () => stats.successCount };
+  const { signal, stats } = context;
   const differences: SliceDifference[] = [];
   const problems: Problem[] = [];
   const historyEnds = new Map<string, { readonly walk: SliceWalk; readonly before: Micros }>();
@@ -106,7 +105,9 @@ export async function compareSlices(
     const { walk } = active;
     const { key, name, indexType, range } = walk;
     try {
-      const result = await retryUntilDone(retryOptions, () => walkSlice(context, walk, { progress: active }));
+      const result = await retryUntilDone(context, random, () =>
+        walkSlice(context, walk, { progress: active }),
+      );
       queue.finish(active, { kind: result.isUnexplored ? "empty" : "filled", ...result });
       rows += result.received;
       extraChanged += result.extraChanged;

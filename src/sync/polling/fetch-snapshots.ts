@@ -35,14 +35,12 @@ export async function fetchSnapshots(
 ): Promise<Problem[]> {
   const problems: Problem[] = [];
   const { settings, directory, random } = options;
-  const { clock, signal, stats } = context;
-  const retryOptions = { clock, random, signal, successCount: () => stats.successCount };
   const run: RunForExchanges = async (stream, exchangeIds, task) => {
     await runConcurrently(exchangeIds, settings.concurrency, async (exchangeId) => {
       try {
-        await retryUntilDone(retryOptions, () => task(exchangeId));
+        await retryUntilDone(context, random, () => task(exchangeId));
       } catch (error) {
-        if (classifyError(error, stats.successCount) === "stop") throw error;
+        if (classifyError(error, context.stats.successCount) === "stop") throw error;
         const concernsEndpoint = affectsWholeEndpoint(error);
         const what =
           concernsEndpoint || exchangeId === null ? undefined : exchangeName(directory, exchangeId);

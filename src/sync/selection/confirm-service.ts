@@ -24,7 +24,7 @@ const KNOWN_ADDRESS_TIMEOUT_MS = 5_000;
  * is another one. At a new address nothing goes on until the service has listed its assets.
  */
 export async function confirmService(context: SyncContext, options: ConfirmServiceOptions): Promise<void> {
-  const { client, clock, log, signal, stats } = context;
+  const { client, clock, log, signal } = context;
   const known = readServiceIdentity(options.reader, "assets");
   if (known.ids.size === 0) return;
   const { mayAdopt } = options;
@@ -37,10 +37,8 @@ export async function confirmService(context: SyncContext, options: ConfirmServi
     if (change === "moved") log.info(addresses, "service address changed");
     if (change === "adopted") log.warn(addresses, "warehouse adopted another service");
   };
-  if (known.url !== client.address || mayAdopt) {
-    const retryOptions = { clock, random: options.random, signal, successCount: () => stats.successCount };
-    return retryUntilDone(retryOptions, () => compare(signal));
-  }
+  if (known.url !== client.address || mayAdopt)
+    return retryUntilDone(context, options.random, () => compare(signal));
   if (!options.checksKnownAddress) return;
   try {
     await withTimeout({ clock, ms: KNOWN_ADDRESS_TIMEOUT_MS, stopping: signal }, compare);

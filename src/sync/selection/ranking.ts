@@ -31,14 +31,14 @@ export class RankingFetch {
 
   constructor(context: SyncContext, { random, cadenceSeconds }: RankingFetchOptions) {
     this.#context = context;
-    const { clock, stats } = context;
     const signal = AbortSignal.any([context.signal, this.#cancellation.signal]);
+    const cancellable = { ...context, signal };
     const onRetry = (error: unknown) => {
       this.#lastError = error;
       this.#firstFailure.resolve();
     };
-    const retryOptions = { clock, random, signal, successCount: () => stats.successCount, onRetry };
-    this.#ids = retryUntilDone(retryOptions, () => fetchMarketCaps({ ...context, signal }, cadenceSeconds));
+    const fetch = () => fetchMarketCaps(cancellable, cadenceSeconds);
+    this.#ids = retryUntilDone(cancellable, random, fetch, onRetry);
     // Whoever waits for the ranking gets its failure.
     this.#ids
       .catch(() => {})

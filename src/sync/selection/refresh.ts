@@ -122,10 +122,7 @@ export async function refreshSelection(
       pendingProblems.report(stream, unansweredProblem(stream)),
     );
     try {
-      return await retryUntilDone(
-        { clock, random, signal, successCount: () => stats.successCount, onRetry },
-        work,
-      );
+      return await retryUntilDone(context, random, work, onRetry);
     } catch (error) {
       const errorClass = classifyError(error, stats.successCount);
       if (errorClass === "stop") throw error;

@@ -19,15 +19,11 @@ describe("progress", () => {
       inserted: 2_000,
       changed: 0,
       unchanged: 0,
-      extraChanged: 0,
-      outranked: 0,
     });
     stats.addRows("index_ticks", {
       inserted: 1_500,
       changed: 0,
       unchanged: 500,
-      extraChanged: 0,
-      outranked: 0,
     });
     expect(countsOf(stats, "index_ticks").rows).toBe(3_500);
   });
@@ -39,8 +35,6 @@ describe("progress", () => {
       inserted: 3_000,
       changed: 0,
       unchanged: 0,
-      extraChanged: 0,
-      outranked: 0,
     });
     // Daily bars span years in a few requests, and their turn comes last.
     const ticks = { plannedMicros: 1_000, plannedRequests: 900 };

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { CheckpointFormat } from "../../../src/export/delta/checkpoint.ts";
 import { commitTable, type LogFiles } from "../../../src/export/delta/delta-log.ts";
-import { openExportFolder, tableLog } from "../../../src/export/export-folder.ts";
+import { openFolderStore } from "../../../src/export/folder-store.ts";
 import { type Manifest, readManifest } from "../../../src/export/manifest.ts";
 import { ParquetWriter } from "../../../src/export/parquet-writer.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
@@ -153,10 +153,10 @@ describe("the Delta tables of an export", () => {
 /** A table of two files, one of which each commit replaces, in a folder without an export. */
 async function syntheticTable() {
   const folder = temporaryFolder();
-  const { work } = openExportFolder(folder);
+  const { work, tableLog } = openFolderStore(folder);
   const writer = await ParquetWriter.open(work);
   onTestFinished(() => writer.close());
-  const files = tableLog(folder, "t");
+  const files = tableLog("t");
   const file = (i: number, part: string) => ({
     relation: "t",
     partition: { kind: part },

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { DerivativeContractRecord } from "../../../src/simulator/market/contracts.ts";
+import type { Contract } from "../../../src/simulator/market/contracts.ts";
 import type { DerivativeTickRecord } from "../../../src/simulator/rest/derivatives.ts";
 import {
   type Query,
@@ -17,6 +17,8 @@ beforeAll(async () => {
   exchangeId = client.simulator.universe.exchanges.find(({ name }) => name === "Deribit")?.id ?? "";
 });
 afterAll(() => client.simulator.stop());
+
+type DerivativeContractRecord = Contract["record"];
 
 const contracts = async (type: string, query: Query = {}): Promise<DerivativeContractRecord[]> =>
   (await client.get(`/derivatives/contract/${type}`, { exchangeId, ...query })).body.content;

@@ -2,8 +2,8 @@ import { resolve } from "node:path";
 import type { Command } from "commander";
 import type { TableColumn } from "../../../export/parquet-table.ts";
 import { drawBars, isTerminal } from "../../output/progress-bar.ts";
-import { QUERY_FORMATS, rowRenderers } from "../../output/row-formats.ts";
-import { formatDuration, pluralize } from "../../output/text.ts";
+import { QUERY_FORMATS, readFormat, rowRenderers } from "../../output/row-formats.ts";
+import { formatElapsed, pluralize } from "../../output/text.ts";
 import { writeAtomically, writePieces, writeTextFile } from "../../output/write-output.ts";
 import { type CommandContext, usageFailure } from "../../support/context.ts";
 import type { Cell, OutputColumn } from "./output-columns.ts";
@@ -42,17 +42,11 @@ export interface DataOutput<Row> {
   readonly renderLines?: ((onRows: (count: number) => void) => Iterable<Uint8Array>) | undefined;
 }
 
-export function readDataFormat({ format, json, out }: OutputFlags): DataFormat {
+export function readDataFormat(flags: OutputFlags): DataFormat {
+  const { out } = flags;
   const ending = /\.(\w+)$/.exec(out ?? "")?.[1]?.toLowerCase();
   const byName = DATA_FORMATS.find((known) => known === (ending === "jsonl" ? "ndjson" : ending));
-  const name = format ?? (json ? "json" : (byName ?? "table"));
-  const found = DATA_FORMATS.find((known) => known === name);
-  if (!found) {
-    const known = `${DATA_FORMATS.slice(0, -1).join(", ")} or ${DATA_FORMATS.at(-1)}`;
-    throw usageFailure(`--format cannot be ${name}`, `give ${known}`);
-  }
-  if (json && found !== "json")
-    throw usageFailure(`--json and --format ${found} contradict each other`, "leave out one of them");
+  const found = readFormat(DATA_FORMATS, flags, byName ?? "table");
   if (found === "parquet" && out === undefined)
     throw usageFailure("--format parquet needs a file", "name it with --out FILE");
   return found;
@@ -102,8 +96,7 @@ export async function writeData<Row>(
       bar?.end();
     }
   }
-  const seconds = (context.clock.monotonic() - startedAt) / 1000;
-  const elapsed = seconds < 10 ? `${Math.round(seconds * 1000)} ms` : formatDuration(seconds);
+  const elapsed = formatElapsed(context.clock.monotonic() - startedAt);
   const where = flags.out === undefined ? "" : ` written to ${flags.out}`;
   context.stderr.write(`${pluralize(count, "row")}${where} in ${elapsed}\n`);
 }

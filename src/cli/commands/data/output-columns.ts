@@ -1,6 +1,6 @@
 import type { TableColumn } from "../../../export/parquet-table.ts";
 import type { AsOfRow, BarRow, TickRow } from "../../../library/rows.ts";
-import { findClosestWord } from "../../../model/did-you-mean.ts";
+import { suggestWord } from "../../../model/did-you-mean.ts";
 import { usageFailure } from "../../support/context.ts";
 
 /** A value of an output row. */
@@ -84,10 +84,7 @@ export function selectColumns<Row>(
     const column = all.find(({ name }) => name === given.trim());
     if (column) return column;
     const names = all.map(({ name }) => name);
-    const suggestion = findClosestWord(given, names);
-    throw usageFailure(
-      `--columns cannot be ${given}`,
-      suggestion === undefined ? `give some of ${names.join(", ")}` : `did you mean ${suggestion}?`,
-    );
+    const remedy = suggestWord(given, names, `give some of ${names.join(", ")}`);
+    throw usageFailure(`--columns cannot be ${given}`, remedy);
   });
 }

@@ -6,17 +6,17 @@ import { RecordIds } from "./record-ids.ts";
 import { TickCalendar } from "./tick-calendar.ts";
 import { createUniverse, type UniverseSize } from "./universe.ts";
 
-export interface MarketOptions {
+export interface MarketModelOptions {
   readonly seed: number;
   readonly size: UniverseSize;
   readonly tickMs: number;
   readonly quirks: Quirks;
 }
 
-export type Market = Readonly<ReturnType<typeof createMarket>>;
+export type MarketModel = Readonly<ReturnType<typeof createMarketModel>>;
 
 /** Creates what every endpoint derives its records from. It has no clock: every call passes the time. */
-export function createMarket({ seed, size, tickMs, quirks }: MarketOptions) {
+export function createMarketModel({ seed, size, tickMs, quirks }: MarketModelOptions) {
   const universe = createUniverse(seed, size, quirks.ids);
   const priceParameters = universe.assets.map((asset) => asset.priceParameters);
   return {
