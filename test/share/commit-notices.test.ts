@@ -49,6 +49,20 @@ it("tells who listens which range of which name each commit has changed", async 
   const [corrected] = await listen();
   expect(corrected?.from_ts).toBeLessThanOrEqual(HOURS_BEGIN + HOUR);
   expect(corrected?.to_ts).toBeGreaterThan(HOURS_BEGIN + HOUR);
+  // Many names of one commit are told in one line.
+  const times = Array.from({ length: 21 }, (_, i) => HOURS_BEGIN + 3 * HOUR + i);
+  warehouse.transaction((t) =>
+    writeRecords(
+      t,
+      "index_ticks",
+      times.map((ts, i) => tick(ts, "7", { indexId: `many-${i}` })),
+      "rest",
+    ),
+  );
+  await shareInto(server, database, warehouse);
+  expect(await listen()).toEqual([
+    { stream: "index_ticks", name: null, from_ts: times[0], to_ts: (times[20] ?? 0) + 1 },
+  ]);
   warehouse.transaction(fillEverything);
   await shareInto(server, database, warehouse);
   const streams = new Set((await listen()).map(({ stream }) => stream));

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { expect, it } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { barWidths, MICROS_PER_DAY } from "../../src/model/time.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { findHeldDays } from "../../src/share/held-days.ts";
@@ -14,7 +14,7 @@ import { usePostgres } from "../support/postgres.ts";
 import { toVersion3, viewsOfVersion3 } from "../support/share/bars-of-version-3.ts";
 import { shareInto, shareOptions } from "../support/share/share-harness.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
-import { parseTs, tick } from "../support/warehouse/records.ts";
+import { decimal, parseTs, tick } from "../support/warehouse/records.ts";
 
 const server = usePostgres();
 const HOUR = barWidths["1h"];
@@ -24,6 +24,7 @@ const START = parseTs("2026-02-28T00:00:00Z");
 const MONTH = "2026-02";
 const STEPS = (2 * MICROS_PER_DAY) / STEP;
 const at = (step: number) => START + step * STEP;
+const lengths = ["1h", "4h", "1d"] as const;
 const views = ["bars_1h", "bars_4h", "bars_1d", "returns_1h"];
 
 async function createDatabase(): Promise<string> {
@@ -34,11 +35,16 @@ async function createDatabase(): Promise<string> {
 }
 
 /** Both views answer in one statement, so they have the same present. */
-async function expectBarsOfTicks(database: string, context: unknown): Promise<void> {
+async function expectBarsOfTicks(
+  database: string,
+  context: unknown,
+  ids = ["btc-id", "eth-id"],
+): Promise<void> {
+  const rowsOf = (name: string) => `SELECT * FROM ${name} WHERE index_id IN (${ids.map((id) => `'${id}'`)})`;
   const differences = await server.queryAll(
     database,
     views.map(
-      (name) => `WITH kept AS (SELECT * FROM mds.${name}), ticks AS (SELECT * FROM oracle.${name})
+      (name) => `WITH kept AS (${rowsOf(`mds.${name}`)}), ticks AS (${rowsOf(`oracle.${name}`)})
         (SELECT 'unexpected' AS what, * FROM (TABLE kept EXCEPT ALL TABLE ticks) x)
         UNION ALL (SELECT 'missing', * FROM (TABLE ticks EXCEPT ALL TABLE kept) x)`,
     ),
@@ -48,39 +54,121 @@ async function expectBarsOfTicks(database: string, context: unknown): Promise<vo
   );
 }
 
-const somePrice = fc.constantFrom("1", "2", "7.5", "5.00000000000000000001", "5.00000000000000000002", null);
+interface SharedTick {
+  readonly id: string;
+  readonly ts: string;
+  readonly price: number;
+  readonly price_exact: string;
+  readonly volume: number | null;
+  readonly volume_exact: string | null;
+}
 
-const someStep = fc.record({
-  what: fc.constantFrom(
-    ...(["page", "page", "page", "correct", "late", "withdraw", "retract", "empty", "lost", "live"] as const),
-    ...(["forward", "forward", "forward", "restart", "move", "leave", "upgrade"] as const),
+/** A bar by its definition. Of equal prices the first counts: they may differ in their exact digits. */
+function toBar(ticks: readonly SharedTick[], length: number) {
+  const best = (isBetter: (a: number, b: number) => boolean) =>
+    ticks.reduce((found, each) => (isBetter(each.price, found.price) ? each : found));
+  const [first, last] = [ticks[0], ticks.at(-1)] as [SharedTick, SharedTick];
+  const [highest, lowest] = [best((a, b) => a > b), best((a, b) => a < b)];
+  return {
+    id: first.id,
+    ts: String(Math.floor(Number(first.ts) / length) * length),
+    prices: [first, highest, lowest, last].flatMap((each) => [each.price, each.price_exact]),
+    volume: last.volume,
+    volume_exact: last.volume_exact,
+    n_ticks: String(ticks.length),
+  };
+}
+
+/** Compares the figures of all bars of some series with what their ticks make. */
+async function expectFiguresOfTicks(
+  database: string,
+  context: unknown,
+  ids: readonly string[],
+): Promise<void> {
+  const ofSeries = `index_id IN (${ids.map((id) => `'${id}'`)}) ORDER BY index_id, ts`;
+  const prices = ["open", "high", "low", "close"].map(
+    (name) => `to_json(${name}), to_json(${name}_exact::text)`,
+  );
+  const [ticks = [], ...bars] = await server.queryAll(database, [
+    `SELECT index_id AS id, ts, price, price_exact, volume, volume_exact FROM mds.index_ticks WHERE price IS NOT NULL AND ${ofSeries}`,
+    ...lengths.map(
+      (name) => `SELECT index_id AS id, ts, json_build_array(${prices}) AS prices, volume_24h AS volume,
+        volume_24h_exact AS volume_exact, n_ticks FROM mds.bars_${name} WHERE ${ofSeries}`,
+    ),
+  ]);
+  const expected = lengths.map((name) => {
+    const startOf = ({ id, ts }: SharedTick) => `${id} ${Math.floor(Number(ts) / barWidths[name])}`;
+    return [...Map.groupBy(ticks as SharedTick[], startOf).values()].map((each) =>
+      toBar(each, barWidths[name]),
+    );
+  });
+  expect(bars, JSON.stringify(context)).toEqual(expected);
+}
+
+const somePrice = fc.constantFrom("1", "2", "7.5", "5.00000000000000000001", "5.00000000000000000002", null);
+const someVolume = fc.constantFrom("3", "4", "0.30000000000000000004", null);
+/** A step at a border of a bar, or anywhere. Most errors are at a border: a day's is one of every bar. */
+const somePlace = fc.oneof(
+  fc.constantFrom(
+    ...[0, 12, 24, 69, 72, 75, 84, STEPS].flatMap((border) => [border - 1, border, border + 1]),
   ),
-  from: fc.integer({ min: 0, max: STEPS - 1 }),
-  length: fc.oneof(fc.integer({ min: 1, max: 9 }), fc.integer({ min: 1, max: STEPS })),
+  fc.integer({ min: 0, max: STEPS - 1 }),
+);
+
+const someChange = fc.record({
+  what: fc.constantFrom(
+    ...(["page", "page", "correct", "late", "late", "withdraw", "withdraw"] as const),
+    ...(["retract", "empty", "lost", "live"] as const),
+  ),
+  from: somePlace.map((place) => Math.max(0, Math.min(STEPS - 1, place))),
+  length: fc.oneof(fc.integer({ min: 1, max: 4 }), fc.integer({ min: 1, max: 30 }), fc.constant(STEPS)),
   prices: fc.array(somePrice, { minLength: 1, maxLength: 5 }),
+  volumes: fc.array(someVolume, { minLength: 1, maxLength: 3 }),
   index: fc.integer({ min: 0, max: 1 }),
 });
-type Step = typeof someStep extends fc.Arbitrary<infer Value> ? Value : never;
+type SomeChange = typeof someChange extends fc.Arbitrary<infer Value> ? Value : never;
 
-function apply(transaction: Transaction, { what, from, length, prices, index }: Step): void {
-  const indexId = ["btc-id", "eth-id"][index] as string;
+const someRound = fc.record({
+  changes: fc.array(someChange, { minLength: 1, maxLength: 3 }),
+  kind: fc.constantFrom(
+    ...([
+      "forward",
+      "forward",
+      "forward",
+      "forward",
+      "forward",
+      "restart",
+      "restart",
+      "leave",
+      "move",
+    ] as const),
+  ),
+});
+
+function apply(
+  transaction: Transaction,
+  { what, from, length, prices, volumes, index }: SomeChange,
+  ids = ["btc-id", "eth-id"],
+): void {
+  const indexId = ids[index] as string;
   const series = transaction.dictionary.getSeriesKey("GWA", indexId);
   const key = { stream: "index_ticks", series } as const;
   const until = Math.min(STEPS, from + length);
   const range = { from: at(from), to: at(until) };
   const tickAt = (ts: number, i: number) => {
-    const price = prices[i % prices.length] ?? null;
+    const [price = null, volume = null] = [prices[i % prices.length], volumes[i % volumes.length]];
     return tick(ts, price ?? "1", {
       indexId,
       ...(price === null && { price: null }),
       ...(i % 11 === 5 && { quality: "price out of range" }),
-      ...(i % 7 === 3 && { volume: null }),
+      volume: volume === null ? null : decimal(volume),
     });
   };
   const every = (step: number) =>
     Array.from({ length: Math.ceil((until - from) / step) }, (_, i) => tickAt(at(from + i * step), i));
   if (what === "page" || what === "withdraw") {
-    const records = every(what === "page" ? 1 : 7);
+    // What is withdrawn leaves some bars with ticks, and others without.
+    const records = what === "page" ? every(1) : every(7).slice(1);
     writeRecords(transaction, "index_ticks", records, "rest");
     const gone = findRowsBeside(transaction, key, range, records.map(({ ts }) => ts).reverse());
     withdrawRows(
@@ -88,6 +176,7 @@ function apply(transaction: Transaction, { what, from, length, prices, index }: 
       key,
       gone.map(({ ts }) => ts),
     );
+    transaction.markWritten("index_ticks", series);
     settle(transaction, key, range, "rows");
   } else if (what === "correct" || what === "late")
     writeRecords(transaction, "index_ticks", [tickAt(at(from) + (what === "late" ? 5 : 0), length)], "rest");
@@ -103,48 +192,69 @@ function apply(transaction: Transaction, { what, from, length, prices, index }: 
 }
 
 it("I8: kept bars are those of the ticks, whatever was corrected, withdrawn, moved or upgraded", async () => {
+  // Each run has two series of its own: a database is dearer than all of its steps.
+  const database = await createDatabase();
+  const warehouse = openTestWarehouse({ clock: systemClock });
+  const options = shareOptions(server, database, warehouse);
+  const place = describePlace(parseServerAddress(options.url));
+  let share: OpenShare | undefined;
+  const end = async () => {
+    await share?.close();
+    share = undefined;
+  };
+  onTestFinished(end);
+  const forward = async () => {
+    share ??= await openShare(options);
+    await share.forwarder.forward();
+  };
+  const move = async (direction: "moveOut" | "moveIn") => {
+    await end();
+    await shareInto(server, database, warehouse, { [direction]: MONTH });
+  };
+  const changeAll = (changes: readonly SomeChange[], ids: string[]) =>
+    warehouse.transaction((transaction) => {
+      for (const change of changes) apply(transaction, change, ids);
+    });
+  let runs = 0;
   await fc.assert(
-    fc.asyncProperty(fc.array(someStep, { minLength: 6, maxLength: 25 }), async (history) => {
-      const database = await createDatabase();
-      const warehouse = openTestWarehouse({ clock: systemClock });
-      const options = shareOptions(server, database, warehouse);
-      let share: OpenShare | undefined;
-      let isOut = false;
-      const end = async () => {
-        await share?.close();
-        share = undefined;
-      };
-      try {
-        for (const step of [...history, { ...(history[0] as Step), what: "forward" as const }]) {
-          const { what } = step;
-          if (what === "restart") await end();
-          else if (what === "forward") {
-            share ??= await openShare(options);
-            await share.forwarder.forward();
-          } else if (what === "move") {
-            await end();
-            await shareInto(server, database, warehouse);
-            const table = "SELECT FROM pg_class WHERE relname = 'index_tick_rows_2026_02'";
-            if ((await server.query(database, table)).length === 0) continue;
-            await shareInto(server, database, warehouse, isOut ? { moveIn: MONTH } : { moveOut: MONTH });
-            isOut = !isOut;
-          } else if (what === "leave") {
+    fc.asyncProperty(
+      fc.array(someRound, { minLength: 3, maxLength: 5 }),
+      fc.array(someChange, { minLength: 2, maxLength: 2 }),
+      async (rounds, first) => {
+        const ids = ["btc", "eth"].map((id) => `${id}-${runs}`);
+        runs++;
+        changeAll(
+          first.map((change, index) => ({ ...change, what: "page", from: 0, length: STEPS, index })),
+          ids,
+        );
+        await forward();
+        for (const { changes, kind } of rounds) {
+          changeAll(changes, ids);
+          if (kind === "restart") await end();
+          if (kind === "move") {
+            await move("moveOut");
+            await expectFiguresOfTicks(database, { kind, changes }, ids);
+            changeAll(changes.toReversed(), ids);
+            await move("moveIn");
+          } else await forward();
+          if (kind === "leave") {
             const { held } = await findHeldDays(options, { before: at(STEPS) });
-            for (const day of held)
-              warehouse.transaction((t) => moveDay(t, day, describePlace(parseServerAddress(options.url))));
-          } else if (what === "upgrade") {
-            await end();
-            await server.query(database, toVersion3);
-            await shareInto(server, database, warehouse);
-          } else warehouse.transaction((transaction) => apply(transaction, step));
-          if (["forward", "move", "upgrade"].includes(what)) await expectBarsOfTicks(database, step);
+            for (const day of held) warehouse.transaction((t) => moveDay(t, day, place));
+            changeAll(changes.toReversed(), ids);
+            await forward();
+          }
+          await expectFiguresOfTicks(database, { kind, changes }, ids);
         }
-      } finally {
-        await end();
-      }
-    }),
-    { numRuns: 3, endOnFailure: true },
+      },
+    ),
+    { numRuns: 10, endOnFailure: true },
   );
+  const all = Array.from({ length: runs }, (_, run) => ["btc", "eth"].map((id) => `${id}-${run}`)).flat();
+  await expectBarsOfTicks(database, "all columns", all);
+  await end();
+  await server.query(database, toVersion3);
+  await forward();
+  await expectBarsOfTicks(database, "upgraded", all);
 });
 
 /** Bars by their length in hours: kept and stale. */
@@ -164,7 +274,7 @@ it("keeps every bar that is over, marks the others, and keeps none without ticks
   const warehouse = openTestWarehouse({ clock });
   const page = (from: number, to: number) =>
     warehouse.transaction((t) =>
-      apply(t, { what: "page", from, length: to - from, prices: ["1", "2"], index: 0 }),
+      apply(t, { what: "page", from, length: to - from, prices: ["1", "2"], volumes: ["3"], index: 0 }),
     );
   const forward = () => shareInto(server, database, warehouse, { clock });
   // A day, and five hours and a third of the next one.

@@ -49,7 +49,7 @@ function barOfTicks(start: string, length: Micros): string {
     CROSS JOIN LATERAL ${oneTick("last")}
     CROSS JOIN LATERAL ${oneTick("highest")}
     CROSS JOIN LATERAL ${oneTick("lowest")}
-    CROSS JOIN LATERAL ${pricedTicks(`count(*) AS n_ticks, count(${details("t", "quality")}) AS n_doubtful`)} x)`;
+    CROSS JOIN LATERAL ${pricedTicks(`count(*)::integer AS n_ticks, count(${details("t", "quality")})::integer AS n_doubtful`)} x)`;
 }
 
 /** Every start of a bar, as `d.day + o.shift`. The days with ticks are found by one seek each. */

@@ -391,6 +391,7 @@ export function tableStatements(): {
   for (const [name, text] of exactColumns) addColumn("kept_bars", name, text);
   statements.push(
     "CREATE INDEX IF NOT EXISTS kept_bars_stale ON mds.kept_bars (series, ts) WHERE n_ticks IS NULL",
+    timeIndexSql("kept_bars", "series, length"),
   );
   create("months", ["name text PRIMARY KEY", "is_moved boolean NOT NULL"]);
   create("source", [

@@ -77,7 +77,18 @@ it("does not let readers wait for an upgrade that an open transaction blocks, an
     ALTER TABLE mds.index_tick_rows DROP COLUMN details CASCADE`,
   );
   const { pid, user, client } = await openNotebook(database, "SELECT count(*) FROM mds.index_tick_rows");
-  const blocked = await failureOf(shareInto(server, database, warehouse, { clock: hasty }));
+  let isOver = false;
+  const upgrade = failureOf(shareInto(server, database, warehouse, { clock: hasty })).finally(() => {
+    isOver = true;
+  });
+  // Another reader meanwhile: whoever waits behind a lock that waits would wait as long as the notebook is open.
+  let reads = 0;
+  while (!isOver) {
+    await server.query(database, "SET lock_timeout = '2s'; SELECT count(*) FROM mds.index_tick_rows");
+    reads++;
+  }
+  expect(reads).toBeGreaterThan(10);
+  const blocked = await upgrade;
   expect(blocked).toMatchObject({
     code: "share_blocked",
     exit: 75,

@@ -84,7 +84,11 @@ it("forwards every digit whatever the role has set", async () => {
   await server.query(database, `ALTER ROLE ${user} SUPERUSER`);
   const warehouse = openTestWarehouse({ clock: systemClock, hasAllViews: true });
   warehouse.transaction(fillEverything);
+  addHours(warehouse, 0, 1);
   const url = server.url(database, user);
+  await shareInto(server, database, warehouse, { url });
+  // The ledger that this session reads is what the next range is joined to.
+  addHours(warehouse, 1, 1);
   await shareInto(server, database, warehouse, { url });
   expect(await shareInto(server, database, warehouse, { url, verify: true })).toMatchObject({
     rows: 0,
