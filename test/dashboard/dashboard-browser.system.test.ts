@@ -16,6 +16,7 @@ import {
 } from "../support/dashboard/chromium.ts";
 import { recordSampleErrors, serveDashboard } from "../support/dashboard/dashboard-harness.ts";
 import { hostileName, openFilledWarehouse } from "../support/dashboard/filled-warehouse.ts";
+import { fillQuotedPair } from "../support/dashboard/quoted-pair.ts";
 import { timeLimit } from "../support/time-limit.ts";
 
 let served: Awaited<ReturnType<typeof serveDashboard>>;
@@ -157,7 +158,13 @@ describe("the dashboard", () => {
     const blocked = await blockRequests(page, "/api/market");
     await page.goto(served.address);
     await page.locator("#proof-text", { hasText: " rows, " }).waitFor();
-    await page.locator(".reading", { hasText: "Reading the market …" }).first().waitFor();
+    const note = page.locator(".reading", { hasText: "Reading the market …" }).first();
+    await note.waitFor();
+    const animation = () =>
+      page.evaluate(`getComputedStyle(document.querySelector(".reading")).animationName`);
+    expect(await animation()).toBe("appear");
+    await page.emulateMedia({ reducedMotion: "reduce" });
+    expect(await animation()).toBe("none");
     const before = await places();
     await takeScreenshot(page, "market-reading");
     await blocked.failWith("the warehouse cannot be read");
@@ -172,13 +179,13 @@ describe("the dashboard", () => {
     const context = await page.context().browser()?.newContext({ timezoneId: "Asia/Tokyo" });
     onTestFinished(() => context?.close());
     const tokyo = await context?.newPage();
-    const note = async () => (await tokyo?.textContent("#market-note")) ?? "";
+    const marketNote = async () => (await tokyo?.textContent("#market-note")) ?? "";
     await tokyo?.goto(served.address);
     await tokyo?.locator("#market-note", { hasText: "UTC" }).waitFor();
-    const inUtc = /as of (.+) UTC$/.exec(await note())?.[1] ?? "";
+    const inUtc = /as of (.+) UTC$/.exec(await marketNote())?.[1] ?? "";
     await tokyo?.click("#zone");
     await tokyo?.locator("#market-note", { hasText: "UTC+9" }).waitFor();
-    const inTokyo = /as of (.+) UTC\+9$/.exec(await note())?.[1] ?? "";
+    const inTokyo = /as of (.+) UTC\+9$/.exec(await marketNote())?.[1] ?? "";
     expect(Date.parse(`${inTokyo}Z`) - Date.parse(`${inUtc}Z`)).toBe(9 * 3_600_000);
   });
 
@@ -191,4 +198,57 @@ describe("the dashboard", () => {
     expect(await page.getAttribute("#state", "data-tone")).toBe("ill");
     expect(await page.textContent("#sentence")).toBe("Stuck: nothing has been committed for 10 minutes.");
   });
+});
+
+describe("the quotes of a pair", () => {
+  itInBrowser(
+    "have a line of the spread over the last day, and a scale that one exchange cannot set",
+    async () => {
+      const { path, connection } = openFilledWarehouse(fillQuotedPair);
+      const { address } = await serveDashboard(path);
+      const query = <Row>(sql: string) => connection.database.prepare<[], Row>(sql).all();
+      const { page, complaints } = await openPage(new URL("exchanges/BTC-USD", address).href, desktop);
+      await page.waitForSelector("#spread-plot canvas");
+      const stored = query<{ bps: number }>(
+        "SELECT DISTINCT ts, (best_ask / best_bid - 1) * 10000 AS bps FROM spread WHERE pair = 'BTC/USD' ORDER BY ts",
+      );
+      expect(stored).toHaveLength(144);
+      expect(await page.getAttribute("#spread-plot", "data-points")).toBe("144");
+      const box = await page.locator("#spread-plot .u-over").boundingBox();
+      for (const at of [0, 71, 143]) {
+        await page.mouse.move(
+          (box?.x ?? 0) + ((box?.width ?? 0) - 1) * (at / 143),
+          (box?.y ?? 0) + (box?.height ?? 0) / 2,
+        );
+        const shown = page.locator("#spread-plot .u-legend .u-value").nth(1);
+        await shown.filter({ hasText: `${stored[at]?.bps.toFixed(2)} bp` }).waitFor();
+      }
+      // From the middle to the right or left; what is beyond 20 bp ends in an arrow, what does not move has no bar.
+      const bars = await page.locator("#quotes tbody tr").evaluateAll((rows) =>
+        rows.map((row) => {
+          const bar = row.querySelector(".bar");
+          const style = bar?.getAttribute("style") ?? "";
+          const [width, left] = ["width", "left"].map(
+            (name) => new RegExp(`${name}: ([\\d.]+)%`).exec(style)?.[1],
+          );
+          return [row.getAttribute("data-exchange"), bar?.className.includes("clipped"), width, left];
+        }),
+      );
+      const deviations = query<{ exchange: string; bps: number }>(
+        "SELECT exchange, deviation_bps AS bps FROM latest_index_deviation WHERE exchange <> 'Dead'",
+      );
+      const expected = deviations.map(({ exchange, bps }) => {
+        const part = (Math.min(20, Math.abs(bps)) / 20) * 50;
+        const [width, left] = [part, bps < 0 ? 50 - part : 50].map((value) =>
+          String(Number(value.toFixed(1))),
+        );
+        return [exchange, Math.abs(bps) > 20, width, left];
+      });
+      expect(bars.slice(0, -1).sort()).toEqual(expected.sort());
+      expect(bars.at(-1)).toEqual(["Dead", undefined, undefined, undefined]);
+      await takeScreenshot(page, "exchanges");
+      await expectAccessible(page);
+      expect(complaints).toEqual([]);
+    },
+  );
 });

@@ -120,6 +120,11 @@ describe("/market", () => {
       await page.click("#ranking tbody a");
       await page.waitForSelector("#parts .card");
       expect(new URL(page.url()).pathname).toBe("/assets/ETH");
+      await page.goBack();
+      await page.click('.tile[title^="SOL "]');
+      await page.locator("#asset-title", { hasText: "SOL" }).waitFor();
+      await page.goto(new URL("/assets/ETH", page.url()).href);
+      await page.waitForSelector("#parts .card");
       await page.click("#to-bars");
       await page.waitForSelector("#chart[data-bars]");
       expect(await page.textContent("#name")).toBe("ETH");

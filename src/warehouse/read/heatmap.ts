@@ -100,7 +100,8 @@ export class Heatmap {
   readonly #titles: ReadonlyMap<string, string>;
   /** Keys without a gap are not in it. */
   readonly #gaps: GapSums;
-  #search: SeriesSearch | undefined;
+  /** Those that have ticks or daily bars. */
+  readonly series: SeriesSearch;
 
   constructor(parts: HeatmapParts, now: Micros) {
     const { groups, steps, grids, ranks, titles, ranges, snapshotCells, gaps } = parts;
@@ -115,13 +116,8 @@ export class Heatmap {
     this.#groups = [...groups]
       .sort(([, [a]], [, [b]]) => groupOrder(a) - groupOrder(b))
       .map(([key, members]) => [key, sortByRank(members, ranks)]);
+    this.series = new SeriesSearch(this.#chartSeries());
     this.#summaries = new Map(this.#groups.map(([key, members]) => [key, this.#summarise(key, members)]));
-  }
-
-  /** The series that have ticks or daily bars. */
-  get series(): SeriesSearch {
-    this.#search ??= new SeriesSearch(this.#chartSeries());
-    return this.#search;
   }
 
   /** By index type, then by rank, as a ranking has them. */

@@ -19,12 +19,12 @@ import { poll, startReading } from "../shared/reading.ts";
 import {
   amount,
   count,
-  direction,
   duration,
   minuteOf,
   momentText,
   percentChange,
   quote,
+  signOf,
   title,
 } from "../shared/text-format.ts";
 
@@ -79,6 +79,8 @@ const parts: readonly (readonly [key: AssetSectionKey, heading: string, empty: s
   ["gaps", "Gaps", "Nothing is missing."],
   ["revisions", "Revisions", "The service has changed nothing."],
 ];
+/** The columns that a phone has no room for. */
+const wide = new Set(["age_seconds", "premium", "price", "basis", "seconds", "coverage"]);
 /** The columns that a person does not need beside the others. */
 const hidden = new Set(["index_price", "is_complete", "before"]);
 
@@ -99,29 +101,25 @@ function figure(column: string, value: AssetValue, sql: string): HTMLElement {
     : element("span", {}, text);
 }
 
-const toneOf = (column: string, value: AssetValue) =>
-  columns[column]?.[2] && typeof value === "number" ? direction(value) : "";
+const toneOf = (column: string, shown: HTMLElement) =>
+  columns[column]?.[2] ? signOf(shown.textContent ?? "") : "";
 
 function showPart({ sql, rows }: AssetSection, heading: string, empty: string): HTMLElement {
   const names = Object.keys(rows[0] ?? {}).filter(
     (column) => !hidden.has(column) && rows.some((row) => row[column] !== null),
   );
-  const isNumber = (column: string) => columns[column]?.[1] !== undefined;
+  const classOf = (column: string) =>
+    `${columns[column]?.[1] ? "number" : column === "after" ? "json" : ""} ${wide.has(column) ? "wide" : ""}`;
   const head = names.map((column) =>
-    element(
-      "th",
-      { scope: "col", className: isNumber(column) ? "number" : "" },
-      columns[column]?.[0] ?? title(column),
-    ),
+    element("th", { scope: "col", className: classOf(column) }, columns[column]?.[0] ?? title(column)),
   );
   const body = rows.map((row) =>
     element(
       "tr",
       {},
       ...names.map((column) => {
-        const kind = isNumber(column) ? "number" : column === "after" ? "json" : "";
-        const value = row[column] ?? null;
-        return element("td", { className: `${kind} ${toneOf(column, value)}` }, figure(column, value, sql));
+        const shown = figure(column, row[column] ?? null, sql);
+        return element("td", { className: `${classOf(column)} ${toneOf(column, shown)}` }, shown);
       }),
     ),
   );
@@ -161,15 +159,16 @@ function showFacts(): void {
     ? `${tick.is_settled === 1 ? "proven" : "awaiting confirmation"}, ${duration(Number(tick.age_seconds))} old`
     : "";
   byId("facts").replaceChildren(
-    ...facts.map(([column, value, sql]) =>
-      element(
+    ...facts.map(([column, value, sql]) => {
+      const shown = figure(column, value, sql);
+      return element(
         "div",
         { className: "fact", "data-fact": column },
         element("span", { className: "soft" }, columns[column]?.[0] ?? column),
-        element("b", { className: toneOf(column, value) }, figure(column, value, sql)),
+        element("b", { className: toneOf(column, shown) }, shown),
         element("span", { className: "soft" }, column === "price" ? proof : ""),
-      ),
-    ),
+      );
+    }),
   );
 }
 

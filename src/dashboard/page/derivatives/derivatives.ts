@@ -21,10 +21,10 @@ import {
   brief,
   count,
   countNoun,
-  direction,
   momentText,
   percentChange,
   quote,
+  signOf,
 } from "../shared/text-format.ts";
 import { buildChain, type ChainLine, forwardOf, impliedVolatility, worth } from "./derivative-figures.ts";
 
@@ -54,6 +54,8 @@ const contractParams = () => ({
 
 const iso = (micros: number) => new Date(micros / 1000).toISOString();
 const cell = (text: string, className = "") => element("td", { className: `number ${className}` }, text);
+/** In the colour of its sign. */
+const signedCell = (text: string, className = "") => cell(text, `${className} ${signOf(text)}`);
 const percentOf = (fraction: number | null, digits?: number) =>
   percentChange(fraction === null ? null : fraction * 100, digits);
 /** A phone has no column for the exchange. */
@@ -118,7 +120,7 @@ function drawSmile(chain: readonly ChainLine[], forward: number | null): void {
           { label: "calls", stroke: call, ...dots, points: { show: true, size: 11, stroke: call, width: 2 } },
           { label: "puts", stroke: put, ...dots, points: { show: true, size: 5, stroke: put, fill: put } },
         ],
-        right: { scale: "interest", value: amount },
+        right: { scale: "interest", label: "open interest", value: amount },
       }),
       [chain.map(({ strike }) => strike), interest, smile, calls, puts],
       target,
@@ -145,8 +147,8 @@ function showFutures({ futures, observed }: DerivativesResult): void {
         cell(one.days_to_expiry === null ? "–" : count(Math.round(one.days_to_expiry))),
         cell(quote(one.price), "wide"),
         cell(quote(one.index_price), "wide"),
-        cell(percentOf(one.basis), direction(one.basis)),
-        cell(percentOf(one.annualised_basis), `per-year ${direction(one.annualised_basis)}`),
+        signedCell(percentOf(one.basis)),
+        signedCell(percentOf(one.annualised_basis), "per-year"),
         cell(amount(one.open_interest_usd), "wide"),
       ),
     ),
@@ -170,9 +172,9 @@ function showPerpetuals(perpetuals: readonly PerpetualQuote[]): void {
         element("td", { className: "wide faint" }, one.exchange),
         cell(quote(one.price), "wide"),
         cell(quote(one.index_price), "wide"),
-        cell(percentOf(one.premium, 3), `wide ${direction(one.premium)}`),
-        cell(percentOf(one.funding_rate, 4), `funding ${direction(one.funding_rate)}`),
-        cell(percentOf(annualFunding(one)), `per-year ${direction(one.funding_rate)}`),
+        signedCell(percentOf(one.premium, 3), "wide"),
+        signedCell(percentOf(one.funding_rate, 4), "funding"),
+        signedCell(percentOf(annualFunding(one)), "per-year"),
         cell(amount(one.open_interest_usd), "wide"),
       ),
     ),

@@ -154,7 +154,7 @@ function drawPlot(target: HTMLElement, result: Table, axes: Axes, kind: PlotKind
       cursor: { drag: { x: true, y: false } },
       legend: { live: true },
       axes: [
-        { ...axis, values: format.axis },
+        { ...axis, space: isTime ? 90 : 60, values: format.axis },
         {
           ...axis,
           size: 70,

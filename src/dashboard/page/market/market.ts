@@ -10,7 +10,7 @@ import { onCommit, onMissed, throttle } from "../shared/live.ts";
 import { byId, element, setRows, setText, showEmpty } from "../shared/page-base.ts";
 import { describeProof } from "../shared/proof.ts";
 import { poll, startReading } from "../shared/reading.ts";
-import { amount, count, direction, momentText, percentChange, quote } from "../shared/text-format.ts";
+import { amount, count, direction, momentText, percentChange, quote, signOf } from "../shared/text-format.ts";
 import { showTreemap } from "./treemap.ts";
 
 const ROWS_PER_STEP = 100;
@@ -99,8 +99,10 @@ function sparkline({ id }: MarketAsset): HTMLTableCellElement {
 
 function row(asset: MarketAsset): HTMLTableRowElement {
   const { id, rank, symbol, name, price, change24h, change7d, change30d, marketCap, volume } = asset;
-  const change = (value: number | null, className: string) =>
-    element("td", { className: `number ${direction(value)} ${className}` }, percentChange(value));
+  const change = (value: number | null, className: string) => {
+    const text = percentChange(value);
+    return element("td", { className: `number ${signOf(text)} ${className}` }, text);
+  };
   return element(
     "tr",
     { "data-id": id },

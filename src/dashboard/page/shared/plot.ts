@@ -38,7 +38,11 @@ interface PlotOptions {
   /** Seconds since 1970. */
   readonly isTime?: boolean;
   /** The scale on the right, for the lines that name it. */
-  readonly right?: { readonly scale: string; readonly value: (value: number) => string };
+  readonly right?: {
+    readonly scale: string;
+    readonly label: string;
+    readonly value: (value: number) => string;
+  };
 }
 
 export function plotOptions(target: HTMLElement, options: PlotOptions): uPlot.Options {
@@ -49,6 +53,8 @@ export function plotOptions(target: HTMLElement, options: PlotOptions): uPlot.Op
     grid: { stroke: line, width: 1 },
     ticks: { stroke: line },
     font: "12px system-ui",
+    labelFont: "12px system-ui",
+    labelSize: 18,
   };
   return {
     width: target.clientWidth,
@@ -61,13 +67,23 @@ export function plotOptions(target: HTMLElement, options: PlotOptions): uPlot.Op
     tzDate: (seconds) => new Date(seconds * 1000 + offsetOfZone(seconds * 1000)),
     cursor: { drag: { x: false, y: false } },
     axes: [
-      { ...axis, values: (_, at) => at.map((value) => (isTime ? clockText(value * 1e6) : xValues(value))) },
+      {
+        ...axis,
+        ...(isTime ? {} : { label: xLabel }),
+        values: (_, at) => at.map((value) => (isTime ? clockText(value * 1e6) : xValues(value))),
+      },
       { ...axis, size: axisSize, values: (_, at) => at.map((value) => yValue(value, digitsOf(at))) },
       ...(right
         ? [
             {
               ...axis,
-              ...{ scale: right.scale, side: 1 as const, size: 60, grid: { show: false } },
+              ...{
+                label: right.label,
+                scale: right.scale,
+                side: 1 as const,
+                size: 60,
+                grid: { show: false },
+              },
               values: (_: uPlot, at: number[]) => at.map(right.value),
             },
           ]

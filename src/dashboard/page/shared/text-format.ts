@@ -125,6 +125,11 @@ export function percentChange(value: number | null | undefined, digits = 2): str
   return `${sign}${rounded} %`;
 }
 
+/** `up` or `down`, by the sign that a figure shows: what rounds to 0 has none. */
+export function signOf(text: string): "up" | "down" | "" {
+  return text.startsWith("+") ? "up" : text.startsWith("−") ? "down" : "";
+}
+
 /** `up` or `down`, for the colour of a change. */
 export function direction(value: number | null | undefined): "up" | "down" | "" {
   const change = value ?? 0;
