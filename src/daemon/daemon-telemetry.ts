@@ -73,15 +73,15 @@ export class DaemonTelemetry {
   }
 
   onFeedMessage(message: FeedMessage): void {
-    if (message.kind === "gap") this.metrics.countDroppedTicks(message.dropped);
-    if (message.kind === "unknown") this.metrics.countUnknownEvents(message.count);
+    if (message.kind === "gap") this.metrics.increment("feed_dropped_ticks_total", message.dropped);
+    if (message.kind === "unknown") this.metrics.increment("unknown_events_total", message.count);
   }
 
   onLiveCommit({ indexTicks, exchangeTicks, unknownEvents }: LiveCommitResult, lagMs: number): void {
     this.metrics.observeLiveLag(lagMs);
     this.metrics.countCommit("index_ticks", "live", indexTicks);
     this.metrics.countCommit("exchange_ticks", "live", exchangeTicks);
-    this.metrics.countUnknownEvents(unknownEvents);
+    this.metrics.increment("unknown_events_total", unknownEvents);
   }
 
   setProblems(part: string, problems: readonly Problem[]): void {
@@ -124,7 +124,7 @@ export class DaemonTelemetry {
   };
 
   recordDifferences(differences: readonly SliceDifference[]): void {
-    for (const { stream } of differences) this.metrics.countAuditDifference(stream);
+    for (const { stream } of differences) this.metrics.increment("audit_differences_total", 1, { stream });
   }
 
   recordJobEnd(job: string, outcome: string, error: unknown): void {

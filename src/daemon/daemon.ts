@@ -299,7 +299,7 @@ class Daemon {
         onMeasured: (measurement) => {
           metrics.setStorage(measurement);
           const { skewMs } = this.#client.health();
-          if (skewMs !== undefined) metrics.setClockSkew(-skewMs / 1000);
+          if (skewMs !== undefined) metrics.set("clock_skew_seconds", -skewMs / 1000);
         },
         onFailure: (failure) => this.#telemetry.recordFailure("storage", failure),
         onFileGone: suspendWatchdog,

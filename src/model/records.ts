@@ -1,7 +1,7 @@
 import type { CamelCase, Column, FieldReading, FieldValues } from "./column.ts";
 import { camelCase } from "./column.ts";
 import type { exchangeMarketColumns, exchangeSymbolColumns } from "./stream-columns.ts";
-import { type Stream, streamTable } from "./streams.ts";
+import type { Stream, streamTable } from "./streams.ts";
 
 /*
  * Decoded records of the service. A property is null if the record lacks the field or its value cannot be read;
@@ -48,29 +48,11 @@ export type MarketCap = RecordOf<"market_caps">;
 export type DerivativeTick = RecordOf<"derivative_ticks">;
 
 /** The record type of each stream. */
-export interface StreamRecords {
-  assets: Asset;
-  markets: Market;
-  exchanges: Exchange;
-  derivative_contracts: DerivativeContract;
-  ohlcv: DailyBar;
-  index_ticks: IndexTick;
-  exchange_ticks: ExchangeTick;
-  market_caps: MarketCap;
-  derivative_ticks: DerivativeTick;
-}
+export type StreamRecords = { [S in Stream]: S extends "exchanges" ? Exchange : RecordOf<S> };
 
 /** The property of a record that a column is read into. */
 export function propertyOf({ name, source }: Column): string {
   return source === "time" ? "ts" : camelCase(name);
-}
-
-/** A record whose properties are all null: for callers that fill in only some of them. */
-export function emptyRecord<S extends Stream>(stream: S): { [P in keyof StreamRecords[S]]: null } {
-  const columns: readonly Column[] = streamTable[stream].columns;
-  const names = columns.filter(({ reading }) => reading !== null).map(propertyOf);
-  const entries = [...names, "quality", "extra"].map((name) => [name, null]);
-  return Object.fromEntries(entries) as { [P in keyof StreamRecords[S]]: null };
 }
 
 /** A record that could not be read at all, stored verbatim. */

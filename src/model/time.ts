@@ -116,6 +116,11 @@ export function formatTimestamp(micros: Micros): string {
   return `${new Date(ms).toISOString().slice(0, 23)}${String(rest).padStart(3, "0")}Z`;
 }
 
+/** Without the fraction: `2026-05-01T12:00:00Z`. */
+export function formatToSecond(ts: Micros): string {
+  return `${formatTimestamp(ts).slice(0, 19)}Z`;
+}
+
 /** The UTC day of a timestamp, `YYYY-MM-DD`. */
 export function formatDay(micros: Micros): string {
   return formatTimestamp(micros).slice(0, 10);

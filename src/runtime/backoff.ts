@@ -1,17 +1,6 @@
 /** Uniform in [0, 1), like Math.random. Injected, so that tests can seed it. */
 export type Random = () => number;
 
-/** A small seeded generator (mulberry32): the same seed gives the same run. */
-export function seededRandom(seed: number): Random {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
 interface BackoffOptions {
   /** The upper limit of the first delay. */
   baseMs: number;

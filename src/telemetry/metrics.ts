@@ -78,13 +78,23 @@ export class Metrics {
     for (const [name, declaration] of Object.entries(metricTable)) {
       this.#instruments.set(name, createInstrument(name, declaration, this.#registry));
     }
-    this.#set("up", 1);
-    this.#set("ready", 0);
-    this.#set("healthy", 1);
-    this.#set("build_info", 1, { version });
-    this.#set("start_time_seconds", clock.now() / 1000);
-    this.#set("disk_full_seconds", Number.NaN);
+    this.set("up", 1);
+    this.set("ready", 0);
+    this.set("healthy", 1);
+    this.set("build_info", 1, { version });
+    this.set("start_time_seconds", clock.now() / 1000);
+    this.set("disk_full_seconds", Number.NaN);
     this.setIngest(0, "working");
+  }
+
+  increment<N extends MetricName>(name: N, by: number, labels?: LabelsOf<N>): void {
+    if (labels) this.#counter(name).inc(labels, by);
+    else this.#counter(name).inc(by);
+  }
+
+  set<N extends MetricName>(name: N, value: number, labels?: LabelsOf<N>): void {
+    if (labels) this.#gauge(name).set(labels, value);
+    else this.#gauge(name).set(value);
   }
 
   /** Records an event of the service client or the live feed. */
@@ -93,27 +103,27 @@ export class Metrics {
       case "request": {
         const endpoint = this.#boundLabel("endpoint", event.endpoint);
         const outcome = this.#boundLabel("outcome", event.outcome);
-        this.#increment("requests_total", 1, { endpoint, outcome });
+        this.increment("requests_total", 1, { endpoint, outcome });
         this.#histogram("request_seconds").observe({ endpoint }, event.ms / 1000);
-        this.#increment("response_bytes_total", event.bytes, { endpoint });
-        if (event.attempt > 1) this.#increment("request_retries_total", 1, { endpoint });
-        if (event.stale) this.#increment("stale_answers_total", 1, { endpoint });
-        if (event.outcome === "ok") this.#set("last_answer_timestamp_seconds", this.#now());
+        this.increment("response_bytes_total", event.bytes, { endpoint });
+        if (event.attempt > 1) this.increment("request_retries_total", 1, { endpoint });
+        if (event.stale) this.increment("stale_answers_total", 1, { endpoint });
+        if (event.outcome === "ok") this.set("last_answer_timestamp_seconds", this.#now());
         break;
       }
       case "limits": {
         const { concurrency, perSecond, reason, text = "settings", since = Number.NaN } = event.limits;
-        this.#set("request_concurrency_limit", concurrency);
-        this.#set("request_rate_limit", perSecond ?? Number.POSITIVE_INFINITY);
+        this.set("request_concurrency_limit", concurrency);
+        this.set("request_rate_limit", perSecond ?? Number.POSITIVE_INFINITY);
         this.#setStates("request_limit_state", limitReasons, reason, {});
         // One sentence at a time.
         this.#gauge("request_limit_info").reset();
-        this.#set("request_limit_info", 1, { limit: text });
-        this.#set("request_limit_since_timestamp_seconds", since / 1000);
+        this.set("request_limit_info", 1, { limit: text });
+        this.set("request_limit_since_timestamp_seconds", since / 1000);
         break;
       }
       case "breaker":
-        this.#set("breaker_open", event.state === "open" ? 1 : 0, {
+        this.set("breaker_open", event.state === "open" ? 1 : 0, {
           endpoint: this.#boundLabel("endpoint", event.endpoint),
         });
         break;
@@ -124,13 +134,13 @@ export class Metrics {
         });
         break;
       case "walk":
-        this.#increment("walk_troubles_total", 1, {
+        this.increment("walk_troubles_total", 1, {
           endpoint: this.#boundLabel("endpoint", event.endpoint),
           event: this.#boundLabel("walk", event.event),
         });
         break;
       case "feed":
-        this.#increment("feed_events_total", 1, {
+        this.increment("feed_events_total", 1, {
           event: this.#boundLabel("feed", event.event),
           reason: event.reason === undefined ? "" : this.#boundLabel("reason", event.reason),
         });
@@ -139,18 +149,18 @@ export class Metrics {
   }
 
   setFeed({ isConnected, current }: Pick<SubscriptionStates, "isConnected" | "current">): void {
-    this.#set("feed_connected", isConnected ? 1 : 0);
+    this.set("feed_connected", isConnected ? 1 : 0);
     const counts = { following: 0, doubt: 0, parked: 0 };
     for (const { state } of current) {
       const label = subscriptionLabels[state];
       if (label) counts[label]++;
     }
-    for (const [state, count] of Object.entries(counts)) this.#set("feed_subscriptions", count, { state });
+    for (const [state, count] of Object.entries(counts)) this.set("feed_subscriptions", count, { state });
   }
 
   /** The thread of `serve` counts since its own start; undefined: it is not running. */
   setServe(status: ServeStatus | undefined): void {
-    this.#set("serve_clients", status?.clients.length ?? 0);
+    this.set("serve_clients", status?.clients.length ?? 0);
     const before = this.#served;
     this.#served = status;
     if (!status) return;
@@ -159,30 +169,26 @@ export class Metrics {
       return of(status) < last ? of(status) : of(status) - last;
     };
     const failed = grown(({ failures }) => failures);
-    this.#increment("serve_requests_total", failed, { outcome: "failed" });
-    this.#increment("serve_requests_total", Math.max(0, grown(({ requests }) => requests) - failed), {
+    this.increment("serve_requests_total", failed, { outcome: "failed" });
+    this.increment("serve_requests_total", Math.max(0, grown(({ requests }) => requests) - failed), {
       outcome: "answered",
     });
-    this.#increment(
+    this.increment(
       "serve_messages_total",
       grown(({ messages }) => messages),
     );
-    this.#increment(
+    this.increment(
       "serve_dropped_clients_total",
       grown(({ dropped }) => dropped),
     );
   }
 
-  countDroppedTicks(count: number): void {
-    this.#increment("feed_dropped_ticks_total", count);
-  }
-
   /** One transaction that stored records of a stream. */
   countCommit(stream: Stream, source: "rest" | "live", counts: CommitCounts): void {
-    this.#increment("commits_total", 1, { stream, source });
-    this.#set("last_commit_timestamp_seconds", this.#now(), { stream });
+    this.increment("commits_total", 1, { stream, source });
+    this.set("last_commit_timestamp_seconds", this.#now(), { stream });
     for (const [kind, count] of Object.entries(counts)) {
-      if (count) this.#increment("rows_total", count, { stream, kind });
+      if (count) this.increment("rows_total", count, { stream, kind });
     }
   }
 
@@ -191,63 +197,55 @@ export class Metrics {
     this.#histogram("live_lag_seconds").observe(ms / 1000);
   }
 
-  countUnknownEvents(count: number): void {
-    this.#increment("unknown_events_total", count);
-  }
-
   /** A page that settled nothing because it contradicts the warehouse. */
   countAlarm(alarm: Alarm): void {
-    this.#increment("alarms_total", 1, { alarm });
+    this.increment("alarms_total", 1, { alarm });
   }
 
   setIngest(queued: number, state: string): void {
-    this.#set("ingest_queued", queued);
+    this.set("ingest_queued", queued);
     this.#setStates("ingest_state", INGEST_STATES, state, {});
   }
 
   /** Called every minute. */
   setStorage({ warehouseBytes, walBytes, freeBytes, daysUntilFull }: StorageMeasurement): void {
-    this.#set("warehouse_bytes", warehouseBytes);
-    this.#set("wal_bytes", walBytes);
-    this.#set("disk_free_bytes", freeBytes);
-    this.#set("disk_full_seconds", (daysUntilFull ?? Number.NaN) * SECONDS_PER_DAY);
+    this.set("warehouse_bytes", warehouseBytes);
+    this.set("wal_bytes", walBytes);
+    this.set("disk_free_bytes", freeBytes);
+    this.set("disk_full_seconds", (daysUntilFull ?? Number.NaN) * SECONDS_PER_DAY);
   }
 
   setShared({ state, lag_seconds, rows_forwarded }: ShareStatus): void {
-    this.#set("shared_forwarding", state === "forwarding" || state === "current" ? 1 : 0);
-    this.#set("shared_lag_seconds", lag_seconds ?? Number.NaN);
-    this.#set("shared_rows_forwarded", rows_forwarded);
-    this.#set("shared_failing", state === "failing" ? 1 : 0);
-  }
-
-  setClockSkew(seconds: number): void {
-    this.#set("clock_skew_seconds", seconds);
+    this.set("shared_forwarding", state === "forwarding" || state === "current" ? 1 : 0);
+    this.set("shared_lag_seconds", lag_seconds ?? Number.NaN);
+    this.set("shared_rows_forwarded", rows_forwarded);
+    this.set("shared_failing", state === "failing" ? 1 : 0);
   }
 
   /** The figures of each stream, as `status` shows them. */
   setStreams(streams: readonly StreamFigures[]): void {
     for (const figures of streams) {
       const { stream } = figures;
-      this.#set("stream_rows", figures.rows, { stream });
-      this.#set("open_ranges", figures.open, { stream });
-      this.#set("open_seconds", figures.open_seconds, { stream });
-      this.#set("lost_ranges", figures.lost, { stream });
-      this.#set("lost_seconds", figures.lost_seconds, { stream });
-      this.#set("stream_failing", figures.last_error === null ? 0 : 1, { stream });
-      this.#set("missing_scopes", figures.missing_scopes.length, { stream });
+      this.set("stream_rows", figures.rows, { stream });
+      this.set("open_ranges", figures.open, { stream });
+      this.set("open_seconds", figures.open_seconds, { stream });
+      this.set("lost_ranges", figures.lost, { stream });
+      this.set("lost_seconds", figures.lost_seconds, { stream });
+      this.set("stream_failing", figures.last_error === null ? 0 : 1, { stream });
+      this.set("missing_scopes", figures.missing_scopes.length, { stream });
       if (figures.newest_age_s === null) this.#gauge("newest_age_seconds").remove({ stream });
-      else this.#set("newest_age_seconds", figures.newest_age_s, { stream });
+      else this.set("newest_age_seconds", figures.newest_age_s, { stream });
     }
   }
 
   /** A job is scheduled: its runs count from 0. */
   registerJob(job: string): void {
-    this.#increment("jobs_total", 0, { task: this.#boundLabel("task", job), outcome: "ok" });
+    this.increment("jobs_total", 0, { task: this.#boundLabel("task", job), outcome: "ok" });
   }
 
   /** A scheduled job has ended; the outcome is `ok` or the code of its failure. */
   countJob(job: string, outcome: string): void {
-    this.#increment("jobs_total", 1, {
+    this.increment("jobs_total", 1, {
       task: this.#boundLabel("task", job),
       outcome: this.#boundLabel("job outcome", outcome),
     });
@@ -256,12 +254,7 @@ export class Metrics {
 
   /** The Unix time of a job's last success; at start the daemon reads it from the warehouse. */
   setJobSuccess(job: string, at: number): void {
-    this.#set("job_last_success_timestamp_seconds", at, { task: this.#boundLabel("task", job) });
-  }
-
-  /** A range that a nightly audit found different from the service. */
-  countAuditDifference(stream: string): void {
-    this.#increment("audit_differences_total", 1, { stream });
+    this.set("job_last_success_timestamp_seconds", at, { task: this.#boundLabel("task", job) });
   }
 
   /** Registers a callback that sets gauges right before each exposition. */
@@ -270,14 +263,14 @@ export class Metrics {
   }
 
   setHealth(ready: boolean, healthy: boolean): void {
-    this.#set("ready", ready ? 1 : 0);
-    this.#set("healthy", healthy ? 1 : 0);
+    this.set("ready", ready ? 1 : 0);
+    this.set("healthy", healthy ? 1 : 0);
   }
 
   /** The metrics in text format. */
   exposition(): Promise<string> {
     for (const collect of this.#collectors) collect();
-    this.#set("resident_memory_bytes", process.memoryUsage.rss());
+    this.set("resident_memory_bytes", process.memoryUsage.rss());
     const { user, system } = process.cpuUsage();
     const cpu = this.#counter("cpu_seconds_total");
     cpu.reset();
@@ -305,16 +298,6 @@ export class Metrics {
     labels: Omit<LabelsOf<N>, "state">,
   ): void {
     for (const state of states) this.#gauge(name).set({ ...labels, state }, state === current ? 1 : 0);
-  }
-
-  #increment<N extends MetricName>(name: N, by: number, labels?: LabelsOf<N>): void {
-    if (labels) this.#counter(name).inc(labels, by);
-    else this.#counter(name).inc(by);
-  }
-
-  #set<N extends MetricName>(name: N, value: number, labels?: LabelsOf<N>): void {
-    if (labels) this.#gauge(name).set(labels, value);
-    else this.#gauge(name).set(value);
   }
 
   #counter = (name: MetricName) => this.#instruments.get(name) as Counter;

@@ -12,7 +12,6 @@ import { toSyncSettings, withSyncSession } from "../../src/cli/support/session.t
 import { loadSettings } from "../../src/config/load-settings.ts";
 import { streams } from "../../src/model/streams.ts";
 import { type Micros, parseTimestamp } from "../../src/model/time.ts";
-import { seededRandom } from "../../src/runtime/backoff.ts";
 import { silentLog } from "../../src/runtime/log.ts";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { backfill } from "../../src/sync/history/backfill.ts";
@@ -24,6 +23,7 @@ import { rowTables } from "../../src/warehouse/tables/row-tables.ts";
 import { openWriter } from "../../src/warehouse/writer.ts";
 import { startIngestInProcess } from "../support/ingest/in-process-ingest.ts";
 import { ManualClock } from "../support/manual-clock.ts";
+import { seededRandom } from "../support/seeded-random.ts";
 import { TEMPLATE_VARIABLE } from "../support/warehouse/empty-warehouse.ts";
 import { decimal, tick } from "../support/warehouse/records.ts";
 

@@ -11,7 +11,7 @@ import {
   text,
   timestamp,
 } from "../../src/model/column.ts";
-import { emptyRecord, propertyOf } from "../../src/model/records.ts";
+import { propertyOf } from "../../src/model/records.ts";
 import {
   cadenceOf,
   DEFAULT_CADENCE,
@@ -28,6 +28,7 @@ import {
   streamTable,
 } from "../../src/model/streams.ts";
 import { formatTimestamp, MICROS_PER_DAY, MICROS_PER_SECOND } from "../../src/model/time.ts";
+import { emptyRecord } from "../support/empty-record.ts";
 
 describe("the streams", () => {
   it("are history streams, snapshot streams and lookups", () => {

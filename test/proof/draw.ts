@@ -1,4 +1,5 @@
-import { type Random, seededRandom } from "../../src/runtime/backoff.ts";
+import type { Random } from "../../src/runtime/backoff.ts";
+import { seededRandom } from "../support/seeded-random.ts";
 
 /** Random choices from a seed. */
 export class SeededDraw {

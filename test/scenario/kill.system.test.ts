@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { seededRandom } from "../../src/runtime/backoff.ts";
 import { seed } from "../support/seed.ts";
+import { seededRandom } from "../support/seeded-random.ts";
 import { waitUntil } from "../support/wait-until.ts";
 import { installBackfill } from "./backfill-process.ts";
 

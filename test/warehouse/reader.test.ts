@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, readdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { type ExchangeTick, emptyRecord } from "../../src/model/records.ts";
+import type { ExchangeTick } from "../../src/model/records.ts";
 import { MICROS_PER_SECOND } from "../../src/model/time.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { backUp } from "../../src/warehouse/backup.ts";
@@ -16,6 +16,7 @@ import { prune } from "../../src/warehouse/rows/retention.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { recordMissingScopes, recordStreamError } from "../../src/warehouse/rows/stream-stats.ts";
 import { openWriter, type WarehouseWriter } from "../../src/warehouse/writer.ts";
+import { emptyRecord } from "../support/empty-record.ts";
 import { present as now } from "../support/present.ts";
 import {
   catchFailure,

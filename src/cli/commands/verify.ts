@@ -1,6 +1,6 @@
 import { type Command, Option } from "commander";
 import { integerOption } from "../../config/option-types.ts";
-import { formatTimestamp } from "../../model/time.ts";
+import { formatTimestamp, formatToSecond } from "../../model/time.ts";
 import type { VerifyResult } from "../../sync/history/verify.ts";
 import { auditLedger } from "../../warehouse/audit/audit-ledger.ts";
 import type { AuditFinding } from "../../warehouse/audit/audited-key.ts";
@@ -130,7 +130,7 @@ function formatVerifyReport(verified: VerifyResult): string {
   const lines = [`${formatNumber(sliceCount)} ranges compared, ${formatNumber(rows)} rows`];
   for (const difference of differences.slice(0, MAX_DIFFERENCES_SHOWN)) {
     const { stream, name, indexType, from, to, missing, changed, withdrawn, unconfirmed } = difference;
-    const range = `${formatTimestamp(from).slice(0, 19)}Z to ${formatTimestamp(to).slice(0, 19)}Z`;
+    const range = `${formatToSecond(from)} to ${formatToSecond(to)}`;
     const what = `${missing} were missing, ${changed} differed, ${withdrawn} are no longer served`;
     const standing = unconfirmed > 0 ? `, ${unconfirmed} more are unconfirmed and stay` : "";
     lines.push(wrapText(`${stream} (${indexType} ${name}), ${range}: ${what}${standing}`, "- "));
@@ -157,7 +157,7 @@ function formatVerifyReport(verified: VerifyResult): string {
   }
   for (const { stream, indexType, name, before, rows: kept } of unserved) {
     const what = `${pluralize(kept, "row is", "rows are")} older than what the service still serves`;
-    const since = `${formatTimestamp(before).slice(0, 19)}Z`;
+    const since = formatToSecond(before);
     lines.push(wrapText(`${stream} (${indexType} ${name}): ${what} (since ${since}), and stay`, "- "));
   }
   return `${[...lines, ...formatProblems(problems)].join("\n")}\n`;

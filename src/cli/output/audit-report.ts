@@ -1,4 +1,4 @@
-import { formatTimestamp } from "../../model/time.ts";
+import { formatTimestamp, formatToSecond } from "../../model/time.ts";
 import type { AuditResult } from "../../warehouse/audit/audit-ledger.ts";
 import type { AuditFinding } from "../../warehouse/audit/audited-key.ts";
 import { formatNumber, pluralize, wrapText } from "./text.ts";
@@ -32,16 +32,12 @@ function listFindings(findings: readonly AuditFinding[]): string[] {
     .map(({ rule, key, names, from, to, text }) =>
       wrapText(
         `${[key.stream, names?.indexType, names?.name || names?.indexId].filter(Boolean).join(" ")}, ` +
-          `${formatSecond(from)} to ${formatSecond(to)}: ${text} (${rule})`,
+          `${formatToSecond(from)} to ${formatToSecond(to)}: ${text} (${rule})`,
         "- ",
       ),
     );
   const more = findings.length - MAX_LISTED;
   return more > 0 ? [...lines, `  and ${formatNumber(more)} more: --json lists all of them`] : lines;
-}
-
-function formatSecond(ts: number): string {
-  return `${formatTimestamp(ts).slice(0, 19)}Z`;
 }
 
 export function toAuditJson(

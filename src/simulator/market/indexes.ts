@@ -42,30 +42,26 @@ export class IndexTable {
   ) {
     let rank = 0;
     const listedDay = Math.floor(Date.parse(listed.on) / DAY_MS);
-    const list = (series: IndexSeries): IndexSeries =>
-      isAffected(listed.perMille, seed, 64, series.rank)
+    const list = (identity: SeriesIdentity): IndexSeries => {
+      const series = createSeries(identity, rank++);
+      return isAffected(listed.perMille, seed, 64, series.rank)
         ? { ...series, firstDay: Math.min(series.endDay, Math.max(series.firstDay, listedDay)) }
         : series;
-    const GWA = assets.map((asset) =>
-      createSeries("GWA", asset.ordinal, rank++, asset.id, asset.symbol, asset, undefined, 1),
-    );
-    const MWA = markets.map(({ ordinal, id, base, quote, fraction }) => {
-      const name = `${base.symbol}/${quote.symbol}`;
-      return createSeries(
-        "MWA",
-        ordinal,
-        rank++,
-        id,
-        name,
-        base,
-        quote.symbol === "USD" ? undefined : quote,
-        fraction,
-      );
-    });
-    const LX = liquidIndexes.map(({ ordinal, id, name, asset }) => {
-      return createSeries("LX", ordinal, rank++, id, name, asset, undefined, 0.2);
-    });
-    this.#byType = { GWA: GWA.map(list), MWA: MWA.map(list), LX: LX.map(list) };
+    };
+    this.#byType = {
+      GWA: assets.map((base) => {
+        const { ordinal, id, symbol: name } = base;
+        return list({ type: "GWA", ordinal, id, name, base, quote: undefined, fraction: 1 });
+      }),
+      MWA: markets.map(({ ordinal, id, base, quote: asset, fraction }) => {
+        const name = `${base.symbol}/${asset.symbol}`;
+        const quote = asset.symbol === "USD" ? undefined : asset;
+        return list({ type: "MWA", ordinal, id, name, base, quote, fraction });
+      }),
+      LX: liquidIndexes.map(({ ordinal, id, name, asset: base }) =>
+        list({ type: "LX", ordinal, id, name, base, quote: undefined, fraction: 0.2 }),
+      ),
+    };
     this.all = Object.values(this.#byType).flat();
     this.#byId = new Map(this.all.map((series) => [series.id, series]));
   }
@@ -79,26 +75,18 @@ export class IndexTable {
   }
 }
 
-function createSeries(
-  type: SimulatedIndexType,
-  ordinal: number,
-  rank: number,
-  id: string,
-  name: string,
-  base: SimulatedAsset,
-  quote: SimulatedAsset | undefined,
-  fraction: number,
-): IndexSeries {
+/** `fraction`: of the volume of the base asset. */
+type SeriesIdentity = Pick<IndexSeries, "type" | "ordinal" | "id" | "name" | "base" | "quote"> & {
+  readonly fraction: number;
+};
+
+function createSeries({ fraction, ...identity }: SeriesIdentity, rank: number): IndexSeries {
+  const { base, quote } = identity;
   const dailyVolume = base.dailyVolume * fraction;
   const assets = quote ? [base, quote] : [base];
   return {
-    type,
-    ordinal,
+    ...identity,
     rank,
-    id,
-    name,
-    base,
-    quote,
     firstDay: Math.max(...assets.map(({ firstDay }) => firstDay)),
     endDay: Math.min(...assets.map(({ endDay }) => endDay)),
     priceDigits: chooseFractionDigits(base.priceParameters.usd / (quote?.priceParameters.usd ?? 1)),

@@ -15,12 +15,12 @@ import type { LiveSession } from "./session.ts";
 type Properties = ReadonlyMap<string, string>;
 const NO_PROPERTIES: Properties = new Map();
 
-export function upgradeFaults(script: FaultScript | undefined, path: string): TriggeredFault[] {
-  return triggeredFaultsAt(script, "upgrade", { path, query: NO_PROPERTIES, key: "ws upgrade" });
-}
-
-export function acceptFaults(script: FaultScript | undefined, path: string): TriggeredFault[] {
-  return triggeredFaultsAt(script, "accept", { path, query: NO_PROPERTIES, key: "ws accept" });
+export function connectionFaults(
+  script: FaultScript | undefined,
+  kind: "upgrade" | "accept",
+  path: string,
+): TriggeredFault[] {
+  return triggeredFaultsAt(script, kind, { path, query: NO_PROPERTIES, key: `ws ${kind}` });
 }
 
 /** Messages with the same body count as the same request. The body excludes requestId, which counts up. */
@@ -44,6 +44,22 @@ function triggeredFaultsAt(
   event: Pick<FaultEvent, "path" | "query" | "key">,
 ): TriggeredFault[] {
   return script?.handles(kind) ? script.triggeredFaults({ kind, method: "ws", ...event }) : [];
+}
+
+export function findFault(faults: readonly TriggeredFault[], name: string): TriggeredFault | undefined {
+  return faults.find(({ line }) => line.definition.name === name);
+}
+
+/** Sends never, late, twice or, without such a fault, once. */
+export function sendAsFaultSays(
+  session: LiveSession,
+  fault: TriggeredFault | undefined,
+  send: () => void,
+): void {
+  const is = fault?.line.textOf("is");
+  if (is === "late") session.after(fault?.line.numberOf("by") ?? 0, send);
+  else if (is !== "never") send();
+  if (is === "twice") send();
 }
 
 /** Rejects the upgrade with an HTTP response. */
@@ -130,7 +146,7 @@ export function applyTickFaults(
     if (isSelected) fields = applyRecordFault(fault, fields) ?? fields;
     if (group === "payload" && formatJsonFields(fields) === formatJsonFields(before)) fault.uncount();
   }
-  const find = (name: string) => faults.find(({ line }) => line.definition.name === name);
+  const find = (name: string) => findFault(faults, name);
   const bytes = encodeFrame(formatJsonFields(fields), find("binary-tick") ? opcodes.binary : opcodes.text);
   const frames = find("duplicate-tick") ? [bytes, bytes] : [bytes];
   const late = find("late-tick");

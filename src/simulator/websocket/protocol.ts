@@ -1,9 +1,9 @@
 import type { FaultScript, TriggeredFault } from "../faults/script.ts";
-import { applyConnectionFault, messageFaults } from "./faults.ts";
+import { applyConnectionFault, findFault, messageFaults, sendAsFaultSays } from "./faults.ts";
 import { faultyErrorProperties } from "./frames.ts";
 import type { PongLog } from "./pong-log.ts";
 import type { LiveSession } from "./session.ts";
-import type { SubscriptionDirectory, SubscriptionError, SubscriptionRequest } from "./subscriptions.ts";
+import type { SubscriptionDirectory, SubscriptionRequest } from "./subscriptions.ts";
 import type { LiveTicker } from "./ticker.ts";
 
 type Message = Readonly<Record<string, unknown>>;
@@ -42,39 +42,35 @@ export class LiveProtocol {
         if (ms !== undefined) this.#pongs.add(ms);
         return undefined;
       }
-      case "SUBSCRIBE_INDEX_TICKER":
-        return this.#subscribe(
-          session,
-          message,
-          "SUBSCRIBED_INDEX_TICKER",
-          this.#directory.resolveIndexes(message),
-        );
-      case "SUBSCRIBE_EXCHANGE_TICKER":
-        return this.#subscribe(
-          session,
-          message,
-          "SUBSCRIBED_EXCHANGE_TICKER",
-          this.#directory.resolveExchanges(message),
-        );
-      case "UNSUBSCRIBE_INDEX_TICKER":
-        return this.#unsubscribe(session, message, this.#directory.resolveIndexes(message));
-      case "UNSUBSCRIBE_EXCHANGE_TICKER":
-        return this.#unsubscribe(session, message, this.#directory.resolveExchanges(message));
       default:
-        return badRequest("unknown event");
+        return this.#changeSubscription(session, message);
     }
+  }
+
+  #changeSubscription(session: LiveSession, message: Message): ErrorProperties {
+    const [, verb, ticker] =
+      /^((?:UN)?SUBSCRIBE)_((?:INDEX|EXCHANGE)_TICKER)$/.exec(String(message.event)) ?? [];
+    if (verb === undefined) return badRequest("unknown event");
+    const isStart = verb === "SUBSCRIBE";
+    const faults = messageFaults(this.faults, isStart ? "subscribe" : "unsubscribe", message);
+    const error = findFault(faults, "error");
+    if (error) return faultyErrorProperties(error);
+    const request =
+      ticker === "INDEX_TICKER"
+        ? this.#directory.resolveIndexes(message)
+        : this.#directory.resolveExchanges(message);
+    if ("code" in request) return { ...request };
+    if (isStart) return this.#subscribe(session, `SUBSCRIBED_${ticker}`, request, faults);
+    this.#unsubscribe(session, request, faults);
+    return undefined;
   }
 
   #subscribe(
     session: LiveSession,
-    message: Message,
     reply: string,
-    request: SubscriptionRequest | SubscriptionError,
+    request: SubscriptionRequest,
+    faults: readonly TriggeredFault[],
   ): ErrorProperties {
-    const faults = messageFaults(this.faults, "subscribe", message);
-    const error = findFault(faults, "error");
-    if (error) return faultyErrorProperties(error);
-    if ("code" in request) return { ...request };
     if (!session.scopes.has(request.scope))
       return { code: "403", message: `the token lacks the scope ${request.scope}` };
 
@@ -87,21 +83,12 @@ export class LiveProtocol {
   }
 
   /** The service does not confirm the end of a subscription: the ticks just stop. */
-  #unsubscribe(
-    session: LiveSession,
-    message: Message,
-    request: SubscriptionRequest | SubscriptionError,
-  ): ErrorProperties {
-    const faults = messageFaults(this.faults, "unsubscribe", message);
-    const error = findFault(faults, "error");
-    if (error) return faultyErrorProperties(error);
-    if ("code" in request) return { ...request };
-    if (findFault(faults, "ignore-unsubscribe")) return undefined;
-    const end = () => session.subscriptions.delete(request.key);
+  #unsubscribe(session: LiveSession, { key }: SubscriptionRequest, faults: readonly TriggeredFault[]): void {
+    if (findFault(faults, "ignore-unsubscribe")) return;
+    const end = () => session.subscriptions.delete(key);
     const late = findFault(faults, "late-unsubscribe");
     if (late) session.after(late.line.numberOf("by"), end);
     else end();
-    return undefined;
   }
 }
 
@@ -111,29 +98,12 @@ function sendConfirmation(
   { confirmation }: SubscriptionRequest,
   fault: TriggeredFault | undefined,
 ): void {
-  const send = () => session.sendEvent(reply, confirmation);
-  switch (fault?.line.textOf("is")) {
-    case "never":
-      break;
-    case "late":
-      session.after(fault?.line.numberOf("by") ?? 0, send);
-      break;
-    case "other":
-      if ("indexType" in confirmation)
-        session.sendEvent(reply, { indexType: confirmation.indexType === "LX" ? "GWA" : "LX" });
-      else session.sendEvent(reply, { exchangeId: "another", marketId: "another" });
-      break;
-    case "twice":
-      send();
-      send();
-      break;
-    default:
-      send();
-  }
-}
-
-function findFault(faults: readonly TriggeredFault[], name: string): TriggeredFault | undefined {
-  return faults.find(({ line }) => line.definition.name === name);
+  const other =
+    "indexType" in confirmation
+      ? { indexType: confirmation.indexType === "LX" ? "GWA" : "LX" }
+      : { exchangeId: "another", marketId: "another" };
+  const isOther = fault?.line.textOf("is") === "other";
+  sendAsFaultSays(session, fault, () => session.sendEvent(reply, isOther ? other : confirmation));
 }
 
 const badRequest = (message: string) => ({ code: "400", message });

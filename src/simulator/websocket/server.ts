@@ -5,11 +5,12 @@ import type { Clock } from "../../runtime/clock.ts";
 import { waitWhileConnected } from "../faults/delivery-faults.ts";
 import type { FaultScript } from "../faults/script.ts";
 import {
-  acceptFaults,
   applyConnectionFault,
+  connectionFaults,
+  findFault,
   rejectUpgrade,
   retryAfterHeaders,
-  upgradeFaults,
+  sendAsFaultSays,
 } from "./faults.ts";
 import { PongLog } from "./pong-log.ts";
 import { LiveProtocol } from "./protocol.ts";
@@ -107,7 +108,7 @@ export class LiveServer {
 
   /** Returns true when a fault has handled the upgrade. */
   #applyUpgradeFault(socket: Socket, path: string, reject: RejectUpgrade): boolean {
-    const fault = upgradeFaults(this.#faults, path).at(-1);
+    const fault = connectionFaults(this.#faults, "upgrade", path).at(-1);
     if (fault?.line.definition.name === "upgrade-stall") {
       this.#options.logAttempt(path, 0);
       // No other code reads this socket: read it here, to notice when the client disconnects.
@@ -140,22 +141,8 @@ export class LiveServer {
     this.#sessions.add(session);
     session.onClose(() => this.#sessions.delete(session));
     session.onMessage((text) => this.#protocol.receive(session, text));
-    const faults = acceptFaults(this.#faults, path);
-    const connectedFault = faults.find(({ line }) => line.definition.name === "connected")?.line;
-    const sendConnected = () => session.sendEvent("CONNECTED");
-    switch (connectedFault?.textOf("is")) {
-      case "never":
-        break;
-      case "late":
-        session.after(connectedFault?.numberOf("by") ?? 0, sendConnected);
-        break;
-      case "twice":
-        sendConnected();
-        sendConnected();
-        break;
-      default:
-        sendConnected();
-    }
+    const faults = connectionFaults(this.#faults, "accept", path);
+    sendAsFaultSays(session, findFault(faults, "connected"), () => session.sendEvent("CONNECTED"));
     this.#schedulePings(session);
     for (const fault of faults) applyConnectionFault(fault, session);
   }

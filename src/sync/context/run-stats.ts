@@ -3,23 +3,25 @@ import { type Stream, streamOfEndpoint } from "../../model/streams.ts";
 import type { ClientEvent } from "../../service/http/client-events.ts";
 import type { WriteRecordsResult } from "../../warehouse/rows/row-writer.ts";
 
-/** What a run has done for one stream so far. */
-export interface StreamStats {
+const noStats = {
   /** New rows. */
-  inserted: number;
+  inserted: 0,
   /** Rows whose values the service has changed. */
-  changed: number;
+  changed: 0,
   /** Rows that the service no longer has. */
-  withdrawn: number;
-  rejected: number;
-  requests: number;
+  withdrawn: 0,
+  rejected: 0,
+  requests: 0,
   /** Total duration of the ranges to walk, over all series. */
-  plannedMicros: number;
+  plannedMicros: 0,
   /** The part of `plannedMicros` that has been walked. */
-  doneMicros: number;
+  doneMicros: 0,
   /** About as many requests as the planned ranges need. */
-  plannedRequests: number;
-}
+  plannedRequests: 0,
+};
+
+/** What a run has done for one stream so far. */
+export type StreamStats = typeof noStats;
 
 /** Counts of one commit of records from REST. */
 interface CommitStats {
@@ -60,20 +62,8 @@ export class RunStats {
   }
 
   forStream(stream: Stream): StreamStats {
-    let stats = this.#streams.get(stream);
-    if (!stats) {
-      stats = {
-        inserted: 0,
-        changed: 0,
-        withdrawn: 0,
-        rejected: 0,
-        requests: 0,
-        plannedMicros: 0,
-        doneMicros: 0,
-        plannedRequests: 0,
-      };
-      this.#streams.set(stream, stats);
-    }
+    const stats = this.#streams.get(stream) ?? { ...noStats };
+    this.#streams.set(stream, stats);
     return stats;
   }
 

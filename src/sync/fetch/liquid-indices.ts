@@ -3,7 +3,7 @@ import { failureCode } from "../../model/failure.ts";
 import { decodeBody } from "../../model/response-body.ts";
 import type { SelectorCandidate } from "../../model/selector.ts";
 import { type HistoryStream, streamTable } from "../../model/streams.ts";
-import { formatTimestamp, MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import { formatToSecond, MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { RequestSender } from "../../service/client/client.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import { readStoredIndices } from "../../warehouse/lookups/lookup-queries.ts";
@@ -25,7 +25,7 @@ export async function fetchLiquidIndices(
   now: Micros,
   signal: AbortSignal,
 ): Promise<LiquidIndex[]> {
-  const query = { indexType: "LX", timestamp: formatSecond(now + MICROS_PER_DAY), size: PAGE_SIZE };
+  const query = { indexType: "LX", timestamp: formatToSecond(now + MICROS_PER_DAY), size: PAGE_SIZE };
   const request = (stream: HistoryStream) => ({
     endpoint: streamTable[stream].endpoint,
     query,
@@ -56,10 +56,6 @@ export async function fetchLiquidIndices(
       readIndices(decodePage("ohlcv", decodeBody(body)).records, () => undefined),
     );
   }
-}
-
-function formatSecond(ts: Micros): string {
-  return `${formatTimestamp(ts).slice(0, 19)}Z`;
 }
 
 /** The liquid indices that the service defines, and the asset whose price each follows. */
@@ -127,7 +123,7 @@ export async function fetchLiquidNames(
   const { endpoint } = streamTable.index_ticks;
   const maxAge = Math.max(MAX_PRICE_AGE, MAX_PERIODS_OLD * cadenceSeconds * MICROS_PER_SECOND);
   const fetchPrice = (indexId: string, at: Micros) => {
-    const query = { indexType: "GWA", indexId, timestamp: formatSecond(at + MICROS_PER_SECOND), size: 1 };
+    const query = { indexType: "GWA", indexId, timestamp: formatToSecond(at + MICROS_PER_SECOND), size: 1 };
     const request = {
       endpoint,
       query,

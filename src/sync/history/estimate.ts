@@ -169,8 +169,7 @@ function countWork(
 function estimateLookups(options: EstimateOptions): StreamEstimate[] {
   if (options.settings.streams.lookups === false) return [];
   const { GWA, MWA, exchanges } = options.directory;
-  const list = (stream: Stream, rows: number) =>
-    addCosts(options, stream, { series: rows, holes: 0, requests: LOOKUP_REQUESTS, rows });
+  const list = (stream: Stream, rows: number) => estimateList(options, stream, rows, LOOKUP_REQUESTS, rows);
   return [list("assets", GWA.length), list("markets", MWA.length), list("exchanges", exchanges.length)];
 }
 
@@ -184,18 +183,10 @@ function estimateSnapshots(options: EstimateOptions): StreamEstimate[] {
       .length;
     const marketCount = resolveSelector(exchangeTickers.markets, directory.MWA, directory.ranking).ids.length;
     const requests = isEveryExchange ? 1 : exchangeCount;
-    estimates.push(
-      addCosts(options, "exchange_ticks", {
-        series: requests,
-        holes: 0,
-        requests,
-        rows: exchangeCount * marketCount,
-      }),
-    );
+    estimates.push(estimateList(options, "exchange_ticks", requests, requests, exchangeCount * marketCount));
   }
   if (marketCap !== false) {
-    const rows = directory.GWA.length;
-    estimates.push(addCosts(options, "market_caps", { series: 1, holes: 0, requests: 1, rows }));
+    estimates.push(estimateList(options, "market_caps", 1, 1, directory.GWA.length));
   }
   if (derivatives !== false) {
     const exchanges = resolveSelector(derivatives.exchanges, directory.exchanges, undefined).ids.length;
@@ -203,12 +194,23 @@ function estimateSnapshots(options: EstimateOptions): StreamEstimate[] {
     const kinds = derivatives.types.length;
     // The number of contracts is unknown until they have been looked up once.
     const rows = options.reader ? countContracts(options.reader) : 0;
-    const lists = { series: exchanges, holes: 0, requests: exchanges * kinds, rows };
-    estimates.push(addCosts(options, "derivative_contracts", lists));
-    const ticks = { series: supported, holes: 0, requests: supported * kinds, rows };
-    estimates.push(addCosts(options, "derivative_ticks", ticks));
+    estimates.push(
+      estimateList(options, "derivative_contracts", exchanges, exchanges * kinds, rows),
+      estimateList(options, "derivative_ticks", supported, supported * kinds, rows),
+    );
   }
   return estimates;
+}
+
+/** A lookup or a snapshot: it has no gaps. */
+function estimateList(
+  options: EstimateOptions,
+  stream: Stream,
+  series: number,
+  requests: number,
+  rows: number,
+): StreamEstimate {
+  return addCosts(options, stream, { series, holes: 0, requests, rows });
 }
 
 function addCosts(

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { emptyRecord } from "../../../src/model/records.ts";
 import { settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
+import { emptyRecord } from "../../support/empty-record.ts";
 import { STEP, TickServer } from "../../support/serve/tick-server.ts";
 import type { WebSocketClient } from "../../support/simulator/websocket-client.ts";
 import { decimal, parseTs } from "../../support/warehouse/records.ts";

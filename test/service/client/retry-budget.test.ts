@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { seededRandom } from "../../../src/runtime/backoff.ts";
 import { RetryBudget } from "../../../src/service/client/retry-budget.ts";
+import { seededRandom } from "../../support/seeded-random.ts";
 
 describe("retry budget", () => {
   it("B4: lets retries wait milliseconds while one request in ten succeeds", () => {

@@ -1,9 +1,9 @@
 import type { ServerResponse } from "node:http";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Failure } from "../../../src/model/failure.ts";
-import { seededRandom } from "../../../src/runtime/backoff.ts";
 import { EndpointBreakers } from "../../../src/service/http/endpoint-breakers.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
+import { seededRandom } from "../../support/seeded-random.ts";
 import { createTestClient, readPage } from "../../support/service/client-harness.ts";
 import {
   grantToken,

@@ -1,9 +1,9 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import { LiveEventReader } from "../../../src/ingest/decode/live-event.ts";
-import { seededRandom } from "../../../src/runtime/backoff.ts";
 import { type Simulator, startSimulator } from "../../../src/simulator/simulator.ts";
 import { findFreePort } from "../../support/free-port.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
+import { seededRandom } from "../../support/seeded-random.ts";
 import { createTestClient } from "../../support/service/client-harness.ts";
 import { FeedReader } from "../../support/service/feed-harness.ts";
 

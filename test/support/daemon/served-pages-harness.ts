@@ -7,7 +7,6 @@ import { toSyncSettings, withSyncSession } from "../../../src/cli/support/sessio
 import { type LoadedSettings, loadSettings } from "../../../src/config/load-settings.ts";
 import { runDaemon } from "../../../src/daemon/daemon.ts";
 import { Failure } from "../../../src/model/failure.ts";
-import { seededRandom } from "../../../src/runtime/backoff.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
 import { silentLog } from "../../../src/runtime/log.ts";
 import { type Simulator, startSimulator } from "../../../src/simulator/simulator.ts";
@@ -15,6 +14,7 @@ import { backfill } from "../../../src/sync/history/backfill.ts";
 import { findFreePort } from "../free-port.ts";
 import { startIngestInProcess } from "../ingest/in-process-ingest.ts";
 import { seed } from "../seed.ts";
+import { seededRandom } from "../seeded-random.ts";
 import { acceptAtOnce } from "../sync/backfill-harness.ts";
 import { waitUntil } from "../wait-until.ts";
 

@@ -1,6 +1,5 @@
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import { emptyRecord } from "../../../src/model/records.ts";
 import type { HistoryStream } from "../../../src/model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros, startOfDay } from "../../../src/model/time.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
@@ -13,6 +12,7 @@ import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { recordMissingScopes, recordStreamError } from "../../../src/warehouse/rows/stream-stats.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
 import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
+import { emptyRecord } from "../empty-record.ts";
 import { present as nowTs } from "../present.ts";
 import { type AtEnd, temporaryFolder } from "../temporary-folder.ts";
 import { copyEmptyWarehouse } from "../warehouse/empty-warehouse.ts";

@@ -1,12 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import {
-  type DerivativeTick,
-  type ExchangeTick,
-  emptyRecord,
-  type IndexTick,
-  type MarketCap,
-} from "../../../src/model/records.ts";
+import type { DerivativeTick, ExchangeTick, IndexTick, MarketCap } from "../../../src/model/records.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../../src/model/time.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
 import { settle } from "../../../src/warehouse/coverage/ledger.ts";
@@ -23,6 +17,7 @@ import { countUnknownEvent, countUnknownFields, storeRejects } from "../../../sr
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
 import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
+import { emptyRecord } from "../empty-record.ts";
 import { midnight, present } from "../present.ts";
 import { copyEmptyWarehouse } from "../warehouse/empty-warehouse.ts";
 import { bar, decimal, tick } from "../warehouse/records.ts";

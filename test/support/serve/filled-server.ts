@@ -4,7 +4,6 @@ import { toSyncSettings, withSyncSession } from "../../../src/cli/support/sessio
 import { loadSettings } from "../../../src/config/load-settings.ts";
 import { streams as allStreams, hasHistory, historyStreams } from "../../../src/model/streams.ts";
 import { MICROS_PER_MS, MICROS_PER_SECOND } from "../../../src/model/time.ts";
-import { seededRandom } from "../../../src/runtime/backoff.ts";
 import { silentLog } from "../../../src/runtime/log.ts";
 import { type ServeServer, startServeServer } from "../../../src/serve/serve-server.ts";
 import type { ServeSettings } from "../../../src/serve/serve-settings.ts";
@@ -13,6 +12,7 @@ import { type BackfillFilter, backfill } from "../../../src/sync/history/backfil
 import { startIngestInProcess } from "../ingest/in-process-ingest.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { seed } from "../seed.ts";
+import { seededRandom } from "../seeded-random.ts";
 import { acceptAtOnce } from "../sync/backfill-harness.ts";
 import { copyEmptyWarehouse, viewsBesideSync } from "../warehouse/empty-warehouse.ts";
 

@@ -1,6 +1,5 @@
 import { decodeBody, malformedBodyFailure, type ResponseBody } from "../../../src/model/response-body.ts";
 import { parseTimestamp } from "../../../src/model/time.ts";
-import { seededRandom } from "../../../src/runtime/backoff.ts";
 import type { Log } from "../../../src/runtime/log.ts";
 import {
   createServiceClient,
@@ -11,6 +10,7 @@ import type { ClientEvent } from "../../../src/service/http/client-events.ts";
 import type { PageSummary } from "../../../src/service/pagination/page.ts";
 import type { ManualClock } from "../manual-clock.ts";
 import { seed } from "../seed.ts";
+import { seededRandom } from "../seeded-random.ts";
 
 export interface TestClient {
   readonly client: ServiceClient;

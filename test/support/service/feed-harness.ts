@@ -1,12 +1,12 @@
 import { EventEmitter } from "node:events";
 import { onTestFinished } from "vitest";
-import { seededRandom } from "../../../src/runtime/backoff.ts";
 import { silentLog } from "../../../src/runtime/log.ts";
 import type { AccessToken } from "../../../src/service/auth/access-tokens.ts";
 import type { FeedTokens } from "../../../src/service/live/feed.ts";
 import { type FeedEvent, type FeedOptions, followFeed } from "../../../src/service/live/feed.ts";
 import type { FeedMessage, Subscription } from "../../../src/service/live/messages.ts";
 import { ManualClock } from "../manual-clock.ts";
+import { seededRandom } from "../seeded-random.ts";
 import { timeLimit } from "../time-limit.ts";
 import { type ServerBehaviour, WebSocketTestServer } from "./websocket-server.ts";
 

@@ -1,8 +1,8 @@
-import { seededRandom } from "../../../src/runtime/backoff.ts";
 import { silentLog } from "../../../src/runtime/log.ts";
 import { createServiceClient } from "../../../src/service/client/client.ts";
 import { type Simulator, startSimulator } from "../../../src/simulator/simulator.ts";
 import { ManualClock } from "../manual-clock.ts";
+import { seededRandom } from "../seeded-random.ts";
 
 /** As many walks as the gap filler runs with the default concurrency. */
 const WALKS = 12;

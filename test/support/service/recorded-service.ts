@@ -1,6 +1,7 @@
-import { type Random, seededRandom } from "../../../src/runtime/backoff.ts";
+import type { Random } from "../../../src/runtime/backoff.ts";
 import { RetryBudget } from "../../../src/service/client/retry-budget.ts";
 import type { LoadSign } from "../../../src/service/http/pace.ts";
+import { seededRandom } from "../seeded-random.ts";
 
 /** How a service was seen to answer: its latency, and which requests it refuses or fails. */
 export interface RecordedBehaviour {

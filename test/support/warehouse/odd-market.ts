@@ -1,9 +1,4 @@
-import {
-  type DerivativeContract,
-  type DerivativeTick,
-  type ExchangeTick,
-  emptyRecord,
-} from "../../../src/model/records.ts";
+import type { DerivativeContract, DerivativeTick, ExchangeTick } from "../../../src/model/records.ts";
 import { MICROS_PER_DAY } from "../../../src/model/time.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
 import {
@@ -14,6 +9,7 @@ import {
 } from "../../../src/warehouse/lookups/lookup-writer.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { openWriter } from "../../../src/warehouse/writer.ts";
+import { emptyRecord } from "../empty-record.ts";
 import { copyEmptyWarehouse } from "./empty-warehouse.ts";
 import { decimal, parseTs, tick } from "./records.ts";
 

@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { emptyRecord } from "../../../src/model/records.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { auditLedger } from "../../../src/warehouse/audit/audit-ledger.ts";
 import { repairLedger } from "../../../src/warehouse/audit/repair-ledger.ts";
@@ -9,6 +8,7 @@ import { declareTargets } from "../../../src/warehouse/coverage/targets.ts";
 import { computeStaleBars } from "../../../src/warehouse/rows/kept-bars.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
+import { emptyRecord } from "../../support/empty-record.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { bar, parseTs, tick } from "../../support/warehouse/records.ts";

@@ -1,6 +1,5 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { emptyRecord } from "../../../src/model/records.ts";
 import type { TimeRange } from "../../../src/model/time-range.ts";
 import {
   findEndsAbove,
@@ -19,6 +18,7 @@ import { openTarget } from "../../../src/warehouse/coverage/targets.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { readChanges, readJournalPosition } from "../../../src/warehouse/tables/journal.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
+import { emptyRecord } from "../../support/empty-record.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { tick } from "../../support/warehouse/records.ts";
 

@@ -1,11 +1,10 @@
 import { describe, expect, it } from "vitest";
-import {
-  type Asset,
-  type DerivativeContract,
-  type DerivativeTick,
-  type Exchange,
-  emptyRecord,
-  type Market,
+import type {
+  Asset,
+  DerivativeContract,
+  DerivativeTick,
+  Exchange,
+  Market,
 } from "../../../src/model/records.ts";
 import {
   writeAssets,
@@ -16,6 +15,7 @@ import {
 import { countUnknownEvent, countUnknownFields, storeRejects } from "../../../src/warehouse/rows/rejects.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
+import { emptyRecord } from "../../support/empty-record.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { decimal, parseTs, tick } from "../../support/warehouse/records.ts";

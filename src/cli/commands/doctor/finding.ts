@@ -26,6 +26,16 @@ export function problemFinding(check: string, error: unknown, defaultRemedy?: st
   return remedy === undefined ? finding : { ...finding, remedy };
 }
 
+/** Undefined if the work fails: another check reports why. */
+export async function unlessFailed<T>(work: () => T | Promise<T>): Promise<T | undefined> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof Failure) return undefined;
+    throw error;
+  }
+}
+
 /** The first of these that a problem has is the exit code: wrong settings hide wrong credentials, and so on. */
 const EXIT_PRECEDENCE: readonly ExitCode[] = [
   exitCode.usage,

@@ -1,6 +1,7 @@
 import type { Settings } from "../../../config/option-table.ts";
 import { exitCode, Failure, failureCode } from "../../../model/failure.ts";
 import type { Selector } from "../../../model/selector.ts";
+import { indexTypes } from "../../../model/stream-columns.ts";
 import { type HistoryStream, type Stream, streamTable } from "../../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_MS } from "../../../model/time.ts";
 import type { TimeoutRunner } from "../../../runtime/timeouts.ts";
@@ -80,54 +81,35 @@ async function isForbidden(
 const isSelected = (selector: Selector) => selector.kind !== "none";
 
 function probesFor(sync: Settings["sync"], timestamp: string): ScopeProbe[] {
+  const probe = (stream: Stream, request: Omit<ServiceRequest, "endpoint">, asked = stream): ScopeProbe => ({
+    stream,
+    hasLiveFeed: streamTable[stream].event !== null,
+    request: { endpoint: streamTable[asked].endpoint, ...request },
+  });
   const history = (stream: HistoryStream, chosen: Settings["sync"]["ohlcv"]): ScopeProbe[] => {
     if (chosen === false) return [];
-    const types = (["GWA", "MWA", "LX"] as const).filter((type) => isSelected(chosen[type]));
-    const { endpoint, event } = streamTable[stream];
-    return types.map((indexType) => ({
-      stream,
-      hasLiveFeed: event !== null,
-      request: { endpoint, query: { timestamp, size: 1, indexType } },
-    }));
+    const types = indexTypes.filter((type) => isSelected(chosen[type]));
+    return types.map((indexType) => probe(stream, { query: { timestamp, size: 1, indexType } }));
   };
   const { exchangeTickers, marketCap, derivatives } = sync;
   const unknownId = "00000000-0000-0000-0000-000000000000";
-  const hasTickers =
-    exchangeTickers !== false && isSelected(exchangeTickers.exchanges) && isSelected(exchangeTickers.markets);
+  const snapshots = [
+    exchangeTickers !== false &&
+      isSelected(exchangeTickers.exchanges) &&
+      isSelected(exchangeTickers.markets) &&
+      probe("exchange_ticks", { query: { marketId: unknownId } }),
+    marketCap !== false && probe("market_caps", { query: { assetId: unknownId } }),
+    derivatives !== false &&
+      isSelected(derivatives.exchanges) &&
+      probe(
+        "derivative_ticks",
+        { params: { derivativeType: "futures" }, query: { exchangeId: unknownId } },
+        "derivative_contracts",
+      ),
+  ];
   return [
     ...history("ohlcv", sync.ohlcv),
     ...history("index_ticks", sync.intraday),
-    ...(hasTickers
-      ? [
-          createProbe(
-            "exchange_ticks",
-            { endpoint: streamTable.exchange_ticks.endpoint, query: { marketId: unknownId } },
-            true,
-          ),
-        ]
-      : []),
-    ...(marketCap === false
-      ? []
-      : [
-          createProbe("market_caps", {
-            endpoint: streamTable.market_caps.endpoint,
-            query: { assetId: unknownId },
-          }),
-        ]),
-    ...(derivatives === false || !isSelected(derivatives.exchanges)
-      ? []
-      : [createProbe("derivative_ticks", contractsRequest(unknownId))]),
+    ...snapshots.filter((each) => each !== false),
   ];
-}
-
-function createProbe(stream: Stream, request: ServiceRequest, hasLiveFeed = false): ScopeProbe {
-  return { stream, request, hasLiveFeed };
-}
-
-function contractsRequest(exchangeId: string): ServiceRequest {
-  return {
-    endpoint: streamTable.derivative_contracts.endpoint,
-    params: { derivativeType: "futures" },
-    query: { exchangeId },
-  };
 }

@@ -14,7 +14,7 @@ import {
 } from "../../../warehouse/lookups/service-identity.ts";
 import { openReader } from "../../../warehouse/reader.ts";
 import type { Connection } from "../../../warehouse/sqlite/connection.ts";
-import { type Finding, okFinding, problemFinding, warningFinding } from "./finding.ts";
+import { type Finding, okFinding, problemFinding, unlessFailed, warningFinding } from "./finding.ts";
 
 interface SelectionCheckOptions {
   readonly settings: SyncSettings;
@@ -27,7 +27,7 @@ interface SelectionCheckOptions {
 
 /** Checks that the warehouse belongs to the service, and that the selectors name what the service lists. */
 export async function checkSelection(options: SelectionCheckOptions): Promise<Finding[]> {
-  const reader = openIfReadable(options.warehousePath);
+  const reader = await unlessFailed(() => openReader(options.warehousePath));
   try {
     const [identity, selectors] = [
       await checkIdentity(options, reader),
@@ -36,16 +36,6 @@ export async function checkSelection(options: SelectionCheckOptions): Promise<Fi
     return [...identity, ...selectors];
   } finally {
     reader?.close();
-  }
-}
-
-/** The checks of the warehouse report why it cannot be read. */
-function openIfReadable(path: string): Connection | undefined {
-  try {
-    return openReader(path);
-  } catch (error) {
-    if (error instanceof Failure) return undefined;
-    throw error;
   }
 }
 
@@ -62,7 +52,7 @@ async function checkIdentity(
   );
   const listed =
     client &&
-    (await fetchIfPossible(() => runWithTimeout((signal) => fetchAllRecords(client, "assets", signal))));
+    (await unlessFailed(() => runWithTimeout((signal) => fetchAllRecords(client, "assets", signal))));
   if (!client || !listed) return [belongs];
   const ids = new Set(listed.map(({ id }) => id));
   if (isSameService(known.ids, ids)) return [belongs];
@@ -80,7 +70,7 @@ async function checkSelectors(
   reader: Connection | undefined,
 ): Promise<Finding[]> {
   const at = () => Math.floor((client?.serverNow() ?? now()) * MICROS_PER_MS);
-  const directory = await fetchIfPossible(() =>
+  const directory = await unlessFailed(() =>
     runWithTimeout((signal) => fetchDirectory(settings, reader, client, at, signal)),
   );
   if (!directory || directory.GWA.length === 0) return [];
@@ -104,14 +94,4 @@ function noticeFinding(notice: SelectorNotice): Finding {
     "selectors",
     new Failure(message, { code: "incomplete", remedy, exit: exitCode.incomplete }),
   );
-}
-
-/** The other checks report why the service does not answer. */
-async function fetchIfPossible<T>(fetch: () => Promise<T>): Promise<T | undefined> {
-  try {
-    return await fetch();
-  } catch (error) {
-    if (error instanceof Failure) return undefined;
-    throw error;
-  }
 }

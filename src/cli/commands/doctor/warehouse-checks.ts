@@ -20,7 +20,7 @@ import {
   type SizeSample,
 } from "../../../warehouse/tables/size-history.ts";
 import { formatBytes } from "../../output/text.ts";
-import { type Finding, okFinding, problemFinding, warningFinding } from "./finding.ts";
+import { type Finding, okFinding, problemFinding, unlessFailed, warningFinding } from "./finding.ts";
 
 const QUICK_CHECK_TIMEOUT_MS = 5_000;
 /** The daemon still works, but a day of all streams may no longer fit. */
@@ -33,10 +33,11 @@ export async function checkWarehouse(
 ): Promise<Finding[]> {
   const directory = nearestDirectory(warehousePath);
   const fileFindings = await checkFile(warehousePath, clock);
+  const sizes = await unlessFailed(() => withReader(warehousePath, readSizeSamples));
   return [
     ...fileFindings,
     ...checkDirectory(warehousePath, directory, fileSystem),
-    checkSpace(directory, fileSystem, recentSizes(warehousePath)),
+    checkSpace(directory, fileSystem, sizes ?? []),
   ];
 }
 
@@ -98,16 +99,6 @@ function checkDirectory(warehousePath: string, directory: string, fileSystem: Fi
     return [problemFinding(check, failure)];
   }
   return [okFinding(check, `${directory} is local and can be written`)];
-}
-
-/** The recent sizes of the warehouse; empty if it cannot be read. */
-function recentSizes(warehousePath: string): SizeSample[] {
-  try {
-    return withReader(warehousePath, readSizeSamples);
-  } catch (error) {
-    if (error instanceof Failure) return [];
-    throw error;
-  }
 }
 
 function checkSpace(directory: string, fileSystem: FileSystemInfo, samples: readonly SizeSample[]): Finding {
