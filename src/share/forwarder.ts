@@ -19,7 +19,7 @@ import {
   readChanges,
   readJournalPosition,
 } from "../warehouse/tables/journal.ts";
-import { compareSnapshots, findLacking } from "./ledger-difference.ts";
+import { compareSnapshots, findLacking, rangesOf } from "./ledger-difference.ts";
 import { LEDGER_TABLE } from "./schema/tables.ts";
 import { describeOlderWriters, promotedFailure } from "./server/postgres-errors.ts";
 import { ShareWriter, type ShareWriterOptions, type Unit } from "./share-writer.ts";
@@ -313,7 +313,10 @@ export class Forwarder {
   #findAffected(stream: RowStream, series: number, changes: readonly Change[]): TimeRanges {
     if (this.writer.role === "alone") return normalise(changes);
     const own = readWholeLedger(this.#options.connection, { stream, series });
-    const foreign = subtract(coveredPart(this.writer.rows.ledgerFor(stream, series)), coveredPart(own));
+    const [shared, covered] = [this.writer.rows.ledgerFor(stream, series), own].map((ledger) =>
+      rangesOf(ledger, "rows", "empty", "moved"),
+    ) as [TimeRanges, TimeRanges];
+    const foreign = subtract(shared, covered);
     const retracted = changes.filter(({ kind }) => kind === "retracted");
     return union(normalise(retracted), subtract(normalise(changes), foreign));
   }
@@ -375,10 +378,6 @@ function keysOfSnapshotLedgers(changes: readonly Change[]): { stream: RowStream;
   return [...Map.groupBy(named, ({ stream, key }) => `${stream} ${key}`).values()].flatMap(([first]) =>
     first ? [{ stream: first.stream, series: first.key }] : [],
   );
-}
-
-function coveredPart(ledger: readonly SettledRange[]): TimeRanges {
-  return normalise(ledger.filter(({ proof }) => proof !== "lost"));
 }
 
 /** Reading a key once over all of them is faster than many short reads. */

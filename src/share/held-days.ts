@@ -1,6 +1,5 @@
 import type { Micros } from "../model/time.ts";
-import { normalise, subtract, type TimeRange, type TimeRanges } from "../model/time-range.ts";
-import type { Proof } from "../rule/answer.ts";
+import { subtract, type TimeRange } from "../model/time-range.ts";
 import { readRange, readRowKeys } from "../warehouse/read/forwarded-rows.ts";
 import { openReader } from "../warehouse/reader.ts";
 import {
@@ -12,6 +11,7 @@ import {
 } from "../warehouse/rows/moved-rows.ts";
 import { type Connection, SMALL_CACHE_KIB } from "../warehouse/sqlite/connection.ts";
 import { readJournalPosition } from "../warehouse/tables/journal.ts";
+import { rangesOf } from "./ledger-difference.ts";
 import { readSchemaVersion, SCHEMA_VERSION } from "./schema/migrate.ts";
 import { describePlace, parseServerAddress } from "./server/server-address.ts";
 import { SharedSession } from "./server/session.ts";
@@ -63,19 +63,20 @@ export async function findHeldDays(
     dictionaries.match(connection);
     const rows = new SharedRows(session, dictionaries);
     await rows.loadLedger();
+    const ledgerOf = (series: number) => rows.ledgerFor("index_ticks", series);
     const held: HeldDay[] = [];
     let unequal = 0;
     for (const day of among ?? listCandidates(connection, before)) {
       signal.throwIfAborted();
       if (!among && held.length >= MAX_HELD_DAYS) break;
-      if (subtract([day], coveredThere(rows, day.series, ["rows"])).length > 0) continue;
+      if (subtract([day], rangesOf(ledgerOf(day.series), "rows")).length > 0) continue;
       const compared = await compareDay(connection, rows, day);
       if (compared === "unequal") unequal++;
       else if (compared) held.push({ ...compared, digest: "digest" in day ? day.digest : compared.digest });
     }
     const lacking = readMovedTo(connection, describePlace(address)).flatMap(({ series, ...range }) =>
       // A month that was moved out of PostgreSQL is not lost.
-      subtract([range], coveredThere(rows, series, ["rows", "moved"])).map((part) => ({ series, ...part })),
+      subtract([range], rangesOf(ledgerOf(series), "rows", "moved")).map((part) => ({ series, ...part })),
     );
     return { held, unequal, lacking };
   } finally {
@@ -87,11 +88,6 @@ export async function findHeldDays(
 function listCandidates(connection: Connection, before: Micros): SeriesDay[] {
   const keys = readRowKeys(connection, "index_ticks");
   return listWholeDays(connection, { keys, from: MIN_TS, to: before }).sort((a, b) => a.from - b.from);
-}
-
-function coveredThere(rows: SharedRows, series: number, proofs: readonly Proof[]): TimeRanges {
-  const ledger = rows.ledgerFor("index_ticks", series);
-  return normalise(ledger.filter(({ proof }) => proofs.includes(proof)));
 }
 
 /** The position is read first: a change after it keeps the day here. */

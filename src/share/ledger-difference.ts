@@ -1,6 +1,6 @@
 import { MICROS_PER_SECOND } from "../model/time.ts";
-import { intersect, normalise, subtract, type TimeRange } from "../model/time-range.ts";
-import type { SettledRange } from "../rule/answer.ts";
+import { intersect, normalise, subtract, type TimeRange, type TimeRanges } from "../model/time-range.ts";
+import type { Proof, SettledRange } from "../rule/answer.ts";
 import { RETENTION_REASON } from "../warehouse/rows/retention.ts";
 
 /** `replace`: its rows are to be those of this file. `merge`: rows are added, and none is deleted. */
@@ -37,11 +37,16 @@ export function findLacking(local: readonly SettledRange[], shared: readonly Set
   return pieces;
 }
 
+/** The time of a ledger that has one of these proofs. */
+export function rangesOf(ledger: readonly SettledRange[], ...proofs: readonly Proof[]): TimeRanges {
+  return normalise(ledger.filter(({ proof }) => proofs.includes(proof)));
+}
+
 /** Longer than a snapshot stays away from a daemon that forwards and sees what this one sees. */
 const MAX_BEHIND = 15 * 60 * MICROS_PER_SECOND;
 
 /** What a daemon that stands by has to say about the snapshots of a subscription. */
-export interface Testimony {
+interface Testimony {
   /** Only this file covers it. */
   readonly seen: readonly SettledRange[];
   /** It was entered for this file, which no longer covers it. */
@@ -84,7 +89,7 @@ export function cut(ledger: readonly SettledRange[], ranges: readonly TimeRange[
   return parts;
 }
 
-export interface LedgerSplice {
+interface LedgerSplice {
   /** Where the ranges to delete begin. */
   readonly removed: readonly number[];
   readonly added: readonly SettledRange[];

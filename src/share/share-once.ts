@@ -53,8 +53,7 @@ export interface OpenShare {
 
 /** Connects, creates or upgrades the schema, takes the lease, and reads what PostgreSQL has. */
 export async function openShare(options: ShareOptions): Promise<OpenShare> {
-  const { warehouse, url, readPassword, role, name, leaseSeconds, clock, signal, onProgress, moveIn } =
-    options;
+  const { warehouse, url, name, leaseSeconds, clock, moveIn } = options;
   const address = parseServerAddress(url);
   const connection = openReader(warehouse, SMALL_CACHE_KIB);
   let session: SharedSession | undefined;
@@ -66,28 +65,11 @@ export async function openShare(options: ShareOptions): Promise<OpenShare> {
   };
   try {
     const holder = createHolder(name);
-    const { onWaiting } = options;
-    session = await SharedSession.connect({
-      address,
-      readPassword,
-      holder,
-      clock,
-      ...(onWaiting && { onWaiting }),
-    });
+    session = await SharedSession.connect({ ...options, address, holder });
     if (await session.isPooled()) throw pooledFailure(session.server);
     await migrateShared(session, clock);
     lease = new Lease({ session, holder, name, seconds: leaseSeconds, clock });
-    const forwarder = new Forwarder({
-      connection,
-      session,
-      lease,
-      role,
-      name,
-      clock,
-      signal,
-      ...(onProgress && { onProgress }),
-      ...(options.onOlderWriters && { onOlderWriters: options.onOlderWriters }),
-    });
+    const forwarder = new Forwarder({ ...options, connection, session, lease });
     const lookAtPeers = createPeersLook(session, options);
     await takeWhenFree(lease, { ...options, forwarder, lookAtPeers });
     const { writer } = forwarder;

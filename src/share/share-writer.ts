@@ -16,7 +16,7 @@ import { SharedDictionaries } from "./tables/dictionaries.ts";
 import { type CommittedRange, SharedRows } from "./tables/row-store.ts";
 
 /** Rows of one transaction: more gain little, and keep the rows of a range longer from its readers. */
-export const MAX_ROWS_PER_TRANSACTION = 20_000;
+const MAX_ROWS_PER_TRANSACTION = 20_000;
 /** Ranges of one transaction: a first load has thousands of series without any row. */
 const MAX_UNITS_PER_TRANSACTION = 500;
 

@@ -1,6 +1,5 @@
 import { hasHistory, type RowStream, rowStreams } from "../model/streams.ts";
-import { intersect, normalise, subtract, type TimeRange, type TimeRanges } from "../model/time-range.ts";
-import type { SettledRange } from "../rule/answer.ts";
+import { intersect, normalise, subtract, type TimeRanges } from "../model/time-range.ts";
 import {
   readConsistently,
   readRange,
@@ -10,6 +9,7 @@ import {
   readWholeLedger,
 } from "../warehouse/read/forwarded-rows.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
+import { rangesOf } from "./ledger-difference.ts";
 import type { ShareWriter } from "./share-writer.ts";
 import { splitCopy } from "./tables/copy-format.ts";
 
@@ -86,19 +86,11 @@ function readCoverage(connection: Connection, stream: RowStream): (key: number) 
       new Map(
         readSettledKeys(connection)
           .filter((each) => each.stream === stream)
-          .map((each) => [each.series, coveredRanges(readWholeLedger(connection, each))]),
+          .map((each) => [each.series, rangesOf(readWholeLedger(connection, each), "rows", "empty")]),
       ),
   );
   if (hasHistory(stream)) return (key) => ledgers.get(key) ?? [];
   const subscriptions = readSubscriptions(connection, stream);
   return (key) =>
     normalise((subscriptions.get(key) ?? []).flatMap((series): TimeRanges => ledgers.get(series) ?? []));
-}
-
-function coveredRanges(ledger: readonly SettledRange[]): TimeRanges {
-  return normalise(
-    ledger
-      .filter((range) => range.proof !== "lost" && range.proof !== "moved")
-      .map(({ from, to }): TimeRange => ({ from, to })),
-  );
 }

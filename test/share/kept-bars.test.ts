@@ -107,11 +107,12 @@ async function expectFiguresOfTicks(
 
 const somePrice = fc.constantFrom("1", "2", "7.5", "5.00000000000000000001", "5.00000000000000000002", null);
 const someVolume = fc.constantFrom("3", "4", "0.30000000000000000004", null);
-/** A step at a border of a bar, or anywhere. Most errors are at a border: a day's is one of every bar. */
+/** A step at a border of a bar, the last one, after which there are no rows, or anywhere. A day's border is one of every bar. */
 const somePlace = fc.oneof(
   fc.constantFrom(
     ...[0, 12, 24, 69, 72, 75, 84, STEPS].flatMap((border) => [border - 1, border, border + 1]),
   ),
+  fc.constant(STEPS - 1),
   fc.integer({ min: 0, max: STEPS - 1 }),
 );
 
@@ -304,4 +305,28 @@ it("keeps every bar that is over, marks the others, and keeps none without ticks
   await shareInto(server, database, warehouse, { clock, moveIn: MONTH });
   expect(await countBars(database)).toEqual({ 1: [28, 0], 4: [7, 1], 24: [1, 1] });
   await expectBarsOfTicks(database, "moved in");
+});
+
+it("keeps bars of all ticks where two daemons have different ones and neither has proof", async () => {
+  const database = await createDatabase();
+  const forward = (name: string, step: 1 | 2) => {
+    const warehouse = openTestWarehouse({ clock: systemClock });
+    const change: Pick<SomeChange, "prices" | "volumes" | "index"> = {
+      prices: [`${step}`],
+      volumes: ["3"],
+      index: 0,
+    };
+    warehouse.transaction((t) => {
+      apply(t, { ...change, what: "live", from: step, length: 1 });
+      // Rows of a lost range are added to those that are there.
+      if (name === "two") apply(t, { ...change, what: "lost", from: 0, length: 72 });
+    });
+    return shareInto(server, database, warehouse, { role: "pair", name });
+  };
+  await forward("one", 2);
+  await forward("two", 1);
+  expect(await server.query(database, "SELECT open, close FROM mds.bars_1d")).toEqual([
+    { open: 1, close: 2 },
+  ]);
+  await expectBarsOfTicks(database, "of both");
 });

@@ -8,9 +8,9 @@ import { ServeError } from "../rest/serve-error.ts";
  * A topic is what a client subscribes to. A tick belongs to several topics; a client receives it once if it has any of them.
  */
 
-export const typeTopic = (indexType: string) => `type ${indexType}`;
-export const indexTopic = (indexId: string) => `index ${indexId}`;
-export const listingTopic = (exchangeId: string | undefined, marketId: string | undefined) =>
+const typeTopic = (indexType: string) => `type ${indexType}`;
+const indexTopic = (indexId: string) => `index ${indexId}`;
+const listingTopic = (exchangeId: string | undefined, marketId: string | undefined) =>
   `listing ${exchangeId ?? "*"} ${marketId ?? "*"}`;
 
 /** The topics that a tick of an index belongs to. */

@@ -4,7 +4,6 @@ import { type WebSocket, WebSocketServer } from "ws";
 import type { ConnectedClient } from "../../model/status/serve-status.ts";
 import type { Cancel, Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
-import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { ServeError } from "../rest/serve-error.ts";
 import type { Caller } from "../serve-tokens.ts";
 import type { ServedWarehouse } from "../served-warehouse.ts";
@@ -29,6 +28,11 @@ const MAX_SUBSCRIPTIONS = 20_000;
 const TOO_SLOW = 1013;
 
 type Message = Readonly<Record<string, unknown>>;
+
+const topicReaders = new Map([
+  ["INDEX_TICKER", readIndexTopics],
+  ["EXCHANGE_TICKER", readListingTopics],
+]);
 
 /** The websocket of `serve`: the live feed of what is committed, or a replay of what is stored. */
 export class ServeWebSocket {
@@ -154,57 +158,31 @@ export class ServeWebSocket {
   }
 
   #handle(session: ServeSession, message: Message): void {
-    switch (message.event) {
-      case "PING":
-        session.sendEvent("PONG", readRequestId(message));
-        break;
-      case "PONG":
-        session.awaitsPong = false;
-        break;
-      case "SUBSCRIBE_INDEX_TICKER":
-        this.#subscribe(session, message, readIndexTopics, "SUBSCRIBED_INDEX_TICKER");
-        break;
-      case "SUBSCRIBE_EXCHANGE_TICKER":
-        this.#subscribe(session, message, readListingTopics, "SUBSCRIBED_EXCHANGE_TICKER");
-        break;
-      case "UNSUBSCRIBE_INDEX_TICKER":
-        this.#unsubscribe(session, message, readIndexTopics);
-        break;
-      case "UNSUBSCRIBE_EXCHANGE_TICKER":
-        this.#unsubscribe(session, message, readListingTopics);
-        break;
-      default:
-        throw new ServeError(400, "unknown event");
+    const { event } = message;
+    const [, un, kind = ""] = /^(UN)?SUBSCRIBE_(\w+)$/.exec(String(event)) ?? [];
+    const read = topicReaders.get(kind);
+    if (event === "PING") session.sendEvent("PONG", readRequestId(message));
+    else if (event === "PONG") session.awaitsPong = false;
+    else if (!read) throw new ServeError(400, "unknown event");
+    else {
+      const answer = this.#options.warehouse.snapshot((connection) => read(connection, message));
+      if (un === undefined) this.#subscribe(session, answer, kind);
+      // The specification shows no confirmation: the ticks just stop.
+      else session.setTopics(answer.topics, false);
+      this.#replays.get(session)?.subscriptionsChanged();
     }
   }
 
   #subscribe(
     session: ServeSession,
-    message: Message,
-    read: (connection: Connection, message: Message) => ReturnType<typeof readIndexTopics>,
-    reply: string,
+    { topics, scope, confirmation }: ReturnType<typeof readIndexTopics>,
+    kind: string,
   ): void {
-    const { topics, scope, confirmation } = this.#options.warehouse.snapshot((connection) =>
-      read(connection, message),
-    );
     if (!session.caller.scopes.has(scope)) throw new ServeError(403, `the token lacks the scope ${scope}`);
     if (session.topics.size >= MAX_SUBSCRIPTIONS) throw new ServeError(400, "too many subscriptions");
     session.setTopics(topics, true);
-    session.sendEvent(reply, confirmation);
-    const replay = this.#replays.get(session);
-    if (replay) replay.subscriptionsChanged();
-    else this.#publisher.addSubscription(topics);
-  }
-
-  /** The specification shows no confirmation: the ticks just stop. */
-  #unsubscribe(
-    session: ServeSession,
-    message: Message,
-    read: (connection: Connection, message: Message) => ReturnType<typeof readIndexTopics>,
-  ): void {
-    const { topics } = this.#options.warehouse.snapshot((connection) => read(connection, message));
-    session.setTopics(topics, false);
-    this.#replays.get(session)?.subscriptionsChanged();
+    session.sendEvent(`SUBSCRIBED_${kind}`, confirmation);
+    if (!this.#replays.has(session)) this.#publisher.addSubscription(topics);
   }
 }
 

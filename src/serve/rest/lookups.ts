@@ -76,7 +76,7 @@ const lookups = {
   },
 } as const satisfies Readonly<Record<string, Lookup>>;
 
-export type LookupName = keyof typeof lookups;
+type LookupName = keyof typeof lookups;
 
 export function isLookup(name: string): name is LookupName {
   return Object.hasOwn(lookups, name);

@@ -9,7 +9,7 @@ import { pendingReasons, readClaims } from "../../warehouse/coverage/pending-cla
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 
 /** A part of a series' history: the ledger covers it, it is open, or it is lost. */
-export interface CoverageSegment extends TimeRange {
+interface CoverageSegment extends TimeRange {
   readonly state: AnnouncedRange["state"] | "covered";
   /** Why it is lost or empty; for an open one, what the service has still to repeat. */
   readonly reason: string | null;

@@ -3,7 +3,7 @@ import { toPlainNotation } from "../../model/decimal.ts";
 import { formatDay, MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 
 /** The rare values of a row: exact digits by column, and what the record had besides. */
-export type Details = Readonly<Record<string, string>>;
+type Details = Readonly<Record<string, string>>;
 
 const noDetails: Details = {};
 

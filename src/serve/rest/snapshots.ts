@@ -22,7 +22,7 @@ export function exchangeTickText(row: LatestRow, isLive = false): string {
   return `${properties},"timestamp":"${timestampText(row.ts)}"${extraProperties(details.extra)}`;
 }
 
-export function exchangeTickIds(row: LatestRow): RowIds {
+function exchangeTickIds(row: LatestRow): RowIds {
   return new RowIds("exchange_ticks", row.key, String(row.exchange_id), String(row.market_id));
 }
 

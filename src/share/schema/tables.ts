@@ -48,7 +48,7 @@ function columns(text: string): PgColumn[] {
 }
 
 /** The rows of a stream. */
-export interface RowTableLayout {
+interface RowTableLayout {
   readonly stream: RowStream;
   readonly table: string;
   readonly key: string;
@@ -248,9 +248,7 @@ export const dictionaryLayouts: readonly DictionaryLayout[] = [
 ];
 
 export const LEDGER_TABLE = "settled_ranges";
-export const ledgerColumns = columns(
-  "from_ts int8, to_ts int8, series int4, stream text, proof text, reason? text",
-);
+const ledgerColumns = columns("from_ts int8, to_ts int8, series int4, stream text, proof text, reason? text");
 
 export const tableNames: readonly string[] = [
   ...dictionaryLayouts.map(({ name }) => name),

@@ -33,6 +33,17 @@ export interface ServerInspection {
   readonly forwardedBy: string | undefined;
 }
 
+interface FoundSettings
+  extends Pick<
+    ServerInspection,
+    "version" | "hasSchema" | "isReadOnly" | "isEncrypted" | "synchronousCommit" | "hasFsync"
+  > {
+  readonly number: number;
+  readonly canCreate: boolean;
+  readonly canRead: boolean;
+  readonly canWrite: boolean;
+}
+
 /** Connects, looks, and changes nothing. */
 export async function inspectServer(options: {
   readonly url: string;
@@ -42,20 +53,9 @@ export async function inspectServer(options: {
   const address = parseServerAddress(options.url);
   const session = await SharedSession.connect({ ...options, address, holder: "mds-sync doctor" });
   try {
-    const [row] = await session.query<{
-      version: string;
-      number: number;
-      exists: boolean;
-      canCreate: boolean;
-      canRead: boolean;
-      canWrite: boolean;
-      isReadOnly: boolean;
-      isEncrypted: boolean;
-      synchronousCommit: string;
-      hasFsync: boolean;
-    }>(
+    const [row] = await session.query<FoundSettings>(
       `SELECT current_setting('server_version') AS version, current_setting('server_version_num')::integer AS number,
-        to_regnamespace('mds') IS NOT NULL AS "exists",
+        to_regnamespace('mds') IS NOT NULL AS "hasSchema",
         has_database_privilege(current_database(), 'CREATE') AS "canCreate",
         coalesce(has_schema_privilege(to_regnamespace('mds')::oid, 'USAGE'), false) AS "canRead",
         coalesce(has_schema_privilege(to_regnamespace('mds')::oid, 'CREATE'), false) AND NOT EXISTS (SELECT 1 FROM pg_class c
@@ -65,23 +65,19 @@ export async function inspectServer(options: {
         current_setting('synchronous_commit') AS "synchronousCommit", current_setting('fsync') = 'on' AS "hasFsync"`,
     );
     if (!row) throw new Error("the server returned no settings");
-    const schemaVersion = row.canRead ? await readSchemaVersion(session).catch(() => undefined) : undefined;
+    const { number, canCreate, canRead, canWrite, ...settings } = row;
+    const schemaVersion = canRead ? await readSchemaVersion(session).catch(() => undefined) : undefined;
     return {
+      ...settings,
       address,
       server: session.server,
-      version: row.version,
-      isTooOld: row.number < MIN_SERVER_VERSION,
-      hasSchema: row.exists,
+      isTooOld: number < MIN_SERVER_VERSION,
       schemaVersion,
-      foreignRelations: row.canRead && schemaVersion === undefined ? await findForeignRelations(session) : [],
+      foreignRelations: canRead && schemaVersion === undefined ? await findForeignRelations(session) : [],
       knownSchemaVersion: SCHEMA_VERSION,
-      hasRights: row.exists ? row.canWrite : row.canCreate,
-      isReadOnly: row.isReadOnly,
+      hasRights: settings.hasSchema ? canWrite : canCreate,
       isPooled: await session.isPooled(),
-      isEncrypted: row.isEncrypted,
-      synchronousCommit: row.synchronousCommit,
-      hasFsync: row.hasFsync,
-      forwardedBy: row.canRead ? await readHolder(session) : undefined,
+      forwardedBy: canRead ? await readHolder(session) : undefined,
     };
   } finally {
     await session.close();

@@ -38,7 +38,7 @@ const SETTINGS = Object.entries({
   )
   .join("; ");
 
-export interface SessionOptions {
+interface SessionOptions {
   readonly address: ServerAddress;
   readonly readPassword: () => string | undefined;
   /** `application_name`: whoever takes over ends the sessions of this name. */
@@ -50,7 +50,7 @@ export interface SessionOptions {
 }
 
 /** Servers of the address that accept writes, besides the one that this session is connected to. */
-export interface OtherWriters {
+interface OtherWriters {
   /** Promoted after it. */
   readonly newer: readonly ServerName[];
   readonly older: readonly ServerName[];
@@ -196,6 +196,22 @@ export class SharedSession {
       stream.end(bytes);
       await once(stream, "finish");
     });
+  }
+
+  /** Inside a transaction: copies rows, some of which the table may have. `key`: the columns that identify one. */
+  async mergeIn(
+    table: string,
+    { columns, key, bytes }: { columns: readonly string[]; key: readonly string[]; bytes: Buffer },
+  ): Promise<void> {
+    const quoted = (names: readonly string[]) => names.map((name) => `"${name}"`).join(", ");
+    const names = quoted(columns);
+    const set = columns.filter((name) => !key.includes(name)).map((name) => `"${name}" = excluded."${name}"`);
+    await this.query(`CREATE TEMP TABLE incoming AS SELECT ${names} FROM ${table} LIMIT 0`);
+    await this.copyIn(`COPY pg_temp.incoming (${names}) FROM STDIN (FORMAT binary)`, bytes);
+    await this.query(
+      `INSERT INTO ${table} (${names}) SELECT ${names} FROM pg_temp.incoming
+      ON CONFLICT (${quoted(key)}) DO UPDATE SET ${set.join(", ")}; DROP TABLE pg_temp.incoming`,
+    );
   }
 
   /** Reads a binary COPY. */

@@ -104,7 +104,7 @@ export class CopyWriter {
 }
 
 /** A row of a binary COPY. */
-export interface CopiedRow {
+interface CopiedRow {
   /** All its bytes: equal rows have equal bytes. */
   readonly bytes: Buffer;
   /** Where each field ends in `bytes`. */

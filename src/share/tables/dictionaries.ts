@@ -126,12 +126,12 @@ export class SharedDictionaries {
     const { keys, entries } = this.#contentOf(layout.name);
     const changed = this.#matchOne(connection, layout);
     if (changed.length === 0) return 0;
-    await transaction(() =>
-      this.#merge(
-        layout,
-        changed.map(({ values }) => values),
-      ),
-    );
+    const { name, identity } = layout;
+    const copy = new CopyWriter(layout.columns);
+    for (const { values } of changed) copy.add((i) => values[i] ?? null);
+    const columns = layout.columns.map((column) => column.name);
+    const bytes = copy.finish();
+    await transaction(() => this.#session.mergeIn(`mds.${name}`, { columns, key: identity, bytes }));
     await this.#loadOne(layout);
     for (const { local, identity } of changed) {
       const entry = entries.get(identity);
@@ -144,22 +144,5 @@ export class SharedDictionaries {
     const [keys, entries] = [this.#keys.get(name), this.#entries.get(name)];
     if (!keys || !entries) throw new Error("the shared dictionaries are not loaded");
     return { keys, entries };
-  }
-
-  async #merge({ name, identity, columns }: DictionaryLayout, rows: readonly SqlValue[][]): Promise<void> {
-    const names = columns.map((column) => `"${column.name}"`).join(", ");
-    const set = columns
-      .filter((column) => !identity.includes(column.name))
-      .map((column) => `"${column.name}" = excluded."${column.name}"`);
-    const copy = new CopyWriter(columns);
-    for (const row of rows) copy.add((i) => row[i] ?? null);
-    await this.#session.query(
-      `CREATE TEMP TABLE incoming ON COMMIT DROP AS SELECT ${names} FROM mds.${name} LIMIT 0`,
-    );
-    await this.#session.copyIn(`COPY pg_temp.incoming (${names}) FROM STDIN (FORMAT binary)`, copy.finish());
-    await this.#session.query(
-      `INSERT INTO mds.${name} (${names}) SELECT ${names} FROM pg_temp.incoming
-      ON CONFLICT (${identity.join(", ")}) DO UPDATE SET ${set.join(", ")}`,
-    );
   }
 }

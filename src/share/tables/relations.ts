@@ -114,28 +114,22 @@ class SharedTable extends SharedRelation {
     this.addKept(found, this.#rows);
     const gone = [...this.#rows.keys()].filter((key) => !found.has(key));
     if (incoming.rows + gone.length === 0) return 0;
-    const isKey = (each: string) => primaryKey.includes(each);
     const keys = primaryKey.map((each) => `"${each}"`).join(", ");
-    const set = columns
-      .filter((each) => !isKey(each.name))
-      .map((each) => `"${each.name}" = excluded."${each.name}"`);
     await transaction(async () => {
-      await this.session.query(
-        `CREATE TEMP TABLE incoming ON COMMIT DROP AS SELECT ${this.names} FROM mds.${name} LIMIT 0`,
-      );
       if (gone.length > 0) {
+        await this.session.query(`CREATE TEMP TABLE gone AS SELECT ${this.names} FROM mds.${name} LIMIT 0`);
         // The rows as they are there: their bytes are known.
         const bytes = new CopyWriter(columns).finishWith(gone.map((key) => this.#rows.get(key) ?? ""));
-        await this.copyInto("pg_temp.incoming", bytes);
+        await this.copyInto("pg_temp.gone", bytes);
         await this.session.query(
-          `DELETE FROM mds.${name} WHERE (${keys}) IN (SELECT ${keys} FROM pg_temp.incoming); TRUNCATE pg_temp.incoming`,
+          `DELETE FROM mds.${name} WHERE (${keys}) IN (SELECT ${keys} FROM pg_temp.gone); DROP TABLE pg_temp.gone`,
         );
       }
-      await this.copyInto("pg_temp.incoming", incoming.finish());
-      await this.session.query(
-        `INSERT INTO mds.${name} (${this.names}) SELECT ${this.names} FROM pg_temp.incoming
-        ON CONFLICT (${keys}) DO UPDATE SET ${set.join(", ")}`,
-      );
+      await this.session.mergeIn(`mds.${name}`, {
+        columns: columns.map((each) => each.name),
+        key: primaryKey,
+        bytes: incoming.finish(),
+      });
     });
     const changed = incoming.rows + gone.length;
     this.#rows = found;

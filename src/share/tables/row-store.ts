@@ -163,20 +163,7 @@ export class SharedRows {
   async mergeRows(stream: RowStream, bytes: Buffer): Promise<void> {
     const { table, columns, key, time } = rowLayouts[stream];
     const names = columns.map(({ name }) => name);
-    const set = names
-      .filter((name) => name !== key && name !== time)
-      .map((name) => `${name} = excluded.${name}`);
-    await this.#session.query(
-      `CREATE TEMP TABLE incoming ON COMMIT DROP AS SELECT ${names.join(", ")} FROM mds.${table} LIMIT 0`,
-    );
-    await this.#session.copyIn(
-      `COPY pg_temp.incoming (${names.join(", ")}) FROM STDIN (FORMAT binary)`,
-      bytes,
-    );
-    await this.#session.query(
-      `INSERT INTO mds.${table} (${names.join(", ")}) SELECT ${names.join(", ")} FROM pg_temp.incoming
-      ON CONFLICT (${key}, ${time}) DO UPDATE SET ${set.join(", ")}; DROP TABLE pg_temp.incoming`,
-    );
+    await this.#session.mergeIn(`mds.${table}`, { columns: names, key: [key, time], bytes });
   }
 
   /** The rows of a key in a range as a binary COPY, in order of time. */
