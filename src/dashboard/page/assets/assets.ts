@@ -12,7 +12,7 @@ import { pagePath } from "../../../model/answers/page-address.ts";
 import { nameInPath, showUnknownName } from "../shared/address.ts";
 import { cssColour } from "../shared/layout.ts";
 import { onCommit, onMissed, throttle } from "../shared/live.ts";
-import { byId, element, setText, showEmpty } from "../shared/page-base.ts";
+import { byId, cell, element, fact, setText, showEmpty } from "../shared/page-base.ts";
 import { drawPlot, plotOptions } from "../shared/plot.ts";
 import { poll, startReading } from "../shared/reading.ts";
 import {
@@ -114,7 +114,7 @@ function showPart({ sql, rows }: AssetSection, heading: string, empty: string): 
       {},
       ...names.map((column) => {
         const shown = figure(column, row[column] ?? null, sql);
-        return element("td", { className: `${classOf(column)} ${toneOf(column, shown)}` }, shown);
+        return cell(`${classOf(column)} ${toneOf(column, shown)}`, shown);
       }),
     ),
   );
@@ -152,13 +152,9 @@ function showFacts(sections: ReadonlyMap<AssetSectionKey, AssetSection>): void {
   byId("facts").replaceChildren(
     ...facts.map(([column, value, sql]) => {
       const shown = figure(column, value, sql);
-      return element(
-        "div",
-        { className: "fact", "data-fact": column },
-        element("span", { className: "soft" }, columns[column]?.[0] ?? column),
-        element("b", { className: toneOf(column, shown) }, shown),
-        element("span", { className: "soft" }, column === "price" ? proof : ""),
-      );
+      const label = columns[column]?.[0] ?? column;
+      const tone = toneOf(column, shown);
+      return fact(label, element("b", { className: tone }, shown), column === "price" ? proof : "", column);
     }),
   );
 }
