@@ -14,7 +14,7 @@ import { cssColour } from "../shared/layout.ts";
 import { onCommit, onMissed, throttle } from "../shared/live.ts";
 import { byId, cell, element, fact, setText, showEmpty } from "../shared/page-base.ts";
 import { drawPlot, plotOptions } from "../shared/plot.ts";
-import { poll, startReading } from "../shared/reading.ts";
+import { poll } from "../shared/reading.ts";
 import {
   amount,
   count,
@@ -214,8 +214,8 @@ function show(answer: AssetResult | UnknownAsset): void {
 }
 
 const asset = poll({
-  reading: startReading("asset", "the asset"),
   kind: "asset",
+  what: "the asset",
   params: () => ({ name }),
   seconds: POLL_SECONDS,
   show,

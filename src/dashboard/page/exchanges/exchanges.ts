@@ -229,16 +229,16 @@ async function prepare(): Promise<boolean> {
   return found !== undefined;
 }
 const quotes = poll({
-  reading: startReading("quotes", "the quotes"),
   kind: "quotes",
+  what: "the quotes",
   params: () => ({ pair }),
   seconds: POLL_SECONDS,
   show,
   prepare,
 });
 const spreads = poll({
-  reading: startReading("spreads", "the spreads of the last day"),
   kind: "spreads",
+  what: "the spreads of the last day",
   params: () => ({ pair }),
   seconds: SPREAD_SECONDS,
   show: showSpreads,

@@ -9,7 +9,7 @@ import { watchTheme } from "../shared/layout.ts";
 import { onCommit, onMissed, throttle } from "../shared/live.ts";
 import { byId, cell, element, setRows, setText, showEmpty, soft } from "../shared/page-base.ts";
 import { describeProof } from "../shared/proof.ts";
-import { poll, startReading } from "../shared/reading.ts";
+import { poll } from "../shared/reading.ts";
 import { amount, count, direction, momentText, percentChange, quote, signOf } from "../shared/text-format.ts";
 import { showTreemap } from "./treemap.ts";
 
@@ -217,45 +217,32 @@ function applyTicks(ticks: PulseResult["ticks"]): void {
 
 // ---- the line of proof
 
-let status: StatusReport | undefined;
-let daemon: DaemonAnswer | undefined;
+const told: { status?: StatusReport; daemon?: DaemonAnswer } = {};
 
 function showProof(): void {
+  const { status, daemon } = told;
   if (!status || !daemon) return;
   byId("proof").dataset.tone = daemon.tone;
   setText("version", daemon.version);
   setText("proof-text", daemon.problem ? daemon.sentence : describeProof(status.streams, daemon.backfill));
 }
 
-const fail = () => {
-  byId("proof").dataset.tone = "ill";
-};
-const proofs = [
+const pollProof = (kind: keyof typeof told, what: string) =>
   poll({
-    reading: startReading("status", "the proof"),
-    kind: "status",
-    seconds: 5,
+    ...{ kind, what, seconds: 5 },
     show: (answer) => {
-      status = answer;
+      Object.assign(told, { [kind]: answer });
       showProof();
     },
-    onFailure: fail,
-  }),
-  poll({
-    reading: startReading("daemon", "the daemon’s state"),
-    kind: "daemon",
-    seconds: 5,
-    show: (answer) => {
-      daemon = answer;
-      showProof();
+    onFailure: () => {
+      byId("proof").dataset.tone = "ill";
     },
-    onFailure: fail,
-  }),
-];
+  });
+const proofs = [pollProof("status", "the proof"), pollProof("daemon", "the daemon’s state")];
 
 const market = poll({
-  reading: startReading("market", "the market"),
   kind: "market",
+  what: "the market",
   seconds: POLL_SECONDS,
   show,
 });

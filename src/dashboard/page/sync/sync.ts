@@ -9,12 +9,12 @@ import type {
   WarehouseStatus,
   WithdrawalStatus,
 } from "../../../model/status/warehouse-status.ts";
-import type { ApiAnswers, DaemonAnswer } from "../../api-answers.ts";
+import type { DaemonAnswer } from "../../api-answers.ts";
 import "../shared/layout.ts";
 import { onMissed, throttle } from "../shared/live.ts";
 import { byId, cell, element, setRows, setText, soft } from "../shared/page-base.ts";
 import { describeBackfill } from "../shared/proof.ts";
-import { poll, startReading } from "../shared/reading.ts";
+import { poll } from "../shared/reading.ts";
 import { brief, count, countNoun, duration, minuteOf, secondsBetween, title } from "../shared/text-format.ts";
 import { startCoverage } from "./coverage-map.ts";
 
@@ -212,19 +212,17 @@ function missingRow(part: GapSummary): HTMLTableRowElement {
   );
 }
 
-const pollApi = <K extends keyof ApiAnswers>(
-  kind: K,
-  what: string,
-  seconds: number,
-  show: (answer: ApiAnswers[K]) => void,
-  onFailure = () => {},
-) => poll({ reading: startReading(kind, what), kind, seconds, show, onFailure });
-
-const daemon = pollApi("daemon", "the daemon’s state", 2, showDaemon, () => {
-  byId("state").dataset.tone = "ill";
+const daemon = poll({
+  kind: "daemon",
+  what: "the daemon’s state",
+  seconds: 2,
+  show: showDaemon,
+  onFailure: () => {
+    byId("state").dataset.tone = "ill";
+  },
 });
-const status = pollApi("status", "the streams", 5, showStatus);
-const gaps = pollApi("missing", "the gaps", 20, showMissing);
+const status = poll({ kind: "status", what: "the streams", seconds: 5, show: showStatus });
+const gaps = poll({ kind: "missing", what: "the gaps", seconds: 20, show: showMissing });
 const coverage = startCoverage();
 onMissed(
   throttle(2, () => {
