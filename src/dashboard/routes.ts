@@ -89,17 +89,22 @@ export function createRoutes({
       ({ status }) => status,
       () => undefined,
     );
-  const read = async <K extends keyof QueryResults>(
-    kind: K,
-    ...params: ParamsOf<K>
-  ): Promise<HttpResponse> => {
-    const body = await reader.queryBytes(kind, ...params);
-    return body ? jsonBytes(body) : textResponse(404, "no index has this type and id");
-  };
-  const readMarket = async <K extends keyof QueryResults>(
-    kind: K,
-    ...params: ParamsOf<K>
-  ): Promise<HttpResponse> => jsonBytes((await marketReader.queryBytes(kind, ...params)) ?? "");
+  const readFrom =
+    (thread: RoutesOptions["reader"]) =>
+    async <K extends keyof QueryResults>(kind: K, ...params: ParamsOf<K>): Promise<HttpResponse> => {
+      const body = await thread.queryBytes(kind, ...params);
+      return body ? jsonBytes(body) : textResponse(404, "no index has this type and id");
+    };
+  const [read, readMarket] = [readFrom(reader), readFrom(marketReader)];
+  /** A page without parameters, which all readers share. */
+  const shared =
+    (
+      kind: "missing" | "market" | "pairs" | "derivative-assets" | "schema",
+      minTtlMs: number,
+      readPage: typeof read,
+    ) =>
+    () =>
+      respond(pages.get(kind, { minTtlMs }, () => readPage(kind)));
   const readOne =
     (kind: "asset" | "quotes" | "spreads", param: string, minTtlMs: number): RequestHandler =>
     (query) => {
@@ -146,40 +151,20 @@ export function createRoutes({
     ],
     ["/api/status", () => respond(readStatus().then(({ response }) => response))],
     ["/api/daemon", async () => jsonResponse(daemonJson(view, await readStatusIfPossible()))],
-    [
-      "/api/missing",
-      () => respond(pages.get("missing", { minTtlMs: HEATMAP_PAGE_TTL_MS }, () => read("missing"))),
-    ],
+    ["/api/missing", shared("missing", HEATMAP_PAGE_TTL_MS, read)],
     ["/api/coverage", heatMap],
     ["/api/series", readByName("series")],
     ["/api/search", readByName("search")],
     ["/api/bars", bars],
-    [
-      "/api/market",
-      () => respond(pages.get("market", { minTtlMs: LATEST_TTL_MS }, () => readMarket("market"))),
-    ],
-    [
-      "/api/pairs",
-      () => respond(pages.get("pairs", { minTtlMs: HEATMAP_PAGE_TTL_MS }, () => readMarket("pairs"))),
-    ],
+    ["/api/market", shared("market", LATEST_TTL_MS, readMarket)],
+    ["/api/pairs", shared("pairs", HEATMAP_PAGE_TTL_MS, readMarket)],
     ["/api/quotes", readOne("quotes", "pair", QUOTES_TTL_MS)],
     ["/api/spreads", readOne("spreads", "pair", SPREADS_TTL_MS)],
     ["/api/asset", readOne("asset", "name", ASSET_TTL_MS)],
-    [
-      "/api/derivative-assets",
-      () =>
-        respond(
-          pages.get("derivative assets", { minTtlMs: HEATMAP_PAGE_TTL_MS }, () =>
-            readMarket("derivative-assets"),
-          ),
-        ),
-    ],
+    ["/api/derivative-assets", shared("derivative-assets", HEATMAP_PAGE_TTL_MS, readMarket)],
     ["/api/derivatives", derivatives],
     ["/api/events", () => live.open()],
-    [
-      "/api/schema",
-      () => respond(pages.get("schema", { minTtlMs: HEATMAP_PAGE_TTL_MS }, () => read("schema"))),
-    ],
+    ["/api/schema", shared("schema", HEATMAP_PAGE_TTL_MS, read)],
   ];
   return new Map([...createFileRoutes(), ...routes]);
 }

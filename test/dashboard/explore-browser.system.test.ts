@@ -192,6 +192,7 @@ describe("/explore", () => {
       const endless =
         "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT count(*) FROM c";
       const { page, complaints } = await openPage(linkTo(endless), phone);
+      await page.locator("#summary", { hasText: /^Running … \d+ s$/ }).waitFor();
       await page.locator("#cancel:visible").click();
       await page.locator("#summary", { hasText: "Cancelled." }).waitFor();
       await page.click("#tab-questions");

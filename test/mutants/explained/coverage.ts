@@ -23,7 +23,7 @@ export const explainedInCoverage: ExplainedMutants = {
       why: "A text as a live span has no end, so it does not reach the end of the target.",
     },
     {
-      line: "for (const target of targets.get(series) ?? [])",
+      line: "const gaps = (targets.get(series) ?? []).flatMap((target) => describeGaps(target, ledger, now));",
       mutants: ['ArrayDeclaration: ["Stryker was here"]'],
       why: "A text as a target has no range, so it has no gaps.",
     },

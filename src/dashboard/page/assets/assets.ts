@@ -13,9 +13,9 @@ import type { CommittedTick } from "../../../model/answers/ticks.ts";
 import { nameInPath, showUnknownName } from "../shared/address.ts";
 import { cssColour } from "../shared/layout.ts";
 import { onCommit, onMissed, throttle } from "../shared/live.ts";
-import { byId, element, setText, showEmpty } from "../shared/page-base.ts";
+import { byId, cell, element, fact, setText, showEmpty } from "../shared/page-base.ts";
 import { drawPlot, plotOptions } from "../shared/plot.ts";
-import { poll, startReading } from "../shared/reading.ts";
+import { poll } from "../shared/reading.ts";
 import {
   amount,
   count,
@@ -119,7 +119,7 @@ function showPart({ sql, rows }: AssetSection, heading: string, empty: string): 
       {},
       ...names.map((column) => {
         const shown = figure(column, row[column] ?? null, sql);
-        return element("td", { className: `${classOf(column)} ${toneOf(column, shown)}` }, shown);
+        return cell(`${classOf(column)} ${toneOf(column, shown)}`, shown);
       }),
     ),
   );
@@ -161,13 +161,9 @@ function showFacts(): void {
   byId("facts").replaceChildren(
     ...facts.map(([column, value, sql]) => {
       const shown = figure(column, value, sql);
-      return element(
-        "div",
-        { className: "fact", "data-fact": column },
-        element("span", { className: "soft" }, columns[column]?.[0] ?? column),
-        element("b", { className: toneOf(column, shown) }, shown),
-        element("span", { className: "soft" }, column === "price" ? proof : ""),
-      );
+      const label = columns[column]?.[0] ?? column;
+      const tone = toneOf(column, shown);
+      return fact(label, element("b", { className: tone }, shown), column === "price" ? proof : "", column);
     }),
   );
 }
@@ -228,8 +224,8 @@ function show(answer: AssetResult | UnknownAsset): void {
 }
 
 const asset = poll({
-  reading: startReading("asset", "the asset"),
   kind: "asset",
+  what: "the asset",
   params: () => ({ name }),
   seconds: POLL_SECONDS,
   show,

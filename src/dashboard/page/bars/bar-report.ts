@@ -1,7 +1,7 @@
 // What the page says about the bars in words: the bar under the pointer, the gaps, the newest bars as a table.
 
 import type { ChartBarsResult, ChartRange, SecondsRange } from "../../../model/answers/chart-bars.ts";
-import { byId, element, setRows, setText } from "../shared/page-base.ts";
+import { byId, cell, element, setRows, setText, soft } from "../shared/page-base.ts";
 import {
   amount,
   count,
@@ -121,9 +121,9 @@ export function showGaps(
           {},
           element("i", { className: "mark", "data-state": state }),
           state,
-          element("span", { className: "soft" }, ` ${reason}${stream === "ohlcv" ? ", daily bars" : ""}`),
+          soft(` ${reason}${stream === "ohlcv" ? ", daily bars" : ""}`),
         ),
-        element("td", { className: "number" }, duration(to - from)),
+        cell("number", duration(to - from)),
         element("td", {}, element("a", { href: hrefOf(gap) }, formatRange(from, to))),
       );
     }),
@@ -141,7 +141,7 @@ function describeNoGaps(spans: readonly ChartRange[], hasBars: boolean): string 
 }
 
 export function showTable({ slots, precision }: ShownBars): void {
-  const figure = (value: string) => element("td", { className: "number" }, value);
+  const figure = (value: string) => cell("number", value);
   const digits = (value: number | undefined) => (value === undefined ? "–" : price(value.toFixed(precision)));
   const ticksOf = ({ ticks, expected = 0 }: Slot) => {
     if (ticks === undefined) return "–";
@@ -161,7 +161,7 @@ export function showTable({ slots, precision }: ShownBars): void {
           figure(amount(slot.volume)),
           figure(ticksOf(slot)),
           figure(slot.coverage === undefined ? "–" : percent(slot.coverage)),
-          element("td", { className: "soft" }, describeSlot(slot)),
+          cell("soft", describeSlot(slot)),
         ),
       ),
   );

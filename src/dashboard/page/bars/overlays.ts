@@ -4,7 +4,7 @@ import type { ChartBar, SecondsRange } from "../../../model/answers/chart-bars.t
 import { MAX_BARS } from "../../../model/answers/chart-bars.ts";
 import type { SeriesMatch } from "../../../model/answers/heatmap.ts";
 import type { BarWidth } from "../../../model/time.ts";
-import { byId, element, fetchJson } from "../shared/page-base.ts";
+import { byId, element, fetchJson, soft } from "../shared/page-base.ts";
 import { seriesBox } from "../shared/series-box.ts";
 import type { OverlayLine } from "./bar-chart.ts";
 import { fetchBars } from "./bar-feed.ts";
@@ -48,7 +48,7 @@ export function seriesOverlays({ onChange, onLoad }: OverlaysOptions) {
         const remove = element("button", { type: "button", "aria-label": `Remove ${label}` }, "×");
         remove.addEventListener("click", () => change(chosen.filter((one) => one !== overlay)));
         const note = overlay.isUnread ? "could not be read" : (overlay.series?.index_type ?? "");
-        return element("li", {}, mark, `${label} `, element("span", { className: "soft" }, note), remove);
+        return element("li", {}, mark, `${label} `, soft(note), remove);
       }),
     );
   };

@@ -338,8 +338,9 @@ onNavigate(() => {
   void contracts.now();
 });
 const contracts = poll({
-  reading: startReading("contracts", "the contracts"),
   kind: "derivatives",
+  name: "contracts",
+  what: "the contracts",
   params: contractParams,
   seconds: POLL_SECONDS,
   show,

@@ -12,7 +12,7 @@ import { pagePath } from "../../../model/answers/page-address.ts";
 import { isNamed, nameInPath, onNavigate, saveAddress, showUnknown } from "../shared/address.ts";
 import { cssColour, withOpacity } from "../shared/layout.ts";
 import { onCommit, onMissed, throttle } from "../shared/live.ts";
-import { byId, element, setRows, setText, showEmpty } from "../shared/page-base.ts";
+import { byId, cell, element, fact, setRows, setText, showEmpty } from "../shared/page-base.ts";
 import { drawPlot, plotOptions } from "../shared/plot.ts";
 import { poll, read, startReading } from "../shared/reading.ts";
 import { amount, countNoun, direction, duration, momentText, quote } from "../shared/text-format.ts";
@@ -77,18 +77,18 @@ function quoteRow(row: Quote, age: number): HTMLTableRowElement {
       element("b", {}, row.exchange),
       element("span", { className: "soft remark" }, remark ? ` ${remark}` : ""),
     ),
-    element("td", { className: "number last" }, quote(row.last)),
-    element("td", { className: "number wide" }, quote(row.bid)),
-    element("td", { className: "number wide" }, quote(row.ask)),
-    element("td", { className: "number spread" }, points(row.spread_bps)),
-    element("td", { className: `number off ${direction(off)}` }, points(row.deviation_bps, true)),
+    cell("number last", quote(row.last)),
+    cell("number wide", quote(row.bid)),
+    cell("number wide", quote(row.ask)),
+    cell("number spread", points(row.spread_bps)),
+    cell(`number off ${direction(off)}`, points(row.deviation_bps, true)),
     element(
       "td",
       { className: "deviation wide", "aria-hidden": "true" },
       ...(off === null ? [] : [deviationBar(off)]),
     ),
-    element("td", { className: "number wide" }, amount(row.volume_usd)),
-    element("td", { className: "number" }, duration(age)),
+    cell("number wide", amount(row.volume_usd)),
+    cell("number", duration(age)),
   );
 }
 
@@ -120,15 +120,7 @@ function showFacts(best: BestPrices | null, rows: readonly Quote[]): void {
     ["Across exchanges", points(across, true), "best ask − best bid"],
   ] as const;
   byId("facts").replaceChildren(
-    ...facts.map(([label, value, note]) =>
-      element(
-        "div",
-        { className: "fact" },
-        element("span", { className: "soft" }, label),
-        element("b", {}, value),
-        element("span", { className: "soft" }, note),
-      ),
-    ),
+    ...facts.map(([label, value, note]) => fact(label, element("b", {}, value), note)),
   );
 }
 
@@ -152,15 +144,15 @@ function showEdges(quotes: readonly Quote[]): void {
         {},
         element("th", { scope: "row" }, buy.exchange),
         ...shown.map((sell) => {
-          if (sell === buy) return element("td", { className: "number soft" }, "–");
+          if (sell === buy) return cell("number soft", "–");
           const edge = ((sell.bid ?? 0) / (buy.ask ?? 1) - 1) * 10_000;
-          const cell = element("td", { className: `number ${edge > 0 ? "edge" : ""}` }, signed(edge));
+          const shown = cell(`number ${edge > 0 ? "edge" : ""}`, signed(edge));
           const strength = Math.min(1, Math.abs(edge) / SCALE_BPS);
-          cell.style.backgroundColor = withOpacity(
+          shown.style.backgroundColor = withOpacity(
             edge > 0 ? up : down,
             edge > 0 ? 0.15 + 0.35 * strength : 0.16 * strength,
           );
-          return cell;
+          return shown;
         }),
       ),
     ),
@@ -237,16 +229,16 @@ async function prepare(): Promise<boolean> {
   return found !== undefined;
 }
 const quotes = poll({
-  reading: startReading("quotes", "the quotes"),
   kind: "quotes",
+  what: "the quotes",
   params: () => ({ pair }),
   seconds: POLL_SECONDS,
   show,
   prepare,
 });
 const spreads = poll({
-  reading: startReading("spreads", "the spreads of the last day"),
   kind: "spreads",
+  what: "the spreads of the last day",
   params: () => ({ pair }),
   seconds: SPREAD_SECONDS,
   show: showSpreads,

@@ -2,7 +2,15 @@
 
 import type { ErrorAnswer, QueryAnswer, ScreenValue } from "../../../model/answers/query.ts";
 import { watchTheme } from "../shared/layout.ts";
-import { byId, describeError, element, fetchJson, RETRY_SECONDS, setText } from "../shared/page-base.ts";
+import {
+  byId,
+  describeError,
+  element,
+  fact,
+  fetchJson,
+  RETRY_SECONDS,
+  setText,
+} from "../shared/page-base.ts";
 import { read, startReading } from "../shared/reading.ts";
 import { count } from "../shared/text-format.ts";
 import { timePicker } from "../shared/time-picker.ts";
@@ -259,12 +267,7 @@ function showView(): void {
   byId("figures").hidden = !isFigure;
   byId("figures").replaceChildren(
     ...(isFigure ? columns : []).map((name, at) =>
-      element(
-        "div",
-        { className: "fact" },
-        element("span", { className: "soft" }, name),
-        element("b", {}, figureText(rows[0]?.[at] ?? null)),
-      ),
+      fact(name, element("b", {}, figureText(rows[0]?.[at] ?? null))),
     ),
   );
   byId("grid").hidden = view !== "grid" || isFigure;

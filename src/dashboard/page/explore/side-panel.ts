@@ -2,7 +2,7 @@
 
 import cookbook from "../../../../docs/cookbook.md";
 import type { ApiAnswers } from "../../api-answers.ts";
-import { byId, element } from "../shared/page-base.ts";
+import { byId, element, soft } from "../shared/page-base.ts";
 import { parseCookbook } from "./cookbook.ts";
 
 const HISTORY_KEY = "explore-history";
@@ -87,10 +87,7 @@ function relationItem(
         column.name,
       );
       insert.addEventListener("click", () => onInsert(column.name));
-      list.append(
-        element("dt", {}, insert, element("span", { className: "soft" }, ` ${column.type}`)),
-        element("dd", {}, column.meaning),
-      );
+      list.append(element("dt", {}, insert, soft(` ${column.type}`)), element("dd", {}, column.meaning));
     }
     details.append(list);
   };
@@ -146,7 +143,7 @@ export function showHistory(onSelect: (sql: string) => void): HistoryEntry[] {
       const button = element("button", { type: "button", title: sql }, element("code", {}, title));
       button.addEventListener("click", () => onSelect(sql));
       const when = (at ?? "").slice(0, 16).replace("T", " ");
-      return element("li", {}, button, element("span", { className: "soft" }, `${when} · ${note ?? ""}`));
+      return element("li", {}, button, soft(`${when} · ${note ?? ""}`));
     }),
   );
   return list;

@@ -7,9 +7,9 @@ import type { StatusReport } from "../../../model/status/warehouse-status.ts";
 import type { DaemonAnswer } from "../../api-answers.ts";
 import { watchTheme } from "../shared/layout.ts";
 import { onCommit, onMissed, throttle } from "../shared/live.ts";
-import { byId, element, setRows, setText, showEmpty } from "../shared/page-base.ts";
+import { byId, cell, element, setRows, setText, showEmpty, soft } from "../shared/page-base.ts";
 import { describeProof } from "../shared/proof.ts";
-import { poll, startReading } from "../shared/reading.ts";
+import { poll } from "../shared/reading.ts";
 import { amount, count, direction, momentText, percentChange, quote, signOf } from "../shared/text-format.ts";
 import { showTreemap } from "./treemap.ts";
 
@@ -73,7 +73,7 @@ function selected(): MarketAsset[] {
 
 function sparkline({ id }: MarketAsset): HTMLTableCellElement {
   const line = sparklines[id];
-  if (!line) return element("td", { className: "number soft" }, "–");
+  if (!line) return cell("number soft", "–");
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
   const places = line.flatMap((minute, i) => {
@@ -94,35 +94,26 @@ function sparkline({ id }: MarketAsset): HTMLTableCellElement {
   }))
     svg.setAttribute(name, String(value));
   svg.append(path);
-  return element("td", { className: "number spark-cell" }, svg);
+  return cell("number spark-cell", svg);
 }
 
 function row(asset: MarketAsset): HTMLTableRowElement {
   const { id, rank, symbol, name, price, change24h, change7d, change30d, marketCap, volume } = asset;
   const change = (value: number | null, className: string) => {
     const text = percentChange(value);
-    return element("td", { className: `number ${signOf(text)} ${className}` }, text);
+    return cell(`number ${signOf(text)} ${className}`, text);
   };
   return element(
     "tr",
     { "data-id": id },
-    element("td", { className: "number rank soft" }, rank === null ? "–" : count(rank)),
-    element(
-      "td",
-      { className: "asset" },
-      element(
-        "a",
-        { href: hrefOf(asset) },
-        element("b", {}, symbol),
-        element("span", { className: "soft" }, ` ${name ?? ""}`),
-      ),
-    ),
-    element("td", { className: "number price" }, quote(price)),
+    cell("number rank soft", rank === null ? "–" : count(rank)),
+    cell("asset", element("a", { href: hrefOf(asset) }, element("b", {}, symbol), soft(` ${name ?? ""}`))),
+    cell("number price", quote(price)),
     change(change24h, ""),
     change(change7d, "wide"),
     change(change30d, "wide"),
-    element("td", { className: "number wide" }, amount(marketCap)),
-    element("td", { className: "number wide" }, amount(volume)),
+    cell("number wide", amount(marketCap)),
+    cell("number wide", amount(volume)),
     sparkline(asset),
   );
 }
@@ -223,13 +214,13 @@ function applyTicks(ticks: CommitNews["ticks"]): void {
   for (const asset of assets) {
     const price = newestPrice(asset);
     if (price === asset.price || price === null) continue;
-    const cell = byId("ranking").querySelector<HTMLElement>(`tr[data-id="${CSS.escape(asset.id)}"] .price`);
-    if (cell) {
-      cell.textContent = quote(price);
-      cell.classList.remove("moved-up", "moved-down");
+    const shown = byId("ranking").querySelector<HTMLElement>(`tr[data-id="${CSS.escape(asset.id)}"] .price`);
+    if (shown) {
+      shown.textContent = quote(price);
+      shown.classList.remove("moved-up", "moved-down");
       // Reading the width restarts the animation.
-      void cell.offsetWidth;
-      cell.classList.add(price > (asset.price ?? 0) ? "moved-up" : "moved-down");
+      void shown.offsetWidth;
+      shown.classList.add(price > (asset.price ?? 0) ? "moved-up" : "moved-down");
     }
     asset.price = price;
   }
@@ -237,45 +228,32 @@ function applyTicks(ticks: CommitNews["ticks"]): void {
 
 // ---- the line of proof
 
-let status: StatusReport | undefined;
-let daemon: DaemonAnswer | undefined;
+const told: { status?: StatusReport; daemon?: DaemonAnswer } = {};
 
 function showProof(): void {
+  const { status, daemon } = told;
   if (!status || !daemon) return;
   byId("proof").dataset.tone = daemon.tone;
   setText("version", daemon.version);
   setText("proof-text", daemon.problem ? daemon.sentence : describeProof(status.streams, daemon.backfill));
 }
 
-const fail = () => {
-  byId("proof").dataset.tone = "ill";
-};
-const proofs = [
+const pollProof = (kind: keyof typeof told, what: string) =>
   poll({
-    reading: startReading("status", "the proof"),
-    kind: "status",
-    seconds: 5,
+    ...{ kind, what, seconds: 5 },
     show: (answer) => {
-      status = answer;
+      Object.assign(told, { [kind]: answer });
       showProof();
     },
-    onFailure: fail,
-  }),
-  poll({
-    reading: startReading("daemon", "the daemon’s state"),
-    kind: "daemon",
-    seconds: 5,
-    show: (answer) => {
-      daemon = answer;
-      showProof();
+    onFailure: () => {
+      byId("proof").dataset.tone = "ill";
     },
-    onFailure: fail,
-  }),
-];
+  });
+const proofs = [pollProof("status", "the proof"), pollProof("daemon", "the daemon’s state")];
 
 const market = poll({
-  reading: startReading("market", "the market"),
   kind: "market",
+  what: "the market",
   seconds: POLL_SECONDS,
   show,
 });

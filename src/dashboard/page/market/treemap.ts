@@ -3,7 +3,7 @@
 import { hierarchy, treemap } from "d3-hierarchy";
 import { cssColour, withOpacity } from "../shared/layout.ts";
 import { element } from "../shared/page-base.ts";
-import { amount, direction, percentChange, quote } from "../shared/text-format.ts";
+import { amount, percentChange, quote, signOf } from "../shared/text-format.ts";
 
 interface TileAsset {
   readonly symbol: string;
@@ -72,8 +72,9 @@ export function showTreemap<T extends TileAsset>(
     ...tiles.map(({ asset, x, y, width, height }) => {
       const { symbol, change24h } = asset;
       const strength = Math.min(1, Math.abs(change24h ?? 0) / STRONG_CHANGE);
-      const colour = { up, down, "": none }[direction(change24h)];
-      const label = `${symbol} ${percentChange(change24h)}`;
+      const change = percentChange(change24h);
+      const colour = { up, down, "": none }[signOf(change)];
+      const label = `${symbol} ${change}`;
       const tile = element("a", {
         className: "tile",
         href: options.hrefOf(asset),
@@ -89,7 +90,6 @@ export function showTreemap<T extends TileAsset>(
       });
       if (width >= MIN_LABEL_PX.width && height >= MIN_LABEL_PX.height) {
         tile.append(element("b", {}, symbol));
-        const change = percentChange(change24h);
         const isWide = width >= change.length * CHARACTER_PX + PADDING_PX;
         // The space is not shown: it separates the words of the text.
         if (isWide && height >= 2 * MIN_LABEL_PX.height) tile.append(" ", element("span", {}, change));

@@ -32,6 +32,21 @@ export function element<K extends keyof HTMLElementTagNameMap>(
   return created;
 }
 
+/** A cell of a table. */
+export function cell(className: string, ...children: readonly (Node | string)[]): HTMLTableCellElement {
+  return element("td", { className }, ...children);
+}
+
+/** Text that stands behind the text beside it. */
+export function soft(...children: readonly (Node | string)[]): HTMLElement {
+  return element("span", { className: "soft" }, ...children);
+}
+
+/** A figure with its label and a note. */
+export function fact(label: string, figure: HTMLElement, note = "", key?: string): HTMLElement {
+  return element("div", { className: "fact", "data-fact": key }, soft(label), figure, soft(note));
+}
+
 export function setText(id: string, text: string): void {
   const target = byId(id);
   if (target.textContent !== text) target.textContent = text;

@@ -88,8 +88,11 @@ export async function read<K extends keyof ApiAnswers>(reading: Reading, kind: K
 }
 
 interface PollOptions<K extends keyof ApiAnswers> {
-  readonly reading: Reading;
   readonly kind: K;
+  /** For people. */
+  readonly what: string;
+  /** What `data-reads` calls it, if not by its kind. */
+  readonly name?: string;
   readonly params?: () => ApiParams;
   /** What a reader asked for, if it is not all parameters: an answer to an earlier question is hidden. */
   readonly question?: () => string;
@@ -102,8 +105,9 @@ interface PollOptions<K extends keyof ApiAnswers> {
 
 /** Fetches an answer at an interval and shows it. */
 export function poll<K extends keyof ApiAnswers>({
-  reading,
   kind,
+  what,
+  name = kind,
   params = () => ({}),
   question,
   seconds,
@@ -111,6 +115,7 @@ export function poll<K extends keyof ApiAnswers>({
   onFailure = () => {},
   prepare = async () => true,
 }: PollOptions<K>): Repetition {
+  const reading = startReading(name, what);
   const query = () => String(new URLSearchParams(params()));
   let answered: string | undefined;
   const work = async () => {

@@ -2,7 +2,7 @@
 
 import type { SearchMatch } from "../../../model/answers/page-address.ts";
 import { combobox } from "./combobox.ts";
-import { byId, element, fetchJson } from "./page-base.ts";
+import { byId, element, fetchJson, soft } from "./page-base.ts";
 
 const dialog = byId("search-dialog", HTMLDialogElement);
 const input = byId("search-text", HTMLInputElement);
@@ -22,12 +22,7 @@ const { search, close } = combobox({
 });
 
 function toLink({ href, name, note }: SearchMatch): HTMLElement {
-  return element(
-    "a",
-    { role: "option", tabindex: -1, href },
-    element("b", {}, name),
-    element("span", { className: "soft" }, note),
-  );
+  return element("a", { role: "option", tabindex: -1, href }, element("b", {}, name), soft(note));
 }
 
 function openSearch(): void {

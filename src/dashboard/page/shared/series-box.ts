@@ -2,7 +2,7 @@
 
 import type { SeriesMatch } from "../../../model/answers/heatmap.ts";
 import { combobox } from "./combobox.ts";
-import { element, fetchJson } from "./page-base.ts";
+import { element, fetchJson, soft } from "./page-base.ts";
 
 /** Says that a name is unknown. `similar` are the series with similar names. */
 export function describeUnknown(name: string, similar: readonly SeriesMatch[]): string {
@@ -42,10 +42,5 @@ export function seriesBox(
 
 function toOption({ index_type, name, slug, has_ticks }: SeriesMatch): HTMLElement {
   const note = has_ticks ? index_type : `${index_type}, daily`;
-  return element(
-    "div",
-    { role: "option" },
-    element("b", {}, name || slug),
-    element("span", { className: "soft" }, note),
-  );
+  return element("div", { role: "option" }, element("b", {}, name || slug), soft(note));
 }

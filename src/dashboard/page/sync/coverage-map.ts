@@ -9,7 +9,7 @@ import {
 import { pagePath } from "../../../model/answers/page-address.ts";
 import { cssColour, watchTheme } from "../shared/layout.ts";
 import { byId, element, type Repetition, setText } from "../shared/page-base.ts";
-import { poll, startReading } from "../shared/reading.ts";
+import { poll } from "../shared/reading.ts";
 import { count, countNoun, title } from "../shared/text-format.ts";
 import { axis, describeCell, expand, type HeatmapCell, summarize } from "./heat-map.ts";
 
@@ -220,8 +220,8 @@ export function startCoverage(): Repetition {
   problemsInput.checked = filter.onlyProblems = asked.get("problems") === "1";
   const reload = () => void coverage.now();
   const coverage = poll({
-    reading: startReading("coverage", "the coverage"),
     kind: "coverage",
+    what: "the coverage",
     seconds: 20,
     show: (answer) => showCoverage(answer, reload),
     params: coverageParams,

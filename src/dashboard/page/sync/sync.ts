@@ -9,12 +9,12 @@ import type {
   WarehouseStatus,
   WithdrawalStatus,
 } from "../../../model/status/warehouse-status.ts";
-import type { ApiAnswers, DaemonAnswer } from "../../api-answers.ts";
+import type { DaemonAnswer } from "../../api-answers.ts";
 import "../shared/layout.ts";
 import { onMissed, throttle } from "../shared/live.ts";
-import { byId, element, setRows, setText } from "../shared/page-base.ts";
+import { byId, cell, element, setRows, setText, soft } from "../shared/page-base.ts";
 import { describeBackfill } from "../shared/proof.ts";
-import { poll, startReading } from "../shared/reading.ts";
+import { poll } from "../shared/reading.ts";
 import { brief, count, countNoun, duration, minuteOf, secondsBetween, title } from "../shared/text-format.ts";
 import { startCoverage } from "./coverage-map.ts";
 
@@ -45,18 +45,7 @@ function showShared(shared: ShareStatus | null): void {
   setRows(
     "shared-parts",
     parts.map(({ what, name, state }) =>
-      element(
-        "tr",
-        {},
-        element(
-          "td",
-          { className: "series" },
-          name,
-          element("br"),
-          element("span", { className: "soft" }, what),
-        ),
-        element("td", { className: "remark" }, state),
-      ),
+      element("tr", {}, cell("series", name, element("br"), soft(what)), cell("remark", state)),
     ),
   );
 }
@@ -77,9 +66,9 @@ function showServe(serve: ServeStatus | null, now: string): void {
         element("td", {}, client.client_id || "no token"),
         element("td", {}, client.address),
         element("td", {}, client.is_replay ? "a replay" : "live ticks"),
-        element("td", { className: "number" }, count(client.subscriptions)),
-        element("td", { className: "number" }, count(client.sent)),
-        element("td", { className: "number" }, duration(secondsBetween(client.connected_at, now))),
+        cell("number", count(client.subscriptions)),
+        cell("number", count(client.sent)),
+        cell("number", duration(secondsBetween(client.connected_at, now))),
       ),
     ),
   );
@@ -118,7 +107,7 @@ function showErrors(errors: DaemonAnswer["errors"], now: string): void {
     ...errors.map((error) => {
       const ago = `${duration(secondsBetween(error.last_at, now))} ago`;
       const times = error.count > 1 ? ` · ${count(error.count)} times` : "";
-      const about = element("span", { className: "soft" }, `${error.where} · ${error.code}${times}`);
+      const about = soft(`${error.where} · ${error.code}${times}`);
       return element(
         "li",
         {},
@@ -171,12 +160,12 @@ function streamRow(stream: StreamStatus, withdrawals: readonly WithdrawalStatus[
     "tr",
     { "data-stream": stream.stream, ...(stream.rows === 0 && !remark ? { className: "faint" } : {}) },
     element("td", {}, title(stream.stream)),
-    element("td", { className: "number age" }, age),
+    cell("number age", age),
     element("td", { className: "number", title: count(stream.rows) }, brief(stream.rows)),
-    element("td", { className: "wide faint" }, covered),
-    element("td", { className: "number" }, ranges(stream.open)),
-    element("td", { className: "number" }, ranges(stream.lost)),
-    element("td", { className: "remark" }, remark),
+    cell("wide faint", covered),
+    cell("number", ranges(stream.open)),
+    cell("number", ranges(stream.lost)),
+    cell("remark", remark),
   );
 }
 
@@ -204,47 +193,36 @@ function showMissing(answer: GapSummaryResult): void {
 function missingRow(part: GapSummary): HTMLTableRowElement {
   const name = part.name ?? part.index_id ?? "everything";
   const family = [title(part.stream), part.index_type].filter(Boolean).join(" · ");
-  const ranges =
-    part.ranges > 1
-      ? [element("br"), element("span", { className: "soft" }, `${brief(part.ranges)} ranges`)]
-      : [];
+  const ranges = part.ranges > 1 ? [element("br"), soft(`${brief(part.ranges)} ranges`)] : [];
   return element(
     "tr",
     {},
-    element(
-      "td",
-      { className: "series", title: name },
-      name,
-      element("br"),
-      element("span", { className: "soft" }, family),
-    ),
+    element("td", { className: "series", title: name }, name, element("br"), soft(family)),
     element(
       "td",
       {},
       element("i", { className: "mark", "data-state": part.state }),
       part.state,
       element("br"),
-      element("span", { className: "soft" }, part.reason),
+      soft(part.reason),
     ),
-    element("td", { className: "number" }, duration(part.seconds), ...ranges),
-    element("td", { className: "wide faint" }, `${minuteOf(part.from_time)} → ${minuteOf(part.to_time)}`),
-    element("td", { className: "wide faint" }, minuteOf(part.lost_at) || "–"),
+    cell("number", duration(part.seconds), ...ranges),
+    cell("wide faint", `${minuteOf(part.from_time)} → ${minuteOf(part.to_time)}`),
+    cell("wide faint", minuteOf(part.lost_at) || "–"),
   );
 }
 
-const pollApi = <K extends keyof ApiAnswers>(
-  kind: K,
-  what: string,
-  seconds: number,
-  show: (answer: ApiAnswers[K]) => void,
-  onFailure = () => {},
-) => poll({ reading: startReading(kind, what), kind, seconds, show, onFailure });
-
-const daemon = pollApi("daemon", "the daemon’s state", 2, showDaemon, () => {
-  byId("state").dataset.tone = "ill";
+const daemon = poll({
+  kind: "daemon",
+  what: "the daemon’s state",
+  seconds: 2,
+  show: showDaemon,
+  onFailure: () => {
+    byId("state").dataset.tone = "ill";
+  },
 });
-const status = pollApi("status", "the streams", 5, showStatus);
-const gaps = pollApi("missing", "the gaps", 20, showMissing);
+const status = poll({ kind: "status", what: "the streams", seconds: 5, show: showStatus });
+const gaps = poll({ kind: "missing", what: "the gaps", seconds: 20, show: showMissing });
 const coverage = startCoverage();
 onMissed(
   throttle(2, () => {
