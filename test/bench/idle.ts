@@ -73,6 +73,7 @@ export async function benchIdle(print: (line: string) => void, profile?: string)
 }
 
 interface DaemonState {
+  readonly backfill: object | null;
   readonly shared: { readonly lag_seconds: number | null } | null;
 }
 
@@ -81,7 +82,9 @@ interface Status {
 }
 
 /** More than what is live: the history is still being filled. */
-const MAX_LIVE_ROWS_PER_SECOND = 100;
+const MAX_LIVE_ROWS_PER_SECOND = 200;
+/** Fewer are only the heads of the series. */
+const MIN_HISTORY_ROWS = 1_000_000;
 const POLL_SECONDS = 10;
 
 /** Waits until the history is filled and forwarded, so that only live rows arrive. */
@@ -94,7 +97,8 @@ async function waitUntilIdle(address: string, print: (line: string) => void): Pr
       readJson<Status>(address, "/api/status"),
     ]);
     const rows = status?.streams.find(({ stream }) => stream === "index_ticks")?.rows ?? 0;
-    const isLive = rows > 0 && rows - before < MAX_LIVE_ROWS_PER_SECOND * POLL_SECONDS;
+    const isFilled = rows > MIN_HISTORY_ROWS && daemon?.backfill === null;
+    const isLive = isFilled && rows - before < MAX_LIVE_ROWS_PER_SECOND * POLL_SECONDS;
     quiet = isLive && daemon?.shared?.lag_seconds !== null ? quiet + 1 : 0;
     before = rows;
     if (quiet === 0) print(`${rows.toLocaleString("en-US")} ticks`);

@@ -25,7 +25,7 @@ const ROWS_PER_BLOCK = 8_192;
 type ExportedRow = readonly [time: number, ...columns: SqlValue[]];
 
 /** Rows of one series in order of time. */
-export interface RowBlock {
+interface RowBlock {
   /** The position of the series in the period's `keys`. */
   readonly at: number;
   readonly rows: readonly ExportedRow[];

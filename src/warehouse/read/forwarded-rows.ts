@@ -26,7 +26,7 @@ export function forwardedColumns(stream: RowStream): readonly string[] {
   return [keyColumn, timeColumn, ...columns];
 }
 
-export interface RangeContent {
+interface RangeContent {
   readonly rows: readonly ForwardedRow[];
   /** The ranges of the ledger that overlap; none for a snapshot stream, whose ledger has other keys. */
   readonly ledger: readonly SettledRange[];

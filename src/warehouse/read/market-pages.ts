@@ -42,7 +42,7 @@ export function readMarketRanking(reader: Connection): RankedAsset[] {
   return reader.statement<RankedAsset>(rankingSql).raw().all();
 }
 
-export const SPARKLINE_HOURS = 168;
+const SPARKLINE_HOURS = 168;
 /** Only the first screens of the ranking show hours: 1,500 assets have a quarter of a million. */
 const MAX_HOURLY_RANK = 200;
 const MICROS_PER_HOUR = MICROS_PER_DAY / 24;

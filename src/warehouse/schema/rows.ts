@@ -25,37 +25,26 @@ const since = integer("since");
 /** The commit that replaced or deleted it. */
 const until = integer("until").notNull();
 
+const tickVersion = {
+  /** → series.series */
+  series: integer("series").notNull(),
+  ts,
+  ...schemaColumns(indexTickColumns),
+  details,
+  since,
+  /** The commit in which REST confirmed a live row: it was live until then. */
+  confirmed: integer("confirmed"),
+};
+
 /** View: `index_ticks`. */
-export const indexTickRows = sqliteTable(
-  "index_tick_rows",
-  {
-    /** → series.series */
-    series: integer("series").notNull(),
-    ts,
-    ...schemaColumns(indexTickColumns),
-    details,
-    since,
-    /** The commit in which REST confirmed a live row: it was live until then. */
-    confirmed: integer("confirmed"),
-  },
-  (table) => [primaryKey({ columns: [table.series, table.ts] })],
-);
+export const indexTickRows = sqliteTable("index_tick_rows", tickVersion, (table) => [
+  primaryKey({ columns: [table.series, table.ts] }),
+]);
 
 /** Earlier versions of index ticks: what was replaced, withdrawn, or a preview (tables/known-at.ts). */
-export const pastTickRows = sqliteTable(
-  "past_tick_rows",
-  {
-    /** → series.series */
-    series: integer("series").notNull(),
-    ts,
-    ...schemaColumns(indexTickColumns),
-    details,
-    since,
-    confirmed: integer("confirmed"),
-    until,
-  },
-  (table) => [primaryKey({ columns: [table.series, table.ts, table.until] })],
-);
+export const pastTickRows = sqliteTable("past_tick_rows", { ...tickVersion, until }, (table) => [
+  primaryKey({ columns: [table.series, table.ts, table.until] }),
+]);
 
 /**
  * The hourly bars of the index ticks; every hour with ticks has a row. Views: `bars_1h`, `bars_4h`, `bars_1d`. The key is
@@ -91,35 +80,25 @@ export const keptBars = sqliteTable(
   ],
 );
 
+const dailyBarVersion = {
+  /** → series.series */
+  series: integer("series").notNull(),
+  /** `YYYY-MM-DD`: text, so that `day = '…'` in a query is an index seek. */
+  day: text("day").notNull(),
+  ...schemaColumns(ohlcvColumns),
+  details,
+  since,
+};
+
 /** View: `ohlcv`. */
-export const dailyBarRows = sqliteTable(
-  "daily_bar_rows",
-  {
-    /** → series.series */
-    series: integer("series").notNull(),
-    /** `YYYY-MM-DD`: text, so that `day = '…'` in a query is an index seek. */
-    day: text("day").notNull(),
-    ...schemaColumns(ohlcvColumns),
-    details,
-    since,
-  },
-  (table) => [primaryKey({ columns: [table.series, table.day] })],
-);
+export const dailyBarRows = sqliteTable("daily_bar_rows", dailyBarVersion, (table) => [
+  primaryKey({ columns: [table.series, table.day] }),
+]);
 
 /** Earlier versions of daily bars, those of the running day too. */
-export const pastDailyBarRows = sqliteTable(
-  "past_daily_bar_rows",
-  {
-    /** → series.series */
-    series: integer("series").notNull(),
-    day: text("day").notNull(),
-    ...schemaColumns(ohlcvColumns),
-    details,
-    since,
-    until,
-  },
-  (table) => [primaryKey({ columns: [table.series, table.day, table.until] })],
-);
+export const pastDailyBarRows = sqliteTable("past_daily_bar_rows", { ...dailyBarVersion, until }, (table) => [
+  primaryKey({ columns: [table.series, table.day, table.until] }),
+]);
 
 /** View: `exchange_ticks`. */
 export const exchangeTickRows = sqliteTable(
