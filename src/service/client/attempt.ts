@@ -3,10 +3,10 @@ import { decodeBody, type ResponseBody } from "../../model/response-body.ts";
 import { raceAbort } from "../../runtime/timeouts.ts";
 import type { AccessToken } from "../auth/access-tokens.ts";
 import { blame } from "../auth/witness.ts";
+import type { LoadSign } from "../http/answer-counts.ts";
 import { requestEvent } from "../http/client-events.ts";
 import type { Permit } from "../http/endpoint-breakers.ts";
 import { addressOf } from "../http/network-failures.ts";
-import type { LoadSign } from "../http/pace.ts";
 import { buildRequestPath, describePath, requestPriority, type ServiceRequest } from "../http/request.ts";
 import { deadEndpointFailure, isServerFailure, unreachableFailure } from "../http/status-errors.ts";
 import type { TransportResponse } from "../http/transport.ts";
@@ -108,7 +108,7 @@ function sendWitness(context: AttemptContext) {
   return async (request: ServiceRequest, token: AccessToken): Promise<number | undefined> => {
     const startedAt = context.clock.monotonic();
     const send = () => sendRequest(context, request, token, startedAt).catch(() => undefined);
-    const response = await context.bulkhead.run(requestPriority.head, undefined, send);
+    const response = await context.bulkhead.run(requestPriority.witness, undefined, send);
     const status = response && isJson(response.body) ? response.status : undefined;
     const outcome = blame("failure", status) === "endpoint" ? "ok" : "no_witness";
     const ms = context.clock.monotonic() - startedAt;

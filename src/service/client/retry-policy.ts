@@ -127,7 +127,7 @@ export function decideOnNetworkFailure(
     return failure;
   }
   // The server may close an idle keep-alive connection just as the request is sent: no sign of an outage.
-  if (failure.code === "connection_lost" && !state.hasReconnected && breakers.isHealthy) {
+  if (failure.code === "connection_lost" && !state.hasReconnected && breakers.claimResend()) {
     state.hasReconnected = true;
     state.decision = retryNow;
     return failure;

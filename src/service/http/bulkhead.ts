@@ -1,6 +1,7 @@
 import type { LimitReason } from "../../model/status/service-condition.ts";
 import type { Cancel, Clock } from "../../runtime/clock.ts";
-import { createPace, decide, type LoadSign, observe, type PaceState, recordStart } from "./pace.ts";
+import type { LoadSign } from "./answer-counts.ts";
+import { createPace, decide, observe, type PaceState, recordStart } from "./pace.ts";
 import { describePace } from "./pace-report.ts";
 import { type RequestPriority, requestPriority } from "./request.ts";
 
@@ -178,7 +179,7 @@ export class Bulkhead {
     const hasHistory = this.#history.length > 0 && this.#runningHistory < historySlots;
     const [poll] = this.#polls;
     const isHistoryDue =
-      this.#pollsInARow >= POLLS_PER_HISTORY_REQUEST && poll?.priority !== requestPriority.snapshot;
+      this.#pollsInARow >= POLLS_PER_HISTORY_REQUEST && (poll?.priority ?? 0) < requestPriority.snapshot;
     if (poll && !(hasHistory && isHistoryDue)) return this.#polls;
     return hasHistory ? this.#history : undefined;
   }

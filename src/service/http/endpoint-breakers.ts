@@ -74,6 +74,7 @@ export class EndpointBreakers {
   #outage: ProbeSchedule | undefined;
   /** In a row, of all endpoints, before an outage. */
   #failures = 0;
+  #hasResent = false;
   #failedShare = INITIAL_FAILED_SHARE;
   #lastSign: FailureSign = "failed";
   #urgentUntil = Number.NEGATIVE_INFINITY;
@@ -89,9 +90,11 @@ export class EndpointBreakers {
     return [...this.#endpoints].filter(([, { openedAt }]) => openedAt !== undefined).map(([name]) => name);
   }
 
-  /** No request failed since the last success. */
-  get isHealthy(): boolean {
-    return this.#failures === 0;
+  /** Whether a request whose connection broke may be sent again at once: one, until the next success. */
+  claimResend(): boolean {
+    const isAllowed = this.#failures === 0 && !this.#hasResent;
+    this.#hasResent = true;
+    return isAllowed;
   }
 
   get isDown(): boolean {
@@ -198,6 +201,7 @@ export class EndpointBreakers {
     this.#successes.set(endpoint, this.#clock.monotonic());
     this.#failedShare = nextFailedShare(this.#failedShare, this.#failures);
     this.#failures = 0;
+    this.#hasResent = false;
     const outage = this.#outage;
     this.#outage = undefined;
     for (const [name, state] of this.#endpoints) {

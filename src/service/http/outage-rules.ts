@@ -16,11 +16,12 @@ export function opensBreaker(failures: number, ms: number): boolean {
   return failures >= MAX_FAILURES || (failures >= LONG_RUN.failures && ms >= LONG_RUN.ms);
 }
 
-const MIN_HOST_FAILURES = 5;
+/** Doubt costs one request, that of the witness. */
+const MIN_HOST_FAILURES = 3;
 /** So rare is a run of failures at which everything counts as down, given the share of requests that fail anyway. */
 const MAX_CHANCE = 1e-5;
 
-/** After so many failures in a row, whatever the endpoint, everything may be down: 5 if hardly any fails, 40 of 75 %. */
+/** After so many failures in a row, whatever the endpoint, everything may be down: 3 if hardly any fails, 41 of 75 %. */
 export function failuresToDoubt(failedShare: number): number {
   const failures = Math.ceil(Math.log(MAX_CHANCE) / Math.log(failedShare));
   return Math.max(MIN_HOST_FAILURES, failures);
@@ -64,8 +65,10 @@ export function probeDelayMs(
 }
 
 /** After 1, 8, 64 … failed probes the witness is asked again: what fails may be only what is probed. */
+const PROBES_PER_WITNESS = 8;
+
 export function asksWitnessAgain(failedProbes: number): boolean {
-  return Number.isInteger(Math.log2(failedProbes) / 3);
+  return Number.isInteger(Math.log2(failedProbes) / Math.log2(PROBES_PER_WITNESS));
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { LimitReason } from "../../model/status/service-condition.ts";
+import type { BadSign } from "./answer-counts.ts";
 import type { PaceState } from "./pace.ts";
-import type { BadSign } from "./speed-limit.ts";
 
 /** What limits the requests, in words. */
 interface PaceReport {

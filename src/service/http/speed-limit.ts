@@ -1,8 +1,5 @@
-/** A 429; a 5xx or a broken connection; no answer in time. */
-export type BadSign = "rejected" | "failure" | "timeout";
+import { type BadSign, MANY } from "./answer-counts.ts";
 
-/** So many say it well: older ones are forgotten, a recovery takes as many, an experiment never more. */
-export const MANY = 64;
 /** The speed restarts just below the ceiling, so that a known limit is used well. */
 export const RESTART_SHARE = 0.9;
 /** The speed is back at the ceiling after this time, and at twice of it after as long again, if nothing is bad. */

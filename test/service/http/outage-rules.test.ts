@@ -1,3 +1,4 @@
+import type { ServerResponse } from "node:http";
 import { afterEach, describe, expect, it } from "vitest";
 import {
   asksWitnessAgain,
@@ -19,6 +20,8 @@ import {
   startStubService,
 } from "../../support/service/stub-service.ts";
 
+/** The websocket tries once, and then waits for REST. */
+const CONNECTIONS_A_MINUTE = 1;
 const longest = () => 1 - 1e-9;
 const shortest = () => 0;
 
@@ -32,8 +35,8 @@ describe("when a breaker opens", () => {
   ])("%i failures in %i ms: %s", (failures, ms, opens) => expect(opensBreaker(failures, ms)).toBe(opens));
 
   it.each([
-    [0, 5],
-    [0.05, 5],
+    [0, 3],
+    [0.05, 4],
     [0.25, 9],
     [0.5, 17],
     [0.75, 41],
@@ -167,6 +170,45 @@ describe("an outage while a stream without history is synced", () => {
     expect(paths).toEqual(new Set(["market-cap", "exchange-ticker", "asset"]));
     isOver = true;
     await clock.runUntil(Promise.all(polls));
+  });
+
+  const faults: Record<string, (response: ServerResponse) => void> = {
+    "503": (response) => sendJson(response, {}, 503),
+    "reset connections": (response) => void response.socket?.resetAndDestroy(),
+  };
+
+  it.each(Object.keys(faults))("B4: %s, as a round of twelve begins", async (fault) => {
+    const clock = new ManualClock();
+    let isDown = false;
+    stub = await startStubService({
+      clock,
+      respond: (_, response) => (isDown ? faults[fault]?.(response) : sendGzip(response, { content: [] })),
+    });
+    const { client } = createTestClient(stub.baseUrl, clock);
+    let isOver = false;
+    const ask = async (derivativeType: string) => {
+      const endpoint = "/derivatives/ticker/{derivativeType}";
+      const request = { endpoint, params: { derivativeType }, priority: requestPriority.snapshot };
+      await client.request(request, readPage).catch(() => {});
+    };
+    const types = ["futures", "perpetuals", "options"];
+    const poll = async () => {
+      while (!isOver) {
+        await clock.sleep(5_000 - (clock.monotonic() % 5_000));
+        await Promise.all([...types, ...types, ...types, ...types].map(ask));
+      }
+    };
+    const polls = poll();
+    await clock.runUntil(clock.sleep(100_000 - 1));
+    isDown = true;
+    const before = stub.requests.length;
+    await clock.runUntil(clock.sleep(60_000));
+    expect(stub.requests.length - before).toBeLessThanOrEqual(30 - CONNECTIONS_A_MINUTE);
+    isDown = false;
+    await clock.runUntil(clock.sleep(3_000));
+    expect(client.isDown()).toBe(false);
+    isOver = true;
+    await clock.runUntil(polls);
   });
 
   it("the greeting of the websocket makes REST probe at once", async () => {

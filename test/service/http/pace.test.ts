@@ -1,17 +1,18 @@
 import { describe, expect, it } from "vitest";
-import {
-  createPace,
-  decide,
-  type LoadSign,
-  observe,
-  type PaceState,
-  recordStart,
-} from "../../../src/service/http/pace.ts";
+import type { LoadSign } from "../../../src/service/http/answer-counts.ts";
+import { createPace, decide, observe, type PaceState, recordStart } from "../../../src/service/http/pace.ts";
 import { describePace } from "../../../src/service/http/pace-report.ts";
 import { type RecordedRun, runRecorded, type TestedPace } from "../../support/service/recorded-service.ts";
 import { type RecordedRow, recordedRows } from "./recorded-services.ts";
 
 const SEEDS = [1, 2, 3];
+
+/** A service that draws nothing does the same with every seed. */
+function seedsOf({ service }: RecordedRow): readonly number[] {
+  const isDrawn = service.some(({ random, latencyMs }) => random !== undefined || Array.isArray(latencyMs));
+  return isDrawn ? SEEDS : SEEDS.slice(0, 1);
+}
+
 const MAX_AT_ONCE = 8;
 
 /** The pace as the bulkhead uses it. */
@@ -40,8 +41,10 @@ describe("the pace with recorded services", () => {
   const table: [string, RecordedRow][] = recordedRows.map((row) => [row.situation, row]);
 
   it.each(table)("B17: %s", (_, row) => {
-    const runs = SEEDS.map((seed) => runRecorded(new RunningPace(), { ...row, seed }));
-    expect(mean(runs, "goodPerSecond")).toBeGreaterThanOrEqual(row.minGoodPerSecond);
+    const runs = seedsOf(row).map((seed) => runRecorded(new RunningPace(), { ...row, seed }));
+    const good = mean(runs, "goodPerSecond");
+    expect(good).toBeGreaterThanOrEqual(row.minShareOfFormer * row.formerGoodPerSecond);
+    expect(good).toBeGreaterThanOrEqual(row.minGoodPerSecond);
     expect(mean(runs, "wastedShare")).toBeLessThanOrEqual(row.maxWastedShare);
   });
 });
@@ -94,6 +97,30 @@ describe("the pace", () => {
     expect(silences[0]).toBe(1);
     expect(Math.max(...silences)).toBe(30_000);
     expect(silences.at(-1)).toBe(30_000);
+  });
+
+  it("B4: after a break two requests ask whether the service is still there, and the others follow its answer", () => {
+    const pace = new RunningPace();
+    const end = send(pace, 100, "success");
+    const startRound = (now: number) => {
+      for (const inFlight of [1, 2]) {
+        expect(pace.startAt()).toBeLessThanOrEqual(now);
+        pace.start({ now, hadToWait: false, inFlight });
+      }
+    };
+    const times = { startedAt: end + 5_000, now: end + 5_020, retryAfterMs: 0 };
+    startRound(times.startedAt);
+    // Two that hang delay the others for a second.
+    expect(pace.startAt()).toBe(times.startedAt + 1_000);
+    pace.answer("failure", times);
+    expect(pace.startAt()).toBeLessThanOrEqual(times.now);
+    pace.start({ now: times.now, hadToWait: true, inFlight: 2 });
+    expect(pace.startAt()).toBe(times.now + 1_000);
+    pace.answer("success", times);
+    for (const inFlight of [2, 3, 4, 5, 6]) {
+      expect(pace.startAt()).toBeLessThanOrEqual(times.now);
+      pace.start({ now: times.now, hadToWait: true, inFlight });
+    }
   });
 
   it("Retry-After pauses every request", () => {

@@ -1,6 +1,6 @@
 import type { Random } from "../../../src/runtime/backoff.ts";
 import { RetryBudget } from "../../../src/service/client/retry-budget.ts";
-import type { LoadSign } from "../../../src/service/http/pace.ts";
+import type { LoadSign } from "../../../src/service/http/answer-counts.ts";
 import { seededRandom } from "../seeded-random.ts";
 
 /** How a service was seen to answer: its latency, and which requests it refuses or fails. */
@@ -186,7 +186,8 @@ class AnsweringService {
     // A window of the service's clock does not begin when the client does.
     const begin = now - ((now + 370) % limit.ms);
     const since = limit.window === "sliding" ? now - limit.ms : begin;
-    this.#accepted = this.#accepted.filter((at) => at > since || (limit.window === "fixed" && at === since));
+    const isOver = (at: number) => at < since || (limit.window === "sliding" && at === since);
+    while (isOver(this.#accepted[0] ?? now)) this.#accepted.shift();
     if (this.#accepted.length >= limit.requests) return false;
     this.#accepted.push(now);
     return true;
