@@ -74,13 +74,17 @@ export function* readHeatmap(connection: Connection, now: Micros): Generator<voi
     const groups = Map.groupBy(keys, groupKey);
     const steps = new Map([...groups].map(([key, members]) => [key, stepOf(members, now)]));
     const ranges = yield* readRanges(connection, keys, gaps);
+    yield;
     const grids = buildGrids(keys, steps, now, dailyStart(connection, ranges, now));
     const gridOf = (key: KnownLedgerKey) => grids[steps.get(groupKey(key)) ?? "day"];
     const snapshotCells = yield* readSnapshotCells(connection, keys, gridOf, gaps);
     yield;
     const [ranks, titles] = [readRanks(connection), readTitles(connection)];
     yield;
-    return new Heatmap({ groups, steps, grids, ranges, snapshotCells, ranks, titles, gaps }, now);
+    const heatmap = new Heatmap({ groups, steps, grids, ranges, snapshotCells, ranks, titles, gaps }, now);
+    yield;
+    heatmap.summarise();
+    return heatmap;
   } finally {
     connection.database.exec("COMMIT");
   }
@@ -94,7 +98,7 @@ export class Heatmap {
   readonly #snapshotCells: ReadonlyMap<KnownLedgerKey, CellSums>;
   readonly #grids: Readonly<Record<HeatmapStep, TimeGrid>>;
   readonly #steps: ReadonlyMap<string, HeatmapStep>;
-  readonly #summaries: ReadonlyMap<string, { readonly runs: readonly CellRun[]; readonly whole: number }>;
+  readonly #summaries = new Map<string, { readonly runs: readonly CellRun[]; readonly whole: number }>();
   readonly #ranks: ReadonlyMap<string, number>;
   /** The names of assets by id. */
   readonly #titles: ReadonlyMap<string, string>;
@@ -117,7 +121,11 @@ export class Heatmap {
       .sort(([, [a]], [, [b]]) => groupOrder(a) - groupOrder(b))
       .map(([key, members]) => [key, sortByRank(members, ranks)]);
     this.series = new SeriesSearch(this.#chartSeries());
-    this.#summaries = new Map(this.#groups.map(([key, members]) => [key, this.#summarise(key, members)]));
+  }
+
+  /** The last step: sums each group. */
+  summarise(): void {
+    for (const [key, members] of this.#groups) this.#summaries.set(key, this.#sumGroup(key, members));
   }
 
   /** By index type, then by rank, as a ranking has them. */
@@ -191,7 +199,7 @@ export class Heatmap {
     return { key, stream, index_type, step, lines, whole, summary: runs, matches: selected.length, rows };
   }
 
-  #summarise(key: string, members: readonly KnownLedgerKey[]) {
+  #sumGroup(key: string, members: readonly KnownLedgerKey[]) {
     const cells = new CellSums(this.#grids[this.#steps.get(key) ?? "day"]);
     for (const member of members) this.#addRanges(member, cells);
     return {
