@@ -1,10 +1,11 @@
 import type { TimeRange } from "../model/time-range.ts";
+import { nextTurn } from "../runtime/loop.ts";
 import type { GapRow } from "../warehouse/coverage/gap-row.ts";
 import { readPresentTs } from "../warehouse/coverage/targets.ts";
 import { runReadQuery } from "../warehouse/query/query.ts";
 import { openReader, toReaderFailure } from "../warehouse/reader.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
-import { citeState, showKnownAt } from "../warehouse/tables/known-at.ts";
+import { assertPastKept, citeState, showKnownAt } from "../warehouse/tables/known-at.ts";
 import type {
   AsOfOptions,
   BarArrayOptions,
@@ -21,19 +22,27 @@ import type {
 } from "./read-options.ts";
 import { readAsOf } from "./reading/as-of-reader.ts";
 import { toBarArrays } from "./reading/bar-arrays.ts";
-import { createBarGrid } from "./reading/bar-grid.ts";
+import { type BarGrid, createBarGrid } from "./reading/bar-grid.ts";
 import { readBars } from "./reading/bar-reader.ts";
 import { findMissing } from "./reading/completeness.ts";
 import { readCoverage, readLedgerGaps } from "./reading/ledger-reader.ts";
 import { describeMoved, findMovedTicks } from "./reading/moved-ticks.ts";
-import { planReads, type ReadPlan, readTime, resolveKnownAt } from "./reading/read-plan.ts";
+import {
+  planReads,
+  type ReadPlan,
+  type ReadPlanOptions,
+  readTime,
+  resolveKnownAt,
+} from "./reading/read-plan.ts";
+import { type RowBlock, readBarBlock, readTickBlock } from "./reading/row-blocks.ts";
 import { readSeries, resolveSeries } from "./reading/series-names.ts";
 import { readTickArrays, readTickRows } from "./reading/tick-reader.ts";
-import { findTimeZone, utcZone } from "./reading/time-zone.ts";
+import { findTimeZone, type TimeZone, utcZone } from "./reading/time-zone.ts";
 import type { AsOfRow, BarArrays, BarRow, CoverageRow, SeriesInfo, TickArrays, TickRow } from "./rows.ts";
 
 /* The library of the package: `import { openWarehouse } from "mds-sync"`. Everything that a user needs is exported here. */
 export { Failure } from "../model/failure.ts";
+export { toArrow } from "./arrow.ts";
 export { IncompleteFailure } from "./incomplete-failure.ts";
 export type * from "./read-options.ts";
 export type * from "./rows.ts";
@@ -74,13 +83,11 @@ export class Warehouse implements Disposable {
   bars(series: SeriesSelection, options: BarArrayOptions): BarArrays[];
   bars(series: SeriesSelection, options: BarOptions): BarRow[];
   bars(series: SeriesSelection, options: BarOptions & { readonly as?: "columns" }): BarRow[] | BarArrays[] {
-    const { every, tz, from, to, indexType, source, requireComplete } = options;
-    const grid = createBarGrid(every, tz === undefined ? utcZone : findTimeZone(tz));
+    const grid = readGrid(options);
     return this.#inTransaction(options, (connection) => {
-      const names = toList(series);
-      const plans = planReads(connection, { names, indexType, from, to, grid, source, requireComplete });
-      this.#warnOfMoved(plans);
-      const rows = plans.map((plan) => [...readBars(connection, plan.series, { ...plan, grid })]);
+      const plans = this.#plan(connection, series, { ...options, grid });
+      const { running } = options;
+      const rows = plans.map((plan) => [...readBars(connection, plan.series, { ...plan, grid, running })]);
       if (options.as !== "columns") return rows.flat();
       return plans.map((plan, at) => toBarArrays(plan.series, rows[at] ?? []));
     });
@@ -90,25 +97,43 @@ export class Warehouse implements Disposable {
   ticks(series: SeriesSelection, options: TickArrayOptions): TickArrays[];
   ticks(series: SeriesSelection, options?: TickOptions): TickRow[];
   ticks(series: SeriesSelection, options: TickOptions | TickArrayOptions = {}): TickRow[] | TickArrays[] {
-    const { from, to, indexType, requireComplete } = options;
     return this.#inTransaction(options, (connection) => {
-      const names = toList(series);
-      const source = "ticks" as const;
-      const plans = planReads(connection, { names, indexType, from, to, source, requireComplete });
-      this.#warnOfMoved(plans);
+      const plans = this.#plan(connection, series, { ...options, source: "ticks" });
       if ("as" in options) {
         const { columns = ["price"] } = options;
         return plans.map((plan) => readTickArrays(connection, plan.series, plan.range, columns));
       }
-      const zone = options.tz === undefined ? utcZone : findTimeZone(options.tz);
+      const zone = readZone(options.tz);
       return plans.flatMap((plan) => [...readTickRows(connection, plan.series, plan.range, zone)]);
     });
   }
 
+  /**
+   * The bars of `bars`, one by one in constant memory: `for await (const bar of …)`. All are of the state at the first one, and no
+   * transaction stays open meanwhile.
+   */
+  async *iterBars(series: SeriesSelection, options: BarOptions): AsyncGenerator<BarRow, void, undefined> {
+    const grid = readGrid(options);
+    const plan = (connection: Connection) => this.#plan(connection, series, { ...options, grid });
+    yield* this.#iterate(options, plan, (connection, one) =>
+      readBarBlock(connection, one, grid, options.running),
+    );
+  }
+
+  /** The ticks of `ticks`, in the same way. */
+  async *iterTicks(
+    series: SeriesSelection,
+    options: TickOptions = {},
+  ): AsyncGenerator<TickRow, void, undefined> {
+    const zone = readZone(options.tz);
+    const plan = (connection: Connection) => this.#plan(connection, series, { ...options, source: "ticks" });
+    yield* this.#iterate(options, plan, (connection, one) => readTickBlock(connection, one, zone));
+  }
+
   /** What each series was worth at or before a moment. */
   asOf(at: TimeInput, series: SeriesSelection, options: AsOfOptions = {}): AsOfRow[] {
-    const { indexType, tz, source } = options;
-    const zone = tz === undefined ? utcZone : findTimeZone(tz);
+    const { indexType, source } = options;
+    const zone = readZone(options.tz);
     return this.#inTransaction(options, (connection) => {
       const ts = readTime(at, readPresentTs(connection));
       const all = resolveSeries(connection, toList(series), indexType);
@@ -166,6 +191,48 @@ export class Warehouse implements Disposable {
     this.close();
   }
 
+  #plan(
+    connection: Connection,
+    series: SeriesSelection,
+    options: Omit<ReadPlanOptions, "names">,
+  ): ReadPlan[] {
+    const plans = planReads(connection, { ...options, names: toList(series) });
+    this.#warnOfMoved(plans);
+    return plans;
+  }
+
+  /** Reads blocks of the state that the plans are of, on a connection of its own: a commit between two blocks changes nothing. */
+  async *#iterate<Row>(
+    options: KnownAtOptions,
+    plan: (connection: Connection) => ReadPlan[],
+    readBlock: (connection: Connection, plan: ReadPlan) => RowBlock<Row>,
+  ): AsyncGenerator<Row, void, undefined> {
+    const { plans, token } = this.#inTransaction(options, (connection) => ({
+      plans: plan(connection),
+      token: citeState(connection),
+    }));
+    const reader = openReader(this.path);
+    try {
+      showKnownAt(reader, resolveKnownAt(reader, token));
+      for (const one of plans) {
+        for (let rest = one.range; rest.from < rest.to; ) {
+          const block = reader.database.transaction(() => {
+            assertPastKept(reader, one.series, rest);
+            return readBlock(reader, { ...one, range: rest });
+          })();
+          yield* block.rows;
+          rest = { from: block.next, to: rest.to };
+          // Other work of the process takes its turn.
+          await nextTurn();
+        }
+      }
+    } catch (error) {
+      throw toReaderFailure(error, this.path);
+    } finally {
+      reader.close();
+    }
+  }
+
   /** A warning of the process, once: the answer lacks ticks that are covered, and in an export. */
   #warnOfMoved(plans: readonly Pick<ReadPlan, "series" | "moved">[]): void {
     for (const { series, moved } of plans) {
@@ -196,6 +263,14 @@ export class Warehouse implements Disposable {
     this.#shownToken = typeof knownAt === "string" && knownAt.includes("@") ? knownAt : undefined;
     return this.#past;
   }
+}
+
+function readZone(name: string | undefined): TimeZone {
+  return name === undefined ? utcZone : findTimeZone(name);
+}
+
+function readGrid({ every, tz }: BarOptions): BarGrid {
+  return createBarGrid(every, readZone(tz));
 }
 
 function toList(series: SeriesSelection): readonly string[] {

@@ -49,6 +49,8 @@ export interface BarOptions extends ReadOptions {
   readonly every: string;
   /** Default: ticks if the series has any, else the service's daily bars. */
   readonly source?: BarSource;
+  /** Also the bar that is not over yet, whose close is the last price so far. Default: final bars only. */
+  readonly running?: boolean;
 }
 
 /** Columns instead of rows. */

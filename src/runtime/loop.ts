@@ -72,6 +72,11 @@ export class WakeSignal {
   }
 }
 
+/** Lets everything else that is due run first. */
+export function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
 /** Runs `work` after all messages that have already arrived are handled. */
 export function runAfterPendingMessages(work: () => void): void {
   setImmediate(work);

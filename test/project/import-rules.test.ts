@@ -67,6 +67,7 @@ const ALLOWED_TYPE_IMPORTS: Record<string, string[]> = {
 const IMPORTERS: Record<string, string[]> = {
   "better-sqlite3": ["warehouse"],
   "drizzle-orm": ["warehouse"],
+  "@uwdata": ["library"],
   undici: ["service", "export"],
   "p-queue": ["service", "sync"],
   "p-retry": ["service"],

@@ -19,6 +19,8 @@ export interface BarReadOptions {
   /** The bars that begin in this range are read. */
   readonly range: TimeRange;
   readonly source: BarSource;
+  /** Also the bar that is not over yet. */
+  readonly running?: boolean | undefined;
 }
 
 const HOUR = barWidths["1h"];
@@ -40,12 +42,14 @@ export function* readBars(
   options: BarReadOptions,
 ): Generator<BarRow> {
   const { key } = series;
-  const { grid, source } = options;
+  const { grid, source, running } = options;
   const range = alignToBars(grid, options.range);
   if (source === "ohlcv" && !isAlignedTo(grid, MICROS_PER_DAY, range)) throw onlyDailyBars(series.name);
   if (key === null || range.from >= range.to) return;
   const toRow = rowMaker(connection, series, key, { grid, range, source });
-  for (const bar of buildBars(connection, key, { grid, range, source })) yield toRow(bar);
+  const present = readPresentTs(connection);
+  for (const bar of buildBars(connection, key, { grid, range, source }))
+    if (running || bar.end <= present) yield toRow(bar);
 }
 
 /** Whether the bars are computed from ticks: others consist of kept hours, or of the service's days. */

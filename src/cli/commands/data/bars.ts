@@ -16,6 +16,7 @@ import { writeSeriesRows } from "./wide-rows.ts";
 interface BarsFlags extends RangeFlags, OutputFlags {
   readonly every: string;
   readonly source?: string;
+  readonly running?: boolean;
 }
 
 export function addBarsCommand(program: Command, context: CommandContext): void {
@@ -24,7 +25,8 @@ export function addBarsCommand(program: Command, context: CommandContext): void 
     .description(
       "Writes the bars that begin in [from, to), each with its coverage: open, high, low, close, the number of ticks, and whether " +
         "the ledger proves that none is missing. They are made of kept hourly bars where possible, else of ticks; of a series " +
-        "without ticks they are made of the service's daily bars. A period without ticks has no bar.\n\n" +
+        "without ticks they are made of the service's daily bars. A period without ticks has no bar, and one that is not over yet " +
+        "only with --running: its close is the last price so far.\n\n" +
         "Bars shorter than a day begin at multiples of their length since 1970-01-01 00:00 UTC. Bars of days begin at midnight, in " +
         "the zone of --tz; weeks begin on Monday.",
     )
@@ -34,6 +36,7 @@ export function addBarsCommand(program: Command, context: CommandContext): void 
     )
     .requiredOption("--every <length>", "the length of a bar: 30s, 10m, 1h, 1d, 1w …")
     .option("--wide", "one row per time, and a column per series: of the closes, or of --columns")
+    .option("--running", "also the bar that is not over yet (quality: in progress)")
     .option("--source <source>", "ticks or ohlcv (daily bars); default: ticks, if there are any");
   addRangeFlags(command);
   addSettingsFlags(addOutputFlags(addSeriesFlags(command)), "warehouse");
@@ -49,7 +52,9 @@ export function addBarsCommand(program: Command, context: CommandContext): void 
       const { readBars } = await import("../../../library/reading/bar-reader.ts");
       const plans = planReads(connection, { ...flags, names: series, grid, source });
       noteMissingRows(connection, plans, context);
-      const read = (plan: (typeof plans)[number]) => readBars(connection, plan.series, { ...plan, grid });
+      const { running } = flags;
+      const read = (plan: (typeof plans)[number]) =>
+        readBars(connection, plan.series, { ...plan, grid, running });
       const countRows = () =>
         plans.reduce((sum, { range }) => sum + Math.ceil((range.to - range.from) / grid.length), 0);
       await writeSeriesRows(context, flags, { plans, columns, read, countRows, hasCompleteness: true });

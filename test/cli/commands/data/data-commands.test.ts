@@ -11,7 +11,7 @@ import { Failure } from "../../../../src/model/failure.ts";
 import { formatTimestamp } from "../../../../src/model/time.ts";
 import { systemClock } from "../../../../src/runtime/clock.ts";
 import { writeRecords } from "../../../../src/warehouse/rows/row-writer.ts";
-import { createWarehouse, DAY, HOUR, openForWriting } from "../../../support/cli/filled-warehouse.ts";
+import { createWarehouse, DAY, HOUR, nowTs, openForWriting } from "../../../support/cli/filled-warehouse.ts";
 import { runInProcess } from "../../../support/cli/run-command.ts";
 import { fillTicks, getStart, MINUTE } from "../../../support/library/ticks-warehouse.ts";
 import { decimal, tick } from "../../../support/warehouse/records.ts";
@@ -60,6 +60,28 @@ describe("mds-sync bars", () => {
       `${from},123456789.123456789012,1019`,
     ]);
     expect(stderr).toMatch(/^3 rows in \d+ ms\n$/);
+  });
+
+  it("writes the bar that is not over with --running only", async () => {
+    const args = ["bars", "ETH", "--every", "1w", "--columns", "quality"];
+    const eth = join(folder, "running.sqlite");
+    const writer = openForWriting(eth);
+    writer.transaction((transaction) => {
+      fillTicks(transaction);
+      const ticks = [
+        tick(start - 14 * DAY, "1", { indexId: "eth-id" }),
+        tick(nowTs, "2", { indexId: "eth-id" }),
+      ];
+      writeRecords(transaction, "index_ticks", ticks, "rest");
+    });
+    writer.close();
+    const read = async (...more: string[]) =>
+      JSON.parse(
+        (await runInProcess([...args, ...more, "--json", "--warehouse", eth], { cwd: folder })).stdout,
+      ) as unknown;
+    const over = { quality: "not proven whole" };
+    expect(await read()).toEqual([over]);
+    expect(await read("--running")).toEqual([over, { quality: "in progress" }]);
   });
 
   it("shows several series side by side with --wide", async () => {
