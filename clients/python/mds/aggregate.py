@@ -6,9 +6,9 @@ import pandas as pd
 PRICES = ("open", "high", "low", "close")
 
 
-def _groups(ts, length):
+def _groups(ts, grid):
     """The starts of the bars, and the positions of the first and the last row of each. `ts` is ascending."""
-    starts = ts // length * length
+    starts = grid.starts(ts)
     if len(ts) == 0:
         return starts, starts, starts
     first = np.flatnonzero(np.r_[True, starts[1:] != starts[:-1]])
@@ -22,19 +22,19 @@ def _extremes(values, first, last, find):
     return np.array([a + find(values[a : z + 1]) for a, z in zip(first, last)], dtype="int64")
 
 
-def bars_from_ticks(ticks, length):
-    """Bars of `length` from ticks in the order of time, by start. Columns of `ticks`: ts, price, volume, quality, and
+def bars_from_ticks(ticks, grid):
+    """Bars from ticks in the order of time, by start. Columns of `ticks`: ts, price, volume, quality, and
     price_exact and volume_exact if the bars shall have exact columns."""
     ticks = ticks[ticks["price"].notna()]
     bars = {"ts": ticks["ts"], **{name: ticks["price"] for name in PRICES}, "volume_24h": ticks["volume"]}
     if "price_exact" in ticks:
         bars.update({f"{name}_exact": ticks["price_exact"] for name in PRICES}, volume_24h_exact=ticks["volume_exact"])
-    return bars_from_bars(pd.DataFrame({**bars, "n_ticks": 1, "doubtful": ticks["quality"].notna()}), length)
+    return bars_from_bars(pd.DataFrame({**bars, "n_ticks": 1, "doubtful": ticks["quality"].notna()}), grid)
 
 
-def bars_from_bars(bars, length):
+def bars_from_bars(bars, grid):
     """Longer bars from shorter ones in the order of time, by start. Columns of `bars`: ts, those of a bar, and `doubtful`."""
-    starts, first, last = _groups(bars["ts"].to_numpy(dtype="int64"), length)
+    starts, first, last = _groups(bars["ts"].to_numpy(dtype="int64"), grid)
     values = {name: bars[name].to_numpy(dtype="float64") for name in (*PRICES, "volume_24h")}
     at = {
         "open": first,
@@ -84,11 +84,13 @@ def uncovered(ranges, start, end):
     return [(a, z) for a, z in missing if a < z]
 
 
-def judge(bars, length, ranges, expected, present):
+def judge(bars, ends, ranges, period, present):
     """Adds what the ledger proves: expected_ticks, coverage, is_complete, quality."""
     starts = bars.index.to_numpy(dtype="int64")
-    covered = covered_micros(ranges, starts, starts + length)
-    bars["expected_ticks"] = np.full(len(bars), expected, dtype="int64")
+    length = ends - starts
+    covered = covered_micros(ranges, starts, ends)
+    expected = length // period
+    bars["expected_ticks"] = expected
     bars["coverage"] = covered / length
     bars["is_complete"] = covered == length
     doubtful = bars.pop("doubtful").to_numpy(dtype=bool)
@@ -96,6 +98,6 @@ def judge(bars, length, ranges, expected, present):
     quality[bars["n_ticks"].to_numpy() < expected] = "fewer ticks than expected"
     quality[doubtful] = "doubtful ticks"
     quality[covered < length] = "not proven whole"
-    quality[starts + length > present] = "in progress"
+    quality[ends > present] = "in progress"
     bars["quality"] = quality
     return bars

@@ -117,6 +117,9 @@ class KnownBackend(SqliteBackend):
             both = both.sort_values(order, ascending=not descending, ignore_index=True)
         return both if limit is None else both.head(limit)
 
+    def pinned(self):
+        return KnownBackend(self.path, self.state)
+
     def stale_hours(self, series, lower, upper):
         commit = self.state[0]
         rows = self.run(

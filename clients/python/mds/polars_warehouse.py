@@ -37,6 +37,9 @@ class PolarsWarehouse:
         method = getattr(self._warehouse, name)
         return lambda *args, **kwargs: self._convert(method(*args, **kwargs))
 
+    def iter_ticks(self, *args, **kwargs):
+        return map(self._convert, self._warehouse.iter_ticks(*args, **kwargs))
+
     def _convert(self, result):
         if isinstance(result, pd.Series):
             result = result.rename(result.name or "value").rename_axis(result.index.name or "name").to_frame()

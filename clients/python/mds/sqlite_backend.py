@@ -56,6 +56,11 @@ class SqliteBackend(SqlBackend):
             self._past = KnownBackend(self.path, state)
         return self._past
 
+    def pinned(self):
+        from .known_backend import KnownBackend, find_state
+
+        return KnownBackend(self.path, find_state(self, self.cite()))
+
     def cite(self):
         from .known_backend import cite
 

@@ -56,9 +56,10 @@ def to_length(every):
     return length
 
 
-def to_index(micros):
-    """Microseconds as a UTC DatetimeIndex."""
-    return pd.to_datetime(pd.Index(micros, dtype="int64"), unit="us", utc=True).rename("time")
+def to_index(micros, tz=None):
+    """Microseconds as a DatetimeIndex, in UTC or another zone."""
+    index = pd.to_datetime(pd.Index(micros, dtype="int64"), unit="us", utc=True).rename("time")
+    return index if tz is None else index.tz_convert(tz)
 
 
 def to_text(micros):

@@ -1,6 +1,5 @@
 """The reader: series, bars, ticks, values as of a time, and what the ledger proves about them."""
 
-import decimal
 import functools
 import warnings
 
@@ -9,11 +8,15 @@ import pandas as pd
 
 from .aggregate import PRICES, bars_from_bars, bars_from_ticks, judge, uncovered
 from .errors import Incomplete, UnknownSeries
+from .frames import join, key_of, labels_of, outline, regular, tick_columns, to_decimals, to_numbers, to_times
+from .grids import DAY as _DAY
+from .grids import HOUR as _HOUR
+from .grids import Grid, make_grid
 from .names import Series, find_series
 from .times import to_index, to_length, to_micros, to_text
 
-_HOUR = 3_600_000_000
-_MOMENTS = {"time", "first_seen", "last_moved", "listing", "expiration"}
+#: An export tells its time a little later than its ledger.
+_HEAD_MICROS = 10 * 60 * 1_000_000
 _LEDGER = ["stream", "index_type", "index_id", "name", "from_ts", "to_ts"]
 
 
@@ -73,6 +76,9 @@ class Warehouse:
         index_type=None,
         exact=False,
         grid=False,
+        running=False,
+        tz=None,
+        align=None,
         require_complete=False,
     ):
         """Bars that begin in [start, end), from ticks: open, high, low, close, volume_24h, n_ticks, expected_ticks,
@@ -80,56 +86,85 @@ class Warehouse:
 
         For one name the columns are these; for a list they are (column, name), so that `bars(…)["close"]` has a column
         per series. A bar without ticks has no row, unless another series or `grid` needs one: then its prices are NaN.
-        `exact`: adds open_exact … as Decimal. `require_complete`: raises Incomplete if a bar is not whole."""
-        length = to_length(every)
+        `exact`: adds open_exact … as Decimal. `running`: also the bar that is not over, whose close is the last price so far.
+        `tz`: the zone of the index, and of the midnights at which bars of days begin; `align="day"`: shorter bars count from these
+        midnights too. `require_complete`: raises Incomplete if a bar is not whole."""
+        layout = make_grid(every, tz, align)
         found = self._find(series, index_type)
-        window = self._window(start, end, length)
-        parts = [self._bars_of(each, length, window, exact) for each in found]
+        window = self._window(start, end, layout)
+        present = self._backend.present()
+        is_hourly = layout.is_hourly(max(window[0], 0), min(window[1], present + _DAY))
+        parts = [self._bars_of(each, layout, is_hourly, window, exact) for each in found]
         for each, part in zip(found, parts):
-            if len(part) == 0 and len(self._backend.read("index_ticks", ["ts"], _key(each), limit=1)) == 0:
+            if len(part) == 0 and len(self._backend.read("index_ticks", ["ts"], key_of(each), limit=1)) == 0:
                 warnings.warn(f"{each} has no ticks; ohlcv() reads the service's daily bars", stacklevel=2)
         starts = parts[0].index
         for part in parts[1:]:
             starts = starts.union(part.index)
         if grid:
-            starts = _regular(starts, length, window)
-        present = self._backend.present()
+            starts = regular(starts, layout, window)
+        if not running:
+            starts = starts[layout.ends(starts) <= present]
+        ends = layout.ends(starts)
         for at, (each, part) in enumerate(zip(found, parts)):
             whole = part.reindex(starts)
             whole["n_ticks"] = whole["n_ticks"].fillna(0).astype("int64")
             whole["doubtful"] = whole["doubtful"].fillna(False).astype(bool)
-            expected = length // self._backend.refresh_micros(each)
             # Kept hours stay when their ticks move to an export; shorter bars need the ticks.
-            proven = self._proven(each, "index_ticks", here=length % _HOUR != 0)
-            parts[at] = judge(whole, length, proven, expected, present)
+            proven = self._proven(each, "index_ticks", here=not is_hourly)
+            parts[at] = judge(whole, ends, proven, self._backend.refresh_micros(each), present)
         if require_complete:
-            self._require(found, "index_ticks", *_outline(starts, length, window))
-        if length % _HOUR != 0:
+            self._require(found, "index_ticks", *outline(starts, layout, window))
+        if not is_hourly:
             self._tell_moved(found, window, require_complete)
-        return _join(series, found, parts)
+        return join(series, found, parts, tz)
 
     @_with_past
-    def ticks(self, series, start=None, end=None, *, columns=("price", "volume"), index_type=None, exact=False):
+    def ticks(self, series, start=None, end=None, *, columns=("price", "volume"), index_type=None, exact=False, tz=None):
         """The ticks of [start, end). Other columns: tick_volume, is_settled, source, quality. `exact`: adds price_exact …
-        as Decimal. Columns as in `bars`."""
+        as Decimal. `tz`: the zone of the index. Columns as in `bars`."""
         found = self._find(series, index_type)
-        names = [*columns, *(f"{name}_exact" for name in columns if exact and name in _DECIMALS)]
+        names = tick_columns(columns, exact)
         self._tell_moved(found, self._window(start, end))
-        parts = [self._ticks_of(each, names, *self._window(start, end)).set_index("ts") for each in found]
-        for part in parts:
-            _to_decimals(part)
-            if "is_settled" in part:
-                part["is_settled"] = part["is_settled"].astype(bool)
+        parts = [self._ticks_of(each, names, *self._window(start, end)) for each in found]
         if len(parts) > 1:
             starts = parts[0].index
             for part in parts[1:]:
                 starts = starts.union(part.index)
             parts = [part.reindex(starts) for part in parts]
-        return _join(series, found, parts)
+        return join(series, found, parts, tz)
 
     @_with_past
-    def ohlcv(self, series, start=None, end=None, *, index_type=None, exact=False):
-        """The service's own daily bars of the days in [start, end). Columns as in `bars`."""
+    def iter_ticks(
+        self, series, start=None, end=None, *, columns=("price", "volume"), index_type=None, exact=False, tz=None, rows=100_000
+    ):
+        """The ticks of one series as DataFrames of at most `rows` rows, one after the other, in constant memory. All are of the
+        state at the first one, whatever the daemon writes meanwhile. Options as in `ticks`."""
+        if not isinstance(series, str):
+            raise TypeError("iter_ticks reads one series: give its name")
+        found = self._find(series, index_type)
+        names = tick_columns(columns, exact)
+        lower, upper = self._window(start, end)
+        self._tell_moved(found, (lower, upper))
+        backend = self._backend.pinned()
+        try:
+            while True:
+                part = self._ticks_of(found[0], names, lower, upper, backend, rows)
+                if len(part) == 0:
+                    return
+                lower = int(part.index[-1]) + 1
+                is_last = len(part) < rows
+                yield join(series, found, [part], tz)
+                if is_last:
+                    return
+        finally:
+            if backend is not self._backend:
+                backend.close()
+
+    @_with_past
+    def ohlcv(self, series, start=None, end=None, *, index_type=None, exact=False, running=False):
+        """The service's own daily bars of the days in [start, end), which are those of UTC. `running`: also of the day that is not
+        over, which the service still changes. Columns as in `bars`."""
         found = self._find(series, index_type)
         names = [*PRICES, "volume", "vwap", "twap", "volume_usd"]
         names += [f"{name}_exact" for name in names if exact] + ["is_final", "quality"]
@@ -138,25 +173,28 @@ class Warehouse:
         where += [("day", "<", to_text(upper - 1 + _DAY)[:10])] if end is not None else []
         parts = []
         for each in found:
-            frame = self._backend.read("ohlcv", ["day", *names], [*_key(each), *where], order="day")
+            frame = self._backend.read("ohlcv", ["day", *names], [*key_of(each), *where], order="day")
             frame.index = pd.Index([to_micros(str(day)[:10]) for day in frame.pop("day")], dtype="int64")
             frame["is_final"] = frame["is_final"].astype(bool)
-            parts.append(_to_decimals(frame))
+            frame = frame if running else frame[frame.index + _DAY <= self._backend.present()].copy()
+            parts.append(to_decimals(frame))
         if len(parts) > 1:
             days = parts[0].index
             for part in parts[1:]:
                 days = days.union(part.index)
             parts = [part.reindex(days) for part in parts]
-        return _join(series, found, parts)
+        return join(series, found, parts)
 
     @_with_past
-    def returns(self, series, every="1h", start=None, end=None, *, log=False, index_type=None):
-        """Returns from close to close, simple or logarithmic. NaN unless both bars are whole and follow one another."""
-        length = to_length(every)
-        lower, upper = self._window(start, end)
-        earlier = lower - length if start is not None else None
+    def returns(self, series, every="1h", start=None, end=None, *, log=False, index_type=None, tz=None, align=None):
+        """Returns from close to close, simple or logarithmic. NaN unless both bars are whole and follow one another. `tz`, `align`:
+        as in `bars`."""
+        layout = make_grid(every, tz, align)
+        lower, upper = self._window(start, end, layout)
+        earlier = int(layout.starts([lower - 1])[0]) if start is not None else None
         names = [series] if isinstance(series, str) else list(series)
-        bars = self.bars(names, every, earlier, upper if end is not None else None, index_type=index_type, grid=True)
+        options = {"index_type": index_type, "grid": True, "tz": tz, "align": align}
+        bars = self.bars(names, every, earlier, upper if end is not None else None, **options)
         close = bars["close"].where(bars["is_complete"])
         change = close / close.shift(1)
         result = np.log(change) if log else change - 1
@@ -164,27 +202,27 @@ class Warehouse:
         return result[result.columns[0]].rename(names[0]) if isinstance(series, str) else result
 
     @_with_past
-    def asof(self, time, series=None, *, index_type=None, max_age=None):
+    def asof(self, time, series=None, *, index_type=None, max_age=None, tz=None):
         """What each series was worth at or before a time: time, price, volume and age of its newest tick, by name. Without
         `series`: all. For a list of times: the prices, a row for each time and a column for each series.
-        `max_age` (`5m`): older ticks count as missing."""
+        `max_age` (`5m`): older ticks count as missing. `tz`: the zone of the times."""
         found = self._all(index_type) if series is None else self._find(series, index_type)
         limit = None if max_age is None else to_length(max_age)
         if not isinstance(time, str) and hasattr(time, "__iter__"):
             moments = [to_micros(each, self._backend.present()) for each in time]
             prices = {
                 label: [self._tick_before(each, at, limit)[1] for at in moments]
-                for each, label in zip(found, _labels(series, found))
+                for each, label in zip(found, labels_of(series, found))
             }
-            return pd.DataFrame(prices, index=to_index(moments), dtype="float64")
+            return pd.DataFrame(prices, index=to_index(moments, tz), dtype="float64")
         at = to_micros(time, self._backend.present())
         rows = [self._tick_before(each, at, limit) for each in found]
-        kept = [(label, row) for label, row in zip(_labels(series, found), rows) if row[0] is not None or series is not None]
+        kept = [(label, row) for label, row in zip(labels_of(series, found), rows) if row[0] is not None or series is not None]
         frame = pd.DataFrame([row for _, row in kept], columns=["time", "price", "volume"])
         frame.index = pd.Index([label for label, _ in kept], name="name")
         stamps = frame["time"].astype("Int64")
         frame["age"] = pd.to_timedelta((at - stamps).astype("Int64"), unit="us")
-        frame["time"] = pd.to_datetime(stamps, unit="us", utc=True)
+        frame["time"] = pd.to_datetime(stamps, unit="us", utc=True).dt.tz_convert(tz or "UTC")
         return frame
 
     @_with_past
@@ -210,7 +248,7 @@ class Warehouse:
         present = self._backend.present()
         window = to_micros(start, present), to_micros(end, present)
         answers = [not uncovered(self._proven(each, stream), *window) for each in found]
-        return answers[0] if isinstance(series, str) else pd.Series(answers, index=_labels(series, found))
+        return answers[0] if isinstance(series, str) else pd.Series(answers, index=labels_of(series, found))
 
     def cite(self):
         """A token that names the newest state: as `known_at` it reproduces every answer of now."""
@@ -222,7 +260,7 @@ class Warehouse:
         changed_at …) become datetimes."""
         values = {name: to_micros(value) if hasattr(value, "tzinfo") else value for name, value in (params or {}).items()}
         frame = self._backend.sql(query, values)
-        return _to_times(frame) if times else frame
+        return to_times(frame) if times else frame
 
     def _at(self, known_at):
         past = Warehouse(self._backend.at(known_at))
@@ -260,33 +298,40 @@ class Warehouse:
         for relation, column in (("index_ticks", "ts"), ("ohlcv", "day")):
             for descending in (False, True):
                 rows = self._backend.read(
-                    relation, [column], list(_key(series)), order=column, descending=descending, limit=1
+                    relation, [column], list(key_of(series)), order=column, descending=descending, limit=1
                 )
                 found += [(to_text(int(value)) if column == "ts" else str(value))[:10] for value in rows[column]]
         return (min(found), max(found)) if found else None
 
-    def _window(self, start, end, length=1):
+    def _window(self, start, end, layout=Grid(1, 0)):
         """The bounds in microseconds, moved up to the starts of bars."""
         present = self._backend.present()
-        lower = -(2**62) if start is None else -(-to_micros(start, present) // length) * length
-        upper = 2**62 if end is None else -(-to_micros(end, present) // length) * length
+        lower = -(2**62) if start is None else layout.next(to_micros(start, present))
+        upper = 2**62 if end is None else layout.next(to_micros(end, present))
         return lower, upper
 
-    def _ticks_of(self, series, columns, lower, upper):
-        where = [*_key(series), ("ts", ">=", lower), ("ts", "<", upper)]
-        return _to_numbers(self._backend.read("index_ticks", ["ts", *columns], where, order="ts"))
+    def _ticks_of(self, series, columns, lower, upper, backend=None, limit=None):
+        part = self._raw_ticks(series, columns, lower, upper, backend, limit).set_index("ts")
+        if "is_settled" in part:
+            part["is_settled"] = part["is_settled"].astype(bool)
+        return to_decimals(part)
 
-    def _bars_of(self, series, length, window, exact):
+    def _raw_ticks(self, series, columns, lower, upper, backend=None, limit=None):
+        where = [*key_of(series), ("ts", ">=", lower), ("ts", "<", upper)]
+        read = (backend or self._backend).read
+        return to_numbers(read("index_ticks", ["ts", *columns], where, order="ts", limit=limit))
+
+    def _bars_of(self, series, layout, is_hourly, window, exact):
         digits = [f"{name}_exact" for name in (*PRICES, "volume_24h")] if exact else []
-        if self._backend.has_bars and length % _HOUR == 0:
+        if self._backend.has_bars and is_hourly:
             columns = ["ts", *PRICES, "volume_24h", "n_ticks", "quality", *digits]
-            where = [*_key(series), ("ts", ">=", window[0]), ("ts", "<", window[1])]
-            hours = _to_numbers(self._backend.read("bars_1h", columns, where, order="ts"))
+            where = [*key_of(series), ("ts", ">=", window[0]), ("ts", "<", window[1])]
+            hours = to_numbers(self._backend.read("bars_1h", columns, where, order="ts"))
             hours["doubtful"] = hours.pop("quality") == "doubtful ticks"
             hours = self._with_stale(series, hours, window, exact)
-            return _to_decimals(bars_from_bars(hours, length))
+            return to_decimals(bars_from_bars(hours, layout))
         columns = ["price", "volume", "quality", *(["price_exact", "volume_exact"] if exact else [])]
-        return _to_decimals(bars_from_ticks(self._ticks_of(series, columns, *window), length))
+        return to_decimals(bars_from_ticks(self._raw_ticks(series, columns, *window), layout))
 
     def _with_stale(self, series, hours, window, exact):
         """Adds the hours that must be computed from their ticks."""
@@ -294,14 +339,14 @@ class Warehouse:
         runs = np.split(np.array(stale, dtype="int64"), np.flatnonzero(np.diff(stale) != _HOUR) + 1) if stale else []
         columns = ["price", "volume", "quality", *(["price_exact", "volume_exact"] if exact else [])]
         more = [
-            bars_from_ticks(self._ticks_of(series, columns, int(run[0]), int(run[-1]) + _HOUR), _HOUR).reset_index()
+            bars_from_ticks(self._raw_ticks(series, columns, int(run[0]), int(run[-1]) + _HOUR), Grid(_HOUR, 0)).reset_index()
             for run in runs
         ]
         found = [part for part in (hours, *more) if len(part)]
         return pd.concat(found, ignore_index=True).sort_values("ts", ignore_index=True) if len(found) > 1 else (found or [hours])[0]
 
     def _tick_before(self, series, at, limit):
-        where = [*_key(series), ("ts", "<=", at)]
+        where = [*key_of(series), ("ts", "<=", at)]
         if limit is not None:
             where.append(("ts", ">", at - limit))
         found = self._backend.read(
@@ -311,7 +356,7 @@ class Warehouse:
 
     def _covered(self, series, stream):
         """Every covered range: its bounds, and where its rows were moved to, if they were."""
-        where = [("stream", "=", stream), *_key(series), ("proof", "<>", "lost")]
+        where = [("stream", "=", stream), *key_of(series), ("proof", "<>", "lost")]
         rows = self._backend.read("coverage", ["from_ts", "to_ts", "proof", "reason"], where, order="from_ts")
         is_here = self._backend.has_moved
         for lower, upper, proof, reason in rows.itertuples(index=False):
@@ -334,16 +379,20 @@ class Warehouse:
 
     def _missing(self, found, stream, start, end):
         rows = []
+        present = self._backend.present()
         for each in found:
-            known = self._backend.read("gaps", ["from_ts", "to_ts", "state", "reason"], [("stream", "=", stream), *_key(each)])
+            known = self._backend.read("gaps", ["from_ts", "to_ts", "state", "reason"], [("stream", "=", stream), *key_of(each)])
             for lower, upper in uncovered(self._proven(each, stream), start, end):
-                own = known[(known.from_ts < upper) & (known.to_ts > lower)]
-                rest = [(int(a), int(z)) for a, z in sorted(zip(own.from_ts, own.to_ts))]
-                rows += [
-                    (each.name, max(lower, row.from_ts), min(upper, row.to_ts), row.state, row.reason)
-                    for row in own.itertuples()
-                ]
-                rows += [(each.name, a, z, "open", self._backend.unproven) for a, z in uncovered(rest, lower, upper)]
+                own = known[(known.from_ts < upper) & (known.to_ts >= lower)].sort_values("from_ts")
+                # The ledger may have been read a moment before the present: what is open at its end goes on until now.
+                own = [(int(row.from_ts), int(row.to_ts), row.state, row.reason) for row in own.itertuples()]
+                if own and own[-1][2] == "open" and 0 < min(upper, present) - own[-1][1] < _HEAD_MICROS:
+                    own[-1] = (own[-1][0], min(upper, present), *own[-1][2:])
+                parts = [(max(lower, a), min(upper, z), *why) for a, z, *why in own if a < upper and z > lower]
+                rest = uncovered([(a, z) for a, z, *_ in parts], lower, upper)
+                parts += [(a, min(z, present), "open", self._backend.unproven) for a, z in rest if a < present]
+                parts += [(max(a, present), z, "open", "in the future") for a, z in rest if z > present]
+                rows += [(each.name, *part) for part in parts]
         frame = pd.DataFrame(rows, columns=["name", "from_time", "to_time", "state", "reason"])
         frame = frame.sort_values(["name", "from_time"], ignore_index=True)
         for column in ("from_time", "to_time"):
@@ -371,85 +420,10 @@ class Warehouse:
         if series is None:
             frame = self._backend.read(relation, columns, where)
         else:
-            parts = [self._backend.read(relation, columns, [*where, *_key(each)]) for each in self._find(series, index_type)]
+            parts = [self._backend.read(relation, columns, [*where, *key_of(each)]) for each in self._find(series, index_type)]
             frame = pd.concat(parts, ignore_index=True)
         frame = frame.sort_values(["stream", "name", "from_ts"], ignore_index=True, na_position="first")
         for side in ("from", "to"):
             moments = frame.pop(f"{side}_ts").astype("int64").clip(lower, upper)
             frame.insert(4 if side == "from" else 5, f"{side}_time", pd.to_datetime(moments, unit="us", utc=True))
-        return _to_times(frame)
-
-
-_DAY = 86_400_000_000
-_DECIMALS = ("price", "volume", "tick_volume")
-
-
-def _key(series):
-    return [("index_type", "=", series.index_type), ("index_id", "=", series.index_id)]
-
-
-def _labels(series, found):
-    """What the columns are called: the names, or what the user wrote if two have the same name."""
-    names = [each.name for each in found]
-    return names if len(set(names)) == len(names) else [str(each) for each in found]
-
-
-def _regular(starts, length, window):
-    """Every start of a bar in the window, or between the first and the last bar."""
-    if len(starts) == 0 and abs(window[0]) == 2**62:
-        return starts
-    first = window[0] if window[0] != -(2**62) else starts.min()
-    last = window[1] if window[1] != 2**62 else (starts.max() + length if len(starts) else first)
-    return pd.Index(np.arange(first, last, length, dtype="int64"), name="ts")
-
-
-def _outline(starts, length, window):
-    first = window[0] if window[0] != -(2**62) else (int(starts.min()) if len(starts) else 0)
-    last = window[1] if window[1] != 2**62 else (int(starts.max()) + length if len(starts) else 0)
-    return first, last
-
-
-def _join(series, found, parts):
-    for part in parts:
-        part.index = to_index(part.index)
-    if isinstance(series, str):
-        return parts[0]
-    joined = pd.concat(parts, axis=1, keys=_labels(series, found), names=["name", None])
-    return joined.swaplevel(axis=1)[list(dict.fromkeys(parts[0].columns))] if len(parts[0].columns) else joined
-
-
-def _to_numbers(frame):
-    """A column without any value is not one of objects."""
-    for column in frame.columns:
-        if column in _NUMBERS:
-            frame[column] = pd.to_numeric(frame[column])
-    return frame
-
-
-_NUMBERS = {"price", "volume", "tick_volume", "volume_24h", *PRICES}
-
-
-def _to_decimals(frame):
-    for column in frame.columns:
-        if str(column).endswith("_exact"):
-            frame[column] = [
-                None if value is None or value != value else decimal.Decimal(value) for value in frame[column]
-            ]
-    return frame
-
-
-def _to_times(frame):
-    """Moments as text become datetimes, unless one of them is out of pandas' range."""
-    for column in frame.columns:
-        name = str(column)
-        if not (name in _MOMENTS or name.endswith(("_time", "_at"))):
-            continue
-        values = frame[column]
-        if pd.api.types.is_datetime64_any_dtype(values):
-            frame[column] = values if values.dt.tz is not None else values.dt.tz_localize("UTC")
-            continue
-        try:
-            frame[column] = pd.to_datetime(values, utc=True)
-        except (ValueError, TypeError):
-            pass
-    return frame
+        return to_times(frame)
