@@ -1,8 +1,9 @@
-// npm run release: checks a version, packs it into reports/, and says what is in the tarball. Publishes nothing.
-// `--pack-only` leaves the checks out.
+// npm run release: checks a version, packs it and the Python client's wheel into reports/, and says what is in the tarball. Publishes
+// nothing. `--pack-only` leaves the checks out; `--wheel` (npm run wheel) makes the wheel alone.
 
-import { execFileSync } from "node:child_process";
-import { mkdirSync, readFileSync } from "node:fs";
+import { execFileSync, spawnSync } from "node:child_process";
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
@@ -49,6 +50,52 @@ function pack(): Tarball {
   return tarball;
 }
 
+/** A Python that can build a wheel without a network. */
+function findPython(): string {
+  const named = process.env.PYTHON;
+  const found = (named === undefined ? ["python3", "/usr/bin/python3"] : [named]).find(
+    (python) => spawnSync(python, ["-c", "import setuptools, wheel, pip"]).status === 0,
+  );
+  if (found) return found;
+  throw new Error(
+    `${named ?? "python3"} has no pip, setuptools or wheel: install them, or name another in PYTHON`,
+  );
+}
+
+/** Builds the Python client's wheel in a copy, which setuptools fills with its own files. Returns its path. */
+export function buildWheel(folder = reports): string {
+  const copy = mkdtempSync(join(tmpdir(), "mds-wheel-"));
+  try {
+    cpSync(join(root, "clients/python"), join(copy, "source"), {
+      recursive: true,
+      filter: (path) => !/__pycache__|\.egg-info|\/build$/.test(path),
+    });
+    const options = "--quiet --no-deps --no-index --no-build-isolation --disable-pip-version-check";
+    const args = [
+      "-m",
+      "pip",
+      "wheel",
+      ...options.split(" "),
+      "--wheel-dir",
+      join(copy, "wheel"),
+      "./source",
+    ];
+    // The same sources give the same bytes.
+    const env = { ...process.env, SOURCE_DATE_EPOCH: "315532800" };
+    execFileSync(findPython(), args, {
+      cwd: copy,
+      env,
+      stdio: ["ignore", 2, "inherit"],
+    });
+    const [wheel = ""] = readdirSync(join(copy, "wheel"));
+    mkdirSync(folder, { recursive: true });
+    cpSync(join(copy, "wheel", wheel), join(folder, wheel));
+    return join(folder, wheel);
+  } finally {
+    rmSync(copy, { recursive: true, force: true });
+  }
+}
+
 const kib = (bytes: number) => `${Math.ceil(bytes / 1024).toLocaleString("en")} KiB`.padStart(11);
 
 function describe({ filename, size, unpackedSize, integrity, files }: Tarball): void {
@@ -62,6 +109,10 @@ function describe({ filename, size, unpackedSize, integrity, files }: Tarball): 
 }
 
 function release(): void {
+  if (process.argv.includes("--wheel")) {
+    print(buildWheel());
+    return;
+  }
   const isChecked = !process.argv.includes("--pack-only");
   if (isChecked) {
     const uncommitted = execFileSync("git", ["status", "--porcelain"], { cwd: root, encoding: "utf8" });
@@ -74,6 +125,7 @@ function release(): void {
   }
   print(`${name} ${version}\n`);
   describe(pack());
+  print(`\n${buildWheel()}`);
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) release();

@@ -198,7 +198,12 @@ export const derivativeTickColumns = [
   decimal("ask", "ask", "the best ask"),
   decimal("index_price", "indexPrice", "the price of the underlying index", "optionalAmount"),
   decimal("mark_price", "markPrice", "the price at which positions are valued", "optionalAmount"),
-  decimal("funding_rate", "fundingRate", "perpetuals: the rate of the current funding period", "rate"),
+  decimal(
+    "funding_rate",
+    "fundingRate",
+    "perpetuals: the fraction of a position that longs pay to shorts in the current funding period; below zero shorts pay; see Units in docs/dictionary.md",
+    "rate",
+  ),
   quality,
   extra,
 ] as const;

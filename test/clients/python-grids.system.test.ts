@@ -31,6 +31,10 @@ const blocks: Record<string, string> = {
       [`5h ${tz}`, `w.bars("ETH", "5h", "2026-02-28", "2026-03-01", tz="${tz}", align="day")${columns}`],
     ]),
   ),
+  // The line of docs/dictionary.md.
+  resampled: `prices = w.ticks("BTC", "2026-02-28", "2026-03-01").price
+starts = prices.resample("7min", origin="epoch").last().index
+starts[starts >= "2026-02-28"].equals(w.bars("BTC", "7m", "2026-02-28", "2026-03-01").index)`,
   "1w": `w.bars("BTC", "1w", running=True)${columns}`,
   "zone of the index": 'str(w.bars("BTC", "1h", tz="Asia/Tokyo").index.tz)',
   "zone of ticks": 'str(w.ticks("BTC", "2026-03-01", tz="Asia/Tokyo").index[0])',
@@ -129,6 +133,10 @@ describe.runIf(hasPandas)("bars in Python", () => {
   it("leave out the day that is not over, unless it is asked for", () => {
     expect(valueOf("final days")).toEqual(["2026-02-27", "2026-02-28"]);
     expect(valueOf("running day")).toEqual(["2026-02-27", "2026-02-28", "2026-03-01"]);
+  });
+
+  it("begin where pandas begins with our origin", () => {
+    expect(valueOf("resampled")).toBe(1);
   });
 
   it("refuse an alignment that they do not know", () => {

@@ -3,6 +3,7 @@ import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { buildWheel } from "../../release.ts";
 import { rowRenderers } from "../../src/cli/output/row-formats.ts";
 import { exportWarehouse } from "../../src/export/export-warehouse.ts";
 import type { Simulator } from "../../src/simulator/simulator.ts";
@@ -129,15 +130,14 @@ function runBlocks(source: string, without?: string, asked = blocks): Record<str
   return JSON.parse(started.stdout) as Record<string, Answer>;
 }
 
-/** Installs a copy, offline, as a user would; returns its folder. */
+/** Installs the wheel, offline, as a user would; returns its folder. */
 function installClient(): string {
   if (!has("setuptools, wheel, pip", "the installation of the Python client")) return client;
-  const copy = join(folder, "client");
-  cpSync(client, copy, { recursive: true });
+  const wheel = buildWheel(folder);
   const target = join(folder, "installed");
-  const offline = "--no-build-isolation --no-index --no-deps --disable-pip-version-check";
+  const offline = "--no-index --no-deps --disable-pip-version-check";
   const args = `-m pip install ${offline} --quiet --no-compile --root-user-action=ignore --target`.split(" ");
-  const { status, stderr } = spawnSync(python, [...args, target, copy], { encoding: "utf8" });
+  const { status, stderr } = spawnSync(python, [...args, target, wheel], { encoding: "utf8" });
   if (status !== 0) throw new Error(stderr);
   return target;
 }

@@ -10,8 +10,8 @@ export const map = `
  ┌──────────────────────┐       ┌───────────────────────┐        ┌──────────────────────────┐
  │ assets               │ name  │ index_ticks           │───┬───►│ bars_1m … bars_1d        │
  │ markets              │──────►│ GWA, MWA, LX          │   │    ├──────────────────────────┤
- └──────────────────────┘       ├───────────────────────┤   ├───►│ returns_1h               │
-                                │ ohlcv                 │   │    ├──────────────────────────┤
+ │ shared_names         │       ├───────────────────────┤   ├───►│ returns_1h               │
+ └──────────────────────┘       │ ohlcv                 │   │    ├──────────────────────────┤
                                 │ the service's days    │───┴───►│ reconcile_ohlcv          │
  ┌──────────────────────┐       ├───────────────────────┤        ├──────────────────────────┤
  │ exchanges            │       │ market_caps           │───────►│ reconcile_market_caps    │
@@ -44,7 +44,35 @@ Types are SQLite's own: TEXT, INTEGER, REAL; booleans are 0 and 1. Timestamps ar
 
 \`index_ticks\`, \`exchange_ticks\`, \`market_caps\` and \`derivative_ticks\` have two more forms: \`latest_NAME\`, the newest row of each
 series, and \`NAME_slim\`, the stored columns only. The research views have \`latest_NAME\` too. Ticks and bars are named by \`index_type\` and
-\`name\`, tickers by \`exchange\` and \`pair\`, contracts by \`exchange\` and \`contract\`.
+\`name\`, tickers by \`exchange\` and \`pair\`, contracts by \`exchange\` and \`contract\`. \`shared_names\` lists the names that several series have.
+\`latest_option_greeks\` needs \`exp\`, \`ln\` and \`sqrt\`, which DuckDB, PostgreSQL, \`mds-sync query\`, \`/explore\` and most builds of SQLite have.
+
+A bar that is not over is there, with the \`quality\` \`in progress\`, and a daily bar of the service with \`is_final\` 0: its close is the last price so far.
+\`is_complete\` and \`is_final\` select the others. The readers (\`mds-sync bars\`, TypeScript, Python) leave it out unless you say \`running\`.
+
+## Units
+
+- **Prices** are in the quote currency of the pair; of GWA and in \`market_caps\` in USD. **Volumes** of ticks are rolling 24-hour figures.
+- **Rates** are fractions: \`basis\`, \`premium\`, \`simple_return\` 0.01 is one per cent. Columns that end in \`_bps\` are basis points, and the changes of
+  \`market_caps\` are per cent, as the service sends them.
+- **Funding.** \`funding_rate\` is the fraction of a position that is paid once in each funding period: 0.0001 is one basis point, and above zero longs pay
+  shorts. The service tells neither the length of the period nor when it ends. Most exchanges have eight hours, some four or one: a year is then
+  \`funding_rate * 3 * 365\`, or \`* 6 * 365\`, or \`* 24 * 365\`. Each ticker repeats the rate of its period, so add one rate a period, never all tickers.
+- **Open interest** is in contracts; \`contract_value\` and \`value_currency\` of \`derivative_contracts\` say what one is.
+
+## Grids
+
+Bars shorter than a day begin at multiples of their length since 1970-01-01 00:00 UTC. Days begin at midnight, bars of several days count from
+1970-01-01, and weeks (\`1w\`) begin on Monday. \`time_bucket\` of DuckDB and TimescaleDB counts from Monday, 2000-01-03: lengths that divide a day, and weeks,
+agree as they are, but 7 minutes, 5 hours or 5 days need our origin. These lines give the starts of \`mds-sync bars --every 7m\`:
+
+| engine | |
+|---|---|
+| DuckDB | \`time_bucket(INTERVAL '7 minutes', time, TIMESTAMP '1970-01-01')\` |
+| TimescaleDB | \`time_bucket('7 minutes', time, origin => TIMESTAMPTZ '1970-01-01 00:00Z')\` |
+| PostgreSQL | \`date_bin('7 minutes', time, TIMESTAMPTZ '1970-01-01 00:00Z')\` |
+| SQLite | \`ts - ts % (7 * 60000000)\` |
+| pandas | \`.resample("7min", origin="epoch")\` |
 
 ## What costs what
 

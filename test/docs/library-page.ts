@@ -11,6 +11,7 @@ const sources = {
   options: "src/library/read-options.ts",
   rows: "src/library/rows.ts",
   gaps: "src/warehouse/coverage/gap-row.ts",
+  arrow: "src/library/arrow.ts",
   failures: "src/library/incomplete-failure.ts",
 } as const;
 
@@ -160,7 +161,7 @@ Bars shorter than a day begin at multiples of their length since 1970-01-01T00:0
 [drizzle](https://orm.drizzle.team).`;
 
 export function libraryPage(): string {
-  const functions = declaredIn(sources.entry);
+  const functions = [...declaredIn(sources.entry), ...declaredIn(sources.arrow)];
   const parts: [string, Declared[]][] = [
     ["Functions", functions],
     ["Warehouse", methodsOf("Warehouse")],
@@ -199,6 +200,7 @@ function section({ name, doc, signatures, members }: Declared): string {
 export function findUndocumented(): string[] {
   return [
     ...declaredIn(sources.entry),
+    ...declaredIn(sources.arrow),
     ...methodsOf("Warehouse"),
     ...declaredIn(sources.options),
     ...declaredIn(sources.rows),

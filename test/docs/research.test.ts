@@ -191,6 +191,7 @@ describe("SQL, command and library equal a plain calculation from what the servi
       tz: "Europe/Berlin",
       from: day,
       to: "2026-03-01 12:00",
+      running: true,
     });
     expect(bar?.time).toBe("2026-03-01T00:00:00.000000+01:00");
     // The day goes on after the ticks above.

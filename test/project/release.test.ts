@@ -20,6 +20,27 @@ describe("npm run release", () => {
   });
 });
 
+describe("the version", () => {
+  it("is the same wherever it stands", () => {
+    const read = (file: string) => readFileSync(join(root, file), "utf8");
+    const { version } = JSON.parse(read("package.json")) as { version: string };
+    const lock = JSON.parse(read("package-lock.json")) as {
+      version: string;
+      packages: Record<string, { version?: string }>;
+    };
+    const example = JSON.parse(read("examples/typescript/package.json")) as {
+      dependencies: Record<string, string>;
+    };
+    expect([
+      lock.version,
+      lock.packages[""]?.version,
+      example.dependencies["mds-sync"],
+      /^version = "(.*)"$/m.exec(read("clients/python/pyproject.toml"))?.[1],
+      /^## (\d\S*) \(\d{4}-\d\d-\d\d\)$/m.exec(read("CHANGELOG.md"))?.[1],
+    ]).toEqual(Array(5).fill(version));
+  });
+});
+
 describe("npm run sbom", () => {
   it("lists every package that is bundled or installed, and no tool of the tests", () => {
     const { bomFormat, metadata, components } = createSbom();

@@ -86,7 +86,7 @@ ${contractQuality}`,
       `${contract}
 premium REAL price / index_price - 1
 mark_premium REAL mark_price / index_price - 1
-funding_rate DECIMAL the rate of the current funding period, whose length the service does not tell
+funding_rate DECIMAL as in derivative_ticks: a fraction a funding period, whose length the service does not tell
 ${prices}
 ${quality("no index price")}`,
     ),

@@ -14,7 +14,7 @@ it("has another version number whenever tables or views change", () => {
   // Another digest: raise SCHEMA_VERSION if a release has the old one, and enter both here.
   expect({ version: SCHEMA_VERSION, digest: schemaDigest.slice(0, 16) }).toEqual({
     version: 4,
-    digest: "f2bc72c18177ef31",
+    digest: "fca567aa556e26fb",
   });
 });
 
