@@ -34,7 +34,7 @@ import {
   readTime,
   resolveKnownAt,
 } from "./reading/read-plan.ts";
-import { type RowBlock, readBarBlock, readTickBlock } from "./reading/row-blocks.ts";
+import { type IteratedRows, readBarBlock, readTickBlock } from "./reading/row-blocks.ts";
 import { readSeries, resolveSeries } from "./reading/series-names.ts";
 import { readTickArrays, readTickRows } from "./reading/tick-reader.ts";
 import { findTimeZone, type TimeZone, utcZone } from "./reading/time-zone.ts";
@@ -205,7 +205,7 @@ export class Warehouse implements Disposable {
   async *#iterate<Row>(
     options: KnownAtOptions,
     plan: (connection: Connection) => ReadPlan[],
-    readBlock: (connection: Connection, plan: ReadPlan) => RowBlock<Row>,
+    readBlock: (connection: Connection, plan: ReadPlan) => IteratedRows<Row>,
   ): AsyncGenerator<Row, void, undefined> {
     const { plans, token } = this.#inTransaction(options, (connection) => ({
       plans: plan(connection),

@@ -74,7 +74,7 @@ beforeAll(async () => {
   answers = JSON.parse(started.stdout) as Record<string, Answer>;
 });
 
-const valueOf = (title: string) => answers[title]?.error ?? answers[title]?.value;
+const resultOf = (title: string) => answers[title]?.error ?? answers[title]?.value;
 const rowsOf = (title: string) => {
   expect(answers[title]?.error).toBeUndefined();
   return answers[title]?.rows ?? [];
@@ -118,11 +118,11 @@ describe.runIf(hasPandas)("bars in Python", () => {
   });
 
   it("have an index in the zone, and follow its clocks", () => {
-    expect(valueOf("zone of the index")).toBe("Asia/Tokyo");
-    expect(valueOf("zone of ticks")).toBe("2026-03-01 09:00:00+09:00");
+    expect(resultOf("zone of the index")).toBe("Asia/Tokyo");
+    expect(resultOf("zone of ticks")).toBe("2026-03-01 09:00:00+09:00");
     // Clocks in Berlin skip an hour on 29 March; these bars are not over.
-    expect(valueOf("whole grid")).toBe(0);
-    expect(valueOf("days of a change")).toEqual([
+    expect(resultOf("whole grid")).toBe(0);
+    expect(resultOf("days of a change")).toEqual([
       "2026-03-29 00:00:00+01:00",
       "2026-03-30 00:00:00+02:00",
       "2026-03-31 00:00:00+02:00",
@@ -131,33 +131,33 @@ describe.runIf(hasPandas)("bars in Python", () => {
   });
 
   it("leave out the day that is not over, unless it is asked for", () => {
-    expect(valueOf("final days")).toEqual(["2026-02-27", "2026-02-28"]);
-    expect(valueOf("running day")).toEqual(["2026-02-27", "2026-02-28", "2026-03-01"]);
+    expect(resultOf("final days")).toEqual(["2026-02-27", "2026-02-28"]);
+    expect(resultOf("running day")).toEqual(["2026-02-27", "2026-02-28", "2026-03-01"]);
   });
 
   it("begin where pandas begins with our origin", () => {
-    expect(valueOf("resampled")).toBe(1);
+    expect(resultOf("resampled")).toBe(1);
   });
 
   it("refuse an alignment that they do not know", () => {
-    expect(valueOf("bad align")).toBe("ValueError: align must be 'day' or left out, not 'week'");
-    expect(valueOf("bad length")).toBe("ValueError: align=\"day\" needs bars of at most a day, not '36h'");
+    expect(resultOf("bad align")).toBe("ValueError: align must be 'day' or left out, not 'week'");
+    expect(resultOf("bad length")).toBe("ValueError: align=\"day\" needs bars of at most a day, not '36h'");
   });
 });
 
 describe.runIf(hasPandas)("the Python client", () => {
   it("reads ticks piece by piece", () => {
-    expect(valueOf("pieces")).toEqual([1, 6, 891]);
-    expect(valueOf("no pieces")).toEqual([]);
-    expect(valueOf("pieces of several")).toBe("TypeError: iter_ticks reads one series: give its name");
+    expect(resultOf("pieces")).toEqual([1, 6, 891]);
+    expect(resultOf("no pieces")).toEqual([]);
+    expect(resultOf("pieces of several")).toBe("TypeError: iter_ticks reads one series: give its name");
   });
 
   it("calls nothing unselected that is only young, or yet to come", () => {
-    expect(valueOf("missing until now")).toEqual(["pending", "settling"]);
-    expect(valueOf("missing later")).toEqual(["pending", "settling", "in the future"]);
+    expect(resultOf("missing until now")).toEqual(["pending", "settling"]);
+    expect(resultOf("missing later")).toEqual(["pending", "settling", "in the future"]);
   });
 
   it.runIf(hasPandas && hasModule("polars"))("has polars beside pandas", () => {
-    expect(valueOf("polars")).toEqual(["polars", ["time", "open_BTC", "open_ETH"], 24, 1]);
+    expect(resultOf("polars")).toEqual(["polars", ["time", "open_BTC", "open_ETH"], 24, 1]);
   });
 });

@@ -259,7 +259,7 @@ describe("the packed library", () => {
     });
     expect(run.stderr).toBe("");
     expect(JSON.parse(run.stdout)).toEqual([
-      ["Failure", "IncompleteFailure", "Warehouse", "openWarehouse"],
+      ["Failure", "IncompleteFailure", "Warehouse", "openWarehouse", "toArrow"],
       [],
       "ERR_PACKAGE_PATH_NOT_EXPORTED",
     ]);

@@ -11,7 +11,7 @@ import type { TimeZone } from "./time-zone.ts";
 const ROWS_PER_BLOCK = 4_096;
 
 /** The first rows of a range, and where the rest of it begins. */
-export interface RowBlock<Row> {
+export interface IteratedRows<Row> {
   readonly rows: readonly Row[];
   readonly next: Micros;
 }
@@ -20,7 +20,7 @@ export function readTickBlock(
   connection: Connection,
   { series, range }: ReadPlan,
   zone: TimeZone,
-): RowBlock<TickRow> {
+): IteratedRows<TickRow> {
   const rows: TickRow[] = [];
   for (const row of readTickRows(connection, series, range, zone))
     if (rows.push(row) === ROWS_PER_BLOCK) return { rows, next: row.ts + 1 };
@@ -32,7 +32,7 @@ export function readBarBlock(
   { series, range, source }: ReadPlan,
   grid: BarGrid,
   running: boolean | undefined,
-): RowBlock<BarRow> {
+): IteratedRows<BarRow> {
   const start = grid.startOf(range.from);
   const next = Math.min(range.to, grid.startOf(start + ROWS_PER_BLOCK * grid.length));
   const block = { from: range.from, to: next };
