@@ -145,7 +145,7 @@ it("runs every query of the manual by an index", async () => {
     `${newest} >= ${to - 3 * STEP} ORDER BY ts DESC`,
     "SELECT time FROM mds.ticks('BTC', '2026-08-03Z', '2026-08-04Z')",
     `${newest} >= ${day[0]} AND ts < ${day[1]} ORDER BY ts`,
-    "SELECT time FROM mds.as_of('BTC', '2026-08-03 00:39:59Z')",
+    "SELECT time FROM mds.as_of('BTC', '2026-08-03 00:39:59Z') INTERSECT SELECT time FROM mds.as_of('BTC', '2026-08-03 00:20Z')",
     `${newest} = ${(day[0] ?? 0) + STEP}`,
   ]);
   expect(found[0]).toEqual(found[1]);
