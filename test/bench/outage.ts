@@ -20,6 +20,8 @@ interface Row {
   readonly maxSocketWaitSeconds?: number;
 }
 
+/** `--full`: the long outage lasts five minutes. */
+const LONG_SECONDS = process.argv.includes("--full") ? 300 : 150;
 const refuse = (seconds: number) => `port refuse to=${seconds}s`;
 
 const rows: readonly Row[] = [
@@ -38,7 +40,13 @@ const rows: readonly Row[] = [
     faults: "* * status 503 to=60s\nws upgrade-status 503 to=60s\nws drop-connection 1006 on=tick to=60s",
     maxLostPeriods: 0,
   },
-  { name: "refused 150 s", cadenceSeconds: 5, seconds: 150, faults: refuse(150), maxLostPeriods: 1 },
+  {
+    name: `refused ${LONG_SECONDS} s`,
+    cadenceSeconds: 5,
+    seconds: LONG_SECONDS,
+    faults: refuse(LONG_SECONDS),
+    maxLostPeriods: 1,
+  },
   { name: "refused 90 s", cadenceSeconds: 30, seconds: 90, faults: refuse(90), maxLostPeriods: 0 },
   {
     name: "socket dropped every 10 s, twelve times",

@@ -29,7 +29,7 @@ interface Part {
   readonly run: (print: Print) => Promise<readonly Figure[]>;
 }
 
-// npm run bench: every part. npm run bench -- backfill endurance: these parts. `live --seconds 10`: a shorter run.
+// npm run bench: every part. npm run bench -- backfill endurance: these parts. `live --seconds 10`: a shorter run. `outage --full`: five minutes.
 // Most figures are ratios within one run, because machines differ and their speed varies.
 const parts: Readonly<Record<string, Part>> = {
   simulator: {
@@ -94,7 +94,7 @@ function withoutLimits(run: (print: Print) => Promise<void>): Part["run"] {
 const print: Print = (line) => void process.stdout.write(`${line}\n`);
 const { positionals: requested } = parseArgs({
   allowPositionals: true,
-  options: { seconds: { type: "string" } },
+  options: { seconds: { type: "string" }, full: { type: "boolean" } },
 });
 const unknown = requested.filter((name) => !(name in parts));
 if (unknown.length > 0) {

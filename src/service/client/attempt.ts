@@ -1,12 +1,13 @@
 import { Failure } from "../../model/failure.ts";
 import { decodeBody, type ResponseBody } from "../../model/response-body.ts";
+import type { Clock } from "../../runtime/clock.ts";
 import { raceAbort } from "../../runtime/timeouts.ts";
 import type { AccessToken } from "../auth/access-tokens.ts";
 import { blame } from "../auth/witness.ts";
 import type { LoadSign } from "../http/answer-counts.ts";
 import { requestEvent } from "../http/client-events.ts";
 import type { Permit } from "../http/endpoint-breakers.ts";
-import { addressOf } from "../http/network-failures.ts";
+import { addressOf, timeoutFailure } from "../http/network-failures.ts";
 import { buildRequestPath, describePath, requestPriority, type ServiceRequest } from "../http/request.ts";
 import { deadEndpointFailure, isServerFailure, unreachableFailure } from "../http/status-errors.ts";
 import type { TransportResponse } from "../http/transport.ts";
@@ -25,6 +26,8 @@ import {
 } from "./retry-policy.ts";
 
 const REQUEST_TIMEOUT_MS = 60_000;
+/** In an outage only one request asks at a time: one that hangs must not hold up the next. */
+const MAX_PROBE_MS = 4_000;
 /** For a large body on a slow link. The largest body at the lowest accepted rate takes longer and is aborted. */
 const MAX_REQUEST_TIMEOUT_MS = 600_000;
 
@@ -163,14 +166,24 @@ async function roundTrip(
     permit = breakers.tryAcquire(path);
     return permit !== undefined;
   };
-  const inSlot = async (): Promise<RoundTrip> => {
-    if (!permit) throw new Error("a request started without a permit");
-    const attempt = { request, state, token, permit, startedAt: clock.monotonic() };
+  const send = async (attempt: Attempt): Promise<RoundTrip> => {
     try {
       return { attempt, response: await sendRequest(context, request, token, attempt.startedAt) };
     } catch (failure) {
       return { attempt, response: undefined, failure };
     }
+  };
+  const inSlot = async (): Promise<RoundTrip> => {
+    if (!permit) throw new Error("a request started without a permit");
+    const attempt = { request, state, token, permit, startedAt: clock.monotonic() };
+    const answer = send(attempt);
+    if (!permit.isUrgentProbe || (await settlesWithin(clock, MAX_PROBE_MS, answer))) return await answer;
+    // Nobody waits for it, but if the service is only slow, its answer ends the outage.
+    void answer.then(({ response }) => {
+      if (response && toLoadSign(response.status) === "success") breakers.recordAnswer(path);
+    });
+    const failure = timeoutFailure(MAX_PROBE_MS, { address: addressOf(baseUrl) });
+    return { attempt, response: undefined, failure };
   };
   const { signal, priority = requestPriority.history } = request;
   try {
@@ -192,6 +205,14 @@ async function roundTrip(
     permit?.release();
     throw error;
   }
+}
+
+/** Whether `work` ends within `ms`. It never rejects. */
+async function settlesWithin(clock: Clock, ms: number, work: Promise<unknown>): Promise<boolean> {
+  const settled = new AbortController();
+  const done = work.then(() => settled.abort());
+  await Promise.race([done, clock.sleep(ms, settled.signal).catch(() => {})]);
+  return settled.signal.aborted;
 }
 
 async function sendRequest(

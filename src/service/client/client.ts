@@ -81,6 +81,8 @@ export interface ServiceClient extends RequestSender {
   readonly bell: RecoveryBell;
   /** Nothing answers, and probes are under way. */
   isDown(): boolean;
+  /** While nothing answers: resolves when the websocket may try to connect in place of a probe. */
+  waitForTurn(signal: AbortSignal): Promise<void>;
   /** The client secret and the tokens; a new array after each change. */
   secrets(): readonly string[];
   /** Milliseconds since 1970 by the service's clock; undefined before its first response. */
@@ -256,6 +258,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
     tokens,
     bell,
     isDown: () => breakers.isDown,
+    waitForTurn: (signal) => breakers.waitForTurn(signal),
     secrets: () => redactor.secrets,
     serverNow: () => server.now(),
     health: () => ({

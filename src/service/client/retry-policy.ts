@@ -130,6 +130,8 @@ export function decideOnNetworkFailure(
   if (failure.code === "connection_lost" && !state.hasReconnected && breakers.claimResend()) {
     state.hasReconnected = true;
     state.decision = retryNow;
+    // The pace counts it: resends succeed more often when few are in flight, which must not look like a limit.
+    bulkhead.recordSign("failure", startedAt);
     return failure;
   }
   const sign = networkSign(failure.code);

@@ -14,6 +14,8 @@ import {
 
 /** Allows one request. The holder reports its outcome exactly once; later reports are ignored. */
 export interface Permit {
+  /** A stream without history waits for the outcome of this probe. */
+  readonly isUrgentProbe: boolean;
   recordSuccess(): void;
   /** `pauseMs`: no request to the endpoint may start for this long. */
   recordFailure(sign: FailureSign, pauseMs?: number): void;
@@ -70,6 +72,9 @@ export class EndpointBreakers {
   readonly #successes = new Map<string, number>();
   #change = new AbortController();
   #isProbing = false;
+  /** While the websocket waits for it, every other probe of an outage is its own. */
+  #isSocketWaiting = false;
+  #isTurnOfSocket = false;
   /** Set while everything fails: then every request is a probe. */
   #outage: ProbeSchedule | undefined;
   /** In a row, of all endpoints, before an outage. */
@@ -122,11 +127,35 @@ export class EndpointBreakers {
     this.#wakeWaiters();
   }
 
+  /** In an outage the websocket tries to connect in place of every other probe. Resolves when it may. */
+  async waitForTurn(signal: AbortSignal): Promise<void> {
+    this.#isSocketWaiting = true;
+    try {
+      for (;;) {
+        const outage = this.#outage;
+        const now = this.#clock.monotonic();
+        const isFree = outage !== undefined && this.#isTurnOfSocket && !this.#isProbing;
+        if (isFree && now >= outage.probeAt) {
+          this.#isTurnOfSocket = false;
+          this.#scheduleProbe(outage, false, false);
+          return;
+        }
+        await this.#waitForChange(isFree ? outage.probeAt - now : MAX_WAIT_MS, signal);
+      }
+    } finally {
+      this.#isSocketWaiting = false;
+      this.#wakeWaiters();
+    }
+  }
+
   tryAcquire(endpoint: string): Permit | undefined {
     const state = this.#stateOf(endpoint);
     if (!this.#canStart(state)) return undefined;
     const isProbe = this.isOpen(endpoint);
-    if (isProbe) this.#isProbing = true;
+    if (isProbe) {
+      this.#isProbing = true;
+      this.#isTurnOfSocket = true;
+    }
     let isReported = false;
     const once = (report: () => void) => {
       if (isReported) return;
@@ -136,6 +165,7 @@ export class EndpointBreakers {
       if (isProbe) this.#wakeWaiters();
     };
     return {
+      isUrgentProbe: isProbe && this.#isUrgent,
       recordSuccess: () => once(() => this.recordAnswer(endpoint)),
       recordFailure: (sign, pauseMs = 0) => once(() => this.#onFailure(endpoint, sign, pauseMs, isProbe)),
       release: () => once(() => {}),
@@ -163,7 +193,8 @@ export class EndpointBreakers {
       const deadAt = this.#deadAt(endpoint, state);
       if (now >= deadAt) return "dead";
       if (now >= until) return "timeout";
-      const probeAt = this.#isProbing ? until : Math.max(state.pausedUntil, (this.#outage ?? state).probeAt);
+      const isTaken = this.#isProbing || (this.#outage && this.#isSocketWaiting && this.#isTurnOfSocket);
+      const probeAt = isTaken ? until : Math.max(state.pausedUntil, (this.#outage ?? state).probeAt);
       await this.#waitForChange(Math.min(probeAt, deadAt, until, now + MAX_WAIT_MS) - now, signal);
     }
   }
@@ -235,16 +266,20 @@ export class EndpointBreakers {
     const hasOpened = state.openedAt !== undefined || this.#outage;
     const opens = !hasOpened && opensBreaker(state.failures, now - state.failingSince);
     if (opens) state.openedAt = now;
-    const schedule = this.#outage ?? state;
     if (opens || isProbe) {
       const isAlone = !this.#outage && this.#haveOthersAnswered(endpoint, state.openedAt ?? now);
-      schedule.probeAt = now + this.#delayMs(schedule.failedProbes, this.#lastSign, isAlone);
+      this.#scheduleProbe(this.#outage ?? state, isProbe, isAlone);
     }
-    if (isProbe) schedule.failedProbes++;
     this.#tellOutage();
     if (!opens) return;
     this.#options.onStateChange(endpoint, "open");
     this.#wakeWaiters();
+  }
+
+  #scheduleProbe(schedule: ProbeSchedule, hasFailed: boolean, isAlone: boolean): void {
+    const now = this.#clock.monotonic();
+    schedule.probeAt = now + this.#delayMs(schedule.failedProbes, this.#lastSign, isAlone);
+    if (hasFailed) schedule.failedProbes++;
   }
 
   #tellOutage(): void {
@@ -271,6 +306,7 @@ export class EndpointBreakers {
     const now = this.#clock.monotonic();
     if (now < state.pausedUntil) return false;
     if (!this.#outage && state.openedAt === undefined) return true;
+    if (this.#outage && this.#isSocketWaiting && this.#isTurnOfSocket) return false;
     return !this.#isProbing && now >= (this.#outage ?? state).probeAt;
   }
 

@@ -190,7 +190,7 @@ function tunnelFailure(status: string, address: string, proxy: ProxyRoute): Fail
   });
 }
 
-export function timeoutFailure(ms: number, { address }: NetworkRoute): Failure {
+export function timeoutFailure(ms: number, { address }: Pick<NetworkRoute, "address">): Failure {
   return new Failure(`${address} did not answer within ${Math.round(ms / 1000)} seconds`, {
     code: "timeout",
     remedy: "retried automatically; if it persists, check the network and the service",

@@ -89,7 +89,7 @@ interface ReconnectView {
   readonly rejections: number;
   readonly end: ConnectionEnd;
   readonly isUrgent: boolean;
-  /** REST probes already, and its first success rings. */
+  /** REST probes already, and its first success rings: the feed waits for its turn among the probes. */
   readonly isRestDown: boolean;
   readonly retryAfterMs: number;
 }
@@ -109,7 +109,7 @@ function ownDelayMs(view: ReconnectView, random: Random): number {
   if (end === "rejected" && rejections === 1) return FIRST_REJECTION_MS;
   if (isUnwanted(end))
     return UNWANTED_BACKOFF.baseMs + backoffDelay(rejections - 1, UNWANTED_BACKOFF, random);
-  if (isRestDown) return RECONNECT_BACKOFF.maxMs;
+  if (isRestDown && attempts > 0) return RECONNECT_BACKOFF.maxMs;
   const quick = { ...URGENT_BACKOFF, baseMs: RECONNECT_BACKOFF.baseMs };
   const backoff = isUrgent && end === "refused" ? quick : RECONNECT_BACKOFF;
   return backoffDelay(Math.max(0, attempts - 1), backoff, random);

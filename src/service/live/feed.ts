@@ -35,6 +35,7 @@ export interface FeedOptions {
   readonly bell: RecoveryBell;
   /** REST fails, and rings after its first success. */
   readonly isRestDown: () => boolean;
+  readonly waitForTurn: (signal: AbortSignal) => Promise<void>;
   readonly subscriptions: readonly Subscription[] | SubscriptionStates;
   readonly clock: Clock;
   readonly random: Random;
@@ -178,13 +179,19 @@ class LiveFeed {
 
   /** Returns true if the wait ended early because something of the service works again. */
   async #waitToReconnect(ms: number, closeReason: CloseReason, signal: AbortSignal): Promise<boolean> {
-    const { clock, bell } = this.#options;
+    const { clock, bell, isRestDown, waitForTurn } = this.#options;
     const { end = "dropped", hasNoToken, retryAfterMs = 0 } = closeReason;
     const recovered = new AbortController();
     const isWoken = hasNoToken || (!isUnwanted(end) && retryAfterMs === 0);
     const wake = () => recovered.abort();
     if (isWoken) bell.on("ring", wake);
-    await clock.sleep(ms, AbortSignal.any([signal, recovered.signal])).catch(() => {});
+    const ended = new AbortController();
+    const ends = AbortSignal.any([signal, recovered.signal, ended.signal]);
+    const waits = [clock.sleep(ms, ends)];
+    if (isWoken && isRestDown()) waits.push(waitForTurn(ends));
+    await Promise.race(waits).catch(() => {});
+    ended.abort();
+    await Promise.allSettled(waits);
     bell.off("ring", wake);
     return recovered.signal.aborted;
   }

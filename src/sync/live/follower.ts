@@ -40,6 +40,7 @@ export async function followLiveFeed(context: SyncContext, options: LiveFollower
     tokens: client.tokens,
     bell: client.bell,
     isRestDown: () => client.isDown(),
+    waitForTurn: (signal) => client.waitForTurn(signal),
     subscriptions: options.subscriptions,
     clock,
     random: options.random,

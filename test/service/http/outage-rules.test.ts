@@ -211,6 +211,51 @@ describe("an outage while a stream without history is synced", () => {
     await clock.runUntil(polls);
   });
 
+  it("B4: a probe that hangs delays the next one by seconds, and the websocket gets every other turn", async () => {
+    const clock = new ManualClock();
+    let mode: "503" | "hang" | "ok" = "ok";
+    stub = await startStubService({
+      clock,
+      respond: (_, response) => {
+        if (mode === "ok") return sendGzip(response, { content: [] });
+        if (mode === "503") return sendJson(response, {}, 503);
+        const release = clock.beginWait();
+        response.on("close", release);
+      },
+    });
+    const { client } = createTestClient(stub.baseUrl, clock);
+    const stopped = new AbortController();
+    const poll = async (endpoint: string) => {
+      while (!stopped.signal.aborted) {
+        const request = { endpoint, priority: requestPriority.snapshot, signal: stopped.signal };
+        await client.request(request, readPage).catch(() => {});
+        await clock.sleep(5_000, stopped.signal).catch(() => {});
+      }
+    };
+    const polls = ["/market-cap", "/exchange-ticker", "/asset"].map(poll);
+    await clock.runUntil(clock.sleep(300_000));
+    mode = "503";
+    await clock.runUntil(clock.sleep(30_000));
+    expect(client.isDown()).toBe(true);
+    const turns: number[] = [];
+    const before = stub.requests.length;
+    for (const end = clock.monotonic() + 60_000; clock.monotonic() < end; ) {
+      await clock.runUntil(client.waitForTurn(stopped.signal));
+      turns.push(clock.monotonic());
+    }
+    const waits = turns.slice(1).map((at, index) => at - (turns[index] ?? 0));
+    expect(Math.max(...waits)).toBeLessThan(6_000);
+    expect(turns.length + stub.requests.length - before).toBeLessThanOrEqual(23);
+
+    mode = "hang";
+    await clock.runUntil(clock.sleep(20_000));
+    mode = "ok";
+    await clock.runUntil(clock.sleep(7_000));
+    expect(client.isDown()).toBe(false);
+    stopped.abort();
+    await clock.runUntil(Promise.all(polls));
+  });
+
   it("the greeting of the websocket makes REST probe at once", async () => {
     const clock = new ManualClock();
     let isDown = true;

@@ -20,6 +20,7 @@ const defaults = {
   isMarketQuiet: async () => true,
   bell: new EventEmitter<{ ring: [] }>(),
   isRestDown: () => false,
+  waitForTurn: () => new Promise<void>(() => {}),
 };
 
 describe("the live feed", () => {

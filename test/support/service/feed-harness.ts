@@ -75,6 +75,7 @@ export class FeedReader {
       followFeed({
         bell: new EventEmitter(),
         isRestDown: () => false,
+        waitForTurn: () => new Promise<void>(() => {}),
         subscriptions: [gwa],
         clock,
         random: seededRandom(1),

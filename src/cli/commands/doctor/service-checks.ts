@@ -129,6 +129,7 @@ async function checkFeed(
         tokens: client.tokens,
         bell: client.bell,
         isRestDown: () => client.isDown(),
+        waitForTurn: (signal) => client.waitForTurn(signal),
         subscriptions: [],
         clock,
         random: Math.random,
