@@ -99,7 +99,8 @@ async function waitUntilIdle(address: string, print: (line: string) => void): Pr
     const rows = status?.streams.find(({ stream }) => stream === "index_ticks")?.rows ?? 0;
     const isFilled = rows > MIN_HISTORY_ROWS && daemon?.backfill === null;
     const isLive = isFilled && rows - before < MAX_LIVE_ROWS_PER_SECOND * POLL_SECONDS;
-    quiet = isLive && daemon?.shared?.lag_seconds !== null ? quiet + 1 : 0;
+    const isForwarded = (daemon?.shared?.lag_seconds ?? Number.POSITIVE_INFINITY) < POLL_SECONDS;
+    quiet = isLive && isForwarded ? quiet + 1 : 0;
     before = rows;
     if (quiet === 0) print(`${rows.toLocaleString("en-US")} ticks`);
   }
