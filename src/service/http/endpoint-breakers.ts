@@ -75,6 +75,8 @@ export class EndpointBreakers {
   /** While the websocket waits for it, every other probe of an outage is its own. */
   #isSocketWaiting = false;
   #isTurnOfSocket = false;
+  /** Requests that wait for a permit, or have one. */
+  #requests = 0;
   /** Set while everything fails: then every request is a probe. */
   #outage: ProbeSchedule | undefined;
   /** In a row, of all endpoints, before an outage. */
@@ -127,14 +129,15 @@ export class EndpointBreakers {
     this.#wakeWaiters();
   }
 
-  /** In an outage the websocket tries to connect in place of every other probe. Resolves when it may. */
+  /** In an outage the websocket tries to connect in place of every other probe, or of each that no request waits for. */
   async waitForTurn(signal: AbortSignal): Promise<void> {
     this.#isSocketWaiting = true;
     try {
       for (;;) {
         const outage = this.#outage;
         const now = this.#clock.monotonic();
-        const isFree = outage !== undefined && this.#isTurnOfSocket && !this.#isProbing;
+        const isItsTurn = this.#isTurnOfSocket || this.#requests === 0;
+        const isFree = outage !== undefined && isItsTurn && !this.#isProbing;
         if (isFree && now >= outage.probeAt) {
           this.#isTurnOfSocket = false;
           this.#scheduleProbe(outage, false, false);
@@ -177,6 +180,21 @@ export class EndpointBreakers {
    * Returns why there is no result, at the latest at `until` (monotonic).
    */
   async enterWhenAvailable<T extends object>(
+    endpoint: string,
+    until: number,
+    signal: AbortSignal | undefined,
+    enter: () => Promise<T | undefined> | T | undefined,
+  ): Promise<T | "timeout" | "dead"> {
+    this.#requests++;
+    try {
+      return await this.#enter(endpoint, until, signal, enter);
+    } finally {
+      this.#requests--;
+      if (this.#requests === 0 && this.#isSocketWaiting) this.#wakeWaiters();
+    }
+  }
+
+  async #enter<T extends object>(
     endpoint: string,
     until: number,
     signal: AbortSignal | undefined,

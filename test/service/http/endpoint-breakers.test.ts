@@ -19,6 +19,22 @@ beforeEach(() => {
 afterEach(async () => stub?.stop());
 
 describe("the breakers of the endpoints", () => {
+  it("the websocket takes each probe of an outage that no request waits for", async () => {
+    const ignore = () => {};
+    const options = { clock, random: seededRandom(1), onStateChange: ignore, onRecovered: ignore };
+    const breakers = new EndpointBreakers(options);
+    breakers.recordUrgency();
+    while (!breakers.isDown) breakers.tryAcquire("/market-cap")?.recordFailure("refused");
+    const times = [clock.monotonic()];
+    for (let turn = 0; turn < 4; turn++) {
+      await clock.runUntil(breakers.waitForTurn(new AbortController().signal));
+      times.push(clock.monotonic());
+    }
+    const waits = times.slice(1).map((at, index) => at - (times[index] ?? 0));
+    expect(Math.max(...waits)).toBeLessThanOrEqual(3_100);
+    expect(Math.min(...waits)).toBeGreaterThan(2_500);
+  });
+
   it("B4: a dead service costs at most 200 requests an hour, however many endpoints are requested", async () => {
     let isDown = false;
     stub = await startStubService({
