@@ -230,7 +230,10 @@ export function drawFaults(draw: SeededDraw, { isLive, hasShortHistory }: FaultO
   const harmless = groups.map((group) => draw.one(group));
   const lines = draw.sample(harmless, draw.integer(2, 5)).map((line) => line(draw));
   if (isLive) lines.push(...draw.sample(liveFeed, draw.integer(1, 2)).map((line) => line(draw)));
-  const drawn = draw.one<Recovery>(["run", "run", "run", "run", "run", "run", "night", "verify"]);
+  // To verify fetches everything again: three times the cost of the others.
+  const drawn = draw.chance(0.06)
+    ? "verify"
+    : draw.one<Recovery>(["run", "run", "run", "run", "run", "run", "night"]);
   const ends = findFalseEnds(lines);
   const recovery = drawn === "run" && ends.length > 0 ? "night" : drawn;
   const lasting = drawn === "run" ? [] : [draw.one(lastingFaults[drawn])(draw)];

@@ -55,7 +55,7 @@ export function drawSchedule(seed: number): FaultSchedule {
     { refreshSeconds: 900, days: draw.integer(1, 2) },
     { refreshSeconds: 1800, days: draw.integer(1, 4) },
     { refreshSeconds: 3600, days: draw.one([1, 3, 8]) },
-    { refreshSeconds: 3600, days: draw.one([2, 2, 5, 5, WHOLE_WINDOW_DAYS]) },
+    { refreshSeconds: 3600, days: draw.chance(0.1) ? WHOLE_WINDOW_DAYS : draw.one([2, 5]) },
   ]);
   const steps = drawSteps(draw, { refreshSeconds, days });
   const isLive = steps.some(({ kind }) => kind === "follow");
