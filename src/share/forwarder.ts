@@ -4,10 +4,11 @@ import { normalise, subtract, type TimeRange, type TimeRanges, union } from "../
 import type { SettledRange } from "../rule/answer.ts";
 import { readClockSkew } from "../warehouse/coverage/targets.ts";
 import {
+  type NewestRow,
   readConsistently,
   readLedgerPart,
+  readNewestRows,
   readRange,
-  readRowKeys,
   readSettledKeys,
   readSubscriptions,
   readWholeLedger,
@@ -158,6 +159,8 @@ export class Forwarder {
   async #forwardWhole({ id }: JournalPosition): Promise<void> {
     const { connection } = this.#options;
     const ledgers = this.#readLedgers(() => readSettledKeys(connection));
+    // What is committed from here on is in the journal.
+    const newest = rowStreams.map((stream) => ({ stream, rows: readNewestRows(connection, stream) }));
     await this.#forwardGrowth(ledgers);
     const lacking = ledgers.map(({ stream, series, ledger }) => {
       const pieces = findLacking(ledger, this.writer.rows.ledgerFor(stream, series));
@@ -165,7 +168,7 @@ export class Forwarder {
     });
     // Newer rows than any there are appended below.
     await this.#mergeSnapshotRows(lacking, (stream, key) => this.writer.rows.newestOf(stream, key) + 1);
-    for (const stream of rowStreams) await this.#forwardNewRows(stream);
+    for (const { stream, rows } of newest) await this.#forwardNewRows(stream, rows);
     await this.#forwardSnapshotLedgers(ledgers);
     this.#isLoaded = true;
     await this.#storePosition({ id, seq: this.#position });
@@ -271,13 +274,11 @@ export class Forwarder {
   }
 
   /** Rows above the newest one there: those of snapshot streams, and live rows, which have no proof. */
-  async #forwardNewRows(stream: RowStream): Promise<void> {
-    const { connection } = this.#options;
-    const units = readRowKeys(connection, stream).flatMap((key): Unit[] => {
+  async #forwardNewRows(stream: RowStream, rows: readonly NewestRow[]): Promise<void> {
+    const units = rows.flatMap(({ key, ts }): Unit[] => {
       if (!this.writer.knows(stream, key)) return [];
-      const newest = this.writer.rows.newestOf(stream, key);
-      const from = Number.isFinite(newest) ? newest + 1 : Number.MIN_SAFE_INTEGER;
-      return [{ key, range: { from, to: Number.MAX_SAFE_INTEGER }, kind: "append" }];
+      const from = Math.max(this.writer.rows.newestOf(stream, key) + 1, Number.MIN_SAFE_INTEGER);
+      return from > ts ? [] : [{ key, range: { from, to: ts + 1 }, kind: "append" }];
     });
     await this.writer.replaceRanges(stream, units);
   }

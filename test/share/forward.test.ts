@@ -52,6 +52,23 @@ describe("forwarding", () => {
     expect(await shareInto(server, database, warehouse)).toMatchObject({ rows: 28_000 });
   });
 
+  it("forwards once what is committed while it loads", async () => {
+    const database = await server.createDatabase();
+    const warehouse = openTestWarehouse({ clock: systemClock });
+    addHours(warehouse, 0, 400);
+    let isFirst = true;
+    const onProgress = () => {
+      if (isFirst) addHours(warehouse, 400, 100);
+      isFirst = false;
+    };
+    const share = await openShare(shareOptions(server, database, warehouse, { onProgress }));
+    const rows = (await share.forwarder.forward()).rows + (await share.forwarder.forward()).rows;
+    await share.close();
+    expect(rows).toBe(500 * 120);
+    const [found] = await server.query(database, "SELECT count(*)::integer AS rows FROM mds.index_tick_rows");
+    expect(found).toEqual({ rows });
+  });
+
   it("copies lookups that came after its start within a minute", async () => {
     const database = await server.createDatabase();
     const warehouse = openTestWarehouse({ clock: systemClock });

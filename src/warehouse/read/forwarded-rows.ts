@@ -88,6 +88,23 @@ export function readRowKeys(connection: Connection, stream: RowStream): number[]
   return connection.statement<number>(`SELECT ${key} FROM ${dictionary} ORDER BY ${key}`).pluck().all();
 }
 
+export interface NewestRow {
+  readonly key: number;
+  readonly ts: Micros;
+}
+
+/** The time of the newest row of each key that has one. */
+export function readNewestRows(connection: Connection, stream: RowStream): NewestRow[] {
+  const { table, keyColumn, timeColumn, tsOfStored } = rowTables[stream];
+  const newest = connection.statement<StoredTime | null>(
+    `SELECT max(${timeColumn}) FROM ${table} WHERE ${keyColumn} = ?`,
+  );
+  return readRowKeys(connection, stream).flatMap((key) => {
+    const time = newest.pluck().get([key]) ?? null;
+    return time === null ? [] : [{ key, ts: tsOfStored(time) }];
+  });
+}
+
 /** Runs `work` in one read transaction. It must be synchronous: docs/decisions/wal.md. */
 export function readConsistently<T>(connection: Connection, work: () => T): T {
   connection.database.exec("BEGIN");
