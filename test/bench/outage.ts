@@ -82,9 +82,26 @@ const DROPS_SECONDS = 150;
 const MAX_BACK_SECONDS = 3;
 const MAX_FIRST_MINUTE_REQUESTS = 30;
 
+/** Longer than a timer is ever late because the machine is busy. */
+const MIN_STANDSTILL_MS = 2_000;
+/** When the whole machine stood still, the service with it: nobody could have had the records of that time. */
+const standstills: { readonly from: number; readonly to: number }[] = [];
+
+function watchStandstills(print: (line: string) => void): NodeJS.Timeout {
+  let at = Date.now();
+  return setInterval(() => {
+    const [from, to] = [at, Date.now()];
+    at = to;
+    if (to - from < MIN_STANDSTILL_MS) return;
+    standstills.push({ from, to });
+    print(`the machine stood still for ${((to - from) / 1_000).toFixed(1)} s`);
+  }, 250);
+}
+
 /** The daemon against the simulator, each in its own process, all rows at the same time. */
 export async function benchOutage(print: (line: string) => void): Promise<Figure[]> {
   buildProgram();
+  const watching = watchStandstills(print);
   const started = await Promise.allSettled(rows.map((row) => Site.start(row)));
   const sites = started.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
   try {
@@ -93,6 +110,7 @@ export async function benchOutage(print: (line: string) => void): Promise<Figure
     print("all daemons follow the feed");
     return (await Promise.all(sites.map((site) => site.measure()))).flat();
   } finally {
+    clearInterval(watching);
     await Promise.all(sites.map((site) => site.stop()));
   }
 }
@@ -220,8 +238,11 @@ class Site {
     const stored = this.#storedPeriods();
     const lost: string[] = [];
     for (let period = Math.floor(startedAt / periodMs); (period + 1) * periodMs <= until; period++) {
-      const isDown = period * periodMs >= startedAt && (period + 1) * periodMs <= endAt;
-      if (!isDown && !stored.has(period)) lost.push(`${((period * periodMs - endAt) / 1_000).toFixed(0)} s`);
+      const [from, to] = [period * periodMs, (period + 1) * periodMs];
+      const isDown = from >= startedAt && to <= endAt;
+      const isStill = standstills.some((still) => from < still.to && to > still.from);
+      if (!isDown && !isStill && !stored.has(period))
+        lost.push(`${((period * periodMs - endAt) / 1_000).toFixed(0)} s`);
     }
     return { measured: lost.length, ...(lost.length > 0 ? { note: `at ${lost.join(", ")}` } : {}) };
   }
