@@ -14,7 +14,8 @@ const { values } = parseArgs({
     workers: { type: "string" },
   },
 });
-const workers = Number(values.workers ?? availableParallelism());
+// One more than there are cores: a schedule waits for its sockets a tenth of the time.
+const workers = Number(values.workers ?? availableParallelism() + 1);
 
 if (values.seed !== undefined) {
   const [{ prove }, { drawSchedule }] = await Promise.all([import("./prove.ts"), import("./schedule.ts")]);
