@@ -8,6 +8,8 @@ const SKEW_TOLERANCE_MS = 3_000;
 /** The service's time minus the boot clock, by one response. */
 interface OffsetSample {
   readonly offset: number;
+  /** The wall clock minus the boot clock at that time. */
+  readonly wallOffset: number;
   /** The header may be from any moment between request and response. */
   readonly errorMs: number;
 }
@@ -57,7 +59,11 @@ export class ServerClock {
     }
     if (ageHeaderMs === 0) {
       const offset = dateHeaderMs - (requestedAt + receivedAt) / 2;
-      this.#samples.push({ offset, errorMs: (receivedAt - requestedAt) / 2 });
+      this.#samples.push({
+        offset,
+        wallOffset: this.#wallOffset(),
+        errorMs: (receivedAt - requestedAt) / 2,
+      });
       if (this.#samples.length > MAX_SAMPLES) this.#samples.shift();
     }
     const lag = expected === undefined ? 0 : expected - dateHeaderMs;
@@ -69,14 +75,28 @@ export class ServerClock {
     };
   }
 
+  #wallOffset(): number {
+    return this.#clock.now() - this.#clock.boottime();
+  }
+
   #serverTimeAt(boottime: number): number | undefined {
+    const samples = this.#usableSamples();
     // A response that took a minute says little beside one that took a second.
-    const smallestError = Math.min(...this.#samples.map(({ errorMs }) => errorMs));
-    const sorted = this.#samples
+    const smallestError = Math.min(...samples.map(({ errorMs }) => errorMs));
+    const sorted = samples
       .filter(({ errorMs }) => errorMs <= smallestError + SKEW_TOLERANCE_MS)
       .map(({ offset }) => offset)
       .sort((a, b) => a - b);
     const median = sorted[Math.floor(sorted.length / 2)];
     return median === undefined ? undefined : boottime + median;
+  }
+
+  /** Where the two local clocks have come apart, one of them is wrong, perhaps the boot clock: a host has paused the machine. */
+  #usableSamples(): readonly OffsetSample[] {
+    const wallOffset = this.#wallOffset();
+    const since = this.#samples.filter(
+      (sample) => Math.abs(sample.wallOffset - wallOffset) <= SKEW_TOLERANCE_MS,
+    );
+    return since.length > 0 ? since : this.#samples;
   }
 }

@@ -31,4 +31,16 @@ describe("the service's clock", () => {
     // Without others they are all that is known.
     expect(estimateAfter([slow, slow])).toBe(-25_000);
   });
+
+  it("is right after one response once a host has paused the machine, which its boot clock does not count", () => {
+    const clock = new ManualClock(DATE);
+    const server = new ServerClock(clock);
+    const respond = () => server.recordResponse(clock.now(), 0, clock.boottime(), clock.boottime());
+    for (let i = 0; i < 9; i++) respond();
+    clock.stepWallClock(85_000);
+    expect(server.now()).toBe(DATE);
+    respond();
+    expect(server.now()).toBe(DATE + 85_000);
+    expect(server.skewMs()).toBe(0);
+  });
 });
