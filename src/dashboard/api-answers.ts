@@ -82,7 +82,12 @@ interface ErrorReport {
 
 /** The data of the events at `/api/events`, by the event's name. */
 export interface LiveEventData {
-  hello: { readonly version: string; readonly started_at: string };
-  commit: CommitNews;
-  idle: Readonly<Record<string, never>>;
+  hello: { readonly version: string; readonly started_at: string } & Health;
+  commit: CommitNews & Health;
+  idle: Health;
+}
+
+interface Health {
+  /** Why the daemon is unhealthy; null while it is healthy. */
+  readonly problem: string | null;
 }

@@ -9,6 +9,8 @@ interface LiveEventsOptions {
   readonly clock: Pick<Clock, "after">;
   readonly version: string;
   readonly startedAt: Micros;
+  /** Why the daemon is unhealthy. */
+  readonly problem: () => string | undefined;
 }
 
 /** Commits that follow one another closely are one event. */
@@ -46,7 +48,8 @@ export class LiveEvents {
     client.once("close", () => this.#clients.delete(client));
     client.on("error", () => {});
     const { version, startedAt } = this.#options;
-    client.write(`retry: 2000\n${toEvent("hello", { version, started_at: formatTimestamp(startedAt) })}`);
+    const hello = { version, started_at: formatTimestamp(startedAt), ...this.#health() };
+    client.write(`retry: 2000\n${toEvent("hello", hello)}`);
     if (!this.#cancelTimer) this.#schedule(HEARTBEAT_INTERVAL_MS);
     return { type: "text/event-stream", body: client };
   }
@@ -57,9 +60,16 @@ export class LiveEvents {
       this.#cancelTimer = undefined;
       const news = this.#news;
       this.#news = [];
-      this.#send(news.length > 0 ? toEvent("commit", joinNews(news)) : toEvent("idle", {}));
+      const health = this.#health();
+      this.#send(
+        news.length > 0 ? toEvent("commit", { ...joinNews(news), ...health }) : toEvent("idle", health),
+      );
       if (this.#clients.size > 0) this.#schedule(HEARTBEAT_INTERVAL_MS);
     });
+  }
+
+  #health(): LiveEventData["idle"] {
+    return { problem: this.#options.problem() ?? null };
   }
 
   #send(event: string): void {

@@ -70,6 +70,7 @@ export function createRoutes({
     clock,
     version: view.version,
     startedAt: view.startedAt,
+    problem: () => view.problem(),
   });
   onCommit((news) => live.notify(news));
 

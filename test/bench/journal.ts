@@ -90,7 +90,12 @@ async function measureSize(
     last += 2 * CADENCE;
   };
   const start = await measureCpuMs(() => openWriter(path, { clock: systemClock }).close(), 5);
-  const page = new LiveEvents({ clock: systemClock, version: "bench", startedAt: 0 });
+  const page = new LiveEvents({
+    clock: systemClock,
+    version: "bench",
+    startedAt: 0,
+    problem: () => undefined,
+  });
   const onCommit = (news: CommitNews) => page.notify([news]);
   const writer = openWriter(path, { clock: systemClock, onCommit });
   const reader = openReader(path);

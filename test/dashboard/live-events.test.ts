@@ -55,12 +55,18 @@ describe("/api/events", () => {
           ["GWA", "btc-id", at("17:59:30"), 7.25, 12.5],
         ],
         ranges: [],
+        problem: null,
       });
 
     await commitPage(ingest, onlyPage, tickPage(makeTicks(gap.from, gap.to)));
     const series = query("SELECT series FROM series WHERE index_id = 'btc-id'")[0]?.series;
     for (const news of await nextCommits())
-      expect(news).toEqual({ streams: ["index_ticks"], ticks: [], ranges: [[series, gap.from, gap.to]] });
+      expect(news).toEqual({
+        streams: ["index_ticks"],
+        ticks: [],
+        ranges: [[series, gap.from, gap.to]],
+        problem: null,
+      });
 
     // While the feed is silent, the head that REST shows has the newest price.
     const head = { from: at("17:55:00"), to: at("17:58:00") };
@@ -81,7 +87,8 @@ describe("/api/events", () => {
 
   it("joins commits that follow one another closely", async () => {
     const clock = new ManualClock();
-    const live = new LiveEvents({ clock, version: "0", startedAt: 0 });
+    let problem: string | undefined = "no useful answer";
+    const live = new LiveEvents({ clock, version: "0", startedAt: 0, problem: () => problem });
     const tick = (ts: number) => ["GWA", "btc-id", ts, 1, null] as const;
     const commit = (ts: number): CommitNews => ({
       streams: ["index_ticks"],
@@ -96,16 +103,24 @@ describe("/api/events", () => {
     });
     const received = () =>
       [...text.matchAll(/event: commit\ndata: (.*)/g)].map(([, data]) => JSON.parse(data ?? ""));
+    await clock.advance(0);
+    expect(text).toContain('"problem":"no useful answer"');
+    problem = undefined;
     live.notify([commit(5)]);
     await clock.advance(99);
     live.notify([commit(3)]);
     expect(received()).toEqual([]);
     await clock.advance(1);
-    const joined = { streams: ["index_ticks"], ticks: [tick(5), tick(3)], ranges: [[1, 3, 6]] };
+    const joined = {
+      streams: ["index_ticks"],
+      ticks: [tick(5), tick(3)],
+      ranges: [[1, 3, 6]],
+      problem: null,
+    };
     expect(received()).toEqual([joined]);
     live.notify([commit(8)]);
     await clock.advance(100);
-    expect(received()).toEqual([joined, commit(8)]);
+    expect(received()).toEqual([joined, { ...commit(8), problem: null }]);
     expect(text).not.toContain("event: idle");
     await clock.advance(5_000);
     expect(text).toContain("event: idle");

@@ -115,4 +115,18 @@ describe("a page claims nothing that it was not told", () => {
     await page.clock.runFor(5_000);
     for (const claim of claims) await soon(claim);
   });
+
+  itInBrowser("no page is called live while the daemon gets nothing from the service", async () => {
+    const { page, text, soon } = await openBlank();
+    for (const path of Object.keys(claimsOf)) {
+      await page.goto(new URL(path, pages.address()).href);
+      await soon(/^live$/m);
+      pages.setProblem("no useful answer since 21:15");
+      await soon(/^stuck$/m);
+      expect(await text()).not.toMatch(/^live$/m);
+      expect(await page.getAttribute("#live", "title")).toBe("no useful answer since 21:15");
+      pages.setProblem(undefined);
+      await soon(/^live$/m);
+    }
+  });
 });

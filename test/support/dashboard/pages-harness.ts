@@ -15,15 +15,20 @@ function fillPages(transaction: Transaction): void {
 
 /** Serves the pages to all tests of a file as a daemon does that has nothing to do. */
 export function servePages() {
-  let address = "";
+  let served: Awaited<ReturnType<typeof serveDashboard>>;
   let query: <Row>(sql: string) => Row[];
   beforeAll(async () => {
     const { path, connection } = openFilledWarehouse(fillPages, afterAll);
     query = <Row>(sql: string) => connection.database.prepare<[], Row>(sql).all();
-    ({ address } = await serveDashboard(path, systemClock, afterAll));
+    served = await serveDashboard(path, systemClock, afterAll);
   });
   return {
-    address: () => address,
+    address: () => served.address,
+    /** Tells the pages, as a commit does, why the daemon is unhealthy. */
+    setProblem: (problem: string | undefined) => {
+      served.daemon.problem = problem;
+      served.notifyCommit([{ streams: [], ticks: [], ranges: [] }]);
+    },
     /** The rows of the warehouse itself, to compare a page with. */
     query: <Row = Record<string, unknown>>(sql: string) => query<Row>(sql),
   };

@@ -69,7 +69,8 @@ export function showBar({ slots, precision }: ShownBars, pointed: Slot | undefin
 function describeSlot(slot: Slot): string {
   const { span, coverage = 0, isDaily } = slot;
   const what = span && isDaily && span.stream === "index_ticks" ? "ticks " : "";
-  const reason = span ? ` (${what}${span.state === span.reason ? "" : `${span.state}, `}${span.reason})` : "";
+  const isSaid = span?.state === "none" || span?.state === span?.reason;
+  const reason = span ? ` (${what}${isSaid ? "" : `${span.state}, `}${span.reason})` : "";
   const proven = `${percent(coverage)} proven`;
   return {
     complete: `complete${what ? reason : ""}`,

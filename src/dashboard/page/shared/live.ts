@@ -18,6 +18,8 @@ const reloadListeners = new Set<() => void>();
 let lastHeard = performance.now();
 let hasHeard = false;
 let isLost = false;
+/** Why what is shown may be old, although the daemon answers. */
+let problem: string | null = null;
 let version: string | undefined;
 
 export function onCommit(listener: (news: CommitNews) => void): void {
@@ -51,9 +53,10 @@ export function throttle(seconds: number, work: () => void): () => void {
 function hear(event: LiveEvent): void {
   const isReturn = event.name === "hello" && hasHeard;
   isLost = event.name === "lost";
-  if (!isLost) {
+  if (event.name !== "lost") {
     hasHeard = true;
     lastHeard = performance.now();
+    ({ problem } = event.data);
   }
   showState();
   if (event.name === "hello") {
@@ -71,12 +74,13 @@ function showState(): void {
   const isConnected = hasHeard && !isLost && silent < STALE_AFTER_SECONDS;
   // What the page shows follows the commits only if it could be read.
   const unread = unreadState();
-  const isLive = isConnected && unread === "";
+  const isLive = isConnected && unread === "" && problem === null;
   byId("live").dataset.state = isLive ? "live" : hasHeard ? "stale" : "off";
   // One text a minute, not one a second: a screen reader announces each.
   const since = silent < 60 ? "" : ` for ${duration(silent)}`;
   const missing = hasHeard || isLost ? `no connection${since}` : "connecting";
-  setText("live-text", isLive ? "live" : isConnected ? unread : missing);
+  setText("live-text", isLive ? "live" : isConnected ? unread || "stuck" : missing);
+  byId("live").title = isConnected && problem !== null ? problem : "";
 }
 
 /** Opens the connection of this browser, and passes everything on to the other tabs. */
