@@ -114,6 +114,7 @@ const failurePolicies = {
   share_lost: { family: "operator", sync: "give_up" },
   share_newer: { family: "operator", sync: "give_up" },
   share_no_rights: { family: "operator", sync: "give_up" },
+  share_older: { family: "operator", sync: "give_up" },
   share_read_only: { family: "retry", sync: "retry" },
   share_refused: { family: "operator", sync: "give_up" },
   share_tls: { family: "operator", sync: "give_up" },
