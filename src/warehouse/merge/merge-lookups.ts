@@ -1,5 +1,5 @@
 import type { Dictionary, RowStream, Stream } from "../../model/streams.ts";
-import { rowStreams, streamTable } from "../../model/streams.ts";
+import { keyColumns, rowStreams, streamTable } from "../../model/streams.ts";
 import { refreshNames } from "../lookups/lookup-writer.ts";
 import { addRowCount } from "../rows/stream-stats.ts";
 import type { Transaction } from "../tables/transaction.ts";
@@ -155,7 +155,7 @@ function mergeRevisions(
   streams: readonly RowStream[],
 ): number {
   const [first, second] = identityColumns[dictionary];
-  const key = dictionary === "listings" ? "listing" : dictionary === "contracts" ? "contract" : "series";
+  const key = keyColumns[dictionary];
   const names = streams.map((stream) => `'${stream}'`).join(", ");
   const { changes } = transaction
     .statement(

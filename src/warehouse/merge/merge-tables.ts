@@ -1,13 +1,15 @@
-import { type Dictionary, type RowStream, streamTable } from "../../model/streams.ts";
+import { type Dictionary, hasHistory, type RowStream, streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { SettledRange } from "../../rule/answer.ts";
 import type { LedgerKey } from "../coverage/ledger.ts";
+import { addTarget } from "../coverage/targets.ts";
 import { markRangeStale } from "../rows/kept-bars.ts";
 import { keepPastRow } from "../rows/past-rows.ts";
 import { hasSameValues, storeRevision } from "../rows/revisions.ts";
 import { getRowSql } from "../rows/row-sql.ts";
 import { addRowCount } from "../rows/stream-stats.ts";
+import { withdrawRows } from "../rows/withdraw-rows.ts";
 import type { TargetRow } from "../schema/coverage.ts";
 import type { StoredTime } from "../schema/rows.ts";
 import type { Connection } from "../sqlite/connection.ts";
@@ -28,6 +30,16 @@ export interface KeyPair {
   readonly ours: number | null;
   /** The exchange of a market or contract; empty for an index. */
   readonly exchangeId: string;
+}
+
+/** A key that our dictionary has. */
+type OurKeyPair = KeyPair & { readonly ours: number };
+
+/** The dictionaries are merged before the rows, except in a dry run, which does no work. */
+export function asOurs(pair: KeyPair): OurKeyPair {
+  const { ours } = pair;
+  if (ours === null) throw new Error("the dictionary lacks a key: merge the dictionaries first");
+  return { ...pair, ours };
 }
 
 /** What names a key of a dictionary in every warehouse. */
@@ -70,15 +82,23 @@ export function readRanges(
   return reader.statement<SettledRange>(sql).all([stream, series]);
 }
 
-/** The targets of a ledger key in the other warehouse. */
-export function readTheirTargets(
-  reader: MergeReader,
-  { stream, series }: LedgerKey,
-): Omit<TargetRow, "stream" | "series">[] {
-  const sql = `SELECT from_ts AS "from", to_ts AS "to", settle_delay AS settleDelay, period, step, service_window AS serviceWindow,
-      is_snapshot AS isSnapshot, blocked_reason AS blockedReason
-    FROM other.targets WHERE stream = ? AND series = ? ORDER BY from_ts`;
-  return reader.statement<Omit<TargetRow, "stream" | "series">>(sql).all([stream, series]);
+/** The targets of the other warehouse as far as its ledger reaches: what it lacks there is open or lost here too. */
+export function mergeTargets(
+  transaction: Transaction,
+  stream: RowStream,
+  { theirs, ours }: OurKeyPair,
+): void {
+  const end = readRanges(transaction, "other", { stream, series: theirs }).at(-1)?.to;
+  if (end === undefined) return;
+  const targets = transaction.statement<
+    Omit<TargetRow, "stream" | "series" | "isSnapshot" | "blockedReason">
+  >(
+    `SELECT from_ts AS "from", to_ts AS "to", settle_delay AS settleDelay, period, step, service_window AS serviceWindow
+    FROM other.targets WHERE stream = ? AND series = ? ORDER BY from_ts`,
+  );
+  const key = { stream, series: ours };
+  for (const { to, ...target } of targets.all([stream, theirs]))
+    addTarget(transaction, { key, ...target }, Math.min(to ?? end, end), !hasHistory(stream));
 }
 
 /** Cuts a range so that the other warehouse has about `ROWS_PER_CHUNK` rows in each part; the last part has a row too. */
@@ -155,9 +175,6 @@ export function addMissingRows(
   return changes;
 }
 
-/** A key that our dictionary has. */
-export type OurKeyPair = KeyPair & { readonly ours: number };
-
 /** From the first to the last row of the other warehouse in a range that has some. */
 function findHull(reader: MergeReader, table: RowTable<never>, theirs: number, range: TimeRange): TimeRange {
   const { keyColumn, timeColumn, storedTime, tsOfStored } = table;
@@ -218,25 +235,14 @@ export function withdrawForeignRows(
   { theirs, ours }: OurKeyPair,
   range: TimeRange,
 ): number {
-  const { stream, keyColumn, timeColumn, columns, storedTime, tsOfStored } = table;
-  const rows = transaction
-    .statement<StoredRow>(
-      `SELECT m.${timeColumn}, ${columns.map((column) => `m.${column}`).join(", ")} FROM main.${table.table} m
+  const { stream, keyColumn, timeColumn, storedTime, tsOfStored } = table;
+  const foreign = transaction
+    .statement<StoredTime>(
+      `SELECT m.${timeColumn} FROM main.${table.table} m
       WHERE m.${keyColumn} = ? AND m.${timeColumn} >= ? AND m.${timeColumn} < ? AND NOT EXISTS
         (SELECT 1 FROM other.${table.table} o WHERE o.${keyColumn} = ? AND o.${timeColumn} = m.${timeColumn})`,
     )
-    .raw()
+    .pluck()
     .all([ours, storedTime(range.from), storedTime(range.to), theirs]);
-  const remove = transaction.statement(
-    `DELETE FROM main.${table.table} WHERE ${keyColumn} = ? AND ${timeColumn} = ?`,
-  );
-  for (const [time, ...before] of rows) {
-    const ts = tsOfStored(time);
-    storeRevision(transaction, table, { key: ours, ts, before, after: null });
-    keepPastRow(transaction, table, { key: ours, ts });
-    remove.run([ours, time]);
-    transaction.journal.add(stream, "rows", ours, { from: ts, to: ts + 1 });
-  }
-  addRowCount(transaction, stream, -rows.length);
-  return rows.length;
+  return withdrawRows(transaction, { stream, series: ours }, foreign.map(tsOfStored));
 }

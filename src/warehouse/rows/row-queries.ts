@@ -134,7 +134,10 @@ export function hasRowsSince(connection: Connection, { stream, series }: SeriesK
 }
 
 /** The timestamp of the oldest stored row of a series. */
-export function findOldestRow(connection: Connection, { stream, series }: SeriesKey): Micros | undefined {
+export function findOldestRow(
+  connection: Pick<Connection, "value">,
+  { stream, series }: SeriesKey,
+): Micros | undefined {
   const { table, keyColumn, timeColumn, tsOfStored } = rowTables[stream];
   const sql = `SELECT min(${timeColumn}) FROM ${table} WHERE ${keyColumn} = ?`;
   const oldest = connection.value<StoredTime | null>(sql, [series]);

@@ -1,3 +1,4 @@
+import type { RowStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { subtract, type TimeRange } from "../../model/time-range.ts";
 import type { StoredRow } from "../../rule/answer.ts";
@@ -52,7 +53,7 @@ export function findRowsBeside(
 /** Deletes rows that the service no longer has, and stores them in `revisions`. Returns how many there were. */
 export function withdrawRows(
   transaction: Transaction,
-  { stream, series }: SeriesKey,
+  { stream, series }: { readonly stream: RowStream; readonly series: number },
   timestamps: readonly Micros[],
 ): number {
   const table: RowTable<never> = rowTables[stream];
