@@ -1,5 +1,5 @@
 import { type BarFigures, emptyDetails, toTickFigures } from "../../model/answers/bar-aggregate.ts";
-import { exitCode, Failure } from "../../model/failure.ts";
+import { Failure } from "../../model/failure.ts";
 import { DEFAULT_CADENCE, type HistoryStream } from "../../model/streams.ts";
 import { barWidths, formatDay, MICROS_PER_DAY, type Micros, parseDateOrTimestamp } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
@@ -221,6 +221,5 @@ function onlyDailyBars(name: string): Failure {
   return new Failure(`${name} has daily bars only, whose days are those of UTC`, {
     code: "usage",
     remedy: "ask for bars of 1d, or a multiple of it, in UTC",
-    exit: exitCode.usage,
   });
 }

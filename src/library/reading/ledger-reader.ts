@@ -1,4 +1,4 @@
-import { exitCode, Failure } from "../../model/failure.ts";
+import { Failure } from "../../model/failure.ts";
 import { type Stream, streams } from "../../model/streams.ts";
 import { formatTimestamp, type Micros } from "../../model/time.ts";
 import type { GapRow } from "../../warehouse/coverage/gap-row.ts";
@@ -52,7 +52,6 @@ function findStream(name: string): Stream {
   throw new Failure(`the ledger has no stream ${name}`, {
     code: "usage",
     remedy: `give one of ${streams.filter(hasLedger).join(", ")}`,
-    exit: exitCode.usage,
   });
 }
 

@@ -1,4 +1,4 @@
-import { exitCode, Failure } from "../../model/failure.ts";
+import { Failure } from "../../model/failure.ts";
 import { formatTimestamp, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { MOVED_REASON } from "../../warehouse/coverage/ledger.ts";
@@ -46,6 +46,5 @@ export function assertNothingMoved(name: string, moved: readonly MovedTicks[]): 
   throw new Failure(where, {
     code: "not_whole",
     remedy: "read them there, or ask for bars of whole hours, which stay here",
-    exit: exitCode.incomplete,
   });
 }

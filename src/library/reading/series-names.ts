@@ -1,4 +1,4 @@
-import { exitCode, Failure } from "../../model/failure.ts";
+import { Failure } from "../../model/failure.ts";
 import type { NameIndex } from "../../model/name-index.ts";
 import { type IndexType, indexTypes } from "../../model/stream-columns.ts";
 import {
@@ -73,7 +73,6 @@ function resolveName(
   throw new Failure(`${name} is the name of ${choices.length} series`, {
     code: "unknown_series",
     remedy: `give ${told.slice(0, MAX_CHOICES).join(" or ")}`,
-    exit: exitCode.usage,
   });
 }
 
@@ -90,5 +89,5 @@ function readIndexType(text: string): IndexType {
 }
 
 function usage(message: string, remedy: string): Failure {
-  return new Failure(message, { code: "usage", remedy, exit: exitCode.usage });
+  return new Failure(message, { code: "usage", remedy });
 }

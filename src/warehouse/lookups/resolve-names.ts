@@ -1,4 +1,4 @@
-import { exitCode, Failure } from "../../model/failure.ts";
+import { Failure } from "../../model/failure.ts";
 import { type Named, NameIndex } from "../../model/name-index.ts";
 import type { IndexType } from "../../model/stream-columns.ts";
 import { formatDay, type Micros } from "../../model/time.ts";
@@ -83,7 +83,6 @@ export function unknownSeries(name: string, index: NameIndex<KnownSeries>, ofTyp
     return new Failure(`the warehouse has no series yet: ${name} is unknown`, {
       code: "nothing_synced",
       remedy: "run `mds-sync backfill` first",
-      exit: exitCode.incomplete,
     });
   }
   const suggestion = index.suggest(name, ofType);
@@ -92,7 +91,6 @@ export function unknownSeries(name: string, index: NameIndex<KnownSeries>, ofTyp
     remedy: suggestion
       ? `did you mean ${suggestion}?`
       : "give the id, symbol, pair or name of one that the service lists",
-    exit: exitCode.usage,
   });
 }
 

@@ -1,4 +1,4 @@
-import { exitCode, Failure } from "../../model/failure.ts";
+import { Failure } from "../../model/failure.ts";
 import { formatTimestamp } from "../../model/time.ts";
 import { serviceIds, warehouseState } from "../schema/coverage.ts";
 import {
@@ -103,6 +103,5 @@ export function otherServiceFailure(
     code: "other_service",
     remedy:
       "set service.baseUrl to that service, or warehouse.path to another file; --adopt moves the warehouse on purpose",
-    exit: exitCode.usage,
   });
 }

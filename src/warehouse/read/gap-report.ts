@@ -1,4 +1,4 @@
-import { exitCode, Failure } from "../../model/failure.ts";
+import { Failure } from "../../model/failure.ts";
 import { NOTHING_SELECTED } from "../../model/selector.ts";
 import { historyStreams, type Stream, streamTable } from "../../model/streams.ts";
 import { formatTimestamp, type Micros, parseTimestamp } from "../../model/time.ts";
@@ -155,7 +155,6 @@ function assertIsNewest({ knownAt }: Connection): void {
   throw new Failure("what an earlier state lacked can be told of a range only", {
     code: "usage",
     remedy: "give its start and its end, with --from and --to",
-    exit: exitCode.usage,
   });
 }
 

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { exitCode, Failure } from "../../model/failure.ts";
+import { Failure } from "../../model/failure.ts";
 import { formatTimestamp, type Micros, parseTimestamp } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { readPresentTs } from "../coverage/targets.ts";
@@ -164,5 +164,5 @@ export function assertPastKept(
 }
 
 function unknowable(message: string, remedy: string): Failure {
-  return new Failure(message, { code: "usage", remedy, exit: exitCode.usage });
+  return new Failure(message, { code: "usage", remedy });
 }
