@@ -16,13 +16,11 @@ import {
 import { type CommandContext, incompleteFailure, usageFailure } from "../support/context.ts";
 import { backfillThroughDaemon } from "../support/daemon-backfill.ts";
 import {
-  ADOPT_FLAG,
-  ADOPT_HELP,
+  ADOPT_OPTION,
   addSettingsFlags,
   createCommandLogger,
-  LOG_LEVEL_FLAG,
-  LOG_LEVEL_HELP,
   loadSettingsAndWarn,
+  logLevelOption,
 } from "../support/flags.ts";
 import { addSelectionFlags, readSelection, type SelectionFlags } from "../support/selection-flags.ts";
 
@@ -181,11 +179,11 @@ export function addBackfillCommand(program: Command, context: CommandContext): v
     )
     .option("--fetch", "with --series: fetch it once even if the settings do not select it")
     .option("--now", "if a daemon runs on this warehouse, let it do the work, by its settings")
-    .option(ADOPT_FLAG, ADOPT_HELP)
+    .option(...ADOPT_OPTION)
     .option("--json", "the report as one JSON object")
     .option("--quiet", "print the report only if the exit code is not 0: for cron")
     .option("--no-progress", "show no progress bars and log no progress")
-    .option(LOG_LEVEL_FLAG, `${LOG_LEVEL_HELP}; info, or warn beside progress bars`)
+    .option(...logLevelOption("; info, or warn beside progress bars"))
     .action(async (flags: BackfillFlags, command: Command) => {
       const loaded = loadSettingsAndWarn(command, context);
       const { streams, series, from, to } = readSelection(flags, context.clock);

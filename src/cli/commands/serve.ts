@@ -6,9 +6,8 @@ import { programVersion, usageFailure } from "../support/context.ts";
 import {
   addSettingsFlags,
   createCommandLogger,
-  LOG_LEVEL_FLAG,
-  LOG_LEVEL_HELP,
   loadSettingsAndWarn,
+  logLevelOption,
 } from "../support/flags.ts";
 
 interface ServeFlags {
@@ -26,7 +25,7 @@ export function addServeCommand(program: Command, context: CommandContext): void
         "  mds-sync serve --hash-secret < secret.txt > research.hash",
     )
     .option("--hash-secret", "read a secret from stdin, write its hash for secretHashFile, and exit")
-    .option(LOG_LEVEL_FLAG, LOG_LEVEL_HELP)
+    .option(...logLevelOption())
     .action(async (flags: ServeFlags, command: Command) => {
       const { stdout, stderr, stopping, clock } = context;
       if (flags.hashSecret) {

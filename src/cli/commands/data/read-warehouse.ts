@@ -25,6 +25,10 @@ export function addKnownAtFlags(command: Command): Command {
 
 export function addSeriesFlags(command: Command): Command {
   return addKnownAtFlags(command)
+    .argument(
+      "<series...>",
+      "symbols (BTC), pairs (BTC/USD), names (BLX) or ids; also GWA:BTC, or LUNA@2022 by its first day",
+    )
     .option("--index-type <type>", "GWA, MWA or LX: the type of names without a prefix such as GWA:")
     .option("--tz <zone>", "show times in this zone, such as Europe/Berlin; default: UTC")
     .option("--require-complete", "exit 4, and write nothing, unless the ledger proves every second");
