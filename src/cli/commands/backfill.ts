@@ -193,11 +193,7 @@ export function addBackfillCommand(program: Command, context: CommandContext): v
       const range = { from: from ?? Number.MIN_SAFE_INTEGER, to: to ?? Number.MAX_SAFE_INTEGER };
       const hasBars = flags.progress && isTerminal(context.stderr);
       const log = createCommandLogger(flags.logLevel ?? (hasBars ? "warn" : "info"), context.stderr);
-      const limits = {
-        ...(series ? { series } : {}),
-        ...(hasRange ? { range } : {}),
-        ...(flags.fetch ? { fetchesUnselected: true } : {}),
-      };
+      const filter = { streams, series, range: hasRange ? range : undefined, fetchesUnselected: flags.fetch };
       const sessionContext = { ...context, mayAdopt: flags.adopt ?? false };
       const fillHere = async () => {
         const { backfill } = await import("../../sync/history/backfill.ts");
@@ -209,7 +205,7 @@ export function addBackfillCommand(program: Command, context: CommandContext): v
               settings: toSyncSettings(loaded),
               reader,
               random,
-              filter: { ...limits, ...(streams ? { streams: new Set(streams) } : {}) },
+              filter,
             });
           } finally {
             progress?.end();
@@ -219,7 +215,7 @@ export function addBackfillCommand(program: Command, context: CommandContext): v
       const fillThere = () =>
         backfillThroughDaemon({
           warehousePath: loaded.settings.warehouse.path,
-          request: { ...limits, ...(streams ? { streams } : {}) },
+          request: filter,
           stopping: context.stopping,
           onProgress: (rows, percent) => {
             if (flags.progress) log.info({ rows, percent }, "backfill in progress");
