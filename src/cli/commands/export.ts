@@ -6,8 +6,7 @@ import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { ProgressCounts } from "../../sync/context/progress.ts";
 import { drawBars, isTerminal } from "../output/progress-bar.ts";
 import { formatBytes, formatNumber } from "../output/text.ts";
-import type { CommandContext } from "../support/context.ts";
-import { programVersion, usageFailure } from "../support/context.ts";
+import { type CommandContext, programVersion, usageFailure } from "../support/context.ts";
 import {
   addSettingsFlags,
   createCommandLogger,

@@ -2,12 +2,10 @@ import type { Command } from "commander";
 import { remedyFor } from "../../library/incomplete-failure.ts";
 import { Failure } from "../../model/failure.ts";
 import { MICROS_PER_MS } from "../../model/time.ts";
-import type { GapReport } from "../../warehouse/read/gap-report.ts";
-import { hasLedger } from "../../warehouse/read/gap-report.ts";
+import { type GapReport, hasLedger } from "../../warehouse/read/gap-report.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { formatGapList, formatRangeReport } from "../output/gaps-report.ts";
-import type { CommandContext } from "../support/context.ts";
-import { usageFailure } from "../support/context.ts";
+import { type CommandContext, usageFailure } from "../support/context.ts";
 import { addSettingsFlags, loadSettingsAndWarn } from "../support/flags.ts";
 import {
   addSelectionFlags,

@@ -2,8 +2,7 @@ import type { Command } from "commander";
 import { packageFolder } from "../../runtime/package-files.ts";
 import { showProgress } from "../output/progress-bar.ts";
 import { formatNumber } from "../output/text.ts";
-import type { CommandContext } from "../support/context.ts";
-import { programVersion } from "../support/context.ts";
+import { type CommandContext, programVersion } from "../support/context.ts";
 import {
   ADOPT_OPTION,
   addSettingsFlags,

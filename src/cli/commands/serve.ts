@@ -1,8 +1,7 @@
 import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import type { Command } from "commander";
-import type { CommandContext } from "../support/context.ts";
-import { programVersion, usageFailure } from "../support/context.ts";
+import { type CommandContext, programVersion, usageFailure } from "../support/context.ts";
 import {
   addSettingsFlags,
   createCommandLogger,

@@ -1,5 +1,11 @@
-import type { Dictionary, RowStream, Stream } from "../../model/streams.ts";
-import { keyColumns, rowStreams, streamTable } from "../../model/streams.ts";
+import {
+  type Dictionary,
+  keyColumns,
+  type RowStream,
+  rowStreams,
+  type Stream,
+  streamTable,
+} from "../../model/streams.ts";
 import { refreshNames } from "../lookups/lookup-writer.ts";
 import { addRowCount } from "../rows/stream-stats.ts";
 import type { Transaction } from "../tables/transaction.ts";

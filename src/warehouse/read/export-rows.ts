@@ -7,7 +7,7 @@ import {
   rowStreams,
   streamTable,
 } from "../../model/streams.ts";
-import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
+import { MICROS_PER_DAY, type Micros, startOfDay } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { readPresentTs } from "../coverage/targets.ts";
 import type { SettledRangeRow } from "../schema/coverage.ts";
@@ -134,8 +134,6 @@ function provenRanges(connection: Connection, { stream, from, to }: ExportPeriod
   }
   return bySeries;
 }
-
-const startOfDay = (ts: Micros) => Math.floor(ts / MICROS_PER_DAY) * MICROS_PER_DAY;
 
 function* readBlocks(
   connection: Connection,

@@ -1,5 +1,4 @@
-import type { Stream } from "../../model/streams.ts";
-import { hasHistory } from "../../model/streams.ts";
+import { hasHistory, type Stream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { StoredTime } from "../schema/rows.ts";
 import type { Connection } from "../sqlite/connection.ts";
