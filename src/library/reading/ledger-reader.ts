@@ -17,8 +17,7 @@ export function readCoverage(connection: Connection, options: LedgerOptions): Co
   const { streams: selected, series, from, to } = readOptions(connection, options);
   const ids = series && new Set(series.map(({ id }) => id));
   return connection
-    .statement<CoverageRow>(coverageSql)
-    .all()
+    .rows<CoverageRow>(coverageSql)
     .filter(({ stream }) => selected === undefined || selected.some((name) => name === stream))
     .filter(({ index_id }) => ids === undefined || (index_id !== null && ids.has(index_id)))
     .map((row) => clip(row, from ?? row.from_ts, to ?? row.to_ts))

@@ -20,8 +20,7 @@ export function findMovedTicks(
 ): MovedTicks[] {
   if (key === null) return [];
   return connection
-    .statement<MovedTicks>(movedSql)
-    .all([key, to, from])
+    .rows<MovedTicks>(movedSql, [key, to, from])
     .map((range) => ({ ...range, from: Math.max(from, range.from), to: Math.min(to, range.to) }));
 }
 

@@ -134,7 +134,7 @@ function readExtent(
   const read = (order: "ASC" | "DESC"): Micros | null => {
     // Not min and max: of an earlier state they would read every row.
     const sql = `SELECT ${column} FROM ${table} WHERE series = ? ORDER BY ${column} ${order} LIMIT 1`;
-    const value = connection.statement<Micros | string>(sql).pluck().get([series.key]);
+    const value = connection.findValue<Micros | string>(sql, [series.key]);
     return typeof value === "string" ? (parseDateOrTimestamp(value) ?? null) : (value ?? null);
   };
   const moved = source === "ticks" ? findFirstMoved(connection, series.key) : undefined;

@@ -30,8 +30,7 @@ const oneSql = `${seriesSql("")} AND s.series = ?`;
 /** Every series of which the warehouse has ticks or daily bars. */
 export function readSeries(connection: Connection): SeriesInfo[] {
   return connection
-    .statement<KeyedSeries>(allSql)
-    .all()
+    .rows<KeyedSeries>(allSql)
     .filter(hasRows)
     .map(({ key: _, ...series }) => series);
 }
@@ -77,7 +76,7 @@ function resolveName(
 }
 
 function readKeyed(connection: Connection, { key, id, indexType, name }: KnownSeries): KeyedSeries {
-  const stored = key === null ? undefined : connection.statement<KeyedSeries>(oneSql).get([key]);
+  const stored = key === null ? undefined : connection.findRow<KeyedSeries>(oneSql, [key]);
   return stored ?? { key: null, index_type: indexType ?? "", index_id: id, name, has_ticks: 0, has_ohlcv: 0 };
 }
 

@@ -188,8 +188,8 @@ export function readHistoryTargets(
   const lateness = readLateness(connection, stream);
   const rows =
     series === undefined
-      ? connection.statement<TargetWithPublication>(allSeriesSql.targets).all({ stream })
-      : connection.statement<TargetWithPublication>(oneSeriesSql.targets).all({ stream, series });
+      ? connection.rows<TargetWithPublication>(allSeriesSql.targets, { stream })
+      : connection.rows<TargetWithPublication>(oneSeriesSql.targets, { stream, series });
   const targets = rows.map(
     (row): HistoryTarget => ({
       ...row,
@@ -223,7 +223,7 @@ export function readGaps(
           ],
         ]);
   const settled = Map.groupBy(
-    connection.statement<Omit<SettledRangeRow, "stream">>(sql.settled).all(parameters),
+    connection.rows<Omit<SettledRangeRow, "stream">>(sql.settled, parameters),
     (range) => range.series,
   );
   return [...readHistoryTargets(connection, stream, series)].flatMap(([seriesKey, targets]): SeriesGaps[] => {

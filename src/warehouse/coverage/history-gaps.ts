@@ -58,10 +58,7 @@ const claimsSql = `SELECT series, from_ts AS "from", to_ts AS "to", ${pendingRea
 export function* readHistoryRanges(connection: Connection): Generator<KeyRanges<HistoryRange>> {
   const now = readPresentTs(connection);
   for (const stream of historyStreams) {
-    const settled = Map.groupBy(
-      connection.statement<SettledTuple>(settledSql).raw().all([stream]),
-      ([series]) => series,
-    );
+    const settled = Map.groupBy(connection.tuples<SettledTuple>(settledSql, [stream]), ([series]) => series);
     const targets = readHistoryTargets(connection, stream);
     const liveSpans = readBySeries<TimeRange>(connection, liveSpansSql, stream);
     const claims = readBySeries<ReasonedRange>(connection, claimsSql, stream);
@@ -89,7 +86,7 @@ function readBySeries<Range>(
   sql: string,
   stream: HistoryStream,
 ): ReadonlyMap<number, readonly Range[]> {
-  const rows = connection.statement<Range & { readonly series: number }>(sql).all([stream]);
+  const rows = connection.rows<Range & { readonly series: number }>(sql, [stream]);
   return Map.groupBy(rows, ({ series }) => series);
 }
 

@@ -148,9 +148,10 @@ export function writeContracts(
     ],
   });
   setRowCount(transaction, "derivative_contracts", `${contracts.table} WHERE is_described = 1`);
-  transaction
-    .statement(`${refreshContractsSql} AND derivative_type = ? AND exchange_id = ?`)
-    .run([derivativeType, exchangeId]);
+  transaction.run(`${refreshContractsSql} AND derivative_type = ? AND exchange_id = ?`, [
+    derivativeType,
+    exchangeId,
+  ]);
   return result;
 }
 
@@ -185,6 +186,6 @@ export function refreshNames(transaction: Transaction): void {
     `UPDATE listings SET pair = m.pair FROM markets m WHERE m.id = listings.market_id AND m.pair <> listings.pair`,
     refreshContractsSql,
   ]) {
-    transaction.statement(sql).run();
+    transaction.run(sql);
   }
 }

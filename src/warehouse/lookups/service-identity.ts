@@ -9,7 +9,7 @@ import {
   exchanges,
   marketRows,
 } from "../schema/lookups.ts";
-import type { Connection } from "../sqlite/connection.ts";
+import type { SqlRunner } from "../sqlite/connection.ts";
 import { eq, isNull } from "../sqlite/drizzle.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { readWarehouseState } from "../tables/warehouse-state.ts";
@@ -25,10 +25,7 @@ export interface ServiceIdentity {
   readonly ids: ReadonlySet<string>;
 }
 
-export function readServiceIdentity(
-  connection: Pick<Connection, "orm" | "prepared">,
-  stream: IdentifyingStream,
-): ServiceIdentity {
+export function readServiceIdentity(connection: SqlRunner, stream: IdentifyingStream): ServiceIdentity {
   const rows = connection.orm.select().from(serviceIds).where(eq(serviceIds.stream, stream)).all();
   return { url: readWarehouseState(connection).serviceUrl, ids: new Set(rows.map(({ id }) => id)) };
 }

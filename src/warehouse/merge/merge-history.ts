@@ -4,6 +4,7 @@ import { NOTHING_OLDER } from "../../rule/claim.ts";
 import { findTouching, hasRowsInRange, settle } from "../coverage/ledger.ts";
 import { findHoles } from "../coverage/pending-claims.ts";
 import { findOldestRow } from "../rows/row-queries.ts";
+import type { SqlRunner } from "../sqlite/connection.ts";
 import { type RowTable, rowTables } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import {
@@ -19,7 +20,6 @@ import {
   countNewRows,
   cutIntoChunks,
   type KeyPair,
-  type MergeReader,
   mergeTargets,
   readKeyPairs,
   readRanges,
@@ -31,7 +31,7 @@ type Counts = MergeCounts[HistoryStream];
 
 /** Merges a history stream, series by series: every step is one transaction with rows and their proof. */
 export function* mergeHistory(
-  reader: MergeReader,
+  reader: SqlRunner,
   stream: HistoryStream,
   counts: Counts,
 ): Generator<MergeStep> {
@@ -64,7 +64,7 @@ export function* mergeHistory(
   }
 }
 
-function planSeries(reader: MergeReader, stream: HistoryStream, { theirs, ours }: KeyPair): KeyMergePlan {
+function planSeries(reader: SqlRunner, stream: HistoryStream, { theirs, ours }: KeyPair): KeyMergePlan {
   const theirRanges = readRanges(reader, "other", { stream, series: theirs });
   if (ours === null) return planKeyMerge([], theirRanges);
   const key = { stream, series: ours };
@@ -72,7 +72,7 @@ function planSeries(reader: MergeReader, stream: HistoryStream, { theirs, ours }
 }
 
 /** One older row of ours disproves that the service has nothing older. */
-function hasRowBefore(reader: MergeReader, stream: HistoryStream, { ours }: KeyPair, to: Micros): boolean {
+function hasRowBefore(reader: SqlRunner, stream: HistoryStream, { ours }: KeyPair, to: Micros): boolean {
   const oldest = ours === null ? undefined : findOldestRow(reader, { stream, series: ours });
   return oldest !== undefined && oldest < to;
 }

@@ -5,7 +5,7 @@ import { createRowSeeks } from "../audit/row-seeks.ts";
 import { findTouching, settle } from "../coverage/ledger.ts";
 import { NOTHING_LISTED_REASON } from "../coverage/snapshot-coverage.ts";
 import { RETENTION_REASON } from "../rows/retention.ts";
-import type { Connection } from "../sqlite/connection.ts";
+import type { Connection, SqlRunner } from "../sqlite/connection.ts";
 import { type RowTable, rowTables } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { type MergeCounts, type MergePiece, type MergeStep, planKeyMerge } from "./merge-plan.ts";
@@ -15,7 +15,6 @@ import {
   countNewRows,
   cutIntoChunks,
   type KeyPair,
-  type MergeReader,
   mergeTargets,
   readKeyPairs,
   readRanges,
@@ -87,19 +86,18 @@ export function* mergeSnapshots(
   }
 }
 
-function readSubscriptions(reader: MergeReader, stream: SnapshotStream): KeyPair[] {
-  return reader
-    .statement<KeyPair>(
-      `SELECT o.series AS theirs, m.series AS ours, o.index_id AS exchangeId FROM other.series o
+function readSubscriptions(reader: SqlRunner, stream: SnapshotStream): KeyPair[] {
+  return reader.rows<KeyPair>(
+    `SELECT o.series AS theirs, m.series AS ours, o.index_id AS exchangeId FROM other.series o
         LEFT JOIN main.series m ON m.index_type = '' AND m.index_id = o.index_id
       WHERE o.index_type = '' AND EXISTS (SELECT 1 FROM other.settled_ranges r WHERE r.stream = ? AND r.series = o.series)
       ORDER BY o.series`,
-    )
-    .all([stream]);
+    [stream],
+  );
 }
 
 function planSubscription(
-  reader: MergeReader,
+  reader: SqlRunner,
   stream: SnapshotStream,
   subscription: KeyPair,
 ): SubscriptionPlan {
@@ -117,7 +115,7 @@ function planSubscription(
 }
 
 /** Rows before this timestamp were deleted on purpose. */
-function readRetentionEnd(reader: MergeReader, stream: SnapshotStream): Micros {
+function readRetentionEnd(reader: SqlRunner, stream: SnapshotStream): Micros {
   const sql = "SELECT max(to_ts) FROM main.settled_ranges WHERE stream = ? AND proof = 'lost' AND reason = ?";
   return reader.value<Micros | null>(sql, [stream, RETENTION_REASON]) ?? 0;
 }

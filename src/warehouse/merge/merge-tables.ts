@@ -12,7 +12,7 @@ import { addRowCount } from "../rows/stream-stats.ts";
 import { withdrawRows } from "../rows/withdraw-rows.ts";
 import type { TargetRow } from "../schema/coverage.ts";
 import type { StoredTime } from "../schema/rows.ts";
-import type { Connection } from "../sqlite/connection.ts";
+import type { SqlRunner } from "../sqlite/connection.ts";
 import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 
@@ -20,8 +20,6 @@ import type { Transaction } from "../tables/transaction.ts";
  * The rows of both warehouses. The other one is attached to the connection as `other`. Its keys differ from ours, so every
  * statement has both.
  */
-
-export type MergeReader = Pick<Connection, "prepared" | "statement" | "value">;
 
 /** A key of a dictionary in both warehouses. */
 export interface KeyPair {
@@ -53,7 +51,7 @@ export const identityColumns: Readonly<Record<Dictionary, readonly [string, stri
 const ROWS_PER_CHUNK = 20_000;
 
 /** The keys of the other warehouse that have rows of a stream, or a part of its ledger. */
-export function readKeyPairs(reader: MergeReader, stream: RowStream): KeyPair[] {
+export function readKeyPairs(reader: SqlRunner, stream: RowStream): KeyPair[] {
   const { table, keyColumn }: RowTable<never> = rowTables[stream];
   const { dictionary, kind } = streamTable[stream];
   const [first, second] = identityColumns[dictionary];
@@ -61,25 +59,21 @@ export function readKeyPairs(reader: MergeReader, stream: RowStream): KeyPair[] 
     kind === "history"
       ? `OR o.${keyColumn} IN (SELECT series FROM other.settled_ranges WHERE stream = '${stream}')`
       : "";
-  return reader
-    .statement<KeyPair>(
-      `SELECT o.${keyColumn} AS theirs, m.${keyColumn} AS ours,
+  return reader.rows<KeyPair>(`SELECT o.${keyColumn} AS theirs, m.${keyColumn} AS ours,
         ${dictionary === "series" ? "''" : "coalesce(o.exchange_id, '')"} AS exchangeId
       FROM other.${dictionary} o LEFT JOIN main.${dictionary} m ON m.${first} = o.${first} AND m.${second} = o.${second}
-      WHERE EXISTS (SELECT 1 FROM other.${table} r WHERE r.${keyColumn} = o.${keyColumn}) ${ledger} ORDER BY o.${keyColumn}`,
-    )
-    .all();
+      WHERE EXISTS (SELECT 1 FROM other.${table} r WHERE r.${keyColumn} = o.${keyColumn}) ${ledger} ORDER BY o.${keyColumn}`);
 }
 
 /** The settled ranges of a ledger key in one of both warehouses, ascending. */
 export function readRanges(
-  reader: MergeReader,
+  reader: SqlRunner,
   side: "main" | "other",
   { stream, series }: LedgerKey,
 ): SettledRange[] {
   const sql = `SELECT from_ts AS "from", to_ts AS "to", proof, reason FROM ${side}.settled_ranges
     WHERE stream = ? AND series = ? ORDER BY from_ts`;
-  return reader.statement<SettledRange>(sql).all([stream, series]);
+  return reader.rows<SettledRange>(sql, [stream, series]);
 }
 
 /** The targets of the other warehouse as far as its ledger reaches: what it lacks there is open or lost here too. */
@@ -103,7 +97,7 @@ export function mergeTargets(
 
 /** Cuts a range so that the other warehouse has about `ROWS_PER_CHUNK` rows in each part; the last part has a row too. */
 export function* cutIntoChunks(
-  reader: MergeReader,
+  reader: SqlRunner,
   table: RowTable<never>,
   theirs: number,
   range: TimeRange,
@@ -131,7 +125,7 @@ export function* cutIntoChunks(
 
 /** How many rows of the other warehouse are new to ours in the range. */
 export function countNewRows(
-  reader: MergeReader,
+  reader: SqlRunner,
   table: RowTable<never>,
   pair: KeyPair,
   range: TimeRange,
@@ -159,12 +153,11 @@ export function addMissingRows(
   // We know them from now on, whenever the other warehouse got them.
   const version = pastTable === undefined ? [] : [transaction.commit];
   const [since, commit] = pastTable === undefined ? ["", ""] : [", since", ", ?"];
-  const { changes } = transaction
-    .statement(
-      `INSERT INTO main.${table.table} (${keyColumn}, ${values}${since}) SELECT ?, ${values}${commit} FROM other.${table.table}
+  const changes = transaction.run(
+    `INSERT INTO main.${table.table} (${keyColumn}, ${values}${since}) SELECT ?, ${values}${commit} FROM other.${table.table}
       WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ? ORDER BY ${timeColumn} ON CONFLICT DO NOTHING`,
-    )
-    .run([ours, ...version, theirs, storedTime(range.from), storedTime(range.to)]);
+    [ours, ...version, theirs, storedTime(range.from), storedTime(range.to)],
+  );
   if (changes > 0) {
     const added = findHull(transaction, table, theirs, range);
     transaction.markWritten(stream, ours);
@@ -176,7 +169,7 @@ export function addMissingRows(
 }
 
 /** From the first to the last row of the other warehouse in a range that has some. */
-function findHull(reader: MergeReader, table: RowTable<never>, theirs: number, range: TimeRange): TimeRange {
+function findHull(reader: SqlRunner, table: RowTable<never>, theirs: number, range: TimeRange): TimeRange {
   const { keyColumn, timeColumn, storedTime, tsOfStored } = table;
   const find = (extreme: "min" | "max") =>
     reader.value<StoredTime>(
@@ -202,14 +195,12 @@ export function replaceDifferingRows(
   const { keyColumn, timeColumn, columns, storedTime, tsOfStored } = table;
   const differs = columns.map((column) => `o.${column} IS NOT m.${column}`).join(" OR ");
   const both = [...columns.map((column) => `o.${column}`), ...columns.map((column) => `m.${column}`)];
-  const rows = transaction
-    .statement<StoredRow>(
-      `SELECT o.${timeColumn}, ${both.join(", ")} FROM other.${table.table} o JOIN main.${table.table} m
+  const rows = transaction.tuples<StoredRow>(
+    `SELECT o.${timeColumn}, ${both.join(", ")} FROM other.${table.table} o JOIN main.${table.table} m
         ON m.${keyColumn} = ? AND m.${timeColumn} = o.${timeColumn}
       WHERE o.${keyColumn} = ? AND o.${timeColumn} >= ? AND o.${timeColumn} < ? AND (${differs})`,
-    )
-    .raw()
-    .all([ours, theirs, storedTime(range.from), storedTime(range.to)]);
+    [ours, theirs, storedTime(range.from), storedTime(range.to)],
+  );
   const replace = transaction.statement(getRowSql(table).replaceOne);
   const version = table.pastTable === undefined ? [] : [transaction.commit];
   let replaced = 0;
@@ -236,13 +227,11 @@ export function withdrawForeignRows(
   range: TimeRange,
 ): number {
   const { stream, keyColumn, timeColumn, storedTime, tsOfStored } = table;
-  const foreign = transaction
-    .statement<StoredTime>(
-      `SELECT m.${timeColumn} FROM main.${table.table} m
+  const foreign = transaction.values<StoredTime>(
+    `SELECT m.${timeColumn} FROM main.${table.table} m
       WHERE m.${keyColumn} = ? AND m.${timeColumn} >= ? AND m.${timeColumn} < ? AND NOT EXISTS
         (SELECT 1 FROM other.${table.table} o WHERE o.${keyColumn} = ? AND o.${timeColumn} = m.${timeColumn})`,
-    )
-    .pluck()
-    .all([ours, storedTime(range.from), storedTime(range.to), theirs]);
+    [ours, storedTime(range.from), storedTime(range.to), theirs],
+  );
   return withdrawRows(transaction, { stream, series: ours }, foreign.map(tsOfStored));
 }

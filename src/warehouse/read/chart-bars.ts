@@ -100,13 +100,11 @@ function readDailyBars(
   connection: Connection,
   { indexType, indexId, from, to }: ChartBarsOptions,
 ): ChartBar[] {
-  return connection
-    .statement<ChartBar>(
-      `SELECT ts / ${MICROS_PER_SECOND}, open, high, low, close, NULL, 0, is_final, is_final, volume FROM ohlcv
+  return connection.tuples<ChartBar>(
+    `SELECT ts / ${MICROS_PER_SECOND}, open, high, low, close, NULL, 0, is_final, is_final, volume FROM ohlcv
         WHERE index_type = ? AND index_id = ? AND day >= ? AND day < ? ORDER BY day`,
-    )
-    .raw()
-    .all([indexType, indexId, formatDay(from), formatDay(to + MICROS_PER_DAY - 1)]);
+    [indexType, indexId, formatDay(from), formatDay(to + MICROS_PER_DAY - 1)],
+  );
 }
 
 interface StoredHistory {
@@ -121,7 +119,7 @@ interface StoredHistory {
 function readStoredHistory(connection: Connection, key: number, width: BarWidth): StoredHistory {
   const length = barWidths[width];
   const table = length < barWidths["1h"] ? "index_tick_rows" : "kept_bars";
-  const seek = (sql: string) => connection.statement<number | null>(sql).pluck().get([key]) ?? null;
+  const seek = (sql: string) => connection.findValue<number | null>(sql, [key]) ?? null;
   const newest = connection
     .statement<readonly [ts: Micros, price: number]>(
       "SELECT ts, price FROM index_tick_rows WHERE series = ? AND price IS NOT NULL ORDER BY ts DESC LIMIT 1",

@@ -80,12 +80,9 @@ export function readParts(connection: Connection, stream: RowStream): ReadonlyMa
   const { keyColumn } = rowTables[stream];
   const { dictionary } = streamTable[stream];
   return new Map(
-    connection
-      .statement<readonly [key: number, part: string | null]>(
-        `SELECT ${keyColumn}, ${partitionColumn(stream) ?? "NULL"} FROM ${dictionary} ORDER BY ${seriesOrder[dictionary]}`,
-      )
-      .raw()
-      .all(),
+    connection.tuples<readonly [key: number, part: string | null]>(
+      `SELECT ${keyColumn}, ${partitionColumn(stream) ?? "NULL"} FROM ${dictionary} ORDER BY ${seriesOrder[dictionary]}`,
+    ),
   );
 }
 

@@ -120,12 +120,11 @@ function bounds({ stream, from, to }: ExportPeriod): [number | string, number | 
 function provenRanges(connection: Connection, { stream, from, to }: ExportPeriod): Map<number, TimeRange[]> {
   // A bar of a day that is not over is never final, even if the ledger covers it.
   const end = isDaily(stream) ? Math.min(to, startOfDay(readPresentTs(connection))) : to;
-  const ranges = connection
-    .statement<Pick<SettledRangeRow, "series" | "from" | "to">>(
-      `SELECT series, max(from_ts, ?) AS "from", min(to_ts, ?) AS "to" FROM settled_ranges
+  const ranges = connection.rows<Pick<SettledRangeRow, "series" | "from" | "to">>(
+    `SELECT series, max(from_ts, ?) AS "from", min(to_ts, ?) AS "to" FROM settled_ranges
       WHERE stream = ? AND from_ts < ? AND to_ts > ? AND proof <> 'lost' ORDER BY series, from_ts`,
-    )
-    .all([from, end, stream, end, from]);
+    [from, end, stream, end, from],
+  );
   const bySeries = new Map<number, TimeRange[]>();
   for (const { series, ...range } of ranges) {
     const seriesRanges = bySeries.get(series);

@@ -67,11 +67,10 @@ export function prune(
 }
 
 function settleExpired(transaction: Transaction, stream: PrunableStream, before: Micros): void {
-  const ledgerKeys = transaction
-    .statement<Pick<SettledRangeRow, "series" | "from">>(
-      'SELECT series, min(from_ts) AS "from" FROM settled_ranges WHERE stream = ? GROUP BY series',
-    )
-    .all([stream]);
+  const ledgerKeys = transaction.rows<Pick<SettledRangeRow, "series" | "from">>(
+    'SELECT series, min(from_ts) AS "from" FROM settled_ranges WHERE stream = ? GROUP BY series',
+    [stream],
+  );
   for (const { series, from } of ledgerKeys)
     settleAsLost(transaction, { stream, series }, { from, to: before }, RETENTION_REASON);
 }

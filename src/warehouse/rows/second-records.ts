@@ -59,7 +59,7 @@ export function chooseRecord<S extends RowStream>(
 
 function isKnownSecond(transaction: Transaction, stream: RowStream, raw: string): boolean {
   const sql = "SELECT 1 FROM rejects WHERE stream = ? AND raw = ? AND reason = ?";
-  return transaction.statement(sql).get([stream, raw, SECOND_RECORD]) !== undefined;
+  return transaction.findRow(sql, [stream, raw, SECOND_RECORD]) !== undefined;
 }
 
 /** Whether the row of the record's moment has its figures; undefined: there is no row. */
@@ -89,8 +89,10 @@ export function noteSecondInRow(transaction: Transaction, stream: RowStream, key
   if (details === undefined || hasSecondNote(details)) return;
   keepPastRow(transaction, rows, { key, ts });
   const [since, version] = rows.pastTable === undefined ? ["", []] : [", since = ?", [transaction.commit]];
-  transaction
-    .statement(`UPDATE ${table} SET details = ?${since} ${where}`)
-    .run([noteSecondInDetails(details), ...version, ...at]);
+  transaction.run(`UPDATE ${table} SET details = ?${since} ${where}`, [
+    noteSecondInDetails(details),
+    ...version,
+    ...at,
+  ]);
   transaction.journal.add(stream, "rows", key, { from: ts, to: ts + 1 });
 }

@@ -103,7 +103,7 @@ function noteOlderDays(
   from: number,
   stderr: CommandContext["stderr"],
 ): void {
-  const first = connection.statement<number>(firstTickSql).pluck().get([key]) ?? Number.POSITIVE_INFINITY;
+  const first = connection.findValue<number>(firstTickSql, [key]) ?? Number.POSITIVE_INFINITY;
   if (from >= Math.min(first, findFirstMoved(connection, key) ?? first)) return;
   const firstDay = connection.value<string>(firstDaySql, [key]);
   stderr.write(
