@@ -41,9 +41,13 @@ export function readDueRechecks(
   return rows.map(({ series, ...rest }) => ({ key: { stream, series }, ...rest }));
 }
 
-export function recordRecheck({ orm }: Transaction, { stream, series }: LedgerKey, day: string): void {
+export function recordRecheck({ orm }: Transaction, { key, day }: { key: LedgerKey; day: string }): void {
   const update = { target, set: { day }, setWhere: lt(rechecks.day, day) };
-  orm.insert(rechecks).values({ stream, series, day }).onConflictDoUpdate(update).run();
+  orm
+    .insert(rechecks)
+    .values({ ...key, day })
+    .onConflictDoUpdate(update)
+    .run();
 }
 
 const target = [rechecks.stream, rechecks.series];
