@@ -11,7 +11,7 @@ export interface LookupTable {
   /** Stored, but their changes are not recorded. */
   readonly untracked: readonly string[];
   /** Tracked columns that contain timestamps. */
-  readonly timestamps?: readonly string[];
+  readonly timestamps: readonly string[];
 }
 
 export interface ReconcileResult {

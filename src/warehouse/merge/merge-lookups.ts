@@ -6,35 +6,21 @@ import {
   type Stream,
   streamTable,
 } from "../../model/streams.ts";
-import { refreshNames } from "../lookups/lookup-writer.ts";
+import { lookupTables, refreshNames } from "../lookups/lookup-writer.ts";
 import { addRowCount } from "../rows/stream-stats.ts";
 import type { SqlRunner } from "../sqlite/connection.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { identityColumns } from "./merge-tables.ts";
 
-interface LookupMerge {
-  readonly table: string;
-  readonly keys: readonly string[];
-  /** The stream that counts its rows; undefined: none. */
-  readonly stream?: Stream;
-}
+type LookupTable = (typeof lookupTables)[number];
 
-const lookups: readonly LookupMerge[] = [
-  { table: "assets", keys: ["id"], stream: "assets" },
-  { table: "market_rows", keys: ["id"], stream: "markets" },
-  { table: "exchanges", keys: ["id"], stream: "exchanges" },
-  { table: "exchange_markets", keys: ["exchange_id", "market_id"] },
-  { table: "exchange_symbols", keys: ["exchange_id", "asset_id"] },
-  { table: "contracts", keys: ["derivative_type", "id"], stream: "derivative_contracts" },
-];
-
-const countSql = ({ table }: LookupMerge, side: "main" | "other") =>
+const countSql = ({ table }: LookupTable, side: "main" | "other") =>
   `SELECT count(*) FROM ${side}.${table} ${table === "contracts" ? "WHERE is_described = 1" : ""}`;
 
 /** How many entries of the other warehouse each lookup lacks. */
 export function countNewEntries(reader: SqlRunner): Map<Stream, number> {
   const counts = new Map<Stream, number>();
-  for (const { table, keys, stream } of lookups) {
+  for (const { table, keys, stream } of lookupTables) {
     if (!stream) continue;
     const isDescribed = (side: string) => (table === "contracts" ? `AND ${side}.is_described = 1` : "");
     const sameKey = keys.map((key) => `m.${key} = o.${key}`).join(" AND ");
@@ -47,7 +33,7 @@ export function countNewEntries(reader: SqlRunner): Map<Stream, number> {
 
 /** Adds the lookups, the dictionaries and the identity of the other warehouse. An entry that both have stays ours. */
 export function mergeLookups(transaction: Transaction): void {
-  for (const lookup of lookups) {
+  for (const lookup of lookupTables) {
     const before = transaction.value<number>(countSql(lookup, "main"));
     mergeLookup(transaction, lookup);
     const added = transaction.value<number>(countSql(lookup, "main")) - before;
@@ -73,7 +59,7 @@ export function mergeLookups(transaction: Transaction): void {
         WHERE service_url IS NULL AND (SELECT service_url FROM other.warehouse_state) IS NOT NULL`);
 }
 
-function mergeLookup(transaction: Transaction, { table, keys }: LookupMerge): void {
+function mergeLookup(transaction: Transaction, { table, keys }: LookupTable): void {
   const columns = transaction.values<string>(
     "SELECT name FROM pragma_table_info(?) WHERE NOT (name = 'contract' AND pk = 1)",
     [table],
