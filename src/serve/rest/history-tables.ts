@@ -166,10 +166,7 @@ export const historyTables: { readonly [S in HistoryStream]: HistoryTable } = {
     findByRecordId(connection, id, series) {
       const [condition, keys] = series === undefined ? ["", []] : [" AND series = ?", [series]];
       const sql = `SELECT series, day FROM daily_bar_rows WHERE record_id = ?${condition}`;
-      const found = connection
-        .statement<[number, string]>(sql)
-        .raw()
-        .get([id, ...keys]);
+      const found = connection.findTuple<[number, string]>(sql, [id, ...keys]);
       return found && { key: found[0], ts: rowTables.ohlcv.tsOfStored(found[1]) };
     },
   },

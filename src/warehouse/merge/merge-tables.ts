@@ -84,14 +84,13 @@ export function mergeTargets(
 ): void {
   const end = readRanges(transaction, "other", { stream, series: theirs }).at(-1)?.to;
   if (end === undefined) return;
-  const targets = transaction.statement<
-    Omit<TargetRow, "stream" | "series" | "isSnapshot" | "blockedReason">
-  >(
+  const targets = transaction.rows<Omit<TargetRow, "stream" | "series" | "isSnapshot" | "blockedReason">>(
     `SELECT from_ts AS "from", to_ts AS "to", settle_delay AS settleDelay, period, step, service_window AS serviceWindow
     FROM other.targets WHERE stream = ? AND series = ? ORDER BY from_ts`,
+    [stream, theirs],
   );
   const key = { stream, series: ours };
-  for (const { to, ...target } of targets.all([stream, theirs]))
+  for (const { to, ...target } of targets)
     addTarget(transaction, { key, ...target }, Math.min(to ?? end, end), !hasHistory(stream));
 }
 
@@ -104,17 +103,12 @@ export function* cutIntoChunks(
 ): Generator<TimeRange & { readonly rows: number }> {
   const { keyColumn, timeColumn, storedTime, tsOfStored } = table;
   const where = `FROM other.${table.table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ?`;
-  const next = reader
-    .statement<StoredTime>(
-      `SELECT ${timeColumn} ${where} ORDER BY ${timeColumn} LIMIT 1 OFFSET ${ROWS_PER_CHUNK}`,
-    )
-    .pluck();
-  const count = reader.statement<number>(`SELECT count(*) ${where}`).pluck();
+  const nextSql = `SELECT ${timeColumn} ${where} ORDER BY ${timeColumn} LIMIT 1 OFFSET ${ROWS_PER_CHUNK}`;
   for (let from = range.from; ; ) {
     const bounds = [theirs, storedTime(from), storedTime(range.to)];
-    const cut = next.get(bounds);
+    const cut = reader.findValue<StoredTime>(nextSql, bounds);
     if (cut === undefined) {
-      yield { from, to: range.to, rows: count.get(bounds) ?? 0 };
+      yield { from, to: range.to, rows: reader.value<number>(`SELECT count(*) ${where}`, bounds) };
       return;
     }
     const to = tsOfStored(cut);

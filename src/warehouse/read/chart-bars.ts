@@ -78,12 +78,8 @@ const toSecondsRange = ({ from, to }: TimeRange) => ({ from: toSeconds(from), to
 /** The newest first, until the time is up. */
 function readTickBars(connection: Connection, options: ChartBarsOptions, hasTime: () => boolean) {
   const { indexType, indexId, width, to } = options;
-  const read = connection
-    .statement<ChartBar>(
-      `SELECT ts / ${MICROS_PER_SECOND}, open, high, low, close, n_ticks, expected_ticks, coverage, is_complete, volume_24h FROM bars_${width}
-        WHERE index_type = ? AND index_id = ? AND ts >= ? AND ts < ? ORDER BY ts`,
-    )
-    .raw();
+  const sql = `SELECT ts / ${MICROS_PER_SECOND}, open, high, low, close, n_ticks, expected_ticks, coverage, is_complete, volume_24h FROM bars_${width}
+    WHERE index_type = ? AND index_id = ? AND ts >= ? AND ts < ? ORDER BY ts`;
   const length = barWidths[width];
   const chunkLength = Math.max(length, Math.floor(CHUNK_MICROS / length) * length);
   const chunks: ChartBar[][] = [];
@@ -91,7 +87,7 @@ function readTickBars(connection: Connection, options: ChartBarsOptions, hasTime
   while (from > options.from && (from === to || hasTime())) {
     const until = from;
     from = Math.max(options.from, until - chunkLength);
-    chunks.unshift(read.all([indexType, indexId, from, until]));
+    chunks.unshift(connection.tuples<ChartBar>(sql, [indexType, indexId, from, until]));
   }
   return { from, bars: chunks.flat() };
 }
@@ -120,12 +116,10 @@ function readStoredHistory(connection: Connection, key: number, width: BarWidth)
   const length = barWidths[width];
   const table = length < barWidths["1h"] ? "index_tick_rows" : "kept_bars";
   const seek = (sql: string) => connection.findValue<number | null>(sql, [key]) ?? null;
-  const newest = connection
-    .statement<readonly [ts: Micros, price: number]>(
-      "SELECT ts, price FROM index_tick_rows WHERE series = ? AND price IS NOT NULL ORDER BY ts DESC LIMIT 1",
-    )
-    .raw()
-    .get([key]);
+  const newest = connection.findTuple<readonly [ts: Micros, price: number]>(
+    "SELECT ts, price FROM index_tick_rows WHERE series = ? AND price IS NOT NULL ORDER BY ts DESC LIMIT 1",
+    [key],
+  );
   const first = seek(`SELECT min(ts) FROM ${table} WHERE series = ?`);
   return {
     firstTick: first === null ? null : Math.floor(first / length) * length,

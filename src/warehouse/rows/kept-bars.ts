@@ -46,15 +46,12 @@ export function markStale(transaction: Transaction, series: number, hours: Itera
 
 /** `markStale` for whoever inserts ticks of a range without the row writer: one seek per hour that has any. */
 export function markRangeStale(transaction: Transaction, series: number, { from, to }: TimeRange): void {
-  const next = transaction
-    .statement<Micros>(
-      "SELECT ts FROM index_tick_rows WHERE series = ? AND ts >= ? AND ts < ? ORDER BY ts LIMIT 1",
-    )
-    .pluck();
-  for (let ts = next.get([series, from, to]); ts !== undefined; ) {
+  const sql = "SELECT ts FROM index_tick_rows WHERE series = ? AND ts >= ? AND ts < ? ORDER BY ts LIMIT 1";
+  const next = (since: Micros) => transaction.findValue<Micros>(sql, [series, since, to]);
+  for (let ts = next(from); ts !== undefined; ) {
     const hour = startOfHour(ts);
     markStale(transaction, series, [hour]);
-    ts = next.get([series, hour + HOUR, to]);
+    ts = next(hour + HOUR);
   }
 }
 

@@ -69,10 +69,10 @@ export function isStored<S extends RowStream>(
   record: StreamRecords[S],
 ): boolean | undefined {
   const table: RowTable<StreamRecords[S]> = rowTables[stream];
-  const stored = transaction
-    .statement<readonly SqlValue[]>(getRowSql(table).selectOne)
-    .raw()
-    .get([table.key(transaction, record), table.storedTime(table.ts(record))]);
+  const stored = transaction.findTuple<readonly SqlValue[]>(getRowSql(table).selectOne, [
+    table.key(transaction, record),
+    table.storedTime(table.ts(record)),
+  ]);
   if (stored === undefined) return undefined;
   const values: SqlValue[] = [];
   table.encode(record, 0, values);

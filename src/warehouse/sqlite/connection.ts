@@ -86,6 +86,10 @@ export abstract class SqlRunner {
     return this.statement<Row>(sql).raw().all(parameters);
   }
 
+  findTuple<Row>(sql: string, parameters: SqlParameters = []): Row | undefined {
+    return this.statement<Row>(sql).raw().get(parameters);
+  }
+
   /** The only column of each row. */
   values<Value>(sql: string, parameters: SqlParameters = []): Value[] {
     return this.statement<Value>(sql).pluck().all(parameters);

@@ -34,10 +34,9 @@ export class Commits {
   }
 
   #readLast(): readonly [number, Micros] {
-    this.#last ??= this.#connection
-      .statement<readonly [number, Micros]>("SELECT seq, at FROM commits ORDER BY seq DESC LIMIT 1")
-      .raw()
-      .get() ?? [0, 0];
+    this.#last ??= this.#connection.findTuple<readonly [number, Micros]>(
+      "SELECT seq, at FROM commits ORDER BY seq DESC LIMIT 1",
+    ) ?? [0, 0];
     return this.#last;
   }
 }

@@ -133,12 +133,9 @@ export class Journal {
   }
 
   #readState(): JournalState {
-    const [seq, count] = this.#connection
-      .statement<[number, number]>(
-        "SELECT coalesce(max(seq), (SELECT changes_pruned FROM warehouse_state)), count(*) FROM changes",
-      )
-      .raw()
-      .get([]) as [number, number];
+    const [seq, count] = this.#connection.findTuple<[number, number]>(
+      "SELECT coalesce(max(seq), (SELECT changes_pruned FROM warehouse_state)), count(*) FROM changes",
+    ) as [number, number];
     return { seq, combinedTo: seq, count };
   }
 
