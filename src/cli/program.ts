@@ -4,8 +4,7 @@ import { systemClock } from "../runtime/clock.ts";
 import { nameSources, nameSourcesOnCrash } from "../runtime/source-maps.ts";
 import { exitAfter } from "../runtime/timeouts.ts";
 import { NonblockingStderr } from "../telemetry/nonblocking-stderr.ts";
-import type { CommandContext } from "./support/context.ts";
-import { ChildExit, programVersion, SETTINGS_HEADING } from "./support/context.ts";
+import { ChildExit, type CommandContext, programVersion, SETTINGS_HEADING } from "./support/context.ts";
 import { commandExamples } from "./support/examples.ts";
 
 /** Gets its own remedy, because the file in the message is not the cause. */

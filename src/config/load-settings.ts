@@ -1,5 +1,5 @@
 import { findClosestWord } from "../model/did-you-mean.ts";
-import { exitCode, Failure } from "../model/failure.ts";
+import { Failure } from "../model/failure.ts";
 import { optionEntries, type Settings, toggleGroupPaths } from "./option-table.ts";
 import type { RawValue } from "./option-types.ts";
 import {
@@ -225,5 +225,5 @@ function settingsFailure(mistakes: readonly Mistake[]): Failure {
             .join("; ")}`,
           remedy: "correct all of them; `mds-sync settings` checks again",
         };
-  return new Failure(message, { code: "settings", remedy, exit: exitCode.usage });
+  return new Failure(message, { code: "settings", remedy });
 }

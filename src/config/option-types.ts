@@ -2,7 +2,7 @@ import { validate } from "node-cron";
 import { listServerUrls } from "../model/postgres-url.ts";
 import type { Selector } from "../model/selector.ts";
 import { findUrlProblem, isHost } from "../model/service-url.ts";
-import { type DerivativeType, derivativeTypes } from "../model/streams.ts";
+import { type DerivativeType, derivativeTypes, serviceScopes } from "../model/streams.ts";
 
 /**
  * A setting's value before it is parsed. Every scalar is text: YAML would turn the coin symbol `TRUE` into a boolean
@@ -243,16 +243,6 @@ export interface ServeClientSetting {
   readonly secretHashFile: string;
   readonly scopes: readonly string[];
 }
-
-/** The scopes that the service documents. */
-const serviceScopes = [
-  "read:exchange-ticker",
-  "read:index-ticker",
-  "read:ohlcv",
-  "read:market-cap",
-  "read:LX",
-  "read:derivatives",
-] as const;
 
 export function serveClientsOption(description: OptionDescription): Option<readonly ServeClientSetting[]> {
   const expected = `a list of { id: NAME, secretHashFile: FILE, scopes: [read:ohlcv, …] }; without scopes a client may read everything`;

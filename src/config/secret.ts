@@ -1,5 +1,5 @@
 import { readFileSync, statSync } from "node:fs";
-import { exitCode, Failure } from "../model/failure.ts";
+import { Failure } from "../model/failure.ts";
 
 /** Allowed, but probably a mistake. */
 export interface SettingsWarning {
@@ -89,5 +89,5 @@ function fileModeWarnings(file: string): readonly SettingsWarning[] {
 }
 
 function failSecretMissing(message: string, remedy: string): never {
-  throw new Failure(message, { code: "secret_missing", remedy, exit: exitCode.usage });
+  throw new Failure(message, { code: "secret_missing", remedy });
 }

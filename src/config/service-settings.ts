@@ -1,4 +1,4 @@
-import { exitCode, Failure } from "../model/failure.ts";
+import { Failure } from "../model/failure.ts";
 import type { LoadedSettings } from "./load-settings.ts";
 import { optionTable } from "./option-table.ts";
 
@@ -46,7 +46,6 @@ function unsetFailure(names: readonly string[]): Failure {
   return new Failure(`${joinNames(names)} ${verb} not set`, {
     code: "service_unset",
     remedy: `set ${joinNames(variables)}, or name a settings file with --config`,
-    exit: exitCode.usage,
   });
 }
 

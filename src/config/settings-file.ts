@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Document, LineCounter, parseDocument } from "yaml";
-import { exitCode, Failure } from "../model/failure.ts";
+import { Failure } from "../model/failure.ts";
 import type { RawValue } from "./option-types.ts";
 
 export interface SettingsFile {
@@ -79,5 +79,5 @@ function toPlainContent(document: Document): unknown {
 }
 
 function settingsFileFailure(message: string, remedy: string): Failure {
-  return new Failure(message, { code: "settings_file", remedy, exit: exitCode.usage });
+  return new Failure(message, { code: "settings_file", remedy });
 }

@@ -1,5 +1,5 @@
 import { hostname } from "node:os";
-import { exitCode, Failure } from "../model/failure.ts";
+import { Failure } from "../model/failure.ts";
 import type { ShareRole } from "../model/status/share-status.ts";
 import type { LoadedSettings } from "./load-settings.ts";
 
@@ -32,6 +32,5 @@ export function requireSharedSettings(loaded: LoadedSettings): SharedSettings {
   throw new Failure("shared.url is not set", {
     code: "share_unset",
     remedy: "set MDS_SHARED_URL to the PostgreSQL database, for example postgres://user@host:5432/database",
-    exit: exitCode.usage,
   });
 }

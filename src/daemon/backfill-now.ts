@@ -3,10 +3,9 @@ import type { Random } from "../runtime/backoff.ts";
 import type { SyncContext, SyncSettings } from "../sync/context/context.ts";
 import { computeBackfillProgress, countsOf, HISTORY_PROGRESS_STREAMS } from "../sync/context/progress.ts";
 import { SilenceTimeout } from "../sync/context/retry.ts";
-import { type BackfillReport, backfill } from "../sync/history/backfill.ts";
+import { type BackfillFilter, type BackfillReport, backfill } from "../sync/history/backfill.ts";
 import type { SyncSupervisor } from "../sync/supervisor.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
-import type { BackfillRequest } from "./control-server.ts";
 import type { DaemonTelemetry } from "./daemon-telemetry.ts";
 
 interface BackfillNowOptions {
@@ -23,7 +22,7 @@ const PROGRESS_INTERVAL_MS = 2_000;
 export async function backfillNow(
   context: SyncContext,
   options: BackfillNowOptions,
-  { streams, series, range, fetchesUnselected }: BackfillRequest,
+  filter: BackfillFilter,
   signal: AbortSignal,
   onProgress: (rows: number, percent: number) => void,
 ): Promise<BackfillReport> {
@@ -46,20 +45,11 @@ export async function backfillNow(
     }
   };
   const reporting = report();
-  log.info({ streams, series }, "backfill requested");
+  log.info({ streams: filter.streams, series: filter.series }, "backfill requested");
   try {
     return await backfill(
       { ...context, stats, signal: AbortSignal.any([context.signal, signal, silence.signal]) },
-      {
-        ...rest,
-        hasNightlyJob: true,
-        filter: {
-          ...(streams ? { streams: new Set(streams) } : {}),
-          ...(series ? { series } : {}),
-          ...(range ? { range } : {}),
-          ...(fetchesUnselected ? { fetchesUnselected } : {}),
-        },
-      },
+      { ...rest, hasNightlyJob: true, filter },
     );
   } catch (error) {
     // Exit code 0 would tell the caller that everything selected is synced.

@@ -2,19 +2,9 @@ import { randomBytes, timingSafeEqual } from "node:crypto";
 import { rmSync, writeFileSync } from "node:fs";
 import { PassThrough, type Readable } from "node:stream";
 import { type SerialisedFailure, serialiseFailure } from "../model/failure.ts";
-import type { Stream } from "../model/streams.ts";
-import type { TimeRange } from "../model/time-range.ts";
 import { startHttpServer } from "../runtime/http-server.ts";
-import type { BackfillReport } from "../sync/history/backfill.ts";
+import type { BackfillFilter, BackfillReport } from "../sync/history/backfill.ts";
 import { resolvePath } from "../warehouse/sqlite/disk.ts";
-
-/** What `backfill --now` asks for, as JSON. An absent member means no limit. */
-export interface BackfillRequest {
-  readonly streams?: readonly Stream[];
-  readonly series?: readonly string[];
-  readonly range?: TimeRange;
-  readonly fetchesUnselected?: boolean;
-}
 
 /** A line of the response. The last one has the report or the failure. */
 export type BackfillLine =
@@ -40,7 +30,7 @@ interface ControlServerOptions {
   readonly warehousePath: string;
   /** Fills the gaps. `signal` aborts when the caller leaves; call `onProgress` now and then. */
   readonly backfill: (
-    request: BackfillRequest,
+    request: BackfillFilter,
     signal: AbortSignal,
     onProgress: (rows: number, percent: number) => void,
   ) => Promise<BackfillReport>;
@@ -67,7 +57,7 @@ export async function startControlServer(options: ControlServerOptions): Promise
       if (request.method !== "POST" || request.path !== CONTROL_PATH) return refuse(404);
       const body = await request.readBody(MAX_REQUEST_BYTES);
       if (body === undefined) return refuse(413);
-      const lines = backfillLines(JSON.parse(body) as BackfillRequest, request.signal, options.backfill);
+      const lines = backfillLines(JSON.parse(body) as BackfillFilter, request.signal, options.backfill);
       return { type: "application/x-ndjson", body: lines };
     },
     onError: options.onError,
@@ -91,7 +81,7 @@ function hasToken(authorization: string | undefined, token: string): boolean {
 }
 
 function backfillLines(
-  request: BackfillRequest,
+  request: BackfillFilter,
   signal: AbortSignal,
   backfill: ControlServerOptions["backfill"],
 ): Readable {

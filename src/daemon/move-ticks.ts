@@ -1,4 +1,4 @@
-import { exitCode, Failure } from "../model/failure.ts";
+import { Failure } from "../model/failure.ts";
 import { INTRADAY_DAYS, INTRADAY_WINDOW } from "../model/streams.ts";
 import { formatTimestamp } from "../model/time.ts";
 import { type HeldDaysResult, MAX_HELD_DAYS } from "../share/held-days.ts";
@@ -107,7 +107,6 @@ async function fetchLackingAgain(
     {
       code: "share_lost",
       remedy: `restore the database from a backup that has them; the service serves only the last ${INTRADAY_DAYS} days`,
-      exit: exitCode.incomplete,
     },
   );
 }

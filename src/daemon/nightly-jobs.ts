@@ -1,8 +1,7 @@
 import { Failure } from "../model/failure.ts";
 import { MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../model/time.ts";
 import type { Random } from "../runtime/backoff.ts";
-import type { SyncSettings } from "../sync/context/context.ts";
-import { type SyncContext, serviceNow } from "../sync/context/context.ts";
+import { type SyncContext, type SyncSettings, serviceNow } from "../sync/context/context.ts";
 import type { Problem } from "../sync/context/error-policy.ts";
 import { checkNight, NIGHTLY_JOB } from "../sync/history/nightly-check.ts";
 import type { SliceDifference } from "../sync/history/verify.ts";

@@ -3,7 +3,6 @@ import {
   closeSync,
   copyFileSync,
   existsSync,
-  fsyncSync,
   linkSync,
   mkdirSync,
   openSync,
@@ -19,7 +18,7 @@ import { open } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { Failure } from "../model/failure.ts";
 import { MICROS_PER_SECOND, type Micros, parseTimestamp } from "../model/time.ts";
-import { createFolder, resolvePath } from "../warehouse/sqlite/disk.ts";
+import { createFolder, resolvePath, syncToDisk } from "../warehouse/sqlite/disk.ts";
 import { acquireWriterLock } from "../warehouse/sqlite/writer-lock.ts";
 import { wholeRelations } from "./catalogue/catalogue.ts";
 import type { LogFiles } from "./delta/delta-log.ts";
@@ -123,7 +122,7 @@ function lockForExport(folder: string): { readonly work: string; release(): void
     throw exportRefused(`${folder} contains other files`, "choose a new or empty folder");
   }
   mkdirSync(join(folder, OWN), { recursive: true });
-  const lock = lockFolder(folder);
+  const lock = lockExport(join(folder, LOCK), folder);
   rmSync(join(folder, OLD_LOCK), { force: true });
   const work = join(folder, WORK);
   rmSync(work, { recursive: true, force: true });
@@ -138,13 +137,14 @@ function lockForExport(folder: string): { readonly work: string; release(): void
   };
 }
 
-function lockFolder(folder: string): { release(): void } {
+/** `place`: what is exported to. */
+export function lockExport(file: string, place: string): { release(): void } {
   try {
-    return acquireWriterLock(join(folder, LOCK));
+    return acquireWriterLock(file);
   } catch (error) {
     if (!(error instanceof Failure) || error.code !== "writer_elsewhere") throw error;
     const holder = /\(([^)]*)\)$/.exec(error.message)?.[1] ?? "pid unknown";
-    throw new Failure(`another mds-sync exports to ${folder} (${holder})`, {
+    throw new Failure(`another mds-sync exports to ${place} (${holder})`, {
       code: "export_elsewhere",
       remedy: "wait for it, or stop it first",
     });
@@ -174,23 +174,23 @@ async function syncVersion(file: string): Promise<void> {
 function storeGeneration(folder: string, manifest: Manifest, catalogue: string): void {
   const place = join(folder, GENERATIONS, manifest.generation);
   writeSynced(`${place}.json`, manifestText(manifest));
-  sync(catalogue);
+  syncToDisk(catalogue);
   linkOrCopy(catalogue, `${place}.duckdb`);
-  sync(dirname(place));
+  syncToDisk(dirname(place));
 }
 
 function switchCatalogue(folder: string, catalogue: string): void {
   // A reader that wrote to the old catalogue may have left a WAL, which DuckDB would replay into the new one.
   rmSync(join(folder, `${CATALOGUE}.wal`), { force: true });
   renameSync(catalogue, join(folder, CATALOGUE));
-  sync(folder);
+  syncToDisk(folder);
 }
 
 function switchManifest(folder: string, manifest: Manifest): void {
   const unfinished = join(folder, WORK, MANIFEST);
   writeSynced(unfinished, manifestText(manifest));
   renameSync(unfinished, join(folder, MANIFEST));
-  sync(folder);
+  syncToDisk(folder);
 }
 
 /** Links the files of the manifest to the paths for folder readers, and removes files that it no longer lists. */
@@ -235,13 +235,13 @@ function tableLog(folder: string, relation: string): LogFiles {
       const isCreated = linkUnlessExists(unfinished, join(place, name));
       // Otherwise the next entry of that name would be written into the linked file.
       rmSync(unfinished, { force: true });
-      sync(place);
+      syncToDisk(place);
       return isCreated;
     },
     async store(name, file) {
-      sync(file);
+      syncToDisk(file);
       renameSync(file, join(place, name));
-      sync(place);
+      syncToDisk(place);
     },
     async locate(name) {
       return join(place, name);
@@ -310,7 +310,7 @@ function linkOrCopy(from: string, to: string): void {
   } catch (error) {
     if (!isWithoutLinks(error)) throw error;
     copyFileSync(from, to);
-    sync(to);
+    syncToDisk(to);
   }
 }
 
@@ -339,15 +339,6 @@ function digestOf(file: string): string {
     closeSync(descriptor);
   }
   return hash.digest("hex");
-}
-
-function sync(path: string): void {
-  const descriptor = openSync(path, "r");
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
 }
 
 /** Removes the files of older exports, except those that readers may still use. */

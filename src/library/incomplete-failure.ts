@@ -1,4 +1,4 @@
-import { exitCode, Failure } from "../model/failure.ts";
+import { Failure } from "../model/failure.ts";
 import type { GapRow } from "../warehouse/coverage/gap-row.ts";
 import { NOT_PUBLISHED_REASON } from "../warehouse/coverage/publication.ts";
 
@@ -11,7 +11,6 @@ export class IncompleteFailure extends Failure {
     super(`not complete: ${names.join(", ")}: ${gaps.length === 0 ? "the ledger has nothing" : missing}`, {
       code: "not_whole",
       remedy: remedyFor(new Set(gaps.map(({ reason }) => reason))),
-      exit: exitCode.incomplete,
     });
     this.name = "IncompleteFailure";
     this.gaps = gaps;

@@ -22,10 +22,23 @@ export type SyncReaction =
   /** Like `give_up`, for every other request to the same endpoint too. */
   | "give_up_endpoint";
 
+/** Cron jobs and service managers depend on these. */
+export const exitCode = {
+  ok: 0,
+  unexpected: 1,
+  usage: 2,
+  credentials: 3,
+  incomplete: 4,
+  tryLater: 75,
+} as const;
+export type ExitCode = (typeof exitCode)[keyof typeof exitCode];
+
 interface FailurePolicy {
   /** The default; `FailureOptions.family` overrides it. */
   readonly family: FailureFamily;
   readonly sync: SyncReaction;
+  /** Default: 75 for `retry`, else 1. */
+  readonly exit?: ExitCode;
 }
 
 /** Every failure code. Codes are stable across releases: metrics, logs and `--json` output contain them. */
@@ -35,22 +48,22 @@ const failurePolicies = {
   db_locked: { family: "retry", sync: "stop" },
   db_not_writable: { family: "operator", sync: "end_process" },
   db_replaced: { family: "operator", sync: "end_process" },
-  db_unreadable: { family: "operator", sync: "give_up" },
+  db_unreadable: { family: "operator", sync: "give_up", exit: exitCode.usage },
   disk_full: { family: "retry", sync: "stop" },
-  foreign_database: { family: "operator", sync: "give_up" },
+  foreign_database: { family: "operator", sync: "give_up", exit: exitCode.usage },
   ingest_bug: { family: "bug", sync: "stop" },
   ingest_died: { family: "bug", sync: "end_process" },
   io_error: { family: "operator", sync: "end_process" },
   killed: { family: "operator", sync: "give_up" },
-  network_file_system: { family: "operator", sync: "give_up" },
-  newer_warehouse: { family: "operator", sync: "give_up" },
+  network_file_system: { family: "operator", sync: "give_up", exit: exitCode.usage },
+  newer_warehouse: { family: "operator", sync: "give_up", exit: exitCode.usage },
   no_temporary_files: { family: "operator", sync: "give_up" },
   no_thread: { family: "operator", sync: "give_up" },
   no_warehouse: { family: "operator", sync: "give_up" },
-  not_a_warehouse: { family: "operator", sync: "give_up" },
-  other_service: { family: "operator", sync: "stop" },
+  not_a_warehouse: { family: "operator", sync: "give_up", exit: exitCode.usage },
+  other_service: { family: "operator", sync: "stop", exit: exitCode.usage },
   not_opened: { family: "retry", sync: "retry" },
-  older_warehouse: { family: "operator", sync: "give_up" },
+  older_warehouse: { family: "operator", sync: "give_up", exit: exitCode.usage },
   page_forgotten: { family: "retry", sync: "retry" },
   pragma_refused: { family: "operator", sync: "give_up" },
   writer_elsewhere: { family: "retry", sync: "retry" },
@@ -63,7 +76,7 @@ const failurePolicies = {
   credentials_rejected: { family: "operator", sync: "stop" },
   forbidden: { family: "operator", sync: "forbidden" },
   index_forbidden: { family: "operator", sync: "forbidden" },
-  secret_missing: { family: "operator", sync: "stop" },
+  secret_missing: { family: "operator", sync: "stop", exit: exitCode.usage },
   secret_unreadable: { family: "operator", sync: "stop" },
   // The network
   answer_cut: { family: "retry", sync: "retry" },
@@ -106,24 +119,25 @@ const failurePolicies = {
   share_blocked: { family: "retry", sync: "retry" },
   share_bug: { family: "bug", sync: "give_up" },
   share_changed: { family: "retry", sync: "retry" },
-  share_dependents: { family: "operator", sync: "give_up" },
+  share_dependents: { family: "operator", sync: "give_up", exit: exitCode.usage },
   share_fenced: { family: "retry", sync: "retry" },
-  share_foreign: { family: "operator", sync: "give_up" },
+  share_foreign: { family: "operator", sync: "give_up", exit: exitCode.usage },
   share_full: { family: "retry", sync: "retry" },
   share_held: { family: "retry", sync: "retry" },
-  share_lost: { family: "operator", sync: "give_up" },
-  share_newer: { family: "operator", sync: "give_up" },
-  share_no_rights: { family: "operator", sync: "give_up" },
+  share_lost: { family: "operator", sync: "give_up", exit: exitCode.incomplete },
+  share_newer: { family: "operator", sync: "give_up", exit: exitCode.usage },
+  share_no_rights: { family: "operator", sync: "give_up", exit: exitCode.usage },
+  share_older: { family: "operator", sync: "give_up", exit: exitCode.usage },
   share_read_only: { family: "retry", sync: "retry" },
-  share_refused: { family: "operator", sync: "give_up" },
-  share_tls: { family: "operator", sync: "give_up" },
-  share_too_old: { family: "operator", sync: "give_up" },
+  share_refused: { family: "operator", sync: "give_up", exit: exitCode.usage },
+  share_tls: { family: "operator", sync: "give_up", exit: exitCode.usage },
+  share_too_old: { family: "operator", sync: "give_up", exit: exitCode.usage },
   share_unreachable: { family: "retry", sync: "retry" },
-  share_unset: { family: "operator", sync: "give_up" },
+  share_unset: { family: "operator", sync: "give_up", exit: exitCode.usage },
   // Settings and commands
   backup_bug: { family: "bug", sync: "stop" },
-  backup_refused: { family: "operator", sync: "give_up" },
-  bad_query: { family: "operator", sync: "give_up" },
+  backup_refused: { family: "operator", sync: "give_up", exit: exitCode.usage },
+  bad_query: { family: "operator", sync: "give_up", exit: exitCode.usage },
   copy_damaged: { family: "operator", sync: "give_up" },
   demo: { family: "bug", sync: "stop" },
   export_bug: { family: "bug", sync: "stop" },
@@ -131,19 +145,19 @@ const failurePolicies = {
   export_refused: { family: "operator", sync: "give_up" },
   export_unreachable: { family: "retry", sync: "retry" },
   http_port: { family: "operator", sync: "give_up" },
-  incomplete: { family: "operator", sync: "give_up" },
+  incomplete: { family: "operator", sync: "give_up", exit: exitCode.incomplete },
   no_greeting: { family: "retry", sync: "retry" },
   not_readable: { family: "retry", sync: "retry" },
-  not_whole: { family: "operator", sync: "give_up" },
-  nothing_synced: { family: "operator", sync: "give_up" },
+  not_whole: { family: "operator", sync: "give_up", exit: exitCode.incomplete },
+  nothing_synced: { family: "operator", sync: "give_up", exit: exitCode.incomplete },
   serve_bug: { family: "bug", sync: "stop" },
-  service_unset: { family: "operator", sync: "give_up" },
-  settings: { family: "operator", sync: "give_up" },
-  settings_file: { family: "operator", sync: "give_up" },
+  service_unset: { family: "operator", sync: "give_up", exit: exitCode.usage },
+  settings: { family: "operator", sync: "give_up", exit: exitCode.usage },
+  settings_file: { family: "operator", sync: "give_up", exit: exitCode.usage },
   too_many: { family: "retry", sync: "retry" },
-  unknown_series: { family: "operator", sync: "give_up" },
+  unknown_series: { family: "operator", sync: "give_up", exit: exitCode.usage },
   unwell: { family: "operator", sync: "give_up" },
-  usage: { family: "operator", sync: "give_up" },
+  usage: { family: "operator", sync: "give_up", exit: exitCode.usage },
 } as const satisfies Record<string, FailurePolicy>;
 
 type FixedFailureCode = keyof typeof failurePolicies;
@@ -156,17 +170,6 @@ export function policyOf(code: FailureCode): FailurePolicy {
   const isFixed = (each: FailureCode): each is FixedFailureCode => Object.hasOwn(failurePolicies, each);
   return isFixed(code) ? failurePolicies[code] : unexpectedStatus;
 }
-
-/** Cron jobs and service managers depend on these. */
-export const exitCode = {
-  ok: 0,
-  unexpected: 1,
-  usage: 2,
-  credentials: 3,
-  incomplete: 4,
-  tryLater: 75,
-} as const;
-export type ExitCode = (typeof exitCode)[keyof typeof exitCode];
 
 export interface FailureOptions {
   code: FailureCode;
@@ -189,9 +192,11 @@ export class Failure extends Error {
     super(message, { cause: details.cause });
     this.name = "Failure";
     this.code = details.code;
-    this.family = details.family ?? policyOf(details.code).family;
+    const policy = policyOf(details.code);
+    this.family = details.family ?? policy.family;
     this.remedy = details.remedy;
-    this.exit = details.exit ?? (this.family === "retry" ? exitCode.tryLater : exitCode.unexpected);
+    const usualExit = this.family === "retry" ? exitCode.tryLater : exitCode.unexpected;
+    this.exit = details.exit ?? (this.family === policy.family ? policy.exit : undefined) ?? usualExit;
   }
 
   /** Message and remedy in one line, for the operator. */

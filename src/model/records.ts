@@ -1,5 +1,4 @@
-import type { CamelCase, Column, FieldReading, FieldValues } from "./column.ts";
-import { camelCase } from "./column.ts";
+import { type CamelCase, type Column, camelCase, type FieldReading, type FieldValues } from "./column.ts";
 import type { exchangeMarketColumns, exchangeSymbolColumns } from "./stream-columns.ts";
 import type { Stream, streamTable } from "./streams.ts";
 

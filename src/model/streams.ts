@@ -266,3 +266,13 @@ export interface Series {
   readonly indexType: string;
   readonly indexId: string;
 }
+
+/** The scopes that the service documents. */
+export const serviceScopes = [
+  "read:exchange-ticker",
+  "read:index-ticker",
+  "read:ohlcv",
+  "read:market-cap",
+  "read:LX",
+  "read:derivatives",
+] as const;

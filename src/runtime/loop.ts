@@ -8,8 +8,8 @@ interface LoopOptions {
   readonly runOnce: () => Promise<void>;
   /** Called for every failed iteration. If it throws, the loop ends. */
   readonly onError: (error: unknown) => void;
-  /** Resolves when there is work to do: ends the pause early. */
-  readonly waitForWakeUp?: (signal: AbortSignal) => Promise<void>;
+  /** Notified when there is work to do: ends the pause early. */
+  readonly wakeUp?: WakeSignal | undefined;
 }
 
 /** Repeats `runOnce` until the signal aborts; there is no other way to stop. */
@@ -19,7 +19,7 @@ export async function runLoop({
   delayMs,
   runOnce,
   onError,
-  waitForWakeUp,
+  wakeUp,
 }: LoopOptions): Promise<void> {
   while (!signal.aborted) {
     try {
@@ -28,7 +28,7 @@ export async function runLoop({
       if (signal.aborted) return;
       onError(error);
     }
-    await pause(clock, delayMs(), signal, waitForWakeUp);
+    await pause(clock, delayMs(), signal, wakeUp);
   }
 }
 
@@ -36,11 +36,11 @@ async function pause(
   clock: Clock,
   ms: number,
   signal: AbortSignal,
-  waitForWakeUp: LoopOptions["waitForWakeUp"],
+  wakeUp: WakeSignal | undefined,
 ): Promise<void> {
   const done = new AbortController();
   const ended = AbortSignal.any([signal, done.signal]);
-  const waits = [clock.sleep(ms, ended), ...(waitForWakeUp ? [waitForWakeUp(ended)] : [])];
+  const waits = [clock.sleep(ms, ended), ...(wakeUp ? [wakeUp.wait(ended)] : [])];
   await Promise.race(waits).catch(() => {});
   // Without a reason of its own, each pause would create an error with its stack trace.
   done.abort("the pause has ended");

@@ -1,7 +1,7 @@
 import { type BinaryLike, randomBytes, type ScryptOptions, scrypt, timingSafeEqual } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { promisify } from "node:util";
-import { exitCode, Failure } from "../model/failure.ts";
+import { Failure } from "../model/failure.ts";
 
 const derive = promisify<BinaryLike, BinaryLike, number, ScryptOptions, Buffer>(scrypt);
 
@@ -44,13 +44,12 @@ export async function matchesSecretHash(secret: string, hash: string): Promise<b
 export async function readSecretHash(file: string): Promise<string> {
   const remedy = `\`mds-sync serve --hash-secret < SECRET-FILE > ${file}\` writes it`;
   const text = await readFile(file, "utf8").catch(() => {
-    throw new Failure(`${file} cannot be read`, { code: "settings", remedy, exit: exitCode.usage });
+    throw new Failure(`${file} cannot be read`, { code: "settings", remedy });
   });
   if (!/^scrypt\$\d+\$\d+\$\d+\$[\w+/=]+\$[\w+/=]+\s*$/.test(text))
     throw new Failure(`${file} holds no hash of a secret`, {
       code: "settings",
       remedy,
-      exit: exitCode.usage,
     });
   return text.trim();
 }

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { type IncomingHttpHeaders, type IncomingMessage, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import { SERVE_PRODUCT, WINDOW_HEADER } from "../model/announced-coverage.ts";
-import { exitCode, Failure } from "../model/failure.ts";
+import { Failure } from "../model/failure.ts";
 import type { ServeStatus } from "../model/status/serve-status.ts";
 import { formatTimestamp } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
@@ -289,7 +289,6 @@ function readPem(file: string): Buffer {
     throw new Failure(`${file} cannot be read`, {
       code: "settings",
       remedy: "name readable files in serve.tls.certFile and serve.tls.keyFile",
-      exit: exitCode.usage,
     });
   }
 }

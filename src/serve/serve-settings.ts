@@ -1,4 +1,4 @@
-import { exitCode, Failure } from "../model/failure.ts";
+import { Failure } from "../model/failure.ts";
 import { readSecretHash } from "./client-secrets.ts";
 import type { ServeClient } from "./serve-tokens.ts";
 
@@ -21,7 +21,7 @@ export interface ServeSettings {
  */
 export async function assertServable({ host, clients, tls, behindProxy }: ServeSettings): Promise<void> {
   const refuse = (message: string, remedy: string): never => {
-    throw new Failure(message, { code: "settings", remedy, exit: exitCode.usage });
+    throw new Failure(message, { code: "settings", remedy });
   };
   if ((tls.certFile === undefined) !== (tls.keyFile === undefined))
     refuse("serve.tls has only one of certFile and keyFile", "set both");

@@ -1,8 +1,8 @@
 import { createHash, randomBytes } from "node:crypto";
+import { serviceScopes } from "../model/streams.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { matchesSecretHash, readSecretHash, unmatchableHash } from "./client-secrets.ts";
 import { FairQueue } from "./fair-queue.ts";
-import { serveScopes } from "./rest/router.ts";
 import { type ParamError, ServeError } from "./rest/serve-error.ts";
 
 /** A client that may request tokens. */
@@ -40,7 +40,7 @@ const MAX_TOKENS = 10_000;
 const MAX_CHECKS = 2;
 const MAX_WAITING_CHECKS = 8;
 
-const anonymous: Caller = { clientId: "", scopes: new Set<string>(serveScopes) };
+const anonymous: Caller = { clientId: "", scopes: new Set<string>(serviceScopes) };
 
 /** Issues and checks access tokens. They live in memory, as hashes: a restart ends them, and clients request new ones. */
 export class ServeTokens {
@@ -70,7 +70,7 @@ export class ServeTokens {
     const caller = this.isOpen ? anonymous : await this.#authenticate(request, address);
     const token = randomBytes(32).toString("base64url");
     this.#store(token, { ...caller, audience, expiresAt: clock.now() + TOKEN_SECONDS * 1000 });
-    const scope = serveScopes.filter((name) => caller.scopes.has(name)).join(" ");
+    const scope = serviceScopes.filter((name) => caller.scopes.has(name)).join(" ");
     return JSON.stringify({
       access_token: token,
       scope,

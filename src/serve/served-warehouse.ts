@@ -1,6 +1,5 @@
 import { statSync } from "node:fs";
-import type { Micros } from "../model/time.ts";
-import { MICROS_PER_MS } from "../model/time.ts";
+import { MICROS_PER_MS, type Micros } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { readClockSkew } from "../warehouse/coverage/targets.ts";
 import { openReader } from "../warehouse/reader.ts";

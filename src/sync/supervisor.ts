@@ -285,7 +285,7 @@ export class SyncSupervisor {
         delayMs,
         runOnce,
         onError: (error) => this.#options.onFailure(part, error),
-        ...(wakeUp ? { waitForWakeUp: (until: AbortSignal) => wakeUp.wait(until) } : {}),
+        wakeUp,
       }),
     );
   }

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { exitCode, Failure, failureCode } from "../model/failure.ts";
+import { Failure, failureCode } from "../model/failure.ts";
 import { openReader } from "./reader.ts";
 import { type Connection, connectReader } from "./sqlite/connection.ts";
 import {
@@ -104,7 +104,7 @@ function assertIntact(partial: string, file: string): void {
 /** Also rejects a destination with a WAL or journal beside it: docs/decisions/wal.md. */
 function assertUsableDestination(warehouse: string, file: string, replace: boolean): void {
   const reject = (message: string, remedy: string): never => {
-    throw new Failure(message, { code: "backup_refused", remedy, exit: exitCode.usage });
+    throw new Failure(message, { code: "backup_refused", remedy });
   };
   if (["", "-wal", "-shm", "-journal", ".lock"].some((suffix) => file === warehouse + suffix)) {
     reject(`${file} is the warehouse itself`, "give the copy another name");

@@ -1,5 +1,5 @@
 import { closeSync, existsSync, openSync, readdirSync, readlinkSync, readSync, statSync } from "node:fs";
-import { exitCode, Failure, failureCode } from "../model/failure.ts";
+import { Failure, failureCode } from "../model/failure.ts";
 import type { Micros } from "../model/time.ts";
 import { APPLICATION_ID, findPendingMigrations } from "./migrate.ts";
 import { type Connection, openForInspection } from "./sqlite/connection.ts";
@@ -82,7 +82,6 @@ function notAWarehouse(file: string): Failure {
   return new Failure(`${file} is not a file of mds-sync`, {
     code: "not_a_warehouse",
     remedy: "set warehouse.path to another file; this one was not changed",
-    exit: exitCode.usage,
   });
 }
 

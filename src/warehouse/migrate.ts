@@ -1,7 +1,7 @@
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { MigrationMeta } from "drizzle-orm/migrator";
-import { exitCode, Failure } from "../model/failure.ts";
+import { Failure } from "../model/failure.ts";
 import { packageFolder } from "../runtime/package-files.ts";
 import type { Connection } from "./sqlite/connection.ts";
 import { assertFreeSpace, type FileSystemInfo, MIN_FREE_BYTES } from "./sqlite/disk.ts";
@@ -9,7 +9,7 @@ import { readMigrationFiles } from "./sqlite/drizzle.ts";
 import {
   FIRST_SQUASHED_HASH,
   LAST_SQUASHED_HASH,
-  renamesOf,
+  renameStatements,
   SQUASHED_MIGRATIONS,
 } from "./squashed-migrations.ts";
 import { replaceViews } from "./views/views.ts";
@@ -124,7 +124,6 @@ function selectPending(connection: Connection, migrations: readonly MigrationMet
     throw new Failure(`${path} is the database of another program`, {
       code: "foreign_database",
       remedy: "set warehouse.path to another file",
-      exit: exitCode.usage,
     });
   }
   const applied = tables === 0 ? [] : readAppliedMigrations(connection);
@@ -133,7 +132,10 @@ function selectPending(connection: Connection, migrations: readonly MigrationMet
     const [first, ...later] = all;
     if (applied.at(-1)?.hash !== LAST_SQUASHED_HASH) throw unreleasedVersion(path);
     return first
-      ? [[first[0], { ...first[1], sql: ["DELETE FROM __drizzle_migrations", ...renamesOf()] }], ...later]
+      ? [
+          [first[0], { ...first[1], sql: ["DELETE FROM __drizzle_migrations", ...renameStatements] }],
+          ...later,
+        ]
       : [];
   }
   const known = applied.every(({ hash }, position) => migrations[position]?.hash === hash);
@@ -141,7 +143,6 @@ function selectPending(connection: Connection, migrations: readonly MigrationMet
     throw new Failure(`${path} was written by a newer version of mds-sync`, {
       code: "newer_warehouse",
       remedy: "install that version again; the file was not changed",
-      exit: exitCode.usage,
     });
   }
   return all.slice(applied.length);
@@ -151,7 +152,6 @@ function unreleasedVersion(path: string): Failure {
   return new Failure(`${path} was written before version 0.1 of mds-sync`, {
     code: "older_warehouse",
     remedy: "move the file away and start again, which fills a new one; the file was not changed",
-    exit: exitCode.usage,
   });
 }
 

@@ -56,7 +56,6 @@ function olderVersion(path: string): Failure {
   return new Failure(`${path} was written by an older version of mds-sync`, {
     code: "older_warehouse",
     remedy: "`mds-sync run` or `mds-sync backfill` upgrades it",
-    exit: exitCode.usage,
   });
 }
 
@@ -69,7 +68,6 @@ export function toReaderFailure(thrown: unknown, path: string): unknown {
     return new Failure(`${path} is not an SQLite database`, {
       code: "not_a_warehouse",
       remedy: "set warehouse.path to the warehouse; if this was one, `mds-sync backfill` quarantines it",
-      exit: exitCode.usage,
       cause,
     });
   }
@@ -90,7 +88,6 @@ function unreadable(path: string, cause: unknown): Failure {
   return new Failure(`${path} cannot be read (${codeOf(cause)})`, {
     code: "db_unreadable",
     remedy: `let this user read the file, its -wal and -shm files, and its directory; if those two are missing, \`touch ${path}-wal ${path}-shm\` makes it readable without write access`,
-    exit: exitCode.usage,
     cause,
   });
 }

@@ -63,7 +63,7 @@ export function openCopy(given: string, warehouse: string): Connection {
   const file = translateErrors(given, () => resolvePath(given));
   const [copy, target] = [file, warehouse].map((path) => statSync(path, { throwIfNoEntry: false }));
   if (copy && target && copy.ino === target.ino && copy.dev === target.dev) {
-    const options = { code: "usage", remedy: "give the file of another copy", exit: exitCode.usage } as const;
+    const options = { code: "usage", remedy: "give the file of another copy" } as const;
     throw new Failure(`${given} is the warehouse itself`, options);
   }
   if (!copy?.isFile() || copy.size === 0) {

@@ -27,12 +27,8 @@ interface SnapshotTarget extends Pick<TargetRow, "from" | "to" | "settleDelay" |
 }
 
 function readSnapshotTargets(connection: Connection): SnapshotTarget[] {
-  return connection
-    .statement<SnapshotTarget>(
-      `SELECT w.stream, s.index_id AS exchangeId, w.from_ts AS "from", w.to_ts AS "to", w.settle_delay AS settleDelay, w.period
-      FROM targets w JOIN series s ON s.series = w.series WHERE w.is_snapshot = 1 ORDER BY w.stream, w.series, w.from_ts`,
-    )
-    .all();
+  return connection.rows<SnapshotTarget>(`SELECT w.stream, s.index_id AS exchangeId, w.from_ts AS "from", w.to_ts AS "to", w.settle_delay AS settleDelay, w.period
+      FROM targets w JOIN series s ON s.series = w.series WHERE w.is_snapshot = 1 ORDER BY w.stream, w.series, w.from_ts`);
 }
 
 function recordLostSnapshots(transaction: Transaction, target: SnapshotTarget): void {
@@ -53,14 +49,10 @@ interface HistoryTarget
 
 /** Only series whose history leaves the service's window; all others are fetched again completely. */
 function readHistoryTargets(connection: Connection): HistoryTarget[] {
-  return connection
-    .statement<HistoryTarget>(
-      `SELECT w.stream, s.index_type AS indexType, s.index_id AS indexId, s.name, w.from_ts AS "from",
+  return connection.rows<HistoryTarget>(`SELECT w.stream, s.index_type AS indexType, s.index_id AS indexId, s.name, w.from_ts AS "from",
         w.settle_delay AS settleDelay, w.period, w.step, w.service_window AS serviceWindow
       FROM targets w JOIN series s ON s.series = w.series
-      WHERE w.is_snapshot = 0 AND w.service_window IS NOT NULL AND w.to_ts IS NULL`,
-    )
-    .all();
+      WHERE w.is_snapshot = 0 AND w.service_window IS NOT NULL AND w.to_ts IS NULL`);
 }
 
 /** Keeps the old start of the target, so that history out of reach is reported as lost and not as never selected. */
@@ -79,16 +71,12 @@ interface ExpiredRange extends SeriesNames, Omit<SettledRangeRow, "series"> {
  * machine's clock: that may be wrong, and ranges marked lost are never fetched again.
  */
 function readExpiredRanges(connection: Connection): ExpiredRange[] {
-  return connection
-    .statement<ExpiredRange>(
-      `SELECT g.stream, s.index_type AS indexType, s.index_id AS indexId, s.name, g.from_ts AS "from",
+  return connection.rows<ExpiredRange>(`SELECT g.stream, s.index_type AS indexType, s.index_id AS indexId, s.name, g.from_ts AS "from",
         min(g.to_ts, w.edge) AS "to", g.proof, g.reason
       FROM (SELECT stream, series, (SELECT max(to_ts) FROM settled_ranges WHERE proof IN ('rows', 'moved')) - max(service_window) AS edge
           FROM targets WHERE is_snapshot = 0 AND service_window IS NOT NULL GROUP BY stream, series) w
         JOIN settled_ranges g ON g.stream = w.stream AND g.series = w.series AND g.from_ts < w.edge
-        JOIN series s ON s.series = g.series`,
-    )
-    .all();
+        JOIN series s ON s.series = g.series`);
 }
 
 function recordExpiredRange(

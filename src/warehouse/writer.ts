@@ -330,7 +330,7 @@ export class WarehouseWriter {
 
   /** This connection holds the write lock, so the epoch cannot change before the commit. */
   #assertEpoch(): void {
-    const epoch = this.connection.statement("SELECT epoch FROM warehouse_state").pluck().get();
+    const epoch = this.connection.findValue("SELECT epoch FROM warehouse_state");
     if (epoch === this.#epoch) return;
     this.#fatalFailure = new Failure(`another mds-sync has become the writer of ${this.path}`, {
       code: "writer_replaced",

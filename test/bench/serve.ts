@@ -2,9 +2,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { serviceScopes } from "../../src/model/streams.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { silentLog } from "../../src/runtime/log.ts";
-import { serveRequest, serveScopes } from "../../src/serve/rest/router.ts";
+import { serveRequest } from "../../src/serve/rest/router.ts";
 import { type ServeServer, startServeServer } from "../../src/serve/serve-server.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
@@ -15,7 +16,7 @@ import { FROM, fillWithTicks, TICKS_PER_SERIES, TO } from "./tick-warehouse.ts";
 const SERIES = 2;
 const LISTED_SERIES = 300;
 const CLIENTS = 200;
-const scopes: ReadonlySet<string> = new Set(serveScopes);
+const scopes: ReadonlySet<string> = new Set(serviceScopes);
 
 /** The CPU time of this process: on a busy machine the wall clock would tell more about the others. */
 function cpuSeconds(): number {

@@ -93,10 +93,10 @@ async function fillTemplate(folder: string): Promise<{ path: string; clock: Manu
     });
     // All years of daily bars would take seconds to fetch, so they get a window; a run with a window takes no snapshots.
     const daily = {
-      streams: new Set(["ohlcv"] as const),
+      streams: ["ohlcv"] as const,
       window: { from: toTs("2025-11-01T00:00:00Z"), to: toTs(START) },
     };
-    const others = { streams: new Set(streams.filter((stream) => stream !== "ohlcv")) };
+    const others = { streams: streams.filter((stream) => stream !== "ohlcv") };
     for (const [wait, scope] of [
       [0, daily],
       [0, others],

@@ -10,9 +10,13 @@ import {
 } from "../../src/model/failure.ts";
 
 describe("a failure", () => {
-  it("takes its family from its code, and its exit code from the family", () => {
+  it("takes its family and its exit code from its code, and a usual exit code from the family", () => {
     expect(new Failure("x", { code: "timeout" })).toMatchObject({ family: "retry", exit: exitCode.tryLater });
     expect(new Failure("x", { code: "settings" })).toMatchObject({
+      family: "operator",
+      exit: exitCode.usage,
+    });
+    expect(new Failure("x", { code: "killed" })).toMatchObject({
       family: "operator",
       exit: exitCode.unexpected,
     });

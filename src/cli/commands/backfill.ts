@@ -16,13 +16,11 @@ import {
 import { type CommandContext, incompleteFailure, usageFailure } from "../support/context.ts";
 import { backfillThroughDaemon } from "../support/daemon-backfill.ts";
 import {
-  ADOPT_FLAG,
-  ADOPT_HELP,
+  ADOPT_OPTION,
   addSettingsFlags,
   createCommandLogger,
-  LOG_LEVEL_FLAG,
-  LOG_LEVEL_HELP,
   loadSettingsAndWarn,
+  logLevelOption,
 } from "../support/flags.ts";
 import { addSelectionFlags, readSelection, type SelectionFlags } from "../support/selection-flags.ts";
 
@@ -181,11 +179,11 @@ export function addBackfillCommand(program: Command, context: CommandContext): v
     )
     .option("--fetch", "with --series: fetch it once even if the settings do not select it")
     .option("--now", "if a daemon runs on this warehouse, let it do the work, by its settings")
-    .option(ADOPT_FLAG, ADOPT_HELP)
+    .option(...ADOPT_OPTION)
     .option("--json", "the report as one JSON object")
     .option("--quiet", "print the report only if the exit code is not 0: for cron")
     .option("--no-progress", "show no progress bars and log no progress")
-    .option(LOG_LEVEL_FLAG, `${LOG_LEVEL_HELP}; info, or warn beside progress bars`)
+    .option(...logLevelOption("; info, or warn beside progress bars"))
     .action(async (flags: BackfillFlags, command: Command) => {
       const loaded = loadSettingsAndWarn(command, context);
       const { streams, series, from, to } = readSelection(flags, context.clock);
@@ -195,11 +193,7 @@ export function addBackfillCommand(program: Command, context: CommandContext): v
       const range = { from: from ?? Number.MIN_SAFE_INTEGER, to: to ?? Number.MAX_SAFE_INTEGER };
       const hasBars = flags.progress && isTerminal(context.stderr);
       const log = createCommandLogger(flags.logLevel ?? (hasBars ? "warn" : "info"), context.stderr);
-      const limits = {
-        ...(series ? { series } : {}),
-        ...(hasRange ? { range } : {}),
-        ...(flags.fetch ? { fetchesUnselected: true } : {}),
-      };
+      const filter = { streams, series, range: hasRange ? range : undefined, fetchesUnselected: flags.fetch };
       const sessionContext = { ...context, mayAdopt: flags.adopt ?? false };
       const fillHere = async () => {
         const { backfill } = await import("../../sync/history/backfill.ts");
@@ -211,7 +205,7 @@ export function addBackfillCommand(program: Command, context: CommandContext): v
               settings: toSyncSettings(loaded),
               reader,
               random,
-              filter: { ...limits, ...(streams ? { streams: new Set(streams) } : {}) },
+              filter,
             });
           } finally {
             progress?.end();
@@ -221,7 +215,7 @@ export function addBackfillCommand(program: Command, context: CommandContext): v
       const fillThere = () =>
         backfillThroughDaemon({
           warehousePath: loaded.settings.warehouse.path,
-          request: { ...limits, ...(streams ? { streams } : {}) },
+          request: filter,
           stopping: context.stopping,
           onProgress: (rows, percent) => {
             if (flags.progress) log.info({ rows, percent }, "backfill in progress");

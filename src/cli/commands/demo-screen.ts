@@ -104,7 +104,7 @@ export class DemoScreen {
   #formatPrices(): string[] {
     const sql = `SELECT name, price FROM latest_index_ticks WHERE index_type = 'GWA' AND name IN (${SHOWN_ASSETS.map(() => "?").join()})`;
     const rows = withReader(this.#path, (reader) =>
-      reader.statement<{ name: string; price: number | null }>(sql).all(SHOWN_ASSETS),
+      reader.rows<{ name: string; price: number | null }>(sql, SHOWN_ASSETS),
     );
     const known = rows.toSorted((a, b) => SHOWN_ASSETS.indexOf(a.name) - SHOWN_ASSETS.indexOf(b.name));
     return known.map(({ name, price }) => `${name} ${formatPrice(price)}`);

@@ -6,14 +6,12 @@ import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { ProgressCounts } from "../../sync/context/progress.ts";
 import { drawBars, isTerminal } from "../output/progress-bar.ts";
 import { formatBytes, formatNumber } from "../output/text.ts";
-import type { CommandContext } from "../support/context.ts";
-import { programVersion, usageFailure } from "../support/context.ts";
+import { type CommandContext, programVersion, usageFailure } from "../support/context.ts";
 import {
   addSettingsFlags,
   createCommandLogger,
-  LOG_LEVEL_FLAG,
-  LOG_LEVEL_HELP,
   loadSettingsAndWarn,
+  logLevelOption,
 } from "../support/flags.ts";
 import { readTimestamp } from "../support/selection-flags.ts";
 
@@ -46,7 +44,7 @@ export function addExportCommand(program: Command, context: CommandContext): voi
     )
     .option("--json", "one JSON object: folder, files, rows and bytes (total and written), seconds")
     .option("--no-progress", "no progress bar")
-    .option(LOG_LEVEL_FLAG, `${LOG_LEVEL_HELP}; info, or warn beside a progress bar`)
+    .option(...logLevelOption("; info, or warn beside a progress bar"))
     .action(async (flags: ExportFlags, command: Command) => {
       const warehouse = resolve(
         context.directory,

@@ -1,13 +1,11 @@
 import type { Command } from "commander";
-import { exitCode, Failure } from "../../model/failure.ts";
+import { remedyFor } from "../../library/incomplete-failure.ts";
+import { Failure } from "../../model/failure.ts";
 import { MICROS_PER_MS } from "../../model/time.ts";
-import { NOT_PUBLISHED_REASON } from "../../warehouse/coverage/publication.ts";
-import type { GapReport } from "../../warehouse/read/gap-report.ts";
-import { hasLedger } from "../../warehouse/read/gap-report.ts";
+import { type GapReport, hasLedger } from "../../warehouse/read/gap-report.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { formatGapList, formatRangeReport } from "../output/gaps-report.ts";
-import type { CommandContext } from "../support/context.ts";
-import { usageFailure } from "../support/context.ts";
+import { type CommandContext, usageFailure } from "../support/context.ts";
 import { addSettingsFlags, loadSettingsAndWarn } from "../support/flags.ts";
 import {
   addSelectionFlags,
@@ -91,20 +89,8 @@ function notCompleteFailure({ gaps, keys, outsideRange, unresolved }: GapReport)
     code: "not_whole",
     remedy: isOnlyUnresolved
       ? "`mds-sync backfill` asks again; set the selector to none if the service has none"
-      : remedyFor(reasons, keys.length === 0),
-    exit: exitCode.incomplete,
+      : remedyFor(keys.length === 0 ? new Set(["pending"]) : reasons),
   });
-}
-
-function remedyFor(reasons: ReadonlySet<string>, isLedgerEmpty: boolean): string {
-  if (reasons.has("pending") || isLedgerEmpty) return "`mds-sync backfill` fetches what is open";
-  if (reasons.has("not selected"))
-    return "select the series, or more days of it (sync.intraday.days), then `mds-sync backfill`";
-  if (reasons.has(NOT_PUBLISHED_REASON))
-    return "the service has not published its newest records yet; run `mds-sync backfill` later";
-  if (reasons.has("settling"))
-    return "its head awaits confirmation; try again later, or with an earlier --to";
-  return "see the reason of each gap; a shorter range may be complete";
 }
 
 function assertHasHistory({ streams }: SelectionFilter): void {

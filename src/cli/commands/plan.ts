@@ -15,9 +15,8 @@ import type { CommandContext } from "../support/context.ts";
 import {
   addSettingsFlags,
   createCommandLogger,
-  LOG_LEVEL_FLAG,
-  LOG_LEVEL_HELP,
   loadSettingsAndWarn,
+  logLevelOption,
 } from "../support/flags.ts";
 
 export function addPlanCommand(program: Command, context: CommandContext): void {
@@ -29,7 +28,7 @@ export function addPlanCommand(program: Command, context: CommandContext): void 
     )
     .option("--offline", "ask the service only for lookups that are missing; the figures are upper bounds")
     .option("--json", "one JSON object")
-    .option(LOG_LEVEL_FLAG, LOG_LEVEL_HELP, "warn")
+    .option(...logLevelOption(), "warn")
     .action(async (flags: { json?: boolean; offline?: boolean; logLevel: string }, command: Command) => {
       const loaded = loadSettingsAndWarn(command, context);
       const log = createCommandLogger(flags.logLevel, context.stderr);

@@ -2,16 +2,13 @@ import type { Command } from "commander";
 import { packageFolder } from "../../runtime/package-files.ts";
 import { showProgress } from "../output/progress-bar.ts";
 import { formatNumber } from "../output/text.ts";
-import type { CommandContext } from "../support/context.ts";
-import { programVersion } from "../support/context.ts";
+import { type CommandContext, programVersion } from "../support/context.ts";
 import {
-  ADOPT_FLAG,
-  ADOPT_HELP,
+  ADOPT_OPTION,
   addSettingsFlags,
   createCommandLogger,
-  LOG_LEVEL_FLAG,
-  LOG_LEVEL_HELP,
   loadSettingsAndWarn,
+  logLevelOption,
 } from "../support/flags.ts";
 import { startDemo } from "./demo.ts";
 
@@ -32,9 +29,9 @@ export function addRunCommand(program: Command, context: CommandContext): void {
         "serves a dashboard on http.host:http.port. Stops cleanly on SIGTERM or Ctrl-C; a second signal stops it at once.",
     )
     .option("--demo", "no credentials needed: runs against the built-in simulator, into data/demo.sqlite")
-    .option(ADOPT_FLAG, ADOPT_HELP)
+    .option(...ADOPT_OPTION)
     .option("--no-progress", "show no progress bars and log no progress")
-    .option(LOG_LEVEL_FLAG, LOG_LEVEL_HELP)
+    .option(...logLevelOption())
     .action(async (flags: RunFlags, command: Command) => {
       const { clock, stderr, stopping } = context;
       const writeLine = (line: string) => void stderr.write(`${line}\n`);

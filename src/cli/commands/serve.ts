@@ -1,14 +1,12 @@
 import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import type { Command } from "commander";
-import type { CommandContext } from "../support/context.ts";
-import { programVersion, usageFailure } from "../support/context.ts";
+import { type CommandContext, programVersion, usageFailure } from "../support/context.ts";
 import {
   addSettingsFlags,
   createCommandLogger,
-  LOG_LEVEL_FLAG,
-  LOG_LEVEL_HELP,
   loadSettingsAndWarn,
+  logLevelOption,
 } from "../support/flags.ts";
 
 interface ServeFlags {
@@ -26,7 +24,7 @@ export function addServeCommand(program: Command, context: CommandContext): void
         "  mds-sync serve --hash-secret < secret.txt > research.hash",
     )
     .option("--hash-secret", "read a secret from stdin, write its hash for secretHashFile, and exit")
-    .option(LOG_LEVEL_FLAG, LOG_LEVEL_HELP)
+    .option(...logLevelOption())
     .action(async (flags: ServeFlags, command: Command) => {
       const { stdout, stderr, stopping, clock } = context;
       if (flags.hashSecret) {

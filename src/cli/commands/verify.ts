@@ -11,13 +11,11 @@ import { formatAuditReport, toAuditJson } from "../output/audit-report.ts";
 import { formatNumber, formatProblems, pluralize, wrapText } from "../output/text.ts";
 import { type CommandContext, incompleteFailure, usageFailure } from "../support/context.ts";
 import {
-  ADOPT_FLAG,
-  ADOPT_HELP,
+  ADOPT_OPTION,
   addSettingsFlags,
   createCommandLogger,
-  LOG_LEVEL_FLAG,
-  LOG_LEVEL_HELP,
   loadSettingsAndWarn,
+  logLevelOption,
 } from "../support/flags.ts";
 
 interface VerifyFlags {
@@ -54,13 +52,13 @@ export function addVerifyCommand(program: Command, context: CommandContext): voi
       "--accept",
       "believe at once that the service has withdrawn many rows, or has nothing older (otherwise after `sync.withdrawals`)",
     )
-    .option(ADOPT_FLAG, ADOPT_HELP)
+    .option(...ADOPT_OPTION)
     .addOption(
       new Option("--ledger", "check the ledger offline instead of comparing").conflicts(["sample", "all"]),
     )
     .option("--repair", "with --ledger: take back false claims, so that they are fetched again")
     .option("--json", "one JSON object")
-    .option(LOG_LEVEL_FLAG, LOG_LEVEL_HELP, "warn")
+    .option(...logLevelOption(), "warn")
     .action(async (flags: VerifyFlags, command: Command) => {
       const loaded = loadSettingsAndWarn(command, context);
       if (flags.ledger) return auditWarehouse(loaded.settings.warehouse.path, flags, context);

@@ -22,16 +22,34 @@ const seriesValues: ReadonlySet<string> = new Set(["series", "id-or-name"]);
 /** Lists the series of the warehouse; the scripts call it for names of series. */
 export const SERIES_COMMAND = "mds-sync completion series 2>/dev/null";
 
-function completesFile({ value }: OptionDoc): boolean {
-  return value === "file" || value === "dir";
+/** How a shell completes a value: by words, by names of series, by files, or not at all. */
+type Completion = readonly string[] | "series" | "files" | "nothing";
+
+function completionOf({ long, value }: OptionDoc): Completion | undefined {
+  if (value === undefined) return undefined;
+  if (seriesValues.has(value)) return "series";
+  return valueWords[long] ?? (value === "file" || value === "dir" ? "files" : "nothing");
 }
 
-/** The words that complete the arguments of a command. */
-function argumentWords(command: CommandDoc): readonly string[] | "files" | "series" | undefined {
+/** Of the arguments of a command. */
+function argumentCompletion(command: CommandDoc): Completion {
   const names = command.arguments.map(({ name }) => name);
   if (names.includes("series")) return "series";
   if (names.includes("file")) return "files";
-  return names.includes("shell") ? COMPLETION_SHELLS : undefined;
+  return names.includes("shell") ? COMPLETION_SHELLS : "nothing";
+}
+
+/** The text of one shell for each kind of completion. */
+function textFor(
+  completion: Completion,
+  {
+    words,
+    ...others
+  }: Readonly<Record<"series" | "files" | "nothing", string>> & {
+    readonly words: (list: string) => string;
+  },
+): string {
+  return typeof completion === "string" ? others[completion] : words(completion.join(" "));
 }
 
 export const completionScripts: Readonly<
@@ -43,30 +61,21 @@ export const completionScripts: Readonly<
 };
 
 function renderBash(commands: readonly CommandDoc[]): string {
-  const options = uniqueOptions(commands);
-  const valueCases = options.flatMap((option) => {
-    if (option.value === undefined) return [];
-    const words = valueWords[option.long];
-    if (words)
-      return [`    ${option.long}) COMPREPLY=($(compgen -W "${words.join(" ")}" -- "$cur")); return ;;`];
-    if (seriesValues.has(option.value))
-      return [`    ${option.long}) COMPREPLY=($(compgen -W "$(${SERIES_COMMAND})" -- "$cur")); return ;;`];
-    return completesFile(option)
-      ? [`    ${option.long}) COMPREPLY=($(compgen -f -- "$cur")); return ;;`]
-      : [`    ${option.long}) return ;;`];
+  const reply = (words: string) => `COMPREPLY=($(compgen -W "${words}" -- "$cur"))`;
+  const replies = {
+    words: reply,
+    series: reply(`$(${SERIES_COMMAND})`),
+    files: 'COMPREPLY=($(compgen -f -- "$cur"))',
+    nothing: ":",
+  };
+  const valueCases = uniqueOptions(commands).flatMap((option) => {
+    const completion = completionOf(option);
+    return completion ? [`    ${option.long}) ${textFor(completion, replies)}; return ;;`] : [];
   });
   const commandCases = commands.map((command) => {
     const flags = command.options.map(({ long }) => long).join(" ");
-    const words = argumentWords(command);
-    const complete =
-      words === "series"
-        ? `COMPREPLY=($(compgen -W "$(${SERIES_COMMAND})" -- "$cur"))`
-        : words === "files"
-          ? 'COMPREPLY=($(compgen -f -- "$cur"))'
-          : words
-            ? `COMPREPLY=($(compgen -W "${words.join(" ")}" -- "$cur"))`
-            : ":";
-    return `    ${command.name}) if [[ $cur == -* ]]; then COMPREPLY=($(compgen -W "${flags}" -- "$cur")); else ${complete}; fi ;;`;
+    const complete = textFor(argumentCompletion(command), replies);
+    return `    ${command.name}) if [[ $cur == -* ]]; then ${reply(flags)}; else ${complete}; fi ;;`;
   });
   return `# bash completion of mds-sync, written by \`mds-sync completion bash\`
 _mds_sync() {
@@ -90,21 +99,25 @@ complete -F _mds_sync mds-sync
 function renderZsh(commands: readonly CommandDoc[]): string {
   const quote = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
   const bracketed = (text: string) => text.replaceAll(/[[\]:\\]/g, "\\$&");
+  const actions = {
+    words: (list: string) => `(${list})`,
+    series: "_mds_sync_series",
+    files: "_files",
+    nothing: "",
+  };
   const action = (option: OptionDoc): string => {
-    if (option.value === undefined) return "";
-    const words = valueWords[option.long];
-    if (words) return `:${option.value}:(${words.join(" ")})`;
-    if (seriesValues.has(option.value)) return `:${option.value}:_mds_sync_series`;
-    return completesFile(option) ? `:${option.value}:_files` : `:${option.value}:`;
+    const completion = completionOf(option);
+    return completion ? `:${option.value}:${textFor(completion, actions)}` : "";
   };
   const cases = commands.map((command) => {
     const specs = command.options.map((option) =>
       quote(`*${option.long}[${bracketed(option.help)}]${action(option)}`),
     );
-    const words = argumentWords(command);
-    if (words === "series") specs.push(quote("*:series:_mds_sync_series"));
-    else if (words === "files") specs.push(quote("*:file:_files"));
-    else if (words) specs.push(quote(`*:word:(${words.join(" ")})`));
+    const completion = argumentCompletion(command);
+    if (completion !== "nothing")
+      specs.push(
+        quote(`*:${typeof completion === "string" ? completion : "word"}:${textFor(completion, actions)}`),
+      );
     return `    ${command.name})\n      _arguments ${specs.join(" \\\n        ")} ;;`;
   });
   const names = commands.map(({ name, summary }) => quote(`${name}:${summary.replaceAll(":", "\\:")}`));
@@ -137,34 +150,22 @@ compdef _mds_sync mds-sync
 
 function renderFish(commands: readonly CommandDoc[]): string {
   const quote = (text: string) => `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
+  const by = (prefix: string, others: { readonly files: string; readonly nothing: string }) => ({
+    words: (list: string) => `${prefix} -a ${quote(list)}`,
+    series: `${prefix} -a '(${SERIES_COMMAND})'`,
+    ...others,
+  });
   const lines = commands.flatMap((command) => {
     const seen = `complete -c mds-sync -n '__fish_seen_subcommand_from ${command.name}'`;
-    const words = argumentWords(command);
-    const completesArguments =
-      words === "series"
-        ? [`${seen} -a '(${SERIES_COMMAND})'`]
-        : words === "files"
-          ? [`${seen} -F`]
-          : words
-            ? [`${seen} -a ${quote(words.join(" "))}`]
-            : [];
+    const argument = textFor(argumentCompletion(command), by("", { files: " -F", nothing: "" }));
     const options = command.options.map((option) => {
-      const choices = valueWords[option.long];
-      const value =
-        option.value === undefined
-          ? ""
-          : choices
-            ? ` -x -a ${quote(choices.join(" "))}`
-            : seriesValues.has(option.value)
-              ? ` -x -a '(${SERIES_COMMAND})'`
-              : completesFile(option)
-                ? " -r -F"
-                : " -x";
+      const completion = completionOf(option);
+      const value = completion ? textFor(completion, by(" -x", { files: " -r -F", nothing: " -x" })) : "";
       return `${seen} -l ${option.long.slice(2)}${value} -d ${quote(option.help)}`;
     });
     return [
       `complete -c mds-sync -n __fish_use_subcommand -a ${command.name} -d ${quote(command.summary)}`,
-      ...completesArguments,
+      ...(argument === "" ? [] : [seen + argument]),
       ...options,
     ];
   });

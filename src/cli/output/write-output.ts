@@ -90,7 +90,6 @@ function toWriteFailure(error: unknown, file: string): unknown {
   return new Failure(`cannot write ${file} (${code})`, {
     code: isFull ? "disk_full" : "usage",
     remedy,
-    exit: isFull ? exitCode.tryLater : exitCode.usage,
     cause: error,
   });
 }

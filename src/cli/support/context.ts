@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { exitCode, Failure } from "../../model/failure.ts";
+import { Failure } from "../../model/failure.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { packageFolder } from "../../runtime/package-files.ts";
 import type { StartWorker } from "../../runtime/thread.ts";
@@ -35,12 +35,12 @@ export interface CommandContext {
 
 /** The command ran, but did not sync or compare everything selected. */
 export function incompleteFailure(message: string, remedy = "the report lists what is left"): Failure {
-  return new Failure(message, { family: "operator", code: "incomplete", remedy, exit: exitCode.incomplete });
+  return new Failure(message, { family: "operator", code: "incomplete", remedy });
 }
 
 /** The operator gave a wrong flag or argument. */
 export function usageFailure(message: string, remedy: string): Failure {
-  return new Failure(message, { code: "usage", remedy, exit: exitCode.usage });
+  return new Failure(message, { code: "usage", remedy });
 }
 
 /** Exit code 0 would tell a cron job that everything selected is synced. */

@@ -3,18 +3,17 @@ import { type IncomingMessage, request } from "node:http";
 import { createInterface } from "node:readline";
 import {
   type BackfillLine,
-  type BackfillRequest,
   CONTROL_PATH,
   type ControlAddress,
   controlFileOf,
 } from "../../daemon/control-server.ts";
 import { deserialiseFailure, exitCode, Failure } from "../../model/failure.ts";
-import type { BackfillReport } from "../../sync/history/backfill.ts";
+import type { BackfillFilter, BackfillReport } from "../../sync/history/backfill.ts";
 import { unfinishedFailure } from "./context.ts";
 
 interface DaemonBackfillOptions {
   readonly warehousePath: string;
-  readonly request: BackfillRequest;
+  readonly request: BackfillFilter;
   /** Aborts when the operator stops the command: the daemon then stops this work too. */
   readonly stopping: AbortSignal;
   readonly onProgress: (rows: number, percent: number) => void;

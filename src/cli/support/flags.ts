@@ -7,8 +7,9 @@ import type { TextOutput } from "../../telemetry/nonblocking-stderr.ts";
 import { ensureTempFolder } from "../../warehouse/sqlite/disk.ts";
 import { type CommandContext, SETTINGS_HEADING, usageFailure } from "./context.ts";
 
-export const LOG_LEVEL_FLAG = "--log-level <level>";
-export const LOG_LEVEL_HELP = `log level on stderr: ${logLevels.join(", ")}`;
+/** `note`: the level without the flag. */
+export const logLevelOption = (note = "") =>
+  ["--log-level <level>", `log level on stderr: ${logLevels.join(", ")}${note}`] as const;
 
 /** Creates the logger for a `--log-level` value. */
 export function createCommandLogger(level: string, stderr: TextOutput): Log {
@@ -45,9 +46,10 @@ export function addSettingsFlags(command: Command, ...heeded: readonly FlagSecti
 }
 
 /** The flag that moves a warehouse to another service. */
-export const ADOPT_FLAG = "--adopt";
-export const ADOPT_HELP =
-  "let the warehouse change to another service; otherwise it is refused, before anything is stored";
+export const ADOPT_OPTION = [
+  "--adopt",
+  "let the warehouse change to another service; otherwise it is refused, before anything is stored",
+] as const;
 
 /** Loads the settings of a command and writes their warnings to stderr. */
 export function loadSettingsAndWarn(command: Command, context: CommandContext): LoadedSettings {

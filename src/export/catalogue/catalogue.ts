@@ -12,8 +12,7 @@ import {
 } from "../../warehouse/read/export-relations.ts";
 import { sharedNamesView } from "../../warehouse/views/coverage-views.ts";
 import { liveColumns, MAX_AHEAD_MICROS } from "../../warehouse/views/data-views.ts";
-import type { ManifestFile } from "../manifest.ts";
-import { CATALOGUE } from "../manifest.ts";
+import { CATALOGUE, type ManifestFile } from "../manifest.ts";
 import { openDuckDb, quoted, quotedName } from "../parquet-writer.ts";
 import { relationColumns } from "../relation-files.ts";
 import { decimalsOf, exportStreams, fileColumns } from "../stream-files.ts";

@@ -1,13 +1,11 @@
 import { createHash } from "node:crypto";
 import { mkdirSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
-import { Failure } from "../../model/failure.ts";
 import { formatTimestamp, MICROS_PER_DAY, MICROS_PER_MS, parseTimestamp } from "../../model/time.ts";
-import { acquireWriterLock } from "../../warehouse/sqlite/writer-lock.ts";
 import { tableFolder } from "../delta/delta-table.ts";
 import { exportedMeanwhile, overwritesCommits } from "../errors.ts";
 import type { ExportStore } from "../export-store.ts";
-import { describeVersion } from "../folder-store.ts";
+import { describeVersion, lockExport } from "../folder-store.ts";
 import { MANIFEST, type Manifest, parseManifest } from "../manifest.ts";
 import { S3Client, type S3ClientOptions, type S3Object } from "./s3-client.ts";
 import { type Environment, readS3Target } from "./s3-target.ts";
@@ -60,25 +58,17 @@ interface WorkFolder {
 function openWorkFolder(warehouse: string, url: string): WorkFolder {
   const path = `${warehouse}.export-${createHash("sha256").update(url).digest("hex").slice(0, 8)}`;
   mkdirSync(path, { recursive: true });
-  try {
-    const lock = acquireWriterLock(join(path, "export"));
-    const work = join(path, "work");
-    rmSync(work, { recursive: true, force: true });
-    mkdirSync(work);
-    return {
-      path: work,
-      release() {
-        lock.release();
-        rmSync(path, { recursive: true, force: true });
-      },
-    };
-  } catch (error) {
-    if (!(error instanceof Failure) || error.code !== "writer_elsewhere") throw error;
-    throw new Failure(`another mds-sync exports to ${url}`, {
-      code: "export_elsewhere",
-      remedy: "wait for it, or stop it first",
-    });
-  }
+  const lock = lockExport(join(path, "export"), url);
+  const work = join(path, "work");
+  rmSync(work, { recursive: true, force: true });
+  mkdirSync(work);
+  return {
+    path: work,
+    release() {
+      lock.release();
+      rmSync(path, { recursive: true, force: true });
+    },
+  };
 }
 
 interface StoreParts {

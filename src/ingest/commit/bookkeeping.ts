@@ -3,20 +3,12 @@ import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { type SeriesGaps, settleAgedOut } from "../../warehouse/coverage/gaps.ts";
 import { type LedgerKey, retract } from "../../warehouse/coverage/ledger.ts";
-import { reopenNotFound } from "../../warehouse/coverage/not-found.ts";
 import { dropAgedOutClaims } from "../../warehouse/coverage/pending-claims.ts";
-import {
-  type NoContractsEntry,
-  recordNoContracts,
-  recordRecheck,
-} from "../../warehouse/coverage/rechecks.ts";
-import { recordBlockedReason, recordClockSkew, recordRequestRate } from "../../warehouse/coverage/targets.ts";
+import { recordBlockedReason } from "../../warehouse/coverage/targets.ts";
 import { type HeldDay, moveDay } from "../../warehouse/rows/moved-rows.ts";
 import { type PrunableStream, type PruneResult, prune } from "../../warehouse/rows/retention.ts";
 import { recordMissingScopes, recordStreamError } from "../../warehouse/rows/stream-stats.ts";
 import { type TruncateWalResult, truncateWal } from "../../warehouse/sqlite/wal.ts";
-import { type JobRun, recordJobRun } from "../../warehouse/tables/job-runs.ts";
-import { recordSize } from "../../warehouse/tables/size-history.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
 
 /** Marks gaps that left the service's window as lost. */
@@ -29,11 +21,6 @@ export function commitLostRanges(warehouse: WarehouseWriter, gaps: readonly Seri
   });
 }
 
-/** The service serves an index again after a 404: its ranges are to be fetched again. */
-export function commitIndexFoundAgain(warehouse: WarehouseWriter, key: LedgerKey): void {
-  warehouse.transaction((transaction) => reopenNotFound(transaction, key));
-}
-
 export function commitBlockedReason(
   warehouse: WarehouseWriter,
   { keys, reason }: { keys: readonly LedgerKey[]; reason: string | null },
@@ -41,18 +28,6 @@ export function commitBlockedReason(
   warehouse.transaction((transaction) => {
     for (const key of keys) recordBlockedReason(transaction, key, reason);
   });
-}
-
-export function commitRecheck(
-  warehouse: WarehouseWriter,
-  { key, day }: { key: LedgerKey; day: string },
-): void {
-  warehouse.transaction((transaction) => recordRecheck(transaction, key, day));
-}
-
-/** The service reports that an exchange has no contracts of a type. */
-export function commitNoContracts(warehouse: WarehouseWriter, entry: NoContractsEntry): void {
-  warehouse.transaction((transaction) => recordNoContracts(transaction, entry));
 }
 
 export interface StreamHealth {
@@ -70,16 +45,6 @@ export function commitStreamHealth(warehouse: WarehouseWriter, streams: readonly
       recordMissingScopes(transaction, stream, missingScopes);
     }
   });
-}
-
-/** The service's clock minus this machine's. */
-export function commitClockSkew(warehouse: WarehouseWriter, skew: Micros): void {
-  warehouse.transaction((transaction) => recordClockSkew(transaction, skew));
-}
-
-/** History requests a second, for `plan`. */
-export function commitRequestRate(warehouse: WarehouseWriter, rate: number): void {
-  warehouse.transaction((transaction) => recordRequestRate(transaction, rate));
 }
 
 /** Deletes one batch of rows older than the retention. Call it again with `nextKey` until there is none. */
@@ -108,14 +73,6 @@ export function commitRetraction(
   { key, range }: { key: LedgerKey; range: TimeRange },
 ): void {
   warehouse.transaction((transaction) => retract(transaction, key, range));
-}
-
-export function commitJobRun(warehouse: WarehouseWriter, run: JobRun): void {
-  warehouse.transaction((transaction) => recordJobRun(transaction, run));
-}
-
-export function commitFileSize(warehouse: WarehouseWriter, bytes: number): void {
-  warehouse.transaction((transaction) => recordSize(transaction, bytes));
 }
 
 /** Rows that ANALYZE samples per index: exact statistics of a large table would take minutes. */

@@ -1,22 +1,20 @@
 import { Failure } from "../../model/failure.ts";
 import type { Reject, StreamRecords, UnknownField } from "../../model/records.ts";
+import { writeContracts, writeLookup } from "../../warehouse/lookups/lookup-writer.ts";
+import type { ReconcileResult } from "../../warehouse/lookups/reconcile-lookup.ts";
 import {
-  writeAssets,
-  writeContracts,
-  writeExchanges,
-  writeMarkets,
-} from "../../warehouse/lookups/lookup-writer.ts";
-import type { ReconcileOptions, ReconcileResult } from "../../warehouse/lookups/reconcile-lookup.ts";
-import { recordService, type ServiceChange } from "../../warehouse/lookups/service-identity.ts";
+  type IdentifyingStream,
+  recordService,
+  type ServiceChange,
+} from "../../warehouse/lookups/service-identity.ts";
 import { countUnknownFields, storeRejects } from "../../warehouse/rows/rejects.ts";
-import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
 import type { PendingPages } from "../decode/pending-pages.ts";
 
 /** All pages of one lookup, decoded before. */
 export type LookupPages = (
   | {
-      readonly stream: "assets" | "markets" | "exchanges";
+      readonly stream: IdentifyingStream;
       /** The address of the service, to check that the warehouse belongs to it. */
       readonly serviceUrl: string;
     }
@@ -48,7 +46,19 @@ export function commitLookup(
     }
     storeRejects(transaction, list.stream, rejects, list.request);
     countUnknownFields(transaction, list.stream, unknownFields);
-    const reconciled = writeLookup(transaction, list, records, reconcileOptions);
+    const reconciled =
+      list.stream === "derivative_contracts"
+        ? writeContracts(transaction, records as StreamRecords["derivative_contracts"][], {
+            ...reconcileOptions,
+            derivativeType: list.derivativeType,
+            exchangeId: list.exchangeId,
+          })
+        : writeLookup(
+            transaction,
+            list.stream,
+            records as StreamRecords[IdentifyingStream][],
+            reconcileOptions,
+          );
     return { ...reconciled, listed: records.length, rejected: rejects.length };
   });
 }
@@ -78,7 +88,7 @@ export function commitService(
   );
 }
 
-type LookupRecord = StreamRecords["assets" | "markets" | "exchanges" | "derivative_contracts"];
+type LookupRecord = StreamRecords[LookupPages["stream"]];
 
 function collectRecords(pages: PendingPages, list: LookupPages) {
   const byId = new Map<string, LookupRecord>();
@@ -93,25 +103,4 @@ function collectRecords(pages: PendingPages, list: LookupPages) {
     unknownFields.push(...page.unknownFields);
   }
   return { records: [...byId.values()], rejects, unknownFields, isStale };
-}
-
-function writeLookup(
-  transaction: Transaction,
-  list: LookupPages,
-  records: readonly LookupRecord[],
-  options: ReconcileOptions,
-): ReconcileResult {
-  switch (list.stream) {
-    case "assets":
-      return writeAssets(transaction, records as StreamRecords["assets"][], options);
-    case "markets":
-      return writeMarkets(transaction, records as StreamRecords["markets"][], options);
-    case "exchanges":
-      return writeExchanges(transaction, records as StreamRecords["exchanges"][], options);
-    case "derivative_contracts": {
-      const { derivativeType, exchangeId } = list;
-      const contracts = records as StreamRecords["derivative_contracts"][];
-      return writeContracts(transaction, contracts, { ...options, derivativeType, exchangeId });
-    }
-  }
 }

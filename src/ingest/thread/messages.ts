@@ -1,6 +1,5 @@
 import type { CommitNews } from "../../model/answers/ticks.ts";
-import type { SerialisedFailure } from "../../model/failure.ts";
-import { exitCode, Failure } from "../../model/failure.ts";
+import { exitCode, Failure, type SerialisedFailure } from "../../model/failure.ts";
 import type { ResponseBody } from "../../model/response-body.ts";
 import type { Micros } from "../../model/time.ts";
 import type { Upgrade } from "../../warehouse/migrate.ts";

@@ -3,20 +3,23 @@ import { Failure } from "../../model/failure.ts";
 import type { UnknownField } from "../../model/records.ts";
 import type { ResponseBody } from "../../model/response-body.ts";
 import { MICROS_PER_MS, type Micros } from "../../model/time.ts";
-import { hasNoContracts, type NoContractsEntry } from "../../warehouse/coverage/rechecks.ts";
+import { reopenNotFound } from "../../warehouse/coverage/not-found.ts";
+import {
+  hasNoContracts,
+  type NoContractsEntry,
+  recordNoContracts,
+  recordRecheck,
+} from "../../warehouse/coverage/rechecks.ts";
+import { recordClockSkew, recordRequestRate } from "../../warehouse/coverage/targets.ts";
 import { computeStaleBars, hasStaleBars } from "../../warehouse/rows/kept-bars.ts";
 import { truncateWal } from "../../warehouse/sqlite/wal.ts";
+import { recordJobRun } from "../../warehouse/tables/job-runs.ts";
+import { recordSize } from "../../warehouse/tables/size-history.ts";
+import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import { openWriter, type WarehouseWriter, type WriterOptions } from "../../warehouse/writer.ts";
 import {
   commitBlockedReason,
-  commitClockSkew,
-  commitFileSize,
-  commitIndexFoundAgain,
-  commitJobRun,
   commitLostRanges,
-  commitNoContracts,
-  commitRecheck,
-  commitRequestRate,
   commitRetraction,
   commitStreamHealth,
   moveDays,
@@ -113,19 +116,23 @@ const operations = {
   commitSnapshotTargets: onWarehouse(commitSnapshotTargets),
   commitLostRanges: onWarehouse(commitLostRanges),
   commitNotFound: onWarehouse(commitNotFound),
-  commitIndexFoundAgain: onWarehouse(commitIndexFoundAgain),
+  /** The service serves an index again after a 404: its ranges are to be fetched again. */
+  commitIndexFoundAgain: inTransaction(reopenNotFound),
   commitBlockedReason: onWarehouse(commitBlockedReason),
-  commitRecheck: onWarehouse(commitRecheck),
-  commitNoContracts: onWarehouse(commitNoContracts),
+  commitRecheck: inTransaction(recordRecheck),
+  /** The service reports that an exchange has no contracts of a type. */
+  commitNoContracts: inTransaction(recordNoContracts),
   /** Whether the service has already reported today that the exchange has no such contracts. */
   hasNoContracts: ({ warehouse }: OperationContext, entry: NoContractsEntry) =>
     hasNoContracts(warehouse.connection, entry),
   commitStreamHealth: onWarehouse(commitStreamHealth),
-  commitClockSkew: onWarehouse(commitClockSkew),
-  commitRequestRate: onWarehouse(commitRequestRate),
+  /** The service's clock minus this machine's. */
+  commitClockSkew: inTransaction(recordClockSkew),
+  /** History requests a second, for `plan`. */
+  commitRequestRate: inTransaction(recordRequestRate),
   commitRetraction: onWarehouse(commitRetraction),
-  commitJobRun: onWarehouse(commitJobRun),
-  commitFileSize: onWarehouse(commitFileSize),
+  commitJobRun: inTransaction(recordJobRun),
+  commitFileSize: inTransaction(recordSize),
   pruneBatch: onWarehouse(pruneBatch),
   moveDays: onWarehouse(moveDays),
   /** The result of a background integrity check; undefined: no damage. */
@@ -290,6 +297,13 @@ function onWarehouse<A, R>(
   commit: (warehouse: WarehouseWriter, args: A) => R,
 ): (context: OperationContext, args: A) => R {
   return ({ warehouse }, args) => commit(warehouse, args);
+}
+
+/** An operation that is one transaction. */
+function inTransaction<A, R>(
+  record: (transaction: Transaction, args: A) => R,
+): (context: OperationContext, args: A) => R {
+  return ({ warehouse }, args) => warehouse.transaction((transaction) => record(transaction, args));
 }
 
 function onlyBody(bodies: readonly ResponseBody[]): ResponseBody {

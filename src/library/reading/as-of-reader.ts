@@ -72,7 +72,7 @@ const tickSql = `SELECT ts, price, volume, details FROM index_tick_rows
   WHERE series = ? AND ts <= ? AND price IS NOT NULL ORDER BY ts DESC LIMIT 1`;
 
 function findTick(connection: Connection, key: number, at: Micros): Found | undefined {
-  const row = connection.statement<TickBefore>(tickSql).raw().get([key, at]);
+  const row = connection.findTuple<TickBefore>(tickSql, [key, at]);
   if (!row) return undefined;
   const [ts, price, volume, details] = row;
   const { price: priceDigits, volume: volumeDigits, quality = null } = parseRowDetails(details);
@@ -86,10 +86,7 @@ const closeSql = `SELECT day, close, volume, details FROM daily_bar_rows
 
 /** A close counts from the end of its day on. */
 function findDailyClose(connection: Connection, key: number, at: Micros): Found | undefined {
-  const row = connection
-    .statement<CloseBefore>(closeSql)
-    .raw()
-    .get([key, formatDay(at)]);
+  const row = connection.findTuple<CloseBefore>(closeSql, [key, formatDay(at)]);
   const start = row && parseDateOrTimestamp(row[0]);
   if (!row || start === undefined) return undefined;
   const [, price, volume, details] = row;

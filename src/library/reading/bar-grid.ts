@@ -1,4 +1,4 @@
-import { exitCode, Failure } from "../../model/failure.ts";
+import { Failure } from "../../model/failure.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { type TimeZone, utcZone } from "./time-zone.ts";
@@ -39,7 +39,6 @@ export function createBarGrid(every: string, zone: TimeZone = utcZone): BarGrid 
     throw new Failure(`a bar cannot be ${every} long`, {
       code: "usage",
       remedy: "give a length such as 30s, 10m, 1h, 1d or 1w",
-      exit: exitCode.usage,
     });
   }
   const isDays = unit === "d" || unit === "w";

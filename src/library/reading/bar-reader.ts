@@ -1,5 +1,5 @@
 import { type BarFigures, emptyDetails, toTickFigures } from "../../model/answers/bar-aggregate.ts";
-import { exitCode, Failure } from "../../model/failure.ts";
+import { Failure } from "../../model/failure.ts";
 import { DEFAULT_CADENCE, type HistoryStream } from "../../model/streams.ts";
 import { barWidths, formatDay, MICROS_PER_DAY, type Micros, parseDateOrTimestamp } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
@@ -121,8 +121,8 @@ const pastHoursSql = `SELECT ts, open, high, low, close, volume_24h,
 function* readHours(connection: Connection, key: number, { from, to }: TimeRange): Generator<BarPart> {
   const { knownAt } = connection;
   const rows = knownAt
-    ? connection.statement<KeptBarRow>(pastHoursSql).raw().all({ key, from, to, commit: knownAt.commit })
-    : connection.statement<KeptBarRow>(hoursSql).raw().all([key, from, to]);
+    ? connection.tuples<KeptBarRow>(pastHoursSql, { key, from, to, commit: knownAt.commit })
+    : connection.tuples<KeptBarRow>(hoursSql, [key, from, to]);
   for (const row of rows) {
     const [ts, open, high, low, close, volume, ticks, doubtful, details] = row;
     if (ticks !== null) {
@@ -149,7 +149,7 @@ const daysSql = `SELECT day, open, high, low, close, volume, details FROM daily_
 
 function* readDailyBars(connection: Connection, key: number, { from, to }: TimeRange): Generator<BarPart> {
   const bounds = [key, formatDay(from), formatDay(to)];
-  for (const row of connection.statement<DailyBarRow>(daysSql).raw().all(bounds)) {
+  for (const row of connection.tuples<DailyBarRow>(daysSql, bounds)) {
     const [day, open, high, low, close, volume, detailsText] = row;
     const ts = parseDateOrTimestamp(day);
     if (ts === undefined || open === null || high === null || low === null || close === null) continue;
@@ -214,13 +214,12 @@ const periodSql = `SELECT period FROM targets WHERE stream = 'index_ticks' AND s
 
 /** The refresh period of a series, as the views compute it. */
 function readPeriod(connection: Connection, key: number): Micros {
-  return connection.statement<Micros>(periodSql).pluck().get([key]) ?? DEFAULT_CADENCE;
+  return connection.findValue<Micros>(periodSql, [key]) ?? DEFAULT_CADENCE;
 }
 
 function onlyDailyBars(name: string): Failure {
   return new Failure(`${name} has daily bars only, whose days are those of UTC`, {
     code: "usage",
     remedy: "ask for bars of 1d, or a multiple of it, in UTC",
-    exit: exitCode.usage,
   });
 }

@@ -26,7 +26,7 @@ export class CoveredRanges {
     hasMoved = false,
   ) {
     const sql = hasMoved ? allSql : hereSql;
-    const ranges = connection.statement<TimeRange>(sql).all([stream, series, to, from]);
+    const ranges = connection.rows<TimeRange>(sql, [stream, series, to, from]);
     this.#ranges = normalise(ranges);
   }
 

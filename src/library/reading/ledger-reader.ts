@@ -1,4 +1,4 @@
-import { exitCode, Failure } from "../../model/failure.ts";
+import { Failure } from "../../model/failure.ts";
 import { type Stream, streams } from "../../model/streams.ts";
 import { formatTimestamp, type Micros } from "../../model/time.ts";
 import type { GapRow } from "../../warehouse/coverage/gap-row.ts";
@@ -17,8 +17,7 @@ export function readCoverage(connection: Connection, options: LedgerOptions): Co
   const { streams: selected, series, from, to } = readOptions(connection, options);
   const ids = series && new Set(series.map(({ id }) => id));
   return connection
-    .statement<CoverageRow>(coverageSql)
-    .all()
+    .rows<CoverageRow>(coverageSql)
     .filter(({ stream }) => selected === undefined || selected.some((name) => name === stream))
     .filter(({ index_id }) => ids === undefined || (index_id !== null && ids.has(index_id)))
     .map((row) => clip(row, from ?? row.from_ts, to ?? row.to_ts))
@@ -52,7 +51,6 @@ function findStream(name: string): Stream {
   throw new Failure(`the ledger has no stream ${name}`, {
     code: "usage",
     remedy: `give one of ${streams.filter(hasLedger).join(", ")}`,
-    exit: exitCode.usage,
   });
 }
 

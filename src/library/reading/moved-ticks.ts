@@ -1,4 +1,4 @@
-import { exitCode, Failure } from "../../model/failure.ts";
+import { Failure } from "../../model/failure.ts";
 import { formatTimestamp, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { MOVED_REASON } from "../../warehouse/coverage/ledger.ts";
@@ -20,8 +20,7 @@ export function findMovedTicks(
 ): MovedTicks[] {
   if (key === null) return [];
   return connection
-    .statement<MovedTicks>(movedSql)
-    .all([key, to, from])
+    .rows<MovedTicks>(movedSql, [key, to, from])
     .map((range) => ({ ...range, from: Math.max(from, range.from), to: Math.min(to, range.to) }));
 }
 
@@ -46,6 +45,5 @@ export function assertNothingMoved(name: string, moved: readonly MovedTicks[]): 
   throw new Failure(where, {
     code: "not_whole",
     remedy: "read them there, or ask for bars of whole hours, which stay here",
-    exit: exitCode.incomplete,
   });
 }

@@ -1,4 +1,4 @@
-import { exitCode, Failure } from "../../model/failure.ts";
+import { Failure } from "../../model/failure.ts";
 import { type Micros, parseDateOrTimestamp, parseUserTime, USER_TIME_FORMS } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { readPresentTs } from "../../warehouse/coverage/targets.ts";
@@ -47,13 +47,11 @@ export function planReads(connection: Connection, options: ReadPlanOptions): Rea
     throw new Failure("whether an earlier state was complete needs the end of the range", {
       code: "usage",
       remedy: "give it with --to",
-      exit: exitCode.usage,
     });
   if (from !== undefined && to !== undefined && from >= to)
     throw new Failure("the range is empty: its start is not before its end", {
       code: "usage",
       remedy: "a range is [from, to)",
-      exit: exitCode.usage,
     });
   const all = resolveSeries(connection, options.names, options.indexType).map((series) => ({
     series,
@@ -136,7 +134,7 @@ function readExtent(
   const read = (order: "ASC" | "DESC"): Micros | null => {
     // Not min and max: of an earlier state they would read every row.
     const sql = `SELECT ${column} FROM ${table} WHERE series = ? ORDER BY ${column} ${order} LIMIT 1`;
-    const value = connection.statement<Micros | string>(sql).pluck().get([series.key]);
+    const value = connection.findValue<Micros | string>(sql, [series.key]);
     return typeof value === "string" ? (parseDateOrTimestamp(value) ?? null) : (value ?? null);
   };
   const moved = source === "ticks" ? findFirstMoved(connection, series.key) : undefined;
@@ -173,6 +171,5 @@ export function readTime(input: TimeInput, now: Micros): Micros {
   throw new Failure(`${String(input)} is not a time`, {
     code: "usage",
     remedy: isLikelyMillis ? "give microseconds since 1970, or a Date" : `give ${USER_TIME_FORMS}`,
-    exit: exitCode.usage,
   });
 }

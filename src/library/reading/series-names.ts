@@ -1,4 +1,4 @@
-import { exitCode, Failure } from "../../model/failure.ts";
+import { Failure } from "../../model/failure.ts";
 import type { NameIndex } from "../../model/name-index.ts";
 import { type IndexType, indexTypes } from "../../model/stream-columns.ts";
 import {
@@ -30,8 +30,7 @@ const oneSql = `${seriesSql("")} AND s.series = ?`;
 /** Every series of which the warehouse has ticks or daily bars. */
 export function readSeries(connection: Connection): SeriesInfo[] {
   return connection
-    .statement<KeyedSeries>(allSql)
-    .all()
+    .rows<KeyedSeries>(allSql)
     .filter(hasRows)
     .map(({ key: _, ...series }) => series);
 }
@@ -73,12 +72,11 @@ function resolveName(
   throw new Failure(`${name} is the name of ${choices.length} series`, {
     code: "unknown_series",
     remedy: `give ${told.slice(0, MAX_CHOICES).join(" or ")}`,
-    exit: exitCode.usage,
   });
 }
 
 function readKeyed(connection: Connection, { key, id, indexType, name }: KnownSeries): KeyedSeries {
-  const stored = key === null ? undefined : connection.statement<KeyedSeries>(oneSql).get([key]);
+  const stored = key === null ? undefined : connection.findRow<KeyedSeries>(oneSql, [key]);
   return stored ?? { key: null, index_type: indexType ?? "", index_id: id, name, has_ticks: 0, has_ohlcv: 0 };
 }
 
@@ -90,5 +88,5 @@ function readIndexType(text: string): IndexType {
 }
 
 function usage(message: string, remedy: string): Failure {
-  return new Failure(message, { code: "usage", remedy, exit: exitCode.usage });
+  return new Failure(message, { code: "usage", remedy });
 }

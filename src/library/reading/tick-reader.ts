@@ -173,10 +173,11 @@ function readPart(
   const [first, ...others] = numbers;
   const read = (column: TickNumber | "ts") =>
     toNumbers(
-      connection
-        .statement<number | null>(`SELECT ${column} ${inRange(table)} ORDER BY ts`)
-        .pluck()
-        .all([key, window.from, window.to]),
+      connection.values<number | null>(`SELECT ${column} ${inRange(table)} ORDER BY ts`, [
+        key,
+        window.from,
+        window.to,
+      ]),
     );
   const onGrid = first && readOnGrid(connection, table, key, first, window);
   const part: Columns = { ts: onGrid?.ts ?? read("ts") };
@@ -220,23 +221,17 @@ function readOnGrid(
   { from, to }: TimeRange,
 ): { readonly ts: Float64Array; readonly values: Float64Array } | undefined {
   const bounds = [key, from, to];
-  const [first = 0, second = 0] = connection
-    .statement<Micros>(extentSql(table, "", 2))
-    .pluck()
-    .all(bounds);
-  const last =
-    connection
-      .statement<Micros>(extentSql(table, "DESC", 1))
-      .pluck()
-      .get(bounds) ?? 0;
+  const [first = 0, second = 0] = connection.values<Micros>(extentSql(table, "", 2), bounds);
+  const last = connection.findValue<Micros>(extentSql(table, "DESC", 1), bounds) ?? 0;
   const step = second - first;
   const count = (last - first) / step + 1;
   // Below a dozen there is little to gain, and the guess is often wrong.
   if (!Number.isInteger(count) || count < 12 || count > MAX_WINDOW_TICKS) return undefined;
-  const read = connection
-    .statement<number | null | string>(onGridSql(table, column))
-    .pluck()
-    .all([BigInt(step), BigInt(first % step), ...bounds]);
+  const read = connection.values<number | null | string>(onGridSql(table, column), [
+    BigInt(step),
+    BigInt(first % step),
+    ...bounds,
+  ]);
   if (read.length !== count) return undefined;
   const [ts, values] = [new Float64Array(count), new Float64Array(count)];
   for (let at = 0; at < count; at++) {

@@ -1,4 +1,4 @@
-import { exitCode, Failure } from "../../model/failure.ts";
+import { Failure } from "../../model/failure.ts";
 import {
   formatTimestamp,
   MICROS_PER_DAY,
@@ -73,7 +73,6 @@ export function findTimeZone(name: string): TimeZone {
     throw new Failure(`there is no time zone ${name}`, {
       code: "usage",
       remedy: "give a name such as Europe/Berlin or America/New_York",
-      exit: exitCode.usage,
     });
   }
   return createZone(format.resolvedOptions().timeZone, (ms) => readOffset(format, ms));

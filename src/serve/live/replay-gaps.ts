@@ -22,7 +22,7 @@ const subscriptionSql = `SELECT s.series FROM series s WHERE s.index_type = '' A
 export function gapKeyOf(connection: Connection, { stream, key, labels }: TickSource): GapKey | undefined {
   if (stream === "index_ticks") return { stream, series: key, name: `${stream} ${key}`, labels };
   const { exchangeId = "" } = labels;
-  const find = (id: string) => connection.statement<number>(subscriptionSql).pluck().get([id]);
+  const find = (id: string) => connection.findValue<number>(subscriptionSql, [id]);
   const ofExchange = find(exchangeId);
   const series = ofExchange ?? find("");
   if (series === undefined) return undefined;
@@ -54,8 +54,8 @@ const afterSql = `SELECT min(from_ts) ${ofKey} AND from_ts >= ?`;
 export function findGapStarts(connection: Connection, key: GapKey, window: GapWindow): Gap[] {
   const { at, end, isFirst, replayTo } = window;
   const { stream, series } = key;
-  const before = connection.statement<SettledRange>(beforeSql).get([stream, series, at]);
-  const inside = connection.statement<SettledRange>(insideSql).all([stream, series, at, end]);
+  const before = connection.findRow<SettledRange>(beforeSql, [stream, series, at]);
+  const inside = connection.rows<SettledRange>(insideSql, [stream, series, at, end]);
   const settled = before ? [before, ...inside] : inside;
   const gaps: Gap[] = [];
   let settledTo = before ? before.from : 0;

@@ -44,14 +44,10 @@ export function findTickSources(connection: Connection, hasTopic: (topic: string
         topics,
         labels: { indexType, indexId },
         read: (reader, from, to, limit) =>
-          reader
-            .statement<StoredTickRow>(ticksSql)
-            .raw()
-            .all([key, from, to, limit])
-            .map((row) => ({
-              ts: row[0],
-              text: `{"event":"INDEX_TICKER","id":"${ids.at(row[0])}",${write(row)}}`,
-            })),
+          reader.tuples<StoredTickRow>(ticksSql, [key, from, to, limit]).map((row) => ({
+            ts: row[0],
+            text: `{"event":"INDEX_TICKER","id":"${ids.at(row[0])}",${write(row)}}`,
+          })),
       },
     ];
   });
@@ -65,9 +61,9 @@ interface ListingRow {
 }
 
 function findListingSources(connection: Connection, hasTopic: (topic: string) => boolean): TickSource[] {
-  const listings = connection
-    .statement<ListingRow>("SELECT listing, exchange_id, market_id FROM listings ORDER BY listing")
-    .all();
+  const listings = connection.rows<ListingRow>(
+    "SELECT listing, exchange_id, market_id FROM listings ORDER BY listing",
+  );
   return listings.flatMap(({ listing, exchange_id, market_id }): TickSource[] => {
     const topics = topicsOfListing(exchange_id, market_id);
     if (!topics.some(hasTopic)) return [];
@@ -80,13 +76,10 @@ function findListingSources(connection: Connection, hasTopic: (topic: string) =>
         topics,
         labels: { exchangeId: exchange_id, marketId: market_id },
         read: (reader, from, to, limit) =>
-          reader
-            .statement<LatestRow>(tickersSql)
-            .all([listing, from, to, limit])
-            .map((row) => ({
-              ts: row.ts,
-              text: `{"event":"EXCHANGE_TICKER","id":"${ids.at(row.ts)}",${exchangeTickText({ ...row, ...labels }, true)}}`,
-            })),
+          reader.rows<LatestRow>(tickersSql, [listing, from, to, limit]).map((row) => ({
+            ts: row.ts,
+            text: `{"event":"EXCHANGE_TICKER","id":"${ids.at(row.ts)}",${exchangeTickText({ ...row, ...labels }, true)}}`,
+          })),
       },
     ];
   });

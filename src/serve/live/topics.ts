@@ -96,7 +96,7 @@ export function readListingTopics(connection: Connection, message: Message): Sub
 function findMarkets(connection: Connection, name: string): readonly string[] {
   const sql = `SELECT m.id FROM market_rows m JOIN assets b ON b.id = m.base_asset_id JOIN assets q ON q.id = m.quote_asset_id
     WHERE b.symbol || '_' || q.symbol = ? AND m.delisted_at IS NULL`;
-  const found = connection.statement<string>(sql).pluck().all([name]);
+  const found = connection.values<string>(sql, [name]);
   if (found.length === 0) throw new ServeError(404, `No market ${name}`);
   return found;
 }

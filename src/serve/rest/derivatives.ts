@@ -49,12 +49,11 @@ export function serveContracts(
     EXPIRED: "coalesce(expiration <= @now, 0)",
     ALL: "@now = @now",
   }[include];
-  const rows = connection
-    .statement<ContractRow>(
-      `SELECT * FROM contracts WHERE derivative_type = @type AND exchange_id = @exchangeId AND is_described = 1
+  const rows = connection.rows<ContractRow>(
+    `SELECT * FROM contracts WHERE derivative_type = @type AND exchange_id = @exchangeId AND is_described = 1
         AND delisted_at IS NULL AND market_id = coalesce(@marketId, market_id) AND ${state} ORDER BY contract`,
-    )
-    .all({ type, exchangeId, marketId: marketId ?? null, now });
+    { type, exchangeId, marketId: marketId ?? null, now },
+  );
   return listResponse(rows.map(writeContract));
 }
 
@@ -64,7 +63,7 @@ export function serveContract(connection: Connection, typeText: string, id: stri
   const type = readType(params, typeText);
   params.finish();
   const sql = "SELECT * FROM contracts WHERE derivative_type = ? AND id = ? AND is_described = 1";
-  const row = connection.statement<ContractRow>(sql).get([type, id]);
+  const row = connection.findRow<ContractRow>(sql, [type, id]);
   if (!row) throw new ServeError(404, `No contract ${id}`);
   return { body: writeContract(row), headers: {} };
 }

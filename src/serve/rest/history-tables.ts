@@ -69,28 +69,24 @@ function deriveTable(stream: HistoryStream) {
     tsOf: (row: HistoryRow) => tsOfStored(row[0]),
     ids: ({ series = 0, indexType, indexId }: ServedSeries) => new RowIds(stream, series, indexType, indexId),
     read: (connection: Connection, series: number, { from, to, limit }: ReadOptions) =>
-      connection
-        .statement<HistoryRow>(readSql)
-        .raw()
-        .all([series, storedTime(from), storedTime(to), limit]),
+      connection.tuples<HistoryRow>(readSql, [series, storedTime(from), storedTime(to), limit]),
     readLatest(connection: Connection, filter: SeriesFilter, until: Micros): LatestRecord[] {
       const { sql, values } = seriesCondition(filter);
       const cells = [timeColumn, ...columns].map((name) => `r.${name}`).join(", ");
       return connection
-        .statement<LatestCells>(
+        .tuples<LatestCells>(
           `SELECT s.series, s.index_type, s.index_id, s.name, ${cells} FROM series s CROSS JOIN ${table} r
           WHERE ${sql} AND r.series = s.series AND r.${timeColumn} =
             (SELECT max(n.${timeColumn}) FROM ${table} n WHERE n.series = s.series AND n.${timeColumn} < ?) ORDER BY s.series`,
+          [...values, storedTime(until)],
         )
-        .raw()
-        .all([...values, storedTime(until)])
         .map(([series, indexType, indexId, name, ...row]) => ({
           series: { series, indexType, indexId, name },
           row,
         }));
     },
     hasRowsBelow: (connection: Connection, series: number, ts: Micros) =>
-      connection.statement(belowSql).get([series, storedTime(ts)]) !== undefined,
+      connection.findRow(belowSql, [series, storedTime(ts)]) !== undefined,
   };
 }
 
@@ -170,10 +166,7 @@ export const historyTables: { readonly [S in HistoryStream]: HistoryTable } = {
     findByRecordId(connection, id, series) {
       const [condition, keys] = series === undefined ? ["", []] : [" AND series = ?", [series]];
       const sql = `SELECT series, day FROM daily_bar_rows WHERE record_id = ?${condition}`;
-      const found = connection
-        .statement<[number, string]>(sql)
-        .raw()
-        .get([id, ...keys]);
+      const found = connection.findTuple<[number, string]>(sql, [id, ...keys]);
       return found && { key: found[0], ts: rowTables.ohlcv.tsOfStored(found[1]) };
     },
   },

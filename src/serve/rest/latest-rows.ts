@@ -42,12 +42,11 @@ export function readLatestRows(
     `(SELECT max(n.ts) FROM ${table} n WHERE n.${key} = ${entry}.${key} AND n.ts < ?)`;
   const until = now + MAX_AHEAD_MICROS;
   const since = readNewestState(connection, stream, newest("k"), until);
-  return connection
-    .statement<LatestRow>(
-      `SELECT s.${key} AS key, ${labelColumns[stream]}, r.* FROM ${dictionary} s CROSS JOIN ${table} r
+  return connection.rows<LatestRow>(
+    `SELECT s.${key} AS key, ${labelColumns[stream]}, r.* FROM ${dictionary} s CROSS JOIN ${table} r
       WHERE r.${key} = s.${key} AND r.ts = ${newest("s")} AND r.ts >= ? AND (${condition}) ORDER BY s.${key} LIMIT ?`,
-    )
-    .all([until, since, ...values, limit]);
+    [until, since, ...values, limit],
+  );
 }
 
 /** From where on a row belongs to the newest state of its stream. */

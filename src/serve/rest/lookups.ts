@@ -38,8 +38,7 @@ function elements(columns: ConstructorParameters<typeof RecordWriter>[0], table:
   const sql = `SELECT * FROM ${table} WHERE exchange_id = ? AND delisted_at IS NULL`;
   return (connection: Connection, exchangeId: string) =>
     connection
-      .statement<Row>(sql)
-      .all([exchangeId])
+      .rows<Row>(sql, [exchangeId])
       .map((row) => `{${write(row)}}`)
       .join(",");
 }
@@ -89,16 +88,17 @@ export function serveLookup(connection: Connection, name: LookupName, query: URL
   const given = Object.entries(filters(params)).filter(([, value]) => value !== undefined);
   params.finish();
   const conditions = given.map(([column]) => ` AND ${column} = ?`).join("");
-  const rows = connection
-    .statement<Row>(`SELECT * FROM ${table} WHERE delisted_at IS NULL${conditions} ORDER BY first_seen, id`)
-    .all(given.map(([, value]) => value));
+  const rows = connection.rows<Row>(
+    `SELECT * FROM ${table} WHERE delisted_at IS NULL${conditions} ORDER BY first_seen, id`,
+    given.map(([, value]) => value),
+  );
   return listResponse(rows.map((row) => write(connection, row)));
 }
 
 /** One entity, also one that the service no longer lists. */
 export function serveLookupEntry(connection: Connection, name: LookupName, id: string): ServeResponse {
   const { object, table, write }: Lookup = lookups[name];
-  const row = connection.statement<Row>(`SELECT * FROM ${table} WHERE id = ?`).get([id]);
+  const row = connection.findRow<Row>(`SELECT * FROM ${table} WHERE id = ?`, [id]);
   if (!row) throw new ServeError(404, `No ${object} ${id}`);
   return { body: write(connection, row), headers: {} };
 }
@@ -107,6 +107,6 @@ export function serveLookupEntry(connection: Connection, name: LookupName, id: s
 export function assertKnown(connection: Connection, name: LookupName, id: string | undefined): void {
   if (id === undefined) return;
   const { object, table }: Lookup = lookups[name];
-  if (connection.statement(`SELECT 1 FROM ${table} WHERE id = ?`).get([id]) === undefined)
+  if (connection.findRow(`SELECT 1 FROM ${table} WHERE id = ?`, [id]) === undefined)
     throw new ServeError(404, `No ${object} ${id}`);
 }

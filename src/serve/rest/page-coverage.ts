@@ -36,7 +36,7 @@ interface BoundsRow {
 /** Where the history of a series begins in this warehouse; undefined: nothing of it was ever selected or settled. */
 export function findHistoryStart(connection: Connection, key: LedgerKey, now: Micros): Micros | undefined {
   const { stream, series } = key;
-  const bounds = connection.statement<BoundsRow>(boundsSql).get({ stream, series });
+  const bounds = connection.findRow<BoundsRow>(boundsSql, { stream, series });
   const firstSettled = bounds?.firstSettled ?? undefined;
   if (bounds?.from === null || bounds === undefined) return firstSettled;
   const target = { from: bounds.from, serviceWindow: bounds.serviceWindow, isSnapshot: false };
@@ -62,7 +62,7 @@ export function* readSegments(
   const claims = readClaims(connection, { stream, series }).filter(({ acceptedAt }) => acceptedAt === null);
   let at = end;
   for (;;) {
-    const ranges = connection.statement<SettledRange>(settledSql).all([stream, series, at]);
+    const ranges = connection.rows<SettledRange>(settledSql, [stream, series, at]);
     for (const { from, to, proof, reason } of ranges) {
       if (to < at) yield* open(to, at);
       // Rows that were moved elsewhere cannot be served.

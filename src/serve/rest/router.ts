@@ -7,15 +7,6 @@ import { ServeError } from "./serve-error.ts";
 import type { ServeResponse } from "./serve-response.ts";
 import { serveExchangeTickers, serveMarketCaps } from "./snapshots.ts";
 
-export const serveScopes = [
-  "read:exchange-ticker",
-  "read:index-ticker",
-  "read:ohlcv",
-  "read:market-cap",
-  "read:LX",
-  "read:derivatives",
-] as const;
-
 interface RestRequest {
   /** Below `/v3`, as received. */
   readonly path: string;

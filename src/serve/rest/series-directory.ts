@@ -29,7 +29,7 @@ export function findSeries(
   connection: Connection,
   { indexType, indexId }: SeriesFilter,
 ): readonly ServedSeries[] {
-  const all = (sql: string, values: readonly string[]) => connection.statement<ServedSeries>(sql).all(values);
+  const all = (sql: string, values: readonly string[]) => connection.rows<ServedSeries>(sql, values);
   if (indexType !== undefined && indexId !== undefined) return all(seriesSql.one, [indexType, indexId]);
   if (indexId !== undefined) return all(seriesSql.byId, [indexId]);
   return indexType === undefined ? all(seriesSql.all, []) : all(seriesSql.byType, [indexType]);
@@ -54,7 +54,7 @@ export function requireSeries(
 function isListed(connection: Connection, type: IndexType, id: string): boolean {
   if (type === "LX") return false;
   const table = type === "GWA" ? "assets" : "market_rows";
-  return connection.statement(`SELECT 1 FROM ${table} WHERE id = ?`).get([id]) !== undefined;
+  return connection.findRow(`SELECT 1 FROM ${table} WHERE id = ?`, [id]) !== undefined;
 }
 
 function notFound(indexId: string): ServeError {

@@ -75,7 +75,7 @@ export function serveExchangeTickers(
 function findMarket(connection: Connection, base: string, quote: string): string {
   const sql = `SELECT m.id FROM market_rows m JOIN assets b ON b.id = m.base_asset_id JOIN assets q ON q.id = m.quote_asset_id
     WHERE b.symbol = ? AND q.symbol = ? AND m.delisted_at IS NULL`;
-  const [first, ...others] = connection.statement<string>(sql).pluck().all([base, quote]);
+  const [first, ...others] = connection.values<string>(sql, [base, quote]);
   if (first === undefined) throw new ServeError(404, `No market ${base}/${quote}`);
   if (others.length > 0)
     throw new ServeError(400, `Duplicate symbols: ${others.length + 1} markets are ${base}/${quote}`);

@@ -1,4 +1,4 @@
-import { exitCode, Failure, type FailureCode } from "../../model/failure.ts";
+import { Failure, type FailureCode } from "../../model/failure.ts";
 
 /** The server as messages name it: without user name and password. */
 export interface ServerName {
@@ -103,10 +103,7 @@ export function toShareFailure(error: unknown, server: ServerName): Failure {
   if (error instanceof Failure) return error;
   const place = `PostgreSQL at ${server.host}:${server.port}`;
   const { what, remedy, code } = translate(error, server);
-  if (["share_refused", "share_no_rights", "share_tls"].includes(code))
-    return operatorFailure(code, `${place} ${what}`, remedy);
-  const exit = code === "share_bug" ? { exit: exitCode.unexpected } : {};
-  return new Failure(`${place} ${what}`, { code, remedy, ...exit });
+  return new Failure(`${place} ${what}`, { code, remedy });
 }
 
 function translate(error: unknown, server: ServerName): Translation {
@@ -134,11 +131,6 @@ function translate(error: unknown, server: ServerName): Translation {
   return unreachable(state || message);
 }
 
-/** Only the operator can mend it. */
-function operatorFailure(code: FailureCode, message: string, remedy: string): Failure {
-  return new Failure(message, { code, remedy, exit: exitCode.usage });
-}
-
 export function readOnlyFailure({ host, port }: ServerName): Failure {
   const { what, code, remedy } = readOnly;
   return new Failure(`PostgreSQL at ${host}:${port} ${what}`, { code, remedy });
@@ -160,10 +152,21 @@ export function noWritableFailure(reasons: readonly unknown[]): Failure {
 }
 
 export function newerSchemaFailure({ host, port }: ServerName, found: number, known: number): Failure {
-  return operatorFailure(
-    "share_newer",
+  return new Failure(
     `schema mds at ${host}:${port} has version ${found}, and this program knows ${known}: a newer mds-sync wrote it`,
-    "install that version here too; nothing was changed there",
+    { code: "share_newer", remedy: "install that version here too; nothing was changed there" },
+  );
+}
+
+/** A version that no release had. */
+export function olderSchemaFailure({ host, port }: ServerName, found: number): Failure {
+  return new Failure(
+    `schema mds at ${host}:${port} has version ${found}, from before version 0.2 of mds-sync`,
+    {
+      code: "share_older",
+      remedy:
+        "run DROP SCHEMA mds CASCADE there, then mds-sync share, which forwards everything; nothing was changed there",
+    },
   );
 }
 
@@ -183,20 +186,18 @@ export function dependentsFailure(
   dependents: readonly string[],
 ): Failure {
   const names = dependents.join(", ");
-  return operatorFailure(
-    "share_dependents",
-    `view mds.${view} at ${host}:${port} cannot be upgraded: ${names} read it`,
-    `drop ${names}, run mds-sync share, and create them again; nothing was changed there`,
-  );
+  return new Failure(`view mds.${view} at ${host}:${port} cannot be upgraded: ${names} read it`, {
+    code: "share_dependents",
+    remedy: `drop ${names}, run mds-sync share, and create them again; nothing was changed there`,
+  });
 }
 
 /** A pool in transaction mode hides which session is whose. */
 export function pooledFailure({ host, port }: ServerName): Failure {
-  return operatorFailure(
-    "share_refused",
-    `at ${host}:${port} a pool gives each transaction another connection to PostgreSQL`,
-    "connect to PostgreSQL itself, or set pool_mode = session for this database",
-  );
+  return new Failure(`at ${host}:${port} a pool gives each transaction another connection to PostgreSQL`, {
+    code: "share_refused",
+    remedy: "connect to PostgreSQL itself, or set pool_mode = session for this database",
+  });
 }
 
 /** A standby was promoted, while the server that we are connected to is still there. */
@@ -218,33 +219,34 @@ function describeServers(servers: readonly ServerName[]): string {
 
 export function noMonthFailure(month: string, direction: "out" | "in"): Failure {
   if (direction === "out")
-    return operatorFailure(
-      "usage",
-      `the shared warehouse has no ticks of ${month}`,
-      "give a month as 2026-06",
-    );
+    return new Failure(`the shared warehouse has no ticks of ${month}`, {
+      code: "usage",
+      remedy: "give a month as 2026-06",
+    });
   const tables = `mds.…_tick_rows_${month.replace("-", "_")}`;
   const message = `no month ${month} was moved out, or its tables are gone`;
-  return operatorFailure("usage", message, `restore its tables ${tables} first`);
+  return new Failure(message, { code: "usage", remedy: `restore its tables ${tables} first` });
 }
 
 export function monthNotOverFailure(month: string): Failure {
   const message = `${month} is not over: rows of it still arrive`;
-  return operatorFailure("usage", message, "give a month that is over");
+  return new Failure(message, { code: "usage", remedy: "give a month that is over" });
 }
 
 /** Schema `mds` belongs to someone else. */
 export function foreignSchemaFailure({ host, port }: ServerName, names: readonly string[]): Failure {
-  return operatorFailure(
-    "share_foreign",
+  return new Failure(
     `schema mds at ${host}:${port} was not made by mds-sync, and has relations of the same names: ${names.join(", ")}`,
-    "rename that schema, or let shared.url name another database; nothing was changed there",
+    {
+      code: "share_foreign",
+      remedy: "rename that schema, or let shared.url name another database; nothing was changed there",
+    },
   );
 }
 
 export function tooOldFailure({ host, port }: ServerName, version: string): Failure {
   const message = `PostgreSQL at ${host}:${port} is version ${version}`;
-  return operatorFailure("share_too_old", message, "PostgreSQL 14 or newer is needed");
+  return new Failure(message, { code: "share_too_old", remedy: "PostgreSQL 14 or newer is needed" });
 }
 
 export function fencedFailure(): Failure {

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import type { ConnectionOptions } from "node:tls";
-import { exitCode, Failure } from "../../model/failure.ts";
+import { Failure } from "../../model/failure.ts";
 import { listServerUrls } from "../../model/postgres-url.ts";
 import type { ServerName } from "./postgres-errors.ts";
 
@@ -77,5 +77,5 @@ function readCertificate(file: string): string {
 }
 
 function addressFailure(what: string, remedy: string): Failure {
-  return new Failure(`shared.url: ${what}`, { code: "settings", remedy, exit: exitCode.usage });
+  return new Failure(`shared.url: ${what}`, { code: "settings", remedy });
 }

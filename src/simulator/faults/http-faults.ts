@@ -1,11 +1,11 @@
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Clock } from "../../runtime/clock.ts";
-import type { PlainResponse } from "../rest/http-types.ts";
 import {
   type EncodedResponse,
   encodeResponse,
   Payload,
+  type PlainResponse,
   type SendResponse,
   type SimulatorRequest,
   type SimulatorResponse,

@@ -4,8 +4,7 @@ import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
-import type { SyncSettings } from "../context/context.ts";
-import { type SyncContext, serviceNow } from "../context/context.ts";
+import { type SyncContext, type SyncSettings, serviceNow } from "../context/context.ts";
 import { classifyError, isSameProblem, type Problem } from "../context/error-policy.ts";
 import { toStreamHealth } from "../context/problem-log.ts";
 import type { StreamStats } from "../context/run-stats.ts";
@@ -33,12 +32,12 @@ import {
 
 /** Limits what one run fills. An absent member means no limit. */
 export interface BackfillFilter {
-  readonly streams?: ReadonlySet<Stream>;
+  readonly streams?: readonly Stream[] | undefined;
   /** Symbols, pairs, names or ids of indices. */
-  readonly series?: readonly string[];
-  readonly range?: TimeRange;
+  readonly series?: readonly string[] | undefined;
+  readonly range?: TimeRange | undefined;
   /** Fetch the named series once even where the settings do not select them. */
-  readonly fetchesUnselected?: boolean;
+  readonly fetchesUnselected?: boolean | undefined;
 }
 
 interface BackfillOptions {
@@ -84,7 +83,7 @@ export async function backfill(
 ): Promise<BackfillReport> {
   const isFiltered = filter.series !== undefined || filter.range !== undefined;
   const includesStream = (stream: Stream) =>
-    filter.streams?.has(stream) ?? (!isFiltered || hasHistory(stream));
+    filter.streams?.includes(stream) ?? (!isFiltered || hasHistory(stream));
   const startedAt = context.clock.monotonic();
 
   const refreshed = await refreshSelection(context, {
@@ -98,7 +97,8 @@ export async function backfill(
   /** The streams of this run whose series may be named. */
   const selectableStreams = ({ targets }: SelectionResult) =>
     targets.streams.filter(
-      ({ stream }) => filter.streams?.has(stream) ?? settings.streams[streamTable[stream].setting] !== false,
+      ({ stream }) =>
+        filter.streams?.includes(stream) ?? settings.streams[streamTable[stream].setting] !== false,
     );
   let selected: SelectionResult = refreshed;
   if (filter.fetchesUnselected) {

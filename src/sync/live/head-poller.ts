@@ -134,7 +134,7 @@ export class HeadPoller {
       delayMs: () => this.#idleMs(),
       runOnce: async () => this.#dispatch(),
       onError: (error) => this.#options.onError(error),
-      waitForWakeUp: (until) => this.#wake.wait(until),
+      wakeUp: this.#wake,
     });
     const listening = runLoop({
       clock,

@@ -55,7 +55,7 @@ export class ExchangePoller {
       delayMs: this.#options.delayMs,
       runOnce: async () => this.#pollDue(),
       onError: this.#options.onFailure,
-      waitForWakeUp: (until) => this.#wakeUp.wait(until),
+      wakeUp: this.#wakeUp,
     });
     await Promise.allSettled(this.#inFlight.values());
   }

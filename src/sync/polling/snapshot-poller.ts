@@ -2,8 +2,7 @@ import type { DerivativeType, Stream } from "../../model/streams.ts";
 import { MICROS_PER_MS } from "../../model/time.ts";
 import { runLoop, WakeSignal } from "../../runtime/loop.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
-import type { SyncStreamSettings } from "../context/context.ts";
-import { type SyncContext, serviceNow } from "../context/context.ts";
+import { type SyncContext, type SyncStreamSettings, serviceNow } from "../context/context.ts";
 import { affectsWholeEndpoint, classifyError, type Problem, toProblem } from "../context/error-policy.ts";
 import { ProblemLog } from "../context/problem-log.ts";
 import { fetchDerivativeTicks, refreshContracts } from "../fetch/derivatives.ts";
@@ -156,8 +155,7 @@ export class SnapshotPoller {
   ): Promise<void> {
     const { clock, signal } = this.#context;
     const onError = (error: unknown) => this.#options.onFailure(part.name, error);
-    const waiting = wakeUp ? { waitForWakeUp: (until: AbortSignal) => wakeUp.wait(until) } : {};
-    return runLoop({ clock, signal, delayMs, runOnce, onError, ...waiting });
+    return runLoop({ clock, signal, delayMs, runOnce, onError, wakeUp });
   }
 }
 

@@ -2,6 +2,7 @@ import { decodePage } from "../../ingest/decode/page.ts";
 import type { StreamRecords } from "../../model/records.ts";
 import { decodeBody } from "../../model/response-body.ts";
 import type { SelectorCandidate } from "../../model/selector.ts";
+import { streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { ServiceClient } from "../../service/client/client.ts";
 import { walkListPages } from "../../service/pagination/list-walk.ts";
@@ -20,12 +21,6 @@ import {
 import { needsLiquidIndices, needsRanking } from "./targets.ts";
 
 type ListedStream = "assets" | "markets" | "exchanges" | "market_caps";
-const endpointOfList: Record<ListedStream, string> = {
-  assets: "/asset",
-  markets: "/market",
-  exchanges: "/exchange",
-  market_caps: "/market-cap",
-};
 
 /** Reads the directory without writing anything: from the warehouse where possible, otherwise from the service. */
 export async function fetchDirectory(
@@ -89,7 +84,7 @@ export async function fetchAllRecords<S extends ListedStream>(
   signal: AbortSignal,
 ): Promise<StreamRecords[S][]> {
   const all: StreamRecords[S][] = [];
-  const list = { endpoint: endpointOfList[stream], signal };
+  const list = { endpoint: streamTable[stream].endpoint, signal };
   const pages = walkListPages(client, list, async (body) => {
     const { records, rawCount, nextId } = decodePage(stream, decodeBody(body));
     return { records, rows: rawCount, nextId };

@@ -1,4 +1,4 @@
-import { exitCode, Failure } from "../../model/failure.ts";
+import { Failure } from "../../model/failure.ts";
 import { formatUnknownNames, resolveSelector } from "../../model/selector.ts";
 import { type IndexType, indexTypes } from "../../model/stream-columns.ts";
 import type { HistoryStream } from "../../model/streams.ts";
@@ -35,7 +35,6 @@ export function resolveIndexNames(names: readonly string[], directory: Directory
     throw new Failure(`--series: no index is called ${suggestion ? first : formatUnknownNames(selection)}`, {
       code: "usage",
       remedy: suggestion ? `did you mean ${suggestion}?` : "give a symbol, a pair, a name or an id",
-      exit: exitCode.usage,
     });
   }
   const chosen = new Set(selection.ids);

@@ -81,13 +81,13 @@ const namesSql = "SELECT index_type AS indexType, index_id AS indexId, name FROM
 
 /** Reads the ledger key by key: that of a snapshot stream may have hundreds of thousands of ranges. */
 export function* readAuditedKeys(connection: Connection): Generator<AuditedKey> {
-  for (const key of connection.statement<LedgerKey>(keysSql).all()) {
+  for (const key of connection.rows<LedgerKey>(keysSql)) {
     const rows = connection.prepared(targetsOfKey).all(key);
     yield {
       key,
-      names: connection.statement<SeriesNames>(namesSql).get([key.series]) ?? null,
+      names: connection.findRow<SeriesNames>(namesSql, [key.series]) ?? null,
       targets: rows.map((row) => ({ ...row, isSnapshot: row.isSnapshot === 1 })),
-      settled: connection.statement<SettledRange>(settledSql).all([key.stream, key.series]),
+      settled: connection.rows<SettledRange>(settledSql, [key.stream, key.series]),
       cadence: rows.at(-1)?.period ?? 1,
     };
   }

@@ -41,7 +41,7 @@ export function checkKeptBars({ connection }: AuditContext, audited: AuditedKey)
     }
   };
   let until = Number.MIN_SAFE_INTEGER;
-  for (const { ts, ...kept } of connection.statement<StoredBar>(keptSql).all([key.series])) {
+  for (const { ts, ...kept } of connection.rows<StoredBar>(keptSql, [key.series])) {
     checkBetween(until, ts);
     until = ts + HOUR;
     // The ticks of a moved hour are elsewhere, its bar stays.

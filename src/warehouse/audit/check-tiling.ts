@@ -91,12 +91,10 @@ interface CoverageSum {
 
 /** What the view `coverage` shows of each ledger key: a range that it lacks or changes changes one of the sums. */
 export function sumViewCoverage(connection: Connection): ReadonlyMap<string, CoverageSum> {
-  const rows = connection
-    .statement<Omit<ViewGapRow, keyof TimeRange> & CoverageSum>(
-      `SELECT stream, index_type, index_id, count(*) AS ranges, sum(from_ts % ${SUM_MODULUS}) AS starts, sum(to_ts % ${SUM_MODULUS}) AS ends
-        FROM coverage GROUP BY stream, index_type, index_id`,
-    )
-    .all();
+  const rows = connection.rows<
+    Omit<ViewGapRow, keyof TimeRange> & CoverageSum
+  >(`SELECT stream, index_type, index_id, count(*) AS ranges, sum(from_ts % ${SUM_MODULUS}) AS starts, sum(to_ts % ${SUM_MODULUS}) AS ends
+        FROM coverage GROUP BY stream, index_type, index_id`);
   return new Map(rows.map((row) => [namedKeyText(row), row]));
 }
 

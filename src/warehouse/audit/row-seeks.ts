@@ -31,8 +31,8 @@ function readRowKeys(connection: Connection, stream: SnapshotStream, exchangeId:
   const { dictionary } = streamTable[stream];
   const sql = `SELECT ${keyColumns[dictionary]} FROM ${dictionary}`;
   // The ranking has no exchange.
-  if (exchangeId === "" || dictionary === "series") return connection.statement<number>(sql).pluck().all();
-  return connection.statement<number>(`${sql} WHERE exchange_id = ?`).pluck().all([exchangeId]);
+  if (exchangeId === "" || dictionary === "series") return connection.values<number>(sql);
+  return connection.values<number>(`${sql} WHERE exchange_id = ?`, [exchangeId]);
 }
 
 function seekKeys(connection: Connection, table: RowTable<never>, keys: number[]): RowSeeks {

@@ -4,7 +4,7 @@ import { intersect, normalise, subtract, type TimeRange, type TimeRanges } from 
 import type { Publication } from "../../rule/answer.ts";
 import { isIncident } from "../../rule/confirm.ts";
 import { assertValidLedger } from "../../rule/ledger-ranges.ts";
-import type { SettledRangeRow, TargetRow } from "../schema/coverage.ts";
+import type { SettledRangeRow } from "../schema/coverage.ts";
 import type { SeriesNames } from "../schema/lookups.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import type { Transaction } from "../tables/transaction.ts";
@@ -150,8 +150,14 @@ export interface SeriesGaps extends Readonly<SeriesNames> {
   readonly blockedReason: string | null;
 }
 
-type SeriesTargetRow = SeriesNames &
-  Omit<TargetRow, "stream" | "isSnapshot"> &
+/** A target of a history stream. */
+export interface HistoryTarget extends StoredTarget, Readonly<SeriesNames> {
+  readonly series: number;
+  /** Why the open ranges cannot be fetched at present. */
+  readonly blockedReason: string | null;
+}
+
+type TargetWithPublication = Omit<HistoryTarget, "isSnapshot" | "publication"> &
   (Publication | { readonly publishedTo: null });
 
 const targetsSql = (
@@ -173,6 +179,28 @@ const oneSeriesSql = {
   settled: settledSql("AND series = @series"),
 };
 
+/** The targets of a history stream, or of one series of it, by series. */
+export function readHistoryTargets(
+  connection: Connection,
+  stream: HistoryStream,
+  series?: number,
+): Map<number, HistoryTarget[]> {
+  const lateness = readLateness(connection, stream);
+  const rows =
+    series === undefined
+      ? connection.rows<TargetWithPublication>(allSeriesSql.targets, { stream })
+      : connection.rows<TargetWithPublication>(oneSeriesSql.targets, { stream, series });
+  const targets = rows.map(
+    (row): HistoryTarget => ({
+      ...row,
+      isSnapshot: false,
+      lateness,
+      publication: row.publishedTo === null ? undefined : row,
+    }),
+  );
+  return Map.groupBy(targets, (target) => target.series);
+}
+
 /**
  * The gaps of every series of a stream, or of one series, at `now` by the service's clock. Series without gaps are
  * left out.
@@ -185,8 +213,6 @@ export function readGaps(
 ): SeriesGaps[] {
   const [sql, parameters] =
     series === undefined ? [allSeriesSql, { stream }] : [oneSeriesSql, { stream, series }];
-  const targets = connection.statement<SeriesTargetRow>(sql.targets).all(parameters);
-  const lateness = readLateness(connection, stream);
   const pending =
     series === undefined
       ? readPendingClaims(connection, stream)
@@ -197,19 +223,13 @@ export function readGaps(
           ],
         ]);
   const settled = Map.groupBy(
-    connection.statement<Omit<SettledRangeRow, "stream">>(sql.settled).all(parameters),
+    connection.rows<Omit<SettledRangeRow, "stream">>(sql.settled, parameters),
     (range) => range.series,
   );
-  return [...Map.groupBy(targets, (row) => row.series)].flatMap(([seriesKey, rows]): SeriesGaps[] => {
+  return [...readHistoryTargets(connection, stream, series)].flatMap(([seriesKey, targets]): SeriesGaps[] => {
     const settledRanges = settled.get(seriesKey) ?? [];
     assertValidLedger(settledRanges);
-    const ownTargets = rows.map((row) => ({
-      ...row,
-      isSnapshot: false,
-      lateness,
-      publication: row.publishedTo === null ? undefined : row,
-    }));
-    const parts = findGaps(ownTargets, normalise(settledRanges), Math.floor(now));
+    const parts = findGaps(targets, normalise(settledRanges), Math.floor(now));
     const open = selectRanges(parts, "open", "unpublished", "quiet");
     const agedOut = selectRanges(parts, "lost");
     const claims = pending.get(seriesKey) ?? [];
@@ -219,7 +239,7 @@ export function readGaps(
       normalise(claims.filter(({ kind }) => !isIncident(kind)).map(({ range }) => range)),
     );
     if (open.length + agedOut.length === 0) return [];
-    const { indexType, indexId, name, serviceWindow, blockedReason } = rows.at(-1) as SeriesTargetRow;
+    const { indexType, indexId, name, serviceWindow, blockedReason } = targets.at(-1) as HistoryTarget;
     return [
       {
         key: { stream, series: seriesKey },

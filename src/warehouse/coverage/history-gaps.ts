@@ -8,12 +8,13 @@ import {
   computeTargetEnd,
   findGaps,
   type GapPart,
+  type HistoryTarget,
   NIGHTLY_INTERVAL_MICROS,
-  type StoredTarget,
+  readHistoryTargets,
 } from "./gaps.ts";
 import type { KeyRanges } from "./ledger.ts";
 import { pendingReasonSql } from "./pending-claims.ts";
-import { extendSettleDelay, NOT_PUBLISHED_REASON, readLateness } from "./publication.ts";
+import { extendSettleDelay, NOT_PUBLISHED_REASON } from "./publication.ts";
 import { readPresentTs } from "./targets.ts";
 
 /** A range of a ledger key of a history stream. */
@@ -26,24 +27,6 @@ interface HistoryRange extends TimeRange {
 }
 
 type SettledTuple = readonly [series: number, from: Micros, to: Micros, isLost: 0 | 1, reason: string | null];
-
-type TargetTuple = readonly [
-  series: number,
-  from: Micros,
-  to: Micros | null,
-  settleDelay: Micros,
-  step: Micros,
-  serviceWindow: Micros | null,
-  blockedReason: string | null,
-  publishedTo: Micros | null,
-  askedAt: Micros,
-  askedTo: Micros,
-  quietMargin: Micros,
-];
-
-interface HistoryTarget extends StoredTarget {
-  readonly blockedReason: string | null;
-}
 
 interface ReasonedRange extends TimeRange {
   readonly reason: string | null;
@@ -60,11 +43,6 @@ interface HistoryLedger {
 const settledSql = `SELECT series, from_ts, to_ts, proof = 'lost', reason FROM settled_ranges
   WHERE stream = ? ORDER BY series, from_ts`;
 
-const targetsSql = `SELECT w.series, w.from_ts, w.to_ts, w.settle_delay, w.step, w.service_window, w.blocked_reason,
-    u.published_to, u.asked_at, u.asked_to, u.quiet_margin
-  FROM targets w LEFT JOIN publications u ON u.stream = w.stream AND u.series = w.series
-  WHERE w.stream = ? AND w.is_snapshot = 0 ORDER BY w.series, w.from_ts`;
-
 const liveSpansSql = `SELECT w.series, l.from_ts AS "from", l.to_ts AS "to" FROM targets w
     JOIN series s ON s.series = w.series
     JOIN live_spans l ON l.stream = w.stream AND l.index_type = s.index_type AND l.index_id IN ('', s.index_id)
@@ -80,11 +58,8 @@ const claimsSql = `SELECT series, from_ts AS "from", to_ts AS "to", ${pendingRea
 export function* readHistoryRanges(connection: Connection): Generator<KeyRanges<HistoryRange>> {
   const now = readPresentTs(connection);
   for (const stream of historyStreams) {
-    const settled = Map.groupBy(
-      connection.statement<SettledTuple>(settledSql).raw().all([stream]),
-      ([series]) => series,
-    );
-    const targets = readTargets(connection, stream);
+    const settled = Map.groupBy(connection.tuples<SettledTuple>(settledSql, [stream]), ([series]) => series);
+    const targets = readHistoryTargets(connection, stream);
     const liveSpans = readBySeries<TimeRange>(connection, liveSpansSql, stream);
     const claims = readBySeries<ReasonedRange>(connection, claimsSql, stream);
     for (const series of new Set([...settled.keys(), ...targets.keys()])) {
@@ -106,35 +81,12 @@ export function* readHistoryRanges(connection: Connection): Generator<KeyRanges<
   }
 }
 
-function readTargets(connection: Connection, stream: HistoryStream): Map<number, HistoryTarget[]> {
-  const lateness = readLateness(connection, stream);
-  const targets = new Map<number, HistoryTarget[]>();
-  for (const row of connection.statement<TargetTuple>(targetsSql).raw().all([stream])) {
-    const [series, from, to, settleDelay, step, serviceWindow, blockedReason] = row;
-    const [publishedTo, askedAt, askedTo, quietMargin] = row.slice(7) as [
-      Micros | null,
-      Micros,
-      Micros,
-      Micros,
-    ];
-    const publication = publishedTo === null ? undefined : { publishedTo, askedAt, askedTo, quietMargin };
-    const target = {
-      ...{ from, to, settleDelay, step, serviceWindow, blockedReason, lateness, publication },
-      isSnapshot: false,
-    };
-    const own = targets.get(series);
-    if (own) own.push(target);
-    else targets.set(series, [target]);
-  }
-  return targets;
-}
-
 function readBySeries<Range>(
   connection: Connection,
   sql: string,
   stream: HistoryStream,
 ): ReadonlyMap<number, readonly Range[]> {
-  const rows = connection.statement<Range & { readonly series: number }>(sql).all([stream]);
+  const rows = connection.rows<Range & { readonly series: number }>(sql, [stream]);
   return Map.groupBy(rows, ({ series }) => series);
 }
 

@@ -58,6 +58,6 @@ const ledgerKeysSql = `SELECT l.stream, l.series, nullif(s.index_type, '') AS in
 
 /** Every key of the ledger, by stream and name. */
 export function readLedgerKeys(connection: Connection): KnownLedgerKey[] {
-  const rows = connection.statement<LedgerKeyRow>(ledgerKeysSql).all();
+  const rows = connection.rows<LedgerKeyRow>(ledgerKeysSql);
   return rows.map((row) => ({ ...row, isSelected: row.isSelected === 1, isSnapshot: row.isSnapshot === 1 }));
 }

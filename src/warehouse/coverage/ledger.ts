@@ -12,7 +12,7 @@ import {
   settleRange,
 } from "../../rule/ledger-ranges.ts";
 import type { SettledRangeRow } from "../schema/coverage.ts";
-import type { Connection } from "../sqlite/connection.ts";
+import type { SqlRunner } from "../sqlite/connection.ts";
 import { and, eq, sql } from "../sqlite/drizzle.ts";
 import { type RowTable, rowTables } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
@@ -48,12 +48,9 @@ const rangeColumns = 'from_ts AS "from", to_ts AS "to", proof, reason';
 const matchesKey = "stream = ? AND series = ?";
 
 /** The settled ranges of a key, ascending. Throws if the ledger is inconsistent. */
-export function readSettledRanges(
-  connection: Pick<Connection, "statement">,
-  { stream, series }: LedgerKey,
-): SettledRange[] {
+export function readSettledRanges(connection: SqlRunner, { stream, series }: LedgerKey): SettledRange[] {
   const sql = `SELECT ${rangeColumns} FROM settled_ranges WHERE ${matchesKey} ORDER BY from_ts`;
-  const ranges = connection.statement<SettledRange>(sql).all([stream, series]);
+  const ranges = connection.rows<SettledRange>(sql, [stream, series]);
   assertValidLedger(ranges);
   return ranges;
 }
@@ -66,7 +63,7 @@ export function findProofAt(
 ): Proof | undefined {
   const sql = `SELECT CASE WHEN to_ts > ? THEN proof END FROM settled_ranges
     WHERE ${matchesKey} AND from_ts <= ? ORDER BY from_ts DESC LIMIT 1`;
-  return transaction.statement<Proof | null>(sql).pluck().get([ts, stream, series, ts]) ?? undefined;
+  return transaction.findValue<Proof | null>(sql, [ts, stream, series, ts]) ?? undefined;
 }
 
 /**
@@ -176,12 +173,11 @@ function changeRanges(
 
 /** The settled ranges that overlap or touch `range`. Two index seeks, however many ranges the key has. */
 export function findTouching(transaction: Transaction, key: LedgerKey, range: TimeRange): SettledRange[] {
-  const found = transaction
-    .statement<SettledRange>(
-      `SELECT ${rangeColumns} FROM settled_ranges WHERE ${matchesKey} AND from_ts <= ? AND from_ts >=
+  const found = transaction.rows<SettledRange>(
+    `SELECT ${rangeColumns} FROM settled_ranges WHERE ${matchesKey} AND from_ts <= ? AND from_ts >=
         coalesce((SELECT max(from_ts) FROM settled_ranges WHERE ${matchesKey} AND from_ts < ?), ?) ORDER BY from_ts`,
-    )
-    .all([key.stream, key.series, range.to, key.stream, key.series, range.from, range.from]);
+    [key.stream, key.series, range.to, key.stream, key.series, range.from, range.from],
+  );
   assertValidLedger(found);
   return found.filter(({ to }) => to >= range.from);
 }
@@ -222,12 +218,11 @@ export function removeRanges(
   const columns = "stream, series, from_ts, to_ts, proof, reason, since";
   const where = `WHERE ${matchesKey} AND ${condition}`;
   const { commit } = transaction;
-  transaction
-    .statement(
-      `INSERT INTO past_settled_ranges (${columns}, until) SELECT ${columns}, ? FROM settled_ranges ${where} AND since IS NOT ?`,
-    )
-    .run([commit, stream, series, ...values, commit]);
-  transaction.statement(`DELETE FROM settled_ranges ${where}`).run([stream, series, ...values]);
+  transaction.run(
+    `INSERT INTO past_settled_ranges (${columns}, until) SELECT ${columns}, ? FROM settled_ranges ${where} AND since IS NOT ?`,
+    [commit, stream, series, ...values, commit],
+  );
+  transaction.run(`DELETE FROM settled_ranges ${where}`, [stream, series, ...values]);
 }
 
 /** Whether the range has rows: then it must not be settled as empty, and a report of "nothing older" is wrong. */
@@ -240,7 +235,7 @@ export function hasRowsInRange(
   if (from >= to || !hasHistory(stream)) return false;
   const { table, keyColumn, timeColumn, storedTime }: RowTable<never> = rowTables[stream];
   const sql = `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ? LIMIT 1`;
-  return transaction.statement(sql).get([series, storedTime(from), storedTime(to)]) !== undefined;
+  return transaction.findRow(sql, [series, storedTime(from), storedTime(to)]) !== undefined;
 }
 
 /**
@@ -249,9 +244,7 @@ export function hasRowsInRange(
  */
 export function findEndsAbove(transaction: Transaction, key: LedgerKey, ts: Micros): TimeRange[] {
   const sql = `SELECT ${rangeColumns} FROM settled_ranges WHERE ${matchesKey} AND reason IN (?, ?)`;
-  const ends = transaction
-    .statement<SettledRange>(sql)
-    .all([key.stream, key.series, NOTHING_OLDER, NO_LONGER_SERVED]);
+  const ends = transaction.rows<SettledRange>(sql, [key.stream, key.series, NOTHING_OLDER, NO_LONGER_SERVED]);
   const isServedAgain = ends.some(({ to, reason }) => to > ts && reason === NO_LONGER_SERVED);
   return ends.filter(({ to, reason }) => (reason === NO_LONGER_SERVED ? isServedAgain : to > ts));
 }

@@ -19,24 +19,26 @@ export function beginLiveSpans(transaction: Transaction, spans: readonly LiveSpa
   const sql = `INSERT INTO live_spans (stream, index_type, index_id, from_ts, to_ts) VALUES (?, ?, ?, ?, ?)
     ON CONFLICT (stream, index_type, index_id) DO UPDATE SET from_ts = excluded.from_ts, to_ts = excluded.to_ts`;
   for (const { indexType, indexId = "", from } of spans)
-    transaction.statement(sql).run([stream, indexType, indexId, from, from]);
+    transaction.run(sql, [stream, indexType, indexId, from, from]);
 }
 
 /** Call it when ticks may have been missed: the unsettled ranges of these series become ordinary gaps again. */
 export function endLiveSpans(transaction: Transaction, spans: readonly Omit<LiveSpan, "from">[]): void {
   const sql = "DELETE FROM live_spans WHERE stream = ? AND index_type = ? AND index_id = ?";
-  for (const { indexType, indexId = "" } of spans)
-    transaction.statement(sql).run([stream, indexType, indexId]);
+  for (const { indexType, indexId = "" } of spans) transaction.run(sql, [stream, indexType, indexId]);
 }
 
 /** Call it at the start of a daemon: the process that received these spans has ended. */
 export function clearLiveSpans(transaction: Transaction): void {
-  transaction.statement("DELETE FROM live_spans").run([]);
+  transaction.run("DELETE FROM live_spans");
 }
 
 /** Call it in the transaction that stores all ticks of the index type up to `to`. */
 export function extendLiveSpans(transaction: Transaction, indexType: string, to: Micros): void {
-  transaction
-    .statement("UPDATE live_spans SET to_ts = ? WHERE stream = ? AND index_type = ? AND to_ts < ?")
-    .run([to, stream, indexType, to]);
+  transaction.run("UPDATE live_spans SET to_ts = ? WHERE stream = ? AND index_type = ? AND to_ts < ?", [
+    to,
+    stream,
+    indexType,
+    to,
+  ]);
 }

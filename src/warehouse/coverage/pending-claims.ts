@@ -6,7 +6,7 @@ import { type ClaimKind, holesOf, type PendingClaim } from "../../rule/claim.ts"
 import { isIncident } from "../../rule/confirm.ts";
 import { type PendingClaimRow, pendingClaims } from "../schema/coverage.ts";
 import { series as dictionary } from "../schema/lookups.ts";
-import type { Connection, Orm } from "../sqlite/connection.ts";
+import type { Connection, Orm, SqlRunner } from "../sqlite/connection.ts";
 import { and, eq, gt, isNull, lte, or, sql } from "../sqlite/drizzle.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { isOfKey, type LedgerKey } from "./ledger.ts";
@@ -49,19 +49,16 @@ function toClaim({ claim, kind, from, to, rows, subject, ...counts }: PendingCla
 }
 
 /** The claims of a series, accepted ones too: an end that has moved goes on to move. Accepted withdrawals are only reported. */
-export function readClaims(
-  connection: Pick<Connection, "statement">,
-  { stream, series }: LedgerKey,
-): StoredClaim[] {
+export function readClaims(connection: SqlRunner, { stream, series }: LedgerKey): StoredClaim[] {
   // Every page asks: a query of drizzle would cost more than all others of a page.
   const sql = `SELECT claim, kind, from_ts AS "from", to_ts AS "to", rows, subject, answers, first_at AS firstAt,
       last_at AS lastAt, accepted_at AS acceptedAt
     FROM pending_claims WHERE stream = ? AND series = ? AND (accepted_at IS NULL OR kind <> 'withdrawn')`;
-  return connection.statement<PendingClaimRow>(sql).all([stream, series]).map(toClaim);
+  return connection.rows<PendingClaimRow>(sql, [stream, series]).map(toClaim);
 }
 
 /** The ranges in which the service lacked many rows, and has not repeated it often enough. */
-export function findHoles(connection: Pick<Connection, "statement">, key: LedgerKey): TimeRange[] {
+export function findHoles(connection: SqlRunner, key: LedgerKey): TimeRange[] {
   return holesOf(readClaims(connection, key));
 }
 

@@ -2,7 +2,7 @@ import type { HistoryStream, Stream } from "../../model/streams.ts";
 import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { Publication } from "../../rule/answer.ts";
 import { recordStreamState } from "../rows/stream-stats.ts";
-import type { Connection } from "../sqlite/connection.ts";
+import type { SqlRunner } from "../sqlite/connection.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import type { SqlDialect } from "../views/sql-dialect.ts";
 import type { LedgerKey } from "./ledger.ts";
@@ -52,13 +52,10 @@ export function extendSettleDelay(
   return lateness ? Math.max(settleDelay, decayLateness(lateness, now)) : settleDelay;
 }
 
-export function readLateness(
-  connection: Pick<Connection, "statement">,
-  stream: Stream,
-): Lateness | undefined {
+export function readLateness(connection: SqlRunner, stream: Stream): Lateness | undefined {
   const sql =
     "SELECT late_by AS lateBy, late_at AS lateAt FROM stream_states WHERE stream = ? AND late_by > 0";
-  return connection.statement<Lateness>(sql).get([stream]);
+  return connection.findRow<Lateness>(sql, [stream]);
 }
 
 /**
@@ -78,9 +75,9 @@ export function recordLateness(
 }
 
 /** Whether the service has served the bar of a day that had not ended: then its newest bar may not be final. */
-export function servesRunningDay(connection: Pick<Connection, "statement">, stream: HistoryStream): boolean {
+export function servesRunningDay(connection: SqlRunner, stream: HistoryStream): boolean {
   const sql = "SELECT 1 FROM stream_states WHERE stream = ? AND serves_running_day = 1";
-  return connection.statement(sql).get([stream]) !== undefined;
+  return connection.findRow(sql, [stream]) !== undefined;
 }
 
 export function recordRunningDay(transaction: Transaction, stream: HistoryStream): void {
@@ -88,12 +85,12 @@ export function recordRunningDay(transaction: Transaction, stream: HistoryStream
 }
 
 export function readPublication(
-  connection: Pick<Connection, "statement">,
+  connection: SqlRunner,
   { stream, series }: LedgerKey,
 ): Publication | undefined {
   const sql = `SELECT published_to AS publishedTo, asked_at AS askedAt, asked_to AS askedTo, quiet_margin AS quietMargin
     FROM publications WHERE stream = ? AND series = ?`;
-  return connection.statement<Publication>(sql).get([stream, series]);
+  return connection.findRow<Publication>(sql, [stream, series]);
 }
 
 /** Stores what a page of the head showed. */
@@ -102,13 +99,12 @@ export function recordHeadPage(
   { stream, series }: LedgerKey,
   { publishedTo, askedAt, askedTo, quietMargin }: Publication,
 ): void {
-  transaction
-    .statement(
-      `INSERT INTO publications (stream, series, published_to, asked_at, asked_to, quiet_margin) VALUES (?, ?, ?, ?, ?, ?)
+  transaction.run(
+    `INSERT INTO publications (stream, series, published_to, asked_at, asked_to, quiet_margin) VALUES (?, ?, ?, ?, ?, ?)
       ON CONFLICT (stream, series) DO UPDATE SET published_to = excluded.published_to,
         asked_at = excluded.asked_at, asked_to = max(asked_to, excluded.asked_to), quiet_margin = excluded.quiet_margin`,
-    )
-    .run([stream, series, publishedTo, askedAt, askedTo, quietMargin]);
+    [stream, series, publishedTo, askedAt, askedTo, quietMargin],
+  );
 }
 
 /** Stores what a page below the head showed, which may be less than was known. */
@@ -117,14 +113,13 @@ export function recordLowerPage(
   { stream, series }: LedgerKey,
   { publishedTo, askedTo }: Pick<Publication, "publishedTo" | "askedTo">,
 ): void {
-  transaction
-    .statement(
-      `INSERT INTO publications (stream, series, published_to, asked_at, asked_to, quiet_margin) VALUES (?, ?, ?, 0, ?, 0)
+  transaction.run(
+    `INSERT INTO publications (stream, series, published_to, asked_at, asked_to, quiet_margin) VALUES (?, ?, ?, 0, ?, 0)
       ON CONFLICT (stream, series) DO UPDATE SET published_to = max(published_to, excluded.published_to),
         asked_to = max(asked_to, excluded.asked_to)
       WHERE published_to < excluded.published_to OR asked_to < excluded.asked_to`,
-    )
-    .run([stream, series, publishedTo, askedTo]);
+    [stream, series, publishedTo, askedTo],
+  );
 }
 
 /** Whether REST has shown another series of the stream and index type up to `to`: then REST as a whole does not lag. */
@@ -136,5 +131,5 @@ export function hasOtherPublished(
 ): boolean {
   const sql = `SELECT 1 FROM publications p JOIN series s ON s.series = p.series
     WHERE p.stream = ? AND p.series <> ? AND p.published_to >= ? AND s.index_type = ? LIMIT 1`;
-  return transaction.statement(sql).get([stream, series, to, indexType]) !== undefined;
+  return transaction.findRow(sql, [stream, series, to, indexType]) !== undefined;
 }

@@ -36,23 +36,29 @@ export function readDueRechecks(
 ): DueRecheck[] {
   const rows =
     series === undefined
-      ? connection.statement<DueRow>(allSeriesSql).all([stream, day])
-      : connection.statement<DueRow>(oneSeriesSql).all([stream, day, series]);
+      ? connection.rows<DueRow>(allSeriesSql, [stream, day])
+      : connection.rows<DueRow>(oneSeriesSql, [stream, day, series]);
   return rows.map(({ series, ...rest }) => ({ key: { stream, series }, ...rest }));
 }
 
-export function recordRecheck({ orm }: Transaction, { stream, series }: LedgerKey, day: string): void {
+export function recordRecheck({ orm }: Transaction, { key, day }: { key: LedgerKey; day: string }): void {
   const update = { target, set: { day }, setWhere: lt(rechecks.day, day) };
-  orm.insert(rechecks).values({ stream, series, day }).onConflictDoUpdate(update).run();
+  orm
+    .insert(rechecks)
+    .values({ ...key, day })
+    .onConflictDoUpdate(update)
+    .run();
 }
 
 const target = [rechecks.stream, rechecks.series];
 
 /** A new series needs no recheck today: all of it is fetched today anyway. */
 export function startRechecks(transaction: Transaction, { stream, series }: LedgerKey, day: string): void {
-  transaction
-    .statement("INSERT INTO rechecks (stream, series, day) VALUES (?, ?, ?) ON CONFLICT DO NOTHING")
-    .run([stream, series, day]);
+  transaction.run("INSERT INTO rechecks (stream, series, day) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", [
+    stream,
+    series,
+    day,
+  ]);
 }
 
 /**
@@ -67,12 +73,11 @@ export function hasNoContracts(
   { exchangeId, derivativeType, day }: NoContractsEntry,
 ): boolean {
   return (
-    connection
-      .statement(
-        `SELECT 1 FROM rechecks r JOIN series s ON s.series = r.series
+    connection.findRow(
+      `SELECT 1 FROM rechecks r JOIN series s ON s.series = r.series
         WHERE r.stream = ? AND r.day = ? AND s.index_type = '' AND s.index_id = ?`,
-      )
-      .get([noContractsStream(derivativeType), day, exchangeId]) !== undefined
+      [noContractsStream(derivativeType), day, exchangeId],
+    ) !== undefined
   );
 }
 

@@ -5,7 +5,7 @@ import type { Publication } from "../../rule/answer.ts";
 import { NO_LONGER_SERVED, NOT_FOUND, NOTHING_OLDER } from "../../rule/claim.ts";
 import type { SettledRangeRow, TargetRow } from "../schema/coverage.ts";
 import type { SeriesNames } from "../schema/lookups.ts";
-import type { Connection } from "../sqlite/connection.ts";
+import type { Connection, SqlRunner } from "../sqlite/connection.ts";
 import type { SeriesKey } from "./ledger.ts";
 
 /** The head of a series whose target has no end. */
@@ -50,8 +50,8 @@ export function readSeriesHeads(
 ): SeriesHead[] {
   const rows =
     series === undefined
-      ? connection.statement<HeadRow>(allHeadsSql).all([stream])
-      : connection.statement<HeadRow>(oneHeadSql).all([stream, series]);
+      ? connection.rows<HeadRow>(allHeadsSql, [stream])
+      : connection.rows<HeadRow>(oneHeadSql, [stream, series]);
   return rows.map((row) => ({
     key: { stream, series: row.series },
     indexType: row.indexType,
@@ -66,13 +66,13 @@ export function readSeriesHeads(
 
 /** The indices of a stream that have a target without an end. */
 export function readSelectedIndices(
-  connection: Pick<Connection, "statement">,
+  connection: SqlRunner,
   stream: HistoryStream,
 ): Readonly<Pick<SeriesNames, "indexType" | "indexId">>[] {
   const sql = `SELECT s.index_type AS indexType, s.index_id AS indexId
     FROM targets w CROSS JOIN series s ON s.series = w.series
     WHERE w.stream = ? AND w.to_ts IS NULL AND w.is_snapshot = 0`;
-  return connection.statement<Pick<SeriesNames, "indexType" | "indexId">>(sql).all([stream]);
+  return connection.rows<Pick<SeriesNames, "indexType" | "indexId">>(sql, [stream]);
 }
 
 /** The covered ranges of a series. */
@@ -95,14 +95,13 @@ const newestTargetJoin = `JOIN targets w ON w.stream = g.stream AND w.series = g
 
 /** Every series that has coverage with its rows here, whether the settings still select it or not. */
 export function readSeriesCoverage(connection: Connection, stream: HistoryStream): SeriesCoverage[] {
-  const rows = connection
-    .statement<CoveredRow>(
-      `SELECT g.series, s.index_type AS indexType, s.index_id AS indexId, s.name, w.service_window AS serviceWindow,
+  const rows = connection.rows<CoveredRow>(
+    `SELECT g.series, s.index_type AS indexType, s.index_id AS indexId, s.name, w.service_window AS serviceWindow,
         w.settle_delay AS settleDelay, g.from_ts AS "from", g.to_ts AS "to", g.reason
       FROM settled_ranges g JOIN series s ON s.series = g.series ${newestTargetJoin}
       WHERE g.stream = ? AND g.proof NOT IN ('lost', 'moved') ORDER BY g.series, g.from_ts`,
-    )
-    .all([stream]);
+    [stream],
+  );
   return [...Map.groupBy(rows, ({ series }) => series)].map(([series, own]) => {
     const { indexType, indexId, name, serviceWindow, settleDelay } = own[0] as CoveredRow;
     const rangesOf = (rows: readonly CoveredRow[]) => rows.map(({ from, to }) => ({ from, to }));
@@ -118,14 +117,13 @@ type HistoryEnd = Omit<SeriesCoverage, "covered" | "beforeHistory"> & { readonly
 
 /** The settled end of each series of a stream; the newest one, since a record below it disproves the others too. */
 export function readHistoryEnds(connection: Connection, stream: HistoryStream): HistoryEnd[] {
-  const rows = connection
-    .statement<Omit<CoveredRow, "reason">>(
-      `SELECT g.series, s.index_type AS indexType, s.index_id AS indexId, s.name, w.service_window AS serviceWindow,
+  const rows = connection.rows<Omit<CoveredRow, "reason">>(
+    `SELECT g.series, s.index_type AS indexType, s.index_id AS indexId, s.name, w.service_window AS serviceWindow,
         w.settle_delay AS settleDelay, g.from_ts AS "from", max(g.to_ts) AS "to"
       FROM settled_ranges g JOIN series s ON s.series = g.series ${newestTargetJoin}
       WHERE g.stream = ? AND g.reason IN (?, ?) GROUP BY g.series ORDER BY g.series`,
-    )
-    .all([stream, NOTHING_OLDER, NO_LONGER_SERVED]);
+    [stream, NOTHING_OLDER, NO_LONGER_SERVED],
+  );
   return rows.map(({ series, from, to, ...rest }) => ({
     key: { stream, series },
     ...rest,
@@ -149,19 +147,17 @@ export function indexKey(indexType: string, indexId: string): string {
 
 /** The ledger of a stream by `indexKey`. Indices without an entry are left out. */
 export function readIndexLedgers(connection: Connection, stream: HistoryStream): Map<string, IndexLedger> {
-  const ranges = connection
-    .statement<IndexIds & TimeRange & Pick<SettledRangeRow, "series">>(
-      `SELECT s.series, s.index_type AS indexType, s.index_id AS indexId, g.from_ts AS "from", g.to_ts AS "to"
+  const ranges = connection.rows<IndexIds & TimeRange & Pick<SettledRangeRow, "series">>(
+    `SELECT s.series, s.index_type AS indexType, s.index_id AS indexId, g.from_ts AS "from", g.to_ts AS "to"
       FROM settled_ranges g JOIN series s ON s.series = g.series WHERE g.stream = ? ORDER BY g.series, g.from_ts`,
-    )
-    .all([stream]);
-  const targets = connection
-    .statement<IndexIds & { targetFrom: TargetRow["from"] } & Pick<TargetRow, "series">>(
-      `SELECT s.series, s.index_type AS indexType, s.index_id AS indexId, w.from_ts AS targetFrom
+    [stream],
+  );
+  const targets = connection.rows<IndexIds & { targetFrom: TargetRow["from"] } & Pick<TargetRow, "series">>(
+    `SELECT s.series, s.index_type AS indexType, s.index_id AS indexId, w.from_ts AS targetFrom
       FROM targets w JOIN series s ON s.series = w.series
       WHERE w.stream = ? AND w.to_ts IS NULL AND w.is_snapshot = 0`,
-    )
-    .all([stream]);
+    [stream],
+  );
   const found = new Map<string, IndexLedger>();
   for (const { series, indexType, indexId, targetFrom } of targets) {
     found.set(indexKey(indexType, indexId), { series, settled: [], targetFrom });

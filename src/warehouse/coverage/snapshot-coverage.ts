@@ -76,7 +76,7 @@ function readRowRanges(transaction: Transaction, ledgerKey: LedgerKey, { from, t
   const sql = `SELECT from_ts AS "from", to_ts AS "to" FROM settled_ranges WHERE ${matchesKey} AND proof = 'rows' AND from_ts < ?
     AND from_ts >= coalesce((SELECT max(from_ts) FROM settled_ranges WHERE ${matchesKey} AND from_ts <= ?), ?)`;
   const key = [ledgerKey.stream, ledgerKey.series];
-  return normalise(transaction.statement<TimeRange>(sql).all([...key, to, ...key, from, from]));
+  return normalise(transaction.rows<TimeRange>(sql, [...key, to, ...key, from, from]));
 }
 
 /** Ends the target of a subscription that the settings no longer select. */

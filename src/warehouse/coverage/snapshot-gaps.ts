@@ -37,10 +37,10 @@ const settledSql = `SELECT from_ts, to_ts, proof = 'lost', reason FROM settled_r
 export function* readSnapshotRanges(connection: Connection): Generator<KeyRanges<SnapshotRange>> {
   const now = readPresentTs(connection);
   const targets = Map.groupBy(
-    connection.statement<Omit<TargetRow, "isSnapshot" | "blockedReason">>(targetsSql).all(),
+    connection.rows<Omit<TargetRow, "isSnapshot" | "blockedReason">>(targetsSql),
     ledgerKeyText,
   );
-  for (const key of connection.statement<LedgerKey>(keysSql).all()) {
+  for (const key of connection.rows<LedgerKey>(keysSql)) {
     const ownTargets = (targets.get(ledgerKeyText(key)) ?? []).map((row) => ({ ...row, isSnapshot: true }));
     for (const { part, settled } of readChunks(connection, key)) {
       const clipped = ownTargets.map((target) => ({

@@ -14,9 +14,9 @@ export function readListedAssets({ orm }: Connection) {
 }
 
 export function readListedMarkets(connection: Connection): ListedMarket[] {
-  return connection
-    .statement<ListedMarket>("SELECT id, base_asset_id AS baseAssetId, pair FROM markets ORDER BY id")
-    .all();
+  return connection.rows<ListedMarket>(
+    "SELECT id, base_asset_id AS baseAssetId, pair FROM markets ORDER BY id",
+  );
 }
 
 export function readListedExchanges({ orm }: Connection) {
@@ -31,10 +31,10 @@ export function countContracts(connection: Connection): number {
 
 /** The derivative types of which the exchange has stored contracts. */
 export function readDerivativeTypes(connection: Connection, exchangeId: string): string[] {
-  return connection
-    .statement<string>("SELECT DISTINCT derivative_type FROM derivative_contracts WHERE exchange_id = ?")
-    .pluck()
-    .all([exchangeId]);
+  return connection.values<string>(
+    "SELECT DISTINCT derivative_type FROM derivative_contracts WHERE exchange_id = ?",
+    [exchangeId],
+  );
 }
 
 /** Indices of a type that have stored records, for index types that no lookup lists. */
@@ -60,7 +60,7 @@ const rankingSql = `WITH latest AS MATERIALIZED (SELECT s.index_id AS id, r.ts, 
  * most of the recently ranked assets, it is probably wrong: then uses the latest rank of each asset.
  */
 export function readRanking(connection: Connection): string[] | undefined {
-  const ranked = connection.statement<{ id: string; age: Micros }>(rankingSql).all([RECENT_RANKING_MICROS]);
+  const ranked = connection.rows<{ id: string; age: Micros }>(rankingSql, [RECENT_RANKING_MICROS]);
   const newest = ranked.filter(({ age }) => age < MAX_RANKING_SPREAD_MICROS);
   const ids = (isSuspiciouslyShort(newest.length, ranked.length) ? ranked : newest).map(({ id }) => id);
   return ids.length === 0 ? undefined : ids;

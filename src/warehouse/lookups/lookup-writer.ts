@@ -1,6 +1,6 @@
 import { type Column, camelCase } from "../../model/column.ts";
 import type { Decimal } from "../../model/decimal.ts";
-import type { Asset, DerivativeContract, Exchange, Market } from "../../model/records.ts";
+import type { DerivativeContract, Exchange, StreamRecords } from "../../model/records.ts";
 import {
   assetColumns,
   derivativeContractColumns,
@@ -9,6 +9,7 @@ import {
   exchangeSymbolColumns,
   marketColumns,
 } from "../../model/stream-columns.ts";
+import type { Stream } from "../../model/streams.ts";
 import { setRowCount } from "../rows/stream-stats.ts";
 import type { SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
@@ -19,29 +20,25 @@ import {
   reconcileLookup,
 } from "./reconcile-lookup.ts";
 
-const untracked = ["quality", "extra"];
+const entries = { keys: ["id"], untracked: ["quality", "extra"] };
 
 /** Completes the description of a lookup table with the tracked columns from its column list. */
-function buildLookupTable(columns: readonly Column[], table: Omit<LookupTable, "tracked">): LookupTable {
+function buildLookupTable(
+  columns: readonly Column[],
+  table: Omit<LookupTable, "tracked" | "timestamps">,
+): LookupTable {
   const tracked = columns.filter(({ name, source }) => source === "row" && !table.keys.includes(name));
   const timestamps = tracked.filter(({ type }) => type === "timestamp");
   const names = ({ name }: Column) => name;
   return { ...table, tracked: tracked.map(names), timestamps: timestamps.map(names) };
 }
 
-const assets = buildLookupTable(assetColumns, { entity: "asset", table: "assets", keys: ["id"], untracked });
-const markets = buildLookupTable(marketColumns, {
-  entity: "market",
-  table: "market_rows",
-  keys: ["id"],
-  untracked,
-});
-const exchanges = buildLookupTable(exchangeColumns, {
-  entity: "exchange",
-  table: "exchanges",
-  keys: ["id"],
-  untracked,
-});
+/** The table of the entries of each list. */
+const entryTables = {
+  assets: buildLookupTable(assetColumns, { entity: "asset", table: "assets", ...entries }),
+  markets: buildLookupTable(marketColumns, { entity: "market", table: "market_rows", ...entries }),
+  exchanges: buildLookupTable(exchangeColumns, { entity: "exchange", table: "exchanges", ...entries }),
+};
 const exchangeMarkets = buildLookupTable(exchangeMarketColumns, {
   entity: "exchange_market",
   table: "exchange_markets",
@@ -54,12 +51,26 @@ const exchangeSymbols = buildLookupTable(exchangeSymbolColumns, {
   keys: ["exchange_id", "asset_id"],
   untracked: ["extra"],
 });
+const exchangeLists = [
+  [exchangeMarkets, "markets"],
+  [exchangeSymbols, "symbols"],
+] as const;
 const contracts = buildLookupTable(derivativeContractColumns, {
   entity: "contract",
   table: "contracts",
   keys: ["derivative_type", "id"],
-  untracked: ["details", "is_described", ...untracked],
+  untracked: ["details", "is_described", "quality", "extra"],
 });
+
+/** Every table of a lookup, with the stream that counts its rows. */
+export const lookupTables: readonly (Pick<LookupTable, "table" | "keys"> & { readonly stream?: Stream })[] = [
+  { ...entryTables.assets, stream: "assets" },
+  { ...entryTables.markets, stream: "markets" },
+  { ...entryTables.exchanges, stream: "exchanges" },
+  exchangeMarkets,
+  exchangeSymbols,
+  { ...contracts, stream: "derivative_contracts" },
+];
 
 /**
  * The values of a row, in the order of the table's columns. `overrides` take precedence over the record's properties.
@@ -77,52 +88,37 @@ function rowOf(
   });
 }
 
-/** Stores the service's list of assets; if it is complete, rows that it lacks count as absent. */
-export function writeAssets(
+/**
+ * Stores a list of the service, exchanges with their markets and symbols; if it is complete, rows that it lacks count as
+ * absent. Reports an incident in any of the lists.
+ */
+export function writeLookup<S extends keyof typeof entryTables>(
   transaction: Transaction,
-  list: readonly Asset[],
+  stream: S,
+  list: readonly StreamRecords[S][],
   options: ReconcileOptions,
 ): ReconcileResult {
-  const rows = list.map((asset) => rowOf(assets, asset));
-  const result = reconcileLookup(transaction, assets, rows, options);
-  setRowCount(transaction, "assets", assets.table);
-  refreshNames(transaction);
-  return result;
-}
-
-export function writeMarkets(
-  transaction: Transaction,
-  list: readonly Market[],
-  options: ReconcileOptions,
-): ReconcileResult {
-  const rows = list.map((market) => rowOf(markets, market));
-  const result = reconcileLookup(transaction, markets, rows, options);
-  setRowCount(transaction, "markets", markets.table);
-  refreshNames(transaction);
-  return result;
-}
-
-/** Stores exchanges with their markets and symbols; reports an incident in any of the three lists. */
-export function writeExchanges(
-  transaction: Transaction,
-  list: readonly Exchange[],
-  options: ReconcileOptions,
-): ReconcileResult {
-  const rows = list.map((exchange) => rowOf(exchanges, exchange));
-  const listed = list.flatMap(({ id, markets: own }) =>
-    own.map((market) => rowOf(exchangeMarkets, market, { exchange_id: id })),
+  const entryTable = entryTables[stream];
+  const reconcile = (table: LookupTable, rows: readonly SqlValue[][]) =>
+    reconcileLookup(transaction, table, rows, options);
+  const result = reconcile(
+    entryTable,
+    list.map((entry) => rowOf(entryTable, entry)),
   );
-  const symbols = list.flatMap(({ id, symbols: own }) =>
-    own.map((symbol) => rowOf(exchangeSymbols, symbol, { exchange_id: id })),
-  );
-  const result = reconcileLookup(transaction, exchanges, rows, options);
-  const parts = [
-    reconcileLookup(transaction, exchangeMarkets, listed, options),
-    reconcileLookup(transaction, exchangeSymbols, symbols, options),
-  ];
-  setRowCount(transaction, "exchanges", exchanges.table);
+  const parts =
+    stream === "exchanges"
+      ? exchangeLists.map(([table, property]) =>
+          reconcile(
+            table,
+            (list as readonly Exchange[]).flatMap(({ id, [property]: own }) =>
+              own.map((element) => rowOf(table, element, { exchange_id: id })),
+            ),
+          ),
+        )
+      : [];
+  setRowCount(transaction, stream, entryTable.table);
   refreshNames(transaction);
-  return { ...result, incident: result.incident ?? parts.find((part) => part.incident)?.incident ?? null };
+  return { ...result, incident: result.incident ?? parts.find(({ incident }) => incident)?.incident ?? null };
 }
 
 /** Stores the contracts of one type on one exchange. */
@@ -148,9 +144,10 @@ export function writeContracts(
     ],
   });
   setRowCount(transaction, "derivative_contracts", `${contracts.table} WHERE is_described = 1`);
-  transaction
-    .statement(`${refreshContractsSql} AND derivative_type = ? AND exchange_id = ?`)
-    .run([derivativeType, exchangeId]);
+  transaction.run(`${refreshContractsSql} AND derivative_type = ? AND exchange_id = ?`, [
+    derivativeType,
+    exchangeId,
+  ]);
   return result;
 }
 
@@ -185,6 +182,6 @@ export function refreshNames(transaction: Transaction): void {
     `UPDATE listings SET pair = m.pair FROM markets m WHERE m.id = listings.market_id AND m.pair <> listings.pair`,
     refreshContractsSql,
   ]) {
-    transaction.statement(sql).run();
+    transaction.run(sql);
   }
 }

@@ -11,7 +11,7 @@ export interface LookupTable {
   /** Stored, but their changes are not recorded. */
   readonly untracked: readonly string[];
   /** Tracked columns that contain timestamps. */
-  readonly timestamps?: readonly string[];
+  readonly timestamps: readonly string[];
 }
 
 export interface ReconcileResult {
@@ -85,12 +85,12 @@ export function reconcileLookup(
 function readStored(transaction: Transaction, lookup: LookupTable, scope: Scope): Map<string, StoredRow> {
   const columns = [...lookup.keys, ...lookup.tracked, ...lookup.untracked];
   const where = scope.map(({ column }) => ` AND ${column} = ?`).join("");
-  const rows = transaction
-    .statement<readonly [delistedAt: string | null, absences: number, ...values: SqlValue[]]>(
-      `SELECT delisted_at, absences, ${columns.join(", ")} FROM ${lookup.table} WHERE true${where}`,
-    )
-    .raw()
-    .all(scope.map(({ value }) => value));
+  const rows = transaction.tuples<
+    readonly [delistedAt: string | null, absences: number, ...values: SqlValue[]]
+  >(
+    `SELECT delisted_at, absences, ${columns.join(", ")} FROM ${lookup.table} WHERE true${where}`,
+    scope.map(({ value }) => value),
+  );
   return new Map(
     rows.map(([delistedAt, absences, ...values]) => [
       keyOf(lookup, values),
@@ -112,12 +112,11 @@ function insert(
     (column) => `${column} = excluded.${column}`,
   );
   const onConflict = isStale ? "NOTHING" : `UPDATE SET ${updates.join(", ")}, delisted_at = NULL`;
-  return transaction
-    .statement(
-      `INSERT INTO ${lookup.table} (${columns.join(", ")}) VALUES (${columns.map(() => "?").join(", ")})
+  return transaction.run(
+    `INSERT INTO ${lookup.table} (${columns.join(", ")}) VALUES (${columns.map(() => "?").join(", ")})
       ON CONFLICT (${lookup.keys.join(", ")}) DO ${onConflict}`,
-    )
-    .run([...values, now, 0]).changes;
+    [...values, now, 0],
+  );
 }
 
 function update(
@@ -143,12 +142,11 @@ function update(
       now,
     });
   }
-  transaction
-    .statement(
-      `UPDATE ${lookup.table} SET ${columns.map((column) => `${column} = ?`).join(", ")}, absences = 0,
+  transaction.run(
+    `UPDATE ${lookup.table} SET ${columns.map((column) => `${column} = ?`).join(", ")}, absences = 0,
         delisted_at = NULL WHERE ${whereKey(lookup)}`,
-    )
-    .run([...after.slice(keys), ...after.slice(0, keys)]);
+    [...after.slice(keys), ...after.slice(0, keys)],
+  );
   return differs || before.delistedAt !== null;
 }
 
@@ -159,9 +157,11 @@ function countAbsence(
   delistedAt: string | null,
 ): void {
   const key = row.values.slice(0, lookup.keys.length);
-  transaction
-    .statement(`UPDATE ${lookup.table} SET absences = ?, delisted_at = ? WHERE ${whereKey(lookup)}`)
-    .run([row.absences + 1, delistedAt, ...key]);
+  transaction.run(`UPDATE ${lookup.table} SET absences = ?, delisted_at = ? WHERE ${whereKey(lookup)}`, [
+    row.absences + 1,
+    delistedAt,
+    ...key,
+  ]);
   if (delistedAt === null) return;
   const change = { field: "delisted_at", old: null, new: delistedAt, now: delistedAt };
   recordChange(transaction, lookup, key, change);
@@ -176,16 +176,17 @@ function recordChange(
   const isTimestamp = lookup.timestamps?.includes(change.field);
   const text = (value: SqlValue) =>
     value === null ? null : isTimestamp && typeof value === "number" ? formatTimestamp(value) : String(value);
-  transaction
-    .statement("INSERT INTO status_changes (entity, id, field, old, new, seen_at) VALUES (?, ?, ?, ?, ?, ?)")
-    .run([
+  transaction.run(
+    "INSERT INTO status_changes (entity, id, field, old, new, seen_at) VALUES (?, ?, ?, ?, ?, ?)",
+    [
       lookup.entity,
       values.slice(0, lookup.keys.length).join("/"),
       change.field,
       text(change.old),
       text(change.new),
       change.now,
-    ]);
+    ],
+  );
 }
 
 function whereKey({ keys }: LookupTable): string {

@@ -1,4 +1,4 @@
-import { exitCode, Failure } from "../../model/failure.ts";
+import { Failure } from "../../model/failure.ts";
 import { type Named, NameIndex } from "../../model/name-index.ts";
 import type { IndexType } from "../../model/stream-columns.ts";
 import { formatDay, type Micros } from "../../model/time.ts";
@@ -34,7 +34,7 @@ const namesSql = `
 /** Everything that the warehouse knows by a name. */
 export function readNames(connection: Connection): NameIndex<KnownSeries> {
   const known = new Map<string, KnownSeries & { readonly labels: string[] }>();
-  for (const { label, ...row } of connection.statement<NameRow>(namesSql).all()) {
+  for (const { label, ...row } of connection.rows<NameRow>(namesSql)) {
     const id = `${row.indexType} ${row.id}`;
     const named = known.get(id) ?? { ...row, name: row.name ?? row.id, labels: [] };
     known.set(id, named);
@@ -54,9 +54,12 @@ const daysSql = `SELECT min(ts) AS "from", max(ts) AS "to", (SELECT min(day) FRO
 /** The first and the last day with rows; undefined if there is none. */
 function readDays(connection: Connection, key: number | null): { first: string; last: string } | undefined {
   if (key === null) return undefined;
-  const found = connection
-    .statement<{ from: Micros | null; to: Micros | null; first: string | null; last: string | null }>(daysSql)
-    .get([key, key, key]);
+  const found = connection.findRow<{
+    from: Micros | null;
+    to: Micros | null;
+    first: string | null;
+    last: string | null;
+  }>(daysSql, [key, key, key]);
   const days = [found?.first, found?.last, ...[found?.from, found?.to].map((ts) => ts && formatDay(ts))]
     .filter((day) => typeof day === "string")
     .sort();
@@ -83,7 +86,6 @@ export function unknownSeries(name: string, index: NameIndex<KnownSeries>, ofTyp
     return new Failure(`the warehouse has no series yet: ${name} is unknown`, {
       code: "nothing_synced",
       remedy: "run `mds-sync backfill` first",
-      exit: exitCode.incomplete,
     });
   }
   const suggestion = index.suggest(name, ofType);
@@ -92,7 +94,6 @@ export function unknownSeries(name: string, index: NameIndex<KnownSeries>, ofTyp
     remedy: suggestion
       ? `did you mean ${suggestion}?`
       : "give the id, symbol, pair or name of one that the service lists",
-    exit: exitCode.usage,
   });
 }
 
@@ -105,9 +106,7 @@ export function describeChoices(
   choices: readonly KnownSeries[],
 ): string[] {
   return choices.map((named) => {
-    const asset = connection
-      .statement<{ name: string | null; status: string | null }>(assetSql)
-      .get([named.id]);
+    const asset = connection.findRow<{ name: string | null; status: string | null }>(assetSql, [named.id]);
     const days = readDays(connection, named.key);
     const known = [asset?.name, asset?.status, days ? `${days.first} to ${days.last}` : "no rows"];
     return `${index.tellApart(named, choices)} (${known.filter((text) => text).join(", ")})`;

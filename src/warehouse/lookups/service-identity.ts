@@ -1,21 +1,14 @@
-import { exitCode, Failure } from "../../model/failure.ts";
+import { Failure } from "../../model/failure.ts";
 import { formatTimestamp } from "../../model/time.ts";
 import { serviceIds, warehouseState } from "../schema/coverage.ts";
-import {
-  assets,
-  contracts,
-  exchangeMarkets,
-  exchangeSymbols,
-  exchanges,
-  marketRows,
-} from "../schema/lookups.ts";
-import type { Connection } from "../sqlite/connection.ts";
-import { eq, isNull } from "../sqlite/drizzle.ts";
+import type { SqlRunner } from "../sqlite/connection.ts";
+import { eq } from "../sqlite/drizzle.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { readWarehouseState } from "../tables/warehouse-state.ts";
+import { lookupTables } from "./lookup-writer.ts";
 
 /** A list of a service that tells it from another one. Contracts come and go too fast for that. */
-type IdentifyingStream = "assets" | "markets" | "exchanges";
+export type IdentifyingStream = "assets" | "markets" | "exchanges";
 
 /** Which service the data of a warehouse is from. */
 export interface ServiceIdentity {
@@ -25,10 +18,7 @@ export interface ServiceIdentity {
   readonly ids: ReadonlySet<string>;
 }
 
-export function readServiceIdentity(
-  connection: Pick<Connection, "orm" | "prepared">,
-  stream: IdentifyingStream,
-): ServiceIdentity {
+export function readServiceIdentity(connection: SqlRunner, stream: IdentifyingStream): ServiceIdentity {
   const rows = connection.orm.select().from(serviceIds).where(eq(serviceIds.stream, stream)).all();
   return { url: readWarehouseState(connection).serviceUrl, ids: new Set(rows.map(({ id }) => id)) };
 }
@@ -85,11 +75,11 @@ export function recordService(
 }
 
 /** The new service does not list what the old one listed: that is no fault of its lists. */
-function forgetService({ orm, now }: Transaction): void {
-  orm.delete(serviceIds).run();
-  const set = { delistedAt: formatTimestamp(now) };
-  for (const table of [assets, marketRows, exchanges, exchangeMarkets, exchangeSymbols, contracts])
-    orm.update(table).set(set).where(isNull(table.delistedAt)).run();
+function forgetService(transaction: Transaction): void {
+  transaction.orm.delete(serviceIds).run();
+  const now = formatTimestamp(transaction.now);
+  for (const { table } of lookupTables)
+    transaction.run(`UPDATE ${table} SET delisted_at = ? WHERE delisted_at IS NULL`, [now]);
 }
 
 export function otherServiceFailure(
@@ -103,6 +93,5 @@ export function otherServiceFailure(
     code: "other_service",
     remedy:
       "set service.baseUrl to that service, or warehouse.path to another file; --adopt moves the warehouse on purpose",
-    exit: exitCode.usage,
   });
 }

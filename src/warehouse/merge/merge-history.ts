@@ -1,13 +1,13 @@
 import type { HistoryStream } from "../../model/streams.ts";
-import type { TimeRange } from "../../model/time-range.ts";
+import type { Micros } from "../../model/time.ts";
 import { NOTHING_OLDER } from "../../rule/claim.ts";
 import { findTouching, hasRowsInRange, settle } from "../coverage/ledger.ts";
 import { findHoles } from "../coverage/pending-claims.ts";
-import { addTarget } from "../coverage/targets.ts";
+import { findOldestRow } from "../rows/row-queries.ts";
+import type { SqlRunner } from "../sqlite/connection.ts";
 import { type RowTable, rowTables } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import {
-  findLedgerEnd,
   type KeyMergePlan,
   type MergeCounts,
   type MergePiece,
@@ -16,14 +16,13 @@ import {
 } from "./merge-plan.ts";
 import {
   addMissingRows,
+  asOurs,
   countNewRows,
   cutIntoChunks,
   type KeyPair,
-  type MergeReader,
-  type OurKeyPair,
+  mergeTargets,
   readKeyPairs,
   readRanges,
-  readTheirTargets,
   replaceDifferingRows,
   withdrawForeignRows,
 } from "./merge-tables.ts";
@@ -32,7 +31,7 @@ type Counts = MergeCounts[HistoryStream];
 
 /** Merges a history stream, series by series: every step is one transaction with rows and their proof. */
 export function* mergeHistory(
-  reader: MergeReader,
+  reader: SqlRunner,
   stream: HistoryStream,
   counts: Counts,
 ): Generator<MergeStep> {
@@ -41,7 +40,7 @@ export function* mergeHistory(
     const { pieces, unproven } = planSeries(reader, stream, pair);
     yield { stream, rows: 0, work: (transaction) => mergeTargets(transaction, stream, asOurs(pair)) };
     for (const piece of pieces) {
-      if (piece.reason === NOTHING_OLDER && hasOlderRows(reader, table, pair, piece)) continue;
+      if (piece.reason === NOTHING_OLDER && hasRowBefore(reader, stream, pair, piece.to)) continue;
       counts.micros += piece.to - piece.from;
       for (const chunk of cutIntoChunks(reader, table, pair.theirs, piece)) {
         counts.rows += countNewRows(reader, table, pair, chunk);
@@ -65,14 +64,7 @@ export function* mergeHistory(
   }
 }
 
-/** The dictionaries are merged before the rows, except in a dry run, which does no work. */
-export function asOurs(pair: KeyPair): OurKeyPair {
-  const { ours } = pair;
-  if (ours === null) throw new Error("the dictionary lacks a key: merge the dictionaries first");
-  return { ...pair, ours };
-}
-
-function planSeries(reader: MergeReader, stream: HistoryStream, { theirs, ours }: KeyPair): KeyMergePlan {
+function planSeries(reader: SqlRunner, stream: HistoryStream, { theirs, ours }: KeyPair): KeyMergePlan {
   const theirRanges = readRanges(reader, "other", { stream, series: theirs });
   if (ours === null) return planKeyMerge([], theirRanges);
   const key = { stream, series: ours };
@@ -80,38 +72,15 @@ function planSeries(reader: MergeReader, stream: HistoryStream, { theirs, ours }
 }
 
 /** One older row of ours disproves that the service has nothing older. */
-function hasOlderRows(
-  reader: MergeReader,
-  table: RowTable<never>,
-  { ours }: KeyPair,
-  { to }: TimeRange,
-): boolean {
-  const sql = `SELECT 1 FROM main.${table.table} WHERE ${table.keyColumn} = ? AND ${table.timeColumn} < ? LIMIT 1`;
-  return reader.statement(sql).get([ours ?? -1, table.storedTime(to)]) !== undefined;
-}
-
-/** The targets of the other warehouse as far as its ledger reaches: what it lacks there is open or lost here too. */
-function mergeTargets(transaction: Transaction, stream: HistoryStream, { theirs, ours }: OurKeyPair): void {
-  const end = findLedgerEnd(readRanges(transaction, "other", { stream, series: theirs }));
-  if (end === undefined) return;
-  for (const { from, to, settleDelay, period, step, serviceWindow } of readTheirTargets(transaction, {
-    stream,
-    series: theirs,
-  })) {
-    const key = { stream, series: ours };
-    addTarget(
-      transaction,
-      { key, from, settleDelay, period, step, serviceWindow },
-      Math.min(to ?? end, end),
-      false,
-    );
-  }
+function hasRowBefore(reader: SqlRunner, stream: HistoryStream, { ours }: KeyPair, to: Micros): boolean {
+  const oldest = ours === null ? undefined : findOldestRow(reader, { stream, series: ours });
+  return oldest !== undefined && oldest < to;
 }
 
 function mergePiece(
   transaction: Transaction,
   table: RowTable<never>,
-  pair: OurKeyPair,
+  pair: ReturnType<typeof asOurs>,
   piece: MergePiece & { readonly rows: number },
   counts: Counts,
 ): void {

@@ -67,8 +67,3 @@ export function planKeyMerge(
 function isProven<R extends SettledRange>(range: R): range is R & { readonly proof: "rows" | "empty" } {
   return range.proof === "rows" || range.proof === "empty";
 }
-
-/** The newest timestamp that a ledger key has settled: the other warehouse followed it at least until then. */
-export function findLedgerEnd(settled: readonly SettledRange[]): Micros | undefined {
-  return settled.at(-1)?.to;
-}

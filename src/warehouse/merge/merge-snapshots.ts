@@ -2,41 +2,27 @@ import { type SnapshotStream, streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { containsTimestamp, normalise, subtract, type TimeRange, union } from "../../model/time-range.ts";
 import { createRowSeeks } from "../audit/row-seeks.ts";
-import { findTouching, type LedgerKey, settle } from "../coverage/ledger.ts";
+import { findTouching, settle } from "../coverage/ledger.ts";
 import { NOTHING_LISTED_REASON } from "../coverage/snapshot-coverage.ts";
-import { addTarget } from "../coverage/targets.ts";
 import { RETENTION_REASON } from "../rows/retention.ts";
-import type { Connection } from "../sqlite/connection.ts";
+import type { Connection, SqlRunner } from "../sqlite/connection.ts";
 import { type RowTable, rowTables } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
-import { asOurs } from "./merge-history.ts";
-import {
-  findLedgerEnd,
-  type MergeCounts,
-  type MergePiece,
-  type MergeStep,
-  planKeyMerge,
-} from "./merge-plan.ts";
+import { type MergeCounts, type MergePiece, type MergeStep, planKeyMerge } from "./merge-plan.ts";
 import {
   addMissingRows,
+  asOurs,
   countNewRows,
   cutIntoChunks,
-  type MergeReader,
+  type KeyPair,
+  mergeTargets,
   readKeyPairs,
   readRanges,
-  readTheirTargets,
   replaceDifferingRows,
 } from "./merge-tables.ts";
 
-/** A subscription that the other warehouse has in its ledger. */
-interface Subscription {
-  readonly theirs: number;
-  readonly ours: number | null;
-  /** Empty: all exchanges. */
-  readonly exchangeId: string;
-}
-
-interface SubscriptionPlan extends Subscription {
+/** A subscription that the other warehouse has in its ledger; its exchange is empty for all. */
+interface SubscriptionPlan extends KeyPair {
   readonly pieces: readonly MergePiece[];
   /** Lost there for a reason, and not settled here. */
   readonly lost: readonly (TimeRange & { readonly reason: string })[];
@@ -78,7 +64,7 @@ export function* mergeSnapshots(
     }
   }
   for (const plan of plans) {
-    yield { stream, rows: 0, work: (transaction) => mergeTargets(transaction, stream, plan) };
+    yield { stream, rows: 0, work: (transaction) => mergeTargets(transaction, stream, asOurs(plan)) };
     counts.micros += plan.pieces.reduce((sum, { from, to }) => sum + to - from, 0);
     for (let at = 0; at < plan.pieces.length; at += RANGES_PER_STEP) {
       const part = plan.pieces.slice(at, at + RANGES_PER_STEP);
@@ -94,27 +80,26 @@ export function* mergeSnapshots(
         rows: 0,
         work(transaction) {
           for (const { from, to, reason } of plan.lost)
-            settle(transaction, ourKey(stream, plan), { from, to }, "lost", reason);
+            settle(transaction, { stream, series: asOurs(plan).ours }, { from, to }, "lost", reason);
         },
       };
   }
 }
 
-function readSubscriptions(reader: MergeReader, stream: SnapshotStream): Subscription[] {
-  return reader
-    .statement<Subscription>(
-      `SELECT o.series AS theirs, m.series AS ours, o.index_id AS exchangeId FROM other.series o
+function readSubscriptions(reader: SqlRunner, stream: SnapshotStream): KeyPair[] {
+  return reader.rows<KeyPair>(
+    `SELECT o.series AS theirs, m.series AS ours, o.index_id AS exchangeId FROM other.series o
         LEFT JOIN main.series m ON m.index_type = '' AND m.index_id = o.index_id
       WHERE o.index_type = '' AND EXISTS (SELECT 1 FROM other.settled_ranges r WHERE r.stream = ? AND r.series = o.series)
       ORDER BY o.series`,
-    )
-    .all([stream]);
+    [stream],
+  );
 }
 
 function planSubscription(
-  reader: MergeReader,
+  reader: SqlRunner,
   stream: SnapshotStream,
-  subscription: Subscription,
+  subscription: KeyPair,
 ): SubscriptionPlan {
   const { theirs, ours } = subscription;
   const theirRanges = readRanges(reader, "other", { stream, series: theirs });
@@ -130,25 +115,9 @@ function planSubscription(
 }
 
 /** Rows before this timestamp were deleted on purpose. */
-function readRetentionEnd(reader: MergeReader, stream: SnapshotStream): Micros {
+function readRetentionEnd(reader: SqlRunner, stream: SnapshotStream): Micros {
   const sql = "SELECT max(to_ts) FROM main.settled_ranges WHERE stream = ? AND proof = 'lost' AND reason = ?";
   return reader.value<Micros | null>(sql, [stream, RETENTION_REASON]) ?? 0;
-}
-
-function ourKey(stream: SnapshotStream, { ours }: Subscription): LedgerKey {
-  if (ours === null) throw new Error("the dictionary lacks a subscription: merge the dictionaries first");
-  return { stream, series: ours };
-}
-
-/** What the other warehouse did not observe until its ledger ends is lost here too. */
-function mergeTargets(transaction: Transaction, stream: SnapshotStream, plan: SubscriptionPlan): void {
-  const their = { stream, series: plan.theirs };
-  const end = findLedgerEnd(readRanges(transaction, "other", their));
-  if (end === undefined) return;
-  for (const { from, to, settleDelay, period, step, serviceWindow } of readTheirTargets(transaction, their)) {
-    const target = { key: ourKey(stream, plan), from, settleDelay, period, step, serviceWindow };
-    addTarget(transaction, target, Math.min(to ?? end, end), true);
-  }
 }
 
 function settlePieces(
@@ -158,7 +127,7 @@ function settlePieces(
   plan: SubscriptionPlan,
   pieces: readonly MergePiece[],
 ): void {
-  const key = ourKey(stream, plan);
+  const key = { stream, series: asOurs(plan).ours };
   const names = { indexType: "", indexId: plan.exchangeId, name: "" };
   const cadence = streamTable[stream].step;
   const seeks = createRowSeeks(connection, { key, names, targets: [], settled: [], cadence });

@@ -1,5 +1,5 @@
 import { rmSync } from "node:fs";
-import { exitCode, Failure } from "../../model/failure.ts";
+import { Failure } from "../../model/failure.ts";
 import { backUp, removeStalePartialCopies } from "../backup.ts";
 import { isSameService, readServiceIdentity, type ServiceIdentity } from "../lookups/service-identity.ts";
 import { findPendingMigrations } from "../migrate.ts";
@@ -80,7 +80,6 @@ function assertSameService(connection: Connection, other: Connection, given: str
     {
       code: "other_service",
       remedy: "merge only copies of the same service; nothing was changed",
-      exit: exitCode.usage,
     },
   );
 }

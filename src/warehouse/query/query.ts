@@ -1,5 +1,5 @@
 import { findClosestWord } from "../../model/did-you-mean.ts";
-import { exitCode, Failure } from "../../model/failure.ts";
+import { Failure } from "../../model/failure.ts";
 import { rewriteTimeBounds } from "../query/time-bounds.ts";
 import type { ColumnDoc } from "../schema/column-doc.ts";
 import { relationDocs } from "../schema/column-docs.ts";
@@ -77,7 +77,6 @@ function badQuery(error: unknown, remedy: string): Failure {
   return new Failure(messageOf(error), {
     code: "bad_query",
     remedy,
-    exit: exitCode.usage,
     cause: error,
   });
 }
@@ -117,7 +116,6 @@ function assertParametersUsed(
   throw new Failure(`the statement has no parameter :${unused}`, {
     code: "bad_query",
     remedy: suggestion === undefined ? remedy(unused) : `did you mean ${suggestion}?`,
-    exit: exitCode.usage,
   });
 }
 

@@ -78,12 +78,8 @@ const toSecondsRange = ({ from, to }: TimeRange) => ({ from: toSeconds(from), to
 /** The newest first, until the time is up. */
 function readTickBars(connection: Connection, options: ChartBarsOptions, hasTime: () => boolean) {
   const { indexType, indexId, width, to } = options;
-  const read = connection
-    .statement<ChartBar>(
-      `SELECT ts / ${MICROS_PER_SECOND}, open, high, low, close, n_ticks, expected_ticks, coverage, is_complete, volume_24h FROM bars_${width}
-        WHERE index_type = ? AND index_id = ? AND ts >= ? AND ts < ? ORDER BY ts`,
-    )
-    .raw();
+  const sql = `SELECT ts / ${MICROS_PER_SECOND}, open, high, low, close, n_ticks, expected_ticks, coverage, is_complete, volume_24h FROM bars_${width}
+    WHERE index_type = ? AND index_id = ? AND ts >= ? AND ts < ? ORDER BY ts`;
   const length = barWidths[width];
   const chunkLength = Math.max(length, Math.floor(CHUNK_MICROS / length) * length);
   const chunks: ChartBar[][] = [];
@@ -91,7 +87,7 @@ function readTickBars(connection: Connection, options: ChartBarsOptions, hasTime
   while (from > options.from && (from === to || hasTime())) {
     const until = from;
     from = Math.max(options.from, until - chunkLength);
-    chunks.unshift(read.all([indexType, indexId, from, until]));
+    chunks.unshift(connection.tuples<ChartBar>(sql, [indexType, indexId, from, until]));
   }
   return { from, bars: chunks.flat() };
 }
@@ -100,13 +96,11 @@ function readDailyBars(
   connection: Connection,
   { indexType, indexId, from, to }: ChartBarsOptions,
 ): ChartBar[] {
-  return connection
-    .statement<ChartBar>(
-      `SELECT ts / ${MICROS_PER_SECOND}, open, high, low, close, NULL, 0, is_final, is_final, volume FROM ohlcv
+  return connection.tuples<ChartBar>(
+    `SELECT ts / ${MICROS_PER_SECOND}, open, high, low, close, NULL, 0, is_final, is_final, volume FROM ohlcv
         WHERE index_type = ? AND index_id = ? AND day >= ? AND day < ? ORDER BY day`,
-    )
-    .raw()
-    .all([indexType, indexId, formatDay(from), formatDay(to + MICROS_PER_DAY - 1)]);
+    [indexType, indexId, formatDay(from), formatDay(to + MICROS_PER_DAY - 1)],
+  );
 }
 
 interface StoredHistory {
@@ -121,13 +115,11 @@ interface StoredHistory {
 function readStoredHistory(connection: Connection, key: number, width: BarWidth): StoredHistory {
   const length = barWidths[width];
   const table = length < barWidths["1h"] ? "index_tick_rows" : "kept_bars";
-  const seek = (sql: string) => connection.statement<number | null>(sql).pluck().get([key]) ?? null;
-  const newest = connection
-    .statement<readonly [ts: Micros, price: number]>(
-      "SELECT ts, price FROM index_tick_rows WHERE series = ? AND price IS NOT NULL ORDER BY ts DESC LIMIT 1",
-    )
-    .raw()
-    .get([key]);
+  const seek = (sql: string) => connection.findValue<number | null>(sql, [key]) ?? null;
+  const newest = connection.findTuple<readonly [ts: Micros, price: number]>(
+    "SELECT ts, price FROM index_tick_rows WHERE series = ? AND price IS NOT NULL ORDER BY ts DESC LIMIT 1",
+    [key],
+  );
   const first = seek(`SELECT min(ts) FROM ${table} WHERE series = ?`);
   return {
     firstTick: first === null ? null : Math.floor(first / length) * length,

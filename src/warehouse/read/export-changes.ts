@@ -1,5 +1,5 @@
 import { isDaily, type RowStream, rowStreams } from "../../model/streams.ts";
-import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
+import { type Micros, startOfDay } from "../../model/time.ts";
 import { normalise } from "../../model/time-range.ts";
 import { readPresentTs } from "../coverage/targets.ts";
 import type { Connection } from "../sqlite/connection.ts";
@@ -61,4 +61,3 @@ export function compareStates(
 }
 
 const MAX_PERIODS_BEFORE = 3;
-const startOfDay = (ts: Micros) => Math.floor(ts / MICROS_PER_DAY);

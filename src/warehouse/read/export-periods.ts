@@ -80,12 +80,9 @@ export function readParts(connection: Connection, stream: RowStream): ReadonlyMa
   const { keyColumn } = rowTables[stream];
   const { dictionary } = streamTable[stream];
   return new Map(
-    connection
-      .statement<readonly [key: number, part: string | null]>(
-        `SELECT ${keyColumn}, ${partitionColumn(stream) ?? "NULL"} FROM ${dictionary} ORDER BY ${seriesOrder[dictionary]}`,
-      )
-      .raw()
-      .all(),
+    connection.tuples<readonly [key: number, part: string | null]>(
+      `SELECT ${keyColumn}, ${partitionColumn(stream) ?? "NULL"} FROM ${dictionary} ORDER BY ${seriesOrder[dictionary]}`,
+    ),
   );
 }
 
@@ -100,19 +97,13 @@ export function exportPeriods(
   }: { readonly since?: Micros | undefined; readonly closedBefore?: Micros | undefined } = {},
 ): ExportPeriod[] {
   const { table, keyColumn, timeColumn, storedTime, tsOfStored } = rowTables[stream];
-  const first = connection
-    .statement<StoredTime | null>(`SELECT min(${timeColumn}) FROM ${table} WHERE ${keyColumn} = ?`)
-    .pluck();
-  const next = connection
-    .statement<StoredTime | null>(
-      `SELECT min(${timeColumn}) FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ?`,
-    )
-    .pluck();
-  const bounded = Number.isFinite(since);
+  const firstSql = `SELECT min(${timeColumn}) FROM ${table} WHERE ${keyColumn} = ?`;
+  const next = (key: number, from: Micros) =>
+    connection.value<StoredTime | null>(`${firstSql} AND ${timeColumn} >= ?`, [key, storedTime(from)]);
   const found = new Map<string, ExportPeriod & { keys: number[] }>();
   for (const [key, part] of readParts(connection, stream)) {
-    let at = bounded ? next.get([key, storedTime(since)]) : first.get([key]);
-    while (at !== null && at !== undefined) {
+    let at = Number.isFinite(since) ? next(key, since) : connection.value<StoredTime | null>(firstSql, [key]);
+    while (at !== null) {
       const ts = tsOfStored(at);
       const slice = sliceOf(unit, ts, closed);
       const name = `${part ?? ""} ${slice}`;
@@ -124,7 +115,7 @@ export function exportPeriods(
       }
       exportPeriod.keys.push(key);
       if (unit === "whole") break;
-      at = next.get([key, storedTime(exportPeriod.to)]);
+      at = next(key, exportPeriod.to);
     }
   }
   return [...found.values()].sort((a, b) => compare(a.part ?? "", b.part ?? "") || compare(a.slice, b.slice));

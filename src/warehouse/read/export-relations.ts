@@ -143,7 +143,7 @@ export function readLedger(connection: Connection): {
   const shared =
     'stream, index_type AS indexType, index_id AS indexId, name, from_ts AS "from", to_ts AS "to", reason';
   const order = "ORDER BY stream, index_type, index_id, from_ts";
-  const all = (sql: string) => connection.statement<LedgerEntry>(sql).all();
+  const all = (sql: string) => connection.rows<LedgerEntry>(sql);
   return {
     coverage: all(`SELECT ${shared}, proof AS state, NULL AS lostAt FROM coverage ${order}`),
     gaps: all(`SELECT ${shared}, state, lost_at AS lostAt FROM gaps ${order}`),

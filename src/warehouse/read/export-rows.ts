@@ -7,7 +7,7 @@ import {
   rowStreams,
   streamTable,
 } from "../../model/streams.ts";
-import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
+import { MICROS_PER_DAY, type Micros, startOfDay } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { readPresentTs } from "../coverage/targets.ts";
 import type { SettledRangeRow } from "../schema/coverage.ts";
@@ -50,19 +50,15 @@ export interface PeriodContent {
 export function readPeriod(connection: Connection, period: ExportPeriod): PeriodContent {
   const { stream, keys } = period;
   const { table, keyColumn, timeColumn } = rowTables[stream];
-  const figures = connection
-    .statement<
-      readonly [rows: number, first: StoredTime | null, last: StoredTime | null, detailsCount: number]
-    >(
-      `SELECT count(*), min(${timeColumn}), max(${timeColumn}), count(details) FROM ${table}
-        WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ?`,
-    )
-    .raw();
+  const sql = `SELECT count(*), min(${timeColumn}), max(${timeColumn}), count(details) FROM ${table}
+    WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ?`;
   let rows = 0;
   let times: PeriodContent["times"];
   let hasDetails = false;
   for (const key of keys) {
-    const [count, first, last, detailsCount] = figures.get([key, ...bounds(period)]) ?? [0, null, null, 0];
+    const [count, first, last, detailsCount] = connection.findTuple<
+      readonly [rows: number, first: StoredTime | null, last: StoredTime | null, detailsCount: number]
+    >(sql, [key, ...bounds(period)]) ?? [0, null, null, 0];
     rows += count;
     if (first !== null && last !== null)
       times = {
@@ -102,12 +98,10 @@ export function comparesPrices(stream: RowStream): boolean {
 function labelsOf(connection: Connection, stream: RowStream, key: number): readonly (string | null)[] {
   const { dictionary } = streamTable[stream];
   const names = labelColumns(stream).map(({ from }) => from);
-  const labels = connection
-    .statement<readonly (string | null)[]>(
-      `SELECT ${names.join(", ")} FROM ${dictionary} WHERE ${keyColumns[dictionary]} = ?`,
-    )
-    .raw()
-    .get([key]);
+  const labels = connection.findTuple<readonly (string | null)[]>(
+    `SELECT ${names.join(", ")} FROM ${dictionary} WHERE ${keyColumns[dictionary]} = ?`,
+    [key],
+  );
   return labels ?? [];
 }
 
@@ -120,12 +114,11 @@ function bounds({ stream, from, to }: ExportPeriod): [number | string, number | 
 function provenRanges(connection: Connection, { stream, from, to }: ExportPeriod): Map<number, TimeRange[]> {
   // A bar of a day that is not over is never final, even if the ledger covers it.
   const end = isDaily(stream) ? Math.min(to, startOfDay(readPresentTs(connection))) : to;
-  const ranges = connection
-    .statement<Pick<SettledRangeRow, "series" | "from" | "to">>(
-      `SELECT series, max(from_ts, ?) AS "from", min(to_ts, ?) AS "to" FROM settled_ranges
+  const ranges = connection.rows<Pick<SettledRangeRow, "series" | "from" | "to">>(
+    `SELECT series, max(from_ts, ?) AS "from", min(to_ts, ?) AS "to" FROM settled_ranges
       WHERE stream = ? AND from_ts < ? AND to_ts > ? AND proof <> 'lost' ORDER BY series, from_ts`,
-    )
-    .all([from, end, stream, end, from]);
+    [from, end, stream, end, from],
+  );
   const bySeries = new Map<number, TimeRange[]>();
   for (const { series, ...range } of ranges) {
     const seriesRanges = bySeries.get(series);
@@ -134,8 +127,6 @@ function provenRanges(connection: Connection, { stream, from, to }: ExportPeriod
   }
   return bySeries;
 }
-
-const startOfDay = (ts: Micros) => Math.floor(ts / MICROS_PER_DAY) * MICROS_PER_DAY;
 
 function* readBlocks(
   connection: Connection,
@@ -146,12 +137,8 @@ function* readBlocks(
   const { ledger, hasDetails } = options;
   const { table, keyColumn, timeColumn, storedTime } = rowTables[stream];
   const columns = rowTables[stream].columns.filter((column) => hasDetails || column !== "details");
-  const read = connection
-    .statement<ExportedRow>(
-      `SELECT ${isDaily(stream) ? "CAST(strftime('%s', day) AS INTEGER) / 86400" : timeColumn}, ${columns.join(", ")} FROM ${table}
-      WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ? ORDER BY ${timeColumn} LIMIT ${ROWS_PER_BLOCK}`,
-    )
-    .raw();
+  const sql = `SELECT ${isDaily(stream) ? "CAST(strftime('%s', day) AS INTEGER) / 86400" : timeColumn}, ${columns.join(", ")} FROM ${table}
+      WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ? ORDER BY ${timeColumn} LIMIT ${ROWS_PER_BLOCK}`;
   const [first, end] = bounds(period);
   const unit = isDaily(stream) ? MICROS_PER_DAY : 1;
   const tickerPeriod = comparesPrices(stream) ? readRefreshPeriods(connection).exchange_ticks : undefined;
@@ -168,7 +155,7 @@ function* readBlocks(
     const flag = flagOf(key);
     let from = first;
     for (;;) {
-      const rows = read.all([key, from, end]);
+      const rows = connection.tuples<ExportedRow>(sql, [key, from, end]);
       const last = rows.at(-1);
       if (!last) break;
       yield { at, rows, flags: flag && rows.map(flag) };

@@ -44,10 +44,12 @@ export function readRange(
   const { timeColumn, storedTime, tsOfStored } = rowTables[stream];
   const sql = `${selectRows(stream)} AND ${timeColumn} >= ? AND ${timeColumn} < ? ORDER BY ${timeColumn} LIMIT ?`;
   return readConsistently(connection, () => {
-    const rows = connection
-      .statement<ForwardedRow>(sql)
-      .raw()
-      .all([key, storedTime(range.from), storedTime(range.to), maxRows + 1]);
+    const rows = connection.tuples<ForwardedRow>(sql, [
+      key,
+      storedTime(range.from),
+      storedTime(range.to),
+      maxRows + 1,
+    ]);
     const excess = rows.length > maxRows ? rows.pop() : undefined;
     const to = excess === undefined ? range.to : tsOfStored(excess[1]);
     const ledger = hasHistory(stream)
@@ -65,27 +67,30 @@ export function readLedgerPart(
   key: LedgerKey,
   { from, to }: TimeRange,
 ): SettledRange[] {
-  return connection
-    .statement<SettledRange>(`${ledgerSql} AND from_ts < ? AND to_ts > ? ORDER BY from_ts`)
-    .all([key.stream, key.series, to, from]);
+  return connection.rows<SettledRange>(`${ledgerSql} AND from_ts < ? AND to_ts > ? ORDER BY from_ts`, [
+    key.stream,
+    key.series,
+    to,
+    from,
+  ]);
 }
 
 export function readWholeLedger(connection: Connection, key: LedgerKey): SettledRange[] {
-  return connection.statement<SettledRange>(`${ledgerSql} ORDER BY from_ts`).all([key.stream, key.series]);
+  return connection.rows<SettledRange>(`${ledgerSql} ORDER BY from_ts`, [key.stream, key.series]);
 }
 
 /** Every key that has a ledger. */
 export function readSettledKeys(connection: Connection): { stream: RowStream; series: number }[] {
-  return connection
-    .statement<{ stream: RowStream; series: number }>("SELECT DISTINCT stream, series FROM settled_ranges")
-    .all();
+  return connection.rows<{ stream: RowStream; series: number }>(
+    "SELECT DISTINCT stream, series FROM settled_ranges",
+  );
 }
 
 /** The keys of a stream's dictionary. */
 export function readRowKeys(connection: Connection, stream: RowStream): number[] {
   const { dictionary } = streamTable[stream];
   const key = keyColumns[dictionary];
-  return connection.statement<number>(`SELECT ${key} FROM ${dictionary} ORDER BY ${key}`).pluck().all();
+  return connection.values<number>(`SELECT ${key} FROM ${dictionary} ORDER BY ${key}`);
 }
 
 export interface NewestRow {
@@ -124,12 +129,9 @@ export function readSmallRelation(
 ): SqlValue[][] {
   const names = columns.map((name) => `"${name}"`);
   const condition = after === undefined ? "" : ` WHERE ${names[0]} > ${after}`;
-  return connection
-    .statement<SqlValue[]>(
-      `SELECT ${names.join(", ")} FROM ${table}${condition} ORDER BY ${names[0]} LIMIT ${limit}`,
-    )
-    .raw()
-    .all();
+  return connection.tuples<SqlValue[]>(
+    `SELECT ${names.join(", ")} FROM ${table}${condition} ORDER BY ${names[0]} LIMIT ${limit}`,
+  );
 }
 
 /** The ledger keys whose snapshots contain the rows of a key of the stream's dictionary: its exchange, and all. */
@@ -137,12 +139,9 @@ export function readSubscriptions(connection: Connection, stream: RowStream): Ma
   const { dictionary } = streamTable[stream];
   const key = keyColumns[dictionary];
   const exchange = dictionary === "series" ? "''" : "d.exchange_id";
-  const rows = connection
-    .statement<readonly [key: number, series: number]>(
-      `SELECT d.${key}, s.series FROM ${dictionary} d JOIN series s ON s.index_type = '' AND s.index_id IN ('', ${exchange})`,
-    )
-    .raw()
-    .all();
+  const rows = connection.tuples<readonly [key: number, series: number]>(
+    `SELECT d.${key}, s.series FROM ${dictionary} d JOIN series s ON s.index_type = '' AND s.index_id IN ('', ${exchange})`,
+  );
   const subscriptions = new Map<number, number[]>();
   for (const [each, series] of rows) subscriptions.set(each, [...(subscriptions.get(each) ?? []), series]);
   return subscriptions;

@@ -1,4 +1,4 @@
-import { exitCode, Failure } from "../../model/failure.ts";
+import { Failure } from "../../model/failure.ts";
 import { NOTHING_SELECTED } from "../../model/selector.ts";
 import { historyStreams, type Stream, streamTable } from "../../model/streams.ts";
 import { formatTimestamp, type Micros, parseTimestamp } from "../../model/time.ts";
@@ -85,7 +85,7 @@ export function readGapReportInRange(
   return inReadTransaction(connection, (now, gaps) => {
     const end = range.to ?? now;
     const gapsByKey = Map.groupBy(gaps, namedKeyText);
-    const coverage = Map.groupBy(connection.statement<CoverageRow>(coverageSql).all(), namedKeyText);
+    const coverage = Map.groupBy(connection.rows<CoverageRow>(coverageSql), namedKeyText);
     const keys = selectKeys(readLedgerKeys(connection), selection).filter(
       (key) => selection.series !== undefined || isRelevant(key, range, end),
     );
@@ -131,7 +131,7 @@ function isRelevant(
 function inReadTransaction<T>(connection: Connection, work: (now: Micros, gaps: GapRow[]) => T): T {
   return connection.database.transaction(() => {
     const now = readPresentTs(connection);
-    return work(now, connection.statement<GapRow>(connection.knownAt ? lostSql : gapsSql).all());
+    return work(now, connection.rows<GapRow>(connection.knownAt ? lostSql : gapsSql));
   })();
 }
 
@@ -155,7 +155,6 @@ function assertIsNewest({ knownAt }: Connection): void {
   throw new Failure("what an earlier state lacked can be told of a range only", {
     code: "usage",
     remedy: "give its start and its end, with --from and --to",
-    exit: exitCode.usage,
   });
 }
 

@@ -292,12 +292,12 @@ function* readRanges(
 function readRanks(connection: Connection): ReadonlyMap<string, number> {
   const sql = `WITH ranked AS MATERIALIZED (SELECT asset_id, rank FROM latest_market_caps WHERE rank IS NOT NULL)
     SELECT asset_id, rank FROM ranked UNION ALL SELECT m.id, rank FROM ranked JOIN markets m ON m.base_asset_id = asset_id`;
-  return new Map(connection.statement<readonly [id: string, rank: number]>(sql).raw().all());
+  return new Map(connection.tuples<readonly [id: string, rank: number]>(sql));
 }
 
 function readTitles(connection: Connection): ReadonlyMap<string, string> {
   const sql = "SELECT id, coalesce(name, '') FROM assets";
-  return new Map(connection.statement<readonly [id: string, name: string]>(sql).raw().all());
+  return new Map(connection.tuples<readonly [id: string, name: string]>(sql));
 }
 
 /** The best rank first, then by name. Ranks are looked up once per key: a group may have thousands. */

@@ -39,7 +39,7 @@ const rankingSql = `SELECT m.asset_id, m.symbol, a.name, m.rank, m.price, m.volu
   ORDER BY m.rank IS NULL, m.rank, m.market_cap DESC`;
 
 export function readMarketRanking(reader: Connection): RankedAsset[] {
-  return reader.statement<RankedAsset>(rankingSql).raw().all();
+  return reader.tuples<RankedAsset>(rankingSql);
 }
 
 const SPARKLINE_HOURS = 168;
@@ -62,10 +62,7 @@ const newestSql =
 export function readSparklines(reader: Connection, now: Micros): RankingResult["sparklines"] {
   const from = now - SPARKLINE_HOURS * MICROS_PER_HOUR;
   const read = (sql: string, more = {}) => {
-    const points = reader
-      .statement<PricePoint>(sql)
-      .raw()
-      .all({ from, now, ...more });
+    const points = reader.tuples<PricePoint>(sql, { from, now, ...more });
     return Map.groupBy(points, ([indexId]) => indexId);
   };
   const [daily, hourly, newest] = [
@@ -93,12 +90,8 @@ function toSparkline(points: readonly PricePoint[], from: Micros): Sparkline {
 
 /** The pairs that exchanges quote now, those on most exchanges first. */
 export function readPairs(reader: Connection): PairSummary[] {
-  return reader
-    .statement<PairSummary>(
-      `SELECT pair, count(*) AS exchanges FROM latest_exchange_ticks WHERE is_live = 1
-        GROUP BY pair ORDER BY exchanges DESC, pair`,
-    )
-    .all();
+  return reader.rows<PairSummary>(`SELECT pair, count(*) AS exchanges FROM latest_exchange_ticks WHERE is_live = 1
+        GROUP BY pair ORDER BY exchanges DESC, pair`);
 }
 
 // CROSS JOIN: the newest ticker of each exchange first, then its row in the other views by key.
@@ -114,9 +107,9 @@ const bestSql = `SELECT ${bestColumns} FROM spread WHERE pair = ? AND ts = ? LIM
 
 export function readQuotes(reader: Connection, pair: string, now: Micros): QuotesResult {
   return reader.database.transaction(() => {
-    const quotes = reader.statement<Quote>(quotesSql).all([pair]);
+    const quotes = reader.rows<Quote>(quotesSql, [pair]);
     const newest = quotes.reduce((most, { ts, is_live }) => (is_live ? Math.max(most, ts) : most), 0);
-    const best = reader.statement<BestPrices>(bestSql).get([pair, newest]) ?? null;
+    const best = reader.findRow<BestPrices>(bestSql, [pair, newest]) ?? null;
     return { generated_at: formatTimestamp(now), pair, best, quotes };
   })();
 }
@@ -131,7 +124,7 @@ const spreadSql = `SELECT ts, (best_ask / nullif(best_bid, 0) - 1) * 10000 FROM 
 
 /** The best ask over the best bid of a pair in basis points, each ten minutes of the last day. */
 export function readSpreads(reader: Connection, pair: string, now: Micros): SpreadsResult {
-  const listing = reader.statement<Record<"exchange_id" | "market_id", string>>(listingSql).get([pair]);
+  const listing = reader.findRow<Record<"exchange_id" | "market_id", string>>(listingSql, [pair]);
   if (!listing) return [];
   const spreadAt = reader.statement<SpreadPoint>(spreadSql).raw();
   const steps = (SPREAD_HOURS * MICROS_PER_HOUR) / SPREAD_STEP;
@@ -141,14 +134,10 @@ export function readSpreads(reader: Connection, pair: string, now: Micros): Spre
 
 /** The assets that have contracts with ticks, those with the most contracts first. */
 export function readDerivativeAssets(reader: Connection): DerivativeAsset[] {
-  return reader
-    .statement<DerivativeAsset>(
-      `SELECT m.base_asset_id AS asset_id, m.base_symbol AS symbol, count(*) AS contracts,
+  return reader.rows<DerivativeAsset>(`SELECT m.base_asset_id AS asset_id, m.base_symbol AS symbol, count(*) AS contracts,
         json_group_array(DISTINCT coalesce(e.name, c.exchange_id)) AS exchanges
       FROM derivative_contracts c JOIN markets m ON m.id = c.market_id LEFT JOIN exchanges e ON e.id = c.exchange_id
-      GROUP BY m.base_asset_id ORDER BY contracts DESC, symbol`,
-    )
-    .all();
+      GROUP BY m.base_asset_id ORDER BY contracts DESC, symbol`);
 }
 
 export interface DerivativesOptions {
@@ -190,9 +179,9 @@ const optionsSql = contractsSql(
 export function readDerivatives(reader: Connection, options: DerivativesOptions): DerivativesResult {
   return reader.database.transaction(() => {
     const lists = {
-      futures: reader.statement<FutureQuote>(futuresSql).all({ ...options }),
-      perpetuals: reader.statement<PerpetualQuote>(perpetualsSql).all({ ...options }),
-      options: reader.statement<OptionQuote>(optionsSql).all({ ...options }),
+      futures: reader.rows<FutureQuote>(futuresSql, { ...options }),
+      perpetuals: reader.rows<PerpetualQuote>(perpetualsSql, { ...options }),
+      options: reader.rows<OptionQuote>(optionsSql, { ...options }),
     };
     const observed = Object.values(lists)
       .flat()

@@ -34,8 +34,8 @@ export function readUnprovenRanges(
   now: Micros,
 ): UnprovenRange[] {
   const requested = normalise([{ from: start, to: end }]);
-  const gaps = connection.statement<UnprovenRange>(gapsSql).all([stream, indexType, indexId, end, start]);
-  const settled = connection.statement<SettledRange>(settledSql).all([stream, series, end, start]);
+  const gaps = connection.rows<UnprovenRange>(gapsSql, [stream, indexType, indexId, end, start]);
+  const settled = connection.rows<SettledRange>(settledSql, [stream, series, end, start]);
   const empty = settled
     .filter(({ proof, from, to }) => proof === "empty" && to - from >= MIN_EMPTY_MICROS)
     .map(

@@ -6,7 +6,7 @@ import {
 } from "../../model/answers/bar-aggregate.ts";
 import { barWidths, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import type { Connection } from "../sqlite/connection.ts";
+import type { SqlRunner } from "../sqlite/connection.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { parseRowDetails } from "./row-details.ts";
 
@@ -39,22 +39,19 @@ export function markStale(transaction: Transaction, series: number, hours: Itera
   for (const hour of hours) {
     // Thousands of live ticks arrive at once, each in the same hour as the one before.
     if (staleHours.get(series) === hour) continue;
-    transaction.statement(markSql).run([series, hour]);
+    transaction.run(markSql, [series, hour]);
     staleHours.set(series, hour);
   }
 }
 
 /** `markStale` for whoever inserts ticks of a range without the row writer: one seek per hour that has any. */
 export function markRangeStale(transaction: Transaction, series: number, { from, to }: TimeRange): void {
-  const next = transaction
-    .statement<Micros>(
-      "SELECT ts FROM index_tick_rows WHERE series = ? AND ts >= ? AND ts < ? ORDER BY ts LIMIT 1",
-    )
-    .pluck();
-  for (let ts = next.get([series, from, to]); ts !== undefined; ) {
+  const sql = "SELECT ts FROM index_tick_rows WHERE series = ? AND ts >= ? AND ts < ? ORDER BY ts LIMIT 1";
+  const next = (since: Micros) => transaction.findValue<Micros>(sql, [series, since, to]);
+  for (let ts = next(from); ts !== undefined; ) {
     const hour = startOfHour(ts);
     markStale(transaction, series, [hour]);
-    ts = next.get([series, hour + HOUR, to]);
+    ts = next(hour + HOUR);
   }
 }
 
@@ -92,7 +89,7 @@ function keepBar(
 ): void {
   const { open, high, low, close, volume, ticks, doubtful } = bar;
   const figures = [open, high, low, close, volume, ticks, doubtful, formatDigits(bar)];
-  transaction.statement(keepSql).run([series, hour, ...figures, firstCommit, lastCommit]);
+  transaction.run(keepSql, [series, hour, ...figures, firstCommit, lastCommit]);
   transaction.highWaterMarks.staleHours.delete(series);
 }
 
@@ -166,16 +163,16 @@ export function keepBarsWithoutTicks(
 /** Stale bars of hours that are over: another would be stale again with the next tick. */
 const staleSql = "FROM kept_bars WHERE n_ticks IS NULL AND ts <= ?";
 
-export function hasStaleBars(connection: Pick<Connection, "statement">, now: Micros): boolean {
-  return connection.statement(`SELECT 1 ${staleSql} LIMIT 1`).get([now - HOUR]) !== undefined;
+export function hasStaleBars(connection: SqlRunner, now: Micros): boolean {
+  return connection.findRow(`SELECT 1 ${staleSql} LIMIT 1`, [now - HOUR]) !== undefined;
 }
 
 /** Computes stale bars, the newest first. Returns how many: fewer than `limit` if none is left. */
 export function computeStaleBars(transaction: Transaction, limit: number): number {
-  const stale = transaction
-    .statement<readonly [number, Micros]>(`SELECT series, ts ${staleSql} ORDER BY ts DESC LIMIT ?`)
-    .raw()
-    .all([transaction.now - HOUR, limit]);
+  const stale = transaction.tuples<readonly [number, Micros]>(
+    `SELECT series, ts ${staleSql} ORDER BY ts DESC LIMIT ?`,
+    [transaction.now - HOUR, limit],
+  );
   const remove = transaction.statement("DELETE FROM kept_bars WHERE series = ? AND ts = ?");
   const first = transaction.statement<number>(firstCommitSql).pluck();
   // Usually nothing else is in the transaction: then the ticks are those of the commit before.
@@ -197,16 +194,9 @@ const ticksSql = `SELECT price, volume, details ${pricedTicks} ORDER BY ts`;
 const firstCommitSql = `SELECT min(ifnull(since, 0)) ${pricedTicks}`;
 
 /** The bar of an hour from its ticks; undefined if none has a price. */
-export function computeBar(
-  connection: Pick<Connection, "statement">,
-  series: number,
-  hour: Micros,
-): BarFigures | undefined {
+export function computeBar(connection: SqlRunner, series: number, hour: Micros): BarFigures | undefined {
   const bar = new BarAggregate();
-  const rows = connection
-    .statement<TickRow>(ticksSql)
-    .raw()
-    .all([series, hour, hour + HOUR]);
+  const rows = connection.tuples<TickRow>(ticksSql, [series, hour, hour + HOUR]);
   for (const [price, volume, details] of rows) {
     if (details === null) bar.addPlainTick(price, volume);
     else bar.add(toTickFigures(price, volume, parseRowDetails(details)));

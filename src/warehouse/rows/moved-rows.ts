@@ -3,7 +3,7 @@ import { MICROS_PER_DAY } from "../../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange } from "../../model/time-range.ts";
 import { findTouching, MOVED_REASON, settleAsMoved } from "../coverage/ledger.ts";
 import { type SettledRangeRow, settledRanges } from "../schema/coverage.ts";
-import type { Connection } from "../sqlite/connection.ts";
+import type { Connection, SqlRunner } from "../sqlite/connection.ts";
 import { and, eq } from "../sqlite/drizzle.ts";
 import { hasChangedSince } from "../tables/journal.ts";
 import { rowTables, type SqlValue } from "../tables/row-tables.ts";
@@ -28,16 +28,14 @@ export interface HeldDay extends TimeRange {
 const ticksOfRange = "FROM index_tick_rows WHERE series = ? AND ts >= ? AND ts < ?";
 /** Changes whenever a tick of the range changes; undefined: there are none. */
 export function digestTicks(
-  connection: Pick<Connection, "statement">,
+  connection: SqlRunner,
   series: number,
   { from, to }: TimeRange,
 ): string | undefined {
-  const rows = connection
-    .statement<readonly SqlValue[]>(
-      `SELECT series, ts, ${rowTables.index_ticks.columns.join(", ")} ${ticksOfRange} ORDER BY ts`,
-    )
-    .raw()
-    .all([series, from, to]);
+  const rows = connection.tuples<readonly SqlValue[]>(
+    `SELECT series, ts, ${rowTables.index_ticks.columns.join(", ")} ${ticksOfRange} ORDER BY ts`,
+    [series, from, to],
+  );
   return rows.length === 0 ? undefined : createHash("sha256").update(JSON.stringify(rows)).digest("hex");
 }
 
@@ -55,7 +53,7 @@ export function moveDay(transaction: Transaction, day: HeldDay, place: string): 
   if (day.changesUntil !== undefined && hasChangedSince(transaction, key, day, day.changesUntil)) return 0;
   let deleted = 0;
   keepBarsWithoutTicks(transaction, series, day, () => {
-    deleted = transaction.statement(`DELETE ${ticksOfRange}`).run([series, from, to]).changes;
+    deleted = transaction.run(`DELETE ${ticksOfRange}`, [series, from, to]);
   });
   settleAsMoved(transaction, key, { from, to }, place);
   addRowCount(transaction, "index_ticks", -deleted);
@@ -70,13 +68,9 @@ export interface MovedRange extends TimeRange {
 }
 
 export function readMovedRanges(connection: Connection): MovedRange[] {
-  return connection
-    .statement<MovedRange>(
-      `SELECT s.index_type AS indexType, s.index_id AS indexId, g.from_ts AS "from", g.to_ts AS "to", g.reason
+  return connection.rows<MovedRange>(`SELECT s.index_type AS indexType, s.index_id AS indexId, g.from_ts AS "from", g.to_ts AS "to", g.reason
       FROM settled_ranges g JOIN series s ON s.series = g.series
-      WHERE g.stream = 'index_ticks' AND g.proof = 'moved'`,
-    )
-    .all();
+      WHERE g.stream = 'index_ticks' AND g.proof = 'moved'`);
 }
 
 /** A day of a series. */

@@ -11,6 +11,5 @@ export function keepPastRow(
 ): void {
   const { keepPast } = getRowSql(table);
   const { commit } = transaction;
-  if (keepPast !== undefined)
-    transaction.statement(keepPast).run([commit, key, table.storedTime(ts), commit]);
+  if (keepPast !== undefined) transaction.run(keepPast, [commit, key, table.storedTime(ts), commit]);
 }

@@ -19,12 +19,10 @@ export function isPreview(transaction: Transaction, key: LedgerKey, ts: Micros):
 
 /** The timestamps of the live rows of index ticks in the range. Call it before a page is written. */
 export function findLiveRows(transaction: Transaction, series: number, { from, to }: TimeRange): Micros[] {
-  return transaction
-    .statement<Micros>(
-      "SELECT ts FROM index_tick_rows WHERE series = ? AND ts >= ? AND ts < ? AND source = 1",
-    )
-    .pluck()
-    .all([series, from, to]);
+  return transaction.values<Micros>(
+    "SELECT ts FROM index_tick_rows WHERE series = ? AND ts >= ? AND ts < ? AND source = 1",
+    [series, from, to],
+  );
 }
 
 interface ReplaceResult {

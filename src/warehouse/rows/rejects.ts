@@ -36,16 +36,15 @@ export function countUnknownEvent(transaction: Transaction, event: UnknownField)
 }
 
 function countUnknown(transaction: Transaction, table: string, where: string, unknown: UnknownField): void {
-  transaction
-    .statement(
-      `INSERT INTO ${table} ("where", name, first_seen, count, sample) VALUES (?, ?, ?, ?, ?)
+  transaction.run(
+    `INSERT INTO ${table} ("where", name, first_seen, count, sample) VALUES (?, ?, ?, ?, ?)
       ON CONFLICT ("where", name) DO UPDATE SET count = count + excluded.count`,
-    )
-    .run([
+    [
       where,
       unknown.name,
       formatTimestamp(transaction.now),
       unknown.count,
       unknown.sample.slice(0, MAX_SAMPLE_LENGTH),
-    ]);
+    ],
+  );
 }

@@ -41,37 +41,27 @@ export function prune(
   const { table, keyColumn } = rowTables[stream];
   const { dictionary } = streamTable[stream];
   // One at a time: to list all keys for each batch would cost more than its rows.
-  const findKey = transaction
-    .statement<number>(
-      `SELECT ${keyColumn} FROM ${dictionary} d WHERE ${keyColumn} >= ?
-        AND EXISTS (SELECT 1 FROM ${table} r WHERE r.${keyColumn} = d.${keyColumn} AND r.ts < ?) ORDER BY ${keyColumn} LIMIT 1`,
-    )
-    .pluck();
+  const keySql = `SELECT ${keyColumn} FROM ${dictionary} d WHERE ${keyColumn} >= ?
+    AND EXISTS (SELECT 1 FROM ${table} r WHERE r.${keyColumn} = d.${keyColumn} AND r.ts < ?) ORDER BY ${keyColumn} LIMIT 1`;
   // Delete the oldest rows of a series first, up to the limit: one series may have millions of expired rows.
-  const selectCutoff = transaction
-    .statement<Micros>(
-      `SELECT ts FROM ${table} WHERE ${keyColumn} = ? AND ts < ? ORDER BY ts LIMIT 1 OFFSET ?`,
-    )
-    .pluck();
-  const deleteRows = transaction.statement(`DELETE FROM ${table} WHERE ${keyColumn} = ? AND ts < ?`);
+  const cutoffSql = `SELECT ts FROM ${table} WHERE ${keyColumn} = ? AND ts < ? ORDER BY ts LIMIT 1 OFFSET ?`;
   let deleted = 0;
-  let key = findKey.get([fromKey ?? 0, before]);
+  let key = transaction.findValue<number>(keySql, [fromKey ?? 0, before]);
   while (key !== undefined && deleted < maxRows) {
-    const until = selectCutoff.get([key, before, maxRows - deleted]) ?? before;
-    deleted += deleteRows.run([key, until]).changes;
+    const until = transaction.findValue<Micros>(cutoffSql, [key, before, maxRows - deleted]) ?? before;
+    deleted += transaction.run(`DELETE FROM ${table} WHERE ${keyColumn} = ? AND ts < ?`, [key, until]);
     transaction.journal.add(stream, "rows", key, { from: 0, to: until });
-    key = findKey.get([key, before]);
+    key = transaction.findValue<number>(keySql, [key, before]);
   }
   addRowCount(transaction, stream, -deleted);
   return { deleted, nextKey: key };
 }
 
 function settleExpired(transaction: Transaction, stream: PrunableStream, before: Micros): void {
-  const ledgerKeys = transaction
-    .statement<Pick<SettledRangeRow, "series" | "from">>(
-      'SELECT series, min(from_ts) AS "from" FROM settled_ranges WHERE stream = ? GROUP BY series',
-    )
-    .all([stream]);
+  const ledgerKeys = transaction.rows<Pick<SettledRangeRow, "series" | "from">>(
+    'SELECT series, min(from_ts) AS "from" FROM settled_ranges WHERE stream = ? GROUP BY series',
+    [stream],
+  );
   for (const { series, from } of ledgerKeys)
     settleAsLost(transaction, { stream, series }, { from, to: before }, RETENTION_REASON);
 }

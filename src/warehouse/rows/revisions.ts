@@ -9,18 +9,17 @@ export function storeRevision(
   table: RowTable<never>,
   row: { key: number; ts: Micros; before: readonly SqlValue[]; after: readonly SqlValue[] | null },
 ): void {
-  transaction
-    .statement(
-      "INSERT INTO revision_rows (stream, key, ts, before, after, changed_at) VALUES (?, ?, ?, ?, ?, ?)",
-    )
-    .run([
+  transaction.run(
+    "INSERT INTO revision_rows (stream, key, ts, before, after, changed_at) VALUES (?, ?, ?, ?, ?, ?)",
+    [
       table.stream,
       row.key,
       row.ts,
       toRowJson(table, row.before),
       row.after === null ? null : toRowJson(table, row.after),
       transaction.now,
-    ]);
+    ],
+  );
 }
 
 /**

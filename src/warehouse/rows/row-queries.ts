@@ -6,7 +6,7 @@ import { NOT_FOUND } from "../../rule/claim.ts";
 import { readSettledRanges, type SeriesKey } from "../coverage/ledger.ts";
 import type { SeriesRow } from "../schema/lookups.ts";
 import type { StoredTime } from "../schema/rows.ts";
-import type { Connection } from "../sqlite/connection.ts";
+import type { Connection, SqlRunner } from "../sqlite/connection.ts";
 import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { hasSameValues } from "./revisions.ts";
@@ -49,7 +49,7 @@ export function hasConflictingRows<S extends HistoryStream>(
 }
 
 export function countStoredRows(
-  connection: Pick<Connection, "value">,
+  connection: SqlRunner,
   { stream, series }: { stream: RowStream; series: number },
   range: TimeRange,
 ): number {
@@ -67,7 +67,7 @@ const isServedSql = (stream: HistoryStream) =>
 
 /** The newest row of the range that REST has served: no preview. */
 export function findNewestServedRow(
-  connection: Pick<Connection, "statement">,
+  connection: SqlRunner,
   { stream, series }: SeriesKey,
   { from, to }: TimeRange,
 ): Micros | undefined {
@@ -75,16 +75,13 @@ export function findNewestServedRow(
   const { table, keyColumn, timeColumn, storedTime, tsOfStored }: RowTable<never> = rowTables[stream];
   const sql = `SELECT r.${timeColumn} FROM ${table} r WHERE r.${keyColumn} = ? AND r.${timeColumn} >= ? AND r.${timeColumn} < ?
     AND ${isServedSql(stream)} ORDER BY r.${timeColumn} DESC LIMIT 1`;
-  const newest = connection
-    .statement<StoredTime>(sql)
-    .pluck()
-    .get([series, storedTime(from), storedTime(to)]);
+  const newest = connection.findValue<StoredTime>(sql, [series, storedTime(from), storedTime(to)]);
   return newest === undefined ? undefined : tsOfStored(newest);
 }
 
 /** The newest row before `ts`. */
 export function findNewestRow(
-  connection: Pick<Connection, "value">,
+  connection: SqlRunner,
   { stream, series }: SeriesKey,
   ts: Micros,
 ): Micros | undefined {
@@ -102,11 +99,10 @@ export function readStoredTimestamps(
 ): Micros[] {
   const { table, keyColumn, timeColumn, storedTime, tsOfStored }: RowTable<never> = rowTables[stream];
   return transaction
-    .statement<StoredTime>(
+    .values<StoredTime>(
       `SELECT ${timeColumn} FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ?`,
+      [series, storedTime(range.from), storedTime(range.to)],
     )
-    .pluck()
-    .all([series, storedTime(range.from), storedTime(range.to)])
     .map(tsOfStored);
 }
 
@@ -130,11 +126,11 @@ interface ServedSeries extends Pick<SeriesRow, "indexType" | "indexId"> {
 export function hasRowsSince(connection: Connection, { stream, series }: SeriesKey, since: Micros): boolean {
   const { table, keyColumn, timeColumn, storedTime } = rowTables[stream];
   const sql = `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ? LIMIT 1`;
-  return connection.statement(sql).get([series, storedTime(since)]) !== undefined;
+  return connection.findRow(sql, [series, storedTime(since)]) !== undefined;
 }
 
 /** The timestamp of the oldest stored row of a series. */
-export function findOldestRow(connection: Connection, { stream, series }: SeriesKey): Micros | undefined {
+export function findOldestRow(connection: SqlRunner, { stream, series }: SeriesKey): Micros | undefined {
   const { table, keyColumn, timeColumn, tsOfStored } = rowTables[stream];
   const sql = `SELECT min(${timeColumn}) FROM ${table} WHERE ${keyColumn} = ?`;
   const oldest = connection.value<StoredTime | null>(sql, [series]);
@@ -149,9 +145,10 @@ export function readRowSpacing(connection: Connection, { stream, series }: Serie
   const { table, keyColumn, timeColumn, tsOfStored } = rowTables[stream];
   const sql = `SELECT min(ts) AS oldest, max(ts) AS newest, count(*) AS rows FROM
     (SELECT ${timeColumn} AS ts FROM ${table} WHERE ${keyColumn} = ? ORDER BY ${timeColumn} DESC LIMIT ?)`;
-  const sample = connection
-    .statement<{ oldest: StoredTime; newest: StoredTime; rows: number }>(sql)
-    .get([series, SPACING_SAMPLE_ROWS]);
+  const sample = connection.findRow<{ oldest: StoredTime; newest: StoredTime; rows: number }>(sql, [
+    series,
+    SPACING_SAMPLE_ROWS,
+  ]);
   if (!sample || sample.rows < SPACING_SAMPLE_ROWS / 4) return undefined;
   return (tsOfStored(sample.newest) - tsOfStored(sample.oldest)) / (sample.rows - 1);
 }
@@ -167,16 +164,15 @@ export function findOtherServedSeries(
   indexType: string | null = null,
 ): ServedSeries | undefined {
   const { table, keyColumn, timeColumn, storedTime, tsOfStored } = rowTables[stream];
-  const row = connection
-    .statement<Pick<SeriesRow, "indexType" | "indexId"> & { newest: StoredTime }>(
-      `SELECT s.index_type AS indexType, s.index_id AS indexId,
+  const row = connection.findRow<Pick<SeriesRow, "indexType" | "indexId"> & { newest: StoredTime }>(
+    `SELECT s.index_type AS indexType, s.index_id AS indexId,
           (SELECT max(r.${timeColumn}) FROM ${table} r WHERE r.${keyColumn} = w.series) AS newest
         FROM targets w JOIN series s ON s.series = w.series
         WHERE w.stream = ? AND w.to_ts IS NULL AND w.series <> ? AND s.index_type = coalesce(?, s.index_type)
           AND newest >= ? AND NOT EXISTS
           (SELECT 1 FROM settled_ranges g WHERE g.stream = w.stream AND g.series = w.series AND g.reason = ?)
         ORDER BY newest DESC LIMIT 1`,
-    )
-    .get([stream, series, indexType, storedTime(since), NOT_FOUND]);
+    [stream, series, indexType, storedTime(since), NOT_FOUND],
+  );
   return row && { indexType: row.indexType, indexId: row.indexId, ts: tsOfStored(row.newest) };
 }

@@ -59,7 +59,7 @@ export function chooseRecord<S extends RowStream>(
 
 function isKnownSecond(transaction: Transaction, stream: RowStream, raw: string): boolean {
   const sql = "SELECT 1 FROM rejects WHERE stream = ? AND raw = ? AND reason = ?";
-  return transaction.statement(sql).get([stream, raw, SECOND_RECORD]) !== undefined;
+  return transaction.findRow(sql, [stream, raw, SECOND_RECORD]) !== undefined;
 }
 
 /** Whether the row of the record's moment has its figures; undefined: there is no row. */
@@ -69,10 +69,10 @@ export function isStored<S extends RowStream>(
   record: StreamRecords[S],
 ): boolean | undefined {
   const table: RowTable<StreamRecords[S]> = rowTables[stream];
-  const stored = transaction
-    .statement<readonly SqlValue[]>(getRowSql(table).selectOne)
-    .raw()
-    .get([table.key(transaction, record), table.storedTime(table.ts(record))]);
+  const stored = transaction.findTuple<readonly SqlValue[]>(getRowSql(table).selectOne, [
+    table.key(transaction, record),
+    table.storedTime(table.ts(record)),
+  ]);
   if (stored === undefined) return undefined;
   const values: SqlValue[] = [];
   table.encode(record, 0, values);
@@ -89,8 +89,10 @@ export function noteSecondInRow(transaction: Transaction, stream: RowStream, key
   if (details === undefined || hasSecondNote(details)) return;
   keepPastRow(transaction, rows, { key, ts });
   const [since, version] = rows.pastTable === undefined ? ["", []] : [", since = ?", [transaction.commit]];
-  transaction
-    .statement(`UPDATE ${table} SET details = ?${since} ${where}`)
-    .run([noteSecondInDetails(details), ...version, ...at]);
+  transaction.run(`UPDATE ${table} SET details = ?${since} ${where}`, [
+    noteSecondInDetails(details),
+    ...version,
+    ...at,
+  ]);
   transaction.journal.add(stream, "rows", key, { from: ts, to: ts + 1 });
 }

@@ -1,7 +1,7 @@
 import type { Stream } from "../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import { type StreamStateRow, streamStates } from "../schema/coverage.ts";
-import type { Connection, Orm } from "../sqlite/connection.ts";
+import type { Connection, Orm, SqlRunner } from "../sqlite/connection.ts";
 import { eq, sql } from "../sqlite/drizzle.ts";
 import type { Transaction } from "../tables/transaction.ts";
 
@@ -12,7 +12,7 @@ const isStream = eq(streamStates.stream, sql.placeholder("stream"));
 const stateOfStream = (orm: Orm) => orm.select().from(streamStates).where(isStream).prepare();
 
 /** Undefined: nothing of the stream was stored yet. */
-export function readStreamState(connection: Pick<Connection, "prepared">, stream: Stream) {
+export function readStreamState(connection: SqlRunner, stream: Stream) {
   return connection.prepared(stateOfStream).get({ stream });
 }
 
@@ -33,14 +33,13 @@ export function recordStreamState(
 export function addRowCount(transaction: Transaction, stream: Stream, added: number, newest?: Micros): void {
   const credible = newest !== undefined && newest <= transaction.now + MAX_FUTURE_MICROS ? newest : null;
   if (added === 0 && credible === null) return;
-  transaction
-    .statement(
-      `INSERT INTO stream_states (stream, rows, newest_ts, missing_scopes) VALUES (?, ?, ?, '[]')
+  transaction.run(
+    `INSERT INTO stream_states (stream, rows, newest_ts, missing_scopes) VALUES (?, ?, ?, '[]')
       ON CONFLICT (stream) DO UPDATE SET rows = rows + excluded.rows,
         newest_ts = CASE WHEN newest_ts IS NULL OR newest_ts < excluded.newest_ts THEN excluded.newest_ts ELSE newest_ts END
       WHERE excluded.rows <> 0 OR newest_ts IS NULL OR newest_ts < excluded.newest_ts`,
-    )
-    .run([stream, added, credible]);
+    [stream, added, credible],
+  );
 }
 
 /** `error`: one line without secrets; null once the stream works again. */

@@ -1,3 +1,4 @@
+import type { RowStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { subtract, type TimeRange } from "../../model/time-range.ts";
 import type { StoredRow } from "../../rule/answer.ts";
@@ -28,14 +29,10 @@ export function findRowsBeside(
   if (!isFilled && countStoredRows(transaction, key, range) === countDistinct(timestamps, range)) return [];
 
   const source = sourceAt < 0 ? "0" : columns[sourceAt];
-  const rows = transaction
-    .statement<readonly [StoredTime, SqlValue]>(
-      `SELECT ${timeColumn}, ${source} FROM ${table}
-        WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ? ORDER BY ${timeColumn}`,
-    )
-    .raw();
+  const sql = `SELECT ${timeColumn}, ${source} FROM ${table}
+    WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ? ORDER BY ${timeColumn}`;
   const stored = subtract([range], isFilled ? [filled] : []).flatMap(({ from, to }) =>
-    rows.all([series, storedTime(from), storedTime(to)]),
+    transaction.tuples<readonly [StoredTime, SqlValue]>(sql, [series, storedTime(from), storedTime(to)]),
   );
   // Usually the oldest row of the page before is the only one.
   const newest = timestamps.slice(0, 1).map(storedTime);
@@ -52,23 +49,20 @@ export function findRowsBeside(
 /** Deletes rows that the service no longer has, and stores them in `revisions`. Returns how many there were. */
 export function withdrawRows(
   transaction: Transaction,
-  { stream, series }: SeriesKey,
+  { stream, series }: { readonly stream: RowStream; readonly series: number },
   timestamps: readonly Micros[],
 ): number {
   const table: RowTable<never> = rowTables[stream];
   const isRow = `${table.keyColumn} = ? AND ${table.timeColumn} = ?`;
-  const find = transaction
-    .statement<readonly SqlValue[]>(`SELECT ${table.columns.join(", ")} FROM ${table.table} WHERE ${isRow}`)
-    .raw();
-  const remove = transaction.statement(`DELETE FROM ${table.table} WHERE ${isRow}`);
+  const sql = `SELECT ${table.columns.join(", ")} FROM ${table.table} WHERE ${isRow}`;
   let withdrawn = 0;
   for (const ts of timestamps) {
     const row = [series, table.storedTime(ts)];
-    const before = find.get(row);
+    const before = transaction.findTuple<readonly SqlValue[]>(sql, row);
     if (!before) continue;
     storeRevision(transaction, table, { key: series, ts, before, after: null });
     keepPastRow(transaction, table, { key: series, ts });
-    remove.run(row);
+    transaction.run(`DELETE FROM ${table.table} WHERE ${isRow}`, row);
     transaction.journal.add(stream, "rows", series, { from: ts, to: ts + 1 });
     withdrawn++;
   }

@@ -56,25 +56,76 @@ export interface KnownAt {
   readonly present: Micros;
 }
 
+type SqlParameters = readonly unknown[] | Readonly<Record<string, unknown>>;
+
+/** Runs SQL by its text; `Row` and `Value` must match its columns. */
+export abstract class SqlRunner {
+  abstract readonly orm: Orm;
+
+  /** Returns the prepared statement for `sql`, prepared once per connection. */
+  abstract statement<Row = unknown>(sql: string): Statement<Row>;
+
+  /** Returns what `build` prepares with drizzle, prepared once per connection. */
+  abstract prepared<Query>(build: (orm: Orm) => Query): Query;
+
+  /** Returns the number of rows that changed. */
+  run(sql: string, parameters: SqlParameters = []): number {
+    return this.statement(sql).run(parameters).changes;
+  }
+
+  rows<Row>(sql: string, parameters: SqlParameters = []): Row[] {
+    return this.statement<Row>(sql).all(parameters);
+  }
+
+  findRow<Row>(sql: string, parameters: SqlParameters = []): Row | undefined {
+    return this.statement<Row>(sql).get(parameters);
+  }
+
+  /** Each row as an array, which is faster than an object for many rows. */
+  tuples<Row>(sql: string, parameters: SqlParameters = []): Row[] {
+    return this.statement<Row>(sql).raw().all(parameters);
+  }
+
+  findTuple<Row>(sql: string, parameters: SqlParameters = []): Row | undefined {
+    return this.statement<Row>(sql).raw().get(parameters);
+  }
+
+  /** The only column of each row. */
+  values<Value>(sql: string, parameters: SqlParameters = []): Value[] {
+    return this.statement<Value>(sql).pluck().all(parameters);
+  }
+
+  findValue<Value>(sql: string, parameters: SqlParameters = []): Value | undefined {
+    return this.statement<Value>(sql).pluck().get(parameters);
+  }
+
+  /** The only value of a query that always returns one row, such as an aggregate. */
+  value<Value>(sql: string, parameters: SqlParameters = []): Value {
+    const value = this.findValue<Value>(sql, parameters);
+    if (value === undefined) throw new Error(`the query returned no row: ${sql}`);
+    return value;
+  }
+}
+
 /** One SQLite connection with its prepared statements. */
-export class Connection {
+export class Connection extends SqlRunner {
   /** The state that its tables show (tables/known-at.ts); undefined: the newest. */
   knownAt: KnownAt | undefined;
   readonly path: string;
   readonly database: Database.Database;
-  readonly orm: Orm;
+  override readonly orm: Orm;
   readonly #statements = new Map<string, Statement>();
   readonly #queries = new Map<(orm: Orm) => unknown, unknown>();
 
   constructor(path: string, database: Database.Database) {
+    super();
     this.path = path;
     this.database = database;
     // It calls nothing but `prepare`.
     this.orm = drizzle({ prepare: (sql: string) => this.statement(sql) } as Database.Database);
   }
 
-  /** Returns the prepared statement for `sql`, prepared once per connection. `Row` must match the columns of `sql`. */
-  statement<Row = unknown>(sql: string): Statement<Row> {
+  override statement<Row = unknown>(sql: string): Statement<Row> {
     let statement = this.#statements.get(sql);
     if (!statement) {
       statement = this.database.prepare(sql);
@@ -83,21 +134,13 @@ export class Connection {
     return statement as Statement<Row>;
   }
 
-  /** Returns what `build` prepares with drizzle, prepared once per connection. */
-  prepared<Query>(build: (orm: Orm) => Query): Query {
+  override prepared<Query>(build: (orm: Orm) => Query): Query {
     let query = this.#queries.get(build);
     if (query === undefined) {
       query = build(this.orm);
       this.#queries.set(build, query);
     }
     return query as Query;
-  }
-
-  /** Runs a query that always returns one row, such as an aggregate, and returns its only value. */
-  value<Value>(sql: string, parameters: readonly unknown[] = []): Value {
-    const value = this.statement<Value>(sql).pluck().get(parameters);
-    if (value === undefined) throw new Error(`the query returned no row: ${sql}`);
-    return value;
   }
 
   close(): void {

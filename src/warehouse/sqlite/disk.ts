@@ -19,7 +19,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
-import { exitCode, Failure } from "../../model/failure.ts";
+import { Failure } from "../../model/failure.ts";
 import { translateErrors } from "./sqlite-errors.ts";
 
 /** With less free space the writer stops: readers, checkpoints and the operator still need some. */
@@ -62,7 +62,6 @@ export function assertLocalFileSystem(path: string, info: FileSystemInfo = fileS
   throw new Failure(`${path} is on a network file system (${name})`, {
     code: "network_file_system",
     remedy: "set warehouse.path to a local disk; share copies made by `mds-sync backup` or `mds-sync export`",
-    exit: exitCode.usage,
   });
 }
 
@@ -95,7 +94,6 @@ export function assertRegularFile(path: string): void {
   throw new Failure(`${path} is not a file`, {
     code: "not_a_warehouse",
     remedy: "set warehouse.path to the SQLite file",
-    exit: exitCode.usage,
   });
 }
 

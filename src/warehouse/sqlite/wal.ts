@@ -60,7 +60,7 @@ export class WalCheckpointer {
   }
 
   #runCheckpoint(mode: "NOOP" | "PASSIVE"): WalProgress {
-    const [wal] = this.#connection.statement<WalProgress>(`PRAGMA wal_checkpoint(${mode})`).all();
+    const [wal] = this.#connection.rows<WalProgress>(`PRAGMA wal_checkpoint(${mode})`);
     return wal ?? { log: 0, checkpointed: 0 };
   }
 }

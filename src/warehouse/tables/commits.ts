@@ -1,5 +1,5 @@
 import type { Micros } from "../../model/time.ts";
-import type { Connection } from "../sqlite/connection.ts";
+import type { Connection, SqlRunner } from "../sqlite/connection.ts";
 
 /*
  * Every commit that changes rows or the ledger has a number, and the versions of rows and ranges have the numbers of the commits
@@ -24,7 +24,7 @@ export class Commits {
   write(now: Micros): void {
     const [seq, at] = this.#readLast();
     const last = [seq + 1, Math.max(now, at)] as const;
-    this.#connection.statement("INSERT INTO commits (seq, at) VALUES (?, ?)").run(last);
+    this.#connection.run("INSERT INTO commits (seq, at) VALUES (?, ?)", last);
     this.#last = last;
   }
 
@@ -34,27 +34,23 @@ export class Commits {
   }
 
   #readLast(): readonly [number, Micros] {
-    this.#last ??= this.#connection
-      .statement<readonly [number, Micros]>("SELECT seq, at FROM commits ORDER BY seq DESC LIMIT 1")
-      .raw()
-      .get() ?? [0, 0];
+    this.#last ??= this.#connection.findTuple<readonly [number, Micros]>(
+      "SELECT seq, at FROM commits ORDER BY seq DESC LIMIT 1",
+    ) ?? [0, 0];
     return this.#last;
   }
 }
 
 /** A warehouse knows its past from the first writer on that keeps it. */
-export function beginCommits(file: Pick<Connection, "statement">, now: Micros): void {
-  file
-    .statement("INSERT INTO commits (seq, at) SELECT 0, ? WHERE NOT EXISTS (SELECT 1 FROM commits)")
-    .run([now]);
+export function beginCommits(file: SqlRunner, now: Micros): void {
+  file.run("INSERT INTO commits (seq, at) SELECT 0, ? WHERE NOT EXISTS (SELECT 1 FROM commits)", [now]);
 }
 
 /** A copy takes the place of its warehouse: what that has learned since the copy was made is not in it. */
-export function markRestored(file: Pick<Connection, "statement">, now: Micros): void {
-  file
-    .statement(
-      `INSERT INTO commits (seq, at, unknown_from)
+export function markRestored(file: SqlRunner, now: Micros): void {
+  file.run(
+    `INSERT INTO commits (seq, at, unknown_from)
         SELECT seq + 1, max(at, ?), at FROM commits WHERE seq = (SELECT max(seq) FROM commits)`,
-    )
-    .run([now]);
+    [now],
+  );
 }

@@ -1,5 +1,4 @@
-import type { Stream } from "../../model/streams.ts";
-import { hasHistory } from "../../model/streams.ts";
+import { hasHistory, type Stream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { StoredTime } from "../schema/rows.ts";
 import type { Connection } from "../sqlite/connection.ts";
@@ -54,12 +53,10 @@ export class HighWaterMarks {
   isAboveRest({ table, keyColumn, timeColumn, tsOfStored }: RowLocation, key: number, ts: Micros): boolean {
     let mark = this.#restMarks.get(key);
     if (mark === undefined) {
-      const newest = this.#connection
-        .statement<StoredTime>(
-          `SELECT ${timeColumn} FROM ${table} WHERE ${keyColumn} = ? AND source = 0 ORDER BY ${timeColumn} DESC LIMIT 1`,
-        )
-        .pluck()
-        .get([key]);
+      const newest = this.#connection.findValue<StoredTime>(
+        `SELECT ${timeColumn} FROM ${table} WHERE ${keyColumn} = ? AND source = 0 ORDER BY ${timeColumn} DESC LIMIT 1`,
+        [key],
+      );
       mark = newest === undefined ? Number.NEGATIVE_INFINITY : tsOfStored(newest);
       this.#restMarks.set(key, mark);
     }
@@ -84,12 +81,10 @@ export class HighWaterMarks {
       [key],
     );
     const settled = hasHistory(stream)
-      ? this.#connection
-          .statement<Micros>(
-            "SELECT to_ts - 1 FROM settled_ranges WHERE stream = ? AND series = ? ORDER BY from_ts DESC LIMIT 1",
-          )
-          .pluck()
-          .get([stream, key])
+      ? this.#connection.findValue<Micros>(
+          "SELECT to_ts - 1 FROM settled_ranges WHERE stream = ? AND series = ? ORDER BY from_ts DESC LIMIT 1",
+          [stream, key],
+        )
       : undefined;
     return Math.max(
       newest === null ? Number.NEGATIVE_INFINITY : tsOfStored(newest),

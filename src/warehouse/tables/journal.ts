@@ -3,7 +3,7 @@ import { hasHistory, type RowStream } from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { ChangeKind } from "../schema/coverage.ts";
-import type { Connection } from "../sqlite/connection.ts";
+import type { Connection, SqlRunner } from "../sqlite/connection.ts";
 import { readWarehouseState } from "./warehouse-state.ts";
 
 /*
@@ -133,19 +133,17 @@ export class Journal {
   }
 
   #readState(): JournalState {
-    const [seq, count] = this.#connection
-      .statement<[number, number]>(
-        "SELECT coalesce(max(seq), (SELECT changes_pruned FROM warehouse_state)), count(*) FROM changes",
-      )
-      .raw()
-      .get([]) as [number, number];
+    const [seq, count] = this.#connection.findTuple<[number, number]>(
+      "SELECT coalesce(max(seq), (SELECT changes_pruned FROM warehouse_state)), count(*) FROM changes",
+    ) as [number, number];
     return { seq, combinedTo: seq, count };
   }
 
   #enter(seq: number, { stream, kind, key, from, to }: Change): void {
-    this.#connection
-      .statement("INSERT INTO changes (seq, stream, kind, key, from_ts, to_ts) VALUES (?, ?, ?, ?, ?, ?)")
-      .run([seq, stream, kind, key, from, to]);
+    this.#connection.run(
+      "INSERT INTO changes (seq, stream, kind, key, from_ts, to_ts) VALUES (?, ?, ?, ?, ?, ?)",
+      [seq, stream, kind, key, from, to],
+    );
     if (this.#state) this.#state.count++;
   }
 
@@ -161,8 +159,8 @@ export class Journal {
     this.#combine(state, 0, this.#seqAt(all / 2));
     if (state.count <= all - pruned) return;
     const until = this.#seqAt(pruned);
-    state.count -= this.#connection.statement("DELETE FROM changes WHERE seq <= ?").run([until]).changes;
-    this.#connection.statement("UPDATE warehouse_state SET changes_pruned = ?").run([until]);
+    state.count -= this.#connection.run("DELETE FROM changes WHERE seq <= ?", [until]);
+    this.#connection.run("UPDATE warehouse_state SET changes_pruned = ?", [until]);
   }
 
   #seqAt(offset: number): number {
@@ -218,30 +216,29 @@ export interface NumberedChange extends Change {
 
 /** The changes after `after` up to `until`, oldest first. */
 export function readChanges(
-  connection: Pick<Connection, "statement">,
+  connection: SqlRunner,
   { after, until, limit = -1 }: { readonly after: number; readonly until: number; readonly limit?: number },
 ): NumberedChange[] {
-  return connection
-    .statement<NumberedChange>(
-      `SELECT seq, stream, kind, key, from_ts AS "from", to_ts AS "to" FROM changes
+  return connection.rows<NumberedChange>(
+    `SELECT seq, stream, kind, key, from_ts AS "from", to_ts AS "to" FROM changes
         WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?`,
-    )
-    .all([after, until, limit]);
+    [after, until, limit],
+  );
 }
 
 /** Whether the range has changed after `seq`. */
 export function hasChangedSince(
-  connection: Pick<Connection, "statement">,
+  connection: SqlRunner,
   { stream, series }: { readonly stream: RowStream; readonly series: number },
   { from, to }: TimeRange,
   seq: number,
 ): boolean {
   const sql =
     "SELECT 1 FROM changes WHERE seq > ? AND stream = ? AND key = ? AND from_ts < ? AND to_ts > ? LIMIT 1";
-  return connection.statement(sql).get([seq, stream, series, to, from]) !== undefined;
+  return connection.findRow(sql, [seq, stream, series, to, from]) !== undefined;
 }
 
 /** Gives the journal another name, so that every reader compares everything: the file is a copy of another. */
-export function renameJournal(file: Pick<Connection, "statement">): void {
-  file.statement("UPDATE warehouse_state SET changes_id = abs(random() % 9007199254740991)").run([]);
+export function renameJournal(file: SqlRunner): void {
+  file.run("UPDATE warehouse_state SET changes_id = abs(random() % 9007199254740991)");
 }

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { exitCode, Failure } from "../../model/failure.ts";
+import { Failure } from "../../model/failure.ts";
 import { formatTimestamp, type Micros, parseTimestamp } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { readPresentTs } from "../coverage/targets.ts";
@@ -65,7 +65,7 @@ export function showKnownAt(connection: Connection, knownAt: KnownAt): void {
         ].join(";\n"),
       );
     }
-    connection.statement("UPDATE shown_commit SET shown = ?").run([knownAt.commit]);
+    connection.run("UPDATE shown_commit SET shown = ?", [knownAt.commit]);
     connection.knownAt = knownAt;
   } finally {
     database.pragma("query_only = 1");
@@ -127,7 +127,7 @@ interface CommitRow {
 
 function readCommit(connection: Connection, seq: number): CommitRow | undefined {
   const sql = "SELECT at, unknown_from AS unknownFrom FROM commits WHERE seq = ?";
-  return connection.statement<CommitRow>(sql).get([seq]);
+  return connection.findRow<CommitRow>(sql, [seq]);
 }
 
 function readLastCommit(connection: Connection): number {
@@ -153,9 +153,12 @@ export function assertPastKept(
   { from, to }: TimeRange,
 ): void {
   if (connection.knownAt === undefined || key === null) return;
-  const moved = connection
-    .statement<TimeRange & { readonly reason: string }>(movedSql)
-    .get({ series: key, from, to, commit: connection.knownAt.commit });
+  const moved = connection.findRow<TimeRange & { readonly reason: string }>(movedSql, {
+    series: key,
+    from,
+    to,
+    commit: connection.knownAt.commit,
+  });
   if (moved === undefined) return;
   throw unknowable(
     `what was known of ${name} cannot be told: ticks between ${formatTimestamp(moved.from)} and ${formatTimestamp(moved.to)} were ${moved.reason} since`,
@@ -164,5 +167,5 @@ export function assertPastKept(
 }
 
 function unknowable(message: string, remedy: string): Failure {
-  return new Failure(message, { code: "usage", remedy, exit: exitCode.usage });
+  return new Failure(message, { code: "usage", remedy });
 }

@@ -1,7 +1,7 @@
 import type { Stream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import type { Connection, Orm, Statement } from "../sqlite/connection.ts";
+import { type Connection, type Orm, SqlRunner, type Statement } from "../sqlite/connection.ts";
 import type { Commits } from "./commits.ts";
 import type { HighWaterMarks } from "./high-water-marks.ts";
 import type { Journal } from "./journal.ts";
@@ -12,7 +12,7 @@ interface FilledRange extends TimeRange {
 }
 
 /** An open write transaction. Every write needs one; it rejects statements after its end. */
-export class Transaction {
+export class Transaction extends SqlRunner {
   /** The writer's clock at the start of the transaction, stored as `changed_at`, `seen_at` and `received_at`. */
   readonly now: Micros;
   readonly dictionary: KeyDictionary;
@@ -38,6 +38,7 @@ export class Transaction {
       now: Micros;
     },
   ) {
+    super();
     this.#connection = connection;
     this.dictionary = options.dictionary;
     this.highWaterMarks = options.highWaterMarks;
@@ -52,24 +53,19 @@ export class Transaction {
     return this.#commits.next;
   }
 
-  statement<Row = unknown>(sql: string): Statement<Row> {
+  override statement<Row = unknown>(sql: string): Statement<Row> {
     this.#assertOpen();
     return this.#connection.statement<Row>(sql);
   }
 
-  get orm(): Orm {
+  override get orm(): Orm {
     this.#assertOpen();
     return this.#connection.orm;
   }
 
-  prepared<Query>(build: (orm: Orm) => Query): Query {
+  override prepared<Query>(build: (orm: Orm) => Query): Query {
     this.#assertOpen();
     return this.#connection.prepared(build);
-  }
-
-  value<Value>(sql: string, parameters?: readonly unknown[]): Value {
-    this.#assertOpen();
-    return this.#connection.value<Value>(sql, parameters);
   }
 
   /** Records that this transaction wrote a page of this series, even if no row changed. */

@@ -57,11 +57,10 @@ type Ticker = Pick<ExchangeTickRow, "ts" | "last">;
 
 /** The newest ticker before `ts`. */
 export function tickerBefore(connection: Connection, listing: number, ts: Micros): Ticker | undefined {
-  return connection
-    .statement<Ticker>(
-      "SELECT ts, last FROM exchange_tick_rows WHERE listing = ? AND ts < ? ORDER BY ts DESC LIMIT 1",
-    )
-    .get([listing, ts]);
+  return connection.findRow<Ticker>(
+    "SELECT ts, last FROM exchange_tick_rows WHERE listing = ? AND ts < ? ORDER BY ts DESC LIMIT 1",
+    [listing, ts],
+  );
 }
 
 /** `repeatsPrice` as a function: call it with the tickers of one market in ascending order after `before`. */

@@ -1,14 +1,7 @@
 import { describe, expect, it } from "vitest";
 import {
   commitBlockedReason,
-  commitClockSkew,
-  commitFileSize,
-  commitIndexFoundAgain,
-  commitJobRun,
   commitLostRanges,
-  commitNoContracts,
-  commitRecheck,
-  commitRequestRate,
   commitRetraction,
   commitStreamHealth,
   moveDays,
@@ -20,14 +13,24 @@ import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { NOT_FOUND } from "../../../src/rule/claim.ts";
 import { readGaps } from "../../../src/warehouse/coverage/gaps.ts";
 import { settle } from "../../../src/warehouse/coverage/ledger.ts";
-import { hasNoContracts, readDueRechecks } from "../../../src/warehouse/coverage/rechecks.ts";
+import { reopenNotFound } from "../../../src/warehouse/coverage/not-found.ts";
+import {
+  hasNoContracts,
+  readDueRechecks,
+  recordNoContracts,
+  recordRecheck,
+} from "../../../src/warehouse/coverage/rechecks.ts";
 import { settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
-import { readClockSkew } from "../../../src/warehouse/coverage/targets.ts";
+import {
+  readClockSkew,
+  recordClockSkew,
+  recordRequestRate,
+} from "../../../src/warehouse/coverage/targets.ts";
 import { readStatus } from "../../../src/warehouse/read/status.ts";
 import { digestTicks } from "../../../src/warehouse/rows/moved-rows.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
-import { readJobRuns } from "../../../src/warehouse/tables/job-runs.ts";
-import { readSizeSamples } from "../../../src/warehouse/tables/size-history.ts";
+import { readJobRuns, recordJobRun } from "../../../src/warehouse/tables/job-runs.ts";
+import { readSizeSamples, recordSize } from "../../../src/warehouse/tables/size-history.ts";
 import { readWarehouseState } from "../../../src/warehouse/tables/warehouse-state.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { parseTs, tick } from "../../support/warehouse/records.ts";
@@ -75,7 +78,7 @@ describe("the ledger's bookkeeping", () => {
   it("reopens what a 404 settled once the service has the index again", () => {
     const { warehouse, coverage } = openWithTarget();
     warehouse.transaction((t) => settle(t, key, { from: noon - HOUR, to: noon }, "empty", NOT_FOUND));
-    commitIndexFoundAgain(warehouse, key);
+    warehouse.transaction((t) => reopenNotFound(t, key));
     expect(coverage()).toEqual([]);
   });
 
@@ -105,7 +108,7 @@ describe("the ledger's bookkeeping", () => {
     const { warehouse } = openWithTarget();
     const due = (day: string) => readDueRechecks(warehouse.connection, "index_ticks", day).length;
     expect([due("2026-03-01"), due("2026-03-02")]).toEqual([0, 1]);
-    commitRecheck(warehouse, { key, day: "2026-03-02" });
+    warehouse.transaction((t) => recordRecheck(t, { key, day: "2026-03-02" }));
     expect([due("2026-03-02"), due("2026-03-03")]).toEqual([0, 1]);
   });
 
@@ -113,7 +116,7 @@ describe("the ledger's bookkeeping", () => {
     const { warehouse } = openWithTarget();
     const entry = { exchangeId: "kraken", derivativeType: "options", day: "2026-03-01" };
     expect(hasNoContracts(warehouse.connection, entry)).toBe(false);
-    commitNoContracts(warehouse, entry);
+    warehouse.transaction((t) => recordNoContracts(t, entry));
     expect(hasNoContracts(warehouse.connection, entry)).toBe(true);
     for (const other of [{ exchangeId: "okx" }, { derivativeType: "futures" }, { day: "2026-03-02" }])
       expect(hasNoContracts(warehouse.connection, { ...entry, ...other })).toBe(false);
@@ -121,7 +124,7 @@ describe("the ledger's bookkeeping", () => {
 
   it("stores the service's clock skew, which the views add to the time", () => {
     const { warehouse } = openWithTarget();
-    commitClockSkew(warehouse, -2_500_000.4);
+    warehouse.transaction((t) => recordClockSkew(t, -2_500_000.4));
     expect(readClockSkew(warehouse.connection)).toBe(-2_500_000);
   });
 });
@@ -170,13 +173,13 @@ describe("the bookkeeping of the daemon", () => {
 
   it("stores how fast a backfill was, how a job ended and how large the file was", () => {
     const { warehouse } = openWithTarget();
-    commitJobRun(warehouse, { job: "nightly", scheduledAt: 5, outcome: "ok" });
+    warehouse.transaction((t) => recordJobRun(t, { job: "nightly", scheduledAt: 5, outcome: "ok" }));
     expect(readJobRuns(warehouse.connection)).toEqual([
       { job: "nightly", scheduledAt: 5, endedAt: "2026-03-01T12:00:00.000000Z", outcome: "ok" },
     ]);
-    commitRequestRate(warehouse, 12.5);
+    warehouse.transaction((t) => recordRequestRate(t, 12.5));
     expect(readWarehouseState(warehouse.connection).requestRate).toBe(12.5);
-    commitFileSize(warehouse, 4096);
+    warehouse.transaction((t) => recordSize(t, 4096));
     expect(readSizeSamples(warehouse.connection)).toEqual([{ at: noon, bytes: 4096 }]);
   });
 

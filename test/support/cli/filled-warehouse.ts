@@ -5,7 +5,7 @@ import { systemClock } from "../../../src/runtime/clock.ts";
 import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
 import { declareTargets, type Target } from "../../../src/warehouse/coverage/targets.ts";
-import { writeAssets, writeExchanges, writeMarkets } from "../../../src/warehouse/lookups/lookup-writer.ts";
+import { writeLookup } from "../../../src/warehouse/lookups/lookup-writer.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
 import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
@@ -47,8 +47,9 @@ export function openForWriting(path: string): WarehouseWriter {
 
 export function addLookups(transaction: Transaction): void {
   const complete = { isComplete: true };
-  writeAssets(
+  writeLookup(
     transaction,
+    "assets",
     [
       asset("btc-id", "BTC", "Bitcoin"),
       asset("eth-id", "ETH", "Ether"),
@@ -58,13 +59,15 @@ export function addLookups(transaction: Transaction): void {
     ],
     complete,
   );
-  writeMarkets(
+  writeLookup(
     transaction,
+    "markets",
     [{ id: "btc-usd-id", baseAssetId: "btc-id", quoteAssetId: "usd-id", ...emptyFields }],
     complete,
   );
-  writeExchanges(
+  writeLookup(
     transaction,
+    "exchanges",
     [
       {
         id: "kraken-id",

@@ -31,7 +31,7 @@ function takeTickers(loaded: LoadedSettings): Promise<unknown> {
   const random = seededRandom(seed);
   const stopping = new AbortController().signal;
   const session = { clock: systemClock, stopping, random, startWorker: startIngestInProcess };
-  const filter = { streams: new Set(["exchange_ticks" as const]) };
+  const filter = { streams: ["exchange_ticks" as const] };
   return withSyncSession(loaded, session, silentLog, ({ syncContext, reader }) =>
     backfill(syncContext, { settings: toSyncSettings(loaded), reader, random, filter }),
   );

@@ -1,7 +1,7 @@
 import { type Micros, startOfDay } from "../../../src/model/time.ts";
 import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { declareTargets } from "../../../src/warehouse/coverage/targets.ts";
-import { writeAssets } from "../../../src/warehouse/lookups/lookup-writer.ts";
+import { writeLookup } from "../../../src/warehouse/lookups/lookup-writer.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
 import { lastHour } from "../present.ts";
@@ -78,8 +78,9 @@ const names = {
 /** Three days of ticks every 30 seconds, with every kind of gap in BTC and no gap in the others. */
 export function fillBars(transaction: Transaction): void {
   const emptyFields = { url: null, contractAddress: null, quality: null, extra: null };
-  writeAssets(
+  writeLookup(
     transaction,
+    "assets",
     Object.entries(names).map(([id, [symbol = "", name = ""]]) => ({
       ...{ id, symbol, name, status: "ACTIVE", type: "CRYPTO" },
       ...emptyFields,

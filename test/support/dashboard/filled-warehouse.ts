@@ -7,7 +7,7 @@ import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { beginLiveSpans, extendLiveSpans } from "../../../src/warehouse/coverage/live-spans.ts";
 import { settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
 import { declareTargets } from "../../../src/warehouse/coverage/targets.ts";
-import { writeAssets, writeExchanges } from "../../../src/warehouse/lookups/lookup-writer.ts";
+import { writeLookup } from "../../../src/warehouse/lookups/lookup-writer.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { recordMissingScopes, recordStreamError } from "../../../src/warehouse/rows/stream-stats.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
@@ -107,8 +107,9 @@ export function addSeries(
 /** Every state of a heat map, in every stream that has a ledger. */
 function fillAll(transaction: Transaction): void {
   const idOf = (symbol: string) => `${symbol}-id`;
-  writeAssets(
+  writeLookup(
     transaction,
+    "assets",
     assets.map((symbol) => ({
       id: idOf(symbol),
       symbol,
@@ -122,8 +123,9 @@ function fillAll(transaction: Transaction): void {
     { isComplete: true },
   );
   const exchanges = ["Kraken", "Bitstamp", "Coinbase"].map((name) => ({ id: `${name}-id`, name }));
-  writeExchanges(
+  writeLookup(
     transaction,
+    "exchanges",
     exchanges.map((exchange) => ({
       ...exchange,
       url: null,

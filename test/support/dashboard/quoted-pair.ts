@@ -1,5 +1,5 @@
 import { MICROS_PER_SECOND } from "../../../src/model/time.ts";
-import { writeAssets, writeExchanges, writeMarkets } from "../../../src/warehouse/lookups/lookup-writer.ts";
+import { writeLookup } from "../../../src/warehouse/lookups/lookup-writer.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
 import { exchangeTick } from "../export/sample-data.ts";
@@ -19,11 +19,12 @@ export function fillQuotedPair(transaction: Transaction): void {
   const assets = Object.entries({ BTC: "CRYPTO", USD: "FIAT" }).map(([symbol, type]) => ({
     ...{ ...asset, id: `${symbol}-id`, symbol, type },
   }));
-  writeAssets(transaction, assets, all);
+  writeLookup(transaction, "assets", assets, all);
   const market = { id: "market", baseAssetId: "BTC-id", quoteAssetId: "USD-id", ...kept };
-  writeMarkets(transaction, [market], all);
-  writeExchanges(
+  writeLookup(transaction, "markets", [market], all);
+  writeLookup(
     transaction,
+    "exchanges",
     Object.keys(offsets).map((name) => ({
       ...{ id: name, name, url: null, status: "ACTIVE", markets: [], symbols: [], ...kept },
     })),

@@ -6,12 +6,7 @@ import { systemClock } from "../../../src/runtime/clock.ts";
 import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
 import { declareTargets } from "../../../src/warehouse/coverage/targets.ts";
-import {
-  writeAssets,
-  writeContracts,
-  writeExchanges,
-  writeMarkets,
-} from "../../../src/warehouse/lookups/lookup-writer.ts";
+import { writeContracts, writeLookup } from "../../../src/warehouse/lookups/lookup-writer.ts";
 import { periodOf, periodRange } from "../../../src/warehouse/read/export-periods.ts";
 import { countUnknownEvent, countUnknownFields, storeRejects } from "../../../src/warehouse/rows/rejects.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
@@ -81,18 +76,21 @@ export function lookups(transaction: Transaction, status = "ACTIVE"): void {
     contractAddress: null,
     ...kept,
   });
-  writeAssets(
+  writeLookup(
     transaction,
+    "assets",
     [asset("btc-id", "BTC"), asset("eth-id", "ETH"), asset("usd-id", "USD")],
     complete,
   );
-  writeMarkets(
+  writeLookup(
     transaction,
+    "markets",
     [{ id: "btc-usd-id", baseAssetId: "btc-id", quoteAssetId: "usd-id", quality: "odd", extra: '{"a":1}' }],
     complete,
   );
-  writeExchanges(
+  writeLookup(
     transaction,
+    "exchanges",
     [
       {
         id: "kraken-id",

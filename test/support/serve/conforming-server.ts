@@ -2,8 +2,8 @@ import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { decodePage } from "../../../src/ingest/decode/page.ts";
+import { serviceScopes } from "../../../src/model/streams.ts";
 import { hashSecret } from "../../../src/serve/client-secrets.ts";
-import { serveScopes } from "../../../src/serve/rest/router.ts";
 import type { Simulator, SimulatorOptions } from "../../../src/simulator/simulator.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { openWriter } from "../../../src/warehouse/writer.ts";
@@ -69,7 +69,7 @@ export async function startConformingServer(
   const { simulator, path: filledPath, folder } = await filled;
   const path = isLive ? join(folder, `live-${Math.random()}.sqlite`) : filledPath;
   if (isLive) copyFileSync(filledPath, path);
-  const { clientId = "demo", clientSecret = "demo-secret", scopes = serveScopes } = options;
+  const { clientId = "demo", clientSecret = "demo-secret", scopes = serviceScopes } = options;
   const clock = new ManualClock(START);
   const secretHashFile = join(folder, `hash-${Math.random()}`);
   writeFileSync(secretHashFile, await hashSecret(clientSecret, CHEAP));

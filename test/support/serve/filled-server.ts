@@ -96,8 +96,8 @@ export async function startFilledWarehouse(folder: string, start: string) {
   const simulator = await startSimulator({ clock });
   const now = clock.now() * MICROS_PER_MS;
   const sync = (filter: BackfillFilter) => syncFrom({ folder, clock, service: simulator, filter });
-  const streams = new Set(historyStreams);
-  await sync({ streams: new Set(allStreams.filter((stream) => !hasHistory(stream))) });
+  const streams = historyStreams;
+  await sync({ streams: allStreams.filter((stream) => !hasHistory(stream)) });
   await sync({ streams, range: { from: now - 3600 * MICROS_PER_SECOND, to: now } });
   const { path } = await sync({ series: ["BTC", "LUNA"], streams });
   return { clock, simulator, path };

@@ -1,12 +1,7 @@
 import type { DerivativeContract, DerivativeTick, ExchangeTick } from "../../../src/model/records.ts";
 import { MICROS_PER_DAY } from "../../../src/model/time.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
-import {
-  writeAssets,
-  writeContracts,
-  writeExchanges,
-  writeMarkets,
-} from "../../../src/warehouse/lookups/lookup-writer.ts";
+import { writeContracts, writeLookup } from "../../../src/warehouse/lookups/lookup-writer.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { openWriter } from "../../../src/warehouse/writer.ts";
 import { emptyRecord } from "../empty-record.ts";
@@ -62,14 +57,15 @@ export function fillOddMarket(path: string): void {
     const complete = { isComplete: true };
     const namesake = { ...asset("old-eth"), symbol: "ETH", status: "INACTIVE" };
     const assets = [asset("btc"), asset("usdt"), asset("eth"), asset("usd", "FIAT"), namesake];
-    writeAssets(transaction, assets, complete);
+    writeLookup(transaction, "assets", assets, complete);
     const pairs = [market("btc", "usd"), market("btc", "usdt"), market("eth", "usd"), market("eth", "usdt")];
-    writeMarkets(transaction, pairs, complete);
+    writeLookup(transaction, "markets", pairs, complete);
     const exchange = (id: string, name: string) => ({
       ...{ id, name, url: null, status: null, markets: [], symbols: [], ...noted },
     });
-    writeExchanges(
+    writeLookup(
       transaction,
+      "exchanges",
       [exchange("x1", "Zeta"), exchange("x2", "Alpha"), exchange("x3", "Mid")],
       complete,
     );

@@ -30,7 +30,7 @@ describe("a backfill of a series that the settings do not select", () => {
     const harness = await startBackfillHarness({ settings });
     const report = await harness.run({ series: ["SOL"] });
     expect([report.exit, report.notSelected.map(({ streams }) => streams)]).toEqual([0, [["index_ticks"]]]);
-    const ticks = await harness.run({ series: ["SOL"], streams: new Set(["index_ticks"]) });
+    const ticks = await harness.run({ series: ["SOL"], streams: ["index_ticks"] });
     expect(ticks.exit).toBe(4);
   });
 
@@ -63,7 +63,7 @@ describe("a backfill of a series that the settings do not select", () => {
     await harness.run();
     const at = (hour: number) => Date.UTC(2026, 2, 1, hour) * 1000;
     const range = { from: at(3), to: at(4) };
-    const streams = new Set(["index_ticks"] as const);
+    const streams = ["index_ticks"] as const;
     expect((await harness.run({ series: ["ETH"], streams, range, fetchesUnselected: true })).exit).toBe(0);
     expect(harness.query(coverageSql)).toEqual([
       { stream: "index_ticks", from: "2026-03-01T03:00:00.000000Z", to: "2026-03-01T04:00:00.000000Z" },

@@ -178,7 +178,7 @@ describe("the selection", () => {
     );
     await engine.clock.advance(60_000);
     // Even a run that is filtered to another stream ends them.
-    await engine.run({ streams: new Set(["ohlcv"]) });
+    await engine.run({ streams: ["ohlcv"] });
     expect(snapshotTargets()).toEqual([{ stream: "exchange_ticks", name: "Kraken" }]);
     engine.expectMatchesService();
   });

@@ -43,9 +43,9 @@ describe("a recheck", () => {
 
   it("is done once a day, and never set back", () => {
     const { warehouse, btc, due } = openWithSeries();
-    warehouse.transaction((t) => recordRecheck(t, btc, "2026-03-02"));
+    warehouse.transaction((t) => recordRecheck(t, { key: btc, day: "2026-03-02" }));
     expect(due("2026-03-02")).toEqual(["eth"]);
-    warehouse.transaction((t) => recordRecheck(t, btc, "2026-02-01"));
+    warehouse.transaction((t) => recordRecheck(t, { key: btc, day: "2026-02-01" }));
     warehouse.transaction((t) => startRechecks(t, btc, "2026-02-01"));
     expect(due("2026-03-02")).toEqual(["eth"]);
     expect(due("2026-03-03")).toEqual(["btc", "eth"]);

@@ -6,12 +6,7 @@ import type {
   Exchange,
   Market,
 } from "../../../src/model/records.ts";
-import {
-  writeAssets,
-  writeContracts,
-  writeExchanges,
-  writeMarkets,
-} from "../../../src/warehouse/lookups/lookup-writer.ts";
+import { writeContracts, writeLookup } from "../../../src/warehouse/lookups/lookup-writer.ts";
 import { countUnknownEvent, countUnknownFields, storeRejects } from "../../../src/warehouse/rows/rejects.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
@@ -55,7 +50,7 @@ const exchange = (id: string, more: Partial<Exchange> = {}): Exchange => ({
 
 const hundredAssets = Array.from({ length: 100 }, (_, i) => asset(`a${i}`));
 const writeAssetList = (warehouse: WarehouseWriter, list: readonly Asset[]) =>
-  warehouse.transaction((transaction) => writeAssets(transaction, list, { isComplete: true }));
+  warehouse.transaction((transaction) => writeLookup(transaction, "assets", list, { isComplete: true }));
 const delistedIds = (warehouse: WarehouseWriter) =>
   queryRows(warehouse, "SELECT id FROM assets WHERE delisted_at IS NOT NULL").map(({ id }) => id);
 
@@ -125,10 +120,15 @@ describe("lookups", () => {
     write("GWA", "btc");
     write("MWA", "btc-usd");
     warehouse.transaction((transaction) => {
-      writeAssets(transaction, [asset("btc"), asset("usd")], { isComplete: true });
-      writeMarkets(transaction, [market("btc-usd", "btc", "usd"), market("usd-btc", "usd", "btc")], {
-        isComplete: true,
-      });
+      writeLookup(transaction, "assets", [asset("btc"), asset("usd")], { isComplete: true });
+      writeLookup(
+        transaction,
+        "markets",
+        [market("btc-usd", "btc", "usd"), market("usd-btc", "usd", "btc")],
+        {
+          isComplete: true,
+        },
+      );
     });
     write("MWA", "usd-btc");
     expect(queryRows(warehouse, "SELECT index_type, name FROM index_ticks ORDER BY index_id")).toEqual([
@@ -136,7 +136,9 @@ describe("lookups", () => {
       { index_type: "MWA", name: "BTC/USD" },
       { index_type: "MWA", name: "USD/BTC" },
     ]);
-    warehouse.transaction((t) => writeAssets(t, [asset("btc", { symbol: "XBT" })], { isComplete: false }));
+    warehouse.transaction((t) =>
+      writeLookup(t, "assets", [asset("btc", { symbol: "XBT" })], { isComplete: false }),
+    );
     expect(
       queryRows(warehouse, "SELECT name FROM index_ticks ORDER BY index_id").map(({ name }) => name),
     ).toEqual(["XBT", "XBT/USD", "USD/XBT"]);
@@ -150,7 +152,7 @@ describe("lookups", () => {
     const markets = [{ marketId: "m/1", status: "ACTIVE", qualified: true, extra: null }];
     const symbols = [{ assetId: "btc", symbol: "XBT", extra: null }];
     const put = (list: Exchange[]) =>
-      warehouse.transaction((t) => writeExchanges(t, list, { isComplete: true }));
+      warehouse.transaction((t) => writeLookup(t, "exchanges", list, { isComplete: true }));
     put([exchange("kraken", { markets, symbols })]);
     put([
       exchange("kraken", {
@@ -206,9 +208,9 @@ describe("lookups", () => {
     const names = () => queryRows(warehouse, "SELECT exchange, pair FROM derivative_ticks");
     expect(names()).toEqual([{ exchange: "deribit", pair: "btc-usd" }]);
     warehouse.transaction((t) => {
-      writeExchanges(t, [exchange("deribit", { name: "Deribit" })], { isComplete: true });
-      writeAssets(t, [asset("btc"), asset("usd")], { isComplete: true });
-      writeMarkets(t, [market("btc-usd", "btc", "usd")], { isComplete: true });
+      writeLookup(t, "exchanges", [exchange("deribit", { name: "Deribit" })], { isComplete: true });
+      writeLookup(t, "assets", [asset("btc"), asset("usd")], { isComplete: true });
+      writeLookup(t, "markets", [market("btc-usd", "btc", "usd")], { isComplete: true });
     });
     expect(names()).toEqual([{ exchange: "Deribit", pair: "BTC/USD" }]);
     expect(

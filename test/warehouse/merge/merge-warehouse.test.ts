@@ -8,7 +8,7 @@ import { auditLedger } from "../../../src/warehouse/audit/audit-ledger.ts";
 import { settle, settleAsLost } from "../../../src/warehouse/coverage/ledger.ts";
 import { settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
 import { openTarget } from "../../../src/warehouse/coverage/targets.ts";
-import { writeAssets } from "../../../src/warehouse/lookups/lookup-writer.ts";
+import { writeLookup } from "../../../src/warehouse/lookups/lookup-writer.ts";
 import { recordService } from "../../../src/warehouse/lookups/service-identity.ts";
 import { attachSource } from "../../../src/warehouse/merge/merge-source.ts";
 import { type MergeReport, mergeWarehouse, planMerge } from "../../../src/warehouse/merge/merge-warehouse.ts";
@@ -253,7 +253,7 @@ describe("merging another warehouse", () => {
       marketId: "btc-usd",
     };
     b.transaction((transaction) => {
-      writeAssets(transaction, [asset("btc-id")], { isComplete: true });
+      writeLookup(transaction, "assets", [asset("btc-id")], { isComplete: true });
       const day = parseTs("2026-02-20T00:00:00Z");
       const key = { stream: "ohlcv", series: transaction.dictionary.getSeriesKey("GWA", "btc-id") } as const;
       openTarget(transaction, { key, from: day, ...rules, step: MICROS_PER_DAY, serviceWindow: null }, false);

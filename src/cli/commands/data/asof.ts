@@ -13,10 +13,6 @@ export function addAsofCommand(program: Command, context: CommandContext): void 
         "proves that the service has no later price up to the moment. A series without ticks has the close of its last full day.",
     )
     .argument("<time>", "YYYY-MM-DD, ISO 8601 in UTC, now, or relative such as -7d")
-    .argument(
-      "<series...>",
-      "symbols (BTC), pairs (BTC/USD), names (BLX) or ids; also GWA:BTC, or LUNA@2022 by its first day",
-    )
     // A relative time such as -7d looks like an option.
     .allowUnknownOption();
   addSettingsFlags(addOutputFlags(addSeriesFlags(command)), "warehouse");

@@ -30,10 +30,6 @@ export function addBarsCommand(program: Command, context: CommandContext): void 
         "Bars shorter than a day begin at multiples of their length since 1970-01-01 00:00 UTC. Bars of days begin at midnight, in " +
         "the zone of --tz; weeks begin on Monday.",
     )
-    .argument(
-      "<series...>",
-      "symbols (BTC), pairs (BTC/USD), names (BLX) or ids; also GWA:BTC, or LUNA@2022 by its first day",
-    )
     .requiredOption("--every <length>", "the length of a bar: 30s, 10m, 1h, 1d, 1w …")
     .option("--wide", "one row per time, and a column per series: of the closes, or of --columns")
     .option("--running", "also the bar that is not over yet (quality: in progress)")

@@ -25,6 +25,10 @@ export function addKnownAtFlags(command: Command): Command {
 
 export function addSeriesFlags(command: Command): Command {
   return addKnownAtFlags(command)
+    .argument(
+      "<series...>",
+      "symbols (BTC), pairs (BTC/USD), names (BLX) or ids; also GWA:BTC, or LUNA@2022 by its first day",
+    )
     .option("--index-type <type>", "GWA, MWA or LX: the type of names without a prefix such as GWA:")
     .option("--tz <zone>", "show times in this zone, such as Europe/Berlin; default: UTC")
     .option("--require-complete", "exit 4, and write nothing, unless the ledger proves every second");
@@ -99,7 +103,7 @@ function noteOlderDays(
   from: number,
   stderr: CommandContext["stderr"],
 ): void {
-  const first = connection.statement<number>(firstTickSql).pluck().get([key]) ?? Number.POSITIVE_INFINITY;
+  const first = connection.findValue<number>(firstTickSql, [key]) ?? Number.POSITIVE_INFINITY;
   if (from >= Math.min(first, findFirstMoved(connection, key) ?? first)) return;
   const firstDay = connection.value<string>(firstDaySql, [key]);
   stderr.write(

@@ -21,10 +21,6 @@ export function addTicksCommand(program: Command, context: CommandContext): void
       "Writes the ticks of [from, to), series by series in order of time, with the columns of the view `index_ticks`. " +
         "`price` is a number to calculate with, `price_exact` has every digit that the service sent.",
     )
-    .argument(
-      "<series...>",
-      "symbols (BTC), pairs (BTC/USD), names (BLX) or ids; also GWA:BTC, or LUNA@2022 by its first day",
-    )
     .option("--wide", "one row per time, and a column per series: of the prices, or of --columns");
   addRangeFlags(command);
   addSettingsFlags(addOutputFlags(addSeriesFlags(command)), "warehouse");

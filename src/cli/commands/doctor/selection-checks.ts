@@ -1,4 +1,4 @@
-import { exitCode, Failure } from "../../../model/failure.ts";
+import { Failure } from "../../../model/failure.ts";
 import { MICROS_PER_MS } from "../../../model/time.ts";
 import type { TimeoutRunner } from "../../../runtime/timeouts.ts";
 import type { ServiceClient } from "../../../service/client/client.ts";
@@ -90,8 +90,5 @@ function noticeFinding(notice: SelectorNotice): Finding {
       : notice.missing === "ranking"
         ? "select `marketCap` too, or list the names"
         : "set it to `none` if the service has none; else it is asked again";
-  return problemFinding(
-    "selectors",
-    new Failure(message, { code: "incomplete", remedy, exit: exitCode.incomplete }),
-  );
+  return problemFinding("selectors", new Failure(message, { code: "incomplete", remedy }));
 }
