@@ -127,7 +127,6 @@ const failurePolicies = {
   share_lost: { family: "operator", sync: "give_up", exit: exitCode.incomplete },
   share_newer: { family: "operator", sync: "give_up", exit: exitCode.usage },
   share_no_rights: { family: "operator", sync: "give_up", exit: exitCode.usage },
-  share_older: { family: "operator", sync: "give_up", exit: exitCode.usage },
   share_read_only: { family: "retry", sync: "retry" },
   share_refused: { family: "operator", sync: "give_up", exit: exitCode.usage },
   share_tls: { family: "operator", sync: "give_up", exit: exitCode.usage },

@@ -9,7 +9,7 @@ import { readMigrationFiles } from "./sqlite/drizzle.ts";
 import {
   FIRST_SQUASHED_HASH,
   LAST_SQUASHED_HASH,
-  renameStatements,
+  renamesOf,
   SQUASHED_MIGRATIONS,
 } from "./squashed-migrations.ts";
 import { replaceViews } from "./views/views.ts";
@@ -132,10 +132,7 @@ function selectPending(connection: Connection, migrations: readonly MigrationMet
     const [first, ...later] = all;
     if (applied.at(-1)?.hash !== LAST_SQUASHED_HASH) throw unreleasedVersion(path);
     return first
-      ? [
-          [first[0], { ...first[1], sql: ["DELETE FROM __drizzle_migrations", ...renameStatements] }],
-          ...later,
-        ]
+      ? [[first[0], { ...first[1], sql: ["DELETE FROM __drizzle_migrations", ...renamesOf()] }], ...later]
       : [];
   }
   const known = applied.every(({ hash }, position) => migrations[position]?.hash === hash);

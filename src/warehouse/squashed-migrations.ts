@@ -26,9 +26,14 @@ const renamedColumns = [
   ["derivative_tick_rows", "aside", "details"],
 ] as const;
 
-export const renameStatements: readonly string[] = [
-  ...Object.entries(renamedTables).map(([earlier, name]) => `ALTER TABLE ${earlier} RENAME TO ${name}`),
-  ...renamedColumns.map(
-    ([table, earlier, name]) => `ALTER TABLE ${table} RENAME COLUMN ${earlier} TO ${name}`,
-  ),
-];
+/** The renames, also for a copy of the tables elsewhere. `prefix`: what goes before the name of a table. */
+export function renamesOf(prefix = ""): string[] {
+  return [
+    ...Object.entries(renamedTables).map(
+      ([earlier, name]) => `ALTER TABLE ${prefix}${earlier} RENAME TO ${name}`,
+    ),
+    ...renamedColumns.map(
+      ([table, earlier, name]) => `ALTER TABLE ${prefix}${table} RENAME COLUMN ${earlier} TO ${name}`,
+    ),
+  ];
+}

@@ -11,7 +11,7 @@ import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { findRowsBeside, withdrawRows } from "../../src/warehouse/rows/withdraw-rows.ts";
 import type { Transaction } from "../../src/warehouse/tables/transaction.ts";
 import { usePostgres } from "../support/postgres.ts";
-import { viewsOfTicks } from "../support/share/bars-of-ticks.ts";
+import { toVersion3, viewsOfVersion3 } from "../support/share/bars-of-version-3.ts";
 import { shareInto, shareOptions } from "../support/share/share-harness.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 import { decimal, parseTs, tick } from "../support/warehouse/records.ts";
@@ -29,7 +29,7 @@ const views = ["bars_1h", "bars_4h", "bars_1d", "returns_1h"];
 
 async function createDatabase(): Promise<string> {
   const database = await server.createDatabase();
-  const statements = views.map((name) => `CREATE VIEW oracle.${name} AS ${viewsOfTicks[name]}`);
+  const statements = views.map((name) => `CREATE VIEW oracle.${name} AS ${viewsOfVersion3[name]}`);
   await server.query(database, ["CREATE SCHEMA oracle", ...statements].join("; "));
   return database;
 }
@@ -192,7 +192,7 @@ function apply(
   }
 }
 
-it("I8: kept bars are those of the ticks, whatever was corrected, withdrawn or moved", async () => {
+it("I8: kept bars are those of the ticks, whatever was corrected, withdrawn, moved or upgraded", async () => {
   // Each run has two series of its own: a database is dearer than all of its steps.
   const database = await createDatabase();
   const warehouse = openTestWarehouse({ clock: systemClock });
@@ -253,6 +253,9 @@ it("I8: kept bars are those of the ticks, whatever was corrected, withdrawn or m
   const all = Array.from({ length: runs }, (_, run) => ["btc", "eth"].map((id) => `${id}-${run}`)).flat();
   await expectBarsOfTicks(database, "all columns", all);
   await end();
+  await server.query(database, toVersion3);
+  await forward();
+  await expectBarsOfTicks(database, "upgraded", all);
 });
 
 /** Bars by their length in hours: kept and stale. */

@@ -113,3 +113,34 @@ it("says in the ledger what someone did to a month by hand: detached, attached, 
   expect(await shareInto(server, database, warehouse)).toMatchObject({ rows: 48 });
   expect(await content(database)).toEqual({ ...whole, least: 0.25 });
 });
+
+/** Version 2 had a default partition, and knew nothing of months. */
+const toVersion2 = ["index", "exchange", "derivative"]
+  .map(
+    (kind) => `DROP TABLE mds.${kind}_tick_rows_before, mds.${kind}_tick_rows_after;
+    CREATE TABLE mds.${kind}_tick_rows_other PARTITION OF mds.${kind}_tick_rows DEFAULT`,
+  )
+  .concat(
+    "DROP TABLE mds.kept_bars CASCADE",
+    "DROP TABLE mds.months",
+    "UPDATE mds.schema_version SET version = 2, digest = 'of version 2'",
+  )
+  .join("; ");
+
+it("upgrades the default partition of version 2, also if rows of a detached month came again", async () => {
+  const { warehouse, database } = await openShared();
+  await server.query(database, toVersion2);
+  await server.query(
+    database,
+    `ALTER TABLE mds.index_tick_rows DETACH PARTITION ${TABLE};
+    INSERT INTO mds.index_tick_rows (series, ts, price, source) SELECT series, ts, 0.25, 0 FROM ${TABLE} WHERE ts = ${START};
+    INSERT INTO mds.index_tick_rows (series, ts, price, source) SELECT series, 5, 7, 0 FROM ${TABLE} WHERE ts = ${START}`,
+  );
+  await shareInto(server, database, warehouse);
+  expect(await content(database)).toEqual({ ...movedOut, rows: 25, bars: 25 });
+  expect(
+    await server.query(database, `SELECT min(price) AS least, count(*)::integer AS rows FROM ${TABLE}`),
+  ).toEqual([{ least: 0.25, rows: 48 }]);
+  await shareInto(server, database, warehouse, { moveIn: "2026-01" });
+  expect(await content(database)).toEqual({ ...whole, rows: 73, bars: 73 });
+});

@@ -27,6 +27,16 @@ export function enterStaleSql(month: string): string {
     CROSS JOIN LATERAL generate_series(x.first / l.length * l.length, x.last, l.length) g(ts) ON CONFLICT DO NOTHING`;
 }
 
+/** For a schema of an earlier version, which has ticks and no kept bars. Impossible years have few ticks, far apart. */
+export const enterAllStaleSql = `DO $$ DECLARE t text; BEGIN
+    IF EXISTS (SELECT FROM mds.kept_bars) THEN RETURN; END IF;
+    FOR t IN SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = 'mds.index_tick_rows'::regclass LOOP
+      IF t ~ '_[0-9]{2}$' THEN EXECUTE replace($sql$${enterStaleSql("MONTH")}$sql$, 'MONTH', t);
+      ELSE EXECUTE format('INSERT INTO mds.kept_bars (series, length, ts) SELECT DISTINCT r.series, l.length, r.ts / l.length * l.length
+        FROM mds.%I r CROSS JOIN ${lengths}', t);
+      END IF;
+    END LOOP; END $$`;
+
 /** One bar of series `s` that begins at `start`, computed from its ticks; no row if none has a price. */
 function barOfTicks(start: string, length: Micros): string {
   const pricedTicks = (what: string, rest = "") => `(SELECT ${what} FROM mds.index_tick_rows t

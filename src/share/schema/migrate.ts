@@ -1,14 +1,11 @@
 import { createHash } from "node:crypto";
 import type { Clock } from "../../runtime/clock.ts";
 import { publicDocs } from "../../warehouse/schema/column-docs.ts";
-import {
-  foreignSchemaFailure,
-  newerSchemaFailure,
-  olderSchemaFailure,
-  tooOldFailure,
-} from "../server/postgres-errors.ts";
+import { foreignSchemaFailure, newerSchemaFailure, tooOldFailure } from "../server/postgres-errors.ts";
 import { retryBlocked, WITHOUT_WAITING } from "../server/schema-locks.ts";
 import { BUILD_TIMEOUT_MS, type SharedSession } from "../server/session.ts";
+import { enterAllStaleSql } from "./bar-views.ts";
+import { fromVersion2 } from "./from-version-2.ts";
 import { functionStatements } from "./functions.ts";
 import { dialectFunctions } from "./postgres-dialect.ts";
 import {
@@ -23,8 +20,6 @@ import { sharedViews } from "./views.ts";
 
 /** Raise it with every change of tables or views: an older program then refuses the schema. A test holds the digest. */
 export const SCHEMA_VERSION = 4;
-/** No release had an older one. */
-export const MIN_SCHEMA_VERSION = 4;
 export const MIN_SERVER_VERSION = 140_000;
 /** Any number that no other program uses: serialises two programs that migrate at the same time. */
 const MIGRATION_LOCK = 0x4d445357;
@@ -51,7 +46,13 @@ function commentStatements(): string[] {
 
 const comments = commentStatements().join(";\n");
 const { tables, columns: addedColumns } = tableStatements();
-const statements = [...tables, ...dialectFunctions];
+const statements = [
+  fromVersion2.before,
+  ...tables,
+  fromVersion2.after,
+  enterAllStaleSql,
+  ...dialectFunctions,
+];
 export const schemaDigest = createHash("sha256")
   .update(JSON.stringify([statements, addedColumns, sharedViews, comments, functionStatements]))
   .digest("hex");
@@ -61,7 +62,7 @@ interface SchemaState {
   readonly digest: string;
 }
 
-/** Creates or upgrades schema `mds`. A schema of a newer or unreleased version, and a server that is too old, stay untouched. */
+/** Creates or upgrades schema `mds`. A schema of a newer version, and a server that is too old, stay untouched. */
 export async function migrateShared(session: SharedSession, clock: Pick<Clock, "sleep">): Promise<void> {
   await assertServerVersion(session);
   if (isCurrent(session, await readState(session))) return;
@@ -138,6 +139,5 @@ async function readState(session: SharedSession): Promise<SchemaState | undefine
 function isCurrent(session: SharedSession, state: SchemaState | undefined): boolean {
   if (state && state.version > SCHEMA_VERSION)
     throw newerSchemaFailure(session.server, state.version, SCHEMA_VERSION);
-  if (state && state.version < MIN_SCHEMA_VERSION) throw olderSchemaFailure(session.server, state.version);
   return state?.version === SCHEMA_VERSION && state.digest === schemaDigest;
 }

@@ -273,6 +273,14 @@ export const MAX_PARTITION_YEAR = 2099;
 const first = Date.UTC(MIN_PARTITION_YEAR, 0, 1) * 1000;
 const end = Date.UTC(MAX_PARTITION_YEAR + 1, 0, 1) * 1000;
 
+export function isInMonth(): string {
+  return `ts >= ${first} AND ts < ${end}`;
+}
+
+export function partitionedTables(): RowTableLayout[] {
+  return Object.values(rowLayouts).filter(({ isPartitioned }) => isPartitioned);
+}
+
 /** Not a default partition: attaching a month would lock that one against every reader. */
 function outerPartitions({ table, key }: RowTableLayout): string[] {
   const parts = [

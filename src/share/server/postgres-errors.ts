@@ -158,18 +158,6 @@ export function newerSchemaFailure({ host, port }: ServerName, found: number, kn
   );
 }
 
-/** A version that no release had. */
-export function olderSchemaFailure({ host, port }: ServerName, found: number): Failure {
-  return new Failure(
-    `schema mds at ${host}:${port} has version ${found}, from before version 0.2 of mds-sync`,
-    {
-      code: "share_older",
-      remedy:
-        "run DROP SCHEMA mds CASCADE there, then mds-sync share, which forwards everything; nothing was changed there",
-    },
-  );
-}
-
 /** Someone keeps a transaction open in which a relation was read that is to be changed. */
 export function blockedFailure({ host, port }: ServerName, blockers: readonly string[]): Failure {
   const who = blockers.length === 0 ? "another session" : blockers.join(", ");

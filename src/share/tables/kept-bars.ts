@@ -16,7 +16,7 @@ import type { FencedTransaction, SharedDictionaries } from "./dictionaries.ts";
  */
 
 const MAX_BARS_PER_TRANSACTION = 1_000;
-/** Every bar of a month that is moved in is stale: rows are forwarded in between. */
+/** After an upgrade every bar is stale: rows are forwarded in between. */
 const MAX_COMPUTE_MS = 10_000;
 
 interface BarKey {

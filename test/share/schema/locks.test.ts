@@ -73,7 +73,7 @@ it("does not let readers wait for an upgrade that an open transaction blocks, an
   await shareInto(server, database, warehouse);
   await server.query(
     database,
-    `UPDATE mds.schema_version SET digest = 'of an older program';
+    `UPDATE mds.schema_version SET digest = 'of an older program', version = 0;
     ALTER TABLE mds.index_tick_rows DROP COLUMN details CASCADE`,
   );
   const { pid, user, client } = await openNotebook(database, "SELECT count(*) FROM mds.index_tick_rows");

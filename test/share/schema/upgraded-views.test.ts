@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { SCHEMA_VERSION } from "../../../src/share/schema/migrate.ts";
 import { usePostgres } from "../../support/postgres.ts";
 import { failureOf, shareInto } from "../../support/share/share-harness.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
@@ -14,7 +15,7 @@ async function openOlder(columns: string) {
     `DROP VIEW mds.status_changes; CREATE VIEW mds.status_changes AS SELECT ${columns} FROM mds.status_change_rows;
     GRANT USAGE ON SCHEMA mds TO PUBLIC; GRANT SELECT ON mds.status_changes TO ${analyst} WITH GRANT OPTION;
     GRANT SELECT (change) ON mds.status_changes TO PUBLIC;
-    UPDATE mds.schema_version SET digest = 'of an older program'`,
+    UPDATE mds.schema_version SET digest = 'of an older program', version = ${SCHEMA_VERSION - 1}`,
   );
   const readRights = () =>
     server.query(

@@ -2,13 +2,8 @@ import type { LoadedSettings } from "../../../config/load-settings.ts";
 import { findSharedSettings, type SharedSettings } from "../../../config/shared-settings.ts";
 import { exitCode } from "../../../model/failure.ts";
 import type { Clock } from "../../../runtime/clock.ts";
-import { MIN_SCHEMA_VERSION } from "../../../share/schema/migrate.ts";
 import { inspectServer, type ServerInspection } from "../../../share/server/inspect.ts";
-import {
-  foreignSchemaFailure,
-  olderSchemaFailure,
-  pooledFailure,
-} from "../../../share/server/postgres-errors.ts";
+import { foreignSchemaFailure, pooledFailure } from "../../../share/server/postgres-errors.ts";
 import { type Finding, okFinding, problemFinding, warningFinding } from "./finding.ts";
 
 const CHECK = "shared";
@@ -55,8 +50,6 @@ function judge(found: ServerInspection): Finding[] {
         "install that version here too",
       ),
     );
-  if (schemaVersion !== undefined && schemaVersion < MIN_SCHEMA_VERSION)
-    findings.push(problemFinding(CHECK, olderSchemaFailure(found.server, schemaVersion)));
   if (found.foreignRelations.length > 0)
     findings.push(problemFinding(CHECK, foreignSchemaFailure(found.server, found.foreignRelations)));
   if (found.isPooled) findings.push(problemFinding(CHECK, pooledFailure(found.server)));

@@ -3,7 +3,7 @@ import { postgresDialect } from "../../../src/share/schema/postgres-dialect.ts";
 import { type BarTick, barColumns, barDecimals, tickOrders } from "../../../src/warehouse/views/bar-views.ts";
 import { returnsView } from "../../../src/warehouse/views/research-views.ts";
 
-/* The views over ticks alone, without kept bars: what the views of today must answer. */
+/* The views of version 3, which kept no bars: what the views of today must answer, and what an upgrade finds. */
 
 const { decimals, details, presentTs } = postgresDialect;
 
@@ -76,7 +76,7 @@ function returnsOfBars(): string {
 }
 
 /** `bars_1m` … `bars_1d` and `returns_1h`. */
-export const viewsOfTicks: Readonly<Record<string, string>> = {
+export const viewsOfVersion3: Readonly<Record<string, string>> = {
   ...Object.fromEntries(
     Object.entries(barWidths).map(([name, length]) => [`bars_${name}`, barsView(length)]),
   ),
@@ -84,6 +84,13 @@ export const viewsOfTicks: Readonly<Record<string, string>> = {
 };
 
 /** SQL that replaces the views of today. */
-export const barsOfTicks = Object.entries(viewsOfTicks)
+export const barsOfVersion3 = Object.entries(viewsOfVersion3)
   .map(([name, sql]) => `CREATE OR REPLACE VIEW mds.${name} AS ${sql}`)
   .join(";\n");
+
+/** SQL that turns a schema of today into one of version 3. */
+export const toVersion3 = [
+  barsOfVersion3,
+  "DROP TABLE mds.kept_bars",
+  "UPDATE mds.schema_version SET version = 3, digest = 'of version 3'",
+].join(";\n");
