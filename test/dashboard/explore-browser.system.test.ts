@@ -196,6 +196,7 @@ describe("/explore", () => {
 
   itInBrowser("tells the rows read while a statement runs, and how it fails after that", async () => {
     const { page, complaints } = await openPage("about:blank", desktop);
+    const begun = Date.now() / 1000;
     await page.goto(linkTo(slowly(300, "n")));
     interface Seen {
       readonly at: number;
@@ -222,14 +223,16 @@ describe("/explore", () => {
     })()`)) as number[];
     expect(readAt).toHaveLength(300);
     const told = seen.flatMap(({ at, text }) => {
-      const [, rows] = /^Running … \d+ s, ([\d,]+) rows$/.exec(text) ?? [];
-      return rows === undefined ? [] : [{ at, rows: Number(rows.replace(",", "")) }];
+      const [, seconds, rows] = /^Running … (\d+) s, ([\d,]+) rows$/.exec(text) ?? [];
+      return rows === undefined ? [] : [{ at, seconds: Number(seconds), rows: Number(rows) }];
     });
     const figures = [...new Set(told.map(({ rows }) => rows))];
     expect(figures.length).toBeGreaterThan(1);
     expect(figures).toEqual(figures.toSorted((a, b) => a - b));
+    expect(told.at(-1)?.seconds).toBeGreaterThan(told[0]?.seconds ?? 0);
     const readUntil = (time: number) => readAt.filter((at) => at <= time).length;
-    for (const { at, rows } of told) {
+    for (const { at, seconds, rows } of told) {
+      expect(seconds).toBeLessThanOrEqual(at - begun + 0.5);
       expect(rows).toBeLessThanOrEqual(readUntil(at));
       expect(rows).toBeGreaterThanOrEqual(readUntil(at - timeLimit(3_000) / 1000));
     }
