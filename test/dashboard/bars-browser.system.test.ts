@@ -327,7 +327,6 @@ describe("the bars", () => {
       await page.goForward();
       await page.goForward();
       await page.waitForSelector('#chart[data-series="btc-id"][data-width="1h"]');
-
       await page.selectOption("#range", "3d");
       await page.locator("#chart[data-bars]").waitFor();
       const box = await page.locator("#chart").boundingBox();
