@@ -1,9 +1,10 @@
 import type { Readable } from "node:stream";
-import type { ErrorAnswer } from "../model/answers/query.ts";
+import { toErrorAnswer } from "../model/answers/query.ts";
 import { Failure } from "../model/failure.ts";
 import { jsonResponse, type PostHandler } from "./dashboard-server.ts";
 
-type QueryFormat = "rows" | "csv" | "json" | "parquet";
+/** `lines`: of a slow statement, the rows read so far and at last `rows` or an error, a line each. */
+type QueryFormat = "rows" | "lines" | "csv" | "json" | "parquet";
 
 /** Runs SQL that people write; the daemon provides it. */
 export interface QueryService {
@@ -16,6 +17,7 @@ export interface QueryService {
 
 const contentTypes: Readonly<Record<QueryFormat, string>> = {
   rows: "application/json",
+  lines: "application/x-ndjson",
   json: "application/json",
   csv: "text/csv",
   parquet: "application/vnd.apache.parquet",
@@ -29,13 +31,7 @@ export function createQueryPost(service: QueryService): PostHandler {
       return { type: contentTypes[format], body: result };
     } catch (error) {
       if (!(error instanceof Failure)) throw error;
-      const status = error.code === "bad_query" ? 400 : 503;
-      const answer: ErrorAnswer = {
-        error: error.message,
-        remedy: error.remedy ?? null,
-        warnings: "warnings" in error ? (error.warnings as readonly string[]) : [],
-      };
-      return jsonResponse(answer, status);
+      return jsonResponse(toErrorAnswer(error), error.code === "bad_query" ? 400 : 503);
     }
   };
 }

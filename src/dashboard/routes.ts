@@ -34,12 +34,11 @@ interface RoutesOptions {
 
 /** The text format of Prometheus. */
 const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
-const STATUS_TTL_MS = 3_000;
 const LATEST_TTL_MS = 2_000;
 const HEATMAP_PAGE_TTL_MS = 10_000;
 const METRICS_TTL_MS = 500;
 /** Pages ask every few seconds: they get what was read last, while the next answer is read. */
-const MAX_STALE_MS = 5_000;
+const STATUS_TTL = { minTtlMs: 3_000, maxTtlMs: 10_000, maxStaleMs: 5_000 };
 const QUOTES_TTL_MS = 1_000;
 const ASSET_TTL_MS = 5_000;
 const SPREADS_TTL_MS = 30_000;
@@ -75,7 +74,7 @@ export function createRoutes({
   onCommit((news) => live.notify(news));
 
   const readStatus = () =>
-    statuses.get("status", { minTtlMs: STATUS_TTL_MS, maxStaleMs: MAX_STALE_MS }, async () => {
+    statuses.get("status", STATUS_TTL, async () => {
       const status = await reader.query("status");
       const report: StatusReport = {
         ...status,

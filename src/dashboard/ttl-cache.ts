@@ -6,7 +6,7 @@ export type CacheClock = Pick<Clock, "monotonic" | "beginWork" | "after">;
 
 /** However often a key is requested, reading its value takes at most this fraction of the time. */
 const MAX_READ_FRACTION = 1 / 20;
-const MAX_TTL_MS = 60_000;
+const DEFAULT_MAX_TTL_MS = 60_000;
 /** With the fraction above, a flood of different keys keeps the reader busy for at most 80 % of the time. */
 const MAX_KEYS = 16;
 
@@ -19,6 +19,8 @@ interface CacheEntry<T> {
 
 export interface TtlOptions {
   readonly minTtlMs: number;
+  /** For a value that is cheap: what took long was the wait for the reader. */
+  readonly maxTtlMs?: number;
   /** For so long after its end a value is still returned, and read anew behind it. */
   readonly maxStaleMs?: number;
 }
@@ -67,7 +69,7 @@ export class TtlCache<T> {
     this.#entries.set(key, entry);
   }
 
-  #read({ minTtlMs }: TtlOptions, read: () => Promise<T>): CacheEntry<T> {
+  #read({ minTtlMs, maxTtlMs = DEFAULT_MAX_TTL_MS }: TtlOptions, read: () => Promise<T>): CacheEntry<T> {
     const startedAt = this.#clock.monotonic();
     const release = this.#clock.beginWork();
     const entry = {
@@ -78,7 +80,7 @@ export class TtlCache<T> {
     };
     const setExpiry = (fraction: number) => {
       const now = this.#clock.monotonic();
-      entry.expiresAt = now + Math.min(MAX_TTL_MS, Math.max(minTtlMs, (now - startedAt) / fraction));
+      entry.expiresAt = now + Math.min(maxTtlMs, Math.max(minTtlMs, (now - startedAt) / fraction));
       release();
     };
     entry.value.then(

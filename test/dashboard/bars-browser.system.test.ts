@@ -211,6 +211,8 @@ describe("the bars", () => {
       await page.click("#empty a >> nth=0");
       await page.waitForSelector("#chart[data-bars]");
       expect(await page.textContent("#name")).toBe("BTC");
+      await page.goto(new URL("/bars/NOSUCH", page.url()).href);
+      await page.locator("#empty-text", { hasText: /^No synced series is named “NOSUCH”\.$/ }).waitFor();
       // Addresses of earlier versions, and one that is no range of time.
       for (const earlier of ["/bars?name=btc", "/bars?series=BTC", "/bars?type=GWA&id=btc-id&range=days"]) {
         await page.goto(new URL(earlier, page.url()).href);
@@ -306,17 +308,10 @@ describe("the bars", () => {
     "are chosen with keys, measured with Shift, and found again with Back and Forward",
     async () => {
       const { page, complaints } = await openBars("bars/ETH?width=1h&range=1d", desktop);
-      for (const [keys, width] of [
-        ["15", "15m"],
-        ["4", "4h"],
-        ["1d", "1d"],
-        ["m", "1m"],
-      ] as const) {
+      for (const [keys, width] of Object.entries({ 15: "15m", 4: "4h", "1d": "1d", m: "1m", h: "1h" })) {
         for (const key of keys) await page.keyboard.press(key);
         await page.waitForSelector(`#chart[data-width="${width}"]`);
       }
-      await page.keyboard.press("h");
-      await page.waitForSelector('#chart[data-width="1h"]');
       await page.focus("#series");
       await page.keyboard.type("btc");
       await page.waitForSelector("#series-list [role=option]:only-child");
@@ -332,7 +327,6 @@ describe("the bars", () => {
       await page.goForward();
       await page.goForward();
       await page.waitForSelector('#chart[data-series="btc-id"][data-width="1h"]');
-
       await page.selectOption("#range", "3d");
       await page.locator("#chart[data-bars]").waitFor();
       const box = await page.locator("#chart").boundingBox();
@@ -341,14 +335,23 @@ describe("the bars", () => {
       await page.keyboard.down("Shift");
       await page.mouse.move(x, y);
       await page.mouse.down();
-      const [from] = [await page.textContent("#bar-details .when")];
+      const from = await page.textContent("#bar-details .when");
       await page.mouse.move(x + 200, y - 100);
       await page.mouse.up();
       await page.keyboard.up("Shift");
-      const [, bars, hours] =
-        /^\+[\d,.]+ \(\+[\d.]+ %\) · (\d+) bars, (\d+) h$/.exec((await page.textContent(".measure")) ?? "") ??
-        [];
+      const measured = (await page.textContent(".measure")) ?? "";
+      const [, change = "", percent, bars, hours] =
+        /^\+([\d,.]+) \(\+([\d.]+) %\) · (\d+) bars, (\d+) h$/.exec(measured) ?? [];
       expect(Number(hours)).toBe(Number(bars));
+      // The bars in view fill the pane but for 12 % above and 20 % below.
+      const view = Date.parse((await page.getAttribute("#chart", "data-view")) ?? "") * 1000;
+      const [{ range, mean } = { range: 0, mean: 0 }] = query<{ range: number; mean: number }>(
+        `SELECT max(high) - min(low) AS range, avg(close) AS mean FROM bars_1h WHERE index_id = 'btc-id' AND ts >= ${view}`,
+      );
+      const { height = 0 } = (await page.locator(pane).boundingBox()) ?? {};
+      const rise = Number(change.replace(",", ""));
+      expect(rise / ((range * 100) / (height * 0.68))).toBeCloseTo(1, 1);
+      expect(rise / (mean * (Number(percent) / 100))).toBeCloseTo(1, 0);
       await page.mouse.move(x + 200, y);
       const to = await page.textContent("#bar-details .when");
       const [start = 0, end = 0] = [from, to].map((text) =>

@@ -1,3 +1,4 @@
+import type { Route } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, onTestFinished, vi } from "vitest";
 import { duration } from "../../src/dashboard/page/shared/text-format.ts";
 import type { StatusReport } from "../../src/model/status/warehouse-status.ts";
@@ -8,6 +9,7 @@ import {
   countColours,
   desktop,
   expectAccessible,
+  findCutElements,
   horizontalOverflow,
   itInBrowser,
   openPage,
@@ -149,6 +151,40 @@ describe("the dashboard", () => {
     expect(Date.parse(`${until.slice(-16).replace(" ", "T")}Z`)).toBeLessThanOrEqual(Date.now());
   });
 
+  itInBrowser("says of which moment figures are that are older than the rest of their page", async () => {
+    const { page } = await openPage("about:blank", desktop);
+    let secondsAgo = 0;
+    const makeOlder = async (route: Route) => {
+      const answer = await (await route.fetch()).json();
+      const time = new Date(Date.parse(answer.generated_at) - secondsAgo * 1000).toISOString();
+      told.set(new URL(route.request().url()).pathname, time.slice(11, 19));
+      await route.fulfill({ json: { ...answer, generated_at: time } });
+    };
+    const told = new Map<string, string>();
+    await page.route(/\/api\/(status|missing|coverage)\b/, makeOlder);
+    const ages = ["status", "missing", "coverage"];
+    const readAges = () => Promise.all(ages.map((name) => page.textContent(`#${name}-age`)));
+    const showOlder = async (seconds: number) => {
+      secondsAgo = seconds;
+      await page.goto(new URL("/sync", served.address).href);
+      for (const selector of ["#missing tbody tr", ".group canvas", '[data-stream="index_ticks"] .age'])
+        await page.waitForSelector(selector);
+    };
+    await showOlder(0);
+    await page.locator("#since", { hasText: "Running for" }).waitFor();
+    expect(await readAges()).toEqual(["", "", ""]);
+    await showOlder(40);
+    await vi.waitFor(
+      async () =>
+        expect(await readAges()).toEqual(ages.map((name) => ` · as of ${told.get(`/api/${name}`)} UTC`)),
+      { timeout: timeLimit(20_000), interval: 100 },
+    );
+    await page.goto(served.address);
+    await page.locator("#proof-text", { hasText: / lost · as of [\d:]{8} UTC$/ }).waitFor();
+    expect(await page.textContent("#proof-text")).toContain(told.get("/api/status"));
+    await page.unrouteAll({ behavior: "ignoreErrors" });
+  });
+
   itInBrowser("keeps the room of what it has not read yet, and tells times in the chosen zone", async () => {
     const { page } = await openPage("about:blank", desktop);
     const places = () =>
@@ -246,8 +282,16 @@ describe("the quotes of a pair", () => {
       });
       expect(bars.slice(0, -1).sort()).toEqual(expected.sort());
       expect(bars.at(-1)).toEqual(["Dead", undefined, undefined, undefined]);
+      // What rounds to nothing has neither a sign nor a colour.
+      const same = page.locator('[data-exchange="Same"] .off');
+      expect([await same.textContent(), await same.getAttribute("class")]).toEqual(["0.0 bp", "number off "]);
       await takeScreenshot(page, "exchanges");
       await expectAccessible(page);
+      await page.setViewportSize(phone);
+      await takeScreenshot(page, "exchanges-day-phone");
+      expect(await findCutElements(page)).toEqual([]);
+      const quotes = page.locator(".scroll", { has: page.locator("#quotes") });
+      expect(await quotes.evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)).toBe(0);
       expect(complaints).toEqual([]);
     },
   );

@@ -2,7 +2,7 @@ import { buffer } from "node:stream/consumers";
 import { zstdDecompressSync } from "node:zlib";
 import { parquetReadObjects } from "hyparquet";
 import type { Page } from "playwright-core";
-import { describe, expect } from "vitest";
+import { describe, expect, vi } from "vitest";
 import {
   desktop,
   expectAccessible,
@@ -13,6 +13,7 @@ import {
   takeScreenshot,
 } from "../support/dashboard/chromium.ts";
 import { servePages } from "../support/dashboard/pages-harness.ts";
+import { timeLimit } from "../support/time-limit.ts";
 
 const pages = servePages();
 
@@ -29,6 +30,13 @@ function shownRows(page: Page): Promise<string[][]> {
 
 const compressors = { ZSTD: (input: Uint8Array) => zstdDecompressSync(input) };
 const bars = "SELECT day, close, volume FROM ohlcv WHERE index_type = 'GWA' AND name = 'BTC' ORDER BY day";
+
+/** Each row takes about ten milliseconds, and says when it was read; `last` is of the last but tenth row. */
+const slowly = (rows: number, last: string) => `WITH RECURSIVE
+  c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < ${rows})
+  SELECT n, unixepoch('now', 'subsec', (n - n) || ' seconds') AS read_at,
+    (WITH RECURSIVE d(m) AS (SELECT n UNION ALL SELECT m + 1 FROM d WHERE m < n + 50000) SELECT count(*) FROM d) AS work,
+    CASE WHEN n = ${rows - 10} THEN ${last} END AS last FROM c`;
 
 describe("/explore", () => {
   itInBrowser("runs SQL from the keyboard and shows the rows of the warehouse", async () => {
@@ -185,6 +193,60 @@ describe("/explore", () => {
       expect(complaints.filter((text) => !/400 \(Bad Request\)/.test(text))).toEqual([]);
     },
   );
+
+  itInBrowser("tells the rows read while a statement runs, and how it fails after that", async () => {
+    const { page, complaints } = await openPage("about:blank", desktop);
+    const begun = Date.now() / 1000;
+    await page.goto(linkTo(slowly(300, "n")));
+    interface Seen {
+      readonly at: number;
+      readonly text: string;
+    }
+    const seen: Seen[] = [];
+    await vi.waitFor(
+      async () => {
+        const shown = `({ at: Date.now() / 1000, text: document.getElementById("summary").textContent })`;
+        seen.push((await page.evaluate(shown)) as Seen);
+        expect(seen.at(-1)?.text).toMatch(/^300 rows in [\d,]+ ms$/);
+      },
+      { timeout: timeLimit(30_000), interval: 100 },
+    );
+    const readAt = (await page.evaluate(`(() => {
+      const grid = document.getElementById("grid");
+      const times = {};
+      for (let top = 0; top < grid.scrollHeight; top += 100) {
+        grid.scrollTop = top;
+        grid.dispatchEvent(new Event("scroll"));
+        for (const { children: [n, at] } of grid.querySelectorAll(".grid-row")) times[n.textContent] = Number(at.textContent);
+      }
+      return Object.values(times);
+    })()`)) as number[];
+    expect(readAt).toHaveLength(300);
+    const told = seen.flatMap(({ at, text }) => {
+      const [, seconds, rows] = /^Running … (\d+) s, ([\d,]+) rows$/.exec(text) ?? [];
+      return rows === undefined ? [] : [{ at, seconds: Number(seconds), rows: Number(rows) }];
+    });
+    const figures = [...new Set(told.map(({ rows }) => rows))];
+    expect(figures.length).toBeGreaterThan(1);
+    expect(figures).toEqual(figures.toSorted((a, b) => a - b));
+    expect(told.at(-1)?.seconds).toBeGreaterThan(told[0]?.seconds ?? 0);
+    const readUntil = (time: number) => readAt.filter((at) => at <= time).length;
+    for (const { at, seconds, rows } of told) {
+      expect(seconds).toBeLessThanOrEqual(at - begun + 0.5);
+      expect(rows).toBeLessThanOrEqual(readUntil(at));
+      expect(rows).toBeGreaterThanOrEqual(readUntil(at - timeLimit(3_000) / 1000));
+    }
+
+    await page.goto(linkTo(slowly(200, "json('{' || n)")));
+    await page.locator("#summary", { hasText: /^Running … \d+ s, [\d,]+ rows$/ }).waitFor();
+    await page.locator("#error:visible").waitFor();
+    expect(await page.textContent("#error")).toBe(
+      "malformed JSON: the statement is at fault, not the warehouse",
+    );
+    expect(await page.textContent("#summary")).toBe("");
+    expect(await page.textContent("#earlier:visible")).toBe("Result of the earlier statement:");
+    expect(complaints).toEqual([]);
+  });
 
   itInBrowser(
     "cancels a query that never ends, and runs every question of the cookbook on a phone",

@@ -5,6 +5,7 @@ import { serveFilledPages } from "../support/daemon/served-pages-harness.ts";
 import {
   desktop,
   expectAccessible,
+  findCutElements,
   horizontalOverflow,
   itInBrowser,
   openPage,
@@ -270,6 +271,7 @@ describe("/exchanges", () => {
     expect(await horizontalOverflow(page)).toBeLessThanOrEqual(0);
     await expectAccessible(page);
     await takeScreenshot(page, "exchanges-phone");
+    expect(await findCutElements(page)).toEqual([]);
     await page.selectOption("#pair", "ETH/USD");
     await page.locator("#pair-title", { hasText: "ETH/USD" }).waitFor();
     expect(new URL(page.url()).pathname).toBe("/exchanges/ETH-USD");

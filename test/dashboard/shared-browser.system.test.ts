@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { duration } from "../../src/dashboard/page/shared/text-format.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { readShareStatus } from "../../src/share/server/read-share-status.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
@@ -49,9 +50,9 @@ async function readTruth(database: string) {
     `SELECT a.application_name AS name, a.application_name = l.holder AS forwards FROM pg_stat_activity a, mds.lease l
     WHERE a.datname = current_database() AND a.application_name LIKE 'mds-sync %' ORDER BY 2 DESC`,
   );
-  const standbys = await server.query<{ name: string; state: string }>(
+  const standbys = await server.query<{ name: string; state: string; lag: number }>(
     database,
-    "SELECT application_name AS name, state FROM pg_stat_replication",
+    "SELECT application_name AS name, state, extract(epoch FROM replay_lag)::float8 AS lag FROM pg_stat_replication",
   );
   return { sessions, standbys };
 }
@@ -68,11 +69,25 @@ itInBrowser("shows both daemons of a pair, PostgreSQL, its standby and the lag",
       name: "süd",
       clock: systemClock,
     });
-  // The standby has replayed everything.
-  served.daemon.shared = await waitUntil(async () => {
-    const status = await read();
-    return status.peers?.standby_servers[0]?.lag_seconds === 0 && status;
+  const lagOf = ({ peers }: Awaited<ReturnType<typeof read>>) => peers?.standby_servers[0]?.lag_seconds ?? 0;
+  await waitUntil(async () => lagOf(await read()) === 0);
+  // From here on the standby replays each commit three seconds after it.
+  const startedAt = performance.now();
+  await standby.query("postgres", "ALTER SYSTEM SET recovery_min_apply_delay = '3s'");
+  await standby.query("postgres", "SELECT pg_reload_conf()");
+  const status = await waitUntil(async () => {
+    await server.query(database, "SELECT pg_logical_emit_message(true, 'test', 'a commit')");
+    const now = await read();
+    return lagOf(now) > 2 && now;
   });
+  const lag = lagOf(status);
+  const elapsed = (performance.now() - startedAt) / 1000;
+  const {
+    standbys: [own],
+  } = await readTruth(database);
+  expect(Math.abs(lag - (own?.lag ?? 0))).toBeLessThan(1);
+  expect(lag).toBeLessThan(elapsed);
+  served.daemon.shared = status;
   const { page, complaints } = await openPage(new URL("/sync", served.address).href, phone);
   await page.waitForSelector("#shared-parts tbody tr");
   const rows = (await page.locator("#shared-parts tbody tr").all()).map(async (row) =>
@@ -86,7 +101,7 @@ itInBrowser("shows both daemons of a pair, PostgreSQL, its standby and the lag",
     ["northdaemon", expect.stringMatching(/^forwards, last change [\d.]+ \S+ ago, from 127\.0\.0\.1$/)],
     ["s?ddaemon", "stands by, from 127.0.0.1"],
     [`${server.url(database).replace("postgres://postgres@", "")}PostgreSQL`, "with a standby server"],
-    [`${standbys[0]?.name}standby server`, `${standbys[0]?.state}, 0 s behind`],
+    [`${standbys[0]?.name}standby server`, `${standbys[0]?.state}, ${duration(lag)} behind`],
   ]);
   for (const [i, { name }] of sessions.entries())
     expect(name).toContain(` ${shown[i]?.[0]?.replace("daemon", "")} `);

@@ -29,6 +29,26 @@ describe("a cached value", () => {
     expect(reads).toBe(3);
   });
 
+  it("that is cheap is not kept longer because its reader was busy", async () => {
+    const clock = new ManualClock();
+    let reads = 0;
+    const cache = new TtlCache<number>(clock);
+    const get = () =>
+      cache.get("key", { minTtlMs: 3_000, maxTtlMs: 10_000 }, async () => {
+        await clock.sleep(4_000);
+        return ++reads;
+      });
+    const first = get();
+    await clock.advance(4_000);
+    expect(await first).toBe(1);
+    await clock.advance(9_999);
+    expect(await get()).toBe(1);
+    await clock.advance(1);
+    const second = get();
+    await clock.advance(4_000);
+    expect(await second).toBe(2);
+  });
+
   it("is returned for a while after its end, while one caller has it read anew", async () => {
     const clock = new ManualClock();
     let reads = 0;

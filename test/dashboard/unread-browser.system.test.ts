@@ -1,6 +1,7 @@
+import type { Page } from "playwright-core";
 import { describe, expect, vi } from "vitest";
 import { blockRequests } from "../support/dashboard/blocked-requests.ts";
-import { desktop, itInBrowser, openPage, takeScreenshot } from "../support/dashboard/chromium.ts";
+import { desktop, itInBrowser, openPage, phone, takeScreenshot } from "../support/dashboard/chromium.ts";
 import { servePages } from "../support/dashboard/pages-harness.ts";
 import { timeLimit } from "../support/time-limit.ts";
 
@@ -54,6 +55,18 @@ async function openBlank() {
   return { page, text, soon };
 }
 
+/** The notes whose text leaves the room of the card that they are in. */
+function findLooseNotes(page: Page): Promise<string[]> {
+  return page.evaluate(`[...document.querySelectorAll(":is(.card, .figure) .reading")].filter((note) => {
+    const range = document.createRange();
+    range.selectNodeContents(note);
+    const card = note.closest(".card, .figure");
+    const [text, box] = [range, card].map((one) => one.getBoundingClientRect());
+    const right = box.right - Number.parseFloat(getComputedStyle(card).paddingRight);
+    return note.checkVisibility() && (text.right > right || text.bottom > box.bottom);
+  }).map((note) => note.textContent)`) as Promise<string[]>;
+}
+
 async function expectNoClaims(
   { page, text, soon }: Awaited<ReturnType<typeof openBlank>>,
   address: string,
@@ -73,6 +86,10 @@ async function expectNoClaims(
   await blocked.failWith(reason);
   await soon(failureNote[request] ?? new RegExp(`^Could not read .+: ${reason}, again in 5 s$`, "m"));
   await expectNone();
+  expect(await findLooseNotes(page), request).toEqual([]);
+  await page.setViewportSize(phone);
+  expect(await findLooseNotes(page), request).toEqual([]);
+  await page.setViewportSize(desktop);
   await takeScreenshot(page, `unread-${new URL(address).pathname}-${request}`.replaceAll("/", "-"));
   await blocked.letThrough();
   if (request === "/api/query") await page.click("#run");

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createReadStream } from "node:fs";
 import { constants, setPriority } from "node:os";
 import { join } from "node:path";
-import type { QueryAnswer } from "../../model/answers/query.ts";
+import type { QueryAnswer, QueryProgress } from "../../model/answers/query.ts";
 import { exitCode, type SerialisedFailure, serialiseFailure } from "../../model/failure.ts";
 import { textRenderers } from "../../model/row-text.ts";
 import { systemClock } from "../../runtime/clock.ts";
@@ -20,13 +20,18 @@ export interface QueryTask extends QueryRequest {
   readonly folder: string;
 }
 
-/** What the process tells: the warnings right before the statement's first step, then that the result follows on stdout, or a failure. */
+/**
+ * What the process tells: the warnings right before the statement's first step, for the screen the rows read so far, then that
+ * the result follows on stdout, or a failure.
+ */
 export type QueryMessage =
   | { readonly warnings: readonly string[] }
+  | QueryProgress
   | { readonly isReady: true }
   | { readonly failure: SerialisedFailure };
 
 const CHUNK_CHARS = 256 * 1024;
+const PROGRESS_INTERVAL_MS = 1_000;
 
 const pageRemedies: QueryRemedies = {
   names: "the relations and their columns are listed beside the editor",
@@ -58,7 +63,7 @@ async function run({ path, sql, parameters, format, folder }: QueryTask): Promis
   await tell({ warnings });
   const startedAt = systemClock.monotonic();
   if (format === "rows") {
-    const result = renderScreenRows(rows);
+    const result = renderScreenRows(tellProgress(rows));
     const ms = Math.round(systemClock.monotonic() - startedAt);
     const head: Omit<QueryAnswer, "rows"> = {
       columns,
@@ -72,6 +77,20 @@ async function run({ path, sql, parameters, format, folder }: QueryTask): Promis
   } else if (format === "parquet") await writeParquet(columns, rows, folder);
   else await writeText(textRenderers[format](columns, rows));
   reader.close();
+}
+
+/** The same rows; once a second it tells how many were read. The message leaves at once, although this thread does not rest. */
+function* tellProgress<Row>(rows: Iterable<Row>): Generator<Row> {
+  let read = 0;
+  let toldAt = systemClock.monotonic();
+  for (const row of rows) {
+    yield row;
+    read++;
+    const now = systemClock.monotonic();
+    if (now - toldAt < PROGRESS_INTERVAL_MS) continue;
+    toldAt = now;
+    void tell({ read });
+  }
 }
 
 async function writeText(pieces: Iterable<string>): Promise<void> {

@@ -13,18 +13,18 @@ const MAX_SCREEN_CHARS = 16 * 1024 * 1024;
 const SAMPLE_ROWS = 5_000;
 const BLOCK_ROWS = 2_048;
 
-/** Rows as JSON arrays, for the screen. */
+/** Rows as JSON arrays in one line, for the screen. */
 export function renderScreenRows(rows: Iterable<ResultRow>): { rows: string; count: number; isCut: boolean } {
   const parts: string[] = [];
   let chars = 0;
   for (const row of rows) {
     if (parts.length >= MAX_SCREEN_ROWS || chars > MAX_SCREEN_CHARS)
-      return { rows: parts.join(",\n"), count: parts.length, isCut: true };
+      return { rows: parts.join(), count: parts.length, isCut: true };
     const text = JSON.stringify(row.map(toScreenValue));
     chars += text.length;
     parts.push(text);
   }
-  return { rows: parts.join(",\n"), count: parts.length, isCut: false };
+  return { rows: parts.join(), count: parts.length, isCut: false };
 }
 
 /** Browsers read numbers as doubles: a larger integer is sent as its digits. */

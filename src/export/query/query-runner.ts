@@ -2,6 +2,7 @@ import type { ChildProcess } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { PassThrough, type Readable } from "node:stream";
+import { toErrorAnswer } from "../../model/answers/query.ts";
 import { deserialiseFailure, Failure } from "../../model/failure.ts";
 import type { Micros } from "../../model/time.ts";
 import { readResidentBytes, resolveSiblingModule, startChildProcess } from "../../runtime/child-process.ts";
@@ -19,6 +20,12 @@ interface QueryRunnerOptions {
   readonly timeoutMs?: number;
   /** The module that runs a query. Default: the one beside this. */
   readonly processFile?: string;
+}
+
+interface RunningResult {
+  /** `lines`: the rows read so far, a line each time, and at last `rows` or the failure as a line. */
+  readonly format: ResultFormat | "lines";
+  readonly result: Readable;
 }
 
 const QUERY_TIMEOUT_MS = 30_000;
@@ -58,21 +65,14 @@ export class QueryRunner {
     this.#options = options;
   }
 
-  /** Answers a request of a page, which is JSON. */
-  async answer(body: string, signal: AbortSignal): Promise<{ format: ResultFormat; result: Readable }> {
+  /** Answers a request of a page, which is JSON, once the first bytes exist. Kills the process when `signal` aborts. */
+  async answer(body: string, signal: AbortSignal): Promise<RunningResult> {
     const request = parseQueryRequest(body, this.#options.now());
-    return { format: request.format, result: await this.run(request, signal) };
-  }
-
-  /** The result as bytes, once the first of them exist. Kills the process when `signal` aborts. */
-  run(request: QueryRequest, signal: AbortSignal): Promise<Readable> {
     if (this.#running.size >= MAX_QUERIES)
-      return Promise.reject(
-        new Failure(`${MAX_QUERIES} queries are running`, {
-          code: "too_many",
-          remedy: "wait for one, or cancel it",
-        }),
-      );
+      throw new Failure(`${MAX_QUERIES} queries are running`, {
+        code: "too_many",
+        remedy: "wait for one, or cancel it",
+      });
     return new Promise((resolve, reject) => this.#start(request, signal, resolve, reject));
   }
 
@@ -116,7 +116,7 @@ export class QueryRunner {
   #start(
     request: QueryRequest,
     signal: AbortSignal,
-    resolve: (result: Readable) => void,
+    resolve: (answer: RunningResult) => void,
     reject: (error: unknown) => void,
   ): void {
     const { path, clock, timeoutMs = QUERY_TIMEOUT_MS } = this.#options;
@@ -129,6 +129,7 @@ export class QueryRunner {
     child.send(task, () => {});
     const release = clock.beginWork();
     let warnings: readonly string[] = [];
+    let hasProgress = false;
     let isReady = false;
     let failure: Failure | undefined;
     let cancelTimeout: Cancel = () => {};
@@ -159,11 +160,15 @@ export class QueryRunner {
         ({ warnings } = message);
         restartTimeout();
       } else if ("failure" in message) failure ??= deserialiseFailure(message.failure);
-      else {
+      else if ("read" in message) {
+        hasProgress = true;
+        result.write(`${JSON.stringify(message)}\n`);
+        resolve({ format: "lines", result });
+      } else {
         isReady = true;
         // From now on each part of a long file renews the time.
         child.stdout?.on("data", restartTimeout).pipe(result, { end: false });
-        resolve(result);
+        resolve({ format: request.format, result });
       }
     });
     child.on("error", (error) => {
@@ -178,9 +183,10 @@ export class QueryRunner {
       this.#keepSpare();
       if (folder !== "") rmSync(folder, { recursive: true, force: true });
       const isWhole = failure === undefined && code === 0 && isReady;
+      const reason = new QueryFailure(failure ?? memoryFailure(), warnings);
       if (isWhole) result.end();
+      else if (hasProgress && !isReady) result.end(`${JSON.stringify(toErrorAnswer(reason))}\n`);
       else {
-        const reason = new QueryFailure(failure ?? memoryFailure(), warnings);
         result.on("error", () => {}).destroy(reason);
         reject(reason);
       }

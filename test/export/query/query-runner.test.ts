@@ -82,6 +82,22 @@ describe("a query of a page", () => {
     });
   });
 
+  it("tells the rows read while it runs, and its failure in the last line", async () => {
+    const clock = new ManualClock();
+    const { ask } = openRunner(undefined, clock);
+    const work =
+      "WITH RECURSIVE d(m) AS (SELECT n UNION ALL SELECT m + 1 FROM d WHERE m < n + 20000) SELECT count(*) FROM d";
+    const result = await ask(endless.replace("SELECT n FROM", `SELECT n, (${work}) FROM`));
+    clock.jump(30_000);
+    const lines = (await text(result)).trim().split("\n");
+    const [first, last] = [lines[0], lines.at(-1)].map((line) => JSON.parse(line ?? ""));
+    expect(first.read).toBeGreaterThan(0);
+    expect(last).toMatchObject({
+      error: "the query took longer than 30 s",
+      remedy: "read a shorter range of time, fewer series or fewer rows",
+    });
+  });
+
   it("explains a failure in words of the page", async () => {
     const remedies: [string, object, string][] = [
       ["SELECT * FROM zzzz", {}, "the relations and their columns are listed beside the editor"],

@@ -45,6 +45,15 @@ export function horizontalOverflow(page: Page): Promise<number> {
   return page.evaluate("document.documentElement.scrollWidth - innerWidth") as Promise<number>;
 }
 
+/** The elements whose content is wider than they are, but for those that scroll, and the frame that a table scrolls out of. */
+export function findCutElements(page: Page): Promise<string[]> {
+  return page.evaluate(`[...document.querySelectorAll("body *")]
+    .filter((one) => one.clientWidth > 0 && one.scrollWidth > one.clientWidth)
+    .filter((one) => !one.closest(".visually-hidden") && !one.querySelector(":scope > .scroll"))
+    .filter((one) => !["auto", "scroll"].includes(getComputedStyle(one).overflowX))
+    .map((one) => one.outerHTML.slice(0, 200))`) as Promise<string[]>;
+}
+
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 /** Expects that axe finds nothing serious: names, roles, contrast, keyboard. */

@@ -10,9 +10,9 @@ const STEP = 600 * MICROS_PER_SECOND;
 const kept = { quality: null, extra: null };
 
 /** How far each exchange quotes from the index, in basis points; `Dead` has not moved for hours. */
-const offsets = { Near: 2, Under: -7, Far: 290, Dead: -400 };
+const offsets = { Near: 2, Same: -0.02, Under: -7, "Far Bitcoin Exchange": 290, Dead: -400 };
 
-/** BTC/USD on four exchanges, each ten minutes of a day. */
+/** BTC/USD on five exchanges, each ten minutes of a day. */
 export function fillQuotedPair(transaction: Transaction): void {
   const all = { isComplete: true };
   const asset = { name: null, status: "ACTIVE", url: null, contractAddress: null, ...kept };

@@ -74,7 +74,9 @@ function drawCurve(futures: readonly FutureQuote[], observed: number): void {
   drawPlot("curve-plot", (target) => {
     const xs = [...new Set(points.map(({ expiration }) => expiration))].sort((a, b) => a - b);
     if (xs.length < 2) return undefined;
-    const exchanges = [...new Set(points.map(({ exchange }) => exchange))].slice(0, MAX_CURVES);
+    const all = [...new Set(points.map(({ exchange }) => exchange))];
+    const exchanges = all.slice(0, MAX_CURVES);
+    setText("curve-note", all.length > MAX_CURVES ? ` · ${MAX_CURVES} of ${all.length} exchanges` : "");
     const lines = exchanges.map((name) =>
       xs.map((x) => inPercent(points.find((one) => one.exchange === name && one.expiration === x)?.basis)),
     );

@@ -15,7 +15,7 @@ import { onCommit, onMissed, throttle } from "../shared/live.ts";
 import { byId, cell, element, fact, setRows, setText, showEmpty } from "../shared/page-base.ts";
 import { drawPlot, plotOptions } from "../shared/plot.ts";
 import { poll, read, startReading } from "../shared/reading.ts";
-import { amount, countNoun, direction, duration, momentText, quote } from "../shared/text-format.ts";
+import { amount, countNoun, direction, duration, momentText, quote, signOf } from "../shared/text-format.ts";
 
 const POLL_SECONDS = 30;
 const SPREAD_SECONDS = 60;
@@ -28,8 +28,9 @@ const pairSelect = byId("pair", HTMLSelectElement);
 
 const points = (value: number | null, isSigned = false) => {
   if (value === null) return "–";
-  const sign = isSigned && value.toFixed(1) !== "0.0" ? (value > 0 ? "+" : "−") : value < 0 ? "−" : "";
-  return `${sign}${Math.abs(value).toFixed(1)} bp`;
+  const size = Math.abs(value).toFixed(1);
+  const sign = size === "0.0" ? "" : value < 0 ? "−" : isSigned ? "+" : "";
+  return `${sign}${size} bp`;
 };
 
 /** The bar from the middle; what is beyond the scale ends in an arrow. */
@@ -68,6 +69,7 @@ function show({ generated_at, best, quotes }: QuotesResult): void {
 function quoteRow(row: Quote, age: number): HTMLTableRowElement {
   const remark = !row.is_live ? "no longer quoted" : row.is_still ? "not moved for an hour" : "";
   const off = isTradable(row) ? row.deviation_bps : null;
+  const deviation = points(row.deviation_bps, true);
   return element(
     "tr",
     { "data-exchange": row.exchange, ...(remark ? { className: "faint" } : {}) },
@@ -81,7 +83,7 @@ function quoteRow(row: Quote, age: number): HTMLTableRowElement {
     cell("number wide", quote(row.bid)),
     cell("number wide", quote(row.ask)),
     cell("number spread", points(row.spread_bps)),
-    cell(`number off ${direction(off)}`, points(row.deviation_bps, true)),
+    cell(`number off ${off === null ? "" : signOf(deviation)}`, deviation),
     element(
       "td",
       { className: "deviation wide", "aria-hidden": "true" },

@@ -1,6 +1,6 @@
 // Ask the warehouse in SQL, draw the answer, take it away. The hash of the URL holds the query.
 
-import type { ErrorAnswer, QueryAnswer, ScreenValue } from "../../../model/answers/query.ts";
+import type { QueryAnswer, ScreenValue } from "../../../model/answers/query.ts";
 import { watchTheme } from "../shared/layout.ts";
 import {
   byId,
@@ -16,6 +16,7 @@ import { count } from "../shared/text-format.ts";
 import { timePicker } from "../shared/time-picker.ts";
 import { findParameters } from "./cookbook.ts";
 import { languages } from "./copy-as.ts";
+import { QueryError, readLines, toError } from "./query-answer.ts";
 import { queryTabs } from "./query-tabs.ts";
 import { type ChartKind, canDrawCandles, resultChart } from "./result-chart.ts";
 import { resultGrid } from "./result-grid.ts";
@@ -161,25 +162,6 @@ async function ask<T>(format: string, take: (response: Response) => Promise<T>):
   }
 }
 
-/** The daemon refused a query. */
-class QueryError extends Error {
-  readonly warnings: readonly string[];
-
-  constructor({ error, remedy, warnings = [] }: ErrorAnswer) {
-    super(remedy ? `${error}: ${remedy}` : error);
-    this.warnings = warnings;
-  }
-}
-
-async function toError(response: Response): Promise<Error> {
-  const text = await response.text();
-  try {
-    return new QueryError(JSON.parse(text) as ErrorAnswer);
-  } catch {
-    return new Error(text.trim() || `the daemon answered ${response.status}`);
-  }
-}
-
 async function run(): Promise<void> {
   if (editor.text().trim() === "") return;
   saveToUrl();
@@ -190,17 +172,22 @@ async function run(): Promise<void> {
   const startedAt = performance.now();
   showEarlier(result !== undefined);
   setText("summary", "Running …");
-  const telling = setInterval(
-    () => setText("summary", `Running … ${((performance.now() - startedAt) / 1000).toFixed(0)} s`),
-    1_000,
-  );
+  let read = "";
+  const tell = () =>
+    setText("summary", `Running … ${((performance.now() - startedAt) / 1000).toFixed(0)} s${read}`);
+  const telling = setInterval(tell, 1_000);
   try {
-    const answer = await ask("rows", (response) => response.json() as Promise<QueryAnswer>);
+    const answer = await ask("rows", (response) =>
+      readLines(response, (rows) => {
+        read = `, ${rowsText(rows)}`;
+        tell();
+      }),
+    );
     result = answer;
     showEarlier(false);
     showWarnings(answer.warnings);
     showResult(answer);
-    rememberQuery(sql, `${count(answer.count)} rows, ${answer.ms} ms`);
+    rememberQuery(sql, `${rowsText(answer.count)}, ${answer.ms} ms`);
     showHistory(setQuery);
   } catch (error) {
     clearInterval(telling);
@@ -241,13 +228,15 @@ function showWarnings(warnings: readonly string[]): void {
   );
 }
 
+const rowsText = (rows: number) => `${count(rows)} ${rows === 1 ? "row" : "rows"}`;
+
 const tabs = () => [...viewTabs.querySelectorAll("button")];
 
 function showResult(answer: QueryAnswer): void {
   const { count: rows, ms, is_cut: isCut } = answer;
   const cut = isCut ? "the first " : "";
   const rest = isCut ? "; a download has all of them" : "";
-  setText("summary", `${cut}${count(rows)} ${rows === 1 ? "row" : "rows"} in ${count(ms)} ms${rest}`);
+  setText("summary", `${cut}${rowsText(rows)} in ${count(ms)} ms${rest}`);
   byId("downloads").hidden = false;
   for (const tab of tabs())
     tab.hidden =

@@ -10,7 +10,16 @@ import { onCommit, onMissed, throttle } from "../shared/live.ts";
 import { byId, cell, element, setRows, setText, showEmpty, soft } from "../shared/page-base.ts";
 import { describeProof } from "../shared/proof.ts";
 import { poll } from "../shared/reading.ts";
-import { amount, count, direction, momentText, percentChange, quote, signOf } from "../shared/text-format.ts";
+import {
+  amount,
+  asOf,
+  count,
+  direction,
+  momentText,
+  percentChange,
+  quote,
+  signOf,
+} from "../shared/text-format.ts";
 import { showTreemap } from "./treemap.ts";
 
 const ROWS_PER_STEP = 100;
@@ -235,7 +244,8 @@ function showProof(): void {
   if (!status || !daemon) return;
   byId("proof").dataset.tone = daemon.tone;
   setText("version", daemon.version);
-  setText("proof-text", daemon.problem ? daemon.sentence : describeProof(status.streams, daemon.backfill));
+  const proof = `${describeProof(status.streams, daemon.backfill)}${asOf(status.generated_at, daemon.generated_at)}`;
+  setText("proof-text", daemon.problem ? daemon.sentence : proof);
 }
 
 const pollProof = (kind: keyof typeof told, what: string) =>

@@ -100,6 +100,15 @@ export function secondsBetween(earlier: string, later: string): number {
   return Math.max(0, (Date.parse(later) - Date.parse(earlier)) / 1000);
 }
 
+/** Figures that are older than the rest of their page by more than this say of which moment they are. */
+const MAX_AGE_SECONDS = 30;
+
+/** ` · as of 12:00:05 UTC` for figures that are old by the other time; else nothing. */
+export function asOf(time: string, now: string): string {
+  if (!(secondsBetween(time, now) > MAX_AGE_SECONDS)) return "";
+  return ` · as of ${momentText(Date.parse(time) * 1000).slice(11)}`;
+}
+
 /** A price with thousands separators and the service's digits, at most eight after the point. */
 export function price(exact: string | null): string {
   if (exact === null) return "–";

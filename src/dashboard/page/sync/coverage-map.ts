@@ -214,7 +214,7 @@ function draw({ canvas, cells }: Strip): void {
 }
 
 /** Shows the coverage, and again at an interval. */
-export function startCoverage(): Repetition {
+export function startCoverage(onRead: (time: string) => void): Repetition {
   const asked = new URLSearchParams(location.search);
   nameInput.value = filter.name = asked.get("name") ?? "";
   problemsInput.checked = filter.onlyProblems = asked.get("problems") === "1";
@@ -223,7 +223,10 @@ export function startCoverage(): Repetition {
     kind: "coverage",
     what: "the coverage",
     seconds: 20,
-    show: (answer) => showCoverage(answer, reload),
+    show: (answer) => {
+      onRead(answer.generated_at);
+      showCoverage(answer, reload);
+    },
     params: coverageParams,
     // More rows are the same question: the list stays where it is.
     question: () => String(filterParams()),

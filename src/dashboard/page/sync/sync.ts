@@ -15,12 +15,31 @@ import { onMissed, throttle } from "../shared/live.ts";
 import { byId, cell, element, setRows, setText, soft } from "../shared/page-base.ts";
 import { describeBackfill } from "../shared/proof.ts";
 import { poll } from "../shared/reading.ts";
-import { brief, count, countNoun, duration, minuteOf, secondsBetween, title } from "../shared/text-format.ts";
+import {
+  asOf,
+  brief,
+  count,
+  countNoun,
+  duration,
+  minuteOf,
+  secondsBetween,
+  title,
+} from "../shared/text-format.ts";
 import { startCoverage } from "./coverage-map.ts";
 
 // ---- the daemon
 
+/** When the daemon last told its state, and when the other parts of the page were read, by the element that tells it. */
+let now = "";
+const readAt = new Map<string, string>();
+
+function showAges(): void {
+  for (const [id, time] of readAt) setText(id, asOf(time, now));
+}
+
 function showDaemon(daemon: DaemonAnswer): void {
+  now = daemon.generated_at;
+  showAges();
   byId("state").dataset.tone = daemon.tone;
   setText("sentence", daemon.sentence);
   setText("version", daemon.version);
@@ -127,6 +146,7 @@ function showStatus(status: WarehouseStatus): void {
   byId("rows").title = count(sum("rows"));
   const used = status.streams.filter((stream) => stream.rows > 0).length;
   setText("rows-note", `in ${countNoun(used, "stream")}`);
+  readAt.set("status-age", status.generated_at);
   for (const state of ["open", "lost"] as const) {
     const ranges = sum(state);
     setText(state, brief(ranges));
@@ -184,6 +204,7 @@ function showMissing(answer: GapSummaryResult): void {
   const left = open + lost - parts.length;
   const more = left > 0 ? `, the longest ${count(parts.length)} are listed` : "";
   setText("missing-note", open + lost > 0 ? `${count(open)} open, ${count(lost)} lost${more}` : "");
+  readAt.set("missing-age", answer.generated_at);
   const shown = showAllMissing ? parts : parts.slice(0, DEFAULT_PARTS);
   setRows("missing", shown.map(missingRow));
   byId("more-missing").hidden = shown.length === parts.length;
@@ -223,7 +244,7 @@ const daemon = poll({
 });
 const status = poll({ kind: "status", what: "the streams", seconds: 5, show: showStatus });
 const gaps = poll({ kind: "missing", what: "the gaps", seconds: 20, show: showMissing });
-const coverage = startCoverage();
+const coverage = startCoverage((time) => readAt.set("coverage-age", time));
 onMissed(
   throttle(2, () => {
     for (const { now } of [daemon, status, gaps, coverage]) void now();
