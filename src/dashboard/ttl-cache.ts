@@ -7,12 +7,14 @@ export type CacheClock = Pick<Clock, "monotonic" | "beginWork" | "after">;
 /** However often a key is requested, reading its value takes at most this fraction of the time. */
 const MAX_READ_FRACTION = 1 / 20;
 const DEFAULT_MAX_TTL_MS = 60_000;
-/** With the fraction above, a flood of different keys keeps the reader busy for at most 80 % of the time. */
+/** Of a flood of different keys, at most so many are read in the shortest time that a value is kept. */
 const MAX_KEYS = 16;
 
 interface CacheEntry<T> {
   readonly value: Promise<T>;
   expiresAt: number;
+  /** From then on it makes room for another key: a person who tries one view after the other is no flood. */
+  removableAt: number;
   hasFailed: boolean;
   isRenewed: boolean;
 }
@@ -27,7 +29,7 @@ export interface TtlOptions {
 
 /**
  * Caches one value per key. Concurrent callers share one read, so a flood of requests costs no more than a single one. A slow
- * read is cached longer; an error is cached too, but makes room for another key. While the cache is full of valid values,
+ * read is cached longer; an error is cached too, but makes room for another key. While the cache is full of new values,
  * further keys are rejected: clients can request unlimited variants of a page.
  */
 export class TtlCache<T> {
@@ -52,8 +54,8 @@ export class TtlCache<T> {
       return cached.value;
     }
     if (!cached && this.#entries.size >= MAX_KEYS) {
-      for (const [other, { expiresAt, hasFailed }] of this.#entries) {
-        if (hasFailed || expiresAt <= startedAt) this.#entries.delete(other);
+      for (const [other, { removableAt, hasFailed }] of this.#entries) {
+        if (hasFailed || removableAt <= startedAt) this.#entries.delete(other);
       }
       if (this.#entries.size >= MAX_KEYS) return Promise.reject(tooManyFailure());
     }
@@ -75,11 +77,13 @@ export class TtlCache<T> {
     const entry = {
       value: Promise.resolve().then(read),
       expiresAt: Number.POSITIVE_INFINITY,
+      removableAt: Number.POSITIVE_INFINITY,
       hasFailed: false,
       isRenewed: false,
     };
     const setExpiry = (fraction: number) => {
       const now = this.#clock.monotonic();
+      entry.removableAt = now + minTtlMs;
       entry.expiresAt = now + Math.min(maxTtlMs, Math.max(minTtlMs, (now - startedAt) / fraction));
       release();
     };
