@@ -8,7 +8,7 @@ export type CacheClock = Pick<Clock, "monotonic" | "beginWork" | "after">;
 const MAX_READ_FRACTION = 1 / 20;
 const DEFAULT_MAX_TTL_MS = 60_000;
 /** Of a flood of different keys, at most so many are read in the shortest time that a value is kept. */
-const MAX_KEYS = 16;
+const MAX_KEYS = 32;
 
 interface CacheEntry<T> {
   readonly value: Promise<T>;

@@ -102,19 +102,19 @@ describe("a cached value", () => {
         await clock.sleep(100);
         return key;
       });
-    const flood = Promise.allSettled(Array.from({ length: 40 }, (_, n) => get(`key ${n}`)));
+    const flood = Promise.allSettled(Array.from({ length: 56 }, (_, n) => get(`key ${n}`)));
     await clock.advance(100);
     const rejected = (await flood).filter(({ status }) => status === "rejected");
     expect(rejected).toHaveLength(24);
     expect(rejected[0]).toMatchObject({ reason: { code: "too_many" } });
-    expect(await get("key 15")).toBe("key 15");
+    expect(await get("key 31")).toBe("key 31");
     // A read of 100 ms is cached for 2 seconds, but makes room after one.
     await clock.advance(999);
-    await expect(get("key 16")).rejects.toMatchObject({ code: "too_many" });
+    await expect(get("key 32")).rejects.toMatchObject({ code: "too_many" });
     await clock.advance(1);
-    const next = get("key 16");
+    const next = get("key 32");
     await clock.advance(100);
-    expect(await next).toBe("key 16");
-    expect(startTimes).toEqual([...Array.from({ length: 16 }, () => 0), 1_100]);
+    expect(await next).toBe("key 32");
+    expect(startTimes).toEqual([...Array.from({ length: 32 }, () => 0), 1_100]);
   });
 });
