@@ -99,7 +99,7 @@ export class PairDatabase {
   }
 
   /** What `gaps` calls lost before `to`. */
-  readLost(to: number): Promise<object[]> {
+  readLost(to: number): Promise<{ from_ts: string; to_ts: string }[]> {
     const sql = "SELECT * FROM mds.gaps WHERE state = 'lost' AND from_ts < $1";
     return this.#server.query(this.name, sql, [to]);
   }
