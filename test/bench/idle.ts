@@ -12,6 +12,8 @@ import { readClientSettings } from "./simulator-process.ts";
 
 const executablePath = "/usr/bin/chromium";
 const WARM_UP_SECONDS = 30;
+/** After a fill the head of each series is asked for again, ever more seldom. */
+const REST_SECONDS = 480;
 const MEASURED_SECONDS = 60;
 const CLOCK_TICKS_PER_SECOND = 100;
 
@@ -51,6 +53,8 @@ export async function benchIdle(print: (line: string) => void, profile?: string)
     });
     const address = await readAddress(daemon);
     await waitUntilIdle(address, print);
+    print(`idle; ${REST_SECONDS / 60} minutes of rest`);
+    await sleep(REST_SECONDS);
     const without = await measure(daemon, print);
     const closePages = await openPages(address, print);
     await sleep(WARM_UP_SECONDS);

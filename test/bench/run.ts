@@ -80,7 +80,7 @@ const parts: Readonly<Record<string, Part>> = {
   },
   idle: {
     title: "An idle daemon: 1,500 series live, sharing, three open pages",
-    minutes: 6,
+    minutes: 14,
     run: (print) => benchIdle(print),
   },
   export: { title: "mds-sync export, 10 million ticks", minutes: 1, run: (print) => benchExport(print) },
