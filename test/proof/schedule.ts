@@ -79,7 +79,7 @@ export function drawSchedule(seed: number): FaultSchedule {
     recovery,
     lies,
     hasIngestThread: draw.chance(0.0025),
-    isNewFile: draw.chance(0.04),
+    isNewFile: draw.chance(0.03),
   };
 }
 
@@ -120,7 +120,7 @@ function drawSettings(
   const special = [...(assets >= 11 ? ["[LUNA]"] : []), ...(assets >= 12 ? ["[BTC, LIBRA]"] : [])];
   const few = () => draw.one(["{ top: 1 }", "{ top: 2 }", "[BTC]", "[BTC, ETH]", "none", ...special]);
   // Solana is young: its daily bars are half as many as those of the others.
-  const ohlcv = draw.chance(0.7)
+  const ohlcv = draw.chance(0.75)
     ? "false"
     : `{ GWA: ${draw.one(["{ top: 1 }", "[SOL]", "[SOL]", "[SOL]", ...special])}, MWA: none, LX: ${draw.chance(0.03) ? "all" : "none"} }`;
   const intraday =
@@ -186,7 +186,7 @@ function drawSteps(draw: SeededDraw, { refreshSeconds, days }: Span): ScheduleSt
       : { kind: "run" };
   const maxDays = { 900: 2, 1800: 3, 3600: 6 }[refreshSeconds] ?? 1;
   const steps = [run()];
-  while (draw.chance(0.4) && steps.length < 5) {
+  while (draw.chance(0.36) && steps.length < 5) {
     const ms = draw.one([
       60_000,
       HOUR_MS,
