@@ -32,7 +32,7 @@ export function amount(number: number | null | undefined): string {
   return number < 1_000 ? threeDigits.format(number) : compactAmount.format(number);
 }
 
-/** 45 s, 12 min, 3.5 h, 200 days: one unit, with one decimal below 10. No clock is so exact that an age can be negative. */
+/** 45 s, 12 min, 3.5 h, 200 days: one unit, with one decimal below 10. A negative age, an error of a clock, is 0 s. */
 export function duration(length: number): string {
   const seconds = Math.max(0, length);
   const [name, size] = units.find(([, least]) => seconds >= least) ?? ["s", 1];
