@@ -178,13 +178,13 @@ class Site {
     const endOffset = Date.now() + seconds * 1_000 + END_BEFORE_PERIOD_MS;
     const startAt = Date.now() + 2 * periodMs - (endOffset % periodMs);
     await sleep(startAt - Date.now());
-    const before = await this.#countRequests();
+    const before = await this.#countFailed();
     const sentAt = Date.now();
     await this.#setFaults(faults);
     const startedAt = (sentAt + Date.now()) / 2;
     const endAt = startedAt + seconds * 1_000;
     await sleep(Math.min(60, seconds) * 1_000);
-    const firstMinute = (await this.#countRequests()) - before;
+    const firstMinute = (await this.#countFailed()) - before;
     const rest = maxSocketWaitSeconds === undefined ? seconds - Math.min(60, seconds) : DROPS_SECONDS;
     await sleep((rest + TAIL_SECONDS) * 1_000 + periodMs);
     const title = `${name}, cadence ${cadenceSeconds} s`;
@@ -271,18 +271,20 @@ class Site {
     return ((await answer.json()) as { list: LoggedRequest[] }).list;
   }
 
-  /** Requests, token requests and connections, whether or not anybody received them. */
-  async #countRequests(): Promise<number> {
+  /** Requests, token requests and connections without success, whether or not anybody received them. */
+  async #countFailed(): Promise<number> {
     return (
-      (await this.#readMetrics("requests_total")) +
+      (await this.#readMetrics("requests_total", 'outcome="ok"')) +
       (await this.#readMetrics('feed_events_total{event="attempt"'))
     );
   }
 
-  async #readMetrics(prefix: string): Promise<number> {
+  /** `but`: which lines do not count. */
+  async #readMetrics(prefix: string, but?: string): Promise<number> {
     const text = await (await fetch(new URL("/metrics", this.#address))).text();
     const lines = text.split("\n").filter((line) => line.startsWith(`mds_sync_${prefix}`));
-    return lines.reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0);
+    const counted = lines.filter((line) => but === undefined || !line.includes(but));
+    return counted.reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0);
   }
 
   async stop(): Promise<void> {

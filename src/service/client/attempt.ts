@@ -101,9 +101,11 @@ async function judgeOutage(context: AttemptContext, { request, token }: Attempt)
   const path = describePath(request);
   const [other] = witness.elsewhere(path, (each) => breakers.isFailing(each));
   if (!other || !breakers.needsWitness(path) || request.signal?.aborted) return;
+  // What is not sent until the witness answers cannot fail. If something else answers first, nothing is down.
+  breakers.recordSilence(true);
   const verdict = await witness.askElsewhere("failure", [other], token, sendWitness(context));
   if (verdict === "endpoint") breakers.recordAnswer(describePath(other));
-  else breakers.recordSilence();
+  else if (breakers.isDown) breakers.recordSilence();
 }
 
 /** Sends a request at once, whatever the breakers say. Its status counts only if the service itself has answered. */

@@ -40,6 +40,8 @@ interface ProbeSchedule {
   failedProbes: number;
   /** Of an outage: `host` counts as open. */
   isTold?: boolean;
+  /** Of an outage: the witness is being asked. */
+  isDoubt?: boolean;
 }
 
 interface EndpointState extends ProbeSchedule {
@@ -234,11 +236,14 @@ export class EndpointBreakers {
     return openedAt !== undefined && !this.#haveOthersAnswered(endpoint, openedAt);
   }
 
-  /** The witness fails too: everything does. */
-  recordSilence(): void {
-    if (this.#outage) return;
-    const probeAt = this.#clock.monotonic() + this.#delayMs(0, this.#lastSign, false);
-    this.#outage = { failedProbes: 0, probeAt };
+  /** Everything seems to fail: every request is a probe. `isDoubt`: the witness is being asked. */
+  recordSilence(isDoubt = false): void {
+    this.#outage ??= {
+      failedProbes: 0,
+      probeAt: this.#clock.monotonic() + this.#delayMs(0, this.#lastSign, false),
+      isDoubt,
+    };
+    if (!isDoubt) this.#outage.isDoubt = false;
     this.#wakeWaiters();
   }
 
@@ -255,7 +260,7 @@ export class EndpointBreakers {
     this.#outage = undefined;
     for (const [name, state] of this.#endpoints) {
       if (name === endpoint) this.#close(name, state, 0);
-      else if (outage) this.#close(name, state, state.failures);
+      else if (outage && !outage.isDoubt) this.#close(name, state, state.failures);
     }
     if (outage?.isTold) this.#options.onStateChange(HOST_SCOPE, "closed");
     if (outage || isFirst) this.#wakeWaiters();

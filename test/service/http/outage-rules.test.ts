@@ -211,6 +211,38 @@ describe("an outage while a stream without history is synced", () => {
     await clock.runUntil(polls);
   });
 
+  it("B4: nothing is sent while the witness is asked whether everything is down", async () => {
+    const clock = new ManualClock();
+    let isDown = false;
+    stub = await startStubService({
+      clock,
+      respond: async (_, response) => {
+        const release = clock.beginWait();
+        await clock.sleep(30);
+        release();
+        if (isDown) sendJson(response, {}, 503);
+        else sendGzip(response, { content: [] });
+      },
+    });
+    const { client } = createTestClient(stub.baseUrl, clock);
+    const ask = (endpoint: string) =>
+      client.request({ endpoint, priority: requestPriority.snapshot, maxAttempts: 1 }, readPage);
+    for (let at = 0; at < 100; at++) await clock.runUntil(ask("/market-cap"));
+    await clock.runUntil(ask("/exchange-ticker"));
+    isDown = true;
+    const before = stub.requests.length;
+    const polls: Promise<unknown>[] = [];
+    for (let at = 0; at < 12; at++) {
+      polls.push(ask("/market-cap").catch(() => {}));
+      await clock.runUntil(clock.sleep(10));
+    }
+    await clock.runUntil(clock.sleep(1_000));
+    // Three fail, as many are on their way, and the witness.
+    expect(stub.requests.length - before).toBeLessThanOrEqual(7);
+    isDown = false;
+    await clock.runUntil(Promise.all(polls));
+  });
+
   it("B4: a probe that hangs delays the next one by seconds, and the websocket gets every other turn", async () => {
     const clock = new ManualClock();
     let mode: "503" | "hang" | "ok" = "ok";
