@@ -16,7 +16,7 @@ import { followLiveFeed } from "./live/follower.ts";
 import { HeadPoller } from "./live/head-poller.ts";
 import { CoverageCommitter, SubscriptionCoverage } from "./live/subscription-coverage.ts";
 import { ExchangePoller } from "./polling/exchange-poller.ts";
-import { delayToNextPeriod, SnapshotPoller } from "./polling/snapshot-poller.ts";
+import { SnapshotPoller } from "./polling/snapshot-poller.ts";
 import { confirmService } from "./selection/confirm-service.ts";
 import { type Directory, exchangeName } from "./selection/directory.ts";
 import { endDeselectedSnapshots, selectExchanges } from "./selection/exchanges.ts";
@@ -107,9 +107,9 @@ export class SyncSupervisor {
     this.#exchangePoller = new ExchangePoller(context, {
       refreshSeconds,
       liveCoverage,
+      subscriptions: this.subscriptions,
       selection: () => this.#desired?.selection,
       nameOf: (id) => exchangeName(this.#directory, id),
-      delayMs: delayToNextPeriod(context, refreshSeconds),
       onProblems: (problems) => options.onProblems("exchange tickers", problems),
       onFailure: (error) => options.onFailure("exchange tickers", error),
     });

@@ -105,6 +105,11 @@ export class SubscriptionCoverage {
     return exchange && isExchangeComplete(exchange) ? exchange.liveSince : undefined;
   }
 
+  /** The keys of its subscriptions (null: of all exchanges). */
+  exchangeSubscriptions(exchangeId: string | null): readonly string[] {
+    return this.#exchanges.get(exchangeId)?.keys ?? [];
+  }
+
   /** `now` is by the service's clock. */
   apply(message: Exclude<FeedMessage, { kind: "update" }>, now: Micros): void {
     switch (message.kind) {

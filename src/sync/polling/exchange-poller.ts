@@ -1,31 +1,32 @@
 import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import { runLoop, WakeSignal } from "../../runtime/loop.ts";
+import type { SubscriptionStates } from "../../service/live/subscription-states.ts";
 import { type SyncContext, serviceNow } from "../context/context.ts";
 import { classifyError, type Problem, toProblem } from "../context/error-policy.ts";
 import { ProblemLog } from "../context/problem-log.ts";
 import { fetchExchangeTicks } from "../fetch/exchange-tickers.ts";
 import type { DesiredSubscriptions } from "../live/desired-subscriptions.ts";
 import type { SubscriptionCoverage } from "../live/subscription-coverage.ts";
+import { delayToNextPeriod } from "./snapshot-poller.ts";
 
 interface ExchangePollerOptions {
   readonly refreshSeconds: number;
   readonly liveCoverage: SubscriptionCoverage;
+  readonly subscriptions: Pick<SubscriptionStates, "get">;
   /** The current selection. */
   readonly selection: () => DesiredSubscriptions["selection"] | undefined;
   readonly nameOf: (exchangeId: string) => string;
-  /** Time until the service's next refresh. */
-  readonly delayMs: () => number;
   readonly onProblems: (problems: readonly Problem[]) => void;
   /** Called with an error that ends the run; must not throw. */
   readonly onFailure: (error: unknown) => void;
 }
 
-/** First delay before the same period is polled again; doubles with each poll. */
-const REPOLL_DELAY_MS = 1_000;
+/** The service refreshes every record in every period: a tick that is later than this is polled. */
+const MAX_TICK_DISTANCE_PERIODS = 1.25;
 
 /**
- * Polls the exchange tickers that the live feed does not deliver, once per cadence. Each exchange is polled on its own, so
- * that one slow response does not delay the others.
+ * Polls the exchange tickers that the live feed does not deliver, once per cadence, and again in its middle if the answer showed
+ * an earlier period. Each exchange is polled on its own, so that one slow response does not delay the others.
  */
 export class ExchangePoller {
   readonly #context: SyncContext;
@@ -52,7 +53,7 @@ export class ExchangePoller {
     await runLoop({
       clock,
       signal,
-      delayMs: this.#options.delayMs,
+      delayMs: delayToNextPeriod(this.#context, this.#options.refreshSeconds / 2),
       runOnce: async () => this.#pollDue(),
       onError: this.#options.onFailure,
       wakeUp: this.#wakeUp,
@@ -69,16 +70,29 @@ export class ExchangePoller {
       const liveSince = liveCoverage.exchangeLiveSince(exchangeId);
       if (liveSince !== undefined) this.#problems.clear(exchangeId ?? "");
       // A subscription covers the period in which it started only in part, so that period is polled.
-      if (liveSince !== undefined && liveSince <= period) continue;
+      if (liveSince !== undefined && liveSince <= period && !this.#isOverdue(exchangeId, liveSince)) continue;
       if (this.#polledPeriods.get(exchangeId) === period || this.#inFlight.has(exchangeId)) continue;
       this.#startPoll(exchangeId, markets, period);
     }
   }
 
+  /** A tick is missing: the feed has lost it, or the subscription began a moment later than it seemed. */
+  #isOverdue(exchangeId: string | null, liveSince: Micros): boolean {
+    const { liveCoverage, subscriptions } = this.#options;
+    const received = liveCoverage
+      .exchangeSubscriptions(exchangeId)
+      .flatMap((key) => subscriptions.get(key)?.watch?.lastTickTs ?? []);
+    const last = received.length > 0 ? Math.max(...received) : liveSince - this.#cadence;
+    return serviceNow(this.#context) - last >= MAX_TICK_DISTANCE_PERIODS * this.#cadence;
+  }
+
+  get #cadence(): Micros {
+    return this.#options.refreshSeconds * MICROS_PER_SECOND;
+  }
+
   /** Start of the service's current period. */
   #currentPeriod(): Micros {
-    const cadence = this.#options.refreshSeconds * MICROS_PER_SECOND;
-    return Math.floor(serviceNow(this.#context) / cadence) * cadence;
+    return Math.floor(serviceNow(this.#context) / this.#cadence) * this.#cadence;
   }
 
   #startPoll(exchangeId: string | null, markets: ReadonlySet<string> | undefined, period: Micros): void {
@@ -95,38 +109,18 @@ export class ExchangePoller {
     markets: ReadonlySet<string> | undefined,
     period: Micros,
   ): Promise<void> {
-    const { nameOf, onFailure } = this.#options;
+    const { nameOf, onFailure, refreshSeconds } = this.#options;
     const key = exchangeId ?? "";
     try {
-      if (await this.#pollUntilShown(exchangeId, markets, period))
-        this.#polledPeriods.set(exchangeId, period);
+      const shown = await fetchExchangeTicks(this.#context, { exchangeId, markets, refreshSeconds });
+      // The answer may show an earlier period: the service publishes late, or its clock is behind the estimate.
+      if (shown === undefined || shown >= period) this.#polledPeriods.set(exchangeId, period);
       this.#problems.clear(key);
     } catch (error) {
       if (this.#context.signal.aborted) return;
       const exchangeName = exchangeId === null ? undefined : nameOf(exchangeId);
       if (classifyError(error, this.#context.stats.successCount) === "stop") onFailure(error);
       else this.#problems.report(key, toProblem("exchange_ticks", exchangeName, error));
-    }
-  }
-
-  /**
-   * The answer may show an earlier period: the service publishes late, or its clock is behind the estimate. If the feed has
-   * begun in this period, no later poll and no tick covers it. Returns whether the period was shown.
-   */
-  async #pollUntilShown(
-    exchangeId: string | null,
-    markets: ReadonlySet<string> | undefined,
-    period: Micros,
-  ): Promise<boolean> {
-    const { refreshSeconds, liveCoverage } = this.#options;
-    const { clock, signal } = this.#context;
-    for (let delayMs = REPOLL_DELAY_MS; ; delayMs *= 2) {
-      const shown = await fetchExchangeTicks(this.#context, { exchangeId, markets, refreshSeconds });
-      if (shown === undefined || shown >= period) return true;
-      const liveSince = liveCoverage.exchangeLiveSince(exchangeId);
-      if (liveSince === undefined || liveSince <= period) return false;
-      await clock.sleep(delayMs, signal);
-      if (this.#currentPeriod() !== period) return false;
     }
   }
 }

@@ -50,6 +50,21 @@ describe("exchange tickers", () => {
     expect(harness.requestsTo("/exchange-ticker", 0).length).toBeLessThanOrEqual(4);
   });
 
+  it("E13: are polled in a period in which the feed lost them", async () => {
+    const exchangeTickers = { exchanges: list("Kraken", "Coinbase"), markets: all };
+    const harness = await SupervisorHarness.start({
+      start: "2026-03-01T12:00:00.300Z",
+      sync: { ...noIndices, exchangeTickers },
+    });
+    await harness.advance(100);
+    const from = harness.requestCount;
+    harness.simulator.setFaults("ws missing-tick to=30s");
+    await harness.advance(120);
+    expect(harness.requestsTo("/exchange-ticker", from)).toHaveLength(2);
+    expect(harness.readGaps("reason <> 'settling'")).toEqual([]);
+    harness.expectMatchesService(harness.clock.now() - 60_000);
+  });
+
   it("of a period that every market has ticked in are covered, though the service fails before it ends", async () => {
     const exchangeTickers = { exchanges: all, markets: list("BTC/USD") };
     const harness = await SupervisorHarness.start({
