@@ -95,14 +95,10 @@ export function formatRetryAfter(form: string, waitMs: number, nowMs: number): s
       return `${weekday} ${month} ${String(retryAt.getUTCDate()).padStart(2)} ${time} ${year}`;
     case "past":
       return formatHttpDate(nowMs - waitMs);
-    case "far":
-      return formatHttpDate(nowMs + 10 * 365 * 86_400_000);
     case "garbage":
       return "when the moon is full";
     case "negative":
       return "-7";
-    case "huge":
-      return "1000000000";
     case "exponent":
       return "1e9";
     default:

@@ -13,7 +13,7 @@ import {
 import { applyBodyFault, applyEncodingFault } from "./body-faults.ts";
 import { applyDeliveryFault, applyLatency, isDeliveryFault, writeResponse } from "./delivery-faults.ts";
 import { LoadFaults } from "./load-faults.ts";
-import { applyPageFault, capSize, isLastPage, type PageRequest, PagingFaults } from "./paging-faults.ts";
+import { applyPageFault, capSize, type PageRequest, PagingFaults } from "./paging-faults.ts";
 import type { FaultScript, TriggeredFault } from "./script.ts";
 import { readAudience, TokenFaults, type TokenIssuer } from "./token-faults.ts";
 
@@ -29,7 +29,6 @@ export interface ChangedResponse {
 interface HttpFaultsOptions {
   script: FaultScript;
   clock: Clock;
-  refreshSeconds: number;
   tokens: TokenIssuer;
   onChanged?: ((change: ChangedResponse) => void) | undefined;
 }
@@ -40,7 +39,7 @@ interface HttpFaultsOptions {
  */
 export class HttpFaults {
   readonly #options: HttpFaultsOptions;
-  readonly #paging: PagingFaults;
+  readonly #paging = new PagingFaults();
   readonly #tokens: TokenFaults;
   readonly #load: LoadFaults;
   readonly #tracksCursors: boolean;
@@ -48,7 +47,6 @@ export class HttpFaults {
 
   constructor(options: HttpFaultsOptions) {
     this.#options = options;
-    this.#paging = new PagingFaults(options.refreshSeconds * 1000);
     this.#tokens = new TokenFaults(options.tokens);
     this.#load = new LoadFaults(options.clock);
     this.#tracksCursors = options.script
@@ -67,7 +65,7 @@ export class HttpFaults {
       fetch: (query, nowMs = request.nowMs) =>
         toPlainResponse(exchange.fetchOriginal(new URLSearchParams([...query]), nowMs)),
     };
-    const faults = this.#triggeredFaults(request, page, original);
+    const faults = this.#triggeredFaults(request, page);
     const effective = new Set<TriggeredFault>();
     const changed = this.#applyFaults(exchange, page, original, faults, effective);
     const response =
@@ -80,11 +78,7 @@ export class HttpFaults {
     );
   };
 
-  #triggeredFaults(
-    { method, body }: SimulatorRequest,
-    page: PageRequest,
-    original: PlainResponse,
-  ): TriggeredFault[] {
+  #triggeredFaults({ method, body }: SimulatorRequest, page: PageRequest): TriggeredFault[] {
     const { path, query } = page;
     return this.#options.script.triggeredFaults({
       kind: "request",
@@ -92,7 +86,6 @@ export class HttpFaults {
       path,
       // Token requests for both audiences have the same path; only the body tells them apart.
       query: path === TOKEN_PATH ? new Map([...query, ["audience", readAudience(body)]]) : query,
-      isLastPage: () => isLastPage(page, original),
     });
   }
 

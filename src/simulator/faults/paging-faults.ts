@@ -127,17 +127,12 @@ function sortByWeight<T>(items: T[], weight: (at: number) => number): T[] {
 
 /** Faults that respond to another request than the received one. */
 export class PagingFaults {
-  readonly #refreshMs: number;
   /** By cursor: the query of the page that returned the cursor, for faults that serve an earlier page again. */
   readonly #cursorSources = new Map<string, Query>();
   /** Cursors whose rows were already served with the previous page. */
   readonly #swappedCursors = new Set<string>();
   /** By cursor: the second record of its moment, which the page with the first one left out. */
   readonly #splitPairs = new Map<string, JsonFields>();
-
-  constructor(refreshMs: number) {
-    this.#refreshMs = refreshMs;
-  }
 
   recordCursor(query: Query, response: PlainResponse): void {
     const nextId = readNextId(response);
@@ -206,13 +201,6 @@ export class PagingFaults {
         return Number.isNaN(status)
           ? plainJsonResponse(200, '{"content":[]}', nowMs)
           : plainErrorResponse(status, "no such record", nowMs);
-      }
-      case "torn": {
-        const old = parsePage(fetch(query, nowMs - this.#refreshMs));
-        return changePage(response, (page) => {
-          const half = Math.ceil(page.rows.length / 2);
-          return old && { ...page, rows: [...old.rows.slice(0, half), ...page.rows.slice(half)] };
-        });
       }
       case "withdraw":
         return withdrawRecords(query, response, {
@@ -372,13 +360,6 @@ function readNextId({ status, body }: PlainResponse): string | undefined {
   const tail = Buffer.from(body.subarray(-2048)).toString();
   const found = /"nextId":("(?:[^"\\]|\\.)+")\}$/.exec(tail)?.[1];
   return found === undefined ? undefined : JSON.parse(found);
-}
-
-/** Whether the page has no next page, or an empty one. */
-export function isLastPage({ query, fetch }: PageRequest, response: PlainResponse): boolean {
-  const nextId = readNextId(response);
-  if (nextId === undefined) return true;
-  return parsePage(fetch(pageAfter(query, nextId)))?.rows.length === 0;
 }
 
 /** Undefined for a body that is no page, or that another fault has nested too deeply to be read and written. */

@@ -16,7 +16,7 @@ export const recordKinds = [
 ] as const;
 export type RecordKind = (typeof recordKinds)[number];
 
-export interface RecordPosition {
+interface RecordPosition {
   readonly kind: RecordKind;
   /** Which series of its kind. */
   readonly ordinal: number;

@@ -158,9 +158,9 @@ export class HistoryPages {
     type: SimulatedIndexType,
     id: string,
     { fromMs, toMs }: { fromMs: number; toMs: number },
-    size: number,
     nowMs: number,
   ): number {
+    const size = 2000;
     const seriesList = this.#selectSeries(type, id, new Set([this.#scope, "read:LX"]));
     const end = this.#history.lastStepUpTo(fromMs);
     let start: WalkStart = { step: this.#history.lastStepUpTo(toMs), rank: 0 };

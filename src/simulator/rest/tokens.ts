@@ -11,7 +11,7 @@ export const allScopes = [
   "read:derivatives",
 ] as const;
 
-export type TokenAudience = "rest" | "websocket";
+type TokenAudience = "rest" | "websocket";
 
 interface IssuedToken {
   readonly token: string;

@@ -65,20 +65,6 @@ export class LiveServer {
     this.#protocol.faults = script;
   }
 
-  get clients(): number {
-    return this.#sessions.size;
-  }
-
-  /** Sends `ticks` records to each subscriber at once. Returns the number of records sent; see LiveTicker.prepareBurst. */
-  publish(ticks: number, upTo?: number): number {
-    return this.prepareBurst(ticks, upTo)();
-  }
-
-  /** Like `publish`, but renders now and sends later, so that a benchmark does not measure the rendering. */
-  prepareBurst(ticks: number, upTo?: number): () => number {
-    return this.#ticker.prepareBurst(ticks, upTo);
-  }
-
   /** Handles an upgrade request. */
   upgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {
     this.#sockets.add(socket);

@@ -22,7 +22,7 @@ export interface SubscriptionRequest {
   confirmation: Record<string, unknown>;
 }
 
-export interface SubscriptionError {
+interface SubscriptionError {
   code: "400" | "401" | "403" | "404";
   message: string;
 }
