@@ -1,3 +1,4 @@
+import { respondContract, respondContracts, respondTickers } from "./rest/derivatives.ts";
 import { HttpError } from "./rest/errors.ts";
 import {
   createJsonResponse,
@@ -6,6 +7,7 @@ import {
   type SimulatorResponse,
 } from "./rest/http-types.ts";
 import { isLookupResource } from "./rest/lookups.ts";
+import { respondMarketCaps } from "./rest/market-caps.ts";
 import type { Tokens } from "./rest/tokens.ts";
 import type { World } from "./world.ts";
 
@@ -58,10 +60,10 @@ function routeRequest(
   if (resource === "derivatives") {
     requireScope(scopes, "read:derivatives");
     if (second === "contract" && third && fourth && segments.length === 4)
-      return world.derivatives.respondContract(third, fourth, nowMs);
+      return respondContract(world, third, fourth, nowMs);
     if (segments.length !== 3 || !third) return undefined;
-    if (second === "contract") return world.derivatives.respondContracts(third, query, nowMs);
-    return second === "ticker" ? world.derivatives.respondTickers(third, query, nowMs) : undefined;
+    if (second === "contract") return respondContracts(world, third, query, nowMs);
+    return second === "ticker" ? respondTickers(world, third, query, nowMs) : undefined;
   }
   switch (segments.join("/")) {
     case "exchange-ticker":
@@ -73,7 +75,7 @@ function routeRequest(
       return world.dailyBars.respond(query, scopes, nowMs);
     case "market-cap":
       requireScope(scopes, "read:market-cap");
-      return world.marketCaps.respond(query, nowMs);
+      return respondMarketCaps(world, query, nowMs);
     default:
       return undefined;
   }

@@ -5,7 +5,6 @@ import type { MarketModel } from "../market/market-model.ts";
 import type { SimulatedExchange, SimulatedMarket } from "../market/universe.ts";
 import { HttpError } from "./errors.ts";
 import { Payload } from "./http-types.ts";
-import type { JsonWriter } from "./json-writer.ts";
 import type { PageCache } from "./page-cache.ts";
 import { QueryParams } from "./query-params.ts";
 
@@ -24,23 +23,19 @@ interface Listing {
 /** Serves /exchange-ticker: the newest tick of each listing, near the average of its market (MWA). */
 export class ExchangeTickers {
   readonly #market: MarketModel;
-  readonly #writer: JsonWriter;
   readonly #cache: PageCache;
   readonly #listings: readonly Listing[];
-  readonly #byExchange: ReadonlyMap<string, readonly Listing[]>;
   readonly #byMarket: ReadonlyMap<string, readonly Listing[]>;
 
-  constructor(market: MarketModel, writer: JsonWriter, cache: PageCache) {
+  constructor(market: MarketModel, cache: PageCache) {
     this.#market = market;
-    this.#writer = writer;
     this.#cache = cache;
     this.#listings = createListings(market);
-    this.#byExchange = Map.groupBy(this.#listings, ({ exchange }) => exchange.id);
     this.#byMarket = Map.groupBy(this.#listings, ({ market }) => market.id);
   }
 
   respond(query: URLSearchParams, nowMs: number): Payload {
-    const { quirks, calendar, ids } = this.#market;
+    const { quirks, calendar, ids, json } = this.#market;
     const params = new QueryParams("exchange-ticker", query, quirks);
     const exchangeId = params.id("exchangeId");
     const marketId = params.id("marketId");
@@ -76,8 +71,8 @@ export class ExchangeTickers {
     const limit = quirks.exchangeTickerPage || listings.length;
     const records = listings.slice(0, limit).map((listing) => this.#record(listing, tick));
     const lastId = records.at(-1)?.id;
-    const end = this.#writer.nextIdProperty(listings.length > limit ? lastId : undefined, lastId);
-    const payload = new Payload(`{"content":${this.#writer.formatList(records)}${end}}`);
+    const end = json.nextIdProperty(listings.length > limit ? lastId : undefined, lastId);
+    const payload = new Payload(json.formatPage(records, end));
     this.#cache.set(key, { payload, oldest: tick }, payload.bytes.length);
     return payload;
   }
@@ -100,13 +95,8 @@ export class ExchangeTickers {
     if (exchangeId !== undefined && !universe.exchanges.some(({ id }) => id === exchangeId))
       throw new HttpError(404, `No exchange ${exchangeId}`);
     if (marketId !== undefined && !table.byId(marketId)) throw new HttpError(404, `No market ${marketId}`);
-    if (marketId !== undefined) {
-      const ofMarket = this.#byMarket.get(marketId) ?? [];
-      return exchangeId === undefined
-        ? ofMarket
-        : ofMarket.filter(({ exchange }) => exchange.id === exchangeId);
-    }
-    return exchangeId === undefined ? this.#listings : (this.#byExchange.get(exchangeId) ?? []);
+    const listings = marketId === undefined ? this.#listings : (this.#byMarket.get(marketId) ?? []);
+    return listings.filter(({ exchange }) => exchangeId === undefined || exchange.id === exchangeId);
   }
 
   #findMarketId(base: string, quote: string): string {

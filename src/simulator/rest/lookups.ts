@@ -1,8 +1,6 @@
 import type { MarketModel } from "../market/market-model.ts";
-import type { Quirks } from "../market/quirks.ts";
 import type { SimulatedAsset, SimulatedExchange, SimulatedMarket } from "../market/universe.ts";
 import { HttpError } from "./errors.ts";
-import type { JsonWriter } from "./json-writer.ts";
 import { QueryParams } from "./query-params.ts";
 
 /** By resource: the parameters that filter its list. Each has the name of the property that it selects. */
@@ -29,13 +27,12 @@ export function isLookupResource(resource: string): resource is LookupResource {
 
 /** Serves /asset, /market and /exchange: filtered lists and single entities. */
 export class Lookups {
-  readonly #quirks: Quirks;
-  readonly #writer: JsonWriter;
+  readonly #market: MarketModel;
   readonly #records: Readonly<Record<LookupResource, readonly Readonly<Record<string, unknown>>[]>>;
 
-  constructor({ universe, quirks }: MarketModel, writer: JsonWriter) {
-    this.#quirks = quirks;
-    this.#writer = writer;
+  constructor(market: MarketModel) {
+    const { universe } = market;
+    this.#market = market;
     this.#records = {
       asset: universe.assets.map(toAssetRecord),
       market: universe.markets.map(toMarketRecord),
@@ -44,19 +41,19 @@ export class Lookups {
   }
 
   respondList(resource: LookupResource, query: URLSearchParams): string {
-    const params = new QueryParams(resource, query, this.#quirks);
+    const params = new QueryParams(resource, query, this.#market.quirks);
     const wanted = Object.entries(filters[resource](params)).filter(([, value]) => value !== undefined);
     params.throwIfInvalid();
     const found = this.#records[resource].filter((record) =>
       wanted.every(([name, value]) => record[name] === value),
     );
-    return `{"content":${this.#writer.formatList(found)}}`;
+    return this.#market.json.formatPage(found);
   }
 
   respondEntity(resource: LookupResource, id: string): string {
     const found = this.#records[resource].find((record) => record.id === id);
     if (!found) throw new HttpError(404, `No ${resource} ${id}`);
-    return this.#writer.formatRecord(found);
+    return this.#market.json.formatRecord(found);
   }
 }
 
