@@ -79,34 +79,29 @@ export function formatHttpDate(ms: number): string {
 }
 
 export function formatRetryAfter(form: string, waitMs: number, nowMs: number): string | undefined {
-  const retryAt = new Date(nowMs + waitMs);
-  const [weekday = "", day = "", month = "", year = "", time = ""] = retryAt
-    .toUTCString()
-    .replace(",", "")
-    .split(" ");
-  switch (form) {
-    case "seconds":
-      return String(Math.ceil(waitMs / 1000));
-    case "imf":
-      return retryAt.toUTCString();
-    case "rfc850":
-      return `${WEEKDAYS[retryAt.getUTCDay()]}, ${day}-${month}-${year.slice(2)} ${time} GMT`;
-    case "asctime":
-      return `${weekday} ${month} ${String(retryAt.getUTCDate()).padStart(2)} ${time} ${year}`;
-    case "past":
-      return formatHttpDate(nowMs - waitMs);
-    case "garbage":
-      return "when the moon is full";
-    case "negative":
-      return "-7";
-    case "exponent":
-      return "1e9";
-    default:
-      return undefined;
-  }
+  return RETRY_AFTER_FORMS[form]?.(waitMs, nowMs);
 }
 
-const WEEKDAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+/** The form `none` is no header. */
+const RETRY_AFTER_FORMS: Record<string, (waitMs: number, nowMs: number) => string> = {
+  seconds: (waitMs) => String(Math.ceil(waitMs / 1000)),
+  imf: (waitMs, nowMs) => formatHttpDate(nowMs + waitMs),
+  rfc850(waitMs, nowMs) {
+    const weekday = new Date(nowMs + waitMs).toLocaleDateString("en-US", {
+      weekday: "long",
+      timeZone: "UTC",
+    });
+    return formatHttpDate(nowMs + waitMs).replace(/^\w+, (\d+) (\w+) \d\d(\d\d)/, `${weekday}, $1-$2-$3`);
+  },
+  asctime: (waitMs, nowMs) =>
+    formatHttpDate(nowMs + waitMs)
+      .replace(/^(\w+), (\d+) (\w+) (\d+) (\S+) GMT$/, "$1 $3 $2 $5 $4")
+      .replace(/ 0(\d) /, "  $1 "),
+  past: (waitMs, nowMs) => formatHttpDate(nowMs - waitMs),
+  garbage: () => "when the moon is full",
+  negative: () => "-7",
+  exponent: () => "1e9",
+};
 
 /** Makes the body contradict its Content-Encoding. Content-Length stays correct. */
 export function applyEncodingFault(how: string, megabytes: number, response: PlainResponse): PlainResponse {

@@ -2,7 +2,6 @@ import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Clock } from "../../runtime/clock.ts";
 import {
-  type EncodedResponse,
   encodeResponse,
   Payload,
   type PlainResponse,
@@ -134,13 +133,13 @@ export class HttpFaults {
   async #deliver(
     faults: readonly TriggeredFault[],
     effective: Set<TriggeredFault>,
-    encoded: EncodedResponse,
+    encoded: PlainResponse,
     rawResponse: ServerResponse,
   ): Promise<void> {
     const { socket } = rawResponse.req;
     const isReused = this.#usedSockets.has(socket);
     this.#usedSockets.add(socket);
-    let response: PlainResponse = encoded;
+    let response = encoded;
     const deliveries = faults.filter((fault) => {
       const { line } = fault;
       if (line.definition.name === "encoding")

@@ -203,10 +203,7 @@ export class PagingFaults {
           : plainErrorResponse(status, "no such record", nowMs);
       }
       case "withdraw":
-        return withdrawRecords(query, response, {
-          isWithdrawn: isBetween(line.textOf("since"), line.textOf("until")),
-          fetchAfter: (id) => fetch(pageAfter(query, id)),
-        });
+        return withdrawRecords(query, response, fetch, line.textOf("since"), line.textOf("until"));
       case "begins":
         return cutOldRecords(response, Date.parse(line.textOf("since")));
       case "second-records":
@@ -214,23 +211,16 @@ export class PagingFaults {
       case "retention":
         return cutOldRecords(response, nowMs - line.numberOf("age"));
       case "next-id":
-        return this.#setCycleCursor(
-          line.textOf("is") === "same" ? 1 : line.numberOf("length"),
-          line.textOf("is"),
-          cursor,
-          response,
-        );
+        if (line.textOf("is") === "same") return this.#setCycleCursor(1, cursor, response);
+        if (line.textOf("is") !== "cycle") return undefined;
+        return this.#setCycleCursor(line.numberOf("length"), cursor, response);
       default:
         return undefined;
     }
   }
 
   /** Lists the predecessor of each record behind it; the two may be on two pages. */
-  #listTwice(
-    query: Query,
-    maxRows: number,
-    fetchPage: (query: Query) => PlainResponse,
-  ): PlainResponse | undefined {
+  #listTwice(query: Query, maxRows: number, fetchPage: PageRequest["fetch"]): PlainResponse | undefined {
     const cursor = query.get("startAfter") ?? "";
     const response = fetchPage(cursor === "" ? query : pageAfter(query, cursor.replace(PREDECESSOR, "")));
     return changeList(response, (page) => {
@@ -250,11 +240,9 @@ export class PagingFaults {
   /** Sets nextId to a cursor of an earlier page, so that the walk repeats `length` pages. */
   #setCycleCursor(
     length: number,
-    kind: string,
     cursor: string | undefined,
     response: PlainResponse,
   ): PlainResponse | undefined {
-    if (kind !== "same" && kind !== "cycle") return undefined;
     let target = cursor;
     for (let step = 1; step < length && target !== undefined; step++)
       target = this.#cursorSources.get(target)?.get("startAfter");
@@ -300,15 +288,6 @@ export function capSize(query: Query, maxRows: number): Query {
   return new Map([...query, ["size", String(Math.min(sizeOf(query), maxRows))]]);
 }
 
-/** Selects the records of [since, until) by their timestamp. */
-function isBetween(since: string, until: string): (row: JsonFields) => boolean {
-  const [sinceMs, untilMs] = [Date.parse(since), Date.parse(until)];
-  return (row) => {
-    const ms = readTimeMs(row);
-    return ms >= sinceMs && ms < untilMs;
-  };
-}
-
 const TIMESTAMP = /^(startT|t)imestamp$/;
 
 /** NaN without a timestamp. */
@@ -328,11 +307,14 @@ function cutOldRecords(response: PlainResponse, oldestMs: number): PlainResponse
 function withdrawRecords(
   query: Query,
   response: PlainResponse,
-  {
-    isWithdrawn,
-    fetchAfter,
-  }: { isWithdrawn: (row: JsonFields) => boolean; fetchAfter: (id: string) => PlainResponse },
+  fetch: PageRequest["fetch"],
+  since: string,
+  until: string,
 ): PlainResponse | undefined {
+  const isWithdrawn = (row: JsonFields) => {
+    const ms = readTimeMs(row);
+    return ms >= Date.parse(since) && ms < Date.parse(until);
+  };
   return changeList(response, (page) => {
     if (!page.rows.some(isWithdrawn)) return undefined;
     const size = sizeOf(query);
@@ -340,7 +322,7 @@ function withdrawRecords(
     const rows = page.rows.filter((row) => !isWithdrawn(row));
     let nextId = readNextId(response);
     while (nextId !== undefined && rows.length <= size) {
-      const next = fetchAfter(nextId);
+      const next = fetch(pageAfter(query, nextId));
       // With inclusive cursors a page begins with the cursor's own record.
       const older = (parsePage(next)?.rows ?? []).filter((row) => idOf(row) !== JSON.stringify(nextId));
       nextId = older.length === 0 ? undefined : readNextId(next);

@@ -1,20 +1,14 @@
 import { type FaultDefinition, type FaultEventKind, faultConditions, faultDefinitions } from "./catalogue.ts";
 
-/** When a line triggers; all conditions must hold. Counts are per line and per identical request. */
-export interface FaultConditions {
-  /** Probability per event. */
+/** When a line triggers; all conditions must hold. `faultConditions` describes each; times are in milliseconds. */
+interface FaultConditions {
   p: number;
-  /** Maximum number of triggers on the same request. */
   times: number;
-  /** The number of times that the same request passes without the fault first. */
   after: number;
-  /** Maximum number of triggers of the line. The only condition that depends on the order of requests. */
   total: number;
-  /** Milliseconds since the script was set, by the monotonic clock: [from, to). */
   from: number;
   to: number;
   page: "any" | "first" | "later";
-  /** Query parameters (for the websocket: properties of the message or tick) that must have these values. */
   query: readonly (readonly [string, string])[];
 }
 
@@ -139,7 +133,8 @@ function parseLine(tokens: Token[], text: string, lineNumber: number): FaultLine
   const p = condition("p", "number", 1);
   if (p < 0 || p > 1) fail(`p is a probability between 0 and 1, not ${p}`);
   const page = given.get("page") ?? "any";
-  if (!isPageCondition(page)) return unknown("value of page", page, ["first", "later"]);
+  if (page !== "any" && page !== "first" && page !== "later")
+    return unknown("value of page", page, ["first", "later"]);
   return {
     lineNumber,
     text,
@@ -160,10 +155,6 @@ function parseLine(tokens: Token[], text: string, lineNumber: number): FaultLine
       query,
     },
   };
-}
-
-function isPageCondition(text: string): text is FaultConditions["page"] {
-  return ["any", "first", "later"].includes(text);
 }
 
 function parseMeasure(

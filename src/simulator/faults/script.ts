@@ -11,7 +11,7 @@
  *   ws                  drop-connection 1006 on=tick p=0.01
  *
  * WHERE is a method and a path without its version (a trailing `*` matches any rest), `ws`, or `port`.
- * WHAT is one of `faultDefinitions`. CONDITIONS are p, times, after, total, from, to, page and query: `FaultConditions`.
+ * WHAT is one of `faultDefinitions`. CONDITIONS are p, times, after, total, from, to, page and query: `faultConditions`.
  *
  * Whether a line triggers is a hash of the seed, the line, the request, and how often the same request came before.
  * Requests share no random sequence, so their order of arrival changes nothing (except for `total`).

@@ -1,13 +1,6 @@
 import { DAY_MS } from "./format.ts";
 import { hashFraction, hashNumbers } from "./hash.ts";
-import {
-  inventAssetName,
-  inventExchange,
-  type KnownAsset,
-  type KnownExchange,
-  knownAssets,
-  knownExchanges,
-} from "./names.ts";
+import { inventAssetName, inventExchange, type KnownAsset, knownAssets, knownExchanges } from "./names.ts";
 import type { PriceParameters } from "./price-path.ts";
 import type { Quirks } from "./quirks.ts";
 import { createEntityUuid, createIdFormat } from "./record-ids.ts";
@@ -182,7 +175,8 @@ function createExchange(
   assets: readonly SimulatedAsset[],
   markets: readonly SimulatedMarket[],
 ): SimulatedExchange {
-  const known: KnownExchange = knownExchanges[ordinal] ?? inventExchange(ordinal - knownExchanges.length);
+  const { name, url, status, derivatives, symbols } =
+    knownExchanges[ordinal] ?? inventExchange(ordinal - knownExchanges.length);
   // Big exchanges list more markets; nearly all exchanges list the leading ones.
   const reach = (0.018 * markets.length) / (1 + ordinal * 0.5) + 0.42;
   const listed = markets.filter(({ ordinal: market }) => {
@@ -193,15 +187,15 @@ function createExchange(
   return {
     ordinal,
     id,
-    name: known.name,
-    url: known.url,
-    status: known.status ?? "ACTIVE",
+    name,
+    url,
+    status,
+    derivatives,
     markets: listed,
-    symbols: Object.entries(known.symbols ?? {}).flatMap(([symbol, own]) => {
+    symbols: Object.entries(symbols).flatMap(([symbol, own]) => {
       const asset = assets.find((candidate) => candidate.symbol === symbol);
       return asset ? [{ assetId: asset.id, symbol: own }] : [];
     }),
-    derivatives: known.derivatives ?? false,
   };
 }
 
