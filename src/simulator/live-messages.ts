@@ -1,5 +1,3 @@
-import type { IndexSeries } from "./market/indexes.ts";
-import type { TickCalendar } from "./market/tick-calendar.ts";
 import type { LiveMessageSource } from "./websocket/ticker.ts";
 import type { World } from "./world.ts";
 
@@ -11,7 +9,9 @@ export function createLiveMessageSource(
   return {
     tickMs: calendar.tickMs,
     indexMessage(series, tick, nowMs) {
-      if (!isPublishedLive(calendar, series, tick)) return undefined;
+      // The quirk `late` does not apply to the websocket: it sends those ticks on time. The quirk `missingPerMille` applies.
+      if (!calendar.isListed(series, tick) || !calendar.isPublished(series, tick, Number.POSITIVE_INFINITY))
+        return undefined;
       // Prepends the event (and the name for LX) to the JSON of REST.
       const record = json.formatRecord(ticks.record(series, tick, nowMs) ?? {});
       const name = series.type === "LX" ? `"name":${JSON.stringify(series.name)},` : "";
@@ -24,10 +24,4 @@ export function createLiveMessageSource(
       return json.formatRecord({ event: "EXCHANGE_TICKER", ...live });
     },
   };
-}
-
-/** The quirk `late` does not apply to the websocket: it sends those ticks on time. The quirk `missingPerMille` applies. */
-function isPublishedLive(calendar: TickCalendar, series: IndexSeries, tick: number): boolean {
-  const { first, end } = calendar.tickRange(series);
-  return tick >= first && tick < end && calendar.isPublished(series, tick, Number.POSITIVE_INFINITY);
 }

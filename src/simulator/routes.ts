@@ -6,7 +6,7 @@ import {
   type SimulatorRequest,
   type SimulatorResponse,
 } from "./rest/http-types.ts";
-import { isLookupResource } from "./rest/lookups.ts";
+import { isLookupResource, respondLookup } from "./rest/lookups.ts";
 import { respondMarketCaps } from "./rest/market-caps.ts";
 import type { Tokens } from "./rest/tokens.ts";
 import type { World } from "./world.ts";
@@ -54,9 +54,7 @@ function routeRequest(
 ): string | Payload | undefined {
   const [resource = "", second, third, fourth] = segments;
   if (isLookupResource(resource) && segments.length <= 2)
-    return second === undefined
-      ? world.lookups.respondList(resource, query)
-      : world.lookups.respondEntity(resource, second);
+    return respondLookup(world, resource, second, query);
   if (resource === "derivatives") {
     requireScope(scopes, "read:derivatives");
     if (second === "contract" && third && fourth && segments.length === 4)

@@ -3,7 +3,6 @@ import { Oracle } from "./oracle.ts";
 import { BarHistory } from "./rest/bar-history.ts";
 import { ExchangeTickers } from "./rest/exchange-tickers.ts";
 import { HistoryPages } from "./rest/history.ts";
-import { Lookups } from "./rest/lookups.ts";
 import { PageCache } from "./rest/page-cache.ts";
 import { TickHistory } from "./rest/tick-history.ts";
 
@@ -23,7 +22,6 @@ export function createWorld({
     ...market,
     ticks,
     exchangeTickers,
-    lookups: new Lookups(market),
     indexTicks: new HistoryPages(ticks, "read:index-ticker", market, cache),
     dailyBars: new HistoryPages(bars, "read:ohlcv", market, cache),
     oracle: new Oracle(market, { ticks, bars, exchangeTickers }),

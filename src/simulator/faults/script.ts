@@ -112,11 +112,6 @@ export class FaultScript {
     return faults;
   }
 
-  /** False when no line can trigger on events of this kind. */
-  handles(kind: FaultEventKind): boolean {
-    return this.#lines.some(({ line }) => line.eventKinds.includes(kind));
-  }
-
   linesFor(kind: FaultEventKind): FaultLine[] {
     return this.#lines.filter(({ line }) => line.eventKinds.includes(kind)).map(({ line }) => line);
   }

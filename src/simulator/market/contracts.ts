@@ -64,7 +64,11 @@ function listVariants(
 ): ContractVariant[] {
   const pair = `${base.symbol}${quote.symbol}`;
   if (type === "perpetuals") return include === "EXPIRED" ? [] : [{ name: `${pair}-PERP`, step: 0 }];
-  const terms = (type === "futures" ? quarterlyTerms(nowMs) : weeklyTerms(nowMs)).filter(
+  const all =
+    type === "futures"
+      ? listTerms(QUARTERLY_EXPIRIES, firstQuarterAfter(nowMs), lastWeekOfQuarter)
+      : listTerms(WEEKLY_EXPIRIES, firstWeekAfter(nowMs), (week) => week);
+  const terms = all.filter(
     ({ expirationMs }) => include === "ALL" || (include === "EXPIRED") === expirationMs <= nowMs,
   );
   return terms.flatMap((term) => {
@@ -132,14 +136,6 @@ function createContract(
   };
 }
 
-function quarterlyTerms(nowMs: number): ContractTerm[] {
-  return listTerms(QUARTERLY_EXPIRIES, firstQuarterAfter(nowMs), lastWeekOfQuarter);
-}
-
-function weeklyTerms(nowMs: number): ContractTerm[] {
-  return listTerms(WEEKLY_EXPIRIES, firstWeekAfter(nowMs), (week) => week);
-}
-
 /** A contract is listed when as many periods as are upcoming are left until it expires. */
 function listTerms(
   { past, upcoming }: { past: number; upcoming: number },
@@ -187,10 +183,10 @@ function firstQuarterAfter(ms: number): number {
   return fridayMs(lastWeekOfQuarter(quarter)) > ms ? quarter : quarter + 1;
 }
 
-const months = "JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC".split(" ");
-
 /** For example 27MAR26, as exchanges name their expiries. */
 function formatExpiry(ms: number): string {
-  const date = new Date(ms);
-  return `${date.getUTCDate()}${months[date.getUTCMonth()]}${String(date.getUTCFullYear() % 100).padStart(2, "0")}`;
+  return new Date(ms)
+    .toUTCString()
+    .replace(/^.{5}0?(\d+) (...) ..(..).*$/, "$1$2$3")
+    .toUpperCase();
 }

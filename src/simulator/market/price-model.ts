@@ -64,10 +64,7 @@ export class PriceModel {
     const cached = this.#blocks.get(key);
     if (cached) return cached;
     const computed = computeBlock(path, number);
-    if (this.#blocks.size >= MAX_CACHED_BLOCKS) {
-      const oldest = this.#blocks.keys().next();
-      if (!oldest.done) this.#blocks.delete(oldest.value);
-    }
+    if (this.#blocks.size >= MAX_CACHED_BLOCKS) this.#blocks.clear();
     this.#blocks.set(key, computed);
     return computed;
   }

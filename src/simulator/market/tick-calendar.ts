@@ -44,6 +44,12 @@ export class TickCalendar {
     return { first: this.firstTickOfDay(series.firstDay), end: this.firstTickOfDay(series.endDay) };
   }
 
+  /** Whether the index has a value at this tick. */
+  isListed(series: IndexSeries, tick: number): boolean {
+    const { first, end } = this.tickRange(series);
+    return tick >= first && tick < end;
+  }
+
   /** Whether the tick is on a day without ticks. */
   isClosed(tick: number): boolean {
     return Math.floor((tick * this.tickMs) / DAY_MS) % 7 < this.#quirks.closedDays;

@@ -69,8 +69,9 @@ const NO_END_DAY = 100_000;
 
 export function createUniverse(seed: number, size: UniverseSize, idStyle: Quirks["ids"]): Universe {
   const counts = typeof size === "string" ? UNIVERSE_SIZES[size] : size;
-  const idFormat = createIdFormat(idStyle);
-  const id = (kind: number, ordinal: number) => idFormat.wrap(createEntityUuid(seed, kind, ordinal));
+  const { prefix, suffix } = createIdFormat(idStyle);
+  const id = (kind: number, ordinal: number, of = seed) =>
+    prefix + createEntityUuid(of, kind, ordinal) + suffix;
   const assets = Array.from({ length: counts.assets }, (_, at) => createAsset(seed, at, id(1, at)));
   const markets = createPairs(assets, counts.markets).map(([base, quote, rank], at) => {
     return { ordinal: at, id: id(2, at), base, quote, fraction: 0.45 / 2 ** rank };
@@ -81,7 +82,7 @@ export function createUniverse(seed: number, size: UniverseSize, idStyle: Quirks
   const liquidIndexes = (["BLX", "ELX", "XRPLX"] as const).flatMap((name, at) => {
     const asset = assets.find(({ symbol }) => symbol === ["BTC", "ETH", "XRP"][at]);
     // The ids of liquid indexes are the same for every seed.
-    return asset ? [{ ordinal: at, id: idFormat.wrap(createEntityUuid(0, 4, at)), name, asset }] : [];
+    return asset ? [{ ordinal: at, id: id(4, at, 0), name, asset }] : [];
   });
   return { assets, markets, exchanges, liquidIndexes };
 }

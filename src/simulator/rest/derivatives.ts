@@ -9,7 +9,7 @@ import { formatDecimal } from "../market/format.ts";
 import { hashFraction, hashNumbers } from "../market/hash.ts";
 import type { MarketModel } from "../market/market-model.ts";
 import type { SimulatedExchange } from "../market/universe.ts";
-import { HttpError } from "./errors.ts";
+import { HttpError, validationError } from "./errors.ts";
 import { QueryParams } from "./query-params.ts";
 
 /** Serves /derivatives: contract lists, single contracts, and tickers. */
@@ -81,9 +81,7 @@ function parseDerivativeType(text: string): SimulatedDerivativeType {
   const type = simulatedDerivativeTypes.find((known) => known === text);
   if (type) return type;
   const message = `must be one of ${simulatedDerivativeTypes.join(", ")}`;
-  throw new HttpError(400, "Validation error", [
-    { object: "derivatives", field: "derivativeType", rejectedValue: text, message },
-  ]);
+  throw validationError("derivatives", "derivativeType", text, message);
 }
 
 export type DerivativeTickRecord = ReturnType<typeof createDerivativeTick>;

@@ -57,8 +57,8 @@ export class ExchangeTickers {
     const cached = this.#cache.get(key);
     if (cached) return cached.payload;
 
-    let listings = this.#selectListings(exchangeId, marketId).filter((listing) =>
-      this.#isTrading(listing, tick),
+    let listings = this.#selectListings(exchangeId, marketId).filter(({ series }) =>
+      calendar.isListed(series, tick),
     );
     if (namedMarketId !== undefined) listings = listings.filter(({ market }) => market.id === namedMarketId);
     if (startAfter !== undefined) {
@@ -80,13 +80,15 @@ export class ExchangeTickers {
   /** The record of one market on one exchange; undefined when it is not listed or does not trade at this tick. */
   record(exchangeId: string, marketId: string, tick: number) {
     const listing = this.#byMarket.get(marketId)?.find(({ exchange }) => exchange.id === exchangeId);
-    return listing && this.#isTrading(listing, tick) ? this.#record(listing, tick) : undefined;
+    return listing && this.#market.calendar.isListed(listing.series, tick)
+      ? this.#record(listing, tick)
+      : undefined;
   }
 
   /** All records at one tick. */
   records(tick: number) {
     return this.#listings
-      .filter((listing) => this.#isTrading(listing, tick))
+      .filter(({ series }) => this.#market.calendar.isListed(series, tick))
       .map((listing) => this.#record(listing, tick));
   }
 
@@ -105,11 +107,6 @@ export class ExchangeTickers {
     if (found.length > 1)
       throw new HttpError(400, `Duplicate symbols: ${base}/${quote} names ${found.length} markets`);
     return found[0]?.id ?? "";
-  }
-
-  #isTrading({ series }: Listing, tick: number): boolean {
-    const { first, end } = this.#market.calendar.tickRange(series);
-    return tick >= first && tick < end;
   }
 
   #record({ ordinal, exchange, market, series, ticksPerTrade }: Listing, tick: number) {

@@ -2,7 +2,7 @@ import { formatDecimal } from "../market/format.ts";
 import { type IndexSeries, type SimulatedIndexType, simulatedIndexTypes } from "../market/indexes.ts";
 import type { MarketModel } from "../market/market-model.ts";
 import { type RecordKind, scrambleStep } from "../market/record-ids.ts";
-import { HttpError } from "./errors.ts";
+import { HttpError, validationError } from "./errors.ts";
 import { Payload } from "./http-types.ts";
 import type { CachedPage, PageCache } from "./page-cache.ts";
 import { createAffixes, PageWriter, type RecordAffixes } from "./page-writer.ts";
@@ -306,14 +306,7 @@ export class HistoryPages {
     }
     if (quirks.deadCursor === "empty") return undefined;
     if (quirks.deadCursor === "404") throw new HttpError(404, "startAfter names no existing record");
-    throw new HttpError(400, "Validation error", [
-      {
-        object: this.#history.name,
-        field: "startAfter",
-        rejectedValue: cursor,
-        message: "names no existing record",
-      },
-    ]);
+    throw validationError(this.#history.name, "startAfter", cursor, "names no existing record");
   }
 
   #page(

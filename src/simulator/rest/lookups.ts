@@ -1,5 +1,5 @@
 import type { MarketModel } from "../market/market-model.ts";
-import type { SimulatedAsset, SimulatedExchange, SimulatedMarket } from "../market/universe.ts";
+import type { SimulatedAsset, SimulatedExchange, SimulatedMarket, Universe } from "../market/universe.ts";
 import { HttpError } from "./errors.ts";
 import { QueryParams } from "./query-params.ts";
 
@@ -25,36 +25,33 @@ export function isLookupResource(resource: string): resource is LookupResource {
   return Object.hasOwn(filters, resource);
 }
 
-/** Serves /asset, /market and /exchange: filtered lists and single entities. */
-export class Lookups {
-  readonly #market: MarketModel;
-  readonly #records: Readonly<Record<LookupResource, readonly Readonly<Record<string, unknown>>[]>>;
-
-  constructor(market: MarketModel) {
-    const { universe } = market;
-    this.#market = market;
-    this.#records = {
-      asset: universe.assets.map(toAssetRecord),
-      market: universe.markets.map(toMarketRecord),
-      exchange: universe.exchanges.map(toExchangeRecord),
-    };
-  }
-
-  respondList(resource: LookupResource, query: URLSearchParams): string {
-    const params = new QueryParams(resource, query, this.#market.quirks);
-    const wanted = Object.entries(filters[resource](params)).filter(([, value]) => value !== undefined);
-    params.throwIfInvalid();
-    const found = this.#records[resource].filter((record) =>
-      wanted.every(([name, value]) => record[name] === value),
-    );
-    return this.#market.json.formatPage(found);
-  }
-
-  respondEntity(resource: LookupResource, id: string): string {
-    const found = this.#records[resource].find((record) => record.id === id);
+/** Serves /asset, /market and /exchange: a filtered list, or a single entity. */
+export function respondLookup(
+  market: MarketModel,
+  resource: LookupResource,
+  id: string | undefined,
+  query: URLSearchParams,
+): string {
+  const records = listRecords(market.universe, resource);
+  if (id !== undefined) {
+    const found = records.find((record) => record.id === id);
     if (!found) throw new HttpError(404, `No ${resource} ${id}`);
-    return this.#market.json.formatRecord(found);
+    return market.json.formatRecord(found);
   }
+  const params = new QueryParams(resource, query, market.quirks);
+  const wanted = Object.entries(filters[resource](params)).filter(([, value]) => value !== undefined);
+  params.throwIfInvalid();
+  return market.json.formatPage(
+    records.filter((record) => wanted.every(([name, value]) => record[name] === value)),
+  );
+}
+
+function listRecords(
+  { assets, markets, exchanges }: Universe,
+  resource: LookupResource,
+): Readonly<Record<string, unknown>>[] {
+  if (resource === "asset") return assets.map(toAssetRecord);
+  return resource === "market" ? markets.map(toMarketRecord) : exchanges.map(toExchangeRecord);
 }
 
 function toAssetRecord({ id, name, symbol, status, type, url, contractAddress }: SimulatedAsset) {

@@ -28,13 +28,9 @@ export function rankMarketCaps(market: MarketModel, nowMs: number, percentChange
   const { table, indexValues, calendar, ids, utc } = market;
   const number = Math.floor(nowMs / RANKING_INTERVAL_MS);
   const tick = calendar.newestTick(number * RANKING_INTERVAL_MS);
-  const isListed = (series: IndexSeries, at: number) => {
-    const { first, end } = calendar.tickRange(series);
-    return at >= first && at < end;
-  };
   const priced = table
     .ofType("GWA")
-    .filter((series) => series.base.type === "CRYPTO" && isListed(series, tick))
+    .filter((series) => series.base.type === "CRYPTO" && calendar.isListed(series, tick))
     .map((series) => {
       const price = formatDecimal(Math.exp(indexValues.logPriceAt(series, tick)), series.priceDigits);
       const volume = indexValues.volumeAt(series, tick);

@@ -12,38 +12,24 @@ import { errorBody } from "../rest/errors.ts";
 import { encodeFrame, opcodes, renderFaultyMessage } from "./frames.ts";
 import type { LiveSession } from "./session.ts";
 
-type Properties = ReadonlyMap<string, string>;
-const NO_PROPERTIES: Properties = new Map();
-
-export function connectionFaults(
+/** The faults that trigger on an event of the websocket. Events with the same key count as the same request. */
+export function liveFaults(
   script: FaultScript | undefined,
-  kind: "upgrade" | "accept",
-  path: string,
+  kind: FaultEvent["kind"],
+  key: string = kind,
+  query: FaultEvent["query"] = new Map(),
 ): TriggeredFault[] {
-  return triggeredFaultsAt(script, kind, { path, query: NO_PROPERTIES, key: `ws ${kind}` });
+  return script?.triggeredFaults({ kind, method: "ws", path: "/", query, key: `ws ${key}` }) ?? [];
 }
 
 /** Messages with the same body count as the same request. The body excludes requestId, which counts up. */
 export function messageFaults(
   script: FaultScript | undefined,
   kind: "subscribe" | "unsubscribe",
-  message: Readonly<Record<string, unknown>>,
+  { requestId: _, ...body }: Readonly<Record<string, unknown>>,
 ): TriggeredFault[] {
-  const { requestId: _, ...body } = message;
   const query = new Map(Object.entries(body).map(([name, value]) => [name, String(value)]));
-  return triggeredFaultsAt(script, kind, {
-    path: "/",
-    query,
-    key: `ws ${JSON.stringify([...query].sort())}`,
-  });
-}
-
-function triggeredFaultsAt(
-  script: FaultScript | undefined,
-  kind: FaultEvent["kind"],
-  event: Pick<FaultEvent, "path" | "query" | "key">,
-): TriggeredFault[] {
-  return script?.handles(kind) ? script.triggeredFaults({ kind, method: "ws", ...event }) : [];
+  return liveFaults(script, kind, JSON.stringify([...query].sort()), query);
 }
 
 export function findFault(faults: readonly TriggeredFault[], name: string): TriggeredFault | undefined {
@@ -130,11 +116,7 @@ export function applyTickFaults(
   const record: unknown = parsePreservingDigits(text);
   let fields = toJsonFields(typeof record === "object" && record !== null ? record : {});
   const query = new Map(fields.map(([name, value]) => [name, value.replace(/^"(.*)"$/, "$1")]));
-  const faults = triggeredFaultsAt(script, "tick", {
-    path: "/",
-    query,
-    key: `ws tick ${seriesKey} ${tick}`,
-  });
+  const faults = liveFaults(script, "tick", `tick ${seriesKey} ${tick}`, query);
   if (faults.length === 0) return [encodeFrame(text)];
 
   for (const fault of faults) {

@@ -64,7 +64,7 @@ export class LiveTicker {
   }
 
   #sendTick(tick: number): void {
-    const faults = this.faults?.handles("tick") ? this.faults : undefined;
+    const faults = this.faults?.linesFor("tick").length ? this.faults : undefined;
     const rendered = new Map<readonly LiveSeries[], Buffer>();
     for (const [session, series] of this.#subscribers()) {
       if (faults)
