@@ -19,41 +19,43 @@ export function applyBodyFault(
   response: PlainResponse,
   nowMs: number,
 ): PlainResponse | undefined {
-  const withBody = (body: string | Uint8Array, type = "application/json"): PlainResponse => ({
-    status: 200,
-    headers: { ...response.headers, "content-type": type },
-    body: Buffer.from(body),
-  });
-  switch (line.definition.name) {
-    case "status":
-    case "rate-limit": {
-      const status = line.definition.name === "status" ? line.numberOf("code") : 429;
-      return withRetryAfter(line, plainErrorResponse(status, "simulated failure", nowMs), nowMs);
-    }
-    case "redirect":
-      return {
-        status: line.numberOf("code"),
-        headers: { location: line.textOf("location"), date: formatHttpDate(nowMs) },
-        body: Buffer.of(),
-      };
-    case "html":
-      return withBody(
-        "<!doctype html><title>Sign in</title><p>Welcome to the airport's free network.",
-        "text/html",
-      );
-    case "empty-body":
-      return withBody("");
-    case "no-content":
-      return { status: 204, headers: response.headers, body: Buffer.of() };
-    case "bom":
-      return withBody(Buffer.concat([Buffer.from("\uFEFF"), response.body]));
-    case "content-type":
-      return { ...response, headers: { ...response.headers, "content-type": line.textOf("type") } };
-    case "envelope":
-      return withBody(ENVELOPES[line.textOf("shape")] ?? "{}");
-    default:
-      return undefined;
-  }
+  return BODY_FAULTS[line.definition.name]?.(response, line, nowMs);
+}
+
+const CAPTIVE_PORTAL = "<!doctype html><title>Sign in</title><p>Welcome to the airport's free network.";
+
+const BODY_FAULTS: Record<
+  string,
+  (response: PlainResponse, line: FaultLine, nowMs: number) => PlainResponse
+> = {
+  status: (_, line, nowMs) => failWith(line.numberOf("code"), line, nowMs),
+  "rate-limit": (_, line, nowMs) => failWith(429, line, nowMs),
+  redirect: (_, line, nowMs) => ({
+    status: line.numberOf("code"),
+    headers: { location: line.textOf("location"), date: formatHttpDate(nowMs) },
+    body: Buffer.of(),
+  }),
+  html: (response) => withBody(response, CAPTIVE_PORTAL, "text/html"),
+  "empty-body": (response) => withBody(response, ""),
+  "no-content": ({ headers }) => ({ status: 204, headers, body: Buffer.of() }),
+  bom: (response) => withBody(response, Buffer.concat([Buffer.from("\uFEFF"), response.body])),
+  "content-type": (response, line) => ({
+    ...response,
+    headers: { ...response.headers, "content-type": line.textOf("type") },
+  }),
+  envelope: (response, line) => withBody(response, ENVELOPES[line.textOf("shape")] ?? "{}"),
+};
+
+function failWith(status: number, line: FaultLine, nowMs: number): PlainResponse {
+  return withRetryAfter(line, plainErrorResponse(status, "simulated failure", nowMs), nowMs);
+}
+
+function withBody(
+  { headers }: PlainResponse,
+  body: string | Uint8Array,
+  type = "application/json",
+): PlainResponse {
+  return { status: 200, headers: { ...headers, "content-type": type }, body: Buffer.from(body) };
 }
 
 /** Adds the header that the line asks for. */

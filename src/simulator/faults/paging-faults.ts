@@ -31,8 +31,18 @@ interface Page {
 
 /** Applies a payload or paging fault. Undefined when it is another fault or the response is not a page. */
 export function applyPageFault(fault: TriggeredFault, response: PlainResponse): PlainResponse | undefined {
-  if (!changesPages(fault)) return undefined;
-  return changePage(response, (page) => applyFaultToPage(fault, page) ?? applyFaultToRows(fault, page));
+  const applyToPage = PAGE_FAULTS[fault.line.definition.name];
+  // Asks with an empty record first: parsing the real page takes longer than everything else.
+  const changesRows = applyRecordFault(fault, []) !== undefined;
+  if (!applyToPage && !changesRows) return undefined;
+  return changePage(response, (page) => {
+    const changed = applyToPage?.(page, fault);
+    if (changed || !changesRows) return changed;
+    const rows = page.rows.map((row, at) =>
+      appliesToRow(fault, at, page.rows.length) ? (applyRecordFault(fault, row) ?? row) : row,
+    );
+    return { ...page, rows };
+  });
 }
 
 /** Undefined when the response is not a page, or the page stays as it is. */
@@ -64,59 +74,42 @@ function readField(row: JsonFields | undefined, pattern: RegExp): string | undef
 const pageAfter = (query: Query, id: string): Query => new Map([...query, ["startAfter", id]]);
 const sizeOf = (query: Query) => Number(query.get("size") ?? 10);
 
-const EMPTY_PAGE: Page = { isList: true, envelope: [], rows: [] };
-
-/** Asks each kind of fault with an empty page and record: parsing the real page takes longer than everything else. */
-function changesPages(fault: TriggeredFault): boolean {
-  return applyFaultToPage(fault, EMPTY_PAGE) !== undefined || applyRecordFault(fault, []) !== undefined;
-}
-
-function applyFaultToRows(fault: TriggeredFault, page: Page): Page | undefined {
-  if (applyRecordFault(fault, []) === undefined) return undefined;
-  const rows = page.rows.map((row, at) =>
-    appliesToRow(fault, at, page.rows.length) ? (applyRecordFault(fault, row) ?? row) : row,
-  );
-  return { ...page, rows };
-}
-
-function applyFaultToPage({ line, chance }: TriggeredFault, page: Page): Page | undefined {
-  const { rows, envelope } = page;
-  switch (line.definition.name) {
-    case "next-id": {
-      const is = line.textOf("is");
-      if (is === "same" || is === "cycle") return undefined;
-      return withNextId(page, ({ null: "null", empty: '""' } as Record<string, string>)[is]);
-    }
-    case "empty-page":
-      return { ...page, rows: [] };
-    case "order":
-      if (line.textOf("is") === "ascending") return { ...page, rows: rows.toReversed() };
-      return { ...page, rows: sortByWeight(rows, (at) => chance("order", at)) };
-    case "shrink":
-      return { ...page, rows: rows.slice(0, Math.ceil(rows.length * (1 - line.numberOf("by")))) };
-    case "duplicate-row": {
-      const row = line.textOf("row") === "first" ? rows.slice(0, 1) : rows.slice(-1);
-      return { ...page, rows: line.textOf("row") === "first" ? [...row, ...rows] : [...rows, ...row] };
-    }
-    case "big-body": {
-      // Copies of an empty page never reach the size.
-      if (rows.length === 0) return page;
-      const bytes = rows.reduce((sum, row) => sum + formatJsonFields(row).length + 1, 0);
-      const copies = Math.ceil((line.numberOf("mb") * 2 ** 20) / bytes);
-      return { ...page, rows: Array.from({ length: copies }, () => rows).flat() };
-    }
-    case "deep-nesting": {
-      const depth = line.numberOf("depth");
-      return { ...page, envelope: [...envelope, ["nested", "[".repeat(depth) + "]".repeat(depth)]] };
-    }
-    case "drop": {
-      const others = envelope.filter(([name]) => name !== line.textOf("field"));
-      return others.length < envelope.length ? { ...page, envelope: others } : undefined;
-    }
-    default:
-      return undefined;
-  }
-}
+const PAGE_FAULTS: Record<string, (page: Page, fault: TriggeredFault) => Page | undefined> = {
+  "next-id"(page, { line }) {
+    const is = line.textOf("is");
+    if (is === "same" || is === "cycle") return undefined;
+    return withNextId(page, ({ null: "null", empty: '""' } as Record<string, string>)[is]);
+  },
+  "empty-page": (page) => ({ ...page, rows: [] }),
+  order(page, { line, chance }) {
+    if (line.textOf("is") === "ascending") return { ...page, rows: page.rows.toReversed() };
+    return { ...page, rows: sortByWeight(page.rows, (at) => chance("order", at)) };
+  },
+  shrink: (page, { line }) => ({
+    ...page,
+    rows: page.rows.slice(0, Math.ceil(page.rows.length * (1 - line.numberOf("by")))),
+  }),
+  "duplicate-row"(page, { line }) {
+    const { rows } = page;
+    const isFirst = line.textOf("row") === "first";
+    return { ...page, rows: isFirst ? [...rows.slice(0, 1), ...rows] : [...rows, ...rows.slice(-1)] };
+  },
+  "big-body"(page, { line }) {
+    // Copies of an empty page never reach the size.
+    if (page.rows.length === 0) return page;
+    const bytes = page.rows.reduce((sum, row) => sum + formatJsonFields(row).length + 1, 0);
+    const copies = Math.ceil((line.numberOf("mb") * 2 ** 20) / bytes);
+    return { ...page, rows: Array.from({ length: copies }, () => page.rows).flat() };
+  },
+  "deep-nesting"(page, { line }) {
+    const depth = line.numberOf("depth");
+    return { ...page, envelope: [...page.envelope, ["nested", "[".repeat(depth) + "]".repeat(depth)]] };
+  },
+  drop(page, { line }) {
+    const envelope = page.envelope.filter(([name]) => name !== line.textOf("field"));
+    return envelope.length < page.envelope.length ? { ...page, envelope } : undefined;
+  },
+};
 
 function sortByWeight<T>(items: T[], weight: (at: number) => number): T[] {
   return items

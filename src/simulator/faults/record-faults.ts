@@ -41,59 +41,49 @@ export function appliesToRow(fault: TriggeredFault, at: number, count: number): 
 }
 
 /** Applies a payload fault to a record; undefined for any other fault. */
-export function applyRecordFault(
-  { line, secrets }: TriggeredFault,
-  fields: JsonFields,
-): JsonFields | undefined {
-  switch (line.definition.name) {
-    case "unknown-fields":
-      return [
-        ...fields,
-        ["grade", '"A+"'],
-        ["sequenceNumber", "90071992547409931"],
-        ["venue", '{"city":"Zürich","tags":["new",null,true]}'],
-      ];
-    case "reordered-fields":
-      return [...fields].reverse();
-    case "duplicate-keys":
-      return [...fields.map(([name]): [string, string] => [name, '"0.000"']), ...fields];
-    case "proto-key":
-      return [
-        ...fields,
-        ["__proto__", '{"polluted":true}'],
-        ["constructor", '{"prototype":{"polluted":true}}'],
-      ];
-    case "decimals":
-      return changeTexts(fields, isDecimal, DECIMAL_FORMS[line.textOf("as")]);
-    case "set": {
-      const value = line.textOf("value");
-      return setField(
-        fields,
-        line.textOf("field"),
-        line.textOf("as") === "json" ? value : JSON.stringify(value),
-      );
-    }
-    case "echo-secrets":
-      return setField(fields, line.textOf("field"), formatSecrets(secrets(), line.textOf("as")));
-    case "drop":
-      return fields.filter(([name]) => name !== line.textOf("field"));
-    case "timestamps":
-      return changeTexts(fields, isTimestamp, TIMESTAMP_FORMS[line.textOf("as")]);
-    case "shift-timestamps":
-      return changeTexts(fields, isTimestamp, (text) =>
-        JSON.stringify(new Date(Date.parse(text) + line.numberOf("by")).toISOString()),
-      );
-    case "upside-down": {
-      const readValue = (property: string) => fields.find(([name]) => name === property)?.[1];
-      const [high, low] = [readValue("high"), readValue("low")];
-      return high === undefined || low === undefined
-        ? fields
-        : setField(setField(fields, "high", low), "low", high);
-    }
-    default:
-      return undefined;
-  }
+export function applyRecordFault(fault: TriggeredFault, fields: JsonFields): JsonFields | undefined {
+  return RECORD_FAULTS[fault.line.definition.name]?.(fields, fault);
 }
+
+const RECORD_FAULTS: Record<string, (fields: JsonFields, fault: TriggeredFault) => JsonFields> = {
+  "unknown-fields": (fields) => [
+    ...fields,
+    ["grade", '"A+"'],
+    ["sequenceNumber", "90071992547409931"],
+    ["venue", '{"city":"Zürich","tags":["new",null,true]}'],
+  ],
+  "reordered-fields": (fields) => fields.toReversed(),
+  "duplicate-keys": (fields) => [...fields.map(([name]): [string, string] => [name, '"0.000"']), ...fields],
+  "proto-key": (fields) => [
+    ...fields,
+    ["__proto__", '{"polluted":true}'],
+    ["constructor", '{"prototype":{"polluted":true}}'],
+  ],
+  decimals: (fields, { line }) => changeTexts(fields, isDecimal, DECIMAL_FORMS[line.textOf("as")]),
+  set(fields, { line }) {
+    const value = line.textOf("value");
+    return setField(
+      fields,
+      line.textOf("field"),
+      line.textOf("as") === "json" ? value : JSON.stringify(value),
+    );
+  },
+  "echo-secrets": (fields, { line, secrets }) =>
+    setField(fields, line.textOf("field"), formatSecrets(secrets(), line.textOf("as"))),
+  drop: (fields, { line }) => fields.filter(([name]) => name !== line.textOf("field")),
+  timestamps: (fields, { line }) => changeTexts(fields, isTimestamp, TIMESTAMP_FORMS[line.textOf("as")]),
+  "shift-timestamps": (fields, { line }) =>
+    changeTexts(fields, isTimestamp, (text) =>
+      JSON.stringify(new Date(Date.parse(text) + line.numberOf("by")).toISOString()),
+    ),
+  "upside-down"(fields) {
+    const readValue = (property: string) => fields.find(([name]) => name === property)?.[1];
+    const [high, low] = [readValue("high"), readValue("low")];
+    return high === undefined || low === undefined
+      ? fields
+      : setField(setField(fields, "high", low), "low", high);
+  },
+};
 
 /** All secrets as one JSON value: plain, with every character escaped, or encoded for a URL. */
 function formatSecrets(secrets: readonly string[], form: string): string {

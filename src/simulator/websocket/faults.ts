@@ -72,33 +72,26 @@ export function retryAfterHeaders({ line }: TriggeredFault, nowMs: number): Reco
   return retryAfter === undefined ? {} : { "retry-after": retryAfter };
 }
 
-/** Applies a fault of the connection itself. */
+/** Applies a fault of the connection itself, at once or after a while. */
 export function applyConnectionFault(fault: TriggeredFault, session: LiveSession): void {
-  const { line } = fault;
-  const schedule = (act: () => void) =>
-    line.numberOf("in") > 0 ? session.after(line.numberOf("in"), act) : act();
-  switch (line.definition.name) {
-    case "drop-connection":
-      schedule(() => session.close(line.numberOf("code"), "simulated disconnect"));
-      break;
-    case "mute":
-      schedule(() => {
-        session.isMuted = true;
-      });
-      break;
-    case "half-open":
-      schedule(() => session.freeze());
-      break;
-    case "ping-storm": {
-      let requestId = 1_000_000;
-      schedule(() => session.every(line.numberOf("every"), () => session.ping(requestId++)));
-      break;
-    }
-    case "message":
-      schedule(() => session.write(renderFaultyMessage(fault)));
-      break;
-  }
+  const act = CONNECTION_FAULTS[fault.line.definition.name];
+  const delayMs = fault.line.numberOf("in");
+  if (act && delayMs > 0) session.after(delayMs, () => act(session, fault));
+  else act?.(session, fault);
 }
+
+const CONNECTION_FAULTS: Record<string, (session: LiveSession, fault: TriggeredFault) => void> = {
+  "drop-connection": (session, { line }) => session.close(line.numberOf("code"), "simulated disconnect"),
+  mute(session) {
+    session.isMuted = true;
+  },
+  "half-open": (session) => session.freeze(),
+  "ping-storm"(session, { line }) {
+    let requestId = 1_000_000;
+    session.every(line.numberOf("every"), () => session.ping(requestId++));
+  },
+  message: (session, fault) => session.write(renderFaultyMessage(fault)),
+};
 
 /** One tick to send to one client. */
 interface OutgoingTick {
