@@ -6,7 +6,6 @@ import {
   Payload,
   type PlainResponse,
   type SendResponse,
-  type SimulatorRequest,
   type SimulatorResponse,
 } from "../rest/http-types.ts";
 import { applyBodyFault, applyEncodingFault } from "./body-faults.ts";
@@ -64,7 +63,14 @@ export class HttpFaults {
       fetch: (query, nowMs = request.nowMs) =>
         toPlainResponse(exchange.fetchOriginal(new URLSearchParams([...query]), nowMs)),
     };
-    const faults = this.#triggeredFaults(request, page);
+    const { path, query } = page;
+    const faults = this.#options.script.triggeredFaults({
+      kind: "request",
+      method: request.method,
+      path,
+      // Token requests for both audiences have the same path; only the body tells them apart.
+      query: path === TOKEN_PATH ? new Map([...query, ["audience", readAudience(request.body)]]) : query,
+    });
     const effective = new Set<TriggeredFault>();
     const changed = this.#applyFaults(exchange, page, original, faults, effective);
     const response =
@@ -76,17 +82,6 @@ export class HttpFaults {
       rawResponse.destroy(error),
     );
   };
-
-  #triggeredFaults({ method, body }: SimulatorRequest, page: PageRequest): TriggeredFault[] {
-    const { path, query } = page;
-    return this.#options.script.triggeredFaults({
-      kind: "request",
-      method,
-      path,
-      // Token requests for both audiences have the same path; only the body tells them apart.
-      query: path === TOKEN_PATH ? new Map([...query, ["audience", readAudience(body)]]) : query,
-    });
-  }
 
   /** Adds the faults that changed anything to `effective`. */
   #applyFaults(

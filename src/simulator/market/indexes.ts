@@ -1,8 +1,7 @@
 import { type DayGrid, DayGrids } from "./day-grid.ts";
 import { chooseFractionDigits, DAY_MS } from "./format.ts";
 import { hashNumbers, isAffected, mixBits } from "./hash.ts";
-import type { PriceModel } from "./price-model.ts";
-import { MAX_DAY_LEVEL } from "./price-path.ts";
+import { MAX_DAY_LEVEL, type PriceModel } from "./price-model.ts";
 import type { Quirks } from "./quirks.ts";
 import type { SimulatedAsset, Universe } from "./universe.ts";
 

@@ -1,7 +1,7 @@
 import { DAY_MS } from "./format.ts";
 import { hashFraction, hashNumbers } from "./hash.ts";
 import { inventAssetName, inventExchange, type KnownAsset, knownAssets, knownExchanges } from "./names.ts";
-import type { PriceParameters } from "./price-path.ts";
+import type { PriceParameters } from "./price-model.ts";
 import type { Quirks } from "./quirks.ts";
 import { createEntityUuid, createIdFormat } from "./record-ids.ts";
 
