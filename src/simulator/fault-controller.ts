@@ -11,7 +11,6 @@ import type { LiveServer } from "./websocket/server.ts";
 interface FaultControllerOptions {
   seed: number;
   clock: Clock;
-  refreshSeconds: number;
   tokens: TokenIssuer & Pick<Tokens, "secrets">;
   server: SimulatorHttpServer;
   live: LiveServer;
@@ -35,13 +34,13 @@ export class FaultController {
 
   /** Replaces the script; an empty text ends all faults. Throws a FaultScriptError and changes nothing on a syntax error. */
   setScript(text: string): void {
-    const { seed, clock, refreshSeconds, tokens, server, live, onChanged } = this.#options;
+    const { seed, clock, tokens, server, live, onChanged } = this.#options;
     const script =
       text.trim() === "" ? undefined : new FaultScript(text, { seed, clock, secrets: () => tokens.secrets });
     this.endScript();
     this.#script = script;
     server.sendResponse = script
-      ? new HttpFaults({ script, clock, refreshSeconds, tokens, onChanged }).sendResponse
+      ? new HttpFaults({ script, clock, tokens, onChanged }).sendResponse
       : sendWithoutFaults;
     live.setFaults(script);
     for (const line of script?.linesFor("port") ?? [])

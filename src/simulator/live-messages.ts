@@ -1,22 +1,19 @@
-import type { IndexSeries } from "./market/indexes.ts";
-import type { TickCalendar } from "./market/tick-calendar.ts";
-import { PageWriter } from "./rest/page-writer.ts";
 import type { LiveMessageSource } from "./websocket/ticker.ts";
 import type { World } from "./world.ts";
 
 /** Renders the records of REST as websocket messages, with the same ids and values. */
 export function createLiveMessageSource(
-  world: Pick<World, "calendar" | "ticks" | "exchangeTickers" | "writer">,
+  world: Pick<World, "calendar" | "ticks" | "exchangeTickers" | "json">,
 ): LiveMessageSource {
-  const { calendar, ticks, exchangeTickers, writer } = world;
-  const pageWriter = new PageWriter();
+  const { calendar, ticks, exchangeTickers, json } = world;
   return {
     tickMs: calendar.tickMs,
     indexMessage(series, tick, nowMs) {
-      if (!isPublishedLive(calendar, series, tick)) return undefined;
-      // Prepends the event (and the name for LX) to the JSON of REST, without creating an object per tick.
-      ticks.write({ series: [series], steps: [tick] }, nowMs, pageWriter);
-      const record = pageWriter.take().toString();
+      // The quirk `late` does not apply to the websocket: it sends those ticks on time. The quirk `missingPerMille` applies.
+      if (!calendar.isListed(series, tick) || !calendar.isPublished(series, tick, Number.POSITIVE_INFINITY))
+        return undefined;
+      // Prepends the event (and the name for LX) to the JSON of REST.
+      const record = json.formatRecord(ticks.record(series, tick, nowMs) ?? {});
       const name = series.type === "LX" ? `"name":${JSON.stringify(series.name)},` : "";
       return `{"event":"INDEX_TICKER",${name}${record.slice(1)}`;
     },
@@ -24,13 +21,7 @@ export function createLiveMessageSource(
       const record = exchangeTickers.record(exchange.id, market.id, tick);
       if (!record) return undefined;
       const { lastMoved: _onlyInRest, ...live } = record;
-      return writer.formatRecord({ event: "EXCHANGE_TICKER", ...live });
+      return json.formatRecord({ event: "EXCHANGE_TICKER", ...live });
     },
   };
-}
-
-/** The quirk `late` does not apply to the websocket: it sends those ticks on time. The quirk `missingPerMille` applies. */
-function isPublishedLive(calendar: TickCalendar, series: IndexSeries, tick: number): boolean {
-  const { first, end } = calendar.tickRange(series);
-  return tick >= first && tick < end && calendar.isPublished(series, tick, Number.POSITIVE_INFINITY);
 }

@@ -1,21 +1,17 @@
-import type { ContractFilter, Contracts, SimulatedDerivativeType } from "./market/contracts.ts";
-import { DAY_MS } from "./market/format.ts";
+import { type ContractFilter, listContracts, type SimulatedDerivativeType } from "./market/contracts.ts";
 import type { IndexSeries, SimulatedIndexType } from "./market/indexes.ts";
 import type { MarketModel } from "./market/market-model.ts";
 import type { BarHistory, DailyBarRecord } from "./rest/bar-history.ts";
-import type { DerivativeTickers, DerivativeTickRecord } from "./rest/derivatives.ts";
+import { createDerivativeTick, type DerivativeTickRecord, findExchange } from "./rest/derivatives.ts";
 import type { ExchangeTickers, ExchangeTickRecord } from "./rest/exchange-tickers.ts";
 import type { History } from "./rest/history.ts";
-import type { MarketCapRecord, MarketCaps } from "./rest/market-caps.ts";
+import { type MarketCapRecord, rankMarketCaps } from "./rest/market-caps.ts";
 import type { IndexTickRecord, TickHistory } from "./rest/tick-history.ts";
 
 interface RecordSources {
   readonly ticks: TickHistory;
   readonly bars: BarHistory;
   readonly exchangeTickers: ExchangeTickers;
-  readonly marketCaps: MarketCaps;
-  readonly contracts: Contracts;
-  readonly tickers: DerivativeTickers;
 }
 
 /**
@@ -43,9 +39,9 @@ export class Oracle {
   ): IndexTickRecord[] {
     const { ticks } = this.#sources;
     const series = this.#findSeries(type, id);
-    const steps = listSteps(ticks, series, this.#market.calendar.tickMs, fromMs, toMs, nowMs);
-    const published = steps.filter((tick) => ticks.isPublished(series, tick, nowMs));
-    return ticks.records(series, published, nowMs);
+    return listSteps(ticks, series, fromMs, toMs, nowMs)
+      .filter((tick) => ticks.isPublished(series, tick, nowMs))
+      .flatMap((tick) => ticks.record(series, tick, nowMs) ?? []);
   }
 
   /** The bars that REST serves at `nowMs` for the days that begin in [fromMs, toMs). */
@@ -57,7 +53,7 @@ export class Oracle {
     nowMs: number,
   ): DailyBarRecord[] {
     const series = this.#findSeries(type, id);
-    const days = listSteps(this.#sources.bars, series, DAY_MS, fromMs, toMs, nowMs);
+    const days = listSteps(this.#sources.bars, series, fromMs, toMs, nowMs);
     return days.flatMap((day) => this.#dailyBar(series, day, nowMs) ?? []);
   }
 
@@ -82,7 +78,7 @@ export class Oracle {
 
   /** The ranking that /market-cap serves at `nowMs`, largest first. */
   marketCaps(nowMs: number, percentChange = false): MarketCapRecord[] {
-    return this.#sources.marketCaps.ranking(nowMs, percentChange);
+    return rankMarketCaps(this.#market, nowMs, percentChange);
   }
 
   contracts(type: SimulatedDerivativeType, exchangeId: string, include: ContractFilter, nowMs: number) {
@@ -91,13 +87,11 @@ export class Oracle {
 
   derivativeTicks(type: SimulatedDerivativeType, exchangeId: string, nowMs: number): DerivativeTickRecord[] {
     const active = this.#listContracts(type, exchangeId, "ACTIVE", nowMs);
-    return active.map((contract) => this.#sources.tickers.record(contract, this.#newestTick(nowMs)));
+    return active.map((contract) => createDerivativeTick(this.#market, contract, this.#newestTick(nowMs)));
   }
 
   #listContracts(type: SimulatedDerivativeType, exchangeId: string, include: ContractFilter, nowMs: number) {
-    const exchange = this.#market.universe.exchanges.find(({ id }) => id === exchangeId);
-    if (!exchange) throw new RangeError(`no exchange ${exchangeId}`);
-    return this.#sources.contracts.list(type, exchange, include, nowMs);
+    return listContracts(this.#market, type, findExchange(this.#market, exchangeId), include, nowMs);
   }
 
   #newestTick(nowMs: number): number {
@@ -115,13 +109,12 @@ export class Oracle {
 function listSteps(
   history: History,
   series: IndexSeries,
-  stepMs: number,
   fromMs: number,
   toMs: number,
   nowMs: number,
 ): number[] {
   const { oldest, newest } = history.stepRange(series, nowMs);
-  const first = Math.max(oldest, Math.ceil(fromMs / stepMs));
-  const end = Math.min(newest + 1, Math.ceil(toMs / stepMs));
+  const first = Math.max(oldest, Math.ceil(fromMs / history.stepMs));
+  const end = Math.min(newest + 1, Math.ceil(toMs / history.stepMs));
   return Array.from({ length: Math.max(0, end - first) }, (_, at) => first + at);
 }

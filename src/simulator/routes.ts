@@ -1,3 +1,4 @@
+import { respondContract, respondContracts, respondTickers } from "./rest/derivatives.ts";
 import { HttpError } from "./rest/errors.ts";
 import {
   createJsonResponse,
@@ -5,7 +6,8 @@ import {
   type SimulatorRequest,
   type SimulatorResponse,
 } from "./rest/http-types.ts";
-import { isLookupResource } from "./rest/lookups.ts";
+import { isLookupResource, respondLookup } from "./rest/lookups.ts";
+import { respondMarketCaps } from "./rest/market-caps.ts";
 import type { Tokens } from "./rest/tokens.ts";
 import type { World } from "./world.ts";
 
@@ -52,16 +54,14 @@ function routeRequest(
 ): string | Payload | undefined {
   const [resource = "", second, third, fourth] = segments;
   if (isLookupResource(resource) && segments.length <= 2)
-    return second === undefined
-      ? world.lookups.respondList(resource, query)
-      : world.lookups.respondEntity(resource, second);
+    return respondLookup(world, resource, second, query);
   if (resource === "derivatives") {
     requireScope(scopes, "read:derivatives");
     if (second === "contract" && third && fourth && segments.length === 4)
-      return world.derivatives.respondContract(third, fourth, nowMs);
+      return respondContract(world, third, fourth, nowMs);
     if (segments.length !== 3 || !third) return undefined;
-    if (second === "contract") return world.derivatives.respondContracts(third, query, nowMs);
-    return second === "ticker" ? world.derivatives.respondTickers(third, query, nowMs) : undefined;
+    if (second === "contract") return respondContracts(world, third, query, nowMs);
+    return second === "ticker" ? respondTickers(world, third, query, nowMs) : undefined;
   }
   switch (segments.join("/")) {
     case "exchange-ticker":
@@ -73,7 +73,7 @@ function routeRequest(
       return world.dailyBars.respond(query, scopes, nowMs);
     case "market-cap":
       requireScope(scopes, "read:market-cap");
-      return world.marketCaps.respond(query, nowMs);
+      return respondMarketCaps(world, query, nowMs);
     default:
       return undefined;
   }

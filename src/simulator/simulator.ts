@@ -43,13 +43,10 @@ export interface SimulatorOptions {
 }
 
 interface PrerenderOptions {
-  /** Default: index ticks. */
-  readonly stream?: "index-ticker" | "ohlcv";
   readonly type: SimulatedIndexType;
   readonly id: string;
   readonly fromMs: number;
   readonly toMs: number;
-  readonly pageSize?: number;
 }
 
 export interface Simulator {
@@ -67,8 +64,6 @@ export interface Simulator {
   readonly oracle: Oracle;
   /** The log of all requests. */
   readonly requests: RequestLog;
-  /** The websocket: the number of clients, and bursts for benchmarks. */
-  readonly live: Pick<LiveServer, "clients" | "publish" | "prepareBurst">;
   /** Replaces the fault script; an empty text ends all faults. Throws and changes nothing on a syntax error. */
   setFaults(script: string): void;
   /** How often each line of the script triggered. */
@@ -79,7 +74,7 @@ export interface Simulator {
   revokeTokens(): void;
   /** Replaces the client secret. The old one gets 401. */
   rotateSecret(secret: string): void;
-  /** Renders the pages of a history walk over one index in advance, for benchmarks. Returns the number of records. */
+  /** Renders the pages of a walk over the ticks of one index in advance, for benchmarks. Returns the number of records. */
   prerender(range: PrerenderOptions): number;
   stop(): Promise<void>;
 }
@@ -101,9 +96,6 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
   const controls = {
     requests,
     setFaults: (script: string) => faults.setScript(script),
-    get faultCounts(): readonly FaultCount[] {
-      return faults.counts;
-    },
     get pongs(): PongSummary {
       return live.pongs.summary;
     },
@@ -133,7 +125,7 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
   server.onUpgrade = (request, socket, head) => live.upgrade(request, socket, head);
   const listen = async () => void (await server.listen(host, boundPort));
   const faults = new FaultController({
-    ...{ seed, clock, refreshSeconds, tokens, server, live, listen },
+    ...{ seed, clock, tokens, server, live, listen },
     onChanged: options.onChanged,
   });
   faults.setScript(options.faults ?? "");
@@ -158,11 +150,7 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
     },
     universe: world.universe,
     oracle: world.oracle,
-    live,
-    prerender({ stream = "index-ticker", type, id, fromMs, toMs, pageSize = 2000 }) {
-      const pages = stream === "ohlcv" ? world.dailyBars : world.indexTicks;
-      return pages.prerender(type, id, { fromMs, toMs }, pageSize, clock.now());
-    },
+    prerender: ({ type, id, ...range }) => world.indexTicks.prerender(type, id, range, clock.now()),
     async stop() {
       faults.endScript();
       await faults.waitForPort();

@@ -1,13 +1,8 @@
-import { Contracts } from "./market/contracts.ts";
 import { createMarketModel, type MarketModelOptions } from "./market/market-model.ts";
 import { Oracle } from "./oracle.ts";
 import { BarHistory } from "./rest/bar-history.ts";
-import { Derivatives, DerivativeTickers } from "./rest/derivatives.ts";
 import { ExchangeTickers } from "./rest/exchange-tickers.ts";
 import { HistoryPages } from "./rest/history.ts";
-import { JsonWriter } from "./rest/json-writer.ts";
-import { Lookups } from "./rest/lookups.ts";
-import { MarketCaps } from "./rest/market-caps.ts";
 import { PageCache } from "./rest/page-cache.ts";
 import { TickHistory } from "./rest/tick-history.ts";
 
@@ -19,24 +14,16 @@ export function createWorld({
   ...options
 }: MarketModelOptions & { readonly cacheBytes: number }) {
   const market = createMarketModel(options);
-  const writer = new JsonWriter(market.quirks);
   const cache = new PageCache(cacheBytes);
-  const ticks = new TickHistory(market, writer);
-  const bars = new BarHistory(market, writer);
-  const exchangeTickers = new ExchangeTickers(market, writer, cache);
-  const marketCaps = new MarketCaps(market, writer);
-  const contracts = new Contracts(market);
-  const tickers = new DerivativeTickers(market);
+  const ticks = new TickHistory(market);
+  const bars = new BarHistory(market);
+  const exchangeTickers = new ExchangeTickers(market, cache);
   return {
     ...market,
-    writer,
     ticks,
     exchangeTickers,
-    marketCaps,
-    lookups: new Lookups(market, writer),
-    indexTicks: new HistoryPages(ticks, "read:index-ticker", market, writer, cache),
-    dailyBars: new HistoryPages(bars, "read:ohlcv", market, writer, cache),
-    derivatives: new Derivatives(market, contracts, tickers, writer),
-    oracle: new Oracle(market, { ticks, bars, exchangeTickers, marketCaps, contracts, tickers }),
+    indexTicks: new HistoryPages(ticks, "read:index-ticker", market, cache),
+    dailyBars: new HistoryPages(bars, "read:ohlcv", market, cache),
+    oracle: new Oracle(market, { ticks, bars, exchangeTickers }),
   };
 }

@@ -19,41 +19,43 @@ export function applyBodyFault(
   response: PlainResponse,
   nowMs: number,
 ): PlainResponse | undefined {
-  const withBody = (body: string | Uint8Array, type = "application/json"): PlainResponse => ({
-    status: 200,
-    headers: { ...response.headers, "content-type": type },
-    body: Buffer.from(body),
-  });
-  switch (line.definition.name) {
-    case "status":
-    case "rate-limit": {
-      const status = line.definition.name === "status" ? line.numberOf("code") : 429;
-      return withRetryAfter(line, plainErrorResponse(status, "simulated failure", nowMs), nowMs);
-    }
-    case "redirect":
-      return {
-        status: line.numberOf("code"),
-        headers: { location: line.textOf("location"), date: formatHttpDate(nowMs) },
-        body: Buffer.of(),
-      };
-    case "html":
-      return withBody(
-        "<!doctype html><title>Sign in</title><p>Welcome to the airport's free network.",
-        "text/html",
-      );
-    case "empty-body":
-      return withBody("");
-    case "no-content":
-      return { status: 204, headers: response.headers, body: Buffer.of() };
-    case "bom":
-      return withBody(Buffer.concat([Buffer.from("\uFEFF"), response.body]));
-    case "content-type":
-      return { ...response, headers: { ...response.headers, "content-type": line.textOf("type") } };
-    case "envelope":
-      return withBody(ENVELOPES[line.textOf("shape")] ?? "{}");
-    default:
-      return undefined;
-  }
+  return BODY_FAULTS[line.definition.name]?.(response, line, nowMs);
+}
+
+const CAPTIVE_PORTAL = "<!doctype html><title>Sign in</title><p>Welcome to the airport's free network.";
+
+const BODY_FAULTS: Record<
+  string,
+  (response: PlainResponse, line: FaultLine, nowMs: number) => PlainResponse
+> = {
+  status: (_, line, nowMs) => failWith(line.numberOf("code"), line, nowMs),
+  "rate-limit": (_, line, nowMs) => failWith(429, line, nowMs),
+  redirect: (_, line, nowMs) => ({
+    status: line.numberOf("code"),
+    headers: { location: line.textOf("location"), date: formatHttpDate(nowMs) },
+    body: Buffer.of(),
+  }),
+  html: (response) => withBody(response, CAPTIVE_PORTAL, "text/html"),
+  "empty-body": (response) => withBody(response, ""),
+  "no-content": ({ headers }) => ({ status: 204, headers, body: Buffer.of() }),
+  bom: (response) => withBody(response, Buffer.concat([Buffer.from("\uFEFF"), response.body])),
+  "content-type": (response, line) => ({
+    ...response,
+    headers: { ...response.headers, "content-type": line.textOf("type") },
+  }),
+  envelope: (response, line) => withBody(response, ENVELOPES[line.textOf("shape")] ?? "{}"),
+};
+
+function failWith(status: number, line: FaultLine, nowMs: number): PlainResponse {
+  return withRetryAfter(line, plainErrorResponse(status, "simulated failure", nowMs), nowMs);
+}
+
+function withBody(
+  { headers }: PlainResponse,
+  body: string | Uint8Array,
+  type = "application/json",
+): PlainResponse {
+  return { status: 200, headers: { ...headers, "content-type": type }, body: Buffer.from(body) };
 }
 
 /** Adds the header that the line asks for. */
@@ -79,38 +81,29 @@ export function formatHttpDate(ms: number): string {
 }
 
 export function formatRetryAfter(form: string, waitMs: number, nowMs: number): string | undefined {
-  const retryAt = new Date(nowMs + waitMs);
-  const [weekday = "", day = "", month = "", year = "", time = ""] = retryAt
-    .toUTCString()
-    .replace(",", "")
-    .split(" ");
-  switch (form) {
-    case "seconds":
-      return String(Math.ceil(waitMs / 1000));
-    case "imf":
-      return retryAt.toUTCString();
-    case "rfc850":
-      return `${WEEKDAYS[retryAt.getUTCDay()]}, ${day}-${month}-${year.slice(2)} ${time} GMT`;
-    case "asctime":
-      return `${weekday} ${month} ${String(retryAt.getUTCDate()).padStart(2)} ${time} ${year}`;
-    case "past":
-      return formatHttpDate(nowMs - waitMs);
-    case "far":
-      return formatHttpDate(nowMs + 10 * 365 * 86_400_000);
-    case "garbage":
-      return "when the moon is full";
-    case "negative":
-      return "-7";
-    case "huge":
-      return "1000000000";
-    case "exponent":
-      return "1e9";
-    default:
-      return undefined;
-  }
+  return RETRY_AFTER_FORMS[form]?.(waitMs, nowMs);
 }
 
-const WEEKDAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+/** The form `none` is no header. */
+const RETRY_AFTER_FORMS: Record<string, (waitMs: number, nowMs: number) => string> = {
+  seconds: (waitMs) => String(Math.ceil(waitMs / 1000)),
+  imf: (waitMs, nowMs) => formatHttpDate(nowMs + waitMs),
+  rfc850(waitMs, nowMs) {
+    const weekday = new Date(nowMs + waitMs).toLocaleDateString("en-US", {
+      weekday: "long",
+      timeZone: "UTC",
+    });
+    return formatHttpDate(nowMs + waitMs).replace(/^\w+, (\d+) (\w+) \d\d(\d\d)/, `${weekday}, $1-$2-$3`);
+  },
+  asctime: (waitMs, nowMs) =>
+    formatHttpDate(nowMs + waitMs)
+      .replace(/^(\w+), (\d+) (\w+) (\d+) (\S+) GMT$/, "$1 $3 $2 $5 $4")
+      .replace(/ 0(\d) /, "  $1 "),
+  past: (waitMs, nowMs) => formatHttpDate(nowMs - waitMs),
+  garbage: () => "when the moon is full",
+  negative: () => "-7",
+  exponent: () => "1e9",
+};
 
 /** Makes the body contradict its Content-Encoding. Content-Length stays correct. */
 export function applyEncodingFault(how: string, megabytes: number, response: PlainResponse): PlainResponse {

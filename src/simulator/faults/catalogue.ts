@@ -21,7 +21,7 @@ export interface FaultDefinition {
 }
 
 const RETRY_AFTER =
-  "retry-after=seconds|imf|rfc850|asctime|past|far|garbage|negative|huge|exponent|none:none wait=duration:7s";
+  "retry-after=seconds|imf|rfc850|asctime|past|garbage|negative|exponent|none:none wait=duration:7s";
 const CONNECTION = "on=accept|subscribe|tick:accept in=duration:0s";
 
 /**
@@ -40,8 +40,8 @@ odd-token
   issues a token that contains the characters + / = &
 scope-without scope=text
   issues a token that lacks this scope
-scope-form is=upper|array|unknown|missing
-  states the scopes in upper case, as an array, by unknown names, or not at all; the token has them all the same
+scope-form is=upper|unknown
+  states the scopes in upper case or by unknown names; the token has them all the same
 revoke
   revokes the token of the request: 401 now and later
 
@@ -112,8 +112,6 @@ foreign-rows rows=number:0
   adds so many rows of another series to the page; 0: ignores indexId
 order is=ascending|shuffled:ascending
   sends the rows in another order than newest first
-torn
-  sends a first half of rows that is one refresh older than the rest
 shrink by=number:0.9
   drops this share of the rows
 late-rows by=duration:5m share=number:0.1
@@ -178,8 +176,8 @@ half-open ${CONNECTION}
   sends no more frames and does not close, as after a network failure
 ping-storm every=duration:100ms ${CONNECTION}
   sends a JSON PING at this interval
-message is=binary|garbage|utf8|oversized|fragments|deflated|trade|no-event|array|null|string|number|not-json|error code=text:500 as=string|number|none:string bytes=number:2097152 ${CONNECTION}
-  sends one unexpected message; \`error\` takes code= and as=
+message is=garbage|utf8|oversized|fragments|deflated|trade|no-event|array|null|not-json bytes=number:2097152 ${CONNECTION}
+  sends one unexpected message
 
 # websocket on subscribe
 subscribed is=never|other|late|twice by=duration:5s
@@ -188,12 +186,6 @@ subscribed is=never|other|late|twice by=duration:5s
 # websocket on subscribe unsubscribe
 error code=text:500 as=string|number|none:string
   responds with an ERROR of this code, which may be a number or missing
-
-# websocket on unsubscribe
-ignore-unsubscribe
-  continues to send ticks
-late-unsubscribe by=duration:60s
-  continues to send ticks for this long
 
 # websocket on subscribe
 replay ticks=number:5
@@ -245,13 +237,12 @@ function parseParameter(text: string): [string, FaultParameter] {
 export const faultConditions: Readonly<Record<string, string>> = {
   p: "the probability per event: p=0.05",
   times: "the maximum number of triggers on the same request",
-  every: "triggers on every n-th request: every=7",
   after: "the number of times that the same request passes without the fault first",
   total:
     "the maximum number of triggers of this line; the only condition that depends on the order of requests",
   from: "starts this long after the script was set: from=60s",
   to: "ends this long after the script was set: to=120s",
-  page: "only the first page of a walk, later pages, or the last: page=first|later|last",
+  page: "only the first page of a walk, or later ones: page=first|later",
   query: "only with this query parameter or live message property: query=indexType=LX",
 };
 

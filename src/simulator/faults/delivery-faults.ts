@@ -80,34 +80,27 @@ function truncateBody(how: string, length: number, { socket, response }: Deliver
   const { body } = response;
   const end = Math.min(length < 0 ? Math.floor(body.length / 2) : length, Math.max(0, body.length - 1));
   const part = body.subarray(0, end);
+  const join = (...parts: (string | Uint8Array)[]) => Buffer.concat(parts.map((each) => Buffer.from(each)));
   switch (how) {
     case "length":
-      socket.end(Buffer.concat([Buffer.from(formatHead(response)), part]));
+      socket.end(join(formatHead(response), part));
       break;
     case "close":
-      socket.end(Buffer.concat([Buffer.from(formatHead(response, {})), part]));
+      socket.end(join(formatHead(response, {}), part));
       break;
     case "chunked": {
-      const chunk = Buffer.concat([
-        Buffer.from(`${part.length.toString(16)}\r\n`),
-        part,
-        Buffer.from("\r\n"),
-      ]);
-      socket.end(
-        Buffer.concat([Buffer.from(formatHead(response, { "transfer-encoding": "chunked" })), chunk]),
-      );
+      const head = formatHead(response, { "transfer-encoding": "chunked" });
+      socket.end(join(head, `${part.length.toString(16)}\r\n`, part, "\r\n"));
       break;
     }
     case "utf8": {
       // Content-Length is correct, so only the decoder notices: the last character lacks its second byte.
-      const halfCharacter = Buffer.concat([part, Buffer.of(0xc3)]);
-      socket.end(
-        Buffer.concat([Buffer.from(formatHead({ ...response, body: halfCharacter })), halfCharacter]),
-      );
+      const halfCharacter = join(part, Buffer.of(0xc3));
+      socket.end(join(formatHead({ ...response, body: halfCharacter }), halfCharacter));
       break;
     }
     default:
-      socket.write(Buffer.concat([Buffer.from(formatHead(response)), part]), () => socket.resetAndDestroy());
+      socket.write(join(formatHead(response), part), () => socket.resetAndDestroy());
   }
 }
 

@@ -2,18 +2,16 @@ import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Clock } from "../../runtime/clock.ts";
 import {
-  type EncodedResponse,
   encodeResponse,
   Payload,
   type PlainResponse,
   type SendResponse,
-  type SimulatorRequest,
   type SimulatorResponse,
 } from "../rest/http-types.ts";
 import { applyBodyFault, applyEncodingFault } from "./body-faults.ts";
 import { applyDeliveryFault, applyLatency, isDeliveryFault, writeResponse } from "./delivery-faults.ts";
 import { LoadFaults } from "./load-faults.ts";
-import { applyPageFault, capSize, isLastPage, type PageRequest, PagingFaults } from "./paging-faults.ts";
+import { applyPageFault, capSize, type PageRequest, PagingFaults } from "./paging-faults.ts";
 import type { FaultScript, TriggeredFault } from "./script.ts";
 import { readAudience, TokenFaults, type TokenIssuer } from "./token-faults.ts";
 
@@ -29,7 +27,6 @@ export interface ChangedResponse {
 interface HttpFaultsOptions {
   script: FaultScript;
   clock: Clock;
-  refreshSeconds: number;
   tokens: TokenIssuer;
   onChanged?: ((change: ChangedResponse) => void) | undefined;
 }
@@ -40,7 +37,7 @@ interface HttpFaultsOptions {
  */
 export class HttpFaults {
   readonly #options: HttpFaultsOptions;
-  readonly #paging: PagingFaults;
+  readonly #paging = new PagingFaults();
   readonly #tokens: TokenFaults;
   readonly #load: LoadFaults;
   readonly #tracksCursors: boolean;
@@ -48,7 +45,6 @@ export class HttpFaults {
 
   constructor(options: HttpFaultsOptions) {
     this.#options = options;
-    this.#paging = new PagingFaults(options.refreshSeconds * 1000);
     this.#tokens = new TokenFaults(options.tokens);
     this.#load = new LoadFaults(options.clock);
     this.#tracksCursors = options.script
@@ -67,7 +63,14 @@ export class HttpFaults {
       fetch: (query, nowMs = request.nowMs) =>
         toPlainResponse(exchange.fetchOriginal(new URLSearchParams([...query]), nowMs)),
     };
-    const faults = this.#triggeredFaults(request, page, original);
+    const { path, query } = page;
+    const faults = this.#options.script.triggeredFaults({
+      kind: "request",
+      method: request.method,
+      path,
+      // Token requests for both audiences have the same path; only the body tells them apart.
+      query: path === TOKEN_PATH ? new Map([...query, ["audience", readAudience(request.body)]]) : query,
+    });
     const effective = new Set<TriggeredFault>();
     const changed = this.#applyFaults(exchange, page, original, faults, effective);
     const response =
@@ -79,22 +82,6 @@ export class HttpFaults {
       rawResponse.destroy(error),
     );
   };
-
-  #triggeredFaults(
-    { method, body }: SimulatorRequest,
-    page: PageRequest,
-    original: PlainResponse,
-  ): TriggeredFault[] {
-    const { path, query } = page;
-    return this.#options.script.triggeredFaults({
-      kind: "request",
-      method,
-      path,
-      // Token requests for both audiences have the same path; only the body tells them apart.
-      query: path === TOKEN_PATH ? new Map([...query, ["audience", readAudience(body)]]) : query,
-      isLastPage: () => isLastPage(page, original),
-    });
-  }
 
   /** Adds the faults that changed anything to `effective`. */
   #applyFaults(
@@ -141,13 +128,13 @@ export class HttpFaults {
   async #deliver(
     faults: readonly TriggeredFault[],
     effective: Set<TriggeredFault>,
-    encoded: EncodedResponse,
+    encoded: PlainResponse,
     rawResponse: ServerResponse,
   ): Promise<void> {
     const { socket } = rawResponse.req;
     const isReused = this.#usedSockets.has(socket);
     this.#usedSockets.add(socket);
-    let response: PlainResponse = encoded;
+    let response = encoded;
     const deliveries = faults.filter((fault) => {
       const { line } = fault;
       if (line.definition.name === "encoding")

@@ -31,8 +31,18 @@ interface Page {
 
 /** Applies a payload or paging fault. Undefined when it is another fault or the response is not a page. */
 export function applyPageFault(fault: TriggeredFault, response: PlainResponse): PlainResponse | undefined {
-  if (!changesPages(fault)) return undefined;
-  return changePage(response, (page) => applyFaultToPage(fault, page) ?? applyFaultToRows(fault, page));
+  const applyToPage = PAGE_FAULTS[fault.line.definition.name];
+  // Asks with an empty record first: parsing the real page takes longer than everything else.
+  const changesRows = applyRecordFault(fault, []) !== undefined;
+  if (!applyToPage && !changesRows) return undefined;
+  return changePage(response, (page) => {
+    const changed = applyToPage?.(page, fault);
+    if (changed || !changesRows) return changed;
+    const rows = page.rows.map((row, at) =>
+      appliesToRow(fault, at, page.rows.length) ? (applyRecordFault(fault, row) ?? row) : row,
+    );
+    return { ...page, rows };
+  });
 }
 
 /** Undefined when the response is not a page, or the page stays as it is. */
@@ -64,59 +74,42 @@ function readField(row: JsonFields | undefined, pattern: RegExp): string | undef
 const pageAfter = (query: Query, id: string): Query => new Map([...query, ["startAfter", id]]);
 const sizeOf = (query: Query) => Number(query.get("size") ?? 10);
 
-const EMPTY_PAGE: Page = { isList: true, envelope: [], rows: [] };
-
-/** Asks each kind of fault with an empty page and record: parsing the real page takes longer than everything else. */
-function changesPages(fault: TriggeredFault): boolean {
-  return applyFaultToPage(fault, EMPTY_PAGE) !== undefined || applyRecordFault(fault, []) !== undefined;
-}
-
-function applyFaultToRows(fault: TriggeredFault, page: Page): Page | undefined {
-  if (applyRecordFault(fault, []) === undefined) return undefined;
-  const rows = page.rows.map((row, at) =>
-    appliesToRow(fault, at, page.rows.length) ? (applyRecordFault(fault, row) ?? row) : row,
-  );
-  return { ...page, rows };
-}
-
-function applyFaultToPage({ line, chance }: TriggeredFault, page: Page): Page | undefined {
-  const { rows, envelope } = page;
-  switch (line.definition.name) {
-    case "next-id": {
-      const is = line.textOf("is");
-      if (is === "same" || is === "cycle") return undefined;
-      return withNextId(page, ({ null: "null", empty: '""' } as Record<string, string>)[is]);
-    }
-    case "empty-page":
-      return { ...page, rows: [] };
-    case "order":
-      if (line.textOf("is") === "ascending") return { ...page, rows: rows.toReversed() };
-      return { ...page, rows: sortByWeight(rows, (at) => chance("order", at)) };
-    case "shrink":
-      return { ...page, rows: rows.slice(0, Math.ceil(rows.length * (1 - line.numberOf("by")))) };
-    case "duplicate-row": {
-      const row = line.textOf("row") === "first" ? rows.slice(0, 1) : rows.slice(-1);
-      return { ...page, rows: line.textOf("row") === "first" ? [...row, ...rows] : [...rows, ...row] };
-    }
-    case "big-body": {
-      // Copies of an empty page never reach the size.
-      if (rows.length === 0) return page;
-      const bytes = rows.reduce((sum, row) => sum + formatJsonFields(row).length + 1, 0);
-      const copies = Math.ceil((line.numberOf("mb") * 2 ** 20) / bytes);
-      return { ...page, rows: Array.from({ length: copies }, () => rows).flat() };
-    }
-    case "deep-nesting": {
-      const depth = line.numberOf("depth");
-      return { ...page, envelope: [...envelope, ["nested", "[".repeat(depth) + "]".repeat(depth)]] };
-    }
-    case "drop": {
-      const others = envelope.filter(([name]) => name !== line.textOf("field"));
-      return others.length < envelope.length ? { ...page, envelope: others } : undefined;
-    }
-    default:
-      return undefined;
-  }
-}
+const PAGE_FAULTS: Record<string, (page: Page, fault: TriggeredFault) => Page | undefined> = {
+  "next-id"(page, { line }) {
+    const is = line.textOf("is");
+    if (is === "same" || is === "cycle") return undefined;
+    return withNextId(page, ({ null: "null", empty: '""' } as Record<string, string>)[is]);
+  },
+  "empty-page": (page) => ({ ...page, rows: [] }),
+  order(page, { line, chance }) {
+    if (line.textOf("is") === "ascending") return { ...page, rows: page.rows.toReversed() };
+    return { ...page, rows: sortByWeight(page.rows, (at) => chance("order", at)) };
+  },
+  shrink: (page, { line }) => ({
+    ...page,
+    rows: page.rows.slice(0, Math.ceil(page.rows.length * (1 - line.numberOf("by")))),
+  }),
+  "duplicate-row"(page, { line }) {
+    const { rows } = page;
+    const isFirst = line.textOf("row") === "first";
+    return { ...page, rows: isFirst ? [...rows.slice(0, 1), ...rows] : [...rows, ...rows.slice(-1)] };
+  },
+  "big-body"(page, { line }) {
+    // Copies of an empty page never reach the size.
+    if (page.rows.length === 0) return page;
+    const bytes = page.rows.reduce((sum, row) => sum + formatJsonFields(row).length + 1, 0);
+    const copies = Math.ceil((line.numberOf("mb") * 2 ** 20) / bytes);
+    return { ...page, rows: Array.from({ length: copies }, () => page.rows).flat() };
+  },
+  "deep-nesting"(page, { line }) {
+    const depth = line.numberOf("depth");
+    return { ...page, envelope: [...page.envelope, ["nested", "[".repeat(depth) + "]".repeat(depth)]] };
+  },
+  drop(page, { line }) {
+    const envelope = page.envelope.filter(([name]) => name !== line.textOf("field"));
+    return envelope.length < page.envelope.length ? { ...page, envelope } : undefined;
+  },
+};
 
 function sortByWeight<T>(items: T[], weight: (at: number) => number): T[] {
   return items
@@ -127,17 +120,12 @@ function sortByWeight<T>(items: T[], weight: (at: number) => number): T[] {
 
 /** Faults that respond to another request than the received one. */
 export class PagingFaults {
-  readonly #refreshMs: number;
   /** By cursor: the query of the page that returned the cursor, for faults that serve an earlier page again. */
   readonly #cursorSources = new Map<string, Query>();
   /** Cursors whose rows were already served with the previous page. */
   readonly #swappedCursors = new Set<string>();
   /** By cursor: the second record of its moment, which the page with the first one left out. */
   readonly #splitPairs = new Map<string, JsonFields>();
-
-  constructor(refreshMs: number) {
-    this.#refreshMs = refreshMs;
-  }
 
   recordCursor(query: Query, response: PlainResponse): void {
     const nextId = readNextId(response);
@@ -207,18 +195,8 @@ export class PagingFaults {
           ? plainJsonResponse(200, '{"content":[]}', nowMs)
           : plainErrorResponse(status, "no such record", nowMs);
       }
-      case "torn": {
-        const old = parsePage(fetch(query, nowMs - this.#refreshMs));
-        return changePage(response, (page) => {
-          const half = Math.ceil(page.rows.length / 2);
-          return old && { ...page, rows: [...old.rows.slice(0, half), ...page.rows.slice(half)] };
-        });
-      }
       case "withdraw":
-        return withdrawRecords(query, response, {
-          isWithdrawn: isBetween(line.textOf("since"), line.textOf("until")),
-          fetchAfter: (id) => fetch(pageAfter(query, id)),
-        });
+        return withdrawRecords(query, response, fetch, line.textOf("since"), line.textOf("until"));
       case "begins":
         return cutOldRecords(response, Date.parse(line.textOf("since")));
       case "second-records":
@@ -226,23 +204,16 @@ export class PagingFaults {
       case "retention":
         return cutOldRecords(response, nowMs - line.numberOf("age"));
       case "next-id":
-        return this.#setCycleCursor(
-          line.textOf("is") === "same" ? 1 : line.numberOf("length"),
-          line.textOf("is"),
-          cursor,
-          response,
-        );
+        if (line.textOf("is") === "same") return this.#setCycleCursor(1, cursor, response);
+        if (line.textOf("is") !== "cycle") return undefined;
+        return this.#setCycleCursor(line.numberOf("length"), cursor, response);
       default:
         return undefined;
     }
   }
 
   /** Lists the predecessor of each record behind it; the two may be on two pages. */
-  #listTwice(
-    query: Query,
-    maxRows: number,
-    fetchPage: (query: Query) => PlainResponse,
-  ): PlainResponse | undefined {
+  #listTwice(query: Query, maxRows: number, fetchPage: PageRequest["fetch"]): PlainResponse | undefined {
     const cursor = query.get("startAfter") ?? "";
     const response = fetchPage(cursor === "" ? query : pageAfter(query, cursor.replace(PREDECESSOR, "")));
     return changeList(response, (page) => {
@@ -262,11 +233,9 @@ export class PagingFaults {
   /** Sets nextId to a cursor of an earlier page, so that the walk repeats `length` pages. */
   #setCycleCursor(
     length: number,
-    kind: string,
     cursor: string | undefined,
     response: PlainResponse,
   ): PlainResponse | undefined {
-    if (kind !== "same" && kind !== "cycle") return undefined;
     let target = cursor;
     for (let step = 1; step < length && target !== undefined; step++)
       target = this.#cursorSources.get(target)?.get("startAfter");
@@ -312,15 +281,6 @@ export function capSize(query: Query, maxRows: number): Query {
   return new Map([...query, ["size", String(Math.min(sizeOf(query), maxRows))]]);
 }
 
-/** Selects the records of [since, until) by their timestamp. */
-function isBetween(since: string, until: string): (row: JsonFields) => boolean {
-  const [sinceMs, untilMs] = [Date.parse(since), Date.parse(until)];
-  return (row) => {
-    const ms = readTimeMs(row);
-    return ms >= sinceMs && ms < untilMs;
-  };
-}
-
 const TIMESTAMP = /^(startT|t)imestamp$/;
 
 /** NaN without a timestamp. */
@@ -340,11 +300,14 @@ function cutOldRecords(response: PlainResponse, oldestMs: number): PlainResponse
 function withdrawRecords(
   query: Query,
   response: PlainResponse,
-  {
-    isWithdrawn,
-    fetchAfter,
-  }: { isWithdrawn: (row: JsonFields) => boolean; fetchAfter: (id: string) => PlainResponse },
+  fetch: PageRequest["fetch"],
+  since: string,
+  until: string,
 ): PlainResponse | undefined {
+  const isWithdrawn = (row: JsonFields) => {
+    const ms = readTimeMs(row);
+    return ms >= Date.parse(since) && ms < Date.parse(until);
+  };
   return changeList(response, (page) => {
     if (!page.rows.some(isWithdrawn)) return undefined;
     const size = sizeOf(query);
@@ -352,7 +315,7 @@ function withdrawRecords(
     const rows = page.rows.filter((row) => !isWithdrawn(row));
     let nextId = readNextId(response);
     while (nextId !== undefined && rows.length <= size) {
-      const next = fetchAfter(nextId);
+      const next = fetch(pageAfter(query, nextId));
       // With inclusive cursors a page begins with the cursor's own record.
       const older = (parsePage(next)?.rows ?? []).filter((row) => idOf(row) !== JSON.stringify(nextId));
       nextId = older.length === 0 ? undefined : readNextId(next);
@@ -372,13 +335,6 @@ function readNextId({ status, body }: PlainResponse): string | undefined {
   const tail = Buffer.from(body.subarray(-2048)).toString();
   const found = /"nextId":("(?:[^"\\]|\\.)+")\}$/.exec(tail)?.[1];
   return found === undefined ? undefined : JSON.parse(found);
-}
-
-/** Whether the page has no next page, or an empty one. */
-export function isLastPage({ query, fetch }: PageRequest, response: PlainResponse): boolean {
-  const nextId = readNextId(response);
-  if (nextId === undefined) return true;
-  return parsePage(fetch(pageAfter(query, nextId)))?.rows.length === 0;
 }
 
 /** Undefined for a body that is no page, or that another fault has nested too deeply to be read and written. */

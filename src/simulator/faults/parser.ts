@@ -1,22 +1,14 @@
 import { type FaultDefinition, type FaultEventKind, faultConditions, faultDefinitions } from "./catalogue.ts";
 
-/** When a line triggers; all conditions must hold. Counts are per line and per identical request. */
-export interface FaultConditions {
-  /** Probability per event. */
+/** When a line triggers; all conditions must hold. `faultConditions` describes each; times are in milliseconds. */
+interface FaultConditions {
   p: number;
-  /** Maximum number of triggers on the same request. */
   times: number;
-  /** Triggers on every n-th repetition of a request; each request has its own phase. */
-  every: number;
-  /** The number of times that the same request passes without the fault first. */
   after: number;
-  /** Maximum number of triggers of the line. The only condition that depends on the order of requests. */
   total: number;
-  /** Milliseconds since the script was set, by the monotonic clock: [from, to). */
   from: number;
   to: number;
-  page: "any" | "first" | "later" | "last";
-  /** Query parameters (for the websocket: properties of the message or tick) that must have these values. */
+  page: "any" | "first" | "later";
   query: readonly (readonly [string, string])[];
 }
 
@@ -135,16 +127,14 @@ function parseLine(tokens: Token[], text: string, lineNumber: number): FaultLine
     values.set(key, kind === "number" || kind === "duration" ? parseMeasure(key, value, kind, fail) : value);
   }
   const condition = (key: string, kind: "number" | "duration", fallback: number) => {
-    // A fault may have a parameter of the same name (`ping-storm every=100ms`): then it is not the condition.
-    const value = key in definition.parameters ? undefined : given.get(key);
+    const value = given.get(key);
     return value === undefined ? fallback : parseMeasure(key, value, kind, fail);
   };
   const p = condition("p", "number", 1);
   if (p < 0 || p > 1) fail(`p is a probability between 0 and 1, not ${p}`);
-  const every = condition("every", "number", 1);
-  if (every < 1 || !Number.isInteger(every)) fail(`every is a whole number of at least 1, not ${every}`);
   const page = given.get("page") ?? "any";
-  if (!isPageCondition(page)) return unknown("value of page", page, ["first", "later", "last"]);
+  if (page !== "any" && page !== "first" && page !== "later")
+    return unknown("value of page", page, ["first", "later"]);
   return {
     lineNumber,
     text,
@@ -157,7 +147,6 @@ function parseLine(tokens: Token[], text: string, lineNumber: number): FaultLine
     conditions: {
       p,
       times: condition("times", "number", Number.POSITIVE_INFINITY),
-      every,
       after: condition("after", "number", 0),
       total: condition("total", "number", Number.POSITIVE_INFINITY),
       from: condition("from", "duration", 0),
@@ -166,10 +155,6 @@ function parseLine(tokens: Token[], text: string, lineNumber: number): FaultLine
       query,
     },
   };
-}
-
-function isPageCondition(text: string): text is FaultConditions["page"] {
-  return ["any", "first", "later", "last"].includes(text);
 }
 
 function parseMeasure(

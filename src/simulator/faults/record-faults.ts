@@ -41,63 +41,49 @@ export function appliesToRow(fault: TriggeredFault, at: number, count: number): 
 }
 
 /** Applies a payload fault to a record; undefined for any other fault. */
-export function applyRecordFault(
-  { line, secrets }: TriggeredFault,
-  fields: JsonFields,
-): JsonFields | undefined {
-  switch (line.definition.name) {
-    case "unknown-fields":
-      return [
-        ...fields,
-        ["grade", '"A+"'],
-        ["sequenceNumber", "90071992547409931"],
-        ["venue", '{"city":"Zürich","tags":["new",null,true]}'],
-      ];
-    case "reordered-fields":
-      return [...fields].reverse();
-    case "duplicate-keys":
-      return [...fields.map(([name]): [string, string] => [name, '"0.000"']), ...fields];
-    case "proto-key":
-      return [
-        ...fields,
-        ["__proto__", '{"polluted":true}'],
-        ["constructor", '{"prototype":{"polluted":true}}'],
-      ];
-    case "decimals":
-      return fields.map((field) =>
-        isDecimal(field) ? [field[0], formatDecimalAs(field[1], line.textOf("as"))] : field,
-      );
-    case "set": {
-      const value = line.textOf("value");
-      return setField(
-        fields,
-        line.textOf("field"),
-        line.textOf("as") === "json" ? value : JSON.stringify(value),
-      );
-    }
-    case "echo-secrets":
-      return setField(fields, line.textOf("field"), formatSecrets(secrets(), line.textOf("as")));
-    case "drop":
-      return fields.filter(([name]) => name !== line.textOf("field"));
-    case "timestamps":
-      return fields.map((field) =>
-        isTimestamp(field) ? [field[0], formatTimestampAs(field[1], line.textOf("as"))] : field,
-      );
-    case "shift-timestamps":
-      return fields.map((field) =>
-        isTimestamp(field) ? [field[0], shiftTimestamp(field[1], line.numberOf("by"))] : field,
-      );
-    case "upside-down": {
-      const readValue = (property: string) => fields.find(([name]) => name === property)?.[1];
-      const [high, low] = [readValue("high"), readValue("low")];
-      return high === undefined || low === undefined
-        ? fields
-        : setField(setField(fields, "high", low), "low", high);
-    }
-    default:
-      return undefined;
-  }
+export function applyRecordFault(fault: TriggeredFault, fields: JsonFields): JsonFields | undefined {
+  return RECORD_FAULTS[fault.line.definition.name]?.(fields, fault);
 }
+
+const RECORD_FAULTS: Record<string, (fields: JsonFields, fault: TriggeredFault) => JsonFields> = {
+  "unknown-fields": (fields) => [
+    ...fields,
+    ["grade", '"A+"'],
+    ["sequenceNumber", "90071992547409931"],
+    ["venue", '{"city":"Zürich","tags":["new",null,true]}'],
+  ],
+  "reordered-fields": (fields) => fields.toReversed(),
+  "duplicate-keys": (fields) => [...fields.map(([name]): [string, string] => [name, '"0.000"']), ...fields],
+  "proto-key": (fields) => [
+    ...fields,
+    ["__proto__", '{"polluted":true}'],
+    ["constructor", '{"prototype":{"polluted":true}}'],
+  ],
+  decimals: (fields, { line }) => changeTexts(fields, isDecimal, DECIMAL_FORMS[line.textOf("as")]),
+  set(fields, { line }) {
+    const value = line.textOf("value");
+    return setField(
+      fields,
+      line.textOf("field"),
+      line.textOf("as") === "json" ? value : JSON.stringify(value),
+    );
+  },
+  "echo-secrets": (fields, { line, secrets }) =>
+    setField(fields, line.textOf("field"), formatSecrets(secrets(), line.textOf("as"))),
+  drop: (fields, { line }) => fields.filter(([name]) => name !== line.textOf("field")),
+  timestamps: (fields, { line }) => changeTexts(fields, isTimestamp, TIMESTAMP_FORMS[line.textOf("as")]),
+  "shift-timestamps": (fields, { line }) =>
+    changeTexts(fields, isTimestamp, (text) =>
+      JSON.stringify(new Date(Date.parse(text) + line.numberOf("by")).toISOString()),
+    ),
+  "upside-down"(fields) {
+    const readValue = (property: string) => fields.find(([name]) => name === property)?.[1];
+    const [high, low] = [readValue("high"), readValue("low")];
+    return high === undefined || low === undefined
+      ? fields
+      : setField(setField(fields, "high", low), "low", high);
+  },
+};
 
 /** All secrets as one JSON value: plain, with every character escaped, or encoded for a URL. */
 function formatSecrets(secrets: readonly string[], form: string): string {
@@ -124,28 +110,32 @@ function setField(fields: JsonFields, name: string, value: string): JsonFields {
   return others.map(([known, old]) => [known, known === name ? value : old]);
 }
 
+/** Replaces each selected value by another JSON text; `change` gets it without quotation marks. */
+function changeTexts(
+  fields: JsonFields,
+  isSelected: (field: [string, string]) => boolean,
+  change: ((text: string) => string) | undefined,
+): JsonFields {
+  return fields.map((field) =>
+    change && isSelected(field) ? [field[0], change(field[1].replaceAll('"', ""))] : field,
+  );
+}
+
 function isDecimal([name, value]: [string, string]): boolean {
   return /^"?-?\d+(\.\d+)?"?$/.test(value) && !/id$|name$|symbol$|rank$/i.test(name);
 }
 
-function formatDecimalAs(value: string, form: string): string {
-  const digits = value.replaceAll('"', "");
-  switch (form) {
-    case "number":
-      return digits;
-    case "exponent":
-      return `"${withExponent(digits)}"`;
-    case "zeros":
-      return `"${digits.includes(".") ? digits : `${digits}.`}000"`;
-    case "tiny":
-      return '"1e-18"';
-    default: {
-      const [whole = "0", fraction = ""] = digits.split(".");
-      const pattern = "123456789123456789123456789123";
-      return `"${whole}.${(fraction + pattern).slice(0, Math.max(1, 30 - whole.replace("-", "").length))}"`;
-    }
-  }
-}
+const DECIMAL_FORMS: Record<string, (digits: string) => string> = {
+  number: (digits) => digits,
+  exponent: (digits) => `"${withExponent(digits)}"`,
+  zeros: (digits) => `"${digits.includes(".") ? digits : `${digits}.`}000"`,
+  tiny: () => '"1e-18"',
+  long(digits) {
+    const [whole = "0", fraction = ""] = digits.split(".");
+    const pattern = "123456789123456789123456789123";
+    return `"${whole}.${(fraction + pattern).slice(0, Math.max(1, 30 - whole.replace("-", "").length))}"`;
+  },
+};
 
 /** Formats the same value with an exponent: 1234.5 → 1.2345E+3. */
 function withExponent(digits: string): string {
@@ -159,34 +149,28 @@ function isTimestamp([name, value]: [string, string]): boolean {
   return /timestamp$|^(lastMoved|listing|expiration)$/i.test(name) && /^"\d{4}-/.test(value);
 }
 
-function shiftTimestamp(value: string, byMs: number): string {
-  return JSON.stringify(new Date(Date.parse(value.replaceAll('"', "")) + byMs).toISOString());
+/** Of `2026-03-01T12:00:00.123Z`, the text before the fraction and the fraction. */
+function splitSeconds(text: string): [seconds: string, fraction: string] {
+  const [seconds = text, fraction = ""] = text.replace("Z", "").split(".");
+  return [seconds, fraction];
 }
 
-function formatTimestampAs(value: string, form: string): string {
-  const text = value.replaceAll('"', "");
-  const [seconds = text, fraction = ""] = text.replace("Z", "").split(".");
-  const ms = Date.parse(text);
-  switch (form) {
-    case "us":
-      return `"${seconds}.${fraction.padEnd(6, "0").slice(0, 6)}Z"`;
-    case "ns":
-      return `"${seconds}.${fraction.padEnd(9, "0")}Z"`;
-    case "no-zone":
-      return `"${text.replace("Z", "")}"`;
-    case "offset":
-      return `"${new Date(ms + 7_200_000).toISOString().replace("Z", "+02:00")}"`;
-    case "zero-offset":
-      return `"${text.replace("Z", "+00:00")}"`;
-    case "leap":
-      return `"${seconds.slice(0, -2)}60Z"`;
-    case "midnight-24":
-      return `"${seconds.slice(0, 10)}T24:00:00Z"`;
-    case "epoch":
-      return String(ms);
-    case "epoch-text":
-      return `"${ms}"`;
-    default:
-      return `"${form}-01-01T00:00:00Z"`;
-  }
-}
+const TIMESTAMP_FORMS: Record<string, (text: string) => string> = {
+  us(text) {
+    const [seconds, fraction] = splitSeconds(text);
+    return `"${seconds}.${fraction.padEnd(6, "0").slice(0, 6)}Z"`;
+  },
+  ns(text) {
+    const [seconds, fraction] = splitSeconds(text);
+    return `"${seconds}.${fraction.padEnd(9, "0")}Z"`;
+  },
+  "no-zone": (text) => `"${text.replace("Z", "")}"`,
+  offset: (text) => `"${new Date(Date.parse(text) + 7_200_000).toISOString().replace("Z", "+02:00")}"`,
+  "zero-offset": (text) => `"${text.replace("Z", "+00:00")}"`,
+  leap: (text) => `"${splitSeconds(text)[0].slice(0, -2)}60Z"`,
+  "midnight-24": (text) => `"${text.slice(0, 10)}T24:00:00Z"`,
+  epoch: (text) => String(Date.parse(text)),
+  "epoch-text": (text) => `"${Date.parse(text)}"`,
+  1970: () => '"1970-01-01T00:00:00Z"',
+  2099: () => '"2099-01-01T00:00:00Z"',
+};

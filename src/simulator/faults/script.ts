@@ -5,13 +5,13 @@
  *
  *   POST /oauth/token   status 503 times=3                 # the first three token requests of each audience
  *   GET  /index-ticker  cut reset at=1000 p=0.05 page=later
- *   GET  *              rate-limit retry-after=imf wait=30s every=7
+ *   GET  *              rate-limit retry-after=imf wait=30s after=7
  *   GET  /asset/*       status 404 query=type=FIAT
  *   port                refuse from=60s to=120s
  *   ws                  drop-connection 1006 on=tick p=0.01
  *
  * WHERE is a method and a path without its version (a trailing `*` matches any rest), `ws`, or `port`.
- * WHAT is one of `faultDefinitions`. CONDITIONS are p, times, every, after, total, from, to, page and query: `FaultConditions`.
+ * WHAT is one of `faultDefinitions`. CONDITIONS are p, times, after, total, from, to, page and query: `faultConditions`.
  *
  * Whether a line triggers is a hash of the seed, the line, the request, and how often the same request came before.
  * Requests share no random sequence, so their order of arrival changes nothing (except for `total`).
@@ -30,8 +30,6 @@ export interface FaultEvent {
   query: ReadonlyMap<string, string>;
   /** Two events with the same key count as the same request. Default: method, path and query. */
   key?: string;
-  /** Called only when a line has page=last. */
-  isLastPage?: () => boolean;
 }
 
 /** A line of the script that triggered on an event. */
@@ -99,10 +97,8 @@ export class FaultScript {
       const nth = counts.seen++;
       const chance = (...about: (string | number)[]) =>
         seededFraction(this.#seed, line.lineNumber, key, nth, ...about);
-      const { p, times, every, after, total } = line.conditions;
-      const phase =
-        every > 1 ? Math.floor(seededFraction(this.#seed, line.lineNumber, key, "phase") * every) : 0;
-      if (nth < after || (nth - after + phase) % every !== 0) continue;
+      const { p, times, after, total } = line.conditions;
+      if (nth < after) continue;
       // The text "strikes" is part of the hash: another text would change which requests fail for a seed.
       if (counts.triggered >= times || state.triggered >= total || chance("strikes") >= p) continue;
       counts.triggered++;
@@ -114,11 +110,6 @@ export class FaultScript {
       faults.push({ line, chance, secrets: this.#secrets, uncount });
     }
     return faults;
-  }
-
-  /** False when no line can trigger on events of this kind. */
-  handles(kind: FaultEventKind): boolean {
-    return this.#lines.some(({ line }) => line.eventKinds.includes(kind));
   }
 
   linesFor(kind: FaultEventKind): FaultLine[] {
@@ -163,7 +154,6 @@ function matchesEvent(line: FaultLine, event: FaultEvent, elapsed: number): bool
   if (elapsed < from || elapsed >= to) return false;
   if (!query.every(([name, value]) => event.query.get(name) === value)) return false;
   if (page === "any") return true;
-  if (page === "last") return event.isLastPage?.() ?? false;
   return event.query.has("startAfter") === (page === "later");
 }
 

@@ -48,8 +48,10 @@ export class TokenFaults {
       );
     }
     const token: Record<string, unknown> = JSON.parse(Buffer.from(response.body).toString());
-    if (name === "scope-form")
-      return tokenResponse({ ...token, scope: formatScopes(String(token.scope), line.textOf("is")) }, nowMs);
+    if (name === "scope-form") {
+      const scope = line.textOf("is") === "upper" ? String(token.scope).toUpperCase() : "market-data:all";
+      return tokenResponse({ ...token, scope }, nowMs);
+    }
     const expiresIn = line.textOf("said");
     if (expiresIn === "missing") delete token.expires_in;
     else token.expires_in = expiresIn === "string" ? String(token.expires_in) : Number(expiresIn);
@@ -70,12 +72,6 @@ export class TokenFaults {
 
 export function readAudience(body: string): string {
   return parseProperties(body).get("audience") ?? "";
-}
-
-function formatScopes(scopes: string, form: string): string | string[] | undefined {
-  if (form === "upper") return scopes.toUpperCase();
-  if (form === "array") return scopes.split(" ");
-  return form === "unknown" ? "market-data:all" : undefined;
 }
 
 const tokenResponse = (token: object, nowMs: number) => plainJsonResponse(200, JSON.stringify(token), nowMs);

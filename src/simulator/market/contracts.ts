@@ -8,7 +8,7 @@ export type SimulatedDerivativeType = (typeof simulatedDerivativeTypes)[number];
 export type ContractFilter = "ACTIVE" | "ALL" | "EXPIRED";
 
 /** A contract, with the inputs of its price. */
-export type Contract = ReturnType<Contracts["list"]>[number];
+export type Contract = ReturnType<typeof listContracts>[number];
 
 interface ContractTerm {
   readonly week: number;
@@ -29,111 +29,111 @@ const QUARTERLY_EXPIRIES = { upcoming: 3, past: 8 };
 const WEEKLY_EXPIRIES = { upcoming: 4, past: 12 };
 
 /** Derives the contracts that an exchange lists from the time alone; nothing is stored. */
-export class Contracts {
-  readonly #market: MarketModel;
-
-  constructor(market: MarketModel) {
-    this.#market = market;
-  }
-
-  list(type: SimulatedDerivativeType, exchange: SimulatedExchange, include: ContractFilter, nowMs: number) {
-    const markets = exchange.markets.filter(
-      ({ ordinal, base, quote }) =>
-        ordinal < 8192 &&
-        base.type === "CRYPTO" &&
-        base.status === "ACTIVE" &&
-        base.priceParameters.meanReversionDays > 1 &&
-        /^USDT?$/.test(quote.symbol),
+export function listContracts(
+  model: MarketModel,
+  type: SimulatedDerivativeType,
+  exchange: SimulatedExchange,
+  include: ContractFilter,
+  nowMs: number,
+) {
+  const markets = exchange.markets.filter(
+    ({ ordinal, base, quote }) =>
+      ordinal < 8192 &&
+      base.type === "CRYPTO" &&
+      base.status === "ACTIVE" &&
+      base.priceParameters.meanReversionDays > 1 &&
+      /^USDT?$/.test(quote.symbol),
+  );
+  const listed = exchange.derivatives ? markets.slice(0, MARKETS_PER_EXCHANGE[type]) : [];
+  return listed.flatMap((market) => {
+    const series = model.table.ofType("MWA")[market.ordinal];
+    if (!series) return [];
+    return listVariants(model, type, market, series, include, nowMs).map((variant) =>
+      createContract(model, type, exchange, market, series, variant),
     );
-    const listed = exchange.derivatives ? markets.slice(0, MARKETS_PER_EXCHANGE[type]) : [];
-    return listed.flatMap((market) => {
-      const series = this.#market.table.ofType("MWA")[market.ordinal];
-      if (!series) return [];
-      return this.#listVariants(type, market, series, include, nowMs).map((variant) =>
-        this.#createContract(type, exchange, market, series, variant),
-      );
-    });
-  }
+  });
+}
 
-  #listVariants(
-    type: SimulatedDerivativeType,
-    { base, quote }: SimulatedMarket,
-    series: IndexSeries,
-    include: ContractFilter,
-    nowMs: number,
-  ): ContractVariant[] {
-    const pair = `${base.symbol}${quote.symbol}`;
-    if (type === "perpetuals") return include === "EXPIRED" ? [] : [{ name: `${pair}-PERP`, step: 0 }];
-    const terms = (type === "futures" ? quarterlyTerms(nowMs) : weeklyTerms(nowMs)).filter(
-      ({ expirationMs }) => include === "ALL" || (include === "EXPIRED") === expirationMs <= nowMs,
-    );
-    return terms.flatMap((term) => {
-      const expiry = formatExpiry(term.expirationMs);
-      return type === "futures"
-        ? [{ ...term, name: `${pair}-${expiry}`, step: term.week * 64 }]
-        : this.#listOptions(series, `${base.symbol}-${expiry}`, term);
-    });
-  }
+function listVariants(
+  model: MarketModel,
+  type: SimulatedDerivativeType,
+  { base, quote }: SimulatedMarket,
+  series: IndexSeries,
+  include: ContractFilter,
+  nowMs: number,
+): ContractVariant[] {
+  const pair = `${base.symbol}${quote.symbol}`;
+  if (type === "perpetuals") return include === "EXPIRED" ? [] : [{ name: `${pair}-PERP`, step: 0 }];
+  const all =
+    type === "futures"
+      ? listTerms(QUARTERLY_EXPIRIES, firstQuarterAfter(nowMs), lastWeekOfQuarter)
+      : listTerms(WEEKLY_EXPIRIES, firstWeekAfter(nowMs), (week) => week);
+  const terms = all.filter(
+    ({ expirationMs }) => include === "ALL" || (include === "EXPIRED") === expirationMs <= nowMs,
+  );
+  return terms.flatMap((term) => {
+    const expiry = formatExpiry(term.expirationMs);
+    return type === "futures"
+      ? [{ ...term, name: `${pair}-${expiry}`, step: term.week * 64 }]
+      : listOptions(model, series, `${base.symbol}-${expiry}`, term);
+  });
+}
 
-  #listOptions(series: IndexSeries, name: string, term: ContractTerm): ContractVariant[] {
-    const { indexValues, calendar, quirks } = this.#market;
-    const atListing = Math.exp(indexValues.logPriceAt(series, calendar.newestTick(term.listingMs)));
-    const distance = roundToStrikeDistance(atListing * 0.04);
-    const middle = Math.round(atListing / distance) * distance;
-    return Array.from({ length: quirks.optionStrikes }, (_, at) => {
-      const strike = Number((middle + (at - (quirks.optionStrikes - 1) / 2) * distance).toPrecision(8));
-      return (["CALL", "PUT"] as const).map((optionType, putStep) => ({
-        ...term,
-        name: `${name}-${strike}-${optionType === "PUT" ? "P" : "C"}`,
-        step: term.week * 64 + at * 2 + putStep,
-        strike,
-        optionType,
-      }));
-    }).flat();
-  }
-
-  #createContract(
-    type: SimulatedDerivativeType,
-    exchange: SimulatedExchange,
-    market: SimulatedMarket,
-    series: IndexSeries,
-    { name, step, listingMs, expirationMs, strike, optionType }: ContractVariant,
-  ) {
-    const { ids, utc } = this.#market;
-    const typeNumber = simulatedDerivativeTypes.indexOf(type);
-    /** Its position among all contracts, encoded in its id. */
-    const ordinal = (typeNumber * 4096 + exchange.ordinal) * 8192 + market.ordinal;
-    const isInverse = exchange.name === "BitMEX" || exchange.name === "Deribit";
-    const isInQuote = isInverse && type !== "options";
-    return {
-      series,
-      ordinal,
-      step,
-      expirationMs,
+function listOptions(
+  model: MarketModel,
+  series: IndexSeries,
+  name: string,
+  term: ContractTerm,
+): ContractVariant[] {
+  const { indexValues, calendar, quirks } = model;
+  const atListing = Math.exp(indexValues.logPriceAt(series, calendar.newestTick(term.listingMs)));
+  const distance = roundToStrikeDistance(atListing * 0.04);
+  const middle = Math.round(atListing / distance) * distance;
+  return Array.from({ length: quirks.optionStrikes }, (_, at) => {
+    const strike = Number((middle + (at - (quirks.optionStrikes - 1) / 2) * distance).toPrecision(8));
+    return (["CALL", "PUT"] as const).map((optionType, putStep) => ({
+      ...term,
+      name: `${name}-${strike}-${optionType === "PUT" ? "P" : "C"}`,
+      step: term.week * 64 + at * 2 + putStep,
       strike,
-      record: {
-        id: ids.encode("contract", ordinal, step),
-        exchangeId: exchange.id,
-        marketId: market.id,
-        exchangeName: name,
-        settlementCurrency: isInverse ? market.base.symbol : market.quote.symbol,
-        contractValue: isInQuote ? "100" : "1",
-        valueCurrency: isInQuote ? market.quote.symbol : market.base.symbol,
-        ...(optionType ? { optionType } : {}),
-        ...(strike === undefined ? {} : { optionStrike: String(strike) }),
-        ...(listingMs === undefined ? {} : { listing: utc.format(listingMs) }),
-        ...(expirationMs === undefined ? {} : { expiration: utc.format(expirationMs) }),
-      },
-    };
-  }
+      optionType,
+    }));
+  }).flat();
 }
 
-function quarterlyTerms(nowMs: number): ContractTerm[] {
-  return listTerms(QUARTERLY_EXPIRIES, firstQuarterAfter(nowMs), lastWeekOfQuarter);
-}
-
-function weeklyTerms(nowMs: number): ContractTerm[] {
-  return listTerms(WEEKLY_EXPIRIES, firstWeekAfter(nowMs), (week) => week);
+function createContract(
+  { ids, utc }: MarketModel,
+  type: SimulatedDerivativeType,
+  exchange: SimulatedExchange,
+  market: SimulatedMarket,
+  series: IndexSeries,
+  { name, step, listingMs, expirationMs, strike, optionType }: ContractVariant,
+) {
+  const typeNumber = simulatedDerivativeTypes.indexOf(type);
+  /** Its position among all contracts, encoded in its id. */
+  const ordinal = (typeNumber * 4096 + exchange.ordinal) * 8192 + market.ordinal;
+  const isInverse = exchange.name === "BitMEX" || exchange.name === "Deribit";
+  const isInQuote = isInverse && type !== "options";
+  return {
+    series,
+    ordinal,
+    step,
+    expirationMs,
+    strike,
+    record: {
+      id: ids.encode("contract", ordinal, step),
+      exchangeId: exchange.id,
+      marketId: market.id,
+      exchangeName: name,
+      settlementCurrency: isInverse ? market.base.symbol : market.quote.symbol,
+      contractValue: isInQuote ? "100" : "1",
+      valueCurrency: isInQuote ? market.quote.symbol : market.base.symbol,
+      ...(optionType ? { optionType } : {}),
+      ...(strike === undefined ? {} : { optionStrike: String(strike) }),
+      ...(listingMs === undefined ? {} : { listing: utc.format(listingMs) }),
+      ...(expirationMs === undefined ? {} : { expiration: utc.format(expirationMs) }),
+    },
+  };
 }
 
 /** A contract is listed when as many periods as are upcoming are left until it expires. */
@@ -183,10 +183,10 @@ function firstQuarterAfter(ms: number): number {
   return fridayMs(lastWeekOfQuarter(quarter)) > ms ? quarter : quarter + 1;
 }
 
-const months = "JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC".split(" ");
-
 /** For example 27MAR26, as exchanges name their expiries. */
 function formatExpiry(ms: number): string {
-  const date = new Date(ms);
-  return `${date.getUTCDate()}${months[date.getUTCMonth()]}${String(date.getUTCFullYear() % 100).padStart(2, "0")}`;
+  return new Date(ms)
+    .toUTCString()
+    .replace(/^.{5}0?(\d+) (...) ..(..).*$/, "$1$2$3")
+    .toUpperCase();
 }

@@ -1,6 +1,6 @@
 import { DAY_MS } from "./format.ts";
 import { hashNumbers, mixBits } from "./hash.ts";
-import { drawFromHash, MAX_DAY_LEVEL } from "./price-path.ts";
+import { drawFromHash, MAX_DAY_LEVEL } from "./price-model.ts";
 
 /** How the ticks of a day are divided into segments. The first and the last tick of each segment are anchors. */
 export interface DayGrid {

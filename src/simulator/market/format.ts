@@ -2,31 +2,20 @@ export const DAY_MS = 86_400_000;
 
 const TWO_DIGITS = Array.from({ length: 100 }, (_, value) => String(value).padStart(2, "0"));
 
-/** Formats days since 1970 as YYYY-MM-DD. Howard Hinnant's `civil_from_days`: creates no `Date` per record. */
+const dayTexts = new Map<number, string>();
+
+/** Formats days since 1970 as YYYY-MM-DD. Keeps the texts: a page of bars has thousands of days, and the next page the same. */
 export function formatIsoDay(day: number): string {
-  const shifted = day + 719_468;
-  const era = Math.floor(shifted / 146_097);
-  const dayOfEra = shifted - era * 146_097;
-  const yearOfEra = Math.floor(
-    (dayOfEra -
-      Math.floor(dayOfEra / 1460) +
-      Math.floor(dayOfEra / 36_524) -
-      Math.floor(dayOfEra / 146_096)) /
-      365,
-  );
-  const dayOfYear = dayOfEra - (365 * yearOfEra + Math.floor(yearOfEra / 4) - Math.floor(yearOfEra / 100));
-  const monthFromMarch = Math.floor((5 * dayOfYear + 2) / 153);
-  const dayOfMonth = dayOfYear - Math.floor((153 * monthFromMarch + 2) / 5) + 1;
-  const month = monthFromMarch < 10 ? monthFromMarch + 3 : monthFromMarch - 9;
-  const year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0);
-  return `${String(year).padStart(4, "0")}-${TWO_DIGITS[month]}-${TWO_DIGITS[dayOfMonth]}`;
+  const known = dayTexts.get(day);
+  if (known !== undefined) return known;
+  const text = new Date(day * DAY_MS).toISOString().slice(0, 10);
+  dayTexts.set(day, text);
+  return text;
 }
 
-/** Formats timestamps as ISO 8601 UTC with a fixed number of fraction digits. Caches the last day, since a page spans few. */
+/** Formats timestamps as ISO 8601 UTC with a fixed number of fraction digits. */
 export class UtcFormatter {
   readonly #digits: 0 | 3 | 6;
-  #day = Number.NaN;
-  #dayText = "";
 
   constructor(digits: 0 | 3 | 6) {
     this.#digits = digits;
@@ -34,15 +23,11 @@ export class UtcFormatter {
 
   format(ms: number): string {
     const day = Math.floor(ms / DAY_MS);
-    if (day !== this.#day) {
-      this.#day = day;
-      this.#dayText = `${formatIsoDay(day)}T`;
-    }
     const msOfDay = ms - day * DAY_MS;
     const second = Math.floor(msOfDay / 1000);
     const minute = Math.floor(second / 60);
     const time = `${TWO_DIGITS[Math.floor(minute / 60)]}:${TWO_DIGITS[minute % 60]}:${TWO_DIGITS[second % 60]}`;
-    return `${this.#dayText}${time}${this.#fraction(msOfDay - second * 1000)}Z`;
+    return `${formatIsoDay(day)}T${time}${this.#fraction(msOfDay - second * 1000)}Z`;
   }
 
   #fraction(ms: number): string {

@@ -1,8 +1,7 @@
 import { type DayGrid, DayGrids } from "./day-grid.ts";
-import { chooseFractionDigits, DAY_MS, formatDecimal } from "./format.ts";
+import { chooseFractionDigits, DAY_MS } from "./format.ts";
 import { hashNumbers, isAffected, mixBits } from "./hash.ts";
-import type { PriceModel } from "./price-model.ts";
-import { MAX_DAY_LEVEL } from "./price-path.ts";
+import { MAX_DAY_LEVEL, type PriceModel } from "./price-model.ts";
 import type { Quirks } from "./quirks.ts";
 import type { SimulatedAsset, Universe } from "./universe.ts";
 
@@ -125,6 +124,9 @@ export class IndexValues {
   readonly #grids: DayGrids;
   readonly #seed: number;
   readonly #days = new Map<number, DayPath>();
+  /** The last one that was read: most reads are of neighbouring ticks. */
+  #lastKey = -1;
+  #lastPath: DayPath | undefined;
   readonly #anchors = new Float64Array(MAX_ANCHORS);
   readonly #quoteAnchors = new Float64Array(MAX_ANCHORS);
 
@@ -145,20 +147,6 @@ export class IndexValues {
     const grid = this.#grids.of(day);
     this.#model.readAnchors(asset.ordinal, day, grid.segments, this.#anchors);
     return this.#logAt({ day, grid, anchors: this.#anchors }, tick - grid.first);
-  }
-
-  /** `logPriceAt` for consecutive ticks. Much cheaper for thousands of ticks. */
-  logPrices(series: IndexSeries, fromTick: number, count: number): Float64Array {
-    const found = new Float64Array(count);
-    for (let done = 0; done < count; ) {
-      const path = this.#dayPath(series, this.#grids.dayOf(fromTick + done));
-      const { first, count: ticks } = path.grid;
-      const from = fromTick + done - first;
-      const end = Math.min(ticks, from + count - done);
-      this.#copyLogs(path, from, found.subarray(done, done + end - from));
-      done += end - from;
-    }
-    return found;
   }
 
   /** Summarises the ticks of a day before `endTick`, which is after the first. Reads anchors, and few ticks besides. */
@@ -192,10 +180,6 @@ export class IndexValues {
     return { open: anchors[0] as number, high, low, close, highTick, lowTick, lastTick: first + last };
   }
 
-  formatPrice(series: IndexSeries, log: number): string {
-    return formatDecimal(Math.exp(log), series.priceDigits);
-  }
-
   /** The rolling 24-hour volume: drifts over hours, with a little noise per tick. */
   volumeAt(series: IndexSeries, tick: number): number {
     const salt = mixBits(this.#seed ^ Math.imul(series.base.ordinal + 1, 0x27d4eb2f));
@@ -208,27 +192,20 @@ export class IndexValues {
     return series.dailyVolume * (0.6 + 0.8 * drift + 0.01 * noise);
   }
 
-  formatVolume(series: IndexSeries, tick: number): string {
-    return formatDecimal(this.volumeAt(series, tick), series.volumeDigits);
-  }
-
   /** The volume since the previous tick. Only LX records have it. */
   tickVolumeAt(series: IndexSeries, tick: number): number {
     const part = (hashNumbers(this.#seed, 51, series.ordinal, tick) / 2 ** 32) * 2;
     return (this.volumeAt(series, tick) * part) / 2880;
   }
 
-  formatTickVolume(series: IndexSeries, tick: number): string {
-    return formatDecimal(this.tickVolumeAt(series, tick), TICK_VOLUME_DIGITS);
-  }
-
   #dayPath(series: IndexSeries, day: number): DayPath {
     const key = series.rank * 2 ** 20 + day;
-    const cached = this.#days.get(key);
-    if (cached) return cached;
-    const path = this.#readDayPath(series, day, new Float64Array(MAX_ANCHORS));
+    if (key === this.#lastKey) return this.#lastPath as DayPath;
+    const path = this.#days.get(key) ?? this.#readDayPath(series, day, new Float64Array(MAX_ANCHORS));
     if (this.#days.size >= MAX_CACHED_DAYS) this.#days.clear();
     this.#days.set(key, path);
+    this.#lastKey = key;
+    this.#lastPath = path;
     return path;
   }
 
@@ -256,25 +233,6 @@ export class IndexValues {
     const shape = this.#grids.shape(day, segment, grid);
     const fraction = shape[offset - (grid.anchorOffsets[segment] as number)] as number;
     return start + ((anchors[segment + 1] as number) - start) * fraction;
-  }
-
-  /** `#logAt` for consecutive ticks. */
-  #copyLogs(path: DayPath, from: number, logs: Float64Array): void {
-    const { day, grid, anchors } = path;
-    const end = from + logs.length;
-    for (let segment = grid.segmentOf[from] as number, offset = from; offset < end; segment++) {
-      const segmentStart = grid.anchorOffsets[segment] as number;
-      const start = anchors[segment] as number;
-      if (segment === grid.segments) {
-        logs[offset - from] = start;
-        return;
-      }
-      const shape = this.#grids.shape(day, segment, grid);
-      const step = (anchors[segment + 1] as number) - start;
-      const segmentEnd = Math.min(end, grid.anchorOffsets[segment + 1] as number);
-      for (; offset < segmentEnd; offset++)
-        logs[offset - from] = start + step * (shape[offset - segmentStart] as number);
-    }
   }
 
   #lxDeviation(series: IndexSeries, day: number, anchor: number): number {

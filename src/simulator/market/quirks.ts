@@ -50,8 +50,6 @@ export const defaultQuirks = {
   missingPerMille: 0,
   /** Of every thousand indices, `perMille` were listed on this day (`2026-02-27`) and have no older records. */
   listed: { perMille: 0, on: "1970-01-01" },
-  /** Index ticks exist only at every n-th refresh. */
-  everyNthTick: 1,
   /** On so many days of each week (from Thursday) there are no index ticks. */
   closedDays: 0,
   /** Of every thousand index ticks, `perMille` first have a wrong price, which is corrected after `minutes`. */

@@ -16,7 +16,7 @@ export const recordKinds = [
 ] as const;
 export type RecordKind = (typeof recordKinds)[number];
 
-export interface RecordPosition {
+interface RecordPosition {
   readonly kind: RecordKind;
   /** Which series of its kind. */
   readonly ordinal: number;
@@ -36,7 +36,7 @@ export class RecordIds {
   readonly #seed: number;
   readonly #mask: number;
   readonly #prefixes = new Map<number, string>();
-  readonly #format: IdFormat;
+  readonly #format: ReturnType<typeof createIdFormat>;
 
   constructor(seed: number, style: Quirks["ids"]) {
     this.#seed = seed;
@@ -53,11 +53,14 @@ export class RecordIds {
   }
 
   encode(kind: RecordKind, ordinal: number, step: number): string {
-    return this.#format.wrap(this.#prefix(recordKinds.indexOf(kind), ordinal) + scrambleStep(step));
+    const { prefix, suffix } = this.affixes(kind, ordinal);
+    return prefix + scrambleStep(step) + suffix;
   }
 
   decode(id: string): RecordPosition | undefined {
-    const match = ID_PATTERN.exec(this.#format.unwrap(id) ?? "");
+    const { prefix: start, suffix: end } = this.#format;
+    const isOwn = id.startsWith(start) && id.endsWith(end);
+    const match = isOwn && ID_PATTERN.exec(id.slice(start.length, id.length - end.length));
     if (!match) return undefined;
     const [, prefix = "", high = "", low = ""] = match;
     const kindNumber = Number.parseInt(prefix.slice(0, 1), 16);
@@ -105,29 +108,10 @@ function feistelRound(half: number, key: number): number {
   return (Math.imul(half ^ key, 0x85ebca6b) >>> 7) & HALF_MASK;
 }
 
-/** Converts between internal UUIDs and the ids that the service shows. */
-interface IdFormat {
-  readonly prefix: string;
-  readonly suffix: string;
-  wrap(uuid: string): string;
-  /** Undefined when the simulator did not make this id. */
-  unwrap(id: string): string | undefined;
-}
-
-const OPAQUE_PREFIX = "idé/";
-const OPAQUE_SUFFIX = `%2F+${"long".repeat(40)}∆`;
-
-export function createIdFormat(style: Quirks["ids"]): IdFormat {
-  if (style === "uuid") return { prefix: "", suffix: "", wrap: (uuid) => uuid, unwrap: (id) => id };
-  return {
-    prefix: OPAQUE_PREFIX,
-    suffix: OPAQUE_SUFFIX,
-    wrap: (uuid) => OPAQUE_PREFIX + uuid + OPAQUE_SUFFIX,
-    unwrap: (id) =>
-      id.startsWith(OPAQUE_PREFIX) && id.endsWith(OPAQUE_SUFFIX)
-        ? id.slice(OPAQUE_PREFIX.length, -OPAQUE_SUFFIX.length)
-        : undefined,
-  };
+/** What the service shows before and after the UUID of an id. */
+export function createIdFormat(style: Quirks["ids"]): { prefix: string; suffix: string } {
+  if (style === "uuid") return { prefix: "", suffix: "" };
+  return { prefix: "idé/", suffix: `%2F+${"long".repeat(40)}∆` };
 }
 
 /** A random-looking UUID that is always the same for one entity; `kind` is 1 asset, 2 market, 3 exchange, 4 liquid index. */

@@ -13,7 +13,7 @@ export class TickCalendar {
   readonly settleDelayMs: number;
   readonly #seed: number;
   readonly #quirks: Quirks;
-  /** True when some ticks are late, missing, corrected, or not at every refresh. */
+  /** True when some ticks are late, missing, corrected, or not on every day. */
   readonly hasChangingTicks: boolean;
 
   constructor(seed: number, tickMs: number, quirks: Quirks) {
@@ -23,11 +23,7 @@ export class TickCalendar {
     const late = quirks.late.perMille > 0 ? quirks.late.seconds * 1000 : 0;
     const corrected = quirks.corrections.perMille > 0 ? quirks.corrections.minutes * 60_000 : 0;
     this.settleDelayMs = Math.max(late, corrected);
-    this.hasChangingTicks =
-      this.settleDelayMs > 0 ||
-      quirks.missingPerMille > 0 ||
-      quirks.everyNthTick !== 1 ||
-      quirks.closedDays > 0;
+    this.hasChangingTicks = this.settleDelayMs > 0 || quirks.missingPerMille > 0 || quirks.closedDays > 0;
   }
 
   newestTick(nowMs: number): number {
@@ -48,6 +44,12 @@ export class TickCalendar {
     return { first: this.firstTickOfDay(series.firstDay), end: this.firstTickOfDay(series.endDay) };
   }
 
+  /** Whether the index has a value at this tick. */
+  isListed(series: IndexSeries, tick: number): boolean {
+    const { first, end } = this.tickRange(series);
+    return tick >= first && tick < end;
+  }
+
   /** Whether the tick is on a day without ticks. */
   isClosed(tick: number): boolean {
     return Math.floor((tick * this.tickMs) / DAY_MS) % 7 < this.#quirks.closedDays;
@@ -57,8 +59,7 @@ export class TickCalendar {
   isPublished(series: IndexSeries, tick: number, nowMs: number): boolean {
     if (!this.hasChangingTicks) return tick * this.tickMs <= nowMs;
     if (isAffected(this.#quirks.missingPerMille, this.#seed, 61, series.rank, tick)) return false;
-    const { late, everyNthTick } = this.#quirks;
-    if (tick % everyNthTick !== 0) return false;
+    const { late } = this.#quirks;
     if (this.isClosed(tick)) return false;
     const delay = isAffected(late.perMille, this.#seed, 62, series.rank, tick) ? late.seconds * 1000 : 0;
     return tick * this.tickMs + delay <= nowMs;

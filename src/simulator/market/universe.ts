@@ -1,14 +1,7 @@
 import { DAY_MS } from "./format.ts";
 import { hashFraction, hashNumbers } from "./hash.ts";
-import {
-  inventAssetName,
-  inventExchange,
-  type KnownAsset,
-  type KnownExchange,
-  knownAssets,
-  knownExchanges,
-} from "./names.ts";
-import type { PriceParameters } from "./price-path.ts";
+import { inventAssetName, inventExchange, type KnownAsset, knownAssets, knownExchanges } from "./names.ts";
+import type { PriceParameters } from "./price-model.ts";
 import type { Quirks } from "./quirks.ts";
 import { createEntityUuid, createIdFormat } from "./record-ids.ts";
 
@@ -76,8 +69,9 @@ const NO_END_DAY = 100_000;
 
 export function createUniverse(seed: number, size: UniverseSize, idStyle: Quirks["ids"]): Universe {
   const counts = typeof size === "string" ? UNIVERSE_SIZES[size] : size;
-  const idFormat = createIdFormat(idStyle);
-  const id = (kind: number, ordinal: number) => idFormat.wrap(createEntityUuid(seed, kind, ordinal));
+  const { prefix, suffix } = createIdFormat(idStyle);
+  const id = (kind: number, ordinal: number, of = seed) =>
+    prefix + createEntityUuid(of, kind, ordinal) + suffix;
   const assets = Array.from({ length: counts.assets }, (_, at) => createAsset(seed, at, id(1, at)));
   const markets = createPairs(assets, counts.markets).map(([base, quote, rank], at) => {
     return { ordinal: at, id: id(2, at), base, quote, fraction: 0.45 / 2 ** rank };
@@ -88,7 +82,7 @@ export function createUniverse(seed: number, size: UniverseSize, idStyle: Quirks
   const liquidIndexes = (["BLX", "ELX", "XRPLX"] as const).flatMap((name, at) => {
     const asset = assets.find(({ symbol }) => symbol === ["BTC", "ETH", "XRP"][at]);
     // The ids of liquid indexes are the same for every seed.
-    return asset ? [{ ordinal: at, id: idFormat.wrap(createEntityUuid(0, 4, at)), name, asset }] : [];
+    return asset ? [{ ordinal: at, id: id(4, at, 0), name, asset }] : [];
   });
   return { assets, markets, exchanges, liquidIndexes };
 }
@@ -182,7 +176,8 @@ function createExchange(
   assets: readonly SimulatedAsset[],
   markets: readonly SimulatedMarket[],
 ): SimulatedExchange {
-  const known: KnownExchange = knownExchanges[ordinal] ?? inventExchange(ordinal - knownExchanges.length);
+  const { name, url, status, derivatives, symbols } =
+    knownExchanges[ordinal] ?? inventExchange(ordinal - knownExchanges.length);
   // Big exchanges list more markets; nearly all exchanges list the leading ones.
   const reach = (0.018 * markets.length) / (1 + ordinal * 0.5) + 0.42;
   const listed = markets.filter(({ ordinal: market }) => {
@@ -193,15 +188,15 @@ function createExchange(
   return {
     ordinal,
     id,
-    name: known.name,
-    url: known.url,
-    status: known.status ?? "ACTIVE",
+    name,
+    url,
+    status,
+    derivatives,
     markets: listed,
-    symbols: Object.entries(known.symbols ?? {}).flatMap(([symbol, own]) => {
+    symbols: Object.entries(symbols).flatMap(([symbol, own]) => {
       const asset = assets.find((candidate) => candidate.symbol === symbol);
       return asset ? [{ assetId: asset.id, symbol: own }] : [];
     }),
-    derivatives: known.derivatives ?? false,
   };
 }
 

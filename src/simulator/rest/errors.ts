@@ -31,6 +31,15 @@ export class HttpError extends Error {
   }
 }
 
+export function validationError(
+  object: string,
+  field: string,
+  rejectedValue: string,
+  message: string,
+): HttpError {
+  return new HttpError(400, "Validation error", [{ object, field, rejectedValue, message }]);
+}
+
 export function errorBody(
   status: number,
   message: string,

@@ -5,7 +5,6 @@ import type { MarketModel } from "../market/market-model.ts";
 import type { SimulatedExchange, SimulatedMarket } from "../market/universe.ts";
 import { HttpError } from "./errors.ts";
 import { Payload } from "./http-types.ts";
-import type { JsonWriter } from "./json-writer.ts";
 import type { PageCache } from "./page-cache.ts";
 import { QueryParams } from "./query-params.ts";
 
@@ -24,23 +23,19 @@ interface Listing {
 /** Serves /exchange-ticker: the newest tick of each listing, near the average of its market (MWA). */
 export class ExchangeTickers {
   readonly #market: MarketModel;
-  readonly #writer: JsonWriter;
   readonly #cache: PageCache;
   readonly #listings: readonly Listing[];
-  readonly #byExchange: ReadonlyMap<string, readonly Listing[]>;
   readonly #byMarket: ReadonlyMap<string, readonly Listing[]>;
 
-  constructor(market: MarketModel, writer: JsonWriter, cache: PageCache) {
+  constructor(market: MarketModel, cache: PageCache) {
     this.#market = market;
-    this.#writer = writer;
     this.#cache = cache;
     this.#listings = createListings(market);
-    this.#byExchange = Map.groupBy(this.#listings, ({ exchange }) => exchange.id);
     this.#byMarket = Map.groupBy(this.#listings, ({ market }) => market.id);
   }
 
   respond(query: URLSearchParams, nowMs: number): Payload {
-    const { quirks, calendar, ids } = this.#market;
+    const { quirks, calendar, ids, json } = this.#market;
     const params = new QueryParams("exchange-ticker", query, quirks);
     const exchangeId = params.id("exchangeId");
     const marketId = params.id("marketId");
@@ -62,8 +57,8 @@ export class ExchangeTickers {
     const cached = this.#cache.get(key);
     if (cached) return cached.payload;
 
-    let listings = this.#selectListings(exchangeId, marketId).filter((listing) =>
-      this.#isTrading(listing, tick),
+    let listings = this.#selectListings(exchangeId, marketId).filter(({ series }) =>
+      calendar.isListed(series, tick),
     );
     if (namedMarketId !== undefined) listings = listings.filter(({ market }) => market.id === namedMarketId);
     if (startAfter !== undefined) {
@@ -76,8 +71,8 @@ export class ExchangeTickers {
     const limit = quirks.exchangeTickerPage || listings.length;
     const records = listings.slice(0, limit).map((listing) => this.#record(listing, tick));
     const lastId = records.at(-1)?.id;
-    const end = this.#writer.nextIdProperty(listings.length > limit ? lastId : undefined, lastId);
-    const payload = new Payload(`{"content":${this.#writer.formatList(records)}${end}}`);
+    const end = json.nextIdProperty(listings.length > limit ? lastId : undefined, lastId);
+    const payload = new Payload(json.formatPage(records, end));
     this.#cache.set(key, { payload, oldest: tick }, payload.bytes.length);
     return payload;
   }
@@ -85,13 +80,15 @@ export class ExchangeTickers {
   /** The record of one market on one exchange; undefined when it is not listed or does not trade at this tick. */
   record(exchangeId: string, marketId: string, tick: number) {
     const listing = this.#byMarket.get(marketId)?.find(({ exchange }) => exchange.id === exchangeId);
-    return listing && this.#isTrading(listing, tick) ? this.#record(listing, tick) : undefined;
+    return listing && this.#market.calendar.isListed(listing.series, tick)
+      ? this.#record(listing, tick)
+      : undefined;
   }
 
   /** All records at one tick. */
   records(tick: number) {
     return this.#listings
-      .filter((listing) => this.#isTrading(listing, tick))
+      .filter(({ series }) => this.#market.calendar.isListed(series, tick))
       .map((listing) => this.#record(listing, tick));
   }
 
@@ -100,13 +97,8 @@ export class ExchangeTickers {
     if (exchangeId !== undefined && !universe.exchanges.some(({ id }) => id === exchangeId))
       throw new HttpError(404, `No exchange ${exchangeId}`);
     if (marketId !== undefined && !table.byId(marketId)) throw new HttpError(404, `No market ${marketId}`);
-    if (marketId !== undefined) {
-      const ofMarket = this.#byMarket.get(marketId) ?? [];
-      return exchangeId === undefined
-        ? ofMarket
-        : ofMarket.filter(({ exchange }) => exchange.id === exchangeId);
-    }
-    return exchangeId === undefined ? this.#listings : (this.#byExchange.get(exchangeId) ?? []);
+    const listings = marketId === undefined ? this.#listings : (this.#byMarket.get(marketId) ?? []);
+    return listings.filter(({ exchange }) => exchangeId === undefined || exchange.id === exchangeId);
   }
 
   #findMarketId(base: string, quote: string): string {
@@ -115,11 +107,6 @@ export class ExchangeTickers {
     if (found.length > 1)
       throw new HttpError(400, `Duplicate symbols: ${base}/${quote} names ${found.length} markets`);
     return found[0]?.id ?? "";
-  }
-
-  #isTrading({ series }: Listing, tick: number): boolean {
-    const { first, end } = this.#market.calendar.tickRange(series);
-    return tick >= first && tick < end;
   }
 
   #record({ ordinal, exchange, market, series, ticksPerTrade }: Listing, tick: number) {

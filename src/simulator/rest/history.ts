@@ -1,11 +1,11 @@
+import { formatDecimal } from "../market/format.ts";
 import { type IndexSeries, type SimulatedIndexType, simulatedIndexTypes } from "../market/indexes.ts";
 import type { MarketModel } from "../market/market-model.ts";
-import type { RecordKind } from "../market/record-ids.ts";
-import { HttpError } from "./errors.ts";
+import { type RecordKind, scrambleStep } from "../market/record-ids.ts";
+import { HttpError, validationError } from "./errors.ts";
 import { Payload } from "./http-types.ts";
-import type { JsonWriter } from "./json-writer.ts";
 import type { CachedPage, PageCache } from "./page-cache.ts";
-import { PageWriter } from "./page-writer.ts";
+import { createAffixes, PageWriter, type RecordAffixes } from "./page-writer.ts";
 import { QueryParams } from "./query-params.ts";
 
 /** The records of a page, newest first. Two parallel arrays, because pages are long. */
@@ -14,24 +14,115 @@ export interface PageRecords {
   readonly steps: number[];
 }
 
+/** A number of a record, and how many digits its fraction has. */
+export type RecordFigure = readonly [name: string, value: number, digits: number];
+
+export type HistoryRecord<Name extends string> = Readonly<
+  Record<"id" | "indexId" | Name, string> & { indexType: SimulatedIndexType }
+>;
+
+/** What a record has beside its id and its index, in this order. */
+interface RecordContent {
+  readonly figures: readonly RecordFigure[];
+  readonly moments: readonly (readonly [name: string, ms: number])[];
+}
+
+/** More than a record has without its ids. */
+const MAX_RECORD_BYTES = 1024;
+
 /** One kind of history (ticks or daily bars). Time is divided into numbered steps, with at most one record per index and step. */
-export interface History {
-  readonly name: string;
-  recordKind(type: SimulatedIndexType): RecordKind;
-  /** The newest step whose record is "up to" this timestamp. */
-  lastStepUpTo(ms: number): number;
-  /** The steps that can have records now, both inclusive. */
-  stepRange(series: IndexSeries, nowMs: number): { oldest: number; newest: number };
-  /** Whether the record exists by `nowMs`, for a step within `stepRange`. */
-  isPublished(series: IndexSeries, step: number, nowMs: number): boolean;
-  /** Whether this step and all older ones are final, except for leaving the window. */
-  isSettled(step: number, nowMs: number): boolean;
-  /** Whether this step is still served. If not, a cached page that reaches down to it is outdated. */
-  isReachable(step: number, nowMs: number): boolean;
+export abstract class History<HistoryRecord extends object = object> {
+  abstract readonly name: string;
+  abstract readonly stepMs: number;
+  /** How long after the start of its step a record is final, if no tick is late. */
+  abstract readonly finalAfterMs: number;
+  /** What `timestamp` is compared with: this long after the start of a step. */
+  abstract readonly boundMs: number;
   /** Whether the oldest record never changes, so that the last page can be cached. */
-  readonly hasFixedEnd: boolean;
+  abstract readonly hasFixedEnd: boolean;
+  protected readonly market: MarketModel;
+
+  constructor(market: MarketModel) {
+    this.market = market;
+  }
+
+  abstract recordKind(type: SimulatedIndexType): RecordKind;
+  /** The steps that can have records now, both inclusive. */
+  abstract stepRange(series: IndexSeries, nowMs: number): { oldest: number; newest: number };
+  /** Whether the record exists by `nowMs`, for a step within `stepRange`. */
+  abstract isPublished(series: IndexSeries, step: number, nowMs: number): boolean;
+  protected abstract content(series: IndexSeries, step: number, nowMs: number): RecordContent | undefined;
+
+  /** The newest step whose record is "up to" this timestamp. */
+  lastStepUpTo(ms: number): number {
+    const step = Math.floor((ms - this.boundMs) / this.stepMs);
+    const isExact = step * this.stepMs + this.boundMs === ms;
+    return isExact && this.market.quirks.upperBound === "exclusive" ? step - 1 : step;
+  }
+
+  /** Whether this step and all older ones are final, except for leaving the window. */
+  isSettled(step: number, nowMs: number): boolean {
+    return step * this.stepMs + this.finalAfterMs + this.market.calendar.settleDelayMs <= nowMs;
+  }
+
+  record(series: IndexSeries, step: number, nowMs: number): HistoryRecord | undefined {
+    const content = this.content(series, step, nowMs);
+    if (!content) return undefined;
+    const { ids, utc } = this.market;
+    const id = ids.encode(this.recordKind(series.type), series.ordinal, step);
+    const record: Record<string, string> = { id, indexId: series.id, indexType: series.type };
+    for (const [name, value, digits] of content.figures) record[name] = formatDecimal(value, digits);
+    for (const [name, ms] of content.moments) record[name] = utc.format(ms);
+    return record as HistoryRecord;
+  }
+
   /** Writes the records as the elements of a JSON array. */
-  write(records: PageRecords, nowMs: number, writer: PageWriter): void;
+  write({ series: seriesList, steps }: PageRecords, nowMs: number, writer: PageWriter): void {
+    const { quirks, ids, json } = this.market;
+    const isPlain = !quirks.extraProperties && !quirks.reorderedProperties;
+    let affixes: RecordAffixes | undefined;
+    let separator = "";
+    for (let at = 0; at < steps.length; at++) {
+      const series = seriesList[at] as IndexSeries;
+      const step = steps[at] as number;
+      const content = this.content(series, step, nowMs);
+      if (!content) continue;
+      if (series !== seriesList[at - 1] || !affixes)
+        affixes = createAffixes(ids, this.recordKind(series.type), series);
+      writer.reserve(MAX_RECORD_BYTES + affixes.bytes);
+      writer.writeAscii(separator);
+      separator = ",";
+      if (isPlain) this.#writePlain(writer, affixes, step, content);
+      else writer.writeText(json.formatRecord(this.record(series, step, nowMs) ?? {}));
+    }
+  }
+
+  /** Writes the same text as JsonWriter would, without creating an object per record. */
+  #writePlain(
+    writer: PageWriter,
+    { start, afterId }: RecordAffixes,
+    step: number,
+    { figures, moments }: RecordContent,
+  ): void {
+    const { quirks, utc } = this.market;
+    const quote = quirks.decimals === "string" ? '"' : "";
+    writer.writeBytes(start);
+    writer.writeAscii(scrambleStep(step));
+    writer.writeBytes(afterId);
+    for (const [name, value, digits] of figures) {
+      writer.writeName(name);
+      writer.writeAscii(quote);
+      writer.writeDecimal(value, digits);
+      writer.writeAscii(quote);
+    }
+    for (const [name, ms] of moments) {
+      writer.writeName(name);
+      writer.writeAscii('"');
+      writer.writeAscii(utc.format(ms));
+      writer.writeAscii('"');
+    }
+    writer.writeAscii("}");
+  }
 }
 
 /** Where a walk begins: at this step, with the first index of at least this rank. */
@@ -104,16 +195,14 @@ export class HistoryPages {
   readonly #history: History;
   readonly #scope: string;
   readonly #market: MarketModel;
-  readonly #writer: JsonWriter;
   readonly #cache: PageCache;
   readonly #pageWriter = new PageWriter();
   readonly #allSeries: Readonly<Record<"withLX" | "withoutLX", readonly IndexSeries[]>>;
 
-  constructor(history: History, scope: string, market: MarketModel, writer: JsonWriter, cache: PageCache) {
+  constructor(history: History, scope: string, market: MarketModel, cache: PageCache) {
     this.#history = history;
     this.#scope = scope;
     this.#market = market;
-    this.#writer = writer;
     this.#cache = cache;
     const { all } = market.table;
     this.#allSeries = { withLX: all, withoutLX: all.filter(({ type }) => type !== "LX") };
@@ -137,7 +226,7 @@ export class HistoryPages {
       throw new HttpError(Number(quirks.noData), `No data for index ${id ?? type}`);
     if (startAfter === undefined && timestamp === undefined) {
       const records = newestRecords(this.#history, seriesList, nowMs);
-      const end = this.#writer.nextIdProperty(
+      const end = this.#market.json.nextIdProperty(
         undefined,
         quirks.lastPage === "own-id" ? this.#lastId(records) : undefined,
       );
@@ -147,7 +236,7 @@ export class HistoryPages {
       startAfter !== undefined
         ? this.#startAfterCursor(startAfter, nowMs)
         : { step: this.#history.lastStepUpTo(timestamp ?? 0), rank: 0 };
-    if (!start) return new Payload(`{"content":[]${this.#writer.nextIdProperty(undefined, undefined)}}`);
+    if (!start) return new Payload(`{"content":[]${this.#market.json.nextIdProperty(undefined, undefined)}}`);
     const size = startAfter === undefined || this.#honoursSize(timestamp !== undefined) ? requestedSize : 10;
     const limit = Math.min(size, quirks.maxPageRows);
     return this.#page(createSelectionKey(type, id, seriesList), seriesList, start, limit, nowMs).payload;
@@ -158,9 +247,9 @@ export class HistoryPages {
     type: SimulatedIndexType,
     id: string,
     { fromMs, toMs }: { fromMs: number; toMs: number },
-    size: number,
     nowMs: number,
   ): number {
+    const size = 2000;
     const seriesList = this.#selectSeries(type, id, new Set([this.#scope, "read:LX"]));
     const end = this.#history.lastStepUpTo(fromMs);
     let start: WalkStart = { step: this.#history.lastStepUpTo(toMs), rank: 0 };
@@ -217,14 +306,7 @@ export class HistoryPages {
     }
     if (quirks.deadCursor === "empty") return undefined;
     if (quirks.deadCursor === "404") throw new HttpError(404, "startAfter names no existing record");
-    throw new HttpError(400, "Validation error", [
-      {
-        object: this.#history.name,
-        field: "startAfter",
-        rejectedValue: cursor,
-        message: "names no existing record",
-      },
-    ]);
+    throw validationError(this.#history.name, "startAfter", cursor, "names no existing record");
   }
 
   #page(
@@ -238,10 +320,12 @@ export class HistoryPages {
     const cached = this.#cache.get(key);
     // The fault `stale` requests pages as of an earlier time, at which this page may not have been final.
     const isSettled = this.#history.isSettled(start.step, nowMs);
-    if (cached && isSettled && this.#history.isReachable(cached.oldest, nowMs)) return cached;
+    const isReachable = (oldest: number) =>
+      this.#history.hasFixedEnd || oldest >= this.#market.calendar.oldestTickInWindow(nowMs);
+    if (cached && isSettled && isReachable(cached.oldest)) return cached;
     const { records, hasMore, oldest } = walkBackward(this.#history, seriesList, start, limit, nowMs);
     const lastId = this.#lastId(records);
-    const end = this.#writer.nextIdProperty(hasMore ? lastId : undefined, lastId);
+    const end = this.#market.json.nextIdProperty(hasMore ? lastId : undefined, lastId);
     const isFinal = hasMore || this.#history.hasFixedEnd;
     // A fault may serve another page instead: do not render this one before it is needed.
     const payload = new Payload(() => {

@@ -50,13 +50,6 @@ export interface SimulatorResponse {
   readonly payload: Payload;
 }
 
-/** A response after compression, as it is sent. */
-export interface EncodedResponse {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: Buffer;
-}
-
 /** A request, and what is needed to respond with or without faults. */
 interface HttpExchange {
   readonly request: SimulatorRequest;
@@ -82,7 +75,7 @@ export function createJsonResponse(status: number, content: string | Payload): S
   return { status, headers: { "content-type": "application/json" }, payload };
 }
 
-export function encodeResponse(request: SimulatorRequest, response: SimulatorResponse): EncodedResponse {
+export function encodeResponse(request: SimulatorRequest, response: SimulatorResponse): PlainResponse {
   const shouldCompress =
     response.payload.bytes.length > 256 && acceptsGzip(request.headers["accept-encoding"]);
   const body = shouldCompress ? response.payload.gzipped() : response.payload.bytes;
@@ -105,7 +98,7 @@ function acceptsGzip(header: string | string[] | undefined): boolean {
     .some((encoding) => /^\s*gzip\s*(;\s*q=(?!0(\.0*)?\s*$).*)?$/i.test(encoding));
 }
 
-/** A response as faults read and change it; its body is bytes instead of a Payload. */
+/** A response as it is sent, and as faults read and change it: its body is bytes instead of a Payload. */
 export interface PlainResponse {
   status: number;
   headers: Readonly<Record<string, string>>;

@@ -1,8 +1,6 @@
 import type { MarketModel } from "../market/market-model.ts";
-import type { Quirks } from "../market/quirks.ts";
-import type { SimulatedAsset, SimulatedExchange, SimulatedMarket } from "../market/universe.ts";
+import type { SimulatedAsset, SimulatedExchange, SimulatedMarket, Universe } from "../market/universe.ts";
 import { HttpError } from "./errors.ts";
-import type { JsonWriter } from "./json-writer.ts";
 import { QueryParams } from "./query-params.ts";
 
 /** By resource: the parameters that filter its list. Each has the name of the property that it selects. */
@@ -27,37 +25,33 @@ export function isLookupResource(resource: string): resource is LookupResource {
   return Object.hasOwn(filters, resource);
 }
 
-/** Serves /asset, /market and /exchange: filtered lists and single entities. */
-export class Lookups {
-  readonly #quirks: Quirks;
-  readonly #writer: JsonWriter;
-  readonly #records: Readonly<Record<LookupResource, readonly Readonly<Record<string, unknown>>[]>>;
-
-  constructor({ universe, quirks }: MarketModel, writer: JsonWriter) {
-    this.#quirks = quirks;
-    this.#writer = writer;
-    this.#records = {
-      asset: universe.assets.map(toAssetRecord),
-      market: universe.markets.map(toMarketRecord),
-      exchange: universe.exchanges.map(toExchangeRecord),
-    };
-  }
-
-  respondList(resource: LookupResource, query: URLSearchParams): string {
-    const params = new QueryParams(resource, query, this.#quirks);
-    const wanted = Object.entries(filters[resource](params)).filter(([, value]) => value !== undefined);
-    params.throwIfInvalid();
-    const found = this.#records[resource].filter((record) =>
-      wanted.every(([name, value]) => record[name] === value),
-    );
-    return `{"content":${this.#writer.formatList(found)}}`;
-  }
-
-  respondEntity(resource: LookupResource, id: string): string {
-    const found = this.#records[resource].find((record) => record.id === id);
+/** Serves /asset, /market and /exchange: a filtered list, or a single entity. */
+export function respondLookup(
+  market: MarketModel,
+  resource: LookupResource,
+  id: string | undefined,
+  query: URLSearchParams,
+): string {
+  const records = listRecords(market.universe, resource);
+  if (id !== undefined) {
+    const found = records.find((record) => record.id === id);
     if (!found) throw new HttpError(404, `No ${resource} ${id}`);
-    return this.#writer.formatRecord(found);
+    return market.json.formatRecord(found);
   }
+  const params = new QueryParams(resource, query, market.quirks);
+  const wanted = Object.entries(filters[resource](params)).filter(([, value]) => value !== undefined);
+  params.throwIfInvalid();
+  return market.json.formatPage(
+    records.filter((record) => wanted.every(([name, value]) => record[name] === value)),
+  );
+}
+
+function listRecords(
+  { assets, markets, exchanges }: Universe,
+  resource: LookupResource,
+): Readonly<Record<string, unknown>>[] {
+  if (resource === "asset") return assets.map(toAssetRecord);
+  return resource === "market" ? markets.map(toMarketRecord) : exchanges.map(toExchangeRecord);
 }
 
 function toAssetRecord({ id, name, symbol, status, type, url, contractAddress }: SimulatedAsset) {

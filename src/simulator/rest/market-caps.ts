@@ -2,96 +2,80 @@ import { DAY_MS, formatDecimal } from "../market/format.ts";
 import type { IndexSeries } from "../market/indexes.ts";
 import type { MarketModel } from "../market/market-model.ts";
 import { HttpError } from "./errors.ts";
-import type { JsonWriter } from "./json-writer.ts";
 import { QueryParams } from "./query-params.ts";
 
-export type MarketCapRecord = ReturnType<MarketCaps["ranking"]>[number];
+export type MarketCapRecord = ReturnType<typeof rankMarketCaps>[number];
 
 const RANKING_INTERVAL_MS = 300_000;
 const CHANGE_PERIODS_DAYS = [1, 7, 30];
 
 /** Serves /market-cap: every five minutes a new ranking, from the GWA prices of that time. */
-export class MarketCaps {
-  readonly #market: MarketModel;
-  readonly #writer: JsonWriter;
+export function respondMarketCaps(market: MarketModel, query: URLSearchParams, nowMs: number): string {
+  const { quirks, universe } = market;
+  const params = new QueryParams("market-cap", query, quirks);
+  const assetId = params.id("assetId");
+  const percentChange = params.oneOf("percentChange", ["true", "false"]) === "true";
+  params.throwIfInvalid();
+  if (assetId !== undefined && !universe.assets.some(({ id }) => id === assetId))
+    throw new HttpError(404, `No asset ${assetId}`);
+  const ranking = rankMarketCaps(market, nowMs, percentChange);
+  const chosen = assetId === undefined ? ranking : ranking.filter((record) => record.assetId === assetId);
+  return market.json.formatPage(chosen);
+}
 
-  constructor(market: MarketModel, writer: JsonWriter) {
-    this.#market = market;
-    this.#writer = writer;
-  }
+/** The current ranking at `nowMs`. */
+export function rankMarketCaps(market: MarketModel, nowMs: number, percentChange: boolean) {
+  const { table, indexValues, calendar, ids, utc } = market;
+  const number = Math.floor(nowMs / RANKING_INTERVAL_MS);
+  const tick = calendar.newestTick(number * RANKING_INTERVAL_MS);
+  const priced = table
+    .ofType("GWA")
+    .filter((series) => series.base.type === "CRYPTO" && calendar.isListed(series, tick))
+    .map((series) => {
+      const price = formatDecimal(Math.exp(indexValues.logPriceAt(series, tick)), series.priceDigits);
+      const volume = indexValues.volumeAt(series, tick);
+      return { series, price, volume, cap: Number(price) * series.base.freeFloatSupply };
+    });
+  const byVolume = priced.toSorted(
+    (one, other) => other.volume * Number(other.price) - one.volume * Number(one.price),
+  );
+  const volumeRanks = new Map(byVolume.map(({ series }, at) => [series, at + 1]));
+  return priced
+    .sort((one, other) => other.cap - one.cap || one.series.rank - other.series.rank)
+    .map(({ series, price, volume, cap }, at) => {
+      const { base } = series;
+      return {
+        id: ids.encode("market cap", base.ordinal, number),
+        assetId: base.id,
+        timestamp: utc.format(number * RANKING_INTERVAL_MS),
+        marketCapRank: at + 1,
+        volumeRank: volumeRanks.get(series) ?? 0,
+        price,
+        volume: formatDecimal(volume, series.volumeDigits),
+        totalSupply: formatDecimal(base.totalSupply, 0),
+        freeFloatSupply: formatDecimal(base.freeFloatSupply, 0),
+        marketCap: formatDecimal(cap, 2),
+        totalMarketCap: formatDecimal(Number(price) * base.totalSupply, 2),
+        ...(percentChange ? percentChanges(market, series, tick) : {}),
+      };
+    });
+}
 
-  respond(query: URLSearchParams, nowMs: number): string {
-    const { quirks, universe } = this.#market;
-    const params = new QueryParams("market-cap", query, quirks);
-    const assetId = params.id("assetId");
-    const percentChange = params.oneOf("percentChange", ["true", "false"]) === "true";
-    params.throwIfInvalid();
-    if (assetId !== undefined && !universe.assets.some(({ id }) => id === assetId))
-      throw new HttpError(404, `No asset ${assetId}`);
-    const ranking = this.ranking(nowMs, percentChange);
-    const chosen = assetId === undefined ? ranking : ranking.filter((record) => record.assetId === assetId);
-    return `{"content":${this.#writer.formatList(chosen)}}`;
-  }
-
-  /** The current ranking at `nowMs`. */
-  ranking(nowMs: number, percentChange: boolean) {
-    const { table, indexValues, calendar, ids, utc } = this.#market;
-    const number = Math.floor(nowMs / RANKING_INTERVAL_MS);
-    const tick = calendar.newestTick(number * RANKING_INTERVAL_MS);
-    const isListed = (series: IndexSeries, at: number) => {
-      const { first, end } = calendar.tickRange(series);
-      return at >= first && at < end;
-    };
-    const priced = table
-      .ofType("GWA")
-      .filter((series) => series.base.type === "CRYPTO" && isListed(series, tick))
-      .map((series) => {
-        const price = indexValues.formatPrice(series, indexValues.logPriceAt(series, tick));
-        const volume = indexValues.volumeAt(series, tick);
-        return { series, price, volume, cap: Number(price) * series.base.freeFloatSupply };
-      });
-    const byVolume = priced.toSorted(
-      (one, other) => other.volume * Number(other.price) - one.volume * Number(one.price),
-    );
-    const volumeRanks = new Map(byVolume.map(({ series }, at) => [series, at + 1]));
-    return priced
-      .sort((one, other) => other.cap - one.cap || one.series.rank - other.series.rank)
-      .map(({ series, price, cap }, at) => {
-        const { base } = series;
-        return {
-          id: ids.encode("market cap", base.ordinal, number),
-          assetId: base.id,
-          timestamp: utc.format(number * RANKING_INTERVAL_MS),
-          marketCapRank: at + 1,
-          volumeRank: volumeRanks.get(series) ?? 0,
-          price,
-          volume: indexValues.formatVolume(series, tick),
-          totalSupply: formatDecimal(base.totalSupply, 0),
-          freeFloatSupply: formatDecimal(base.freeFloatSupply, 0),
-          marketCap: formatDecimal(cap, 2),
-          totalMarketCap: formatDecimal(Number(price) * base.totalSupply, 2),
-          ...(percentChange ? this.#percentChanges(series, tick) : {}),
-        };
-      });
-  }
-
-  #percentChanges(series: IndexSeries, tick: number) {
-    const { indexValues, calendar } = this.#market;
-    const { first } = calendar.tickRange(series);
-    const change = (valueAt: (tick: number) => number) => {
-      const [change24h = null, change7d = null, change30d = null] = CHANGE_PERIODS_DAYS.map((days) => {
-        const then = tick - Math.round((days * DAY_MS) / calendar.tickMs);
-        return then < first ? null : formatDecimal((valueAt(tick) / valueAt(then) - 1) * 100, 4);
-      });
-      return { change24h, change7d, change30d };
-    };
-    // The simulated supply is constant, so capitalisation changes like the price.
-    const price = change((at) => Math.exp(indexValues.logPriceAt(series, at)));
-    return {
-      marketCapPercentChange: price,
-      totalMarketCapPercentChange: price,
-      volumePercentChange: change((at) => indexValues.volumeAt(series, at)),
-      pricePercentChange: price,
-    };
-  }
+function percentChanges({ indexValues, calendar }: MarketModel, series: IndexSeries, tick: number) {
+  const { first } = calendar.tickRange(series);
+  const change = (valueAt: (tick: number) => number) => {
+    const [change24h = null, change7d = null, change30d = null] = CHANGE_PERIODS_DAYS.map((days) => {
+      const then = tick - Math.round((days * DAY_MS) / calendar.tickMs);
+      return then < first ? null : formatDecimal((valueAt(tick) / valueAt(then) - 1) * 100, 4);
+    });
+    return { change24h, change7d, change30d };
+  };
+  // The simulated supply is constant, so capitalisation changes like the price.
+  const price = change((at) => Math.exp(indexValues.logPriceAt(series, at)));
+  return {
+    marketCapPercentChange: price,
+    totalMarketCapPercentChange: price,
+    volumePercentChange: change((at) => indexValues.volumeAt(series, at)),
+    pricePercentChange: price,
+  };
 }

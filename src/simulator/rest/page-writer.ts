@@ -39,6 +39,13 @@ export class PageWriter {
     this.#length = at;
   }
 
+  /** The name of a property that is not the first. */
+  writeName(name: string): void {
+    this.writeAscii(',"');
+    this.writeAscii(name);
+    this.writeAscii('":');
+  }
+
   /** Writes the same text as `formatDecimal`. */
   writeDecimal(value: number, digits: number): void {
     const unit = POWERS_OF_TEN[digits] as number;
@@ -100,18 +107,4 @@ export function createAffixes(
     `${JSON.stringify(suffix).slice(1)},"indexId":${JSON.stringify(id)},"indexType":"${type}"`,
   );
   return { start, afterId, bytes: start.length + afterId.length };
-}
-
-/** `name` has its comma and colon. */
-export function writeFigure(
-  writer: PageWriter,
-  name: string,
-  value: number,
-  digits: number,
-  quote: string,
-): void {
-  writer.writeAscii(name);
-  writer.writeAscii(quote);
-  writer.writeDecimal(value, digits);
-  writer.writeAscii(quote);
 }

@@ -29,11 +29,7 @@ export class RequestLog {
     return this.#total;
   }
 
-  /** Number of requests per path, without the query. */
-  get counts(): ReadonlyMap<string, number> {
-    return this.#counts;
-  }
-
+  /** Number of requests to a path, without the query. */
   count(path: string): number {
     return this.#counts.get(path) ?? 0;
   }

@@ -1,6 +1,6 @@
 import { hashNumbers } from "../market/hash.ts";
 import type { Quirks } from "../market/quirks.ts";
-import { HttpError } from "./errors.ts";
+import { HttpError, validationError } from "./errors.ts";
 
 export const allScopes = [
   "read:exchange-ticker",
@@ -11,20 +11,13 @@ export const allScopes = [
   "read:derivatives",
 ] as const;
 
-export type TokenAudience = "rest" | "websocket";
+type TokenAudience = "rest" | "websocket";
 
 interface IssuedToken {
   readonly token: string;
   readonly audience: TokenAudience;
   readonly expiresAt: number;
   readonly scopes: ReadonlySet<string>;
-}
-
-interface TokenResponse {
-  readonly access_token: string;
-  readonly scope: string;
-  readonly expires_in: number;
-  readonly token_type: string;
 }
 
 /** Deviations from a normal token. */
@@ -68,17 +61,23 @@ export class Tokens {
       throw new HttpError(400, "The body must be application/json");
     const { grant_type, client_id, client_secret, audience } = parseTokenRequest(body);
     if (grant_type !== "client_credentials")
-      throw validationError("grant_type", grant_type, "must be client_credentials");
+      throw validationError("TokenRequest", "grant_type", grant_type ?? "", "must be client_credentials");
     if (client_id !== this.settings.clientId || client_secret !== this.settings.clientSecret)
       throw new HttpError(401, "Client credentials are not valid");
     return JSON.stringify(this.issueToken(audience ?? "", nowMs));
   }
 
   /** Issues a token for the endpoint, or with overrides for a fault. */
-  issueToken(audience: string, nowMs: number, overrides: TokenOverrides = {}): TokenResponse {
+  issueToken(audience: string, nowMs: number, overrides: TokenOverrides = {}) {
     const addresses = this.#audiences();
     const target = (["rest", "websocket"] as const).find((one) => addresses[one] === audience);
-    if (!target) throw validationError("audience", audience, "must be the REST or the websocket address");
+    if (!target)
+      throw validationError(
+        "TokenRequest",
+        "audience",
+        audience,
+        "must be the REST or the websocket address",
+      );
     const issued = this.#createToken(target, nowMs, overrides);
     return {
       access_token: issued.token,
@@ -147,10 +146,4 @@ function parseTokenRequest(body: string): Record<string, string> {
   return Object.fromEntries(
     Object.entries(parsed).filter((entry): entry is [string, string] => typeof entry[1] === "string"),
   );
-}
-
-function validationError(field: string, value: string | undefined, message: string): HttpError {
-  return new HttpError(400, "Validation error", [
-    { object: "TokenRequest", field, rejectedValue: value ?? "", message },
-  ]);
 }

@@ -12,38 +12,24 @@ import { errorBody } from "../rest/errors.ts";
 import { encodeFrame, opcodes, renderFaultyMessage } from "./frames.ts";
 import type { LiveSession } from "./session.ts";
 
-type Properties = ReadonlyMap<string, string>;
-const NO_PROPERTIES: Properties = new Map();
-
-export function connectionFaults(
+/** The faults that trigger on an event of the websocket. Events with the same key count as the same request. */
+export function liveFaults(
   script: FaultScript | undefined,
-  kind: "upgrade" | "accept",
-  path: string,
+  kind: FaultEvent["kind"],
+  key: string = kind,
+  query: FaultEvent["query"] = new Map(),
 ): TriggeredFault[] {
-  return triggeredFaultsAt(script, kind, { path, query: NO_PROPERTIES, key: `ws ${kind}` });
+  return script?.triggeredFaults({ kind, method: "ws", path: "/", query, key: `ws ${key}` }) ?? [];
 }
 
 /** Messages with the same body count as the same request. The body excludes requestId, which counts up. */
 export function messageFaults(
   script: FaultScript | undefined,
   kind: "subscribe" | "unsubscribe",
-  message: Readonly<Record<string, unknown>>,
+  { requestId: _, ...body }: Readonly<Record<string, unknown>>,
 ): TriggeredFault[] {
-  const { requestId: _, ...body } = message;
   const query = new Map(Object.entries(body).map(([name, value]) => [name, String(value)]));
-  return triggeredFaultsAt(script, kind, {
-    path: "/",
-    query,
-    key: `ws ${JSON.stringify([...query].sort())}`,
-  });
-}
-
-function triggeredFaultsAt(
-  script: FaultScript | undefined,
-  kind: FaultEvent["kind"],
-  event: Pick<FaultEvent, "path" | "query" | "key">,
-): TriggeredFault[] {
-  return script?.handles(kind) ? script.triggeredFaults({ kind, method: "ws", ...event }) : [];
+  return liveFaults(script, kind, JSON.stringify([...query].sort()), query);
 }
 
 export function findFault(faults: readonly TriggeredFault[], name: string): TriggeredFault | undefined {
@@ -86,33 +72,26 @@ export function retryAfterHeaders({ line }: TriggeredFault, nowMs: number): Reco
   return retryAfter === undefined ? {} : { "retry-after": retryAfter };
 }
 
-/** Applies a fault of the connection itself. */
+/** Applies a fault of the connection itself, at once or after a while. */
 export function applyConnectionFault(fault: TriggeredFault, session: LiveSession): void {
-  const { line } = fault;
-  const schedule = (act: () => void) =>
-    line.numberOf("in") > 0 ? session.after(line.numberOf("in"), act) : act();
-  switch (line.definition.name) {
-    case "drop-connection":
-      schedule(() => session.close(line.numberOf("code"), "simulated disconnect"));
-      break;
-    case "mute":
-      schedule(() => {
-        session.isMuted = true;
-      });
-      break;
-    case "half-open":
-      schedule(() => session.freeze());
-      break;
-    case "ping-storm": {
-      let requestId = 1_000_000;
-      schedule(() => session.every(line.numberOf("every"), () => session.ping(requestId++)));
-      break;
-    }
-    case "message":
-      schedule(() => session.write(renderFaultyMessage(fault)));
-      break;
-  }
+  const act = CONNECTION_FAULTS[fault.line.definition.name];
+  const delayMs = fault.line.numberOf("in");
+  if (act && delayMs > 0) session.after(delayMs, () => act(session, fault));
+  else act?.(session, fault);
 }
+
+const CONNECTION_FAULTS: Record<string, (session: LiveSession, fault: TriggeredFault) => void> = {
+  "drop-connection": (session, { line }) => session.close(line.numberOf("code"), "simulated disconnect"),
+  mute(session) {
+    session.isMuted = true;
+  },
+  "half-open": (session) => session.freeze(),
+  "ping-storm"(session, { line }) {
+    let requestId = 1_000_000;
+    session.every(line.numberOf("every"), () => session.ping(requestId++));
+  },
+  message: (session, fault) => session.write(renderFaultyMessage(fault)),
+};
 
 /** One tick to send to one client. */
 interface OutgoingTick {
@@ -130,11 +109,7 @@ export function applyTickFaults(
   const record: unknown = parsePreservingDigits(text);
   let fields = toJsonFields(typeof record === "object" && record !== null ? record : {});
   const query = new Map(fields.map(([name, value]) => [name, value.replace(/^"(.*)"$/, "$1")]));
-  const faults = triggeredFaultsAt(script, "tick", {
-    path: "/",
-    query,
-    key: `ws tick ${seriesKey} ${tick}`,
-  });
+  const faults = liveFaults(script, "tick", `tick ${seriesKey} ${tick}`, query);
   if (faults.length === 0) return [encodeFrame(text)];
 
   for (const fault of faults) {

@@ -39,12 +39,9 @@ const TRADE = {
 };
 
 /** Renders the unexpected message of the fault `message` as frames. */
-export function renderFaultyMessage(fault: TriggeredFault): Buffer {
-  const { line, chance } = fault;
+export function renderFaultyMessage({ line, chance }: TriggeredFault): Buffer {
   const bytes = line.numberOf("bytes");
   switch (line.textOf("is")) {
-    case "binary":
-      return encodeFrame(Buffer.from(JSON.stringify(TRADE)), opcodes.binary);
     case "garbage":
       return encodeFrame(
         Buffer.from(Array.from({ length: 64 }, (_, at) => Math.floor(chance("byte", at) * 256))),
@@ -69,8 +66,6 @@ export function renderFaultyMessage(fault: TriggeredFault): Buffer {
       message[0] = (message[0] ?? 0) | 0x40;
       return message;
     }
-    case "error":
-      return encodeFrame(JSON.stringify({ event: "ERROR", ...faultyErrorProperties(fault) }));
     case "trade":
       return encodeFrame(JSON.stringify(TRADE));
     default:
@@ -82,8 +77,6 @@ const PLAIN_MESSAGES: Record<string, string> = {
   "no-event": '{"price":"1"}',
   array: '[{"event":"INDEX_TICKER"}]',
   null: "null",
-  string: '"INDEX_TICKER"',
-  number: "42",
   "not-json": '{"event":',
 };
 

@@ -61,7 +61,8 @@ export class LiveProtocol {
         : this.#directory.resolveExchanges(message);
     if ("code" in request) return { ...request };
     if (isStart) return this.#subscribe(session, `SUBSCRIBED_${ticker}`, request, faults);
-    this.#unsubscribe(session, request, faults);
+    // The service does not confirm the end of a subscription: the ticks just stop.
+    session.subscriptions.delete(request.key);
     return undefined;
   }
 
@@ -80,15 +81,6 @@ export class LiveProtocol {
     for (const fault of faults) applyConnectionFault(fault, session);
     this.#ticker.scheduleNextTick();
     return undefined;
-  }
-
-  /** The service does not confirm the end of a subscription: the ticks just stop. */
-  #unsubscribe(session: LiveSession, { key }: SubscriptionRequest, faults: readonly TriggeredFault[]): void {
-    if (findFault(faults, "ignore-unsubscribe")) return;
-    const end = () => session.subscriptions.delete(key);
-    const late = findFault(faults, "late-unsubscribe");
-    if (late) session.after(late.line.numberOf("by"), end);
-    else end();
   }
 }
 

@@ -6,8 +6,8 @@ import { waitWhileConnected } from "../faults/delivery-faults.ts";
 import type { FaultScript } from "../faults/script.ts";
 import {
   applyConnectionFault,
-  connectionFaults,
   findFault,
+  liveFaults,
   rejectUpgrade,
   retryAfterHeaders,
   sendAsFaultSays,
@@ -65,20 +65,6 @@ export class LiveServer {
     this.#protocol.faults = script;
   }
 
-  get clients(): number {
-    return this.#sessions.size;
-  }
-
-  /** Sends `ticks` records to each subscriber at once. Returns the number of records sent; see LiveTicker.prepareBurst. */
-  publish(ticks: number, upTo?: number): number {
-    return this.prepareBurst(ticks, upTo)();
-  }
-
-  /** Like `publish`, but renders now and sends later, so that a benchmark does not measure the rendering. */
-  prepareBurst(ticks: number, upTo?: number): () => number {
-    return this.#ticker.prepareBurst(ticks, upTo);
-  }
-
   /** Handles an upgrade request. */
   upgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {
     this.#sockets.add(socket);
@@ -108,7 +94,7 @@ export class LiveServer {
 
   /** Returns true when a fault has handled the upgrade. */
   #applyUpgradeFault(socket: Socket, path: string, reject: RejectUpgrade): boolean {
-    const fault = connectionFaults(this.#faults, "upgrade", path).at(-1);
+    const fault = liveFaults(this.#faults, "upgrade").at(-1);
     if (fault?.line.definition.name === "upgrade-stall") {
       this.#options.logAttempt(path, 0);
       // No other code reads this socket: read it here, to notice when the client disconnects.
@@ -133,15 +119,15 @@ export class LiveServer {
     else
       this.#webSockets.handleUpgrade(request, socket, head, (webSocket) => {
         this.#options.logAttempt(url.pathname, 101);
-        this.#accept(new LiveSession(webSocket, socket, scopes, this.#clock), url.pathname);
+        this.#accept(new LiveSession(webSocket, socket, scopes, this.#clock));
       });
   }
 
-  #accept(session: LiveSession, path: string): void {
+  #accept(session: LiveSession): void {
     this.#sessions.add(session);
     session.onClose(() => this.#sessions.delete(session));
     session.onMessage((text) => this.#protocol.receive(session, text));
-    const faults = connectionFaults(this.#faults, "accept", path);
+    const faults = liveFaults(this.#faults, "accept");
     sendAsFaultSays(session, findFault(faults, "connected"), () => session.sendEvent("CONNECTED"));
     this.#schedulePings(session);
     for (const fault of faults) applyConnectionFault(fault, session);

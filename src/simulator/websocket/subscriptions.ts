@@ -6,11 +6,17 @@ import {
 } from "../market/indexes.ts";
 import type { SimulatedExchange, SimulatedMarket, Universe } from "../market/universe.ts";
 
+interface ExchangeListing {
+  readonly key: string;
+  readonly kind: "exchange";
+  readonly exchange: SimulatedExchange;
+  readonly market: SimulatedMarket;
+}
+
 /** One source of live ticks: an index, or a market on an exchange. */
-export type LiveSeries = { readonly key: string } & (
-  | { readonly kind: "index"; readonly index: IndexSeries }
-  | { readonly kind: "exchange"; readonly exchange: SimulatedExchange; readonly market: SimulatedMarket }
-);
+export type LiveSeries =
+  | { readonly key: string; readonly kind: "index"; readonly index: IndexSeries }
+  | ExchangeListing;
 
 /** A parsed message that starts or stops a subscription. */
 export interface SubscriptionRequest {
@@ -22,7 +28,7 @@ export interface SubscriptionRequest {
   confirmation: Record<string, unknown>;
 }
 
-export interface SubscriptionError {
+interface SubscriptionError {
   code: "400" | "401" | "403" | "404";
   message: string;
 }
@@ -32,19 +38,20 @@ type Message = Readonly<Record<string, unknown>>;
 /** Resolves the ids and names of subscription messages. */
 export class SubscriptionDirectory {
   readonly #indexes: IndexTable;
-  readonly #exchanges: ReadonlyMap<string, SimulatedExchange>;
-  readonly #markets: ReadonlyMap<string, SimulatedMarket>;
-  readonly #marketsByName = new Map<string, SimulatedMarket[]>();
-  readonly #exchangesByMarket = new Map<SimulatedMarket, SimulatedExchange[]>();
+  readonly #universe: Universe;
+  /** All markets on all exchanges, by market. */
+  readonly #listings: readonly ExchangeListing[];
 
-  constructor({ markets, exchanges }: Universe, indexes: IndexTable) {
+  constructor(universe: Universe, indexes: IndexTable) {
     this.#indexes = indexes;
-    this.#exchanges = new Map(exchanges.map((exchange) => [exchange.id, exchange]));
-    this.#markets = new Map(markets.map((market) => [market.id, market]));
-    for (const market of markets)
-      push(this.#marketsByName, `${market.base.symbol}_${market.quote.symbol}`, market);
-    for (const exchange of exchanges)
-      for (const market of exchange.markets) push(this.#exchangesByMarket, market, exchange);
+    this.#universe = universe;
+    const listings = universe.exchanges.flatMap((exchange) =>
+      exchange.markets.map((market): ExchangeListing => {
+        return { key: `EX ${exchange.ordinal} ${market.ordinal}`, kind: "exchange", exchange, market };
+      }),
+    );
+    const byMarket = Map.groupBy(listings, ({ market }) => market);
+    this.#listings = universe.markets.flatMap((market) => byMarket.get(market) ?? []);
   }
 
   resolveIndexes(message: Message): SubscriptionRequest | SubscriptionError {
@@ -86,20 +93,20 @@ export class SubscriptionDirectory {
       if (value !== undefined && typeof value !== "string")
         return badSubscription("ids and names must be strings");
 
-    const exchange = this.#exchanges.get(String(exchangeId));
+    const isNamed = marketId !== undefined || marketName !== undefined;
+    const exchange = this.#universe.exchanges.find(({ id }) => id === exchangeId);
     if (exchangeId !== undefined && !exchange) return { code: "404", message: "no such exchange" };
-    const markets = this.#findMarkets(marketId, marketName);
-    if (markets?.length === 0) return { code: "404", message: "no such market" };
-    const series = markets
-      ? markets.flatMap((market) =>
-          (this.#exchangesByMarket.get(market) ?? [])
-            .filter((listing) => exchange === undefined || listing === exchange)
-            .map((listing) => createExchangeSeries(listing, market)),
-        )
-      : (exchange?.markets ?? []).map((market) =>
-          createExchangeSeries(exchange as SimulatedExchange, market),
-        );
-    if (exchange && markets && series.length === 0)
+    const markets = this.#universe.markets.filter(
+      ({ id, base, quote }) =>
+        (marketId === undefined || id === marketId) &&
+        (marketName === undefined || `${base.symbol}_${quote.symbol}` === marketName),
+    );
+    if (isNamed && markets.length === 0) return { code: "404", message: "no such market" };
+    const selected = new Set(markets);
+    const series = this.#listings.filter(
+      (listing) => selected.has(listing.market) && (!exchange || listing.exchange === exchange),
+    );
+    if (exchange && isNamed && series.length === 0)
       return { code: "404", message: "the exchange does not list this market" };
     return {
       key: `exchange ${String(exchangeId)} ${String(marketId)} ${String(marketName)}`,
@@ -107,28 +114,10 @@ export class SubscriptionDirectory {
       scope: "read:exchange-ticker",
       confirmation: {
         ...(exchange ? { exchangeId: exchange.id } : {}),
-        ...(markets ? { marketId: markets[0]?.id } : {}),
+        ...(isNamed ? { marketId: markets[0]?.id } : {}),
       },
     };
   }
-
-  /** Undefined: the message names no market, so all match. */
-  #findMarkets(id: unknown, name: unknown): SimulatedMarket[] | undefined {
-    const named = this.#marketsByName.get(String(name)) ?? [];
-    if (id === undefined) return name === undefined ? undefined : named;
-    const market = this.#markets.get(String(id));
-    return market && (name === undefined || named.includes(market)) ? [market] : [];
-  }
-}
-
-function createExchangeSeries(exchange: SimulatedExchange, market: SimulatedMarket): LiveSeries {
-  return { key: `EX ${exchange.ordinal} ${market.ordinal}`, kind: "exchange", exchange, market };
-}
-
-function push<Key, Value>(lists: Map<Key, Value[]>, key: Key, value: Value): void {
-  const list = lists.get(key);
-  if (list) list.push(value);
-  else lists.set(key, [value]);
 }
 
 const badSubscription = (message: string): SubscriptionError => ({ code: "400", message });

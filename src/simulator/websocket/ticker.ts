@@ -39,35 +39,6 @@ export class LiveTicker {
     this.#cancel?.();
   }
 
-  /**
-   * Renders up to `ticks` records for each current subscriber: all its series at consecutive ticks, the last of which is
-   * `upTo` (default: the newest). The returned function sends them and returns the number of records sent.
-   */
-  prepareBurst(ticks: number, upTo = this.#newestTick()): () => number {
-    const rendered = new Map<readonly LiveSeries[], { count: number; bytes: Buffer }>();
-    const subscribers = this.#subscribers();
-    for (const [, series] of subscribers)
-      if (!rendered.has(series)) rendered.set(series, this.#renderBurst(series, ticks, upTo));
-    return () => {
-      let written = 0;
-      for (const [session, series] of subscribers) {
-        const burst = rendered.get(series);
-        if (!burst) continue;
-        session.write(burst.bytes);
-        written += burst.count;
-      }
-      return written;
-    };
-  }
-
-  #renderBurst(series: readonly LiveSeries[], ticks: number, upTo: number): { count: number; bytes: Buffer } {
-    const rounds = Math.ceil(ticks / Math.max(1, series.length));
-    const frames: Buffer[] = [];
-    for (let tick = upTo - rounds + 1; tick <= upTo; tick++)
-      for (const each of series) if (frames.length < ticks) frames.push(...this.#renderFrames(each, tick));
-    return { count: frames.length, bytes: Buffer.concat(frames) };
-  }
-
   /** Sends the last `ticks` ticks of each series again to one client. */
   replay(session: LiveSession, series: readonly LiveSeries[], ticks: number): void {
     const newest = this.#newestTick();
@@ -93,7 +64,7 @@ export class LiveTicker {
   }
 
   #sendTick(tick: number): void {
-    const faults = this.faults?.handles("tick") ? this.faults : undefined;
+    const faults = this.faults?.linesFor("tick").length ? this.faults : undefined;
     const rendered = new Map<readonly LiveSeries[], Buffer>();
     for (const [session, series] of this.#subscribers()) {
       if (faults)

@@ -63,21 +63,6 @@ describe("faults of paging", () => {
     expect(rest).toEqual(ending);
   });
 
-  it("page=last triggers only at the end of a walk", async () => {
-    client.simulator.setFaults("GET /ohlcv next-id empty page=last");
-    const index = `/ohlcv?indexType=GWA&indexId=${client.firstAssetId}&size=2000&timestamp=2026-03-01T00:00:00Z`;
-    const cursors: unknown[] = [];
-    let cursor: string | null | undefined;
-    do {
-      const page: Page = await client.getPage(cursor ? `${index}&startAfter=${cursor}` : index);
-      cursor = page.nextId;
-      cursors.push(cursor);
-    } while (cursor);
-    expect(cursors.length).toBeGreaterThan(1);
-    expect(cursors.at(-1)).toBe("");
-    expect(client.faultCounts()).toEqual([1]);
-  });
-
   it("empty-page has no rows and the correct nextId", async () => {
     const [right] = await walk(1);
     client.simulator.setFaults("GET /index-ticker empty-page");
@@ -146,13 +131,6 @@ describe("faults of paging", () => {
     const shuffled = await client.getPage(client.pagePath(20));
     expect(ids(shuffled)).not.toEqual(ids(right));
     expect(ids(shuffled).sort()).toEqual(ids(right).sort());
-  });
-
-  it("torn mixes two refreshes in one response", async () => {
-    client.simulator.setFaults("GET /index-ticker torn");
-    const page = await client.getPage("/index-ticker?indexType=GWA");
-    const current = times(page).filter((time) => time?.startsWith("2026-03-01"));
-    expect(new Set(current)).toEqual(new Set(["2026-03-01T11:59:30.000Z", "2026-03-01T12:00:00.000Z"]));
   });
 
   it("stale responds like a cache: old rows, an old Date, and an Age", async () => {
@@ -279,7 +257,7 @@ describe("faults of paging", () => {
   it("triggers on the same requests in any order", async () => {
     const paths = Array.from({ length: 40 }, (_, at) => client.pagePath(1 + (at % 20)));
     const outcomes = async (order: string[]) => {
-      client.simulator.setFaults("GET * status 503 p=0.3\nGET /index-ticker cut close at=20 every=4");
+      client.simulator.setFaults("GET * status 503 p=0.3\nGET /index-ticker cut close at=20 p=0.3");
       const answers = await Promise.all(
         order.map(async (path) => {
           const { status, body } = await client.get(path);

@@ -44,7 +44,6 @@ describe("the streams agree with each other", () => {
 
   it.each([
     ["missing", { missingPerMille: 400 }],
-    ["rare", { everyNthTick: 7 }],
     ["late", { late: { perMille: 300, seconds: 7200 } }],
     ["corrected", { corrections: { perMille: 200, minutes: 600 } }],
     ["on open days only", { closedDays: 2 }],

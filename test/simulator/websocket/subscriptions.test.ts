@@ -185,16 +185,3 @@ describe("exchange tickers", () => {
     expect(new Set(ticks.map((tick) => tick.exchangeId))).toEqual(new Set([universe().exchanges[0]?.id]));
   });
 });
-
-itOfSimulator("publish sends the number of records to each subscriber, oldest first", async () => {
-  const clients = [await fixture.connectAndSubscribe("LX"), await fixture.connectAndSubscribe("LX")];
-  expect(fixture.simulator.live.publish(300)).toBe(600);
-  for (const client of clients) {
-    const ticks = await client.waitFor("INDEX_TICKER", 300);
-    expect(ticks.length).toBe(300);
-    expect(new Set(ticks.map(({ id }) => id)).size).toBe(300);
-    const times = ticks.map(({ timestamp }) => String(timestamp));
-    expect(times).toEqual(times.toSorted());
-  }
-  expect(fixture.simulator.live.clients).toBe(2);
-});

@@ -1,5 +1,5 @@
-import { hashText } from "../market/hash.ts";
-import type { Quirks } from "../market/quirks.ts";
+import { hashText } from "./hash.ts";
+import type { Quirks } from "./quirks.ts";
 
 /** A value of a record. Decimals are strings here; the quirk `decimals` can turn them into JSON numbers. */
 type JsonValue =
@@ -11,46 +11,13 @@ type JsonValue =
   | { readonly [name: string]: JsonValue };
 type JsonRecord = { readonly [name: string]: JsonValue };
 
-const DECIMAL_PROPERTIES = new Set([
-  "price",
-  "volume",
-  "tickVolume",
-  "last",
-  "bid",
-  "ask",
-  "open",
-  "high",
-  "low",
-  "close",
-  "volumeUsd",
-  "vwap",
-  "twap",
-  "totalSupply",
-  "freeFloatSupply",
-  "marketCap",
-  "totalMarketCap",
-  "change24h",
-  "change7d",
-  "change30d",
-  "openInterest",
-  "openInterestUsd",
-  "indexPrice",
-  "markPrice",
-  "fundingRate",
-  "contractValue",
-  "optionStrike",
-]);
-
-const propertyNames = new Map<string, string>();
-
-/** Returns `"name":`, from a cache. */
-function formatPropertyName(name: string): string {
-  const cached = propertyNames.get(name);
-  if (cached !== undefined) return cached;
-  const text = `${JSON.stringify(name)}:`;
-  propertyNames.set(name, text);
-  return text;
-}
+const DECIMAL_PROPERTIES = new Set(
+  (
+    "price volume tickVolume last bid ask open high low close volumeUsd vwap twap totalSupply freeFloatSupply marketCap " +
+    "totalMarketCap change24h change7d change30d openInterest openInterestUsd indexPrice markPrice fundingRate contractValue " +
+    "optionStrike"
+  ).split(" "),
+);
 
 /** Formats records as JSON according to the quirks. */
 export class JsonWriter {
@@ -64,7 +31,7 @@ export class JsonWriter {
     const members: string[] = [];
     const fields = record as JsonRecord;
     for (const name in fields)
-      members.push(formatPropertyName(name) + this.#formatValue(name, fields[name] as JsonValue));
+      members.push(`${JSON.stringify(name)}:${this.#formatValue(name, fields[name] as JsonValue)}`);
     if (this.#quirks.extraProperties)
       members.push(`"venueTier":2`, `"audit":{"source":"simulator","flags":[]}`);
     if (this.#quirks.reorderedProperties) {
@@ -74,8 +41,9 @@ export class JsonWriter {
     return `{${members.join(",")}}`;
   }
 
-  formatList(records: readonly object[]): string {
-    return `[${records.map((record) => this.formatRecord(record)).join(",")}]`;
+  /** A page with these records; `end`: the properties behind the list. */
+  formatPage(records: readonly object[], end = ""): string {
+    return `{"content":[${records.map((record) => this.formatRecord(record)).join(",")}]${end}}`;
   }
 
   /** The property `nextId` of a page. Without a next page, the quirk `lastPage` decides. */
