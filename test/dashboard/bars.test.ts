@@ -123,15 +123,30 @@ describe("/api/bars", () => {
       from: to - MAX_BARS * HOUR,
       to,
     };
-    const cut = readChartBars(connection, options, nowTs, () => false);
+    const cut = readChartBars(connection, options, () => false);
     expect(cut).toMatchObject({ is_cut: true, to: to / MICROS_PER_SECOND });
     expect(cut?.from).toBeGreaterThan(options.from / MICROS_PER_SECOND);
     expect(cut?.bars.length).toBeGreaterThan(70);
-    expect(readChartBars(connection, options, nowTs, () => true)).toMatchObject({
+    expect(readChartBars(connection, options, () => true)).toMatchObject({
       is_cut: false,
       from: options.from / MICROS_PER_SECOND,
       bars: cut?.bars,
     });
+  });
+});
+
+describe("the newest minute of /api/bars", () => {
+  const minute = 60 * MICROS_PER_SECOND;
+  const to = Math.ceil((nowTs + 1) / minute) * minute;
+  const options = { indexType: "GWA", indexId: "eth-id", width: "1m" as const, from: to - HOUR, to };
+
+  it("is not called unselected while the clock of the views is behind that of the daemon", () => {
+    const { connection } = openFilledWarehouse(fillBars);
+    // No answer has corrected the stored skew since the service is down.
+    connection.database.prepare("UPDATE warehouse_state SET clock_skew = ?").run(-minute);
+    const spans = readChartBars(connection, options, () => true)?.spans ?? [];
+    expect(spans.map(({ state }) => state)).toEqual(["settling"]);
+    expect(spans.at(-1)?.to).toBeCloseTo((Date.now() - 60_000) / 1000, -1);
   });
 });
 
@@ -145,7 +160,6 @@ describe("/api/bars of a series with daily bars", () => {
     readChartBars(
       own.connection,
       { indexType: "GWA", indexId, width, from, to: width === "1d" ? today + DAY : lastHour + HOUR },
-      nowTs,
       () => true,
     );
   interface Day {
