@@ -3,6 +3,7 @@ import { parseBarsQuery } from "../../src/dashboard/query-params.ts";
 import { type ChartBarsResult, MAX_BARS } from "../../src/model/answers/chart-bars.ts";
 import { type BarWidth, MICROS_PER_SECOND, startOfDay } from "../../src/model/time.ts";
 import { readChartBars } from "../../src/warehouse/read/chart-bars.ts";
+import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
 import {
   DAILY_BARS,
@@ -15,7 +16,7 @@ import {
 import { serveDashboard } from "../support/dashboard/dashboard-harness.ts";
 import { DAY, HOUR, hostileName, nowTs, openFilledWarehouse } from "../support/dashboard/filled-warehouse.ts";
 import { ManualClock } from "../support/manual-clock.ts";
-import { parseTs } from "../support/warehouse/records.ts";
+import { parseTs, tick } from "../support/warehouse/records.ts";
 import { readWholeHeatmap } from "../support/warehouse/whole-heatmap.ts";
 
 const now = parseTs("2026-03-10T12:34:56Z");
@@ -147,6 +148,25 @@ describe("the newest minute of /api/bars", () => {
     const spans = readChartBars(connection, options, () => true)?.spans ?? [];
     expect(spans.map(({ state }) => state)).toEqual(["settling"]);
     expect(spans.at(-1)?.to).toBeCloseTo((Date.now() - 60_000) / 1000, -1);
+  });
+
+  it("has the newest price, which is not that of a tick from the far future", () => {
+    const { connection } = openFilledWarehouse((transaction) => {
+      fillBars(transaction);
+      const future = tick(nowTs + 900 * DAY, "5", { indexId: "eth-id" });
+      writeRecords(transaction, "index_ticks", [future], "rest");
+    });
+    const { ts, price } =
+      connection.database
+        .prepare<[], { ts: number; price: number }>(
+          "SELECT ts, price FROM latest_index_ticks WHERE index_id = 'eth-id'",
+        )
+        .get() ?? {};
+    expect(readChartBars(connection, options, () => true)).toMatchObject({
+      last_price: price,
+      last_tick: (ts ?? 0) / MICROS_PER_SECOND,
+    });
+    expect(price).toBeGreaterThan(1_000);
   });
 });
 

@@ -13,6 +13,7 @@ import { readPresentTs } from "../coverage/targets.ts";
 import { series } from "../schema/lookups.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { and, eq } from "../sqlite/drizzle.ts";
+import { MAX_AHEAD_MICROS } from "../views/data-views.ts";
 import { readUnprovenRanges, type UnprovenRange } from "./unproven-ranges.ts";
 
 /** Which bars of which index to read. The range consists of whole bars. */
@@ -38,7 +39,7 @@ export function readChartBars(
     if (!found) return undefined;
     const present = readPresentTs(connection);
     const { from, bars } = readTickBars(connection, options, hasTime);
-    const stored = readStoredHistory(connection, found.series, width);
+    const stored = readStoredHistory(connection, found.series, width, present);
     const requested = { ...options, from };
     const ofTicks = readUnprovenRanges(connection, "index_ticks", found.series, requested, present);
     const daily = stored.firstDay === null ? [] : readDailyBars(connection, requested);
@@ -113,13 +114,18 @@ interface StoredHistory {
 }
 
 /** Narrow bars come from ticks, wide ones from kept bars, which may reach further back. */
-function readStoredHistory(connection: Connection, key: number, width: BarWidth): StoredHistory {
+function readStoredHistory(
+  connection: Connection,
+  key: number,
+  width: BarWidth,
+  present: Micros,
+): StoredHistory {
   const length = barWidths[width];
   const table = length < barWidths["1h"] ? "index_tick_rows" : "kept_bars";
   const seek = (sql: string) => connection.findValue<number | null>(sql, [key]) ?? null;
   const newest = connection.findTuple<readonly [ts: Micros, price: number]>(
-    "SELECT ts, price FROM index_tick_rows WHERE series = ? AND price IS NOT NULL ORDER BY ts DESC LIMIT 1",
-    [key],
+    "SELECT ts, price FROM index_tick_rows WHERE series = ? AND ts < ? AND price IS NOT NULL ORDER BY ts DESC LIMIT 1",
+    [key, present + MAX_AHEAD_MICROS],
   );
   const first = seek(`SELECT min(ts) FROM ${table} WHERE series = ?`);
   return {
