@@ -250,6 +250,7 @@ describe("the quotes of a pair", () => {
         "SELECT DISTINCT ts, (best_ask / best_bid - 1) * 10000 AS bps FROM spread WHERE pair = 'BTC/USD' ORDER BY ts",
       );
       expect(stored).toHaveLength(144);
+      expect(stored.every(({ bps }) => bps < 0)).toBe(true);
       expect(await page.getAttribute("#spread-plot", "data-points")).toBe("144");
       const box = await page.locator("#spread-plot .u-over").boundingBox();
       for (const at of [0, 71, 143]) {
@@ -258,8 +259,20 @@ describe("the quotes of a pair", () => {
           (box?.y ?? 0) + (box?.height ?? 0) / 2,
         );
         const shown = page.locator("#spread-plot .u-legend .u-value").nth(1);
-        await shown.filter({ hasText: `${stored[at]?.bps.toFixed(2)} bp` }).waitFor();
+        await shown.filter({ hasText: `−${Math.abs(stored[at]?.bps ?? 0).toFixed(2)} bp` }).waitFor();
       }
+      // The axis has the same minus sign.
+      await page.addInitScript(`window.drawn = [];
+        const draw = CanvasRenderingContext2D.prototype.fillText;
+        CanvasRenderingContext2D.prototype.fillText = function (text, ...more) {
+          drawn.push(text);
+          return draw.call(this, text, ...more);
+        };`);
+      await page.reload();
+      await page.waitForSelector("#spread-plot canvas");
+      const marks = (await page.evaluate("drawn.filter((text) => text.endsWith(' bp'))")) as string[];
+      expect(marks.length).toBeGreaterThan(1);
+      for (const mark of marks) expect(mark).toMatch(/^−[\d.]+ bp$/);
       // Who quotes a price that moves, and who does not.
       const [quoting] = query<{ live: number; still: number }>(
         `SELECT sum(quality IS NULL) AS live, sum(quality = 'not moved for an hour') AS still FROM latest_spread WHERE pair = 'BTC/USD'`,
