@@ -139,6 +139,7 @@ class Daemon {
       isReady: () => this.#ingest !== undefined && this.#hasServiceAnswered(),
       hasSelection: () => this.#supervisor?.hasSelection === true,
       problem: () => this.#describeProblem(),
+      isCutOff: () => this.#outage.isSilent && this.#supervisor?.subscriptions.isConnected !== true,
       activity: () => this.#describeActivity(),
       backfill: () =>
         this.#isFilled

@@ -88,6 +88,6 @@ export interface LiveEventData {
 }
 
 interface Health {
-  /** Why the daemon is unhealthy; null while it is healthy. */
+  /** Why nothing new arrives; null while something may. */
   readonly problem: string | null;
 }

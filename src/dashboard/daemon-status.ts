@@ -131,6 +131,8 @@ export interface DaemonView {
   hasSelection(): boolean;
   /** Why the daemon is unhealthy, in one line without secrets; undefined while it is healthy. */
   problem(): string | undefined;
+  /** Neither REST nor the live feed gets answers at present. The daemon counts as unhealthy only after a while. */
+  isCutOff(): boolean;
   /** What the daemon does now, as part of a sentence: `filling 12 gaps`, `following the live feed`. */
   activity(): string;
   /** How far the first fill of all gaps is; undefined when it is done, or before it begins. */

@@ -9,7 +9,7 @@ interface LiveEventsOptions {
   readonly clock: Pick<Clock, "after">;
   readonly version: string;
   readonly startedAt: Micros;
-  /** Why the daemon is unhealthy. */
+  /** Why nothing new arrives. */
   readonly problem: () => string | undefined;
 }
 

@@ -100,7 +100,7 @@ export class PageQueries {
         return (await heatmap()).summarizeGaps(MAX_MISSING_PARTS);
       case "bars": {
         const until = this.#clock.monotonic() + BARS_TIMEOUT_MS;
-        return readChartBars(reader, query.params, query.now, () => this.#clock.monotonic() < until);
+        return readChartBars(reader, query.params, () => this.#clock.monotonic() < until);
       }
       case "series":
         return (await heatmap()).series.find(query.params, MAX_SERIES_FOUND);

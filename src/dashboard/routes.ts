@@ -69,7 +69,7 @@ export function createRoutes({
     clock,
     version: view.version,
     startedAt: view.startedAt,
-    problem: () => view.problem(),
+    problem: () => view.problem() ?? (view.isCutOff() ? "the service does not answer" : undefined),
   });
   onCommit((news) => live.notify(news));
 

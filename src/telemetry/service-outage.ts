@@ -23,6 +23,9 @@ interface FailingRequests {
 /** As long as the client takes to give up an endpoint that fails alone. */
 const DEAD_ENDPOINT_MS = 60_000;
 
+/** As long as a burst of failures may take, of which nobody need know. */
+const MIN_SILENCE_MS = 5_000;
+
 /** Failures that concern only what was asked: they do not show that the service fails. */
 const harmlessOutcomes: ReadonlySet<string> = new Set(["forbidden", "rejected", "aborted", "no_witness"]);
 /** The service has answered: with records, or that it has none. */
@@ -74,6 +77,11 @@ export class ServiceOutage {
   /** Who does not answer, since when, and why; undefined while data arrives or nothing is due. */
   describe(): string | undefined {
     return this.#describeSilence() ?? this.#describeNoData();
+  }
+
+  /** Requests have only failed for some seconds, and no live tick was stored since: long before the daemon is unhealthy. */
+  get isSilent(): boolean {
+    return this.#failures !== undefined && this.#isLasting(this.#failures, MIN_SILENCE_MS);
   }
 
   #describeSilence(): string | undefined {

@@ -93,6 +93,29 @@ describe("a daemon whose service does not answer", () => {
     await running.stop();
   });
 
+  it("calls its pages live no longer than REST or the feed gets answers, although it is healthy", async () => {
+    const daemon = await createDaemonHarness({ settings: `sync: {${ticks.trim().replaceAll("\n", ",")}}` });
+    const { clock, simulator } = daemon;
+    const running = await daemon.startFilled();
+    const passed = (ms: number) => clock.runUntil(clock.sleep(ms));
+    // The feed works while REST is down, also between two ticks.
+    simulator.setFaults("GET * status 500");
+    for (let i = 0; i < 60; i++) {
+      await passed(3_000);
+      expect(await running.readProblem()).toBeNull();
+    }
+    simulator.setFaults("");
+    await passed(MINUTE);
+    expect(await running.readProblem()).toBeNull();
+    simulator.setFaults("port refuse from=0s to=86400s");
+    await passed(10_000);
+    expect(await running.readProblem()).toBe("the service does not answer");
+    expect(await running.getPage("/healthz")).toEqual({ status: 200, text: "ok\n" });
+    simulator.setFaults("");
+    await running.runUntil(async () => (await running.readProblem()) === null);
+    await running.stop();
+  });
+
   it("is healthy while nothing is due, and while a single request fails", async () => {
     const daemon = await createDaemonHarness({ settings: `sync: {${bars.trim().replaceAll("\n", ",")}}` });
     const { clock, simulator } = daemon;

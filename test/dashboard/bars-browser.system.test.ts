@@ -1,5 +1,6 @@
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, vi } from "vitest";
+import { amount, quote } from "../../src/dashboard/page/shared/text-format.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { fillDailyBars, gapRanges, lastHour } from "../support/dashboard/bars-warehouse.ts";
 import {
@@ -14,6 +15,7 @@ import {
 } from "../support/dashboard/chromium.ts";
 import { serveDashboard } from "../support/dashboard/dashboard-harness.ts";
 import { HOUR, hostileName, openFilledWarehouse } from "../support/dashboard/filled-warehouse.ts";
+import { pane, readTints } from "../support/dashboard/read-tints.ts";
 import { timeLimit } from "../support/time-limit.ts";
 
 const btc = "bars/BTC?width=1h&range=1w";
@@ -41,52 +43,6 @@ function barState(page: Page, ts: number) {
 async function countPaneColours(page: Page): Promise<number> {
   const colours = await countColours(page, pane);
   return Object.keys(colours).length;
-}
-
-const pane = "#chart td:nth-child(2) canvas >> nth=0";
-
-const tints = {
-  covered: [60, 150, 115],
-  settling: [165, 211, 192],
-  open: [223, 162, 53],
-  lost: [196, 83, 74],
-  empty: [106, 112, 118],
-};
-
-/** The tints of the background from left to right, each with its width and the number of candle pixels before it. */
-function readTints(page: Page) {
-  return page.locator(pane).evaluate((element, tints) => {
-    const canvas = element as unknown as {
-      width: number;
-      height: number;
-      getContext(kind: "2d"): { getImageData(...box: number[]): { data: Uint8ClampedArray } };
-    };
-    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-    // At this height are neither labels nor candles.
-    const row = 3 * canvas.width * 4;
-    const distance = (at: number, colour: readonly number[]) =>
-      colour.reduce((sum, part, i) => sum + Math.abs((data[at + i] ?? 0) - part), 0);
-    const nearest = (at: number) =>
-      Object.entries(tints).sort(([, a], [, b]) => distance(at, a) - distance(at, b))[0]?.[0] ?? "";
-    const bands: { state: string; width: number; candles: number }[] = [];
-    for (let x = 0; x < canvas.width; x++) {
-      let candles = 0;
-      for (let y = 0; y < canvas.height * 0.8; y++) {
-        const at = (y * canvas.width + x) * 4;
-        const isCandle = Math.min(distance(at, [47, 143, 109]), distance(at, [196, 83, 74])) < 16;
-        if (data[at + 3] === 255 && isCandle) candles++;
-      }
-      // The edge of a tint is fainter than any tint.
-      const state = (data[row + x * 4 + 3] ?? 0) < 12 ? "" : nearest(row + x * 4);
-      const last = bands.at(-1);
-      if (!last || last.state !== state) bands.push({ state, width: 1, candles });
-      else {
-        last.width++;
-        last.candles += candles;
-      }
-    }
-    return bands;
-  }, tints);
 }
 
 interface LedgerRange {
@@ -304,11 +260,45 @@ describe("the bars", () => {
     expect(complaints).toEqual([]);
   });
 
+  itInBrowser("have a legend of the bar under the crosshair", async () => {
+    const { page, complaints } = await openBars("bars/ETH?width=1h&range=1d", desktop);
+    type Stored = Record<"open" | "high" | "low" | "close" | "before" | "volume_24h" | "n_ticks", number>;
+    const stored = query<Stored & { time: string }>(
+      `SELECT *, lag(close) OVER (ORDER BY ts) AS before FROM bars_1h WHERE index_id = 'eth-id' ORDER BY ts DESC`,
+    );
+    const box = await page.locator(pane).boundingBox();
+    const seen = new Set<string>();
+    for (const part of [0.2, 0.5, 0.8]) {
+      await page.mouse.move(
+        (box?.x ?? 0) + (box?.width ?? 0) * part,
+        (box?.y ?? 0) + (box?.height ?? 0) * part,
+      );
+      const shown = await page.locator("#bar-details > span").allTextContents();
+      const bar = stored.find(({ time }) => `${time.slice(0, 16).replace("T", " ")} UTC` === shown[0]);
+      if (!bar) throw new Error(`no bar is stored of ${shown[0]}`);
+      seen.add(bar.time);
+      const [change, sign] = [bar.close - bar.before, bar.close < bar.before ? "−" : "+"];
+      const percent = Math.abs((change / bar.before) * 100).toFixed(2);
+      expect(shown.slice(1)).toEqual([
+        ...(["open", "high", "low", "close"] as const).map(
+          (name) => `${name.charAt(0).toUpperCase()} ${quote(bar[name])}`,
+        ),
+        `${sign}${Math.abs(change).toFixed(2)} (${percent === "0.00" ? "" : sign}${percent} %)`,
+        ...[`V 24 h ${amount(bar.volume_24h)}`, `${bar.n_ticks} of 120 ticks`, "complete"],
+      ]);
+    }
+    expect(seen.size).toBe(3);
+    expect(complaints).toEqual([]);
+  });
+
   itInBrowser(
     "are chosen with keys, measured with Shift, and found again with Back and Forward",
     async () => {
       const { page, complaints } = await openBars("bars/ETH?width=1h&range=1d", desktop);
-      for (const [keys, width] of Object.entries({ 15: "15m", 4: "4h", "1d": "1d", m: "1m", h: "1h" })) {
+      // The keys that the hint below the chart names do what it says.
+      expect(await page.innerText(".keys")).toBe("m 5 15 h 4 d width · Shift drag measures · / searches");
+      const widths = ["15 15m", "4 4h", "1d 1d", "5 5m", "d 1d", "m 1m", "h 1h"];
+      for (const [keys = "", width] of widths.map((pair) => pair.split(" "))) {
         for (const key of keys) await page.keyboard.press(key);
         await page.waitForSelector(`#chart[data-width="${width}"]`);
       }

@@ -3,6 +3,7 @@ import { parseBarsQuery } from "../../src/dashboard/query-params.ts";
 import { type ChartBarsResult, MAX_BARS } from "../../src/model/answers/chart-bars.ts";
 import { type BarWidth, MICROS_PER_SECOND, startOfDay } from "../../src/model/time.ts";
 import { readChartBars } from "../../src/warehouse/read/chart-bars.ts";
+import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
 import {
   DAILY_BARS,
@@ -15,7 +16,7 @@ import {
 import { serveDashboard } from "../support/dashboard/dashboard-harness.ts";
 import { DAY, HOUR, hostileName, nowTs, openFilledWarehouse } from "../support/dashboard/filled-warehouse.ts";
 import { ManualClock } from "../support/manual-clock.ts";
-import { parseTs } from "../support/warehouse/records.ts";
+import { parseTs, tick } from "../support/warehouse/records.ts";
 import { readWholeHeatmap } from "../support/warehouse/whole-heatmap.ts";
 
 const now = parseTs("2026-03-10T12:34:56Z");
@@ -123,15 +124,49 @@ describe("/api/bars", () => {
       from: to - MAX_BARS * HOUR,
       to,
     };
-    const cut = readChartBars(connection, options, nowTs, () => false);
+    const cut = readChartBars(connection, options, () => false);
     expect(cut).toMatchObject({ is_cut: true, to: to / MICROS_PER_SECOND });
     expect(cut?.from).toBeGreaterThan(options.from / MICROS_PER_SECOND);
     expect(cut?.bars.length).toBeGreaterThan(70);
-    expect(readChartBars(connection, options, nowTs, () => true)).toMatchObject({
+    expect(readChartBars(connection, options, () => true)).toMatchObject({
       is_cut: false,
       from: options.from / MICROS_PER_SECOND,
       bars: cut?.bars,
     });
+  });
+});
+
+describe("the newest minute of /api/bars", () => {
+  const minute = 60 * MICROS_PER_SECOND;
+  const to = Math.ceil((nowTs + 1) / minute) * minute;
+  const options = { indexType: "GWA", indexId: "eth-id", width: "1m" as const, from: to - HOUR, to };
+
+  it("is not called unselected while the clock of the views is behind that of the daemon", () => {
+    const { connection } = openFilledWarehouse(fillBars);
+    // No answer has corrected the stored skew since the service is down.
+    connection.database.prepare("UPDATE warehouse_state SET clock_skew = ?").run(-minute);
+    const spans = readChartBars(connection, options, () => true)?.spans ?? [];
+    expect(spans.map(({ state }) => state)).toEqual(["settling"]);
+    expect(spans.at(-1)?.to).toBeCloseTo((Date.now() - 60_000) / 1000, -1);
+  });
+
+  it("has the newest price, which is not that of a tick from the far future", () => {
+    const { connection } = openFilledWarehouse((transaction) => {
+      fillBars(transaction);
+      const future = tick(nowTs + 900 * DAY, "5", { indexId: "eth-id" });
+      writeRecords(transaction, "index_ticks", [future], "rest");
+    });
+    const { ts, price } =
+      connection.database
+        .prepare<[], { ts: number; price: number }>(
+          "SELECT ts, price FROM latest_index_ticks WHERE index_id = 'eth-id'",
+        )
+        .get() ?? {};
+    expect(readChartBars(connection, options, () => true)).toMatchObject({
+      last_price: price,
+      last_tick: (ts ?? 0) / MICROS_PER_SECOND,
+    });
+    expect(price).toBeGreaterThan(1_000);
   });
 });
 
@@ -145,7 +180,6 @@ describe("/api/bars of a series with daily bars", () => {
     readChartBars(
       own.connection,
       { indexType: "GWA", indexId, width, from, to: width === "1d" ? today + DAY : lastHour + HOUR },
-      nowTs,
       () => true,
     );
   interface Day {

@@ -18,6 +18,7 @@ import {
 } from "../support/dashboard/chromium.ts";
 import { recordSampleErrors, serveDashboard } from "../support/dashboard/dashboard-harness.ts";
 import { hostileName, openFilledWarehouse } from "../support/dashboard/filled-warehouse.ts";
+import { fillFuturesCurve } from "../support/dashboard/futures-curve.ts";
 import { fillQuotedPair } from "../support/dashboard/quoted-pair.ts";
 import { timeLimit } from "../support/time-limit.ts";
 
@@ -249,6 +250,7 @@ describe("the quotes of a pair", () => {
         "SELECT DISTINCT ts, (best_ask / best_bid - 1) * 10000 AS bps FROM spread WHERE pair = 'BTC/USD' ORDER BY ts",
       );
       expect(stored).toHaveLength(144);
+      expect(stored.every(({ bps }) => bps < 0)).toBe(true);
       expect(await page.getAttribute("#spread-plot", "data-points")).toBe("144");
       const box = await page.locator("#spread-plot .u-over").boundingBox();
       for (const at of [0, 71, 143]) {
@@ -257,8 +259,26 @@ describe("the quotes of a pair", () => {
           (box?.y ?? 0) + (box?.height ?? 0) / 2,
         );
         const shown = page.locator("#spread-plot .u-legend .u-value").nth(1);
-        await shown.filter({ hasText: `${stored[at]?.bps.toFixed(2)} bp` }).waitFor();
+        await shown.filter({ hasText: `−${Math.abs(stored[at]?.bps ?? 0).toFixed(2)} bp` }).waitFor();
       }
+      // The axis has the same minus sign.
+      await page.addInitScript(`window.drawn = [];
+        const draw = CanvasRenderingContext2D.prototype.fillText;
+        CanvasRenderingContext2D.prototype.fillText = function (text, ...more) {
+          drawn.push(text);
+          return draw.call(this, text, ...more);
+        };`);
+      await page.reload();
+      await page.waitForSelector("#spread-plot canvas");
+      const marks = (await page.evaluate("drawn.filter((text) => text.endsWith(' bp'))")) as string[];
+      expect(marks.length).toBeGreaterThan(1);
+      for (const mark of marks) expect(mark).toMatch(/^−[\d.]+ bp$/);
+      // Who quotes a price that moves, and who does not.
+      const [quoting] = query<{ live: number; still: number }>(
+        `SELECT sum(quality IS NULL) AS live, sum(quality = 'not moved for an hour') AS still FROM latest_spread WHERE pair = 'BTC/USD'`,
+      );
+      expect(quoting).toEqual({ live: 4, still: 1 });
+      expect(await page.textContent("#quotes-note")).toMatch(/^4 live exchanges, 1 without a move · /);
       // From the middle to the right or left; what is beyond 20 bp ends in an arrow, what does not move has no bar.
       const bars = await page.locator("#quotes tbody tr").evaluateAll((rows) =>
         rows.map((row) => {
@@ -292,7 +312,44 @@ describe("the quotes of a pair", () => {
       expect(await findCutElements(page)).toEqual([]);
       const quotes = page.locator(".scroll", { has: page.locator("#quotes") });
       expect(await quotes.evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)).toBe(0);
+      // Of the wide table who sells scrolls away, and who buys stays.
+      const edges = page.locator(".scroll", { has: page.locator("#edges") });
+      const places = () =>
+        edges
+          .locator("tr:last-child > *")
+          .evaluateAll((list) => list.map((one) => one.getBoundingClientRect().x));
+      const [first = 0, ...others] = (await places()).slice(-5);
+      const scrolled = await edges.evaluate((box) => {
+        box.scrollLeft = box.scrollWidth;
+        return box.scrollLeft;
+      });
+      expect(scrolled).toBeGreaterThan(20);
+      const [kept = 0, ...moved] = (await places()).slice(-5);
+      expect(Math.abs(kept - first)).toBeLessThanOrEqual(1);
+      expect(moved).toEqual(others.map((x) => x - scrolled));
       expect(complaints).toEqual([]);
     },
   );
+});
+
+describe("the futures of an asset", () => {
+  itInBrowser("have a curve of six exchanges, which tells how many quote them", async () => {
+    const { path, connection } = openFilledWarehouse(fillFuturesCurve);
+    const { address } = await serveDashboard(path);
+    const { page, complaints } = await openPage(new URL("derivatives/BTC", address).href, desktop);
+    await page.waitForSelector("#curve-plot canvas");
+    const quoting = connection.database
+      .prepare(
+        "SELECT count(DISTINCT exchange) FROM latest_futures_curve WHERE pair = 'BTC/USD' AND annualised_basis IS NOT NULL",
+      )
+      .pluck()
+      .get();
+    expect(quoting).toBe(7);
+    expect(await page.textContent("#curve-note")).toBe(` · 6 of ${quoting} exchanges`);
+    // The first label is that of the axis.
+    expect(await page.locator("#curve-plot .u-label").count()).toBe(1 + 6);
+    await page.selectOption("#exchange", "Exchange 3");
+    await page.locator("#curve-note", { hasText: /^$/ }).waitFor({ state: "attached" });
+    expect(complaints).toEqual([]);
+  });
 });

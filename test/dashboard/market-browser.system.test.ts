@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
 import { describe, expect, vi } from "vitest";
-import { amount } from "../../src/dashboard/page/shared/text-format.ts";
+import { amount, quote } from "../../src/dashboard/page/shared/text-format.ts";
 import { serveFilledPages } from "../support/daemon/served-pages-harness.ts";
 import {
   desktop,
@@ -301,13 +301,9 @@ describe("/derivatives", () => {
       { ...desktop, dark: true },
     );
     await page.waitForSelector("#chain tbody tr");
-    interface Future {
-      contract_id: string;
-      per_year: number;
-    }
     const asOf = (view: string) => `FROM ${view} v WHERE v.pair LIKE 'BTC/%'
       AND v.ts = (SELECT max(n.ts) FROM derivative_ticks n WHERE n.contract_id = v.contract_id AND n.ts <= ${ts})`;
-    const futures = daemon.query<Future>(
+    const futures = daemon.query<{ contract_id: string; per_year: number }>(
       `SELECT v.contract_id, v.annualised_basis * 100 AS per_year ${asOf("futures_curve")}`,
     );
     expect(futures.length).toBeGreaterThan(3);
@@ -335,13 +331,27 @@ describe("/derivatives", () => {
       ..."strike|open interest, contracts|smile|calls|puts".split("|"),
     ]);
     const expiry = Number(await page.inputValue("#expiry"));
-    const [interest] = daemon.query<{ total: number }>(`SELECT sum(most) AS total FROM (
-      SELECT max(v.open_interest) AS most ${asOf("option_chain")}
-        AND v.expiration = '${new Date(expiry / 1000).toISOString().replace("Z", "000Z")}' GROUP BY v.strike, v.option_type)`);
-    expect(Number(await page.getAttribute("#smile-plot", "data-interest"))).toBeCloseTo(
-      interest?.total ?? 0,
-      4,
+    // Of the contracts with one strike and side, the chain has the one with the most open interest.
+    type Listed = Record<"strike" | "bid" | "ask" | "worth" | "interest", number> & { side: string };
+    const listed = daemon.query<Listed>(
+      `SELECT v.strike, v.option_type AS side, v.bid, v.ask, coalesce(v.mark_price, v.price) AS worth, max(v.open_interest) AS interest
+        ${asOf("option_chain")} AND v.expiration = '${new Date(expiry / 1000).toISOString().replace("Z", "000Z")}'
+        GROUP BY v.strike, v.option_type ORDER BY v.strike`,
     );
+    const chain = (await page.evaluate(
+      "[...document.querySelectorAll('#chain tbody tr')].map((row) => [...row.children].map((one) => one.textContent))",
+    )) as string[][];
+    expect(chain.map((row) => row.filter((_, i) => i !== 1 && i !== 9))).toEqual(
+      [...Map.groupBy(listed, ({ strike }) => strike)].map(([strike, both]) => {
+        const [call, put] = ["CALL", "PUT"].map((side) => both.find((one) => one.side === side));
+        return [
+          ...[amount(call?.interest), quote(call?.bid), quote(call?.ask), quote(call?.worth), quote(strike)],
+          ...[quote(put?.worth), quote(put?.bid), quote(put?.ask), amount(put?.interest)],
+        ];
+      }),
+    );
+    const interest = listed.reduce((sum, one) => sum + one.interest, 0);
+    expect(Number(await page.getAttribute("#smile-plot", "data-interest"))).toBeCloseTo(interest, 4);
     await takeScreenshot(page, "derivatives");
     await expectAccessible(page);
     await page.selectOption("#exchange", { index: 1 });

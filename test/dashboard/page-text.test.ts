@@ -7,6 +7,7 @@ import {
   minuteOf,
   price,
   title,
+  withMinusSign,
 } from "../../src/dashboard/page/shared/text-format.ts";
 import { axis, describeCell, expand, summarize } from "../../src/dashboard/page/sync/heat-map.ts";
 
@@ -45,6 +46,12 @@ describe("the texts of the dashboard", () => {
       "801,233 rows, first fill 65 %, about 10 min left, 81K rows/s, nothing lost",
     );
     expect(describeProof([], null)).toBe("0 rows, nothing lost");
+  });
+
+  it("have a real minus sign, and none before what rounds to nothing", () => {
+    expect(["-28.50 bp", "-0.0 %", "0 bp", "3.1 %", "-0.01 %"].map(withMinusSign)).toEqual([
+      ...["−28.50 bp", "0.0 %", "0 bp", "3.1 %", "−0.01 %"],
+    ]);
   });
 
   it("show prices with the service's digits, shortened to what matters", () => {

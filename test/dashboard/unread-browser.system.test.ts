@@ -147,3 +147,31 @@ describe("a page claims nothing that it was not told", () => {
     }
   });
 });
+
+itInBrowser("/bars moves with a tick that was committed while it was read", async () => {
+  const { page, soon } = await openBlank();
+  let release = () => {};
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  let asked = 0;
+  await page.route("**/api/bars?*", async (route) => {
+    if (asked++ > 0) return;
+    await released;
+    await route.continue();
+  });
+  await page.goto(new URL("/bars/BTC?width=1h&range=6h", pages.address()).href);
+  await vi.waitUntil(() => asked > 0, { timeout: timeLimit(30_000) });
+  await soon(/^reading$/m);
+  const tick = ["GWA", "btc-id", Date.now() * 1000, 64_321.5, null] as const;
+  pages.notifyCommit({ streams: ["index_ticks"], ticks: [tick], ranges: [] });
+  // The page has heard the tick once it tells what is told with it.
+  pages.setProblem("told with the tick");
+  await page.locator("#live[title='told with the tick']").waitFor();
+  pages.setProblem(undefined);
+  release();
+  // If the page asks again, it gets no answer.
+  await page.waitForSelector("#chart[data-bars]");
+  expect(await page.textContent("#last")).toBe("64,321.50");
+  expect(await page.textContent("#bar-details")).toMatch(/H 64,321\.50.*C 64,321\.50/);
+});

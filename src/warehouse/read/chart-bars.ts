@@ -9,10 +9,12 @@ import {
   startOfDay,
 } from "../../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
+import { readPresentTs } from "../coverage/targets.ts";
 import { series } from "../schema/lookups.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { and, eq } from "../sqlite/drizzle.ts";
-import { CLOCK_TOLERANCE_MICROS, readUnprovenRanges, type UnprovenRange } from "./unproven-ranges.ts";
+import { MAX_AHEAD_MICROS } from "../views/data-views.ts";
+import { readUnprovenRanges, type UnprovenRange } from "./unproven-ranges.ts";
 
 /** Which bars of which index to read. The range consists of whole bars. */
 export interface ChartBarsOptions extends TimeRange {
@@ -28,7 +30,6 @@ const CHUNK_MICROS = 50 * MICROS_PER_DAY;
 export function readChartBars(
   connection: Connection,
   options: ChartBarsOptions,
-  now: Micros,
   hasTime: () => boolean,
 ): ChartBarsResult | undefined {
   const { indexType, indexId, width, to } = options;
@@ -36,17 +37,18 @@ export function readChartBars(
     const isIndex = and(eq(series.indexType, indexType), eq(series.indexId, indexId));
     const found = connection.orm.select().from(series).where(isIndex).get();
     if (!found) return undefined;
+    const present = readPresentTs(connection);
     const { from, bars } = readTickBars(connection, options, hasTime);
-    const stored = readStoredHistory(connection, found.series, width);
+    const stored = readStoredHistory(connection, found.series, width, present);
     const requested = { ...options, from };
-    const ofTicks = readUnprovenRanges(connection, "index_ticks", found.series, requested, now);
+    const ofTicks = readUnprovenRanges(connection, "index_ticks", found.series, requested, present);
     const daily = stored.firstDay === null ? [] : readDailyBars(connection, requested);
     const days =
-      stored.firstDay === null ? [] : listDailyDays(requested, { bars, daily, ofTicks, stored, now });
+      stored.firstDay === null ? [] : listDailyDays(requested, { bars, daily, ofTicks, stored, present });
     // Where no ticks were asked for, the ledger of the daily bars says what is proven.
     const isDaily = intersect(days, unasked(ofTicks));
     const ofDays =
-      isDaily.length > 0 ? readUnprovenRanges(connection, "ohlcv", found.series, requested, now) : [];
+      isDaily.length > 0 ? readUnprovenRanges(connection, "ohlcv", found.series, requested, present) : [];
     const spans = [...clip(ofTicks, subtract([requested], isDaily)), ...clip(ofDays, isDaily)];
     const isShownDay = new Set(days.flatMap((range) => listDays(range).map(({ from }) => toSeconds(from))));
     const firsts = [stored.firstTick, stored.firstDay].filter((ts) => ts !== null);
@@ -112,13 +114,18 @@ interface StoredHistory {
 }
 
 /** Narrow bars come from ticks, wide ones from kept bars, which may reach further back. */
-function readStoredHistory(connection: Connection, key: number, width: BarWidth): StoredHistory {
+function readStoredHistory(
+  connection: Connection,
+  key: number,
+  width: BarWidth,
+  present: Micros,
+): StoredHistory {
   const length = barWidths[width];
   const table = length < barWidths["1h"] ? "index_tick_rows" : "kept_bars";
   const seek = (sql: string) => connection.findValue<number | null>(sql, [key]) ?? null;
   const newest = connection.findTuple<readonly [ts: Micros, price: number]>(
-    "SELECT ts, price FROM index_tick_rows WHERE series = ? AND price IS NOT NULL ORDER BY ts DESC LIMIT 1",
-    [key],
+    "SELECT ts, price FROM index_tick_rows WHERE series = ? AND ts < ? AND price IS NOT NULL ORDER BY ts DESC LIMIT 1",
+    [key, present + MAX_AHEAD_MICROS],
   );
   const first = seek(`SELECT min(ts) FROM ${table} WHERE series = ?`);
   return {
@@ -140,7 +147,7 @@ interface DailyDaysOptions {
   readonly daily: readonly ChartBar[];
   readonly ofTicks: readonly UnprovenRange[];
   readonly stored: StoredHistory;
-  readonly now: Micros;
+  readonly present: Micros;
 }
 
 /**
@@ -149,14 +156,14 @@ interface DailyDaysOptions {
  */
 function listDailyDays(
   { width, ...range }: ChartBarsOptions,
-  { bars, daily, ofTicks, stored, now }: DailyDaysOptions,
+  { bars, daily, ofTicks, stored, present }: DailyDaysOptions,
 ): TimeRanges {
   const withTicks = new Set(bars.map(([start]) => startOfDay(start * MICROS_PER_SECOND)));
   const withBar = new Set(daily.map(([start]) => start * MICROS_PER_SECOND));
   const withoutTicks = unasked(ofTicks);
   const neverSelected = normalise(ofTicks.filter(({ state }) => state === "none"));
   const isUnasked = ({ from, to }: TimeRange) => {
-    const known = { from, to: Math.min(to, now - CLOCK_TOLERANCE_MICROS) };
+    const known = { from, to: Math.min(to, present) };
     return subtract(normalise([known]), withoutTicks).length === 0;
   };
   const isBeforeTicks = ({ to }: TimeRange) => stored.firstTick === null || to <= stored.firstTick;

@@ -15,8 +15,6 @@ interface RequestedRange extends TimeRange {
 const MAX_GAPS = 2_000;
 /** Shorter empty ranges are not shown: they lie between any two ticks. */
 const MIN_EMPTY_MICROS = 60 * MICROS_PER_SECOND;
-/** How far the clock of the views may be behind `now`. */
-export const CLOCK_TOLERANCE_MICROS = 5 * MICROS_PER_SECOND;
 
 const gapsSql = `SELECT from_ts AS "from", to_ts AS "to", stream, CASE reason WHEN 'settling' THEN 'settling' ELSE state END AS state, reason
   FROM gaps WHERE stream = ? AND index_type = ? AND index_id = ? AND from_ts < ? AND to_ts > ?
@@ -25,13 +23,16 @@ const gapsSql = `SELECT from_ts AS "from", to_ts AS "to", stream, CASE reason WH
 const settledSql = `SELECT from_ts AS "from", to_ts AS "to", proof, reason FROM settled_ranges
   WHERE stream = ? AND series = ? AND proof <> 'lost' AND from_ts < ? AND to_ts > ? ORDER BY from_ts`;
 
-/** Every part of the range without proof of rows, with its reason, including what the settings never selected. */
+/**
+ * Every part of the range without proof of rows, with its reason, including what the settings never selected. `present`: by the
+ * clock of the views, read before. The daemon's clock may be ahead of it while the service is down: that was not asked for yet.
+ */
 export function readUnprovenRanges(
   connection: Connection,
   stream: ChartRange["stream"],
   series: number,
   { indexType, indexId, from: start, to: end }: RequestedRange,
-  now: Micros,
+  present: Micros,
 ): UnprovenRange[] {
   const requested = normalise([{ from: start, to: end }]);
   const gaps = connection.rows<UnprovenRange>(gapsSql, [stream, indexType, indexId, end, start]);
@@ -44,10 +45,9 @@ export function readUnprovenRanges(
         reason: reason ?? "no rows",
       }),
     );
-  // Nothing is known before the oldest gap of a truncated list, nor after the present of the views, whose clock may be
-  // slightly behind ours.
+  // Nothing is known before the oldest gap of a truncated list, nor after the present of the views.
   const oldest = gaps.length < MAX_GAPS ? start : (gaps.at(-1)?.from ?? 0);
-  const known = intersect(requested, normalise([{ from: oldest, to: now - CLOCK_TOLERANCE_MICROS }]));
+  const known = intersect(requested, normalise([{ from: oldest, to: present }]));
   const neverSelected = subtract(known, normalise([...gaps, ...settled])).map(
     (range): UnprovenRange => ({ ...range, stream, state: "none", reason: "not asked for" }),
   );

@@ -55,6 +55,8 @@ export interface RunningDaemon {
   /** Lets simulated time pass until the condition holds. */
   runUntil(condition: () => unknown): Promise<void>;
   getPage(path: string): Promise<{ status: number; text: string }>;
+  /** What a page is told of the daemon's health when it connects. */
+  readProblem(): Promise<string | null>;
   readMetric(name: string): Promise<number | undefined>;
   /** Stops the daemon like SIGTERM; returns the real milliseconds that it took. */
   stop(): Promise<number>;
@@ -152,6 +154,22 @@ export async function createDaemonHarness(options: DaemonHarnessOptions = {}): P
       done,
       stop,
       getPage: get,
+      async readProblem() {
+        const endWork = clock.beginWork();
+        try {
+          const { body } = await fetch(new URL("/api/events", address));
+          let text = "";
+          for await (const chunk of body ?? []) {
+            text += Buffer.from(chunk).toString();
+            // Leaving the loop closes the connection.
+            const [, data] = /^data: (.*)\n\n/m.exec(text) ?? [];
+            if (data !== undefined) return (JSON.parse(data) as { problem: string | null }).problem;
+          }
+          throw new Error("the daemon has told nothing");
+        } finally {
+          endWork();
+        }
+      },
       async runUntil(condition) {
         const met = async () => {
           while (!(await condition())) await clock.sleep(POLL_INTERVAL_MS);

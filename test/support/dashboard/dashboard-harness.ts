@@ -62,6 +62,7 @@ export async function serveDashboard(
     isReady: () => daemon.isReady,
     hasSelection: () => true,
     problem: () => daemon.problem,
+    isCutOff: () => false,
     backfill: () => daemon.backfill,
     activity: () => daemon.activity,
     service: () => daemon.service,

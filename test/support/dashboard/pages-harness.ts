@@ -1,4 +1,5 @@
 import { afterAll, beforeAll } from "vitest";
+import type { CommitNews } from "../../../src/model/answers/ticks.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
@@ -29,6 +30,7 @@ export function servePages() {
       served.daemon.problem = problem;
       served.notifyCommit([{ streams: [], ticks: [], ranges: [] }]);
     },
+    notifyCommit: (news: CommitNews) => served.notifyCommit([news]),
     /** The rows of the warehouse itself, to compare a page with. */
     query: <Row = Record<string, unknown>>(sql: string) => query<Row>(sql),
   };

@@ -34,7 +34,7 @@ export class BarFeed {
   readonly #now: () => number;
   #loaded: ChartBarsResult | undefined;
   #isExtending = false;
-  /** Ticks since the last answer. */
+  /** Ticks since the last answer was asked for. */
   readonly #pushed: PushedTick[] = [];
 
   constructor(series: SeriesMatch, width: BarWidth, now: () => number) {
@@ -58,6 +58,7 @@ export class BarFeed {
       from: Math.max(dayStart(from), this.#earliest(to ?? this.#now())),
       ...(to === undefined ? {} : { to: dayStart(to + DAY_SECONDS - 1) }),
     });
+    this.#addPushed();
     for (let chunks = 0; chunks < MAX_CHUNKS && this.#loaded.from > from; chunks++)
       if (!(await this.loadOlder())) return;
   }
@@ -116,13 +117,18 @@ export class BarFeed {
     const part = await fetchBars(this.series, this.width, { from: Math.max(from, earliest), ...end });
     const { last_price, last_tick } = part;
     this.#loaded = { ...merge(this.#loaded, part), last_price, last_tick };
-    // What was pushed before the answer came may be newer than what it has.
+    this.#addPushed();
+  }
+
+  /** What was pushed before an answer came may be newer than what it has. */
+  #addPushed(): void {
     for (const tick of this.#pushed.splice(0)) this.addTick(tick);
   }
 
   /** Adds a tick that was committed, unless an answer already had it. */
   addTick(tick: PushedTick): void {
-    if (!this.#loaded || tick.time <= (this.#loaded.last_tick ?? 0)) return;
+    if (!this.#loaded) return void this.#pushed.push(tick);
+    if (tick.time <= (this.#loaded.last_tick ?? 0)) return;
     const { isLive } = this;
     if (isLive) this.#pushed.push(tick);
     this.#loaded = {

@@ -276,10 +276,10 @@ function showLastPrice(): void {
 
 /** The last bar moves with each tick, without a request. */
 function addTicks(ticks: CommitNews["ticks"]): void {
-  if (!feed?.loaded || !shown) return;
   for (const [, , ts, tickPrice, volume] of ticks)
-    feed.addTick({ time: ts / MICROS_PER_SECOND, price: tickPrice, volume });
-  const { loaded } = feed;
+    feed?.addTick({ time: ts / MICROS_PER_SECOND, price: tickPrice, volume });
+  const loaded = feed?.loaded;
+  if (!loaded || !shown) return;
   shown = { ...loaded, slots: buildSlots(loaded), precision: shown.precision };
   chart.showLast(shown.slots, shown.last_price);
   showLastPrice();

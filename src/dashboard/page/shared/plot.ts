@@ -3,7 +3,7 @@
 import type uPlot from "uplot";
 import { cssColour, watchTheme } from "./layout.ts";
 import { byId } from "./page-base.ts";
-import { clockText, offsetOfZone } from "./text-format.ts";
+import { clockText, offsetOfZone, withMinusSign } from "./text-format.ts";
 
 type BuildPlot = (target: HTMLElement) => uPlot | undefined;
 const plots = new Map<string, { readonly plot: uPlot; readonly build: BuildPlot }>();
@@ -48,6 +48,7 @@ interface PlotOptions {
 export function plotOptions(target: HTMLElement, options: PlotOptions): uPlot.Options {
   const { xLabel, xValues, lines, yValue, hasPoints = true, isTime = false, right } = options;
   const [soft, line] = [cssColour("soft"), cssColour("line")];
+  const figure = (value: number, digits: number) => withMinusSign(yValue(value, digits));
   const axis = {
     stroke: soft,
     grid: { stroke: line, width: 1 },
@@ -72,7 +73,7 @@ export function plotOptions(target: HTMLElement, options: PlotOptions): uPlot.Op
         ...(isTime ? {} : { label: xLabel }),
         values: (_, at) => at.map((value) => (isTime ? clockText(value * 1e6) : xValues(value))),
       },
-      { ...axis, size: axisSize, values: (_, at) => at.map((value) => yValue(value, digitsOf(at))) },
+      { ...axis, size: axisSize, values: (_, at) => at.map((value) => figure(value, digitsOf(at))) },
       ...(right
         ? [
             {
@@ -93,7 +94,7 @@ export function plotOptions(target: HTMLElement, options: PlotOptions): uPlot.Op
       { label: xLabel, value: (_, value) => (value == null ? "" : xValues(value)) },
       ...lines.map((given, i): uPlot.Series => {
         const own = typeof given === "string" ? { label: given } : given;
-        const value = own.scale === right?.scale && right ? right.value : (one: number) => yValue(one, 2);
+        const value = own.scale === right?.scale && right ? right.value : (one: number) => figure(one, 2);
         return {
           stroke: cssColour(`line-${i + 1}`),
           width: 1.5,

@@ -135,6 +135,11 @@ export function percentChange(value: number | null | undefined, digits = 2): str
   return `${sign}${rounded} %`;
 }
 
+/** A figure whose sign is that of `toFixed` with a real minus sign; what rounds to 0 has none. */
+export function withMinusSign(figure: string): string {
+  return figure.replace(/^-/, /[1-9]/.test(figure) ? "−" : "");
+}
+
 /** `up` or `down`, by the sign that a figure shows: what rounds to 0 has none. */
 export function signOf(text: string): "up" | "down" | "" {
   return text.startsWith("+") ? "up" : text.startsWith("−") ? "down" : "";
