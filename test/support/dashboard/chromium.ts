@@ -54,6 +54,13 @@ export function findCutElements(page: Page): Promise<string[]> {
     .map((one) => one.outerHTML.slice(0, 200))`) as Promise<string[]>;
 }
 
+/** The tables that scroll sideways; a phone must have none. */
+export function findScrollingTables(page: Page): Promise<string[]> {
+  return page.evaluate(`[...document.querySelectorAll(".scroll")]
+    .filter((box) => box.scrollWidth > box.clientWidth)
+    .map((box) => box.ariaLabel + ": " + box.scrollWidth + " > " + box.clientWidth)`) as Promise<string[]>;
+}
+
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 /** Expects that axe finds nothing serious: names, roles, contrast, keyboard. */
