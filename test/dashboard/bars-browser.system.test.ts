@@ -6,6 +6,7 @@ import {
   countColours,
   desktop,
   expectAccessible,
+  findScrollingTables,
   horizontalOverflow,
   itInBrowser,
   openPage,
@@ -187,6 +188,10 @@ describe("the bars", () => {
     expect(await page.title()).toContain(hostileName);
     expect(await horizontalOverflow(page)).toBeLessThanOrEqual(0);
     expect(await countPaneColours(page)).toBeGreaterThan(8);
+    await page.keyboard.press("Escape");
+    await page.click("#as-table summary");
+    await page.waitForSelector("#bars tbody tr");
+    expect(await findScrollingTables(page)).toEqual([]);
     expect(complaints).toEqual([]);
     expect(elsewhere).toEqual([]);
   });
