@@ -6,6 +6,7 @@ import {
   desktop,
   expectAccessible,
   findCutElements,
+  findScrollingTables,
   horizontalOverflow,
   itInBrowser,
   openPage,
@@ -170,7 +171,9 @@ describe("/assets", () => {
       () =>
         daemon
           .query<{ deviation_bps: number }>(
-            `SELECT deviation_bps FROM latest_index_deviation WHERE pair = 'BTC/USD' AND is_live = 1 ORDER BY abs(deviation_bps)`,
+            `SELECT d.deviation_bps FROM latest_exchange_ticks t JOIN latest_index_deviation d USING (exchange, pair)
+              JOIN latest_spread s USING (exchange, pair)
+              WHERE pair = 'BTC/USD' AND t.is_live = 1 ORDER BY s.quality IS NOT NULL, t.volume * t.last DESC LIMIT 10`,
           )
           .map(({ deviation_bps }) => Number(deviation_bps.toFixed(1))),
     );
@@ -184,6 +187,14 @@ describe("/assets", () => {
       expect(rows[0], name).toHaveProperty(column);
       expect(await part(name).locator("tbody tr").count(), name).toBe(rows.length);
     }
+    // A day that is nearly covered is not told as 100 %.
+    const dailySql = await sqlOf("Daily bars against ticks");
+    await expectSoon(
+      () => part("Daily bars against ticks").locator("tbody td:nth-child(5)").allTextContents(),
+      () =>
+        daemon.query<{ coverage: number }>(dailySql).map(({ coverage }) => `${Math.floor(coverage * 100)} %`),
+    );
+    expect(await part("Proof").locator("th").allTextContents()).toContain("From (UTC)");
     const price = page.locator('[data-fact="price"] b');
     await expectSoon(
       () => price.textContent(),
@@ -195,6 +206,7 @@ describe("/assets", () => {
       )[0]?.n,
     );
     expect(await horizontalOverflow(page)).toBeLessThanOrEqual(0);
+    expect(await findScrollingTables(page)).toEqual([]);
     await expectAccessible(page);
     await takeScreenshot(page, "asset-phone");
     await price.locator("a").click();
@@ -202,6 +214,9 @@ describe("/assets", () => {
     await page.goto(new URL("/assets/BTCX", page.url()).href);
     await page.locator("#empty a", { hasText: "BTC" }).first().click();
     await page.locator("#asset-title", { hasText: "BTC" }).waitFor();
+    // Without a name: the list of all.
+    await page.goto(new URL("/assets", page.url()).href);
+    expect(new URL(page.url()).pathname).toBe("/");
     expect(complaints).toEqual([]);
     expect(elsewhere).toEqual([]);
   });
@@ -268,7 +283,9 @@ describe("/exchanges", () => {
       },
     );
     expect(await page.locator("#edges tbody tr", { hasText: "Bitfinex" }).count()).toBe(0);
+    expect(await page.textContent("#edges-note")).toBe("the 4 with the most volume");
     expect(await horizontalOverflow(page)).toBeLessThanOrEqual(0);
+    expect(await findScrollingTables(page)).toEqual([]);
     await expectAccessible(page);
     await takeScreenshot(page, "exchanges-phone");
     expect(await findCutElements(page)).toEqual([]);
@@ -281,6 +298,40 @@ describe("/exchanges", () => {
     await page.goto(new URL("/exchanges/BTC-USDX", page.url()).href);
     await page.locator("#empty a", { hasText: "BTC-USD" }).first().click();
     await page.locator("#pair-title", { hasText: "BTC/USD" }).waitFor();
+    expect(complaints).toEqual([]);
+  });
+
+  itInBrowser("sorts the quotes by each head and finds an exchange by its name", async () => {
+    const { page, complaints } = await open("/exchanges/BTC-USD", desktop);
+    await page.waitForSelector("#quotes tbody tr");
+    const shown = () => page.locator("#quotes tbody b").allTextContents();
+    const stored = (order: string) =>
+      daemon
+        .query<{ exchange: string }>(
+          `SELECT exchange FROM latest_exchange_ticks t JOIN latest_spread s USING (exchange, pair)
+            WHERE pair = 'BTC/USD' AND t.is_live = 1 ORDER BY s.quality IS NOT NULL, ${order}`,
+        )
+        .map(({ exchange }) => exchange);
+    await expectSoon(shown, () => stored("t.volume DESC"));
+    const head = (label: string) => page.locator("#quotes thead th", { hasText: label });
+    await head("Spread").locator("button").click();
+    expect(await head("Spread").getAttribute("aria-sort")).toBe("ascending");
+    expect(await head("Volume").getAttribute("aria-sort")).toBeNull();
+    await expectSoon(shown, () => stored("s.spread_bps"));
+    await head("Bid").locator("button").click();
+    await head("Bid").locator("button").click();
+    await expectSoon(shown, () => stored("s.bid"));
+    // New quotes leave the keyboard where it is.
+    expect(await page.evaluate("document.activeElement.textContent")).toBe("Bid ↑");
+    await page.fill("#search", "KRAK");
+    expect(await shown()).toEqual(["Kraken"]);
+    expect(new URL(page.url()).search).toBe("?q=KRAK");
+    await page.reload();
+    await page.waitForSelector("#quotes tbody tr");
+    expect(await shown()).toEqual(["Kraken"]);
+    await page.fill("#search", "nobody");
+    await page.locator("#no-match").waitFor();
+    await expectAccessible(page);
     expect(complaints).toEqual([]);
   });
 });
