@@ -64,7 +64,7 @@ const contractCell = ({ id, name, exchange }: ContractQuote) =>
 
 // ---- charts
 
-const percentText = (value: number, digits: number) => `${value.toFixed(digits)} %`;
+const percentText = (value: number, digits: number) => `${value.toFixed(digits).replace("-", "−")} %`;
 const inPercent = (fraction: number | null | undefined) => (fraction == null ? null : fraction * 100);
 
 function drawCurve(futures: readonly FutureQuote[], observed: number): void {
