@@ -17,7 +17,7 @@ import {
   takeScreenshot,
 } from "../support/dashboard/chromium.ts";
 import { recordSampleErrors, serveDashboard } from "../support/dashboard/dashboard-harness.ts";
-import { hostileName, openFilledWarehouse } from "../support/dashboard/filled-warehouse.ts";
+import { addSeries, hostileName, nowTs, openFilledWarehouse } from "../support/dashboard/filled-warehouse.ts";
 import { fillQuotedPair } from "../support/dashboard/quoted-pair.ts";
 import { timeLimit } from "../support/time-limit.ts";
 
@@ -81,6 +81,16 @@ describe("the dashboard", () => {
     await takeScreenshot(page, "dark");
     expect(await page.locator("#coverage img, #missing img, #errors img, #tip img").count()).toBe(0);
     expect(await page.title()).toBe("Sync · mds-sync");
+    const [open, lost] = ["open", "lost"].map((state) =>
+      warehouse.connection.database
+        .prepare<[string], number>(
+          `SELECT count(*) FROM (SELECT DISTINCT stream, index_type, index_id, reason FROM gaps
+            WHERE state = ? AND reason <> 'settling')`,
+        )
+        .pluck()
+        .get(state),
+    );
+    expect(await page.textContent("#missing-note")).toBe(`series: ${open} open, ${lost} lost`);
     expect(complaints).toEqual([]);
     expect(elsewhere).toEqual([]);
   });
@@ -149,6 +159,25 @@ describe("the dashboard", () => {
     // What was observed holds for a period that is not over: it is not covered until then.
     const until = (await page.textContent('[data-stream="market_caps"] .wide')) ?? "";
     expect(Date.parse(`${until.slice(-16).replace(" ", "T")}Z`)).toBeLessThanOrEqual(Date.now());
+  });
+
+  itInBrowser("tells the proof of a market that has no market caps yet", async () => {
+    const { path, connection } = openFilledWarehouse((transaction) =>
+      addSeries(transaction, "index_ticks", [
+        {
+          indexType: "GWA",
+          indexId: "btc-id",
+          from: nowTs - 3_600e6,
+          settled: [[nowTs - 3_600e6, nowTs - 600e6]],
+        },
+      ]),
+    );
+    const { address } = await serveDashboard(path);
+    const { page } = await openPage(address, desktop);
+    await page.locator("#empty-text", { hasText: "No market caps are synced yet." }).waitFor();
+    expect(await page.isVisible("#ranking")).toBe(false);
+    const stored = connection.database.prepare<[], number>("SELECT count(*) FROM index_ticks").pluck().get();
+    await page.locator("#proof-text:visible", { hasText: `${stored} row` }).waitFor();
   });
 
   itInBrowser("says of which moment figures are that are older than the rest of their page", async () => {
@@ -257,7 +286,7 @@ describe("the quotes of a pair", () => {
           (box?.y ?? 0) + (box?.height ?? 0) / 2,
         );
         const shown = page.locator("#spread-plot .u-legend .u-value").nth(1);
-        await shown.filter({ hasText: `${stored[at]?.bps.toFixed(2)} bp` }).waitFor();
+        await shown.filter({ hasText: `${stored[at]?.bps.toFixed(2).replace("-", "−")} bp` }).waitFor();
       }
       // From the middle to the right or left; what is beyond 20 bp ends in an arrow, what does not move has no bar.
       const bars = await page.locator("#quotes tbody tr").evaluateAll((rows) =>

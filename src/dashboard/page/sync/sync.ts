@@ -204,7 +204,7 @@ function showMissing(answer: GapSummaryResult): void {
   setText("nothing-missing", lines > 0 ? "Nothing is missing." : "Nothing is selected yet.");
   const left = open + lost - parts.length;
   const more = left > 0 ? `, the longest ${count(parts.length)} are listed` : "";
-  setText("missing-note", open + lost > 0 ? `${count(open)} open, ${count(lost)} lost${more}` : "");
+  setText("missing-note", open + lost > 0 ? `series: ${count(open)} open, ${count(lost)} lost${more}` : "");
   readAt.set("missing-age", answer.generated_at);
   const shown = showAllMissing ? parts : parts.slice(0, DEFAULT_PARTS);
   setRows("missing", shown.map(missingRow));
