@@ -223,7 +223,6 @@ function choose(chosen: string, how: "push" | "replace"): void {
   saveAddress(how, pagePath("exchanges", chosen), new URLSearchParams(text ? { q: text } : {}));
 }
 
-byId("controls").addEventListener("submit", (event) => event.preventDefault());
 pairSelect.addEventListener("change", () => {
   choose(pairSelect.value, "push");
   reread();
