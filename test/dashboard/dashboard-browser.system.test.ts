@@ -266,6 +266,44 @@ describe("the dashboard", () => {
 });
 
 describe("the quotes of a pair", () => {
+  itInBrowser("are sorted by each head, and found by the name of the exchange", async () => {
+    const { path, connection } = openFilledWarehouse(fillQuotedPair);
+    const { address } = await serveDashboard(path);
+    const { page, complaints } = await openPage(new URL("exchanges/BTC-USD", address).href, desktop);
+    await page.waitForSelector("#quotes tbody tr");
+    const shown = () => page.locator("#quotes tbody b").allTextContents();
+    // What does not move is last in every order.
+    const stored = (order: string) =>
+      connection.database
+        .prepare<[], string>(
+          `SELECT exchange FROM latest_index_deviation JOIN latest_exchange_ticks USING (exchange, pair)
+            ORDER BY exchange = 'Dead', ${order}`,
+        )
+        .pluck()
+        .all();
+    const head = (label: string) => page.locator("#quotes thead th", { hasText: label });
+    await head("vs index").locator("button").click();
+    expect(await shown()).toEqual(stored("deviation_bps DESC"));
+    expect(await head("vs index").getAttribute("aria-sort")).toBe("descending");
+    expect(await head("Volume").getAttribute("aria-sort")).toBeNull();
+    await head("Ask").locator("button").click();
+    expect(await shown()).toEqual(stored("ask"));
+    await head("Exchange").locator("button").click();
+    await head("Exchange").locator("button").click();
+    expect(await shown()).toEqual(stored("exchange DESC"));
+    expect(await page.evaluate("document.activeElement.textContent")).toBe("Exchange ↓");
+    await page.fill("#search", "BITCOIN");
+    expect(await shown()).toEqual(["Far Bitcoin Exchange"]);
+    expect(new URL(page.url()).search).toBe("?q=BITCOIN");
+    await page.reload();
+    await page.waitForSelector("#quotes tbody tr");
+    expect(await shown()).toEqual(["Far Bitcoin Exchange"]);
+    await page.fill("#search", "nobody");
+    await page.locator("#no-match").waitFor();
+    await expectAccessible(page);
+    expect(complaints).toEqual([]);
+  });
+
   itInBrowser(
     "have a line of the spread over the last day, and a scale that one exchange cannot set",
     async () => {

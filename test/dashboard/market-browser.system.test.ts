@@ -6,8 +6,7 @@ import {
   desktop,
   expectAccessible,
   findCutElements,
-  findScrollingTables,
-  horizontalOverflow,
+  findSidewaysScroll,
   itInBrowser,
   openPage,
   phone,
@@ -205,8 +204,7 @@ describe("/assets", () => {
         "SELECT count(*) AS n FROM bars_1h WHERE index_type = 'GWA' AND name = 'BTC'",
       )[0]?.n,
     );
-    expect(await horizontalOverflow(page)).toBeLessThanOrEqual(0);
-    expect(await findScrollingTables(page)).toEqual([]);
+    expect(await findSidewaysScroll(page)).toEqual([]);
     await expectAccessible(page);
     await takeScreenshot(page, "asset-phone");
     await price.locator("a").click();
@@ -214,7 +212,6 @@ describe("/assets", () => {
     await page.goto(new URL("/assets/BTCX", page.url()).href);
     await page.locator("#empty a", { hasText: "BTC" }).first().click();
     await page.locator("#asset-title", { hasText: "BTC" }).waitFor();
-    // Without a name: the list of all.
     await page.goto(new URL("/assets", page.url()).href);
     expect(new URL(page.url()).pathname).toBe("/");
     expect(complaints).toEqual([]);
@@ -284,8 +281,7 @@ describe("/exchanges", () => {
     );
     expect(await page.locator("#edges tbody tr", { hasText: "Bitfinex" }).count()).toBe(0);
     expect(await page.textContent("#edges-note")).toBe("the 4 with the most volume");
-    expect(await horizontalOverflow(page)).toBeLessThanOrEqual(0);
-    expect(await findScrollingTables(page)).toEqual([]);
+    expect(await findSidewaysScroll(page)).toEqual([]);
     await expectAccessible(page);
     await takeScreenshot(page, "exchanges-phone");
     expect(await findCutElements(page)).toEqual([]);
@@ -298,40 +294,6 @@ describe("/exchanges", () => {
     await page.goto(new URL("/exchanges/BTC-USDX", page.url()).href);
     await page.locator("#empty a", { hasText: "BTC-USD" }).first().click();
     await page.locator("#pair-title", { hasText: "BTC/USD" }).waitFor();
-    expect(complaints).toEqual([]);
-  });
-
-  itInBrowser("sorts the quotes by each head and finds an exchange by its name", async () => {
-    const { page, complaints } = await open("/exchanges/BTC-USD", desktop);
-    await page.waitForSelector("#quotes tbody tr");
-    const shown = () => page.locator("#quotes tbody b").allTextContents();
-    const stored = (order: string) =>
-      daemon
-        .query<{ exchange: string }>(
-          `SELECT exchange FROM latest_exchange_ticks t JOIN latest_spread s USING (exchange, pair)
-            WHERE pair = 'BTC/USD' AND t.is_live = 1 ORDER BY s.quality IS NOT NULL, ${order}`,
-        )
-        .map(({ exchange }) => exchange);
-    await expectSoon(shown, () => stored("t.volume DESC"));
-    const head = (label: string) => page.locator("#quotes thead th", { hasText: label });
-    await head("Spread").locator("button").click();
-    expect(await head("Spread").getAttribute("aria-sort")).toBe("ascending");
-    expect(await head("Volume").getAttribute("aria-sort")).toBeNull();
-    await expectSoon(shown, () => stored("s.spread_bps"));
-    await head("Bid").locator("button").click();
-    await head("Bid").locator("button").click();
-    await expectSoon(shown, () => stored("s.bid"));
-    // New quotes leave the keyboard where it is.
-    expect(await page.evaluate("document.activeElement.textContent")).toBe("Bid ↑");
-    await page.fill("#search", "KRAK");
-    expect(await shown()).toEqual(["Kraken"]);
-    expect(new URL(page.url()).search).toBe("?q=KRAK");
-    await page.reload();
-    await page.waitForSelector("#quotes tbody tr");
-    expect(await shown()).toEqual(["Kraken"]);
-    await page.fill("#search", "nobody");
-    await page.locator("#no-match").waitFor();
-    await expectAccessible(page);
     expect(complaints).toEqual([]);
   });
 });

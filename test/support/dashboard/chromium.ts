@@ -54,9 +54,10 @@ export function findCutElements(page: Page): Promise<string[]> {
     .map((one) => one.outerHTML.slice(0, 200))`) as Promise<string[]>;
 }
 
-/** The tables that scroll sideways; a phone must have none. */
-export function findScrollingTables(page: Page): Promise<string[]> {
-  return page.evaluate(`[...document.querySelectorAll(".scroll")]
+/** What scrolls sideways, the page itself or a table, folded ones too; a phone must have none. */
+export function findSidewaysScroll(page: Page): Promise<string[]> {
+  return page.evaluate(`for (const fold of document.querySelectorAll("details")) fold.open = true;
+    [document.documentElement, ...document.querySelectorAll(".scroll")]
     .filter((box) => box.scrollWidth > box.clientWidth)
     .map((box) => box.ariaLabel + ": " + box.scrollWidth + " > " + box.clientWidth)`) as Promise<string[]>;
 }

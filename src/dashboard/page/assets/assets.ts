@@ -84,7 +84,16 @@ const parts: readonly (readonly [key: AssetSectionKey, heading: string, empty: s
   ["revisions", "Revisions", "The service has changed nothing."],
 ];
 /** The columns that a phone has no room for. */
-const wide = new Set(["volume_usd", "age_seconds", "premium", "price", "basis", "seconds", "coverage"]);
+const wide = new Set([
+  "reason",
+  "volume_usd",
+  "age_seconds",
+  "premium",
+  "price",
+  "basis",
+  "seconds",
+  "coverage",
+]);
 /** The columns of words, which may take two lines. */
 const wrapping = new Set(["reason", "quality"]);
 /** The columns that a person does not need beside the others. */
