@@ -186,7 +186,6 @@ describe("/assets", () => {
       expect(rows[0], name).toHaveProperty(column);
       expect(await part(name).locator("tbody tr").count(), name).toBe(rows.length);
     }
-    // A day that is nearly covered is not told as 100 %.
     const dailySql = await sqlOf("Daily bars against ticks");
     await expectSoon(
       () => part("Daily bars against ticks").locator("tbody td:nth-child(5)").allTextContents(),
