@@ -15,6 +15,10 @@ const pages = readdirSync(source, { withFileTypes: true })
   .map(({ name }) => name)
   .sort();
 
+const { version } = JSON.parse(readFileSync(resolve(import.meta.dirname, "package.json"), "utf8")) as {
+  version: string;
+};
+
 /** Puts a page into the layout: its title, its main part, and the link of the navigation that leads to it. */
 function compose(name: string): string {
   const layout = readFileSync(join(source, "shared/layout.html"), "utf8");
@@ -23,6 +27,7 @@ function compose(name: string): string {
   return layout
     .replaceAll("{name}", name)
     .replace("{title}", title)
+    .replace("{version}", version)
     .replace("{main}", () => main.trim())
     .replace(`data-path="/${name}"`, 'aria-current="page"')
     .replaceAll(/ data-path="[^"]*"/g, "");

@@ -61,11 +61,13 @@ FROM gaps WHERE ${ofIndex} AND reason <> 'settling' ORDER BY to_ts DESC LIMIT 10
     revisions: `SELECT stream, time, before, after, changed_at FROM revisions WHERE ${ofIndex} ORDER BY changed_at DESC LIMIT 5`,
     daily: `SELECT day, close, service_close, largest_rel_diff, coverage, is_complete FROM reconcile_ohlcv
 WHERE ${ofIndex} AND day >= '${formatDay(since)}' ORDER BY day DESC`,
-    exchanges: `SELECT d.exchange, d.last, d.deviation_bps, d.age_seconds, s.quality FROM latest_index_deviation d CROSS JOIN spread s
-WHERE d.pair = ${pair} AND d.is_live = 1 AND s.exchange_id = d.exchange_id AND s.market_id = d.market_id AND s.ts = d.ts
-ORDER BY abs(d.deviation_bps) LIMIT 10`,
+    exchanges: `SELECT t.exchange, t.last, d.deviation_bps, t.volume * t.last AS volume_usd, t.age_seconds, s.quality
+FROM latest_exchange_ticks t CROSS JOIN index_deviation d CROSS JOIN spread s
+WHERE t.pair = ${pair} AND t.is_live = 1 AND d.exchange_id = t.exchange_id AND d.market_id = t.market_id AND d.ts = t.ts
+  AND s.exchange_id = t.exchange_id AND s.market_id = t.market_id AND s.ts = t.ts
+ORDER BY s.quality IS NOT NULL, volume_usd DESC LIMIT 10`,
     futures: `SELECT exchange, contract, days_to_expiry, price, basis, annualised_basis FROM latest_futures_curve
-WHERE ${ofMarkets} AND is_live = 1 ORDER BY days_to_expiry LIMIT 10`,
+WHERE ${ofMarkets} AND is_live = 1 ORDER BY days_to_expiry, exchange LIMIT 50`,
     perpetuals: `SELECT exchange, contract, premium, funding_rate, funding_rate * 3 * 365 AS funding_per_year
 FROM latest_perpetuals WHERE ${ofMarkets} AND is_live = 1 ORDER BY open_interest DESC LIMIT 10`,
   };

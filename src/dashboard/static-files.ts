@@ -43,7 +43,8 @@ export function createFileRoutes(): [string, RequestHandler][] {
       ];
     if (!isNamedPage(name)) return [[path, () => page]];
     return [
-      [path, (query) => redirect(name, query) ?? page],
+      // The list of all assets is the market.
+      [path, (query) => redirect(name, query) ?? (name === "assets" ? redirectTo("/", query) : page)],
       [`${path}/*`, () => page],
     ];
   });

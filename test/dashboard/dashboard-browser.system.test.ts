@@ -17,7 +17,7 @@ import {
   takeScreenshot,
 } from "../support/dashboard/chromium.ts";
 import { recordSampleErrors, serveDashboard } from "../support/dashboard/dashboard-harness.ts";
-import { hostileName, openFilledWarehouse } from "../support/dashboard/filled-warehouse.ts";
+import { addSeries, hostileName, nowTs, openFilledWarehouse } from "../support/dashboard/filled-warehouse.ts";
 import { fillFuturesCurve } from "../support/dashboard/futures-curve.ts";
 import { fillQuotedPair } from "../support/dashboard/quoted-pair.ts";
 import { timeLimit } from "../support/time-limit.ts";
@@ -82,6 +82,16 @@ describe("the dashboard", () => {
     await takeScreenshot(page, "dark");
     expect(await page.locator("#coverage img, #missing img, #errors img, #tip img").count()).toBe(0);
     expect(await page.title()).toBe("Sync · mds-sync");
+    const [open, lost] = ["open", "lost"].map((state) =>
+      warehouse.connection.database
+        .prepare<[string], number>(
+          `SELECT count(*) FROM (SELECT DISTINCT stream, index_type, index_id, reason FROM gaps
+            WHERE state = ? AND reason <> 'settling')`,
+        )
+        .pluck()
+        .get(state),
+    );
+    expect(await page.textContent("#missing-note")).toBe(`series: ${open} open, ${lost} lost`);
     expect(complaints).toEqual([]);
     expect(elsewhere).toEqual([]);
   });
@@ -150,6 +160,25 @@ describe("the dashboard", () => {
     // What was observed holds for a period that is not over: it is not covered until then.
     const until = (await page.textContent('[data-stream="market_caps"] .wide')) ?? "";
     expect(Date.parse(`${until.slice(-16).replace(" ", "T")}Z`)).toBeLessThanOrEqual(Date.now());
+  });
+
+  itInBrowser("tells the proof of a market that has no market caps yet", async () => {
+    const { path, connection } = openFilledWarehouse((transaction) =>
+      addSeries(transaction, "index_ticks", [
+        {
+          indexType: "GWA",
+          indexId: "btc-id",
+          from: nowTs - 3_600e6,
+          settled: [[nowTs - 3_600e6, nowTs - 600e6]],
+        },
+      ]),
+    );
+    const { address } = await serveDashboard(path);
+    const { page } = await openPage(address, desktop);
+    await page.locator("#empty-text", { hasText: "No market caps are synced yet." }).waitFor();
+    expect(await page.isVisible("#ranking")).toBe(false);
+    const stored = connection.database.prepare<[], number>("SELECT count(*) FROM index_ticks").pluck().get();
+    await page.locator("#proof-text:visible", { hasText: `${stored} row` }).waitFor();
   });
 
   itInBrowser("says of which moment figures are that are older than the rest of their page", async () => {
@@ -238,6 +267,44 @@ describe("the dashboard", () => {
 });
 
 describe("the quotes of a pair", () => {
+  itInBrowser("are sorted by each head, and found by the name of the exchange", async () => {
+    const { path, connection } = openFilledWarehouse(fillQuotedPair);
+    const { address } = await serveDashboard(path);
+    const { page, complaints } = await openPage(new URL("exchanges/BTC-USD", address).href, desktop);
+    await page.waitForSelector("#quotes tbody tr");
+    const shown = () => page.locator("#quotes tbody b").allTextContents();
+    // What does not move is last in every order.
+    const stored = (order: string) =>
+      connection.database
+        .prepare<[], string>(
+          `SELECT exchange FROM latest_index_deviation JOIN latest_exchange_ticks USING (exchange, pair)
+            ORDER BY exchange = 'Dead', ${order}`,
+        )
+        .pluck()
+        .all();
+    const head = (label: string) => page.locator("#quotes thead th", { hasText: label });
+    await head("vs index").locator("button").click();
+    expect(await shown()).toEqual(stored("deviation_bps DESC"));
+    expect(await head("vs index").getAttribute("aria-sort")).toBe("descending");
+    expect(await head("Volume").getAttribute("aria-sort")).toBeNull();
+    await head("Ask").locator("button").click();
+    expect(await shown()).toEqual(stored("ask"));
+    await head("Exchange").locator("button").click();
+    await head("Exchange").locator("button").click();
+    expect(await shown()).toEqual(stored("exchange DESC"));
+    expect(await page.evaluate("document.activeElement.textContent")).toBe("Exchange ↓");
+    await page.fill("#search", "BITCOIN");
+    expect(await shown()).toEqual(["Far Bitcoin Exchange"]);
+    expect(new URL(page.url()).search).toBe("?q=BITCOIN");
+    await page.reload();
+    await page.waitForSelector("#quotes tbody tr");
+    expect(await shown()).toEqual(["Far Bitcoin Exchange"]);
+    await page.fill("#search", "nobody");
+    await page.locator("#no-match").waitFor();
+    await expectAccessible(page);
+    expect(complaints).toEqual([]);
+  });
+
   itInBrowser(
     "have a line of the spread over the last day, and a scale that one exchange cannot set",
     async () => {

@@ -74,6 +74,26 @@ describe("/explore", () => {
     expect(elsewhere).toEqual([]);
   });
 
+  itInBrowser("loads although Run was pressed before its script was there", async () => {
+    const { page, complaints } = await openPage(linkTo("SELECT 1 AS one"), phone);
+    await isDone(page);
+    let release = () => {};
+    const pressed = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    await page.route("**/explore.js", async (route) => {
+      await pressed;
+      await route.continue();
+    });
+    await page.reload({ waitUntil: "commit" });
+    // A click waits until the page is loaded.
+    await page.locator("#run").dispatchEvent("click");
+    release();
+    await isDone(page);
+    expect(await page.textContent("#figures")).toContain("one");
+    expect(complaints).toEqual([]);
+  });
+
   itInBrowser("shows one row as figures, keeps the earlier result apart, and marks an error", async () => {
     const counts = "SELECT count(*) AS rows, max(close) AS highest FROM ohlcv";
     const { page, complaints } = await openPage(linkTo(counts), desktop);

@@ -6,7 +6,7 @@ import {
   desktop,
   expectAccessible,
   findCutElements,
-  horizontalOverflow,
+  findSidewaysScroll,
   itInBrowser,
   openPage,
   phone,
@@ -26,13 +26,12 @@ function cells(page: Page, row: string): Promise<string[]> {
   return page.locator(`${row} td`).allTextContents();
 }
 
+const WAIT_OPTIONS = { timeout: timeLimit(30_000), interval: 100 };
+const until = <T>(isSo: () => T | Promise<T>) => vi.waitUntil(isSo, WAIT_OPTIONS);
+
 /** A value that live ticks change: the page and the warehouse agree at some moment. */
-async function expectSoon(read: () => Promise<unknown>, expected: () => unknown): Promise<void> {
-  await vi.waitFor(async () => expect(await read()).toEqual(expected()), {
-    timeout: timeLimit(20_000),
-    interval: 200,
-  });
-}
+const expectSoon = (read: () => Promise<unknown>, expected: () => unknown) =>
+  vi.waitFor(async () => expect(await read()).toEqual(expected()), WAIT_OPTIONS);
 
 describe("/market", () => {
   itInBrowser(
@@ -170,7 +169,9 @@ describe("/assets", () => {
       () =>
         daemon
           .query<{ deviation_bps: number }>(
-            `SELECT deviation_bps FROM latest_index_deviation WHERE pair = 'BTC/USD' AND is_live = 1 ORDER BY abs(deviation_bps)`,
+            `SELECT d.deviation_bps FROM latest_exchange_ticks t JOIN latest_index_deviation d USING (exchange, pair)
+              JOIN latest_spread s USING (exchange, pair)
+              WHERE pair = 'BTC/USD' AND t.is_live = 1 ORDER BY s.quality IS NOT NULL, t.volume * t.last DESC LIMIT 10`,
           )
           .map(({ deviation_bps }) => Number(deviation_bps.toFixed(1))),
     );
@@ -184,6 +185,13 @@ describe("/assets", () => {
       expect(rows[0], name).toHaveProperty(column);
       expect(await part(name).locator("tbody tr").count(), name).toBe(rows.length);
     }
+    const dailySql = await sqlOf("Daily bars against ticks");
+    await expectSoon(
+      () => part("Daily bars against ticks").locator("tbody td:nth-child(5)").allTextContents(),
+      () =>
+        daemon.query<{ coverage: number }>(dailySql).map(({ coverage }) => `${Math.floor(coverage * 100)} %`),
+    );
+    expect(await part("Proof").locator("th").allTextContents()).toContain("From (UTC)");
     const price = page.locator('[data-fact="price"] b');
     await expectSoon(
       () => price.textContent(),
@@ -194,7 +202,7 @@ describe("/assets", () => {
         "SELECT count(*) AS n FROM bars_1h WHERE index_type = 'GWA' AND name = 'BTC'",
       )[0]?.n,
     );
-    expect(await horizontalOverflow(page)).toBeLessThanOrEqual(0);
+    expect(await findSidewaysScroll(page)).toEqual([]);
     await expectAccessible(page);
     await takeScreenshot(page, "asset-phone");
     await price.locator("a").click();
@@ -202,6 +210,8 @@ describe("/assets", () => {
     await page.goto(new URL("/assets/BTCX", page.url()).href);
     await page.locator("#empty a", { hasText: "BTC" }).first().click();
     await page.locator("#asset-title", { hasText: "BTC" }).waitFor();
+    await page.goto(new URL("/assets", page.url()).href);
+    expect(new URL(page.url()).pathname).toBe("/");
     expect(complaints).toEqual([]);
     expect(elsewhere).toEqual([]);
   });
@@ -268,7 +278,8 @@ describe("/exchanges", () => {
       },
     );
     expect(await page.locator("#edges tbody tr", { hasText: "Bitfinex" }).count()).toBe(0);
-    expect(await horizontalOverflow(page)).toBeLessThanOrEqual(0);
+    expect(await page.textContent("#edges-note")).toBe("the 4 with the most volume");
+    expect(await findSidewaysScroll(page)).toEqual([]);
     await expectAccessible(page);
     await takeScreenshot(page, "exchanges-phone");
     expect(await findCutElements(page)).toEqual([]);
@@ -288,10 +299,9 @@ describe("/exchanges", () => {
 describe("/derivatives", () => {
   itInBrowser("shows basis, funding and an option chain as they were at a moment", async () => {
     // A snapshot is stored exchange by exchange: the newest may not be whole yet.
-    const { ts } = await vi.waitUntil(
+    const { ts } = await until(
       () =>
         daemon.query<{ ts: number }>("SELECT DISTINCT ts FROM derivative_ticks ORDER BY ts DESC LIMIT 2")[1],
-      WAIT_OPTIONS,
     );
     const at = new Date(Math.ceil(ts / 1e6) * 1000).toISOString().slice(0, 19);
     const [asset] = daemon.query<{ id: string }>("SELECT id FROM assets WHERE symbol = 'BTC'");
@@ -374,8 +384,6 @@ describe("/derivatives", () => {
   });
 });
 
-const WAIT_OPTIONS = { timeout: timeLimit(30_000), interval: 100 };
-
 const newestPrice = () =>
   daemon.query<{ price: number }>(
     "SELECT price FROM latest_index_ticks WHERE index_type = 'GWA' AND name = 'BTC'",
@@ -392,10 +400,10 @@ describe("a page that is left open", () => {
     async () => {
       const { page } = await openPage(new URL("/market", daemon.address()).href, desktop);
       await page.waitForSelector("#ranking tbody tr");
-      await vi.waitUntil(async () => (await state(page)) === "live", WAIT_OPTIONS);
+      await until(async () => (await state(page)) === "live");
       const before = newestPrice();
-      await vi.waitUntil(() => newestPrice() !== before, WAIT_OPTIONS);
-      await vi.waitUntil(async () => (await shownPrice(page)) === format(newestPrice()), WAIT_OPTIONS);
+      await until(() => newestPrice() !== before);
+      await until(async () => (await shownPrice(page)) === format(newestPrice()));
 
       const second = await page.context().newPage();
       const streams: string[] = [];
@@ -404,44 +412,38 @@ describe("a page that is left open", () => {
       });
       await second.goto(new URL("/bars/BTC?range=6h", daemon.address()).href);
       await second.waitForSelector("#chart[data-bars]");
-      await vi.waitUntil(async () => (await state(second)) === "live", WAIT_OPTIONS);
+      await until(async () => (await state(second)) === "live");
       expect(streams).toEqual([]);
       // From here on the page gets no answer: it shows what the commits tell.
       await second.route("**/api/bars?*", () => {});
       const last = await second.textContent("#last");
-      await vi.waitUntil(async () => (await second.textContent("#last")) !== last, WAIT_OPTIONS);
+      await until(async () => (await second.textContent("#last")) !== last);
       // The last bar closes at the newest tick.
-      await vi.waitUntil(async () => {
+      await until(async () => {
         const shown = [await second.textContent("#last"), await second.textContent("#bar-details")];
         const newest = format(newestPrice());
         return shown[0] === newest && shown[1]?.includes(`C ${newest}`);
-      }, WAIT_OPTIONS);
-
+      });
       await second.unroute("**/api/bars?*");
-
       const third = await page.context().newPage();
       await third.goto(new URL("/assets/BTC", daemon.address()).href);
       await third.waitForSelector('[data-fact="price"]');
       await third.route("**/api/asset?*", () => {});
-      const shownFact = () => third.textContent('[data-fact="price"] b');
       const told = newestPrice();
-      await vi.waitUntil(() => newestPrice() !== told, WAIT_OPTIONS);
-      await vi.waitUntil(async () => (await shownFact()) === format(newestPrice()), WAIT_OPTIONS);
+      await until(() => newestPrice() !== told);
+      await until(async () => (await third.textContent('[data-fact="price"] b')) === format(newestPrice()));
       await third.close();
 
       await daemon.restart(async () => {
-        await vi.waitUntil(async () => (await state(page)) === "stale", WAIT_OPTIONS);
-        await vi.waitUntil(
-          async () => (await second.textContent("#live-text")) === "no connection",
-          WAIT_OPTIONS,
-        );
+        await until(async () => (await state(page)) === "stale");
+        await until(async () => (await second.textContent("#live-text")) === "no connection");
       });
-      await vi.waitUntil(async () => (await state(page)) === "live", WAIT_OPTIONS);
-      await vi.waitUntil(async () => (await shownPrice(page)) === format(newestPrice()), WAIT_OPTIONS);
+      await until(async () => (await state(page)) === "live");
+      await until(async () => (await shownPrice(page)) === format(newestPrice()));
       // The tab with the connection closes: the other one takes over.
       await page.close();
-      await vi.waitUntil(() => streams.length === 1, WAIT_OPTIONS);
-      await vi.waitUntil(async () => (await state(second)) === "live", WAIT_OPTIONS);
+      await until(() => streams.length === 1);
+      await until(async () => (await state(second)) === "live");
     },
   );
 });

@@ -37,7 +37,7 @@ describe("the texts of the dashboard", () => {
       { stream: "index_ticks", ...ticks, lost_seconds: 5 },
     ] as const;
     expect(describeProof(streams, null)).toBe(
-      "801,233 rows, every second since 2026-05-01 and every day since 2014-04-01 covered, 5 s lost",
+      "801,233 rows, every second since 2026-05-01 10:42 UTC and every day since 2014-04-01 covered, 5 s lost",
     );
     const open = streams.map((stream) => ({ ...stream, open: 6, open_seconds: 1800, lost_seconds: 0 }));
     expect(describeProof(open, null)).toBe("801,233 rows, 12 ranges of 1 h still open, nothing lost");

@@ -54,6 +54,14 @@ export function findCutElements(page: Page): Promise<string[]> {
     .map((one) => one.outerHTML.slice(0, 200))`) as Promise<string[]>;
 }
 
+/** What scrolls sideways, the page itself or a table, folded ones too; a phone must have none. */
+export function findSidewaysScroll(page: Page): Promise<string[]> {
+  return page.evaluate(`for (const fold of document.querySelectorAll("details")) fold.open = true;
+    [document.documentElement, ...document.querySelectorAll(".scroll")]
+    .filter((box) => box.scrollWidth > box.clientWidth)
+    .map((box) => box.ariaLabel + ": " + box.scrollWidth + " > " + box.clientWidth)`) as Promise<string[]>;
+}
+
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 /** Expects that axe finds nothing serious: names, roles, contrast, keyboard. */

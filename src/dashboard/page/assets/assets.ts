@@ -26,6 +26,7 @@ import {
   quote,
   signOf,
   title,
+  zoneName,
 } from "../shared/text-format.ts";
 
 const POLL_SECONDS = 30;
@@ -53,8 +54,11 @@ const columns: Readonly<Record<string, readonly [label: string, format?: Format,
   seconds: ["Length", duration],
   close: ["From ticks", quote],
   service_close: ["Daily bar", quote],
-  largest_rel_diff: ["Difference", (value) => `${(value * 100).toFixed(value < 0.001 ? 4 : 2)} %`],
-  coverage: ["Covered", (value) => `${(value * 100).toFixed(0)} %`],
+  largest_rel_diff: [
+    "Largest difference, OHLC",
+    (value) => `${(value * 100).toFixed(value < 0.001 ? 4 : 2)} %`,
+  ],
+  coverage: ["Covered", (value) => `${Math.floor(value * 100)} %`],
   last: ["Last", quote],
   index_price: ["Index", quote],
   deviation_bps: [
@@ -71,20 +75,37 @@ const columns: Readonly<Record<string, readonly [label: string, format?: Format,
 };
 
 const parts: readonly (readonly [key: AssetSectionKey, heading: string, empty: string])[] = [
-  ["exchanges", "On exchanges", "No exchange quotes it in USD."],
+  ["exchanges", "On exchanges, by volume", "No exchange quotes it in USD."],
   ["perpetuals", "Perpetuals", "No perpetuals are synced."],
-  ["futures", "Curve of futures", "No futures are synced."],
   ["daily", "Daily bars against ticks", "No day has both."],
+  ["futures", "Curve of futures", "No futures are synced."],
   ["coverage", "Proof", "Nothing is covered yet."],
   ["gaps", "Gaps", "Nothing is missing."],
   ["revisions", "Revisions", "The service has changed nothing."],
 ];
 /** The columns that a phone has no room for. */
-const wide = new Set(["age_seconds", "premium", "price", "basis", "seconds", "coverage"]);
+const wide = new Set([
+  "reason",
+  "volume_usd",
+  "age_seconds",
+  "premium",
+  "price",
+  "basis",
+  "seconds",
+  "coverage",
+]);
+/** The columns of words, which may take two lines. */
+const wrapping = new Set(["reason", "quality"]);
 /** The columns that a person does not need beside the others. */
 const hidden = new Set(["index_price", "is_complete", "before"]);
 
 const exploreLink = (sql: string) => `/explore#${new URLSearchParams({ sql })}`;
+
+const isTime = (column: string) => /_time$|^time$|_at$/.test(column);
+/** `from_time` → From (UTC) */
+const labelOf = (column: string) =>
+  columns[column]?.[0] ??
+  (isTime(column) ? `${title(column.replace(/_time$/, ""))} (${zoneName()})` : title(column));
 
 function figure(column: string, value: AssetValue, sql: string): HTMLElement {
   const format = columns[column]?.[1];
@@ -93,7 +114,7 @@ function figure(column: string, value: AssetValue, sql: string): HTMLElement {
       ? format(value)
       : column === "stream"
         ? title(String(value))
-        : /_time$|^time$|_at$/.test(column)
+        : isTime(column)
           ? minuteOf(value === null ? null : String(value))
           : String(value ?? "–");
   return typeof value === "number"
@@ -108,10 +129,18 @@ function showPart({ sql, rows }: AssetSection, heading: string, empty: string): 
   const names = Object.keys(rows[0] ?? {}).filter(
     (column) => !hidden.has(column) && rows.some((row) => row[column] !== null),
   );
-  const classOf = (column: string) =>
-    `${columns[column]?.[1] ? "number" : column === "after" ? "json" : ""} ${wide.has(column) ? "wide" : ""}`;
+  const classOf = (column: string) => {
+    const kind = columns[column]?.[1]
+      ? "number"
+      : column === "after"
+        ? "json"
+        : isTime(column) || wrapping.has(column)
+          ? "wraps"
+          : "";
+    return `${kind} ${wide.has(column) ? "wide" : ""}`;
+  };
   const head = names.map((column) =>
-    element("th", { scope: "col", className: classOf(column) }, columns[column]?.[0] ?? title(column)),
+    element("th", { scope: "col", className: classOf(column) }, labelOf(column)),
   );
   const body = rows.map((row) =>
     element(
@@ -161,21 +190,22 @@ function showFacts(): void {
   byId("facts").replaceChildren(
     ...facts.map(([column, value, sql]) => {
       const shown = figure(column, value, sql);
-      const label = columns[column]?.[0] ?? column;
+      const label = labelOf(column);
       const tone = toneOf(column, shown);
       return fact(label, element("b", { className: tone }, shown), column === "price" ? proof : "", column);
     }),
   );
 }
 
-/** The closes whose hour is covered in full, and the others. */
+/** The closes whose hour is covered in full, and the others, with their neighbours: a line has no hole where its colour changes. */
 function drawPrices(rows: AssetSection["rows"]): void {
   byId("price-plot").dataset.points = String(rows.length);
   drawPlot("price-plot", (target) => {
     if (rows.length < 2) return undefined;
     const closes = (isComplete: number) =>
       rows.map(({ close, is_complete }, i) =>
-        is_complete === isComplete || (isComplete === 0 && rows[i + 1]?.is_complete === 0)
+        is_complete === isComplete ||
+        (isComplete === 0 && [rows[i - 1], rows[i + 1]].some((beside) => beside?.is_complete === 0))
           ? (close as number | null)
           : null,
       );

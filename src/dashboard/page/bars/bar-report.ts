@@ -143,6 +143,7 @@ function describeNoGaps(spans: readonly ChartRange[], hasBars: boolean): string 
 
 export function showTable({ slots, precision }: ShownBars): void {
   const figure = (value: string) => cell("number", value);
+  const wide = (value: string) => cell("number wide", value);
   const digits = (value: number | undefined) => (value === undefined ? "–" : price(value.toFixed(precision)));
   const ticksOf = ({ ticks, expected = 0 }: Slot) => {
     if (ticks === undefined) return "–";
@@ -158,10 +159,11 @@ export function showTable({ slots, precision }: ShownBars): void {
           "tr",
           { "data-state": stateOf(slot), "data-time": slot.time },
           element("td", {}, minute(slot.time)),
-          ...(["open", "high", "low", "close"] as const).map((part) => figure(digits(slot.candle?.[part]))),
+          ...(["open", "high", "low"] as const).map((part) => wide(digits(slot.candle?.[part]))),
+          figure(digits(slot.candle?.close)),
           figure(amount(slot.volume)),
-          figure(ticksOf(slot)),
-          figure(slot.coverage === undefined ? "–" : percent(slot.coverage)),
+          wide(ticksOf(slot)),
+          wide(slot.coverage === undefined ? "–" : percent(slot.coverage)),
           cell("soft", describeSlot(slot)),
         ),
       ),

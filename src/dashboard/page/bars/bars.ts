@@ -351,7 +351,6 @@ function fillControls(): void {
   );
 }
 
-byId("controls").addEventListener("submit", (event) => event.preventDefault());
 byId("widths").addEventListener("change", ({ target }) => {
   if (target instanceof HTMLInputElement && isWidth(target.value)) setWidth(target.value);
 });

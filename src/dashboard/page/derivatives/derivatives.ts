@@ -293,7 +293,6 @@ function fillControls(): void {
   byId("newest").hidden = view.at === "";
 }
 
-byId("controls").addEventListener("submit", (event) => event.preventDefault());
 byId("controls").addEventListener("change", () => {
   const at = atInput.value;
   Object.assign(view, {

@@ -15,16 +15,26 @@ import { onCommit, onMissed, throttle } from "../shared/live.ts";
 import { byId, cell, element, fact, setRows, setText, showEmpty } from "../shared/page-base.ts";
 import { drawPlot, plotOptions } from "../shared/plot.ts";
 import { poll, read, startReading } from "../shared/reading.ts";
+import { createSortableTable } from "../shared/sortable-table.ts";
 import { amount, countNoun, direction, duration, momentText, quote, signOf } from "../shared/text-format.ts";
 
 const POLL_SECONDS = 30;
 const SPREAD_SECONDS = 60;
 /** The scale of deviations: a dead exchange is hundreds of points away, and the others are not one pixel. */
 const SCALE_BPS = 20;
+/** Below it each moment is marked: a line between few of them looks like knowledge. */
+const MAX_MARKED_POINTS = 60;
 const MAX_EDGE_EXCHANGES = 12;
+const MAX_EDGE_EXCHANGES_ON_PHONE = 4;
+const phone = matchMedia("(max-width: 760px)");
 let pair = "";
+/** The moment of the answer, in microseconds. */
+let shownAt = 0;
 let pairs: readonly PairSummary[] = [];
 const pairSelect = byId("pair", HTMLSelectElement);
+const searchInput = byId("search", HTMLInputElement);
+const searchInAddress = () => new URLSearchParams(location.search).get("q") ?? "";
+searchInput.value = searchInAddress();
 
 const points = (value: number | null, isSigned = false) => {
   if (value === null) return "–";
@@ -59,14 +69,32 @@ function show({ generated_at, best, quotes }: QuotesResult): void {
     `${countNoun(quotes.filter(isTradable).length, "live exchange")}${still > 0 ? `, ${still} without a move` : ""} · ${momentText(now)}`,
   );
   showFacts(best, quotes);
-  setRows(
-    "quotes",
-    quotes.map((row) => quoteRow(row, Math.max(0, (now - row.ts) / 1e6))),
-  );
+  shownAt = now;
+  table.show(quotes);
   showEdges(quotes);
 }
 
-function quoteRow(row: Quote, age: number): HTMLTableRowElement {
+const table = createSortableTable<Quote>({
+  id: "quotes",
+  columns: [
+    { label: "Exchange", value: ({ exchange }) => exchange.toLowerCase(), isFirstAscending: true },
+    { label: "Last", className: "number", value: ({ last }) => last },
+    { label: "Bid", className: "number wide", value: ({ bid }) => bid },
+    { label: "Ask", className: "number wide", value: ({ ask }) => ask, isFirstAscending: true },
+    { label: "Spread", className: "number", value: (row) => row.spread_bps, isFirstAscending: true },
+    { label: "vs index", className: "number", value: (row) => row.deviation_bps },
+    { label: `−${SCALE_BPS} bp to +${SCALE_BPS} bp`, className: "deviation wide" },
+    { label: "Volume, 24 h, USD", className: "number wide", value: (row) => row.volume_usd },
+    { label: "Age", className: "number", value: ({ ts }) => -ts, isFirstAscending: true },
+  ],
+  sortedBy: "Volume, 24 h, USD",
+  rowsPerStep: 25,
+  searchedText: ({ exchange }) => exchange,
+  rowOf: quoteRow,
+  isLast: (row) => !isTradable(row),
+});
+
+function quoteRow(row: Quote): HTMLTableRowElement {
   const remark = !row.is_live ? "no longer quoted" : row.is_still ? "not moved for an hour" : "";
   const off = isTradable(row) ? row.deviation_bps : null;
   const deviation = points(row.deviation_bps, true);
@@ -90,7 +118,7 @@ function quoteRow(row: Quote, age: number): HTMLTableRowElement {
       ...(off === null ? [] : [deviationBar(off)]),
     ),
     cell("number wide", amount(row.volume_usd)),
-    cell("number", duration(age)),
+    cell("number", duration((shownAt - row.ts) / 1e6)),
   );
 }
 
@@ -131,7 +159,7 @@ function showFacts(best: BestPrices | null, rows: readonly Quote[]): void {
 /** What buying at the ask of the row and selling at the bid of the column leaves, in basis points, before fees. */
 function showEdges(quotes: readonly Quote[]): void {
   const traded = quotes.filter((one) => isTradable(one) && (one.bid ?? 0) > 0 && (one.ask ?? 0) > 0);
-  const shown = traded.slice(0, MAX_EDGE_EXCHANGES);
+  const shown = traded.slice(0, phone.matches ? MAX_EDGE_EXCHANGES_ON_PHONE : MAX_EDGE_EXCHANGES);
   byId("edges-card").hidden = shown.length < 2;
   setText("edges-note", traded.length > shown.length ? `the ${shown.length} with the most volume` : "");
   const [up, down] = [cssColour("up"), cssColour("down")];
@@ -175,7 +203,7 @@ function showSpreads(answer: SpreadsResult): void {
         isTime: true,
         yValue: (value, digits) => `${value.toFixed(digits)} bp`,
         lines: ["ask over bid"],
-        hasPoints: false,
+        hasPoints: answer.length < MAX_MARKED_POINTS,
       }),
       [answer.map(([ts]) => ts / 1e6), answer.map(([, bps]) => bps)],
       target,
@@ -191,15 +219,20 @@ function pairInPath(): string | undefined {
 
 function choose(chosen: string, how: "push" | "replace"): void {
   pair = pairSelect.value = chosen;
-  saveAddress(how, pagePath("exchanges", chosen), new URLSearchParams());
+  const text = searchInput.value.trim();
+  saveAddress(how, pagePath("exchanges", chosen), new URLSearchParams(text ? { q: text } : {}));
 }
 
-byId("controls").addEventListener("submit", (event) => event.preventDefault());
 pairSelect.addEventListener("change", () => {
   choose(pairSelect.value, "push");
   reread();
 });
+searchInput.addEventListener("input", () => {
+  if (pair) choose(pair, "replace");
+  table.search();
+});
 onNavigate(() => {
+  searchInput.value = searchInAddress();
   pair = "";
   reread();
 });

@@ -291,10 +291,7 @@ async function download(format: string): Promise<void> {
 
 // ---- controls
 
-byId("ask").addEventListener("submit", (event) => {
-  event.preventDefault();
-  void run();
-});
+byId("ask").addEventListener("submit", () => void run());
 byId("cancel").addEventListener("click", () => running?.abort());
 byId("downloads").addEventListener("click", ({ target }) => {
   if (target instanceof HTMLElement && target.dataset.format) void download(target.dataset.format);

@@ -267,7 +267,6 @@ export function resultChart(target: HTMLElement, controls: HTMLElement) {
       ...(kind === "candles" ? [] : [choice("split", "One line per", ["", ...columns])]),
     );
   };
-  controls.addEventListener("submit", (event) => event.preventDefault());
   new ResizeObserver(() => drawn?.resize()).observe(target);
   return {
     show(shown: Table, chosen: ChartKind): void {

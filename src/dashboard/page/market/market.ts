@@ -7,9 +7,10 @@ import type { StatusReport } from "../../../model/status/warehouse-status.ts";
 import type { DaemonAnswer } from "../../api-answers.ts";
 import { watchTheme } from "../shared/layout.ts";
 import { onCommit, onMissed, throttle } from "../shared/live.ts";
-import { byId, cell, element, setRows, setText, showEmpty, soft } from "../shared/page-base.ts";
+import { byId, cell, element, setText, showEmpty, soft } from "../shared/page-base.ts";
 import { describeProof } from "../shared/proof.ts";
 import { poll } from "../shared/reading.ts";
+import { createSortableTable } from "../shared/sortable-table.ts";
 import {
   amount,
   asOf,
@@ -22,30 +23,14 @@ import {
 } from "../shared/text-format.ts";
 import { showTreemap } from "./treemap.ts";
 
-const ROWS_PER_STEP = 100;
 const SPARK = { width: 110, height: 30, minutes: 168 * 60 };
 /** Commits are told by events; this is only for a page that has none. */
 const POLL_SECONDS = 60;
-
-const columns = [
-  { key: "rank", label: "#", className: "number rank" },
-  { key: "symbol", label: "Asset", className: "asset" },
-  { key: "price", label: "Price, USD", className: "number" },
-  { key: "change24h", label: "24 h", className: "number" },
-  { key: "change7d", label: "7 days", className: "number wide" },
-  { key: "change30d", label: "30 days", className: "number wide" },
-  { key: "marketCap", label: "Market cap, USD", className: "number wide" },
-  { key: "volume", label: "Volume, 24 h, USD", className: "number wide" },
-  { key: "spark", label: "Last 7 days", className: "number" },
-] as const;
-type SortKey = Exclude<(typeof columns)[number]["key"], "spark">;
 
 let assets: MarketAsset[] = [];
 /** The newest tick of each asset's index since the page was opened. */
 const newestTicks = new Map<string, CommittedTick>();
 let sparklines: RankingResult["sparklines"] = {};
-let shown = ROWS_PER_STEP;
-let sort: { readonly key: SortKey; readonly isDescending: boolean } = { key: "rank", isDescending: false };
 const params = new URLSearchParams(location.search);
 const searchInput = byId("search", HTMLInputElement);
 searchInput.value = params.get("q") ?? "";
@@ -64,20 +49,6 @@ type MarketAsset = ReturnType<typeof toAsset>;
 function toAsset(asset: RankedAsset) {
   const [id, symbol, name, rank, price, volume, marketCap, change24h, change7d, change30d, ts] = asset;
   return { id, symbol, name, rank, price, volume, marketCap, change24h, change7d, change30d, ts };
-}
-
-function selected(): MarketAsset[] {
-  const text = searchInput.value.trim().toLowerCase();
-  const found = assets.filter(
-    ({ symbol, name }) => symbol.toLowerCase().includes(text) || (name ?? "").toLowerCase().includes(text),
-  );
-  const { key, isDescending } = sort;
-  const sign = isDescending ? -1 : 1;
-  return found.toSorted((a, b) => {
-    const [first, second] = [a[key], b[key]];
-    if (first === null || second === null) return Number(first === null) - Number(second === null);
-    return (first < second ? -1 : first > second ? 1 : 0) * sign;
-  });
 }
 
 function sparkline({ id }: MarketAsset): HTMLTableCellElement {
@@ -127,33 +98,24 @@ function row(asset: MarketAsset): HTMLTableRowElement {
   );
 }
 
-function drawHead(): void {
-  byId("ranking", HTMLTableElement).tHead?.rows[0]?.replaceChildren(
-    ...columns.map(({ key, label, className }) => {
-      if (key === "spark") return element("th", { className, scope: "col" }, label);
-      const isSorted = sort.key === key;
-      const mark = isSorted ? (sort.isDescending ? " ↓" : " ↑") : "";
-      const button = element("button", { type: "button" }, label + mark);
-      button.addEventListener("click", () => {
-        // Names and ranks begin with the first, figures with the largest.
-        const isFirstDescending = key !== "rank" && key !== "symbol";
-        sort = { key, isDescending: isSorted ? !sort.isDescending : isFirstDescending };
-        draw();
-      });
-      const order = isSorted ? { "aria-sort": sort.isDescending ? "descending" : "ascending" } : {};
-      return element("th", { className, scope: "col", ...order }, button);
-    }),
-  );
-}
-
-function draw(): void {
-  drawHead();
-  const list = selected();
-  setRows("ranking", list.slice(0, shown).map(row));
-  byId("no-match").hidden = list.length > 0 || assets.length === 0;
-  byId("more").hidden = list.length <= shown;
-  setText("more", `Show more (${count(list.length - shown)})`);
-}
+const table = createSortableTable<MarketAsset>({
+  id: "ranking",
+  columns: [
+    { label: "#", className: "number rank", value: ({ rank }) => rank, isFirstAscending: true },
+    { label: "Asset", className: "asset", value: ({ symbol }) => symbol, isFirstAscending: true },
+    { label: "Price, USD", className: "number", value: ({ price }) => price },
+    { label: "24 h", className: "number", value: ({ change24h }) => change24h },
+    { label: "7 days", className: "number wide", value: ({ change7d }) => change7d },
+    { label: "30 days", className: "number wide", value: ({ change30d }) => change30d },
+    { label: "Market cap, USD", className: "number wide", value: ({ marketCap }) => marketCap },
+    { label: "Volume, 24 h, USD", className: "number wide", value: ({ volume }) => volume },
+    { label: "Last 7 days", className: "number" },
+  ],
+  sortedBy: "#",
+  rowsPerStep: 100,
+  searchedText: ({ symbol, name }) => `${symbol}\n${name ?? ""}`,
+  rowOf: row,
+});
 
 function drawMap(): void {
   setText("map-size", squareRoot.checked ? "square root of the market cap" : "market cap");
@@ -179,7 +141,7 @@ function show(answer: RankingResult): void {
     assets.length > 0 ? `${count(assets.length)} assets · market cap ${amount(total)} USD${when}` : "",
   );
   showEmpty(assets.length > 0 ? "" : "No market caps are synced yet.");
-  draw();
+  table.show(assets);
   drawMap();
 }
 
@@ -194,17 +156,12 @@ function saveToUrl(): void {
 }
 
 searchInput.addEventListener("input", () => {
-  shown = ROWS_PER_STEP;
   saveToUrl();
-  draw();
+  table.search();
 });
 byId("map-options").addEventListener("change", () => {
   saveToUrl();
   drawMap();
-});
-byId("more").addEventListener("click", () => {
-  shown += ROWS_PER_STEP;
-  draw();
 });
 watchTheme(drawMap);
 new ResizeObserver(drawMap).observe(byId("treemap"));
@@ -243,7 +200,6 @@ function showProof(): void {
   const { status, daemon } = told;
   if (!status || !daemon) return;
   byId("proof").dataset.tone = daemon.tone;
-  setText("version", daemon.version);
   const proof = `${describeProof(status.streams, daemon.backfill)}${asOf(status.generated_at, daemon.generated_at)}`;
   setText("proof-text", daemon.problem ? daemon.sentence : proof);
 }

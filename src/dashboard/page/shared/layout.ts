@@ -67,6 +67,7 @@ function chosenZone(): string | null {
 }
 
 tellLocalTime(chosenZone() === "local");
+for (const told of document.querySelectorAll("[data-zone]")) told.textContent = zoneName();
 const zone = byId("zone");
 zone.textContent = chosenZone() === "local" ? zoneName() : "UTC";
 zone.ariaLabel = zone.title = `Times in ${chosenZone() === "local" ? "the zone of this browser" : "UTC"}`;

@@ -1,4 +1,9 @@
-// Runs before the first paint, so that a chosen theme does not flash. Without a choice the system's theme applies.
+// Runs before the first paint and before the script of the page.
+
+// No form is sent anywhere. A browser that must block one stops loading the page's script, so this cannot wait for it.
+document.addEventListener("submit", (event) => event.preventDefault());
+
+// A chosen theme must not flash. Without a choice the system's theme applies.
 try {
   const chosen = localStorage.getItem("theme");
   if (chosen) document.documentElement.dataset.theme = chosen;

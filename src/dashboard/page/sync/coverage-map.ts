@@ -235,7 +235,6 @@ export function startCoverage(onRead: (time: string) => void): Repetition {
     applyFilter();
     reload();
   });
-  byId("filter").addEventListener("submit", (event) => event.preventDefault());
   document.addEventListener("pointermove", showTip, { passive: true });
   document.addEventListener("pointerdown", showTip, { passive: true });
   document.addEventListener("scroll", () => (byId("tip").hidden = true), { passive: true });

@@ -42,7 +42,6 @@ function showDaemon(daemon: DaemonAnswer): void {
   showAges();
   byId("state").dataset.tone = daemon.tone;
   setText("sentence", daemon.sentence);
-  setText("version", daemon.version);
   const running = duration(secondsBetween(daemon.started_at, daemon.generated_at));
   const details = daemon.backfill ? ` · ${describeBackfill(daemon.backfill)}` : "";
   setText("since", `Running for ${running}${details}`);
@@ -173,7 +172,9 @@ function streamRow(stream: StreamStatus, withdrawals: readonly WithdrawalStatus[
   const remark = [scopes, stream.last_error ?? "", ...own.slice(0, 3).map(withdrawalRemark), more, offset]
     .filter(Boolean)
     .join(" · ");
-  const covered = stream.from_time ? `${stream.from_time.slice(0, 10)} → ${minuteOf(stream.to_time)}` : "";
+  const covered = stream.from_time
+    ? `${minuteOf(stream.from_time).slice(0, 10)} → ${minuteOf(stream.to_time)}`
+    : "";
   const age = stream.newest_age_s === null ? "–" : duration(stream.newest_age_s);
   const ranges = (number: number) => (number > 0 ? brief(number) : "–");
   return element(
@@ -203,7 +204,7 @@ function showMissing(answer: GapSummaryResult): void {
   setText("nothing-missing", lines > 0 ? "Nothing is missing." : "Nothing is selected yet.");
   const left = open + lost - parts.length;
   const more = left > 0 ? `, the longest ${count(parts.length)} are listed` : "";
-  setText("missing-note", open + lost > 0 ? `${count(open)} open, ${count(lost)} lost${more}` : "");
+  setText("missing-note", open + lost > 0 ? `series: ${count(open)} open, ${count(lost)} lost${more}` : "");
   readAt.set("missing-age", answer.generated_at);
   const shown = showAllMissing ? parts : parts.slice(0, DEFAULT_PARTS);
   setRows("missing", shown.map(missingRow));
