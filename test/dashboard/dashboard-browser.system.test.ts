@@ -379,8 +379,11 @@ describe("the quotes of a pair", () => {
       expect(await findCutElements(page)).toEqual([]);
       const quotes = page.locator(".scroll", { has: page.locator("#quotes") });
       expect(await quotes.evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)).toBe(0);
-      // Of the wide table who sells scrolls away, and who buys stays.
+      // Where the other table has no room, who sells scrolls away, and who buys stays.
       const edges = page.locator(".scroll", { has: page.locator("#edges") });
+      await edges.evaluate((box) => {
+        box.style.width = "200px";
+      });
       const places = () =>
         edges
           .locator("tr:last-child > *")

@@ -22,9 +22,7 @@ const open = (path: string, options: Parameters<typeof openPage>[1]) =>
 /** The figure in a text: `164,231.45`, `+2.1 %`, `−3.0 bp`. */
 const figure = (text: string | null) => Number((text ?? "").replaceAll(/[^\d.−-]/g, "").replace("−", "-"));
 
-function cells(page: Page, row: string): Promise<string[]> {
-  return page.locator(`${row} td`).allTextContents();
-}
+const cells = (page: Page, row: string) => page.locator(`${row} td`).allTextContents();
 
 const WAIT_OPTIONS = { timeout: timeLimit(30_000), interval: 100 };
 const until = <T>(isSo: () => T | Promise<T>) => vi.waitUntil(isSo, WAIT_OPTIONS);
@@ -163,9 +161,13 @@ describe("/assets", () => {
       new URLSearchParams((await part(name).locator(".card-head a").getAttribute("href"))?.split("#")[1]).get(
         "sql",
       ) ?? "";
-    // What a part shows are the rows of its SQL.
+    // What a part shows are the rows of its SQL, read at the same moment.
     await expectSoon(
-      async () => (await part("On exchanges").locator("tbody td:nth-child(3)").allTextContents()).map(figure),
+      async () => {
+        await page.reload();
+        await page.waitForSelector("#parts .card >> nth=6");
+        return (await part("On exchanges").locator("tbody td:nth-child(3)").allTextContents()).map(figure);
+      },
       () =>
         daemon
           .query<{ deviation_bps: number }>(
@@ -404,7 +406,6 @@ describe("a page that is left open", () => {
       const before = newestPrice();
       await until(() => newestPrice() !== before);
       await until(async () => (await shownPrice(page)) === format(newestPrice()));
-
       const second = await page.context().newPage();
       const streams: string[] = [];
       second.on("request", (request) => {
@@ -433,7 +434,6 @@ describe("a page that is left open", () => {
       await until(() => newestPrice() !== told);
       await until(async () => (await third.textContent('[data-fact="price"] b')) === format(newestPrice()));
       await third.close();
-
       await daemon.restart(async () => {
         await until(async () => (await state(page)) === "stale");
         await until(async () => (await second.textContent("#live-text")) === "no connection");
