@@ -76,9 +76,10 @@ export function describeRecentFailures({ recent_failures: failures }: ServiceCon
   return parts.length === 0 ? undefined : `requests retried in the last 10 minutes: ${parts.join(", ")}`;
 }
 
-/** Says in one clause what limits the requests, and since when; undefined: only the settings. */
-export function describeLimit({ limit, limit_since }: ServiceCondition): string | undefined {
-  if (limit === null) return undefined;
+/** Says in one clause what limits the requests, and since when; undefined: only the settings, or nothing is answered anyway. */
+export function describeLimit(condition: ServiceCondition): string | undefined {
+  const { limit, limit_since, reason, open_breakers } = condition;
+  if (limit === null || (open_breakers.includes(HOST_SCOPE) && reason !== "paused")) return undefined;
   return limit_since === null ? limit : `${limit}, since ${limit_since.slice(0, 16).replace("T", " ")} UTC`;
 }
 

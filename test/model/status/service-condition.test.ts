@@ -38,6 +38,8 @@ describe("the condition of the service", () => {
     expect(tell({ open_breakers: ["/a", "host"], reason: "paused", limit })).toBe(
       "the service does not answer, and the service asked for a pause (Retry-After)",
     );
+    const earlier = "15 % of the requests fail, whatever the speed";
+    expect(tell({ open_breakers: ["host"], limit: earlier })).toBe("the service does not answer");
   });
 
   it("tells what was retried in words, never by a bare code", () => {
