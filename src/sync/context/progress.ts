@@ -28,10 +28,13 @@ export function computeProgress(
   return { rowsPerSecond: ms === 0 ? 0 : Math.round((rows / ms) * 1000), percent, secondsLeft };
 }
 
+/** The first requests are those that take the least time: they say nothing about the time left. */
+const MIN_ESTIMATED_MS = 20_000;
+
 interface BackfillProgress {
   readonly percent: number;
   readonly rowsPerSecond: number;
-  /** Undefined until something is done. */
+  /** Undefined until enough is done to tell. */
   readonly secondsLeft: number | undefined;
 }
 
@@ -52,7 +55,8 @@ export function computeBackfillProgress(stats: RunStats, ms: number): BackfillPr
     },
     ms,
   );
-  return { percent, rowsPerSecond, secondsLeft: secondsLeft ?? undefined };
+  const canTell = secondsLeft !== null && ms >= MIN_ESTIMATED_MS;
+  return { percent, rowsPerSecond, secondsLeft: canTell ? secondsLeft : undefined };
 }
 
 /** The part of a stream's planned requests that its walked ranges stand for. */

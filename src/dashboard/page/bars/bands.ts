@@ -112,10 +112,10 @@ export class Bands implements ISeriesPrimitive<Time> {
       pen.stroke();
       const nameOf = (slot: number) => (this.#slots[slot]?.isDaily ? "daily bars" : "ticks");
       pen.textAlign = "right";
-      if (x - (edges[i - 1] ?? Number.NEGATIVE_INFINITY) > MIN_SOURCE_PX)
+      if (x - Math.max(0, edges[i - 1] ?? 0) > MIN_SOURCE_PX)
         pen.fillText(nameOf(change - 1), x - 6, height - 6);
       pen.textAlign = "left";
-      if ((edges[i + 1] ?? Number.POSITIVE_INFINITY) - x > MIN_SOURCE_PX)
+      if (Math.min(width, edges[i + 1] ?? width) - x > MIN_SOURCE_PX)
         pen.fillText(nameOf(change), x + 6, height - 6);
     });
     pen.restore();
