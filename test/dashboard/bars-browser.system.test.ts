@@ -377,10 +377,10 @@ describe("a search", () => {
     await page.waitForSelector('#chart[data-series="xrp-id"]');
     await page.keyboard.press("/");
     await page.keyboard.type("bars_1");
-    // Its first letters also find series: wait for the answer about all of it.
+    // Its first letters also find series: the arrow waits for the answer about all of it.
     await page.locator("#search-results a:first-of-type", { hasText: "bars_1" }).first().waitFor();
     await page.keyboard.press("ArrowDown");
-    const name = await page.textContent("#search-results [aria-selected=true] b");
+    const name = await page.textContent("#search-results a:nth-of-type(2)[aria-selected=true] b");
     await page.keyboard.press("Enter");
     await page.locator("#editor", { hasText: `SELECT * FROM ${name} LIMIT 100` }).waitFor();
     // What is typed into an editor stays there.
