@@ -217,7 +217,8 @@ export function authMalformed(reason: string): Failure {
 function credentialsRejected(status: number): Failure {
   return new Failure(`the token endpoint rejected the credentials (${status})`, {
     code: "credentials_rejected",
-    remedy: "check the client id and the secret; a running daemon reads a changed secret file without a restart",
+    remedy:
+      "check the client id and the secret; a running daemon reads a changed secret file without a restart",
     exit: exitCode.credentials,
   });
 }
