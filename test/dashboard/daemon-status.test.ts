@@ -95,15 +95,9 @@ describe("the daemon's state in one sentence", () => {
       "; /market-cap keeps failing at the service.",
     );
     const limit = "the service fails above 2 requests at once";
-    const dead = {
-      ...service,
-      reason: "overloaded",
-      limit,
-      limit_since: null,
-      open_breakers: ["host"],
-    } as const;
+    const dead = { ...service, reason: "overloaded", limit, open_breakers: ["host"] } as const;
     expect(describeDaemonState({ ...facts, service: dead }).sentence).toContain(
-      "; the service does not answer, and the service fails above 2 requests at once.",
+      "; the service does not answer.",
     );
   });
 
