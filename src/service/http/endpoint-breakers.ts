@@ -40,7 +40,7 @@ interface ProbeSchedule {
   failedProbes: number;
   /** Of an outage: `host` counts as open. */
   isTold?: boolean;
-  /** Of an outage: the witness is being asked. */
+  /** Of an outage: the witness is being asked. Its answer says nothing about endpoints that were dead before. */
   isDoubt?: boolean;
 }
 

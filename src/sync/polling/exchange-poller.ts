@@ -25,8 +25,8 @@ interface ExchangePollerOptions {
 const MAX_TICK_DISTANCE_PERIODS = 1.25;
 
 /**
- * Polls the exchange tickers that the live feed does not deliver, once per cadence, and again in its middle if the answer showed
- * an earlier period. Each exchange is polled on its own, so that one slow response does not delay the others.
+ * Polls the exchange tickers that the live feed does not deliver, once per cadence, and in its middle if the answer showed an
+ * earlier period or a live tick is missing. Each exchange is polled on its own, so that one slow response does not delay the others.
  */
 export class ExchangePoller {
   readonly #context: SyncContext;

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { EndpointBreakers } from "../../../src/service/http/endpoint-breakers.ts";
+import { requestPriority } from "../../../src/service/http/request.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { seededRandom } from "../../support/seeded-random.ts";
 import { createTestClient, readPage } from "../../support/service/client-harness.ts";
@@ -144,6 +145,50 @@ describe("the breakers of the endpoints", () => {
     expect(breakers.open).toEqual(["host"]);
     breakers.recordAnswer("/market");
     expect(await clock.runUntil(enter())).toBe("dead");
+  });
+
+  it("H8: the end of a doubt leaves the breaker of a dead endpoint open, that of an outage closes it", async () => {
+    const ignore = () => {};
+    const options = { clock, random: seededRandom(7), onStateChange: ignore, onRecovered: ignore };
+    const breakers = new EndpointBreakers(options);
+    for (let at = 0; at < 40; at++) breakers.tryAcquire("/asset")?.recordFailure("failed");
+    breakers.recordSilence(true);
+    breakers.recordAnswer("/market");
+    expect([breakers.isDown, breakers.open]).toEqual([false, ["/asset"]]);
+    breakers.recordSilence(true);
+    breakers.recordSilence();
+    breakers.recordAnswer("/market");
+    expect([breakers.isDown, breakers.open]).toEqual([false, []]);
+  });
+
+  it("H8: nothing is down if something answers while the witness is asked", async () => {
+    const delays: Record<string, number> = { "market-cap": 30, asset: 300, "exchange-ticker": 600 };
+    let isFailing = false;
+    stub = await startStubService({
+      clock,
+      respond: async ({ path }, response) => {
+        const endpoint = path.split("/").at(-1) ?? "";
+        const release = clock.beginWait();
+        await clock.sleep(delays[endpoint] ?? 0);
+        release();
+        if (isFailing && endpoint !== "asset") sendJson(response, {}, 503);
+        else sendGzip(response, { content: [] });
+      },
+    });
+    const { client } = createTestClient(stub.baseUrl, clock);
+    const ask = (endpoint: string) =>
+      client.request({ endpoint, priority: requestPriority.snapshot, maxAttempts: 1 }, readPage);
+    for (let at = 0; at < 100; at++) await clock.runUntil(ask("/market-cap"));
+    for (const endpoint of ["/asset", "/exchange-ticker"]) await clock.runUntil(ask(endpoint));
+    isFailing = true;
+    const answered = ask("/asset");
+    const failed = [1, 2, 3].map(() => ask("/market-cap").catch(() => {}));
+    await clock.runUntil(clock.sleep(200));
+    expect(client.isDown()).toBe(true);
+    await clock.runUntil(clock.sleep(800));
+    expect(client.isDown()).toBe(false);
+    isFailing = false;
+    await clock.runUntil(Promise.all([answered, ...failed]));
   });
 
   it("H8: an endpoint that few callers request is dead after little more than a minute", async () => {
