@@ -1,35 +1,22 @@
 import type { Page } from "playwright-core";
-import { describe, expect, vi } from "vitest";
-import { amount, quote } from "../../src/dashboard/page/shared/text-format.ts";
+import { describe, expect } from "vitest";
+import { amount } from "../../src/dashboard/page/shared/text-format.ts";
 import { serveFilledPages } from "../support/daemon/served-pages-harness.ts";
 import {
   desktop,
   expectAccessible,
-  findCutElements,
   findSidewaysScroll,
   itInBrowser,
   openPage,
   phone,
   takeScreenshot,
 } from "../support/dashboard/chromium.ts";
-import { timeLimit } from "../support/time-limit.ts";
+import { expectSoon, figure, until } from "../support/dashboard/moving-figures.ts";
 
 const daemon = serveFilledPages();
 
 const open = (path: string, options: Parameters<typeof openPage>[1]) =>
   openPage(new URL(path, daemon.address()).href, options);
-
-/** The figure in a text: `164,231.45`, `+2.1 %`, `−3.0 bp`. */
-const figure = (text: string | null) => Number((text ?? "").replaceAll(/[^\d.−-]/g, "").replace("−", "-"));
-
-const cells = (page: Page, row: string) => page.locator(`${row} td`).allTextContents();
-
-const WAIT_OPTIONS = { timeout: timeLimit(30_000), interval: 100 };
-const until = <T>(isSo: () => T | Promise<T>) => vi.waitUntil(isSo, WAIT_OPTIONS);
-
-/** A value that live ticks change: the page and the warehouse agree at some moment. */
-const expectSoon = (read: () => Promise<unknown>, expected: () => unknown) =>
-  vi.waitFor(async () => expect(await read()).toEqual(expected()), WAIT_OPTIONS);
 
 describe("/market", () => {
   itInBrowser(
@@ -200,9 +187,7 @@ describe("/assets", () => {
       () => format(newestPrice()),
     );
     expect(Number(await page.getAttribute("#price-plot", "data-points"))).toBe(
-      daemon.query<{ n: number }>(
-        "SELECT count(*) AS n FROM bars_1h WHERE index_type = 'GWA' AND name = 'BTC'",
-      )[0]?.n,
+      daemon.query("SELECT 1 FROM bars_1h WHERE index_type = 'GWA' AND name = 'BTC'").length,
     );
     expect(await findSidewaysScroll(page)).toEqual([]);
     await expectAccessible(page);
@@ -216,173 +201,6 @@ describe("/assets", () => {
     expect(new URL(page.url()).pathname).toBe("/");
     expect(complaints).toEqual([]);
     expect(elsewhere).toEqual([]);
-  });
-});
-
-describe("/exchanges", () => {
-  itInBrowser("compares the quotes of a pair with each other and with the index, on a phone", async () => {
-    // The exchange that stands still trades twice a day, at other times in each pair: one where it was more than an hour ago.
-    const [{ pair } = { pair: "" }] = daemon.query<{ pair: string }>(
-      `SELECT pair FROM exchange_ticks WHERE exchange = 'Bitfinex' AND pair LIKE 'BTC/%' AND unmoved_seconds BETWEEN 3960 AND 49320
-        ORDER BY ts, pair LIMIT 1`,
-    );
-    const { page, complaints } = await open(`/exchanges/${pair.replace("/", "-")}`, phone);
-    await page.waitForSelector("#quotes tbody tr");
-    const last = async () => (await cells(page, '[data-exchange="Kraken"]'))[1];
-    await expectSoon(last, () => {
-      const [row] = daemon.query<{ last: number }>(
-        `SELECT last FROM latest_exchange_ticks WHERE exchange = 'Kraken' AND pair = '${pair}'`,
-      );
-      return row?.last.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
-    });
-    await expectSoon(
-      async () => (await cells(page, '[data-exchange="Kraken"]')).slice(4, 6).map(figure),
-      () => {
-        const [row] = daemon.query<{ spread: number; deviation: number }>(
-          `SELECT s.spread_bps AS spread, d.deviation_bps AS deviation FROM latest_spread s JOIN latest_index_deviation d USING (exchange, pair)
-            WHERE exchange = 'Kraken' AND pair = '${pair}'`,
-        );
-        return [row?.spread, row?.deviation].map((points) => Number(points?.toFixed(1) ?? 0));
-      },
-    );
-    const facts = () => page.locator("#facts b").allTextContents();
-    await expectSoon(
-      async () => (await facts()).slice(1, 3).map(figure),
-      () => {
-        const [best] = daemon.query<{ bid: number; ask: number }>(
-          `SELECT round(best_bid, 2) AS bid, round(best_ask, 2) AS ask FROM latest_spread WHERE pair = '${pair}' ORDER BY ts DESC LIMIT 1`,
-        );
-        return [best?.bid, best?.ask];
-      },
-    );
-    // The exchange that stands still is last, and outside the scale; what it asks is beside the best.
-    const still = daemon.query<{ exchange: string; ask: number }>(
-      `SELECT exchange, ask FROM latest_spread WHERE pair = '${pair}' AND quality = 'not moved for an hour'`,
-    );
-    expect(still.map(({ exchange }) => exchange)).toEqual(["Bitfinex"]);
-    const lastRow = page.locator("#quotes tbody tr").last();
-    expect(await lastRow.getAttribute("data-exchange")).toBe("Bitfinex");
-    expect(await lastRow.locator(".bar").count()).toBe(0);
-    expect(await page.textContent("#facts")).toContain("unmoved");
-    // Each edge is the bid of the column over the ask of the row.
-    await expectSoon(
-      async () => {
-        const heads = await page.locator("#edges thead th").allTextContents();
-        const row = page.locator("#edges tbody tr", { has: page.locator("th", { hasText: "Kraken" }) });
-        return figure((await row.locator("th, td").allTextContents())[heads.indexOf("Binance")] ?? "");
-      },
-      () => {
-        const [row] = daemon.query<{ edge: number }>(
-          `SELECT (b.bid / k.ask - 1) * 10000 AS edge FROM latest_spread k JOIN latest_spread b USING (pair)
-            WHERE pair = '${pair}' AND k.exchange = 'Kraken' AND b.exchange = 'Binance'`,
-        );
-        return Number(row?.edge.toFixed(1));
-      },
-    );
-    expect(await page.locator("#edges tbody tr", { hasText: "Bitfinex" }).count()).toBe(0);
-    expect(await page.textContent("#edges-note")).toBe("the 4 with the most volume");
-    expect(await findSidewaysScroll(page)).toEqual([]);
-    await expectAccessible(page);
-    await takeScreenshot(page, "exchanges-phone");
-    expect(await findCutElements(page)).toEqual([]);
-    await page.selectOption("#pair", "ETH/USD");
-    await page.locator("#pair-title", { hasText: "ETH/USD" }).waitFor();
-    expect(new URL(page.url()).pathname).toBe("/exchanges/ETH-USD");
-    await page.goBack();
-    await page.locator("#pair-title", { hasText: pair }).waitFor();
-    expect(await page.inputValue("#pair")).toBe(pair);
-    await page.goto(new URL("/exchanges/BTC-USDX", page.url()).href);
-    await page.locator("#empty a", { hasText: "BTC-USD" }).first().click();
-    await page.locator("#pair-title", { hasText: "BTC/USD" }).waitFor();
-    expect(complaints).toEqual([]);
-  });
-});
-
-describe("/derivatives", () => {
-  itInBrowser("shows basis, funding and an option chain as they were at a moment", async () => {
-    // A snapshot is stored exchange by exchange: the newest may not be whole yet.
-    const { ts } = await until(
-      () =>
-        daemon.query<{ ts: number }>("SELECT DISTINCT ts FROM derivative_ticks ORDER BY ts DESC LIMIT 2")[1],
-    );
-    const at = new Date(Math.ceil(ts / 1e6) * 1000).toISOString().slice(0, 19);
-    const [asset] = daemon.query<{ id: string }>("SELECT id FROM assets WHERE symbol = 'BTC'");
-    // An address of an earlier version.
-    const { page, complaints } = await open(
-      `/derivatives?${new URLSearchParams({ asset: asset?.id ?? "", at })}`,
-      { ...desktop, dark: true },
-    );
-    await page.waitForSelector("#chain tbody tr");
-    const asOf = (view: string) => `FROM ${view} v WHERE v.pair LIKE 'BTC/%'
-      AND v.ts = (SELECT max(n.ts) FROM derivative_ticks n WHERE n.contract_id = v.contract_id AND n.ts <= ${ts})`;
-    const futures = daemon.query<{ contract_id: string; per_year: number }>(
-      `SELECT v.contract_id, v.annualised_basis * 100 AS per_year ${asOf("futures_curve")}`,
-    );
-    expect(futures.length).toBeGreaterThan(3);
-    for (const { contract_id, per_year } of futures.slice(0, 6)) {
-      const text = await page.textContent(`[data-contract="${contract_id}"] .per-year`);
-      expect(figure(text)).toBeCloseTo(per_year, 1);
-    }
-    const [perpetual] = daemon.query<{ contract_id: string; funding_rate: number }>(
-      `SELECT v.contract_id, v.funding_rate ${asOf("perpetuals")} LIMIT 1`,
-    );
-    const funding = await page.textContent(`[data-contract="${perpetual?.contract_id}"] .funding`);
-    expect(figure(funding)).toBeCloseTo((perpetual?.funding_rate ?? 0) * 100, 4);
-    const perYear = await page.textContent(`[data-contract="${perpetual?.contract_id}"] .per-year`);
-    expect(figure(perYear)).toBeCloseTo((perpetual?.funding_rate ?? 0) * 100 * 3 * 365, 2);
-    expect(await page.textContent("#perpetuals thead")).toContain("Funding, per 8 h");
-    expect(await page.textContent("#chain thead")).toContain("Open interest, contracts");
-    // By parity a call and a put of one strike have the same volatility.
-    const vols = async (side: string) =>
-      (await page.locator(`#chain .${side}-iv`).allTextContents()).map(figure);
-    const [calls, puts] = [await vols("call"), await vols("put")];
-    expect(calls.length).toBeGreaterThan(4);
-    expect(Math.abs((calls[1] ?? 0) - (puts[1] ?? 0))).toBeLessThan(2);
-    expect(await page.locator("#smile-plot canvas").count()).toBe(1);
-    expect(await page.locator("#smile-plot .u-label").allTextContents()).toEqual([
-      ..."strike|open interest, contracts|smile|calls|puts".split("|"),
-    ]);
-    const expiry = Number(await page.inputValue("#expiry"));
-    // Of the contracts with one strike and side, the chain has the one with the most open interest.
-    type Listed = Record<"strike" | "bid" | "ask" | "worth" | "interest", number> & { side: string };
-    const listed = daemon.query<Listed>(
-      `SELECT v.strike, v.option_type AS side, v.bid, v.ask, coalesce(v.mark_price, v.price) AS worth, max(v.open_interest) AS interest
-        ${asOf("option_chain")} AND v.expiration = '${new Date(expiry / 1000).toISOString().replace("Z", "000Z")}'
-        GROUP BY v.strike, v.option_type ORDER BY v.strike`,
-    );
-    const chain = (await page.evaluate(
-      "[...document.querySelectorAll('#chain tbody tr')].map((row) => [...row.children].map((one) => one.textContent))",
-    )) as string[][];
-    expect(chain.map((row) => row.filter((_, i) => i !== 1 && i !== 9))).toEqual(
-      [...Map.groupBy(listed, ({ strike }) => strike)].map(([strike, both]) => {
-        const [call, put] = ["CALL", "PUT"].map((side) => both.find((one) => one.side === side));
-        return [
-          ...[amount(call?.interest), quote(call?.bid), quote(call?.ask), quote(call?.worth), quote(strike)],
-          ...[quote(put?.worth), quote(put?.bid), quote(put?.ask), amount(put?.interest)],
-        ];
-      }),
-    );
-    const interest = listed.reduce((sum, one) => sum + one.interest, 0);
-    expect(Number(await page.getAttribute("#smile-plot", "data-interest"))).toBeCloseTo(interest, 4);
-    await takeScreenshot(page, "derivatives");
-    await expectAccessible(page);
-    await page.selectOption("#exchange", { index: 1 });
-    const exchange = await page.inputValue("#exchange");
-    const exchanges = () => page.locator("#futures tbody tr td:nth-child(2)").allTextContents();
-    await expectSoon(
-      async () => [...new Set(await exchanges())],
-      () => [exchange],
-    );
-    expect(new URL(page.url()).pathname).toBe("/derivatives/BTC");
-    await page.goBack();
-    await expectSoon(
-      () => page.inputValue("#exchange"),
-      () => "",
-    );
-    await page.fill("#at", "2020-01-01T00:00:00");
-    await page.dispatchEvent("#at", "change");
-    await page.locator("#derivatives-note", { hasText: "Nothing was observed" }).waitFor();
-    expect(complaints).toEqual([]);
   });
 });
 
