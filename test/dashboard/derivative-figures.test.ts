@@ -30,6 +30,16 @@ describe("the figures of options", () => {
     expect(impliedVolatility({ ...option(90, true, 0.5), mark_price: 1 }, 110)).toBeNull();
   });
 
+  it("tell no volatility that a small error of the forward changes, as far in the money", () => {
+    const strikes = [60, 70, 80, 90];
+    const told = (isCall: boolean, forward: number) =>
+      strikes.map((strike) => impliedVolatility(option(strike, isCall, 0.5), forward));
+    expect(told(true, 110).map((one) => one === null)).toEqual([true, false, false, false]);
+    for (const volatility of [...told(true, 110 * (1 - 1e-5)), ...told(false, 110 * (1 - 1e-5))])
+      if (volatility !== null) expect(Math.abs(volatility - 0.5)).toBeLessThan(0.01);
+    expect(told(false, 110)).not.toContain(null);
+  });
+
   it("take the forward of a chain from the strike where call and put cost the same", () => {
     const options = [90, 110, 130].flatMap((strike) => [
       option(strike, true, 0.5),

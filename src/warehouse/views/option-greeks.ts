@@ -8,6 +8,8 @@ import type { SqlDialect } from "./sql-dialect.ts";
 const [MIN_VOLATILITY, MAX_VOLATILITY] = [1e-4, 5];
 /** Each takes two steps of the recursion; together they find the volatility to 5e-12. */
 const BISECTIONS = 40;
+/** The forward is known about as exactly as this. A volatility that changes by more than a percentage point within it is not told. */
+const FORWARD_ERROR = 1e-5;
 /** A ticker that is this much older than the newest of its expiry says nothing about the forward. */
 const MAX_QUOTE_AGE = 6 * 3600 * 1_000_000;
 
@@ -42,6 +44,7 @@ export function optionGreeksView({ real, text, table }: SqlDialect): string {
   // What the call of the same strike is worth, by parity.
   const worthAsCall = "o.worth + CASE o.option_type WHEN 'CALL' THEN 0 ELSE o.forward - o.strike END";
   const volatility = "(s.low + s.half)";
+  const delta = `${normal("s.d1")} - CASE o.option_type WHEN 'CALL' THEN 0 ELSE 1 END`;
   const density = `${bell("s.d1")} / ${Math.sqrt(2 * Math.PI)}`;
   return `WITH RECURSIVE chain AS (SELECT c.*, coalesce(c.mark_price, c.price) AS worth,
     max(c.ts) OVER (PARTITION BY c.market_id, c.expiration) - c.ts AS older
@@ -68,7 +71,7 @@ solved(step, contract_id, forward, strike, root, moneyness_log, worth, low, half
   FROM solved s WHERE s.step < ${2 * BISECTIONS})
 SELECT ${own}, ${real("o.worth")} AS worth, ${real("o.forward")} AS forward,
   ${real(volatility)} AS implied_volatility,
-  ${real(`${normal("s.d1")} - CASE o.option_type WHEN 'CALL' THEN 0 ELSE 1 END`)} AS delta,
+  ${real(delta)} AS delta,
   ${real(`${density} / (s.forward * ${volatility} * s.root)`)} AS gamma,
   ${real(`s.forward * ${density} * s.root / 100`)} AS vega,
   ${real(`-s.forward * ${density} * ${volatility} / (2 * s.root) / 365.25`)} AS theta,
@@ -76,5 +79,6 @@ SELECT ${own}, ${real("o.worth")} AS worth, ${real("o.forward")} AS forward,
   ${text("CASE WHEN s.step IS NULL THEN coalesce(o.quality, 'no implied volatility') ELSE o.quality END")} AS quality,
   o.age_seconds, o.is_live
 FROM options o LEFT JOIN solved s ON s.contract_id = o.contract_id AND s.step = ${2 * BISECTIONS}
-  AND s.low > ${MIN_VOLATILITY} AND s.low + 2 * s.half < ${MAX_VOLATILITY}`;
+  AND s.low > ${MIN_VOLATILITY} AND s.low + 2 * s.half < ${MAX_VOLATILITY}
+  AND abs(${delta}) * ${FORWARD_ERROR * 100} <= (${density}) * s.root`;
 }

@@ -39,25 +39,43 @@ interface OptionPriceOptions {
   readonly volatility: number;
 }
 
-/** Black's formula without interest. */
-export function optionPrice({ isCall, forward, strike, years, volatility }: OptionPriceOptions): number {
+/** The arguments of the normal distribution in Black's formula. */
+function distances({ forward, strike, years, volatility }: OptionPriceOptions) {
   const deviation = volatility * Math.sqrt(years);
   const d1 = Math.log(forward / strike) / deviation + deviation / 2;
-  const call = forward * normal(d1) - strike * normal(d1 - deviation);
+  return { d1, d2: d1 - deviation };
+}
+
+/** Black's formula without interest. */
+export function optionPrice(option: OptionPriceOptions): number {
+  const { isCall, forward, strike } = option;
+  const { d1, d2 } = distances(option);
+  const call = forward * normal(d1) - strike * normal(d2);
   return isCall ? call : call - forward + strike;
 }
 
 const MAX_VOLATILITY = 5;
 const STEPS = 60;
+/** The forward is known about as exactly as this. */
+const FORWARD_ERROR = 1e-5;
 
-/** The volatility at which the formula gives the observed price, by bisection; null if none does. */
+/** Whether the volatility changes by no more than a percentage point within the error of the forward: far in the money it does. */
+function isCertain(option: OptionPriceOptions): boolean {
+  const { d1 } = distances(option);
+  const delta = normal(d1) - (option.isCall ? 0 : 1);
+  // Both as a fraction of the forward.
+  const vega = Math.exp((-d1 * d1) / 2) * Math.sqrt(option.years / (2 * Math.PI));
+  return Math.abs(delta) * FORWARD_ERROR <= vega / 100;
+}
+
+/** The volatility at which the formula gives the observed price, by bisection; null if none does, or many nearly do. */
 export function impliedVolatility(contract: Option, forward: number | null): number | null {
   const { expiration, ts, option_type } = contract;
   const [value, strike] = [worth(contract) ?? 0, contract.strike ?? 0];
   const years = ((expiration ?? 0) - ts) / YEAR;
   if (forward === null || !(value > 0) || !(forward > 0) || !(strike > 0) || !(years > 0)) return null;
-  const priceAt = (volatility: number) =>
-    optionPrice({ isCall: option_type === "CALL", forward, strike, years, volatility });
+  const given = { isCall: option_type === "CALL", forward, strike, years };
+  const priceAt = (volatility: number) => optionPrice({ ...given, volatility });
   let [low, high] = [1e-4, MAX_VOLATILITY];
   if (value <= priceAt(low) || value >= priceAt(high)) return null;
   for (let i = 0; i < STEPS; i++) {
@@ -65,7 +83,8 @@ export function impliedVolatility(contract: Option, forward: number | null): num
     if (priceAt(middle) < value) low = middle;
     else high = middle;
   }
-  return (low + high) / 2;
+  const volatility = (low + high) / 2;
+  return isCertain({ ...given, volatility }) ? volatility : null;
 }
 
 /** The options of one expiry as lines of a chain: the call and the put of each strike, of the contract with the most interest. */
