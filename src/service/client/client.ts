@@ -211,7 +211,9 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
       try {
         return await attemptRequest(context, sized.request, read, state, attempt);
       } catch (error) {
-        if (!request.signal?.aborted && sized.recordFailure(error)) state.decision = retryNow;
+        // While everything fails, the size of a page is not the cause.
+        const isCause = !request.signal?.aborted && !breakers.isDown;
+        if (isCause && sized.recordFailure(error)) state.decision = retryNow;
         throw sized.explain(error);
       }
     };
