@@ -1,4 +1,4 @@
-import { EventEmitter } from "node:events";
+import { EventEmitter, once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -280,7 +280,11 @@ describe("E18: how connections close", () => {
     const headers = { "Retry-After": "5" };
     const feed = await startFeed(
       { rejectUpgrade: (upgrades) => (upgrades <= 2 ? { status: 503, headers } : undefined) },
-      { bell, isRestDown: () => true },
+      {
+        bell,
+        isRestDown: () => true,
+        waitForTurn: (signal) => once(signal, "abort", { signal }).then(() => {}),
+      },
     );
     await feed.waitUntil(() => feed.messagesOf("retrying").length === 1);
     bell.emit("ring");
