@@ -6,8 +6,9 @@ import type { AccessToken } from "../auth/access-tokens.ts";
 import { blame } from "../auth/witness.ts";
 import type { LoadSign } from "../http/answer-counts.ts";
 import { requestEvent } from "../http/client-events.ts";
-import type { Permit } from "../http/endpoint-breakers.ts";
+import { MAX_PROBE_MS, type Permit } from "../http/endpoint-breakers.ts";
 import { addressOf, timeoutFailure } from "../http/network-failures.ts";
+import type { FailureSign } from "../http/outage-rules.ts";
 import { buildRequestPath, describePath, requestPriority, type ServiceRequest } from "../http/request.ts";
 import { deadEndpointFailure, isServerFailure, unreachableFailure } from "../http/status-errors.ts";
 import type { TransportResponse } from "../http/transport.ts";
@@ -26,8 +27,6 @@ import {
 } from "./retry-policy.ts";
 
 const REQUEST_TIMEOUT_MS = 60_000;
-/** In an outage only one request asks at a time: one that hangs must not hold up the next. */
-const MAX_PROBE_MS = 4_000;
 /** For a large body on a slow link. The largest body at the lowest accepted rate takes longer and is aborted. */
 const MAX_REQUEST_TIMEOUT_MS = 600_000;
 
@@ -48,7 +47,8 @@ export async function attemptRequest<T>(
   const { attempt, response } = answered;
   let outcome = "ok";
   try {
-    if (answered.response === undefined) throw decideOnNetworkFailure(context, attempt, answered.failure);
+    if (answered.response === undefined)
+      throw decideOnNetworkFailure(context, attempt, answered.failure, answered.sign);
     if (answered.response.status === 401) {
       const isAcceptedElsewhere = () => isTokenAcceptedElsewhere(context, attempt);
       throw await decideOnUnauthorized(context, attempt, isAcceptedElsewhere);
@@ -112,7 +112,10 @@ async function judgeOutage(context: AttemptContext, { request, token }: Attempt)
 function sendWitness(context: AttemptContext) {
   return async (request: ServiceRequest, token: AccessToken): Promise<number | undefined> => {
     const startedAt = context.clock.monotonic();
-    const send = () => sendRequest(context, request, token, startedAt).catch(() => undefined);
+    const send = async () => {
+      const answer = sendRequest(context, request, token, startedAt).catch(() => undefined);
+      return (await isAnsweredInTime(context, request, startedAt, answer)) ? answer : undefined;
+    };
     const response = await context.bulkhead.run(requestPriority.witness, undefined, send);
     const status = response && isJson(response.body) ? response.status : undefined;
     const outcome = blame("failure", status) === "endpoint" ? "ok" : "no_witness";
@@ -150,7 +153,7 @@ async function acquireToken(context: AttemptContext, request: ServiceRequest): P
 
 type RoundTrip = { readonly attempt: Attempt } & (
   | { readonly response: TransportResponse }
-  | { readonly response: undefined; readonly failure: unknown }
+  | { readonly response: undefined; readonly failure: unknown; readonly sign?: FailureSign }
 );
 
 /** Waits for the breaker before it queues for a slot, so that the queue orders requests by priority alone. */
@@ -179,13 +182,10 @@ async function roundTrip(
     if (!permit) throw new Error("a request started without a permit");
     const attempt = { request, state, token, permit, startedAt: clock.monotonic() };
     const answer = send(attempt);
-    if (!permit.isUrgentProbe || (await settlesWithin(clock, MAX_PROBE_MS, answer))) return await answer;
-    // Nobody waits for it, but if the service is only slow, its answer ends the outage.
-    void answer.then(({ response }) => {
-      if (response && toLoadSign(response.status) === "success") breakers.recordAnswer(path);
-    });
+    const response = answer.then((each) => each.response);
+    if (await isAnsweredInTime(context, request, attempt.startedAt, response)) return await answer;
     const failure = timeoutFailure(MAX_PROBE_MS, { address: addressOf(baseUrl) });
-    return { attempt, response: undefined, failure };
+    return { attempt, response: undefined, failure, sign: "failed" };
   };
   const { signal, priority = requestPriority.history } = request;
   try {
@@ -207,6 +207,23 @@ async function roundTrip(
     permit?.release();
     throw error;
   }
+}
+
+/** False: nobody waits any longer for it. But if the service is only slow, its answer ends the outage. */
+async function isAnsweredInTime(
+  { clock, breakers }: AttemptContext,
+  request: ServiceRequest,
+  startedAt: number,
+  answer: Promise<TransportResponse | undefined>,
+): Promise<boolean> {
+  const path = describePath(request);
+  const isPoll = (request.priority ?? requestPriority.history) >= requestPriority.head;
+  if (await settlesWithin(clock, MAX_PROBE_MS, answer)) return true;
+  if (!breakers.isHanging(path, startedAt, isPoll)) return true;
+  void answer.then((late) => {
+    if (late && toLoadSign(late.status) === "success") breakers.recordAnswer(path, true);
+  });
+  return false;
 }
 
 /** Whether `work` ends within `ms`. It never rejects. */

@@ -16,6 +16,7 @@ import { Bulkhead, type RequestLimits } from "../http/bulkhead.ts";
 import type { AuthState, ClientEventListener, RecoveryBell } from "../http/client-events.ts";
 import { type BreakerState, EndpointBreakers, TOKEN_ENDPOINT } from "../http/endpoint-breakers.ts";
 import { addressOf } from "../http/network-failures.ts";
+import { PAUSE_TEXT } from "../http/pace-report.ts";
 import { clampToPresent, describePath, requestPriority, type ServiceRequest } from "../http/request.ts";
 import { SecretRedactor } from "../http/secret-redactor.ts";
 import { ServerClock } from "../http/server-clock.ts";
@@ -181,7 +182,9 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
   }
 
   function describeCondition(): ServiceCondition {
-    const { concurrency, perSecond = null, reason, text, since } = bulkhead.limits;
+    const paused = { reason: "paused", text: PAUSE_TEXT, since: undefined } as const;
+    const limits = { ...bulkhead.limits, ...(breakers.isPaused ? paused : {}) };
+    const { concurrency, perSecond = null, reason, text, since } = limits;
     return {
       concurrency,
       per_second: perSecond,
@@ -211,7 +214,9 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
       try {
         return await attemptRequest(context, sized.request, read, state, attempt);
       } catch (error) {
-        if (!request.signal?.aborted && sized.recordFailure(error)) state.decision = retryNow;
+        // While everything fails, the size of a page is not the cause.
+        const isCause = !request.signal?.aborted && !breakers.isDown;
+        if (isCause && sized.recordFailure(error)) state.decision = retryNow;
         throw sized.explain(error);
       }
     };

@@ -7,7 +7,7 @@ import type { Witness } from "../auth/witness.ts";
 import type { Bulkhead } from "../http/bulkhead.ts";
 import type { ClientEventListener } from "../http/client-events.ts";
 import type { EndpointBreakers, Permit } from "../http/endpoint-breakers.ts";
-import { networkSign } from "../http/outage-rules.ts";
+import { type FailureSign, networkSign } from "../http/outage-rules.ts";
 import { guessMissingScope, type ServiceRequest } from "../http/request.ts";
 import type { SecretRedactor } from "../http/secret-redactor.ts";
 import { failureFromStatus } from "../http/status-errors.ts";
@@ -115,11 +115,15 @@ export function decideOnTokenFailure(state: RetryState, isUrgent: boolean): void
   state.decision = isLast ? noRetry : { ...retryLater(), isSlow: true };
 }
 
-/** For an attempt without a complete response. Sets the decision and returns the error to throw. */
+/**
+ * For an attempt without a complete response. Sets the decision and returns the error to throw. `knownSign`: by default, what
+ * the failure says.
+ */
 export function decideOnNetworkFailure(
   { breakers, bulkhead }: AttemptContext,
   attempt: Attempt,
   failure: unknown,
+  knownSign?: FailureSign,
 ): unknown {
   const { request, state, permit, startedAt } = attempt;
   if (!(failure instanceof Failure) || request.signal?.aborted) {
@@ -134,7 +138,7 @@ export function decideOnNetworkFailure(
     bulkhead.recordSign("failure", startedAt);
     return failure;
   }
-  const sign = networkSign(failure.code);
+  const sign = knownSign ?? networkSign(failure.code);
   permit.recordFailure(sign);
   bulkhead.recordSign(sign === "timeout" ? "timeout" : "failure", startedAt);
   state.decision = retryLater();

@@ -14,8 +14,6 @@ import {
 
 /** Allows one request. The holder reports its outcome exactly once; later reports are ignored. */
 export interface Permit {
-  /** A stream without history waits for the outcome of this probe. */
-  readonly isUrgentProbe: boolean;
   recordSuccess(): void;
   /** `pauseMs`: no request to the endpoint may start for this long. */
   recordFailure(sign: FailureSign, pauseMs?: number): void;
@@ -49,12 +47,16 @@ interface EndpointState extends ProbeSchedule {
   failingSince: number;
   openedAt: number | undefined;
   pausedUntil: number;
+  /** Its last answer took longer than a probe may. */
+  isSlow: boolean;
 }
 
 /** Not one of the service's data: its answer says nothing about them. */
 export const TOKEN_ENDPOINT = "/oauth/token";
 /** An endpoint that has only failed for this long, while others answered, counts as dead until a probe succeeds. */
 export const DEAD_ENDPOINT_MS = 60_000;
+/** Shorter than the interval of urgent probes: one that hangs must not hold up the next. */
+export const MAX_PROBE_MS = 2_900;
 /** Re-check hourly; never set an unbounded timer. */
 const MAX_WAIT_MS = 3_600_000;
 /** A burst of failures at several endpoints is no outage yet. */
@@ -110,6 +112,13 @@ export class EndpointBreakers {
     return this.#outage !== undefined;
   }
 
+  /** Everything is down, and the service asked for a pause. */
+  get isPaused(): boolean {
+    const now = this.#clock.monotonic();
+    const isAsked = [...this.#endpoints.values()].some(({ pausedUntil }) => now < pausedUntil);
+    return isAsked && this.#outage?.isDoubt === false;
+  }
+
   isOpen(endpoint: string): boolean {
     return this.isDown || this.#stateOf(endpoint).openedAt !== undefined;
   }
@@ -117,6 +126,16 @@ export class EndpointBreakers {
   /** Whether requests to the endpoint failed since its last success. */
   isFailing(endpoint: string): boolean {
     return this.#stateOf(endpoint).failures > 0;
+  }
+
+  /**
+   * Whether to give up a request after `MAX_PROBE_MS`: a stream without history is synced, and nothing answers. A slow endpoint
+   * has its time, and so has a page of history: it is large.
+   */
+  isHanging(endpoint: string, startedAt: number, isPoll: boolean): boolean {
+    if (!this.#isUrgent || this.isOpen(endpoint)) return this.#isUrgent;
+    const isSilent = [...this.#successes.values()].every((at) => at < startedAt);
+    return isPoll && isSilent && !this.#stateOf(endpoint).isSlow;
   }
 
   /** A stream without history is synced: an outage is probed every three seconds. */
@@ -156,6 +175,7 @@ export class EndpointBreakers {
   tryAcquire(endpoint: string): Permit | undefined {
     const state = this.#stateOf(endpoint);
     if (!this.#canStart(state)) return undefined;
+    const startedAt = this.#clock.monotonic();
     const isProbe = this.isOpen(endpoint);
     if (isProbe) {
       this.#isProbing = true;
@@ -170,9 +190,10 @@ export class EndpointBreakers {
       if (isProbe) this.#wakeWaiters();
     };
     return {
-      isUrgentProbe: isProbe && this.#isUrgent,
-      recordSuccess: () => once(() => this.recordAnswer(endpoint)),
-      recordFailure: (sign, pauseMs = 0) => once(() => this.#onFailure(endpoint, sign, pauseMs, isProbe)),
+      recordSuccess: () =>
+        once(() => this.recordAnswer(endpoint, this.#clock.monotonic() - startedAt > MAX_PROBE_MS)),
+      recordFailure: (sign, pauseMs = 0) =>
+        once(() => this.#onFailure(endpoint, sign, pauseMs, isProbe ? startedAt : undefined)),
       release: () => once(() => {}),
     };
   }
@@ -244,11 +265,13 @@ export class EndpointBreakers {
       isDoubt,
     };
     if (!isDoubt) this.#outage.isDoubt = false;
+    this.#tellOutage();
     this.#wakeWaiters();
   }
 
   /** The endpoint answers. If everything failed before, the others get one request to show that they do too. */
-  recordAnswer(endpoint: string): void {
+  recordAnswer(endpoint: string, isSlow = false): void {
+    this.#stateOf(endpoint).isSlow = isSlow;
     const isFirst = [...this.#endpoints.values()].some(
       ({ openedAt }) => openedAt !== undefined && openedAt >= (this.#successes.get(endpoint) ?? 0),
     );
@@ -275,13 +298,14 @@ export class EndpointBreakers {
     this.#options.onStateChange(endpoint, "closed");
   }
 
-  #onFailure(endpoint: string, sign: FailureSign, pauseMs: number, isProbe: boolean): void {
+  /** `probedAt`: when it started, if it was a probe. */
+  #onFailure(endpoint: string, sign: FailureSign, pauseMs: number, probedAt: number | undefined): void {
     const now = this.#clock.monotonic();
     const state = this.#stateOf(endpoint);
     if (state.failures === 0) state.failingSince = now;
     state.failures += failureWeights[sign];
     state.pausedUntil = Math.max(state.pausedUntil, now + pauseMs);
-    this.#lastSign = pauseMs > 0 ? "go_away" : sign;
+    this.#lastSign = sign;
     if (!this.#outage) this.#failures++;
     // A refused connection concerns every endpoint: no witness is needed.
     if (sign === "refused" && this.#isDoubtful) this.recordSilence();
@@ -289,9 +313,12 @@ export class EndpointBreakers {
     const hasOpened = state.openedAt !== undefined || this.#outage;
     const opens = !hasOpened && opensBreaker(state.failures, now - state.failingSince);
     if (opens) state.openedAt = now;
-    if (opens || isProbe) {
+    if (opens || probedAt !== undefined) {
       const isAlone = !this.#outage && this.#haveOthersAnswered(endpoint, state.openedAt ?? now);
-      this.#scheduleProbe(this.#outage ?? state, isProbe, isAlone);
+      const schedule = this.#outage ?? state;
+      this.#scheduleProbe(schedule, probedAt !== undefined, isAlone, probedAt);
+      // Everything is down: what the service asks for one endpoint, it asks for all.
+      schedule.probeAt = Math.max(schedule.probeAt, now + pauseMs);
     }
     this.#tellOutage();
     if (!opens) return;
@@ -299,16 +326,22 @@ export class EndpointBreakers {
     this.#wakeWaiters();
   }
 
-  #scheduleProbe(schedule: ProbeSchedule, hasFailed: boolean, isAlone: boolean): void {
-    const now = this.#clock.monotonic();
-    schedule.probeAt = now + this.#delayMs(schedule.failedProbes, this.#lastSign, isAlone);
+  /** `since`: the start of the last probe; one that hung has waited already. */
+  #scheduleProbe(
+    schedule: ProbeSchedule,
+    hasFailed: boolean,
+    isAlone: boolean,
+    since = this.#clock.monotonic(),
+  ): void {
+    schedule.probeAt = since + this.#delayMs(schedule.failedProbes, this.#lastSign, isAlone);
     if (hasFailed) schedule.failedProbes++;
   }
 
   #tellOutage(): void {
     const outage = this.#outage;
-    const isCertain = this.#lastSign === "refused" || (outage?.failedProbes ?? 0) >= MIN_FAILED_PROBES;
-    if (!outage || outage.isTold || !isCertain) return;
+    if (!outage || outage.isTold) return;
+    const isCertain = this.#lastSign === "refused" || outage.failedProbes >= MIN_FAILED_PROBES;
+    if (!isCertain && !this.isPaused) return;
     outage.isTold = true;
     this.#options.onStateChange(HOST_SCOPE, "open");
   }
@@ -351,7 +384,7 @@ export class EndpointBreakers {
     const known = this.#endpoints.get(endpoint);
     if (known) return known;
     const probes = { openedAt: undefined, probeAt: 0, failedProbes: 0 };
-    const state = { failures: 0, failingSince: 0, pausedUntil: 0, ...probes };
+    const state = { failures: 0, failingSince: 0, pausedUntil: 0, isSlow: false, ...probes };
     this.#endpoints.set(endpoint, state);
     return state;
   }

@@ -11,6 +11,7 @@ interface PaceReport {
   readonly since: number | undefined;
 }
 
+export const PAUSE_TEXT = "the service asked for a pause (Retry-After)";
 const signWords: Readonly<Record<BadSign, string>> = {
   rejected: "are answered 429",
   failure: "fail",
@@ -23,7 +24,7 @@ export function describePace(state: PaceState, now: number): PaceReport {
   if (pausedUntil > now)
     return {
       reason: "paused",
-      text: "the service asked for a pause (Retry-After)",
+      text: PAUSE_TEXT,
       since: state.rejections.firstAt,
     };
   if (experiment) {

@@ -100,7 +100,9 @@ export class LiveConnection {
     this.#listen();
     this.#endConnectWork = clock.beginWork();
     this.#setTimer(GREETING_TIMEOUT_MS, () => {
-      if (this.#state === "connecting" || this.#state === "greeting") this.close({ reason: "no_greeting" });
+      // Without any answer to the upgrade there was no connection.
+      if (this.#state === "connecting") this.close({ reason: "no_greeting", end: "refused" });
+      if (this.#state === "greeting") this.close({ reason: "no_greeting" });
     });
     this.#setTimer(HEALTH_CHECK_INTERVAL_MS, () => this.#checkHealth());
   }

@@ -182,12 +182,14 @@ class LiveFeed {
     const { clock, bell, isRestDown, waitForTurn } = this.#options;
     const { end = "dropped", hasNoToken, retryAfterMs = 0 } = closeReason;
     const recovered = new AbortController();
-    const isWoken = hasNoToken || (!isUnwanted(end) && retryAfterMs === 0);
+    const isWoken = hasNoToken || !isUnwanted(end);
     const wake = () => recovered.abort();
     if (isWoken) bell.on("ring", wake);
     const ended = new AbortController();
     const ends = AbortSignal.any([signal, recovered.signal, ended.signal]);
-    const waits = [clock.sleep(ms, ends)];
+    // The service's own wish comes first, whatever else works again.
+    if (retryAfterMs > 0) await clock.sleep(retryAfterMs, signal).catch(() => {});
+    const waits = [clock.sleep(ms - retryAfterMs, ends)];
     if (isWoken && isRestDown()) waits.push(waitForTurn(ends));
     await Promise.race(waits).catch(() => {});
     ended.abort();
@@ -304,6 +306,8 @@ class LiveFeed {
         onClosed: (closeReason) => {
           this.#connections.delete(connection);
           if (closeReason.isTokenRejected) tokens.reportRejected(wsUrl, token);
+          // Whoever rejects a token answers: REST may do so too.
+          if (closeReason.isTokenRejected) this.#options.bell.emit("ring");
           onEvent({ kind: "feed", event: "ended", reason: closeReason.reason });
           closed.resolve(closeReason);
         },

@@ -1,7 +1,9 @@
+import { EventEmitter, once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { Failure } from "../../../src/model/failure.ts";
+import type { RecoveryBell } from "../../../src/service/http/client-events.ts";
 import { buildFeedUrl, connectionLifetimeMs, createProxyAgent } from "../../../src/service/live/feed.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { createTestClient, readPage } from "../../support/service/client-harness.ts";
@@ -262,6 +264,35 @@ describe("E18: how connections close", () => {
     expect(retry?.reason).toBe("http_429");
     expect(retry?.inMs).toBeGreaterThanOrEqual(minMs);
     expect(retry?.inMs).toBeLessThanOrEqual(minMs + 1_000);
+  });
+
+  it("401 on the upgrade shows REST that the service answers again", async () => {
+    const bell: RecoveryBell = new EventEmitter();
+    let rings = 0;
+    bell.on("ring", () => void rings++);
+    const feed = await startFeed({ rejectUpgrade: () => ({ status: 401 }) }, { bell });
+    await feed.waitUntil(() => feed.messagesOf("retrying").length === 1);
+    expect(rings).toBe(1);
+  });
+
+  it("503 with Retry-After while REST fails: the bell counts, but not before that time", async () => {
+    const bell: RecoveryBell = new EventEmitter();
+    const headers = { "Retry-After": "5" };
+    const feed = await startFeed(
+      { rejectUpgrade: (upgrades) => (upgrades <= 2 ? { status: 503, headers } : undefined) },
+      {
+        bell,
+        isRestDown: () => true,
+        waitForTurn: (signal) => once(signal, "abort", { signal }).then(() => {}),
+      },
+    );
+    await feed.waitUntil(() => feed.messagesOf("retrying").length === 1);
+    bell.emit("ring");
+    expect(await feed.advanceUntil(() => feed.server.upgrades === 2, 10_000)).toBeGreaterThanOrEqual(5_000);
+    await feed.clock.advance(10_000);
+    expect(feed.server.upgrades).toBe(2);
+    bell.emit("ring");
+    await feed.advanceUntil(() => feed.messagesOf("connected").length === 1, 1_000);
   });
 
   it.each([403, 404, 307])("%i on the upgrade is retried with growing delays", async (status) => {
