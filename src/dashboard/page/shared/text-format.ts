@@ -115,7 +115,7 @@ export function price(exact: string | null): string {
   const [integer = "", fraction = ""] = exact.split(".");
   const grouped = integer.replace(/\B(?=(\d{3})+$)/g, ",");
   const shown = fraction.slice(0, integer.replace("-", "").length > 3 ? 2 : 8);
-  return shown ? `${grouped}.${shown}` : grouped;
+  return withMinusSign(shown ? `${grouped}.${shown}` : grouped);
 }
 
 /** A price from a number: two digits after the point from a thousand on, about five significant ones below. */
