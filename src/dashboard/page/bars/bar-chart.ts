@@ -15,14 +15,17 @@ import {
   type Time,
   type UTCTimestamp,
 } from "lightweight-charts";
-import type { ChartRange, SecondsRange } from "../../../model/answers/chart-bars.ts";
+import type { ChartRange } from "../../../model/answers/chart-bars.ts";
 import type { BarWidth } from "../../../model/time.ts";
 import { cssColour, withOpacity } from "../shared/layout.ts";
-import { clockText, momentText, price } from "../shared/text-format.ts";
+import { clockText, dayText, momentText, price } from "../shared/text-format.ts";
+import type { PickedRange } from "../shared/time-picker.ts";
 import { Bands, type TimeScale } from "./bands.ts";
 import { positionOf, type Slot, stateOf } from "./bar-slots.ts";
 import { measureTool } from "./measure.ts";
 
+/** Half of the widest usual letter of the axis. */
+const HALF_LETTER_PX = 3.5;
 /** The fraction of the view that stays free after the last bar. */
 const RIGHT_MARGIN = 0.04;
 
@@ -33,8 +36,8 @@ interface ShowOptions {
   readonly precision: number;
   /** The newest price of all, which may not be in view. */
   readonly lastPrice: number | null;
-  /** The series, width or range has changed: this part is brought into view. */
-  readonly view?: SecondsRange | undefined;
+  /** The series, width or range has changed: this part is brought into view; without an end, all up to the last bar. */
+  readonly view?: PickedRange | undefined;
   /** New bars at the end are live ones: a view of the end moves with them. */
   readonly isLive: boolean;
 }
@@ -198,7 +201,26 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
     nextView = { from, to };
     chart.timeScale().setVisibleLogicalRange(nextView);
   };
+  let firstMark = Number.POSITIVE_INFINITY;
+  /** Called from left to right: the first mark tells its day and month, and none is written where an edge would cut it. */
+  const formatMark = (time: Time, type: TickMarkType): string => {
+    const seconds = Number(time);
+    const isFirst = seconds <= firstMark;
+    const format = type >= TickMarkType.Time ? clockText : dayText;
+    const text = format(seconds * 1e6, isFirst);
+    const place = chart.timeScale().timeToCoordinate(time) ?? 0;
+    const half = text.length * HALF_LETTER_PX;
+    if (place < half || place > chart.timeScale().width() - half) return "";
+    if (isFirst) firstMark = seconds;
+    return text;
+  };
+  /** The library keeps the text of a mark until its options change. */
+  const formatMarks = () => {
+    firstMark = Number.POSITIVE_INFINITY;
+    chart.applyOptions({ timeScale: { tickMarkFormatter: formatMark } });
+  };
   const tellView = () => {
+    formatMarks();
     requestAnimationFrame(() => {
       nextView = undefined;
     });
@@ -221,11 +243,10 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
         timeScale: {
           timeVisible: width !== "1d",
           secondsVisible: false,
-          // Null leaves days, months and years to the chart: they are those of UTC.
-          tickMarkFormatter: (time: Time, type: TickMarkType) =>
-            type >= TickMarkType.Time ? clockText(Number(time) * 1e6) : null,
         },
-        localization: { timeFormatter: (time: Time) => momentText(Number(time) * 1e6, 16) },
+        localization: {
+          timeFormatter: (time: Time) => momentText(Number(time) * 1e6, width === "1d" ? 10 : 16),
+        },
       });
       candles.applyOptions({
         priceFormat: {
@@ -236,13 +257,15 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
         },
       });
       setData();
+      formatMarks();
       bands.show(slots, spans);
       showLastPrice(lastPrice);
       if (view) {
         measure.clear();
-        const from = Math.max(0, positionOf(slots, view.from)) - 0.5;
-        const end = Math.min(slots.length, positionOf(slots, view.to)) - 0.5;
-        setView(from, end + (end - from) * RIGHT_MARGIN);
+        const from = Math.max(0, positionOf(slots, view.from));
+        const end = view.to === undefined ? slots.length : positionOf(slots, view.to);
+        // The library counts to the last slot in view.
+        setView(from, end - 1 + (view.to === undefined ? (end - from) * RIGHT_MARGIN : 0));
       } else if (inView && before !== undefined) {
         const added = positionOf(slots, before);
         if (added > 0 || !isAtEnd || !isLive) setView(inView.from + added, inView.to + added);

@@ -89,10 +89,25 @@ export function momentText(micros: number, digits = 19): string {
     .replace("T", " ")} ${zoneName(micros / 1000)}`;
 }
 
-/** 12:00, or the day at midnight: for the marks of an axis. */
-export function clockText(micros: number): string {
+const monthNames = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/** 1 Nov, of an ISO date. */
+const dayAndMonth = (iso: string) => `${Number(iso.slice(8, 10))} ${monthNames[Number(iso.slice(5, 7)) - 1]}`;
+
+/** 12:00, or 1 Nov at midnight: for the marks of an axis. `isFirst`: with the day in any case. */
+export function clockText(micros: number, isFirst = false): string {
   const iso = zonedIso(micros / 1000);
-  return iso.slice(11, 16) === "00:00" ? iso.slice(5, 10) : iso.slice(11, 16);
+  const [day, clock] = [dayAndMonth(iso), iso.slice(11, 16)];
+  if (clock === "00:00") return day;
+  return isFirst ? `${day} ${clock}` : clock;
+}
+
+/** 12, 1 Nov where a month or the axis begins, or 2026 where a year begins: the same for days of UTC. */
+export function dayText(micros: number, isFirst = false): string {
+  const iso = new Date(micros / 1000).toISOString();
+  const [day, year] = [dayAndMonth(iso), iso.slice(0, 4)];
+  if (day === "1 Jan") return isFirst ? `${day} ${year}` : year;
+  return isFirst || day.startsWith("1 ") ? day : day.slice(0, -4);
 }
 
 /** Seconds from one time to another, at least 0. */

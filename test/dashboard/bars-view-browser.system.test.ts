@@ -1,0 +1,125 @@
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, vi } from "vitest";
+import { systemClock } from "../../src/runtime/clock.ts";
+import { fillDailyBars, gapRanges, lastHour } from "../support/dashboard/bars-warehouse.ts";
+import { desktop, itInBrowser, openPage, phone, takeScreenshot } from "../support/dashboard/chromium.ts";
+import { serveDashboard } from "../support/dashboard/dashboard-harness.ts";
+import { DAY, HOUR, openFilledWarehouse } from "../support/dashboard/filled-warehouse.ts";
+import { readAxis, watchAxis } from "../support/dashboard/read-axis.ts";
+import { pane } from "../support/dashboard/read-tints.ts";
+
+let address: string;
+let query: <Row>(sql: string) => Row[];
+beforeAll(async () => {
+  const { path, connection } = openFilledWarehouse(fillDailyBars, afterAll);
+  query = <Row>(sql: string) => connection.database.prepare<[], Row>(sql).all();
+  // The next hour would add a bar.
+  ({ address } = await serveDashboard(path, systemClock, afterAll, lastHour + HOUR - 1));
+});
+
+const minute = (ts: number) => `${new Date(ts / 1000).toISOString().slice(0, 16)}Z`;
+const rangeOf = (from: number, to: number) => `from=${minute(from)}&to=${minute(to)}`;
+
+const months = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
+const dayAndMonth = (day: string) => `${Number(day.slice(8))} ${months[Number(day.slice(5, 7)) - 1]}`;
+
+/** What the labels of the axis must be, by the bar that is below each. */
+async function expectTrueAxis(page: Page): Promise<string[]> {
+  const { labels, width } = await readAxis(page);
+  const box = await page.locator("#chart").boundingBox();
+  const texts = labels.map(({ text }) => text);
+  const told: string[] = [];
+  for (const { middle, left, right } of labels) {
+    expect([left >= 0, right <= width]).toEqual([true, true]);
+    await page.mouse.move((box?.x ?? 0) + middle, (box?.y ?? 0) + 100);
+    const [day = "", clock = ""] = ((await page.textContent("#bar-details .when")) ?? "").split(" ");
+    const isFirst = told.length === 0;
+    const isHour = clock.includes(":") && clock !== "00:00";
+    const [month, year] = [dayAndMonth(day), day.slice(0, 4)];
+    if (isHour) told.push(isFirst ? `${month} ${clock}` : clock);
+    else if (day.endsWith("-01-01")) told.push(isFirst ? `${month} ${year}` : year);
+    else told.push(isFirst || day.endsWith("-01") ? month : String(Number(day.slice(8))));
+  }
+  expect(texts).toEqual(told);
+  return texts;
+}
+
+describe("of the bars in view", () => {
+  itInBrowser("the axis names the month first and where it begins, and cuts no label", async () => {
+    const { page, complaints } = await openPage("about:blank", desktop);
+    await watchAxis(page);
+    const [{ day, ts } = { day: "", ts: 0 }] = query<{ day: string; ts: number }>(
+      `SELECT day, ts FROM ohlcv WHERE index_id = 'ltc-id' AND day LIKE '%-01' AND day NOT LIKE '%-01-01'
+        AND day < (SELECT date(max(ts) / 1000000 - 20 * 86400, 'unixepoch') FROM ohlcv) ORDER BY day DESC LIMIT 1`,
+    );
+    const open = async (path: string) => {
+      await page.goto(new URL(path, address).href);
+      await page.waitForSelector("#chart[data-bars]");
+      await vi.waitUntil(async () => (await readAxis(page)).labels.length > 0);
+    };
+    await open(`bars/LTC?width=1d&${rangeOf(ts - 12 * DAY, ts + 12 * DAY)}`);
+    expect(await expectTrueAxis(page)).toContain(dayAndMonth(day));
+    await takeScreenshot(page, "bars-axis-days");
+    await open("bars/ETH?width=15m&range=1d");
+    await expectTrueAxis(page);
+    // Wherever the view begins.
+    await page.focus("#chart");
+    for (let i = 0; i < 3; i++) {
+      const box = await page.locator("#chart").boundingBox();
+      const [x, y] = [(box?.x ?? 0) + 300, (box?.y ?? 0) + 200];
+      const before = await page.evaluate("axisLabels");
+      await page.mouse.move(x, y);
+      await page.mouse.down();
+      await page.mouse.move(x + 37, y);
+      await page.mouse.up();
+      await vi.waitUntil(async () => (await page.evaluate("axisLabels")) !== before);
+      await expectTrueAxis(page);
+    }
+    await page.setViewportSize(phone);
+    await open("bars/LTC?width=1d&range=3mo");
+    await expectTrueAxis(page);
+    await takeScreenshot(page, "bars-axis-phone");
+    expect(complaints).toEqual([]);
+  });
+
+  itInBrowser("gaps are told as far as they are in view", async () => {
+    const { lost, open } = gapRanges;
+    const [from, to] = [lost.from + HOUR, open.to - HOUR];
+    const { page, complaints } = await openPage(
+      new URL(`bars/BTC?width=1h&${rangeOf(from, to)}`, address).href,
+      desktop,
+    );
+    await page.waitForSelector("#gaps tbody tr");
+    const inView = query<{ state: string; reason: string; hours: number; whole: number }>(
+      `SELECT state, reason, (min(to_ts, ${to}) - max(from_ts, ${from})) / 3600000000 AS hours, from_ts >= ${from} AND to_ts <= ${to} AS whole
+        FROM gaps WHERE stream = 'index_ticks' AND index_id = 'btc-id' AND from_ts < ${to} AND to_ts > ${from} ORDER BY from_ts DESC`,
+    );
+    expect(inView.map(({ hours }) => hours)).toEqual([3, 2]);
+    const rows = page.locator("#gaps tbody tr");
+    const format = (ts: number) => minute(ts).slice(0, 16).replace("T", " ");
+    const sameDay = (a: number, b: number) =>
+      `${format(a)} → ${format(a).slice(0, 10) === format(b).slice(0, 10) ? format(b).slice(11) : format(b)}`;
+    expect(await rows.allTextContents()).toEqual([
+      `open ${inView[0]?.reason}3 h${sameDay(open.from, to)} goes on after`,
+      `lost ${inView[1]?.reason}2 h${sameDay(from, lost.to)} goes on before`,
+    ]);
+    expect(await page.textContent("#gaps-note")).toBe("2 ranges, 5 h");
+    await takeScreenshot(page, "bars-gaps");
+    // The chart shows exactly the range of the address.
+    const box = await page.locator(pane).boundingBox();
+    for (const [x, first] of [
+      [3, from],
+      [(box?.width ?? 0) - 3, to - HOUR],
+    ] as const) {
+      await page.mouse.move((box?.x ?? 0) + x, (box?.y ?? 0) + 200);
+      expect(await page.textContent("#bar-details .when")).toBe(`${format(first)} UTC`);
+    }
+    // It leads to the whole gap.
+    await rows.nth(0).locator("a").click();
+    await page.locator("#gaps tbody tr", { hasText: sameDay(open.from, open.to) }).waitFor();
+    expect(await rows.allTextContents()).toEqual([
+      `open ${inView[0]?.reason}4 h${sameDay(open.from, open.to)}`,
+    ]);
+    expect(complaints).toEqual([]);
+  });
+});
