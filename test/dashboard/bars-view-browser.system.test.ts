@@ -4,9 +4,9 @@ import { systemClock } from "../../src/runtime/clock.ts";
 import { fillDailyBars, gapRanges, lastHour } from "../support/dashboard/bars-warehouse.ts";
 import { desktop, itInBrowser, openPage, phone, takeScreenshot } from "../support/dashboard/chromium.ts";
 import { serveDashboard } from "../support/dashboard/dashboard-harness.ts";
+import { readDrawnTexts, watchDrawnTexts } from "../support/dashboard/drawn-texts.ts";
 import { DAY, HOUR, openFilledWarehouse } from "../support/dashboard/filled-warehouse.ts";
-import { readAxis, watchAxis } from "../support/dashboard/read-axis.ts";
-import { pane } from "../support/dashboard/read-tints.ts";
+import { pane, pointAt } from "../support/dashboard/read-tints.ts";
 
 let address: string;
 let query: <Row>(sql: string) => Row[];
@@ -17,6 +17,7 @@ beforeAll(async () => {
   ({ address } = await serveDashboard(path, systemClock, afterAll, lastHour + HOUR - 1));
 });
 
+const readAxis = (page: Page) => readDrawnTexts(page, "#chart tr:last-child td:nth-child(2) canvas");
 const minute = (ts: number) => `${new Date(ts / 1000).toISOString().slice(0, 16)}Z`;
 const rangeOf = (from: number, to: number) => `from=${minute(from)}&to=${minute(to)}`;
 
@@ -26,12 +27,11 @@ const dayAndMonth = (day: string) => `${Number(day.slice(8))} ${months[Number(da
 /** What the labels of the axis must be, by the bar that is below each. */
 async function expectTrueAxis(page: Page): Promise<string[]> {
   const { labels, width } = await readAxis(page);
-  const box = await page.locator("#chart").boundingBox();
   const texts = labels.map(({ text }) => text);
   const told: string[] = [];
   for (const { middle, left, right } of labels) {
     expect([left >= 0, right <= width]).toEqual([true, true]);
-    await page.mouse.move((box?.x ?? 0) + middle, (box?.y ?? 0) + 100);
+    await pointAt(page, middle, 100);
     const [day = "", clock = ""] = ((await page.textContent("#bar-details .when")) ?? "").split(" ");
     const isFirst = told.length === 0;
     const isHour = clock.includes(":") && clock !== "00:00";
@@ -47,7 +47,7 @@ async function expectTrueAxis(page: Page): Promise<string[]> {
 describe("of the bars in view", () => {
   itInBrowser("the axis names the month first and where it begins, and cuts no label", async () => {
     const { page, complaints } = await openPage("about:blank", desktop);
-    await watchAxis(page);
+    await watchDrawnTexts(page);
     const [{ day, ts } = { day: "", ts: 0 }] = query<{ day: string; ts: number }>(
       `SELECT day, ts FROM ohlcv WHERE index_id = 'ltc-id' AND day LIKE '%-01' AND day NOT LIKE '%-01-01'
         AND day < (SELECT date(max(ts) / 1000000 - 20 * 86400, 'unixepoch') FROM ohlcv) ORDER BY day DESC LIMIT 1`,
@@ -67,12 +67,12 @@ describe("of the bars in view", () => {
     for (let i = 0; i < 3; i++) {
       const box = await page.locator("#chart").boundingBox();
       const [x, y] = [(box?.x ?? 0) + 300, (box?.y ?? 0) + 200];
-      const before = await page.evaluate("axisLabels");
+      const before = await readAxis(page);
       await page.mouse.move(x, y);
       await page.mouse.down();
       await page.mouse.move(x + 37, y);
       await page.mouse.up();
-      await vi.waitUntil(async () => (await page.evaluate("axisLabels")) !== before);
+      await vi.waitUntil(async () => (await readAxis(page)).frame !== before.frame);
       await expectTrueAxis(page);
     }
     await page.setViewportSize(phone);
@@ -85,13 +85,23 @@ describe("of the bars in view", () => {
   itInBrowser("gaps are told as far as they are in view", async () => {
     const { lost, open } = gapRanges;
     const [from, to] = [lost.from + HOUR, open.to - HOUR];
-    const { page, complaints } = await openPage(
-      new URL(`bars/BTC?width=1h&${rangeOf(from, to)}`, address).href,
-      desktop,
+    const { page, complaints } = await openPage("about:blank", desktop);
+    let release = () => {};
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const isNewer = (url: URL) => Date.parse(url.searchParams.get("from") ?? "") * 1000 >= to;
+    await page.route(
+      (url) => url.pathname === "/api/bars" && isNewer(url),
+      async (route) => {
+        await released;
+        await route.continue();
+      },
     );
+    await page.goto(new URL(`bars/BTC?width=1h&${rangeOf(from, to)}`, address).href);
     await page.waitForSelector("#gaps tbody tr");
-    const inView = query<{ state: string; reason: string; hours: number; whole: number }>(
-      `SELECT state, reason, (min(to_ts, ${to}) - max(from_ts, ${from})) / 3600000000 AS hours, from_ts >= ${from} AND to_ts <= ${to} AS whole
+    const inView = query<{ state: string; reason: string; hours: number }>(
+      `SELECT state, reason, (min(to_ts, ${to}) - max(from_ts, ${from})) / 3600000000 AS hours
         FROM gaps WHERE stream = 'index_ticks' AND index_id = 'btc-id' AND from_ts < ${to} AND to_ts > ${from} ORDER BY from_ts DESC`,
     );
     expect(inView.map(({ hours }) => hours)).toEqual([3, 2]);
@@ -99,21 +109,30 @@ describe("of the bars in view", () => {
     const format = (ts: number) => minute(ts).slice(0, 16).replace("T", " ");
     const sameDay = (a: number, b: number) =>
       `${format(a)} → ${format(a).slice(0, 10) === format(b).slice(0, 10) ? format(b).slice(11) : format(b)}`;
+    // The chart shows exactly the range of the address.
+    const { x = 0, y = 0, width = 0 } = (await page.locator(pane).boundingBox()) ?? {};
+    const when = page.locator("#bar-details .when");
+    await pointAt(page, width - 3, 200);
+    expect(await when.textContent()).toBe(`${format(to - HOUR)} UTC`);
+    await pointAt(page, 3, 200);
+    expect(await when.textContent()).toBe(`${format(from)} UTC`);
+    // So it does for a pointer that moves just when newer bars come.
+    await page.evaluate(`new MutationObserver(() => document.elementFromPoint(${x + 3}, ${y + 210})
+      .dispatchEvent(new MouseEvent("mousemove", { clientX: ${x + 3}, clientY: ${y + 210}, bubbles: true })))
+      .observe(document.getElementById("chart"), { attributeFilter: ["data-bars"] })`);
+    const before = await page.getAttribute("#chart", "data-bars");
+    release();
+    await page.waitForSelector(`#chart:not([data-bars="${before}"])`);
+    await page.evaluate("new Promise(requestAnimationFrame)");
+    expect(await when.textContent()).toBe(`${format(from)} UTC`);
+    // How far the gap goes on is known with what is around the view.
+    await rows.nth(0).filter({ hasText: "goes on after" }).waitFor();
     expect(await rows.allTextContents()).toEqual([
       `open ${inView[0]?.reason}3 h${sameDay(open.from, to)} goes on after`,
       `lost ${inView[1]?.reason}2 h${sameDay(from, lost.to)} goes on before`,
     ]);
     expect(await page.textContent("#gaps-note")).toBe("2 ranges, 5 h");
     await takeScreenshot(page, "bars-gaps");
-    // The chart shows exactly the range of the address.
-    const box = await page.locator(pane).boundingBox();
-    for (const [x, first] of [
-      [3, from],
-      [(box?.width ?? 0) - 3, to - HOUR],
-    ] as const) {
-      await page.mouse.move((box?.x ?? 0) + x, (box?.y ?? 0) + 200);
-      expect(await page.textContent("#bar-details .when")).toBe(`${format(first)} UTC`);
-    }
     // It leads to the whole gap.
     await rows.nth(0).locator("a").click();
     await page.locator("#gaps tbody tr", { hasText: sameDay(open.from, open.to) }).waitFor();

@@ -158,11 +158,16 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
     keepInView(chart.timeScale(), at);
     onPoint(slot);
   };
-  chart.subscribeCrosshairMove(({ logical, point, sourceEvent }) => {
+  const pointAt = (x: number) => {
+    at = Math.round(chart.timeScale().coordinateToLogical(x) ?? -1);
+    onPoint(slots[at]);
+  };
+  chart.subscribeCrosshairMove(({ point, sourceEvent }) => {
     // Without an event of the mouse, the bars have moved under a crosshair that keys have placed.
     if (!point || !sourceEvent) return;
-    at = Math.round(logical ?? -1);
-    onPoint(slots[at]);
+    // Until the next frame, bars that were just loaded have moved the others.
+    if (nextView) requestAnimationFrame(() => pointAt(point.x));
+    else pointAt(point.x);
   });
   container.addEventListener("pointerleave", () => clearPointer());
   container.addEventListener("blur", () => clearPointer());
@@ -200,6 +205,10 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
   const setView = (from: number, to: number) => {
     nextView = { from, to };
     chart.timeScale().setVisibleLogicalRange(nextView);
+    // After the frame of the library, which was requested before.
+    requestAnimationFrame(() => {
+      nextView = undefined;
+    });
   };
   let firstMark = Number.POSITIVE_INFINITY;
   /** Called from left to right: the first mark tells its day and month, and none is written where an edge would cut it. */
@@ -221,9 +230,6 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
   };
   const tellView = () => {
     formatMarks();
-    requestAnimationFrame(() => {
-      nextView = undefined;
-    });
     const range = chart.timeScale().getVisibleLogicalRange();
     if (range && slots.length > 0) onView(range.from, range.to, isByHand);
     measure.redraw();
