@@ -143,14 +143,16 @@ export function showGaps(
   );
 }
 
-/** What was never selected is not proven either. */
+/** What awaits confirmation or was never selected is not proven either. */
 function describeNoGaps(spans: readonly ChartRange[], hasBars: boolean): string {
-  const unselected = spans
-    .filter(({ state }) => state === "none")
-    .reduce((sum, { from, to }) => sum + to - from, 0);
-  if (unselected === 0) return "Nothing is missing.";
-  if (!hasBars) return "Nothing in view is selected.";
-  return `Nothing is missing. Not selected: ${duration(unselected)}.`;
+  const tell = (state: ChartRange["state"], name: string) => {
+    const own = spans.filter((span) => span.state === state);
+    const length = own.reduce((sum, { from, to }) => sum + to - from, 0);
+    return length > 0 ? ` ${name}: ${duration(length)}.` : "";
+  };
+  const unselected = tell("none", "Not selected");
+  if (unselected && !hasBars) return "Nothing in view is selected.";
+  return `Nothing is missing.${tell("settling", "Awaiting confirmation")}${unselected}`;
 }
 
 export function showTable({ slots, precision }: ShownBars): void {
