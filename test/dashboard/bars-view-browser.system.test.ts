@@ -24,21 +24,26 @@ const rangeOf = (from: number, to: number) => `from=${minute(from)}&to=${minute(
 const months = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
 const dayAndMonth = (day: string) => `${Number(day.slice(8))} ${months[Number(day.slice(5, 7)) - 1]}`;
 
-/** What the labels of the axis must be, by the bar that is below each. */
+/** Expects that each label tells the bar below it, that the first one of each month names it, and that none is cut. */
 async function expectTrueAxis(page: Page): Promise<string[]> {
   const { labels, width } = await readAxis(page);
   const texts = labels.map(({ text }) => text);
   const told: string[] = [];
+  let lastMonth = "";
   for (const { middle, left, right } of labels) {
     expect([left >= 0, right <= width]).toEqual([true, true]);
     await pointAt(page, middle, 100);
-    const [day = "", clock = ""] = ((await page.textContent("#bar-details .when")) ?? "").split(" ");
-    const isFirst = told.length === 0;
+    const when = (await page.textContent("#bar-details .when")) ?? "";
+    const [day = "", clock = ""] = when.split(" ");
+    const isNamed = day.slice(0, 7) !== lastMonth;
+    lastMonth = day.slice(0, 7);
     const isHour = clock.includes(":") && clock !== "00:00";
-    const [month, year] = [dayAndMonth(day), day.slice(0, 4)];
-    if (isHour) told.push(isFirst ? `${month} ${clock}` : clock);
-    else if (day.endsWith("-01-01")) told.push(isFirst ? `${month} ${year}` : year);
-    else told.push(isFirst || day.endsWith("-01") ? month : String(Number(day.slice(8))));
+    const [date, year] = [dayAndMonth(day), day.slice(0, 4)];
+    // The library begins a day where UTC does.
+    const isOtherDay = isHour && clock === "19:00" && when.endsWith("UTC−5");
+    if (isHour) told.push(isNamed || isOtherDay ? `${date} ${clock}` : clock);
+    else if (day.endsWith("-01-01")) told.push(isNamed ? `${date} ${year}` : year);
+    else told.push(isNamed || day.endsWith("-01") ? date : String(Number(day.slice(8))));
   }
   expect(texts).toEqual(told);
   return texts;
@@ -60,6 +65,8 @@ describe("of the bars in view", () => {
     await open(`bars/LTC?width=1d&${rangeOf(ts - 12 * DAY, ts + 12 * DAY)}`);
     expect(await expectTrueAxis(page)).toContain(dayAndMonth(day));
     await takeScreenshot(page, "bars-axis-days");
+    await open("bars/LTC?width=1d&range=1y");
+    await expectTrueAxis(page);
     await open("bars/ETH?width=15m&range=1d");
     await expectTrueAxis(page);
     // Wherever the view begins.
@@ -75,6 +82,21 @@ describe("of the bars in view", () => {
       await vi.waitUntil(async () => (await readAxis(page)).frame !== before.frame);
       await expectTrueAxis(page);
     }
+    // Zooming out shows more bars, not more of the future.
+    await page.keyboard.press("End");
+    const newest = await page.textContent("#bar-details .when");
+    for (let i = 0; i < 4; i++) await page.keyboard.press("-");
+    const { width = 0 } = (await page.locator(pane).boundingBox()) ?? {};
+    await pointAt(page, width * 0.9, 100);
+    expect(await page.textContent("#bar-details .when")).not.toBe(newest);
+    await expectTrueAxis(page);
+    const session = await page.context().newCDPSession(page);
+    await session.send("Emulation.setTimezoneOverride", { timezoneId: "Etc/GMT+5" });
+    await page.evaluate("localStorage.setItem('zone', 'local')");
+    await open("bars/ETH?width=1h&range=3d");
+    expect(await page.textContent("#zone")).toBe("UTC−5");
+    await expectTrueAxis(page);
+    await takeScreenshot(page, "bars-axis-local");
     await page.setViewportSize(phone);
     await open("bars/LTC?width=1d&range=3mo");
     await expectTrueAxis(page);

@@ -18,7 +18,7 @@ import {
 import type { ChartRange } from "../../../model/answers/chart-bars.ts";
 import type { BarWidth } from "../../../model/time.ts";
 import { cssColour, withOpacity } from "../shared/layout.ts";
-import { clockText, dayText, momentText, price } from "../shared/text-format.ts";
+import { clockText, dayText, isUtc, momentText, price } from "../shared/text-format.ts";
 import type { PickedRange } from "../shared/time-picker.ts";
 import { Bands, type TimeScale } from "./bands.ts";
 import { positionOf, type Slot, stateOf } from "./bar-slots.ts";
@@ -184,8 +184,8 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
       ArrowRight: () => moveTo(here + step),
       Home: () => moveTo(0),
       End: () => moveTo(slots.length - 1),
-      "+": () => zoom(chart.timeScale(), 0.8),
-      "-": () => zoom(chart.timeScale(), 1.25),
+      "+": () => zoom(chart.timeScale(), 0.8, slots.length - 1),
+      "-": () => zoom(chart.timeScale(), 1.25, slots.length - 1),
       Escape: () => {
         measure.clear();
         clearPointer();
@@ -211,16 +211,23 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
     });
   };
   let firstMark = Number.POSITIVE_INFINITY;
-  /** Called from left to right: the first mark tells its day and month, and none is written where an edge would cut it. */
+  let namedMonth = -1;
+  /** Called from left to right: the first mark of a month names it, and none is written where an edge would cut it. */
   const formatMark = (time: Time, type: TickMarkType): string => {
     const seconds = Number(time);
-    const isFirst = seconds <= firstMark;
-    const format = type >= TickMarkType.Time ? clockText : dayText;
-    const text = format(seconds * 1e6, isFirst);
+    const month = new Date(seconds * 1000).getUTCMonth();
+    const isFirst = seconds <= firstMark || month !== namedMonth;
+    // The days of the library are those of UTC, as daily bars are.
+    const isUtcDay = slots[positionOf(slots, seconds)]?.isDaily || isUtc(seconds * 1000);
+    const text =
+      type >= TickMarkType.Time || !isUtcDay
+        ? clockText(seconds * 1e6, isFirst || type < TickMarkType.Time)
+        : dayText(seconds * 1e6, isFirst);
     const place = chart.timeScale().timeToCoordinate(time) ?? 0;
     const half = text.length * HALF_LETTER_PX;
     if (place < half || place > chart.timeScale().width() - half) return "";
-    if (isFirst) firstMark = seconds;
+    firstMark = Math.min(firstMark, seconds);
+    namedMonth = month;
     return text;
   };
   /** The library keeps the text of a mark until its options change. */
@@ -249,6 +256,8 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
         timeScale: {
           timeVisible: width !== "1d",
           secondsVisible: false,
+          // Days of another zone are told with their time.
+          tickMarkMaxCharacterLength: isUtc(Date.now()) ? 8 : 12,
         },
         localization: {
           timeFormatter: (time: Time) => momentText(Number(time) * 1e6, width === "1d" ? 10 : 16),
@@ -336,10 +345,11 @@ function keepInView(scale: TimeScale, index: number): void {
   scale.setVisibleLogicalRange({ from: range.from + shift, to: range.to + shift });
 }
 
-function zoom(scale: TimeScale, factor: number): void {
+/** About the middle, but no farther beyond the first and the last bar than the view was. */
+function zoom(scale: TimeScale, factor: number, last: number): void {
   const range = scale.getVisibleLogicalRange();
   if (!range) return;
-  const half = ((range.to - range.from) * factor) / 2;
-  const middle = (range.from + range.to) / 2;
-  scale.setVisibleLogicalRange({ from: middle - half, to: middle + half });
+  const length = (range.to - range.from) * factor;
+  const to = Math.min((range.from + range.to + length) / 2, Math.max(range.to, last));
+  scale.setVisibleLogicalRange({ from: Math.max(to - length, Math.min(range.from, 0)), to });
 }

@@ -71,6 +71,9 @@ function zonedIso(ms: number): string {
   return new Date(isLocal ? ms - new Date(ms).getTimezoneOffset() * 60_000 : ms).toISOString().slice(0, 23);
 }
 
+/** Whether the chosen zone had the time of UTC. */
+export const isUtc = (ms: number): boolean => !isLocal || new Date(ms).getTimezoneOffset() === 0;
+
 /** What to add to a moment so that the browser's own zone, in which charts place their marks, reads as the chosen one. */
 export function offsetOfZone(ms: number): number {
   return isLocal ? 0 : new Date(ms).getTimezoneOffset() * 60_000;
