@@ -49,6 +49,23 @@ async function expectTrueAxis(page: Page): Promise<string[]> {
   return texts;
 }
 
+itInBrowser("an asset without quotes, gaps or revisions is told no more than is stored", async () => {
+  const { page, complaints } = await openPage(new URL("assets/ETH", address).href, desktop);
+  const told = async (symbol: string) => {
+    await page.locator("#asset-title", { hasText: symbol }).waitFor();
+    const part = (name: string) => page.locator(`#parts [aria-label^="${name}"] .empty`).textContent();
+    return [await part("On exchanges"), await part("Gaps"), await part("Revisions")];
+  };
+  const [unquoted, unchanged] = ["No quotes in USD are synced.", "No stored row has changed."];
+  expect(await told("ETH")).toEqual([
+    ...[unquoted, "Nothing is missing but what awaits confirmation.", unchanged],
+  ]);
+  await page.goto(new URL("assets/ADA", address).href);
+  expect(query("SELECT 1 FROM gaps WHERE index_id = 'ada-id'")).toEqual([]);
+  expect(await told("ADA")).toEqual([unquoted, "Nothing is selected.", unchanged]);
+  expect(complaints).toEqual([]);
+});
+
 describe("of the bars in view", () => {
   itInBrowser("the axis names the month first and where it begins, and cuts no label", async () => {
     const { page, complaints } = await openPage("about:blank", desktop);

@@ -279,7 +279,7 @@ describe("/explore", () => {
     await page.locator("#summary", { hasText: /^Running … \d+ s, [\d,]+ rows$/ }).waitFor();
     await page.locator("#error:visible").waitFor();
     expect(await page.textContent("#error")).toBe(
-      "malformed JSON: the statement is at fault, not the warehouse",
+      "malformed JSON; the statement is at fault, not the warehouse",
     );
     expect(await page.textContent("#summary")).toBe("");
     expect(await page.textContent("#earlier:visible")).toBe("Result of the earlier statement:");
