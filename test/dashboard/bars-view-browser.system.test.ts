@@ -60,9 +60,6 @@ itInBrowser("an asset without quotes, gaps or revisions is told no more than is 
   expect(await told("ETH")).toEqual([
     ...[unquoted, "Nothing is missing but what awaits confirmation.", unchanged],
   ]);
-  await page.goto(new URL("assets/ADA", address).href);
-  expect(query("SELECT 1 FROM gaps WHERE index_id = 'ada-id'")).toEqual([]);
-  expect(await told("ADA")).toEqual([unquoted, "Nothing is selected.", unchanged]);
   expect(complaints).toEqual([]);
 });
 

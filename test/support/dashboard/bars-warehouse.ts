@@ -73,8 +73,6 @@ const names = {
   "odd-id": [hostileName, hostileName],
   "xrp-id": ["XRP", "Ripple"],
   "ltc-id": ["LTC", "Litecoin"],
-  /** Of which nothing is selected. */
-  "ada-id": ["ADA", "Cardano"],
 };
 
 /** Three days of ticks every 30 seconds, with every kind of gap in BTC and no gap in the others. */
