@@ -15,7 +15,7 @@ import {
 } from "../support/dashboard/chromium.ts";
 import { serveDashboard } from "../support/dashboard/dashboard-harness.ts";
 import { HOUR, hostileName, openFilledWarehouse } from "../support/dashboard/filled-warehouse.ts";
-import { pane, readTints } from "../support/dashboard/read-tints.ts";
+import { pane, pointAt, readTints } from "../support/dashboard/read-tints.ts";
 import { timeLimit } from "../support/time-limit.ts";
 
 const btc = "bars/BTC?width=1h&range=1w";
@@ -114,7 +114,9 @@ describe("the bars", () => {
       await page.waitForSelector('#chart[data-series="eth-id"]');
       expect(await page.textContent("#name")).toBe("ETH");
       expect(await page.inputValue("#series")).toBe("ETH");
-      expect(await page.textContent("#no-gaps")).toBe("Nothing is missing.");
+      expect(await page.textContent("#no-gaps")).toMatch(
+        /^Nothing is missing\. Awaiting confirmation: [\d.]+ (min|h)\.$/,
+      );
 
       await page.focus("#widths input:checked");
       await page.keyboard.press("ArrowRight");
@@ -269,10 +271,7 @@ describe("the bars", () => {
     const box = await page.locator(pane).boundingBox();
     const seen = new Set<string>();
     for (const part of [0.2, 0.5, 0.8]) {
-      await page.mouse.move(
-        (box?.x ?? 0) + (box?.width ?? 0) * part,
-        (box?.y ?? 0) + (box?.height ?? 0) * part,
-      );
+      await pointAt(page, (box?.width ?? 0) * part, (box?.height ?? 0) * part);
       const shown = await page.locator("#bar-details > span").allTextContents();
       const bar = stored.find(({ time }) => `${time.slice(0, 16).replace("T", " ")} UTC` === shown[0]);
       if (!bar) throw new Error(`no bar is stored of ${shown[0]}`);

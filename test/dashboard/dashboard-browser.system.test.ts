@@ -17,6 +17,7 @@ import {
   takeScreenshot,
 } from "../support/dashboard/chromium.ts";
 import { recordSampleErrors, serveDashboard } from "../support/dashboard/dashboard-harness.ts";
+import { readDrawnTexts, watchDrawnTexts } from "../support/dashboard/drawn-texts.ts";
 import { addSeries, hostileName, nowTs, openFilledWarehouse } from "../support/dashboard/filled-warehouse.ts";
 import { fillFuturesCurve } from "../support/dashboard/futures-curve.ts";
 import { fillQuotedPair } from "../support/dashboard/quoted-pair.ts";
@@ -330,17 +331,25 @@ describe("the quotes of a pair", () => {
         await shown.filter({ hasText: `−${Math.abs(stored[at]?.bps ?? 0).toFixed(2)} bp` }).waitFor();
       }
       // The axis has the same minus sign.
-      await page.addInitScript(`window.drawn = [];
-        const draw = CanvasRenderingContext2D.prototype.fillText;
-        CanvasRenderingContext2D.prototype.fillText = function (text, ...more) {
-          drawn.push(text);
-          return draw.call(this, text, ...more);
-        };`);
-      await page.reload();
-      await page.waitForSelector("#spread-plot canvas");
-      const marks = (await page.evaluate("drawn.filter((text) => text.endsWith(' bp'))")) as string[];
+      await watchDrawnTexts(page);
+      const readMarks = async (end: RegExp) => {
+        await page.reload();
+        await page.waitForSelector("#spread-plot canvas");
+        const { labels } = await readDrawnTexts(page, "#spread-plot canvas");
+        return labels.map(({ text }) => text).filter((text) => end.test(text));
+      };
+      const marks = await readMarks(/ bp$/);
       expect(marks.length).toBeGreaterThan(1);
       for (const mark of marks) expect(mark).toMatch(/^−[\d.]+ bp$/);
+      // No minute is told twice, however short the time is.
+      await page.route("**/api/spreads?*", async (route) => {
+        const answer = (await (await route.fetch()).json()) as unknown[];
+        await route.fulfill({ json: answer.slice(-2) });
+      });
+      const minutes = await readMarks(/^\d\d:\d\d$/);
+      expect(minutes.length).toBeGreaterThan(4);
+      expect(minutes).toEqual([...new Set(minutes)]);
+      await page.unrouteAll({ behavior: "wait" });
       // Who quotes a price that moves, and who does not.
       const [quoting] = query<{ live: number; still: number }>(
         `SELECT sum(quality IS NULL) AS live, sum(quality = 'not moved for an hour') AS still FROM latest_spread WHERE pair = 'BTC/USD'`,

@@ -12,6 +12,7 @@ import {
   phone,
   takeScreenshot,
 } from "../support/dashboard/chromium.ts";
+import { readDrawnTexts, watchDrawnTexts } from "../support/dashboard/drawn-texts.ts";
 import { servePages } from "../support/dashboard/pages-harness.ts";
 import { timeLimit } from "../support/time-limit.ts";
 
@@ -211,10 +212,27 @@ describe("/explore", () => {
       await page.goto(linkTo("SELECT nme FROM assets"));
       await page.reload();
       await page.locator("#error:visible").waitFor();
-      expect(await page.textContent("#error")).toBe("no such column: nme: did you mean name?");
+      expect(await page.textContent("#error")).toBe("no such column: nme; did you mean name?");
       expect(complaints.filter((text) => !/400 \(Bad Request\)/.test(text))).toEqual([]);
     },
   );
+
+  itInBrowser("draws days and negative figures as the other pages write them", async () => {
+    const { page, complaints } = await openPage("about:blank", desktop);
+    await watchDrawnTexts(page);
+    const losses = `SELECT unixepoch('2026-01-29', value || ' days') * 1000000 AS ts, -value * 10 AS loss
+      FROM json_each('[0,1,2,3,4,5]')`;
+    await page.goto(linkTo(losses, { view: "lines" }));
+    await page.waitForSelector("#canvas canvas");
+    const texts = await vi.waitFor(async () => {
+      const { labels } = await readDrawnTexts(page, "#canvas canvas");
+      expect(labels.length).toBeGreaterThan(5);
+      return labels.map(({ text }) => text);
+    });
+    expect(texts).toEqual(expect.arrayContaining(["30 Jan", "1 Feb", "−20", "0"]));
+    expect(texts.filter((text) => text.includes("-"))).toEqual([]);
+    expect(complaints).toEqual([]);
+  });
 
   itInBrowser("tells the rows read while a statement runs, and how it fails after that", async () => {
     const { page, complaints } = await openPage("about:blank", desktop);
@@ -263,7 +281,7 @@ describe("/explore", () => {
     await page.locator("#summary", { hasText: /^Running … \d+ s, [\d,]+ rows$/ }).waitFor();
     await page.locator("#error:visible").waitFor();
     expect(await page.textContent("#error")).toBe(
-      "malformed JSON: the statement is at fault, not the warehouse",
+      "malformed JSON; the statement is at fault, not the warehouse",
     );
     expect(await page.textContent("#summary")).toBe("");
     expect(await page.textContent("#earlier:visible")).toBe("Result of the earlier statement:");

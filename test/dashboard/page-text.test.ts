@@ -6,6 +6,7 @@ import {
   duration,
   minuteOf,
   price,
+  quote,
   title,
   withMinusSign,
 } from "../../src/dashboard/page/shared/text-format.ts";
@@ -55,14 +56,11 @@ describe("the texts of the dashboard", () => {
   });
 
   it("show prices with the service's digits, shortened to what matters", () => {
-    expect(["61204.5", "1234567.123456", "0.000012345678", "-1234.5", "7", null].map(price)).toEqual([
-      "61,204.5",
-      "1,234,567.12",
-      "0.00001234",
-      "-1,234.5",
-      "7",
-      "–",
+    expect(["61204.5", "1234567.123456", "0.000012345678", "7", null].map(price)).toEqual([
+      ...["61,204.5", "1,234,567.12", "0.00001234", "7", "–"],
     ]);
+    expect(["-1234.5", "-0.00", "-0.5"].map(price)).toEqual(["−1,234.5", "0.00", "−0.5"]);
+    expect([-1234.5, -0.25].map(quote)).toEqual(["−1,234.50", "−0.25000"]);
   });
 
   it("format streams, counts and times", () => {

@@ -21,6 +21,15 @@ const open = (path: string, options: Parameters<typeof openPage>[1]) =>
 
 const cells = (page: Page, row: string) => page.locator(`${row} td`).allTextContents();
 
+/** The free widths of the lines of controls that are wider than the gaps between the controls. */
+function findHoles(page: Page): Promise<number[]> {
+  return page.evaluate(`[...Map.groupBy(
+      [...document.querySelectorAll("#controls :is(input, select, button:not([hidden]))")].map((one) => one.getBoundingClientRect()),
+      ({ y, height }) => Math.round((y + height / 2) / 20)).values()]
+    .map((line) => document.getElementById("controls").clientWidth - line.reduce((sum, { width }) => sum + width, 20 * (line.length - 1)))
+    .filter((free) => free > 1)`) as Promise<number[]>;
+}
+
 describe("/exchanges", () => {
   itInBrowser("compares the quotes of a pair with each other and with the index, on a phone", async () => {
     // The exchange that stands still trades twice a day, at other times in each pair: one where it was more than an hour ago.
@@ -108,10 +117,15 @@ describe("/exchanges", () => {
 
 describe("/derivatives", () => {
   itInBrowser("shows basis, funding and an option chain as they were at a moment", async () => {
-    // A snapshot is stored exchange by exchange: the newest may not be whole yet.
+    // A snapshot is stored exchange by exchange: neither the newest nor the first may be whole.
     const { ts } = await until(
       () =>
-        daemon.query<{ ts: number }>("SELECT DISTINCT ts FROM derivative_ticks ORDER BY ts DESC LIMIT 2")[1],
+        daemon.query<{ ts: number }>(
+          `WITH listed AS (SELECT DISTINCT exchange_id, derivative_type FROM derivative_contracts),
+            observed AS (SELECT min(ts) AS first FROM derivative_ticks GROUP BY exchange_id, derivative_type)
+          SELECT DISTINCT ts FROM derivative_ticks WHERE ts >= (SELECT max(first) FROM observed)
+            AND (SELECT count(*) FROM observed) = (SELECT count(*) FROM listed) ORDER BY ts DESC LIMIT 2`,
+        )[1],
     );
     const at = new Date(Math.ceil(ts / 1e6) * 1000).toISOString().slice(0, 19);
     const [asset] = daemon.query<{ id: string }>("SELECT id FROM assets WHERE symbol = 'BTC'");
@@ -193,6 +207,13 @@ describe("/derivatives", () => {
     await page.fill("#at", "2020-01-01T00:00:00");
     await page.dispatchEvent("#at", "change");
     await page.locator("#derivatives-note", { hasText: "Nothing was observed" }).waitFor();
+    // On a phone the controls fill each of their lines, with or without the way back to now.
+    await page.setViewportSize(phone);
+    await takeScreenshot(page, "derivatives-phone");
+    expect(await findHoles(page)).toEqual([]);
+    await page.click("#newest");
+    await page.waitForSelector("#chain tbody tr");
+    expect(await findHoles(page)).toEqual([]);
     expect(complaints).toEqual([]);
   });
 });

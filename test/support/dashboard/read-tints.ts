@@ -3,6 +3,13 @@ import type { Page } from "playwright-core";
 /** Where the candles are drawn. */
 export const pane = "#chart td:nth-child(2) canvas >> nth=0";
 
+/** Points at a place of the pane, in pixels, and waits until the page tells the bar there. */
+export async function pointAt(page: Page, x: number, y: number): Promise<void> {
+  const box = await page.locator(pane).boundingBox();
+  await page.mouse.move((box?.x ?? 0) + x, (box?.y ?? 0) + y);
+  await page.evaluate("new Promise(requestAnimationFrame)");
+}
+
 const tints = {
   covered: [60, 150, 115],
   settling: [165, 211, 192],

@@ -75,13 +75,13 @@ const columns: Readonly<Record<string, readonly [label: string, format?: Format,
 };
 
 const parts: readonly (readonly [key: AssetSectionKey, heading: string, empty: string])[] = [
-  ["exchanges", "On exchanges, by volume", "No exchange quotes it in USD."],
+  ["exchanges", "On exchanges, by volume", "No quotes in USD are synced."],
   ["perpetuals", "Perpetuals", "No perpetuals are synced."],
   ["daily", "Daily bars against ticks", "No day has both."],
   ["futures", "Curve of futures", "No futures are synced."],
-  ["coverage", "Proof", "Nothing is covered yet."],
-  ["gaps", "Gaps", "Nothing is missing."],
-  ["revisions", "Revisions", "The service has changed nothing."],
+  ["coverage", "Proof", "Nothing is covered."],
+  ["gaps", "Gaps", "Nothing is missing but what awaits confirmation."],
+  ["revisions", "Revisions", "No stored row has changed."],
 ];
 /** The columns that a phone has no room for. */
 const wide = new Set([
@@ -230,7 +230,7 @@ function drawPrices(rows: AssetSection["rows"]): void {
 function show(answer: AssetResult | UnknownAsset): void {
   if ("near" in answer) {
     const near = answer.near.map((symbol) => ({ label: symbol, href: pagePath("assets", symbol) }));
-    showUnknownName(`No asset is named “${name}”.`, near);
+    showUnknownName(`No synced asset is named “${name}”.`, near);
     return;
   }
   showEmpty("");
@@ -248,7 +248,9 @@ function show(answer: AssetResult | UnknownAsset): void {
   byId("parts").replaceChildren(
     ...parts.flatMap(([key, heading, empty]) => {
       const section = sections.get(key);
-      return section ? [showPart(section, heading, empty)] : [];
+      // Without a proof and without a gap there is no target.
+      const isUnselected = key === "gaps" && sections.get("coverage")?.rows.length === 0;
+      return section ? [showPart(section, heading, isUnselected ? "Nothing is selected." : empty)] : [];
     }),
   );
 }

@@ -121,8 +121,9 @@ export class Bands implements ISeriesPrimitive<Time> {
     pen.restore();
   }
 
+  /** Whole pixels: neighbours meet without a seam. */
   #edge(time: number): number {
-    return slotEdge(this.#scale, positionOf(this.#slots, time));
+    return Math.round(slotEdge(this.#scale, positionOf(this.#slots, time)));
   }
 }
 

@@ -15,14 +15,17 @@ import {
   type Time,
   type UTCTimestamp,
 } from "lightweight-charts";
-import type { ChartRange, SecondsRange } from "../../../model/answers/chart-bars.ts";
+import type { ChartRange } from "../../../model/answers/chart-bars.ts";
 import type { BarWidth } from "../../../model/time.ts";
 import { cssColour, withOpacity } from "../shared/layout.ts";
-import { clockText, momentText, price } from "../shared/text-format.ts";
+import { clockText, dayText, isUtc, momentText, price } from "../shared/text-format.ts";
+import type { PickedRange } from "../shared/time-picker.ts";
 import { Bands, type TimeScale } from "./bands.ts";
 import { positionOf, type Slot, stateOf } from "./bar-slots.ts";
 import { measureTool } from "./measure.ts";
 
+/** Half of the widest usual letter of the axis. */
+const HALF_LETTER_PX = 3.5;
 /** The fraction of the view that stays free after the last bar. */
 const RIGHT_MARGIN = 0.04;
 
@@ -33,8 +36,8 @@ interface ShowOptions {
   readonly precision: number;
   /** The newest price of all, which may not be in view. */
   readonly lastPrice: number | null;
-  /** The series, width or range has changed: this part is brought into view. */
-  readonly view?: SecondsRange | undefined;
+  /** The series, width or range has changed: this part is brought into view; without an end, all up to the last bar. */
+  readonly view?: PickedRange | undefined;
   /** New bars at the end are live ones: a view of the end moves with them. */
   readonly isLive: boolean;
 }
@@ -155,11 +158,16 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
     keepInView(chart.timeScale(), at);
     onPoint(slot);
   };
-  chart.subscribeCrosshairMove(({ logical, point, sourceEvent }) => {
+  const pointAt = (x: number) => {
+    at = Math.round(chart.timeScale().coordinateToLogical(x) ?? -1);
+    onPoint(slots[at]);
+  };
+  chart.subscribeCrosshairMove(({ point, sourceEvent }) => {
     // Without an event of the mouse, the bars have moved under a crosshair that keys have placed.
     if (!point || !sourceEvent) return;
-    at = Math.round(logical ?? -1);
-    onPoint(slots[at]);
+    // Until the next frame, bars that were just loaded have moved the others.
+    if (nextView) requestAnimationFrame(() => pointAt(point.x));
+    else pointAt(point.x);
   });
   container.addEventListener("pointerleave", () => clearPointer());
   container.addEventListener("blur", () => clearPointer());
@@ -176,8 +184,8 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
       ArrowRight: () => moveTo(here + step),
       Home: () => moveTo(0),
       End: () => moveTo(slots.length - 1),
-      "+": () => zoom(chart.timeScale(), 0.8),
-      "-": () => zoom(chart.timeScale(), 1.25),
+      "+": () => zoom(chart.timeScale(), 0.8, slots.length - 1),
+      "-": () => zoom(chart.timeScale(), 1.25, slots.length - 1),
       Escape: () => {
         measure.clear();
         clearPointer();
@@ -197,11 +205,38 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
   const setView = (from: number, to: number) => {
     nextView = { from, to };
     chart.timeScale().setVisibleLogicalRange(nextView);
-  };
-  const tellView = () => {
+    // After the frame of the library, which was requested before.
     requestAnimationFrame(() => {
       nextView = undefined;
     });
+  };
+  let firstMark = Number.POSITIVE_INFINITY;
+  let namedMonth = -1;
+  /** Called from left to right: the first mark of a month names it, and none is written where an edge would cut it. */
+  const formatMark = (time: Time, type: TickMarkType): string => {
+    const seconds = Number(time);
+    const month = new Date(seconds * 1000).getUTCMonth();
+    const isFirst = seconds <= firstMark || month !== namedMonth;
+    // The days of the library are those of UTC, as daily bars are.
+    const isUtcDay = slots[positionOf(slots, seconds)]?.isDaily || isUtc(seconds * 1000);
+    const text =
+      type >= TickMarkType.Time || !isUtcDay
+        ? clockText(seconds * 1e6, isFirst || type < TickMarkType.Time)
+        : dayText(seconds * 1e6, isFirst);
+    const place = chart.timeScale().timeToCoordinate(time) ?? 0;
+    const half = text.length * HALF_LETTER_PX;
+    if (place < half || place > chart.timeScale().width() - half) return "";
+    firstMark = Math.min(firstMark, seconds);
+    namedMonth = month;
+    return text;
+  };
+  /** The library keeps the text of a mark until its options change. */
+  const formatMarks = () => {
+    firstMark = Number.POSITIVE_INFINITY;
+    chart.applyOptions({ timeScale: { tickMarkFormatter: formatMark } });
+  };
+  const tellView = () => {
+    formatMarks();
     const range = chart.timeScale().getVisibleLogicalRange();
     if (range && slots.length > 0) onView(range.from, range.to, isByHand);
     measure.redraw();
@@ -221,11 +256,12 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
         timeScale: {
           timeVisible: width !== "1d",
           secondsVisible: false,
-          // Null leaves days, months and years to the chart: they are those of UTC.
-          tickMarkFormatter: (time: Time, type: TickMarkType) =>
-            type >= TickMarkType.Time ? clockText(Number(time) * 1e6) : null,
+          // Days of another zone are told with their time.
+          tickMarkMaxCharacterLength: isUtc(Date.now()) ? 8 : 12,
         },
-        localization: { timeFormatter: (time: Time) => momentText(Number(time) * 1e6, 16) },
+        localization: {
+          timeFormatter: (time: Time) => momentText(Number(time) * 1e6, width === "1d" ? 10 : 16),
+        },
       });
       candles.applyOptions({
         priceFormat: {
@@ -236,13 +272,15 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
         },
       });
       setData();
+      formatMarks();
       bands.show(slots, spans);
       showLastPrice(lastPrice);
       if (view) {
         measure.clear();
-        const from = Math.max(0, positionOf(slots, view.from)) - 0.5;
-        const end = Math.min(slots.length, positionOf(slots, view.to)) - 0.5;
-        setView(from, end + (end - from) * RIGHT_MARGIN);
+        const from = Math.max(0, positionOf(slots, view.from));
+        const end = view.to === undefined ? slots.length : positionOf(slots, view.to);
+        // The library counts to the last slot in view.
+        setView(from, end - 1 + (view.to === undefined ? (end - from) * RIGHT_MARGIN : 0));
       } else if (inView && before !== undefined) {
         const added = positionOf(slots, before);
         if (added > 0 || !isAtEnd || !isLive) setView(inView.from + added, inView.to + added);
@@ -307,10 +345,11 @@ function keepInView(scale: TimeScale, index: number): void {
   scale.setVisibleLogicalRange({ from: range.from + shift, to: range.to + shift });
 }
 
-function zoom(scale: TimeScale, factor: number): void {
+/** About the middle, but no farther beyond the first and the last bar than the view was. */
+function zoom(scale: TimeScale, factor: number, last: number): void {
   const range = scale.getVisibleLogicalRange();
   if (!range) return;
-  const half = ((range.to - range.from) * factor) / 2;
-  const middle = (range.from + range.to) / 2;
-  scale.setVisibleLogicalRange({ from: middle - half, to: middle + half });
+  const length = (range.to - range.from) * factor;
+  const to = Math.min((range.from + range.to + length) / 2, Math.max(range.to, last));
+  scale.setVisibleLogicalRange({ from: Math.max(to - length, Math.min(range.from, 0)), to });
 }

@@ -93,13 +93,20 @@ function formatRange(from: number, to: number): string {
   return `${first} → ${first.slice(0, 10) === last.slice(0, 10) ? last.slice(11) : last}`;
 }
 
-/** The gaps in view. Each row leads to its range. */
+/** The gaps, as far as they are in view. Each row leads to the whole of its gap. */
 export function showGaps(
   { spans: all, bars }: ShownBars,
   view: SecondsRange,
   hrefOf: (gap: SecondsRange) => string,
 ): void {
-  const spans = all.filter(({ from, to }) => from < view.to && to > view.from);
+  const spans = all
+    .filter(({ from, to }) => from < view.to && to > view.from)
+    .map((span) => ({
+      ...span,
+      whole: span,
+      from: Math.max(span.from, view.from),
+      to: Math.min(span.to, view.to),
+    }));
   const gaps = listGaps(spans).toReversed();
   byId("gaps").hidden = gaps.length === 0;
   byId("no-gaps").hidden = gaps.length > 0;
@@ -112,8 +119,8 @@ export function showGaps(
   );
   setRows(
     "gaps",
-    gaps.slice(0, GAPS_SHOWN).map((gap) => {
-      const { from, to, state, stream, reason } = gap;
+    gaps.slice(0, GAPS_SHOWN).map(({ from, to, state, stream, reason, whole }) => {
+      const beyond = [whole.from < from ? "before" : "", whole.to > to ? "after" : ""].filter(Boolean);
       return element(
         "tr",
         { "data-state": state },
@@ -125,20 +132,27 @@ export function showGaps(
           soft(` ${reason}${stream === "ohlcv" ? ", daily bars" : ""}`),
         ),
         cell("number", duration(to - from)),
-        element("td", {}, element("a", { href: hrefOf(gap) }, formatRange(from, to))),
+        element(
+          "td",
+          {},
+          element("a", { href: hrefOf(whole) }, formatRange(from, to)),
+          soft(beyond.length > 0 ? ` goes on ${beyond.join(" and ")}` : ""),
+        ),
       );
     }),
   );
 }
 
-/** What was never selected is not proven either. */
+/** What awaits confirmation or was never selected is not proven either. */
 function describeNoGaps(spans: readonly ChartRange[], hasBars: boolean): string {
-  const unselected = spans
-    .filter(({ state }) => state === "none")
-    .reduce((sum, { from, to }) => sum + to - from, 0);
-  if (unselected === 0) return "Nothing is missing.";
-  if (!hasBars) return "Nothing in view is selected.";
-  return `Nothing is missing. Not selected: ${duration(unselected)}.`;
+  const tell = (state: ChartRange["state"], name: string) => {
+    const own = spans.filter((span) => span.state === state);
+    const length = own.reduce((sum, { from, to }) => sum + to - from, 0);
+    return length > 0 ? ` ${name}: ${duration(length)}.` : "";
+  };
+  const unselected = tell("none", "Not selected");
+  if (unselected && !hasBars) return "Nothing in view is selected.";
+  return `Nothing is missing.${tell("settling", "Awaiting confirmation")}${unselected}`;
 }
 
 export function showTable({ slots, precision }: ShownBars): void {

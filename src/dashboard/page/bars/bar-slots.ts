@@ -238,6 +238,6 @@ export function precisionOf(bars: readonly ChartBar[]): number {
 }
 
 /** The spans to list: not the settling head, and not what is not selected. */
-export function listGaps(spans: readonly ChartRange[]): ChartRange[] {
+export function listGaps<T extends ChartRange>(spans: readonly T[]): T[] {
   return spans.filter(({ state }) => state === "open" || state === "lost" || state === "empty");
 }

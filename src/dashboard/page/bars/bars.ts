@@ -187,7 +187,7 @@ function followView(from: number, to: number, isByHand: boolean): void {
   clearTimeout(viewTimer);
   viewTimer = setTimeout(() => {
     if (!feed || !shown) return;
-    setInView({ from: timeAt(shown.slots, from + 0.5), to: timeAt(shown.slots, to + 0.5) });
+    setInView({ from: timeAt(shown.slots, from), to: timeAt(shown.slots, to + 1) });
     showGaps(shown, inView, hrefOfGap);
     if (!isByHand) return;
     // A view that reaches the last bar has no end: it follows.
@@ -228,10 +228,7 @@ function show(own: BarFeed, { view, isLive = false }: ShowOptions = {}): void {
   const { slots, precision, spans, last_price: lastPrice, name } = shown;
   reading.answer();
   if (view) setInView({ from: Math.max(view.from, slots[0]?.time ?? 0), to: view.to ?? loaded.to });
-  chart.show({
-    ...{ slots, spans, width, precision, lastPrice, isLive },
-    view: view ? inView : undefined,
-  });
+  chart.show({ slots, spans, width, precision, lastPrice, isLive, view });
   seriesInput.dataset.name = name;
   if (document.activeElement !== seriesInput) seriesInput.value = name;
   setText("name", name);

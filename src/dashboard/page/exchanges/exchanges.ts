@@ -140,7 +140,7 @@ function showFacts(best: BestPrices | null, rows: readonly Quote[]): void {
     best ?? NO_QUOTES;
   // A quote that stands still only looks like the best one.
   const note = (exchange: string | null, own: number | null, any: number | null) =>
-    `${exchange ?? ""}${any !== own ? `, unmoved ${quote(any)}` : ""}`;
+    `${exchange ?? ""}${any !== own ? `; ${quote(any)} with unmoved ones` : ""}`;
   const across =
     best_bid && best_ask && best_bid > 0 && best_ask > 0 ? (best_ask / best_bid - 1) * 10_000 : null;
   const facts = [
@@ -258,7 +258,7 @@ async function prepare(): Promise<boolean> {
   else
     showUnknown(
       "exchanges",
-      "No exchange quotes the pair",
+      "No quotes are synced of",
       pairs.map((one) => one.pair),
     );
   return found !== undefined;

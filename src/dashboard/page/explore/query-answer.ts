@@ -7,7 +7,8 @@ export class QueryError extends Error {
   readonly warnings: readonly string[];
 
   constructor({ error, remedy, warnings = [] }: ErrorAnswer) {
-    super(remedy ? `${error}: ${remedy}` : error);
+    // The messages of SQLite have a colon of their own.
+    super(remedy ? `${error}; ${remedy}` : error);
     this.warnings = warnings;
   }
 }

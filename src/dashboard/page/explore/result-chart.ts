@@ -5,7 +5,7 @@ import uPlot from "uplot";
 import type { QueryAnswer, ScreenValue } from "../../../model/answers/query.ts";
 import { cssColour, withOpacity } from "../shared/layout.ts";
 import { element } from "../shared/page-base.ts";
-import { brief } from "../shared/text-format.ts";
+import { brief, dayText, withMinusSign } from "../shared/text-format.ts";
 import { isNumeric } from "./result-grid.ts";
 
 const MAX_LINES = 12;
@@ -92,7 +92,7 @@ function pivot({ columns, rows }: Table, { x, y, split }: Axes) {
 }
 
 const number = (value: number) =>
-  Math.abs(value) >= 10_000 ? brief(value) : String(Number(value.toPrecision(6)));
+  withMinusSign(Math.abs(value) >= 10_000 ? brief(value) : String(Number(value.toPrecision(6))));
 
 const DAY = 86_400;
 const iso = (seconds: number) => new Date(seconds * 1000).toISOString().replace("T", " ");
@@ -100,7 +100,7 @@ const iso = (seconds: number) => new Date(seconds * 1000).toISOString().replace(
 /** UTC, as the warehouse writes it: the day where it begins, else the time. */
 function timeLabel(seconds: number, step: number): string {
   if (step >= 28 * DAY) return iso(seconds).slice(0, 7);
-  return step >= DAY || seconds % DAY === 0 ? iso(seconds).slice(5, 10) : iso(seconds).slice(11, 16);
+  return step >= DAY || seconds % DAY === 0 ? dayText(seconds * 1e6, true) : iso(seconds).slice(11, 16);
 }
 
 /** How uPlot writes the positions on the x axis, and the one under the pointer. */

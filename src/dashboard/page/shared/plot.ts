@@ -29,6 +29,12 @@ export function digitsOf([first = 0, second]: readonly number[]): number {
 const axisSize = (_: uPlot, labels: readonly string[] | null) =>
   Math.max(60, 18 + 8 * Math.max(0, ...(labels ?? []).map(({ length }) => length)));
 
+/** Room for the halves of the first and the last bar. */
+const widen = (min: number, max: number): [number, number] => [
+  min - (max - min) * 0.04,
+  max + (max - min) * 0.04,
+];
+
 interface PlotOptions {
   readonly xLabel: string;
   readonly xValues: (value: number) => string;
@@ -62,7 +68,10 @@ export function plotOptions(target: HTMLElement, options: PlotOptions): uPlot.Op
     height: target.clientHeight - 30,
     // Bars of the right scale keep to the lower third.
     scales: {
-      x: { time: isTime },
+      x: {
+        time: isTime,
+        ...(right ? { range: (_: uPlot, min: number, max: number) => widen(min, max) } : {}),
+      },
       ...(right ? { [right.scale]: { range: (_: uPlot, __: number, max: number) => [0, max * 3] } } : {}),
     },
     tzDate: (seconds) => new Date(seconds * 1000 + offsetOfZone(seconds * 1000)),
@@ -71,7 +80,9 @@ export function plotOptions(target: HTMLElement, options: PlotOptions): uPlot.Op
       {
         ...axis,
         ...(isTime ? {} : { label: xLabel }),
-        values: (_, at) => at.map((value) => (isTime ? clockText(value * 1e6) : xValues(value))),
+        // Marks may be closer than a minute, which is all that they tell.
+        values: (_, at) =>
+          at.map((value) => (!isTime ? xValues(value) : value % 60 === 0 ? clockText(value * 1e6) : "")),
       },
       { ...axis, size: axisSize, values: (_, at) => at.map((value) => figure(value, digitsOf(at))) },
       ...(right

@@ -71,6 +71,9 @@ function zonedIso(ms: number): string {
   return new Date(isLocal ? ms - new Date(ms).getTimezoneOffset() * 60_000 : ms).toISOString().slice(0, 23);
 }
 
+/** Whether the chosen zone had the time of UTC. */
+export const isUtc = (ms: number): boolean => !isLocal || new Date(ms).getTimezoneOffset() === 0;
+
 /** What to add to a moment so that the browser's own zone, in which charts place their marks, reads as the chosen one. */
 export function offsetOfZone(ms: number): number {
   return isLocal ? 0 : new Date(ms).getTimezoneOffset() * 60_000;
@@ -89,10 +92,25 @@ export function momentText(micros: number, digits = 19): string {
     .replace("T", " ")} ${zoneName(micros / 1000)}`;
 }
 
-/** 12:00, or the day at midnight: for the marks of an axis. */
-export function clockText(micros: number): string {
+const monthNames = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/** 1 Nov, of an ISO date. */
+const dayAndMonth = (iso: string) => `${Number(iso.slice(8, 10))} ${monthNames[Number(iso.slice(5, 7)) - 1]}`;
+
+/** 12:00, or 1 Nov at midnight: for the marks of an axis. `isFirst`: with the day in any case. */
+export function clockText(micros: number, isFirst = false): string {
   const iso = zonedIso(micros / 1000);
-  return iso.slice(11, 16) === "00:00" ? iso.slice(5, 10) : iso.slice(11, 16);
+  const [day, clock] = [dayAndMonth(iso), iso.slice(11, 16)];
+  if (clock === "00:00") return day;
+  return isFirst ? `${day} ${clock}` : clock;
+}
+
+/** 12, 1 Nov where a month or the axis begins, or 2026 where a year begins: the same for days of UTC. */
+export function dayText(micros: number, isFirst = false): string {
+  const iso = new Date(micros / 1000).toISOString();
+  const [day, year] = [dayAndMonth(iso), iso.slice(0, 4)];
+  if (day === "1 Jan") return isFirst ? `${day} ${year}` : year;
+  return isFirst || day.startsWith("1 ") ? day : day.slice(0, -4);
 }
 
 /** Seconds from one time to another, at least 0. */
@@ -115,7 +133,7 @@ export function price(exact: string | null): string {
   const [integer = "", fraction = ""] = exact.split(".");
   const grouped = integer.replace(/\B(?=(\d{3})+$)/g, ",");
   const shown = fraction.slice(0, integer.replace("-", "").length > 3 ? 2 : 8);
-  return shown ? `${grouped}.${shown}` : grouped;
+  return withMinusSign(shown ? `${grouped}.${shown}` : grouped);
 }
 
 /** A price from a number: two digits after the point from a thousand on, about five significant ones below. */
