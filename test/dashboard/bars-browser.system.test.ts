@@ -316,13 +316,14 @@ describe("the bars", () => {
       await page.goForward();
       await page.goForward();
       await page.waitForSelector('#chart[data-series="btc-id"][data-width="1h"]');
+      const day = await page.getAttribute("#chart", "data-view");
       await page.selectOption("#range", "3d");
-      await page.locator("#chart[data-bars]").waitFor();
-      const box = await page.locator("#chart").boundingBox();
+      await page.waitForSelector(`#chart:not([data-view="${day}"])`);
+      const box = await page.locator(pane).boundingBox();
       const [x, y] = [(box?.x ?? 0) + 500, (box?.y ?? 0) + 300];
       const before = await shownData(page);
       await page.keyboard.down("Shift");
-      await page.mouse.move(x, y);
+      await pointAt(page, 500, 300);
       await page.mouse.down();
       const from = await page.textContent("#bar-details .when");
       await page.mouse.move(x + 200, y - 100);
@@ -341,7 +342,7 @@ describe("the bars", () => {
       const rise = Number(change.replace(",", ""));
       expect(rise / ((range * 100) / (height * 0.68))).toBeCloseTo(1, 1);
       expect(rise / (mean * (Number(percent) / 100))).toBeCloseTo(1, 0);
-      await page.mouse.move(x + 200, y);
+      await pointAt(page, 700, 300);
       const to = await page.textContent("#bar-details .when");
       const [start = 0, end = 0] = [from, to].map((text) =>
         Date.parse((text ?? "").replace(" UTC", "Z").replace(" ", "T")),
@@ -433,6 +434,13 @@ describe("a search", () => {
     await (await answered).finished();
     expect(new URL(page.url()).pathname).toBe("/bars/XRP");
     expect(await page.isVisible("#search-dialog")).toBe(false);
+
+    // Open again before the browser tells that it was closed.
+    await page.evaluate(`document.getElementById("search-open").click();
+      document.getElementById("search-dialog").close();
+      document.getElementById("search-open").click()`);
+    await page.keyboard.type("litecoin");
+    await page.waitForSelector('#search-results a[href="/assets/LTC"][aria-selected=true]');
     expect(complaints).toEqual([]);
   });
 });

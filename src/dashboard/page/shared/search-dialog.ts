@@ -50,7 +50,10 @@ document.addEventListener("keydown", (event) => {
   openSearch();
 });
 byId("search-open").addEventListener("click", openSearch);
-dialog.addEventListener("close", close);
+dialog.addEventListener("close", () => {
+  // The event comes later than the key: the dialog may be open again.
+  if (!dialog.open) close();
+});
 dialog.addEventListener("click", ({ target }) => {
   // A click beside the box hits the dialog itself. A link to the same page only changes its hash.
   if (target === dialog || (target instanceof Element && target.closest("a"))) dialog.close();
