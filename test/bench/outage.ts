@@ -41,6 +41,13 @@ const rows: readonly Row[] = [
     maxLostPeriods: 0,
   },
   {
+    name: "no answer 30 s",
+    cadenceSeconds: 5,
+    seconds: 30,
+    faults: "* * stall to=30s\nws upgrade-stall to=30s\nws drop-connection 1006 on=tick to=30s",
+    maxLostPeriods: 0,
+  },
+  {
     name: `refused ${LONG_SECONDS} s`,
     cadenceSeconds: 5,
     seconds: LONG_SECONDS,
