@@ -14,6 +14,8 @@ export interface CloseReason {
   readonly end?: ConnectionEnd;
   /** No token was available: retry as soon as REST gets one. */
   readonly hasNoToken?: boolean;
+  /** Something of the service works again: retry at once. */
+  readonly isRecovered?: boolean;
   /** From the service's `Retry-After`. */
   readonly retryAfterMs?: number;
 }

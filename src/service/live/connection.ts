@@ -151,6 +151,12 @@ export class LiveConnection {
     this.#socket.resume();
   }
 
+  /** The service answers again: an upgrade that it has not answered so far may be lost. */
+  retryUpgrade(): void {
+    if (this.#state === "connecting")
+      this.close({ reason: "no_greeting", end: "refused", isRecovered: true });
+  }
+
   close(reason: CloseReason): void {
     if (this.#state === "closed") return;
     this.#transition("closed");

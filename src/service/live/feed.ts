@@ -132,11 +132,15 @@ class LiveFeed {
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const { random, log, isRestDown } = this.#options;
+    const { random, log, isRestDown, bell } = this.#options;
     const stop = () => {
       for (const connection of this.#connections) connection.close({ reason: "stopped" });
     };
     signal.addEventListener("abort", stop, { once: true });
+    const retryUpgrades = () => {
+      for (const connection of this.#connections) connection.retryUpgrade();
+    };
+    bell.on("ring", retryUpgrades);
     const stopListening = this.#subscriptions.onChange(() => {
       for (const connection of this.#connections)
         connection.replaceSubscriptions(this.#subscriptions.current);
@@ -157,10 +161,15 @@ class LiveFeed {
       const isUrgent = this.#subscriptions.current.some(
         ({ subscription }) => subscription.source === "exchange",
       );
-      const inMs = reconnectDelayMs(
-        { attempts: attempt, rejections, end, isUrgent, isRestDown: isRestDown(), retryAfterMs },
-        random,
-      );
+      const outcome = {
+        attempts: attempt,
+        rejections,
+        end,
+        isUrgent,
+        isRestDown: isRestDown(),
+        retryAfterMs,
+      };
+      const inMs = closeReason.isRecovered ? 0 : reconnectDelayMs(outcome, random);
       this.#watchdog.suspendAll();
       if (last?.hasReceivedGreeting) {
         this.#subscriptions.disconnect();
@@ -174,6 +183,7 @@ class LiveFeed {
     }
     stopListening();
     stopHearing();
+    bell.off("ring", retryUpgrades);
     signal.removeEventListener("abort", stop);
   }
 

@@ -275,6 +275,15 @@ describe("E18: how connections close", () => {
     expect(rings).toBe(1);
   });
 
+  it("an upgrade without an answer is sent again as soon as something of the service answers", async () => {
+    const bell: RecoveryBell = new EventEmitter();
+    const feed = await startFeed({ stallsUpgrade: (upgrades) => upgrades === 1 }, { bell });
+    await feed.waitUntil(() => feed.server.upgrades === 1);
+    bell.emit("ring");
+    await feed.advanceUntil(() => feed.messagesOf("connected").length === 1, 100);
+    expect(feed.server.upgrades).toBe(2);
+  });
+
   it("503 with Retry-After while REST fails: the bell counts, but not before that time", async () => {
     const bell: RecoveryBell = new EventEmitter();
     const headers = { "Retry-After": "5" };

@@ -34,6 +34,8 @@ export class ServerConnection {
 export interface ServerBehaviour {
   /** Rejects the upgrade with this status and these headers. */
   rejectUpgrade?: (upgrades: number) => { status: number; headers?: Record<string, string> } | undefined;
+  /** Whether the upgrade gets no answer. */
+  stallsUpgrade?: (upgrades: number) => boolean;
   greet?: (connection: ServerConnection) => void;
   /** Returns true to suppress the default answer. */
   handleMessage?: (connection: ServerConnection, message: Json) => boolean;
@@ -77,6 +79,11 @@ export class WebSocketTestServer {
 
   #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     this.upgrades++;
+    if (this.behaviour.stallsUpgrade?.(this.upgrades)) {
+      socket.on("error", () => {}).on("end", () => socket.destroy());
+      socket.resume();
+      return;
+    }
     const rejection = this.behaviour.rejectUpgrade?.(this.upgrades);
     if (rejection) {
       const headers = Object.entries(rejection.headers ?? {}).map(([name, value]) => `${name}: ${value}\r\n`);
