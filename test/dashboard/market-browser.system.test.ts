@@ -11,7 +11,7 @@ import {
   phone,
   takeScreenshot,
 } from "../support/dashboard/chromium.ts";
-import { expectSoon, figure, until } from "../support/dashboard/moving-figures.ts";
+import { expectSoon, figure, rounded, until } from "../support/dashboard/moving-figures.ts";
 
 const daemon = serveFilledPages();
 
@@ -50,7 +50,7 @@ describe("/market", () => {
       };
       await expectSoon(shown, () =>
         readRanked().map((one) => [
-          ...[one.asset_id, one.symbol, Number(one.price_change_7d.toFixed(2)), amount(one.usd)],
+          ...[one.asset_id, one.symbol, rounded(one.price_change_7d, 2), amount(one.usd)],
         ]),
       );
       // The areas of the tiles are in the proportion of the market caps.
@@ -162,7 +162,7 @@ describe("/assets", () => {
               JOIN latest_spread s USING (exchange, pair)
               WHERE pair = 'BTC/USD' AND t.is_live = 1 ORDER BY s.quality IS NOT NULL, t.volume * t.last DESC LIMIT 10`,
           )
-          .map(({ deviation_bps }) => Number(deviation_bps.toFixed(1))),
+          .map(({ deviation_bps }) => rounded(deviation_bps, 1)),
     );
     for (const [name, column] of Object.entries({
       "Curve of futures": "annualised_basis",

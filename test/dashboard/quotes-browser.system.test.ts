@@ -12,7 +12,7 @@ import {
   phone,
   takeScreenshot,
 } from "../support/dashboard/chromium.ts";
-import { expectSoon, figure, until } from "../support/dashboard/moving-figures.ts";
+import { expectSoon, figure, rounded, until } from "../support/dashboard/moving-figures.ts";
 
 const daemon = serveFilledPages();
 
@@ -53,7 +53,7 @@ describe("/exchanges", () => {
           `SELECT s.spread_bps AS spread, d.deviation_bps AS deviation FROM latest_spread s JOIN latest_index_deviation d USING (exchange, pair)
             WHERE exchange = 'Kraken' AND pair = '${pair}'`,
         );
-        return [row?.spread, row?.deviation].map((points) => Number(points?.toFixed(1) ?? 0));
+        return [row?.spread, row?.deviation].map((points) => rounded(points ?? 0, 1));
       },
     );
     // What stands still is beside the best, where it looks better.
@@ -88,7 +88,7 @@ describe("/exchanges", () => {
           `SELECT (b.bid / k.ask - 1) * 10000 AS edge FROM latest_spread k JOIN latest_spread b USING (pair)
             WHERE pair = '${pair}' AND k.exchange = 'Kraken' AND b.exchange = 'Binance'`,
         );
-        return Number(row?.edge.toFixed(1));
+        return rounded(row?.edge ?? Number.NaN, 1);
       },
     );
     expect(await page.locator("#edges tbody tr", { hasText: "Bitfinex" }).count()).toBe(0);

@@ -5,6 +5,9 @@ import { timeLimit } from "../time-limit.ts";
 export const figure = (text: string | null) =>
   Number((text ?? "").replaceAll(/[^\d.−-]/g, "").replace("−", "-"));
 
+/** As `figure` reads it from a page, where what rounds to 0 has no sign. */
+export const rounded = (value: number, digits: number) => Number(value.toFixed(digits)) + 0;
+
 const WAIT_OPTIONS = { timeout: timeLimit(30_000), interval: 100 };
 export const until = <T>(isSo: () => T | Promise<T>) => vi.waitUntil(isSo, WAIT_OPTIONS);
 
