@@ -67,8 +67,9 @@ export function findPendingMigrations(connection: Connection, folder = migration
 }
 
 /**
- * Applies each pending migration in its own transaction, so that a killed process resumes at the next one. drizzle's
- * own migrator silently skips a pending migration that is older than an applied one; this one fails.
+ * Applies all pending migrations and makes the public views anew, in one transaction: plain SQL reads a file whose upgrade
+ * was killed as before. drizzle's own migrator silently skips a pending migration that is older than an applied one; this
+ * one fails.
  */
 export function migrate(
   connection: Connection,
@@ -83,27 +84,28 @@ export function migrate(
   const pending = findPendingMigrations(connection, options.folder);
   const last = pending.at(-1);
   if (last) {
-    // A migration may rebuild every table, and the WAL contains the copy until the checkpoint.
+    // Each migration may rebuild every table, and the WAL contains the copies until the checkpoint.
     const size = existsSync(connection.path) ? statSync(connection.path).size : 0;
-    assertFreeSpace(connection.path, MIN_FREE_BYTES + 2 * size, options.fileSystem);
+    assertFreeSpace(connection.path, MIN_FREE_BYTES + (1 + pending.length) * size, options.fileSystem);
     const from = readVersion(connection);
     if (from > 0) options.onUpgrade?.({ from, to: last[0], bytes: size });
   }
-  for (const [version, migration] of pending) {
-    runImmediate(connection, () => {
+  runImmediate(connection, () => {
+    if (last) {
       database.exec(createJournalSql);
       const views = dropViews(connection);
-      for (const statement of migration.sql) database.exec(statement);
+      const enter = database.prepare("INSERT INTO __drizzle_migrations (hash, created_at) VALUES (?, ?)");
+      for (const [, migration] of pending) {
+        for (const statement of migration.sql) database.exec(statement);
+        enter.run(migration.hash, migration.folderMillis);
+      }
       for (const sql of views) database.exec(sql);
-      database
-        .prepare("INSERT INTO __drizzle_migrations (hash, created_at) VALUES (?, ?)")
-        .run(migration.hash, migration.folderMillis);
       database.pragma(`application_id = ${APPLICATION_ID}`);
-      database.pragma(`user_version = ${version}`);
-    });
-    database.pragma("wal_checkpoint(PASSIVE)");
-  }
-  runImmediate(connection, () => replaceViews(database));
+      database.pragma(`user_version = ${last[0]}`);
+    }
+    replaceViews(database);
+  });
+  if (last) database.pragma("wal_checkpoint(PASSIVE)");
   return pending.length;
 }
 
@@ -146,9 +148,10 @@ function selectPending(connection: Connection, migrations: readonly MigrationMet
 }
 
 function unreleasedVersion(path: string): Failure {
-  return new Failure(`${path} was written before version 0.1 of mds-sync`, {
+  return new Failure(`${path} was written by an earlier version of mds-sync than this one can upgrade`, {
     code: "older_warehouse",
-    remedy: "move the file away and start again, which fills a new one; the file was not changed",
+    remedy:
+      "upgrade it with a release between the two, or move it away: a new file lacks the exchange ticks, derivative ticks and market caps of this one, and its intraday ticks older than 200 days, which the service no longer has; the file was not changed",
   });
 }
 
