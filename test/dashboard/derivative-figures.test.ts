@@ -11,7 +11,7 @@ const option = (strike: number, isCall: boolean, volatility: number, forward = 1
   option_type: isCall ? "CALL" : "PUT",
   strike,
   ts: 0,
-  expiration: 36.525 * DAY,
+  expiration: 36.5 * DAY,
   index_price: 100,
   mark_price: optionPrice({ isCall, forward, strike, years: 0.1, volatility }),
   price: null,
@@ -45,9 +45,9 @@ describe("the figures of options", () => {
       option(strike, true, 0.5),
       option(strike, false, 0.5),
     ]);
-    const chain = buildChain(options, 36.525 * DAY);
+    const chain = buildChain(options, 36.5 * DAY);
     expect(chain.map(({ strike }) => strike)).toEqual([90, 110, 130]);
     expect(forwardOf(chain)).toBeCloseTo(110, 4);
-    expect(forwardOf(buildChain([option(90, true, 0.5)], 36.525 * DAY))).toBe(100);
+    expect(forwardOf(buildChain([option(90, true, 0.5)], 36.5 * DAY))).toBe(100);
   });
 });

@@ -53,6 +53,7 @@ A bar that is not over is there, with the \`quality\` \`in progress\`, and a dai
 ## Units
 
 - **Prices** are in the quote currency of the pair; of GWA and in \`market_caps\` in USD. **Volumes** of ticks are rolling 24-hour figures.
+- **A year** has 365 days in every annual figure: \`annualised_basis\`, funding, \`implied_volatility\`, \`theta\`.
 - **Rates** are fractions: \`basis\`, \`premium\`, \`simple_return\` 0.01 is one per cent. Columns that end in \`_bps\` are basis points, and the changes of
   \`market_caps\` are per cent, as the service sends them.
 - **Funding.** \`funding_rate\` is the fraction of a position that is paid once in each funding period: 0.0001 is one basis point, and above zero longs pay

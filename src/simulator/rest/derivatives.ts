@@ -86,7 +86,7 @@ function parseDerivativeType(text: string): SimulatedDerivativeType {
 
 export type DerivativeTickRecord = ReturnType<typeof createDerivativeTick>;
 
-const YEAR_MS = 31_557_600_000;
+const YEAR_MS = 365 * 86_400_000;
 const FUNDING_INTERVAL_MS = 8 * 3_600_000;
 
 /** Prices a contract near the index of its market. */
