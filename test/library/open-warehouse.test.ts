@@ -169,6 +169,12 @@ describe("series with daily bars only", () => {
     const message = "BTC/USD has daily bars only, whose days are those of UTC";
     expect(() => warehouse.bars("BTC/USD", { every: "1h" })).toThrow(message);
     expect(() => warehouse.bars("BTC/USD", { every: "1d", tz: "Europe/Berlin" })).toThrow(message);
+    const beside = warehouse.bars(["BTC/USD", "BTC"], { every: "1h" });
+    expect(beside.length).toBeGreaterThan(0);
+    expect(beside).toEqual(warehouse.bars("BTC", { every: "1h" }));
+    expect(() => warehouse.bars(["BTC/USD", "BTC"], { every: "1h", requireComplete: true })).toThrow(
+      "BTC/USD",
+    );
   });
 
   it("are worth the close of the last day that was over", () => {

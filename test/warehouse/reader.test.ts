@@ -219,7 +219,7 @@ describe("a query", () => {
     expect(columns).toEqual(["name", "price"]);
     expect([...found]).toEqual([["btc-id", 1.5]]);
     expect(() => runReadQuery(reader, "DELETE FROM series")).toThrow();
-    expect(() => runReadQuery(reader, "SELECT x FROM nowhere")).toThrow("no such table");
+    expect(() => runReadQuery(reader, "SELECT x FROM nowhere")).toThrow("no such table nowhere");
     expect(() => [...runReadQuery(reader, "DELETE FROM series RETURNING name").rows]).toThrow("read-only");
     reader.close();
   });

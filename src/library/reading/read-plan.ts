@@ -8,7 +8,7 @@ import { IncompleteFailure } from "../incomplete-failure.ts";
 import type { TimeInput } from "../read-options.ts";
 import type { BarSource } from "../rows.ts";
 import { alignToBars, type BarGrid } from "./bar-grid.ts";
-import { chooseSource, readsTicks, streamOfSource } from "./bar-reader.ts";
+import { chooseSource, onlyDailyBars, readsTicks, streamOfSource } from "./bar-reader.ts";
 import { assertNothingMissing, findMissing, findSettledEnd } from "./completeness.ts";
 import { assertNothingMoved, findFirstMoved, findMovedTicks, type MovedTicks } from "./moved-ticks.ts";
 import { type KeyedSeries, resolveSeries } from "./series-names.ts";
@@ -55,8 +55,12 @@ export function planReads(connection: Connection, options: ReadPlanOptions): Rea
     });
   const all = resolveSeries(connection, options.names, options.indexType).map((series) => ({
     series,
-    source: options.source ?? chooseSource(series),
+    source: options.source ?? chooseSource(series, options.grid),
   }));
+  const daily = all.filter(({ series }) => series.has_ticks === 0 && series.has_ohlcv === 1);
+  const [first] = daily;
+  if (first?.source === "ticks" && daily.length === all.length && options.grid && !options.source)
+    throw onlyDailyBars(first.series.name);
   if (options.source !== "ohlcv")
     for (const { series } of all)
       assertPastKept(connection, series, {

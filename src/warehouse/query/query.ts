@@ -119,8 +119,10 @@ function assertParametersUsed(
   });
 }
 
+/** SQLite's message without its colon: the remedy follows one. */
 function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  const message = error instanceof Error ? error.message : String(error);
+  return message.replace(/^(near .+): (syntax error)$/s, "$2 $1").replace(/^([a-z ]+): (?=\S+$)/, "$1 ");
 }
 
 /** A remedy for an unknown name: the most similar relation or column. */

@@ -73,6 +73,8 @@ export function showKnownAt(connection: Connection, knownAt: KnownAt): void {
 }
 
 const TOKEN = /^(\S+Z)@(\d+)-([0-9a-f]{12})$/;
+/** What only a token has: `@` after a moment, or before the number of a commit. */
+const TOKEN_PART = /\S@|^@\d+-\w*$/;
 
 /** What names the shown state in a paper: the present, the commit, and a digest that no other warehouse has. */
 export function citeState(connection: Connection): string {
@@ -85,7 +87,13 @@ export function citeState(connection: Connection): string {
 export function readToken(connection: Connection, text: string): KnownAt | undefined {
   const [, time = "", seq, digest] = TOKEN.exec(text) ?? [];
   const present = parseTimestamp(time);
-  if (present === undefined) return undefined;
+  if (present === undefined) {
+    if (!TOKEN_PART.test(text)) return undefined;
+    throw new Failure(`${text} is not a whole token`, {
+      code: "usage",
+      remedy: "give it as --cite has printed it, such as 2026-03-01T12:00:00.000000Z@57-3f9c0a1b2c3d",
+    });
+  }
   const commit = Number(seq);
   if (commit > readLastCommit(connection))
     throw unknowable(`${text} cites a state that this warehouse never had`, "read the warehouse it is from");

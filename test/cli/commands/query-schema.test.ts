@@ -62,7 +62,7 @@ describe("mds-sync query without SQL", () => {
     database.exec("DROP VIEW bars_1h");
     database.close();
     expect((await query(path, "SELECT * FROM bars_1h")).stderr).toBe(
-      "mds-sync: no such table: bars_1h: this file was last written by an older version; `mds-sync run` or `mds-sync backfill` upgrades it\n",
+      "mds-sync: no such table bars_1h: this file was last written by an older version; `mds-sync run` or `mds-sync backfill` upgrades it\n",
     );
   });
 

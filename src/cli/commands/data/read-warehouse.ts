@@ -89,7 +89,8 @@ export function noteMissingRows(
     if (where !== undefined) stderr.write(`mds-sync: note: ${where}\n`);
     const what = source === "ticks" ? "ticks" : "daily bars";
     const hasRows = source === "ticks" ? series.has_ticks : series.has_ohlcv;
-    if (!hasRows) stderr.write(`mds-sync: note: the warehouse has no ${what} of ${series.name}\n`);
+    const other = series.has_ohlcv && !hasRows ? ", only daily bars: see --every 1d" : "";
+    if (!hasRows) stderr.write(`mds-sync: note: the warehouse has no ${what} of ${series.name}${other}\n`);
     else if (source === "ticks" && series.has_ohlcv) noteOlderDays(connection, series, range.from, stderr);
   }
 }
