@@ -159,6 +159,7 @@ class Daemon {
       metrics: telemetry.metrics,
       clock,
       now: () => this.#now(),
+      confirmation: this.#options.settings.withdrawals,
       log,
     });
     const [shared, onFailure] = [findSharedSettings(loaded), telemetry.recordShareFailure];

@@ -6,6 +6,7 @@ import { createRoutes } from "../dashboard/routes.ts";
 import { QueryRunner } from "../export/query/query-runner.ts";
 import type { CommitNews } from "../model/answers/ticks.ts";
 import type { Micros } from "../model/time.ts";
+import type { ConfirmationRules } from "../rule/confirm.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { HttpServer } from "../runtime/http-server.ts";
 import type { Log } from "../runtime/log.ts";
@@ -20,6 +21,8 @@ interface PagesOptions {
   readonly clock: Clock;
   /** The service's time. */
   readonly now: () => Micros;
+  /** When the service is asked again about what it must repeat. */
+  readonly confirmation: ConfirmationRules;
   readonly log: Log;
 }
 
@@ -35,9 +38,9 @@ export class PagesServer {
   notifyCommit: (news: readonly CommitNews[]) => void = () => {};
 
   constructor(options: PagesOptions) {
-    const { path, clock, now, log } = options;
+    const { path, clock, now, confirmation, log } = options;
     this.#options = options;
-    this.#dashboardReader = new ReaderThread({ path, now, clock, log });
+    this.#dashboardReader = new ReaderThread({ path, now, confirmation, clock, log });
     this.#marketReader = new ReaderThread({ path, now, clock, log });
     this.#queries = new QueryRunner({ path, clock, now });
   }

@@ -1,9 +1,10 @@
+import { type Confirmations, describeConfirmations } from "../model/status/confirmations.ts";
 import type { ServeStatus } from "../model/status/serve-status.ts";
 import { describeServiceCondition, type ServiceCondition } from "../model/status/service-condition.ts";
 import { describeShareProblem, type ShareStatus } from "../model/status/share-status.ts";
 import type { DiskStatus, StreamStatus, WithdrawalStatus } from "../model/status/warehouse-status.ts";
 import { streamTable } from "../model/streams.ts";
-import type { Micros } from "../model/time.ts";
+import { formatTimestamp, type Micros } from "../model/time.ts";
 import type { RecentError } from "../telemetry/recent-activity.ts";
 import { DISK_FULL_WARNING_DAYS } from "../warehouse/tables/size-history.ts";
 import type { DaemonState } from "./api-answers.ts";
@@ -15,6 +16,9 @@ interface DaemonStateOptions {
   readonly activity: string;
   /** Undefined while the warehouse cannot be read. */
   readonly streams: readonly StreamStatus[] | undefined;
+  readonly confirmations?: Confirmations | undefined;
+  /** By the service's clock. */
+  readonly now: Micros;
   readonly disk?: DiskStatus | undefined;
   readonly withdrawals?: readonly WithdrawalStatus[] | undefined;
   readonly service?: ServiceCondition | undefined;
@@ -27,6 +31,8 @@ export function describeDaemonState({
   problem,
   activity,
   streams,
+  confirmations,
+  now,
   disk,
   withdrawals = [],
   service,
@@ -70,9 +76,11 @@ export function describeDaemonState({
         : !stored.some(({ stream }) => streamTable[stream].kind !== "lookup")
           ? "Nothing but lookups is synced"
           : lost > 0
-            ? `Everything is synced except ${countNoun(lost, "range")} that the service no longer has`
-            : "Everything is synced";
-  return { tone: isBusy ? "busy" : "well", sentence: `${[first, ...remarks].join("; ")}.` };
+            ? `Complete except ${countNoun(lost, "range")} that the service no longer has`
+            : "Complete";
+  const confirmation = confirmations && describeConfirmations(confirmations, formatTimestamp(now));
+  const sentences = [[first, ...remarks].join("; "), ...(confirmation ? [confirmation] : [])];
+  return { tone: isBusy ? "busy" : "well", sentence: sentences.map((text) => `${text}.`).join(" ") };
 }
 
 function describeWithdrawals(withdrawals: readonly WithdrawalStatus[]): string[] {

@@ -1,5 +1,6 @@
 import type { RankingResult } from "../model/answers/market.ts";
 import type { Micros } from "../model/time.ts";
+import type { ConfirmationRules } from "../rule/confirm.ts";
 import { readSchema } from "../warehouse/query/schema.ts";
 import { type ChartBarsOptions, readChartBars } from "../warehouse/read/chart-bars.ts";
 import { type Heatmap, readHeatmap } from "../warehouse/read/heatmap.ts";
@@ -52,6 +53,8 @@ export type PageQuery = {
     readonly asBytes: boolean;
     /** By the service's clock. */
     readonly now: Micros;
+    /** When the service is asked again about what it must repeat. */
+    readonly confirmation?: ConfirmationRules | undefined;
   };
 }[keyof QueryResults];
 
@@ -89,7 +92,7 @@ export class PageQueries {
     const heatmap = () => this.#heatmaps.get("heatmap", HEATMAP_TTL, () => this.#readHeatmap(query));
     switch (query.kind) {
       case "status":
-        return readStatus(reader, query.now);
+        return readStatus(reader, query.now, query.confirmation);
       case "coverage":
         return (await heatmap()).toResult({
           ...query.params,

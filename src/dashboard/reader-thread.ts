@@ -1,5 +1,6 @@
 import { Failure } from "../model/failure.ts";
 import type { Micros } from "../model/time.ts";
+import type { ConfirmationRules } from "../rule/confirm.ts";
 import { resolveSiblingModule } from "../runtime/child-process.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
@@ -17,6 +18,8 @@ interface ReaderThreadOptions {
   readonly path: string;
   /** By the service's clock. */
   readonly now: () => Micros;
+  /** When the service is asked again about what it must repeat. */
+  readonly confirmation?: ConfirmationRules | undefined;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -60,12 +63,12 @@ export class ReaderThread {
   }
 
   async #query(query: Pick<PageQuery, "kind" | "params" | "asBytes">): Promise<unknown> {
-    const { path, now } = this.#options;
+    const { path, now, confirmation } = this.#options;
     if (!this.#thread.isRunning)
       await this.#thread.start().catch(({ summary }: Failure) => {
         throw readFailure(summary);
       });
-    return this.#thread.call("query", { ...query, path, now: now() } as PageQuery);
+    return this.#thread.call("query", { ...query, path, now: now(), confirmation } as PageQuery);
   }
 }
 

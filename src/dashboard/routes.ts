@@ -197,6 +197,8 @@ function daemonJson(view: DaemonView, status: WarehouseStatus | undefined): Daem
       problem: facts.problem,
       activity: facts.activity,
       streams: status?.streams,
+      confirmations: status?.confirmations,
+      now: view.now(),
       disk: status?.disk,
       withdrawals: status?.withdrawals,
       service: view.service(),

@@ -1,4 +1,5 @@
 import { Failure } from "../model/failure.ts";
+import { gapState, SETTLING_REASON } from "../model/gap-state.ts";
 import type { GapRow } from "../warehouse/coverage/gap-row.ts";
 import { NOT_PUBLISHED_REASON } from "../warehouse/coverage/publication.ts";
 
@@ -24,7 +25,9 @@ export function remedyFor(reasons: ReadonlySet<string>): string {
     return "select the series, or more days of it (sync.intraday.days), then `mds-sync backfill`";
   if (reasons.has(NOT_PUBLISHED_REASON))
     return "the service has not published its newest records yet; run `mds-sync backfill` later";
-  if (reasons.has("settling"))
+  if (reasons.has(SETTLING_REASON))
     return "its head awaits confirmation; try again later, or with an earlier --to";
+  if ([...reasons].some((reason) => gapState(reason) === "unconfirmed"))
+    return "the service must repeat that it has nothing there: the daemon or the next `mds-sync backfill` asks again";
   return "see the reason of each gap; a shorter range may be complete";
 }

@@ -156,6 +156,10 @@ export const metricTable = {
   stream_rows: gauge("Rows stored", "stream"),
   open_ranges: gauge("Gaps that will be fetched", "stream"),
   open_seconds: gauge("Total length of the open gaps, over all series", "stream"),
+  unconfirmed_ranges: gauge(
+    "Gaps of which everything that the service has shown is stored; it must say once more that there is nothing else",
+    "stream",
+  ),
   lost_ranges: gauge("Gaps that the service no longer has", "stream"),
   lost_seconds: gauge("Total length of the lost gaps, over all series", "stream"),
   newest_age_seconds: gauge(

@@ -57,9 +57,10 @@ export interface StorageMeasurement {
 }
 
 /** The part of a stream's status that has metrics. */
-type StreamFigures = Omit<
+type StreamFigures = Pick<
   StreamStatus,
-  "from_time" | "to_time" | "last_error_at" | "live_offset_ms" | "unconfirmed"
+  | ("stream" | "rows" | "open" | "open_seconds" | "unconfirmed" | "lost" | "lost_seconds")
+  | ("newest_age_s" | "last_error" | "missing_scopes")
 >;
 
 type Instrument = Counter | Gauge | Histogram;
@@ -229,6 +230,7 @@ export class Metrics {
       this.set("stream_rows", figures.rows, { stream });
       this.set("open_ranges", figures.open, { stream });
       this.set("open_seconds", figures.open_seconds, { stream });
+      this.set("unconfirmed_ranges", figures.unconfirmed, { stream });
       this.set("lost_ranges", figures.lost, { stream });
       this.set("lost_seconds", figures.lost_seconds, { stream });
       this.set("stream_failing", figures.last_error === null ? 0 : 1, { stream });

@@ -34,7 +34,7 @@ describe("the chart's slots", () => {
     const slots = buildSlots(
       response({
         bars: [bar(2), bar(3), bar(6, 0), bar(7, 0)],
-        spans: [span(0, 2, "none"), span(4, 6, "open"), span(6.5, 6.6, "lost"), span(7, 7.5, "settling")],
+        spans: [span(0, 2, "none"), span(4, 6, "open"), span(6.5, 6.6, "lost"), span(7, 7.5, "unconfirmed")],
       }),
     );
     expect(states(slots)).toEqual([
@@ -43,7 +43,7 @@ describe("the chart's slots", () => {
       "4 missing",
       "5 missing",
       "6 partial",
-      "7 settling",
+      "7 unconfirmed",
     ]);
     expect(slots.map((slot) => slot.span?.state)).toEqual([
       undefined,
@@ -51,7 +51,7 @@ describe("the chart's slots", () => {
       "open",
       "open",
       "lost",
-      "settling",
+      "unconfirmed",
     ]);
   });
 
@@ -82,14 +82,14 @@ describe("the chart's slots", () => {
   it("merge a newer end, and join the spans at the seam", () => {
     const known = response({
       bars: [bar(5), bar(6), bar(7, 0)],
-      spans: [span(3, 5, "open"), span(6.5, 7.9, "settling")],
+      spans: [span(3, 5, "open"), span(6.5, 7.9, "unconfirmed")],
     });
     const tail = {
       from: 7 * H,
       to: 9 * H,
       bars: [bar(7, 0, 9), bar(8, 0)],
       days: [],
-      spans: [span(7, 8.2, "settling")],
+      spans: [span(7, 8.2, "unconfirmed")],
     };
     const merged = merge(known, tail);
     expect(merged.bars.map(([time, , , , close]) => [time / H, close])).toEqual([
@@ -98,7 +98,7 @@ describe("the chart's slots", () => {
       [7, 9],
       [8, 2],
     ]);
-    expect(merged.spans).toEqual([span(3, 5, "open"), span(6.5, 8.2, "settling")]);
+    expect(merged.spans).toEqual([span(3, 5, "open"), span(6.5, 8.2, "unconfirmed")]);
     expect(merged.to).toBe(9 * H);
     expect(listGaps(merged.spans)).toEqual([span(3, 5, "open")]);
   });
@@ -110,7 +110,7 @@ describe("the chart's slots", () => {
       to: 50 * H,
       bars: [daily(0), bar(27), bar(28)],
       days: [{ from: 0, to: D }],
-      spans: [{ ...span(24, 26.5, "none") }, span(28.5, 50, "settling")],
+      spans: [{ ...span(24, 26.5, "none") }, span(28.5, 50, "unconfirmed")],
     });
     const slots = buildSlots(loaded);
     // The hours 24 and 25 were not asked for; hour 26 was, in part.
@@ -143,7 +143,7 @@ describe("the chart's slots", () => {
   });
 
   it("move with a tick, which may begin the next bar", () => {
-    const loaded = response({ bars: [bar(6), bar(7, 0)], spans: [span(7, 7.5, "settling")] });
+    const loaded = response({ bars: [bar(6), bar(7, 0)], spans: [span(7, 7.5, "unconfirmed")] });
     const moved = addTick(loaded, { time: 7.9 * H, price: 9, volume: 70 });
     const [, , , , , ticks = null, expected] = loaded.bars.at(-1) ?? [];
     expect(moved.bars.at(-1)).toEqual([7 * H, 1, 9, 1, 9, (ticks ?? 0) + 1, expected, 0, 0, 70]);
@@ -153,7 +153,7 @@ describe("the chart's slots", () => {
       [7, 1, 9],
       [8, 4, 4],
     ]);
-    expect(states(buildSlots(next)).at(-1)).toBe("8 settling");
+    expect(states(buildSlots(next)).at(-1)).toBe("8 unconfirmed");
     // A late tick changes nothing.
     expect(addTick(next, { time: 7.5 * H, price: 1, volume: 1 })).toBe(next);
   });

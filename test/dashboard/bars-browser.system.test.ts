@@ -55,7 +55,7 @@ function readLedger(indexId: string): LedgerRange[] {
   return query(`SELECT state, sum(hours) AS hours FROM (
     SELECT from_ts, (to_ts - from_ts) / 3.6e9 AS hours, CASE proof WHEN 'rows' THEN 'covered' ELSE proof END AS state FROM coverage
       WHERE stream = 'index_ticks' AND index_id = '${indexId}' AND proof <> 'lost'
-    UNION ALL SELECT from_ts, (to_ts - from_ts) / 3.6e9, CASE reason WHEN 'settling' THEN 'settling' ELSE state END FROM gaps
+    UNION ALL SELECT from_ts, (to_ts - from_ts) / 3.6e9, state FROM gaps
       WHERE stream = 'index_ticks' AND index_id = '${indexId}') GROUP BY from_ts ORDER BY from_ts`);
 }
 
@@ -81,7 +81,7 @@ describe("the bars", () => {
       expect(await barState(page, gapRanges.open.from)).toBe("missing");
       expect(await barState(page, gapRanges.open.from - HOUR)).toBe("complete");
       expect(await barState(page, gapRanges.sliver.from - 0.5 * HOUR)).toBe("partial");
-      expect(await barState(page, lastHour)).toBe("settling");
+      expect(await barState(page, lastHour)).toBe("unconfirmed");
       expect(await page.locator("#gaps tbody tr").allTextContents()).toEqual([
         expect.stringMatching(/^open pending5 min/),
         expect.stringMatching(/^empty the service has none2 h/),

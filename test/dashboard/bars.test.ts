@@ -84,7 +84,7 @@ describe("/api/bars", () => {
       { state: "open", reason: "pending", ...seconds(gapRanges.open) },
       { state: "empty", reason: "the service has none", ...seconds(gapRanges.empty) },
       { state: "open", reason: "pending", ...seconds(gapRanges.sliver) },
-      { state: "settling", reason: "settling" },
+      { state: "unconfirmed", reason: "settling" },
     ]);
     const barAt = (ts: number) => bars.find(([start]) => start === ts / MICROS_PER_SECOND);
     expect(bars).toHaveLength(64);
@@ -146,7 +146,7 @@ describe("the newest minute of /api/bars", () => {
     // No answer has corrected the stored skew since the service is down.
     connection.database.prepare("UPDATE warehouse_state SET clock_skew = ?").run(-minute);
     const spans = readChartBars(connection, options, () => true)?.spans ?? [];
-    expect(spans.map(({ state }) => state)).toEqual(["settling"]);
+    expect(spans.map(({ state }) => state)).toEqual(["unconfirmed"]);
     expect(spans.at(-1)?.to).toBeCloseTo((Date.now() - 60_000) / 1000, -1);
   });
 

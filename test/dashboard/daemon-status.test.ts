@@ -10,29 +10,40 @@ describe("the daemon's state in one sentence", () => {
     rows: 1,
     open: 0,
     open_seconds: 0,
+    open_max_seconds: 0,
+    unconfirmed: 0,
     lost: 0,
     lost_seconds: 0,
+    lost_max_seconds: 0,
     newest_age_s: 4,
     last_error: null,
     last_error_at: null,
     missing_scopes: [],
     live_offset_ms: null,
-    unconfirmed: 0,
     ...more,
   });
+  const now = { now: Date.parse("2026-03-01T05:57:30Z") * 1000 };
   const describeStreams = (
     streams: StreamStatus[] | undefined,
     more: { isReady?: boolean; problem?: string } = {},
-  ) => describeDaemonState({ isReady: true, problem: undefined, activity: "filling gaps", ...more, streams });
+  ) =>
+    describeDaemonState({
+      ...now,
+      isReady: true,
+      problem: undefined,
+      activity: "filling gaps",
+      ...more,
+      streams,
+    });
 
   it("names the worst problem first", () => {
-    expect(describeStreams([stream()])).toEqual({ tone: "well", sentence: "Everything is synced." });
+    expect(describeStreams([stream()])).toEqual({ tone: "well", sentence: "Complete." });
     expect(describeStreams([stream({ open: 1 })])).toEqual({
       tone: "busy",
       sentence: "Filling gaps: 1 range left to fetch.",
     });
     expect(describeStreams([stream({ lost: 1200 })]).sentence).toBe(
-      "Everything is synced except 1,200 ranges that the service no longer has.",
+      "Complete except 1,200 ranges that the service no longer has.",
     );
     expect(describeStreams([], { isReady: false })).toEqual({
       tone: "busy",
@@ -42,6 +53,23 @@ describe("the daemon's state in one sentence", () => {
       tone: "ill",
       sentence: "Stuck: the disk is full.",
     });
+  });
+
+  it("calls complete what only awaits confirmation, and says when that comes", () => {
+    const facts = { ...now, isReady: true, problem: undefined, activity: "following", streams: [stream()] };
+    const sentenceOf = (starts: number, not_found: number, due_at: string | null) =>
+      describeDaemonState({ ...facts, confirmations: { starts, not_found, due_at } });
+    expect(sentenceOf(33, 0, "2026-03-01T06:06:41.000000Z")).toEqual({
+      tone: "well",
+      sentence: "Complete. 33 starts of histories will be confirmed at 06:07 UTC.",
+    });
+    expect(sentenceOf(1, 2, "2026-03-02T00:00:00.000000Z").sentence).toBe(
+      "Complete. 1 start of a history and 2 indices that were not found will be confirmed at 2026-03-02 00:00 UTC.",
+    );
+    expect(sentenceOf(0, 1, "2026-03-01T05:00:00.000000Z").sentence).toBe(
+      "Complete. 1 index that was not found awaits confirmation: the service is asked again.",
+    );
+    expect(sentenceOf(0, 0, null).sentence).toBe("Complete.");
   });
 
   it("calls only data synced, and only once some is stored", () => {
@@ -55,21 +83,22 @@ describe("the daemon's state in one sentence", () => {
     expect(describeStreams([lookup, stream({ rows: 0, open: 2 })]).sentence).toBe(
       "Filling gaps: 2 ranges left to fetch.",
     );
-    expect(describeStreams([lookup, stream()]).sentence).toBe("Everything is synced.");
+    expect(describeStreams([lookup, stream()]).sentence).toBe("Complete.");
   });
 
   it("warns of a disk that will be full within 14 days", () => {
     const disk = { warehouse_bytes: 1, wal_bytes: 0, free_bytes: 1, full_in_days: 9.6 };
-    const facts = { isReady: true, problem: undefined, activity: "", streams: [stream()] };
+    const facts = { ...now, isReady: true, problem: undefined, activity: "", streams: [stream()] };
     expect(describeDaemonState({ ...facts, disk })).toEqual({
       tone: "busy",
-      sentence: "Everything is synced; the disk will be full in 9 days.",
+      sentence: "Complete; the disk will be full in 9 days.",
     });
     expect(describeDaemonState({ ...facts, disk: { ...disk, full_in_days: 15 } }).tone).toBe("well");
   });
 
   it("says that the service is the bottleneck", () => {
     const facts = {
+      ...now,
       isReady: true,
       problem: undefined,
       activity: "filling gaps",
@@ -112,7 +141,7 @@ describe("the daemon's state in one sentence", () => {
     ).toEqual({
       tone: "busy",
       sentence:
-        "Everything is synced; a scope is missing for derivative ticks; the last attempt at index ticks and ohlcv failed.",
+        "Complete; a scope is missing for derivative ticks; the last attempt at index ticks and ohlcv failed.",
     });
   });
 });

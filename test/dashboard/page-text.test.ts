@@ -32,21 +32,40 @@ describe("the texts of the dashboard", () => {
   });
 
   it("prove in one line what is stored, since when it is whole, and what is missing", () => {
-    const ticks = { from_time: "2026-05-01T10:41:25Z", rows: 801_000, open: 0, open_seconds: 0 };
+    const none = { open: 0, open_max_seconds: 0, lost: 0, lost_max_seconds: 0 };
     const streams = [
-      { stream: "ohlcv", ...ticks, from_time: "2014-04-01T00:00:00Z", rows: 233, lost_seconds: 0 },
-      { stream: "index_ticks", ...ticks, lost_seconds: 5 },
+      { stream: "ohlcv", ...none, from_time: "2014-04-01T00:00:00Z", rows: 233 },
+      { stream: "index_ticks", ...none, from_time: "2026-05-01T10:41:25Z", rows: 801_000 },
+      { stream: "exchange_ticks", ...none, from_time: null, rows: 0 },
     ] as const;
-    expect(describeProof(streams, null)).toBe(
-      "801,233 rows, every second since 2026-05-01 10:42 UTC and every day since 2014-04-01 covered, 5 s lost",
+    const generated_at = "2026-05-03T10:00:00Z";
+    const prove = (of: readonly Parameters<typeof describeProof>[0]["streams"][number][], starts = 0) =>
+      describeProof(
+        {
+          streams: of,
+          generated_at,
+          confirmations: { starts, not_found: 0, due_at: "2026-05-03T10:06:40Z" },
+        },
+        null,
+      );
+    const whole =
+      "801,233 rows, every second since 2026-05-01 10:42 UTC and every day since 2014-04-01 covered";
+    expect(prove(streams)).toBe(`${whole}, nothing lost`);
+    const lossy = streams.map((stream) =>
+      stream.stream === "exchange_ticks" ? { ...stream, lost: 2, lost_max_seconds: 50 } : stream,
     );
-    const open = streams.map((stream) => ({ ...stream, open: 6, open_seconds: 1800, lost_seconds: 0 }));
-    expect(describeProof(open, null)).toBe("801,233 rows, 12 ranges of 1 h still open, nothing lost");
+    expect(prove(lossy)).toBe(`${whole} except 50 s of exchange ticks`);
+    expect(prove(streams, 33)).toBe(
+      `${whole}, nothing lost, 33 starts of histories will be confirmed at 10:07 UTC`,
+    );
+    const open = streams.map((stream) => ({ ...stream, open: 4, open_max_seconds: 1800 }));
+    expect(prove(open)).toBe("801,233 rows, 12 ranges still open, at most 30 min of a series, nothing lost");
+    const confirmations = { starts: 0, not_found: 0, due_at: null };
     const backfill = { percent: 65, seconds_left: 600, rows_per_second: 81_000 };
-    expect(describeProof(open, backfill)).toBe(
+    expect(describeProof({ streams: open, generated_at, confirmations }, backfill)).toBe(
       "801,233 rows, first fill 65 %, about 10 min left, 81K rows/s, nothing lost",
     );
-    expect(describeProof([], null)).toBe("0 rows, nothing lost");
+    expect(prove([])).toBe("0 rows, nothing lost");
   });
 
   it("have a real minus sign, and none before what rounds to nothing", () => {

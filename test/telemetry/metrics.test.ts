@@ -143,6 +143,7 @@ describe("the metrics", () => {
       rows: 7,
       open: 2,
       open_seconds: 90,
+      unconfirmed: 5,
       lost: 1,
       lost_seconds: 30,
       newest_age_s: 12,
@@ -152,6 +153,7 @@ describe("the metrics", () => {
     metrics.setStreams([figures]);
     const values = await read();
     expect(values.get('open_ranges{stream="index_ticks"}')).toBe(2);
+    expect(values.get('unconfirmed_ranges{stream="index_ticks"}')).toBe(5);
     expect(values.get('lost_seconds{stream="index_ticks"}')).toBe(30);
     expect(values.get('newest_age_seconds{stream="index_ticks"}')).toBe(12);
     expect(values.get('stream_failing{stream="index_ticks"}')).toBe(1);

@@ -1,11 +1,11 @@
 import type { Command } from "commander";
 import { exitCode, Failure } from "../../model/failure.ts";
+import { describeConfirmations } from "../../model/status/confirmations.ts";
 import { formatTimestamp, MICROS_PER_SECOND } from "../../model/time.ts";
 import type { BackfillReport } from "../../sync/history/backfill.ts";
 import type { NightlyResult } from "../../sync/history/nightly-check.ts";
 import { isTerminal, showProgress } from "../output/progress-bar.ts";
 import {
-  describeUnconfirmed,
   formatDuration,
   formatNumber,
   formatNumberTable,
@@ -43,10 +43,8 @@ function formatReport(report: BackfillReport): string {
     const line = `${heads} not published yet by the service, at most ${longest}: a later run fetches the rest`;
     lines.push(wrapText(line, `${stream}  `));
   }
-  for (const { stream, unconfirmed } of report.streams) {
-    if (unconfirmed === 0) continue;
-    lines.push(wrapText(describeUnconfirmed(unconfirmed), `${stream}  `));
-  }
+  const confirmation = describeConfirmations(report.confirmations, formatTimestamp(report.finishedAt), false);
+  if (confirmation) lines.push(wrapText(confirmation, "- "));
   if (report.night) lines.push(...describeNight(report.night).map((line) => wrapText(line, "- ")));
   for (const series of report.notSelected) lines.push(wrapText(describeUnselected(series), "- "));
   const total = report.streams.reduce((sum, { inserted }) => sum + inserted, 0);
@@ -106,6 +104,7 @@ function toReportJson(report: BackfillReport): string {
           rejected,
         }),
       ),
+      confirmations: report.confirmations,
       problems: report.problems,
       compared: report.night ? toNightJson(report.night) : null,
       not_selected: report.notSelected.map(({ name, indexType, indexId, streams }) => ({

@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import type { LoadedSettings } from "../../config/load-settings.ts";
 import { remedyFor } from "../../library/incomplete-failure.ts";
 import { Failure } from "../../model/failure.ts";
 import { MICROS_PER_MS } from "../../model/time.ts";
@@ -6,7 +7,7 @@ import { type GapReport, hasLedger } from "../../warehouse/read/gap-report.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { formatGapList, formatRangeReport } from "../output/gaps-report.ts";
 import { type CommandContext, usageFailure } from "../support/context.ts";
-import { addSettingsFlags, loadSettingsAndWarn } from "../support/flags.ts";
+import { addSettingsFlags, loadSettingsAndWarn, toConfirmationRules } from "../support/flags.ts";
 import {
   addSelectionFlags,
   readSelection,
@@ -23,10 +24,10 @@ interface GapsFlags extends SelectionFlags, KnownAtFlags {
 export function addGapsCommand(program: Command, context: CommandContext): void {
   addKnownAtFlags(addSelectionFlags(addSettingsFlags(program.command("gaps"), "warehouse")))
     .description(
-      "Lists every gap: open (it will be fetched) or lost (the service no longer has it), with the reason, and the next gap " +
-        "to leave the service's 200-day window.\n\n" +
+      "Lists every gap with its reason: open (it will be fetched), unconfirmed (all that the service has shown is stored; it must say " +
+        "once more that there is nothing else) or lost (the service no longer has it); and the next gap to leave the service's 200-day window.\n\n" +
         "With --from or --to it checks whether the range [from, to) is complete: it clips the gaps to the range, and exits 4 if any " +
-        "second of the range is open or lost, or if nothing is known about it. Without --from the range begins where the " +
+        "second of the range is not proven; where only confirmations are missing, it says when they come. Without --from the range begins where the " +
         "ledger of each series begins; without --to it ends at the newest timestamp that can be final.",
     )
     .option("--json", "a JSON array of the rows of the view `gaps`")
@@ -34,11 +35,11 @@ export function addGapsCommand(program: Command, context: CommandContext): void 
       readSelection(flags, context.clock);
       const { settings } = loadSettingsAndWarn(command, context);
       const hasRange = flags.from !== undefined || flags.to !== undefined;
-      const { report, selection } = await readGaps(settings.warehouse.path, flags, hasRange, context);
+      const { report, selection } = await readGaps(settings, flags, hasRange, context);
       const text = flags.json
         ? JSON.stringify(report.gaps, null, 2)
         : hasRange
-          ? formatRangeReport(report, selection)
+          ? formatRangeReport(report, selection, settings.sync.confirmEvery)
           : formatGapList(report);
       context.stdout.write(`${text}\n`);
       if (hasRange && !isComplete(report)) throw notCompleteFailure(report);
@@ -46,7 +47,7 @@ export function addGapsCommand(program: Command, context: CommandContext): void 
 }
 
 async function readGaps(
-  path: string,
+  settings: LoadedSettings["settings"],
   flags: GapsFlags,
   hasRange: boolean,
   context: CommandContext,
@@ -70,12 +71,15 @@ async function readGaps(
       );
     }
     const filter = { streams: selection.streams, series: named?.found };
+    const rules = toConfirmationRules(settings);
     const report = hasRange
-      ? readGapReportInRange(connection, filter, selection)
-      : readGapReport(connection, filter);
+      ? readGapReportInRange(connection, filter, selection, rules)
+      : readGapReport(connection, filter, rules);
     return { report, selection };
   };
-  return withReader(path, (connection) => connection.database.transaction(() => read(connection))());
+  return withReader(settings.warehouse.path, (connection) =>
+    connection.database.transaction(() => read(connection))(),
+  );
 }
 
 function isComplete({ keys, gaps, outsideRange, unresolved }: GapReport): boolean {

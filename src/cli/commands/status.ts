@@ -4,7 +4,7 @@ import type { StatusReport } from "../../model/status/warehouse-status.ts";
 import { MICROS_PER_MS } from "../../model/time.ts";
 import { isTerminal } from "../output/progress-bar.ts";
 import type { CommandContext } from "../support/context.ts";
-import { addSettingsFlags, loadSettingsAndWarn } from "../support/flags.ts";
+import { addSettingsFlags, loadSettingsAndWarn, toConfirmationRules } from "../support/flags.ts";
 import { askRunningDaemon } from "../support/running-daemon.ts";
 
 interface StatusFlags {
@@ -17,13 +17,13 @@ const WATCH_INTERVAL_MS = 2_000;
 export function addStatusCommand(program: Command, context: CommandContext): void {
   addSettingsFlags(program.command("status"), "warehouse", "http")
     .description(
-      "Shows for each stream the covered range, the number of rows, open and lost ranges, the age of the newest row, the " +
+      "Shows for each stream the covered range, the number of rows, open, unconfirmed and lost ranges, the age of the newest row, the " +
         "last error and missing scopes; of a running daemon, also its health, how the service limits it and how far the shared warehouse is behind. Works with and without one. " +
         "Exits 0 whatever the status is; 4 if there is no warehouse yet.",
     )
     .option(
       "--json",
-      "one JSON object: generated_at, warehouse, streams, disk, jobs, last_crash, service, problem, shared; with --watch one per line",
+      "one JSON object: generated_at, warehouse, streams, confirmations, disk, jobs, last_crash, service, problem, shared; with --watch one per line",
     )
     .option("--watch", "refresh every two seconds, in place, until Ctrl-C")
     .action(async (flags: StatusFlags, command: Command) => {
@@ -39,7 +39,11 @@ export function addStatusCommand(program: Command, context: CommandContext): voi
       const { http, warehouse } = settings;
       const read = async (): Promise<StatusReport> => {
         const status = withReader(warehouse.path, (connection) =>
-          readStatus(connection, Math.round(clock.now() * MICROS_PER_MS) + readClockSkew(connection)),
+          readStatus(
+            connection,
+            Math.round(clock.now() * MICROS_PER_MS) + readClockSkew(connection),
+            toConfirmationRules(settings),
+          ),
         );
         const daemon = await askRunningDaemon({ clock, http, warehousePath: status.warehouse });
         const shared = daemon.shared ? undefined : findSharedSettings(loaded);

@@ -1,7 +1,8 @@
 import { type Command, Option } from "commander";
 import { integerOption } from "../../config/option-types.ts";
-import { formatTimestamp, formatToSecond } from "../../model/time.ts";
-import type { VerifyResult } from "../../sync/history/verify.ts";
+import { describeConfirmations } from "../../model/status/confirmations.ts";
+import { formatTimestamp, formatToSecond, MICROS_PER_MS } from "../../model/time.ts";
+import type { verify } from "../../sync/history/verify.ts";
 import { auditLedger } from "../../warehouse/audit/audit-ledger.ts";
 import type { AuditFinding } from "../../warehouse/audit/audited-key.ts";
 import { isRepairable, repairLedger } from "../../warehouse/audit/repair-ledger.ts";
@@ -67,12 +68,12 @@ export function addVerifyCommand(program: Command, context: CommandContext): voi
       const log = createCommandLogger(flags.logLevel, context.stderr);
       // Opening for writing would create a missing file or replace a damaged one. Opening a reader first fails instead.
       openReader(loaded.settings.warehouse.path).close();
-      const { verify } = await import("../../sync/history/verify.ts");
+      const { verify: verifyWarehouse } = await import("../../sync/history/verify.ts");
       const { toSyncSettings, withSyncSession } = await import("../support/session.ts");
       const { refreshSeconds, concurrency } = toSyncSettings(loaded);
       const sessionContext = { ...context, mayAdopt: flags.adopt ?? false };
       const verified = await withSyncSession(loaded, sessionContext, log, ({ syncContext, reader, random }) =>
-        verify(syncContext, {
+        verifyWarehouse(syncContext, {
           reader,
           random,
           refreshSeconds,
@@ -81,7 +82,8 @@ export function addVerifyCommand(program: Command, context: CommandContext): voi
           acceptsWithdrawals: flags.accept ?? false,
         }),
       );
-      context.stdout.write(flags.json ? toVerifyJson(verified) : formatVerifyReport(verified));
+      const now = formatTimestamp(context.clock.now() * MICROS_PER_MS);
+      context.stdout.write(flags.json ? toVerifyJson(verified) : formatVerifyReport(verified, now));
       if (verified.problems.length > 0) throw incompleteFailure("not everything could be compared");
       if (verified.sliceCount === 0)
         throw incompleteFailure(
@@ -123,7 +125,9 @@ function readSample(text: string): number {
   throw usageFailure(`--sample cannot be ${text}`, `give ${result.expected}`);
 }
 
-function formatVerifyReport(verified: VerifyResult): string {
+type VerifyReport = Awaited<ReturnType<typeof verify>>;
+
+function formatVerifyReport(verified: VerifyReport, now: string): string {
   const { sliceCount, rows, extraChanged, unserved, differences, problems } = verified;
   const lines = [`${formatNumber(sliceCount)} ranges compared, ${formatNumber(rows)} rows`];
   for (const difference of differences.slice(0, MAX_DIFFERENCES_SHOWN)) {
@@ -135,7 +139,12 @@ function formatVerifyReport(verified: VerifyResult): string {
   }
   const more = differences.length - MAX_DIFFERENCES_SHOWN;
   if (more > 0) lines.push(`  and ${formatNumber(more)} more: --json lists all of them`);
-  if (differences.length === 0 && sliceCount > 0) lines.push("no difference");
+  const confirmation = describeConfirmations(verified.confirmations, now, false);
+  if (differences.length === 0 && sliceCount > 0 && !confirmation) lines.push("no difference");
+  if (confirmation) {
+    const found = differences.length === 0 ? "no difference in what is proven; " : "";
+    lines.push(wrapText(`${found}${confirmation}`));
+  }
   const repaired = differences.filter(
     ({ missing, changed, withdrawn, hasReopened }) => missing + changed + withdrawn > 0 || hasReopened,
   );
@@ -161,7 +170,7 @@ function formatVerifyReport(verified: VerifyResult): string {
   return `${[...lines, ...formatProblems(problems)].join("\n")}\n`;
 }
 
-function toVerifyJson({ sliceCount, rows, unserved, differences, ...verified }: VerifyResult): string {
+function toVerifyJson({ sliceCount, rows, unserved, differences, ...verified }: VerifyReport): string {
   const shown = differences.map(({ stream, indexType, name, from, to, ...counts }) => ({
     stream,
     index_type: indexType,
@@ -180,7 +189,7 @@ function toVerifyJson({ sliceCount, rows, unserved, differences, ...verified }: 
     served_from: formatTimestamp(before),
     rows: count,
   }));
-  const { extraChanged, problems } = verified;
-  const counts = { stretches: sliceCount, rows, extra_changed: extraChanged };
+  const { extraChanged, problems, confirmations } = verified;
+  const counts = { stretches: sliceCount, rows, extra_changed: extraChanged, confirmations };
   return `${JSON.stringify({ ...counts, differences: shown, unserved: kept, problems }, null, 2)}\n`;
 }

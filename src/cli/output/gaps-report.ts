@@ -1,7 +1,8 @@
+import { gapStates, SETTLING_REASON } from "../../model/gap-state.ts";
+import { describeConfirmations } from "../../model/status/confirmations.ts";
 import { formatTimestamp, MICROS_PER_SECOND, type Micros, parseTimestamp } from "../../model/time.ts";
 import type { GapRow } from "../../warehouse/coverage/gap-row.ts";
 import type { LedgerKeySummary } from "../../warehouse/coverage/ledger-keys.ts";
-import { pendingReasons } from "../../warehouse/coverage/pending-claims.ts";
 import type { GapReport, ReportRange } from "../../warehouse/read/gap-report.ts";
 import { formatAge, formatDuration, formatTable, NO_BREAK_SPACE, pluralize, wrapText } from "./text.ts";
 
@@ -9,18 +10,19 @@ type SeriesName = Pick<GapRow, "stream" | "index_type" | "index_id" | "name">;
 type Label = (key: SeriesName) => string;
 
 /** Lists every gap under its series. Heads that only await confirmation are counted, not listed. */
-export function formatGapList({ gaps, keys, unresolved, now }: GapReport): string {
+export function formatGapList({ gaps, keys, unresolved, confirmations, now }: GapReport): string {
   const label = labelFor(keys);
-  const settling = gaps.filter(({ reason }) => reason === "settling");
-  const listed = gaps.filter(({ reason }) => reason !== "settling");
+  const heads = gaps.filter(({ reason }) => reason === SETTLING_REASON).length;
+  const listed = gaps.filter(({ reason }) => reason !== SETTLING_REASON);
+  const confirmation = describeConfirmations(confirmations, formatTimestamp(now), false);
   const unselected = keys.filter(({ firstTs }) => firstTs === null);
   const closing = [
     ...unresolved.map((selector) => `Unknown series: ${selector}.`),
     ...unselected.map((key) => `${label(key)} is not synced: the settings do not select it.`),
     ...(listed.length > 0 ? [`${summarizeGaps(listed)}.`] : []),
-    ...describeUnconfirmedRanges(listed),
+    ...(confirmation ? [`${confirmation}.`] : []),
     ...nextExpiry(listed, label, now),
-    ...(settling.length > 0 ? [describeSettling(settling.length, listed.length)] : []),
+    ...(heads > 0 ? [describeHeads(heads, listed)] : []),
   ];
   if (keys.length === 0) closing.push("No stream with a history is synced yet.");
   else if (gaps.length + unresolved.length === 0 && unselected.length < keys.length)
@@ -28,10 +30,11 @@ export function formatGapList({ gaps, keys, unresolved, now }: GapReport): strin
   return [...formatBlocks(listed, label, now), ...closing.map((line) => wrapText(line))].join("\n");
 }
 
-/** Reports whether the range is complete, and which gaps it has. */
+/** Reports whether the range is complete, and which gaps it has. `confirmEvery`: how often heads are confirmed, in seconds. */
 export function formatRangeReport(
-  { gaps, keys, outsideRange, moved, unresolved, now }: GapReport,
+  { gaps, keys, outsideRange, moved, unresolved, confirmations, now }: GapReport,
   range: ReportRange,
+  confirmEvery: number,
 ): string {
   const label = labelFor(keys);
   const what = describeRange(range);
@@ -42,9 +45,20 @@ export function formatRangeReport(
     closing.push(`${verdict} every second of ${describeKeys(keys, label)} in ${what} is covered.`);
   } else {
     const incomplete = new Set([...gaps, ...outsideRange].map(label)).size;
+    const isStored = outsideRange.length === 0 && gaps.every(({ state }) => state === "unconfirmed");
+    const verdict = isStored
+      ? "Not proven yet, though all that the service has shown is stored"
+      : "Not complete";
+    const confirmation = describeConfirmations(confirmations, formatTimestamp(now), false);
+    const heads = gaps.filter(({ reason }) => reason === SETTLING_REASON).length;
     closing.push(
-      `Not complete: ${summarizeGaps(gaps)} in ${what}, in ${incomplete} of ${pluralize(keys.length, "series", "series")}.`,
-      ...describeUnconfirmedRanges(gaps),
+      `${verdict}: ${summarizeGaps(gaps)} in ${what}, in ${incomplete} of ${pluralize(keys.length, "series", "series")}.`,
+      ...(confirmation ? [`${confirmation}.`] : []),
+      ...(heads > 0
+        ? [
+            `${countHeads(heads)}: a running daemon confirms it within ${formatDuration(confirmEvery)}, or else the next backfill.`,
+          ]
+        : []),
       ...nextExpiry(gaps, label, now),
     );
   }
@@ -93,7 +107,7 @@ function nextExpiry(gaps: readonly GapRow[], label: Label, now: Micros): string[
 }
 
 function summarizeGaps(gaps: readonly GapRow[]): string {
-  const parts = (["open", "lost"] as const).flatMap((state) => {
+  const parts = gapStates.flatMap((state) => {
     const matching = gaps.filter((gap) => gap.state === state);
     const seconds =
       matching.reduce((sum, { from_ts, to_ts }) => sum + to_ts - from_ts, 0) / MICROS_PER_SECOND;
@@ -104,18 +118,12 @@ function summarizeGaps(gaps: readonly GapRow[]): string {
   return parts.length > 0 ? parts.join(", ") : "nothing known";
 }
 
-/** Ranges for which the service has nothing, but has said so only once. */
-function describeUnconfirmedRanges(gaps: readonly GapRow[]): string[] {
-  const reasons = [pendingReasons.end, pendingReasons["not found"]];
-  const count = gaps.filter(({ reason }) => reasons.includes(reason)).length;
-  if (count === 0) return [];
-  const what = pluralize(count, "open range is unconfirmed", "open ranges are unconfirmed");
-  return [`${what}: the service must repeat that it has nothing there.`];
-}
+const countHeads = (heads: number) =>
+  pluralize(heads, "head only awaits confirmation", "heads only await confirmation");
 
-function describeSettling(heads: number, listed: number): string {
-  const what = pluralize(heads, "head that only awaits confirmation", "heads that only await confirmation");
-  return listed > 0 ? `In addition, ${what} (settling).` : `Nothing is missing except ${what} (settling).`;
+function describeHeads(heads: number, listed: readonly GapRow[]): string {
+  if (listed.length > 0) return `In addition, ${countHeads(heads)} (${SETTLING_REASON}).`;
+  return `Nothing is missing: ${countHeads(heads)} (${SETTLING_REASON}).`;
 }
 
 /** `index_ticks GWA BTC`, with the id where several series share the name; a stream without series has no name. */

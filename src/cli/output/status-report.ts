@@ -1,3 +1,5 @@
+import { gapStates } from "../../model/gap-state.ts";
+import { describeConfirmations } from "../../model/status/confirmations.ts";
 import {
   describeFailureCode,
   describeRecentFailures,
@@ -14,10 +16,8 @@ import { CLOCK_TOLERANCE_MS } from "../../model/time.ts";
 import { isRecentCrash } from "../../warehouse/sqlite/crash-marker.ts";
 import { DISK_FULL_WARNING_DAYS } from "../../warehouse/tables/size-history.ts";
 import {
-  describeUnconfirmed,
   formatAge,
   formatBytes,
-  formatCount,
   formatDuration,
   formatShortCount,
   formatTable,
@@ -33,15 +33,14 @@ export function formatStatus(status: StatusReport): string {
   const rows = status.streams.map((stream) => [
     stream.stream,
     stream.from_time?.slice(0, 10) ?? "-",
-    stream.to_time ? formatMinute(stream.to_time) : "-",
-    formatCount(stream.rows),
-    formatShortCount(stream.open),
-    formatShortCount(stream.lost),
-    stream.newest_age_s === null ? "-" : formatAge(stream.newest_age_s),
+    stream.to_time ? formatRecent(stream.to_time, status.generated_at) : "-",
+    formatShortCount(stream.rows),
+    ...gapStates.map((state) => formatShortCount(stream[state])),
+    stream.newest_age_s === null ? "-" : formatShortAge(stream.newest_age_s),
   ]);
   const table = formatTable(
-    [["stream", "from", "covered to", "rows", "open", "lost", "newest"], ...rows],
-    ["left", "left", "left", "right", "right", "right", "right"],
+    [["stream", "from", "covered to", "rows", ...gapStates, "age"], ...rows],
+    ["left", "left", "left", "right", "right", "right", "right", "right"],
   );
   const origin = status.service_url === null ? "" : ` of ${status.service_url}`;
   const head = wrapText(
@@ -53,6 +52,17 @@ export function formatStatus(status: StatusReport): string {
 /** `2026-11-15 02:24`, or only the day at midnight. */
 function formatMinute(time: string): string {
   return time.includes("T00:00:00") ? time.slice(0, 10) : time.slice(0, 16).replace("T", " ");
+}
+
+/** Only the minute of today, or only the day: the table is as wide as it may be. */
+function formatRecent(time: string, now: string): string {
+  return time.slice(0, 10) === now.slice(0, 10) ? time.slice(11, 16) : time.slice(0, 10);
+}
+
+/** In three characters: weeks from a hundred days on. */
+function formatShortAge(seconds: number): string {
+  const age = formatAge(seconds);
+  return age.length > 3 ? `${Math.floor(seconds / (7 * 86_400))}w` : age;
 }
 
 function remarkLines(status: StatusReport): string[] {
@@ -98,7 +108,7 @@ function remarkLines(status: StatusReport): string[] {
     ...crashed,
     ...clockWarning(status.clock_skew_s),
     ...diskWarning(disk),
-    wrapText(summarize(streams)),
+    wrapText(summarize(status)),
   ];
 }
 
@@ -151,8 +161,6 @@ function streamProblems(stream: StreamStatus, generatedAt: string): string[] {
       wrapText(`the websocket stamps ticks ${offset} than REST; REST replaces them`, `${stream.stream}  `),
     );
   }
-  if (stream.unconfirmed > 0)
-    lines.push(wrapText(describeUnconfirmed(stream.unconfirmed), `${stream.stream}  `));
   return lines;
 }
 
@@ -166,20 +174,23 @@ function withdrawalLine(withdrawal: WithdrawalStatus, generatedAt: string): stri
   return wrapText(text, `${stream}  `);
 }
 
-function summarize(streams: readonly StreamStatus[]): string {
+function summarize({ streams, confirmations, generated_at, service }: StatusReport): string {
   if (streams.every(({ from_time, open, lost }) => open + lost === 0 && from_time === null)) {
     return "No history is synced yet: `mds-sync backfill` fills the warehouse.";
   }
-  const sum = (key: "open" | "open_seconds" | "lost" | "lost_seconds") =>
-    streams.reduce((total, stream) => total + stream[key], 0);
-  const open = sum("open");
-  const lost = sum("lost");
-  if (open + lost === 0) return "Nothing is missing.";
-  const parts = [
-    ...(open > 0 ? [`${pluralize(open, "range")} open (${formatDuration(sum("open_seconds"))} in all)`] : []),
-    ...(lost > 0 ? [`${pluralize(lost, "range")} lost (${formatDuration(sum("lost_seconds"))})`] : []),
-  ];
-  return `${parts.join(", ")}: \`mds-sync gaps\` lists them.`;
+  const tell = (state: "open" | "lost") => {
+    const ranges = streams.reduce((sum, stream) => sum + stream[state], 0);
+    const seconds = Math.max(...streams.map((stream) => stream[`${state}_max_seconds`]));
+    return ranges > 0
+      ? [`${pluralize(ranges, "range")} ${state}, at most ${formatDuration(seconds)} of a series`]
+      : [];
+  };
+  const gaps = [...tell("open"), ...tell("lost")];
+  const confirmation = describeConfirmations(confirmations, generated_at, service !== null);
+  return [
+    gaps.length > 0 ? `${gaps.join("; ")}: \`mds-sync gaps\` lists them.` : "Complete: nothing is missing.",
+    ...(confirmation ? [`${confirmation}.`] : []),
+  ].join(" ");
 }
 
 function formatAgo(at: string, now: string): string {

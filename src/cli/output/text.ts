@@ -87,30 +87,18 @@ export function formatProblems(problems: readonly Problem[]): string[] {
   );
 }
 
-/** A count in at most seven characters: `12,345`, `50.1M`. */
-export function formatCount(count: number): string {
-  if (count < 1_000_000) return formatNumber(count);
-  const [size, unit] = count < 1_000_000_000 ? ([1e6, "M"] as const) : ([1e9, "G"] as const);
-  return `${(Math.floor(count / (size / 10)) / 10).toFixed(1)}${unit}`;
-}
-
-/** A count in four characters, up to 999 million: `9999`, `36k`, `1.2M`, `120M`. */
+/** A count in four characters: `9999`, `36k`, `1.2M`, `120M`, `1.2G`. */
 export function formatShortCount(count: number): string {
   if (count < 10_000) return String(count);
   if (count < 1_000_000) return `${Math.floor(count / 1000)}k`;
-  const tenths = Math.floor(count / 100_000);
-  return `${tenths < 100 ? tenths / 10 : Math.floor(tenths / 10)}M`;
+  const [size, unit] = count < 1_000_000_000 ? ([1e6, "M"] as const) : ([1e9, "G"] as const);
+  const tenths = Math.floor((count * 10) / size);
+  return `${tenths < 100 ? tenths / 10 : Math.floor(tenths / 10)}${unit}`;
 }
 
 /** `1 range`, `2 ranges`, `1,234 ranges`. */
 export function pluralize(count: number, one: string, many = `${one}s`): string {
   return `${formatNumber(count)} ${count === 1 ? one : many}`;
-}
-
-/** Why series are open though the service has nothing for them. */
-export function describeUnconfirmed(series: number): string {
-  const what = "the service must repeat that nothing is older, or that the index does not exist";
-  return `${pluralize(series, "series", "series")} unconfirmed: ${what}`;
 }
 
 const units = [

@@ -2,7 +2,6 @@ import type { LoadedSettings } from "../../config/load-settings.ts";
 import { requireServiceSettings } from "../../config/service-settings.ts";
 import { IngestThread } from "../../ingest/thread/ingest-thread.ts";
 import { Failure, failureCode } from "../../model/failure.ts";
-import { MICROS_PER_SECOND } from "../../model/time.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import type { Log } from "../../runtime/log.ts";
 import { createServiceClient, type ServiceClient } from "../../service/client/client.ts";
@@ -14,6 +13,7 @@ import { openReader } from "../../warehouse/reader.ts";
 import { type Connection, SMALL_CACHE_KIB } from "../../warehouse/sqlite/connection.ts";
 import { isCorruption, toFailure } from "../../warehouse/sqlite/sqlite-errors.ts";
 import { type CommandContext, unfinishedFailure } from "./context.ts";
+import { toConfirmationRules } from "./flags.ts";
 
 /** What a command needs to fetch into the warehouse. `withSyncSession` opens and closes it. */
 interface SyncSession {
@@ -25,13 +25,12 @@ interface SyncSession {
 /** Picks the settings that the folder `sync` needs. */
 export function toSyncSettings({ settings }: LoadedSettings): SyncSettings {
   const { refreshSeconds, lxIndexIds, concurrency, maxRequestsPerSecond } = settings.service;
-  const { quietMargin, confirmEvery, withdrawals: rules, ...streams } = settings.sync;
-  const withdrawals = { answers: rules.answers, over: rules.over * MICROS_PER_SECOND };
+  const { quietMargin, confirmEvery, withdrawals: _, ...streams } = settings.sync;
   return {
     streams,
     quietMargin,
     confirmEvery,
-    withdrawals,
+    withdrawals: toConfirmationRules(settings),
     refreshSeconds,
     lxIndexIds,
     concurrency,

@@ -1,3 +1,4 @@
+import { SETTLING_REASON } from "../../model/gap-state.ts";
 import type { HistoryStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
@@ -18,7 +19,7 @@ export interface StreamedSeries {
 }
 
 /** Reasons of a head that time alone completes. */
-const waitingReasons: ReadonlySet<string> = new Set(["settling", NOT_PUBLISHED_REASON]);
+const waitingReasons: ReadonlySet<string> = new Set([SETTLING_REASON, NOT_PUBLISHED_REASON]);
 
 /**
  * The end of the part that can be complete by now: where the first head begins that only waits for the service. The present,

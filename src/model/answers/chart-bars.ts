@@ -1,3 +1,4 @@
+import type { GapState } from "../gap-state.ts";
 import type { BarWidth } from "../time.ts";
 
 /** The most bars of one answer. */
@@ -28,8 +29,8 @@ export interface SecondsRange {
 /** A range that is not proven to have its rows, and why. */
 export interface ChartRange extends SecondsRange {
   readonly stream: "index_ticks" | "ohlcv";
-  /** `settling`: not confirmed yet; `empty`: the service has no rows; `none`: the settings never selected it. */
-  readonly state: "open" | "lost" | "settling" | "empty" | "none";
+  /** Those of the view `gaps`; `empty`: the service has no rows; `none`: the settings never selected it. */
+  readonly state: GapState | "empty" | "none";
   readonly reason: string;
 }
 

@@ -1,5 +1,5 @@
 /** The order of the parts in a `CellRun`. Time in none of these states was never selected. */
-export const cellStates = ["covered", "settling", "open", "lost"] as const;
+export const cellStates = ["covered", "unconfirmed", "open", "lost"] as const;
 export type CellState = (typeof cellStates)[number];
 
 /** A run of equal columns: their number, and the part of each state in whole percents, in the order of `cellStates`. */
@@ -76,7 +76,7 @@ export interface GapSummary {
   readonly lost_at: string | null;
 }
 
-/** Open gaps before lost ones, the longest first. Heads that are still `settling` are left out. */
+/** Open gaps before lost ones, the longest first. What is `unconfirmed` is left out. */
 export interface GapSummaryResult {
   readonly generated_at: string;
   /** How many summaries there are of each state in total, before the limit. */

@@ -1,4 +1,5 @@
 import type { Stream } from "../streams.ts";
+import type { Confirmations } from "./confirmations.ts";
 import type { ServiceCondition } from "./service-condition.ts";
 import type { ShareStatus } from "./share-status.ts";
 
@@ -9,12 +10,16 @@ export interface StreamStatus {
   readonly from_time: string | null;
   readonly to_time: string | null;
   readonly rows: number;
-  /** Gaps that will be filled; heads that are still `settling` do not count. */
+  /** Gaps that will be fetched; the seconds are those of all series, and of the series that lacks the most. */
   readonly open: number;
   readonly open_seconds: number;
+  readonly open_max_seconds: number;
+  /** Gaps of which the service must only repeat that nothing else is there: young heads, ends, indices that were not found. */
+  readonly unconfirmed: number;
   /** Gaps that the service can no longer fill. */
   readonly lost: number;
   readonly lost_seconds: number;
+  readonly lost_max_seconds: number;
   /** Seconds since the newest row, or since the last refresh of a lookup. */
   readonly newest_age_s: number | null;
   readonly last_error: string | null;
@@ -22,8 +27,6 @@ export interface StreamStatus {
   readonly missing_scopes: readonly string[];
   /** How much later the websocket stamps ticks than REST; null: not at all, or unknown. */
   readonly live_offset_ms: number | null;
-  /** Series of which the service must repeat that nothing is older, or that they do not exist: they are open until then. */
-  readonly unconfirmed: number;
 }
 
 /** The warehouse and its disk. */
@@ -74,6 +77,7 @@ export interface WarehouseStatus {
   /** The service's clock minus this machine's, when a daemon or a command last compared them. */
   readonly clock_skew_s: number;
   readonly streams: readonly StreamStatus[];
+  readonly confirmations: Confirmations;
   readonly disk: DiskStatus;
   /** The last run of each scheduled job; empty if none ever ran. */
   readonly jobs: readonly JobStatus[];

@@ -1,4 +1,5 @@
 import { type ExitCode, exitCode, Failure } from "../../model/failure.ts";
+import type { Confirmations } from "../../model/status/confirmations.ts";
 import { hasHistory, type Stream, streams, streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
@@ -20,7 +21,7 @@ import {
 import { refreshSelection, type SelectionResult } from "../selection/refresh.ts";
 import { needsRanking } from "../selection/targets.ts";
 import { fillGaps } from "./fill-gaps.ts";
-import { findOpenGaps, type GapFilter, planTiming } from "./gap-planner.ts";
+import { findOpenGaps, type GapFilter, planTiming, summarizeClaims } from "./gap-planner.ts";
 import {
   checkNight,
   findLastNight,
@@ -69,6 +70,8 @@ export interface BackfillReport {
   /** Only the streams of this run. */
   readonly streams: readonly BackfillStreamReport[];
   readonly problems: readonly Problem[];
+  /** What the service must repeat: no failure, a later run asks. */
+  readonly confirmations: Confirmations;
   /** Named series that the settings do not select for some streams of this run; none if they were fetched once. */
   readonly notSelected: readonly UnselectedSeries[];
   /** What was asked once more today; undefined: nothing in this run. */
@@ -194,6 +197,7 @@ export async function backfill(
     seconds: (context.clock.monotonic() - startedAt) / 1000,
     streams: reports,
     problems,
+    confirmations: summarizeClaims(reader, openGaps, settings.withdrawals),
     notSelected,
     night,
     exit: isComplete ? exitCode.ok : exitCode.incomplete,

@@ -1,3 +1,4 @@
+import type { Confirmations } from "../../model/status/confirmations.ts";
 import { cadenceOf, type HistoryStream, isDaily, settleDelay, streamTable } from "../../model/streams.ts";
 import { formatDay, MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import {
@@ -17,9 +18,12 @@ import {
   type SeriesGaps,
 } from "../../warehouse/coverage/gaps.ts";
 import { type LedgerKey, ledgerKeyText, readSettledRanges } from "../../warehouse/coverage/ledger.ts";
+import { namedKeyText } from "../../warehouse/coverage/ledger-keys.ts";
+import { findAbsence } from "../../warehouse/coverage/pending-claims.ts";
 import { decayLateness, extendSettleDelay, readLateness } from "../../warehouse/coverage/publication.ts";
 import { type DueRecheck, readDueRechecks } from "../../warehouse/coverage/rechecks.ts";
 import { readSeriesHeads } from "../../warehouse/coverage/series-queries.ts";
+import { readConfirmations } from "../../warehouse/read/confirmations.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { SyncSettings } from "../context/context.ts";
 import { compareUrgency, cutIntoSlices, dropExpired, ROWS_PER_PAGE } from "./slices.ts";
@@ -270,6 +274,20 @@ function addRecheck(
   const rechecked = from < targetEnd ? subtract([{ from, to: targetEnd }], moved) : [];
   const open = union(series?.open ?? [], rechecked);
   return { ...due, open, blockedReason: series?.blockedReason ?? null };
+}
+
+/** What the service must repeat about these gaps, and when it is asked. */
+export function summarizeClaims(
+  reader: Connection,
+  gaps: readonly SeriesGaps[],
+  rules: ConfirmationRules,
+): Confirmations {
+  const unconfirmed = gaps.filter((series) => series.unconfirmed.length > 0);
+  const keys = unconfirmed.map(({ key: { stream }, indexType, indexId }) =>
+    namedKeyText({ stream, index_type: indexType, index_id: indexId }),
+  );
+  const claimed = unconfirmed.map(({ claims }) => ({ reason: findAbsence(claims)?.reason ?? "" }));
+  return readConfirmations(reader, claimed, rules, new Set(keys));
 }
 
 /** The gaps that are open at `now`. */

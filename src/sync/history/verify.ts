@@ -1,4 +1,5 @@
 import { Failure, failureCode } from "../../model/failure.ts";
+import type { Confirmations } from "../../model/status/confirmations.ts";
 import { cadenceOf, historyStreams, isDaily, settleDelay } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
@@ -15,6 +16,7 @@ import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { ensureServiceTime, type SyncContext, serviceNow } from "../context/context.ts";
 import { classifyError, isSameProblem, type Problem, toProblem } from "../context/error-policy.ts";
 import { retryUntilDone } from "../context/retry.ts";
+import { findOpenGaps, summarizeClaims } from "./gap-planner.ts";
 import { cutOnGrid, dropExpired, gridCadence, sliceLength } from "./slices.ts";
 import { drainQueue, WalkQueue } from "./walk-queue.ts";
 import {
@@ -71,7 +73,10 @@ export interface VerifyResult {
  * Compares what is covered with the service, and the ranges of its claims against stored rows: a difference that stands is
  * reported every time.
  */
-export async function verify(context: SyncContext, options: VerifyOptions): Promise<VerifyResult> {
+export async function verify(
+  context: SyncContext,
+  options: VerifyOptions,
+): Promise<VerifyResult & { readonly confirmations: Confirmations }> {
   const { reader, random, refreshSeconds, sample, acceptsWithdrawals = false } = options;
   // The start of the window depends on the service's time.
   await ensureServiceTime(context, random);
@@ -81,7 +86,9 @@ export async function verify(context: SyncContext, options: VerifyOptions): Prom
   }).map((slice) => ({ ...slice, acceptsWithdrawals }));
   const sampled = sample === undefined ? slices : pickRandom(slices, sample, random);
   const selected = new Set([...sampled, ...slices.filter(({ isClaimed }) => isClaimed)]);
-  return compareSlices(context, options, [...selected]);
+  const compared = await compareSlices(context, options, [...selected]);
+  const unproven = findOpenGaps(reader, serviceNow(context), {});
+  return { ...compared, confirmations: summarizeClaims(reader, unproven, context.withdrawals) };
 }
 
 /**

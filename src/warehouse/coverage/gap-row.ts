@@ -1,3 +1,4 @@
+import type { GapState } from "../../model/gap-state.ts";
 import type { Micros } from "../../model/time.ts";
 
 /** A row of the view `gaps`. */
@@ -10,7 +11,7 @@ export interface GapRow {
   readonly to_ts: Micros;
   readonly from_time: string;
   readonly to_time: string;
-  readonly state: "open" | "lost";
+  readonly state: GapState;
   readonly reason: string;
   /** When an open range leaves the service's window; null: never. */
   readonly lost_at: string | null;

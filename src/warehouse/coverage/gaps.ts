@@ -1,8 +1,7 @@
 import type { HistoryStream } from "../../model/streams.ts";
-import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
-import { intersect, normalise, subtract, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
+import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import { normalise, subtract, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
 import type { Publication } from "../../rule/answer.ts";
-import { isIncident } from "../../rule/confirm.ts";
 import { assertValidLedger } from "../../rule/ledger-ranges.ts";
 import type { SettledRangeRow } from "../schema/coverage.ts";
 import type { SeriesNames } from "../schema/lookups.ts";
@@ -10,7 +9,13 @@ import type { Connection } from "../sqlite/connection.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import type { SqlDialect } from "../views/sql-dialect.ts";
 import { type SeriesKey, settle } from "./ledger.ts";
-import { readClaims, readPendingClaims, type StoredClaim } from "./pending-claims.ts";
+import {
+  type Absence,
+  findAbsence,
+  readClaims,
+  readPendingClaims,
+  type StoredClaim,
+} from "./pending-claims.ts";
 import { computeQuietTime, extendSettleDelay, type Lateness, readLateness } from "./publication.ts";
 import type { TargetRules } from "./targets.ts";
 
@@ -72,6 +77,8 @@ export interface StoredTarget extends TargetRules {
   readonly lateness?: Lateness | undefined;
   /** What REST has shown of the series; undefined: it was never asked. */
   readonly publication?: Publication | undefined;
+  /** What REST has said not to have, once; undefined: nothing. */
+  readonly absence?: Absence | undefined;
 }
 
 /** Reason of ranges older than the service's window. */
@@ -80,11 +87,12 @@ export const AGED_OUT_REASON = "aged out";
 export const NOT_OBSERVED_REASON = "not observed";
 
 /**
- * A part of a gap. `lost`: out of reach; `open`: to be fetched; `unpublished`: REST was asked and has shown no record in it or
- * above; `quiet`: too young to be final for a quiet series, but asked for; `settling`: too young to be final.
+ * A part of a gap. `lost`: out of reach; `absent`: the service must repeat that it has none of it; `open`: to be fetched;
+ * `unpublished`: REST was asked and has shown no record in it or above; `quiet`: too young to be final for a quiet series, but
+ * asked for; `settling`: too young to be final.
  */
 export interface GapPart extends TimeRange {
-  readonly state: "lost" | "open" | "unpublished" | "quiet" | "settling";
+  readonly state: "lost" | "absent" | "open" | "unpublished" | "quiet" | "settling";
 }
 
 /** The gaps of one ledger key at `now` by the service's clock, ascending. `targets` and `settled` are ascending and disjoint. */
@@ -109,12 +117,14 @@ export function findGaps(targets: readonly StoredTarget[], settled: TimeRanges, 
     const range = { from: start, to: Math.min(target.to ?? now, now) };
     for (const { from, to } of subtract([range], settled)) {
       add("lost", from, Math.min(to, lostUntil));
-      const [openFrom, openTo] = [Math.max(from, lostUntil), Math.min(to, quietFrom)];
+      const [servedFrom, openTo] = [Math.max(from, lostUntil), Math.min(to, quietFrom)];
+      const openFrom = Math.max(servedFrom, target.absence?.to ?? servedFrom);
+      add("absent", servedFrom, Math.min(openTo, openFrom));
       add("open", openFrom, Math.min(openTo, silence.from));
       add("unpublished", Math.max(openFrom, silence.from), Math.min(openTo, silence.to));
       add("open", Math.max(openFrom, silence.to), openTo);
-      add("quiet", Math.max(openFrom, quietFrom), Math.min(to, targetEnd));
-      add("settling", Math.max(openFrom, targetEnd), to);
+      add("quiet", Math.max(servedFrom, quietFrom), Math.min(to, targetEnd));
+      add("settling", Math.max(servedFrom, targetEnd), to);
     }
   }
   return parts;
@@ -125,9 +135,6 @@ export function selectRanges(parts: readonly GapPart[], ...states: readonly GapP
   const selected = parts.filter(({ state }) => states.includes(state));
   return normalise(selected.map(({ from, to }) => ({ from, to })));
 }
-
-/** A day, plus two hours for the nightly run itself. */
-export const NIGHTLY_INTERVAL_MICROS = MICROS_PER_DAY + 7200 * MICROS_PER_SECOND;
 
 /** The gaps of one series at one time. */
 export interface SeriesGaps extends Readonly<SeriesNames> {
@@ -226,18 +233,14 @@ export function readGaps(
     connection.rows<Omit<SettledRangeRow, "stream">>(sql.settled, parameters),
     (range) => range.series,
   );
-  return [...readHistoryTargets(connection, stream, series)].flatMap(([seriesKey, targets]): SeriesGaps[] => {
+  return [...readHistoryTargets(connection, stream, series)].flatMap(([seriesKey, own]): SeriesGaps[] => {
     const settledRanges = settled.get(seriesKey) ?? [];
     assertValidLedger(settledRanges);
-    const parts = findGaps(targets, normalise(settledRanges), Math.floor(now));
-    const open = selectRanges(parts, "open", "unpublished", "quiet");
-    const agedOut = selectRanges(parts, "lost");
     const claims = pending.get(seriesKey) ?? [];
-    const missing = selectRanges(parts, "open");
-    const unconfirmed = intersect(
-      missing,
-      normalise(claims.filter(({ kind }) => !isIncident(kind)).map(({ range }) => range)),
-    );
+    const targets = own.map((target) => ({ ...target, absence: findAbsence(claims) }));
+    const parts = findGaps(targets, normalise(settledRanges), Math.floor(now));
+    const open = selectRanges(parts, "absent", "open", "unpublished", "quiet");
+    const agedOut = selectRanges(parts, "lost");
     if (open.length + agedOut.length === 0) return [];
     const { indexType, indexId, name, serviceWindow, blockedReason } = targets.at(-1) as HistoryTarget;
     return [
@@ -247,8 +250,8 @@ export function readGaps(
         indexId,
         name,
         open,
-        missing: subtract(missing, unconfirmed),
-        unconfirmed,
+        missing: selectRanges(parts, "open"),
+        unconfirmed: selectRanges(parts, "absent"),
         claims,
         unpublished: selectRanges(parts, "unpublished"),
         agedOut,

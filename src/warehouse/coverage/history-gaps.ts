@@ -1,7 +1,9 @@
+import { type GapState, gapState, SETTLING_REASON } from "../../model/gap-state.ts";
 import { type HistoryStream, historyStreams } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { NOT_FOUND } from "../../rule/claim.ts";
+import { isIncident } from "../../rule/confirm.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import {
   AGED_OUT_REASON,
@@ -9,17 +11,22 @@ import {
   findGaps,
   type GapPart,
   type HistoryTarget,
-  NIGHTLY_INTERVAL_MICROS,
   readHistoryTargets,
 } from "./gaps.ts";
 import type { KeyRanges } from "./ledger.ts";
-import { pendingReasonSql } from "./pending-claims.ts";
+import {
+  type Absence,
+  findAbsence,
+  NIGHTLY_INTERVAL_MICROS,
+  readPendingClaims,
+  WITHDRAWAL_REASON,
+} from "./pending-claims.ts";
 import { extendSettleDelay, NOT_PUBLISHED_REASON } from "./publication.ts";
 import { readPresentTs } from "./targets.ts";
 
 /** A range of a ledger key of a history stream. */
 interface HistoryRange extends TimeRange {
-  readonly state: "covered" | "settling" | "open" | "lost";
+  readonly state: "covered" | GapState;
   /** Null if it is covered. */
   readonly reason: string | null;
   /** When an open range leaves the service's window; null: never. */
@@ -36,8 +43,9 @@ interface ReasonedRange extends TimeRange {
 interface HistoryLedger {
   readonly settled: readonly ReasonedRange[];
   readonly liveSpans: readonly TimeRange[];
-  /** Claims of the service that are not accepted yet, ascending. */
-  readonly claims: readonly ReasonedRange[];
+  readonly absence: Absence | undefined;
+  /** Where the service seems to have withdrawn rows. */
+  readonly withdrawn: readonly TimeRange[];
 }
 
 const settledSql = `SELECT series, from_ts, to_ts, proof = 'lost', reason FROM settled_ranges
@@ -47,9 +55,6 @@ const liveSpansSql = `SELECT w.series, l.from_ts AS "from", l.to_ts AS "to" FROM
     JOIN series s ON s.series = w.series
     JOIN live_spans l ON l.stream = w.stream AND l.index_type = s.index_type AND l.index_id IN ('', s.index_id)
   WHERE w.stream = ? AND w.is_snapshot = 0 AND w.stream IN (SELECT stream FROM live_spans)`;
-
-const claimsSql = `SELECT series, from_ts AS "from", to_ts AS "to", ${pendingReasonSql("kind")} AS reason FROM pending_claims
-  WHERE stream = ? AND accepted_at IS NULL ORDER BY from_ts`;
 
 /**
  * Every key of the history streams with its ranges: what is covered, and the gaps of the view `gaps` (a test compares them).
@@ -61,7 +66,7 @@ export function* readHistoryRanges(connection: Connection): Generator<KeyRanges<
     const settled = Map.groupBy(connection.tuples<SettledTuple>(settledSql, [stream]), ([series]) => series);
     const targets = readHistoryTargets(connection, stream);
     const liveSpans = readBySeries<TimeRange>(connection, liveSpansSql, stream);
-    const claims = readBySeries<ReasonedRange>(connection, claimsSql, stream);
+    const claims = readPendingClaims(connection, stream);
     for (const series of new Set([...settled.keys(), ...targets.keys()])) {
       const own = settled.get(series) ?? [];
       const told = own.map(
@@ -70,10 +75,12 @@ export function* readHistoryRanges(connection: Connection): Generator<KeyRanges<
             ? { from, to, state: "lost", reason, lostAt: null }
             : { from, to, state: "covered", reason: null, lostAt: null },
       );
+      const pending = claims.get(series) ?? [];
       const ledger = {
         settled: own.map(([, from, to, , reason]) => ({ from, to, reason })),
         liveSpans: liveSpans.get(series) ?? [],
-        claims: claims.get(series) ?? [],
+        absence: findAbsence(pending),
+        withdrawn: pending.filter(({ kind }) => isIncident(kind)).map(({ range }) => range),
       };
       const gaps = (targets.get(series) ?? []).flatMap((target) => describeGaps(target, ledger, now));
       yield { key: { stream, series }, ranges: [...told, ...gaps] };
@@ -100,7 +107,7 @@ interface Gap {
 /** The gaps of one target with their reasons. */
 function describeGaps(target: HistoryTarget, ledger: HistoryLedger, now: Micros): HistoryRange[] {
   const gaps: Gap[] = [];
-  for (const part of findGaps([target], ledger.settled, now)) {
+  for (const part of findGaps([{ ...target, absence: ledger.absence }], ledger.settled, now)) {
     const last = gaps.at(-1);
     if (last?.to === part.from) {
       last.parts.push(part);
@@ -117,12 +124,14 @@ function describeGap(
   now: Micros,
 ): HistoryRange[] {
   const { serviceWindow, blockedReason } = target;
-  const lostAt = (ts: Micros) => (serviceWindow === null ? null : ts + serviceWindow);
   const settlingFrom = findSettlingStart(from, target, ledger, now);
-  // The view takes the first claim that ends above the gap's start, if that begins below its end.
-  const claim = ledger.claims.find((range) => range.to > from);
-  const claimed = claim && claim.from < to ? claim.reason : null;
+  const isWithdrawn = ledger.withdrawn.some((range) => range.to > from && range.from < to);
   const ranges: HistoryRange[] = [];
+  const add = (range: TimeRange, reason: string) => {
+    const state = gapState(reason);
+    const lostAt = state === "open" && serviceWindow !== null ? range.from + serviceWindow : null;
+    ranges.push({ from: range.from, to: range.to, state, reason, lostAt });
+  };
   let rest = from;
   for (const part of parts) {
     if (part.state === "lost") {
@@ -135,10 +144,15 @@ function describeGap(
     const reason =
       part.state === "unpublished"
         ? (blockedReason ?? NOT_PUBLISHED_REASON)
-        : (claimed ?? blockedReason ?? "pending");
-    ranges.push({ from: part.from, to: rest, state: "open", reason, lostAt: lostAt(part.from) });
+        : isWithdrawn
+          ? WITHDRAWAL_REASON
+          : (blockedReason ?? "pending");
+    add(
+      { from: part.from, to: rest },
+      part.state === "absent" && ledger.absence ? ledger.absence.reason : reason,
+    );
   }
-  if (rest < to) ranges.push({ from: rest, to, state: "settling", reason: "settling", lostAt: lostAt(rest) });
+  if (rest < to) add({ from: rest, to }, SETTLING_REASON);
   return ranges;
 }
 

@@ -1,6 +1,7 @@
+import { END_REASON, NOT_FOUND_REASON } from "../../model/gap-state.ts";
 import type { WithdrawalStatus } from "../../model/status/warehouse-status.ts";
 import type { Stream } from "../../model/streams.ts";
-import { formatTimestamp, MICROS_PER_DAY, type Micros } from "../../model/time.ts";
+import { formatTimestamp, MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { type ClaimKind, holesOf, type PendingClaim } from "../../rule/claim.ts";
 import { isIncident } from "../../rule/confirm.ts";
@@ -18,19 +19,57 @@ export interface StoredClaim extends PendingClaim {
   readonly rows: number;
 }
 
-/** Reasons of the open ranges of pending claims, for the view `gaps`. */
+/** Reason of ranges in which the service lacks rows that it served before. */
+export const WITHDRAWAL_REASON = "withdrawal unconfirmed";
+
+/** Reasons of the gaps of pending claims, for the view `gaps`. */
 export const pendingReasons: Readonly<Partial<Record<ClaimKind, string>>> = {
-  withdrawn: "withdrawal unconfirmed",
-  "end moved": "withdrawal unconfirmed",
-  end: "end unconfirmed",
-  "not found": "not found, unconfirmed",
+  withdrawn: WITHDRAWAL_REASON,
+  "end moved": WITHDRAWAL_REASON,
+  end: END_REASON,
+  "not found": NOT_FOUND_REASON,
 };
 
-/** The reason of a claim by its kind, in SQL. */
-export const pendingReasonSql = (kind: string) =>
-  `CASE ${kind} ${Object.entries(pendingReasons)
-    .map(([name, reason]) => `WHEN '${name}' THEN '${reason}'`)
-    .join(" ")} END`;
+/** A day, plus two hours for the nightly run itself. */
+export const NIGHTLY_INTERVAL_MICROS = MICROS_PER_DAY + 7200 * MICROS_PER_SECOND;
+
+/** The service has nothing below `to`, but must say so again. It contradicts no row. */
+export interface Absence {
+  readonly to: Micros;
+  readonly reason: string;
+}
+
+/** How far above its range an answer counts: an index that was not found is asked for again nightly. */
+const reach = (kind: ClaimKind) => (kind === "not found" ? NIGHTLY_INTERVAL_MICROS : 0);
+
+/**
+ * The absence that pending claims tell of. It has no lower end: the range of a claim begins where the service's window did
+ * when the answer came, but its answer is about all that is older.
+ */
+export function findAbsence(claims: readonly Pick<PendingClaim, "kind" | "range">[]): Absence | undefined {
+  const found = claims
+    .filter(({ kind }) => !isIncident(kind))
+    .map(({ kind, range }) => ({ to: range.to + reach(kind), reason: pendingReasons[kind] ?? "" }));
+  return found.sort((a, b) => b.to - a.to || (a.reason < b.reason ? -1 : 1))[0];
+}
+
+const kindsSql = (isSelected: (kind: ClaimKind) => boolean) =>
+  (Object.keys(pendingReasons) as ClaimKind[])
+    .filter(isSelected)
+    .map((kind) => `'${kind}'`)
+    .join(", ");
+
+/** The kinds of claims that contradict stored rows, as a list in SQL. */
+export const incidentKindsSql = kindsSql(isIncident);
+
+/** A member of `findAbsence` for the key of the target `w`, in SQL. */
+export function absenceSql(table: (name: string) => string, member: keyof Absence): string {
+  const to = `m.to_ts + CASE m.kind WHEN 'not found' THEN ${reach("not found")} ELSE 0 END`;
+  const reason = `CASE m.kind WHEN 'not found' THEN '${NOT_FOUND_REASON}' ELSE '${END_REASON}' END`;
+  return `(SELECT ${member === "to" ? to : reason} FROM ${table("pending_claims")} m
+      WHERE m.stream = w.stream AND m.series = w.series AND m.accepted_at IS NULL AND m.kind IN (${kindsSql((kind) => !isIncident(kind))})
+      ORDER BY ${to} DESC, ${reason} LIMIT 1)`;
+}
 
 function toClaim({ claim, kind, from, to, rows, subject, ...counts }: PendingClaimRow): StoredClaim {
   const { answers, firstAt, lastAt, acceptedAt } = counts;
@@ -75,23 +114,6 @@ export function readPendingClaims(connection: Connection, stream: Stream): Map<n
   const claims = new Map<number, StoredClaim[]>();
   for (const row of rows) claims.set(row.series, [...(claims.get(row.series) ?? []), toClaim(row)]);
   return claims;
-}
-
-/** How many series of each stream have a pending claim that contradicts no row. */
-export function countUnconfirmedSeries({ orm }: Connection): Map<Stream, number> {
-  const { stream, series, kind, acceptedAt } = pendingClaims;
-  const pending = orm
-    .selectDistinct({ stream, series, kind })
-    .from(pendingClaims)
-    .where(isNull(acceptedAt))
-    .all();
-  const counted = Map.groupBy(
-    pending.filter((claim) => !isIncident(claim.kind)),
-    (claim) => claim.stream,
-  );
-  return new Map(
-    [...counted].map(([name, claims]) => [name, new Set(claims.map((claim) => claim.series)).size]),
-  );
 }
 
 export function storeClaim(

@@ -1,3 +1,4 @@
+import { type GapState, gapState, SETTLING_REASON } from "../../model/gap-state.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { TargetRow } from "../schema/coverage.ts";
@@ -9,7 +10,7 @@ import { readPresentTs } from "./targets.ts";
 
 /** A range of a ledger key of a snapshot stream: received, lost, or too young to tell. */
 interface SnapshotRange extends TimeRange {
-  readonly state: "covered" | "lost" | "settling";
+  readonly state: "covered" | GapState;
   /** Why it is lost. */
   readonly reason: string | null;
 }
@@ -53,13 +54,10 @@ export function* readSnapshotRanges(connection: Connection): Generator<KeyRanges
       let next = 0;
       const addGapsUntil = (end: Micros) => {
         for (let gap = gaps[next]; gap && gap.from < end; gap = gaps[++next]) {
-          const isYoung = gap.state === "settling";
-          ranges.push({
-            from: gap.from,
-            to: gap.to,
-            state: isYoung ? "settling" : "lost",
-            reason: isYoung ? "settling" : NOT_OBSERVED_REASON,
-          });
+          const { from, to } = gap;
+          if (gap.state === "settling")
+            ranges.push({ from, to, state: gapState(SETTLING_REASON), reason: SETTLING_REASON });
+          else ranges.push({ from, to, state: "lost", reason: NOT_OBSERVED_REASON });
         }
       };
       for (const range of settled) {

@@ -1,8 +1,11 @@
 import { Failure } from "../../model/failure.ts";
+import { SETTLING_REASON } from "../../model/gap-state.ts";
 import { NOTHING_SELECTED } from "../../model/selector.ts";
+import type { Confirmations } from "../../model/status/confirmations.ts";
 import { historyStreams, type Stream, streamTable } from "../../model/streams.ts";
 import { formatTimestamp, type Micros, parseTimestamp } from "../../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange } from "../../model/time-range.ts";
+import type { ConfirmationRules } from "../../rule/confirm.ts";
 import type { GapRow } from "../coverage/gap-row.ts";
 import { computeWindowStart } from "../coverage/gaps.ts";
 import {
@@ -15,6 +18,7 @@ import { readPresentTs } from "../coverage/targets.ts";
 import type { NamedSeries } from "../lookups/resolve-names.ts";
 import { readStreamStates } from "../rows/stream-stats.ts";
 import type { Connection } from "../sqlite/connection.ts";
+import { readConfirmations } from "./confirmations.ts";
 
 /** Reason of time that the service no longer has and that was never selected. */
 export const NOT_FOLLOWED_REASON = "not followed";
@@ -31,6 +35,8 @@ export interface GapReport {
   readonly moved: readonly string[];
   /** Selectors of which no series is known: the ledger cannot say what they lack. */
   readonly unresolved: readonly string[];
+  /** What the service must repeat about these gaps. */
+  readonly confirmations: Confirmations;
 }
 
 /** The requested range; either end may be left open. */
@@ -53,15 +59,21 @@ const lostSql = `SELECT stream, index_type, index_id, name, from_ts, to_ts, from
 const NOT_PROVEN_THEN_REASON = "not proven then";
 
 /** Every gap of the selected keys. */
-export function readGapReport(connection: Connection, selection: KeySelection): GapReport {
+export function readGapReport(
+  connection: Connection,
+  selection: KeySelection,
+  rules?: ConfirmationRules,
+): GapReport {
   assertIsNewest(connection);
   return inReadTransaction(connection, (now, gaps) => {
     const keys = selectKeys(readLedgerKeys(connection), selection);
     const selected = new Set(keys.map(namedKeyText));
+    const own = gaps.filter((gap) => selected.has(namedKeyText(gap)));
     return {
       now,
       keys,
-      gaps: gaps.filter((gap) => selected.has(namedKeyText(gap))),
+      gaps: own,
+      confirmations: readConfirmations(connection, own, rules, selected),
       outsideRange: [],
       moved: [],
       unresolved: findUnresolved(connection, selection),
@@ -73,12 +85,13 @@ export function readGapReport(connection: Connection, selection: KeySelection): 
  * Every part of the range that the selected keys lack: the ledger's gaps, and also what the ledger does not mention,
  * because an unknown part is not complete.
  * Without a beginning the range begins for each key where its ledger does. Without an end it ends at the present, and
- * heads that are still `settling` do not count.
+ * heads that are still `settling` do not count. `rules`: when the service is asked again.
  */
 export function readGapReportInRange(
   connection: Connection,
   selection: KeySelection,
   range: ReportRange,
+  rules?: ConfirmationRules,
 ): GapReport {
   if (range.from === undefined || range.to === undefined) assertIsNewest(connection);
   const inPast = connection.knownAt ? NOT_PROVEN_THEN_REASON : undefined;
@@ -93,7 +106,7 @@ export function readGapReportInRange(
       const part = { from: range.from ?? key.firstTs ?? end, to: end };
       const ownGaps = gapsByKey.get(namedKeyText(key)) ?? [];
       const known = [...(coverage.get(namedKeyText(key)) ?? []), ...ownGaps.map(rangeOf)];
-      const counted = ownGaps.filter(({ reason }) => range.to !== undefined || reason !== "settling");
+      const counted = ownGaps.filter(({ reason }) => range.to !== undefined || reason !== SETTLING_REASON);
       return [
         ...counted.flatMap((gap) => clip(gap, part)),
         ...unknownGaps(key, subtract(normalise([part]), normalise(known)), now, inPast),
@@ -105,7 +118,8 @@ export function readGapReportInRange(
       .flatMap((key) => coverage.get(namedKeyText(key)) ?? [])
       .flatMap(({ from, to, movedTo }) => (movedTo !== null && from < end && to > start ? [movedTo] : []));
     const unresolved = findUnresolved(connection, selection);
-    return { now, keys, gaps: missing, outsideRange, moved: [...new Set(moved)], unresolved };
+    const confirmations = readConfirmations(connection, missing, rules, new Set(missing.map(namedKeyText)));
+    return { now, keys, gaps: missing, confirmations, outsideRange, moved: [...new Set(moved)], unresolved };
   });
 }
 

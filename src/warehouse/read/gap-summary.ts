@@ -12,7 +12,7 @@ interface GapSum extends TimeRange {
   readonly lostAt: Micros | null;
 }
 
-/** Sums gaps by key, state and reason. Heads that are still `settling` are not for it. */
+/** Sums gaps by key, state and reason. What is `unconfirmed` is not for it. */
 export class GapSums {
   readonly #byKey = new Map<KnownLedgerKey, GapSum[]>();
 

@@ -1,9 +1,12 @@
+import { type GapState, gapStates, SETTLING_REASON } from "../../model/gap-state.ts";
 import type { DiskStatus, StreamStatus, WarehouseStatus } from "../../model/status/warehouse-status.ts";
 import { type Stream, streams, streamTable } from "../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
+import type { ConfirmationRules } from "../../rule/confirm.ts";
 import { readHistoryRanges } from "../coverage/history-gaps.ts";
-import { countUnconfirmedSeries, readReportedWithdrawals } from "../coverage/pending-claims.ts";
+import type { LedgerKey } from "../coverage/ledger.ts";
+import { readReportedWithdrawals } from "../coverage/pending-claims.ts";
 import { readSnapshotRanges } from "../coverage/snapshot-gaps.ts";
 import { readStreamStates } from "../rows/stream-stats.ts";
 import { settledRanges } from "../schema/coverage.ts";
@@ -15,32 +18,30 @@ import { readWalBytes, readWarehouseBytes } from "../sqlite/wal.ts";
 import { readJobRuns } from "../tables/job-runs.ts";
 import { estimateDaysUntilFull, readSizeSamples } from "../tables/size-history.ts";
 import { readWarehouseState } from "../tables/warehouse-state.ts";
+import { readConfirmations } from "./confirmations.ts";
 
+/** The gaps of one state: how many, how long, and how long those of the series with the most. */
 interface GapTotals {
-  readonly stream: Stream;
-  readonly state: "open" | "lost";
   ranges: number;
   extent: number;
+  maxExtent: number;
 }
 
-/** Fast at any size: row counts are stored, and the ledger is read in one pass. */
-export function readStatus(connection: Connection, now: Micros): WarehouseStatus {
+/** Fast at any size: row counts are stored, and the ledger is read in one pass. `rules`: when the service is asked again. */
+export function readStatus(connection: Connection, now: Micros, rules?: ConfirmationRules): WarehouseStatus {
   // One transaction, so that counts and coverage agree.
   return connection.database.transaction(() => {
     const states = new Map(readStreamStates(connection).map((row) => [row.stream, row]));
     const covered = readCoveredSpans(connection);
     const { serviceUrl, clockSkew } = readWarehouseState(connection);
-    const gaps = sumGaps(connection);
-    const unconfirmed = countUnconfirmedSeries(connection);
-    const totals = (stream: Stream, state: GapTotals["state"]) =>
-      gaps.find((gap) => gap.stream === stream && gap.state === state) ?? { ranges: 0, extent: 0 };
+    const { totals, claimed } = sumGaps(connection);
     return {
       generated_at: formatTimestamp(now),
       warehouse: connection.path,
       streams: streams.map((stream): StreamStatus => {
         const state = states.get(stream);
         const range = covered.get(stream);
-        const [open, lost] = [totals(stream, "open"), totals(stream, "lost")];
+        const { open, unconfirmed, lost } = totals(stream);
         const newest = state?.newestTs ?? null;
         return {
           stream,
@@ -49,17 +50,20 @@ export function readStatus(connection: Connection, now: Micros): WarehouseStatus
           to_time: range ? formatTimestamp(Math.min(now, range.to)) : null,
           rows: state?.rows ?? 0,
           open: open.ranges,
-          open_seconds: Math.round(open.extent / MICROS_PER_SECOND),
+          open_seconds: toSeconds(open.extent),
+          open_max_seconds: toSeconds(open.maxExtent),
+          unconfirmed: unconfirmed.ranges,
           lost: lost.ranges,
-          lost_seconds: Math.round(lost.extent / MICROS_PER_SECOND),
-          newest_age_s: newest === null ? null : Math.max(0, Math.round((now - newest) / MICROS_PER_SECOND)),
+          lost_seconds: toSeconds(lost.extent),
+          lost_max_seconds: toSeconds(lost.maxExtent),
+          newest_age_s: newest === null ? null : Math.max(0, toSeconds(now - newest)),
           last_error: state?.lastError ?? null,
           last_error_at: state?.lastErrorAt ?? null,
           missing_scopes: state ? (JSON.parse(state.missingScopes) as string[]) : [],
           live_offset_ms: state?.liveOffset == null ? null : state.liveOffset / MICROS_PER_MS,
-          unconfirmed: unconfirmed.get(stream) ?? 0,
         };
       }),
+      confirmations: readConfirmations(connection, claimed, rules),
       disk: readDiskStatus(connection),
       jobs: readJobRuns(connection)
         .filter(({ outcome }) => outcome !== "new")
@@ -67,7 +71,7 @@ export function readStatus(connection: Connection, now: Micros): WarehouseStatus
       withdrawals: readReportedWithdrawals(connection, now),
       last_crash: readLastCrash(connection.path) ?? null,
       service_url: serviceUrl,
-      clock_skew_s: Math.round(clockSkew / MICROS_PER_SECOND),
+      clock_skew_s: toSeconds(clockSkew),
     };
   })();
 }
@@ -88,21 +92,39 @@ export function readCoveredSpans({ orm }: Connection): Map<Stream, TimeRange> {
   return new Map(rows.map(({ stream, ...span }) => [stream, span]));
 }
 
-function sumGaps(connection: Connection): GapTotals[] {
-  const sums = new Map<string, GapTotals>();
+const toSeconds = (micros: Micros) => Math.round(micros / MICROS_PER_SECOND);
+
+/** The gaps of each stream by state, and those that the service has made a claim about. */
+function sumGaps(connection: Connection) {
+  const noGaps = () => gapStates.map((): GapTotals => ({ ranges: 0, extent: 0, maxExtent: 0 }));
+  const sums = new Map(streams.map((stream) => [stream, noGaps()]));
+  const claimed: { reason: string }[] = [];
   for (const read of [readHistoryRanges, readSnapshotRanges]) {
+    let last: LedgerKey | undefined;
+    let extents = gapStates.map(() => 0);
     for (const { key, ranges } of read(connection)) {
-      for (const { from, to, state } of ranges) {
-        if (state !== "open" && state !== "lost") continue;
-        const { stream } = key;
-        const sum = sums.get(`${stream} ${state}`) ?? { stream, state, ranges: 0, extent: 0 };
+      // The ranges of a key may come in several parts.
+      if (last?.stream !== key.stream || last.series !== key.series) extents = gapStates.map(() => 0);
+      last = key;
+      for (const { from, to, state, reason } of ranges) {
+        const at = state === "covered" ? -1 : gapStates.indexOf(state);
+        const sum = sums.get(key.stream)?.[at];
+        if (!sum) continue;
         sum.ranges++;
         sum.extent += to - from;
-        sums.set(`${stream} ${state}`, sum);
+        extents[at] = (extents[at] ?? 0) + to - from;
+        sum.maxExtent = Math.max(sum.maxExtent, extents[at]);
+        if (state === "unconfirmed" && reason !== null && reason !== SETTLING_REASON)
+          claimed.push({ reason });
       }
     }
   }
-  return [...sums.values()];
+  const totals = (stream: Stream) =>
+    Object.fromEntries(gapStates.map((state, at) => [state, sums.get(stream)?.[at]])) as Record<
+      GapState,
+      GapTotals
+    >;
+  return { totals, claimed };
 }
 
 function readDiskStatus(connection: Connection): DiskStatus {

@@ -16,7 +16,7 @@ const MAX_GAPS = 2_000;
 /** Shorter empty ranges are not shown: they lie between any two ticks. */
 const MIN_EMPTY_MICROS = 60 * MICROS_PER_SECOND;
 
-const gapsSql = `SELECT from_ts AS "from", to_ts AS "to", stream, CASE reason WHEN 'settling' THEN 'settling' ELSE state END AS state, reason
+const gapsSql = `SELECT from_ts AS "from", to_ts AS "to", stream, state, reason
   FROM gaps WHERE stream = ? AND index_type = ? AND index_id = ? AND from_ts < ? AND to_ts > ?
   ORDER BY from_ts DESC LIMIT ${MAX_GAPS}`;
 

@@ -1,6 +1,7 @@
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { formatDay, formatTimestamp, type Micros } from "../../../src/model/time.ts";
+import { storeClaim } from "../../../src/warehouse/coverage/pending-claims.ts";
 import {
   addLookups,
   addSeries,
@@ -56,7 +57,7 @@ describe("mds-sync gaps", () => {
     expect(stdout).toMatch(new RegExp(`^ ${day(-300)} 00:00:00 .* 100d {2}lost {2}aged out$`, "m"));
     expect(stdout).toMatch(/^3 ranges open \(\S+.*\), 2 ranges lost \(\S+.*\)\.$/m);
     expect(stdout).toMatch(/^The next gap to leave the service's window is index_ticks GWA ETH from$/m);
-    expect(stdout).toMatch(/^In addition, 4 heads that only await confirmation \(settling\)\.$/m);
+    expect(stdout).toMatch(/^In addition, 4 heads only await confirmation \(settling\)\.$/m);
   });
 
   it("prints the rows of the view as JSON, filtered by stream and series", async () => {
@@ -77,7 +78,7 @@ describe("mds-sync gaps", () => {
     expect(summarize(eth.stdout).map(([stream, name, , , state]) => [stream, name, state])).toEqual([
       ["index_ticks", "ETH", "lost"],
       ["index_ticks", "ETH", "open"],
-      ["index_ticks", "ETH", "open"],
+      ["index_ticks", "ETH", "unconfirmed"],
     ]);
     expect(new Set(summarize(byKey.stdout).map(([stream]) => stream))).toEqual(new Set(["exchange_ticks"]));
     expect(summarize(byId.stdout).map(([stream, , , , , reason]) => [stream, reason])).toEqual([
@@ -98,7 +99,7 @@ describe("mds-sync gaps", () => {
       gaps(complete, "--series", "UNI", "--stream", "intraday"),
       gaps(createWarehouse()),
     ]);
-    expect(none.stdout).toBe("Nothing is missing except 1 head that only awaits confirmation (settling).\n");
+    expect(none.stdout).toBe("Nothing is missing: 1 head only awaits confirmation (settling).\n");
     expect(stranger.stdout).toBe(
       "index_ticks GWA UNI (uni-1) is not synced: the settings do not select it.\n" +
         "index_ticks GWA UNI (uni-2) is not synced: the settings do not select it.\n",
@@ -185,8 +186,41 @@ describe("a window", () => {
     );
     expect(status).toBe(4);
     const [head, future] = summarize(stdout);
-    expect(head).toEqual(["ohlcv", "BTC", format(midnight), future?.[2], "open", "settling"]);
+    expect(head).toEqual(["ohlcv", "BTC", format(midnight), future?.[2], "unconfirmed", "settling"]);
     expect(future?.slice(3)).toEqual([format(midnight + 2 * DAY), "open", "in the future"]);
+  });
+
+  it("is not proven where only confirmations are missing, and says when they come", async () => {
+    const path = createWarehouse((transaction) => {
+      addLookups(transaction);
+      addSeries(transaction, "index_ticks", "btc-id", {
+        from: nowTs - 10 * DAY,
+        settled: [[nowTs - 5 * DAY, nowTs]],
+      });
+      const series = transaction.dictionary.getSeriesKey("GWA", "btc-id");
+      const key = { stream: "index_ticks", series } as const;
+      const range = { from: nowTs - 9 * DAY, to: nowTs - 5 * DAY };
+      const counts = { subject: [], answers: 1, firstAt: nowTs, lastAt: nowTs, acceptedAt: null };
+      storeClaim(transaction, key, { kind: "end", range, ...counts }, 0);
+    });
+    const { stdout, stderr, status } = await gaps(path, "--from", day(-7), "--to", day(-6));
+    expect(status).toBe(4);
+    const due = format(Math.ceil((nowTs + 600e6) / 60e6) * 60e6).slice(11, 16);
+    const text = stdout.replaceAll(/\s+/g, " ");
+    expect(text).toContain(
+      "Not proven yet, though all that the service has shown is stored: 1 range unconfirmed (1d) in [",
+    );
+    expect(text).toMatch(
+      new RegExp(
+        `1 start of a history awaits confirmation: the next run after (\\S+ )?${due} UTC asks the service again`,
+      ),
+    );
+    expect(stderr).toContain("the service must repeat that it has nothing there");
+    // The rest of it is covered, and nothing is open.
+    expect((await gaps(path, "--from", day(-4), "--to", day(-3))).status).toBe(0);
+    const shown = JSON.parse((await runInProcess(["status", "--warehouse", path, "--json"])).stdout);
+    expect(shown.confirmations).toMatchObject({ starts: 1, not_found: 0, due_at: format(nowTs + 600e6) });
+    expect(shown.streams[5]).toMatchObject({ stream: "index_ticks", open: 0, lost: 0 });
   });
 
   it("is not complete without any ledger entry: never selected, before the start of the series, or an empty warehouse", async () => {

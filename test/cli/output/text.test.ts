@@ -2,7 +2,6 @@ import { describe, expect, it } from "vitest";
 import {
   formatAge,
   formatBytes,
-  formatCount,
   formatDuration,
   formatShortCount,
   formatTable,
@@ -37,16 +36,17 @@ describe("the texts of a report", () => {
   });
 
   it.each([
-    [0, "0", "0"],
-    [9_999, "9,999", "9999"],
-    [36_000, "36,000", "36k"],
-    [999_999, "999,999", "999k"],
-    [1_290_000, "1.2M", "1.2M"],
-    [50_199_999, "50.1M", "50M"],
-    [999_999_999, "999.9M", "999M"],
-    [20_000_000_000, "20.0G", "20000M"],
-  ])("show the count %d as %s, and shortened as %s", (count, text, short) => {
-    expect([formatCount(count), formatShortCount(count)]).toEqual([text, short]);
+    [0, "0"],
+    [9_999, "9999"],
+    [36_000, "36k"],
+    [999_999, "999k"],
+    [1_290_000, "1.2M"],
+    [50_199_999, "50M"],
+    [999_999_999, "999M"],
+    [1_290_000_000, "1.2G"],
+    [20_000_000_000, "20G"],
+  ])("show the count %d as %s", (count, text) => {
+    expect(formatShortCount(count)).toBe(text);
   });
 
   it("break lines between words, never inside a timestamp or a long word", () => {

@@ -12,7 +12,7 @@ export async function pointAt(page: Page, x: number, y: number): Promise<void> {
 
 const tints = {
   covered: [60, 150, 115],
-  settling: [165, 211, 192],
+  unconfirmed: [165, 211, 192],
   open: [223, 162, 53],
   lost: [196, 83, 74],
   empty: [106, 112, 118],

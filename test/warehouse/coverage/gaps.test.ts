@@ -35,7 +35,7 @@ describe("the view gaps", () => {
     expect(gapsOf(warehouse)).toEqual([
       ["open", "pending", -10 * 180, -9 * 180],
       ["open", "pending", -180, -3],
-      ["open", "settling", -3, 0],
+      ["unconfirmed", "settling", -3, 0],
     ]);
     const [first] = queryRows(warehouse, "SELECT * FROM gaps ORDER BY from_ts LIMIT 1");
     expect(first).toEqual({
@@ -134,7 +134,7 @@ describe("the view gaps", () => {
     warehouse.transaction((t) => settle(t, key, { from: today - 3 * MICROS_PER_DAY, to: today }, "empty"));
     expect(readGaps(warehouse.connection, "index_ticks", present)).toEqual([]);
     expect(queryRows(warehouse, "SELECT state, reason, from_ts, lost_at FROM gaps")).toEqual([
-      { state: "open", reason: "settling", from_ts: today, lost_at: null },
+      { state: "unconfirmed", reason: "settling", from_ts: today, lost_at: null },
     ]);
   });
 
@@ -191,7 +191,7 @@ describe("the view gaps", () => {
         to_ts: start + HOUR,
       },
       { state: "lost", reason: "not observed", from_ts: start + HOUR + cadence },
-      { state: "open", reason: "settling" },
+      { state: "unconfirmed", reason: "settling" },
     ]);
     expect(queryRows(warehouse, "SELECT stream, index_id, name, proof FROM coverage")).toEqual([
       { stream: "exchange_ticks", index_id: "kraken-id", name: "kraken-id", proof: "rows" },

@@ -112,7 +112,7 @@ const clearSql = [
   .join("\n");
 
 const shownSql = `SELECT index_id AS indexId, from_ts AS "from", to_ts AS "to",
-    CASE reason WHEN 'settling' THEN reason ELSE state END AS state, reason, lost_at AS lostAt FROM gaps
+    state, reason, lost_at AS lostAt FROM gaps
   UNION ALL SELECT index_id, from_ts, to_ts, 'covered', NULL, NULL FROM coverage WHERE proof <> 'lost'
   ORDER BY 1, 2`;
 

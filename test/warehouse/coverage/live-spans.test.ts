@@ -75,7 +75,7 @@ describe("the view gaps with a live span", () => {
     addLiveSpan(warehouse, present - HOUR, present);
     expect(gapsOf(warehouse)).toEqual([
       ["open", "pending", -540, -180],
-      ["open", "settling", -180, 0],
+      ["unconfirmed", "settling", -180, 0],
     ]);
     warehouse.transaction((t) => recordBlockedReason(t, key, "forbidden"));
     expect(gapsOf(warehouse)[0]).toEqual(["open", "forbidden", -540, -3]);
@@ -88,7 +88,7 @@ describe("the view gaps with a live span", () => {
     settledTo(warehouse, present - HOUR - DELAY - 1);
     expect(gapsOf(warehouse)[0]?.slice(0, 2)).toEqual(["open", "pending"]);
     settledTo(warehouse, present - HOUR - DELAY);
-    expect(gapsOf(warehouse)).toEqual([["open", "settling", -183, 0]]);
+    expect(gapsOf(warehouse)).toEqual([["unconfirmed", "settling", -183, 0]]);
   });
 
   it("shows nothing as settling for a span that ended, or for the span of another index", () => {
@@ -114,9 +114,9 @@ describe("the view gaps with a live span", () => {
     settleTo(present - 27 * HOUR);
     expect(gapsOf(warehouse)[0]?.slice(0, 2)).toEqual(["open", "pending"]);
     settleTo(present - 25 * HOUR);
-    expect(gapsOf(warehouse)).toEqual([["open", "settling", -25 * 180, 0]]);
+    expect(gapsOf(warehouse)).toEqual([["unconfirmed", "settling", -25 * 180, 0]]);
     // Also if a live span of its index type began since.
     addLiveSpan(warehouse, present - HOUR, present);
-    expect(gapsOf(warehouse)).toEqual([["open", "settling", -25 * 180, 0]]);
+    expect(gapsOf(warehouse)).toEqual([["unconfirmed", "settling", -25 * 180, 0]]);
   });
 });

@@ -92,23 +92,27 @@ describe("the claims of a series", () => {
 });
 
 describe("a pending claim", () => {
-  it.each<[kind: ClaimKind, reason: string]>([
-    ["withdrawn", "withdrawal unconfirmed"],
-    ["end moved", "withdrawal unconfirmed"],
-    ["end", "end unconfirmed"],
-    ["not found", "not found, unconfirmed"],
-  ])("%s is the reason of the gap that contains it, until it is accepted", (kind, reason) => {
-    const reasonWith = (acceptedAt: number | null) => {
+  const rest = ["open", "pending", -720, -3];
+  it.each<[kind: ClaimKind, gaps: unknown[]]>([
+    ["withdrawn", [["open", "withdrawal unconfirmed", -1800, -3]]],
+    ["end moved", [["open", "withdrawal unconfirmed", -1800, -3]]],
+    // Nothing is older, however far below: only what is above the end is to be fetched.
+    ["end", [["unconfirmed", "end unconfirmed", -1800, -720], rest]],
+    // The next nightly run asks for the index again: until then there is nothing of it to fetch.
+    ["not found", [["unconfirmed", "not found, unconfirmed", -1800, -3]]],
+  ])("%s decides the state and the reason of its gap, until it is accepted", (kind, gaps) => {
+    const gapsWith = (acceptedAt: number | null) => {
       const warehouse = openTestWarehouse();
       declareTarget(warehouse, present - 10 * HOUR);
       const range = { from: present - 5 * HOUR, to: present - 4 * HOUR };
       const counts = { subject: [], answers: 2, firstAt: first, lastAt: now, acceptedAt };
       const key = { stream: "index_ticks", series: 1 } as const;
       warehouse.transaction((t) => storeClaim(t, key, { kind, range, ...counts }, 7));
-      return gapsOf(warehouse)[0];
+      return gapsOf(warehouse);
     };
-    expect(reasonWith(null)).toEqual(["open", reason, -1800, -3]);
-    expect(reasonWith(now)).toEqual(["open", "pending", -1800, -3]);
+    const head = ["unconfirmed", "settling", -3, 0];
+    expect(gapsWith(null)).toEqual([...gaps, head]);
+    expect(gapsWith(now)).toEqual([["open", "pending", -1800, -3], head]);
   });
 
   it("of records that do not exist is no missing range; one against stored rows is", () => {

@@ -38,7 +38,7 @@ describe("the view gaps of a series whose newest records REST lacks", () => {
     expect(gapsOf(warehouse)).toEqual([
       ["open", "not published yet", -180, -48],
       ["open", "pending", -48, -3],
-      ["open", "settling", -3, 0],
+      ["unconfirmed", "settling", -3, 0],
     ]);
     const [found] = readGaps(warehouse.connection, "index_ticks", present);
     expect(found?.unpublished).toEqual([{ from: settled.to, to: askedAt - DELAY }]);
@@ -57,7 +57,7 @@ describe("the view gaps of a series whose newest records REST lacks", () => {
     });
     expect(gapsOf(warehouse)).toEqual([
       ["open", "pending", -180, -135],
-      ["open", "settling", -135, 0],
+      ["unconfirmed", "settling", -135, 0],
     ]);
     // What is too young for a quiet series is requested, too.
     expect(readGaps(warehouse.connection, "index_ticks", present)).toMatchObject([
@@ -81,9 +81,9 @@ describe("the view gaps of a series whose newest records REST lacks", () => {
         { settleDelay: HOUR / 2, cadence: 1 },
       );
     });
-    expect(gapsOf(warehouse)[1]).toEqual(["open", "settling", -180, 0]);
+    expect(gapsOf(warehouse)[1]).toEqual(["unconfirmed", "settling", -180, 0]);
     warehouse.connection.database.exec(`UPDATE stream_states SET late_at = ${present - 6 * HOUR}`);
-    expect(gapsOf(warehouse)[1]).toEqual(["open", "settling", -90, 0]);
+    expect(gapsOf(warehouse)[1]).toEqual(["unconfirmed", "settling", -90, 0]);
   });
 });
 

@@ -23,7 +23,7 @@ function readInOnePass({ connection }: WarehouseWriter) {
 function readFromViews(warehouse: WarehouseWriter) {
   const sql = `SELECT v.stream, s.series, v.from_ts, v.to_ts, v.state, v.reason FROM (
       SELECT stream, index_id, from_ts, to_ts, 'covered' AS state, NULL AS reason FROM coverage WHERE proof <> 'lost'
-      UNION ALL SELECT stream, index_id, from_ts, to_ts, CASE reason WHEN 'settling' THEN reason ELSE state END, reason FROM gaps
+      UNION ALL SELECT stream, index_id, from_ts, to_ts, state, reason FROM gaps
     ) v JOIN series s ON s.index_type = '' AND s.index_id = coalesce(v.index_id, '')
     ORDER BY v.stream, s.series, v.from_ts`;
   return queryRows(warehouse, sql).map((row) => Object.values(row));

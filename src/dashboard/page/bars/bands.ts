@@ -128,7 +128,7 @@ export class Bands implements ISeriesPrimitive<Time> {
 }
 
 function toBand({ state, reason, ...range }: ChartRange): Band {
-  return { ...range, state, text: state === reason ? state : `${state}: ${reason}` };
+  return { ...range, state, text: state === "unconfirmed" ? reason : `${state}: ${reason}` };
 }
 
 function drawTint(pen: Pen, { left, right, height }: Box, { state }: Band): void {
@@ -139,7 +139,7 @@ function drawTint(pen: Pen, { left, right, height }: Box, { state }: Band): void
   pen.clip();
   pen.fillStyle = colour;
   pen.fillRect(left, 0, right - left, height);
-  if (state === "open" || state === "lost" || state === "settling") {
+  if (state === "open" || state === "lost" || state === "unconfirmed") {
     pen.beginPath();
     for (let x = left - height - (left % HATCH_PX); x < right; x += HATCH_PX) {
       pen.moveTo(x, height);

@@ -69,12 +69,12 @@ export function showBar({ slots, precision }: ShownBars, pointed: Slot | undefin
 function describeSlot(slot: Slot): string {
   const { span, coverage = 0, isDaily } = slot;
   const what = span && isDaily && span.stream === "index_ticks" ? "ticks " : "";
-  const isSaid = span?.state === "none" || span?.state === span?.reason;
+  const isSaid = span?.state === "none" || span?.state === "unconfirmed";
   const reason = span ? ` (${what}${isSaid ? "" : `${span.state}, `}${span.reason})` : "";
   const proven = `${percent(coverage)} proven`;
   return {
     complete: `complete${what ? reason : ""}`,
-    settling: coverage > 0 ? `${proven}, the rest awaits confirmation` : "awaits confirmation",
+    unconfirmed: coverage > 0 ? `${proven}, the rest awaits confirmation` : "awaits confirmation",
     partial: `${proven}${reason}`,
     missing: `no bar${reason}`,
   }[stateOf(slot)];
@@ -152,7 +152,7 @@ function describeNoGaps(spans: readonly ChartRange[], hasBars: boolean): string 
   };
   const unselected = tell("none", "Not selected");
   if (unselected && !hasBars) return "Nothing in view is selected.";
-  return `Nothing is missing.${tell("settling", "Awaiting confirmation")}${unselected}`;
+  return `Nothing is missing.${tell("unconfirmed", "Awaiting confirmation")}${unselected}`;
 }
 
 export function showTable({ slots, precision }: ShownBars): void {

@@ -52,9 +52,6 @@ function parseBar(bar: ChartBar): Omit<Slot, "time" | "length" | "isDaily" | "sp
   return { candle, ticks, expected, coverage, isComplete: isComplete === 1, volume };
 }
 
-/** In spans of these states an incomplete bar is normal. */
-const NORMAL_STATES: readonly string[] = ["settling"];
-
 /** What the slots are made of. */
 export type LoadedBars = Pick<ChartBarsResult, "from" | "to" | "width" | "bars" | "days" | "spans">;
 
@@ -127,7 +124,7 @@ export function listCovered(slots: readonly Slot[], spans: readonly ChartRange[]
   return [...covered, { from, to: end }].filter((range) => range.to > range.from);
 }
 
-const SEVERITY = ["lost", "open", "empty", "none", "settling"];
+const SEVERITY = ["lost", "open", "empty", "none", "unconfirmed"];
 
 function worstSpan(spans: readonly ChartRange[], from: number, to: number): ChartRange | undefined {
   let worst: ChartRange | undefined;
@@ -204,7 +201,7 @@ export function addTick<T extends LoadedBars>(loaded: T, { time, price, volume }
     to: Math.max(loaded.to, start + length),
     bars: [...loaded.bars.slice(0, isNext ? undefined : -1), bar],
     spans: loaded.spans.map((span, i) =>
-      i === loaded.spans.length - 1 && span.state === "settling"
+      i === loaded.spans.length - 1 && span.state === "unconfirmed"
         ? { ...span, to: Math.max(span.to, time) }
         : span,
     ),
@@ -223,11 +220,11 @@ function joinSpans(spans: readonly ChartRange[]): ChartRange[] {
   return result;
 }
 
-/** `complete`; `settling`: only awaits confirmation; `partial`: a part is missing; `missing`: all of it is missing. */
-export function stateOf(slot: Slot): "complete" | "settling" | "partial" | "missing" {
+/** `complete`; `unconfirmed`: only awaits confirmation; `partial`: a part is missing; `missing`: all of it is missing. */
+export function stateOf(slot: Slot): "complete" | "unconfirmed" | "partial" | "missing" {
   if (!slot.candle) return "missing";
   if (slot.isComplete) return "complete";
-  return slot.span && NORMAL_STATES.includes(slot.span.state) ? "settling" : "partial";
+  return slot.span?.state === "unconfirmed" ? "unconfirmed" : "partial";
 }
 
 /** The number of fraction digits to show: about five significant digits. */
@@ -237,7 +234,7 @@ export function precisionOf(bars: readonly ChartBar[]): number {
   return Math.min(12, Math.max(2, 5 - Math.ceil(Math.log10(highest))));
 }
 
-/** The spans to list: not the settling head, and not what is not selected. */
+/** The spans to list: not what only awaits confirmation, and not what is not selected. */
 export function listGaps<T extends ChartRange>(spans: readonly T[]): T[] {
   return spans.filter(({ state }) => state === "open" || state === "lost" || state === "empty");
 }

@@ -199,8 +199,9 @@ const told: { status?: StatusReport; daemon?: DaemonAnswer } = {};
 function showProof(): void {
   const { status, daemon } = told;
   if (!status || !daemon) return;
-  byId("proof").dataset.tone = daemon.tone;
-  const proof = `${describeProof(status.streams, daemon.backfill)}${asOf(status.generated_at, daemon.generated_at)}`;
+  const hasLost = status.streams.some(({ lost }) => lost > 0);
+  byId("proof").dataset.tone = hasLost && daemon.tone === "well" ? "busy" : daemon.tone;
+  const proof = `${describeProof(status, daemon.backfill)}${asOf(status.generated_at, daemon.generated_at)}`;
   setText("proof-text", daemon.problem ? daemon.sentence : proof);
 }
 

@@ -1,31 +1,43 @@
 // One line of proof: what is stored, since when it is whole, and what is missing of it. Pure functions without access to the page.
 
-import type { StreamStatus } from "../../../model/status/warehouse-status.ts";
+import { describeConfirmations } from "../../../model/status/confirmations.ts";
+import type { StreamStatus, WarehouseStatus } from "../../../model/status/warehouse-status.ts";
 import type { BackfillAnswer } from "../../api-answers.ts";
-import { brief, count, countNoun, duration, momentText } from "./text-format.ts";
+import { brief, count, countNoun, duration, momentText, title } from "./text-format.ts";
 
-type ProvenStream = Pick<
-  StreamStatus,
-  "stream" | "rows" | "from_time" | "open" | "open_seconds" | "lost_seconds"
->;
+interface ProvenStatus extends Pick<WarehouseStatus, "confirmations" | "generated_at"> {
+  readonly streams: readonly Pick<
+    StreamStatus,
+    "stream" | "rows" | "from_time" | "open" | "open_max_seconds" | "lost" | "lost_max_seconds"
+  >[];
+}
 
-/** 801,233 rows, every second since 2026-05-01 10:42 UTC covered, 5 s lost */
-export function describeProof(streams: readonly ProvenStream[], backfill: BackfillAnswer | null): string {
-  const sum = (of: "rows" | "open" | "open_seconds" | "lost_seconds") =>
-    streams.reduce((total, stream) => total + stream[of], 0);
+/** 801,233 rows, every second since 2026-05-01 10:42 UTC covered except 5 s of exchange ticks */
+export function describeProof(status: ProvenStatus, backfill: BackfillAnswer | null): string {
+  const { streams, confirmations, generated_at } = status;
+  const sum = (of: "rows" | "open") => streams.reduce((total, stream) => total + stream[of], 0);
   const rows = `${count(sum("rows"))} rows`;
-  const lost = sum("lost_seconds") > 0 ? `${duration(sum("lost_seconds"))} lost` : "nothing lost";
-  if (backfill) return `${rows}, ${describeBackfill(backfill)}, ${lost}`;
-  if (sum("open") > 0)
-    return `${rows}, ${countNoun(sum("open"), "range")} of ${duration(sum("open_seconds"))} still open, ${lost}`;
+  const lost = streams
+    .filter((stream) => stream.lost > 0)
+    .map(({ stream, lost_max_seconds }) => `${duration(lost_max_seconds)} of ${title(stream).toLowerCase()}`)
+    .join(" and ");
+  const told = lost === "" ? "nothing lost" : `${lost} lost`;
+  if (backfill) return `${rows}, ${describeBackfill(backfill)}, ${told}`;
+  if (sum("open") > 0) {
+    const most = Math.max(...streams.map(({ open_max_seconds }) => open_max_seconds));
+    return `${rows}, ${countNoun(sum("open"), "range")} still open, at most ${duration(most)} of a series, ${told}`;
+  }
   const since = (name: string) =>
     streams.find(({ stream, rows }) => stream === name && rows > 0)?.from_time ?? null;
   const [seconds, days] = [since("index_ticks"), since("ohlcv")];
   const whole = [
     ...(seconds ? [`every second since ${firstWholeMinute(seconds)}`] : []),
     ...(days ? [`every day since ${days.slice(0, 10)}`] : []),
-  ];
-  return [rows, ...(whole.length > 0 ? [`${whole.join(" and ")} covered`] : []), lost].join(", ");
+  ].join(" and ");
+  const proven =
+    whole === "" ? [told] : lost === "" ? [`${whole} covered`, told] : [`${whole} covered except ${lost}`];
+  const confirmation = describeConfirmations(confirmations, generated_at);
+  return [rows, ...proven, ...(confirmation ? [confirmation] : [])].join(", ");
 }
 
 /** The day alone would claim up to 24 hours that nobody has proven. */

@@ -4,7 +4,7 @@ import { type CellRun, type CellState, cellStates } from "../../../model/answers
 
 const stateLabels: Readonly<Record<CellState, string>> = {
   covered: "covered",
-  settling: "awaiting confirmation",
+  unconfirmed: "awaiting confirmation",
   open: "open",
   lost: "lost",
 };

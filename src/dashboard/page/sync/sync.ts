@@ -1,6 +1,8 @@
 // The page polls the daemon every few seconds and shows the results.
 
 import type { GapSummary, GapSummaryResult } from "../../../model/answers/heatmap.ts";
+import { gapStates } from "../../../model/gap-state.ts";
+import { describeConfirmations } from "../../../model/status/confirmations.ts";
 import type { ServeStatus } from "../../../model/status/serve-status.ts";
 import { describeLimit, HOST_SCOPE, type ServiceCondition } from "../../../model/status/service-condition.ts";
 import { describeShare, listShareParts, type ShareStatus } from "../../../model/status/share-status.ts";
@@ -139,18 +141,24 @@ function showErrors(errors: DaemonAnswer["errors"], now: string): void {
 // ---- the streams
 
 function showStatus(status: WarehouseStatus): void {
-  const sum = (of: "rows" | `${"open" | "lost"}${"" | "_seconds"}`) =>
+  const sum = (of: "rows" | (typeof gapStates)[number]) =>
     status.streams.reduce((total, stream) => total + stream[of], 0);
   setText("rows", brief(sum("rows")));
   byId("rows").title = count(sum("rows"));
   const used = status.streams.filter((stream) => stream.rows > 0).length;
   setText("rows-note", `in ${countNoun(used, "stream")}`);
   readAt.set("status-age", status.generated_at);
-  for (const state of ["open", "lost"] as const) {
-    const ranges = sum(state);
-    setText(state, brief(ranges));
-    const over = `range${ranges === 1 ? "" : "s"}, ${duration(sum(`${state}_seconds`))} over all series`;
-    setText(`${state}-note`, ranges > 0 ? over : "nothing");
+  const most = (state: "open" | "lost") =>
+    Math.max(...status.streams.map((stream) => stream[`${state}_max_seconds`]));
+  const confirmation = describeConfirmations(status.confirmations, status.generated_at);
+  const notes = {
+    open: `range${sum("open") === 1 ? "" : "s"}, at most ${duration(most("open"))} of a series`,
+    unconfirmed: confirmation ?? "the newest moments of each series",
+    lost: `range${sum("lost") === 1 ? "" : "s"}, at most ${duration(most("lost"))} of a series`,
+  };
+  for (const state of gapStates) {
+    setText(state, brief(sum(state)));
+    setText(`${state}-note`, sum(state) > 0 ? notes[state] : "nothing");
   }
   setText("warehouse", status.warehouse);
   setRows(
@@ -184,8 +192,7 @@ function streamRow(stream: StreamStatus, withdrawals: readonly WithdrawalStatus[
     cell("number age", age),
     element("td", { className: "number", title: count(stream.rows) }, brief(stream.rows)),
     cell("wide faint", covered),
-    cell("number", ranges(stream.open)),
-    cell("number", ranges(stream.lost)),
+    ...gapStates.map((state) => cell("number", ranges(stream[state]))),
     cell("remark", remark),
   );
 }
