@@ -6,6 +6,7 @@ import { openReader } from "../warehouse/reader.ts";
 import { type Connection, SMALL_CACHE_KIB } from "../warehouse/sqlite/connection.ts";
 import { ALL_TIME, Forwarder, type ForwardResult } from "./forwarder.ts";
 import { migrateShared } from "./schema/migrate.ts";
+import { turnOffCompiling } from "./server/compilation.ts";
 import { Lease } from "./server/lease.ts";
 import { heldBy, pooledFailure } from "./server/postgres-errors.ts";
 import { createHolder, readPeers } from "./server/read-share-status.ts";
@@ -72,6 +73,7 @@ export async function openShare(options: ShareOptions): Promise<OpenShare> {
     const forwarder = new Forwarder({ ...options, connection, session, lease });
     const lookAtPeers = createPeersLook(session, options);
     await takeWhenFree(lease, { ...options, forwarder, lookAtPeers });
+    await turnOffCompiling(session);
     const { writer } = forwarder;
     const moved = moveIn === undefined ? undefined : await writer.moveMonth(moveIn, "in");
     const unknown = union(await forwarder.load(), moved ? [moved.range] : []);

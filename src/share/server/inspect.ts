@@ -5,6 +5,7 @@ import {
   readSchemaVersion,
   SCHEMA_VERSION,
 } from "../schema/migrate.ts";
+import { isCompiling } from "./compilation.ts";
 import type { ServerName } from "./postgres-errors.ts";
 import { parseServerAddress, type ServerAddress } from "./server-address.ts";
 import { SharedSession } from "./session.ts";
@@ -29,6 +30,8 @@ export interface ServerInspection {
   readonly isEncrypted: boolean;
   readonly synchronousCommit: string;
   readonly hasFsync: boolean;
+  /** Sessions of this database compile their queries (JIT). */
+  readonly isCompiling: boolean;
   /** The name of the daemon that holds the lease; undefined: nobody does. */
   readonly forwardedBy: string | undefined;
 }
@@ -76,6 +79,7 @@ export async function inspectServer(options: {
       foreignRelations: canRead && schemaVersion === undefined ? await findForeignRelations(session) : [],
       knownSchemaVersion: SCHEMA_VERSION,
       hasRights: settings.hasSchema ? canWrite : canCreate,
+      isCompiling: await isCompiling(session),
       isPooled: await session.isPooled(),
       forwardedBy: canRead ? await readHolder(session) : undefined,
     };

@@ -31,6 +31,7 @@ const SETTINGS = Object.entries({
   transaction_timeout: "0",
   idle_in_transaction_session_timeout: "0",
   idle_session_timeout: "0",
+  jit: "off",
 })
   // Each server knows those of its version only.
   .map(
