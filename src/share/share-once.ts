@@ -29,10 +29,10 @@ export interface ShareOptions {
   readonly onProgress?: (progress: ForwardProgress) => void;
   /** Called with the name of the daemon that forwards: this one waits until it may. Without it, it gives up. */
   readonly onStandby?: (name: string) => void;
-  /** PostgreSQL has not answered for a while. `since`: in milliseconds since 1970. */
-  readonly onWaiting?: (since: number) => void;
-  /** Other servers that accept writes, in one line; empty: none does. */
-  readonly onOlderWriters?: (message: string) => void;
+  /** PostgreSQL has not answered for a while. `since`: in milliseconds since 1970; `blockers`: who has the lock that it waits for. */
+  readonly onWaiting?: (since: number, blockers: readonly string[]) => void;
+  /** What does not stop forwarding, but should not be so, in one line; empty: nothing. */
+  readonly onWarning?: (message: string) => void;
   /** Who works with the shared warehouse, every few seconds. */
   readonly onPeers?: (peers: SharePeers) => void;
   /** A month, as 2026-06, that was moved out. */

@@ -57,7 +57,7 @@ function judge(found: ServerInspection): Finding[] {
     findings.push(
       problem(
         found.hasSchema
-          ? `user ${address.user} does not own schema mds and everything in it`
+          ? `user ${address.user} may not create tables in schema mds, or does not own those of mds-sync`
           : `user ${address.user} may not create schema mds`,
         found.hasSchema
           ? `make it the owner: ALTER SCHEMA mds OWNER TO "${address.user}", and REASSIGN OWNED for what is in it`
