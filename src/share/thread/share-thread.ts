@@ -79,6 +79,7 @@ export class ShareThread {
       ...this.#status,
       ...(this.#forwardedAt !== undefined && { lag_seconds: secondsSince(this.#forwardedAt) }),
       ...(waiting !== undefined && {
+        state: this.#status.state === "current" ? "forwarding" : this.#status.state,
         last_error: `waiting for an answer for ${Math.round(secondsSince(waiting.since))} s${blockers}`,
       }),
     };
