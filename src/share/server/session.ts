@@ -303,9 +303,10 @@ export class SharedSession {
     try {
       return await work();
     } catch (error) {
-      if (this.#blockers.length > 0) throw blockedFailure(this.server, this.#blockers);
-      // What broke the connection explains more than the statement that it interrupted.
-      throw toShareFailure(this.#lost ?? error, this.server);
+      // What broke the connection explains more than the statement that it interrupted, and who blocks it even more.
+      const failure = toShareFailure(this.#lost ?? error, this.server);
+      const isBlocked = this.#blockers.length > 0 && /^share_(blocked|unreachable)$/.test(failure.code);
+      throw isBlocked ? blockedFailure(this.server, this.#blockers) : failure;
     } finally {
       isOver = true;
       this.#blockers = [];
