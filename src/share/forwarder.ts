@@ -22,7 +22,7 @@ import {
 } from "../warehouse/tables/journal.ts";
 import { compareSnapshots, findLacking, rangesOf } from "./ledger-difference.ts";
 import { LEDGER_TABLE } from "./schema/tables.ts";
-import { describeOlderWriters, promotedFailure } from "./server/postgres-errors.ts";
+import { describeDetached, describeOlderWriters, promotedFailure } from "./server/postgres-errors.ts";
 import { ShareWriter, type ShareWriterOptions, type Unit } from "./share-writer.ts";
 import { SharedRelations } from "./tables/relations.ts";
 
@@ -76,8 +76,8 @@ export class Forwarder {
 
   /** Reads what PostgreSQL has. Returns what is to be compared: months that were away, or everything. */
   async load(): Promise<TimeRanges> {
-    const { connection, session } = this.#options;
-    const returned = await this.writer.rows.months.load(this.writer.inTransaction);
+    const { connection, session, clock } = this.#options;
+    const returned = await this.writer.rows.months.load(clock.now(), this.writer.inTransaction);
     await this.writer.dictionaries.load();
     await this.writer.dictionaries.update(connection, this.writer.inTransaction);
     this.writer.dictionaries.hasAdopted();
@@ -139,7 +139,7 @@ export class Forwarder {
     await this.#applyJournal(position, this.#position);
     await this.writer.rows.months.createIndexes(this.writer.inTransaction);
     if (isDue) {
-      await this.#lookAtOtherServers();
+      await this.#lookForOddities();
       await this.writer.rows.months.createAhead(clock.now(), this.writer.inTransaction);
       relations += await this.#relations.update(connection, this.writer.inTransaction);
       await this.writer.rows.bars.compute(clock, this.writer.inTransaction);
@@ -240,10 +240,10 @@ export class Forwarder {
 
   /** Forwards these snapshots, with the lease of the daemon that forwards everything else. */
   async forwardTestimony(): Promise<void> {
-    const { connection, session } = this.#options;
+    const { connection, session, clock } = this.#options;
     // Before the dictionaries: every key that has rows in these ranges is known after them.
     const ledgers = this.#readSnapshotLedgers();
-    await this.writer.rows.months.load((work) =>
+    await this.writer.rows.months.load(clock.now(), (work) =>
       this.writer.inTransaction(async () => {
         // A month that was away is for the next one that loads everything to compare.
         await session.query("DELETE FROM mds.positions");
@@ -352,12 +352,19 @@ export class Forwarder {
     }
   }
 
-  /** A standby may have been promoted beside this primary. */
-  async #lookAtOtherServers(): Promise<void> {
-    const { session, onOlderWriters } = this.#options;
+  /** A standby may have been promoted beside this primary, and a person may have changed the months. */
+  async #lookForOddities(): Promise<void> {
+    const { session, onWarning } = this.#options;
     const { newer, older } = await session.findOtherWriters();
     if (newer.length > 0) throw promotedFailure(newer);
-    onOlderWriters?.(older.length === 0 ? "" : describeOlderWriters(older));
+    const { months } = this.writer.rows;
+    await months.assertUnchanged();
+    const detached = months.detachedByHand;
+    const warnings = [
+      ...(older.length === 0 ? [] : [describeOlderWriters(older)]),
+      ...(detached.length === 0 ? [] : [describeDetached(detached)]),
+    ];
+    onWarning?.(warnings.join("; "));
   }
 
   async #storeClockSkew(): Promise<void> {

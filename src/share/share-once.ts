@@ -6,6 +6,7 @@ import { openReader } from "../warehouse/reader.ts";
 import { type Connection, SMALL_CACHE_KIB } from "../warehouse/sqlite/connection.ts";
 import { ALL_TIME, Forwarder, type ForwardResult } from "./forwarder.ts";
 import { migrateShared } from "./schema/migrate.ts";
+import { turnOffCompiling } from "./server/compilation.ts";
 import { Lease } from "./server/lease.ts";
 import { heldBy, pooledFailure } from "./server/postgres-errors.ts";
 import { createHolder, readPeers } from "./server/read-share-status.ts";
@@ -28,10 +29,10 @@ export interface ShareOptions {
   readonly onProgress?: (progress: ForwardProgress) => void;
   /** Called with the name of the daemon that forwards: this one waits until it may. Without it, it gives up. */
   readonly onStandby?: (name: string) => void;
-  /** PostgreSQL has not answered for a while. `since`: in milliseconds since 1970. */
-  readonly onWaiting?: (since: number) => void;
-  /** Other servers that accept writes, in one line; empty: none does. */
-  readonly onOlderWriters?: (message: string) => void;
+  /** PostgreSQL has not answered for a while. `since`: in milliseconds since 1970; `blockers`: who has the lock that it waits for. */
+  readonly onWaiting?: (since: number, blockers: readonly string[]) => void;
+  /** What does not stop forwarding, but should not be so, in one line; empty: nothing. */
+  readonly onWarning?: (message: string) => void;
   /** Who works with the shared warehouse, every few seconds. */
   readonly onPeers?: (peers: SharePeers) => void;
   /** A month, as 2026-06, that was moved out. */
@@ -72,6 +73,7 @@ export async function openShare(options: ShareOptions): Promise<OpenShare> {
     const forwarder = new Forwarder({ ...options, connection, session, lease });
     const lookAtPeers = createPeersLook(session, options);
     await takeWhenFree(lease, { ...options, forwarder, lookAtPeers });
+    await turnOffCompiling(session);
     const { writer } = forwarder;
     const moved = moveIn === undefined ? undefined : await writer.moveMonth(moveIn, "in");
     const unknown = union(await forwarder.load(), moved ? [moved.range] : []);

@@ -37,7 +37,7 @@ export interface ShareWriterOptions {
   readonly clock: Clock;
   readonly signal: AbortSignal;
   readonly onProgress?: (progress: ForwardProgress) => void;
-  readonly onOlderWriters?: (message: string) => void;
+  readonly onWarning?: (message: string) => void;
 }
 
 /** A range of one key to be forwarded: rows with their coverage; `append`: rows alone, of which PostgreSQL has none. */

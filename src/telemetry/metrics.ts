@@ -216,10 +216,11 @@ export class Metrics {
     this.set("disk_full_seconds", (daysUntilFull ?? Number.NaN) * SECONDS_PER_DAY);
   }
 
-  setShared({ state, lag_seconds, rows_forwarded }: ShareStatus): void {
+  setShared({ state, lag_seconds, rows_forwarded, last_error }: ShareStatus): void {
     this.set("shared_forwarding", state === "forwarding" || state === "current" ? 1 : 0);
     this.set("shared_lag_seconds", lag_seconds ?? Number.NaN);
     this.set("shared_rows_forwarded", rows_forwarded);
+    this.set("shared_warning", state === "current" && last_error !== null ? 1 : 0);
     this.set("shared_failing", state === "failing" ? 1 : 0);
   }
 

@@ -136,7 +136,7 @@ it("I12: notices within a minute that a standby was promoted beside the living p
   let passedMs = 0;
   const clock = { ...systemClock, monotonic: () => passedMs };
   const told: string[] = [];
-  const more = { url, onOlderWriters: (message: string) => void told.push(message) };
+  const more = { url, onWarning: (message: string) => void told.push(message) };
   const share = await openShare({ ...shareOptions(primary, database, warehouse, more), clock });
   await share.forwarder.forward();
   expect(told).toEqual([""]);

@@ -1,6 +1,8 @@
 import { expect, it } from "vitest";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { findHeldDays } from "../../src/share/held-days.ts";
+import { readShareStatus } from "../../src/share/server/read-share-status.ts";
+import { openShare } from "../../src/share/share-once.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
@@ -112,6 +114,64 @@ it("says in the ledger what someone did to a month by hand: detached, attached, 
   await server.query(database, `DROP TABLE ${TABLE}`);
   expect(await shareInto(server, database, warehouse)).toMatchObject({ rows: 48 });
   expect(await content(database)).toEqual({ ...whole, least: 0.25 });
+});
+
+it("names a month that was detached by hand until someone says that it is meant", async () => {
+  const { warehouse, database } = await openShared();
+  const warnings: string[] = [];
+  const options = { onWarning: (message: string) => void warnings.push(message) };
+  const share = () => shareInto(server, database, warehouse, options);
+  const readStatus = () => readShareStatus(shareOptions(server, database, warehouse));
+  await server.query(database, `ALTER TABLE mds.index_tick_rows DETACH PARTITION ${TABLE}`);
+  await share();
+  expect(warnings.at(-1)).toContain(`not forwarded, since someone has detached it by hand: ${TABLE};`);
+  expect(await readStatus()).toMatchObject({ state: "current", last_error: warnings.at(-1) });
+  await shareInto(server, database, warehouse, { ...options, moveOut: "2026-01" });
+  await share();
+  expect(warnings.at(-1)).toBe("");
+  expect(await readStatus()).toMatchObject({ state: "current", last_error: null });
+  expect(await content(database)).toEqual(movedOut);
+});
+
+it("attaches a month again that is not over, makes it again if it was dropped, and says so while it is connected", async () => {
+  const { warehouse, database } = await openShared();
+  const clock = { ...systemClock, now: () => Date.UTC(2026, 1, 3) };
+  const february = TABLE.replace("01", "02");
+  const partition = (sql: string) => server.query(database, sql);
+  const detach = `ALTER TABLE mds.index_tick_rows DETACH PARTITION ${february}`;
+  for (const sql of [detach, `DROP TABLE ${february}`]) {
+    const share = await openShare(shareOptions(server, database, warehouse, { clock }));
+    await partition(sql);
+    const told = await failureOf(share.forwarder.forward());
+    expect(told).toMatchObject({ code: "share_changed", message: expect.stringContaining(february) });
+    correct(warehouse, "0.25");
+    await share.close();
+    await shareInto(server, database, warehouse, { clock });
+    expect(await content(database)).toEqual({ ...whole, least: 0.25 });
+  }
+  // A new tick of that month, before it was noticed.
+  const share = await openShare(shareOptions(server, database, warehouse, { clock }));
+  await share.forwarder.forward();
+  await partition(detach);
+  warehouse.transaction((t) =>
+    writeRecords(t, "index_ticks", [tick(parseTs("2026-02-03T00:00:00Z"), "9")], "live"),
+  );
+  expect(await failureOf(share.forwarder.forward())).toMatchObject({
+    code: "share_changed",
+    remedy: expect.stringContaining("attached again"),
+  });
+  await share.close();
+  // Of one that an earlier version has called moved, too.
+  await partition(`UPDATE mds.months SET is_moved = true WHERE 'mds.' || name = '${february}'`);
+  await shareInto(server, database, warehouse, { clock });
+  expect(await content(database)).toMatchObject({ rows: 73, coverage: whole.coverage });
+
+  await partition(`${detach}; ALTER TABLE ${february} ALTER COLUMN price TYPE numeric`);
+  expect(await failureOf(shareInto(server, database, warehouse, { clock }))).toMatchObject({
+    code: "share_changed",
+    message: expect.stringContaining(`${february}, a month that is not over, was detached`),
+    remedy: expect.stringContaining("drop or rename it"),
+  });
 });
 
 /** Version 2 had a default partition, and knew nothing of months. */

@@ -5,6 +5,7 @@ import {
   chownSync,
   cpSync,
   existsSync,
+  globSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -102,25 +103,35 @@ export class TestPostgres {
   }
 }
 
+/** The binaries of Debian's PostgreSQL, which compiles queries (JIT), unlike the one from npm; undefined: not installed. */
+export const DEBIAN_POSTGRES = globSync("/usr/lib/postgresql/*/lib/llvmjit.so")
+  .map((library) => join(dirname(library), "../bin"))
+  .at(-1);
+
 /** A server that its owner starts and removes. */
 export class PostgresServer extends TestPostgres {
   folder = "";
   /** From the next start on, files cannot grow beyond so many bytes: the effect of a full disk. Undefined: no limit. */
   maxFileBytes: number | undefined;
   readonly #settings: PostgresSettings;
+  /** Undefined: those from npm. */
+  readonly #binaries: string | undefined;
   #process: ChildProcess | undefined;
 
-  constructor(settings: PostgresSettings) {
+  constructor(settings: PostgresSettings, binaries?: string) {
     super();
     this.#settings = settings;
+    this.#binaries = binaries;
   }
 
   async start(): Promise<void> {
     if (this.#process && this.#process.exitCode === null) return;
-    const installed = install();
+    const installed = this.#binaries === undefined ? install() : undefined;
+    const binaries = this.#binaries ?? join(`${installed}`, "bin");
     if (this.folder === "") {
       this.folder = mkdtempSync(join(tmpdir(), "mds-sync-postgres-data-"));
-      execFileSync("cp", ["-a", join(installed, "template"), join(this.folder, "data")]);
+      if (installed) execFileSync("cp", ["-a", join(installed, "template"), join(this.folder, "data")]);
+      else initialise(binaries, this.folder, "data");
       giveAway(this.folder);
       this.port = await findFreePort();
     }
@@ -140,7 +151,7 @@ export class PostgresServer extends TestPostgres {
     // The shell waits for its input to end, which it also does when the test process is killed; then it cleans up.
     const limit = this.maxFileBytes === undefined ? "" : `ulimit -f ${Math.floor(this.maxFileBytes / 512)}; `;
     const script = `${limit}"$@" < /dev/null 3<&- & server=$!; read -r word <&3; kill -QUIT $server 2> /dev/null; wait $server; [ "$word" = keep ] || rm -rf "$PWD"/*`;
-    const postgres = [join(installed, "bin/postgres"), "-D", join(this.folder, "data"), ...flags];
+    const postgres = [join(binaries, "postgres"), "-D", join(this.folder, "data"), ...flags];
     const child = spawn("sh", ["-c", `exec 3<&0; ${script}`, "sh", ...postgres], {
       ...unprivileged,
       cwd: this.folder,
@@ -217,28 +228,7 @@ function install(): string {
     const path = join(partial, "..", link.replace(/^native/, basename(partial)));
     if (!existsSync(path)) symlinkSync(basename(source), path);
   }
-  const passwordFile = join(partial, "password");
-  writeFileSync(passwordFile, PASSWORD);
-  mkdirSync(join(partial, "template"), { mode: 0o700 });
-  giveAway(partial);
-  execFileSync(
-    join(partial, "bin/initdb"),
-    [
-      "-D",
-      join(partial, "template"),
-      "-U",
-      SUPERUSER,
-      "-A",
-      "scram-sha-256",
-      `--pwfile=${passwordFile}`,
-      "-E",
-      "UTF8",
-      "--locale=C",
-      "--no-sync",
-      "--wal-segsize=1",
-    ],
-    { ...unprivileged, cwd: partial, stdio: ["ignore", "ignore", "pipe"] },
-  );
+  initialise(join(partial, "bin"), partial, "template");
   try {
     renameSync(partial, target);
   } catch (error) {
@@ -247,6 +237,20 @@ function install(): string {
     if (!existsSync(target)) throw error;
   }
   return target;
+}
+
+/** Creates a data folder inside another. */
+function initialise(binaries: string, folder: string, name: string): void {
+  const passwordFile = join(folder, "password");
+  writeFileSync(passwordFile, PASSWORD);
+  mkdirSync(join(folder, name), { mode: 0o700 });
+  giveAway(folder);
+  const flags = `-U ${SUPERUSER} -A scram-sha-256 -E UTF8 --locale=C --no-sync --wal-segsize=1`.split(" ");
+  execFileSync(join(binaries, "initdb"), ["-D", join(folder, name), `--pwfile=${passwordFile}`, ...flags], {
+    ...unprivileged,
+    cwd: folder,
+    stdio: ["ignore", "ignore", "pipe"],
+  });
 }
 
 function giveAway(folder: string): void {

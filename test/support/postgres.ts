@@ -13,8 +13,8 @@ export function usePostgres(): TestPostgres {
 }
 
 /** A server for the tests of one file, which may stop it and change its settings. */
-export function useOwnPostgres(settings: PostgresSettings = {}): PostgresServer {
-  const server = new PostgresServer(settings);
+export function useOwnPostgres(settings: PostgresSettings = {}, binaries?: string): PostgresServer {
+  const server = new PostgresServer(settings, binaries);
   beforeAll(() => server.start());
   afterAll(() => server.remove());
   return server;

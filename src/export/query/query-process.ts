@@ -10,7 +10,7 @@ import { findPlanWarnings } from "../../warehouse/query/plan-warnings.ts";
 import { type QueryRemedies, runReadQuery } from "../../warehouse/query/query.ts";
 import { openReader, toReaderFailure } from "../../warehouse/reader.ts";
 import { SMALL_CACHE_KIB } from "../../warehouse/sqlite/connection.ts";
-import type { QueryRequest } from "./query-request.ts";
+import { type QueryRequest, replacedFailure } from "./query-request.ts";
 import { renderScreenRows, toParquetSource } from "./query-result.ts";
 
 /** What the process is told. */
@@ -47,7 +47,10 @@ process.once("message", async (task: QueryTask) => {
   try {
     await run(task);
   } catch (error) {
-    await tell({ failure: serialiseFailure(toReaderFailure(error, task.path), "export_bug") });
+    const isModuleMissing =
+      error instanceof Error && "code" in error && error.code === "ERR_MODULE_NOT_FOUND";
+    const failure = isModuleMissing ? replacedFailure() : toReaderFailure(error, task.path);
+    await tell({ failure: serialiseFailure(failure, "export_bug") });
   }
   process.off("disconnect", exitWithParent);
   process.disconnect();

@@ -54,6 +54,14 @@ function parseObject(body: string): Record<string, unknown> {
   throw badRequest("the request is not a JSON object", 'send {"sql": "SELECT …"}');
 }
 
+/** A process reads its modules when it starts, not when the daemon did. */
+export function replacedFailure(): Failure {
+  return new Failure("the query cannot be started: files of mds-sync are missing, or are being replaced", {
+    code: "not_readable",
+    remedy: "run it again in a moment; after an upgrade, restart the daemon",
+  });
+}
+
 function badRequest(message: string, remedy: string): Failure {
   return new Failure(message, { code: "bad_query", remedy, exit: exitCode.usage });
 }

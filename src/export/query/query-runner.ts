@@ -8,7 +8,7 @@ import type { Micros } from "../../model/time.ts";
 import { readResidentBytes, resolveSiblingModule, startChildProcess } from "../../runtime/child-process.ts";
 import type { Cancel, Clock } from "../../runtime/clock.ts";
 import type { QueryMessage, QueryTask } from "./query-process.ts";
-import { parseQueryRequest, type QueryRequest, type ResultFormat } from "./query-request.ts";
+import { parseQueryRequest, type QueryRequest, type ResultFormat, replacedFailure } from "./query-request.ts";
 
 interface QueryRunnerOptions {
   /** The warehouse file. */
@@ -182,8 +182,12 @@ export class QueryRunner {
       release();
       this.#keepSpare();
       if (folder !== "") rmSync(folder, { recursive: true, force: true });
+      // Without memory it is killed; with a code it ends by itself if its modules cannot be loaded.
       const isWhole = failure === undefined && code === 0 && isReady;
-      const reason = new QueryFailure(failure ?? memoryFailure(), warnings);
+      const reason = new QueryFailure(
+        failure ?? (code === null ? memoryFailure() : replacedFailure()),
+        warnings,
+      );
       if (isWhole) result.end();
       else if (hasProgress && !isReady) result.end(`${JSON.stringify(toErrorAnswer(reason))}\n`);
       else {

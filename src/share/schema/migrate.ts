@@ -1,7 +1,12 @@
 import { createHash } from "node:crypto";
 import type { Clock } from "../../runtime/clock.ts";
 import { publicDocs } from "../../warehouse/schema/column-docs.ts";
-import { foreignSchemaFailure, newerSchemaFailure, tooOldFailure } from "../server/postgres-errors.ts";
+import {
+  foreignSchemaFailure,
+  lostDictionaryFailure,
+  newerSchemaFailure,
+  tooOldFailure,
+} from "../server/postgres-errors.ts";
 import { retryBlocked, WITHOUT_WAITING } from "../server/schema-locks.ts";
 import { BUILD_TIMEOUT_MS, type SharedSession } from "../server/session.ts";
 import { enterAllStaleSql } from "./bar-views.ts";
@@ -11,7 +16,9 @@ import { dialectFunctions } from "./postgres-dialect.ts";
 import {
   type AddedColumn,
   dictionaryLayouts,
+  LEDGER_TABLE,
   relationLayouts,
+  rowLayouts,
   tableNames,
   tableStatements,
 } from "./tables.ts";
@@ -62,19 +69,30 @@ interface SchemaState {
   readonly digest: string;
 }
 
-/** Creates or upgrades schema `mds`. A schema of a newer version, and a server that is too old, stay untouched. */
+/**
+ * Creates or upgrades schema `mds`, and makes again what someone has dropped of it. A schema of a newer version, and a server
+ * that is too old, stay untouched.
+ */
 export async function migrateShared(session: SharedSession, clock: Pick<Clock, "sleep">): Promise<void> {
   await assertServerVersion(session);
-  if (isCurrent(session, await readState(session))) return;
+  if (isCurrent(session, await readState(session)) && (await findDropped(session)).length === 0) return;
   await retryBlocked(session, clock, () => session.transaction(() => upgrade(session)));
 }
 
 async function upgrade(session: SharedSession): Promise<void> {
   await session.query(`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`);
   const state = await readState(session);
-  if (isCurrent(session, state)) return;
-  const foreign = state ? [] : await findForeignRelations(session);
+  // A schema of an older version lacks what it never had.
+  const dropped = isCurrent(session, state) ? await findDropped(session) : undefined;
+  if (dropped?.length === 0) return;
+  const foreign = state ? [] : await findOurRelations(session);
   if (foreign.length > 0) throw foreignSchemaFailure(session.server, foreign);
+  const dictionaries = dictionaryLayouts.filter(({ name }) => dropped?.includes(name));
+  if (dictionaries.length > 0)
+    throw lostDictionaryFailure(
+      session.server,
+      dictionaries.map(({ name }) => `mds.${name}`),
+    );
   await session.query(
     [WITHOUT_WAITING, "CREATE SCHEMA IF NOT EXISTS mds", ...statements].join(";\n"),
     undefined,
@@ -91,6 +109,22 @@ async function upgrade(session: SharedSession): Promise<void> {
     INSERT INTO mds.schema_version VALUES (true, ${SCHEMA_VERSION}, '${schemaDigest}')
       ON CONFLICT (one) DO UPDATE SET version = excluded.version, digest = excluded.digest`,
   );
+  if (dropped) await session.query(forgetDroppedSql(dropped));
+}
+
+/** The ledger claims no rows that went with their table; whatever a file has of them is forwarded again. */
+function forgetDroppedSql(dropped: readonly string[]): string {
+  const streams = Object.values(rowLayouts).filter(({ table }) => dropped.includes(table));
+  return [
+    "UPDATE mds.positions SET is_loaded = false",
+    ...streams.map(({ stream }) => `DELETE FROM mds.${LEDGER_TABLE} WHERE stream = '${stream}'`),
+  ].join("; ");
+}
+
+/** The relations of ours that someone has dropped. */
+async function findDropped(session: SharedSession): Promise<string[]> {
+  const found = new Set(await findOurRelations(session));
+  return ourRelations.filter((name) => !found.has(name));
 }
 
 /** To add a column locks the table against readers, even if it has the column. */
@@ -116,12 +150,14 @@ export async function readSchemaVersion(session: SharedSession): Promise<number 
   return (await readState(session))?.version;
 }
 
-/** The relations of schema `mds` that have our names, though we did not make the schema. */
-export async function findForeignRelations(session: SharedSession): Promise<string[]> {
-  const names = ["schema_version", ...tableNames, ...Object.keys(sharedViews)];
+/** The relations of this program, without the partitions. */
+export const ourRelations: readonly string[] = ["schema_version", ...tableNames, ...Object.keys(sharedViews)];
+
+/** The relations of schema `mds` that have our names, whoever made them. */
+export async function findOurRelations(session: SharedSession): Promise<string[]> {
   const found = await session.query<{ name: string }>(
     "SELECT relname AS name FROM pg_class WHERE relnamespace = to_regnamespace('mds')::oid AND relname = ANY ($1) ORDER BY 1",
-    [names],
+    [ourRelations],
   );
   return found.map(({ name }) => name);
 }

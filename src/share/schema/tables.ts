@@ -391,7 +391,9 @@ export function tableStatements(): {
     "CREATE INDEX IF NOT EXISTS kept_bars_stale ON mds.kept_bars (series, ts) WHERE n_ticks IS NULL",
     timeIndexSql("kept_bars", "series, length"),
   );
-  create("months", ["name text PRIMARY KEY", "is_moved boolean NOT NULL"]);
+  const byHand = "is_by_hand boolean NOT NULL DEFAULT false";
+  create("months", ["name text PRIMARY KEY", "is_moved boolean NOT NULL", byHand]);
+  addColumn("months", "is_by_hand", byHand);
   create("source", [
     "one boolean PRIMARY KEY CHECK (one)",
     "clock_skew bigint NOT NULL",

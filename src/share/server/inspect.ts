@@ -1,10 +1,12 @@
 import type { Clock } from "../../runtime/clock.ts";
 import {
-  findForeignRelations,
+  findOurRelations,
   MIN_SERVER_VERSION,
+  ourRelations,
   readSchemaVersion,
   SCHEMA_VERSION,
 } from "../schema/migrate.ts";
+import { isCompiling } from "./compilation.ts";
 import type { ServerName } from "./postgres-errors.ts";
 import { parseServerAddress, type ServerAddress } from "./server-address.ts";
 import { SharedSession } from "./session.ts";
@@ -29,6 +31,8 @@ export interface ServerInspection {
   readonly isEncrypted: boolean;
   readonly synchronousCommit: string;
   readonly hasFsync: boolean;
+  /** Sessions of this database compile their queries (JIT). */
+  readonly isCompiling: boolean;
   /** The name of the daemon that holds the lease; undefined: nobody does. */
   readonly forwardedBy: string | undefined;
 }
@@ -59,10 +63,11 @@ export async function inspectServer(options: {
         has_database_privilege(current_database(), 'CREATE') AS "canCreate",
         coalesce(has_schema_privilege(to_regnamespace('mds')::oid, 'USAGE'), false) AS "canRead",
         coalesce(has_schema_privilege(to_regnamespace('mds')::oid, 'CREATE'), false) AND NOT EXISTS (SELECT 1 FROM pg_class c
-          WHERE c.relnamespace = to_regnamespace('mds')::oid AND NOT pg_has_role(c.relowner, 'USAGE')) AS "canWrite",
+          WHERE c.relnamespace = to_regnamespace('mds')::oid AND c.relname = ANY ($1) AND NOT pg_has_role(c.relowner, 'USAGE')) AS "canWrite",
         pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' AS "isReadOnly",
         coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false) AS "isEncrypted",
         current_setting('synchronous_commit') AS "synchronousCommit", current_setting('fsync') = 'on' AS "hasFsync"`,
+      [ourRelations],
     );
     if (!row) throw new Error("the server returned no settings");
     const { number, canCreate, canRead, canWrite, ...settings } = row;
@@ -73,9 +78,10 @@ export async function inspectServer(options: {
       server: session.server,
       isTooOld: number < MIN_SERVER_VERSION,
       schemaVersion,
-      foreignRelations: canRead && schemaVersion === undefined ? await findForeignRelations(session) : [],
+      foreignRelations: canRead && schemaVersion === undefined ? await findOurRelations(session) : [],
       knownSchemaVersion: SCHEMA_VERSION,
       hasRights: settings.hasSchema ? canWrite : canCreate,
+      isCompiling: await isCompiling(session),
       isPooled: await session.isPooled(),
       forwardedBy: canRead ? await readHolder(session) : undefined,
     };

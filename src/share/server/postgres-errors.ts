@@ -50,6 +50,13 @@ const unreachable = (reason: string): Translation => ({
   remedy: `check shared.url, the network and the server; ${later}`,
 });
 
+/** It gave up this statement or session; the next attempt may succeed. */
+const interrupted = (reason: string): Translation => ({
+  code: "share_unreachable",
+  what: `ended a statement of this daemon (${reason})`,
+  remedy: `an administrator, a restart or another mds-sync that takes over does that; it is tried again; ${later}`,
+});
+
 const occupied: Translation = {
   code: "share_unreachable",
   what: "has no free connection",
@@ -62,12 +69,11 @@ const blocked: Translation = {
   remedy: `it is tried again; ${later}`,
 };
 
-const dropped: Translation = {
+const dropped = (reason: string): Translation => ({
   code: "share_changed",
-  what: "lacks schema mds or a part of it: someone has dropped it",
-  remedy:
-    "a schema that is gone is created again, and everything is forwarded; if only a part is gone, restore it or DROP SCHEMA mds CASCADE",
-};
+  what: `lacks a part of schema mds that someone has dropped or detached (${reason})`,
+  remedy: "it is made or attached again, and what is lacking is forwarded; readers may need a GRANT again",
+});
 
 const withoutTls: Translation = {
   code: "share_tls",
@@ -84,8 +90,6 @@ const byState: Readonly<Record<string, (server: ServerName) => Translation>> = {
   "53100": () => full,
   "53300": () => occupied,
   "55P03": () => blocked,
-  "3F000": () => dropped,
-  "42P01": () => dropped,
   "3D000": ({ database }) => ({
     code: "share_refused",
     what: `has no database ${database}`,
@@ -93,8 +97,13 @@ const byState: Readonly<Record<string, (server: ServerName) => Translation>> = {
   }),
 };
 
+/** No schema, no relation, or a month's table that is there without being attached. */
+const droppedStates = /^(3F000|42P01|42P07)$/;
+const droppedError = /^no partition of relation|could not open relation with OID|cache lookup failed/;
+/** Deadlocks, cancelled statements and ended sessions. */
+const interruptedStates = /^(40|55|57014|57P01)/;
 /** Connection failures, shutdowns, and limits of the server that pass. */
-const passingStates = /^(08|57P|53|58|40|55)/;
+const passingStates = /^(08|57P|53|58)/;
 /** Names of system errors, and of what a broken socket or TLS session throws. */
 const tlsError = /CERT|TLS|SSL|self.signed|ALTNAME/i;
 
@@ -111,6 +120,8 @@ function translate(error: unknown, server: ServerName): Translation {
   const message = error instanceof Error ? error.message : String(error);
   const known = byState[state]?.(server);
   if (known) return known;
+  if (droppedStates.test(state) || droppedError.test(message)) return dropped(message);
+  if (interruptedStates.test(state) && state.length === 5) return interrupted(message);
   if (/no space left|could not (extend|write|fsync)/i.test(message)) return full;
   if (passingStates.test(state) && state.length === 5) return unreachable(message);
   if (/SASL|password must be a string/.test(message)) return refused(server);
@@ -158,13 +169,48 @@ export function newerSchemaFailure({ host, port }: ServerName, found: number, kn
   );
 }
 
-/** Someone keeps a transaction open in which a relation was read that is to be changed. */
+/** Someone keeps a transaction open that has a lock which a statement needs. */
 export function blockedFailure({ host, port }: ServerName, blockers: readonly string[]): Failure {
   const who = blockers.length === 0 ? "another session" : blockers.join(", ");
-  return new Failure(`schema mds at ${host}:${port} cannot be changed now: ${who} has an open transaction`, {
+  return new Failure(`PostgreSQL at ${host}:${port} does not give a lock in schema mds: ${who} has it`, {
     code: "share_blocked",
-    remedy: `let it end, or end it with pg_terminate_backend; ${later}`,
+    remedy: `let its transaction end, or end it with pg_terminate_backend; it is tried again; ${later}`,
   });
+}
+
+/** Keys of other tables are numbers of these: filled anew, they would name other rows. */
+export function lostDictionaryFailure({ host, port }: ServerName, names: readonly string[]): Failure {
+  const what = `schema mds at ${host}:${port} lacks ${names.join(", ")}, which gives rows their names: someone has dropped it`;
+  return new Failure(what, {
+    code: "share_changed",
+    remedy: "restore it from a backup, or DROP SCHEMA mds CASCADE: everything is created and forwarded again",
+  });
+}
+
+/** Months that someone has attached, detached or dropped while we were connected. */
+export function monthsChangedFailure(names: readonly string[]): Failure {
+  return new Failure(
+    `someone has attached, detached or dropped ${names.join(", ")} in the shared warehouse`,
+    {
+      code: "share_changed",
+      remedy: "forwarding goes on in a moment: a month that is not over is attached or made again",
+    },
+  );
+}
+
+export function notAttachableFailure(name: string, reason: string): Failure {
+  return new Failure(
+    `mds.${name}, a month that is not over, was detached and cannot be attached: ${reason}`,
+    {
+      code: "share_changed",
+      remedy: "mend that table, or drop or rename it: then it is made again, and its ticks are forwarded",
+    },
+  );
+}
+
+/** Months that are detached without `--move-out`. */
+export function describeDetached(names: readonly string[]): string {
+  return `not forwarded, since someone has detached it by hand: ${names.map((name) => `mds.${name}`).join(", ")}; share --move-in MONTH attaches it, --move-out MONTH says that it is meant`;
 }
 
 /** An upgrade changes columns of a view that users' views read. */

@@ -1,7 +1,7 @@
 import { failureCode } from "../../model/failure.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { blockedFailure } from "./postgres-errors.ts";
-import type { SharedSession } from "./session.ts";
+import { SESSION_SQL, type SharedSession } from "./session.ts";
 
 /*
  * An exclusive lock on a table waits for every open transaction that has read it, and every new reader waits behind it. So
@@ -44,7 +44,7 @@ export async function retryBlocked<T>(
 /** The other sessions that hold a lock in schema `mds`. */
 async function findBlockers(session: SharedSession): Promise<string[]> {
   const rows = await session.query<{ who: string }>(
-    `SELECT format('pid %s (%s)', a.pid, concat_ws(', ', coalesce(a.usename::text, a.backend_type), nullif(a.application_name, ''))) AS who
+    `SELECT ${SESSION_SQL} AS who
     FROM pg_stat_activity a WHERE a.pid <> pg_backend_pid() AND a.pid IN (SELECT l.pid FROM pg_locks l JOIN pg_class c ON c.oid = l.relation
       WHERE l.granted AND c.relnamespace = to_regnamespace('mds')::oid) ORDER BY a.pid`,
   );

@@ -2,7 +2,13 @@ import { once } from "node:events";
 import pg from "pg";
 import { from as copyFrom, to as copyTo } from "pg-copy-streams";
 import type { Clock } from "../../runtime/clock.ts";
-import { noWritableFailure, readOnlyFailure, type ServerName, toShareFailure } from "./postgres-errors.ts";
+import {
+  blockedFailure,
+  noWritableFailure,
+  readOnlyFailure,
+  type ServerName,
+  toShareFailure,
+} from "./postgres-errors.ts";
 import type { ServerAddress } from "./server-address.ts";
 
 /** A network that drops packets in silence must not block forwarding for ever. */
@@ -31,6 +37,7 @@ const SETTINGS = Object.entries({
   transaction_timeout: "0",
   idle_in_transaction_session_timeout: "0",
   idle_session_timeout: "0",
+  jit: "off",
 })
   // Each server knows those of its version only.
   .map(
@@ -38,14 +45,18 @@ const SETTINGS = Object.entries({
   )
   .join("; ");
 
+/** SQL that describes a session `a` of pg_stat_activity; of other users it may hide the state and the time. */
+export const SESSION_SQL = `format('pid %s (%s)', a.pid, concat_ws(', ', coalesce(a.usename::text, a.backend_type), nullif(a.application_name, ''),
+  a.state, 'query of ' || to_char(a.query_start AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')))`;
+
 interface SessionOptions {
   readonly address: ServerAddress;
   readonly readPassword: () => string | undefined;
   /** `application_name`: whoever takes over ends the sessions of this name. */
   readonly holder: string;
   readonly clock: Clock;
-  /** The server has not answered for a while. `since`: in milliseconds since 1970. */
-  readonly onWaiting?: (since: number) => void;
+  /** The server has not answered for a while. `since`: in milliseconds since 1970; `blockers`: who has the lock that it waits for. */
+  readonly onWaiting?: (since: number, blockers: readonly string[]) => void;
   readonly connectTimeoutMs?: number;
 }
 
@@ -64,6 +75,8 @@ export class SharedSession {
   readonly #client: pg.Client;
   readonly #options: SessionOptions;
   #lost: unknown;
+  /** Sessions that have the lock which the statement waits for, as far as known. */
+  #blockers: readonly string[] = [];
 
   private constructor(client: pg.Client, server: ServerName, options: SessionOptions) {
     this.#client = client;
@@ -156,6 +169,23 @@ export class SharedSession {
       found.flat().flatMap(({ server, timeline }) => (timeline > own === isNewer ? [server] : [])),
     ) as [ServerName[], ServerName[]];
     return { newer, older };
+  }
+
+  /** The sessions that this one waits for, and those that they wait for. */
+  async #findBlockers(): Promise<string[]> {
+    const options = { ...this.#options, connectTimeoutMs: LOOK_TIMEOUT_MS, onWaiting: () => {} };
+    const other = await SharedSession.#connectTo(this.server, options);
+    try {
+      const { processID } = this.#client as unknown as { processID: number };
+      const rows = await other.query<{ who: string }>(
+        `WITH RECURSIVE b(pid) AS (SELECT unnest(pg_blocking_pids($1)) UNION SELECT unnest(pg_blocking_pids(b.pid)) FROM b)
+        SELECT ${SESSION_SQL} AS who FROM b JOIN pg_stat_activity a USING (pid) ORDER BY a.pid`,
+        [processID],
+      );
+      return rows.map(({ who }) => who);
+    } finally {
+      await other.close();
+    }
   }
 
   /** Whether a pool gives each transaction any of its connections: two of ours then share one, or change theirs. */
@@ -255,7 +285,17 @@ export class SharedSession {
     if (this.#lost !== undefined) throw toShareFailure(this.#lost, this.server);
     const { clock, onWaiting } = this.#options;
     const since = clock.now();
-    const cancelTold = clock.after(MAX_SILENT_MS, () => onWaiting?.(since));
+    let isOver = false;
+    const cancelTold = clock.after(MAX_SILENT_MS, () => {
+      onWaiting?.(since, []);
+      const tell = (blockers: readonly string[]) => {
+        if (isOver || blockers.length === 0) return;
+        this.#blockers = blockers;
+        onWaiting?.(since, blockers);
+      };
+      // Without an answer the reason stays unknown.
+      this.#findBlockers().then(tell, () => {});
+    });
     const cancel = clock.after(timeoutMs, () =>
       this.destroy(`no answer for ${Math.round(timeoutMs / 1000)} s`),
     );
@@ -263,9 +303,13 @@ export class SharedSession {
     try {
       return await work();
     } catch (error) {
-      // What broke the connection explains more than the statement that it interrupted.
-      throw toShareFailure(this.#lost ?? error, this.server);
+      // What broke the connection explains more than the statement that it interrupted, and who blocks it even more.
+      const failure = toShareFailure(this.#lost ?? error, this.server);
+      const isBlocked = this.#blockers.length > 0 && /^share_(blocked|unreachable)$/.test(failure.code);
+      throw isBlocked ? blockedFailure(this.server, this.#blockers) : failure;
     } finally {
+      isOver = true;
+      this.#blockers = [];
       release();
       cancel();
       cancelTold();

@@ -14,7 +14,12 @@ import {
   timeCheck,
   timeIndexSql,
 } from "../schema/tables.ts";
-import { monthNotOverFailure, noMonthFailure } from "../server/postgres-errors.ts";
+import {
+  monthNotOverFailure,
+  monthsChangedFailure,
+  noMonthFailure,
+  notAttachableFailure,
+} from "../server/postgres-errors.ts";
 import { nameBlockers, retryBlocked, WITHOUT_WAITING } from "../server/schema-locks.ts";
 import { BUILD_TIMEOUT_MS, type SharedSession } from "../server/session.ts";
 import type { FencedTransaction } from "./dictionaries.ts";
@@ -43,8 +48,10 @@ interface MonthState {
   readonly isAttached: boolean;
   /** It has the index on `time`. */
   readonly isIndexed: boolean;
-  /** Undefined: it was never entered. */
+  /** Null: it was never entered. */
   readonly isMoved: boolean | null;
+  /** Someone has detached it without `--move-out`. */
+  readonly isByHand: boolean | null;
 }
 
 /** The months of the partitioned tables: which there are, and which are elsewhere. */
@@ -52,6 +59,8 @@ export class SharedMonths {
   readonly #session: SharedSession;
   readonly #attached = new Set<string>();
   #moved: readonly MonthTable[] = [];
+  /** The tables that someone has detached without `--move-out`: not forwarded, perhaps by mistake. */
+  detachedByHand: readonly string[] = [];
   /** Attached, without the index on `time`. */
   readonly #unindexed = new Set<string>();
 
@@ -59,11 +68,38 @@ export class SharedMonths {
     this.#session = session;
   }
 
-  /** Brings the ledger in line with the attached months. Returns the months that were attached again. */
-  async load(transaction: FencedTransaction): Promise<TimeRanges> {
+  /**
+   * Attaches months that are not over, then brings the ledger in line with the attached ones. Returns the months that were
+   * attached again.
+   */
+  async load(now: number, transaction: FencedTransaction): Promise<TimeRanges> {
     const states = await this.#readStates();
-    if (!states.some(isChanged)) return this.#keep(states);
-    return transaction(() => this.#reconcile());
+    const needed = states
+      .filter(({ exists, isAttached }) => exists && !isAttached)
+      .map(({ name }) => parseName(name))
+      .filter(({ to }) => to > now * 1000);
+    if (needed.length === 0 && !states.some(isChanged)) return this.#keep(states);
+    return nameBlockers(this.#session, () =>
+      transaction(async () => {
+        for (const month of needed) await this.#attach(month);
+        return this.#reconcile();
+      }),
+    );
+  }
+
+  async #attach(month: MonthTable): Promise<void> {
+    try {
+      await this.#session.query(`${WITHOUT_WAITING}; ${attachSql(month)}`, undefined, BUILD_TIMEOUT_MS);
+    } catch (error) {
+      if (failureCode(error) !== "share_bug") throw error;
+      throw notAttachableFailure(month.name, error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  /** Throws if someone has attached, detached or dropped a month since it was loaded. */
+  async assertUnchanged(): Promise<void> {
+    const changed = (await this.#readStates()).filter(isChanged);
+    if (changed.length > 0) throw monthsChangedFailure(changed.map(({ name }) => `mds.${name}`));
   }
 
   /** The months of a stream that were moved out. */
@@ -150,20 +186,23 @@ export class SharedMonths {
     const tables = partitioned.flatMap(({ stream }) => {
       const table = monthTable(stream, year, number - 1);
       const state = table && states.get(table.name);
-      return table && state?.exists && state.isAttached === isOut ? [table] : [];
+      const canMove = isOut ? state?.isAttached || state?.isByHand : state?.exists && !state.isAttached;
+      return table && canMove ? [table] : [];
     });
     const [first] = tables;
     if (!first) throw noMonthFailure(month, direction);
     if (isOut && first.to > clock.now() * 1000) throw monthNotOverFailure(month);
     const statements = tables.map((table) =>
-      isOut
-        ? `ALTER TABLE mds.${rowLayouts[table.stream].table} DETACH PARTITION mds.${table.name}`
-        : attachSql(table),
+      !isOut
+        ? attachSql(table)
+        : states.get(table.name)?.isByHand
+          ? enterSql(table.name, true)
+          : `ALTER TABLE mds.${rowLayouts[table.stream].table} DETACH PARTITION mds.${table.name}`,
     );
     await retryBlocked(this.#session, clock, () =>
       transaction(async () => {
         await this.#session.query([WITHOUT_WAITING, ...statements].join("; "), undefined, BUILD_TIMEOUT_MS);
-        await this.#reconcile();
+        await this.#reconcile(new Set(tables.map(({ name }) => name)));
       }),
     );
     return { tables: tables.map(({ name }) => name), range: first };
@@ -176,7 +215,8 @@ export class SharedMonths {
         FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
         WHERE c.relnamespace = 'mds'::regnamespace AND c.relname ~ '^(${parents.join("|")})_[0-9]{4}_[0-9]{2}$')
       SELECT name, t.is_attached IS NOT NULL AS exists, coalesce(t.is_attached, false) AS "isAttached",
-        to_regclass('mds.' || name || '_time') IS NOT NULL AS "isIndexed", m.is_moved AS "isMoved"
+        to_regclass('mds.' || name || '_time') IS NOT NULL AS "isIndexed", m.is_moved AS "isMoved",
+        m.is_by_hand AS "isByHand"
       FROM tables t FULL JOIN mds.months m USING (name)`,
     );
   }
@@ -191,11 +231,12 @@ export class SharedMonths {
     this.#moved = states
       .filter((state) => !state.isAttached && state.isMoved)
       .map(({ name }) => parseName(name));
+    this.detachedByHand = states.flatMap(({ name, isByHand }) => (isByHand ? [name] : []));
     return [];
   }
 
-  /** Inside a transaction: enters what became of the months, and changes their ledger. */
-  async #reconcile(): Promise<TimeRanges> {
+  /** Inside a transaction: enters what became of the months, and changes their ledger. `meant`: those that `--move-out` names. */
+  async #reconcile(meant: ReadonlySet<string> = new Set()): Promise<TimeRanges> {
     const states = await this.#readStates();
     const returned: TimeRange[] = [];
     const statements = states.filter(isChanged).flatMap(({ name, exists, isAttached, isMoved }) => {
@@ -221,7 +262,7 @@ export class SharedMonths {
             "CASE WHEN moved THEN 'moved' ELSE proof END",
             `CASE WHEN moved THEN '${reason}' ELSE reason END`,
           ]),
-          enterSql(name, true),
+          enterSql(name, true, !meant.has(name)),
         ];
       // Someone has dropped it: whatever a file still has is forwarded again.
       return [
@@ -269,8 +310,9 @@ function deleteBarsSql({ from, to }: TimeRange): string {
   return `DELETE FROM mds.kept_bars WHERE ts >= ${from} AND ts < ${to}`;
 }
 
-function enterSql(name: string, isMoved: boolean): string {
-  return `INSERT INTO mds.months VALUES ('${name}', ${isMoved}) ON CONFLICT (name) DO UPDATE SET is_moved = excluded.is_moved`;
+function enterSql(name: string, isMoved: boolean, isByHand = false): string {
+  return `INSERT INTO mds.months (name, is_moved, is_by_hand) VALUES ('${name}', ${isMoved}, ${isByHand})
+    ON CONFLICT (name) DO UPDATE SET is_moved = excluded.is_moved, is_by_hand = excluded.is_by_hand`;
 }
 
 /** Replaces proof and reason of a month in the ledger, or removes it; what touches and is equal afterwards becomes one range. */

@@ -60,9 +60,9 @@ async function connect({ askPassword, report, ...options }: ShareLoopOptions): P
     ...options,
     ...(options.role === "pair" && { onStandby }),
     readPassword: () => password,
-    onWaiting: (since) => report({ kind: "waiting", since }),
+    onWaiting: (since, blockers) => report({ kind: "waiting", since, blockers }),
     onPeers: (peers) => report({ kind: "peers", peers }),
-    onOlderWriters: (message) => report({ kind: "writers", message }),
+    onWarning: (message) => report({ kind: "warning", message }),
     onProgress({ rows }) {
       report({ kind: "rows", rows: rows - reported });
       reported = rows;

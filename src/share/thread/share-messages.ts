@@ -39,12 +39,12 @@ export type ShareReport =
       readonly rows: number;
       readonly commits: number;
     }
-  /** PostgreSQL has not answered since then, in milliseconds since 1970. */
-  | { readonly kind: "waiting"; readonly since: number }
+  /** PostgreSQL has not answered since then, in milliseconds since 1970; who has the lock that it waits for. */
+  | { readonly kind: "waiting"; readonly since: number; readonly blockers: readonly string[] }
   /** Who works with the shared warehouse now. */
   | { readonly kind: "peers"; readonly peers: SharePeers }
-  /** Other servers accept writes; empty: none does. */
-  | { readonly kind: "writers"; readonly message: string }
+  /** What does not stop forwarding, but should not be so; empty: nothing. */
+  | { readonly kind: "warning"; readonly message: string }
   /** So many more rows were forwarded. */
   | { readonly kind: "rows"; readonly rows: number }
   | { readonly kind: "failed"; readonly failure: SerialisedFailure };

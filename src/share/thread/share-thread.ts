@@ -31,7 +31,7 @@ export class ShareThread {
   readonly #thread: Thread<ShareCalls, ShareHostCalls>;
   #forwardedAt: number | undefined;
   /** PostgreSQL has not answered since then. */
-  #waitingSince: number | undefined;
+  #waiting: { readonly since: number; readonly blockers: readonly string[] } | undefined;
   #status: ShareStatus;
 
   constructor(options: ShareThreadOptions) {
@@ -73,12 +73,14 @@ export class ShareThread {
 
   status(): ShareStatus {
     const secondsSince = (time: number) => Math.max(0, this.#options.clock.now() - time) / 1000;
-    const waiting = this.#waitingSince;
+    const waiting = this.#waiting;
+    const blockers = waiting?.blockers.length ? `: ${waiting.blockers.join(", ")} has the lock` : "";
     return {
       ...this.#status,
       ...(this.#forwardedAt !== undefined && { lag_seconds: secondsSince(this.#forwardedAt) }),
       ...(waiting !== undefined && {
-        last_error: `waiting for an answer for ${Math.round(secondsSince(waiting))} s`,
+        state: this.#status.state === "current" ? "forwarding" : this.#status.state,
+        last_error: `waiting for an answer for ${Math.round(secondsSince(waiting.since))} s${blockers}`,
       }),
     };
   }
@@ -97,17 +99,17 @@ export class ShareThread {
   #receive(report: ShareReport): void {
     const { log } = this.#options;
     const { server, rows_forwarded } = this.#status;
-    this.#waitingSince = report.kind === "waiting" ? report.since : undefined;
+    this.#waiting = report.kind === "waiting" ? report : undefined;
     switch (report.kind) {
       case "waiting":
         break;
       case "peers":
         this.#update({ peers: report.peers });
         break;
-      case "writers": {
+      case "warning": {
         const { message } = report;
         if (message !== "" && message !== this.#status.last_error)
-          log.warn({ server, message }, "two servers accept writes");
+          log.warn({ server, message }, "shared warehouse needs attention");
         this.#update({ last_error: message || null });
         break;
       }

@@ -11,13 +11,18 @@ import type { AtEnd } from "../../support/temporary-folder.ts";
 
 const endless = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT n FROM c";
 
-function openRunner(timeoutMs?: number, clock: Clock = systemClock, atEnd: AtEnd = onTestFinished) {
+function openRunner(
+  timeoutMs?: number,
+  clock: Clock = systemClock,
+  atEnd: AtEnd = onTestFinished,
+  processFile = processEntry("query-process"),
+) {
   const { path } = openFilledWarehouse(undefined, atEnd);
   const runner = new QueryRunner({
     path,
     clock,
     now: () => nowTs,
-    processFile: processEntry("query-process"),
+    processFile,
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
   });
   atEnd(() => runner.close());
@@ -65,6 +70,15 @@ describe("a query of a page", () => {
     setTimeout(() => gone.abort(), 100);
     await expect(cancelled).rejects.toMatchObject({ message: "the query was cancelled" });
     expect(readdirSync(dirname(path)).filter((file) => file.startsWith(".query"))).toEqual([]);
+  });
+
+  it("says that files are missing while the program is replaced, not that it needs memory", async () => {
+    const { ask } = openRunner(undefined, systemClock, onTestFinished, "/nonexistent/query-process.js");
+    await expect(ask("SELECT 1")).rejects.toMatchObject({
+      code: "not_readable",
+      message: "the query cannot be started: files of mds-sync are missing, or are being replaced",
+      remedy: expect.stringContaining("run it again"),
+    });
   });
 
   it("has its whole time for the statement, however long its process takes to start", async () => {

@@ -16,9 +16,9 @@ const readRelations = (database: string) =>
     WHERE c.relnamespace = 'mds'::regnamespace AND c.relkind <> 'i' GROUP BY 1 ORDER BY 1`,
   );
 
-const doctor = (database: string) =>
+const doctor = (database: string, user?: string) =>
   checkSharedWarehouse(
-    loadSettings({ env: { MDS_SHARED_URL: server.url(database), MDS_SHARED_PASSWORD: PASSWORD } }),
+    loadSettings({ env: { MDS_SHARED_URL: server.url(database, user), MDS_SHARED_PASSWORD: PASSWORD } }),
     systemClock,
   );
 
@@ -53,4 +53,21 @@ it("shares a schema mds that has relations of other names", async () => {
   addHours(warehouse, 0, 1);
   expect(await shareInto(server, database, warehouse)).toMatchObject({ rows: 120 });
   expect(await server.query(database, "SELECT note FROM mds.notes")).toEqual([{ note: 1 }]);
+});
+
+it("finds nothing wrong in a colleague's own table beside ours", async () => {
+  const database = await server.createDatabase(EMPTY_TEMPLATE);
+  const [user, colleague] = [await server.createUser(), await server.createUser()];
+  await server.query("postgres", `ALTER DATABASE ${database} OWNER TO ${user}`);
+  await shareInto(server, database, openTestWarehouse(), { url: server.url(database, user) });
+  await server.query(
+    database,
+    `CREATE TABLE mds.notes (note text); ALTER TABLE mds.notes OWNER TO ${colleague}`,
+  );
+  const problems = (await doctor(database, user)).filter(({ verdict }) => verdict === "problem");
+  expect(problems).toEqual([]);
+  await server.query(database, `ALTER TABLE mds.lease OWNER TO ${colleague}`);
+  expect(await doctor(database, user)).toContainEqual(
+    expect.objectContaining({ verdict: "problem", message: expect.stringContaining(`user ${user} may not`) }),
+  );
 });

@@ -1,4 +1,5 @@
-import { expect, it } from "vitest";
+import pg from "pg";
+import { expect, it, onTestFinished } from "vitest";
 import { checkSharedWarehouse } from "../../../src/cli/commands/doctor/shared-checks.ts";
 import { loadSettings } from "../../../src/config/load-settings.ts";
 import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
@@ -7,7 +8,7 @@ import { SharedSession } from "../../../src/share/server/session.ts";
 import { openShare } from "../../../src/share/share-once.ts";
 import { fillEverything } from "../../support/export/sample-data.ts";
 import { usePostgres } from "../../support/postgres.ts";
-import { PASSWORD } from "../../support/postgres-server.ts";
+import { PASSWORD, SUPERUSER } from "../../support/postgres-server.ts";
 import { startCuttingProxy } from "../../support/share/cutting-proxy.ts";
 import {
   addHours,
@@ -17,6 +18,7 @@ import {
   shareOptions,
 } from "../../support/share/share-harness.ts";
 import { startTransactionPool } from "../../support/share/transaction-pool.ts";
+import { waitUntil } from "../../support/wait-until.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
 
 const server = usePostgres();
@@ -67,6 +69,88 @@ it("gives up a connection that does not answer for 15 seconds, and tells of it b
   });
   expect(waits).toHaveLength(1);
   proxy.release();
+});
+
+it("names who has the lock that a statement waits for, also after another daemon has ended the session", async () => {
+  const timers = new Map<number, () => void>();
+  const clock: Clock = {
+    ...systemClock,
+    after(ms, work) {
+      timers.set(ms, work);
+      return () => {};
+    },
+  };
+  const database = await server.createDatabase();
+  const place = { host: "127.0.0.1", port: server.port, database };
+  const login = { user: SUPERUSER, password: PASSWORD };
+  const blocker = new pg.Client({ ...place, ...login, application_name: "notebook" });
+  await blocker.connect();
+  onTestFinished(() => blocker.end());
+  await blocker.query("BEGIN; LOCK TABLE mds.lease");
+  const told = Promise.withResolvers<string>();
+  const sharing = failureOf(
+    shareInto(server, database, openTestWarehouse(), {
+      clock,
+      onWaiting: (_, blockers) => blockers[0] && told.resolve(blockers[0]),
+    }),
+  );
+  const waiting =
+    "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
+  await waitUntil(async () => (await server.query(database, waiting)).length > 0);
+  timers.get(5_000)?.();
+  const who = await told.promise;
+  expect(who).toMatch(/^pid \d+ \(postgres, notebook, idle in transaction, query of \d{4}-.*Z\)$/);
+  await server.query(database, `SELECT pg_terminate_backend(pid) FROM (${waiting}) w`);
+  expect(await sharing).toMatchObject({
+    code: "share_blocked",
+    exit: 75,
+    message: expect.stringContaining(`${who} has it`),
+    remedy: expect.stringContaining("pg_terminate_backend"),
+  });
+});
+
+it("makes again what someone has dropped, with its content, and says so", async () => {
+  const database = await server.createDatabase();
+  const warehouse = openTestWarehouse();
+  addHours(warehouse, 0, 2);
+  await shareInto(server, database, warehouse);
+  const counts = ["bars_1h", "index_ticks", "coverage", "targets"]
+    .map((each) => `(SELECT count(*)::integer FROM mds.${each}) AS ${each}`)
+    .join(", ");
+  const read = async () => (await server.query(database, `SELECT ${counts}`))[0];
+  const drops = [
+    "TABLE mds.kept_bars",
+    "TABLE mds.index_tick_rows, mds.daily_bar_rows",
+    "TABLE mds.settled_ranges, mds.targets, mds.months",
+  ];
+  for (const [i, drop] of drops.entries()) {
+    const before = await read();
+    const share = await openShare(shareOptions(server, database, warehouse));
+    await server.query(database, `DROP ${drop} CASCADE`);
+    addHours(warehouse, 2 + i, 1);
+    expect(await failureOf(share.forwarder.forward()), drop).toMatchObject({
+      code: "share_changed",
+      message: expect.stringContaining("dropped"),
+      remedy: expect.stringContaining("made or attached again"),
+    });
+    await share.close();
+    await shareInto(server, database, warehouse);
+    expect(await read(), drop).toEqual({
+      ...before,
+      bars_1h: before?.bars_1h + 1,
+      index_ticks: before?.index_ticks + 120,
+    });
+  }
+});
+
+it("does not number rows anew after someone has dropped a dictionary", async () => {
+  const database = await server.createDatabase();
+  await server.query(database, "DROP TABLE mds.series CASCADE");
+  expect(await failureOf(shareInto(server, database, openTestWarehouse()))).toMatchObject({
+    code: "share_changed",
+    message: expect.stringContaining("lacks mds.series"),
+    remedy: expect.stringContaining("DROP SCHEMA mds CASCADE"),
+  });
 });
 
 it("forwards every digit whatever the role has set", async () => {

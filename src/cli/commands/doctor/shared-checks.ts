@@ -57,7 +57,7 @@ function judge(found: ServerInspection): Finding[] {
     findings.push(
       problem(
         found.hasSchema
-          ? `user ${address.user} does not own schema mds and everything in it`
+          ? `user ${address.user} may not create tables in schema mds, or does not own those of mds-sync`
           : `user ${address.user} may not create schema mds`,
         found.hasSchema
           ? `make it the owner: ALTER SCHEMA mds OWNER TO "${address.user}", and REASSIGN OWNED for what is in it`
@@ -90,6 +90,15 @@ function judge(found: ServerInspection): Finding[] {
         CHECK,
         `a crash of the server may lose its last commits (synchronous_commit ${synchronousCommit}, fsync ${found.hasFsync ? "on" : "off"})`,
         "the ledger stays true and the daemon forwards them again; set both to on to lose none",
+      ),
+    );
+  // The first run turns it off where it can.
+  if (found.isCompiling && schemaVersion !== undefined)
+    findings.push(
+      warningFinding(
+        CHECK,
+        "PostgreSQL compiles the queries of readers (jit is on): bars_1m takes seconds instead of milliseconds",
+        `let a superuser or the owner run ALTER DATABASE "${address.database}" SET jit = off`,
       ),
     );
   return findings;
