@@ -173,6 +173,10 @@ describe("the demo in a clone", () => {
       expect(lines).toHaveLength(4);
       const pasted = await run("sh", ["-e", "-c", lines.join("\n")], { cwd: clone, env: npmEnv });
       expect(pasted.stdout).toMatch(/BTC/);
+      // The bars of the last line are over.
+      const bars = pasted.stdout.slice(pasted.stdout.lastIndexOf("time ")).match(/\d{4}-\S+Z/g) ?? [];
+      expect(bars.length).toBeGreaterThan(3);
+      expect(Math.max(...bars.map((start) => Date.parse(start))) + 3_600_000).toBeLessThan(Date.now());
       // npm would leave something in its cache: none of the lines waits for it.
       expect(existsSync(join(folder, "cache"))).toBe(false);
 
