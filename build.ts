@@ -188,7 +188,7 @@ async function bundle(): Promise<Files> {
   const bundled = [program.metafile, metafile].flatMap((each) => Object.keys(each.inputs));
   const inputs = [...bundled, ...Object.keys(plain.metafile.inputs), ...bundledPages.inputs];
   const undeclared = inputs.filter(
-    (file) => !/^(?:src|node_modules)\/|^\w+:/.test(file) && !SOURCES.includes(file),
+    (file) => !/^src\/|(?:^|\/)node_modules\/|^\w+:/.test(file) && !SOURCES.includes(file),
   );
   if (undeclared.length > 0) throw new Error(`add to SOURCES in build.ts: ${undeclared.join(", ")}`);
   return files.set("NOTICES.txt", Buffer.from(listNotices([...bundled, ...bundledPages.inputs])));
