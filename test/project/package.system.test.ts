@@ -194,20 +194,22 @@ describe("the demo in a clone", () => {
       expect((await fetch(`${address}/api/status`)).status).toBe(200);
 
       // So do the first two examples, and what the research page asks a warehouse that is a minute old.
-      const env = { ...npmEnv, PATH: `${dirname(python)}:${npmEnv.PATH}`, PYTHONDONTWRITEBYTECODE: "1" };
+      const env = {
+        ...npmEnv,
+        PATH: `${dirname(python)}:${npmEnv.PATH}`,
+        PYTHONDONTWRITEBYTECODE: "1",
+        MDS_WAREHOUSE: "data/demo.sqlite",
+      };
       const paste = async (code: string) => (await run("sh", ["-e", "-c", code], { cwd: clone, env })).stdout;
       const [sql, inPython] = parseBlocks(readFileSync(join(clone, "examples/README.md"), "utf8"));
       const withoutLast = (csv: string) => csv.replaceAll(/,[^,]*,[^,]*$/gm, "");
       const answer = withoutLast(await paste(sql?.code ?? ""));
       expect(answer).toMatch(/^name,day,missing_ranges,bars,.*\nBTC,\d{4}-\d\d-\d\d,0,96,0\.\d+,17280,/);
       if (hasPandas) expect(withoutLast(await paste(inPython?.code ?? ""))).toBe(answer);
-      const known = parseBlocks(readFileSync(join(clone, "docs/research.md"), "utf8")).find(({ code }) =>
-        code.includes("--known-at now-10s"),
-      );
-      const prices = await paste(
-        `export MDS_WAREHOUSE=data/demo.sqlite\n${known?.code.replaceAll("mds-sync ", "./mds-sync ")}`,
-      );
-      expect(new Set(prices.match(/^BTC .*\d$/gm))).toHaveLength(2);
+      const research = readFileSync(join(clone, "docs/research.md"), "utf8");
+      const asked = research.match(/(?<=`mds-sync )asof now BTC.*?(?=`)/g) ?? [];
+      const prices = await paste(asked.map((line) => `./mds-sync ${line} --format csv`).join("\n"));
+      expect(new Set(prices.match(/^GWA,.*,BTC,.*$/gm))).toHaveLength(2);
 
       // Every question of the cookbook has an answer, but for those that ask what is missing or corrected: nothing is.
       const unanswered = withReader(join(clone, "data/demo.sqlite"), (reader) =>
@@ -328,7 +330,7 @@ describe("the packed library", () => {
     ] as const) {
       const printed = (command: string, args: readonly string[], options: object) => {
         const { stdout, stderr } = spawnSync(command, args, { cwd: example, encoding: "utf8", ...options });
-        return { stdout, stderr: stderr.replace(/^1 row in \d+ ms\n$/, "") };
+        return { stdout: stdout.replaceAll("\r", ""), stderr: stderr.replace(/^1 row in \d+ ms\n$/, "") };
       };
       const query = [
         main,
