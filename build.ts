@@ -27,12 +27,15 @@ const pages = resolve(root, "src/dashboard/bundle");
 /** The digest of the sources that dist/ was built from, and its files. Written last, so that an interrupted build is repeated. */
 const buildRecord = join(dist, ".sources");
 
+/** What dist/ is built from besides src/; the lock file stands for the packages. */
 const SOURCES = [
   "LICENSE",
   "build.ts",
   "bundle-drizzle.ts",
   "bundle-pages.ts",
+  "docs/cookbook.md",
   "package-lock.json",
+  "package.json",
   "tsconfig.json",
   "tsconfig.library.json",
 ];
@@ -182,8 +185,13 @@ async function bundle(): Promise<Files> {
     files.set(relative(dist, path), contents);
   const bundledPages = await writePages();
   for (const [file, bytes] of bundledPages.files) files.set(join("pages", file), bytes);
-  const inputs = [program.metafile, metafile].flatMap((each) => Object.keys(each.inputs));
-  return files.set("NOTICES.txt", Buffer.from(listNotices([...inputs, ...bundledPages.inputs])));
+  const bundled = [program.metafile, metafile].flatMap((each) => Object.keys(each.inputs));
+  const inputs = [...bundled, ...Object.keys(plain.metafile.inputs), ...bundledPages.inputs];
+  const undeclared = inputs.filter(
+    (file) => !/^src\/|(?:^|\/)node_modules\/|^\w+:/.test(file) && !SOURCES.includes(file),
+  );
+  if (undeclared.length > 0) throw new Error(`add to SOURCES in build.ts: ${undeclared.join(", ")}`);
+  return files.set("NOTICES.txt", Buffer.from(listNotices([...bundled, ...bundledPages.inputs])));
 }
 
 /** The licences of the packages that the program and its pages contain. */

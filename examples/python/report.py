@@ -1,27 +1,32 @@
-"""What the ledger proves about series, how much they move, and what they are worth: python report.py data/mds.sqlite BTC ETH"""
+"""What the ledger proves about a day, how much the series moved, and what it is worth: python report.py data/mds.sqlite BTC [2026-02-28]"""
 
 import sys
 
 import mds
 import numpy as np
+import pandas as pd
 
+path, name, *rest = sys.argv[1:]
+yesterday = pd.Timestamp.now("UTC") - pd.Timedelta("1d")
+day = rest[0] if rest else f"{yesterday:%Y-%m-%d}"
+series, start = f"GWA:{name}", pd.Timestamp(day, tz="UTC")
+window = [series, start, start + pd.Timedelta("1d")]
 
-def report(warehouse, name):
-    try:
-        bars = warehouse.bars(name, "10m", "now-1d", "now-1h", require_complete=True)
-        volatility = np.log(bars["close"]).diff().std()
-        print(f"{name}: {len(bars)} bars, volatility {volatility:.6f}")
-    except mds.Incomplete as error:
-        print(error)
-    ticks = warehouse.ticks(name, columns=["price"], exact=True)
-    highest = ticks["price_exact"][ticks["price"].idxmax()]
-    print(f"{name}: {len(ticks)} ticks, the highest {highest}")
-    now = warehouse.asof("now", [name]).iloc[0]
-    print(f"{name}: last price {now.price} at {now.time}")
-
-
-path, *names = sys.argv[1:] or ["data/mds.sqlite", "BTC"]
 with mds.open(path) as warehouse:
-    for name in names:
-        report(warehouse, name)
-    print(f"{warehouse.sql('SELECT count(*) AS n FROM index_ticks').n[0]} ticks in all")
+    # A row for every bar, so that no return spans a gap.
+    bars = warehouse.bars(series, "15m", *window[1:], grid=True)
+    whole = bars["is_complete"].fillna(False).astype(bool)
+    ticks = warehouse.ticks(*window)
+    now = warehouse.asof("now", [series]).iloc[0]
+    report = {
+        "name": name,
+        "day": day,
+        "missing_ranges": len(warehouse.missing(*window)),
+        "bars": whole.sum(),
+        "volatility": round(np.log(bars["close"].where(whole)).diff().std(), 6),
+        "ticks": len(ticks),
+        "highest": ticks["price"].max(),
+        "last_price": now.price,
+        "last_time": f"{now.time:%Y-%m-%dT%H:%M:%S.%fZ}",
+    }
+    print(pd.DataFrame([report]).to_csv(index=False), end="")

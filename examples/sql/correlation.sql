@@ -1,4 +1,4 @@
--- The correlation of hourly returns, of all pairs of assets, in DuckDB: duckdb -readonly export/mds.duckdb < correlation.sql
+-- The correlation of hourly returns, of all pairs of assets, in DuckDB: duckdb -readonly export/mds.duckdb < examples/sql/correlation.sql
 -- returns_1h has NULL where one of both hours is not proven whole, and corr ignores it.
 SELECT a.name, b.name AS other, regr_count(a.simple_return, b.simple_return) AS hours,
   round(corr(a.simple_return, b.simple_return), 3) AS correlation

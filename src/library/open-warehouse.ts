@@ -1,3 +1,4 @@
+import { Failure } from "../model/failure.ts";
 import type { TimeRange } from "../model/time-range.ts";
 import { nextTurn } from "../runtime/loop.ts";
 import type { GapRow } from "../warehouse/coverage/gap-row.ts";
@@ -41,18 +42,23 @@ import { findTimeZone, type TimeZone, utcZone } from "./reading/time-zone.ts";
 import type { AsOfRow, BarArrays, BarRow, CoverageRow, SeriesInfo, TickArrays, TickRow } from "./rows.ts";
 
 /* The library of the package: `import { openWarehouse } from "mds-sync"`. Everything that a user needs is exported here. */
-export { Failure } from "../model/failure.ts";
 export { toArrow } from "./arrow.ts";
 export { IncompleteFailure } from "./incomplete-failure.ts";
 export type * from "./read-options.ts";
 export type * from "./rows.ts";
 export type { GapRow };
+export { Failure };
 
 /**
  * Opens a warehouse for reading. A daemon may write it at the same time. The connection is read-only: nothing here can change
  * the file.
  */
 export function openWarehouse(path: string): Warehouse {
+  const { node } = process.versions;
+  const [major = 0, minor = 0] = node.split(".").map(Number);
+  // The native module of SQLite crashes an older Node without a word.
+  if (major < 22 || (major === 22 && minor < 12))
+    throw new Failure(`Node ${node} is too old`, { code: "old_node", remedy: "use Node 22.12 or newer" });
   return Warehouse.open(path);
 }
 

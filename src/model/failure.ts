@@ -63,6 +63,7 @@ const failurePolicies = {
   not_a_warehouse: { family: "operator", sync: "give_up", exit: exitCode.usage },
   other_service: { family: "operator", sync: "stop", exit: exitCode.usage },
   not_opened: { family: "retry", sync: "retry" },
+  old_node: { family: "operator", sync: "give_up", exit: exitCode.usage },
   older_warehouse: { family: "operator", sync: "give_up", exit: exitCode.usage },
   page_forgotten: { family: "retry", sync: "retry" },
   pragma_refused: { family: "operator", sync: "give_up" },

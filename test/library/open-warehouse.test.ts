@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { IncompleteFailure, openWarehouse, type Warehouse } from "../../src/library/open-warehouse.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { createWarehouse, DAY, HOUR, midnight, openForWriting } from "../support/cli/filled-warehouse.ts";
@@ -22,6 +22,19 @@ beforeAll(() => {
 afterAll(() => {
   warehouse.close();
   rmSync(folder, { recursive: true });
+});
+
+describe("openWarehouse", () => {
+  it("refuses a Node that the native module would crash", () => {
+    const { versions } = process;
+    onTestFinished(() => void Object.defineProperty(process, "versions", { value: versions }));
+    for (const node of ["20.20.2", "22.11.0"]) {
+      Object.defineProperty(process, "versions", { value: { ...versions, node } });
+      expect(catchFailure(() => openWarehouse("mds.sqlite")).summary).toBe(
+        `Node ${node} is too old: use Node 22.12 or newer`,
+      );
+    }
+  });
 });
 
 describe("names of series", () => {

@@ -2,8 +2,10 @@ import { execFile, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import {
   appendFileSync,
+  copyFileSync,
   cpSync,
   existsSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -13,7 +15,7 @@ import {
   watch,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { exportWarehouse } from "../../src/export/export-warehouse.ts";
@@ -23,12 +25,11 @@ import { withReader } from "../../src/warehouse/reader.ts";
 import { openCatalogue, queryDuckDb } from "../docs/cookbook/engines.ts";
 import { parseQuestions, readCookbook } from "../docs/cookbook/page.ts";
 import { fillDemoWarehouse } from "../docs/demo-warehouse.ts";
+import { parseBlocks } from "../docs/page-blocks.ts";
 import { findBrokenLinks } from "../docs/page-links.ts";
-import { createWarehouse } from "../support/cli/filled-warehouse.ts";
 import { startLocalRegistry } from "../support/cli/local-registry.ts";
 import { UNUSED_PORT } from "../support/free-port.ts";
 import { skipWithout } from "../support/has-tool.ts";
-import { fillTicks } from "../support/library/ticks-warehouse.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { startProgram } from "../support/program-process.ts";
 import { timeLimit } from "../support/time-limit.ts";
@@ -75,11 +76,16 @@ async function buildImage(): Promise<void> {
   await run("sh", ["-c", command], { cwd: clone, env: npmEnv });
 }
 
-/** Adds the other files: what `git clone` and `npm ci` make, with what `prepare` built. */
+/** Adds the other files: what `git clone` and `npm ci` make, with what `prepare` built; and what `pip install` leaves. */
 function completeClone(): void {
   const isOutput = /^(?:data|reports|\.git|\.stryker-tmp)$/;
   for (const file of readdirSync(root))
     if (!isOutput.test(file) && !existsSync(join(clone, file))) copy(file);
+  mkdirSync(join(clone, "clients/python/build/lib/mds"), { recursive: true });
+  copyFileSync(
+    join(root, "clients/python/mds/__init__.py"),
+    join(clone, "clients/python/build/lib/mds/__init__.py"),
+  );
 }
 
 function copy(file: string): void {
@@ -122,21 +128,22 @@ describe("the build", () => {
   });
 
   it("leaves no file of dist missing while it replaces them, and does nothing if no source has changed", async () => {
-    const built = join(clone, "dist/cli/main.js");
+    const built = join(clone, "dist/pages/explore.js");
     const prepare = () => run("npm", ["run", "prepare"], { cwd: clone, env: npmEnv });
     const before = statSync(built).ctimeMs;
     await prepare();
     expect(statSync(built).ctimeMs).toBe(before);
 
-    appendFileSync(join(clone, "src/cli/main.ts"), 'process.title = "changed";\n');
+    // The page contains the cookbook.
+    appendFileSync(join(clone, "docs/cookbook.md"), "\n## A new chapter\n");
     const missing: string[] = [];
-    const watcher = watch(join(clone, "dist/cli"), (_, file) => {
-      if (file === "main.js" && !existsSync(built)) missing.push(file);
+    const watcher = watch(dirname(built), (_, file) => {
+      if (file === basename(built) && !existsSync(built)) missing.push(file);
     });
     await prepare();
     watcher.close();
     expect(missing).toEqual([]);
-    expect(readFileSync(built, "utf8")).toContain('"changed"');
+    expect(readFileSync(built, "utf8")).toContain("A new chapter");
   });
 });
 
@@ -173,6 +180,10 @@ describe("the demo in a clone", () => {
       expect(lines).toHaveLength(4);
       const pasted = await run("sh", ["-e", "-c", lines.join("\n")], { cwd: clone, env: npmEnv });
       expect(pasted.stdout).toMatch(/BTC/);
+      // The bars of the last line are over.
+      const bars = pasted.stdout.slice(pasted.stdout.lastIndexOf("time ")).match(/\d{4}-\S+Z/g) ?? [];
+      expect(bars.length).toBeGreaterThan(3);
+      expect(Math.max(...bars.map((start) => Date.parse(start))) + 3_600_000).toBeLessThan(Date.now());
       // npm would leave something in its cache: none of the lines waits for it.
       expect(existsSync(join(folder, "cache"))).toBe(false);
 
@@ -182,13 +193,31 @@ describe("the demo in a clone", () => {
       expect(listFiles(join(clone, "dist"))).toEqual(files);
       expect((await fetch(`${address}/api/status`)).status).toBe(200);
 
-      // Every question of the cookbook has an answer, but for those that ask what is missing: nothing is.
+      // So do the first two examples, and what the research page asks a warehouse that is a minute old.
+      const env = {
+        ...npmEnv,
+        PATH: `${dirname(python)}:${npmEnv.PATH}`,
+        PYTHONDONTWRITEBYTECODE: "1",
+        MDS_WAREHOUSE: "data/demo.sqlite",
+      };
+      const paste = async (code: string) => (await run("sh", ["-e", "-c", code], { cwd: clone, env })).stdout;
+      const [sql, inPython] = parseBlocks(readFileSync(join(clone, "examples/README.md"), "utf8"));
+      const withoutLast = (csv: string) => csv.replaceAll(/,[^,]*,[^,]*$/gm, "");
+      const answer = withoutLast(await paste(sql?.code ?? ""));
+      expect(answer).toMatch(/^name,day,missing_ranges,bars,.*\nBTC,\d{4}-\d\d-\d\d,0,96,0\.\d+,17280,/);
+      if (hasPandas) expect(withoutLast(await paste(inPython?.code ?? ""))).toBe(answer);
+      const research = readFileSync(join(clone, "docs/research.md"), "utf8");
+      const asked = research.match(/(?<=`mds-sync )asof now BTC.*?(?=`)/g) ?? [];
+      const prices = await paste(asked.map((line) => `./mds-sync ${line} --format csv`).join("\n"));
+      expect(new Set(prices.match(/^GWA,.*,BTC,.*$/gm))).toHaveLength(2);
+
+      // Every question of the cookbook has an answer, but for those that ask what is missing or corrected: nothing is.
       const unanswered = withReader(join(clone, "data/demo.sqlite"), (reader) =>
         parseQuestions(readCookbook()).filter(
           ({ sqlite }) => [...runReadQuery(reader, sqlite).rows].length === 0,
         ),
       );
-      expect(unanswered.map(({ title }) => title.replace(/\..*/, ""))).toEqual(["4", "5"]);
+      expect(unanswered.map(({ title }) => title.replace(/\..*/, ""))).toEqual(["4", "5", "8"]);
       await stop();
       expect(screen).not.toMatch(/Cannot find module/);
     },
@@ -281,7 +310,7 @@ describe("the packed library", () => {
     expect(seen.size).toBeGreaterThan(3);
   });
 
-  it("serves the example project, which compiles with --strict and runs", () => {
+  it("serves the example project, which compiles with --strict", () => {
     // The example's own compiler: it sees what was installed, and nothing of this clone.
     // The compiler is an optional package of its platform, like the binaries of DuckDB.
     const built = spawnSync(process.execPath, [join(root, "node_modules/typescript/bin/tsc")], {
@@ -289,56 +318,60 @@ describe("the packed library", () => {
       encoding: "utf8",
     });
     expect(built).toMatchObject({ stdout: "", status: 0 });
-    const warehouse = createWarehouse(fillTicks);
-    const run = spawnSync(process.execPath, ["dist/main.js", warehouse, "BTC"], {
-      cwd: example,
-      encoding: "utf8",
-    });
-    expect(run.stderr).toBe("");
-    expect(run.stdout).toMatch(
-      /^BTC is not complete: from .* to .*: pending\nBTC: 180 ticks, the highest 123456789\.12345679\nBTC: last price 204\.5 at .*\n180 ticks in all\n$/,
-    );
   });
 
-  it("has the examples in SQL, which run from the installed package", async () => {
-    const warehouse = createWarehouse(fillTicks);
+  it("has examples in SQL, TypeScript and Python, which print the same", async () => {
+    const { path } = await fillDemoWarehouse(folder);
+    const sql = readFileSync(join(installed, "examples/sql/report.sql"), "utf8");
+    const main = join(installed, "dist/cli/main.js");
+    for (const [name, day, expected] of [
+      ["BTC", "2026-02-28", "0,96,0.003018,2880,109943.6045,111442.3214,2026-03-01T13:00:00.000000Z"],
+      ["ETH", "2026-02-28", "1,90,0.001787,2700,1996.30577,1970.3451,2026-03-01T13:00:00.000000Z"],
+    ] as const) {
+      const printed = (command: string, args: readonly string[], options: object) => {
+        const { stdout, stderr } = spawnSync(command, args, { cwd: example, encoding: "utf8", ...options });
+        return { stdout: stdout.replaceAll("\r", ""), stderr: stderr.replace(/^1 row in \d+ ms\n$/, "") };
+      };
+      const query = [
+        main,
+        "query",
+        "--format",
+        "csv",
+        "--param",
+        `name=${name}`,
+        "--param",
+        `day=${day}`,
+        "-",
+      ];
+      const header = "name,day,missing_ranges,bars,volatility,ticks,highest,last_price,last_time";
+      const answer = { stdout: `${header}\n${name},${day},${expected}\n`, stderr: "" };
+      expect(printed(process.execPath, query, { input: sql, env: { MDS_WAREHOUSE: path } })).toEqual(answer);
+      expect(printed(process.execPath, ["dist/main.js", path, name, day], {})).toEqual(answer);
+      if (!hasPandas) continue;
+      const env = { PYTHONPATH: join(installed, "clients/python"), PYTHONDONTWRITEBYTECODE: "1" };
+      const script = join(installed, "examples/python/report.py");
+      expect(printed(python, [script, path, name, day], { env })).toEqual(answer);
+    }
+  });
+
+  it("has an example for DuckDB", async () => {
     const { path } = await fillDemoWarehouse(folder);
     const to = join(folder, "example-export");
-    const clock = new ManualClock("2026-03-01T13:00:07Z");
-    const sqlOf = (name: string) => readFileSync(join(installed, "examples/sql", name), "utf8");
-    const report = spawnSync(
-      process.execPath,
-      [join(installed, "dist/cli/main.js"), "query", "--json", "--param", "name=BTC", "-"],
-      { input: sqlOf("report.sql"), encoding: "utf8", cwd: folder, env: { MDS_WAREHOUSE: warehouse } },
-    );
-    expect(JSON.parse(report.stdout)).toEqual([
-      expect.objectContaining({ name: "BTC", highest: 123456789.12345679, last_price: "204.5" }),
-    ]);
-    await exportWarehouse({ warehouse: path, to, program: "test", clock });
+    await exportWarehouse({
+      warehouse: path,
+      to,
+      program: "test",
+      clock: new ManualClock("2026-03-01T13:00:07Z"),
+    });
     const catalogue = await openCatalogue(join(to, CATALOGUE));
-    const correlations = await queryDuckDb(catalogue.connection, sqlOf("correlation.sql"));
+    const sql = readFileSync(join(installed, "examples/sql/correlation.sql"), "utf8");
+    const correlations = await queryDuckDb(catalogue.connection, sql);
     catalogue.close();
     expect(correlations.split("\n").slice(2, 5)).toEqual([
       expect.stringMatching(/^BTC +ETH +\d+ +-?0\.\d+$/),
       expect.stringMatching(/^BTC +SOL /),
       expect.stringMatching(/^ETH +SOL /),
     ]);
-  });
-
-  it.runIf(hasPandas)("has the example in Python, which runs with the client of the package", () => {
-    const run = spawnSync(
-      python,
-      [join(installed, "examples/python/report.py"), createWarehouse(fillTicks), "BTC"],
-      {
-        cwd: folder,
-        encoding: "utf8",
-        env: { PYTHONPATH: join(installed, "clients/python"), PYTHONDONTWRITEBYTECODE: "1" },
-      },
-    );
-    expect(run.stderr).toBe("");
-    expect(run.stdout).toMatch(
-      /^BTC is not proven from .*\nBTC: 180 ticks, the highest 123456789\.123456789\d*\nBTC: last price 204\.5 at .*\n180 ticks in all\n$/,
-    );
   });
 });
 
@@ -351,6 +384,6 @@ describe("the packed documents", () => {
         packed.filter((file) => file.endsWith(".md")),
       ),
     ).toEqual([]);
-    expect(packed.filter((file) => /__pycache__|egg-info/.test(file))).toEqual([]);
+    expect(packed.filter((file) => /__pycache__|egg-info|python\/build/.test(file))).toEqual([]);
   });
 });

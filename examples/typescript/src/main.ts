@@ -1,32 +1,40 @@
-import { type BarRow, IncompleteFailure, openWarehouse, type Warehouse } from "mds-sync";
+import { type BarRow, openWarehouse } from "mds-sync";
 import { countTicks } from "./count-ticks.js";
 
-/** The standard deviation of the logarithmic returns from bar to bar. */
+const DAY_MS = 86_400_000;
+const BAR_MICROS = 15 * 60_000_000;
+
+/** The standard deviation of the logarithmic returns from bar to bar, none of which spans a gap. */
 function volatility(bars: readonly BarRow[]): number {
-  const returns = bars.slice(1).map((bar, at) => Math.log(bar.close / (bars[at]?.close ?? Number.NaN)));
+  const returns = bars.flatMap((bar, at) => {
+    const before = bars[at - 1];
+    return before && bar.ts - before.ts === BAR_MICROS ? [Math.log(bar.close / before.close)] : [];
+  });
   const mean = returns.reduce((sum, value) => sum + value, 0) / returns.length;
   return Math.sqrt(returns.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (returns.length - 1));
 }
 
-function report(warehouse: Warehouse, name: string): void {
-  try {
-    const bars = warehouse.bars(name, { every: "10m", requireComplete: true });
-    console.log(`${name}: ${bars.length} bars, volatility ${volatility(bars).toFixed(6)}`);
-  } catch (error) {
-    if (!(error instanceof IncompleteFailure)) throw error;
-    const [first] = error.gaps;
-    console.log(`${name} is not complete: from ${first?.from_time} to ${first?.to_time}: ${first?.reason}`);
-  }
-  // Columns are typed arrays: half a million ticks take a tenth of a second.
-  for (const { ts, price } of warehouse.ticks(name, { as: "columns", columns: ["price"] })) {
-    const highest = price.reduce((best, value) => Math.max(best, value), Number.NEGATIVE_INFINITY);
-    console.log(`${name}: ${ts.length} ticks, the highest ${highest}`);
-  }
-  const [now] = warehouse.asOf("now", name);
-  console.log(`${name}: last price ${now?.price_exact} at ${now?.time}`);
-}
+const isoDay = (ms: number) => new Date(ms).toISOString().slice(0, 10);
 
-const [path = "data/mds.sqlite", ...names] = process.argv.slice(2);
+const [path = "data/mds.sqlite", name = "BTC", day = isoDay(Date.now() - DAY_MS)] = process.argv.slice(2);
+const range = { from: day, to: isoDay(Date.parse(day) + DAY_MS), indexType: "GWA" };
+
 using warehouse = openWarehouse(path);
-for (const name of names) report(warehouse, name);
-console.log(`${countTicks(path)} ticks in all`);
+const gaps = warehouse.gaps({ stream: "index_ticks", series: `GWA:${name}`, from: range.from, to: range.to });
+const bars = warehouse.bars(name, { every: "15m", ...range }).filter(({ is_complete }) => is_complete === 1);
+// Columns are typed arrays: half a million ticks take a tenth of a second.
+const [ticks] = warehouse.ticks(name, { as: "columns", columns: ["price"], ...range });
+const highest = ticks?.price.reduce((best, value) => Math.max(best, value), Number.NEGATIVE_INFINITY);
+const [now] = warehouse.asOf("now", name, { indexType: "GWA" });
+const report = {
+  name,
+  day,
+  missing_ranges: gaps.length,
+  bars: bars.length,
+  volatility: Number(volatility(bars).toFixed(6)),
+  ticks: countTicks(path, name, day),
+  highest,
+  last_price: now?.price,
+  last_time: now?.time,
+};
+console.log(`${Object.keys(report)}\n${Object.values(report)}`);

@@ -61,14 +61,14 @@ export class DemoScreen {
   /** Called when the backfill is done. */
   showExampleQueries(): void {
     const yesterday = new Date(this.#clock.now() - 86_400_000).toISOString().slice(0, 10);
-    const query = (sql: string) => `  ${this.#program} query "${sql}"`;
+    const command = (text: string) => `  ${this.#program} ${text}`;
     for (const line of [
       "",
       "try, in another terminal:",
       `  export MDS_WAREHOUSE=${this.#path}`,
-      query("SELECT name, time, price_exact FROM latest_index_ticks"),
-      query(`SELECT name, close FROM ohlcv WHERE day = '${yesterday}'`),
-      query("SELECT time, close FROM bars_1h WHERE name='BTC' LIMIT 5"),
+      command('query "SELECT name, time, price_exact FROM latest_index_ticks"'),
+      command(`query "SELECT name, close FROM ohlcv WHERE day = '${yesterday}'"`),
+      command("bars BTC --every 1h --from now-6h --columns time,close,is_complete"),
       "",
     ])
       this.#writeLine(line);

@@ -14,7 +14,18 @@ export interface DayGrid {
   readonly segmentOf: Uint8Array;
 }
 
+/** How the price moves from one anchor to the next. */
+interface SegmentShape {
+  /** For each tick of the segment, its fraction of the way. The first is 0. */
+  readonly fractions: Float64Array;
+  /** At k, the sum of the k-th powers of the fractions, divided by k!: the sum of exp(d × fraction) as a series in d. */
+  readonly powerSums: Float64Array;
+}
+
 const SHAPES = 128;
+/** The series is exact to twelve digits with six terms for a small difference, and with all of them for any other. */
+const SERIES_TERMS = 16;
+const SMALL_DIFFERENCE = 0.02;
 /** No tick between two anchors reaches either of them, so that rounding never puts one beyond an anchor. */
 const SHAPE_MARGIN = 0.001;
 
@@ -27,7 +38,7 @@ export class DayGrids {
   readonly #tickMs: number;
   readonly #salt: number;
   readonly #divisions = new Map<number, Pick<DayGrid, "segments" | "anchorOffsets" | "segmentOf">>();
-  readonly #shapes = new Map<number, readonly Float64Array[]>();
+  readonly #shapes = new Map<number, readonly SegmentShape[]>();
 
   constructor(seed: number, tickMs: number) {
     this.#tickMs = tickMs;
@@ -44,12 +55,11 @@ export class DayGrids {
     return { first, count, ...this.#division(count) };
   }
 
-  /** For each tick of a segment, its fraction of the way from the first anchor to the last. The first is 0. */
-  shape(day: number, segment: number, { anchorOffsets }: DayGrid): Float64Array {
+  shape(day: number, segment: number, { anchorOffsets }: DayGrid): SegmentShape {
     const ticks = (anchorOffsets[segment + 1] ?? 0) - (anchorOffsets[segment] ?? 0);
     const cell = (day << MAX_DAY_LEVEL) + segment;
     const shapes = this.#shapes.get(ticks) ?? this.#createShapes(ticks);
-    return shapes[mixBits(this.#salt ^ Math.imul(cell, 0x9e3779b1)) % SHAPES] as Float64Array;
+    return shapes[mixBits(this.#salt ^ Math.imul(cell, 0x9e3779b1)) % SHAPES] as SegmentShape;
   }
 
   #division(count: number) {
@@ -66,15 +76,18 @@ export class DayGrids {
     return division;
   }
 
-  #createShapes(ticks: number): readonly Float64Array[] {
-    const shapes = Array.from({ length: SHAPES }, (_, at) => createShape(mixBits(this.#salt + at), ticks));
+  #createShapes(ticks: number): readonly SegmentShape[] {
+    const shapes = Array.from({ length: SHAPES }, (_, at) => {
+      const fractions = createFractions(mixBits(this.#salt + at), ticks);
+      return { fractions, powerSums: sumPowers(fractions) };
+    });
     this.#shapes.set(ticks, shapes);
     return shapes;
   }
 }
 
 /** A random walk from 0 to 1 that is reflected at both. */
-function createShape(salt: number, ticks: number): Float64Array {
+function createFractions(salt: number, ticks: number): Float64Array {
   const walk = new Float64Array(ticks + 1);
   walk[ticks] = 1;
   const fill = (from: number, to: number) => {
@@ -92,4 +105,22 @@ function createShape(salt: number, ticks: number): Float64Array {
     const folded = Math.abs(value) % 2;
     return SHAPE_MARGIN + (1 - 2 * SHAPE_MARGIN) * (folded > 1 ? 2 - folded : folded);
   });
+}
+
+function sumPowers(fractions: Float64Array): Float64Array {
+  const terms = fractions.map(() => 1);
+  return Float64Array.from({ length: SERIES_TERMS }, (_, power) => {
+    if (power > 0)
+      for (const [at, fraction] of fractions.entries())
+        terms[at] = ((terms[at] as number) * fraction) / power;
+    return terms.reduce((sum, term) => sum + term, 0);
+  });
+}
+
+/** The sum of exp(difference × fraction) over the ticks of a segment. */
+export function sumExponentials({ powerSums }: SegmentShape, difference: number): number {
+  let sum = 0;
+  for (let at = Math.abs(difference) < SMALL_DIFFERENCE ? 5 : SERIES_TERMS - 1; at >= 0; at--)
+    sum = sum * difference + (powerSums[at] as number);
+  return sum;
 }

@@ -1,4 +1,4 @@
-import { type DayGrid, DayGrids } from "./day-grid.ts";
+import { type DayGrid, DayGrids, sumExponentials } from "./day-grid.ts";
 import { chooseFractionDigits, DAY_MS } from "./format.ts";
 import { hashNumbers, isAffected, mixBits } from "./hash.ts";
 import { MAX_DAY_LEVEL, type PriceModel } from "./price-model.ts";
@@ -107,12 +107,14 @@ interface DayPath {
   readonly anchors: Float64Array;
 }
 
-/** The first, highest, lowest and last price of some ticks of one day, as logarithms, and where the two extremes are. */
+/** The first, highest, lowest and last price of some ticks of one day, as logarithms; their mean; where the extremes are. */
 export interface DaySummary {
   readonly open: number;
   readonly high: number;
   readonly low: number;
   readonly close: number;
+  /** The mean of the prices themselves. */
+  readonly mean: number;
   readonly highTick: number;
   readonly lowTick: number;
   readonly lastTick: number;
@@ -158,9 +160,13 @@ export class IndexValues {
     const lastAnchor = grid.segmentOf[last] as number;
     let highest = 0;
     let lowest = 0;
+    let sum = Math.exp(anchors[lastAnchor] as number);
     for (let at = 1; at <= lastAnchor; at++) {
-      if ((anchors[at] as number) > (anchors[highest] as number)) highest = at;
-      else if ((anchors[at] as number) < (anchors[lowest] as number)) lowest = at;
+      const start = anchors[at - 1] as number;
+      const end = anchors[at] as number;
+      if (end > (anchors[highest] as number)) highest = at;
+      else if (end < (anchors[lowest] as number)) lowest = at;
+      sum += Math.exp(start) * sumExponentials(this.#grids.shape(day, at - 1, grid), end - start);
     }
     let high = anchors[highest] as number;
     let low = anchors[lowest] as number;
@@ -168,6 +174,7 @@ export class IndexValues {
     let lowTick = first + (anchorOffsets[lowest] as number);
     for (let offset = (anchorOffsets[lastAnchor] as number) + 1; offset <= last; offset++) {
       const log = this.#logAt(path, offset);
+      sum += Math.exp(log);
       if (log > high) {
         high = log;
         highTick = first + offset;
@@ -177,7 +184,8 @@ export class IndexValues {
       }
     }
     const close = this.#logAt(path, last);
-    return { open: anchors[0] as number, high, low, close, highTick, lowTick, lastTick: first + last };
+    const mean = sum / (last + 1);
+    return { open: anchors[0] as number, high, low, close, mean, highTick, lowTick, lastTick: first + last };
   }
 
   /** The rolling 24-hour volume: drifts over hours, with a little noise per tick. */
@@ -231,7 +239,7 @@ export class IndexValues {
     const start = anchors[segment] as number;
     if (offset === grid.anchorOffsets[segment]) return start;
     const shape = this.#grids.shape(day, segment, grid);
-    const fraction = shape[offset - (grid.anchorOffsets[segment] as number)] as number;
+    const fraction = shape.fractions[offset - (grid.anchorOffsets[segment] as number)] as number;
     return start + ((anchors[segment + 1] as number) - start) * fraction;
   }
 

@@ -44,10 +44,9 @@ export class BarHistory extends History<DailyBarRecord> {
     const summary = this.#summarize(series, day, nowMs);
     if (!summary) return undefined;
     const { indexValues, quirks } = this.market;
-    const { open, high, low, close, lastTick } = summary;
-    // Approximations of the averages, always between low and high.
-    const twap = (open + high + low + close) / 4;
-    const vwap = (twap * 3 + close) / 4;
+    const { open, high, low, close, mean, lastTick } = summary;
+    // An approximation, always between low and high: only ticks of LX have a volume of their own.
+    const vwap = (mean * 3 + Math.exp(close)) / 4;
     const volume = indexValues.volumeAt(series, lastTick);
     const quoteLog = series.quote ? indexValues.usdLogPriceAt(series.quote, lastTick) : 0;
     const price = (name: BarFigure, log: number): RecordFigure => [name, Math.exp(log), series.priceDigits];
@@ -57,9 +56,9 @@ export class BarHistory extends History<DailyBarRecord> {
       price("low", low),
       price("close", close),
       ["volume", volume, series.volumeDigits],
-      ["volumeUsd", volume * Math.exp(vwap + quoteLog), VOLUME_USD_DIGITS],
-      price("vwap", vwap),
-      price("twap", twap),
+      ["volumeUsd", volume * vwap * Math.exp(quoteLog), VOLUME_USD_DIGITS],
+      ["vwap", vwap, series.priceDigits],
+      ["twap", mean, series.priceDigits],
     ];
     const start = day * DAY_MS;
     const moments: [string, number][] = [
@@ -70,7 +69,12 @@ export class BarHistory extends History<DailyBarRecord> {
     return { figures, moments };
   }
 
-  #summarize(series: IndexSeries, day: number, nowMs: number): PriceSummary | undefined {
+  /** Its mean is that of the index itself, at each tick of the day, also at those that are late, missing or not yet corrected. */
+  #summarize(
+    series: IndexSeries,
+    day: number,
+    nowMs: number,
+  ): (PriceSummary & Pick<DaySummary, "mean">) | undefined {
     const { calendar, indexValues } = this.market;
     const first = calendar.firstTickOfDay(day);
     const end = Math.min(calendar.firstTickOfDay(day + 1), calendar.newestTick(nowMs) + 1);
@@ -82,7 +86,9 @@ export class BarHistory extends History<DailyBarRecord> {
     const isPublishedAsIs =
       this.isSettled(day, nowMs) &&
       [first, highTick, lowTick, lastTick].every((tick) => calendar.isPublished(series, tick, nowMs));
-    return isPublishedAsIs ? summary : this.#summarizePublished(series, first, end, nowMs);
+    if (isPublishedAsIs) return summary;
+    const published = this.#summarizePublished(series, first, end, nowMs);
+    return published && { ...published, mean: summary.mean };
   }
 
   /** Reads every tick that is published by `nowMs`, with its uncorrected error. */

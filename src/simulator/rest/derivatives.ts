@@ -92,7 +92,7 @@ const FUNDING_INTERVAL_MS = 8 * 3_600_000;
 /** Prices a contract near the index of its market. */
 export function createDerivativeTick(market: MarketModel, contract: Contract, tick: number) {
   const { seed, indexValues, calendar, ids, utc } = market;
-  const { series, ordinal, step, strike, expirationMs } = contract;
+  const { series, ordinal, step, strike, expirationMs, record } = contract;
   const atMs = tick * calendar.tickMs;
   const index = Math.exp(indexValues.logPriceAt(series, tick));
   const years = expirationMs === undefined ? 0 : Math.max(0, expirationMs - atMs) / YEAR_MS;
@@ -105,30 +105,38 @@ export function createDerivativeTick(market: MarketModel, contract: Contract, ti
           forward,
           strike,
           series.base.priceParameters.yearlyVolatility * Math.sqrt(years),
-          contract.record.optionType,
+          record.optionType,
         );
   const digits = series.priceDigits;
   const price = Math.max(mark * (1 + noise), 10 ** (1 - digits));
   const halfSpread = Math.max(price * 0.0003, 2 * 10 ** -digits);
   const volume =
     series.dailyVolume * 0.02 * (0.5 + hashFraction(seed, 92, ordinal, step, Math.floor(tick / 10)));
-  const openInterest =
-    series.dailyVolume * 0.05 * (0.5 + hashFraction(seed, 93, ordinal, step, Math.floor(tick / 100)));
+  const quoteUsd = series.quote ? Math.exp(indexValues.usdLogPriceAt(series.quote, tick)) : 1;
+  const baseUsd = index * quoteUsd;
+  const contractUsd =
+    Number(record.contractValue) * (record.valueCurrency === series.base.symbol ? baseUsd : quoteUsd);
+  const heldUsd =
+    series.dailyVolume *
+    0.05 *
+    (0.5 + hashFraction(seed, 93, ordinal, step, Math.floor(tick / 100))) *
+    baseUsd;
+  const openInterest = formatDecimal(heldUsd / contractUsd, 4);
   const fundingPeriod = Math.floor(atMs / FUNDING_INTERVAL_MS);
   const idStep = hashNumbers(step, tick) * 2 ** 16 + (hashNumbers(tick, step) & 0xffff);
   return {
     id: ids.encode("derivative tick", ordinal, idStep),
-    contractId: contract.record.id,
-    exchangeId: contract.record.exchangeId,
-    marketId: contract.record.marketId,
+    contractId: record.id,
+    exchangeId: record.exchangeId,
+    marketId: record.marketId,
     timestamp: utc.format(atMs),
     price: formatDecimal(price, digits),
     volume: formatDecimal(volume, 4),
-    volumeUsd: formatDecimal(volume * index, 2),
+    volumeUsd: formatDecimal(volume * baseUsd, 2),
     bid: formatDecimal(Math.max(price - halfSpread, 10 ** -digits), digits),
     ask: formatDecimal(price + halfSpread, digits),
-    openInterest: formatDecimal(openInterest, 4),
-    openInterestUsd: formatDecimal(openInterest * index, 2),
+    openInterest,
+    openInterestUsd: formatDecimal(Number(openInterest) * contractUsd, 2),
     indexPrice: formatDecimal(index, digits),
     markPrice: formatDecimal(mark, digits),
     ...(expirationMs === undefined

@@ -71,6 +71,22 @@ describe("the cookbook", () => {
     expect(await queryDuckDb(catalogue.connection, setPresent(duckdb, clock.now()))).toBe(answer);
   });
 
+  it("agrees with --known-at about what was corrected", async () => {
+    const [, command = ""] = /`mds-sync (ticks .* --known-at .*?)`/.exec(page) ?? [];
+    const read = async (line: string) => {
+      const args = [...line.split(" "), "--columns", "name,time,price_exact", "--warehouse", reader.path];
+      const { stdout } = await runInProcess(args, { clock });
+      return stdout.split("\n").slice(2, -1);
+    };
+    const now = await read(command.replace(/ --known-at .*/, ""));
+    const corrected = (await read(command)).filter((line) => !now.includes(line));
+    const answer = questions[7]?.answer.split("\n").slice(2, -1) ?? [];
+    // The two windows are half an hour apart.
+    const atNoon = (line: string) => line.includes("T12:00:00");
+    expect(answer.filter(atNoon)).toHaveLength(1);
+    expect(corrected.filter(atNoon)).toEqual(answer.filter(atNoon));
+  });
+
   it("agrees with mds-sync gaps about a window", async () => {
     const [, command = ""] = /`mds-sync (gaps .*?)`/.exec(page) ?? [];
     const ask = (name: string) =>

@@ -13,6 +13,7 @@ beforeAll(async () => {
 afterAll(() => client.simulator.stop());
 
 const MIDNIGHT = Date.UTC(2026, 2, 1);
+const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
 
 describe("the streams agree with each other", () => {
   it("a daily bar summarises the ticks of its day", () => {
@@ -36,6 +37,8 @@ describe("the streams agree with each other", () => {
         expect(Number(bar?.high)).toBe(Math.max(...prices));
         expect(Number(bar?.low)).toBe(Math.min(...prices));
         expect(bar?.volume).toBe(ticks.at(-1)?.volume);
+        const unit = 10 ** -(bar?.twap.split(".")[1]?.length ?? 0);
+        expect(Math.abs(Number(bar?.twap) - mean(prices))).toBeLessThan(unit);
         expect(Number(bar?.vwap)).toBeGreaterThanOrEqual(Number(bar?.low));
         expect(Number(bar?.vwap)).toBeLessThanOrEqual(Number(bar?.high));
       }
@@ -65,6 +68,8 @@ describe("the streams agree with each other", () => {
         expect(bar?.close).toBe(ticks.at(-1)?.price);
         if (bar) expect(Number(bar.high)).toBe(Math.max(...prices));
         if (bar) expect(Number(bar.low)).toBe(Math.min(...prices));
+        // The service averages its index, not only what it has published of it.
+        if (bar) expect(Number(bar.twap) / mean(prices)).toBeCloseTo(1, 2);
       }
     }
   });
@@ -72,10 +77,12 @@ describe("the streams agree with each other", () => {
   it("today's bar summarises the ticks so far", () => {
     const { oracle, universe } = client.simulator;
     const id = universe.assets[2]?.id ?? "";
-    const ticks = oracle.indexTicks("GWA", id, MIDNIGHT, client.now, client.now);
+    const ticks = oracle.indexTicks("GWA", id, MIDNIGHT, client.now + 1, client.now);
     const [bar] = oracle.dailyBars("GWA", id, MIDNIGHT, MIDNIGHT + DAY_MS, client.now);
+    const prices = ticks.map(({ price }) => Number(price));
     expect(bar?.close).toBe(ticks.at(-1)?.price);
-    expect(Number(bar?.high)).toBe(Math.max(...ticks.map(({ price }) => Number(price))));
+    expect(Number(bar?.high)).toBe(Math.max(...prices));
+    expect(Number(bar?.twap)).toBeCloseTo(mean(prices), 4);
   });
 
   it("MWA is the ratio of two GWA, and USD is 1", () => {
@@ -87,6 +94,28 @@ describe("the streams agree with each other", () => {
       expect(newest("MWA", id) / (newest("GWA", base.id) / newest("GWA", quote.id))).toBeCloseTo(1, 6);
     }
     expect(newest("GWA", universe.assets.find(({ symbol }) => symbol === "USD")?.id ?? "")).toBe(1);
+  });
+
+  it("open interest is a number of contracts, and in USD what they are worth", () => {
+    const { oracle, universe } = client.simulator;
+    const usdPrice = (symbol: string) => {
+      const id = universe.assets.find((asset) => asset.symbol === symbol)?.id ?? "";
+      return Number(
+        oracle.indexTicks("GWA", id, client.now - 30_000, client.now + 1, client.now).at(-1)?.price,
+      );
+    };
+    const seen = new Set<string>();
+    for (const type of ["futures", "perpetuals", "options"] as const)
+      for (const exchange of universe.exchanges) {
+        const contracts = oracle.contracts(type, exchange.id, "ACTIVE", client.now);
+        for (const tick of oracle.derivativeTicks(type, exchange.id, client.now)) {
+          const contract = contracts.find(({ id }) => id === tick.contractId);
+          const value = Number(contract?.contractValue) * usdPrice(contract?.valueCurrency ?? "");
+          expect(Number(tick.openInterestUsd) / (Number(tick.openInterest) * value)).toBeCloseTo(1, 6);
+          seen.add(`${contract?.contractValue} ${contract?.valueCurrency}`);
+        }
+      }
+    expect([...seen]).toEqual(expect.arrayContaining(["1 BTC", "100 USD"]));
   });
 
   it("exchange ticks stay within 0.5 % of the market average at their last trade", () => {
