@@ -12,11 +12,15 @@ export interface StreamStatus {
   /** Gaps that will be filled; heads that are still `settling` do not count. */
   readonly open: number;
   readonly open_seconds: number;
+  /** Seconds since the beginning of the oldest open gap; null: there is none. */
+  readonly oldest_open_age_s: number | null;
   /** Gaps that the service can no longer fill. */
   readonly lost: number;
   readonly lost_seconds: number;
   /** Seconds since the newest row, or since the last refresh of a lookup. */
   readonly newest_age_s: number | null;
+  /** Whether the settings still select something of it. A lookup counts always. */
+  readonly is_followed: boolean;
   readonly last_error: string | null;
   readonly last_error_at: string | null;
   readonly missing_scopes: readonly string[];

@@ -6,11 +6,11 @@ import { readHistoryRanges } from "../coverage/history-gaps.ts";
 import { countUnconfirmedSeries, readReportedWithdrawals } from "../coverage/pending-claims.ts";
 import { readSnapshotRanges } from "../coverage/snapshot-gaps.ts";
 import { readStreamStates } from "../rows/stream-stats.ts";
-import { settledRanges } from "../schema/coverage.ts";
+import { settledRanges, targets } from "../schema/coverage.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { readLastCrash } from "../sqlite/crash-marker.ts";
 import { readFreeBytes } from "../sqlite/disk.ts";
-import { ne, sql } from "../sqlite/drizzle.ts";
+import { isNull, ne, sql } from "../sqlite/drizzle.ts";
 import { readWalBytes, readWarehouseBytes } from "../sqlite/wal.ts";
 import { readJobRuns } from "../tables/job-runs.ts";
 import { estimateDaysUntilFull, readSizeSamples } from "../tables/size-history.ts";
@@ -21,6 +21,8 @@ interface GapTotals {
   readonly state: "open" | "lost";
   ranges: number;
   extent: number;
+  /** Where the oldest begins. */
+  from: Micros;
 }
 
 /** Fast at any size: row counts are stored, and the ledger is read in one pass. */
@@ -29,11 +31,13 @@ export function readStatus(connection: Connection, now: Micros): WarehouseStatus
   return connection.database.transaction(() => {
     const states = new Map(readStreamStates(connection).map((row) => [row.stream, row]));
     const covered = readCoveredSpans(connection);
+    const followed = readFollowedStreams(connection);
+    const ageOf = (ts: Micros) => Math.max(0, Math.round((now - ts) / MICROS_PER_SECOND));
     const { serviceUrl, clockSkew } = readWarehouseState(connection);
     const gaps = sumGaps(connection);
     const unconfirmed = countUnconfirmedSeries(connection);
     const totals = (stream: Stream, state: GapTotals["state"]) =>
-      gaps.find((gap) => gap.stream === stream && gap.state === state) ?? { ranges: 0, extent: 0 };
+      gaps.find((gap) => gap.stream === stream && gap.state === state) ?? { ranges: 0, extent: 0, from: now };
     return {
       generated_at: formatTimestamp(now),
       warehouse: connection.path,
@@ -50,9 +54,11 @@ export function readStatus(connection: Connection, now: Micros): WarehouseStatus
           rows: state?.rows ?? 0,
           open: open.ranges,
           open_seconds: Math.round(open.extent / MICROS_PER_SECOND),
+          oldest_open_age_s: open.ranges === 0 ? null : ageOf(open.from),
           lost: lost.ranges,
           lost_seconds: Math.round(lost.extent / MICROS_PER_SECOND),
-          newest_age_s: newest === null ? null : Math.max(0, Math.round((now - newest) / MICROS_PER_SECOND)),
+          newest_age_s: newest === null ? null : ageOf(newest),
+          is_followed: streamTable[stream].kind === "lookup" || followed.has(stream),
           last_error: state?.lastError ?? null,
           last_error_at: state?.lastErrorAt ?? null,
           missing_scopes: state ? (JSON.parse(state.missingScopes) as string[]) : [],
@@ -88,6 +94,12 @@ export function readCoveredSpans({ orm }: Connection): Map<Stream, TimeRange> {
   return new Map(rows.map(({ stream, ...span }) => [stream, span]));
 }
 
+/** Streams of which the settings select something: a target that has not ended. */
+function readFollowedStreams({ orm }: Connection): ReadonlySet<Stream> {
+  const rows = orm.selectDistinct({ stream: targets.stream }).from(targets).where(isNull(targets.to)).all();
+  return new Set(rows.map(({ stream }) => stream));
+}
+
 function sumGaps(connection: Connection): GapTotals[] {
   const sums = new Map<string, GapTotals>();
   for (const read of [readHistoryRanges, readSnapshotRanges]) {
@@ -95,9 +107,10 @@ function sumGaps(connection: Connection): GapTotals[] {
       for (const { from, to, state } of ranges) {
         if (state !== "open" && state !== "lost") continue;
         const { stream } = key;
-        const sum = sums.get(`${stream} ${state}`) ?? { stream, state, ranges: 0, extent: 0 };
+        const sum = sums.get(`${stream} ${state}`) ?? { stream, state, ranges: 0, extent: 0, from };
         sum.ranges++;
         sum.extent += to - from;
+        sum.from = Math.min(sum.from, from);
         sums.set(`${stream} ${state}`, sum);
       }
     }
