@@ -263,8 +263,9 @@ class Daemon {
       backfill: (request, caller, onProgress) => backfillNow(context, run, request, caller, onProgress),
       onError: (error) => log.error({ error: String(error) }, "control request failed"),
     });
-    for (const { name } of jobs) metrics.registerJob(name);
     const previousRuns = readJobRuns(reader);
+    for (const { name } of jobs)
+      metrics.registerJob(name, previousRuns.find(({ job }) => job === name)?.outcome);
     for (const { job, outcome, endedAt } of previousRuns)
       if (outcome === "ok") metrics.setJobSuccess(job, Date.parse(endedAt) / 1000);
     metrics.onCollect(() => {

@@ -92,7 +92,9 @@ export function toBucketFailure(
   answer: string,
   { right, isConditional }: { readonly right: string; readonly isConditional: boolean },
 ): Failure {
-  const code = /<Code>([A-Za-z0-9]{1,60})<\/Code>/.exec(answer)?.[1] ?? `HTTP ${status}`;
+  const code =
+    /<Code>([A-Za-z0-9]{1,60})<\/Code>/.exec(answer)?.[1] ??
+    `HTTP ${status}${status < 300 ? " without a result" : ""}`;
   if (status === 501)
     return exportRefused(
       `${url} does not implement ${isConditional ? "If-None-Match" : right} (${code})`,
@@ -100,7 +102,8 @@ export function toBucketFailure(
     );
   if (code === "AccessDenied" || code === "HTTP 403")
     return exportRefused(`${url} refused the request (${code})`, `allow ${right} to these credentials`);
-  if (status === 429 || status === 409 || status >= 500) return bucketUnreachable(url, code);
+  const isPassing = status < 300 || status === 409 || status === 429 || status >= 500;
+  if (isPassing || code === "NoSuchUpload") return bucketUnreachable(url, code);
   const [remedy, exit] = bucketRemedies[code] ?? [
     "check the address, the region and the rights",
     status === 401 || status === 403 ? exitCode.credentials : exitCode.usage,

@@ -87,7 +87,7 @@ export const metricTable = {
   ),
   last_answer_timestamp_seconds: gauge("Time of the last successful response, Unix time"),
 
-  feed_connected: gauge("1 while the live feed is connected"),
+  feed_connected: gauge("1 while the live feed is connected; absent if nothing is selected that it delivers"),
   feed_events_total: counter(
     "Events of the live feed: connection attempts, connections, and disconnections with their reason",
     "event",
@@ -163,10 +163,14 @@ export const metricTable = {
     "Gaps of which everything that the service has shown is stored; it must say once more that there is nothing else",
     "stream",
   ),
+  oldest_open_age_seconds: gauge(
+    "Time since the beginning of the oldest open gap; 0: nothing is open",
+    "stream",
+  ),
   lost_ranges: gauge("Gaps that the service no longer has", "stream"),
   lost_seconds: gauge("Total length of the lost gaps, over all series", "stream"),
   newest_age_seconds: gauge(
-    "Age of the newest row, or of a lookup's last refresh; absent while there is no row",
+    "Age of the newest row, or of a lookup's last refresh; absent without a row, and once the settings deselect the stream",
     "stream",
   ),
   stream_failing: gauge("1 while the stream's last attempt failed; `status` shows the error", "stream"),
@@ -188,6 +192,7 @@ export const metricTable = {
     "task",
     "outcome",
   ),
+  job_failing: gauge("1 while the job's last run failed; `status` shows its outcome", "task"),
   job_last_success_timestamp_seconds: gauge("Time of the job's last successful run, Unix time", "task"),
   audit_differences_total: {
     ...counter(

@@ -60,7 +60,7 @@ export interface StorageMeasurement {
 type StreamFigures = Pick<
   StreamStatus,
   | ("stream" | "rows" | "open" | "open_seconds" | "unconfirmed" | "lost" | "lost_seconds")
-  | ("newest_age_s" | "last_error" | "missing_scopes")
+  | ("oldest_open_age_s" | "newest_age_s" | "is_followed" | "last_error" | "missing_scopes")
 >;
 
 type Instrument = Counter | Gauge | Histogram;
@@ -150,7 +150,8 @@ export class Metrics {
   }
 
   setFeed({ isConnected, current }: Pick<SubscriptionStates, "isConnected" | "current">): void {
-    this.set("feed_connected", isConnected ? 1 : 0);
+    if (current.length === 0) this.#gauge("feed_connected").remove();
+    else this.set("feed_connected", isConnected ? 1 : 0);
     const counts = { following: 0, doubt: 0, parked: 0 };
     for (const { state } of current) {
       const label = subscriptionLabels[state];
@@ -232,26 +233,29 @@ export class Metrics {
       this.set("open_ranges", figures.open, { stream });
       this.set("open_seconds", figures.open_seconds, { stream });
       this.set("unconfirmed_ranges", figures.unconfirmed, { stream });
+      this.set("oldest_open_age_seconds", figures.oldest_open_age_s ?? 0, { stream });
       this.set("lost_ranges", figures.lost, { stream });
       this.set("lost_seconds", figures.lost_seconds, { stream });
       this.set("stream_failing", figures.last_error === null ? 0 : 1, { stream });
       this.set("missing_scopes", figures.missing_scopes.length, { stream });
-      if (figures.newest_age_s === null) this.#gauge("newest_age_seconds").remove({ stream });
+      if (figures.newest_age_s === null || !figures.is_followed)
+        this.#gauge("newest_age_seconds").remove({ stream });
       else this.set("newest_age_seconds", figures.newest_age_s, { stream });
     }
   }
 
-  /** A job is scheduled: its runs count from 0. */
-  registerJob(job: string): void {
-    this.increment("jobs_total", 0, { task: this.#boundLabel("task", job), outcome: "ok" });
+  /** A job is scheduled: its runs count from 0. `outcome`: of its last run before this start. */
+  registerJob(job: string, outcome = "new"): void {
+    const task = this.#boundLabel("task", job);
+    this.increment("jobs_total", 0, { task, outcome: "ok" });
+    this.set("job_failing", outcome === "ok" || outcome === "new" ? 0 : 1, { task });
   }
 
   /** A scheduled job has ended; the outcome is `ok` or the code of its failure. */
   countJob(job: string, outcome: string): void {
-    this.increment("jobs_total", 1, {
-      task: this.#boundLabel("task", job),
-      outcome: this.#boundLabel("job outcome", outcome),
-    });
+    const task = this.#boundLabel("task", job);
+    this.increment("jobs_total", 1, { task, outcome: this.#boundLabel("job outcome", outcome) });
+    this.set("job_failing", outcome === "ok" ? 0 : 1, { task });
     if (outcome === "ok") this.setJobSuccess(job, this.#now());
   }
 

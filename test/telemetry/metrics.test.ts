@@ -120,7 +120,7 @@ describe("the metrics", () => {
     subscriptions.disconnect();
     expect(await readCounts()).toEqual([0, 0, 3, 1]);
     subscriptions.replace([]);
-    expect(await readCounts()).toEqual([0, 0, 0, 0]);
+    expect(await readCounts()).toEqual([undefined, 0, 0, 0]);
   });
 
   it("count committed rows by stream and kind", async () => {
@@ -144,9 +144,11 @@ describe("the metrics", () => {
       open: 2,
       open_seconds: 90,
       unconfirmed: 5,
+      oldest_open_age_s: 3600,
       lost: 1,
       lost_seconds: 30,
       newest_age_s: 12,
+      is_followed: true,
       last_error: "403 Forbidden",
       missing_scopes: ["read:LX"],
     };
@@ -154,12 +156,18 @@ describe("the metrics", () => {
     const values = await read();
     expect(values.get('open_ranges{stream="index_ticks"}')).toBe(2);
     expect(values.get('unconfirmed_ranges{stream="index_ticks"}')).toBe(5);
+    expect(values.get('oldest_open_age_seconds{stream="index_ticks"}')).toBe(3600);
     expect(values.get('lost_seconds{stream="index_ticks"}')).toBe(30);
     expect(values.get('newest_age_seconds{stream="index_ticks"}')).toBe(12);
     expect(values.get('stream_failing{stream="index_ticks"}')).toBe(1);
     expect(values.get('missing_scopes{stream="index_ticks"}')).toBe(1);
-    metrics.setStreams([{ ...figures, newest_age_s: null }]);
-    expect((await read()).has('newest_age_seconds{stream="index_ticks"}')).toBe(false);
+    for (const change of [{ newest_age_s: null }, { is_followed: false }]) {
+      metrics.setStreams([figures]);
+      metrics.setStreams([{ ...figures, oldest_open_age_s: null, ...change }]);
+      const later = await read();
+      expect(later.has('newest_age_seconds{stream="index_ticks"}')).toBe(false);
+      expect(later.get('oldest_open_age_seconds{stream="index_ticks"}')).toBe(0);
+    }
   });
 
   it("show the free space, and the seconds until the disk is full once they are known", async () => {
@@ -178,7 +186,16 @@ describe("the metrics", () => {
     metrics.setJobSuccess("retention", 1_700_000_000);
     metrics.countJob("nightly", "ok");
     metrics.countJob("nightly", "incomplete");
+    metrics.registerJob("upkeep");
+    // Its last run before this start failed.
+    metrics.registerJob("export", "export_unreachable");
     const values = await read();
+    const failing = [...values].filter(([name]) => name.startsWith("job_failing"));
+    expect(failing).toEqual([
+      ['job_failing{task="nightly"}', 1],
+      ['job_failing{task="upkeep"}', 0],
+      ['job_failing{task="export"}', 1],
+    ]);
     expect(values.get('jobs_total{task="nightly",outcome="incomplete"}')).toBe(1);
     expect(values.get('job_last_success_timestamp_seconds{task="nightly"}')).toBeGreaterThan(1_700_000_000);
     expect(values.get('job_last_success_timestamp_seconds{task="retention"}')).toBe(1_700_000_000);

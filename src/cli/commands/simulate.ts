@@ -2,7 +2,6 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { constants } from "node:os";
-import { isatty } from "node:tty";
 import type { Command } from "commander";
 import { integerOption, type Option } from "../../config/option-types.ts";
 import { findClosestWord } from "../../model/did-you-mean.ts";
@@ -29,6 +28,10 @@ const NUMBER_OPTIONS = {
   seed: integerOption("the same seed gives the same market", 1, 0, 2 ** 32 - 1),
   "refresh-seconds": integerOption("how often the market moves", 30, 1, 3600),
 };
+
+/** A daemon takes up to five seconds to stop. */
+const GROUP_STOP_TIMEOUT_MS = 5_000;
+const GROUP_POLL_MS = 50;
 
 const SIZES = ["demo", "real"] as const;
 
@@ -74,27 +77,42 @@ export function addSimulateCommand(program: Command, context: CommandContext): v
     });
 }
 
-/** Runs a command as `env` does, and returns its exit status; for a signal, and if it cannot be run, that of a shell. */
+/**
+ * Runs a command in a process group of its own, and ends the group with it. Returns its exit status; for a signal, and if it
+ * cannot be run, that of a shell.
+ */
 async function runWith(
   settings: Record<string, string>,
   [program = "", ...args]: readonly string[],
-  { env, stderr, dieOnSignal }: CommandContext,
+  { env, stderr, dieOnSignal, clock }: CommandContext,
 ): Promise<number> {
   let child: ChildProcess | undefined;
-  // The command decides what a signal does. A terminal sends its signals to the command itself, so they are not sent twice.
-  const hasTerminal = [0, 1, 2].some((descriptor) => isatty(descriptor));
+  // The command and its children decide what a signal does.
   for (const signal of ["SIGINT", "SIGHUP", "SIGQUIT", "SIGTERM"] as const)
-    process.on(signal, () => void ((signal === "SIGTERM" || !hasTerminal) && child?.kill(signal)));
+    process.on(signal, () => void signalGroup(child, signal));
   // In this order: a signal that comes while nobody listens, or while the command starts, would be lost.
   dieOnSignal?.();
-  child = spawn(program, args, { stdio: "inherit", env: { ...env, ...settings } });
+  child = spawn(program, args, { stdio: "inherit", env: { ...env, ...settings }, detached: true });
   try {
     const [code, signal] = (await once(child, "exit")) as [number | null, NodeJS.Signals | null];
+    signalGroup(child, "SIGTERM");
+    for (let waited = 0; waited < GROUP_STOP_TIMEOUT_MS && signalGroup(child, 0); waited += GROUP_POLL_MS)
+      await clock.sleep(GROUP_POLL_MS);
+    signalGroup(child, "SIGKILL");
     return code ?? 128 + (signal === null ? 0 : constants.signals[signal]);
   } catch (error) {
     const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
     stderr.write(`mds-sync: cannot run ${program} (${code}): check its name and PATH\n`);
     return code === "ENOENT" ? 127 : 126;
+  }
+}
+
+/** False if the group has no process. */
+function signalGroup(leader: ChildProcess | undefined, signal: NodeJS.Signals | 0): boolean {
+  try {
+    return leader?.pid !== undefined && process.kill(-leader.pid, signal);
+  } catch {
+    return false;
   }
 }
 

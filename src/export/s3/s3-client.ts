@@ -16,7 +16,7 @@ export interface S3Object {
 }
 
 interface S3Request {
-  readonly method: "GET" | "PUT" | "POST" | "DELETE";
+  readonly method: "GET" | "HEAD" | "PUT" | "POST" | "DELETE";
   /** Undefined: the bucket itself. */
   readonly key?: string;
   readonly query?: Readonly<Record<string, string>>;
@@ -24,11 +24,13 @@ interface S3Request {
   readonly body?: Uint8Array | string;
   /** Statuses that are an answer, beside success. */
   readonly accepts?: readonly number[];
+  /** The XML element that success consists of: proxies answer 200 with a page, and S3 with an error. */
+  readonly result?: string;
 }
 
 interface S3Response {
   readonly status: number;
-  readonly etag: string;
+  readonly headers: Dispatcher.ResponseData["headers"];
   readonly body: Buffer;
   /** How many times it was sent: more than once, and an earlier one may have taken effect. */
   readonly attempts: number;
@@ -73,6 +75,7 @@ export class S3Client {
     do {
       const text = await this.#text({
         method: "GET",
+        result: "ListBucketResult",
         query: {
           "list-type": "2",
           "encoding-type": "url",
@@ -136,7 +139,13 @@ export class S3Client {
       await this.#send({ method: "PUT", key, body: readPart(file, 0, size) });
       return;
     }
-    const begun = await this.#text({ method: "POST", key, query: { uploads: "" } });
+    const begin = {
+      method: "POST",
+      key,
+      query: { uploads: "" },
+      result: "InitiateMultipartUploadResult",
+    } as const;
+    const begun = await this.#text(begin);
     const uploadId = elementOf(begun, "UploadId");
     try {
       const parts: string[] = [];
@@ -144,33 +153,33 @@ export class S3Client {
         const query = { partNumber: String(parts.length + 1), uploadId };
         const body = readPart(file, from, Math.min(partBytes, size - from));
         const response = await this.#send({ method: "PUT", key, query, body });
-        parts.push(`<Part><PartNumber>${query.partNumber}</PartNumber><ETag>${response.etag}</ETag></Part>`);
+        parts.push(
+          `<Part><PartNumber>${query.partNumber}</PartNumber><ETag>${response.headers.etag}</ETag></Part>`,
+        );
       }
       const body = `<CompleteMultipartUpload>${parts.join("")}</CompleteMultipartUpload>`;
-      const completed = await this.#send({ method: "POST", key, query: { uploadId }, body, accepts: [404] });
-      // S3 begins its answer before it knows the result.
-      const answer = completed.body.toString();
-      if (!answer.includes("<Error>")) return;
-      // An earlier attempt whose answer was lost may have completed it.
-      const isThere = async () =>
-        (await this.list(key)).some((each) => each.key === key && each.size === size);
-      if (completed.attempts === 1 || !(await isThere()))
-        throw toBucketFailure(
-          this.#target.url,
-          completed.status,
-          answer,
-          operationOf({ method: "POST", key }),
-        );
+      const result = "CompleteMultipartUploadResult";
+      try {
+        await this.#send({ method: "POST", key, query: { uploadId }, body, result });
+      } catch (error) {
+        // An attempt whose answer was lost or unreadable may have completed it.
+        if (!(await this.#hasObject(key, size).catch(() => false))) throw error;
+      }
     } catch (error) {
       await this.#abortUpload(key, uploadId).catch(() => {});
       throw error;
     }
   }
 
+  async #hasObject(key: string, size: number): Promise<boolean> {
+    const { headers } = await this.#send({ method: "HEAD", key });
+    return Number(headers["content-length"]) === size;
+  }
+
   /** Removes the parts that killed exports have left, which cost space although no list shows them. */
   async abortUploads(prefix: string, beforeMs: number): Promise<void> {
     const query = { uploads: "", "encoding-type": "url", prefix: this.#target.prefix + prefix };
-    const text = await this.#text({ method: "GET", query });
+    const text = await this.#text({ method: "GET", query, result: "ListMultipartUploadsResult" });
     for (const [, upload = ""] of text.matchAll(/<Upload>(.*?)<\/Upload>/gs))
       if (Date.parse(elementOf(upload, "Initiated")) < beforeMs)
         await this.#abortUpload(
@@ -201,15 +210,16 @@ export class S3Client {
         const response = await this.#sendOnce(request);
         const { statusCode: status, headers } = response;
         const body = Buffer.from(await response.body.arrayBuffer());
-        if ((status >= 200 && status < 300) || request.accepts?.includes(status))
-          return { status, etag: String(headers.etag), body, attempts: attempt };
+        const isSuccess = status >= 200 && status < 300;
+        if (isSuccess ? isResult(body, request.result) : request.accepts?.includes(status))
+          return { status, headers, body, attempts: attempt };
         failure = toBucketFailure(
           url,
           status,
           body.toString("utf8", 0, MAX_ERROR_BYTES),
           operationOf(request),
         );
-        if (!transientStatuses.has(status)) throw failure;
+        if (!isSuccess && !transientStatuses.has(status)) throw failure;
       } catch (error) {
         if (stopping?.aborted || !isNetworkError(error)) throw error;
         failure = bucketUnreachable(url, networkReason(error), error);
@@ -260,6 +270,7 @@ function operationOf({ method, key, query = {}, headers = {} }: S3Request) {
   const isUpload = "uploads" in query || "uploadId" in query;
   const write = {
     GET: "GetObject",
+    HEAD: "GetObject",
     PUT: "PutObject",
     POST: "PutObject",
     DELETE: isUpload ? "AbortMultipartUpload" : "DeleteObject",
@@ -284,6 +295,11 @@ function readPart(file: string, from: number, length: number): Uint8Array {
   } finally {
     closeSync(descriptor);
   }
+}
+
+/** Whether the outermost element of the answer is the one that was asked for. */
+function isResult(body: Buffer, element = ""): boolean {
+  return element === "" || new RegExp(`^\\s*(<\\?[^>]*>\\s*)?<${element}[\\s/>]`).test(body.toString());
 }
 
 /** The text of the first such element; empty if there is none. */

@@ -16,12 +16,16 @@ export interface StreamStatus {
   readonly open_max_seconds: number;
   /** Gaps of which the service must only repeat that nothing else is there: young heads, ends, indices that were not found. */
   readonly unconfirmed: number;
+  /** Seconds since the beginning of the oldest open gap; null: there is none. */
+  readonly oldest_open_age_s: number | null;
   /** Gaps that the service can no longer fill. */
   readonly lost: number;
   readonly lost_seconds: number;
   readonly lost_max_seconds: number;
   /** Seconds since the newest row, or since the last refresh of a lookup. */
   readonly newest_age_s: number | null;
+  /** Whether the settings still select something of it. A lookup counts always. */
+  readonly is_followed: boolean;
   readonly last_error: string | null;
   readonly last_error_at: string | null;
   readonly missing_scopes: readonly string[];

@@ -9,11 +9,11 @@ import type { LedgerKey } from "../coverage/ledger.ts";
 import { readReportedWithdrawals } from "../coverage/pending-claims.ts";
 import { readSnapshotRanges } from "../coverage/snapshot-gaps.ts";
 import { readStreamStates } from "../rows/stream-stats.ts";
-import { settledRanges } from "../schema/coverage.ts";
+import { settledRanges, targets } from "../schema/coverage.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { readLastCrash } from "../sqlite/crash-marker.ts";
 import { readFreeBytes } from "../sqlite/disk.ts";
-import { ne, sql } from "../sqlite/drizzle.ts";
+import { isNull, ne, sql } from "../sqlite/drizzle.ts";
 import { readWalBytes, readWarehouseBytes } from "../sqlite/wal.ts";
 import { readJobRuns } from "../tables/job-runs.ts";
 import { estimateDaysUntilFull, readSizeSamples } from "../tables/size-history.ts";
@@ -25,6 +25,8 @@ interface GapTotals {
   ranges: number;
   extent: number;
   maxExtent: number;
+  /** Where the oldest begins. */
+  from: Micros;
 }
 
 /** Fast at any size: row counts are stored, and the ledger is read in one pass. `rules`: when the service is asked again. */
@@ -33,6 +35,8 @@ export function readStatus(connection: Connection, now: Micros, rules?: Confirma
   return connection.database.transaction(() => {
     const states = new Map(readStreamStates(connection).map((row) => [row.stream, row]));
     const covered = readCoveredSpans(connection);
+    const followed = readFollowedStreams(connection);
+    const ageOf = (ts: Micros) => Math.max(0, toSeconds(now - ts));
     const { serviceUrl, clockSkew } = readWarehouseState(connection);
     const { totals, claimed } = sumGaps(connection);
     return {
@@ -52,11 +56,13 @@ export function readStatus(connection: Connection, now: Micros, rules?: Confirma
           open: open.ranges,
           open_seconds: toSeconds(open.extent),
           open_max_seconds: toSeconds(open.maxExtent),
+          oldest_open_age_s: open.ranges === 0 ? null : ageOf(open.from),
           unconfirmed: unconfirmed.ranges,
           lost: lost.ranges,
           lost_seconds: toSeconds(lost.extent),
           lost_max_seconds: toSeconds(lost.maxExtent),
-          newest_age_s: newest === null ? null : Math.max(0, toSeconds(now - newest)),
+          newest_age_s: newest === null ? null : ageOf(newest),
+          is_followed: streamTable[stream].kind === "lookup" || followed.has(stream),
           last_error: state?.lastError ?? null,
           last_error_at: state?.lastErrorAt ?? null,
           missing_scopes: state ? (JSON.parse(state.missingScopes) as string[]) : [],
@@ -92,11 +98,18 @@ export function readCoveredSpans({ orm }: Connection): Map<Stream, TimeRange> {
   return new Map(rows.map(({ stream, ...span }) => [stream, span]));
 }
 
+/** Streams of which the settings select something: a target that has not ended. */
+function readFollowedStreams({ orm }: Connection): ReadonlySet<Stream> {
+  const rows = orm.selectDistinct({ stream: targets.stream }).from(targets).where(isNull(targets.to)).all();
+  return new Set(rows.map(({ stream }) => stream));
+}
+
 const toSeconds = (micros: Micros) => Math.round(micros / MICROS_PER_SECOND);
 
 /** The gaps of each stream by state, and those that the service has made a claim about. */
 function sumGaps(connection: Connection) {
-  const noGaps = () => gapStates.map((): GapTotals => ({ ranges: 0, extent: 0, maxExtent: 0 }));
+  const noGaps = () =>
+    gapStates.map((): GapTotals => ({ ranges: 0, extent: 0, maxExtent: 0, from: Number.POSITIVE_INFINITY }));
   const sums = new Map(streams.map((stream) => [stream, noGaps()]));
   const claimed: { reason: string }[] = [];
   for (const read of [readHistoryRanges, readSnapshotRanges]) {
@@ -112,6 +125,7 @@ function sumGaps(connection: Connection) {
         if (!sum) continue;
         sum.ranges++;
         sum.extent += to - from;
+        sum.from = Math.min(sum.from, from);
         extents[at] = (extents[at] ?? 0) + to - from;
         sum.maxExtent = Math.max(sum.maxExtent, extents[at]);
         if (state === "unconfirmed" && reason !== null && reason !== SETTLING_REASON)

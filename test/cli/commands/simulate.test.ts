@@ -61,7 +61,7 @@ describe("mds-sync simulate", () => {
   });
 
   it("passes signals on to the command, and leaves the answer to it", async () => {
-    const shell = `trap 'echo asked to stop; exit 5' TERM; echo ready; while :; do sleep 0.05; done`;
+    const shell = `trap 'echo asked to stop; exit 5' TERM; echo ready; sleep 300 & wait`;
     const { child, output, result } = startProgram(["simulate", "--", "sh", "-c", shell], {
       cwd: temporaryFolder(),
     });
@@ -69,6 +69,27 @@ describe("mds-sync simulate", () => {
     child.kill("SIGTERM");
     expect(await result).toEqual({ stdout: "ready\nasked to stop\n", stderr: "", status: 5 });
     expect(output.stdout).not.toContain("MDS_");
+  });
+
+  it("leaves no process of the command, whether it ends by a signal or by itself", async () => {
+    const cases = [
+      ["SIGTERM", "sleep 300 & echo ready; wait", 143],
+      ["SIGINT", "sleep 300 & echo ready; wait", 130],
+      [undefined, "sleep 300 & echo ready; exit 6", 6],
+      [undefined, 'mkfifo f; (trap "" TERM; echo ready >f; sleep 300) & read line <f; echo $line; exit 7', 7],
+    ] as const;
+    const endings = cases.map(async ([signal, shell]) => {
+      const { child, result } = startProgram(["simulate", "--", "sh", "-c", shell], {
+        cwd: temporaryFolder(),
+      });
+      await once(child.stdout, "data");
+      if (signal) child.kill(signal);
+      // Whoever is left keeps stdout open, so that the result never comes.
+      return result;
+    });
+    expect(await Promise.all(endings)).toEqual(
+      cases.map(([, , status]) => ({ stdout: "ready\n", stderr: "", status })),
+    );
   });
 
   it.each([

@@ -209,6 +209,7 @@ describe("an export to a bucket", () => {
         /: allow s3:ListBucket to these credentials$/,
       ],
       [({ key }) => key.endsWith(".parquet"), 403, /: allow s3:PutObject to these credentials$/],
+      [({ method, query }) => method === "POST" && query.startsWith("uploadId"), 404, /: check the address/],
       [
         ({ query }) => query.startsWith("uploads"),
         501,
@@ -222,7 +223,8 @@ describe("an export to a bucket", () => {
     ];
     for (const [isRefused, status, line] of cases) {
       const code = status === 403 ? "AccessDenied" : "NotImplemented";
-      server.fault = (request) => (isRefused(request) ? { status, code } : undefined);
+      const fault = { status, code, ...(status === 404 && { body: "" }) };
+      server.fault = (request) => (isRefused(request) ? fault : undefined);
       const failure = await failureOf(run({ partBytes: 2000 }));
       expect([failure.exit, failure.summary]).toEqual([2, expect.stringMatching(line)]);
       expect([...server.objects.keys()].filter((key) => key.includes("_delta_log"))).toEqual([]);

@@ -11,6 +11,9 @@ export interface S3Fault {
   /** Answer with this status and error code. */
   readonly status?: number;
   readonly code?: string;
+  /** Answer with this body instead, as a proxy does; `isDone`: after the request took effect. */
+  readonly body?: string;
+  readonly isDone?: boolean;
   /** Cut the connection: while the body arrives, or after the request took effect and before the answer. */
   readonly cut?: "during" | "after";
 }
@@ -123,13 +126,17 @@ export class S3Server {
     if (wrong) return refuse(403, wrong);
     if (!path.startsWith(`/${this.bucket}/`) && path !== `/${this.bucket}`)
       return refuse(404, "NoSuchBucket");
-    if (fault?.status) return refuse(fault.status, fault.code ?? "InternalError");
+    const answerFault = ({ status = 200, code = "InternalError", body }: S3Fault) =>
+      body === undefined ? refuse(status, code) : void response.writeHead(status).end(body);
+    if (fault?.status && !fault.isDone) return answerFault(fault);
     const answer = this.#answer(logged, url.searchParams, request.headers, body);
     this.onDone(logged);
     if (fault?.cut === "after") return void request.socket.destroy();
+    if (fault?.status) return answerFault(fault);
     if (typeof answer.code === "string") return refuse(answer.status, answer.code);
     response.statusCode = answer.status;
     if (answer.etag) response.setHeader("etag", answer.etag);
+    response.setHeader("content-length", answer.body?.length ?? 0);
     response.end(answer.body ?? "");
   }
 
@@ -167,7 +174,9 @@ export class S3Server {
       if (parts.some((part) => !part) || parts.length !== upload.parts.size)
         return { status: 400, code: "InvalidPart" };
       this.objects.set(key, { bytes: Buffer.concat(parts as Buffer[]), modified: this.now() });
-      return { status: 200, body: "<CompleteMultipartUploadResult/>" };
+      // Amazon keeps the connection alive with white space until it knows the result.
+      const result = `<CompleteMultipartUploadResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Key>x</Key></CompleteMultipartUploadResult>`;
+      return { status: 200, body: `<?xml version="1.0" encoding="UTF-8"?>\n \n${result}` };
     }
     const object = this.objects.get(key);
     if (method === "PUT") {
