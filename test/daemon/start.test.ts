@@ -1,7 +1,7 @@
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
-import { serviceClock } from "../../src/sync/context/context.ts";
 import { createDaemonHarness, type RunningDaemon } from "../support/daemon/daemon-harness.ts";
+import { skewWallClock } from "../support/sync/backfill-harness.ts";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -43,7 +43,7 @@ describe("a daemon that starts on a filled warehouse while REST", () => {
     simulator.setFaults(`${fault}\nPOST /oauth/token latency 4s`);
     const startedAt = micros();
     // G4: the local clock is wrong too.
-    const running = await daemon.startServing(daemon.path, serviceClock({ serverNow: () => 0 }, clock));
+    const running = await daemon.startServing(daemon.path, skewWallClock(clock, -clock.now()));
     const newRows = (table: string, name: string) =>
       Number(query(`SELECT count(*) AS n FROM ${table} WHERE ${name} AND ts > ${startedAt}`)[0]?.n);
     await running.runUntil(() => newRows("index_ticks", "name = 'BTC'") > 2);
