@@ -98,6 +98,41 @@ describe("plan", () => {
     expect(Math.abs(requests - done)).toBeLessThanOrEqual(0.1 * done);
   });
 
+  it("H9: forecasts what is left of a selection that was too wide, and that alone is fetched", async () => {
+    const young = { quirks: { listed: { perMille: 1000, on: "2026-02-24" } } };
+    const engine = await startBackfillHarness({ settings: settingsFor(10, "all"), simulator: young });
+    const stopping = new AbortController();
+    const stopped = engine.run({}, stopping.signal).catch(() => {});
+    while (countRequests(engine) < 30) await new Promise(setImmediate);
+    stopping.abort(new Error("stopped by the test"));
+    await stopped;
+    const gapsOfOthers = () =>
+      engine.query("SELECT DISTINCT name, state FROM gaps WHERE name NOT IN ('BTC', 'ETH')");
+    const rows = () =>
+      engine.query("SELECT count(*) AS n FROM coverage WHERE name NOT IN ('BTC', 'ETH') AND proof = 'rows'");
+    expect(gapsOfOthers().length).toBeGreaterThan(15);
+    const proven = rows();
+
+    engine.configure(settingsFor(10, "[BTC, ETH]"));
+    const { requests } = await plan(engine, settingsFile(engine));
+    engine.simulator.requests.clear();
+    expect(await engine.run()).toMatchObject({ exit: 0, problems: [] });
+    const selected = engine.query("SELECT id FROM assets WHERE symbol IN ('BTC', 'ETH')");
+    const history = engine.simulator.requests.list.filter(({ target }) =>
+      /^\/v3\/(ohlcv|index-ticker)/.test(target),
+    );
+    const ofOthers = history.filter(({ target }) => !selected.some(({ id }) => target.includes(String(id))));
+    expect(ofOthers).toEqual([]);
+    expect(Math.abs(requests - history.length)).toBeLessThanOrEqual(4);
+    expect(gapsOfOthers()).toEqual([]);
+    expect(rows()).toEqual(proven);
+    expect(Number(proven[0]?.n)).toBeGreaterThan(0);
+
+    engine.configure(settingsFor(10, "all"));
+    expect(await engine.run()).toMatchObject({ exit: 0, problems: [] });
+    engine.expectMatchesService();
+  });
+
   it("H9: forecasts what a later night asks once more", async () => {
     const engine = await startEngine({ quirks: { listed: { perMille: 1000, on: "2026-02-24" } } });
     await engine.run();
