@@ -5,11 +5,13 @@ import { requireServiceSettings } from "../../../src/config/service-settings.ts"
 import { silentLog } from "../../../src/runtime/log.ts";
 import { createServiceClient } from "../../../src/service/client/client.ts";
 import type { SimulatorOptions } from "../../../src/simulator/simulator.ts";
+import type { BackfillFilter } from "../../../src/sync/history/backfill.ts";
 import { estimateBackfill } from "../../../src/sync/history/estimate.ts";
 import { sampleHistories } from "../../../src/sync/history/sample-histories.ts";
 import { fetchDirectory } from "../../../src/sync/selection/fetch-directory.ts";
 import { openReader } from "../../../src/warehouse/reader.ts";
 import { type BackfillHarness, startBackfillHarness } from "../../support/sync/backfill-harness.ts";
+import { parseTs } from "../../support/warehouse/records.ts";
 
 const historyPaths = ["/v3/index-ticker", "/v3/ohlcv"];
 const settingsFor = (days: number, names: string) => `service: { concurrency: 8 }
@@ -17,7 +19,7 @@ sync: { exchangeTickers: false, marketCap: false, derivatives: false,
   ohlcv: { GWA: ${names}, MWA: none, LX: none }, intraday: { GWA: ${names}, MWA: none, LX: none, days: ${days} } }`;
 
 /** What `mds-sync plan` says about the history streams. */
-async function plan(engine: BackfillHarness, folderFile: string) {
+async function plan(engine: BackfillHarness, folderFile: string, filter: BackfillFilter = {}) {
   const { clock, env, path } = engine;
   const loaded = loadSettings({ env, directory: folderFile.replace(/\/[^/]*$/, ""), file: folderFile });
   const settings = toSyncSettings(loaded);
@@ -40,6 +42,7 @@ async function plan(engine: BackfillHarness, folderFile: string) {
         directory,
         reader,
         now: now(),
+        filter,
         sample: (series) => sampleHistories({ client, series, concurrency: 8, signal }),
       });
     };
@@ -81,6 +84,17 @@ describe("plan", () => {
     await engine.run();
     const done = countRequests(engine);
     expect(Math.abs(requests - done)).toBeLessThanOrEqual(0.1 * done);
+  });
+
+  it("H9: forecasts what a run of one series and range fetches", async () => {
+    const engine = await startEngine({});
+    const range = { from: parseTs("2026-02-22T00:00:00Z"), to: parseTs("2026-02-28T00:00:00Z") };
+    const filter = { streams: ["index_ticks"], series: ["ETH"], range } as const;
+    const { requests } = await plan(engine, settingsFile(engine), filter);
+    engine.simulator.requests.clear();
+    await engine.run(filter);
+    expect(countRequests(engine)).toBeGreaterThan(8);
+    expect(Math.abs(requests - countRequests(engine))).toBeLessThanOrEqual(1);
   });
 
   it("H9: forecasts what is left after an interruption, and the daily look-back", async () => {
