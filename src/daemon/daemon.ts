@@ -14,7 +14,7 @@ import { type ServeThread, startServeThread } from "../serve/serve-thread.ts";
 import { createServiceClient, type ServiceClient } from "../service/client/client.ts";
 import { createHeartbeat } from "../service/http/heartbeat.ts";
 import { ShareThread } from "../share/thread/share-thread.ts";
-import { type SyncContext, type SyncSettings, serviceClock, serviceNow } from "../sync/context/context.ts";
+import { type SyncContext, type SyncSettings, serviceNow } from "../sync/context/context.ts";
 import { classifyError, isWriterLost } from "../sync/context/error-policy.ts";
 import { computeBackfillProgress } from "../sync/context/progress.ts";
 import { SyncSupervisor } from "../sync/supervisor.ts";
@@ -212,7 +212,8 @@ class Daemon {
     this.#setActivity("opening the warehouse");
     const ingest = await IngestThread.start({
       path,
-      clock: serviceClock(client, clock),
+      clock,
+      serviceNow: client.serverNow,
       log,
       secrets: client.secrets,
       signal,

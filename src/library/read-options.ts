@@ -14,7 +14,7 @@ export type SeriesSelection = string | readonly string[];
 export interface KnownAtOptions {
   /**
    * The answer as it was known at this moment by this machine's clock: later corrections, withdrawals, arrivals and proofs do not
-   * count, and `now` is that moment. Or a token of `cite()`. Default: the newest state.
+   * count, and `now` is that moment by the service's clock. Or a token of `cite()`. Default: the newest state.
    */
   readonly knownAt?: TimeInput;
 }

@@ -48,7 +48,10 @@ import { KeyDictionary } from "./tables/key-dictionary.ts";
 import { Transaction } from "./tables/transaction.ts";
 
 export interface WriterOptions {
+  /** This machine's, which dates commits. */
   readonly clock: Pick<Clock, "now">;
+  /** The service's time in milliseconds, which records are compared with. Default: that of the clock. */
+  readonly serviceNow?: (() => number) | undefined;
   readonly log?: Log;
   /** Tests simulate a full disk or a network mount with it. */
   readonly fileSystem?: FileSystemInfo;
@@ -74,6 +77,7 @@ export class WarehouseWriter {
   readonly #journal: Journal;
   readonly #commits: Commits;
   readonly #clock: Pick<Clock, "now">;
+  readonly #serviceNow: () => number;
   readonly #onCommit: WriterOptions["onCommit"];
   readonly #fileSystem: FileSystemInfo;
   readonly #lock: WriterLock;
@@ -94,6 +98,7 @@ export class WarehouseWriter {
     connection: Connection;
     lock: WriterLock;
     clock: Pick<Clock, "now">;
+    serviceNow: WriterOptions["serviceNow"];
     fileSystem: FileSystemInfo;
     inspection: InspectionResult;
     onCommit: WriterOptions["onCommit"];
@@ -108,6 +113,7 @@ export class WarehouseWriter {
     this.#commits = new Commits(parts.connection);
     this.#lock = parts.lock;
     this.#clock = parts.clock;
+    this.#serviceNow = parts.serviceNow ?? (() => parts.clock.now());
     this.#onCommit = parts.onCommit;
     this.#fileSystem = parts.fileSystem;
     this.#fileIdentity = captureFileIdentity(this.path);
@@ -144,9 +150,11 @@ export class WarehouseWriter {
     try {
       database.exec("BEGIN IMMEDIATE");
       this.#assertEpoch();
+      const now = this.#now();
+      this.#commits.begin(now);
       const result = work();
       const news = this.#journal.write();
-      if (news) this.#commits.write(this.#now());
+      if (news) this.#commits.write(this.#readServiceTime() - now);
       database.exec("COMMIT");
       this.#commitCount++;
       if (news) this.#onCommit?.(news);
@@ -168,7 +176,11 @@ export class WarehouseWriter {
   }
 
   #now(): Micros {
-    return this.#clock.now() * MICROS_PER_MS;
+    return Math.round(this.#clock.now() * MICROS_PER_MS);
+  }
+
+  #readServiceTime(): Micros {
+    return Math.round(this.#serviceNow() * MICROS_PER_MS);
   }
 
   #assertFreeSpace(): void {
@@ -188,7 +200,7 @@ export class WarehouseWriter {
       journal: this.#journal,
       commits: this.#commits,
       undoOnRollback: this.#undoOnRollback,
-      now: this.#now(),
+      now: this.#readServiceTime(),
     });
     this.#inTransaction = true;
     try {
@@ -342,7 +354,8 @@ export class WarehouseWriter {
 
 /** Acquires the writer lock, inspects the file, migrates it, and records what was lost with quarantined files. */
 export function openWriter(given: string, options: WriterOptions): WarehouseWriter {
-  const { clock, log = silentLog, fileSystem = fileSystemInfo, mayDeferCheck = false, onCommit } = options;
+  const { clock, serviceNow, log = silentLog, fileSystem = fileSystemInfo, onCommit } = options;
+  const { mayDeferCheck = false } = options;
   const logUpgrade = (upgrade: Upgrade) =>
     log.warn({ upgrade: describeUpgrade(upgrade) }, "upgrading warehouse");
   const onUpgrade = options.onUpgrade ?? logUpgrade;
@@ -361,7 +374,15 @@ export function openWriter(given: string, options: WriterOptions): WarehouseWrit
     connection = (connection && promoteToWriter(connection)) ?? connectWriter(path);
     const opened = connection;
     translateErrors(path, () => migrate(opened, { fileSystem, onUpgrade }));
-    const warehouse = new WarehouseWriter({ connection, lock, clock, fileSystem, inspection, onCommit });
+    const warehouse = new WarehouseWriter({
+      connection,
+      lock,
+      clock,
+      serviceNow,
+      fileSystem,
+      inspection,
+      onCommit,
+    });
     for (const found of inspection.quarantined) recordLosses(warehouse, found, log);
     translateErrors(path, () => clearPendingSalvage(path));
     // Logged once it is open: while the disk is full, the opening is repeated every few seconds.

@@ -34,6 +34,8 @@ const questions: Record<string, string> = {
   returns: `w.returns("BTC", "2h", "${from}", "${to}"K)`,
   coverage: 'w.coverage("BTC"K)',
   "coverage of days": 'w.coverage("BTC", stream="ohlcv"K)',
+  // Of an earlier state it is the present by the service's clock, as its ticks are; the newest state has one of its own.
+  now: 'newest = w.asof("now", ["BTC"]K)\n(newest.time + newest.age).iloc[0]',
   "is whole": `[w.is_whole("BTC", "${from}", "${to}"K), w.is_whole("BTC", "${from}", "${inside}"K)]`,
 };
 
@@ -59,6 +61,10 @@ function askPython(path: string, knownAt?: readonly string[]): Record<string, un
   return states.map((_, at) =>
     Object.fromEntries(Object.keys(questions).map((title) => [title, answers[`${at} ${title}`]])),
   );
+}
+
+function withoutNow({ now: _, ...answers }: Record<string, unknown> = {}): Record<string, unknown> {
+  return answers;
 }
 
 const commands: readonly (readonly string[])[] = [
@@ -100,7 +106,9 @@ describe.skipIf(!hasPandas)(`earlier states, by shell and Python (seed ${seed})`
     folder = temporaryFolder(afterAll);
     path = join(folder, "mds.sqlite");
     const clock = new ManualClock();
-    const writer: WarehouseWriter = openWriter(path, { clock });
+    // The service's clock is an hour ahead: moments are by this machine's all the same.
+    const serviceNow = () => clock.now() + 3_600_000;
+    const writer: WarehouseWriter = openWriter(path, { clock, serviceNow });
     const history = fc.sample(someHistory, { seed, numRuns: 3 }).flat().slice(0, 4);
     writer.transaction(({ dictionary }) =>
       dictionary.nameSeries(dictionary.getSeriesKey("GWA", "btc"), "BTC"),
@@ -115,7 +123,7 @@ describe.skipIf(!hasPandas)(`earlier states, by shell and Python (seed ${seed})`
       seen.push({
         at: formatTimestamp(clock.now() * 1000),
         token: /^mds-sync: cite: (\S+)$/m.exec(cited.stderr)?.[1] ?? "no token",
-        python: askPython(path)[0] ?? {},
+        python: withoutNow(askPython(path)[0]),
         shell: await askShell(path, []),
       });
     }
@@ -124,8 +132,17 @@ describe.skipIf(!hasPandas)(`earlier states, by shell and Python (seed ${seed})`
 
   it("Python answers each as it was, by its moment and by its token", () => {
     expect(seen.length).toBe(4);
-    for (const states of [seen.map(({ at }) => at), seen.map(({ token }) => token)])
-      expect(askPython(path, states)).toEqual(seen.map(({ python }) => python));
+    const moments = seen.map(({ at }) => at);
+    for (const states of [moments, seen.map(({ token }) => token)]) {
+      const answers = askPython(path, states);
+      expect(answers.map(withoutNow)).toEqual(seen.map(({ python }) => python));
+      const presents = answers.map(({ now }) => (now as { value: string | null }).value);
+      // The first states may have no tick.
+      expect(presents.at(-1)).not.toBeNull();
+      if (states !== moments) continue;
+      for (const [i, present] of presents.entries())
+        if (present) expect(Date.parse(present) - Date.parse(seen[i]?.at ?? "")).toBe(3_600_000);
+    }
   });
 
   it("the shell answers each as it was, by its moment and by its token", async () => {

@@ -133,6 +133,44 @@ function openWithOneCommit() {
 const prices = (warehouse: Warehouse, knownAt: string) =>
   warehouse.ticks("one", { knownAt }).map(({ price }) => price);
 
+describe("the moments of commits", () => {
+  it("never go back, and neither does what is told of them", () => {
+    const { clock, writer } = openWithOneCommit();
+    clock.stepWallClock(-3_600_000);
+    writer.transaction((transaction) => applyChange(transaction, "one", page(0, 1)));
+    clock.jump(3_600_000 + 60_000);
+    writer.transaction((transaction) => applyChange(transaction, "one", page(0, 3)));
+    const moments = writer.connection.rows<{ at: Micros }>("SELECT at FROM commits ORDER BY seq");
+    const texts = ["12:00:00", "12:01:00", "12:01:00", "12:02:00"];
+    expect(moments.map(({ at }) => formatTimestamp(at).slice(11, 19))).toEqual(texts);
+    withWarehouse(writer.path, (warehouse) => {
+      expect(prices(warehouse, "2026-03-01 12:01:30")[1]).toBe(5);
+      expect(prices(warehouse, "2026-03-01 12:02")[1]).toBe(1.24e-9);
+      expect(prices(warehouse, "2026-03-01 12:00:30")).toEqual([]);
+    });
+  });
+
+  it("of an earlier version stay as they are: by the service's clock, with the tokens that cite them", () => {
+    const clock = new ManualClock();
+    const writer = openTestWarehouse({ clock, hasAllViews: true, serviceNow: () => clock.now() - 3_600_000 });
+    clock.jump(60_000);
+    writer.transaction((transaction) => applyChange(transaction, "one", page(0)));
+    const cited = withWarehouse(writer.path, (warehouse) => warehouse.cite());
+    writer.connection.database.exec("UPDATE commits SET clock_skew = NULL");
+    clock.jump(60_000);
+    writer.transaction((transaction) => applyChange(transaction, "one", page(0, 1)));
+    withWarehouse(writer.path, (warehouse) => {
+      expect(prices(warehouse, cited)[1]).toBe(101);
+      const nowOf = (knownAt: string) => {
+        const [asOf] = warehouse.asOf("now", "one", { knownAt });
+        return formatTimestamp((asOf?.ts ?? 0) + (asOf?.age_seconds ?? 0) * 1e6).slice(11, 19);
+      };
+      expect(nowOf("2026-03-01 12:01")).toBe("12:01:00");
+      expect(nowOf("2026-03-01 12:02")).toBe("11:02:00");
+    });
+  });
+});
+
 describe("a state that the warehouse cannot tell exactly is refused", () => {
   it.each([
     [

@@ -2,11 +2,20 @@ import { expect, it } from "vitest";
 import { normalise } from "../../src/model/time-range.ts";
 import { type Clock, systemClock } from "../../src/runtime/clock.ts";
 import { openShare, type ShareOptions } from "../../src/share/share-once.ts";
-import { retract } from "../../src/warehouse/coverage/ledger.ts";
+import { retract, settle } from "../../src/warehouse/coverage/ledger.ts";
+import { declareTargets } from "../../src/warehouse/coverage/targets.ts";
 import { prune } from "../../src/warehouse/rows/retention.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
 import { usePostgres } from "../support/postgres.ts";
-import { at, member, observe, PairDatabase, startMember, steps } from "../support/share/pair-members.ts";
+import {
+  at,
+  member,
+  observe,
+  PairDatabase,
+  STEP,
+  startMember,
+  steps,
+} from "../support/share/pair-members.ts";
 import { ProxiedPostgres } from "../support/share/proxied-postgres.ts";
 import { waitUntil } from "../support/wait-until.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
@@ -144,4 +153,37 @@ it("I14: a daemon that stands by leaves alone what the leader is about to forwar
   ]);
   expect(await pair.readTimes("btc-usd-id")).toEqual(steps(2, 6).map(at));
   expect(leader.reports.filter(({ kind }) => kind === "connected")).toHaveLength(1);
+});
+
+it("keeps no target of a history that is deselected but what was fetched, whoever has claimed it", async () => {
+  const { pair, one, two, first, second } = await createPair();
+  const declare = (warehouse: WarehouseWriter, names: readonly string[], from: number) =>
+    warehouse.transaction((transaction) => {
+      const keyOf = (name: string) =>
+        ({ stream: "ohlcv", series: transaction.dictionary.getSeriesKey("GWA", name) }) as const;
+      const rules = { settleDelay: 2 * STEP, period: STEP, step: 1, serviceWindow: null };
+      const declared = names.map((name) => ({ key: keyOf(name), from, ...rules }));
+      declareTargets(transaction, "ohlcv", declared, at(9));
+      return keyOf("eth");
+    });
+  const readTargets = () =>
+    server.query(
+      pair.name,
+      `SELECT s.index_id AS id, (w.from_ts - ${at(0)}) / ${STEP} AS "from", (w.to_ts - ${at(0)}) / ${STEP} AS "to"
+        FROM mds.targets w JOIN mds.series s USING (series) ORDER BY 1, 2`,
+    );
+  declare(one, ["btc", "eth", "sol"], at(0));
+  const eth = declare(two, ["btc", "eth", "sol"], at(4));
+  two.transaction((transaction) => settle(transaction, eth, { from: at(5), to: at(6) }, "lost", "test"));
+  await forwardAndCrash(pair, first);
+  await pair.endLease();
+  await forwardAndCrash(pair, second);
+  // The union, as long as both select them.
+  expect(await readTargets()).toEqual(["btc", "eth", "sol"].map((id) => ({ id, from: "0", to: null })));
+  declare(two, ["btc"], at(4));
+  await forwardAndCrash(pair, second);
+  expect(await readTargets()).toEqual([
+    { id: "btc", from: "0", to: null },
+    { id: "eth", from: "5", to: "6" },
+  ]);
 });

@@ -213,7 +213,9 @@ describe("migrations", () => {
     expect(after.get("warehouse_state")).toEqual([{ ...stateBefore, ...own }]);
     for (const contents of [before, after]) contents.delete("warehouse_state");
     // It knows its past from now on: what it had before is of no commit.
-    expect(after.get("commits")).toEqual([{ seq: 0, at: expect.any(Number), unknown_from: null }]);
+    expect(after.get("commits")).toEqual([
+      { seq: 0, at: expect.any(Number), unknown_from: null, clock_skew: null },
+    ]);
     after.delete("commits");
     for (const name of ["past_tick_rows", "past_daily_bar_rows", "past_settled_ranges"]) {
       expect(after.get(name)).toEqual([]);

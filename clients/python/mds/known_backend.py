@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+import time
 
 import pandas as pd
 
@@ -35,9 +36,9 @@ def find_state(backend, known_at):
         if _digest(backend, commit) != token.group(3):
             raise Unknowable(f"{known_at} cites another warehouse; read that one, or a copy of it")
         return commit, to_micros(token.group(1))
-    present = backend.present()
-    at = to_micros(known_at, present)
-    if at > present:
+    now = time.time_ns() // 1000
+    at = to_micros(known_at, now)
+    if at > max(now, (_commit(backend, last) or (0,))[0]):
         raise Unknowable(f"{_text(at)} is in the future; give a moment that is over")
     begin = _commit(backend, 0)
     if begin is None or at < begin[0]:
@@ -58,7 +59,8 @@ def find_state(backend, known_at):
             f"what was known at {_text(at)} cannot be told: a copy from {_text(later[1])} was restored at {_text(later[0])};"
             " ask the file that `restore` has set aside"
         )
-    return low, at
+    # The present of a state is by the service's clock, a moment by this machine's.
+    return low, at + (_commit(backend, low)[2] or 0)
 
 
 class KnownBackend(SqliteBackend):
@@ -192,8 +194,9 @@ class KnownBackend(SqliteBackend):
 
 
 def _commit(backend, seq):
-    rows = backend.run("SELECT at, unknown_from FROM commits WHERE seq = :seq", {"seq": seq})[1]
-    return rows[0] if rows else None
+    """at, unknown_from, clock_skew; a file of an earlier version has no clock_skew."""
+    rows = backend.run("SELECT * FROM commits WHERE seq = :seq", {"seq": seq})[1]
+    return (*rows[0][1:], None) if rows else None
 
 
 def _digest(backend, seq):

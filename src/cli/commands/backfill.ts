@@ -4,6 +4,7 @@ import { describeConfirmations } from "../../model/status/confirmations.ts";
 import { formatTimestamp, MICROS_PER_SECOND } from "../../model/time.ts";
 import type { BackfillReport } from "../../sync/history/backfill.ts";
 import type { NightlyResult } from "../../sync/history/nightly-check.ts";
+import type { UnselectedSeries } from "../../sync/selection/named-series.ts";
 import { isTerminal, showProgress } from "../output/progress-bar.ts";
 import {
   formatDuration,
@@ -22,7 +23,12 @@ import {
   loadSettingsAndWarn,
   logLevelOption,
 } from "../support/flags.ts";
-import { addSelectionFlags, readSelection, type SelectionFlags } from "../support/selection-flags.ts";
+import {
+  addSelectionFlags,
+  readSelection,
+  type SelectionFlags,
+  toRunFilter,
+} from "../support/selection-flags.ts";
 
 /** The report for people, within 80 columns. */
 function formatReport(report: BackfillReport): string {
@@ -107,16 +113,20 @@ function toReportJson(report: BackfillReport): string {
       confirmations: report.confirmations,
       problems: report.problems,
       compared: report.night ? toNightJson(report.night) : null,
-      not_selected: report.notSelected.map(({ name, indexType, indexId, streams }) => ({
-        name,
-        index_type: indexType,
-        index_id: indexId,
-        streams,
-      })),
+      not_selected: toUnselectedJson(report.notSelected),
     },
     null,
     2,
   );
+}
+
+export function toUnselectedJson(notSelected: readonly UnselectedSeries[]) {
+  return notSelected.map(({ name, indexType, indexId, streams }) => ({
+    name,
+    index_type: indexType,
+    index_id: indexId,
+    streams,
+  }));
 }
 
 function toNightJson({ comparison, nights, ends }: NightlyResult) {
@@ -131,8 +141,8 @@ function toNightJson({ comparison, nights, ends }: NightlyResult) {
 }
 
 /** A series that the settings select for a part of the streams only. */
-function describeUnselected({ name, indexType, streams }: BackfillReport["notSelected"][number]): string {
-  return `${name} (${indexType}) is not selected for ${streams.join(" and ")}: --fetch fetches it once`;
+export function describeUnselected({ name, indexType, streams }: UnselectedSeries): string {
+  return `${name} (${indexType}) is not selected for ${streams.join(" and ")}: backfill --fetch fetches it once`;
 }
 
 /** Why the run does not count as complete; undefined if it does. */
@@ -185,14 +195,12 @@ export function addBackfillCommand(program: Command, context: CommandContext): v
     .option(...logLevelOption("; info, or warn beside progress bars"))
     .action(async (flags: BackfillFlags, command: Command) => {
       const loaded = loadSettingsAndWarn(command, context);
-      const { streams, series, from, to } = readSelection(flags, context.clock);
-      if (flags.fetch && !series)
+      const selection = toRunFilter(readSelection(flags, context.clock));
+      if (flags.fetch && !selection.series)
         throw usageFailure("--fetch needs --series", "without it the settings decide what is fetched");
-      const hasRange = from !== undefined || to !== undefined;
-      const range = { from: from ?? Number.MIN_SAFE_INTEGER, to: to ?? Number.MAX_SAFE_INTEGER };
       const hasBars = flags.progress && isTerminal(context.stderr);
       const log = createCommandLogger(flags.logLevel ?? (hasBars ? "warn" : "info"), context.stderr);
-      const filter = { streams, series, range: hasRange ? range : undefined, fetchesUnselected: flags.fetch };
+      const filter = { ...selection, fetchesUnselected: flags.fetch };
       const sessionContext = { ...context, mayAdopt: flags.adopt ?? false };
       const fillHere = async () => {
         const { backfill } = await import("../../sync/history/backfill.ts");

@@ -18,19 +18,33 @@ import {
   loadSettingsAndWarn,
   logLevelOption,
 } from "../support/flags.ts";
+import {
+  addSelectionFlags,
+  readSelection,
+  type SelectionFlags,
+  toRunFilter,
+} from "../support/selection-flags.ts";
+import { describeUnselected, toUnselectedJson } from "./backfill.ts";
+
+interface PlanFlags extends SelectionFlags {
+  readonly json?: boolean;
+  readonly offline?: boolean;
+  readonly logLevel: string;
+}
 
 export function addPlanCommand(program: Command, context: CommandContext): void {
-  addSettingsFlags(program.command("plan"), "service", "warehouse")
+  addSelectionFlags(addSettingsFlags(program.command("plan"), "service", "warehouse"))
     .description(
       "Estimates what a backfill would fetch with the current settings. Writes nothing. If the warehouse has no lookups yet " +
         "(assets, markets, the ranking), it requests them from the service. It asks the service with a few small requests " +
-        "how far back a sample of the series reaches.",
+        "how far back a sample of the series reaches. The options limit it as those of backfill do.",
     )
     .option("--offline", "ask the service only for lookups that are missing; the figures are upper bounds")
     .option("--json", "one JSON object")
     .option(...logLevelOption(), "warn")
-    .action(async (flags: { json?: boolean; offline?: boolean; logLevel: string }, command: Command) => {
+    .action(async (flags: PlanFlags, command: Command) => {
       const loaded = loadSettingsAndWarn(command, context);
+      const filter = toRunFilter(readSelection(flags, context.clock));
       const log = createCommandLogger(flags.logLevel, context.stderr);
       const { describeAssumptions, estimateBackfill } = await import("../../sync/history/estimate.ts");
       const { sampleHistories } = await import("../../sync/history/sample-histories.ts");
@@ -47,7 +61,7 @@ export function addPlanCommand(program: Command, context: CommandContext): void 
         const lookupClient = hasLookups ? undefined : client;
         const directory = await fetchDirectory(settings, reader, lookupClient, now, context.stopping);
         const mirroredFrom = findMirroredFrom(client, reader);
-        const base = { settings, maxRequestsPerSecond, directory, reader, now: now(), mirroredFrom };
+        const base = { settings, maxRequestsPerSecond, directory, reader, now: now(), mirroredFrom, filter };
         if (flags.offline || !client)
           return {
             plan: await estimateBackfill(base),
@@ -67,7 +81,7 @@ export function addPlanCommand(program: Command, context: CommandContext): void 
         }).finally(cancel);
         return { plan, basis: describeAssumptions({ ...base, isSampled: sampleCount > 0 }) };
       });
-      const notices = plan.notices.map(describeNotice);
+      const notices = [...plan.notices.map(describeNotice), ...plan.notSelected.map(describeUnselected)];
       context.stdout.write(flags.json ? toPlanJson(plan, basis) : formatPlan(plan, [...notices, basis]));
     });
 }
@@ -137,6 +151,7 @@ function formatPlan({ streams }: BackfillEstimate, remarks: readonly string[]): 
   return `${lines.join("\n")}\n`;
 }
 
-function toPlanJson({ streams, notices }: BackfillEstimate, basis: string): string {
-  return `${JSON.stringify({ streams, notices, assumptions: basis }, null, 2)}\n`;
+function toPlanJson({ streams, notices, notSelected }: BackfillEstimate, basis: string): string {
+  const plan = { streams, notices, not_selected: toUnselectedJson(notSelected), assumptions: basis };
+  return `${JSON.stringify(plan, null, 2)}\n`;
 }

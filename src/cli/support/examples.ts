@@ -2,7 +2,7 @@
 export const commandExamples: Readonly<Record<string, readonly string[]>> = {
   run: ["mds-sync run --demo", "mds-sync run --config /etc/mds-sync/mds-sync.yaml"],
   init: ["mds-sync init --dir /etc/mds-sync --base-url https://… --ws-url wss://… --client-id me"],
-  plan: ["mds-sync plan", "mds-sync plan --offline --json"],
+  plan: ["mds-sync plan", "mds-sync plan --series BTC --from now-7d", "mds-sync plan --offline --json"],
   backfill: [
     "mds-sync backfill",
     "mds-sync backfill --stream index_ticks --series BTC --from now-7d",

@@ -3,6 +3,7 @@ import { suggestWord } from "../../model/did-you-mean.ts";
 import { type Stream, streams, streamTable } from "../../model/streams.ts";
 import { MICROS_PER_MS, type Micros, parseUserTime, USER_TIME_FORMS } from "../../model/time.ts";
 import type { Clock } from "../../runtime/clock.ts";
+import type { RunFilter } from "../../sync/history/run-filter.ts";
 import { usageFailure } from "./context.ts";
 
 /** The flags that limit a command to a part of the warehouse, as commander returns them. */
@@ -53,6 +54,13 @@ export function readSelection(flags: SelectionFlags, clock: Pick<Clock, "now">):
     from,
     to,
   };
+}
+
+/** What the flags leave of a run of `backfill`. */
+export function toRunFilter({ streams, series, from, to }: SelectionFilter): RunFilter {
+  const hasRange = from !== undefined || to !== undefined;
+  const range = { from: from ?? Number.MIN_SAFE_INTEGER, to: to ?? Number.MAX_SAFE_INTEGER };
+  return { streams, series, range: hasRange ? range : undefined };
 }
 
 function resolveStreams(name: string): readonly Stream[] {

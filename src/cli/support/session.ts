@@ -5,7 +5,7 @@ import { Failure, failureCode } from "../../model/failure.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import type { Log } from "../../runtime/log.ts";
 import { createServiceClient, type ServiceClient } from "../../service/client/client.ts";
-import { type SyncContext, type SyncSettings, serviceClock } from "../../sync/context/context.ts";
+import type { SyncContext, SyncSettings } from "../../sync/context/context.ts";
 import { SILENCE_TIMEOUT_MS, SilenceTimeout } from "../../sync/context/retry.ts";
 import { RunStats } from "../../sync/context/run-stats.ts";
 import { confirmService } from "../../sync/selection/confirm-service.ts";
@@ -77,7 +77,8 @@ export async function withSyncSession<T>(
     const { secrets } = client;
     ingest = await IngestThread.start({
       path,
-      clock: serviceClock(client, clock),
+      clock,
+      serviceNow: client.serverNow,
       log,
       secrets,
       signal,

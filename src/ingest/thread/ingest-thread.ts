@@ -27,6 +27,8 @@ export interface IngestThreadOptions {
   /** The warehouse file. */
   readonly path: string;
   readonly clock: Clock;
+  /** The service's time in milliseconds: a wrong local clock must not change which records count as too young or as future ones. */
+  readonly serviceNow?: () => number | undefined;
   readonly log: Log;
   /** What must not be stored even if the service sends it; a new array after each change. */
   readonly secrets?: () => readonly string[];
@@ -280,9 +282,11 @@ export class IngestThread {
     const secrets = this.#options.secrets?.() ?? noSecrets;
     const newSecrets = secrets === this.#sentSecrets ? {} : { secrets };
     this.#sentSecrets = secrets;
-    const now = Math.floor(this.#options.clock.now() * MICROS_PER_MS);
+    const machineMs = this.#options.clock.now();
+    const now = Math.floor((this.#options.serviceNow?.() ?? machineMs) * MICROS_PER_MS);
+    const machineNow = Math.floor(machineMs * MICROS_PER_MS);
     const scanned = this.#takeScanned(operation, args);
-    const call = { operation, args, bodies, now, ...newSecrets, ...(scanned ? { scanned } : {}) };
+    const call = { operation, args, bodies, now, machineNow, ...newSecrets, ...(scanned ? { scanned } : {}) };
     const memory = [...transferListOf(bodies), ...(scanned ? columnMemory(scanned.page) : [])];
     return this.#writer.call("run", call, memory);
   }

@@ -14,8 +14,9 @@ export interface IngestCall {
   readonly scanned?: { readonly pageId: number; readonly page: ScannedPage };
   /** The client's secrets, none of which may be stored; absent if they have not changed. */
   readonly secrets?: readonly string[];
-  /** The time by the main thread's clock; the ingest thread has none of its own. */
+  /** The time by the service's clock and by this machine's; the ingest thread has none of its own. */
   readonly now: Micros;
+  readonly machineNow: Micros;
 }
 
 export interface StoredReply {

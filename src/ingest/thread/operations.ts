@@ -170,7 +170,9 @@ export class OperationRunner {
   readonly #committedPages = new CommittedPages();
   readonly #liveCoverage = new LiveCoverage();
   readonly #snapshotValidator = new SnapshotValidator();
+  /** By the service's clock and by this machine's: those of the call, because this thread has no clock of its own. */
   #now: Micros = 0;
+  #machineNow: Micros = 0;
   #news: CommitNews[] = [];
   readonly #options: Pick<WriterOptions, "log" | "onUpgrade">;
 
@@ -188,7 +190,7 @@ export class OperationRunner {
   }
 
   #run({ operation, args, bodies, ...call }: IngestCall): Pick<StoredReply, "value" | "hasCommitted"> {
-    this.#now = call.now;
+    this.#setTime(call);
     // Opening commits: it registers this process as the writer.
     if (operation === "open") return { value: this.#open(args as OperationArgs<"open">), hasCommitted: true };
     if (operation === "close")
@@ -210,6 +212,8 @@ export class OperationRunner {
     const warehouse = this.#openWarehouse();
     const pages = calls.map(({ args }) => args as WalkPage);
     let isPageFailure = false;
+    // One commit, at the time of the last call.
+    for (const call of calls) this.#setTime(call);
     try {
       const results = warehouse.groupTransactions(() => {
         isPageFailure = true;
@@ -263,7 +267,11 @@ export class OperationRunner {
     return this.#warehouse;
   }
 
-  /** Transactions use the time of the call: this thread has no clock of its own. */
+  #setTime({ now, machineNow }: Pick<IngestCall, "now" | "machineNow">): void {
+    this.#now = now;
+    this.#machineNow = machineNow;
+  }
+
   #contextOf({ now, scanned }: Pick<IngestCall, "now" | "scanned">): OperationContext {
     this.#now = now;
     // It stays until its commit, which may be retried.
@@ -280,9 +288,10 @@ export class OperationRunner {
   }
 
   #open({ path, mayDeferCheck }: OperationArgs<"open">): ReturnType<LifecycleOperations["open"]> {
-    const clock = { now: () => this.#now / MICROS_PER_MS };
+    const clock = { now: () => this.#machineNow / MICROS_PER_MS };
+    const serviceNow = () => this.#now / MICROS_PER_MS;
     const onCommit = (news: CommitNews) => void this.#news.push(news);
-    this.#warehouse = openWriter(path, { ...this.#options, clock, mayDeferCheck, onCommit });
+    this.#warehouse = openWriter(path, { ...this.#options, clock, serviceNow, mayDeferCheck, onCommit });
     return { isChecked: this.#warehouse.isChecked };
   }
 

@@ -3,7 +3,7 @@ import { type Micros, parseDateOrTimestamp, parseUserTime, USER_TIME_FORMS } fro
 import type { TimeRange } from "../../model/time-range.ts";
 import { readPresentTs } from "../../warehouse/coverage/targets.ts";
 import type { Connection, KnownAt } from "../../warehouse/sqlite/connection.ts";
-import { assertPastKept, findKnownAt, readToken } from "../../warehouse/tables/known-at.ts";
+import { assertPastKept, findKnownAt, readMachineTs, readToken } from "../../warehouse/tables/known-at.ts";
 import { IncompleteFailure } from "../incomplete-failure.ts";
 import type { TimeInput } from "../read-options.ts";
 import type { BarSource } from "../rows.ts";
@@ -155,7 +155,7 @@ function readLedgerStart(connection: Connection, { series, source }: SourcedSeri
 /** The earlier state that a moment or a token names. Throws a Failure if the warehouse cannot tell it exactly. */
 export function resolveKnownAt(connection: Connection, input: TimeInput): KnownAt {
   const cited = typeof input === "string" ? readToken(connection, input) : undefined;
-  return cited ?? findKnownAt(connection, readTime(input, readPresentTs(connection)));
+  return cited ?? findKnownAt(connection, readTime(input, readMachineTs(connection)));
 }
 
 /** Milliseconds of any year that the warehouse may hold are below this, microseconds since 1973 above. */

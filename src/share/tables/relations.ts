@@ -1,5 +1,5 @@
 import type { ShareRole } from "../../model/status/share-status.ts";
-import { type RowStream, streamTable } from "../../model/streams.ts";
+import { historyStreams, type RowStream, streamTable } from "../../model/streams.ts";
 import { readSmallRelation } from "../../warehouse/read/forwarded-rows.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { readJournalPosition } from "../../warehouse/tables/journal.ts";
@@ -153,6 +153,8 @@ class SharedTable extends SharedRelation {
   }
 }
 
+const isHistory = (stream: string) => historyStreams.some((each) => each === stream);
+
 /** The part of a stored target that decides what becomes of it. */
 interface StoredTarget {
   readonly series: string;
@@ -166,14 +168,22 @@ interface StoredTarget {
  */
 class SharedTargets extends SharedTable {
   #own: StoredTarget[] = [];
+  /** What was never fetched of a history that is no longer selected is no target any more, whoever has claimed it. */
+  #isDeselected: (series: string) => boolean = () => false;
 
   protected override readOwn(connection: Connection, stored: ReadonlyMap<string, string>): SqlValue[][] {
     const claims = Map.groupBy([...stored.values()].map(decodeTarget), ({ series }) => series);
     const merged = new Map<string, SqlValue[]>();
-    for (const row of super.readOwn(connection, stored)) {
+    const own = super.readOwn(connection, stored);
+    const declared = new Set(own.map(([stream]) => String(stream)).filter((stream) => isHistory(stream)));
+    const selected = new Set(own.flatMap(([stream, key, , to]) => (to === null ? [`${stream} ${key}`] : [])));
+    this.#isDeselected = (series) => declared.has(series.split(" ")[0] ?? "") && !selected.has(series);
+    for (const row of own) {
       const [stream, key, from] = row as [string, number, number];
       const series = `${stream} ${key}`;
-      const older = (claims.get(series) ?? []).filter((claim) => claim.from < from && claim.to >= from);
+      const older = (this.#isDeselected(series) ? [] : (claims.get(series) ?? [])).filter(
+        (claim) => claim.from < from && claim.to >= from,
+      );
       const start = Math.min(from, ...older.map((claim) => claim.from));
       // Of several inside one older claim, the last one tells whether that has ended; they are in order of time.
       merged.set(`${series} ${start}`, row.with(2, start));
@@ -192,7 +202,7 @@ class SharedTargets extends SharedTable {
     for (const [key, row] of stored) {
       const { series, from } = decodeTarget(row);
       const isReplaced = own.get(series)?.some((target) => target.from <= from && from <= target.to) ?? false;
-      if (!found.has(key) && !isReplaced) found.set(key, row);
+      if (!found.has(key) && !isReplaced && !this.#isDeselected(series)) found.set(key, row);
     }
   }
 }

@@ -48,22 +48,6 @@ export function serviceNow({ client, clock }: Pick<SyncContext, "client" | "cloc
   return Math.floor((client.serverNow() ?? clock.now()) * MICROS_PER_MS);
 }
 
-/**
- * The local clock with the service's wall time, for the ingest thread: a wrong local clock must not change which records
- * count as unsettled or as too far in the future.
- */
-export function serviceClock(client: Pick<ServiceClient, "serverNow">, clock: Clock): Clock {
-  return {
-    now: () => client.serverNow() ?? clock.now(),
-    monotonic: () => clock.monotonic(),
-    boottime: () => clock.boottime(),
-    sleep: (ms, signal) => clock.sleep(ms, signal),
-    after: (ms, callback) => clock.after(ms, callback),
-    beginWork: () => clock.beginWork(),
-    beginWait: () => clock.beginWait(),
-  };
-}
-
 /** Fetches the pages of a list; the ingest thread decodes each and stores it as a pending page. */
 export function fetchListPages(context: SyncContext, list: ListWalkOptions, readOptions: ReadPageOptions) {
   const { client, ingest, signal } = context;

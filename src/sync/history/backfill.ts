@@ -1,8 +1,7 @@
 import { type ExitCode, exitCode, Failure } from "../../model/failure.ts";
 import type { Confirmations } from "../../model/status/confirmations.ts";
-import { hasHistory, type Stream, streams, streamTable } from "../../model/streams.ts";
+import { type Stream, streams, streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
-import type { TimeRange } from "../../model/time-range.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { type SyncContext, type SyncSettings, serviceNow } from "../context/context.ts";
@@ -21,7 +20,7 @@ import {
 import { refreshSelection, type SelectionResult } from "../selection/refresh.ts";
 import { needsRanking } from "../selection/targets.ts";
 import { fillGaps } from "./fill-gaps.ts";
-import { findOpenGaps, type GapFilter, planTiming, summarizeClaims } from "./gap-planner.ts";
+import { findOpenGaps, planTiming, summarizeClaims } from "./gap-planner.ts";
 import {
   checkNight,
   findLastNight,
@@ -30,13 +29,10 @@ import {
   type NightlyResult,
   planNight,
 } from "./nightly-check.ts";
+import { isInRun, isWholeRun, type RunFilter, selectNameableStreams, toGapFilter } from "./run-filter.ts";
 
-/** Limits what one run fills. An absent member means no limit. */
-export interface BackfillFilter {
-  readonly streams?: readonly Stream[] | undefined;
-  /** Symbols, pairs, names or ids of indices. */
-  readonly series?: readonly string[] | undefined;
-  readonly range?: TimeRange | undefined;
+/** What the command `backfill` asks of one run. */
+export interface BackfillFilter extends RunFilter {
   /** Fetch the named series once even where the settings do not select them. */
   readonly fetchesUnselected?: boolean | undefined;
 }
@@ -84,9 +80,7 @@ export async function backfill(
   context: SyncContext,
   { settings, reader, random, filter, hasNightlyJob = false }: BackfillOptions,
 ): Promise<BackfillReport> {
-  const isFiltered = filter.series !== undefined || filter.range !== undefined;
-  const includesStream = (stream: Stream) =>
-    filter.streams?.includes(stream) ?? (!isFiltered || hasHistory(stream));
+  const includesStream = (stream: Stream) => isInRun(filter, stream);
   const startedAt = context.clock.monotonic();
 
   const refreshed = await refreshSelection(context, {
@@ -99,21 +93,14 @@ export async function backfill(
   const named = filter.series && resolveIndexNames(filter.series, refreshed.directory);
   /** The streams of this run whose series may be named. */
   const selectableStreams = ({ targets }: SelectionResult) =>
-    targets.streams.filter(
-      ({ stream }) =>
-        filter.streams?.includes(stream) ?? settings.streams[streamTable[stream].setting] !== false,
-    );
+    selectNameableStreams(targets, filter, settings);
   let selected: SelectionResult = refreshed;
   if (filter.fetchesUnselected) {
     const selectable = selectableStreams(selected);
     const unselected = findUnselectedSeries(named ?? [], selectable);
     await declareUnselected(context, unselected, selectable, filter.range);
   }
-  const gapFilter: GapFilter = {
-    streams: new Set(streams.filter(includesStream)),
-    indexIds: named && new Set(named.map(({ indexId }) => indexId)),
-    range: filter.range,
-  };
+  const gapFilter = toGapFilter(filter, named);
   const { concurrency } = settings;
   const fillOptions = { reader, random, timing: planTiming(settings), concurrency, filter: gapFilter };
   /** Fills the gaps, and fetches the snapshots of these streams. */
@@ -131,7 +118,7 @@ export async function backfill(
       context.signal,
     );
   // Planned before anything is fetched: what this run fetches needs no second look.
-  const isWhole = !isFiltered && filter.streams === undefined && !hasNightlyJob;
+  const isWhole = isWholeRun(filter) && !hasNightlyJob;
   if (isWhole && !findLastNight(reader)) await storeNight("new");
   const plan =
     isWhole && isNightDue(reader, serviceNow(context))

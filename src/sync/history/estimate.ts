@@ -12,9 +12,11 @@ import { readWarehouseState } from "../../warehouse/tables/warehouse-state.ts";
 import type { SyncSettings } from "../context/context.ts";
 import type { Directory } from "../selection/directory.ts";
 import { collectNotices } from "../selection/exchanges.ts";
+import { findUnselectedSeries, resolveIndexNames, type UnselectedSeries } from "../selection/named-series.ts";
 import { resolveTargets, type SelectorNotice, type StreamTargets } from "../selection/targets.ts";
-import { RECHECK_MICROS } from "./gap-planner.ts";
+import { type GapFilter, RECHECK_MICROS } from "./gap-planner.ts";
 import { isNightDue, planNight } from "./nightly-check.ts";
+import { isInRun, isWholeRun, type RunFilter, selectNameableStreams, toGapFilter } from "./run-filter.ts";
 import type { HistoryExtent, SampledSeries } from "./sample-histories.ts";
 import { countPages } from "./slices.ts";
 import type { SliceWalk } from "./walk-slice.ts";
@@ -33,6 +35,8 @@ interface StreamEstimate {
 
 export interface BackfillEstimate {
   readonly streams: readonly StreamEstimate[];
+  /** Named series that the settings do not select for some streams of the run. */
+  readonly notSelected: readonly UnselectedSeries[];
   readonly notices: readonly SelectorNotice[];
 }
 
@@ -55,6 +59,8 @@ interface EstimateOptions {
   /** Undefined if there is no warehouse yet. */
   readonly reader: Connection | undefined;
   readonly now: Micros;
+  /** What the run is limited to; default: nothing. */
+  readonly filter?: RunFilter | undefined;
   /** Where the intraday history of the mirrored warehouse begins; undefined: the service is no mirror's origin. */
   readonly mirroredFrom?: Micros | undefined;
   /** Finds out how far back series reach; absent: the estimate is an upper bound. */
@@ -63,28 +69,38 @@ interface EstimateOptions {
 
 /** Estimates what a backfill at `now` would fetch. */
 export async function estimateBackfill(options: EstimateOptions): Promise<BackfillEstimate> {
-  const { settings, directory, now } = options;
+  const { settings, directory, now, filter = {} } = options;
   const targets = resolveTargets(settings, directory, now, options.mirroredFrom);
+  const named = filter.series && resolveIndexNames(filter.series, directory);
+  const isIncluded = ({ stream }: { readonly stream: Stream }) =>
+    isInRun(filter, stream) || (stream === "derivative_contracts" && isInRun(filter, "derivative_ticks"));
   const historyEstimates: StreamEstimate[] = [];
-  for (const stream of targets.streams)
+  for (const stream of targets.streams.filter(isIncluded))
     if (settings.streams[streamTable[stream.stream].setting] !== false)
-      historyEstimates.push(await estimateHistory(options, stream));
+      historyEstimates.push(await estimateHistory(options, stream, toGapFilter(filter, named)));
   return {
-    streams: [...estimateLookups(options), ...historyEstimates, ...estimateSnapshots(options)],
+    streams: [
+      ...estimateLookups(options),
+      ...historyEstimates,
+      ...estimateSnapshots(options).filter(isIncluded),
+    ],
+    notSelected: findUnselectedSeries(named ?? [], selectNameableStreams(targets, filter, settings)),
     notices: collectNotices(settings, directory, now),
   };
 }
 
 async function estimateHistory(
   options: EstimateOptions,
-  { stream, targets, rules }: StreamTargets,
+  { stream, targets: all, rules }: StreamTargets,
+  { indexIds, range }: GapFilter,
 ): Promise<StreamEstimate> {
-  const { reader, now, settings } = options;
+  const { reader, now, settings, filter = {} } = options;
+  const targets = all.filter(({ indexId }) => indexIds?.has(indexId) ?? true);
   const ledgers = reader && readIndexLedgers(reader, stream);
   const cadence = cadenceOf(stream, settings.refreshSeconds);
   const targetEnd = computeTargetEnd(rules, now);
   const rechecks = new Set(
-    (reader ? readDueRechecks(reader, stream, formatDay(now)) : []).map((due) =>
+    (reader && !range ? readDueRechecks(reader, stream, formatDay(now)) : []).map((due) =>
       indexKey(due.indexType, due.indexId),
     ),
   );
@@ -95,7 +111,8 @@ async function estimateHistory(
     // A stored target keeps its start if it starts earlier than the settings say.
     const from = Math.min(selectedFrom, ledger?.targetFrom ?? selectedFrom);
     const effectiveTarget = { ...rules, from, to: null, isSnapshot: false };
-    const gaps = selectRanges(findGaps([effectiveTarget], normalise(ledger?.settled ?? []), now), "open");
+    const allGaps = selectRanges(findGaps([effectiveTarget], normalise(ledger?.settled ?? []), now), "open");
+    const gaps = range ? intersect(allGaps, [range]) : allGaps;
     holes += gaps.length;
     const recheck = { from: Math.max(from, targetEnd - RECHECK_MICROS), to: targetEnd };
     const open = rechecks.has(indexKey(indexType, indexId)) ? union(gaps, [recheck]) : gaps;
@@ -127,7 +144,8 @@ async function estimateHistory(
     requests += work.requests;
     rows += work.rows;
   }
-  if (reader) requests += countNightlyRequests(reader, stream, settings.refreshSeconds, now);
+  if (reader && isWholeRun(filter))
+    requests += countNightlyRequests(reader, stream, settings.refreshSeconds, now);
   const counts = { holes, requests: Math.round(requests), rows: Math.round(rows) };
   return addCosts(options, stream, { series: targets.length, ...counts });
 }

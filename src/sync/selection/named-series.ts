@@ -9,7 +9,7 @@ import type { Directory } from "./directory.ts";
 import type { StreamTargets } from "./targets.ts";
 
 /** An index that an operator has named. */
-interface NamedIndex {
+export interface NamedIndex {
   readonly indexType: IndexType;
   readonly indexId: string;
   readonly name: string;

@@ -147,6 +147,14 @@ export function dropAgedOutClaims({ orm }: Transaction, key: LedgerKey, { to }: 
   orm.delete(pendingClaims).where(isAgedOut).run();
 }
 
+/** Nobody asks the service again: the series is no longer selected. */
+export function dropPendingClaims({ orm }: Transaction, key: LedgerKey): void {
+  orm
+    .delete(pendingClaims)
+    .where(and(isOfKey(pendingClaims, key), isNull(pendingClaims.acceptedAt)))
+    .run();
+}
+
 /** An accepted withdrawal is reported for this long. */
 const REPORTED_MICROS = 7 * MICROS_PER_DAY;
 

@@ -1,13 +1,15 @@
 import type { Stream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
+import { intersect, normalise, subtract } from "../../model/time-range.ts";
 import { type TargetRow, targets, warehouseState } from "../schema/coverage.ts";
 import { series as dictionary } from "../schema/lookups.ts";
 import type { Connection, Orm } from "../sqlite/connection.ts";
-import { and, eq, gte, isNull, min, ne, sql } from "../sqlite/drizzle.ts";
+import { and, eq, gte, isNotNull, isNull, min, ne, sql } from "../sqlite/drizzle.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { readWarehouseState } from "../tables/warehouse-state.ts";
 import { presentTs } from "../views/sqlite-dialect.ts";
-import { isOfKey, type LedgerKey } from "./ledger.ts";
+import { isOfKey, type LedgerKey, readSettledRanges } from "./ledger.ts";
+import { dropPendingClaims } from "./pending-claims.ts";
 
 /** How both ends of a target move with time; all in microseconds. */
 export interface TargetRules {
@@ -32,7 +34,8 @@ export type StreamRules = Omit<Target, "key" | "from">;
 
 /**
  * Stores what the settings select of a history stream. Each target is open-ended from `from` on, or from its earlier
- * stored start; the targets of keys that are no longer selected end at `at`, and their rows stay.
+ * stored start. The targets of keys that are no longer selected end at `at`, and what of them was never fetched is no target any
+ * more; their rows and their proof stay.
  */
 export function declareTargets(
   transaction: Transaction,
@@ -45,7 +48,28 @@ export function declareTargets(
   const open = orm.select({ series: targets.series }).from(targets).where(isOpen).all();
   const selected = new Set(declared.map(({ key }) => key.series));
   for (const { series } of open) if (!selected.has(series)) endTarget(transaction, { stream, series }, at);
+  const isEnded = and(eq(targets.stream, stream), isNotNull(targets.to));
+  const ended = orm.select().from(targets).where(isEnded).all();
+  for (const [series, rows] of Map.groupBy(ended, (row) => row.series))
+    if (!selected.has(series)) dropUnsettled(transaction, { stream, series }, rows);
   for (const target of declared) openTarget(transaction, target, false);
+}
+
+/** Cuts the ended targets of a key to what is settled, and forgets what the service has not repeated yet about the rest. */
+function dropUnsettled(transaction: Transaction, key: LedgerKey, rows: readonly TargetRow[]): void {
+  const settled = normalise(readSettledRanges(transaction, key));
+  const gaps = (row: TargetRow) => subtract([{ from: row.from, to: row.to ?? row.from }], settled);
+  const cut = rows.filter((row) => gaps(row).length > 0);
+  if (cut.length === 0) return;
+  for (const row of cut) {
+    removeTarget(transaction, row);
+    for (const range of intersect([{ from: row.from, to: row.to ?? row.from }], settled))
+      transaction.orm
+        .insert(targets)
+        .values({ ...row, ...range })
+        .run();
+  }
+  dropPendingClaims(transaction, key);
 }
 
 const targetsOfStream = (orm: Orm) => {

@@ -55,7 +55,7 @@ export function reconcileLookup(
   incoming: readonly (readonly SqlValue[])[],
   options: ReconcileOptions & { readonly scope?: Scope },
 ): ReconcileResult {
-  const now = formatTimestamp(transaction.now);
+  const now = formatTimestamp(transaction.at);
   const stored = readStored(transaction, lookup, options.scope ?? []);
   const seen = new Map(incoming.map((values) => [keyOf(lookup, values), values]));
   let added = 0;

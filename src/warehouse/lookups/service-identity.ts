@@ -77,7 +77,7 @@ export function recordService(
 /** The new service does not list what the old one listed: that is no fault of its lists. */
 function forgetService(transaction: Transaction): void {
   transaction.orm.delete(serviceIds).run();
-  const now = formatTimestamp(transaction.now);
+  const now = formatTimestamp(transaction.at);
   for (const { table } of lookupTables)
     transaction.run(`UPDATE ${table} SET delisted_at = ? WHERE delisted_at IS NULL`, [now]);
 }

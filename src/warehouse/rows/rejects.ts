@@ -15,7 +15,7 @@ export function storeRejects(
   const insert = transaction.statement(
     `INSERT INTO rejects (stream, received_at, reason, raw, request) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
   );
-  const receivedAt = formatTimestamp(transaction.now);
+  const receivedAt = formatTimestamp(transaction.at);
   let stored = 0;
   for (const { reason, raw } of rejects)
     stored += insert.run([stream, receivedAt, reason, raw, request]).changes;
@@ -42,7 +42,7 @@ function countUnknown(transaction: Transaction, table: string, where: string, un
     [
       where,
       unknown.name,
-      formatTimestamp(transaction.now),
+      formatTimestamp(transaction.at),
       unknown.count,
       unknown.sample.slice(0, MAX_SAMPLE_LENGTH),
     ],

@@ -17,7 +17,7 @@ export function storeRevision(
       row.ts,
       toRowJson(table, row.before),
       row.after === null ? null : toRowJson(table, row.after),
-      transaction.now,
+      transaction.at,
     ],
   );
 }

@@ -43,7 +43,7 @@ ts INTEGER the row's timestamp, microseconds since 1970 UTC
 time TEXT ts as text
 before TEXT the row as it was: a JSON object, decimals as exact text
 after TEXT the row after the change; NULL: withdrawn
-changed_at TEXT when the warehouse received the change`,
+changed_at TEXT when the warehouse received the change, by the clock of its machine, as for --known-at`,
   ),
   status_changes: relation(
     "changes of the lookups, and when they were noticed",

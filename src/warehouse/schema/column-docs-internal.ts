@@ -148,8 +148,9 @@ until INTEGER the commit that changed or retracted it`,
   commits: relation(
     "the commits that changed rows or the ledger",
     `seq INTEGER number of the commit; 0: what the warehouse had when it began to keep its past
-at INTEGER when it was made by this machine's clock, microseconds since 1970 UTC
-unknown_from INTEGER a copy was restored: what was known between this moment and \`at\` is in another file; NULL: an ordinary commit`,
+at INTEGER when it was made by this machine's clock, microseconds since 1970 UTC; never less than the commit before
+unknown_from INTEGER a copy was restored: what was known between this moment and \`at\` is in another file; NULL: an ordinary commit
+clock_skew INTEGER the service's clock minus this machine's then, microseconds; NULL: \`at\` is by the service's clock, as earlier versions had it`,
   ),
   targets: relation(
     "the targets: what the settings select",

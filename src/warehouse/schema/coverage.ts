@@ -49,6 +49,8 @@ export const commits = sqliteTable("commits", {
   at: integer("at").notNull(),
   /** A copy was restored: what was known between this moment and `at` is in another file. */
   unknownFrom: integer("unknown_from"),
+  /** The service's clock minus this machine's at that moment; null: `at` is by the service's, as earlier versions had it. */
+  clockSkew: integer("clock_skew"),
 });
 
 /**

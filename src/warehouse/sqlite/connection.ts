@@ -53,6 +53,7 @@ const readerPragmas = (cacheKib: number) =>
 export interface KnownAt {
   /** The last commit that counts. */
   readonly commit: number;
+  /** By the service's clock. */
   readonly present: Micros;
 }
 

@@ -10,6 +10,7 @@ import type { Connection, SqlRunner } from "../sqlite/connection.ts";
 export class Commits {
   readonly #connection: Connection;
   #last: readonly [seq: number, at: Micros] | undefined;
+  #at: Micros = 0;
 
   constructor(connection: Connection) {
     this.#connection = connection;
@@ -20,11 +21,20 @@ export class Commits {
     return this.#readLast()[0] + 1;
   }
 
+  /** When the commit in progress began, by this machine's clock; never before the commit before it. */
+  get at(): Micros {
+    return this.#at;
+  }
+
+  /** Call it first in the database's transaction. */
+  begin(machineNow: Micros): void {
+    this.#at = Math.max(machineNow, this.#readLast()[1]);
+  }
+
   /** Call it in the database's transaction, if it has changed anything. */
-  write(now: Micros): void {
-    const [seq, at] = this.#readLast();
-    const last = [seq + 1, Math.max(now, at)] as const;
-    this.#connection.run("INSERT INTO commits (seq, at) VALUES (?, ?)", last);
+  write(clockSkew: Micros): void {
+    const last = [this.next, this.#at] as const;
+    this.#connection.run("INSERT INTO commits (seq, at, clock_skew) VALUES (?, ?, ?)", [...last, clockSkew]);
     this.#last = last;
   }
 
@@ -49,8 +59,8 @@ export function beginCommits(file: SqlRunner, now: Micros): void {
 /** A copy takes the place of its warehouse: what that has learned since the copy was made is not in it. */
 export function markRestored(file: SqlRunner, now: Micros): void {
   file.run(
-    `INSERT INTO commits (seq, at, unknown_from)
-        SELECT seq + 1, max(at, ?), at FROM commits WHERE seq = (SELECT max(seq) FROM commits)`,
+    `INSERT INTO commits (seq, at, unknown_from, clock_skew)
+        SELECT seq + 1, max(at, ?), at, clock_skew FROM commits WHERE seq = (SELECT max(seq) FROM commits)`,
     [now],
   );
 }

@@ -102,10 +102,18 @@ export function readToken(connection: Connection, text: string): KnownAt | undef
   return { commit, present };
 }
 
+/** This machine's clock, which dates commits. */
+export function readMachineTs(connection: Connection): Micros {
+  return connection.value<Micros>(
+    "SELECT CAST((julianday('now') - 2440587.5) * 86400000 + 0.5 AS INTEGER) * 1000",
+  );
+}
+
 /** The state at a moment by this machine's clock. Throws a Failure if the warehouse cannot tell it exactly. */
 export function findKnownAt(connection: Connection, at: Micros): KnownAt {
   const text = formatTimestamp(at);
-  if (at > readPresentTs(connection))
+  const last = readLastCommit(connection);
+  if (at > Math.max(readMachineTs(connection), readCommit(connection, last)?.at ?? 0))
     throw unknowable(`${text} is in the future`, "give a moment that is over");
   const begin = readCommit(connection, 0)?.at ?? Number.POSITIVE_INFINITY;
   if (at < begin)
@@ -113,7 +121,7 @@ export function findKnownAt(connection: Connection, at: Micros): KnownAt {
       `what was known at ${text} cannot be told: this warehouse keeps its past since ${Number.isFinite(begin) ? formatTimestamp(begin) : "its next run"}`,
       "give a later moment",
     );
-  let [low, high] = [0, readLastCommit(connection)];
+  let [low, high] = [0, last];
   while (low < high) {
     const middle = Math.ceil((low + high) / 2);
     if ((readCommit(connection, middle)?.at ?? 0) <= at) low = middle;
@@ -125,16 +133,17 @@ export function findKnownAt(connection: Connection, at: Micros): KnownAt {
       `what was known at ${text} cannot be told: a copy from ${formatTimestamp(next.unknownFrom)} was restored at ${formatTimestamp(next.at)}`,
       "ask the file that `restore` has set aside",
     );
-  return { commit: low, present: at };
+  return { commit: low, present: at + (readCommit(connection, low)?.clockSkew ?? 0) };
 }
 
 interface CommitRow {
   readonly at: Micros;
   readonly unknownFrom: Micros | null;
+  readonly clockSkew: Micros | null;
 }
 
 function readCommit(connection: Connection, seq: number): CommitRow | undefined {
-  const sql = "SELECT at, unknown_from AS unknownFrom FROM commits WHERE seq = ?";
+  const sql = "SELECT at, unknown_from AS unknownFrom, clock_skew AS clockSkew FROM commits WHERE seq = ?";
   return connection.findRow<CommitRow>(sql, [seq]);
 }
 

@@ -152,7 +152,7 @@ export const rowTables: { readonly [S in RowStream]: RowTable<StreamRecords[S]> 
       transaction.dictionary.getContractKey(tick.derivativeType, tick.contractId, {
         exchangeId: tick.exchangeId,
         marketId: tick.marketId,
-        firstSeen: formatTimestamp(transaction.now),
+        firstSeen: formatTimestamp(transaction.at),
       }),
     hasSameKey: (a, b) => a.contractId === b.contractId && a.derivativeType === b.derivativeType,
   },

@@ -13,7 +13,7 @@ interface FilledRange extends TimeRange {
 
 /** An open write transaction. Every write needs one; it rejects statements after its end. */
 export class Transaction extends SqlRunner {
-  /** The writer's clock at the start of the transaction, stored as `changed_at`, `seen_at` and `received_at`. */
+  /** The present by the service's clock, which stamps the records. */
   readonly now: Micros;
   readonly dictionary: KeyDictionary;
   readonly highWaterMarks: HighWaterMarks;
@@ -51,6 +51,14 @@ export class Transaction extends SqlRunner {
   /** Its number, which the versions get that it writes. */
   get commit(): number {
     return this.#commits.next;
+  }
+
+  /**
+   * Its moment by this machine's clock, stored as `changed_at`, `seen_at`, `received_at` and `first_seen`: what `--known-at` compares
+   * with.
+   */
+  get at(): Micros {
+    return this.#commits.at;
   }
 
   override statement<Row = unknown>(sql: string): Statement<Row> {

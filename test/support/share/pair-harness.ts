@@ -9,7 +9,7 @@ import type { Log } from "../../../src/runtime/log.ts";
 import { createServiceClient } from "../../../src/service/client/client.ts";
 import { runShareLoop } from "../../../src/share/thread/share-loop.ts";
 import { type Simulator, startSimulator } from "../../../src/simulator/simulator.ts";
-import { type SyncSettings, serviceClock } from "../../../src/sync/context/context.ts";
+import type { SyncSettings } from "../../../src/sync/context/context.ts";
 import { RunStats } from "../../../src/sync/context/run-stats.ts";
 import { SyncSupervisor } from "../../../src/sync/supervisor.ts";
 import { openReader } from "../../../src/warehouse/reader.ts";
@@ -113,7 +113,8 @@ export class PairHarness {
     const { secrets } = client;
     const ingest = await IngestThread.start({
       path,
-      clock: serviceClock(client, clock),
+      clock,
+      serviceNow: client.serverNow,
       log,
       secrets,
       startWorker: startIngestInProcess,

@@ -202,7 +202,7 @@ export function acceptAtOnce(loaded: LoadedSettings): LoadedSettings {
 }
 
 /** The same clock with another wall time. */
-function skewWallClock(clock: Clock, ms: number): Clock {
+export function skewWallClock(clock: Clock, ms: number): Clock {
   return {
     now: () => clock.now() + ms,
     monotonic: () => clock.monotonic(),

@@ -10,7 +10,6 @@ import { createServiceClient } from "../../../src/service/client/client.ts";
 import type { Quirks } from "../../../src/simulator/market/quirks.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../../src/simulator/simulator.ts";
 import type { SyncSettings } from "../../../src/sync/context/context.ts";
-import { serviceClock } from "../../../src/sync/context/context.ts";
 import type { Problem } from "../../../src/sync/context/error-policy.ts";
 import { RunStats } from "../../../src/sync/context/run-stats.ts";
 import { SyncSupervisor } from "../../../src/sync/supervisor.ts";
@@ -138,7 +137,8 @@ export class SupervisorHarness {
     const { secrets } = client;
     const ingest = await IngestThread.start({
       path: this.path,
-      clock: serviceClock(client, clock),
+      clock,
+      serviceNow: client.serverNow,
       log,
       secrets,
       startWorker: startIngestInProcess,

@@ -55,6 +55,21 @@ describe("the estimate of a backfill", () => {
     const options = { settings, maxRequestsPerSecond: 0, directory, reader: warehouse.connection, now };
     expect(await ticksOf(options)).toMatchObject({ holes: 2, rows: (2 * DAY) / CADENCE - 2 });
   });
+
+  it("counts what the filter of a run leaves of it", async () => {
+    const options = { settings, maxRequestsPerSecond: 0, directory, reader: undefined, now };
+    const range = { from: now - 5 * DAY, to: now - DAY };
+    expect(await ticksOf({ ...options, filter: { range } })).toMatchObject({ rows: DAY / CADENCE });
+    expect(await ticksOf({ ...options, filter: { streams: ["ohlcv"] } })).toBeUndefined();
+    await expect(ticksOf({ ...options, filter: { series: ["ETH"] } })).rejects.toThrow(
+      "no index is called ETH",
+    );
+    const two = { ...directory, GWA: [...directory.GWA, { id: "eth-id", labels: ["ETH"] }] };
+    expect(await ticksOf({ ...options, directory: two, filter: { series: ["ETH"] } })).toMatchObject({
+      series: 1,
+      holes: 1,
+    });
+  });
 });
 
 async function ticksOf(options: Parameters<typeof estimateBackfill>[0]) {

@@ -5,11 +5,13 @@ import { requireServiceSettings } from "../../../src/config/service-settings.ts"
 import { silentLog } from "../../../src/runtime/log.ts";
 import { createServiceClient } from "../../../src/service/client/client.ts";
 import type { SimulatorOptions } from "../../../src/simulator/simulator.ts";
+import type { BackfillFilter } from "../../../src/sync/history/backfill.ts";
 import { estimateBackfill } from "../../../src/sync/history/estimate.ts";
 import { sampleHistories } from "../../../src/sync/history/sample-histories.ts";
 import { fetchDirectory } from "../../../src/sync/selection/fetch-directory.ts";
 import { openReader } from "../../../src/warehouse/reader.ts";
 import { type BackfillHarness, startBackfillHarness } from "../../support/sync/backfill-harness.ts";
+import { parseTs } from "../../support/warehouse/records.ts";
 
 const historyPaths = ["/v3/index-ticker", "/v3/ohlcv"];
 const settingsFor = (days: number, names: string) => `service: { concurrency: 8 }
@@ -17,7 +19,7 @@ sync: { exchangeTickers: false, marketCap: false, derivatives: false,
   ohlcv: { GWA: ${names}, MWA: none, LX: none }, intraday: { GWA: ${names}, MWA: none, LX: none, days: ${days} } }`;
 
 /** What `mds-sync plan` says about the history streams. */
-async function plan(engine: BackfillHarness, folderFile: string) {
+async function plan(engine: BackfillHarness, folderFile: string, filter: BackfillFilter = {}) {
   const { clock, env, path } = engine;
   const loaded = loadSettings({ env, directory: folderFile.replace(/\/[^/]*$/, ""), file: folderFile });
   const settings = toSyncSettings(loaded);
@@ -40,6 +42,7 @@ async function plan(engine: BackfillHarness, folderFile: string) {
         directory,
         reader,
         now: now(),
+        filter,
         sample: (series) => sampleHistories({ client, series, concurrency: 8, signal }),
       });
     };
@@ -83,6 +86,17 @@ describe("plan", () => {
     expect(Math.abs(requests - done)).toBeLessThanOrEqual(0.1 * done);
   });
 
+  it("H9: forecasts what a run of one series and range fetches", async () => {
+    const engine = await startEngine({});
+    const range = { from: parseTs("2026-02-22T00:00:00Z"), to: parseTs("2026-02-28T00:00:00Z") };
+    const filter = { streams: ["index_ticks"], series: ["ETH"], range } as const;
+    const { requests } = await plan(engine, settingsFile(engine), filter);
+    engine.simulator.requests.clear();
+    await engine.run(filter);
+    expect(countRequests(engine)).toBeGreaterThan(8);
+    expect(Math.abs(requests - countRequests(engine))).toBeLessThanOrEqual(1);
+  });
+
   it("H9: forecasts what is left after an interruption, and the daily look-back", async () => {
     const engine = await startEngine({ quirks: { listed: { perMille: 1000, on: "2026-02-15" } } }, 15);
     const stopping = new AbortController();
@@ -96,6 +110,41 @@ describe("plan", () => {
     await engine.run();
     const done = countRequests(engine);
     expect(Math.abs(requests - done)).toBeLessThanOrEqual(0.1 * done);
+  });
+
+  it("H9: forecasts what is left of a selection that was too wide, and that alone is fetched", async () => {
+    const young = { quirks: { listed: { perMille: 1000, on: "2026-02-24" } } };
+    const engine = await startBackfillHarness({ settings: settingsFor(10, "all"), simulator: young });
+    const stopping = new AbortController();
+    const stopped = engine.run({}, stopping.signal).catch(() => {});
+    while (countRequests(engine) < 30) await new Promise(setImmediate);
+    stopping.abort(new Error("stopped by the test"));
+    await stopped;
+    const gapsOfOthers = () =>
+      engine.query("SELECT DISTINCT name, state FROM gaps WHERE name NOT IN ('BTC', 'ETH')");
+    const rows = () =>
+      engine.query("SELECT count(*) AS n FROM coverage WHERE name NOT IN ('BTC', 'ETH') AND proof = 'rows'");
+    expect(gapsOfOthers().length).toBeGreaterThan(15);
+    const proven = rows();
+
+    engine.configure(settingsFor(10, "[BTC, ETH]"));
+    const { requests } = await plan(engine, settingsFile(engine));
+    engine.simulator.requests.clear();
+    expect(await engine.run()).toMatchObject({ exit: 0, problems: [] });
+    const selected = engine.query("SELECT id FROM assets WHERE symbol IN ('BTC', 'ETH')");
+    const history = engine.simulator.requests.list.filter(({ target }) =>
+      /^\/v3\/(ohlcv|index-ticker)/.test(target),
+    );
+    const ofOthers = history.filter(({ target }) => !selected.some(({ id }) => target.includes(String(id))));
+    expect(ofOthers).toEqual([]);
+    expect(Math.abs(requests - history.length)).toBeLessThanOrEqual(4);
+    expect(gapsOfOthers()).toEqual([]);
+    expect(rows()).toEqual(proven);
+    expect(Number(proven[0]?.n)).toBeGreaterThan(0);
+
+    engine.configure(settingsFor(10, "all"));
+    expect(await engine.run()).toMatchObject({ exit: 0, problems: [] });
+    engine.expectMatchesService();
   });
 
   it("H9: forecasts what a later night asks once more", async () => {

@@ -1,7 +1,9 @@
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
+import { openWarehouse } from "../../../src/library/open-warehouse.ts";
 import { readGaps } from "../../../src/warehouse/coverage/gaps.ts";
 import { startBackfillHarness, wholeHistories } from "../../support/sync/backfill-harness.ts";
+import { parseTs } from "../../support/warehouse/records.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -114,6 +116,57 @@ sync: { ${otherStreamsOff}, lookups: false, marketCap: false, intraday: { GWA: n
       const behind = engine.clock.now() - Number(covered?.to_ms);
       expect(behind).toBeGreaterThanOrEqual(60_000);
       expect(behind).toBeLessThan(120_000);
+    },
+  );
+
+  it.each([20_000, -20_000, 3_600_000, -3_600_000])(
+    "G3: with a local clock %d ms ahead each earlier state is the one of its moment by that clock",
+    async (skew) => {
+      const engine = await startBackfillHarness({
+        settings: `service: { refreshSeconds: 300 }
+sync: { ${otherStreamsOff}, intraday: { GWA: [BTC], MWA: none, LX: none, days: 1 } }`,
+        localSkewMs: skew,
+        simulator: { refreshSeconds: 300, quirks: { corrections: { perMille: 300, minutes: 10 } } },
+      });
+      const start = (engine.clock.now() + skew) * 1000;
+      const ask = (state: { knownAt?: number } = {}) => {
+        using warehouse = openWarehouse(engine.path);
+        return warehouse.ticks("BTC", state).map(({ time, price_exact }) => `${time} ${price_exact}`);
+      };
+      const seen: { at: number; ticks: string[] }[] = [];
+      const look = async () => {
+        await engine.clock.advance(1_000);
+        seen.push({ at: (engine.clock.now() + skew) * 1000, ticks: ask() });
+        await engine.clock.advance(1_000);
+      };
+      await engine.run();
+      await look();
+      await engine.clock.advance(300_000);
+      await engine.run();
+      await look();
+      await engine.clock.advance(1_200_000);
+      await engine.verify();
+      await look();
+      await engine.clock.advance(3 * 3_600_000);
+      await engine.run();
+      await look();
+      for (const { at, ticks } of seen) expect(ask({ knownAt: at })).toEqual(ticks);
+      expect(new Set(seen.map(({ ticks }) => ticks.join())).size).toBe(4);
+      expect(() => ask({ knownAt: start - 1 })).toThrow("keeps its past since");
+
+      // The present of an earlier state is by the service's clock, as the timestamps of its ticks are.
+      using warehouse = openWarehouse(engine.path);
+      for (const { at, ticks } of seen) {
+        const [newest] = warehouse.asOf("now", "BTC", { knownAt: at });
+        const age = at / 1e6 - skew / 1e3 - parseTs(String(ticks.at(-1)?.split(" ")[0])) / 1e6;
+        expect(Math.abs((newest?.age_seconds ?? 0) - age)).toBeLessThan(2);
+      }
+      // A correction is dated by the clock with which its state is asked for.
+      const [revision] = engine.query(`SELECT time, changed_at, json_extract(before, '$.price') AS before,
+        json_extract(after, '$.price') AS after FROM revisions LIMIT 1`);
+      const changedAt = parseTs(String(revision?.changed_at));
+      expect(ask({ knownAt: changedAt - 1 })).toContain(`${revision?.time} ${revision?.before}`);
+      expect(ask({ knownAt: changedAt })).toContain(`${revision?.time} ${revision?.after}`);
     },
   );
 

@@ -136,21 +136,28 @@ describe("the selection", () => {
     expect(report.problems).toMatchObject([{ what: "sync.intraday.MWA", code: "selector_unresolved" }]);
   });
 
-  it("a deselected series keeps its rows, and its target ends at the deselection", async () => {
+  it("a deselected series keeps its rows and its proof, and nothing of it is fetched", async () => {
     const engine = await startBackfillHarness({ settings: only("GWA: [BTC, ETH], MWA: none, LX: none") });
     await engine.run();
-    const rows = engine.query("SELECT count(*) AS n FROM index_ticks WHERE name = 'ETH'");
+    const ofEth = () => [
+      engine.query("SELECT count(*) AS n FROM index_ticks WHERE name = 'ETH'"),
+      engine.query("SELECT from_ts, to_ts, proof FROM coverage WHERE name = 'ETH'"),
+    ];
+    const before = ofEth();
     engine.configure(only("GWA: [BTC], MWA: none, LX: none"));
-    await engine.clock.advance(3_600_000);
-    expect((await engine.run()).exit).toBe(0);
-    expect(engine.query(selectedSeries)).toEqual([{ name: "BTC" }]);
-    // The last hour was still part of the target, so it is filled.
-    const [after] = engine.query("SELECT count(*) AS n FROM index_ticks WHERE name = 'ETH'");
-    expect(Number(after?.n)).toBeGreaterThan(Number(rows[0]?.n));
+    for (let run = 0; run < 2; run++) {
+      await engine.clock.advance(3_600_000);
+      expect((await engine.run()).exit).toBe(0);
+      expect(engine.query(selectedSeries)).toEqual([{ name: "BTC" }]);
+      expect(ofEth()).toEqual(before);
+      expect(engine.query("SELECT * FROM gaps WHERE name = 'ETH'")).toEqual([]);
+    }
     engine.expectMatchesService();
-    await engine.clock.advance(3_600_000);
-    await engine.run();
-    expect(engine.query("SELECT count(*) AS n FROM index_ticks WHERE name = 'ETH'")).toEqual([after]);
+    engine.configure(only("GWA: [BTC, ETH], MWA: none, LX: none"));
+    expect((await engine.run()).exit).toBe(0);
+    expect(ofEth()).not.toEqual(before);
+    expect(engine.query("SELECT count(*) AS n FROM coverage WHERE name = 'ETH'")).toEqual([{ n: 1 }]);
+    engine.expectMatchesService();
   });
 
   it("deselected snapshot streams end, and the others continue", async () => {

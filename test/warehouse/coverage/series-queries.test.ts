@@ -28,11 +28,11 @@ function openLedger() {
     const [btc, eth, doge] = [keyOf("btc"), keyOf("eth"), keyOf("doge")];
     const target = (key: typeof btc, from: number): Target => ({ key, from, ...rules });
     declareTargets(transaction, "index_ticks", [target(btc, 100), target(eth, 100), target(doge, 100)], 500);
+    settle(transaction, doge, { from: 90, to: 600 }, "empty", "no records");
     declareTargets(transaction, "index_ticks", [target(btc, 100), target(eth, 100)], 500);
     settle(transaction, btc, { from: 50, to: 200 }, "empty", "no records");
     settle(transaction, btc, { from: 220, to: 300 }, "lost", "aged out");
     settle(transaction, btc, { from: 300, to: 400 }, "empty", "not found");
-    settle(transaction, doge, { from: 90, to: 600 }, "empty", "no records");
     settleSnapshot(transaction, { stream: "market_caps", exchangeId: null, at: 700, cadence: 30 });
     return { btc, eth, doge };
   });

@@ -1,6 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { normalise } from "../../../src/model/time-range.ts";
+import { settle } from "../../../src/warehouse/coverage/ledger.ts";
+import { storeClaim } from "../../../src/warehouse/coverage/pending-claims.ts";
 import {
   addTarget,
   declareTargets,
@@ -147,7 +149,7 @@ describe("a target", () => {
 });
 
 describe("declareTargets", () => {
-  it("ends the targets of the stream that are no longer selected, and opens the others", () => {
+  it("drops the targets of the stream that are no longer selected, and opens the others", () => {
     const warehouse = openTestWarehouse();
     const bars = { stream: "ohlcv", series: 1 } as const;
     open(warehouse, target(10, { key: bars }));
@@ -158,10 +160,49 @@ describe("declareTargets", () => {
     expect(
       queryRows(warehouse, "SELECT stream, series, from_ts, to_ts, is_snapshot FROM targets ORDER BY 1, 2"),
     ).toEqual([
-      { stream: "index_ticks", series: 1, from_ts: 10, to_ts: 95, is_snapshot: 0 },
       { stream: "index_ticks", series: 2, from_ts: 20, to_ts: null, is_snapshot: 0 },
       { stream: "ohlcv", series: 1, from_ts: 10, to_ts: null, is_snapshot: 0 },
     ]);
+  });
+});
+
+describe("a key that is no longer selected", () => {
+  const settleRows = (warehouse: WarehouseWriter, from: number, to: number) =>
+    warehouse.transaction((t) => settle(t, key, { from, to }, "lost", "test"));
+  const declare = (warehouse: WarehouseWriter, declared: Target[], at: number) =>
+    warehouse.transaction((t) => declareTargets(t, "index_ticks", declared, at));
+
+  it("has what was settled as its targets, and all of it again once it is selected", () => {
+    const warehouse = openTestWarehouse();
+    declare(warehouse, [target(10), target(10, { key: other })], 50);
+    settleRows(warehouse, 20, 30);
+    settleRows(warehouse, 60, 70);
+    const declareOther = () => declare(warehouse, [target(10, { key: other })], 95);
+    declareOther();
+    const fetched = [
+      [20, 30],
+      [60, 70],
+    ];
+    expect(rangesOf(warehouse)).toEqual(fetched);
+    // A series that was fetched once on request, or not at all, is not fetched later either.
+    warehouse.transaction((t) => addTarget(t, target(25), 90, false));
+    declareOther();
+    expect(rangesOf(warehouse)).toEqual(fetched);
+    expect(rangesOf(warehouse, 2)).toEqual([[10, null]]);
+    declare(warehouse, [target(10)], 99);
+    expect(rangesOf(warehouse)).toEqual([[10, null]]);
+    expect(rangesOf(warehouse, 2)).toEqual([]);
+  });
+
+  it("awaits no second answer of the service about the rest", () => {
+    const warehouse = openTestWarehouse();
+    declare(warehouse, [target(10)], 50);
+    const claim = { kind: "end", range: { from: 10, to: 20 }, subject: [20], answers: 1 } as const;
+    warehouse.transaction((t) =>
+      storeClaim(t, key, { ...claim, firstAt: 50, lastAt: 50, acceptedAt: null }, 0),
+    );
+    declare(warehouse, [], 60);
+    expect(queryRows(warehouse, "SELECT * FROM pending_claims")).toEqual([]);
   });
 });
 

@@ -1,0 +1,1 @@
+ALTER TABLE `commits` ADD `clock_skew` integer;
