@@ -6,6 +6,7 @@ import { type Claim, NO_LONGER_SERVED, NOTHING_OLDER, type PendingClaim } from "
 import { confirm, nextAskAt } from "../../src/rule/confirm.ts";
 import { claimNotFound, findContradiction, interpret } from "../../src/rule/interpret.ts";
 import type { PagePosition } from "../../src/service/pagination/history-walk.ts";
+import { findKnownEnd } from "../../src/sync/history/gap-planner.ts";
 import { toWalkPosition } from "../../src/sync/history/walk-slice.ts";
 import {
   AGED_OUT_REASON,
@@ -88,11 +89,12 @@ async function walk(
   const { world, walks, now, budget, chooser, trace } = step;
   const isExploring = why === "check end";
   const isHead = !isExploring && gap.to >= computeTargetEnd(rulesAt(world, now), slotNow(world, now));
+  const knownEnd = why === "fill" ? findKnownEnd(series.claims) : undefined;
   const given: Answer[] = [];
   let lasting: Answer | undefined;
   let isProven = false;
   for (;;) {
-    const { pages, query, failure } = await walks.follow({ now, gap, isHead, isExploring }, given);
+    const { pages, query, failure } = await walks.follow({ now, gap, isHead, isExploring, knownEnd }, given);
     for (const { page, position } of pages) {
       if (budget.crashes > 0 && chooser.choose(["commit", "crash"]) === "crash") {
         budget.crashes--;

@@ -1,5 +1,5 @@
 import { Failure } from "../../src/model/failure.ts";
-import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../src/model/time.ts";
+import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../src/model/time.ts";
 import type { TimeRange } from "../../src/model/time-range.ts";
 import { Witness } from "../../src/service/auth/witness.ts";
 import { type PagePosition, walkHistoryPages } from "../../src/service/pagination/history-walk.ts";
@@ -22,6 +22,7 @@ export interface WalkRequest {
   readonly isHead: boolean;
   /** Ends without a page if nothing is there. */
   readonly isExploring: boolean;
+  readonly knownEnd?: Micros | null | undefined;
 }
 
 /** What happens in a walk between one request and the next. */
@@ -50,7 +51,8 @@ export class Walks {
 
   /** The part of a walk after these answers. */
   async follow(request: WalkRequest, answers: readonly Answer[]): Promise<WalkPart> {
-    const walk = `${request.now} ${request.gap.from} ${request.gap.to} ${request.isHead} ${request.isExploring}`;
+    const { now, gap, isHead, isExploring, knownEnd } = request;
+    const walk = `${now} ${gap.from} ${gap.to} ${isHead} ${isExploring} ${knownEnd}`;
     const found = this.#parts.get(`${walk} ${answers}`);
     if (found) return found;
     await this.#run(walk, request, answers);
@@ -122,7 +124,7 @@ export class Walks {
     return differing;
   }
 
-  #options({ gap, isHead, isExploring, now: slot }: WalkRequest) {
+  #options({ gap, isHead, isExploring, knownEnd, now: slot }: WalkRequest) {
     const world = this.#world;
     const now = slotNow(world, slot);
     const until =
@@ -139,6 +141,7 @@ export class Walks {
       coverageEnd: gap.to,
       cadence: world.period,
       isExploring,
+      knownEnd,
     } as const;
   }
 }

@@ -1,6 +1,6 @@
 import type { ExchangeTick, IndexTick } from "../../model/records.ts";
 import { DEFAULT_CADENCE } from "../../model/streams.ts";
-import type { Micros } from "../../model/time.ts";
+import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { retract } from "../../warehouse/coverage/ledger.ts";
 import {
@@ -41,12 +41,15 @@ export interface LiveFeedChange {
 }
 
 const stream = "exchange_ticks";
-/** The cadence period of an exchange's newest tick. */
+/** The service's time is known to about a second. */
+const CLOCK_UNCERTAINTY_MICROS = 2 * MICROS_PER_SECOND;
+
+/** A cadence period with ticks of an exchange. */
 interface OpenPeriod {
   readonly at: Micros;
-  /** None of its ticks so far is of a selected market. */
-  isEmpty: boolean;
-  isSettled: boolean;
+  /** `empty`: none of its ticks so far is of a selected market. */
+  proof: "empty" | "rows";
+  settledAs: "empty" | "rows" | undefined;
   /** The markets that ticked in it. */
   readonly markets: Set<string>;
   /** Those of the period before that have not ticked in it; undefined: unknown. */
@@ -58,8 +61,8 @@ export class LiveCoverage {
   #exchanges = new Map<string | null, Micros>();
   #markets: ReadonlySet<string> | null = null;
   #cadence: Micros = DEFAULT_CADENCE;
-  /** By exchange. */
-  #openPeriods = new Map<string | null, OpenPeriod>();
+  /** By exchange, ascending: the newest one that has begun, and those of ticks that are stamped ahead. */
+  #openPeriods = new Map<string | null, readonly OpenPeriod[]>();
   readonly #skipDetector = new SkippedTickDetector();
 
   /** How long one tick is valid. */
@@ -131,48 +134,61 @@ export class LiveCoverage {
 
   /** Runs the commit of a batch. If it fails, the batch is committed again, and the open periods are as before it. */
   rollBackOnError<T>(batch: () => T): T {
-    const before = [...this.#openPeriods].map(([exchangeId, open]) => ({ exchangeId, open, ...open }));
+    const before = new Map(this.#openPeriods);
+    const states = [...before.values()].flat().map((open) => ({ open, ...open }));
     try {
       return batch();
     } catch (error) {
       // The markets of the batch tick again when it is committed again.
-      for (const { open, isEmpty, isSettled } of before) Object.assign(open, { isEmpty, isSettled });
-      this.#openPeriods = new Map(before.map(({ exchangeId, open }) => [exchangeId, open]));
+      for (const { open, proof, settledAs } of states) Object.assign(open, { proof, settledAs });
+      this.#openPeriods = before;
       throw error;
     }
   }
 
   /**
    * A period is whole once every market of the period before has ticked in it: like a snapshot, one tick of each covers it.
-   * A market may have left, so the first tick of the next period settles it too.
+   * A market may have left, so once it is over a tick of a later period settles it too. One that has not begun is not settled.
    */
   #addToPeriod(transaction: Transaction, exchangeId: string | null, tick: ExchangeTick): void {
     const since = this.#exchanges.get(exchangeId);
     if (since === undefined || tick.ts < since) return;
+    const { now } = transaction;
+    const present = now + CLOCK_UNCERTAINTY_MICROS;
     const at = Math.floor(tick.ts / this.#cadence) * this.#cadence;
-    let open = this.#openPeriods.get(exchangeId);
-    if (open && at < open.at) return;
-    if (!open || at > open.at) {
+    let periods = this.#openPeriods.get(exchangeId) ?? [];
+    if (at < (periods.findLast((other) => other.at <= now)?.at ?? at)) return;
+    let open = periods.find((other) => other.at === at);
+    if (!open) {
+      const previous = periods.findLast((other) => other.at < at);
       // The period of the subscription itself is incomplete.
-      const previous = open && open.at >= since ? open : undefined;
-      if (previous && !previous.isSettled) this.#settle(transaction, exchangeId, previous);
-      const missing = previous && new Set(previous.markets);
-      open = { at, isEmpty: true, isSettled: false, markets: new Set(), missing };
-      this.#openPeriods.set(exchangeId, open);
+      const missing = previous && previous.at >= since ? new Set(previous.markets) : undefined;
+      open = { at, proof: "empty", settledAs: undefined, markets: new Set(), missing };
+      periods = [...periods, open].sort((a, b) => a.at - b.at);
     }
     const market = exchangeId === null ? `${tick.exchangeId} ${tick.marketId}` : tick.marketId;
     open.markets.add(market);
     open.missing?.delete(market);
-    const isFirstSelected = open.isEmpty && this.#isSelected(tick);
-    if (isFirstSelected) open.isEmpty = false;
-    const isWhole = open.missing?.size === 0 && at >= since;
-    if (isWhole && (!open.isSettled || isFirstSelected)) this.#settle(transaction, exchangeId, open);
+    if (this.#isSelected(tick)) open.proof = "rows";
+    for (const period of periods) {
+      const isOver = period !== periods.at(-1) && period.at + this.#cadence <= present;
+      const isKnown = period.at >= since && period.at <= present && (isOver || period.missing?.size === 0);
+      if (isKnown && period.settledAs !== period.proof) this.#settle(transaction, exchangeId, period);
+    }
+    const begun = periods.findLastIndex((other) => other.at <= now);
+    this.#openPeriods.set(exchangeId, begun > 0 ? periods.slice(begun) : periods);
   }
 
   #settle(transaction: Transaction, exchangeId: string | null, open: OpenPeriod): void {
-    const { at, isEmpty } = open;
-    open.isSettled = true;
-    settleSnapshot(transaction, { stream, exchangeId, at, cadence: this.#cadence, isEmpty });
+    const { at, proof } = open;
+    open.settledAs = proof;
+    settleSnapshot(transaction, {
+      stream,
+      exchangeId,
+      at,
+      cadence: this.#cadence,
+      isEmpty: proof === "empty",
+    });
   }
 }
 

@@ -35,10 +35,7 @@ export function commitLiveMessages(
   const { fields, events } = decoded;
   const { cadence } = liveCoverage;
   const commit = (transaction: Transaction) => {
-    const { indexTicks, allExchangeTicks, rejects } = rejectAhead(
-      decoded,
-      transaction.now + cadence + MAX_CLOCK_SKEW_MICROS,
-    );
+    const { indexTicks, allExchangeTicks, rejects } = rejectUnfit(transaction, decoded, cadence);
     const exchangeTicks = liveCoverage.filterSelected(allExchangeTicks);
     for (const stream of ["index_ticks", "exchange_ticks"] as const) {
       storeRejects(transaction, stream, rejects[stream], null);
@@ -116,23 +113,46 @@ function decodeMessages(messages: readonly string[]): DecodedMessages {
   return { indexTicks, exchangeTicks, texts, rejects, fields: reader.unknownFields(), events };
 }
 
-/** Moves ticks from beyond `latest` to the rejects: REST serves them in their time, if they exist. */
-function rejectAhead({ indexTicks, exchangeTicks, texts, rejects }: DecodedMessages, latest: Micros) {
-  const ahead: Record<LiveStream, Reject[]> = { index_ticks: [], exchange_ticks: [] };
-  const keepUntilLatest = <T extends { readonly ts: Micros }>(stream: LiveStream, ticks: readonly T[]) => {
-    if (!ticks.some(({ ts }) => ts > latest)) return ticks;
-    return ticks.filter(({ ts }, at) => {
-      if (ts > latest)
-        ahead[stream].push({ reason: AHEAD_REASON, raw: truncateRaw(texts[stream][at] ?? "") });
-      return ts <= latest;
+/** A tick of such an index would select it for good: REST serves what it has missed once it lists it. */
+const UNLISTED_REASON = "REST does not list the index";
+const listedSql =
+  "SELECT 1 FROM targets w JOIN series s ON s.series = w.series WHERE s.index_type = 'LX' LIMIT 1";
+
+/** Moves ticks from the future, and of liquid indices that are not among those of REST, to the rejects. */
+function rejectUnfit(
+  transaction: Transaction,
+  { indexTicks, exchangeTicks, texts, rejects }: DecodedMessages,
+  cadence: Micros,
+) {
+  const latest = transaction.now + cadence + MAX_CLOCK_SKEW_MICROS;
+  const unfit: Record<LiveStream, Reject[]> = { index_ticks: [], exchange_ticks: [] };
+  const keepFit = <T extends { readonly ts: Micros }>(
+    stream: LiveStream,
+    ticks: readonly T[],
+    findReason: (tick: T) => string | undefined,
+  ) => {
+    if (!ticks.some((tick) => findReason(tick) !== undefined)) return ticks;
+    return ticks.filter((tick, at) => {
+      const reason = findReason(tick);
+      if (reason !== undefined) unfit[stream].push({ reason, raw: truncateRaw(texts[stream][at] ?? "") });
+      return reason === undefined;
     });
   };
+  const isUnlisted = ({ indexType, indexId }: IndexTick) =>
+    indexType === "LX" &&
+    transaction.dictionary.findSeriesKey(indexType, indexId) === undefined &&
+    transaction.findRow(listedSql, []) !== undefined;
+  const findAhead = ({ ts }: { readonly ts: Micros }) => (ts > latest ? AHEAD_REASON : undefined);
   return {
-    indexTicks: keepUntilLatest("index_ticks", indexTicks),
-    allExchangeTicks: keepUntilLatest("exchange_ticks", exchangeTicks),
+    indexTicks: keepFit(
+      "index_ticks",
+      indexTicks,
+      (tick) => findAhead(tick) ?? (isUnlisted(tick) ? UNLISTED_REASON : undefined),
+    ),
+    allExchangeTicks: keepFit("exchange_ticks", exchangeTicks, findAhead),
     rejects: {
-      index_ticks: [...rejects.index_ticks, ...ahead.index_ticks],
-      exchange_ticks: [...rejects.exchange_ticks, ...ahead.exchange_ticks],
+      index_ticks: [...rejects.index_ticks, ...unfit.index_ticks],
+      exchange_ticks: [...rejects.exchange_ticks, ...unfit.exchange_ticks],
     },
   };
 }

@@ -65,6 +65,8 @@ export interface HistoryWalkOptions {
   readonly cadence?: Micros;
   /** What other walks of the series have learnt. */
   readonly spacing?: RowSpacing;
+  /** An earlier walk ended with this row, or without any (null): a last page that says the same counts alone. */
+  readonly knownEnd?: Micros | null | undefined;
   /** Read for each page, like `from`. */
   readonly size?: number;
   readonly priority?: RequestPriority;
@@ -125,7 +127,7 @@ export async function* walkHistoryPages<P extends PageSummary>(
   /** Whether the service has nothing older than the oldest row, after a page that may be the last. */
   function isEndOfHistory(oldestTs: Micros, { rows, nextId }: P): boolean {
     options.extend?.(oldestTs - maxEndDistance);
-    if (state.isOldestRepeated) return true;
+    if (state.isOldestRepeated || oldestTs === options.knownEnd) return true;
     const isCloseToFrom = oldestTs - options.from < maxEndDistance;
     const isEmptyAtOldest = state.isAtOldest && rows === 0 && nextId === undefined;
     return (isCloseToFrom || isEmptyAtOldest) && crossChecks.hasLeftWindow(oldestTs);
@@ -189,7 +191,7 @@ export async function* walkHistoryPages<P extends PageSummary>(
       const { oldestTs } = state;
       const isEnd =
         oldestTs === undefined
-          ? rows === 0 && (await crossChecks.isEmptyHistory(state.anchor))
+          ? rows === 0 && (options.knownEnd === null || (await crossChecks.isEmptyHistory(state.anchor)))
           : isEndOfHistory(oldestTs, page);
       if (isEnd) return yield toResult("exhausted");
       if (oldestTs !== undefined && !state.isAtOldest) {

@@ -167,7 +167,7 @@ export async function fetchLiquidNames(
   return matchLiquidNames(priced);
 }
 
-/** The liquid indices from the settings, the warehouse and the service, as selector candidates. */
+/** The liquid indices from the settings, the warehouse and the service, as selector candidates; only what REST knows counts. */
 export function liquidCandidates(
   configured: Readonly<Record<string, string>>,
   reader: Connection | undefined,
@@ -181,7 +181,8 @@ export function liquidCandidates(
     labels.set(id, known);
   };
   for (const [name, id] of Object.entries(configured)) add(id, name);
-  for (const { id, name } of reader ? readStoredIndices(reader, "LX") : []) add(id, name ?? undefined);
   for (const id of fetchedIds) add(id, matchedNames.get(id));
+  for (const { id, name, isServed } of reader ? readStoredIndices(reader, "LX") : [])
+    if (isServed || labels.has(id)) add(id, name);
   return [...labels].map(([id, names]) => ({ id, labels: [...names] }));
 }

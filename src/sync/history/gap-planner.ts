@@ -253,13 +253,20 @@ function toWalks(
     cadence,
     settleDelay,
     quietMargin,
+    knownEnd: findKnownEnd(series.claims),
     blockedReason: series.blockedReason,
   }));
 }
 
+/** Where an answer that must be repeated has said that the history begins; null: it has no record. */
+export function findKnownEnd(claims: readonly PendingClaim[]): Micros | null | undefined {
+  const end = claims.find(({ kind, acceptedAt }) => kind === "end" && acceptedAt === null);
+  return end && (end.subject[0] ?? null);
+}
+
 type OpenSeries = Pick<
   SeriesGaps,
-  "indexType" | "indexId" | "name" | "open" | "serviceWindow" | "blockedReason"
+  "indexType" | "indexId" | "name" | "open" | "serviceWindow" | "blockedReason" | "claims"
 > & { readonly key: LedgerKey };
 
 /** Rows that were moved to another store are not fetched again. */
@@ -273,7 +280,7 @@ function addRecheck(
   const moved = normalise(readSettledRanges(reader, due.key).filter(({ proof }) => proof === "moved"));
   const rechecked = from < targetEnd ? subtract([{ from, to: targetEnd }], moved) : [];
   const open = union(series?.open ?? [], rechecked);
-  return { ...due, open, blockedReason: series?.blockedReason ?? null };
+  return { ...due, open, blockedReason: series?.blockedReason ?? null, claims: series?.claims ?? [] };
 }
 
 /** What the service must repeat about these gaps, and when it is asked. */

@@ -17,6 +17,7 @@ import { ensureServiceTime, type SyncContext, serviceNow } from "../context/cont
 import { classifyError, isSameProblem, type Problem, toProblem } from "../context/error-policy.ts";
 import { retryUntilDone } from "../context/retry.ts";
 import { findOpenGaps, summarizeClaims } from "./gap-planner.ts";
+import { NotFoundAnswers } from "./not-found-answers.ts";
 import { cutOnGrid, dropExpired, gridCadence, sliceLength } from "./slices.ts";
 import { drainQueue, WalkQueue } from "./walk-queue.ts";
 import {
@@ -104,6 +105,7 @@ export async function compareSlices(
   const differences: SliceDifference[] = [];
   const problems: Problem[] = [];
   const historyEnds = new Map<string, { readonly walk: SliceWalk; readonly before: Micros }>();
+  const notFound = new NotFoundAnswers(reader);
   let rows = 0;
   let extraChanged = 0;
   const findRow = ({ key }: SliceWalk) => findOldestRow(reader, key);
@@ -127,13 +129,19 @@ export async function compareSlices(
         problems.push(
           toProblem(key.stream, `${indexType} ${name}`, unconfirmedFailure(walk, result.unconfirmed)),
         );
-    } catch (error) {
-      const errorClass = classifyError(error, stats.successCount);
-      if (errorClass === "stop") throw error;
+    } catch (caught) {
+      const errorClass = classifyError(caught, stats.successCount);
+      if (errorClass === "stop") throw caught;
       const { from, position } = active;
+      const rejection = caught instanceof Failure && caught.code === "rejected" ? caught : undefined;
+      const isAnswer = errorClass === "not_found" || rejection !== undefined;
+      const doubt =
+        isAnswer && walk.acceptsWithdrawals
+          ? await notFound.commit(context, walk, { from, to: range.to }, rejection)
+          : rejection;
       // The service does not have the index, so there is nothing to compare.
-      const isRefused = failureCode(error) === "rejected" && wasNotFound(reader, key);
-      const isNotFound = errorClass === "not_found" || isRefused;
+      const isNotFound = isAnswer && (doubt === undefined || wasNotFound(reader, key));
+      const error = doubt ?? caught;
       const isForbidden = errorClass === "forbidden";
       queue.finish(active, { kind: isNotFound || isForbidden ? "not_found" : "failed" });
       if (isNotFound) return;
@@ -192,10 +200,11 @@ export function coveredSlices(
       const claimed = claims.map(({ range }) => range);
       const ends = claims.filter(({ kind }) => kind === "end").map(({ range }) => range);
       const beforeHistory = normalise([...settledEnds, ...ends]);
-      const open = subtract(dropExpired(normalise([...covered, ...claimed]), windowStart), [
-        ...(includesEnds ? [] : beforeHistory),
-        { from: newestSettled, to: Number.POSITIVE_INFINITY },
-      ]);
+      const compared = subtract(normalise(covered), [{ from: newestSettled, to: Number.POSITIVE_INFINITY }]);
+      const open = subtract(
+        dropExpired(normalise([...compared, ...claimed]), windowStart),
+        includesEnds ? [] : beforeHistory,
+      );
       const grid = gridCadence(cadence, readRowSpacing(reader, key));
       // A fixed grid gives the same pieces every night, so the nightly rotation reaches all of them.
       const pieces = isDaily(stream)

@@ -301,6 +301,7 @@ export class WalkQueue {
           !hasRows &&
           !isNext &&
           slice.urgency === "expiring" &&
+          slice.knownEnd === undefined &&
           oldestRow !== undefined &&
           emptyExplorations === 0 &&
           !series.isExploring;
@@ -347,7 +348,8 @@ export class WalkQueue {
       for (const active of series.active) {
         const bottom = Math.max(active.reachableFrom, emptyUntil);
         const pages = (active.position - bottom) / pageLength;
-        if (active.mayBeAtEnd || active.position > oldestRow || pages < 2 * MIN_SPLIT_PAGES) continue;
+        const isEndKnown = active.mayBeAtEnd || active.walk.knownEnd !== undefined;
+        if (isEndKnown || active.position > oldestRow || pages < 2 * MIN_SPLIT_PAGES) continue;
         const step = Math.ceil(Math.min(EXPLORATION_GROWTH * knownPages, pages / 2));
         const isFirst = emptyExplorations === 0;
         const ts = isFirst ? bottom + 4 * pageLength : active.position - step * pageLength * USABLE_FRACTION;

@@ -52,6 +52,8 @@ export interface SliceWalk extends Slice {
   readonly settleDelay: Micros;
   /** A quiet series is covered up to this long before now. */
   readonly quietMargin: Micros;
+  /** Where an unconfirmed answer has said that the history begins; null: it has no record. */
+  readonly knownEnd?: Micros | null | undefined;
   /** The range is covered already; the walk counts what differs. */
   readonly isComparison?: boolean;
   /** Accept every claim of the service at once. */
@@ -326,6 +328,7 @@ function buildWalk(
     extend: (lowerBound) => progress?.extend(lowerBound),
     isExploring: progress?.isExploring ?? false,
     spacing: progress?.spacing ?? createRowSpacing(cadence),
+    knownEnd: slice.knownEnd,
     until,
     coverageEnd: range.to,
     // So much silence counts, if it is confirmed: see `quietMarginOf`.

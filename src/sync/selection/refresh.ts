@@ -223,7 +223,8 @@ async function matchNames(
   indices: readonly LiquidIndex[],
   assets: Directory["GWA"],
 ): Promise<ReadonlyMap<string, string>> {
-  const known = liquidCandidates(settings.lxIndexIds, reader, []).filter(({ labels }) => labels.length > 0);
+  const ids = indices.map(({ id }) => id);
+  const known = liquidCandidates(settings.lxIndexIds, reader, ids).filter(({ labels }) => labels.length > 0);
   const unnamed = indices.filter(({ id }) => !known.some((candidate) => candidate.id === id));
   if (unnamed.length === 0) return new Map();
   const knownNames = new Set(known.flatMap(({ labels }) => labels));

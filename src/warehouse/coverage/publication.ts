@@ -58,9 +58,12 @@ export function readLateness(connection: SqlRunner, stream: Stream): Lateness | 
   return connection.findRow<Lateness>(sql, [stream]);
 }
 
+/** So much lateness is believed at once. */
+const PLAUSIBLE_LATENESS_MICROS = 600 * MICROS_PER_SECOND;
+
 /**
- * Records of a stream appeared `seen.lateBy` after their timestamp. The lateness at most doubles, once per period: a single
- * wrong page, or one of each series, must not delay all claims for hours.
+ * Records of a stream appeared `seen.lateBy` after their timestamp. More than is plausible at most doubles, once per period: a
+ * single wrong page, or one of each series, must not delay all claims for hours.
  */
 export function recordLateness(
   transaction: Transaction,
@@ -69,9 +72,10 @@ export function recordLateness(
   { settleDelay, cadence }: { readonly settleDelay: Micros; readonly cadence: Micros },
 ): void {
   const known = readLateness(transaction, stream);
-  const before = extendSettleDelay({ settleDelay }, known, seen.lateAt);
-  if (seen.lateBy <= before || (known && seen.lateAt - known.lateAt < cadence)) return;
-  recordStreamState(transaction, stream, { lateBy: Math.min(seen.lateBy, 2 * before), lateAt: seen.lateAt });
+  const isAgain = known && seen.lateAt - known.lateAt < cadence;
+  const before = extendSettleDelay({ settleDelay }, known, isAgain ? known.lateAt : seen.lateAt);
+  const lateBy = Math.min(seen.lateBy, Math.max(PLAUSIBLE_LATENESS_MICROS, isAgain ? 0 : 2 * before));
+  if (lateBy > before) recordStreamState(transaction, stream, { lateBy, lateAt: seen.lateAt });
 }
 
 /** Whether the service has served the bar of a day that had not ended: then its newest bar may not be final. */

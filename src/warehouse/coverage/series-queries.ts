@@ -89,24 +89,28 @@ interface SeriesCoverage
 type CoveredRow = SeriesNames &
   Pick<SettledRangeRow, "series" | "from" | "to" | "reason"> &
   Pick<TargetRow, "serviceWindow" | "settleDelay">;
+type TargetedRow = CoveredRow | (Omit<CoveredRow, "from"> & { readonly from: null });
 
 const newestTargetJoin = `JOIN targets w ON w.stream = g.stream AND w.series = g.series AND w.from_ts =
         (SELECT max(l.from_ts) FROM targets l WHERE l.stream = g.stream AND l.series = g.series)`;
 
-/** Every series that has coverage with its rows here, whether the settings still select it or not. */
+/** The coverage with its rows here of every series, whether the settings still select it or not. */
 export function readSeriesCoverage(connection: Connection, stream: HistoryStream): SeriesCoverage[] {
-  const rows = connection.rows<CoveredRow>(
-    `SELECT g.series, s.index_type AS indexType, s.index_id AS indexId, s.name, w.service_window AS serviceWindow,
+  const rows = connection.rows<TargetedRow>(
+    `SELECT w.series, s.index_type AS indexType, s.index_id AS indexId, s.name, w.service_window AS serviceWindow,
         w.settle_delay AS settleDelay, g.from_ts AS "from", g.to_ts AS "to", g.reason
-      FROM settled_ranges g JOIN series s ON s.series = g.series ${newestTargetJoin}
-      WHERE g.stream = ? AND g.proof NOT IN ('lost', 'moved') ORDER BY g.series, g.from_ts`,
+      FROM targets w JOIN series s ON s.series = w.series LEFT JOIN settled_ranges g
+        ON g.stream = w.stream AND g.series = w.series AND g.proof NOT IN ('lost', 'moved')
+      WHERE w.stream = ? AND w.from_ts = (SELECT max(l.from_ts) FROM targets l WHERE l.stream = w.stream AND l.series = w.series)
+      ORDER BY w.series, g.from_ts`,
     [stream],
   );
   return [...Map.groupBy(rows, ({ series }) => series)].map(([series, own]) => {
-    const { indexType, indexId, name, serviceWindow, settleDelay } = own[0] as CoveredRow;
+    const { indexType, indexId, name, serviceWindow, settleDelay } = own[0] as TargetedRow;
+    const settled = own.filter((row): row is CoveredRow => row.from !== null);
     const rangesOf = (rows: readonly CoveredRow[]) => rows.map(({ from, to }) => ({ from, to }));
-    const covered = rangesOf(own);
-    const beforeHistory = rangesOf(own.filter(({ reason }) => reason === NOTHING_OLDER));
+    const covered = rangesOf(settled);
+    const beforeHistory = rangesOf(settled.filter(({ reason }) => reason === NOTHING_OLDER));
     const key = { stream, series };
     return { key, indexType, indexId, name, serviceWindow, settleDelay, covered, beforeHistory };
   });

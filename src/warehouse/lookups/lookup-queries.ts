@@ -1,7 +1,7 @@
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
-import { assets, exchangeMarkets, exchanges, type MarketRow, series } from "../schema/lookups.ts";
+import { assets, exchangeMarkets, exchanges, type MarketRow } from "../schema/lookups.ts";
 import type { Connection } from "../sqlite/connection.ts";
-import { eq, isNull } from "../sqlite/drizzle.ts";
+import { isNull } from "../sqlite/drizzle.ts";
 import { newestTs } from "../views/data-views.ts";
 
 /** The view `markets` adds `pair` to the row. */
@@ -38,11 +38,15 @@ export function readDerivativeTypes(connection: Connection, exchangeId: string):
 }
 
 /** Indices of a type that have stored records, for index types that no lookup lists. */
-export function readStoredIndices({ orm }: Connection, indexType: string) {
-  const isOfType = eq(series.indexType, indexType);
-  const select = orm.select({ id: series.indexId, name: series.name });
-  return select.from(series).where(isOfType).orderBy(series.series).all();
+export function readStoredIndices(connection: Connection, indexType: string) {
+  return connection.rows<{ id: string; name: string; isServed: 0 | 1 }>(storedIndicesSql, [indexType]);
 }
+
+/** Served: REST has shown records of it, or a price that named it. */
+const storedIndicesSql = `SELECT index_id AS id, name, name_from IS NOT NULL
+    OR EXISTS (SELECT 1 FROM publications u WHERE u.series = s.series AND u.published_to > 0)
+    OR EXISTS (SELECT 1 FROM settled_ranges g WHERE g.series = s.series AND g.proof IN ('rows', 'moved')) AS isServed
+  FROM series s WHERE index_type = ? ORDER BY series`;
 
 /** The timestamps of one ranking differ by less than this: the service needs some time to compute it. */
 const MAX_RANKING_SPREAD_MICROS = 300 * MICROS_PER_SECOND;

@@ -10,7 +10,8 @@ const at = (time: string) => parseTimestamp(`2026-03-01T${time}Z`) ?? 0;
 const cadence = 30 * MICROS_PER_SECOND;
 
 function createLiveCoverage(change: LiveFeedChange, now = "12:10:00") {
-  const clock = { now: () => at(now) / 1000 };
+  let time = now;
+  const clock = { now: () => at(time) / 1000 };
   const path = makeEmptyWarehouse();
   const warehouse = openWriter(path, { clock });
   onTestFinished(() => warehouse.close());
@@ -30,6 +31,9 @@ function createLiveCoverage(change: LiveFeedChange, now = "12:10:00") {
       const other = new Database(path);
       other.exec("BEGIN IMMEDIATE");
       return other;
+    },
+    setTime: (next: string) => {
+      time = next;
     },
     change: (next: LiveFeedChange) => liveCoverage.applyChange(warehouse, next),
     spans: () => rows("SELECT index_type, index_id, from_ts, to_ts FROM live_spans ORDER BY 1, 2"),
@@ -194,14 +198,31 @@ describe("a period of exchange ticks", () => {
     ]);
   });
 
-  it("is settled by a tick of the present, or up to ten seconds ahead of it", () => {
+  it("is settled by a tick of a later one once it is over", () => {
     const settledAt = (now: string) => {
       const live = createLiveCoverage(all, now);
       live.receive(exchangeTick("kraken", "btc", "12:09:30"), exchangeTick("kraken", "eth", "12:10:00"));
       return live.covered().length;
     };
-    expect(["12:10:00", "12:09:50", "12:09:49.999"].map(settledAt)).toEqual([1, 1, 0]);
+    expect(["12:10:00", "12:09:58", "12:09:57.999"].map(settledAt)).toEqual([1, 1, 0]);
   });
+
+  it.each([0, 3])(
+    "has its own ticks, also after one that is stamped ten seconds ahead (at second %i)",
+    (ahead) => {
+      const exchanges = [{ exchangeId: "kraken", since: at("12:00:10") }];
+      const live = createLiveCoverage({ exchanges, cadence: MICROS_PER_SECOND });
+      const second = (n: number) => `12:00:${10 + n}`;
+      for (let n = 0; n < 16; n++) {
+        live.setTime(second(n));
+        live.receive(exchangeTick("kraken", "btc", second(n === ahead ? n + 10 : n)));
+        live.receive(exchangeTick("kraken", "eth", second(n)));
+        // Nothing is covered that has not begun, by a clock that is known to two seconds.
+        expect(String(live.covered().at(-1)?.[2] ?? "") <= second(n + 3)).toBe(true);
+      }
+      expect(live.covered()).toEqual([["kraken", "12:00:10", "12:00:26"]]);
+    },
+  );
 
   it("counts from the very moment of the subscription on", () => {
     const live = createLiveCoverage({ exchanges: [{ exchangeId: "kraken", since: at("12:09:30") }] });

@@ -76,6 +76,28 @@ describe("the requests of a backfill", () => {
     expect(bars).toBeLessThanOrEqual(storedPages(engine, "daily_bar_rows") + 2 * 4);
   });
 
+  it("H9: the confirmation of an end is one request, also of a series without records", async () => {
+    const engine = await startBackfillHarness({
+      settings: `sync: { exchangeTickers: false, marketCap: false, derivatives: false,
+        ohlcv: { GWA: [BTC, ETH, LIBRA], MWA: none, LX: none }, intraday: { GWA: [BTC, ETH, LIBRA], MWA: none, LX: none } }`,
+      simulator: { quirks: { ...young, noData: "empty" } },
+      mustRepeatClaims: true,
+    });
+    await engine.run();
+    const ends = () => engine.query("SELECT stream, count(*) AS n FROM pending_claims GROUP BY 1 ORDER BY 1");
+    expect(ends()).toEqual([
+      { stream: "index_ticks", n: 3 },
+      { stream: "ohlcv", n: 3 },
+    ]);
+    await engine.clock.advance(3_600_000);
+    engine.simulator.requests.clear();
+    await engine.run();
+    expect(ends()).toEqual([]);
+    expect(engine.simulator.requests.count("/v3/ohlcv")).toBe(3);
+    // Two series have a head too.
+    expect(countTicks(engine)).toBe(5);
+  });
+
   // `walk-queue.test.ts` has other cadences.
   it.each<[string, SimulatorOptions]>([
     ["a third of the records missing", { quirks: { missingPerMille: 333 } }],

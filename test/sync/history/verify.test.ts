@@ -35,6 +35,31 @@ describe("verify", () => {
   });
 });
 
+describe("verify with accept", () => {
+  it.each(["404", "empty"] as const)(
+    "believes what is unconfirmed of a series without records (%s)",
+    async (noData) => {
+      const engine = await startBackfillHarness({
+        settings: settings.replace("[SOL]", "[SOL, LIBRA]"),
+        mustRepeatClaims: true,
+        simulator: { quirks: { noData } },
+      });
+      const count = (sql: string) => engine.query(`SELECT count(*) AS n FROM ${sql}`)[0]?.n;
+      await engine.run();
+      expect(count("coverage WHERE name = 'LIBRA'")).toBe(0);
+      expect(count("pending_claims")).toBe(3);
+      expect(await engine.verify({ acceptsWithdrawals: true })).toMatchObject({ problems: [] });
+      expect(count("pending_claims")).toBe(0);
+      expect(
+        engine.query("SELECT DISTINCT stream, proof FROM coverage WHERE name = 'LIBRA' ORDER BY 1"),
+      ).toEqual([
+        { stream: "index_ticks", proof: "empty" },
+        { stream: "ohlcv", proof: "empty" },
+      ]);
+    },
+  );
+});
+
 describe("a series that is not selected any more", () => {
   it("is compared, and repaired, up to where it was selected", async () => {
     const engine = await startBackfillHarness({ settings });

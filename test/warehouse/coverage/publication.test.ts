@@ -145,7 +145,7 @@ describe("a stream that serves the bar of a running day", () => {
 });
 
 describe("the lateness of a stream", () => {
-  it("doubles at most once a period, up to what was seen", () => {
+  it("is believed at once up to ten minutes; more at most doubles once a period, up to what was seen", () => {
     const warehouse = openTestWarehouse();
     const limits = { settleDelay: DELAY, cadence: 30 * MICROS_PER_SECOND };
     const see = (lateBy: number, lateAt: number) => {
@@ -153,12 +153,13 @@ describe("the lateness of a stream", () => {
       return readLateness(warehouse.connection, "index_ticks")?.lateBy;
     };
     expect(see(DELAY, present)).toBeUndefined();
-    expect(see(HOUR, present)).toBe(2 * DELAY);
-    expect(see(HOUR, present + limits.cadence - 1)).toBe(2 * DELAY);
+    expect(see(5 * DELAY, present)).toBe(5 * DELAY);
+    expect(see(HOUR, present)).toBe(10 * DELAY);
+    expect(see(HOUR, present + limits.cadence - 1)).toBe(10 * DELAY);
     const period = limits.cadence;
-    expect(see(HOUR, present + period)).toBe(4 * DELAY - (2 * period) / 12);
-    expect(see(5 * DELAY, present + 2 * period)).toBe(5 * DELAY);
-    expect(see(3 * DELAY, present + 3 * period)).toBe(5 * DELAY);
+    expect(see(HOUR, present + period)).toBe(20 * DELAY - (2 * period) / 12);
+    expect(see(25 * DELAY, present + 2 * period)).toBe(25 * DELAY);
+    expect(see(3 * DELAY, present + 3 * period)).toBe(25 * DELAY);
     expect(readLateness(warehouse.connection, "ohlcv")).toBeUndefined();
   });
 

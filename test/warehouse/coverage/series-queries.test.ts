@@ -76,7 +76,7 @@ describe("the heads", () => {
 
 describe("the coverage of all series", () => {
   it("has what is covered, without what is lost, also of a series that is not selected any more", () => {
-    const { warehouse, btc, doge } = openLedger();
+    const { warehouse, btc, eth, doge } = openLedger();
     expect(readSeriesCoverage(warehouse.connection, "index_ticks")).toEqual([
       {
         key: btc,
@@ -91,6 +91,7 @@ describe("the coverage of all series", () => {
         ],
         beforeHistory: [],
       },
+      expect.objectContaining({ key: eth, covered: [], beforeHistory: [] }),
       {
         key: doge,
         indexType: "GWA",
