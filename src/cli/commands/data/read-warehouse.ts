@@ -43,7 +43,7 @@ export interface RangeFlags extends SeriesFlags {
 
 export function addRangeFlags(command: Command): Command {
   return command
-    .option("--from <time>", "start, inclusive: YYYY-MM-DD, ISO 8601 in UTC, or relative such as now-7d")
+    .option("--from <time>", "start, inclusive, such as 2026-03-01, '2026-03-01 12:00' or -7d")
     .option("--to <time>", "end, exclusive: as --from");
 }
 
