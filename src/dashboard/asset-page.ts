@@ -1,6 +1,6 @@
 import type { AssetResult, AssetSection, AssetSectionKey, UnknownAsset } from "../model/answers/asset.ts";
 import { findClosestWords } from "../model/did-you-mean.ts";
-import { formatDay, formatTimestamp, MICROS_PER_DAY, type Micros } from "../model/time.ts";
+import { DAYS_PER_YEAR, formatDay, formatTimestamp, MICROS_PER_DAY, type Micros } from "../model/time.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 
 interface KnownAsset {
@@ -68,7 +68,7 @@ WHERE t.pair = ${pair} AND t.is_live = 1 AND d.exchange_id = t.exchange_id AND d
 ORDER BY s.quality IS NOT NULL, volume_usd DESC LIMIT 10`,
     futures: `SELECT exchange, contract, days_to_expiry, price, basis, annualised_basis FROM latest_futures_curve
 WHERE ${ofMarkets} AND is_live = 1 ORDER BY days_to_expiry, exchange LIMIT 50`,
-    perpetuals: `SELECT exchange, contract, premium, funding_rate, funding_rate * 3 * 365 AS funding_per_year
+    perpetuals: `SELECT exchange, contract, premium, funding_rate, funding_rate * 3 * ${DAYS_PER_YEAR} AS funding_per_year
 FROM latest_perpetuals WHERE ${ofMarkets} AND is_live = 1 ORDER BY open_interest DESC LIMIT 10`,
   };
 }

@@ -4,6 +4,8 @@ export type Micros = number;
 export const MICROS_PER_MS = 1_000;
 export const MICROS_PER_SECOND = 1_000_000;
 export const MICROS_PER_DAY = 86_400 * MICROS_PER_SECOND;
+/** Of everything per year: basis, funding, volatility. Columns and pages have to agree. */
+export const DAYS_PER_YEAR = 365;
 /** A machine whose clock differs more from the service's is reported. The service's Date header has whole seconds. */
 export const CLOCK_TOLERANCE_MS = 2_000;
 

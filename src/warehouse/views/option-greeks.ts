@@ -1,3 +1,4 @@
+import { DAYS_PER_YEAR } from "../../model/time.ts";
 import type { SqlDialect } from "./sql-dialect.ts";
 
 /*
@@ -58,7 +59,7 @@ parity AS (SELECT c.market_id, c.expiration, c.strike + (c.worth - p.worth) AS f
   WHERE c.option_type = 'CALL' AND p.option_type = 'PUT' AND c.place = 1 AND p.place = 1 AND c.worth > 0 AND p.worth > 0),
 options AS (SELECT c.*, coalesce(f.forward, c.index_price) AS forward
   FROM chain c LEFT JOIN parity f ON f.market_id = c.market_id AND f.expiration = c.expiration AND f.place = 1),
-priced AS (SELECT o.contract_id, o.forward, o.strike, sqrt(o.days_to_expiry / 365.25) AS root, ln(o.forward / o.strike) AS moneyness_log,
+priced AS (SELECT o.contract_id, o.forward, o.strike, sqrt(o.days_to_expiry / ${DAYS_PER_YEAR}.0) AS root, ln(o.forward / o.strike) AS moneyness_log,
     ${worthAsCall} AS worth
   FROM options o WHERE o.worth > 0 AND o.forward > 0 AND o.strike > 0),
 solved(step, contract_id, forward, strike, root, moneyness_log, worth, low, half, d1, d2, price) AS (
@@ -74,7 +75,7 @@ SELECT ${own}, ${real("o.worth")} AS worth, ${real("o.forward")} AS forward,
   ${real(delta)} AS delta,
   ${real(`${density} / (s.forward * ${volatility} * s.root)`)} AS gamma,
   ${real(`s.forward * ${density} * s.root / 100`)} AS vega,
-  ${real(`-s.forward * ${density} * ${volatility} / (2 * s.root) / 365.25`)} AS theta,
+  ${real(`-s.forward * ${density} * ${volatility} / (2 * s.root) / ${DAYS_PER_YEAR}.0`)} AS theta,
   o.open_interest, o.index_price,
   ${text("CASE WHEN s.step IS NULL THEN coalesce(o.quality, 'no implied volatility') ELSE o.quality END")} AS quality,
   o.age_seconds, o.is_live

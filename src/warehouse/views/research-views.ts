@@ -1,4 +1,4 @@
-import { barWidths, MICROS_PER_DAY, MICROS_PER_SECOND } from "../../model/time.ts";
+import { barWidths, DAYS_PER_YEAR, MICROS_PER_DAY, MICROS_PER_SECOND } from "../../model/time.ts";
 import { optionGreeksView } from "./option-greeks.ts";
 import { refreshPeriod, type SqlDialect } from "./sql-dialect.ts";
 import { keepJoins, slowExactDigits, sqliteDialect } from "./sqlite-dialect.ts";
@@ -64,7 +64,7 @@ function contractView(
       : `${moment(expirationTs)} AS expiration, ${real(days)} AS days_to_expiry,\n  `;
   const own = {
     futures: `${real(basis)} AS basis,
-  ${real(`CASE WHEN ${expirationTs} > t.ts THEN (${basis}) * 365 / (${days}) END`)} AS annualised_basis`,
+  ${real(`CASE WHEN ${expirationTs} > t.ts THEN (${basis}) * ${DAYS_PER_YEAR} / (${days}) END`)} AS annualised_basis`,
     perpetuals: `${real(basis)} AS premium, ${real(premium("t.mark_price"))} AS mark_premium, ${exact("funding_rate")}`,
     options: `c.option_type, ${parts.strike}, ${real(`c.option_strike / nullif(${indexPrice}, 0)`)} AS moneyness`,
   }[type];

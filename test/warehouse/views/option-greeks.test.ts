@@ -4,6 +4,7 @@ import {
   forwardOf,
   impliedVolatility,
   optionPrice,
+  worth,
 } from "../../../src/dashboard/page/derivatives/derivative-figures.ts";
 import type { OptionQuote } from "../../../src/model/answers/derivatives.ts";
 import { withReader } from "../../../src/warehouse/reader.ts";
@@ -46,13 +47,15 @@ it("has the implied volatility of the page, and greeks that are the slopes of it
       }
       solved++;
       expect(found?.implied_volatility).toBeCloseTo(volatility, 9);
-      const years = (quote.expiration - quote.ts) / (365.25 * 86_400e6);
+      const years = (quote.expiration - quote.ts) / (365 * 86_400e6);
       const strike = quote.strike ?? Number.NaN;
       const isCall = quote.option_type === "CALL";
       const price = (moved: { forward?: number; volatility?: number; years?: number }) =>
         optionPrice({ isCall, forward, strike, years, volatility, ...moved });
+      // In a year of another length the same volatility gives another price.
+      expect(price({})).toBeCloseTo(worth(quote) ?? Number.NaN, 5);
       const slope = (a: number, b: number, by: number) => (b - a) / (2 * by);
-      const [step, point, day] = [forward / 100, 0.01, 1 / 365.25];
+      const [step, point, day] = [forward / 100, 0.01, 1 / 365];
       const [below, above] = [price({ forward: forward - step }), price({ forward: forward + step })];
       const near = (value: number | undefined, expected: number, scale: number) =>
         expect(Math.abs((value ?? Number.NaN) - expected)).toBeLessThan(scale);

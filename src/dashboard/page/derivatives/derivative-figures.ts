@@ -1,8 +1,9 @@
 // Figures of options. Pure functions without access to the page.
 
 import type { OptionQuote } from "../../../model/answers/derivatives.ts";
+import { DAYS_PER_YEAR, MICROS_PER_DAY } from "../../../model/time.ts";
 
-const YEAR = 365.25 * 86_400e6;
+const YEAR = DAYS_PER_YEAR * MICROS_PER_DAY;
 
 /** What a contract is worth: its mark price, else its last price. */
 export const worth = ({ mark_price, price }: Pick<OptionQuote, "mark_price" | "price">) =>

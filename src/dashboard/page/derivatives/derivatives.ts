@@ -10,6 +10,7 @@ import type {
   PerpetualQuote,
 } from "../../../model/answers/derivatives.ts";
 import { pagePath } from "../../../model/answers/page-address.ts";
+import { DAYS_PER_YEAR } from "../../../model/time.ts";
 import { isNamed, nameInPath, onNavigate, saveAddress, showUnknown } from "../shared/address.ts";
 import { cssColour, withOpacity } from "../shared/layout.ts";
 import { onCommit, onMissed, throttle } from "../shared/live.ts";
@@ -30,7 +31,7 @@ import { buildChain, type ChainLine, forwardOf, impliedVolatility, worth } from 
 
 const POLL_SECONDS = 60;
 const MAX_CURVES = 6;
-const FUNDINGS_PER_YEAR = 3 * 365;
+const FUNDINGS_PER_YEAR = 3 * DAYS_PER_YEAR;
 const view = {
   /** The id of an asset; empty until the assets are known. */
   asset: "",
