@@ -67,8 +67,8 @@ export function findPendingMigrations(connection: Connection, folder = migration
 }
 
 /**
- * Applies each pending migration in its own transaction, so that a killed process resumes at the next one. drizzle's
- * own migrator silently skips a pending migration that is older than an applied one; this one fails.
+ * Applies all pending migrations and replaces the views in one transaction: views fit the tables, whenever the process is killed.
+ * drizzle's own migrator silently skips a pending migration that is older than an applied one; this one fails.
  */
 export function migrate(
   connection: Connection,
@@ -89,22 +89,27 @@ export function migrate(
     const from = readVersion(connection);
     if (from > 0) options.onUpgrade?.({ from, to: last[0], bytes: size });
   }
-  for (const [version, migration] of pending) {
-    runImmediate(connection, () => {
-      database.exec(createJournalSql);
-      const views = dropViews(connection);
-      for (const statement of migration.sql) database.exec(statement);
-      for (const sql of views) database.exec(sql);
-      database
-        .prepare("INSERT INTO __drizzle_migrations (hash, created_at) VALUES (?, ?)")
-        .run(migration.hash, migration.folderMillis);
-      database.pragma(`application_id = ${APPLICATION_ID}`);
-      database.pragma(`user_version = ${version}`);
-    });
-    database.pragma("wal_checkpoint(PASSIVE)");
-  }
-  runImmediate(connection, () => replaceViews(database));
+  runImmediate(connection, () => {
+    if (last) applyMigrations(connection, pending);
+    replaceViews(database);
+  });
+  if (last) database.pragma("wal_checkpoint(PASSIVE)");
   return pending.length;
+}
+
+function applyMigrations(connection: Connection, pending: readonly PendingMigration[]): void {
+  const { database } = connection;
+  database.exec(createJournalSql);
+  const views = dropViews(connection);
+  for (const [version, migration] of pending) {
+    for (const statement of migration.sql) database.exec(statement);
+    database
+      .prepare("INSERT INTO __drizzle_migrations (hash, created_at) VALUES (?, ?)")
+      .run(migration.hash, migration.folderMillis);
+    database.pragma(`user_version = ${version}`);
+  }
+  for (const sql of views) database.exec(sql);
+  database.pragma(`application_id = ${APPLICATION_ID}`);
 }
 
 /** Drops all views, and returns their definitions: `ALTER TABLE` fails while any view, also a user's own, is invalid. */
@@ -146,9 +151,11 @@ function selectPending(connection: Connection, migrations: readonly MigrationMet
 }
 
 function unreleasedVersion(path: string): Failure {
-  return new Failure(`${path} was written before version 0.1 of mds-sync`, {
+  return new Failure(`${path} was written before version 0.1 of mds-sync, and cannot be upgraded`, {
     code: "older_warehouse",
-    remedy: "move the file away and start again, which fills a new one; the file was not changed",
+    remedy:
+      "move it away but keep it, and start again: exchange ticks, market caps and derivatives of the past, and ticks older than 200 days, " +
+      "are in that file only (SQL reads it), because the service has no history of them; the file was not changed",
   });
 }
 
