@@ -212,7 +212,7 @@ describe("/explore", () => {
       await page.goto(linkTo("SELECT nme FROM assets"));
       await page.reload();
       await page.locator("#error:visible").waitFor();
-      expect(await page.textContent("#error")).toBe("no such column: nme; did you mean name?");
+      expect(await page.textContent("#error")).toBe("no such column nme; did you mean name?");
       expect(complaints.filter((text) => !/400 \(Bad Request\)/.test(text))).toEqual([]);
     },
   );

@@ -35,6 +35,8 @@ def find_state(backend, known_at):
         if _digest(backend, commit) != token.group(3):
             raise Unknowable(f"{known_at} cites another warehouse; read that one, or a copy of it")
         return commit, to_micros(token.group(1))
+    if isinstance(known_at, str) and "@" in known_at:
+        raise Unknowable(f"{known_at} is not a whole token; give it as `cite` printed it, TIME@COMMIT-DIGEST")
     present = backend.present()
     at = to_micros(known_at, present)
     if at > present:

@@ -81,11 +81,13 @@ export function citeState(connection: Connection): string {
   return `${formatTimestamp(present)}@${commit}-${digestCommit(connection, commit)}`;
 }
 
-/** The state that a token names; undefined if the text is no token. Throws a Failure if it is not one of this warehouse. */
+/** The state that a token names; undefined if the text is none. Throws a Failure if it is not one of this warehouse. */
 export function readToken(connection: Connection, text: string): KnownAt | undefined {
   const [, time = "", seq, digest] = TOKEN.exec(text) ?? [];
   const present = parseTimestamp(time);
-  if (present === undefined) return undefined;
+  if (!text.includes("@")) return undefined;
+  if (present === undefined)
+    throw unknowable(`${text} is not a whole token`, "give it as `cite` printed it, TIME@COMMIT-DIGEST");
   const commit = Number(seq);
   if (commit > readLastCommit(connection))
     throw unknowable(`${text} cites a state that this warehouse never had`, "read the warehouse it is from");

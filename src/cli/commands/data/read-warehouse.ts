@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { IncompleteFailure } from "../../../library/incomplete-failure.ts";
-import { describeMoved, findFirstMoved } from "../../../library/reading/moved-ticks.ts";
+import { describeMissingRows, describeMoved, findFirstMoved } from "../../../library/reading/moved-ticks.ts";
 import type { ReadPlan } from "../../../library/reading/read-plan.ts";
 import type { Connection } from "../../../warehouse/sqlite/connection.ts";
 import type { CommandContext } from "../../support/context.ts";
@@ -87,9 +87,8 @@ export function noteMissingRows(
   for (const { series, source, range, moved } of plans) {
     const where = describeMoved(series.name, moved);
     if (where !== undefined) stderr.write(`mds-sync: note: ${where}\n`);
-    const what = source === "ticks" ? "ticks" : "daily bars";
-    const hasRows = source === "ticks" ? series.has_ticks : series.has_ohlcv;
-    if (!hasRows) stderr.write(`mds-sync: note: the warehouse has no ${what} of ${series.name}\n`);
+    const missing = describeMissingRows(series, source);
+    if (missing !== undefined) stderr.write(`mds-sync: note: ${missing}\n`);
     else if (source === "ticks" && series.has_ohlcv) noteOlderDays(connection, series, range.from, stderr);
   }
 }
