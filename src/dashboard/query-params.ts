@@ -4,7 +4,8 @@ import {
   barWidths,
   MICROS_PER_SECOND,
   type Micros,
-  parseDateOrTimestamp,
+  parseUserTime,
+  USER_TIME_FORMS,
 } from "../model/time.ts";
 import type { ChartBarsOptions } from "../warehouse/read/chart-bars.ts";
 import type { DerivativesOptions } from "../warehouse/read/market-pages.ts";
@@ -27,11 +28,10 @@ export function parseBarsQuery(query: URLSearchParams, now: Micros): ChartBarsOp
   if (!isBarLength(width)) return `width must be one of ${Object.keys(barWidths).join(", ")}`;
   const length = barWidths[width];
   const nowEnd = Math.ceil((now + 1) / length) * length;
-  const until = parseTimestampParam(query.get("to"), nowEnd);
+  const until = readTime(query.get("to"), nowEnd, now);
   const end = until === undefined ? undefined : Math.min(nowEnd, Math.ceil(until / length) * length);
-  const since = parseTimestampParam(query.get("from"), (end ?? nowEnd) - DEFAULT_BARS * length);
-  if (end === undefined || since === undefined)
-    return "from and to must be days (YYYY-MM-DD) or ISO 8601 times in UTC";
+  const since = readTime(query.get("from"), (end ?? nowEnd) - DEFAULT_BARS * length, now);
+  if (end === undefined || since === undefined) return `from and to must be ${USER_TIME_FORMS}`;
   const from = Math.floor(since / length) * length;
   if (from >= end) return "from must be earlier than to, and not in the future";
   if ((end - from) / length > MAX_BARS)
@@ -39,8 +39,8 @@ export function parseBarsQuery(query: URLSearchParams, now: Micros): ChartBarsOp
   return { indexType, indexId, width, from, to: end };
 }
 
-function parseTimestampParam(text: string | null, defaultTs: Micros): Micros | undefined {
-  return text === null ? defaultTs : parseDateOrTimestamp(text);
+function readTime(text: string | null, defaultTs: Micros, now: Micros): Micros | undefined {
+  return text === null ? defaultTs : parseUserTime(text, now);
 }
 
 function isBarLength(text: string): text is BarWidth {
@@ -53,8 +53,8 @@ export const MAX_NAME_LENGTH = 80;
 export function parseDerivativesQuery(query: URLSearchParams, now: Micros): DerivativesOptions | string {
   const assetId = query.get("asset") ?? "";
   if (assetId === "" || assetId.length > MAX_ID_LENGTH) return "asset must be the id of an asset";
-  const at = parseTimestampParam(query.get("at"), Math.ceil(now / MICROS_PER_SECOND) * MICROS_PER_SECOND);
-  if (at === undefined) return "at must be a day (YYYY-MM-DD) or an ISO 8601 time in UTC";
+  const at = readTime(query.get("at"), Math.ceil(now / MICROS_PER_SECOND) * MICROS_PER_SECOND, now);
+  if (at === undefined) return `at must be ${USER_TIME_FORMS}`;
   return { assetId, exchange: (query.get("exchange") ?? "").slice(0, MAX_NAME_LENGTH), at };
 }
 

@@ -27,7 +27,7 @@ import { type BarGrid, createBarGrid } from "./reading/bar-grid.ts";
 import { readBars } from "./reading/bar-reader.ts";
 import { findMissing } from "./reading/completeness.ts";
 import { readCoverage, readLedgerGaps } from "./reading/ledger-reader.ts";
-import { describeMoved, findMovedTicks } from "./reading/moved-ticks.ts";
+import { describeMissingRows, describeMoved, findMovedTicks } from "./reading/moved-ticks.ts";
 import {
   planReads,
   type ReadPlan,
@@ -204,6 +204,9 @@ export class Warehouse implements Disposable {
   ): ReadPlan[] {
     const plans = planReads(connection, { ...options, names: toList(series) });
     this.#warnOfMoved(plans);
+    // A name alone gives an empty result, which says the same.
+    if (plans.length > 1)
+      for (const one of plans) this.#warn(describeMissingRows(one.series, one.source), "MDS_NO_ROWS");
     return plans;
   }
 
@@ -241,12 +244,13 @@ export class Warehouse implements Disposable {
 
   /** A warning of the process, once: the answer lacks ticks that are covered, and in an export. */
   #warnOfMoved(plans: readonly Pick<ReadPlan, "series" | "moved">[]): void {
-    for (const { series, moved } of plans) {
-      const where = describeMoved(series.name, moved);
-      if (where === undefined || this.#warnings.has(where)) continue;
-      this.#warnings.add(where);
-      process.emitWarning(where, { code: "MDS_MOVED" });
-    }
+    for (const { series, moved } of plans) this.#warn(describeMoved(series.name, moved), "MDS_MOVED");
+  }
+
+  #warn(text: string | undefined, code: string): void {
+    if (text === undefined || this.#warnings.has(text)) return;
+    this.#warnings.add(text);
+    process.emitWarning(text, { code });
   }
 
   /** All reads of a call see one state of the warehouse. */

@@ -2,8 +2,8 @@ import type { HistoryStream } from "../model/streams.ts";
 import type { BarSource, TickNumber } from "./rows.ts";
 
 /**
- * A moment: a `Date`; microseconds since 1970 as a bigint or a number, like `ts`; or a text: `2026-03-01`,
- * `2026-03-01 12:00`, ISO 8601 in UTC, `now`, `-7d` or `now-7d`.
+ * A moment: a `Date`; microseconds since 1970 as a bigint or a number, like `ts`; or a text, such as `2026-03-01 12:00` or
+ * `-7d`: [Times](commands.md#times).
  */
 export type TimeInput = Date | bigint | number | string;
 

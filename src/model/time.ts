@@ -4,7 +4,7 @@ export type Micros = number;
 export const MICROS_PER_MS = 1_000;
 export const MICROS_PER_SECOND = 1_000_000;
 export const MICROS_PER_DAY = 86_400 * MICROS_PER_SECOND;
-/** The year of every annual figure: basis, funding, volatility. */
+/** Of everything per year: basis, funding, volatility. Columns and pages have to agree. */
 export const DAYS_PER_YEAR = 365;
 /** A machine whose clock differs more from the service's is reported. The service's Date header has whole seconds. */
 export const CLOCK_TOLERANCE_MS = 2_000;
@@ -133,12 +133,16 @@ export function startOfDay(micros: Micros): Micros {
   return Math.floor(micros / MICROS_PER_DAY) * MICROS_PER_DAY;
 }
 
-const dateAndTime = /^(\d{4}-\d{2}-\d{2})(?: (\d{2}:\d{2})(:\d{2})?)?$/;
+const dateAndTime =
+  /^(\d{4}-\d{2}-\d{2})(?:[ T](\d{2}:\d{2})(:\d{2}(?:\.\d+)?)?(?:Z|([+-])([01]\d|2[0-3])(?::?([0-5]\d))?)?)?$/i;
 
-/** Parses a date or a time in UTC: `YYYY-MM-DD`, `YYYY-MM-DD HH:MM[:SS]` or ISO 8601. */
+/** Parses `YYYY-MM-DD`, or a time `YYYY-MM-DD HH:MM[:SS[.f]]`, also with `T`; it is in UTC, unless it has an offset. */
 export function parseDateOrTimestamp(text: string): Micros | undefined {
-  const [, day, minute = "00:00", second = ":00"] = dateAndTime.exec(text) ?? [];
-  return parseTimestamp(day === undefined ? text : `${day}T${minute}${second}Z`);
+  const [, day, minute = "00:00", second = ":00", sign, hours, minutes = 0] = dateAndTime.exec(text) ?? [];
+  const ts = day === undefined ? undefined : parseTimestamp(`${day}T${minute}${second}Z`);
+  if (ts === undefined || sign === undefined) return ts;
+  const offset = (Number(hours) * 60 + Number(minutes)) * 60 * MICROS_PER_SECOND;
+  return sign === "-" ? ts + offset : ts - offset;
 }
 
 const secondsPerUnit: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400, w: 604_800 };
@@ -153,7 +157,7 @@ export function parseUserTime(text: string, now: Micros): Micros | undefined {
 
 /** What `parseUserTime` accepts, for remedies. */
 export const USER_TIME_FORMS =
-  "YYYY-MM-DD, a time in UTC such as 2026-03-01T12:00:00Z or '2026-03-01 12:00', now, or a relative time such as -7d or -90m";
+  "YYYY-MM-DD, a time such as '2026-03-01 12:00' (UTC) or 2026-03-01T07:00:00.5-05:00, now, or a relative time such as -7d or -90m";
 
 const minutes = (n: number): Micros => n * 60 * MICROS_PER_SECOND;
 

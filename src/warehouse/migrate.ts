@@ -67,9 +67,8 @@ export function findPendingMigrations(connection: Connection, folder = migration
 }
 
 /**
- * Applies all pending migrations and makes the public views anew, in one transaction: plain SQL reads a file whose upgrade
- * was killed as before. drizzle's own migrator silently skips a pending migration that is older than an applied one; this
- * one fails.
+ * Applies all pending migrations and replaces the views in one transaction: views fit the tables, whenever the process is killed.
+ * drizzle's own migrator silently skips a pending migration that is older than an applied one; this one fails.
  */
 export function migrate(
   connection: Connection,
@@ -91,22 +90,26 @@ export function migrate(
     if (from > 0) options.onUpgrade?.({ from, to: last[0], bytes: size });
   }
   runImmediate(connection, () => {
-    if (last) {
-      database.exec(createJournalSql);
-      const views = dropViews(connection);
-      const enter = database.prepare("INSERT INTO __drizzle_migrations (hash, created_at) VALUES (?, ?)");
-      for (const [, migration] of pending) {
-        for (const statement of migration.sql) database.exec(statement);
-        enter.run(migration.hash, migration.folderMillis);
-      }
-      for (const sql of views) database.exec(sql);
-      database.pragma(`application_id = ${APPLICATION_ID}`);
-      database.pragma(`user_version = ${last[0]}`);
-    }
+    if (last) applyMigrations(connection, pending);
     replaceViews(database);
   });
   if (last) database.pragma("wal_checkpoint(PASSIVE)");
   return pending.length;
+}
+
+function applyMigrations(connection: Connection, pending: readonly PendingMigration[]): void {
+  const { database } = connection;
+  database.exec(createJournalSql);
+  const views = dropViews(connection);
+  for (const [version, migration] of pending) {
+    for (const statement of migration.sql) database.exec(statement);
+    database
+      .prepare("INSERT INTO __drizzle_migrations (hash, created_at) VALUES (?, ?)")
+      .run(migration.hash, migration.folderMillis);
+    database.pragma(`user_version = ${version}`);
+  }
+  for (const sql of views) database.exec(sql);
+  database.pragma(`application_id = ${APPLICATION_ID}`);
 }
 
 /** Drops all views, and returns their definitions: `ALTER TABLE` fails while any view, also a user's own, is invalid. */
@@ -148,10 +151,11 @@ function selectPending(connection: Connection, migrations: readonly MigrationMet
 }
 
 function unreleasedVersion(path: string): Failure {
-  return new Failure(`${path} was written by an earlier version of mds-sync than this one can upgrade`, {
+  return new Failure(`${path} was written before version 0.1 of mds-sync, and cannot be upgraded`, {
     code: "older_warehouse",
     remedy:
-      "upgrade it with a release between the two, or move it away: a new file lacks the exchange ticks, derivative ticks and market caps of this one, and its intraday ticks older than 200 days, which the service no longer has; the file was not changed",
+      "move it away but keep it, and start again: exchange ticks, market caps and derivatives of the past, and ticks older than 200 days, " +
+      "are in that file only (SQL reads it), because the service has no history of them; the file was not changed",
   });
 }
 

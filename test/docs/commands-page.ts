@@ -14,6 +14,20 @@ and \`man mds-sync\` say the same.
 Data goes to stdout (\`--json\` for machines), messages to stderr. Unless stderr is a terminal, \`run\` and \`serve\` write nothing but JSON
 lines there.`;
 
+const times = `## Times
+
+Commands, the TypeScript library, the Python client, \`@TIME\` in \`--param\` and in \`/explore\`, and addresses of pages take the same texts:
+
+| text | means |
+|---|---|
+| \`2026-03-01\` | the midnight at which that day begins, in UTC |
+| \`2026-03-01 12:00\`, \`2026-03-01 12:00:04.999\`, \`2026-03-01T12:00:04Z\` | a time in UTC; with a blank or a \`T\`, to the microsecond (further digits are cut) |
+| \`2026-03-01T07:00:00-05:00\`, \`2026-03-01 13:00+01\` | a time with its offset from UTC, as \`--tz\` prints it |
+| \`now\` | the present |
+| \`-7d\`, \`now-7d\` | so long ago: a number with \`s\`, \`m\`, \`h\`, \`d\` or \`w\` |
+
+A range is \`[from, to)\`. Libraries take microseconds since 1970 and the date type of their language too.`;
+
 /** The commands as a page of Markdown, from the commands and their examples. */
 export async function commandsPage(): Promise<string> {
   const commands = await readCommandTable();
@@ -31,6 +45,7 @@ export async function commandsPage(): Promise<string> {
     ["| code | meaning |", "|---|---|", ...exitCodes.map(([code, text]) => `| ${code} | ${text} |`)].join(
       "\n",
     ),
+    times,
     ...commands.map(section),
     "## Settings as flags",
     "A flag comes before the environment, and the environment before the settings file. Each command lists those that it heeds.",

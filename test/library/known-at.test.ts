@@ -179,8 +179,11 @@ describe("a state that the warehouse cannot tell exactly is refused", () => {
     ],
     ["2126-01-01", "2126-01-01T00:00:00.000000Z is in the future: give a moment that is over"],
     ["soon", "soon is not a time: "],
-    ["@57-3f9c", "@57-3f9c is not a whole token: give it as --cite has printed it"],
-    ["2026-03-01T12:01:00.000000Z@1-01234", "2026-03-01T12:01:00.000000Z@1-01234 is not a whole token: "],
+    ["@57-3f9c01", "@57-3f9c01 is not a whole token: "],
+    [
+      "2026-03-01T12:01:00.000000Z@7-0123456789a",
+      "2026-03-01T12:01:00.000000Z@7-0123456789a is not a whole token: give it as `cite` printed it, TIME@COMMIT-DIGEST",
+    ],
     [
       "2026-03-01T12:01:00.000000Z@7-0123456789ab",
       "2026-03-01T12:01:00.000000Z@7-0123456789ab cites a state that this warehouse never had: read the warehouse it is from",

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -188,6 +189,16 @@ describe("series with daily bars only", () => {
     expect(() => warehouse.bars(["BTC/USD", "BTC"], { every: "1h", requireComplete: true })).toThrow(
       "BTC/USD",
     );
+  });
+
+  it("do not keep others from having bars of hours, and a warning names them", async () => {
+    const warned = once(process, "warning");
+    const both = warehouse.bars(["BTC", "BTC/USD"], { every: "1h" });
+    expect(both).toEqual(warehouse.bars("BTC", { every: "1h" }));
+    expect(both.length).toBeGreaterThan(0);
+    expect(String(await warned)).toContain("the warehouse has no ticks of BTC/USD, only daily bars");
+    const whole = { every: "1h", requireComplete: true };
+    expect(() => warehouse.bars(["BTC", "BTC/USD"], whole)).toThrow("BTC/USD");
   });
 
   it("are worth the close of the last day that was over", () => {

@@ -9,7 +9,6 @@ import {
   parseTimestamp,
   parseUserTime,
   startOfDay,
-  USER_TIME_FORMS,
 } from "../../src/model/time.ts";
 
 describe("parseTimestamp", () => {
@@ -135,14 +134,6 @@ describe("days", () => {
   ])("parses %s relative to now", (text, secondsAgo) => {
     expect(parseUserTime(text, 1e15)).toBe(1e15 - secondsAgo * 1_000_000);
   });
-
-  it.each(["2026-03-01T12:00:00Z", "2026-03-01 12:00", "now", "-7d", "-90m"])(
-    "parses %s, as the remedies say",
-    (example) => {
-      expect(USER_TIME_FORMS).toContain(example);
-      expect(parseUserTime(example, 1e15)).toBeDefined();
-    },
-  );
 
   it("rejects relative times that could mean two things", () => {
     for (const text of ["7d", "-7", "-7y", "now+1h", "-", "--7d", "-7d ", "-7days", "x-7d"])

@@ -54,12 +54,15 @@ class SqlBackend(Backend):
         raise NotImplementedError
 
     def read(self, relation, columns, where=(), order=None, descending=False, limit=None):
-        """The rows of a relation. `where`: (column, operator, value)."""
+        """The rows of a relation. `where`: (column, operator, value); no value: the column is not null."""
         fast = self.slim.get(relation)
         if fast and set(columns) <= fast[1]:
             relation = fast[0]
-        values = {f"v{at}": value for at, (_, _, value) in enumerate(where)}
-        conditions = " AND ".join(f"{column} {operator} :v{at}" for at, (column, operator, _) in enumerate(where))
+        values = {f"v{at}": value for at, (_, _, value) in enumerate(where) if value is not None}
+        conditions = " AND ".join(
+            f"{column} IS NOT NULL" if value is None else f"{column} {operator} :v{at}"
+            for at, (column, operator, value) in enumerate(where)
+        )
         query = f"SELECT {', '.join(columns)} FROM {relation}"
         if conditions:
             query += f" WHERE {conditions}"

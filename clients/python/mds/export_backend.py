@@ -87,9 +87,10 @@ class ArrowBackend(_Export):
         compare = {"=": "__eq__", "<>": "__ne__", "<": "__lt__", "<=": "__le__", ">": "__gt__", ">=": "__ge__"}
         condition = None
         for column, operator, value in where:
-            if str(dataset.schema.field(column).type).startswith("date"):
+            if value is not None and str(dataset.schema.field(column).type).startswith("date"):
                 value = datetime.date.fromisoformat(value)
-            part = getattr(pc.field(column), compare[operator])(value)
+            field = pc.field(column)
+            part = field.is_valid() if value is None else getattr(field, compare[operator])(value)
             condition = part if condition is None else condition & part
         stored = [name for name in dict.fromkeys(_stored(columns, dataset.schema.names))]
         frame = dataset.to_table(columns=stored, filter=condition).to_pandas()

@@ -36,9 +36,11 @@ def find_state(backend, known_at):
         if _digest(backend, commit) != token.group(3):
             raise Unknowable(f"{known_at} cites another warehouse; read that one, or a copy of it")
         return commit, to_micros(token.group(1))
-    now = time.time_ns() // 1000
-    at = to_micros(known_at, now)
-    if at > max(now, (_commit(backend, last) or (0,))[0]):
+    if isinstance(known_at, str) and "@" in known_at:
+        raise Unknowable(f"{known_at} is not a whole token; give it as `cite` printed it, TIME@COMMIT-DIGEST")
+    present = backend.present()
+    at = to_micros(known_at, present)
+    if at > present:
         raise Unknowable(f"{_text(at)} is in the future; give a moment that is over")
     begin = _commit(backend, 0)
     if begin is None or at < begin[0]:

@@ -7,35 +7,57 @@ import pandas as pd
 
 MICROS = 1_000_000
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
-_RELATIVE = re.compile(r"^(?:now)?\s*(?:-\s*(\d+)\s*([smhdw]))?$")
+_RELATIVE = re.compile(r"(?:now)?-(\d{1,9})([smhdw])", re.ASCII)
+_ABSOLUTE = re.compile(
+    r"(\d{4}-\d{2}-\d{2})(?:[ T](\d{2}):(\d{2})(?::(\d{2})(?:\.(\d+))?)?(?:Z|([+-])([01]\d|2[0-3])(?::?([0-5]\d))?)?)?",
+    re.IGNORECASE | re.ASCII,
+)
 _LENGTH = re.compile(r"^(\d+)\s*([smhdw])$")
 
 
 def to_micros(time, now=None):
-    """A time as microseconds: `2026-03-01`, `2026-03-01 12:00`, ISO 8601, `now`, `-7d`, `now-7d`, a datetime, a Timestamp,
-    or microseconds. A time without a zone is UTC."""
+    """A time as microseconds: a text (docs/commands.md, Times) such as `2026-03-01 12:00` or `-7d`, a datetime, a Timestamp, or
+    microseconds. A time without a zone is UTC."""
     if isinstance(time, bool) or time is None:
         raise TypeError(f"not a time: {time!r}")
     if isinstance(time, int) or type(time).__name__ in ("int64", "int32"):
         return int(time)
     if isinstance(time, str):
-        relative = _RELATIVE.match(time.strip()) if time.strip() else None
-        if relative:
-            count, unit = relative.groups()
-            back = int(count) * _UNITS[unit] * MICROS if count else 0
-            return (now if now is not None else now_micros()) - back
-    elif not isinstance(time, datetime.date):  # datetime and Timestamp are dates too
+        found = _parse(time, now)
+        if found is None:
+            raise ValueError(f"not a time: {time!r}; write 2026-03-01, 2026-03-01 12:00, now or -7d")
+        return found
+    if not isinstance(time, datetime.date):  # datetime and Timestamp are dates too
         raise TypeError(f"not a time: {time!r}")
-    try:
-        stamp = pd.Timestamp(time)
-    except ValueError as error:
-        raise ValueError(
-            f"not a time: {time!r}; write 2026-03-01, 2026-03-01 12:00, now or -7d"
-        ) from error
+    stamp = pd.Timestamp(time)
     if stamp is pd.NaT:
         raise ValueError(f"not a time: {time!r}")
     stamp = stamp.tz_localize("UTC") if stamp.tzinfo is None else stamp.tz_convert("UTC")
     return stamp.value // 1000
+
+
+def _parse(text, now):
+    """The same texts as the program; None if it is no time."""
+    relative = _RELATIVE.fullmatch(text)
+    if relative or text == "now":
+        back = int(relative.group(1)) * _UNITS[relative.group(2)] if relative else 0
+        return (now if now is not None else now_micros()) - back * MICROS
+    absolute = _ABSOLUTE.fullmatch(text)
+    if not absolute:
+        return None
+    day, *clock, fraction, sign, hours, minutes = absolute.groups(default="0")
+    try:
+        days = datetime.date.fromisoformat(day).toordinal() - datetime.date(1970, 1, 1).toordinal()
+    except ValueError:
+        return None
+    hour, minute, second = map(int, clock)
+    micros = int(fraction[:6].ljust(6, "0"))
+    if (hour, minute, second) == (23, 59, 60):  # a leap second is the end of its minute
+        second, micros = 59, MICROS - 1
+    if minute > 59 or second > 59 or (hour > 23 and (hour, minute, second, micros) != (24, 0, 0, 0)):
+        return None
+    offset = (int(hours) * 60 + int(minutes)) * (-1 if sign == "-" else 1)
+    return ((days * 24 + hour) * 3600 + (minute - offset) * 60 + second) * MICROS + micros
 
 
 def now_micros():

@@ -203,7 +203,7 @@ class Warehouse:
 
     @_with_past
     def asof(self, time, series=None, *, index_type=None, max_age=None, tz=None):
-        """What each series was worth at or before a time: time, price, volume and age of its newest tick, by name. Without
+        """What each series was worth at or before a time: time, price, volume and age of its newest tick with a price, by name. Without
         `series`: all. For a list of times: the prices, a row for each time and a column for each series.
         `max_age` (`5m`): older ticks count as missing. `tz`: the zone of the times."""
         found = self._all(index_type) if series is None else self._find(series, index_type)
@@ -346,7 +346,7 @@ class Warehouse:
         return pd.concat(found, ignore_index=True).sort_values("ts", ignore_index=True) if len(found) > 1 else (found or [hours])[0]
 
     def _tick_before(self, series, at, limit):
-        where = [*key_of(series), ("ts", "<=", at)]
+        where = [*key_of(series), ("ts", "<=", at), ("price", "<>", None)]
         if limit is not None:
             where.append(("ts", ">", at - limit))
         found = self._backend.read(

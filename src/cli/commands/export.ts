@@ -34,10 +34,7 @@ export function addExportCommand(program: Command, context: CommandContext): voi
         "mds.duckdb with views over them. Each relation is a Delta table too: DIR/versions/RELATION. Files that have not changed since the last export are not rewritten. A daemon and readers of the last export may run " +
         "at the same time.",
     )
-    .option(
-      "--since <time>",
-      "do not rewrite earlier files; YYYY-MM-DD, ISO 8601 in UTC, or relative such as -7d",
-    )
+    .option("--since <time>", "do not rewrite files from before a time such as 2026-03-01 or -7d")
     .option(
       "--keep <duration>",
       "how long replaced files stay for readers of earlier versions, such as 7d (default: 1h, in a bucket 1d)",

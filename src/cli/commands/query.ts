@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { text } from "node:stream/consumers";
 import type { Command } from "commander";
 import type { Failure } from "../../model/failure.ts";
-import { parseDateOrTimestamp } from "../../model/time.ts";
+import { MICROS_PER_MS, type Micros, parseUserTime, USER_TIME_FORMS } from "../../model/time.ts";
 import type { QueryParameters } from "../../warehouse/query/query.ts";
 import { QUERY_FORMATS, readFormat, rowRenderers } from "../output/row-formats.ts";
 import { formatElapsed, pluralize } from "../output/text.ts";
@@ -43,7 +43,7 @@ export function addQueryCommand(program: Command, context: CommandContext): void
         context.stdout.write(`${await describeSchema(path, flags, sql)}\n`);
         return;
       }
-      const parameters = readParameters(flags.param ?? []);
+      const parameters = readParameters(flags.param ?? [], Math.floor(context.clock.now()) * MICROS_PER_MS);
       context.dieOnSignal?.();
       const statement = sql === "-" && context.stdin ? await text(context.stdin) : sql;
       const startedAt = context.clock.monotonic();
@@ -103,22 +103,22 @@ async function writeRows(
 }
 
 /** Parses `name=value` pairs: integers and decimals as numbers, `@TIME` as microseconds, everything else as text. */
-export function readParameters(pairs: readonly string[]): QueryParameters {
+export function readParameters(pairs: readonly string[], now: Micros): QueryParameters {
   return Object.fromEntries(
     pairs.map((pair) => {
       const [, name, value] = /^[:@$]?(\w+)=(.*)$/s.exec(pair) ?? [];
       if (name === undefined || value === undefined) throw paramFailure(pair, "give NAME=VALUE");
-      return [name, readValue(pair, value)];
+      return [name, readValue(pair, value, now)];
     }),
   );
 }
 
-function readValue(pair: string, value: string): string | number | bigint {
+function readValue(pair: string, value: string, now: Micros): string | number | bigint {
   if (/^-?(0|[1-9]\d{0,17})$/.test(value)) return BigInt(value);
   if (/^-?(0|[1-9]\d*)\.\d+$/.test(value)) return Number(value);
   if (!value.startsWith("@")) return value;
-  const ts = parseDateOrTimestamp(value.slice(1));
-  if (ts === undefined) throw paramFailure(pair, "after @ give YYYY-MM-DD, or a time in UTC");
+  const ts = parseUserTime(value.slice(1), now);
+  if (ts === undefined) throw paramFailure(pair, `after @ give ${USER_TIME_FORMS}`);
   return BigInt(ts);
 }
 

@@ -34,10 +34,7 @@ export function addSelectionFlags(command: Command): Command {
       "an id, symbol, pair or name, also GWA:BTC; may be repeated",
       collectValues,
     )
-    .option(
-      "--from <time>",
-      "start of the range, inclusive: YYYY-MM-DD, ISO 8601 in UTC, or relative such as -7d",
-    )
+    .option("--from <time>", "start of the range, inclusive, such as 2026-03-01, '2026-03-01 12:00' or -7d")
     .option("--to <time>", "end of the range, exclusive: as --from, or now");
 }
 

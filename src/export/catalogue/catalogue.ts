@@ -146,7 +146,7 @@ const decimalMacro = `CREATE MACRO exact_decimal(digits) AS CASE WHEN length(spl
   THEN TRY_CAST(digits AS DECIMAL(38, 18)) END`;
 
 const asOfMacro = `CREATE MACRO index_ticks_as_of(moment) AS TABLE SELECT t.* FROM index_ticks t JOIN (
-  SELECT index_type, index_id, max(ts) AS ts FROM index_ticks WHERE time <= CAST(moment AS TIMESTAMP) GROUP BY ALL)
+  SELECT index_type, index_id, max(ts) AS ts FROM index_ticks WHERE time <= CAST(moment AS TIMESTAMP) AND price IS NOT NULL GROUP BY ALL)
   USING (index_type, index_id, ts)`;
 
 type Views = Readonly<Record<string, string>>;

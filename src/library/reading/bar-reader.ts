@@ -46,12 +46,17 @@ export function* readBars(
   const { key } = series;
   const { grid, source, running } = options;
   const range = alignToBars(grid, options.range);
-  if (source === "ohlcv" && !isAlignedTo(grid, MICROS_PER_DAY, range)) throw onlyDailyBars(series.name);
+  if (!canBuild(options)) throw onlyDailyBars(series.name);
   if (key === null || range.from >= range.to) return;
   const toRow = rowMaker(connection, series, key, { grid, range, source });
   const present = readPresentTs(connection);
   for (const bar of buildBars(connection, key, { grid, range, source }))
     if (running || bar.end <= present) yield toRow(bar);
+}
+
+/** Whether bars of this grid can be built: daily bars make up days and multiples of them only. */
+export function canBuild({ grid, range, source }: BarReadOptions): boolean {
+  return source === "ticks" || isAlignedTo(grid, MICROS_PER_DAY, alignToBars(grid, range));
 }
 
 /** Whether the bars are computed from ticks: others consist of kept hours, or of the service's days. */

@@ -3,6 +3,7 @@ import { formatTimestamp, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { MOVED_REASON } from "../../warehouse/coverage/ledger.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
+import type { BarSource, SeriesInfo } from "../rows.ts";
 
 /** A covered range whose ticks are in an export only. */
 export interface MovedTicks extends TimeRange {
@@ -46,4 +47,12 @@ export function assertNothingMoved(name: string, moved: readonly MovedTicks[]): 
     code: "not_whole",
     remedy: "read them there, or ask for bars of whole hours, which stay here",
   });
+}
+
+/** What a reader is told about a series that has no rows of the source. */
+export function describeMissingRows(series: SeriesInfo, source: BarSource): string | undefined {
+  const isTicks = source === "ticks";
+  if (isTicks ? series.has_ticks : series.has_ohlcv) return undefined;
+  const other = isTicks && series.has_ohlcv ? ", only daily bars" : "";
+  return `the warehouse has no ${isTicks ? "ticks" : "daily bars"} of ${series.name}${other}`;
 }

@@ -8,7 +8,7 @@ import { IncompleteFailure } from "../incomplete-failure.ts";
 import type { TimeInput } from "../read-options.ts";
 import type { BarSource } from "../rows.ts";
 import { alignToBars, type BarGrid } from "./bar-grid.ts";
-import { chooseSource, onlyDailyBars, readsTicks, streamOfSource } from "./bar-reader.ts";
+import { canBuild, chooseSource, readsTicks, streamOfSource } from "./bar-reader.ts";
 import { assertNothingMissing, findMissing, findSettledEnd } from "./completeness.ts";
 import { assertNothingMoved, findFirstMoved, findMovedTicks, type MovedTicks } from "./moved-ticks.ts";
 import { type KeyedSeries, resolveSeries } from "./series-names.ts";
@@ -71,11 +71,20 @@ export function planReads(connection: Connection, options: ReadPlanOptions): Rea
   const plans = options.requireComplete
     ? planComplete(connection, all, given)
     : all.map((one) => ({ ...one, range: planRange(connection, one, given, now) }));
-  return plans.map((plan) => {
+  return withoutDailyBars(plans, options).map((plan) => {
     const moved = findUnreadable(connection, plan, options.grid);
     if (options.requireComplete) assertNothingMoved(plan.series.name, moved);
     return { ...plan, moved };
   });
+}
+
+/** Beside others that have bars of this length, a series of daily bars only has none; alone it is an error. */
+function withoutDailyBars(plans: readonly RangedSeries[], options: ReadPlanOptions): readonly RangedSeries[] {
+  const { grid, source, requireComplete } = options;
+  if (!grid || source !== undefined || requireComplete) return plans;
+  const isReadable = (plan: RangedSeries) => canBuild({ ...plan, grid });
+  if (!plans.some(isReadable)) return plans;
+  return plans.map((plan) => (isReadable(plan) ? plan : { ...plan, source: "ticks" }));
 }
 
 type SourcedSeries = Pick<ReadPlan, "series" | "source">;

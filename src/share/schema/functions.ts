@@ -29,9 +29,10 @@ const functions: readonly SqlFunction[] = [
   },
   {
     signature: "as_of(name text, at timestamptz)",
-    body: `SELECT t.* FROM mds.series s CROSS JOIN LATERAL (${newest(` AND r.ts <= ${ts("$2")}`)} 1) n
+    body: `SELECT t.* FROM mds.series s CROSS JOIN LATERAL (${newest(` AND r.ts <= ${ts("$2")} AND r.price IS NOT NULL`)} 1) n
       JOIN mds.index_ticks t ON ${ofSeries} AND t.ts = n.ts WHERE s.name = $1`,
-    comment: "The index tick of a name that was the newest at a time; one per index type of that name.",
+    comment:
+      "The newest index tick of a name with a price at or before a time; one per index type of that name.",
   },
 ];
 

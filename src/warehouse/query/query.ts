@@ -36,7 +36,10 @@ export function runReadQuery(
   try {
     const statement = reader.database.prepare<[QueryParameters], readonly unknown[]>(sql);
     if (!statement.reader || !statement.readonly || isSettingPragma(sql))
-      throw new Error("the warehouse is read-only: only statements that read are allowed");
+      throw new Failure("the warehouse is read-only", {
+        code: "bad_query",
+        remedy: "use a statement that reads, such as SELECT",
+      });
     assertParametersUsed(sql, parameters, remedies);
     const columns = statement.columns().map(({ name }) => name);
     const quick = prepareQuick(reader, sql, parameters) ?? statement;
@@ -119,10 +122,10 @@ function assertParametersUsed(
   });
 }
 
-/** SQLite's message without its colon: the remedy follows one. */
+/** What SQLite says, without its colon: one stands before the remedy. */
 function messageOf(error: unknown): string {
-  const message = error instanceof Error ? error.message : String(error);
-  return message.replace(/^(near .+): (syntax error)$/s, "$2 $1").replace(/^([a-z ]+): (?=\S+$)/, "$1 ");
+  const text = error instanceof Error ? error.message : String(error);
+  return text.replace(/^near (.+): syntax error$/s, "syntax error near $1").replace(/^([\w ]+): /, "$1 ");
 }
 
 /** A remedy for an unknown name: the most similar relation or column. */

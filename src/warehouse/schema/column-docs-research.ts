@@ -112,7 +112,7 @@ option_type TEXT CALL or PUT
 strike REAL the strike price
 worth REAL mark_price, else price: what the volatility is computed from
 forward REAL strike + call - put, at the strike of this market and expiry where call and put cost nearly the same; else index_price
-implied_volatility REAL the yearly volatility at which Black's formula without interest gives worth, between 0.0001 and 5; NULL if none does, or if a forward 0.001 % higher changes it by more than a percentage point, as far in the money; assumes prices in the quote currency
+implied_volatility REAL the volatility per year at which Black's formula without interest gives worth, between 0.0001 and 5; NULL if none does, or if a forward 0.001 % higher changes it by more than a percentage point, as far in the money; assumes prices in the quote currency
 delta REAL by how much worth changes with the forward
 gamma REAL by how much delta changes with the forward
 vega REAL by how much worth changes with a percentage point of volatility

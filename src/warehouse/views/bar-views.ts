@@ -4,6 +4,7 @@ import {
   decimalColumns,
   exactDigits,
   fromDetails,
+  keepJoins,
   slowExactDigits,
   sqliteDialect,
 } from "./sqlite-dialect.ts";
@@ -122,12 +123,16 @@ function fromTicks(start: string, length: Micros) {
 const tickAliases: Readonly<Record<BarTick, string>> = { first: "a", highest: "h", lowest: "l", last: "z" };
 const barTicks = Object.keys(tickAliases) as BarTick[];
 
+/** The newest target `w` of series `s`. Read before the bars it costs one seek per series, but see `keepJoins`. */
+const joinTarget = `LEFT JOIN targets w ON w.stream = 'index_ticks' AND w.series = s.series AND w.from_ts = (
+    SELECT max(n.from_ts) FROM targets n WHERE n.stream = 'index_ticks' AND n.series = s.series)`;
+
 interface BarSql extends Pick<BarFigures, "start" | "decimals" | "count"> {
   readonly length: Micros;
   /** The number of ticks with a quality remark. */
   readonly doubtful: string;
   readonly plainCount?: string;
-  /** What follows `FROM series s LEFT JOIN targets w`. */
+  /** What follows `FROM series s`, with `joinTarget`. */
   readonly from: string;
   readonly where: string;
 }
@@ -158,10 +163,7 @@ FROM (SELECT s.index_type, s.index_id, s.name, ${ts} AS ts, ${decimals},
   ${count} AS n_ticks, ${length} / coalesce(w.period, 30000000) AS expected,
   ${plainCount === undefined ? "" : `${plainCount} AS plain_count,\n  `}${doubtful} AS doubtful, g.to_ts >= ${end} AND g.proof <> 'lost' AS is_whole,
   ${coveredMicros("index_ticks", "s.series", start, end)} AS covered
-FROM series s
-  LEFT JOIN targets w ON w.stream = 'index_ticks' AND w.series = s.series AND w.from_ts = (
-    SELECT max(n.from_ts) FROM targets n WHERE n.stream = 'index_ticks' AND n.series = s.series)
-  ${from}
+FROM series s ${from}
   LEFT JOIN settled_ranges g ON g.stream = 'index_ticks' AND g.series = s.series AND g.from_ts = (
     SELECT max(p.from_ts) FROM settled_ranges p WHERE p.stream = 'index_ticks' AND p.series = s.series AND p.from_ts <= ${start})
 WHERE ${where}) x`;
@@ -186,10 +188,11 @@ function barsFromTicks(length: Micros): string {
       count: bar.count,
       doubtful: bar.doubtful,
       plainCount: bar.plainCount,
-      from: `CROSS JOIN json_each(${daysWithRows("index_tick_rows", "s.series")}) d CROSS JOIN shifts o
+      from: `${joinTarget}
+  CROSS JOIN json_each(${daysWithRows("index_tick_rows", "s.series")}) d CROSS JOIN shifts o
   CROSS JOIN index_tick_rows a
   ${(["highest", "lowest", "last"] as const).map((tick) => joinTick(tick, bar.ts[tick])).join("\n  ")}`,
-      where: `a.series = s.series AND a.ts = ${bar.ts.first}`,
+      where: `${keepJoins("w.period")} AND a.series = s.series AND a.ts = ${bar.ts.first}`,
     })
   );
 }
@@ -228,7 +231,7 @@ function keptBars(): string {
     decimals: eitherDecimals(isStale, () => "b", exactDigits),
     count: `CASE WHEN ${isStale} THEN ${bar.count} ELSE b.n_ticks END`,
     doubtful: `CASE WHEN ${isStale} THEN ${bar.doubtful} ELSE b.n_doubtful END`,
-    from: `CROSS JOIN kept_bars b
+    from: `CROSS JOIN kept_bars b ${joinTarget}
   ${barTicks.map((tick) => joinTick(tick, `CASE WHEN ${isStale} THEN ${bar.ts[tick]} END`)).join("\n  ")}`,
     where: `b.series = s.series AND (b.n_ticks IS NOT NULL OR a.ts IS NOT NULL)`,
   });
@@ -255,11 +258,12 @@ function barsFromKept(length: Micros): string {
       decimals: eitherDecimals(isStale, keptOf, slowExactDigits),
       count: `CASE WHEN ${isStale} THEN ${bar.count} ELSE ${kept("sum(k.n_ticks)")} END`,
       doubtful: `CASE WHEN ${isStale} THEN ${bar.doubtful} ELSE ${kept("sum(k.n_doubtful)")} END`,
-      from: `CROSS JOIN json_each(${daysWithRows("kept_bars", "s.series")}) d CROSS JOIN shifts o
+      from: `${joinTarget}
+  CROSS JOIN json_each(${daysWithRows("kept_bars", "s.series")}) d CROSS JOIN shifts o
   ${joinKept("q", kept("k.ts", " AND k.n_ticks IS NULL ORDER BY k.ts LIMIT 1"))}
   ${barTicks.map((tick) => joinTick(tick, `CASE WHEN ${isStale} THEN ${bar.ts[tick]} END`)).join("\n  ")}
   ${barTicks.map((tick) => joinKept(keptOf(tick), keptTs(tick))).join("\n  ")}`,
-      where: `CASE WHEN ${isStale} THEN a.ts ELSE ka.ts END IS NOT NULL`,
+      where: `${keepJoins("w.period")} AND CASE WHEN ${isStale} THEN a.ts ELSE ka.ts END IS NOT NULL`,
     })
   );
 }

@@ -81,10 +81,10 @@ ${parts.fromChanges}`,
 
 /** In SQLite an asset and its USD index share one series key: one seek finds the tick at or before the market cap. */
 export const sqliteComparisonViews = comparisonViews(sqliteDialect, {
-  fromBars: `FROM bars_1d b CROSS JOIN series s LEFT JOIN daily_bar_rows r ON r.series = s.series AND r.day = b.day
-WHERE s.index_type = b.index_type AND s.index_id = b.index_id`,
+  fromBars: `FROM bars_1d b LEFT JOIN daily_bar_rows r ON r.day = b.day
+  AND r.series = (SELECT s.series FROM series s WHERE s.index_type = b.index_type AND s.index_id = b.index_id)`,
   isServiceBarFinal: `CASE WHEN r.day IS NULL THEN 0
-    ELSE b.ts + ${MICROS_PER_DAY} <= (SELECT ${sqliteDialect.presentTs}) AND ${isCovered(sqliteDialect, "ohlcv", "s.series", "b.ts", `b.ts + ${MICROS_PER_DAY}`)} END`,
+    ELSE b.ts + ${MICROS_PER_DAY} <= (SELECT ${sqliteDialect.presentTs}) AND ${isCovered(sqliteDialect, "ohlcv", "r.series", "b.ts", `b.ts + ${MICROS_PER_DAY}`)} END`,
   fromMarketCaps: `FROM series s CROSS JOIN market_cap_rows r
   LEFT JOIN index_tick_rows t ON t.series = r.series AND t.ts = (SELECT max(n.ts) FROM index_tick_rows n
     WHERE n.series = r.series AND n.ts <= r.ts)

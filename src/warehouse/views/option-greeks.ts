@@ -75,7 +75,7 @@ SELECT ${own}, ${real("o.worth")} AS worth, ${real("o.forward")} AS forward,
   ${real(delta)} AS delta,
   ${real(`${density} / (s.forward * ${volatility} * s.root)`)} AS gamma,
   ${real(`s.forward * ${density} * s.root / 100`)} AS vega,
-  ${real(`-s.forward * ${density} * ${volatility} / (2 * s.root) / ${DAYS_PER_YEAR}`)} AS theta,
+  ${real(`-s.forward * ${density} * ${volatility} / (2 * s.root) / ${DAYS_PER_YEAR}.0`)} AS theta,
   o.open_interest, o.index_price,
   ${text("CASE WHEN s.step IS NULL THEN coalesce(o.quality, 'no implied volatility') ELSE o.quality END")} AS quality,
   o.age_seconds, o.is_live

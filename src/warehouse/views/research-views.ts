@@ -1,7 +1,7 @@
 import { barWidths, DAYS_PER_YEAR, MICROS_PER_DAY, MICROS_PER_SECOND } from "../../model/time.ts";
 import { optionGreeksView } from "./option-greeks.ts";
 import { refreshPeriod, type SqlDialect } from "./sql-dialect.ts";
-import { slowExactDigits, sqliteDialect } from "./sqlite-dialect.ts";
+import { keepJoins, slowExactDigits, sqliteDialect } from "./sqlite-dialect.ts";
 import { seekStandsStill, tickersOfListing } from "./stale-price.ts";
 
 /*
@@ -165,6 +165,8 @@ const marketSeries = (row: string) => `LEFT JOIN market_rows m ON m.id = ${row}.
   LEFT JOIN series b ON b.index_type = 'GWA' AND b.index_id = m.base_asset_id
   LEFT JOIN series q ON q.index_type = 'GWA' AND q.index_id = m.quote_asset_id`;
 
+const keepMarketSeries = keepJoins("m.id", "z.id", "w.series", "b.series", "q.series");
+
 /** The newest ticks of these indices as of `t`, if `condition` holds. */
 const seriesTicks = (condition?: string) =>
   ["w", "b", "q"]
@@ -222,10 +224,10 @@ const sqliteParts: ResearchParts = {
   ),
   fromContractTicks: (ticks, type) => `FROM contracts c ${marketSeries("c")}
   CROSS JOIN ${ticks} t ${seriesTicks("t.index_price IS NULL")}
-WHERE c.derivative_type = '${type}' AND t.derivative_type = c.derivative_type AND t.contract_id = c.id`,
+WHERE ${keepMarketSeries} AND c.derivative_type = '${type}' AND t.derivative_type = c.derivative_type AND t.contract_id = c.id`,
   fromExchangeTicks: (ticks) => `FROM listings c ${marketSeries("c")}
   CROSS JOIN ${ticks} t ${seriesTicks()}
-WHERE t.exchange_id = c.exchange_id AND t.market_id = c.market_id`,
+WHERE ${keepMarketSeries} AND t.exchange_id = c.exchange_id AND t.market_id = c.market_id`,
   fromQuotes: (ticks) => `FROM ${ticks} t`,
 };
 

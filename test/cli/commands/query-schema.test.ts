@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
-import { formatDay } from "../../../src/model/time.ts";
+import { formatDay, USER_TIME_FORMS } from "../../../src/model/time.ts";
 import { programEntry } from "../../support/build-program.ts";
 import { createWarehouse, DAY, midnight, standardContent } from "../../support/cli/filled-warehouse.ts";
 import { runInProcess } from "../../support/cli/run-command.ts";
@@ -75,10 +75,7 @@ describe("mds-sync query without SQL", () => {
       "--json and --format csv contradict each other: leave out one of them",
     ],
     [["SELECT 1", "--param", "a"], "--param cannot be a: give NAME=VALUE"],
-    [
-      ["SELECT 1", "--param", "a=@soon"],
-      "--param cannot be a=@soon: after @ give YYYY-MM-DD, or a time in UTC",
-    ],
+    [["SELECT 1", "--param", "a=@soon"], `--param cannot be a=@soon: after @ give ${USER_TIME_FORMS}`],
   ])("answers %j in one line and exits 2", async (args, line) => {
     expect(await query(nowhere(), ...args)).toEqual({ stdout: "", stderr: `mds-sync: ${line}\n`, status: 2 });
   });

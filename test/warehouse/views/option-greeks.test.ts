@@ -4,6 +4,7 @@ import {
   forwardOf,
   impliedVolatility,
   optionPrice,
+  worth,
 } from "../../../src/dashboard/page/derivatives/derivative-figures.ts";
 import type { OptionQuote } from "../../../src/model/answers/derivatives.ts";
 import { withReader } from "../../../src/warehouse/reader.ts";
@@ -51,6 +52,8 @@ it("has the implied volatility of the page, and greeks that are the slopes of it
       const isCall = quote.option_type === "CALL";
       const price = (moved: { forward?: number; volatility?: number; years?: number }) =>
         optionPrice({ isCall, forward, strike, years, volatility, ...moved });
+      // In a year of another length the same volatility gives another price.
+      expect(price({})).toBeCloseTo(worth(quote) ?? Number.NaN, 5);
       const slope = (a: number, b: number, by: number) => (b - a) / (2 * by);
       const [step, point, day] = [forward / 100, 0.01, 1 / 365];
       const [below, above] = [price({ forward: forward - step }), price({ forward: forward + step })];

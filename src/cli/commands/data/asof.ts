@@ -12,7 +12,7 @@ export function addAsofCommand(program: Command, context: CommandContext): void 
       "Writes the last price of each series at or before a moment, and how old it was then. `is_complete` is 1 if the ledger " +
         "proves that the service has no later price up to the moment. A series without ticks has the close of its last full day.",
     )
-    .argument("<time>", "YYYY-MM-DD, ISO 8601 in UTC, now, or relative such as -7d")
+    .argument("<time>", "a time such as '2026-03-01 12:00', 2026-03-01T07:00:00-05:00, now or -7d")
     // A relative time such as -7d looks like an option.
     .allowUnknownOption();
   addSettingsFlags(addOutputFlags(addSeriesFlags(command)), "warehouse");

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { IncompleteFailure } from "../../../library/incomplete-failure.ts";
-import { describeMoved, findFirstMoved } from "../../../library/reading/moved-ticks.ts";
+import { describeMissingRows, describeMoved, findFirstMoved } from "../../../library/reading/moved-ticks.ts";
 import type { ReadPlan } from "../../../library/reading/read-plan.ts";
 import type { Connection } from "../../../warehouse/sqlite/connection.ts";
 import type { CommandContext } from "../../support/context.ts";
@@ -43,7 +43,7 @@ export interface RangeFlags extends SeriesFlags {
 
 export function addRangeFlags(command: Command): Command {
   return command
-    .option("--from <time>", "start, inclusive: YYYY-MM-DD, ISO 8601 in UTC, or relative such as now-7d")
+    .option("--from <time>", "start, inclusive, such as 2026-03-01, '2026-03-01 12:00' or -7d")
     .option("--to <time>", "end, exclusive: as --from");
 }
 
@@ -87,10 +87,8 @@ export function noteMissingRows(
   for (const { series, source, range, moved } of plans) {
     const where = describeMoved(series.name, moved);
     if (where !== undefined) stderr.write(`mds-sync: note: ${where}\n`);
-    const what = source === "ticks" ? "ticks" : "daily bars";
-    const hasRows = source === "ticks" ? series.has_ticks : series.has_ohlcv;
-    const other = series.has_ohlcv && !hasRows ? ", only daily bars: see --every 1d" : "";
-    if (!hasRows) stderr.write(`mds-sync: note: the warehouse has no ${what} of ${series.name}${other}\n`);
+    const missing = describeMissingRows(series, source);
+    if (missing !== undefined) stderr.write(`mds-sync: note: ${missing}\n`);
     else if (source === "ticks" && series.has_ohlcv) noteOlderDays(connection, series, range.from, stderr);
   }
 }

@@ -40,7 +40,7 @@ const sqlite = SQLDialect.define({
 
 /** The word that an error is about: SQLite names it. */
 function findErrorPlace(text: string, error: string): { from: number; to: number } | undefined {
-  const word = /near "([^"]+)"|no such (?:column|table|function): (?:\w+\.)?(\w+)/.exec(error);
+  const word = /near "([^"]+)"|no such (?:column|table|function):? (?:\w+\.)?(\w+)/.exec(error);
   const named = word?.[1] ?? word?.[2];
   if (!named) return undefined;
   const escaped = named.replaceAll(/[^\w]/g, "\\$&");

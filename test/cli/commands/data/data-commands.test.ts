@@ -129,6 +129,9 @@ describe("mds-sync bars", () => {
     const { stderr, status } = await run("bars", "ETH", "--every", "1h");
     expect(status).toBe(0);
     expect(stderr).toMatch(/^mds-sync: note: the warehouse has no ticks of ETH\n0 rows/);
+    const both = await run("bars", "BTC", "BTC/USD", "--every", "1h", "--format", "csv");
+    expect(both.stdout).toBe((await run("bars", "BTC", "--every", "1h", "--format", "csv")).stdout);
+    expect(both.stderr).toContain("mds-sync: note: the warehouse has no ticks of BTC/USD, only daily bars\n");
   });
 
   it.each([
