@@ -56,7 +56,6 @@ A bar that is not over is there, with the \`quality\` \`in progress\`, and a dai
 - **A year** has 365 days in every annual figure: \`annualised_basis\`, funding, \`implied_volatility\`, \`theta\`.
 - **Rates** are fractions: \`basis\`, \`premium\`, \`simple_return\` 0.01 is one per cent. Columns that end in \`_bps\` are basis points, and the changes of
   \`market_caps\` are per cent, as the service sends them.
-- **A year** has 365 days, in \`annualised_basis\`, \`implied_volatility\`, the greeks, and on the pages.
 - **Funding.** \`funding_rate\` is the fraction of a position that is paid once in each funding period: 0.0001 is one basis point, and above zero longs pay
   shorts. The service tells neither the length of the period nor when it ends. Most exchanges have eight hours, some four or one: a year is then
   \`funding_rate * 3 * 365\`, or \`* 6 * 365\`, or \`* 24 * 365\`. Each ticker repeats the rate of its period, so add one rate a period, never all tickers.

@@ -38,9 +38,9 @@ def find_state(backend, known_at):
         return commit, to_micros(token.group(1))
     if isinstance(known_at, str) and "@" in known_at:
         raise Unknowable(f"{known_at} is not a whole token; give it as `cite` printed it, TIME@COMMIT-DIGEST")
-    present = backend.present()
-    at = to_micros(known_at, present)
-    if at > present:
+    now = time.time_ns() // 1000
+    at = to_micros(known_at, now)
+    if at > max(now, (_commit(backend, last) or (0,))[0]):
         raise Unknowable(f"{_text(at)} is in the future; give a moment that is over")
     begin = _commit(backend, 0)
     if begin is None or at < begin[0]:

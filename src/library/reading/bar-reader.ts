@@ -13,7 +13,6 @@ import { alignToBars, type BarGrid, isAlignedTo } from "./bar-grid.ts";
 import { CoveredRanges } from "./covered-ranges.ts";
 import type { KeyedSeries } from "./series-names.ts";
 import { readPriceBlocks } from "./tick-reader.ts";
-import { utcZone } from "./time-zone.ts";
 
 export interface BarReadOptions {
   readonly grid: BarGrid;
@@ -31,10 +30,9 @@ export const streamOfSource = { ticks: "index_ticks", ohlcv: "ohlcv" } as const 
   HistoryStream
 >;
 
-/** Ticks, if the warehouse has any of the series; else its daily bars, if the grid can be made of them. */
-export function chooseSource({ has_ticks, has_ohlcv }: KeyedSeries, grid?: BarGrid): BarSource {
-  const isOfDays = grid === undefined || (grid.zone === utcZone && grid.length % MICROS_PER_DAY === 0);
-  return has_ticks === 0 && has_ohlcv === 1 && isOfDays ? "ohlcv" : "ticks";
+/** Ticks, if the warehouse has any of the series; else its daily bars. */
+export function chooseSource({ has_ticks, has_ohlcv }: KeyedSeries): BarSource {
+  return has_ticks === 0 && has_ohlcv === 1 ? "ohlcv" : "ticks";
 }
 
 /** Reads the bars of one series in order of time. Call it in a read transaction. */
@@ -224,7 +222,7 @@ function readPeriod(connection: Connection, key: number): Micros {
   return connection.findValue<Micros>(periodSql, [key]) ?? DEFAULT_CADENCE;
 }
 
-export function onlyDailyBars(name: string): Failure {
+function onlyDailyBars(name: string): Failure {
   return new Failure(`${name} has daily bars only, whose days are those of UTC`, {
     code: "usage",
     remedy: "ask for bars of 1d, or a multiple of it, in UTC",

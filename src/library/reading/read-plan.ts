@@ -55,12 +55,8 @@ export function planReads(connection: Connection, options: ReadPlanOptions): Rea
     });
   const all = resolveSeries(connection, options.names, options.indexType).map((series) => ({
     series,
-    source: options.source ?? chooseSource(series, options.grid),
+    source: options.source ?? chooseSource(series),
   }));
-  const daily = all.filter(({ series }) => series.has_ticks === 0 && series.has_ohlcv === 1);
-  const [first] = daily;
-  if (first?.source === "ticks" && daily.length === all.length && options.grid && !options.source)
-    throw onlyDailyBars(first.series.name);
   if (options.source !== "ohlcv")
     for (const { series } of all)
       assertPastKept(connection, series, {

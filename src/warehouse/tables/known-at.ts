@@ -73,8 +73,6 @@ export function showKnownAt(connection: Connection, knownAt: KnownAt): void {
 }
 
 const TOKEN = /^(\S+Z)@(\d+)-([0-9a-f]{12})$/;
-/** What only a token has: `@` after a moment, or before the number of a commit. */
-const TOKEN_PART = /\S@|^@\d+-\w*$/;
 
 /** What names the shown state in a paper: the present, the commit, and a digest that no other warehouse has. */
 export function citeState(connection: Connection): string {
