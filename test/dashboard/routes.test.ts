@@ -92,7 +92,9 @@ describe("/api", () => {
     const steady = ({ streams, disk, ...rest }: Omit<WarehouseStatus, "generated_at">) => ({
       ...rest,
       disk: { ...disk, free_bytes: 0 },
-      streams: streams.map(({ newest_age_s, open_seconds, lost_seconds, ...stream }) => stream),
+      streams: streams.map(
+        ({ newest_age_s, oldest_open_age_s, open_seconds, lost_seconds, ...stream }) => stream,
+      ),
     });
     expect(Math.abs(Date.parse(generated_at) - nowTs / 1000)).toBeLessThan(timeLimit(60_000));
     expect(steady(served)).toEqual(steady(read));
