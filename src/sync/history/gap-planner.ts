@@ -117,7 +117,7 @@ export function planWalks(
         addRecheck(reader, seriesById.get(due.key.series), due, timing.targetEnd),
       );
     }
-    // A deselected series has no head poller, so its head is filled here.
+    // A series that is fetched once on request has no head poller, so its head is filled here.
     const headSeries = new Set(
       filter.excludesHeads ? readSeriesHeads(reader, stream).map(({ key }) => key.series) : [],
     );

@@ -60,7 +60,7 @@ export function findUnselectedSeries(
   });
 }
 
-/** Declares targets of unselected series that end now, like those of a series that was deselected now. */
+/** Declares targets of unselected series that end now. The next declaration drops what was not fetched until then. */
 export async function declareUnselected(
   context: SyncContext,
   unselected: readonly UnselectedSeries[],

@@ -9,7 +9,7 @@ import type { Transaction } from "../tables/transaction.ts";
 import { readWarehouseState } from "../tables/warehouse-state.ts";
 import { presentTs } from "../views/sqlite-dialect.ts";
 import { isOfKey, type LedgerKey, readSettledRanges } from "./ledger.ts";
-import { dropPendingClaims } from "./pending-claims.ts";
+import { dropPendingClaims, readClaims } from "./pending-claims.ts";
 
 /** How both ends of a target move with time; all in microseconds. */
 export interface TargetRules {
@@ -47,29 +47,26 @@ export function declareTargets(
   const isOpen = and(eq(targets.stream, stream), isNull(targets.to));
   const open = orm.select({ series: targets.series }).from(targets).where(isOpen).all();
   const selected = new Set(declared.map(({ key }) => key.series));
-  for (const { series } of open) if (!selected.has(series)) endTarget(transaction, { stream, series }, at);
+  for (const { series } of open)
+    if (!selected.has(series)) {
+      endTarget(transaction, { stream, series }, at);
+      dropPendingClaims(transaction, { stream, series });
+    }
   const isEnded = and(eq(targets.stream, stream), isNotNull(targets.to));
-  const ended = orm.select().from(targets).where(isEnded).all();
-  for (const [series, rows] of Map.groupBy(ended, (row) => row.series))
-    if (!selected.has(series)) dropUnsettled(transaction, { stream, series }, rows);
+  for (const row of orm.select().from(targets).where(isEnded).all())
+    if (!selected.has(row.series)) dropUnfetched(transaction, row);
   for (const target of declared) openTarget(transaction, target, false);
 }
 
-/** Cuts the ended targets of a key to what is settled, and forgets what the service has not repeated yet about the rest. */
-function dropUnsettled(transaction: Transaction, key: LedgerKey, rows: readonly TargetRow[]): void {
-  const settled = normalise(readSettledRanges(transaction, key));
-  const gaps = (row: TargetRow) => subtract([{ from: row.from, to: row.to ?? row.from }], settled);
-  const cut = rows.filter((row) => gaps(row).length > 0);
-  if (cut.length === 0) return;
-  for (const row of cut) {
-    removeTarget(transaction, row);
-    for (const range of intersect([{ from: row.from, to: row.to ?? row.from }], settled))
-      transaction.orm
-        .insert(targets)
-        .values({ ...row, ...range })
-        .run();
-  }
-  dropPendingClaims(transaction, key);
+/** Cuts an ended target to what the service has told: settled, or to be repeated because it was fetched on request. */
+function dropUnfetched(transaction: Transaction, row: TargetRow): void {
+  const pending = readClaims(transaction, row).filter(({ acceptedAt }) => acceptedAt === null);
+  const told = normalise([...readSettledRanges(transaction, row), ...pending.map(({ range }) => range)]);
+  const range = { from: row.from, to: row.to ?? row.from };
+  if (subtract([range], told).length === 0) return;
+  removeTarget(transaction, row);
+  const rows = intersect([range], told).map((part) => ({ ...row, ...part }));
+  if (rows.length > 0) transaction.orm.insert(targets).values(rows).run();
 }
 
 const targetsOfStream = (orm: Orm) => {

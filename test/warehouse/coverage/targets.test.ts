@@ -194,15 +194,22 @@ describe("a key that is no longer selected", () => {
     expect(rangesOf(warehouse, 2)).toEqual([]);
   });
 
-  it("awaits no second answer of the service about the rest", () => {
+  it("awaits no second answer of the service, unless it was fetched on request", () => {
     const warehouse = openTestWarehouse();
-    declare(warehouse, [target(10)], 50);
     const claim = { kind: "end", range: { from: 10, to: 20 }, subject: [20], answers: 1 } as const;
-    warehouse.transaction((t) =>
-      storeClaim(t, key, { ...claim, firstAt: 50, lastAt: 50, acceptedAt: null }, 0),
-    );
+    const storeEnd = () =>
+      warehouse.transaction((t) =>
+        storeClaim(t, key, { ...claim, firstAt: 50, lastAt: 50, acceptedAt: null }, 0),
+      );
+    declare(warehouse, [target(10)], 50);
+    storeEnd();
     declare(warehouse, [], 60);
     expect(queryRows(warehouse, "SELECT * FROM pending_claims")).toEqual([]);
+    expect(rangesOf(warehouse)).toEqual([]);
+    warehouse.transaction((t) => addTarget(t, target(10), 60, false));
+    storeEnd();
+    declare(warehouse, [], 70);
+    expect(rangesOf(warehouse)).toEqual([[10, 20]]);
   });
 });
 
