@@ -47,6 +47,8 @@ export interface SeriesRules {
   readonly windowStart: Micros;
   /** An end of the history is claimed down to here. */
   readonly floor: Micros;
+  /** By this machine's clock, in case the service's is wrong; undefined: unknown. */
+  readonly present?: Micros | undefined;
 }
 
 /** `rows`: all records of the range are stored; `moved`: where the reason says; `empty`: the service has none; `lost`: it no longer serves them. */

@@ -2,7 +2,7 @@ import type { Micros } from "../model/time.ts";
 import { normalise, subtract, type TimeRange } from "../model/time-range.ts";
 import type { PageAnswer, SeriesRules, StoredRow, StoredSeries } from "./answer.ts";
 import { type Claim, holesOf, NO_RECORDS, NOT_FOUND, NOTHING_OLDER, type PendingClaim } from "./claim.ts";
-import { finalUntil, findPrevious, provableUntil, type UpperBound } from "./provable-until.ts";
+import { finalUntil, findPrevious, provableUntil, type UpperBound, withinPresent } from "./provable-until.ts";
 
 /** If a page lacks more stored rows than this fraction of its own size, the service must repeat it. */
 const MAX_MISSING_FRACTION = 0.1;
@@ -199,7 +199,15 @@ export function claimNotFound(range: TimeRange, stored: StoredSeries, rules: Ser
   const from = Math.min(range.from, Math.max(rules.floor, stored.targetStart ?? range.from));
   const lostTo = newest === undefined ? undefined : newest + rules.step;
   const kind = isStill(NOT_FOUND, [range], stored) ? "still absent" : "not found";
-  return { kind, range: { from, to: range.to }, says: "empty", subject: [], because: NOT_FOUND, lostTo };
+  const to = withinPresent(range.to, stored, rules);
+  return {
+    kind,
+    range: { from: Math.min(from, to), to },
+    says: "empty",
+    subject: [],
+    because: NOT_FOUND,
+    lostTo,
+  };
 }
 
 /** Whether the ranges continue one that was settled for the same reason. */

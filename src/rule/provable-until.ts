@@ -101,12 +101,22 @@ function publishedUntil(
   if (!isHead && shownTo >= gap.to) return { until: gap.to, publication: undefined, showsRunningDay };
   const publishedTo = isHead ? shownTo : Math.max(shownTo, shownBefore(gap.to, period, stored));
   const quiet = publishedTo < gap.to ? quietMarginOf(page, publishedTo, stored, rules) : undefined;
+  const quietTo = finalAt(asOf + DATE_HEADER_SLACK_MICROS, quiet ?? 0, rules.step);
   const until =
-    quiet === undefined ? publishedTo : finalAt(asOf + DATE_HEADER_SLACK_MICROS, quiet, rules.step);
+    quiet === undefined ? publishedTo : Math.max((newest ?? -1) + 1, withinPresent(quietTo, stored, rules));
   const publication = isHead
     ? { publishedTo, askedAt: asOf, askedTo: gap.to, quietMargin: quiet ?? 0 }
     : { publishedTo: shownTo, askedAt: 0, askedTo: gap.to, quietMargin: 0 };
   return { until, publication, showsRunningDay };
+}
+
+/** Where two clocks differ, an absence ends with the earlier present, unless another series has records after that. */
+export function withinPresent(
+  to: Micros,
+  stored: StoredSeries,
+  { present = to, step }: Pick<SeriesRules, "present" | "step">,
+): Micros {
+  return to <= present || stored.hasOtherPublished(to) ? to : finalAt(present, 0, step);
 }
 
 /** Ticks that are refreshed every 30 seconds may be some milliseconds less apart: the next one may come that early too. */

@@ -14,7 +14,10 @@ interface NotFoundAnswer {
   readonly key: SeriesKey;
   readonly indexType: string;
   readonly range: TimeRange;
-  readonly rules: Pick<SeriesRules, "period" | "settleDelay" | "quietMargin" | "windowStart" | "floor">;
+  readonly rules: Pick<
+    SeriesRules,
+    "period" | "settleDelay" | "quietMargin" | "windowStart" | "floor" | "present"
+  >;
   readonly confirmation: ConfirmationRules;
 }
 
@@ -27,7 +30,9 @@ export function commitNotFound(
   return warehouse.transaction((transaction) => {
     const stored = readStoredSeries(transaction, key, indexType);
     const all = { ...rules, step, isDaily: isDaily(key.stream), lateness: 0 };
-    const claims = [claimNotFound(range, stored, all)];
+    const claim = claimNotFound(range, stored, all);
+    if (claim.range.from >= claim.range.to) return { withdrawn: 0, pending: [], believed: [] };
+    const claims = [claim];
     const evidence = { claims, shown: undefined, oldest: undefined, windowStart: rules.windowStart };
     return applyClaims(transaction, key, stored, evidence, readClaims(transaction, key), confirmation);
   });

@@ -49,7 +49,10 @@ export interface WalkPage extends Pick<PageAnswer, "isLast" | "isHead" | "isSile
   readonly position: WalkPosition;
   /** Equal pages have shown that the service always sends records of other series. */
   readonly acceptsForeign?: boolean;
-  readonly rules: Pick<SeriesRules, "period" | "settleDelay" | "quietMargin" | "windowStart" | "floor">;
+  readonly rules: Pick<
+    SeriesRules,
+    "period" | "settleDelay" | "quietMargin" | "windowStart" | "floor" | "present"
+  >;
   readonly confirmation: ConfirmationRules;
   /** The request without secrets, for `rejects`. */
   readonly request: string;

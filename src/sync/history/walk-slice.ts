@@ -239,6 +239,7 @@ export function seriesRules(context: SyncContext, slice: SliceWalk): WalkPage["r
     quietMargin,
     windowStart: windowStart + WINDOW_MARGIN_MICROS,
     floor: windowStart + WINDOW_EDGE_MARGIN_MICROS,
+    present: Math.floor(context.clock.now()) * MICROS_PER_MS,
   };
 }
 

@@ -29,10 +29,10 @@ export type AuditRule =
   | "kept_bars"
   /** The view `coverage` agrees with its table. */
   | "views"
+  /** Nothing is settled beyond the present. */
+  | "future"
   /** Remark: a long time without a row in a range called `rows`. */
-  | "long_pause"
-  /** Remark: coverage beyond the present. */
-  | "future";
+  | "long_pause";
 
 export interface AuditFinding extends TimeRange {
   readonly rule: AuditRule;

@@ -1,5 +1,5 @@
 import { streamTable } from "../../model/streams.ts";
-import { formatTimestamp, type Micros } from "../../model/time.ts";
+import { formatTimestamp, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { SettledRange } from "../../rule/answer.ts";
 import { AGED_OUT_REASON, computeWindowStart } from "../coverage/gaps.ts";
 import { type AuditContext, type AuditedKey, type AuditFinding, createFinding } from "./audited-key.ts";
@@ -36,14 +36,17 @@ function describe({ proof, from, to }: SettledRange): string {
   return `${proof} from ${formatTimestamp(from)} to ${formatTimestamp(to)}`;
 }
 
-/** Finds ranges that were called lost although the service still had them, and coverage beyond the present. */
+/** A settled range may end so much after the present: clocks differ, and are read in whole seconds. */
+const CLOCK_TOLERANCE_MICROS = 10 * MICROS_PER_SECOND;
+
+/** Finds ranges that were called lost although the service still had them, and what is settled beyond the present. */
 export function checkClaims({ now }: AuditContext, audited: AuditedKey): AuditFinding[] {
   const { settled, targets, cadence } = audited;
   const { kind } = streamTable[audited.key.stream];
   const serviceWindow = targets.at(-1)?.serviceWindow ?? streamTable[audited.key.stream].window;
   const windowStart = serviceWindow === null ? undefined : computeWindowStart(serviceWindow, now);
   // A snapshot covers its whole period, which may not be over.
-  const end = kind === "snapshot" ? now + cadence : now;
+  const end = now + CLOCK_TOLERANCE_MICROS + (kind === "snapshot" ? cadence : 0);
   return settled.flatMap((range) => {
     const isAgedOut = range.proof === "lost" && range.reason === AGED_OUT_REASON;
     if (isAgedOut && range.to > (windowStart ?? Number.NEGATIVE_INFINITY)) {
@@ -51,8 +54,8 @@ export function checkClaims({ now }: AuditContext, audited: AuditedKey): AuditFi
         windowStart === undefined ? "has no window" : `still served ${formatTimestamp(windowStart)}`;
       return [createFinding(audited, "lost_in_reach", range, `lost as aged out, but the service ${why}`)];
     }
-    if (range.proof === "lost" || range.to <= end) return [];
-    const text = `covered until ${formatTimestamp(range.to)}, which is in the future: a clock is or was wrong`;
-    return [createFinding(audited, "future", { from: Math.max(range.from, now), to: range.to }, text, true)];
+    if (range.to <= end) return [];
+    const text = `settled until ${formatTimestamp(range.to)}, which is in the future: a clock is or was wrong`;
+    return [createFinding(audited, "future", { from: Math.max(range.from, now), to: range.to }, text)];
   });
 }

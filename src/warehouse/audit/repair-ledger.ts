@@ -10,6 +10,7 @@ const repairableRules: readonly AuditRule[] = [
   "row_in_empty",
   "no_rows",
   "lost_in_reach",
+  "future",
   "kept_bars",
 ];
 

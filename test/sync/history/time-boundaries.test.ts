@@ -170,6 +170,31 @@ sync: { ${otherStreamsOff}, intraday: { GWA: [BTC], MWA: none, LX: none, days: 1
     },
   );
 
+  it.each(["404", "empty"] as const)(
+    "G4: with a Date 30 days ahead nothing above the present is settled (no data: %s)",
+    async (noData) => {
+      const engine = await startBackfillHarness({
+        settings: `sync: { ${otherStreamsOff}, marketCap: false,
+          intraday: { GWA: [BTC, LIBRA], MWA: none, LX: none, days: 35 } }`,
+        localSkewMs: -30 * DAY_MS,
+        simulator: {
+          quirks: { noData, listed: { perMille: 1000, on: "2026-01-30" } },
+          faults: "GET /index-ticker lag 30d",
+        },
+      });
+      for (let run = 0; run < 2; run++) {
+        await engine.run();
+        const present = (engine.clock.now() - 30 * DAY_MS) * 1000;
+        const [settled] = engine.query(
+          "SELECT max(to_ts) AS to_ts, count(DISTINCT name) AS names FROM coverage",
+        );
+        expect(Number(settled?.to_ts)).toBeLessThanOrEqual(present);
+        expect(settled?.names).toBe(2);
+        await engine.clock.advance(3_600_000);
+      }
+    },
+  );
+
   it("C16: a ticker list torn by a refresh is fetched again; only a complete list counts as coverage", async () => {
     const engine = await startBackfillHarness({
       settings:
