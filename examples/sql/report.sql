@@ -3,7 +3,7 @@ WITH returns AS (
   SELECT ln(close / lag(close) OVER (ORDER BY ts)) AS change FROM bars_15m WHERE index_type = 'GWA' AND name = :name AND is_complete),
 missing AS (
   SELECT count(*) AS ranges, min(from_time) AS first FROM gaps
-  WHERE stream = 'index_ticks' AND index_type = 'GWA' AND name = :name AND reason <> 'settling')
+  WHERE stream = 'index_ticks' AND index_type = 'GWA' AND name = :name AND state <> 'unconfirmed')
 SELECT t.name, m.ranges AS missing_ranges, m.first AS first_missing,
   (SELECT round(sqrt(avg(change * change) - avg(change) * avg(change)), 6) FROM returns) AS volatility_15m,
   (SELECT max(price) FROM index_ticks WHERE index_type = 'GWA' AND name = :name) AS highest,
