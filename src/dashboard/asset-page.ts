@@ -57,7 +57,7 @@ WHERE ${ofIndex} AND ts >= ${since - (since % 3_600_000_000)} ORDER BY ts`,
     coverage: `SELECT stream, proof, min(from_time) AS from_time, max(to_time) AS to_time, sum(to_ts - from_ts) / 1e6 AS seconds
 FROM coverage WHERE ${ofIndex} GROUP BY stream, proof ORDER BY stream, from_time`,
     gaps: `SELECT stream, state, reason, from_time, to_time, (to_ts - from_ts) / 1e6 AS seconds
-FROM gaps WHERE ${ofIndex} AND reason <> 'settling' ORDER BY to_ts DESC LIMIT 10`,
+FROM gaps WHERE ${ofIndex} AND state <> 'unconfirmed' ORDER BY to_ts DESC LIMIT 10`,
     revisions: `SELECT stream, time, before, after, changed_at FROM revisions WHERE ${ofIndex} ORDER BY changed_at DESC LIMIT 5`,
     daily: `SELECT day, close, service_close, largest_rel_diff, coverage, is_complete FROM reconcile_ohlcv
 WHERE ${ofIndex} AND day >= '${formatDay(since)}' ORDER BY day DESC`,

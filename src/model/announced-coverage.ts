@@ -1,3 +1,4 @@
+import type { GapState } from "./gap-state.ts";
 import { formatTimestamp, type Micros, parseTimestamp } from "./time.ts";
 import type { TimeRange } from "./time-range.ts";
 
@@ -14,10 +15,14 @@ export const WINDOW_HEADER = "x-mds-window";
 
 /** A range of which the page proves no records. Everything else that it spans is covered. */
 export interface AnnouncedRange extends TimeRange {
-  /** `open`: records may be missing; `lost`: they can no longer be fetched; `empty`: there are none. */
-  readonly state: "open" | "lost" | "empty";
+  /** Those of the view `gaps`; `empty`: there are no records. */
+  readonly state: GapState | "empty";
   readonly reason: string | null;
 }
+
+/** Whether the sender proves nothing about a range of this state: it may get records. */
+export const isUnproven = ({ state }: { readonly state: AnnouncedRange["state"] | "covered" }) =>
+  state === "open" || state === "unconfirmed";
 
 /** What the headers of a response of `mds-sync serve` say. */
 export interface AnnouncedCoverage {
@@ -35,7 +40,7 @@ export function formatAnnouncedRanges(ranges: readonly AnnouncedRange[]): string
   return notes.length === 0 ? undefined : notes.join(", ");
 }
 
-const rangePattern = /^(open|lost|empty) from=(\S+) to=([^\s,]+)(?: reason="([^"]*)")?(?:, |$)/;
+const rangePattern = /^(open|unconfirmed|lost|empty) from=(\S+) to=([^\s,]+)(?: reason="([^"]*)")?(?:, |$)/;
 /** What cannot be read proves nothing: then everything is open. */
 const everything: AnnouncedRange = { from: 0, to: Number.MAX_SAFE_INTEGER, state: "open", reason: null };
 

@@ -1,13 +1,15 @@
 import type { LiveCommitResult } from "../ingest/commit/live.ts";
-import type { Stream } from "../model/streams.ts";
-import { MICROS_PER_SECOND } from "../model/time.ts";
+import { historyStreams, type Stream } from "../model/streams.ts";
+import { MICROS_PER_MS, MICROS_PER_SECOND } from "../model/time.ts";
+import { nextAskAt } from "../rule/confirm.ts";
 import type { Random } from "../runtime/backoff.ts";
 import { runLoop, WakeSignal } from "../runtime/loop.ts";
 import type { FeedEvent } from "../service/live/feed.ts";
 import type { FeedMessage } from "../service/live/messages.ts";
 import { SubscriptionStates } from "../service/live/subscription-states.ts";
+import { readPendingClaims } from "../warehouse/coverage/pending-claims.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
-import type { SyncContext, SyncSettings } from "./context/context.ts";
+import { type SyncContext, type SyncSettings, serviceNow } from "./context/context.ts";
 import type { Problem } from "./context/error-policy.ts";
 import { fillGaps } from "./history/fill-gaps.ts";
 import { planTiming } from "./history/gap-planner.ts";
@@ -148,7 +150,7 @@ export class SyncSupervisor {
       this.#headsCaughtUp.promise.then(() =>
         this.#repeat({
           part: "gaps",
-          delayMs: () => GAP_SCAN_INTERVAL_MS,
+          delayMs: () => this.#gapScanDelayMs(),
           runOnce: () => this.#fillGaps(),
           wakeUp: this.#gapScan,
         }),
@@ -216,6 +218,17 @@ export class SyncSupervisor {
     this.#headPoller.requestReload();
     this.#reportActivity();
     this.#options.onFilled();
+  }
+
+  /** Until all claims that are due within the interval can be repeated, so that they are confirmed when the pages say. */
+  #gapScanDelayMs(): number {
+    const { settings, reader } = this.#options;
+    const now = serviceNow(this.#context);
+    const delays = historyStreams
+      .flatMap((stream) => [...readPendingClaims(reader, stream).values()].flat())
+      .map((claim) => Math.ceil((nextAskAt(claim, settings.withdrawals) - now) / MICROS_PER_MS))
+      .filter((ms) => ms > 0 && ms < GAP_SCAN_INTERVAL_MS);
+    return delays.length === 0 ? GAP_SCAN_INTERVAL_MS : Math.max(...delays);
   }
 
   #reportActivity(): void {

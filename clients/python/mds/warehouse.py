@@ -231,7 +231,8 @@ class Warehouse:
         return self._ledger("coverage", ["proof", "reason"], series, start, end, stream, index_type)
 
     def gaps(self, series=None, start=None, end=None, *, stream="index_ticks", index_type=None):
-        """The ranges that are missing: open (will be fetched) or lost. `stream=None`: of all streams."""
+        """The ranges that are not proven: open (will be fetched), unconfirmed (the service must only say once more that
+        there is nothing else) or lost. `stream=None`: of all streams."""
         return self._ledger("gaps", ["state", "reason", "lost_at"], series, start, end, stream, index_type)
 
     @_with_past
@@ -384,9 +385,9 @@ class Warehouse:
             known = self._backend.read("gaps", ["from_ts", "to_ts", "state", "reason"], [("stream", "=", stream), *key_of(each)])
             for lower, upper in uncovered(self._proven(each, stream), start, end):
                 own = known[(known.from_ts < upper) & (known.to_ts >= lower)].sort_values("from_ts")
-                # The ledger may have been read a moment before the present: what is open at its end goes on until now.
+                # The ledger may have been read a moment before the present: a head at its end goes on until now.
                 own = [(int(row.from_ts), int(row.to_ts), row.state, row.reason) for row in own.itertuples()]
-                if own and own[-1][2] == "open" and 0 < min(upper, present) - own[-1][1] < _HEAD_MICROS:
+                if own and own[-1][2] != "lost" and 0 < min(upper, present) - own[-1][1] < _HEAD_MICROS:
                     own[-1] = (own[-1][0], min(upper, present), *own[-1][2:])
                 parts = [(max(lower, a), min(upper, z), *why) for a, z, *why in own if a < upper and z > lower]
                 rest = uncovered([(a, z) for a, z, *_ in parts], lower, upper)

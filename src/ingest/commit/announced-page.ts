@@ -1,4 +1,4 @@
-import type { AnnouncedCoverage, AnnouncedRange } from "../../model/announced-coverage.ts";
+import { type AnnouncedCoverage, type AnnouncedRange, isUnproven } from "../../model/announced-coverage.ts";
 import type { StreamRecords } from "../../model/records.ts";
 import { type HistoryStream, streamDefinition } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
@@ -23,12 +23,11 @@ import type { Transaction } from "../../warehouse/tables/transaction.ts";
 
 const unconfirmedKinds = ["end", "not found"] as const;
 
-const rangesOf = (ranges: readonly AnnouncedRange[], state: AnnouncedRange["state"]) =>
-  normalise(ranges.filter((range) => range.state === state));
+const unprovenOf = (ranges: readonly AnnouncedRange[]) => normalise(ranges.filter(isUnproven));
 
 /** Whether records of the page lie where its sender proves nothing. */
 export function hasUnprovenRecords({ ranges }: AnnouncedCoverage, timestamps: readonly Micros[]): boolean {
-  const open = rangesOf(ranges, "open");
+  const open = unprovenOf(ranges);
   return timestamps.some((ts) => containsTimestamp(open, ts));
 }
 
@@ -40,7 +39,7 @@ export function writeUnprovenRecords<S extends HistoryStream>(
   { ranges }: AnnouncedCoverage,
 ): WriteRecordsResult {
   if (streamDefinition(stream).event === null) return writeRecords(transaction, stream, records, "rest");
-  const open = rangesOf(ranges, "open");
+  const open = unprovenOf(ranges);
   const [proven, unproven]: [StreamRecords[S][], StreamRecords[S][]] = [[], []];
   for (const record of records) (containsTimestamp(open, record.ts) ? unproven : proven).push(record);
   const rest = writeRecords(transaction, stream, proven, "rest");
@@ -100,7 +99,8 @@ export function copyLedger(
     const [part] = intersect([proven], normalise([range]));
     if (!part) continue;
     // An end is about everything below, also what no walk needs to ask for.
-    if (state === "open") copyClaim(transaction, key, { from: range.from, to: part.to }, reason);
+    if (state === "open" || state === "unconfirmed")
+      copyClaim(transaction, key, { from: range.from, to: part.to }, reason);
     else if (state === "lost" || !hasRowsInRange(transaction, key, part))
       settle(transaction, key, part, state, reason ?? "no records");
   }
@@ -121,6 +121,6 @@ function copyClaim(transaction: Transaction, key: SeriesKey, range: TimeRange, r
 
 /** Above what the sender has proven, the head is `not published yet`. */
 function readHead(ranges: readonly AnnouncedRange[], { gap: { to }, asOf }: PageAnswer): Publication {
-  const head = rangesOf(ranges, "open").findLast((range) => range.from < to && range.to >= to);
+  const head = unprovenOf(ranges).findLast((range) => range.from < to && range.to >= to);
   return { publishedTo: head?.from ?? to, askedAt: asOf, askedTo: to, quietMargin: 0 };
 }

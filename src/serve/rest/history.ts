@@ -2,6 +2,7 @@ import {
   type AnnouncedRange,
   COVERAGE_HEADER,
   formatAnnouncedRanges,
+  isUnproven,
 } from "../../model/announced-coverage.ts";
 import type { HistoryStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
@@ -77,7 +78,7 @@ export function serveHistory(connection: Connection, request: HistoryRequest): S
 
 /** What lies before the beginning of the history is no part of it. */
 function isIncomplete({ state, reason }: AnnouncedRange): boolean {
-  return state === "open" || (state === "lost" && reason !== NOT_AT_SOURCE_REASON);
+  return isUnproven({ state }) || (state === "lost" && reason !== NOT_AT_SOURCE_REASON);
 }
 
 function forbidden(what: string): ServeError {
@@ -119,7 +120,7 @@ function readPage(
   let hasMore = false;
   for (const segment of readSegments(connection, key, end, now)) {
     const { from, to, state, reason } = segment;
-    const isStop = state === "open" || notes.length >= MAX_NOTES;
+    const isStop = isUnproven(segment) || notes.length >= MAX_NOTES;
     if (state !== "covered") addNote(notes, { from, to, state, reason });
     hasMore = isStop && rows.length > 0 && table.hasRowsBelow(connection, key.series, to);
     if (hasMore) break;
@@ -260,7 +261,7 @@ function findOpenEnvelope(
     const key = { stream: table.stream, series: series.series };
     for (const segment of readSegments(connection, key, end, now)) {
       if (segment.to <= bottom) break;
-      if (segment.state !== "open") continue;
+      if (!isUnproven(segment)) continue;
       from = Math.min(from, segment.from);
       to = Math.max(to, segment.to);
     }

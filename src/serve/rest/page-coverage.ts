@@ -1,17 +1,19 @@
 import type { AnnouncedRange } from "../../model/announced-coverage.ts";
+import { gapState } from "../../model/gap-state.ts";
 import type { Micros } from "../../model/time.ts";
 import { intersect, normalise, type TimeRange } from "../../model/time-range.ts";
 import type { SettledRange } from "../../rule/answer.ts";
 import type { PendingClaim } from "../../rule/claim.ts";
+import { isIncident } from "../../rule/confirm.ts";
 import { computeTargetStart } from "../../warehouse/coverage/gaps.ts";
 import type { LedgerKey } from "../../warehouse/coverage/ledger.ts";
 import { pendingReasons, readClaims } from "../../warehouse/coverage/pending-claims.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 
-/** A part of a series' history: the ledger covers it, it is open, or it is lost. */
+/** A part of a series' history: the ledger covers it, or it has the state of a gap. */
 interface CoverageSegment extends TimeRange {
   readonly state: AnnouncedRange["state"] | "covered";
-  /** Why it is lost or empty; for an open one, what the service has still to repeat. */
+  /** Why it is lost or empty; else what the service has still to repeat. */
   readonly reason: string | null;
 }
 
@@ -78,11 +80,18 @@ export function* readSegments(
 /** An open range, newest part first: with a reason where the service has claimed something that it must repeat. */
 function* splitOpen(claims: readonly PendingClaim[], { from, to }: TimeRange): Generator<CoverageSegment> {
   let at = to;
-  for (const { kind, range } of claims.toSorted((a, b) => b.range.from - a.range.from)) {
+  // Of an end, everything below is claimed: see `findAbsence`.
+  const claimed = claims.map(({ kind, range }) => ({
+    kind,
+    ...range,
+    from: isIncident(kind) ? range.from : 0,
+  }));
+  for (const { kind, ...range } of claimed.sort((a, b) => b.from - a.from)) {
     const [part] = intersect([range], normalise([{ from, to: at }]));
     if (!part) continue;
+    const reason = pendingReasons[kind] ?? "";
     if (part.to < at) yield { from: part.to, to: at, state: "open", reason: null };
-    yield { ...part, state: "open", reason: pendingReasons[kind] ?? null };
+    yield { ...part, state: gapState(reason), reason };
     at = part.from;
   }
   if (from < at) yield { from, to: at, state: "open", reason: null };

@@ -26,11 +26,11 @@ proof TEXT rows: all rows of the range are stored; moved: they are where the rea
 reason TEXT why the range is empty or lost; moved to …: the export or database that has its rows; NULL: they are here`,
   ),
   gaps: relation(
-    "what is missing now, as ranges [from, to)",
+    "what is not proven now, as ranges [from, to)",
     `${ledgerKey}
 ${range}
-state TEXT open: the sync will fetch it; lost: the service no longer has it
-reason TEXT pending, settling (only awaits confirmation), not published yet, end unconfirmed, "not found, unconfirmed", withdrawal unconfirmed, forbidden, aged out, no longer served, not observed, retention …
+state TEXT open: the sync will fetch it; unconfirmed: all that the service has shown is stored, and it must say once more that there is nothing else; lost: the service no longer has it
+reason TEXT of an open range: pending, not published yet, withdrawal unconfirmed, forbidden …; of an unconfirmed one: settling (a young head), end unconfirmed, "not found, unconfirmed"; of a lost one: aged out, no longer served, not observed, retention …
 lost_at TEXT when an open range leaves the service's window; NULL: never`,
   ),
   revisions: relation(

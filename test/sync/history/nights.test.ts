@@ -33,7 +33,7 @@ function openReasons(engine: BackfillHarness, stream = "index_ticks"): unknown[]
     SET clock_skew = ${engine.clock.now() * 1000} - CAST(unixepoch('subsec') * 1000000 AS INTEGER)`);
   return engine
     .query(
-      `SELECT DISTINCT reason FROM gaps WHERE stream = '${stream}' AND state = 'open' AND reason <> 'settling'
+      `SELECT DISTINCT reason FROM gaps WHERE stream = '${stream}' AND state <> 'lost' AND reason <> 'settling'
         AND from_ts < ${(engine.clock.now() - 3_600_000) * 1000}`,
     )
     .map(({ reason }) => reason);
