@@ -14,7 +14,7 @@ beforeAll(async () => {
   const { path, connection } = openFilledWarehouse(fillDailyBars, afterAll);
   query = <Row>(sql: string) => connection.database.prepare<[], Row>(sql).all();
   // The next hour would add a bar.
-  ({ address } = await serveDashboard(path, systemClock, afterAll, lastHour + HOUR - 1));
+  ({ address } = await serveDashboard(path, systemClock, afterAll, () => lastHour + HOUR - 1));
 });
 
 const readAxis = (page: Page) => readDrawnTexts(page, "#chart tr:last-child td:nth-child(2) canvas");

@@ -33,6 +33,9 @@ export class BarFeed {
   readonly width: BarWidth;
   readonly #now: () => number;
   #loaded: ChartBarsResult | undefined;
+  /** Where the last answer ended: pushed ticks move the end of what is loaded, but not what was read. */
+  #readTo = 0;
+  #isLive = false;
   #isExtending = false;
   /** Ticks since the last answer was asked for. */
   readonly #pushed: PushedTick[] = [];
@@ -49,12 +52,17 @@ export class BarFeed {
 
   /** The loaded range ends now, and follows what is committed. */
   get isLive(): boolean {
-    return this.#loaded !== undefined && this.#loaded.to >= this.#now() - secondsOf(this.width);
+    return this.#isLive;
+  }
+
+  /** So much is missing at the end that one request does not return it: only a new start does. */
+  get isOutdated(): boolean {
+    return this.#isLive && dayStart(this.#tail()) < this.#earliest(this.#now());
   }
 
   /** Loads a range, or the newest part of a long one. Whole days, so that no daily bar is cut. */
   async start({ from, to }: PickedRange): Promise<void> {
-    this.#loaded = await fetchBars(this.series, this.width, {
+    this.#loaded = await this.#fetch(this.width, {
       from: Math.max(dayStart(from), this.#earliest(to ?? this.#now())),
       ...(to === undefined ? {} : { to: dayStart(to + DAY_SECONDS - 1) }),
     });
@@ -93,7 +101,7 @@ export class BarFeed {
     if (this.#isExtending) return false;
     this.#isExtending = true;
     try {
-      const part = await fetchBars(this.series, width, range);
+      const part = await this.#fetch(width, range);
       if (this.#loaded) this.#loaded = merge(this.#loaded, part);
       return true;
     } finally {
@@ -101,20 +109,33 @@ export class BarFeed {
     }
   }
 
+  async #fetch(width: BarWidth, range: PickedRange): Promise<ChartBarsResult> {
+    const part = await fetchBars(this.series, width, range);
+    this.#readTo = Math.max(this.#readTo, part.to);
+    // It stays live, however long no answer comes.
+    this.#isLive ||= range.to === undefined || range.to > this.#now();
+    return part;
+  }
+
+  /** Where the bars begin that may have changed since they were read. */
+  #tail(): number {
+    return this.#readTo - TAIL_BARS * secondsOf(this.width);
+  }
+
   /** Reads the end again, or all from `changedFrom` on that one request returns. */
   async refresh(changedFrom = Number.POSITIVE_INFINITY): Promise<void> {
     if (!this.#loaded || (changedFrom >= this.#loaded.to && !this.isLive)) return;
     const { from, to, days } = this.#loaded;
-    const tail = to - TAIL_BARS * secondsOf(this.width);
+    const tail = this.#tail();
     const isDaily = days.some((range) => range.from <= tail && tail < range.to);
     const earliest =
       changedFrom < tail
-        ? Math.max(dayStart(changedFrom), this.#earliest(to))
+        ? Math.max(dayStart(changedFrom), this.#earliest(this.isLive ? this.#now() : to))
         : isDaily
           ? dayStart(tail)
           : tail;
     const end = this.isLive ? {} : { to };
-    const part = await fetchBars(this.series, this.width, { from: Math.max(from, earliest), ...end });
+    const part = await this.#fetch(this.width, { from: Math.max(from, earliest), ...end });
     const { last_price, last_tick } = part;
     this.#loaded = { ...merge(this.#loaded, part), last_price, last_tick };
     this.#addPushed();

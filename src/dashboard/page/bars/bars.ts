@@ -171,7 +171,7 @@ async function start(): Promise<void> {
 
 async function refresh(): Promise<void> {
   const own = feed;
-  if (!own?.loaded) return start();
+  if (!own?.loaded || own.isOutdated) return start();
   const { isLive } = own;
   const from = changedFrom;
   changedFrom = Number.POSITIVE_INFINITY;
