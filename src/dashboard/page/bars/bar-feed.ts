@@ -1,10 +1,8 @@
 // The bars of one series in one width: what is loaded, more of it in both directions, and its live end.
 
-import { type ChartBarsResult, MAX_BARS } from "../../../model/answers/chart-bars.ts";
+import { type ChartBarsResult, MAX_BARS, type SecondsRange } from "../../../model/answers/chart-bars.ts";
 import type { SeriesMatch } from "../../../model/answers/heatmap.ts";
 import type { BarWidth } from "../../../model/time.ts";
-import { fetchJson } from "../shared/page-base.ts";
-import type { PickedRange } from "../shared/time-picker.ts";
 import { addTick, DAY_SECONDS, dayStart, merge, type PushedTick, secondsOf } from "./bar-slots.ts";
 
 /** How many bars are loaded at once when a reader scrolls to an end. */
@@ -13,24 +11,27 @@ const CHUNK_BARS = 1_000;
 const MAX_CHUNKS = 4;
 const TAIL_BARS = 3;
 
-export function fetchBars(
-  { index_type, index_id }: Pick<SeriesMatch, "index_type" | "index_id">,
+/** Seconds since 1970; without `to` it ends now. */
+export type AskedRange = Pick<SecondsRange, "from"> & Partial<SecondsRange>;
+
+export type ReadBars = (
+  series: Pick<SeriesMatch, "index_type" | "index_id">,
   width: BarWidth,
-  { from, to }: PickedRange,
-): Promise<ChartBarsResult> {
-  const toIso = (seconds: number) => new Date(Math.floor(seconds) * 1000).toISOString();
-  return fetchJson("bars", {
-    type: index_type,
-    id: index_id,
-    width,
-    from: toIso(from),
-    ...(to === undefined ? {} : { to: toIso(to) }),
-  });
+  range: AskedRange,
+) => Promise<ChartBarsResult>;
+
+interface BarFeedOptions {
+  readonly series: SeriesMatch;
+  readonly width: BarWidth;
+  readonly read: ReadBars;
+  /** The daemon's clock in seconds. */
+  readonly now: () => number;
 }
 
 export class BarFeed {
   readonly series: SeriesMatch;
   readonly width: BarWidth;
+  readonly #read: ReadBars;
   readonly #now: () => number;
   #loaded: ChartBarsResult | undefined;
   /** Where the last answer ended: pushed ticks move the end of what is loaded, but not what was read. */
@@ -40,9 +41,10 @@ export class BarFeed {
   /** Ticks since the last answer was asked for. */
   readonly #pushed: PushedTick[] = [];
 
-  constructor(series: SeriesMatch, width: BarWidth, now: () => number) {
+  constructor({ series, width, read, now }: BarFeedOptions) {
     this.series = series;
     this.width = width;
+    this.#read = read;
     this.#now = now;
   }
 
@@ -61,7 +63,7 @@ export class BarFeed {
   }
 
   /** Loads a range, or the newest part of a long one. Whole days, so that no daily bar is cut. */
-  async start({ from, to }: PickedRange): Promise<void> {
+  async start({ from, to }: AskedRange): Promise<void> {
     this.#loaded = await this.#fetch(this.width, {
       from: Math.max(dayStart(from), this.#earliest(to ?? this.#now())),
       ...(to === undefined ? {} : { to: dayStart(to + DAY_SECONDS - 1) }),
@@ -97,7 +99,7 @@ export class BarFeed {
     return dayStart(this.#loaded?.ticks_from ?? Number.POSITIVE_INFINITY);
   }
 
-  async #extend(width: BarWidth, range: PickedRange): Promise<boolean> {
+  async #extend(width: BarWidth, range: AskedRange): Promise<boolean> {
     if (this.#isExtending) return false;
     this.#isExtending = true;
     try {
@@ -109,8 +111,8 @@ export class BarFeed {
     }
   }
 
-  async #fetch(width: BarWidth, range: PickedRange): Promise<ChartBarsResult> {
-    const part = await fetchBars(this.series, width, range);
+  async #fetch(width: BarWidth, range: AskedRange): Promise<ChartBarsResult> {
+    const part = await this.#read(this.series, width, range);
     this.#readTo = Math.max(this.#readTo, part.to);
     // It stays live, however long no answer comes.
     this.#isLive ||= range.to === undefined || range.to > this.#now();
