@@ -129,7 +129,7 @@ describe("the dashboard", () => {
     await page.keyboard.type("abcdefghijklmnopqrstuvwxyz0123456789");
     await page.clock.runFor(300);
     await vi.waitUntil(() => asked.length > 1);
-    expect(asked).toEqual(["", "abcdefghijklmnopqrstuvwxyz0123456789"]);
+    expect([asked.length, asked.at(-1)]).toEqual([2, "abcdefghijklmnopqrstuvwxyz0123456789"]);
     await page.goto(new URL("/?problems=1", served.address).href);
     await page.waitForSelector('[data-group="index_ticks:GWA"] canvas');
     expect(await page.isChecked("#only-problems")).toBe(true);
