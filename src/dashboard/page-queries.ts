@@ -8,6 +8,7 @@ import {
   type DerivativesOptions,
   readDerivativeAssets,
   readDerivatives,
+  readExchanges,
   readMarketRanking,
   readPairs,
   readQuotes,
@@ -110,6 +111,7 @@ export class PageQueries {
       case "search": {
         const pages = await this.#searched.get("searched", SEARCHED_TTL, async () => ({
           pairs: readPairs(reader),
+          exchanges: readExchanges(reader),
           assets: readDerivativeAssets(reader),
           schema: readSchema(reader),
         }));

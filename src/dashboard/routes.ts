@@ -60,10 +60,7 @@ export function createRoutes({
   onCommit = () => {},
 }: RoutesOptions): Map<string, RequestHandler> {
   const statuses = new TtlCache<StatusPage>(clock);
-  const pages = new TtlCache<HttpResponse>(clock);
-  // A separate cache: a flood of variants must not block the pages above.
-  const variants = new TtlCache<HttpResponse>(clock);
-  const quotes = new TtlCache<HttpResponse>(clock);
+  const expositions = new TtlCache<HttpResponse>(clock);
 
   const live = new LiveEvents({
     clock,
@@ -89,51 +86,52 @@ export function createRoutes({
       ({ status }) => status,
       () => undefined,
     );
-  const readFrom =
-    (thread: RoutesOptions["reader"]) =>
-    async <K extends keyof QueryResults>(kind: K, ...params: ParamsOf<K>): Promise<HttpResponse> => {
+  /** Each kind has a cache of its own: a flood of variants of one must not block the others. */
+  const reading = <K extends keyof QueryResults>(
+    kind: K,
+    minTtlMs: number,
+    thread: RoutesOptions["reader"] = reader,
+  ) => {
+    const cache = new TtlCache<HttpResponse>(clock);
+    const read = async (params: ParamsOf<K>): Promise<HttpResponse> => {
       const body = await thread.queryBytes(kind, ...params);
       return body ? jsonBytes(body) : textResponse(404, "no index has this type and id");
     };
-  const [read, readMarket] = [readFrom(reader), readFrom(marketReader)];
+    return (key: string, ...params: ParamsOf<K>) => respond(cache.get(key, { minTtlMs }, () => read(params)));
+  };
   /** A page without parameters, which all readers share. */
-  const shared =
-    (
-      kind: "missing" | "market" | "pairs" | "derivative-assets" | "schema",
-      minTtlMs: number,
-      readPage: typeof read,
-    ) =>
-    () =>
-      respond(pages.get(kind, { minTtlMs }, () => readPage(kind)));
-  const readOne =
-    (kind: "asset" | "quotes" | "spreads", param: string, minTtlMs: number): RequestHandler =>
-    (query) => {
-      const name = (query.get(param) ?? "").slice(0, MAX_NAME_LENGTH);
-      return respond(quotes.get(`${kind} ${name}`, { minTtlMs }, () => readMarket(kind, name)));
+  const shared = (
+    ...of: Parameters<typeof reading<"missing" | "market" | "pairs" | "derivative-assets" | "schema">>
+  ) => {
+    const read = reading(...of);
+    return () => read("");
+  };
+  const readByName = (
+    param: string,
+    ...of: Parameters<typeof reading<"series" | "search" | "asset" | "quotes" | "spreads">>
+  ): RequestHandler => {
+    const read = reading(...of);
+    return (query) => {
+      const name = (query.get(param) ?? "").trim().slice(0, MAX_NAME_LENGTH);
+      return read(name, name);
     };
+  };
+  const readDerivatives = reading("derivatives", LATEST_TTL_MS, marketReader);
   const derivatives: RequestHandler = (query) => {
     const parsed = parseDerivativesQuery(query, view.now());
-    if (typeof parsed === "string") return textResponse(400, parsed);
-    const key = `derivatives ${JSON.stringify(parsed)}`;
-    return respond(quotes.get(key, { minTtlMs: LATEST_TTL_MS }, () => readMarket("derivatives", parsed)));
+    return typeof parsed === "string"
+      ? textResponse(400, parsed)
+      : readDerivatives(JSON.stringify(parsed), parsed);
   };
+  const readCoverage = reading("coverage", VARIANT_TTL_MS);
   const heatMap: RequestHandler = (query) => {
     const { key, ...params } = parseCoverageQuery(query);
-    return respond(
-      variants.get(`coverage ${key}`, { minTtlMs: HEATMAP_PAGE_TTL_MS }, () => read("coverage", params)),
-    );
+    return readCoverage(key, params);
   };
-  const readByName =
-    (kind: "series" | "search"): RequestHandler =>
-    (query) => {
-      const name = (query.get("name") ?? "").trim().slice(0, MAX_NAME_LENGTH);
-      return respond(variants.get(`${kind} ${name}`, { minTtlMs: VARIANT_TTL_MS }, () => read(kind, name)));
-    };
+  const readBars = reading("bars", VARIANT_TTL_MS);
   const bars: RequestHandler = (query) => {
     const parsed = parseBarsQuery(query, view.now());
-    if (typeof parsed === "string") return textResponse(400, parsed);
-    const key = `bars ${JSON.stringify(parsed)}`;
-    return respond(variants.get(key, { minTtlMs: VARIANT_TTL_MS }, () => read("bars", parsed)));
+    return typeof parsed === "string" ? textResponse(400, parsed) : readBars(JSON.stringify(parsed), parsed);
   };
   const routes: [string, RequestHandler][] = [
     ["/healthz", () => healthResponse(view)],
@@ -146,25 +144,27 @@ export function createRoutes({
       "/metrics",
       async () => {
         const status = await readStatusIfPossible();
-        return pages.get("metrics", { minTtlMs: METRICS_TTL_MS }, () => renderMetrics(view, metrics, status));
+        return expositions.get("metrics", { minTtlMs: METRICS_TTL_MS }, () =>
+          renderMetrics(view, metrics, status),
+        );
       },
     ],
     ["/api/status", () => respond(readStatus().then(({ response }) => response))],
     ["/api/daemon", async () => jsonResponse(daemonJson(view, await readStatusIfPossible()))],
-    ["/api/missing", shared("missing", HEATMAP_PAGE_TTL_MS, read)],
+    ["/api/missing", shared("missing", HEATMAP_PAGE_TTL_MS)],
     ["/api/coverage", heatMap],
-    ["/api/series", readByName("series")],
-    ["/api/search", readByName("search")],
+    ["/api/series", readByName("name", "series", VARIANT_TTL_MS)],
+    ["/api/search", readByName("name", "search", VARIANT_TTL_MS)],
     ["/api/bars", bars],
-    ["/api/market", shared("market", LATEST_TTL_MS, readMarket)],
-    ["/api/pairs", shared("pairs", HEATMAP_PAGE_TTL_MS, readMarket)],
-    ["/api/quotes", readOne("quotes", "pair", QUOTES_TTL_MS)],
-    ["/api/spreads", readOne("spreads", "pair", SPREADS_TTL_MS)],
-    ["/api/asset", readOne("asset", "name", ASSET_TTL_MS)],
-    ["/api/derivative-assets", shared("derivative-assets", HEATMAP_PAGE_TTL_MS, readMarket)],
+    ["/api/market", shared("market", LATEST_TTL_MS, marketReader)],
+    ["/api/pairs", shared("pairs", HEATMAP_PAGE_TTL_MS, marketReader)],
+    ["/api/quotes", readByName("pair", "quotes", QUOTES_TTL_MS, marketReader)],
+    ["/api/spreads", readByName("pair", "spreads", SPREADS_TTL_MS, marketReader)],
+    ["/api/asset", readByName("name", "asset", ASSET_TTL_MS, marketReader)],
+    ["/api/derivative-assets", shared("derivative-assets", HEATMAP_PAGE_TTL_MS, marketReader)],
     ["/api/derivatives", derivatives],
     ["/api/events", () => live.open()],
-    ["/api/schema", shared("schema", HEATMAP_PAGE_TTL_MS, read)],
+    ["/api/schema", shared("schema", HEATMAP_PAGE_TTL_MS)],
   ];
   return new Map([...createFileRoutes(), ...routes]);
 }

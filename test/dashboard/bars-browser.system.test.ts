@@ -26,7 +26,7 @@ beforeAll(async () => {
   const { path, connection } = openFilledWarehouse(fillDailyBars, afterAll);
   query = <Row>(sql: string) => connection.database.prepare<[], Row>(sql).all();
   // The next hour would add a bar.
-  ({ address } = await serveDashboard(path, systemClock, afterAll, lastHour + HOUR - 1));
+  ({ address } = await serveDashboard(path, systemClock, afterAll, () => lastHour + HOUR - 1));
 });
 
 async function openBars(query: string, options: Parameters<typeof openPage>[1]) {

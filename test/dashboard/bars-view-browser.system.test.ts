@@ -1,5 +1,5 @@
 import type { Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, vi } from "vitest";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { fillDailyBars, gapRanges, lastHour } from "../support/dashboard/bars-warehouse.ts";
 import { desktop, itInBrowser, openPage, phone, takeScreenshot } from "../support/dashboard/chromium.ts";
@@ -9,12 +9,15 @@ import { DAY, HOUR, openFilledWarehouse } from "../support/dashboard/filled-ware
 import { pane, pointAt } from "../support/dashboard/read-tints.ts";
 
 let address: string;
+/** The time of the daemon stops here. */
+let latest: number;
 let query: <Row>(sql: string) => Row[];
 beforeAll(async () => {
   const { path, connection } = openFilledWarehouse(fillDailyBars, afterAll);
   query = <Row>(sql: string) => connection.database.prepare<[], Row>(sql).all();
   // The next hour would add a bar.
-  ({ address } = await serveDashboard(path, systemClock, afterAll, lastHour + HOUR - 1));
+  latest = lastHour + HOUR - 1;
+  ({ address } = await serveDashboard(path, systemClock, afterAll, () => latest));
 });
 
 const readAxis = (page: Page) => readDrawnTexts(page, "#chart tr:last-child td:nth-child(2) canvas");
@@ -39,9 +42,7 @@ async function expectTrueAxis(page: Page): Promise<string[]> {
     lastMonth = day.slice(0, 7);
     const isHour = clock.includes(":") && clock !== "00:00";
     const [date, year] = [dayAndMonth(day), day.slice(0, 4)];
-    // The library begins a day where UTC does.
-    const isOtherDay = isHour && clock === "19:00" && when.endsWith("UTC−5");
-    if (isHour) told.push(isNamed || isOtherDay ? `${date} ${clock}` : clock);
+    if (isHour) told.push(isNamed ? `${date} ${clock}` : clock);
     else if (day.endsWith("-01-01")) told.push(isNamed ? `${date} ${year}` : year);
     else told.push(isNamed || day.endsWith("-01") ? date : String(Number(day.slice(8))));
   }
@@ -63,7 +64,58 @@ itInBrowser("an asset without quotes, gaps or revisions is told no more than is 
   expect(complaints).toEqual([]);
 });
 
+itInBrowser("the bars go on after nobody has seen them for a while", async () => {
+  const before = latest;
+  onTestFinished(() => {
+    latest = before;
+  });
+  latest = lastHour - 5 * HOUR;
+  const { page, complaints } = await openPage(new URL("bars/ETH?width=1m&range=6h", address).href, desktop);
+  await page.waitForSelector("#chart[data-bars]");
+  const setHidden = (isHidden: boolean) =>
+    page.evaluate(`Object.defineProperty(document, "hidden", { configurable: true, value: ${isHidden} });
+      document.dispatchEvent(new Event("visibilitychange"))`);
+  await setHidden(true);
+  latest += 150_000_000;
+  await page.evaluate("{ const now = Date.now.bind(Date); Date.now = () => now() + 150_000; }");
+  await setHidden(false);
+  const from = Number(await page.getAttribute("#chart", "data-from"));
+  const [{ n } = { n: 0 }] = query<{ n: number }>(
+    `SELECT count(*) AS n FROM bars_1m WHERE index_id = 'eth-id' AND ts BETWEEN ${from * 1e6} AND ${latest}`,
+  );
+  await page.waitForSelector(`#chart[data-bars="${n}"]`);
+  expect(complaints).toEqual([]);
+});
+
 describe("of the bars in view", () => {
+  itInBrowser("compared series have the widths and the base, a daily close is that of its end", async () => {
+    const { page, complaints } = await openPage("about:blank", desktop);
+    await watchDrawnTexts(page);
+    const from = lastHour - 50 * HOUR;
+    await page.goto(new URL(`bars/XRP?width=1h&from=${minute(from)}&with=ETH&with=LTC`, address).href);
+    // With the years of daily bars before the view, the hours are more than one answer has.
+    await page.waitForSelector('#chart[data-overlays="2"]:not([data-daily="0"])');
+    const hourly = (id: string, ts: number) =>
+      query<{ close: number }>(`SELECT close FROM bars_1h WHERE index_id = '${id}' AND ts = ${ts}`)[0]
+        ?.close ?? 0;
+    const daily = (end: number) =>
+      query<{ close: number }>(
+        `SELECT close FROM ohlcv WHERE index_id = 'ltc-id' AND ts + ${DAY} <= ${end} ORDER BY ts DESC LIMIT 1`,
+      )[0]?.close ?? 0;
+    const indices = [
+      hourly("xrp-id", lastHour) / hourly("xrp-id", from),
+      hourly("eth-id", lastHour) / hourly("eth-id", from),
+      daily(lastHour + HOUR) / daily(from + HOUR),
+    ].map((ratio) => (ratio * 100).toFixed(2));
+    const axis = async () =>
+      (await readDrawnTexts(page, "#chart tr:first-child td:nth-child(3) canvas")).labels.map(
+        ({ text }) => text,
+      );
+    await vi.waitFor(async () => expect(await axis()).toEqual(expect.arrayContaining(indices)));
+    await takeScreenshot(page, "bars-compared");
+    expect(complaints).toEqual([]);
+  });
+
   itInBrowser("the axis names the month first and where it begins, and cuts no label", async () => {
     const { page, complaints } = await openPage("about:blank", desktop);
     await watchDrawnTexts(page);
@@ -109,9 +161,13 @@ describe("of the bars in view", () => {
     await page.evaluate("localStorage.setItem('zone', 'local')");
     await open("bars/ETH?width=1h&range=3d");
     expect(await page.textContent("#zone")).toBe("UTC−5");
-    await expectTrueAxis(page);
+    // Three days have at least two midnights of this zone.
+    const days = (await expectTrueAxis(page)).filter((text) => !text.includes(":"));
+    expect(days.length).toBeGreaterThanOrEqual(2);
     await takeScreenshot(page, "bars-axis-local");
     await page.setViewportSize(phone);
+    // A phone has no keys to press.
+    expect(await page.locator("kbd:visible, .keys:visible").count()).toBe(0);
     await open("bars/LTC?width=1d&range=3mo");
     await expectTrueAxis(page);
     await takeScreenshot(page, "bars-axis-phone");

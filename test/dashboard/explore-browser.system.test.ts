@@ -192,11 +192,16 @@ describe("/explore", () => {
       await isDone(page);
       const expected = pages.query(bars);
       const files: Record<string, Buffer> = {};
+      const summary = await page.textContent("#summary");
+      await page.clock.install();
       for (const format of ["csv", "json", "parquet"]) {
         const started = page.waitForEvent("download");
         await page.click(`#downloads [data-format=${format}]`);
         files[format] = await buffer(await (await started).createReadStream());
+        await page.locator("#summary", { hasText: `bytes of ${format}` }).waitFor();
       }
+      await page.clock.runFor(5_000);
+      expect(await page.textContent("#summary")).toBe(summary);
       const [, ...lines] = String(files.csv).trim().split("\r\n");
       expect(lines).toEqual(expected.map((row) => Object.values(row).join(",")));
       expect(JSON.parse(String(files.json))).toEqual(expected);

@@ -18,5 +18,7 @@ describe("the explore page", () => {
     const sql =
       "SELECT ':no', \":no\", x::int /* :no */ FROM t WHERE a > :from AND b = :from AND c = :t -- :no\n";
     expect(findParameters(sql)).toEqual(["from", "t"]);
+    expect(findParameters("SELECT :a /* :no /* :no")).toEqual(["a"]);
+    expect(findParameters("SELECT :a, ':no")).toEqual(["a"]);
   });
 });

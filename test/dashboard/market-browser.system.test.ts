@@ -100,6 +100,13 @@ describe("/market", () => {
       await page.click("#ranking thead th:nth-child(4) button");
       const changes = (await page.locator("#ranking tbody td:nth-child(4)").allTextContents()).map(figure);
       expect(changes).toEqual(changes.toSorted((a, b) => b - a));
+      expect(new URL(page.url()).search).toBe("?sort=-24h");
+      await page.reload();
+      await page.waitForSelector("#ranking tbody tr");
+      expect(await page.getAttribute("#ranking thead th:nth-child(4)", "aria-sort")).toBe("descending");
+      expect((await page.locator("#ranking tbody td:nth-child(4)").allTextContents()).map(figure)).toEqual(
+        changes.toSorted((a, b) => b - a),
+      );
       await page.fill("#search", "ethereum");
       expect(await page.locator("#ranking tbody b").allTextContents()).toEqual(["ETH"]);
       await page.click("#ranking tbody a");

@@ -210,4 +210,34 @@ describe("a flood of requests", () => {
     await Promise.all(pages.map(fetchPage));
     expect(countQueries() - before).toBe(6);
   });
+
+  it("for variants of one page leaves room for the others, and for people who type", async () => {
+    const { fetchPage } = dashboard;
+    const variants = {
+      coverage: (text: string) => `name=${text}`,
+      asset: (text: string) => `name=${text}`,
+      bars: (text: string) => `type=GWA&id=${text}`,
+      series: (text: string) => `name=${text}`,
+      search: (text: string) => `name=${text}`,
+      quotes: (text: string) => `pair=${text}`,
+      spreads: (text: string) => `pair=${text}`,
+      derivatives: (text: string) => `asset=${text}&at=2026-01-01`,
+    };
+    const ask = async (kind: keyof typeof variants, text: string) =>
+      (await fetchPage(`/api/${kind}?${variants[kind](text)}`)).status;
+    const texts = Array.from({ length: 33 }, (_, i) => `x${i}`);
+    const kinds = Object.keys(variants) as (keyof typeof variants)[];
+    for (const flooded of kinds.slice(0, 3)) {
+      const statuses = await Promise.all(texts.map((text) => ask(flooded, text)));
+      expect([flooded, statuses.filter((status) => status === 503).length]).toEqual([flooded, 1]);
+    }
+    for (const kind of kinds.slice(3)) expect([kind, await ask(kind, "x")]).not.toEqual([kind, 503]);
+    // Three people, five keys a second each.
+    await clock.advance(2_000);
+    for (const text of texts) {
+      await clock.advance(200);
+      const typed = ["a", "b", "c"].map((person) => ask("coverage", `${person}${text}`));
+      expect([text, await Promise.all(typed)]).toEqual([text, [200, 200, 200]]);
+    }
+  });
 });

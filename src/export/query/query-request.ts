@@ -1,6 +1,7 @@
 import { exitCode, Failure } from "../../model/failure.ts";
 import { type Micros, parseUserTime, USER_TIME_FORMS } from "../../model/time.ts";
 import type { QueryParameters } from "../../warehouse/query/query.ts";
+import { readSqlTokens } from "../../warehouse/query/sql-tokens.ts";
 
 export const RESULT_FORMATS = ["rows", "csv", "json", "parquet"] as const;
 /** `rows`: for the screen, at most MAX_SCREEN_ROWS; the others are whole results for a file. */
@@ -22,14 +23,15 @@ export function parseQueryRequest(body: string, now: Micros): QueryRequest {
   if (sql.length > MAX_SQL_LENGTH)
     throw badRequest(`the SQL has ${sql.length} characters`, `use at most ${MAX_SQL_LENGTH}`);
   // A pragma could change the connection; anything else that is not a read fails at the next check.
-  if (!/^(?:\s|--[^\n]*\n|\/\*.*?\*\/)*(?:select|with|values|explain)\b/is.test(sql))
+  const [first] = readSqlTokens(sql);
+  if (first === undefined || !["select", "with", "values", "explain"].includes(first.text))
     throw badRequest("only statements that read are allowed", "begin with SELECT, WITH, VALUES or EXPLAIN");
   const known = RESULT_FORMATS.find((each) => each === format);
   if (known === undefined) throw badRequest("this format is unknown", `use ${RESULT_FORMATS.join(", ")}`);
   if (typeof params !== "object" || params === null || Object.keys(params).length > MAX_PARAMETERS)
     throw badRequest("params is not an object of parameters", "send {name: value}");
   const parameters = Object.entries(params).map(([name, value]) => [name, parseValue(name, value, now)]);
-  return { sql: sql.replace(/[;\s]+$/, ""), parameters: Object.fromEntries(parameters), format: known };
+  return { sql, parameters: Object.fromEntries(parameters), format: known };
 }
 
 /** As `--param` of `mds-sync query`: a number, `@TIME` as microseconds, else text. */

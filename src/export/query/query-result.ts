@@ -34,7 +34,12 @@ function toScreenValue(value: unknown): ScreenValue {
   return Buffer.isBuffer(value) ? value.toString("hex") : (value as ScreenValue);
 }
 
-type ParquetType = "BIGINT" | "DOUBLE" | "VARCHAR";
+type ParquetType = "BIGINT" | "DOUBLE" | "TIMESTAMP" | "VARCHAR";
+
+/** The columns that are moments, by their names, and the text of a moment. */
+const timeColumn = /^(?:time|first_seen|last_moved|listing|expiration)$|_(?:time|at)$/i;
+const moment = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/;
+const isMoment = (value: unknown): value is string => typeof value === "string" && moment.test(value);
 
 /**
  * The rows as DuckDB takes them, and the SELECT that gives the columns their types. SQLite has a type per value, Parquet
@@ -48,7 +53,12 @@ export function toParquetSource(
   for (let next = rows.next(); !next.done; next = rows.next())
     if (sample.push(next.value) >= SAMPLE_ROWS) break;
   const names = toUniqueNames(columns);
-  const types = columns.map((_, at) => concludeType(sample.map((row) => row[at])));
+  const types = columns.map((name, at) =>
+    concludeType(
+      name,
+      sample.map((row) => row[at]),
+    ),
+  );
   const convert = (row: ResultRow): SourceRow =>
     row.map((value, at) => toSourceValue(value, types[at] ?? "VARCHAR", names[at] ?? ""));
   function* blocks() {
@@ -85,8 +95,9 @@ function toUniqueNames(columns: readonly string[]): string[] {
   });
 }
 
-function concludeType(values: readonly unknown[]): ParquetType {
+function concludeType(name: string, values: readonly unknown[]): ParquetType {
   const known = values.filter((value) => value !== null);
+  if (known.length > 0 && timeColumn.test(name) && known.every(isMoment)) return "TIMESTAMP";
   if (known.length === 0 || known.some((value) => typeof value !== "bigint" && typeof value !== "number"))
     return "VARCHAR";
   return known.every((value) => typeof value === "bigint") ? "BIGINT" : "DOUBLE";
@@ -97,8 +108,13 @@ function toSourceValue(value: unknown, type: ParquetType, column: string): numbe
   if (type === "VARCHAR") return toCellText(value);
   if (type === "BIGINT" && typeof value === "bigint") return String(value);
   if (type === "DOUBLE" && (typeof value === "number" || typeof value === "bigint")) return Number(value);
+  // Without its zone, which is UTC in every file.
+  if (type === "TIMESTAMP" && isMoment(value)) return value.slice(0, -1);
   throw new Failure(`the column ${column} has values of several types`, {
     code: "bad_query",
-    remedy: `write CAST(${column} AS TEXT) or CAST(${column} AS REAL)`,
+    remedy:
+      type === "TIMESTAMP"
+        ? "give the column a name that is not one of a time"
+        : `write CAST(${column} AS TEXT) or CAST(${column} AS REAL)`,
   });
 }

@@ -30,6 +30,14 @@ export interface PairSummary {
   readonly exchanges: number;
 }
 
+export interface ExchangeSummary {
+  readonly name: string;
+  /** How many pairs of it are synced. */
+  readonly pairs: number;
+  /** The one that the most exchanges quote; null: none is synced. */
+  readonly pair: string | null;
+}
+
 export interface Quote {
   readonly exchange: string;
   readonly last: number | null;

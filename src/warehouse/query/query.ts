@@ -4,6 +4,7 @@ import { rewriteTimeBounds } from "../query/time-bounds.ts";
 import type { ColumnDoc } from "../schema/column-doc.ts";
 import { relationDocs } from "../schema/column-docs.ts";
 import type { Connection } from "../sqlite/connection.ts";
+import { readSqlTokens } from "./sql-tokens.ts";
 
 /** What people can do about a statement that fails, in words of the place where they write it. */
 export interface QueryRemedies {
@@ -102,9 +103,16 @@ export function readUndescribedColumns({ database }: Connection, relation: strin
 
 /** SQLite reports a pragma that returns a row as read-only, even if it changes a setting. */
 function isSettingPragma(sql: string): boolean {
-  const bare = sql.replaceAll(/--[^\n]*|\/\*.*?\*\//gs, " ").trimStart();
-  return /^(explain\s+(query\s+plan\s+)?)?pragma\b[^;]*=/i.test(bare);
+  let isPragma = false;
+  for (const { text } of readSqlTokens(sql)) {
+    if (isPragma && text === "=") return true;
+    if (!isPragma && !beforePragma.has(text)) return false;
+    isPragma ||= text === "pragma";
+  }
+  return false;
 }
+
+const beforePragma: ReadonlySet<string> = new Set(["pragma", "explain", "query", "plan", ";"]);
 
 /** SQLite ignores a parameter that the statement does not have: a misspelt name would go unnoticed. */
 function assertParametersUsed(

@@ -33,7 +33,7 @@ interface Replacement {
 /** Replaces bounds on `time` by equal bounds on `ts`. What it does not understand stays as it is. */
 export function rewriteTimeBounds(sql: string, values: ValueSource): string {
   if (!/\btime\b/i.test(sql)) return sql;
-  const tokens = readSqlTokens(sql);
+  const tokens = [...readSqlTokens(sql)];
   const places = findPlaces(tokens);
   let result = sql;
   const replacements = tokens.flatMap((token, at): Replacement[] => {

@@ -7,6 +7,7 @@ import type {
 } from "../../model/answers/derivatives.ts";
 import type {
   BestPrices,
+  ExchangeSummary,
   PairSummary,
   Quote,
   QuotesResult,
@@ -92,6 +93,14 @@ function toSparkline(points: readonly PricePoint[], from: Micros): Sparkline {
 export function readPairs(reader: Connection): PairSummary[] {
   return reader.rows<PairSummary>(`SELECT pair, count(*) AS exchanges FROM latest_exchange_ticks WHERE is_live = 1
         GROUP BY pair ORDER BY exchanges DESC, pair`);
+}
+
+/** Those with the most pairs first, each with the pair of it that the most exchanges quote. */
+export function readExchanges(reader: Connection): ExchangeSummary[] {
+  return reader.rows<ExchangeSummary>(`WITH quoted AS MATERIALIZED (
+      SELECT exchange_id, pair, count(*) OVER (PARTITION BY pair) AS quoting FROM latest_exchange_ticks WHERE is_live = 1)
+    SELECT coalesce(e.name, e.id) AS name, count(q.pair) AS pairs, q.pair, max(q.quoting)
+    FROM exchanges e LEFT JOIN quoted q ON q.exchange_id = e.id GROUP BY e.id ORDER BY pairs DESC, name`);
 }
 
 // CROSS JOIN: the newest ticker of each exchange first, then its row in the other views by key.

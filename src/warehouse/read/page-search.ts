@@ -1,6 +1,6 @@
 import type { DerivativeAsset } from "../../model/answers/derivatives.ts";
 import type { SeriesMatch } from "../../model/answers/heatmap.ts";
-import type { PairSummary } from "../../model/answers/market.ts";
+import type { ExchangeSummary, PairSummary } from "../../model/answers/market.ts";
 import { nameToSlug, pagePath, type SearchMatch } from "../../model/answers/page-address.ts";
 import type { SchemaResult } from "../schema/column-doc.ts";
 import type { SeriesSearch } from "./series-search.ts";
@@ -8,6 +8,7 @@ import type { SeriesSearch } from "./series-search.ts";
 /** What can be searched besides the series. */
 export interface SearchedPages {
   readonly pairs: readonly PairSummary[];
+  readonly exchanges: readonly ExchangeSummary[];
   readonly assets: readonly DerivativeAsset[];
   readonly schema: SchemaResult;
 }
@@ -16,13 +17,14 @@ const MAX_SERIES = 6;
 const MAX_OTHERS = 4;
 const MAX_ASSETS = 2;
 
-/** The pages whose subject contains the text: bars of series, pairs on exchanges, derivatives of assets, relations. */
+/** The pages whose subject contains the text: bars of series, exchanges and pairs on them, derivatives of assets, relations. */
 export function searchPages(text: string, series: SeriesSearch, pages: SearchedPages): SearchMatch[] {
   const relations = pages.schema.flatMap((group) => group.relations);
   const found = series.find(text, MAX_SERIES);
   return [
     ...found.flatMap(toAssetPage).slice(0, MAX_ASSETS),
     ...found.map(toBarsPage),
+    ...best(pages.exchanges, text, ({ name }) => name).map(toExchangePage),
     ...best(pages.pairs, text, ({ pair }) => pair).map(
       ({ pair, exchanges }): SearchMatch => ({
         group: "Exchanges",
@@ -55,6 +57,24 @@ function toAssetPage({ index_type, index_id, name, slug, match }: SeriesMatch): 
   if (index_type !== "GWA" || match === "similar") return [];
   const href = pagePath("assets", slug === nameToSlug(name) ? name : index_id);
   return [{ group: "Assets", name: name || index_id, note: "everything about it", href }];
+}
+
+/** Among the others, in the pair that it has in common with the most of them. */
+function toExchangePage({ name, pairs, pair }: ExchangeSummary): SearchMatch {
+  return {
+    group: "Exchanges",
+    name,
+    note:
+      pair === null
+        ? "no quotes are synced"
+        : pairs === 1
+          ? "one pair"
+          : `${pairs.toLocaleString("en")} pairs`,
+    href:
+      pair === null
+        ? `/explore#${new URLSearchParams({ sql: `SELECT * FROM exchanges WHERE name = '${name.replaceAll("'", "''")}'` })}`
+        : `${pagePath("exchanges", pair)}?${new URLSearchParams({ q: name })}`,
+  };
 }
 
 function toBarsPage({ index_type, name, slug, has_ticks, match }: SeriesMatch): SearchMatch {

@@ -1,6 +1,8 @@
 import { readdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { buffer, json, text } from "node:stream/consumers";
+import { zstdDecompressSync } from "node:zlib";
+import { parquetMetadata, parquetReadObjects } from "hyparquet";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { QueryRunner } from "../../../src/export/query/query-runner.ts";
 import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
@@ -50,6 +52,26 @@ describe("a query of a page", () => {
     expect(await text(await ask("SELECT 'a,\"b' AS t, 9007199254740993 AS n", { format: "csv" }))).toBe(
       't,n\r\n"a,""b",9007199254740993\r\n',
     );
+  });
+
+  it("has real timestamps in Parquet where a column is one of times", async () => {
+    const time = "2026-03-01T12:00:00.000001Z";
+    const columns = ["time", "from_time", "changed_at", "expiration", "name"];
+    const sql = `SELECT ${columns.map((name) => `'${time}' AS ${name}`)}, 'soon' AS lost_at UNION ALL SELECT ${columns.map(() => "NULL")}, NULL`;
+    const file = new Uint8Array(await buffer(await ask(sql, { format: "parquet" }))).buffer;
+    const types = parquetMetadata(file)
+      .schema.slice(1)
+      .map(({ name, logical_type }) => [name, logical_type?.type]);
+    expect(Object.fromEntries(types)).toEqual({
+      ...{ time: "TIMESTAMP", from_time: "TIMESTAMP", changed_at: "TIMESTAMP", expiration: "TIMESTAMP" },
+      ...{ name: undefined, lost_at: undefined },
+    });
+    const [first, second] = await parquetReadObjects({
+      file,
+      compressors: { ZSTD: (bytes) => zstdDecompressSync(bytes) },
+    });
+    expect(first).toMatchObject({ time: new Date(time), name: time, lost_at: "soon" });
+    expect(second).toMatchObject({ time: null, name: null });
   });
 
   it("cannot write, attach, change a setting or read another file", async () => {

@@ -37,12 +37,12 @@ const unlimited: ServiceCondition = {
   recent_failures: {},
 };
 
-/** Serves the dashboard over HTTP for a stub daemon, whose state the test can change. Its time stops at `latestNow`. */
+/** Serves the dashboard over HTTP for a stub daemon, whose state the test can change. Its time is at most `latestNow`. */
 export async function serveDashboard(
   path: string,
   clock: Clock = systemClock,
   atEnd: AtEnd = onTestFinished,
-  latestNow = Number.POSITIVE_INFINITY,
+  latestNow = () => Number.POSITIVE_INFINITY,
 ) {
   const daemon: DaemonStub = {
     isReady: true,
@@ -54,7 +54,7 @@ export async function serveDashboard(
   };
   const errors = new RecentErrors(clock);
   const rate = new RequestRate(clock);
-  const now = () => Math.min(latestNow, Math.floor(systemClock.now()) * MICROS_PER_MS);
+  const now = () => Math.min(latestNow(), Math.floor(systemClock.now()) * MICROS_PER_MS);
   const view: DaemonView = {
     version: "0.1.0",
     startedAt: now() - 5 * 3600 * 1_000_000,

@@ -41,6 +41,10 @@ describe("a search of pages", () => {
         { pair: "WBTC/USD", exchanges: 9 },
         { pair: "BTC/USD", exchanges: 1 },
       ],
+      exchanges: [
+        { name: "Kraken", pairs: 2, pair: "BTC/USD" },
+        { name: "It's closed", pairs: 0, pair: null },
+      ],
       assets: [{ asset_id: "2", symbol: "BTC", contracts: 1_200, exchanges: "[]" }],
       schema: [{ title: "Bars", relations: [{ name: "bars_1h", summary: "hourly bars", columns: [] }] }],
     };
@@ -56,6 +60,10 @@ describe("a search of pages", () => {
       ["/bars/BTC", "GWA"],
       ["/bars/GWA:3", "GWA"],
       ["/bars/BTC-USD", "MWA, daily bars"],
+    ]);
+    expect(found("krak")).toEqual([["/exchanges/BTC-USD?q=Kraken", "2 pairs"]]);
+    expect(found("closed")).toEqual([
+      ["/explore#sql=SELECT+*+FROM+exchanges+WHERE+name+%3D+%27It%27%27s+closed%27", "no quotes are synced"],
     ]);
     expect(found("bars_1h")).toEqual([["/explore#sql=SELECT+*+FROM+bars_1h+LIMIT+100", "hourly bars"]]);
   });

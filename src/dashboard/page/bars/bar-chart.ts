@@ -4,8 +4,10 @@ import {
   CandlestickSeries,
   ColorType,
   CrosshairMode,
-  createChart,
+  createChartEx,
+  defaultHorzScaleBehavior,
   HistogramSeries,
+  type IChartApi,
   type ISeriesApi,
   LineSeries,
   LineStyle,
@@ -18,16 +20,39 @@ import {
 import type { ChartRange } from "../../../model/answers/chart-bars.ts";
 import type { BarWidth } from "../../../model/time.ts";
 import { cssColour, withOpacity } from "../shared/layout.ts";
-import { clockText, dayText, isUtc, momentText, price } from "../shared/text-format.ts";
+import { aheadOfUtc, clockText, dayText, momentText, price } from "../shared/text-format.ts";
 import type { PickedRange } from "../shared/time-picker.ts";
 import { Bands, type TimeScale } from "./bands.ts";
-import { positionOf, type Slot, stateOf } from "./bar-slots.ts";
+import { DAY_SECONDS, positionOf, type Slot, stateOf } from "./bar-slots.ts";
 import { measureTool } from "./measure.ts";
 
 /** Half of the widest usual letter of the axis. */
 const HALF_LETTER_PX = 3.5;
 /** The fraction of the view that stays free after the last bar. */
 const RIGHT_MARGIN = 0.04;
+
+type ScalePoints = Parameters<
+  InstanceType<ReturnType<typeof defaultHorzScaleBehavior>>["fillWeightsForPoints"]
+>[0];
+
+/** The library marks the days of UTC; here they are those of the chosen zone. */
+class ZonedScale extends defaultHorzScaleBehavior() {
+  readonly #toZone: (seconds: number) => number;
+
+  constructor(toZone: (seconds: number) => number) {
+    super();
+    this.#toZone = toZone;
+  }
+
+  override fillWeightsForPoints(points: ScalePoints, startIndex: number): void {
+    const zoned = points.map((point) => ({
+      ...point,
+      time: this.convertHorzItemToInternal(this.#toZone(Number(this.key(point.time))) as UTCTimestamp),
+    }));
+    super.fillWeightsForPoints(zoned, startIndex);
+    for (const [i, point] of points.entries()) point.timeWeight = zoned[i]?.timeWeight ?? point.timeWeight;
+  }
+}
 
 interface ShowOptions {
   readonly slots: readonly Slot[];
@@ -58,7 +83,11 @@ export interface OverlayLine {
 
 export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOptions) {
   container.tabIndex = 0;
-  const chart = createChart(container, {
+  let slots: readonly Slot[] = [];
+  /** A moment as if its zone were UTC: the chosen zone, but a daily bar is a day of UTC. */
+  const toZone = (seconds: number) =>
+    slots[positionOf(slots, seconds)]?.isDaily ? seconds : seconds + aheadOfUtc(seconds * 1000) / 1000;
+  const chart: IChartApi = createChartEx<Time, ZonedScale>(container, new ZonedScale(toZone), {
     autoSize: true,
     // The page's footer has the attribution and the link.
     layout: { attributionLogo: false },
@@ -77,7 +106,6 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
   const overlays = new Map<string, ISeriesApi<"Line">>();
   const bands = new Bands();
   candles.attachPrimitive(bands);
-  let slots: readonly Slot[] = [];
   let at = -1;
   /** What will be in view with the next frame. */
   let nextView: { readonly from: number; readonly to: number } | undefined;
@@ -215,14 +243,14 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
   /** Called from left to right: the first mark of a month names it, and none is written where an edge would cut it. */
   const formatMark = (time: Time, type: TickMarkType): string => {
     const seconds = Number(time);
-    const month = new Date(seconds * 1000).getUTCMonth();
+    const zoned = toZone(seconds);
+    const month = new Date(zoned * 1000).getUTCMonth();
     const isFirst = seconds <= firstMark || month !== namedMonth;
-    // The days of the library are those of UTC, as daily bars are.
-    const isUtcDay = slots[positionOf(slots, seconds)]?.isDaily || isUtc(seconds * 1000);
+    // The first bar of a day may begin later than the day.
     const text =
-      type >= TickMarkType.Time || !isUtcDay
-        ? clockText(seconds * 1e6, isFirst || type < TickMarkType.Time)
-        : dayText(seconds * 1e6, isFirst);
+      zoned % DAY_SECONDS === 0
+        ? dayText(zoned * 1000, isFirst)
+        : clockText(seconds * 1e6, isFirst || type < TickMarkType.Time);
     const place = chart.timeScale().timeToCoordinate(time) ?? 0;
     const half = text.length * HALF_LETTER_PX;
     if (place < half || place > chart.timeScale().width() - half) return "";
@@ -256,8 +284,8 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
         timeScale: {
           timeVisible: width !== "1d",
           secondsVisible: false,
-          // Days of another zone are told with their time.
-          tickMarkMaxCharacterLength: isUtc(Date.now()) ? 8 : 12,
+          // The first bar of a day of another zone may be told with its time.
+          tickMarkMaxCharacterLength: aheadOfUtc(Date.now()) === 0 ? 8 : 12,
         },
         localization: {
           timeFormatter: (time: Time) => momentText(Number(time) * 1e6, width === "1d" ? 10 : 16),

@@ -1,10 +1,8 @@
 // The bars of one series in one width: what is loaded, more of it in both directions, and its live end.
 
-import { type ChartBarsResult, MAX_BARS } from "../../../model/answers/chart-bars.ts";
+import { type ChartBarsResult, MAX_BARS, type SecondsRange } from "../../../model/answers/chart-bars.ts";
 import type { SeriesMatch } from "../../../model/answers/heatmap.ts";
 import type { BarWidth } from "../../../model/time.ts";
-import { fetchJson } from "../shared/page-base.ts";
-import type { PickedRange } from "../shared/time-picker.ts";
 import { addTick, DAY_SECONDS, dayStart, merge, type PushedTick, secondsOf } from "./bar-slots.ts";
 
 /** How many bars are loaded at once when a reader scrolls to an end. */
@@ -13,33 +11,40 @@ const CHUNK_BARS = 1_000;
 const MAX_CHUNKS = 4;
 const TAIL_BARS = 3;
 
-export function fetchBars(
-  { index_type, index_id }: Pick<SeriesMatch, "index_type" | "index_id">,
+/** Seconds since 1970; without `to` it ends now. */
+export type AskedRange = Pick<SecondsRange, "from"> & Partial<SecondsRange>;
+
+export type ReadBars = (
+  series: Pick<SeriesMatch, "index_type" | "index_id">,
   width: BarWidth,
-  { from, to }: PickedRange,
-): Promise<ChartBarsResult> {
-  const toIso = (seconds: number) => new Date(Math.floor(seconds) * 1000).toISOString();
-  return fetchJson("bars", {
-    type: index_type,
-    id: index_id,
-    width,
-    from: toIso(from),
-    ...(to === undefined ? {} : { to: toIso(to) }),
-  });
+  range: AskedRange,
+) => Promise<ChartBarsResult>;
+
+interface BarFeedOptions {
+  readonly series: SeriesMatch;
+  readonly width: BarWidth;
+  readonly read: ReadBars;
+  /** The daemon's clock in seconds. */
+  readonly now: () => number;
 }
 
 export class BarFeed {
   readonly series: SeriesMatch;
   readonly width: BarWidth;
+  readonly #read: ReadBars;
   readonly #now: () => number;
   #loaded: ChartBarsResult | undefined;
+  /** Where the last answer ended: pushed ticks move the end of what is loaded, but not what was read. */
+  #readTo = 0;
+  #isLive = false;
   #isExtending = false;
   /** Ticks since the last answer was asked for. */
   readonly #pushed: PushedTick[] = [];
 
-  constructor(series: SeriesMatch, width: BarWidth, now: () => number) {
+  constructor({ series, width, read, now }: BarFeedOptions) {
     this.series = series;
     this.width = width;
+    this.#read = read;
     this.#now = now;
   }
 
@@ -49,12 +54,17 @@ export class BarFeed {
 
   /** The loaded range ends now, and follows what is committed. */
   get isLive(): boolean {
-    return this.#loaded !== undefined && this.#loaded.to >= this.#now() - secondsOf(this.width);
+    return this.#isLive;
+  }
+
+  /** So much is missing at the end that one request does not return it: only a new start does. */
+  get isOutdated(): boolean {
+    return this.#isLive && dayStart(this.#tail()) < this.#earliest(this.#now());
   }
 
   /** Loads a range, or the newest part of a long one. Whole days, so that no daily bar is cut. */
-  async start({ from, to }: PickedRange): Promise<void> {
-    this.#loaded = await fetchBars(this.series, this.width, {
+  async start({ from, to }: AskedRange): Promise<void> {
+    this.#loaded = await this.#fetch(this.width, {
       from: Math.max(dayStart(from), this.#earliest(to ?? this.#now())),
       ...(to === undefined ? {} : { to: dayStart(to + DAY_SECONDS - 1) }),
     });
@@ -89,11 +99,11 @@ export class BarFeed {
     return dayStart(this.#loaded?.ticks_from ?? Number.POSITIVE_INFINITY);
   }
 
-  async #extend(width: BarWidth, range: PickedRange): Promise<boolean> {
+  async #extend(width: BarWidth, range: AskedRange): Promise<boolean> {
     if (this.#isExtending) return false;
     this.#isExtending = true;
     try {
-      const part = await fetchBars(this.series, width, range);
+      const part = await this.#fetch(width, range);
       if (this.#loaded) this.#loaded = merge(this.#loaded, part);
       return true;
     } finally {
@@ -101,20 +111,33 @@ export class BarFeed {
     }
   }
 
+  async #fetch(width: BarWidth, range: AskedRange): Promise<ChartBarsResult> {
+    const part = await this.#read(this.series, width, range);
+    this.#readTo = Math.max(this.#readTo, part.to);
+    // It stays live, however long no answer comes.
+    this.#isLive ||= range.to === undefined || range.to > this.#now();
+    return part;
+  }
+
+  /** Where the bars begin that may have changed since they were read. */
+  #tail(): number {
+    return this.#readTo - TAIL_BARS * secondsOf(this.width);
+  }
+
   /** Reads the end again, or all from `changedFrom` on that one request returns. */
   async refresh(changedFrom = Number.POSITIVE_INFINITY): Promise<void> {
     if (!this.#loaded || (changedFrom >= this.#loaded.to && !this.isLive)) return;
     const { from, to, days } = this.#loaded;
-    const tail = to - TAIL_BARS * secondsOf(this.width);
+    const tail = this.#tail();
     const isDaily = days.some((range) => range.from <= tail && tail < range.to);
     const earliest =
       changedFrom < tail
-        ? Math.max(dayStart(changedFrom), this.#earliest(to))
+        ? Math.max(dayStart(changedFrom), this.#earliest(this.isLive ? this.#now() : to))
         : isDaily
           ? dayStart(tail)
           : tail;
     const end = this.isLive ? {} : { to };
-    const part = await fetchBars(this.series, this.width, { from: Math.max(from, earliest), ...end });
+    const part = await this.#fetch(this.width, { from: Math.max(from, earliest), ...end });
     const { last_price, last_tick } = part;
     this.#loaded = { ...merge(this.#loaded, part), last_price, last_tick };
     this.#addPushed();

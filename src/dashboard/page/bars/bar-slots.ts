@@ -238,3 +238,35 @@ export function precisionOf(bars: readonly ChartBar[]): number {
 export function listGaps<T extends ChartRange>(spans: readonly T[]): T[] {
   return spans.filter(({ state }) => state === "open" || state === "lost" || state === "empty");
 }
+
+/** A price at the end of a bar. */
+export interface Close {
+  readonly start: number;
+  readonly end: number;
+  readonly close: number;
+}
+
+/** The closes of bars of a width; where there are no ticks, those of whole days. */
+export function closesOf({ bars }: Pick<LoadedBars, "bars">, width: BarWidth): Close[] {
+  return bars.flatMap(([start, , , , close, ticks]) => {
+    const end = start + (ticks === null ? DAY_SECONDS : secondsOf(width));
+    return close !== null && close > 0 ? [{ start, end, close }] : [];
+  });
+}
+
+/**
+ * What another series was worth at the end of each candle, up to its last close. Only there: the chart takes the first value in
+ * view of each series as its base, which must be of one moment.
+ */
+export function toPoints(
+  slots: readonly Slot[],
+  closes: readonly Close[],
+): { time: number; value: number }[] {
+  let next = 0;
+  return slots.flatMap(({ time, length, candle }) => {
+    while ((closes[next]?.end ?? Number.POSITIVE_INFINITY) <= time + length) next++;
+    const last = closes[next - 1];
+    if (!candle || !last || (next === closes.length && last.end <= time)) return [];
+    return [{ time, value: last.close }];
+  });
+}

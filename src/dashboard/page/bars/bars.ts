@@ -26,6 +26,7 @@ import { barChart } from "./bar-chart.ts";
 import { BarFeed } from "./bar-feed.ts";
 import { type ShownBars, showBar, showGaps, showTable } from "./bar-report.ts";
 import { buildSlots, precisionOf, secondsOf, stateOf, timeAt } from "./bar-slots.ts";
+import { fetchBars } from "./fetch-bars.ts";
 import { seriesOverlays } from "./overlays.ts";
 
 const POLL_SECONDS = 15;
@@ -162,7 +163,7 @@ async function start(): Promise<void> {
   if (!series) return reading.answer();
   showWidths();
   saveToUrl("replace");
-  const own = new BarFeed(series, width, now);
+  const own = new BarFeed({ series, width, now, read: fetchBars });
   feed = own;
   const range = picker.range();
   await own.start(range);
@@ -171,7 +172,7 @@ async function start(): Promise<void> {
 
 async function refresh(): Promise<void> {
   const own = feed;
-  if (!own?.loaded) return start();
+  if (!own?.loaded || own.isOutdated) return start();
   const { isLive } = own;
   const from = changedFrom;
   changedFrom = Number.POSITIVE_INFINITY;

@@ -1,14 +1,13 @@
 // Other series over the candles, to compare their courses.
 
-import type { ChartBar, SecondsRange } from "../../../model/answers/chart-bars.ts";
-import { MAX_BARS } from "../../../model/answers/chart-bars.ts";
+import { type ChartBarsResult, MAX_BARS, type SecondsRange } from "../../../model/answers/chart-bars.ts";
 import type { SeriesMatch } from "../../../model/answers/heatmap.ts";
 import type { BarWidth } from "../../../model/time.ts";
 import { byId, element, fetchJson, soft } from "../shared/page-base.ts";
 import { seriesBox } from "../shared/series-box.ts";
 import type { OverlayLine } from "./bar-chart.ts";
-import { fetchBars } from "./bar-feed.ts";
-import { type Slot, secondsOf } from "./bar-slots.ts";
+import { type Close, closesOf, DAY_SECONDS, dayStart, type Slot, secondsOf, toPoints } from "./bar-slots.ts";
+import { fetchBars } from "./fetch-bars.ts";
 
 const MAX_OVERLAYS = 5;
 
@@ -19,12 +18,11 @@ interface Overlay {
   width?: BarWidth;
   /** What was read of it. */
   range?: SecondsRange;
-  bars: readonly ChartBar[];
+  closes: readonly Close[];
 }
 
 /** What the chart shows. */
-interface ShownBars extends SecondsRange {
-  readonly width: BarWidth;
+interface ShownBars extends Pick<ChartBarsResult, "from" | "to" | "width" | "ticks_from"> {
   readonly slots: readonly Slot[];
 }
 
@@ -74,10 +72,10 @@ export function seriesOverlays({ onChange, onLoad }: OverlaysOptions) {
     if (wanted !== chosen) return;
     draw();
     onLoad(
-      wanted.map(({ slug, bars }, i) => ({
+      wanted.map(({ slug, closes }, i) => ({
         key: slug,
         colour: `line-${i + 1}`,
-        points: toPoints(slots, bars),
+        points: toPoints(slots, closes),
       })),
     );
   };
@@ -85,7 +83,7 @@ export function seriesOverlays({ onChange, onLoad }: OverlaysOptions) {
   seriesBox(compare, byId("compare-list"), (series) => {
     compare.blur();
     if (!chosen.some(({ slug }) => slug === series.slug))
-      change([...chosen, { slug: series.slug, series, bars: [] }]);
+      change([...chosen, { slug: series.slug, series, closes: [] }]);
   });
   return {
     load,
@@ -95,47 +93,51 @@ export function seriesOverlays({ onChange, onLoad }: OverlaysOptions) {
     setSlugs(slugs: readonly string[]): void {
       chosen = slugs
         .slice(0, MAX_OVERLAYS)
-        .map((slug) => chosen.find((one) => one.slug === slug) ?? { slug, bars: [] });
+        .map((slug) => chosen.find((one) => one.slug === slug) ?? { slug, closes: [] });
       draw();
     },
   };
 }
 
 /** Reads what is not read yet, and the end again. */
-async function readOverlay(overlay: Overlay, { from, to, width }: ShownBars): Promise<void> {
+async function readOverlay(overlay: Overlay, shown: ShownBars): Promise<void> {
+  const { to, width } = shown;
   overlay.series ??= (await fetchJson("series", { name: overlay.slug })).find(
     ({ match }) => match === "exact",
   );
   const { series } = overlay;
   if (!series) throw new Error(`no series is named ${overlay.slug}`);
+  // The close of the day before is what a daily series was worth at the first candle.
+  const from = shown.from - DAY_SECONDS;
   const isKnown =
     overlay.width === width && overlay.range && overlay.range.from <= to && overlay.range.to >= from;
   const known = isKnown ? overlay.range : undefined;
-  if (!known) overlay.bars = [];
+  if (!known) overlay.closes = [];
   const read = async (range: SecondsRange) => {
-    // A longer range than one request returns is read as daily bars.
-    const isLong = (range.to - range.from) / secondsOf(width) > MAX_BARS - 2;
-    const { bars } = await fetchBars(series, isLong ? "1d" : width, range);
-    overlay.bars = [...overlay.bars.filter(([time]) => time < range.from || time >= range.to), ...bars].sort(
-      ([a], [b]) => a - b,
-    );
+    for (const { width: own, ...part } of listParts(range, shown)) {
+      const closes = closesOf(await fetchBars(series, own, part), own);
+      const others = overlay.closes.filter(({ start }) => start < part.from || start >= part.to);
+      overlay.closes = [...others, ...closes].sort((a, b) => a.end - b.end);
+    }
   };
   if (known && from < known.from) await read({ from, to: known.from });
-  const tail = known ? Math.max(from, known.to - 2 * secondsOf(width)) : from;
-  await read({ from: tail, to });
+  // The bar of a day comes after its end.
+  const tail = series.has_ticks ? 2 * secondsOf(width) : 2 * DAY_SECONDS;
+  await read({ from: known ? Math.max(from, known.to - tail) : from, to });
   overlay.width = width;
   overlay.range = { from, to };
 }
 
-/** The last price in each slot. Another time would add a slot. */
-function toPoints(slots: readonly Slot[], bars: readonly ChartBar[]): OverlayLine["points"] {
-  let next = 0;
-  return slots.flatMap(({ time, length }) => {
-    let value: number | null = null;
-    for (; next < bars.length && (bars[next]?.[0] ?? 0) < time + length; next++) {
-      const [start = 0, , , , close = null] = bars[next] ?? [];
-      if (start >= time && close !== null && close > 0) value = close;
-    }
-    return value === null ? [] : [{ time, value }];
-  });
+/** As the candles: daily bars before their first tick, then bars of their width, as many as one request returns. */
+function listParts({ from, to }: SecondsRange, { width, ticks_from }: ShownBars) {
+  const firstTickDay = dayStart(ticks_from ?? Number.POSITIVE_INFINITY);
+  const parts: (SecondsRange & { readonly width: BarWidth })[] = [];
+  for (let start = from; start < to; ) {
+    const own = start < firstTickDay ? "1d" : width;
+    const most = dayStart(start + (MAX_BARS - 2) * secondsOf(own));
+    const end = Math.min(to, own === width ? most : Math.min(most, firstTickDay));
+    parts.push({ from: start, to: end, width: own });
+    start = end;
+  }
+  return parts;
 }

@@ -77,17 +77,29 @@ function show({ generated_at, best, quotes }: QuotesResult): void {
 const table = createSortableTable<Quote>({
   id: "quotes",
   columns: [
-    { label: "Exchange", value: ({ exchange }) => exchange.toLowerCase(), isFirstAscending: true },
-    { label: "Last", className: "number", value: ({ last }) => last },
-    { label: "Bid", className: "number wide", value: ({ bid }) => bid },
-    { label: "Ask", className: "number wide", value: ({ ask }) => ask, isFirstAscending: true },
-    { label: "Spread", className: "number", value: (row) => row.spread_bps, isFirstAscending: true },
-    { label: "vs index", className: "number", value: (row) => row.deviation_bps },
+    {
+      label: "Exchange",
+      key: "exchange",
+      value: ({ exchange }) => exchange.toLowerCase(),
+      isFirstAscending: true,
+    },
+    { label: "Last", key: "last", className: "number", value: ({ last }) => last },
+    { label: "Bid", key: "bid", className: "number wide", value: ({ bid }) => bid },
+    { label: "Ask", key: "ask", className: "number wide", value: ({ ask }) => ask, isFirstAscending: true },
+    {
+      label: "Spread",
+      key: "spread",
+      className: "number",
+      value: (row) => row.spread_bps,
+      isFirstAscending: true,
+    },
+    { label: "vs index", key: "deviation", className: "number", value: (row) => row.deviation_bps },
     { label: `−${SCALE_BPS} bp to +${SCALE_BPS} bp`, className: "deviation wide" },
-    { label: "Volume, 24 h, USD", className: "number wide", value: (row) => row.volume_usd },
-    { label: "Age", className: "number", value: ({ ts }) => -ts, isFirstAscending: true },
+    { label: "Volume, 24 h, USD", key: "volume", className: "number wide", value: (row) => row.volume_usd },
+    { label: "Age", key: "age", className: "number", value: ({ ts }) => -ts, isFirstAscending: true },
   ],
-  sortedBy: "Volume, 24 h, USD",
+  sortedBy: "-volume",
+  onSort: () => pair && choose(pair, "replace"),
   rowsPerStep: 25,
   searchedText: ({ exchange }) => exchange,
   rowOf: quoteRow,
@@ -220,7 +232,8 @@ function pairInPath(): string | undefined {
 function choose(chosen: string, how: "push" | "replace"): void {
   pair = pairSelect.value = chosen;
   const text = searchInput.value.trim();
-  saveAddress(how, pagePath("exchanges", chosen), new URLSearchParams(text ? { q: text } : {}));
+  const query = { ...(text ? { q: text } : {}), ...(table.sort() ? { sort: table.sort() } : {}) };
+  saveAddress(how, pagePath("exchanges", chosen), new URLSearchParams(query));
 }
 
 pairSelect.addEventListener("change", () => {
@@ -233,6 +246,7 @@ searchInput.addEventListener("input", () => {
 });
 onNavigate(() => {
   searchInput.value = searchInAddress();
+  table.sortBy(new URLSearchParams(location.search).get("sort"));
   pair = "";
   reread();
 });

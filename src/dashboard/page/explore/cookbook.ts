@@ -19,6 +19,6 @@ export function parseCookbook(markdown: string): Question[] {
 
 /** The names of the parameters of a statement, such as `from` of `:from`, without those in texts and comments. */
 export function findParameters(sql: string): string[] {
-  const bare = sql.replaceAll(/'(?:[^']|'')*'|"[^"]*"|--[^\n]*|\/\*.*?\*\//gs, " ");
+  const bare = sql.replaceAll(/'[^']*(?:'|$)|"[^"]*(?:"|$)|--[^\n]*|\/\*.*?(?:\*\/|$)/gs, " ");
   return [...new Set([...bare.matchAll(/(?<![:\w]):([a-z_]\w*)/gi)].map(([, name = ""]) => name))];
 }

@@ -42,6 +42,8 @@ const asked = new URLSearchParams(location.hash.slice(1));
 
 /** One row of so many columns is shown as large figures. */
 const MAX_FIGURES = 6;
+/** For so long the page tells a download in place of the result. */
+const DOWNLOAD_TOLD_MS = 4_000;
 let running: AbortController | undefined;
 let result: QueryAnswer | undefined;
 const askedView = asked.get("view") ?? "";
@@ -232,11 +234,14 @@ const rowsText = (rows: number) => `${count(rows)} ${rows === 1 ? "row" : "rows"
 
 const tabs = () => [...viewTabs.querySelectorAll("button")];
 
+function summarize({ count: rows, ms, is_cut: isCut }: QueryAnswer): string {
+  const [cut, rest] = isCut ? ["the first ", "; a download has all of them"] : ["", ""];
+  return `${cut}${rowsText(rows)} in ${count(ms)} ms${rest}`;
+}
+
 function showResult(answer: QueryAnswer): void {
-  const { count: rows, ms, is_cut: isCut } = answer;
-  const cut = isCut ? "the first " : "";
-  const rest = isCut ? "; a download has all of them" : "";
-  setText("summary", `${cut}${rowsText(rows)} in ${count(ms)} ms${rest}`);
+  const { count: rows } = answer;
+  setText("summary", summarize(answer));
   byId("downloads").hidden = false;
   for (const tab of tabs())
     tab.hidden =
@@ -283,7 +288,11 @@ async function download(format: string): Promise<void> {
     link.click();
     // The browser has the file's content by now, or holds it itself.
     setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
-    setText("summary", `${count(blob.size)} bytes of ${format}`);
+    const told = `${count(blob.size)} bytes of ${format}`;
+    setText("summary", told);
+    setTimeout(() => {
+      if (result && byId("summary").textContent === told) setText("summary", summarize(result));
+    }, DOWNLOAD_TOLD_MS);
   } catch (error) {
     showError(error);
   }

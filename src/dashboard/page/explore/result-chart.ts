@@ -100,7 +100,7 @@ const iso = (seconds: number) => new Date(seconds * 1000).toISOString().replace(
 /** UTC, as the warehouse writes it: the day where it begins, else the time. */
 function timeLabel(seconds: number, step: number): string {
   if (step >= 28 * DAY) return iso(seconds).slice(0, 7);
-  return step >= DAY || seconds % DAY === 0 ? dayText(seconds * 1e6, true) : iso(seconds).slice(11, 16);
+  return step >= DAY || seconds % DAY === 0 ? dayText(seconds * 1000, true) : iso(seconds).slice(11, 16);
 }
 
 /** How uPlot writes the positions on the x axis, and the one under the pointer. */

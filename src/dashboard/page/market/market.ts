@@ -101,17 +101,24 @@ function row(asset: MarketAsset): HTMLTableRowElement {
 const table = createSortableTable<MarketAsset>({
   id: "ranking",
   columns: [
-    { label: "#", className: "number rank", value: ({ rank }) => rank, isFirstAscending: true },
-    { label: "Asset", className: "asset", value: ({ symbol }) => symbol, isFirstAscending: true },
-    { label: "Price, USD", className: "number", value: ({ price }) => price },
-    { label: "24 h", className: "number", value: ({ change24h }) => change24h },
-    { label: "7 days", className: "number wide", value: ({ change7d }) => change7d },
-    { label: "30 days", className: "number wide", value: ({ change30d }) => change30d },
-    { label: "Market cap, USD", className: "number wide", value: ({ marketCap }) => marketCap },
-    { label: "Volume, 24 h, USD", className: "number wide", value: ({ volume }) => volume },
+    { label: "#", key: "rank", className: "number rank", value: ({ rank }) => rank, isFirstAscending: true },
+    {
+      label: "Asset",
+      key: "asset",
+      className: "asset",
+      value: ({ symbol }) => symbol,
+      isFirstAscending: true,
+    },
+    { label: "Price, USD", key: "price", className: "number", value: ({ price }) => price },
+    { label: "24 h", key: "24h", className: "number", value: ({ change24h }) => change24h },
+    { label: "7 days", key: "7d", className: "number wide", value: ({ change7d }) => change7d },
+    { label: "30 days", key: "30d", className: "number wide", value: ({ change30d }) => change30d },
+    { label: "Market cap, USD", key: "cap", className: "number wide", value: ({ marketCap }) => marketCap },
+    { label: "Volume, 24 h, USD", key: "volume", className: "number wide", value: ({ volume }) => volume },
     { label: "Last 7 days", className: "number" },
   ],
-  sortedBy: "#",
+  sortedBy: "rank",
+  onSort: saveToUrl,
   rowsPerStep: 100,
   searchedText: ({ symbol, name }) => `${symbol}\n${name ?? ""}`,
   rowOf: row,
@@ -149,6 +156,7 @@ function show(answer: RankingResult): void {
 function saveToUrl(): void {
   const query = new URLSearchParams({
     ...(searchInput.value.trim() ? { q: searchInput.value.trim() } : {}),
+    ...(table.sort() ? { sort: table.sort() } : {}),
     ...(withoutFirst.checked ? { without: "1" } : {}),
     ...(squareRoot.checked ? { scale: "sqrt" } : {}),
   });

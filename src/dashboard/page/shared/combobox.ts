@@ -1,10 +1,7 @@
 // A field with a list of what its text finds: type, then choose with the arrow keys and Enter, or a tap.
 
-import { throttle } from "./live.ts";
+import { TYPING_SECONDS, throttle } from "./live.ts";
 import { describeError, element } from "./page-base.ts";
-
-/** The daemon refuses a request for each key of a fast typist. */
-const TYPING_SECONDS = 0.2;
 
 interface ComboboxOptions<T> {
   readonly input: HTMLInputElement;

@@ -21,6 +21,8 @@ let isLost = false;
 /** Why what is shown may be old, although the daemon answers. */
 let problem: string | null = null;
 let version: string | undefined;
+/** Commits came while nobody saw the page. */
+let hasSkipped = false;
 
 export function onCommit(listener: (news: CommitNews) => void): void {
   commitListeners.add(listener);
@@ -30,6 +32,9 @@ export function onCommit(listener: (news: CommitNews) => void): void {
 export function onMissed(listener: () => void): void {
   reloadListeners.add(listener);
 }
+
+/** The daemon refuses a request for each key of a fast typist. */
+export const TYPING_SECONDS = 0.2;
 
 /** Calls `work` at once, and again when calls came meanwhile, but at most every `seconds`. */
 export function throttle(seconds: number, work: () => void): () => void {
@@ -65,9 +70,16 @@ function hear(event: LiveEvent): void {
     version = event.data.version;
   }
   if (isReturn) for (const reload of reloadListeners) reload();
-  if (event.name !== "commit" || document.hidden) return;
-  for (const listener of commitListeners) listener(event.data);
+  if (event.name !== "commit") return;
+  if (document.hidden) hasSkipped = true;
+  else for (const listener of commitListeners) listener(event.data);
 }
+
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden || !hasSkipped) return;
+  hasSkipped = false;
+  for (const reload of reloadListeners) reload();
+});
 
 function showState(): void {
   const silent = (performance.now() - lastHeard) / 1000;

@@ -1,4 +1,4 @@
-// “/” on any page searches series, pairs, assets and relations. The results are links.
+// “/” on any page searches series, pairs, exchanges, assets and relations. The results are links.
 
 import type { SearchMatch } from "../../../model/answers/page-address.ts";
 import { combobox } from "./combobox.ts";

@@ -5,6 +5,8 @@ import { count } from "./text-format.ts";
 
 export interface SortableColumn<Row> {
   readonly label: string;
+  /** What an address calls it. */
+  readonly key?: string;
   readonly className?: string;
   /** What the head sorts by; a column without it is only told. */
   readonly value?: (row: Row) => string | number | null;
@@ -15,7 +17,9 @@ export interface SortableColumn<Row> {
 interface SortableTableOptions<Row> {
   readonly id: string;
   readonly columns: readonly SortableColumn<Row>[];
-  readonly sortedBy: SortableColumn<Row>["label"];
+  /** The key of a column, with a minus if the largest is first. */
+  readonly sortedBy: string;
+  readonly onSort: () => void;
   readonly rowsPerStep: number;
   readonly searchedText: (row: Row) => string;
   readonly rowOf: (row: Row) => HTMLTableRowElement;
@@ -27,16 +31,27 @@ export interface SortableTable<Row> {
   show(rows: readonly Row[]): void;
   /** Draws again after the text of the search has changed, from the first step on. */
   search(): void;
+  /** How it is sorted, for an address; empty: as usual. */
+  sort(): string;
+  /** Follows an address. */
+  sortBy(sort: string | null): void;
 }
 
 /** The page also has `#search`, `#no-match` and `#more`. */
 export function createSortableTable<Row>(options: SortableTableOptions<Row>): SortableTable<Row> {
-  const { id, columns, sortedBy, rowsPerStep, searchedText, rowOf, isLast = () => false } = options;
+  const { id, columns, sortedBy, onSort, rowsPerStep, searchedText, rowOf, isLast = () => false } = options;
   const searchInput = byId("search", HTMLInputElement);
   let rows: readonly Row[] = [];
   let shown = rowsPerStep;
-  let sorted = columns.find(({ label }) => label === sortedBy);
-  let isAscending = sorted?.isFirstAscending ?? false;
+  let sorted: SortableColumn<Row> | undefined;
+  let isAscending = false;
+  const sortBy = (sort: string) => {
+    const column = columns.find(({ key }) => key !== undefined && key === sort.replace("-", ""));
+    if (!column) return sortBy(sortedBy);
+    sorted = column;
+    isAscending = !sort.startsWith("-");
+  };
+  sortBy(new URLSearchParams(location.search).get("sort") ?? sortedBy);
 
   // The heads stay the same elements, so that the keyboard's focus does.
   const heads = columns.map((column) => {
@@ -46,6 +61,7 @@ export function createSortableTable<Row>(options: SortableTableOptions<Row>): So
       isAscending = sorted === column ? !isAscending : (column.isFirstAscending ?? false);
       sorted = column;
       draw();
+      onSort();
     });
     const head = element("th", { scope: "col", className }, value ? button : label);
     return { column, head, button };
@@ -84,6 +100,14 @@ export function createSortableTable<Row>(options: SortableTableOptions<Row>): So
     },
     search() {
       shown = rowsPerStep;
+      draw();
+    },
+    sort() {
+      const sort = `${isAscending ? "" : "-"}${sorted?.key}`;
+      return sort === sortedBy ? "" : sort;
+    },
+    sortBy(sort) {
+      sortBy(sort ?? sortedBy);
       draw();
     },
   };

@@ -66,13 +66,13 @@ export function tellLocalTime(local: boolean): void {
   isLocal = local;
 }
 
+/** How far the chosen zone was ahead of UTC, in milliseconds. */
+export const aheadOfUtc = (ms: number): number => (isLocal ? -new Date(ms).getTimezoneOffset() * 60_000 : 0);
+
 /** ISO 8601 in the chosen zone, without its name. */
 function zonedIso(ms: number): string {
-  return new Date(isLocal ? ms - new Date(ms).getTimezoneOffset() * 60_000 : ms).toISOString().slice(0, 23);
+  return new Date(ms + aheadOfUtc(ms)).toISOString().slice(0, 23);
 }
-
-/** Whether the chosen zone had the time of UTC. */
-export const isUtc = (ms: number): boolean => !isLocal || new Date(ms).getTimezoneOffset() === 0;
 
 /** What to add to a moment so that the browser's own zone, in which charts place their marks, reads as the chosen one. */
 export function offsetOfZone(ms: number): number {
@@ -81,7 +81,7 @@ export function offsetOfZone(ms: number): number {
 
 /** UTC, or UTC+2 */
 export function zoneName(ms = Date.now()): string {
-  const hours = isLocal ? -new Date(ms).getTimezoneOffset() / 60 : 0;
+  const hours = aheadOfUtc(ms) / 3_600_000;
   return hours === 0 ? "UTC" : `UTC${hours > 0 ? "+" : "−"}${Math.abs(hours)}`;
 }
 
@@ -105,9 +105,9 @@ export function clockText(micros: number, isFirst = false): string {
   return isFirst ? `${day} ${clock}` : clock;
 }
 
-/** 12, 1 Nov where a month or the axis begins, or 2026 where a year begins: the same for days of UTC. */
-export function dayText(micros: number, isFirst = false): string {
-  const iso = new Date(micros / 1000).toISOString();
+/** 12, 1 Nov where a month or the axis begins, or 2026 where a year begins: the same for days, `ms` as if they were of UTC. */
+export function dayText(ms: number, isFirst = false): string {
+  const iso = new Date(ms).toISOString();
   const [day, year] = [dayAndMonth(iso), iso.slice(0, 4)];
   if (day === "1 Jan") return isFirst ? `${day} ${year}` : year;
   return isFirst || day.startsWith("1 ") ? day : day.slice(0, -4);

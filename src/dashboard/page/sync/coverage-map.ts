@@ -8,6 +8,7 @@ import {
 } from "../../../model/answers/heatmap.ts";
 import { pagePath } from "../../../model/answers/page-address.ts";
 import { cssColour, watchTheme } from "../shared/layout.ts";
+import { TYPING_SECONDS, throttle } from "../shared/live.ts";
 import { byId, element, type Repetition, setText } from "../shared/page-base.ts";
 import { poll } from "../shared/reading.ts";
 import { count, countNoun, title } from "../shared/text-format.ts";
@@ -231,9 +232,10 @@ export function startCoverage(onRead: (time: string) => void): Repetition {
     // More rows are the same question: the list stays where it is.
     question: () => String(filterParams()),
   });
+  const reloadTyped = throttle(TYPING_SECONDS, reload);
   byId("filter").addEventListener("input", () => {
     applyFilter();
-    reload();
+    reloadTyped();
   });
   document.addEventListener("pointermove", showTip, { passive: true });
   document.addEventListener("pointerdown", showTip, { passive: true });
