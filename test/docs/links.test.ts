@@ -36,6 +36,13 @@ describe("the documents", () => {
     expect(missing).toEqual([]);
   });
 
+  it("begin with the two lines that are enough, literally", () => {
+    const lines = read("README.md")
+      .split("\n")
+      .map((line) => line.replace(/ +#.*/, ""));
+    expect(lines).toEqual(expect.arrayContaining(["npm ci && npm start", "npm ci && npm test"]));
+  });
+
   it("name only npm scripts that exist", () => {
     const missing = pages.flatMap((page) =>
       [...read(page).matchAll(/npm run ([\w:]+)/g)]
