@@ -21,9 +21,7 @@ const MAX_ASSETS = 2;
 export function searchPages(text: string, series: SeriesSearch, pages: SearchedPages): SearchMatch[] {
   const relations = pages.schema.flatMap((group) => group.relations);
   const found = series.find(text, MAX_SERIES);
-  return [
-    ...found.flatMap(toAssetPage).slice(0, MAX_ASSETS),
-    ...found.map(toBarsPage),
+  const others = [
     ...best(pages.exchanges, text, ({ name }) => name).map(toExchangePage),
     ...best(pages.pairs, text, ({ pair }) => pair).map(
       ({ pair, exchanges }): SearchMatch => ({
@@ -50,6 +48,9 @@ export function searchPages(text: string, series: SeriesSearch, pages: SearchedP
       }),
     ),
   ];
+  // Enter takes the first: a similar name is no answer where something has the name.
+  if (found[0]?.match === "similar" && others.length > 0) return others;
+  return [...found.flatMap(toAssetPage).slice(0, MAX_ASSETS), ...found.map(toBarsPage), ...others];
 }
 
 /** The average of an asset has its id. */

@@ -44,6 +44,7 @@ describe("a search of pages", () => {
       exchanges: [
         { name: "Kraken", pairs: 2, pair: "BTC/USD" },
         { name: "It's closed", pairs: 0, pair: null },
+        { name: "BTX", pairs: 1, pair: "BTC/USD" },
       ],
       assets: [{ asset_id: "2", symbol: "BTC", contracts: 1_200, exchanges: "[]" }],
       schema: [{ title: "Bars", relations: [{ name: "bars_1h", summary: "hourly bars", columns: [] }] }],
@@ -62,6 +63,8 @@ describe("a search of pages", () => {
       ["/bars/BTC-USD", "MWA, daily bars"],
     ]);
     expect(found("krak")).toEqual([["/exchanges/BTC-USD?q=Kraken", "2 pairs"]]);
+    // Not the series with similar names.
+    expect(found("btx")).toEqual([["/exchanges/BTC-USD?q=BTX", "one pair"]]);
     expect(found("closed")).toEqual([
       ["/explore#sql=SELECT+*+FROM+exchanges+WHERE+name+%3D+%27It%27%27s+closed%27", "no quotes are synced"],
     ]);
