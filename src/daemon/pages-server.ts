@@ -1,12 +1,12 @@
 import type { DaemonView } from "../dashboard/daemon-status.ts";
 import { startDashboardServer } from "../dashboard/dashboard-server.ts";
+import type { PageQuery } from "../dashboard/page-queries.ts";
 import { createQueryPost } from "../dashboard/query-post.ts";
 import { ReaderThread } from "../dashboard/reader-thread.ts";
 import { createRoutes } from "../dashboard/routes.ts";
 import { QueryRunner } from "../export/query/query-runner.ts";
 import type { CommitNews } from "../model/answers/ticks.ts";
 import type { Micros } from "../model/time.ts";
-import type { ConfirmationRules } from "../rule/confirm.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { HttpServer } from "../runtime/http-server.ts";
 import type { Log } from "../runtime/log.ts";
@@ -22,7 +22,7 @@ interface PagesOptions {
   /** The service's time. */
   readonly now: () => Micros;
   /** When the service is asked again about what it must repeat. */
-  readonly confirmation: ConfirmationRules;
+  readonly confirmation: PageQuery["confirmation"];
   readonly log: Log;
 }
 

@@ -1,6 +1,5 @@
 import type { RankingResult } from "../model/answers/market.ts";
 import type { Micros } from "../model/time.ts";
-import type { ConfirmationRules } from "../rule/confirm.ts";
 import { readSchema } from "../warehouse/query/schema.ts";
 import { type ChartBarsOptions, readChartBars } from "../warehouse/read/chart-bars.ts";
 import { type Heatmap, readHeatmap } from "../warehouse/read/heatmap.ts";
@@ -55,7 +54,7 @@ export type PageQuery = {
     /** By the service's clock. */
     readonly now: Micros;
     /** When the service is asked again about what it must repeat. */
-    readonly confirmation?: ConfirmationRules | undefined;
+    readonly confirmation?: Parameters<typeof readStatus>[2];
   };
 }[keyof QueryResults];
 

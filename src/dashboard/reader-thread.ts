@@ -1,6 +1,5 @@
 import { Failure } from "../model/failure.ts";
 import type { Micros } from "../model/time.ts";
-import type { ConfirmationRules } from "../rule/confirm.ts";
 import { resolveSiblingModule } from "../runtime/child-process.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
@@ -19,7 +18,7 @@ interface ReaderThreadOptions {
   /** By the service's clock. */
   readonly now: () => Micros;
   /** When the service is asked again about what it must repeat. */
-  readonly confirmation?: ConfirmationRules | undefined;
+  readonly confirmation?: PageQuery["confirmation"];
   readonly clock: Clock;
   readonly log: Log;
 }

@@ -1,5 +1,5 @@
 import { Failure } from "../model/failure.ts";
-import { gapState, SETTLING_REASON } from "../model/gap-state.ts";
+import { gapState, SETTLING_REASON } from "../model/status/gap-state.ts";
 import type { GapRow } from "../warehouse/coverage/gap-row.ts";
 import { NOT_PUBLISHED_REASON } from "../warehouse/coverage/publication.ts";
 

@@ -1,4 +1,4 @@
-import type { GapState } from "./gap-state.ts";
+import type { GapState } from "./status/gap-state.ts";
 import { formatTimestamp, type Micros, parseTimestamp } from "./time.ts";
 import type { TimeRange } from "./time-range.ts";
 

@@ -1,5 +1,5 @@
-import { gapStates, SETTLING_REASON } from "../../model/gap-state.ts";
 import { describeConfirmations } from "../../model/status/confirmations.ts";
+import { gapStates, SETTLING_REASON } from "../../model/status/gap-state.ts";
 import { formatTimestamp, MICROS_PER_SECOND, type Micros, parseTimestamp } from "../../model/time.ts";
 import type { GapRow } from "../../warehouse/coverage/gap-row.ts";
 import type { LedgerKeySummary } from "../../warehouse/coverage/ledger-keys.ts";

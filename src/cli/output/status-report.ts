@@ -1,5 +1,5 @@
-import { gapStates } from "../../model/gap-state.ts";
 import { describeConfirmations } from "../../model/status/confirmations.ts";
+import { gapStates } from "../../model/status/gap-state.ts";
 import {
   describeFailureCode,
   describeRecentFailures,

@@ -2,7 +2,6 @@ import { type Command, Option } from "commander";
 import { flagName, type LoadedSettings, loadSettings } from "../../config/load-settings.ts";
 import { optionEntries } from "../../config/option-table.ts";
 import { MICROS_PER_SECOND } from "../../model/time.ts";
-import type { ConfirmationRules } from "../../rule/confirm.ts";
 import type { Log } from "../../runtime/log.ts";
 import { createLogger, type LogLevel, logLevels } from "../../telemetry/logger.ts";
 import type { TextOutput } from "../../telemetry/nonblocking-stderr.ts";
@@ -10,9 +9,7 @@ import { ensureTempFolder } from "../../warehouse/sqlite/disk.ts";
 import { type CommandContext, SETTINGS_HEADING, usageFailure } from "./context.ts";
 
 /** How often the service must repeat that it has nothing, in the units of the sync. */
-export function toConfirmationRules({
-  sync: { withdrawals },
-}: LoadedSettings["settings"]): ConfirmationRules {
+export function toConfirmationRules({ sync: { withdrawals } }: LoadedSettings["settings"]) {
   return { answers: withdrawals.answers, over: withdrawals.over * MICROS_PER_SECOND };
 }
 

@@ -1,4 +1,4 @@
-import { SETTLING_REASON } from "../../model/gap-state.ts";
+import { SETTLING_REASON } from "../../model/status/gap-state.ts";
 import type { HistoryStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";

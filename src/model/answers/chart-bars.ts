@@ -1,4 +1,4 @@
-import type { GapState } from "../gap-state.ts";
+import type { GapState } from "../status/gap-state.ts";
 import type { BarWidth } from "../time.ts";
 
 /** The most bars of one answer. */

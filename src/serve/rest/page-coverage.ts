@@ -1,5 +1,5 @@
 import type { AnnouncedRange } from "../../model/announced-coverage.ts";
-import { gapState } from "../../model/gap-state.ts";
+import { gapState } from "../../model/status/gap-state.ts";
 import type { Micros } from "../../model/time.ts";
 import { intersect, normalise, type TimeRange } from "../../model/time-range.ts";
 import type { SettledRange } from "../../rule/answer.ts";

@@ -1,4 +1,4 @@
-import type { GapState } from "../../model/gap-state.ts";
+import type { GapState } from "../../model/status/gap-state.ts";
 import type { Micros } from "../../model/time.ts";
 
 /** A row of the view `gaps`. */

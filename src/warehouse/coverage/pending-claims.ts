@@ -1,4 +1,4 @@
-import { END_REASON, NOT_FOUND_REASON } from "../../model/gap-state.ts";
+import { END_REASON, NOT_FOUND_REASON } from "../../model/status/gap-state.ts";
 import type { WithdrawalStatus } from "../../model/status/warehouse-status.ts";
 import type { Stream } from "../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";

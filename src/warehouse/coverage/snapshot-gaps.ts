@@ -1,4 +1,4 @@
-import { type GapState, gapState, SETTLING_REASON } from "../../model/gap-state.ts";
+import { type GapState, gapState, SETTLING_REASON } from "../../model/status/gap-state.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { TargetRow } from "../schema/coverage.ts";

@@ -1,5 +1,5 @@
-import { END_REASON, NOT_FOUND_REASON } from "../../model/gap-state.ts";
 import type { Confirmations } from "../../model/status/confirmations.ts";
+import { END_REASON, NOT_FOUND_REASON } from "../../model/status/gap-state.ts";
 import { formatTimestamp } from "../../model/time.ts";
 import type { PendingClaim } from "../../rule/claim.ts";
 import { type ConfirmationRules, isIncident, nextAskAt } from "../../rule/confirm.ts";

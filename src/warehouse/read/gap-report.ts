@@ -1,7 +1,7 @@
 import { Failure } from "../../model/failure.ts";
-import { SETTLING_REASON } from "../../model/gap-state.ts";
 import { NOTHING_SELECTED } from "../../model/selector.ts";
 import type { Confirmations } from "../../model/status/confirmations.ts";
+import { SETTLING_REASON } from "../../model/status/gap-state.ts";
 import { historyStreams, type Stream, streamTable } from "../../model/streams.ts";
 import { formatTimestamp, type Micros, parseTimestamp } from "../../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange } from "../../model/time-range.ts";

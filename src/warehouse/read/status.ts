@@ -1,4 +1,4 @@
-import { type GapState, gapStates, SETTLING_REASON } from "../../model/gap-state.ts";
+import { type GapState, gapStates, SETTLING_REASON } from "../../model/status/gap-state.ts";
 import type { DiskStatus, StreamStatus, WarehouseStatus } from "../../model/status/warehouse-status.ts";
 import { type Stream, streams, streamTable } from "../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";

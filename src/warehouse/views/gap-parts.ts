@@ -1,4 +1,4 @@
-import { gapStateSql, SETTLING_REASON } from "../../model/gap-state.ts";
+import { gapStateSql, SETTLING_REASON } from "../../model/status/gap-state.ts";
 import { NOT_FOUND } from "../../rule/claim.ts";
 import { AGED_OUT_REASON, NOT_OBSERVED_REASON, targetStartSql } from "../coverage/gaps.ts";
 import {

@@ -1,8 +1,8 @@
 // The page polls the daemon every few seconds and shows the results.
 
 import type { GapSummary, GapSummaryResult } from "../../../model/answers/heatmap.ts";
-import { gapStates } from "../../../model/gap-state.ts";
 import { describeConfirmations } from "../../../model/status/confirmations.ts";
+import { gapStates } from "../../../model/status/gap-state.ts";
 import type { ServeStatus } from "../../../model/status/serve-status.ts";
 import { describeLimit, HOST_SCOPE, type ServiceCondition } from "../../../model/status/service-condition.ts";
 import { describeShare, listShareParts, type ShareStatus } from "../../../model/status/share-status.ts";
