@@ -43,14 +43,13 @@ const targetsOf = (warehouse: WarehouseWriter) =>
   ).map((row) => Object.values(row));
 
 describe("the targets of a history stream", () => {
-  it("are what the settings select; the others end now and keep their past", () => {
+  it("are what the settings select; of the others what was fetched", () => {
     const warehouse = openTestWarehouse();
     declare(warehouse, [btc, eth]);
     declare(warehouse, [btc], { stream: "ohlcv" });
     declare(warehouse, [eth, blx], { at: noon + 5 });
     expect(targetsOf(warehouse)).toEqual([
       ["index_ticks", "blx-id", 300, null],
-      ["index_ticks", "btc", 100, noon + 5],
       ["index_ticks", "eth", 200, null],
       ["ohlcv", "btc", 100, null],
     ]);
@@ -66,16 +65,10 @@ describe("the targets of a history stream", () => {
     const warehouse = openTestWarehouse();
     declare(warehouse, [btc, blx]);
     declare(warehouse, [], { unresolvedIndexTypes: ["GWA"], at: noon + 5 });
-    expect(targetsOf(warehouse)).toEqual([
-      ["index_ticks", "blx-id", 300, noon + 5],
-      ["index_ticks", "btc", 100, null],
-    ]);
+    expect(targetsOf(warehouse)).toEqual([["index_ticks", "btc", 100, null]]);
     // A target that has ended stays ended.
     declare(warehouse, [], { unresolvedIndexTypes: ["LX"], at: noon + 9 });
-    expect(targetsOf(warehouse)).toEqual([
-      ["index_ticks", "blx-id", 300, noon + 5],
-      ["index_ticks", "btc", 100, noon + 9],
-    ]);
+    expect(targetsOf(warehouse)).toEqual([]);
   });
 
   it("keep their rules, and do not take over the targets of another stream", () => {
