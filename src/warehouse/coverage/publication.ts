@@ -74,7 +74,8 @@ export function recordLateness(
   const known = readLateness(transaction, stream);
   const isAgain = known && seen.lateAt - known.lateAt < cadence;
   const before = extendSettleDelay({ settleDelay }, known, isAgain ? known.lateAt : seen.lateAt);
-  const lateBy = Math.min(seen.lateBy, Math.max(PLAUSIBLE_LATENESS_MICROS, isAgain ? 0 : 2 * before));
+  const isPlausible = seen.lateBy <= PLAUSIBLE_LATENESS_MICROS;
+  const lateBy = isPlausible ? seen.lateBy : Math.min(seen.lateBy, isAgain ? before : 2 * before);
   if (lateBy > before) recordStreamState(transaction, stream, { lateBy, lateAt: seen.lateAt });
 }
 

@@ -153,13 +153,14 @@ describe("the lateness of a stream", () => {
       return readLateness(warehouse.connection, "index_ticks")?.lateBy;
     };
     expect(see(DELAY, present)).toBeUndefined();
-    expect(see(5 * DELAY, present)).toBe(5 * DELAY);
-    expect(see(HOUR, present)).toBe(10 * DELAY);
-    expect(see(HOUR, present + limits.cadence - 1)).toBe(10 * DELAY);
+    expect(see(HOUR, present)).toBe(2 * DELAY);
+    expect(see(HOUR, present + limits.cadence - 1)).toBe(2 * DELAY);
     const period = limits.cadence;
-    expect(see(HOUR, present + period)).toBe(20 * DELAY - (2 * period) / 12);
-    expect(see(25 * DELAY, present + 2 * period)).toBe(25 * DELAY);
-    expect(see(3 * DELAY, present + 3 * period)).toBe(25 * DELAY);
+    expect(see(HOUR, present + period)).toBe(4 * DELAY - (2 * period) / 12);
+    expect(see(5 * DELAY, present + period)).toBe(5 * DELAY);
+    expect(see(3 * DELAY, present + 3 * period)).toBe(5 * DELAY);
+    expect(see(10 * DELAY, present + 3 * period)).toBe(10 * DELAY);
+    expect(see(10 * DELAY + 1, present + 3 * period)).toBe(10 * DELAY);
     expect(readLateness(warehouse.connection, "ohlcv")).toBeUndefined();
   });
 
