@@ -13,8 +13,8 @@ const bars = /Nothing (is missing|in view)|No (bars|index ticks)|proven|\d range
 /** What each page claims by each of its requests. */
 const claimsOf: Record<string, Record<string, RegExp>> = {
   "/sync": {
-    "/api/daemon": /synced[.;]|left to fetch|Running for|None since the start|at once/,
-    "/api/status": /in \d+ streams?|\bnothing\b|over all series|mds\.sqlite/,
+    "/api/daemon": /Complete[.;]|left to fetch|Running for|None since the start|at once/,
+    "/api/status": /in \d+ streams?|\bnothing\b|of a series|newest moments|mds\.sqlite/,
     "/api/missing": /Nothing is (missing|selected)|\d+ open, \d+ lost/,
     "/api/coverage": /Nothing is synced|complete,? |with gaps|No problems/,
     "/api/events": /^live$/m,
