@@ -264,10 +264,9 @@ class Daemon {
       backfill: (request, caller, onProgress) => backfillNow(context, run, request, caller, onProgress),
       onError: (error) => log.error({ error: String(error) }, "control request failed"),
     });
-    const previousRuns = readJobRuns(reader);
-    for (const { name } of jobs)
-      metrics.registerJob(name, previousRuns.find(({ job }) => job === name)?.outcome);
-    for (const { job, outcome, endedAt } of previousRuns)
+    const runs = readJobRuns(reader);
+    for (const { name } of jobs) metrics.registerJob(name, runs.find(({ job }) => job === name)?.outcome);
+    for (const { job, outcome, endedAt } of runs)
       if (outcome === "ok") metrics.setJobSuccess(job, Date.parse(endedAt) / 1000);
     metrics.onCollect(() => {
       metrics.setIngest(ingest.queuedCalls, ingest.state);
@@ -287,7 +286,7 @@ class Daemon {
         now: () => (this.#hasServiceAnswered() ? this.#now() : undefined),
         signal,
         log,
-        previousRuns,
+        previousRuns: runs,
         storeRun: (run) => ingest.call("commitJobRun", run, [], signal),
         onRunEnd: (job, outcome, error) => {
           this.#telemetry.recordJobEnd(job.name, outcome, error);

@@ -127,7 +127,7 @@ sync: { ohlcv: { GWA: [BTC], MWA: none, LX: none }, intraday: false, exchangeTic
       settings: `${settings}schedule: { nightly: "", export: "5 * * * *", exportTo: /dev/null/export }`,
     });
     // A gap of a day that cannot be filled.
-    daemon.simulator.setFaults("GET /index-ticker status 500 query=indexType=LX");
+    daemon.simulator.setFaults("GET /index-ticker status 500 query=indexType=GWA");
     const running = await daemon.startServing();
     const stuck = new Scrapes(daemon);
     await stuck.record(running, 8);
@@ -137,8 +137,8 @@ sync: { ohlcv: { GWA: [BTC], MWA: none, LX: none }, intraday: false, exchangeTic
     await running.runUntil(async () => (await stuck.readOpen(running)) === 0);
     // Some young gap is open whenever Prometheus looks.
     daemon.simulator.setFaults(`
-GET /index-ticker status 500 query=indexType=LX
-ws missing-tick query=indexType=LX`);
+GET /index-ticker status 500 query=indexType=GWA
+ws missing-tick query=indexType=GWA`);
     const young = new Scrapes(daemon);
     await young.record(running, 6);
     expect(await young.readOpen(running)).toBeGreaterThan(0);

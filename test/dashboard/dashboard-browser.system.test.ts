@@ -19,7 +19,6 @@ import {
 import { recordSampleErrors, serveDashboard } from "../support/dashboard/dashboard-harness.ts";
 import { readDrawnTexts, watchDrawnTexts } from "../support/dashboard/drawn-texts.ts";
 import { addSeries, hostileName, nowTs, openFilledWarehouse } from "../support/dashboard/filled-warehouse.ts";
-import { fillFuturesCurve } from "../support/dashboard/futures-curve.ts";
 import { fillQuotedPair } from "../support/dashboard/quoted-pair.ts";
 import { timeLimit } from "../support/time-limit.ts";
 
@@ -435,26 +434,4 @@ describe("the quotes of a pair", () => {
       expect(complaints).toEqual([]);
     },
   );
-});
-
-describe("the futures of an asset", () => {
-  itInBrowser("have a curve of six exchanges, which tells how many quote them", async () => {
-    const { path, connection } = openFilledWarehouse(fillFuturesCurve);
-    const { address } = await serveDashboard(path);
-    const { page, complaints } = await openPage(new URL("derivatives/BTC", address).href, desktop);
-    await page.waitForSelector("#curve-plot canvas");
-    const quoting = connection.database
-      .prepare(
-        "SELECT count(DISTINCT exchange) FROM latest_futures_curve WHERE pair = 'BTC/USD' AND annualised_basis IS NOT NULL",
-      )
-      .pluck()
-      .get();
-    expect(quoting).toBe(7);
-    expect(await page.textContent("#curve-note")).toBe(` · 6 of ${quoting} exchanges`);
-    // The first label is that of the axis.
-    expect(await page.locator("#curve-plot .u-label").count()).toBe(1 + 6);
-    await page.selectOption("#exchange", "Exchange 3");
-    await page.locator("#curve-note", { hasText: /^$/ }).waitFor({ state: "attached" });
-    expect(complaints).toEqual([]);
-  });
 });

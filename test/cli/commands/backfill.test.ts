@@ -185,7 +185,7 @@ describe("mds-sync backfill", () => {
     [["--stream", "ohlvc"], "mds-sync: --stream cannot be ohlvc: did you mean ohlcv?\n"],
     [
       ["--from", "yesterday"],
-      "mds-sync: --from cannot be yesterday: give YYYY-MM-DD, a time in UTC such as 2026-03-01T12:00:00Z or '2026-03-01 12:00', now, or a relative time such as -7d or -90m\n",
+      "mds-sync: --from cannot be yesterday: give YYYY-MM-DD, a time such as '2026-03-01 12:00' (UTC) or 2026-03-01T07:00:00.5-05:00, now, or a relative time such as -7d or -90m\n",
     ],
     [
       ["--log-level", "loud"],

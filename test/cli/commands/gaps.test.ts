@@ -113,8 +113,8 @@ describe("mds-sync gaps", () => {
   it.each([
     [["--stream", "intrady"], "--stream cannot be intrady: did you mean intraday?"],
     [["--stream", "ohlc"], "--stream cannot be ohlc: did you mean ohlcv?"],
-    [["--from", "yesterday"], "--from cannot be yesterday: give YYYY-MM-DD, a time in UTC such as"],
-    [["--to", "2026-03-01T12:00:00"], "--to cannot be 2026-03-01T12:00:00: give YYYY-MM-DD"],
+    [["--from", "yesterday"], "--from cannot be yesterday: give YYYY-MM-DD, a time such as"],
+    [["--to", "2026-03-01T25:00:00"], "--to cannot be 2026-03-01T25:00:00: give YYYY-MM-DD"],
     [
       ["--from", "2026-03-02", "--to", "2026-03-02"],
       "--from 2026-03-02 is not before --to 2026-03-02: a range is [from, to)",
