@@ -248,7 +248,7 @@ it("I8: kept bars are those of the ticks, whatever was corrected, withdrawn, mov
         }
       },
     ),
-    { numRuns: 10, endOnFailure: true },
+    { numRuns: 6, endOnFailure: true },
   );
   const all = Array.from({ length: runs }, (_, run) => ["btc", "eth"].map((id) => `${id}-${run}`)).flat();
   await expectBarsOfTicks(database, "all columns", all);

@@ -135,7 +135,7 @@ describe("the summary of a day", () => {
           expect(logs[summary.lowTick - first]).toBe(low);
         }
       }),
-      { numRuns: 150 },
+      { numRuns: 60 },
     );
   });
 

@@ -23,8 +23,8 @@ def open_copy(path: str) -> sqlite3.Connection:
     with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as file:
         file.backup(copy)
     for table in ("index_tick_rows", "kept_bars"):
-        copy.execute(f"DELETE FROM {table} WHERE ts < (SELECT max(ts) FROM {table}) - 5 * 3600 * 1000000")
-    copy.execute("DELETE FROM index_tick_rows WHERE ts / 30000000 % 8 > 0")
+        copy.execute(f"DELETE FROM {table} WHERE ts < (SELECT max(ts) FROM {table}) - 3 * 3600 * 1000000")
+    copy.execute("DELETE FROM index_tick_rows WHERE ts / 30000000 % 16 > 0")
     copy.execute("DELETE FROM daily_bar_rows WHERE day < (SELECT date(max(day), '-5 days') FROM daily_bar_rows)")
     # Two contracts of each type.
     copy.execute("""DELETE FROM derivative_tick_rows WHERE contract NOT IN (SELECT c.contract FROM (
