@@ -109,11 +109,11 @@ function nextExpiry(gaps: readonly GapRow[], label: Label, now: Micros): string[
 function summarizeGaps(gaps: readonly GapRow[]): string {
   const parts = gapStates.flatMap((state) => {
     const matching = gaps.filter((gap) => gap.state === state);
-    const seconds =
-      matching.reduce((sum, { from_ts, to_ts }) => sum + to_ts - from_ts, 0) / MICROS_PER_SECOND;
-    return matching.length > 0
-      ? [`${pluralize(matching.length, "range")} ${state} (${formatDuration(seconds)})`]
-      : [];
+    if (matching.length === 0) return [];
+    // The sum over several series would be thousands of days.
+    const longest = Math.max(...matching.map(({ from_ts, to_ts }) => to_ts - from_ts)) / MICROS_PER_SECOND;
+    const which = matching.length > 1 ? "the longest " : "";
+    return [`${pluralize(matching.length, "range")} ${state} (${which}${formatDuration(longest)})`];
   });
   return parts.length > 0 ? parts.join(", ") : "nothing known";
 }
