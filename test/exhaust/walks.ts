@@ -22,7 +22,7 @@ export interface WalkRequest {
   readonly isHead: boolean;
   /** Ends without a page if nothing is there. */
   readonly isExploring: boolean;
-  readonly knownEnd?: Micros | null | undefined;
+  readonly knownEnd?: Micros | undefined;
 }
 
 /** What happens in a walk between one request and the next. */

@@ -65,8 +65,8 @@ export interface HistoryWalkOptions {
   readonly cadence?: Micros;
   /** What other walks of the series have learnt. */
   readonly spacing?: RowSpacing;
-  /** An earlier walk ended with this row, or without any (null): a last page that says the same counts alone. */
-  readonly knownEnd?: Micros | null | undefined;
+  /** An earlier walk ended with this row: a last page that says the same counts alone. */
+  readonly knownEnd?: Micros | undefined;
   /** Read for each page, like `from`. */
   readonly size?: number;
   readonly priority?: RequestPriority;
@@ -191,7 +191,7 @@ export async function* walkHistoryPages<P extends PageSummary>(
       const { oldestTs } = state;
       const isEnd =
         oldestTs === undefined
-          ? rows === 0 && (options.knownEnd === null || (await crossChecks.isEmptyHistory(state.anchor)))
+          ? rows === 0 && (await crossChecks.isEmptyHistory(state.anchor))
           : isEndOfHistory(oldestTs, page);
       if (isEnd) return yield toResult("exhausted");
       if (oldestTs !== undefined && !state.isAtOldest) {

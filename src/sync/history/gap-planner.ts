@@ -258,10 +258,12 @@ function toWalks(
   }));
 }
 
-/** Where an answer that must be repeated has said that the history begins; null: it has no record. */
-export function findKnownEnd(claims: readonly PendingClaim[]): Micros | null | undefined {
-  const end = claims.find(({ kind, acceptedAt }) => kind === "end" && acceptedAt === null);
-  return end && (end.subject[0] ?? null);
+/**
+ * The record at which the history begins, by an answer that must be repeated. Undefined for a history without records: there
+ * the second answer counts further than the first, and one that was cut must not decide alone.
+ */
+export function findKnownEnd(claims: readonly PendingClaim[]): Micros | undefined {
+  return claims.find(({ kind, acceptedAt }) => kind === "end" && acceptedAt === null)?.subject[0];
 }
 
 type OpenSeries = Pick<

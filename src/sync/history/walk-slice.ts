@@ -52,8 +52,8 @@ export interface SliceWalk extends Slice {
   readonly settleDelay: Micros;
   /** A quiet series is covered up to this long before now. */
   readonly quietMargin: Micros;
-  /** Where an unconfirmed answer has said that the history begins; null: it has no record. */
-  readonly knownEnd?: Micros | null | undefined;
+  /** The record at which the history begins, by an unconfirmed answer. */
+  readonly knownEnd?: Micros | undefined;
   /** The range is covered already; the walk counts what differs. */
   readonly isComparison?: boolean;
   /** Accept every claim of the service at once. */
