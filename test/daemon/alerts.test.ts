@@ -73,7 +73,12 @@ class Scrapes {
     const inputs = [...this.#samples].map(([series, values]) => {
       // A series that is gone is not repeated. The notation of promtool has no NaN or Inf times a number.
       const last = values.length === this.#count ? (values.at(-1) ?? "") : "stale";
-      return { series, values: [...values, ...Array<string>(more).fill(last)].join(" ") };
+      // The service goes on answering.
+      const step = series.startsWith("mds_sync_last_answer_") ? STEP_MINUTES * 60 : 0;
+      const repeated = Array.from({ length: more }, (_, at) =>
+        step > 0 ? String(Number(last) + (at + 1) * step) : last,
+      );
+      return { series, values: [...values, ...repeated].join(" ") };
     });
     const end = `${(this.#count + more) * STEP_MINUTES}m`;
     const expr = `count by (alertname) (count_over_time(ALERTS{alertstate="firing"}[${end}]))`;

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { findParameters, parseCookbook } from "../../src/dashboard/page/explore/cookbook.ts";
+import { languages } from "../../src/dashboard/page/explore/copy-as.ts";
 
 describe("the explore page", () => {
   it("offers the cookbook's questions with their SQL for SQLite", () => {
@@ -20,5 +21,11 @@ describe("the explore page", () => {
     expect(findParameters(sql)).toEqual(["from", "t"]);
     expect(findParameters("SELECT :a /* :no /* :no")).toEqual(["a"]);
     expect(findParameters("SELECT :a, ':no")).toEqual(["a"]);
+  });
+
+  it("copies times of the one grammar as microseconds", () => {
+    const params = { a: "@2026-03-01 12:00", b: "@2026-03-01T07:00:00-05:00", c: "@-1d", d: "@soon" };
+    const python = languages.Python({ sql: "SELECT 1", params, origin: "", warehouse: "mds.sqlite" });
+    expect(python).toMatch(/"a": 1772366400000000, "b": 1772366400000000, "c": \d{16}, "d": "@soon"/);
   });
 });

@@ -111,7 +111,8 @@ function summarizeGaps(gaps: readonly GapRow[]): string {
     const matching = gaps.filter((gap) => gap.state === state);
     if (matching.length === 0) return [];
     // The sum over several series would be thousands of days.
-    const longest = Math.max(...matching.map(({ from_ts, to_ts }) => to_ts - from_ts)) / MICROS_PER_SECOND;
+    const longest =
+      matching.reduce((most, { from_ts, to_ts }) => Math.max(most, to_ts - from_ts), 0) / MICROS_PER_SECOND;
     const which = matching.length > 1 ? "the longest " : "";
     return [`${pluralize(matching.length, "range")} ${state} (${which}${formatDuration(longest)})`];
   });

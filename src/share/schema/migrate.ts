@@ -117,7 +117,9 @@ function forgetDroppedSql(dropped: readonly string[]): string {
   const streams = Object.values(rowLayouts).filter(({ table }) => dropped.includes(table));
   return [
     "UPDATE mds.positions SET is_loaded = false",
-    ...streams.map(({ stream }) => `DELETE FROM mds.${LEDGER_TABLE} WHERE stream = '${stream}'`),
+    ...streams.map(
+      ({ stream }) => `DELETE FROM mds.${LEDGER_TABLE} WHERE stream = '${stream}' AND proof <> 'moved'`,
+    ),
   ].join("; ");
 }
 

@@ -63,7 +63,7 @@ export async function inspectServer(options: {
         has_database_privilege(current_database(), 'CREATE') AS "canCreate",
         coalesce(has_schema_privilege(to_regnamespace('mds')::oid, 'USAGE'), false) AS "canRead",
         coalesce(has_schema_privilege(to_regnamespace('mds')::oid, 'CREATE'), false) AND NOT EXISTS (SELECT 1 FROM pg_class c
-          WHERE c.relnamespace = to_regnamespace('mds')::oid AND c.relname = ANY ($1) AND NOT pg_has_role(c.relowner, 'USAGE')) AS "canWrite",
+          WHERE c.relnamespace = to_regnamespace('mds')::oid AND coalesce(substring(c.relname FROM '^(.+)_[0-9]{4}_[0-9]{2}$'), c.relname) = ANY ($1) AND NOT pg_has_role(c.relowner, 'USAGE')) AS "canWrite",
         pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' AS "isReadOnly",
         coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false) AS "isEncrypted",
         current_setting('synchronous_commit') AS "synchronousCommit", current_setting('fsync') = 'on' AS "hasFsync"`,

@@ -118,6 +118,7 @@ export async function compareSlices(
         walkSlice(context, walk, { progress: active }),
       );
       queue.finish(active, { kind: result.isUnexplored ? "empty" : "filled", ...result });
+      if (!result.isUnexplored) notFound.recordFound(walk);
       rows += result.received;
       extraChanged += result.extraChanged;
       const { endsAt: before = 0 } = result;

@@ -149,7 +149,7 @@ function describeGap(
           : (blockedReason ?? "pending");
     add(
       { from: part.from, to: rest },
-      part.state === "absent" && ledger.absence ? ledger.absence.reason : reason,
+      part.state === "absent" && ledger.absence && !isWithdrawn ? ledger.absence.reason : reason,
     );
   }
   if (rest < to) add({ from: rest, to }, SETTLING_REASON);

@@ -102,6 +102,9 @@ export function readGapReportInRange(
     const keys = selectKeys(readLedgerKeys(connection), selection).filter(
       (key) => selection.series !== undefined || isRelevant(key, range, end),
     );
+    // A history that the settings no longer select lacks nothing, unless it is asked for by name.
+    const isDropped = ({ isSelected, isSnapshot, firstTs }: LedgerKeySummary) =>
+      selection.series === undefined && !isSelected && !isSnapshot && firstTs !== null;
     const missing = keys.flatMap((key) => {
       const part = { from: range.from ?? key.firstTs ?? end, to: end };
       const ownGaps = gapsByKey.get(namedKeyText(key)) ?? [];
@@ -109,7 +112,9 @@ export function readGapReportInRange(
       const counted = ownGaps.filter(({ reason }) => range.to !== undefined || reason !== SETTLING_REASON);
       return [
         ...counted.flatMap((gap) => clip(gap, part)),
-        ...unknownGaps(key, subtract(normalise([part]), normalise(known)), now, inPast),
+        ...(isDropped(key)
+          ? []
+          : unknownGaps(key, subtract(normalise([part]), normalise(known)), now, inPast)),
       ].sort((a, b) => a.from_ts - b.from_ts);
     });
     const outsideRange = keys.filter((key) => range.from === undefined && (key.firstTs ?? end) >= end);

@@ -106,7 +106,7 @@ reasoned AS (
       WHEN 'pending' THEN ${before("j.settling_from", "j.silent_from")} WHEN 'unpublished' THEN ${before("j.settling_from", "j.silent_to")}
       WHEN 'later' THEN ${before("j.settling_from")} ELSE j.gap_to END AS to_ts,
     CASE k.kind WHEN 'lost' THEN CASE WHEN j.is_snapshot = 1 THEN '${NOT_OBSERVED_REASON}' ELSE '${AGED_OUT_REASON}' END
-      WHEN 'absent' THEN j.absent_reason WHEN 'settling' THEN '${SETTLING_REASON}'
+      WHEN 'absent' THEN CASE WHEN j.withdrawn_from < j.gap_to THEN '${WITHDRAWAL_REASON}' ELSE j.absent_reason END WHEN 'settling' THEN '${SETTLING_REASON}'
       WHEN 'unpublished' THEN coalesce(j.blocked_reason, '${NOT_PUBLISHED_REASON}')
       ELSE CASE WHEN j.withdrawn_from < j.gap_to THEN '${WITHDRAWAL_REASON}' ELSE coalesce(j.blocked_reason, 'pending') END END AS reason
   FROM judged j CROSS JOIN kinds k

@@ -15,7 +15,7 @@ it("has another version number whenever tables or views change", () => {
   // Another digest: raise SCHEMA_VERSION if a release has the old one, and enter both here.
   expect({ version: SCHEMA_VERSION, digest: schemaDigest.slice(0, 16) }).toEqual({
     version: 6,
-    digest: "c9964bea60a17ac5",
+    digest: "0fe368a6036d2ac3",
   });
 });
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { formatTimestamp, MICROS_PER_SECOND } from "../../../src/model/time.ts";
+import { formatTimestamp, MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { NOT_FOUND } from "../../../src/rule/claim.ts";
 import { readHistoryRanges } from "../../../src/warehouse/coverage/history-gaps.ts";
 import { settle } from "../../../src/warehouse/coverage/ledger.ts";
@@ -143,4 +143,22 @@ it("reads the ranges of history streams in one pass as the views show them", () 
     }),
     { numRuns: 300 },
   );
+});
+
+it("keeps rows in doubt open, also where the service has once said not to have the index", () => {
+  const warehouse = openTestWarehouse();
+  const { database } = warehouse.connection;
+  const now = readPresentTs(warehouse.connection);
+  const [from, later] = [now - 10 * MICROS_PER_DAY, now - 3 * MICROS_PER_DAY];
+  const claim = (kind: string, start: number) =>
+    `INSERT INTO pending_claims (kind, stream, series, from_ts, to_ts, rows, subject, answers, first_at, last_at)
+      VALUES ('${kind}', 'index_ticks', 1, ${start}, ${now}, 9, '[]', 1, ${now}, ${now});`;
+  const read = () =>
+    queryRows(warehouse, "SELECT DISTINCT state, reason FROM gaps WHERE reason <> 'settling'");
+  database.exec(`INSERT INTO series VALUES (1, 'GWA', 'btc-id', 'BTC', NULL);
+    INSERT INTO targets VALUES ('index_ticks', 1, ${from}, NULL, 60000000, 1, NULL, 0, NULL, 30000000);
+    ${claim("not found", from)}`);
+  expect(read()).toEqual([{ state: "unconfirmed", reason: "not found, unconfirmed" }]);
+  database.exec(claim("withdrawn", later));
+  expect(read()).toEqual([{ state: "open", reason: "withdrawal unconfirmed" }]);
 });

@@ -58,6 +58,7 @@ export function addShareCommand(program: Command, context: CommandContext): void
           ...(flags.moveIn !== undefined && { moveIn: flags.moveIn }),
           clock,
           signal: stopping,
+          onWarning: (message) => void (message && stderr.write(`mds-sync: warning: ${message}\n`)),
           onProgress({ rows, doneMicros, plannedMicros }) {
             counts = { rows, done: doneMicros, planned: plannedMicros };
           },

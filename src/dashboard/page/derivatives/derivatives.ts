@@ -50,7 +50,7 @@ const atInput = byId("at", HTMLInputElement);
 const contractParams = () => ({
   asset: view.asset,
   ...(view.exchange ? { exchange: view.exchange } : {}),
-  ...(view.at ? { at: `${view.at}Z` } : {}),
+  ...(view.at ? { at: view.at } : {}),
 });
 
 const iso = (micros: number) => new Date(micros / 1000).toISOString();

@@ -1,5 +1,7 @@
 // The statement as a program that asks the same. Pure functions without access to the page.
 
+import { MICROS_PER_MS, parseUserTime } from "../../../model/time.ts";
+
 interface Statement {
   readonly sql: string;
   /** By name, as `/api/query` takes them: a number, `@TIME`, or text. */
@@ -14,8 +16,8 @@ const scriptText = (text: string) => `\`${text.replaceAll(/[\\`$]/g, "\\$&")}\``
 
 /** A time as microseconds; other values as they are. */
 function toLiteral(value: string, suffix: string): string {
-  const ts = value === "@now" ? Date.now() : value.startsWith("@") ? Date.parse(value.slice(1)) : Number.NaN;
-  if (!Number.isNaN(ts)) return `${ts * 1000}${suffix}`;
+  const ts = value.startsWith("@") ? parseUserTime(value.slice(1), Date.now() * MICROS_PER_MS) : undefined;
+  if (ts !== undefined) return `${ts}${suffix}`;
   return value !== "" && !Number.isNaN(Number(value)) ? value : JSON.stringify(value);
 }
 

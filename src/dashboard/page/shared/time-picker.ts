@@ -1,5 +1,6 @@
 // The range of time that a page shows: one of the usual lengths up to now, whole days, or what a reader has scrolled to.
 
+import { MICROS_PER_SECOND, parseUserTime } from "../../../model/time.ts";
 import { element } from "./page-base.ts";
 
 const DAY = 86_400;
@@ -25,15 +26,18 @@ interface PickerView {
   readonly to: string;
 }
 
-const isTime = (text: string) => !Number.isNaN(Date.parse(text));
+/** In seconds; NaN: it is no time. */
+const timeOf = (text: string, now: number) =>
+  (parseUserTime(text, now * MICROS_PER_SECOND) ?? Number.NaN) / MICROS_PER_SECOND;
 
 /** An address may contain anything: what is no range of time is the usual range. */
-function readView(params: URLSearchParams, fallback: RangeName): PickerView {
+function readView(params: URLSearchParams, fallback: RangeName, now: number): PickerView {
+  const isTime = (text: string) => !Number.isNaN(timeOf(text, now));
   const [range = "", from = "", to = ""] = ["range", "from", "to"].map((name) => params.get(name) ?? "");
   if (isLength(range)) return { range, from: "", to: "" };
   const isDays = range === "days" && isTime(from) && isTime(to);
   if (isDays) return { range: "days", from, to };
-  const isExact = range === "" && isTime(from) && (to === "" || Date.parse(from) < Date.parse(to));
+  const isExact = range === "" && isTime(from) && (to === "" || timeOf(from, now) < timeOf(to, now));
   return isExact ? { range: "exact", from, to } : { range: fallback, from: "", to: "" };
 }
 
@@ -69,7 +73,7 @@ export function timePicker(
   container: HTMLElement,
   { params, fallback = "1w", now, onChange }: TimePickerOptions,
 ): TimePicker {
-  let view = readView(params, fallback);
+  let view = readView(params, fallback, now());
   const select = element("select", { id: "range" });
   select.append(
     ...Object.entries(ranges).map(([value, [label]]) => element("option", { value }, label)),
@@ -98,9 +102,9 @@ export function timePicker(
 
   const range = (): PickedRange => {
     if (isLength(view.range)) return { from: now() - ranges[view.range][1] };
-    const start = Date.parse(view.from) / 1000;
+    const start = timeOf(view.from, now());
     // The last day is included.
-    const end = Date.parse(view.to) / 1000 + (view.range === "days" ? DAY : 0);
+    const end = timeOf(view.to, now()) + (view.range === "days" ? DAY : 0);
     return end < now() ? { from: start, to: end } : { from: start };
   };
 
@@ -126,7 +130,7 @@ export function timePicker(
       return view.to === "" ? { from: view.from } : { from: view.from, to: view.to };
     },
     setParams: (changed) => {
-      view = readView(changed, fallback);
+      view = readView(changed, fallback, now());
       update();
     },
     setRange: (changed) => {
