@@ -82,7 +82,9 @@ describe("the cookbook", () => {
     // A relative moment is by the clock of this machine, not of the test.
     const knownAt = new Date(clock.now() - 30 * 60_000).toISOString();
     expect(command).toMatch(/ --known-at now-30m$/);
-    const corrected = (await read(command.replace(/now-30m$/, knownAt))).filter((line) => !now.includes(line));
+    const corrected = (await read(command.replace(/now-30m$/, knownAt))).filter(
+      (line) => !now.includes(line),
+    );
     const answer = questions[7]?.answer.split("\n").slice(2, -1) ?? [];
     // The two windows are half an hour apart.
     const atNoon = (line: string) => line.includes("T12:00:00");
