@@ -18,7 +18,7 @@ import type { Transaction } from "../../warehouse/tables/transaction.ts";
 export interface AppliedClaims {
   /** Stored rows that the service no longer has. */
   readonly withdrawn: number;
-  /** Claims that the service must repeat: their ranges are open. */
+  /** Claims that the service must repeat: their ranges are not settled. */
   readonly pending: readonly StoredClaim[];
   /** Claims against stored rows that were accepted just now. */
   readonly believed: readonly StoredClaim[];

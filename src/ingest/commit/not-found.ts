@@ -21,7 +21,7 @@ interface NotFoundAnswer {
   readonly confirmation: ConfirmationRules;
 }
 
-/** Counts the answer; its range stays open until the service has repeated it. */
+/** Counts the answer; its range is `unconfirmed` until the service has repeated it. */
 export function commitNotFound(
   warehouse: WarehouseWriter,
   { key, indexType, range, rules, confirmation }: NotFoundAnswer,

@@ -1,4 +1,7 @@
-/** What a gap needs. `open`: it will be fetched; `unconfirmed`: the service must only repeat that nothing else is there; `lost`: the service no longer has it. */
+/**
+ * `open`: it will be fetched; `unconfirmed`: the service must only repeat that nothing else is there; `lost`: the service no
+ * longer has it.
+ */
 export const gapStates = ["open", "unconfirmed", "lost"] as const;
 export type GapState = (typeof gapStates)[number];
 

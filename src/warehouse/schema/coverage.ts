@@ -137,7 +137,7 @@ export const rechecks = sqliteTable(
 
 /**
  * Claims of the service that it must repeat before they are accepted: that rows which it served are gone, that nothing is older,
- * that an index does not exist. Until then their ranges are open. Accepted ones are reported for a week.
+ * that an index does not exist. Until then their ranges are not settled. Accepted ones are reported for a week.
  */
 export const pendingClaims = sqliteTable(
   "pending_claims",
