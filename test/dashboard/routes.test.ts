@@ -167,11 +167,6 @@ describe("every page", () => {
 });
 
 describe("a page about one thing", () => {
-  const follow = async (path: string) => {
-    const { status, headers } = await fetch(new URL(path, dashboard.address), { redirect: "manual" });
-    return [status, headers.get("location")];
-  };
-
   it("is served under any name, which the page looks up", async () => {
     const { fetchPage } = dashboard;
     for (const path of ["/bars/BTC", "/exchanges/BTC-USD", "/derivatives/ETH"]) {
@@ -180,22 +175,6 @@ describe("a page about one thing", () => {
     }
     for (const path of ["/bars/BTC/more", "/market/BTC", "/bars/"])
       expect([path, (await fetchPage(path)).status]).toEqual([path, 404]);
-  });
-
-  it("redirects from the addresses of earlier versions", async () => {
-    expect(await follow("/bars?type=GWA&id=a-b&width=1h&with=GWA:x")).toEqual([
-      302,
-      "/bars/GWA:a-b?width=1h&with=GWA%3Ax",
-    ]);
-    expect(await follow("/bars?series=BTC")).toEqual([302, "/bars/BTC"]);
-    expect(await follow("/bars?name=BTC%0d%0ax:%20y")).toEqual([302, "/bars/BTC%0D%0Ax:%20y"]);
-    expect(await follow("/exchanges?pair=BTC%2FUSD")).toEqual([302, "/exchanges/BTC-USD"]);
-    expect(await follow("/derivatives?asset=btc-id&at=2026-01-01T00:00:00")).toEqual([
-      302,
-      "/derivatives/btc-id?at=2026-01-01T00%3A00%3A00",
-    ]);
-    expect(await follow("/bars?width=1h")).toEqual([200, null]);
-    expect(await follow("/?problems=1&name=bt")).toEqual([302, "/sync?problems=1&name=bt"]);
   });
 });
 

@@ -8,14 +8,17 @@ export interface DerivativeAsset {
   readonly exchanges: string;
 }
 
-export interface ContractQuote {
-  readonly id: string;
-  readonly name: string | null;
+interface ObservedContract {
   readonly exchange: string;
   readonly expiration: Micros | null;
   readonly ts: Micros;
-  readonly price: number | null;
   readonly index_price: number | null;
+}
+
+export interface ContractQuote extends ObservedContract {
+  readonly id: string;
+  readonly name: string | null;
+  readonly price: number | null;
   readonly open_interest_usd: number | null;
 }
 
@@ -30,12 +33,15 @@ export interface PerpetualQuote extends ContractQuote {
   readonly funding_rate: number | null;
 }
 
-export interface OptionQuote extends ContractQuote {
+export interface OptionQuote extends ObservedContract {
   readonly option_type: string | null;
   readonly strike: number | null;
   readonly bid: number | null;
   readonly ask: number | null;
-  readonly mark_price: number | null;
+  /** The mark price, else the last price. */
+  readonly worth: number | null;
+  readonly forward: number | null;
+  readonly implied_volatility: number | null;
   readonly open_interest: number | null;
 }
 

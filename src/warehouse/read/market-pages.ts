@@ -19,6 +19,8 @@ import type {
 } from "../../model/answers/market.ts";
 import { formatDay, formatTimestamp, MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import type { Connection } from "../sqlite/connection.ts";
+import { optionGreeksView } from "../views/option-greeks.ts";
+import { sqliteDialect } from "../views/sqlite-dialect.ts";
 
 /*
  * What the market, exchanges and derivatives pages show. All of it is read from the relations that users query, so that a page
@@ -160,30 +162,36 @@ export interface DerivativesOptions {
 /** A contract that was last seen earlier than this before the asked moment has gone. */
 const MAX_QUOTE_AGE = 6 * 3600 * 1_000_000;
 
-/**
- * CROSS JOIN walks the contracts of the asset and seeks the last tick of each, then its row in the research view. The amount in
- * USD is not in the views.
- */
-const contractsSql = (
-  view: string,
-  type: string,
-  columns: string,
-) => `SELECT v.contract_id AS id, v.contract AS name,
-    v.exchange, c.expiration, v.ts, v.price, v.index_price, r.open_interest_usd, ${columns}
+/** CROSS JOIN walks the contracts of the asset and seeks the last tick of each, then its row in the research view. */
+const contractsSql = (view: string, type: string, columns: string) => `SELECT ${columns}
   FROM markets m CROSS JOIN contracts c CROSS JOIN derivative_tick_rows r CROSS JOIN ${view} v
   WHERE m.base_asset_id = :assetId AND c.market_id = m.id AND c.derivative_type = '${type}'
-    AND (:exchange = '' OR c.exchange = :exchange) AND coalesce(c.expiration > :at, 1) AND r.contract = c.contract
+    AND coalesce(c.expiration > :at, 1) AND r.contract = c.contract
     AND r.ts = (SELECT max(n.ts) FROM derivative_tick_rows n WHERE n.contract = c.contract AND n.ts <= :at)
-    AND r.ts > :at - ${MAX_QUOTE_AGE} AND v.contract_id = c.id AND v.ts = r.ts
-  ORDER BY c.expiration, c.option_strike, c.option_type, v.exchange`;
+    AND r.ts > :at - ${MAX_QUOTE_AGE} AND v.contract_id = c.id AND v.ts = r.ts`;
+const ofExchange = "(:exchange = '' OR v.exchange = :exchange)";
 
-const futuresSql = contractsSql("futures_curve", "futures", "v.basis, v.annualised_basis, v.days_to_expiry");
-const perpetualsSql = contractsSql("perpetuals", "perpetuals", "v.premium, v.funding_rate");
-const optionsSql = contractsSql(
-  "option_chain",
-  "options",
-  "v.option_type, v.strike, v.bid, v.ask, v.mark_price, v.open_interest",
+/** The amount in USD is not in the views. */
+const quotesOfContracts = (view: string, type: string, columns: string) =>
+  `${contractsSql(
+    view,
+    type,
+    `v.contract_id AS id, v.contract AS name, v.exchange, c.expiration, v.ts, v.price, v.index_price, r.open_interest_usd, ${columns}`,
+  )} AND ${ofExchange} ORDER BY c.expiration, v.exchange`;
+
+const futuresSql = quotesOfContracts(
+  "futures_curve",
+  "futures",
+  "v.basis, v.annualised_basis, v.days_to_expiry",
 );
+const perpetualsSql = quotesOfContracts("perpetuals", "perpetuals", "v.premium, v.funding_rate");
+// As `latest_option_greeks`, at any moment and for one asset. The forward is that of all exchanges.
+const observed = contractsSql("option_chain", "options", "v.*, NULL AS age_seconds, NULL AS is_live");
+const optionsSql = `WITH observed AS MATERIALIZED (${observed}), greeks AS MATERIALIZED (${optionGreeksView(sqliteDialect, "observed")})
+  SELECT v.exchange, c.expiration, v.ts, v.index_price, v.option_type, v.strike, v.bid, v.ask, v.open_interest,
+    g.worth, g.forward, g.implied_volatility
+  FROM observed v JOIN greeks g ON g.contract_id = v.contract_id JOIN contracts c ON c.id = v.contract_id
+  WHERE ${ofExchange} AND c.derivative_type = 'options' ORDER BY c.expiration, v.strike, v.option_type, v.exchange`;
 
 export function readDerivatives(reader: Connection, options: DerivativesOptions): DerivativesResult {
   return reader.database.transaction(() => {

@@ -2,8 +2,8 @@ import { DAYS_PER_YEAR } from "../../model/time.ts";
 import type { SqlDialect } from "./sql-dialect.ts";
 
 /*
- * Black's formula without interest, as the page of derivatives has it (derivative-figures.ts). SQL has no normal distribution and no
- * solver: the first is a polynomial here, the second a bisection in a recursive query. Needs exp, ln and sqrt.
+ * Black's formula without interest. SQL has no normal distribution and no solver: the first is a polynomial here, the second a
+ * bisection in a recursive query. Needs exp, ln and sqrt.
  */
 
 const [MIN_VOLATILITY, MAX_VOLATILITY] = [1e-4, 5];
@@ -36,8 +36,14 @@ const thenElse = (even: string, odd: string) => `CASE s.step % 2 WHEN 0 THEN ${e
 const chainColumns =
   "exchange, pair, contract, contract_id, exchange_id, market_id, ts, time, expiration, days_to_expiry, option_type, strike";
 
-/** The newest ticker of each option that had not expired, with implied volatility and greeks. */
-export function optionGreeksView({ real, text, table }: SqlDialect): string {
+/**
+ * The newest ticker of each option that had not expired, with implied volatility and greeks. `chain`: rows of `latest_option_chain`
+ * to take instead of all.
+ */
+export function optionGreeksView(
+  { real, text, table }: SqlDialect,
+  chain = table("latest_option_chain"),
+): string {
   const own = chainColumns.replaceAll(/\w+/g, "o.$&");
   const next = "(CASE WHEN s.price < s.worth THEN s.low + s.half ELSE s.low END)";
   const given = "s.contract_id, s.forward, s.strike, s.root, s.moneyness_log, s.worth";
@@ -49,7 +55,7 @@ export function optionGreeksView({ real, text, table }: SqlDialect): string {
   const density = `${bell("s.d1")} / ${Math.sqrt(2 * Math.PI)}`;
   return `WITH RECURSIVE chain AS (SELECT c.*, coalesce(c.mark_price, c.price) AS worth,
     max(c.ts) OVER (PARTITION BY c.market_id, c.expiration) - c.ts AS older
-  FROM ${table("latest_option_chain")} c WHERE c.days_to_expiry > 0),
+  FROM ${chain} c WHERE c.days_to_expiry > 0),
 quotes AS (SELECT market_id, expiration, strike, option_type, worth, row_number() OVER (
     PARTITION BY market_id, expiration, strike, option_type ORDER BY coalesce(open_interest, 0) DESC, exchange, contract) AS place
   FROM chain WHERE older < ${MAX_QUOTE_AGE}),

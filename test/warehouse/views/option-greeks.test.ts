@@ -1,78 +1,110 @@
 import { expect, it } from "vitest";
-import {
-  buildChain,
-  forwardOf,
-  impliedVolatility,
-  optionPrice,
-  worth,
-} from "../../../src/dashboard/page/derivatives/derivative-figures.ts";
-import type { OptionQuote } from "../../../src/model/answers/derivatives.ts";
+import { DAYS_PER_YEAR, MICROS_PER_DAY, parseTimestamp } from "../../../src/model/time.ts";
+import { readDerivatives } from "../../../src/warehouse/read/market-pages.ts";
 import { withReader } from "../../../src/warehouse/reader.ts";
 import { fillDemoWarehouse } from "../../docs/demo-warehouse.ts";
 import { makeTempFolder } from "../../support/warehouse/open-warehouse.ts";
 
-type Quote = OptionQuote & { readonly market_id: string; readonly expiration: number };
-type Greeks = Record<
-  "contract_id" | "forward" | "implied_volatility" | "delta" | "gamma" | "vega" | "theta",
-  number
->;
+type Greek = "implied_volatility" | "delta" | "gamma" | "vega" | "theta";
+type Row = Record<"contract_id" | "market_id" | "option_type" | "expiration", string> &
+  Record<"ts" | "strike" | "worth" | "forward" | "open_interest" | Greek, number>;
 
-it("has the implied volatility of the page, and greeks that are the slopes of its prices", async () => {
+/** The distribution function of the normal distribution, as a sum of rectangles. */
+function normal(x: number): number {
+  const [steps, from] = [2_000, -12];
+  const width = (x - from) / steps;
+  const heights = Array.from({ length: steps }, (_, i) => Math.exp(-((from + (i + 0.5) * width) ** 2) / 2));
+  return (heights.reduce((sum, height) => sum + height, 0) * width) / Math.sqrt(2 * Math.PI);
+}
+
+interface PriceOptions {
+  readonly isCall: boolean;
+  readonly forward: number;
+  readonly strike: number;
+  readonly years: number;
+  readonly volatility: number;
+}
+
+/** Black's formula without interest. */
+function optionPrice({ isCall, forward, strike, years, volatility }: PriceOptions): number {
+  const deviation = volatility * Math.sqrt(years);
+  const d1 = Math.log(forward / strike) / deviation + deviation / 2;
+  const call = forward * normal(d1) - strike * normal(d1 - deviation);
+  return isCall ? call : call - forward + strike;
+}
+
+const near = (value: number, expected: number, within: number) =>
+  expect(Math.abs(value - expected)).toBeLessThan(within);
+
+it("has the volatility that gives the price, and greeks that are the slopes of the price", async () => {
   const { path } = await fillDemoWarehouse(makeTempFolder());
-  const { quotes, greeks } = withReader(path, ({ database }) => ({
-    quotes: database
-      .prepare<[], Quote>(
-        `SELECT o.*, o.contract_id AS id, o.contract AS name, c.expiration FROM latest_option_chain o JOIN contracts c ON c.id = o.contract_id
-        WHERE c.derivative_type = 'options' ORDER BY c.expiration, o.strike, o.option_type, o.exchange`,
-      )
-      .all(),
-    greeks: new Map(
-      database
-        .prepare<[], Greeks>("SELECT * FROM latest_option_greeks")
-        .all()
-        .map((row) => [row.contract_id, row] as const),
-    ),
-  }));
-  const chains = Map.groupBy(quotes, ({ market_id, expiration }) => `${market_id} ${expiration}`);
-  let solved = 0;
-  for (const own of chains.values()) {
-    const forward = forwardOf(buildChain(own, own[0]?.expiration ?? 0)) ?? Number.NaN;
-    for (const quote of own) {
-      const found = greeks.get(quote.id as unknown as number);
-      const volatility = impliedVolatility(quote, forward);
-      expect(found?.forward).toBeCloseTo(forward, 6);
-      if (volatility === null) {
-        expect(found?.implied_volatility).toBeNull();
-        continue;
-      }
-      solved++;
-      expect(found?.implied_volatility).toBeCloseTo(volatility, 9);
-      const years = (quote.expiration - quote.ts) / (365 * 86_400e6);
-      const strike = quote.strike ?? Number.NaN;
-      const isCall = quote.option_type === "CALL";
-      const price = (moved: { forward?: number; volatility?: number; years?: number }) =>
-        optionPrice({ isCall, forward, strike, years, volatility, ...moved });
-      // In a year of another length the same volatility gives another price.
-      expect(price({})).toBeCloseTo(worth(quote) ?? Number.NaN, 5);
-      const slope = (a: number, b: number, by: number) => (b - a) / (2 * by);
-      const [step, point, day] = [forward / 100, 0.01, 1 / 365];
-      const [below, above] = [price({ forward: forward - step }), price({ forward: forward + step })];
-      const near = (value: number | undefined, expected: number, scale: number) =>
-        expect(Math.abs((value ?? Number.NaN) - expected)).toBeLessThan(scale);
-      near(found?.delta, slope(below, above, step), 0.02);
-      near(found?.gamma, (above - 2 * price({}) + below) / step ** 2, 0.1 * (found?.gamma ?? 0) + 1e-7);
-      near(
-        found?.vega,
-        slope(price({ volatility: volatility - point }), price({ volatility: volatility + point }), 1),
-        0.02 * (found?.vega ?? 0) + 0.02,
+  const rows = withReader(path, (reader) => reader.rows<Row>("SELECT * FROM latest_option_greeks"));
+  const solved = rows.filter(({ implied_volatility }) => implied_volatility !== null);
+  expect(solved.length).toBeGreaterThan(10);
+  for (const row of solved) {
+    const { forward, strike, implied_volatility: volatility, worth } = row;
+    const years = ((parseTimestamp(row.expiration) ?? 0) - row.ts) / (DAYS_PER_YEAR * MICROS_PER_DAY);
+    const price = (moved: Partial<PriceOptions>) =>
+      optionPrice({ isCall: row.option_type === "CALL", forward, strike, years, volatility, ...moved });
+    near(price({}), worth, 1e-6 * forward);
+    const slope = (a: number, b: number, by: number) => (b - a) / (2 * by);
+    const [step, point, day] = [forward / 100, 0.01, 1 / 365];
+    const [below, above] = [price({ forward: forward - step }), price({ forward: forward + step })];
+    near(row.delta, slope(below, above, step), 0.02);
+    near(row.gamma, (above - 2 * price({}) + below) / step ** 2, 0.1 * row.gamma + 1e-7);
+    const [calmer, wilder] = [
+      price({ volatility: volatility - point }),
+      price({ volatility: volatility + point }),
+    ];
+    near(row.vega, slope(calmer, wilder, 1), 0.02 * row.vega + 0.02);
+    const [later, earlier] = [price({ years: years - day / 10 }), price({ years: years + day / 10 })];
+    near(row.theta, slope(earlier, later, 0.1), -0.05 * row.theta + 0.05);
+    // A forward that is 0.001 % off changes no volatility that is told by more than a percentage point.
+    expect(Math.abs(row.delta) * forward * 1e-5).toBeLessThanOrEqual(row.vega);
+  }
+  const chains = Map.groupBy(rows, ({ market_id, expiration }) => `${market_id} ${expiration}`);
+  for (const chain of chains.values()) {
+    // The forward is that of the strike where call and put cost nearly the same.
+    const parities = [...Map.groupBy(chain, ({ strike }) => strike)].flatMap(([strike, list]) => {
+      const [call, put] = ["CALL", "PUT"].map(
+        (type) =>
+          list
+            .filter(({ option_type }) => option_type === type)
+            .sort((a, b) => b.open_interest - a.open_interest)[0],
       );
-      near(
-        found?.theta,
-        slope(price({ years: years + day / 10 }), price({ years: years - day / 10 }), 0.1),
-        -0.05 * (found?.theta ?? 0) + 0.05,
-      );
+      return call && put ? [{ strike, difference: call.worth - put.worth }] : [];
+    });
+    const [nearest] = parities.sort((a, b) => Math.abs(a.difference) - Math.abs(b.difference));
+    for (const { forward } of chain)
+      expect(forward).toBeCloseTo((nearest?.strike ?? Number.NaN) + (nearest?.difference ?? 0), 6);
+    // What is not told beside a told one of the same strike would change by more than a point.
+    for (const { option_type, strike, implied_volatility } of chain) {
+      const other = chain.find((one) => one.strike === strike && one.option_type !== option_type);
+      if (implied_volatility !== null || other?.implied_volatility == null) continue;
+      const delta = Math.abs(other.delta + (option_type === "CALL" ? 1 : -1));
+      expect(delta * other.forward * 1e-5).toBeGreaterThan(other.vega * 0.99);
     }
   }
-  expect(greeks.size).toBe(quotes.length);
-  expect(solved).toBeGreaterThan(10);
+});
+
+it("is what the page of derivatives shows of an asset", async () => {
+  const { path, clock } = await fillDemoWarehouse(makeTempFolder());
+  withReader(path, (reader) => {
+    const [{ id } = { id: "" }] = reader.rows<{ id: string }>("SELECT id FROM assets WHERE symbol = 'BTC'");
+    const key = (row: object) => JSON.stringify(Object.values(row));
+    const shown = readDerivatives(reader, { assetId: id, exchange: "", at: clock.now() * 1000 }).options;
+    const columns = "exchange, option_type, strike, ts, worth, forward, implied_volatility";
+    const stored = reader.rows(`SELECT ${columns} FROM latest_option_greeks WHERE pair LIKE 'BTC/%'`);
+    expect(stored.length).toBeGreaterThan(10);
+    const pick = ({
+      exchange,
+      option_type,
+      strike,
+      ts,
+      worth,
+      forward,
+      implied_volatility,
+    }: (typeof shown)[0]) => key({ exchange, option_type, strike, ts, worth, forward, implied_volatility });
+    expect(shown.map(pick).sort()).toEqual(stored.map((row) => key(row as object)).sort());
+  });
 });

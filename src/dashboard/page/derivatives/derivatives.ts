@@ -27,7 +27,6 @@ import {
   quote,
   signOf,
 } from "../shared/text-format.ts";
-import { buildChain, type ChainLine, forwardOf, impliedVolatility, worth } from "./derivative-figures.ts";
 
 const POLL_SECONDS = 60;
 const MAX_CURVES = 6;
@@ -63,6 +62,28 @@ const percentOf = (fraction: number | null, digits?: number) =>
 const contractCell = ({ id, name, exchange }: ContractQuote) =>
   element("td", {}, name ?? id, element("span", { className: "soft narrow" }, exchange));
 
+/** A strike with its call and its put. */
+interface ChainLine {
+  readonly strike: number;
+  readonly call: OptionQuote | undefined;
+  readonly put: OptionQuote | undefined;
+}
+
+/** The options of one expiry by strike; of several with one strike and type the one with the most open interest. */
+function buildChain(options: readonly OptionQuote[], expiration: number): ChainLine[] {
+  const byStrike = Map.groupBy(
+    options.filter((one) => one.expiration === expiration),
+    ({ strike }) => strike,
+  );
+  const best = (list: readonly OptionQuote[], type: string) =>
+    list
+      .filter(({ option_type }) => option_type === type)
+      .sort((a, b) => (b.open_interest ?? 0) - (a.open_interest ?? 0))[0];
+  return [...byStrike].flatMap(([strike, list]) =>
+    strike === null ? [] : [{ strike, call: best(list, "CALL"), put: best(list, "PUT") }],
+  );
+}
+
 // ---- charts
 
 const percentText = (value: number, digits: number) => `${value.toFixed(digits)} %`;
@@ -94,16 +115,17 @@ function drawCurve(futures: readonly FutureQuote[], observed: number): void {
   });
 }
 
-function drawSmile(chain: readonly ChainLine[], forward: number | null): void {
+function drawSmile(chain: readonly ChainLine[]): void {
   const interest = chain.map(({ call, put }) => (call?.open_interest ?? 0) + (put?.open_interest ?? 0));
   byId("smile-plot").dataset.interest = String(interest.reduce((sum, one) => sum + one, 0));
   drawPlot("smile-plot", (target) => {
     const [calls = [], puts = []] = (["call", "put"] as const).map((side) =>
-      chain.map(({ [side]: option }) => inPercent(option && impliedVolatility(option, forward))),
+      chain.map(({ [side]: option }) => inPercent(option?.implied_volatility)),
     );
     if (chain.length < 2 || [...calls, ...puts].every((value) => value === null)) return undefined;
     // Out of the money is where options trade: puts below the forward, calls above.
-    const smile = chain.map(({ strike }, i) => (strike < (forward ?? 0) ? puts[i] : calls[i]) ?? null);
+    const isBelow = ({ strike, call, put }: ChainLine) => strike < (call?.forward ?? put?.forward ?? 0);
+    const smile = chain.map((line, i) => (isBelow(line) ? puts[i] : calls[i]) ?? null);
     const bars = uPlot.paths.bars?.({ size: [0.6, 28] });
     const dots = { paths: () => null, width: 2 };
     const [call, put] = [cssColour("line-1"), cssColour("line-2")];
@@ -194,11 +216,10 @@ function showOptions(all: readonly OptionQuote[]): void {
   expirySelect.value = String(view.expiry);
   if (expirySelect.parentElement) expirySelect.parentElement.hidden = expiries.length === 0;
   const chain = buildChain(all, view.expiry);
-  const forward = forwardOf(chain);
   const spot = all.find(({ index_price }) => (index_price ?? 0) > 0)?.index_price ?? 0;
   const vol = (one: OptionQuote | undefined) => {
-    const value = one ? impliedVolatility(one, forward) : null;
-    return value === null ? "–" : `${(value * 100).toFixed(1)} %`;
+    const value = inPercent(one?.implied_volatility);
+    return value === null ? "–" : `${value.toFixed(1)} %`;
   };
   fill(
     "chain",
@@ -210,9 +231,9 @@ function showOptions(all: readonly OptionQuote[]): void {
         cell(vol(call), `call-iv${strike < spot ? " inside" : ""}`),
         cell(quote(call?.bid), `wide${strike < spot ? " inside" : ""}`),
         cell(quote(call?.ask), `wide${strike < spot ? " inside" : ""}`),
-        cell(call ? quote(worth(call)) : "–", strike < spot ? "inside" : ""),
+        cell(quote(call?.worth), strike < spot ? "inside" : ""),
         element("th", { className: "strike", scope: "row" }, quote(strike)),
-        cell(put ? quote(worth(put)) : "–", strike > spot ? "inside" : ""),
+        cell(quote(put?.worth), strike > spot ? "inside" : ""),
         cell(quote(put?.bid), `wide${strike > spot ? " inside" : ""}`),
         cell(quote(put?.ask), `wide${strike > spot ? " inside" : ""}`),
         cell(vol(put), `put-iv${strike > spot ? " inside" : ""}`),
@@ -222,7 +243,7 @@ function showOptions(all: readonly OptionQuote[]): void {
   );
   byId("no-options").hidden = all.length > 0;
   byId("iv-note").hidden = all.length === 0;
-  drawSmile(chain, forward);
+  drawSmile(chain);
 }
 
 function show(answer: DerivativesResult): void {
