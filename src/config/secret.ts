@@ -1,5 +1,5 @@
 import { readFileSync, statSync } from "node:fs";
-import { Failure } from "../model/failure.ts";
+import { errorCode, Failure } from "../model/failure.ts";
 
 /** Allowed, but probably a mistake. */
 export interface SettingsWarning {
@@ -64,7 +64,7 @@ function fileSecret(file: string, { what, setting }: SecretNames): SecretSource 
     try {
       secret = readFileSync(file, "utf8").trim();
     } catch (error) {
-      const code = error instanceof Error && "code" in error ? String(error.code) : "unreadable";
+      const code = errorCode(error);
       if (code === "EISDIR")
         return failSecretMissing(
           `the secret file ${file} is a folder`,

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Document, LineCounter, parseDocument } from "yaml";
-import { Failure } from "../model/failure.ts";
+import { errorCode, Failure } from "../model/failure.ts";
 import type { RawValue } from "./option-types.ts";
 
 export interface SettingsFile {
@@ -29,10 +29,10 @@ function readTextIfExists(path: string): string | undefined {
   try {
     return readFileSync(path, "utf8");
   } catch (error) {
-    const code = error instanceof Error && "code" in error ? error.code : undefined;
+    const code = errorCode(error);
     if (code === "ENOENT" || code === "ENOTDIR") return undefined;
     throw settingsFileFailure(
-      `${path} cannot be read (${String(code)})`,
+      `${path} cannot be read (${code})`,
       "check the path and the file's permissions",
     );
   }

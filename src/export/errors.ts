@@ -1,9 +1,9 @@
-import { type ExitCode, exitCode, Failure } from "../model/failure.ts";
+import { type ExitCode, errorCode, exitCode, Failure } from "../model/failure.ts";
 
 /** Converts an error of DuckDB or the file system into a failure with a remedy. */
 export function asExportFailure(error: unknown, folder: string): unknown {
   if (error instanceof Failure || !(error instanceof Error)) return error;
-  const code = "code" in error ? String(error.code) : "";
+  const code = errorCode(error);
   if (code === "ENOSPC" || code === "EDQUOT" || /No space left on device|Disk quota/i.test(error.message))
     return outOfSpace(folder, "the disk is full", error);
   if (/^(EACCES|EPERM|EROFS|ENOTDIR|EISDIR|EEXIST|ENAMETOOLONG|ELOOP)$/.test(code))

@@ -1,4 +1,5 @@
 import { join, resolve } from "node:path";
+import { errorCode } from "../model/failure.ts";
 import { formatTimestamp, MICROS_PER_MS, type Micros } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { type Log, silentLog } from "../runtime/log.ts";
@@ -137,8 +138,7 @@ export async function exportWarehouse(options: ExportOptions): Promise<ExportRes
     }
   } catch (error) {
     if (options.stopping?.aborted && error === options.stopping.reason) throw exportStopped(target);
-    const code = error instanceof Error && "code" in error ? String(error.code) : "";
-    throw code.startsWith("SQLITE_")
+    throw errorCode(error).startsWith("SQLITE_")
       ? toReaderFailure(error, options.warehouse)
       : asExportFailure(error, target);
   } finally {

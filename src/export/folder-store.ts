@@ -16,7 +16,7 @@ import {
 } from "node:fs";
 import { open } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { Failure } from "../model/failure.ts";
+import { errorCode, Failure } from "../model/failure.ts";
 import { MICROS_PER_SECOND, type Micros, parseTimestamp } from "../model/time.ts";
 import { createFolder, resolvePath, syncToDisk } from "../warehouse/sqlite/disk.ts";
 import { acquireWriterLock } from "../warehouse/sqlite/writer-lock.ts";
@@ -314,7 +314,6 @@ function linkOrCopy(from: string, to: string): void {
   }
 }
 
-const errorCode = (error: unknown) => (error instanceof Error && "code" in error ? String(error.code) : "");
 const isWithoutLinks = (error: unknown) =>
   /^(EPERM|ENOTSUP|EOPNOTSUPP|ENOSYS|EMLINK|EXDEV)$/.test(errorCode(error));
 

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { errorCode } from "../model/failure.ts";
 import type { TimeRange } from "../model/time-range.ts";
 import type { ExportedState } from "../warehouse/read/export-changes.ts";
 import { type PeriodUnit, periodRange } from "../warehouse/read/export-periods.ts";
@@ -61,7 +62,7 @@ export function readManifest(folder: string, name = MANIFEST): Manifest | undefi
   try {
     text = readFileSync(join(folder, name), "utf8");
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+    if (errorCode(error) === "ENOENT") return undefined;
     throw error;
   }
   return parseManifest(text);

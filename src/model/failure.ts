@@ -210,6 +210,12 @@ export function failureCode(error: unknown): FailureCode | "unexpected" {
   return error instanceof Failure ? error.code : "unexpected";
 }
 
+/** The code that Node, SQLite or PostgreSQL gave an error; empty if it has none. */
+export function errorCode(error: unknown): string {
+  const isCoded = typeof error === "object" && error !== null && "code" in error;
+  return isCoded && typeof error.code === "string" ? error.code : "";
+}
+
 /** A failure that can be sent to another thread or process. */
 export interface SerialisedFailure extends Omit<FailureOptions, "cause"> {
   readonly message: string;

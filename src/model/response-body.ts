@@ -1,6 +1,6 @@
 import { gunzipSync } from "node:zlib";
 import type { AnnouncedCoverage } from "./announced-coverage.ts";
-import { Failure } from "./failure.ts";
+import { errorCode, Failure } from "./failure.ts";
 
 /** A response body as received. The ingest thread decompresses and decodes it. */
 export interface ResponseBody {
@@ -82,7 +82,7 @@ export function decodeBody(
     try {
       plain = gunzipSync(bytes, { maxOutputLength: maxBytes, chunkSize: gzipLengthHint(bytes) });
     } catch (error) {
-      const isTooLarge = (error as { code?: unknown }).code === "ERR_BUFFER_TOO_LARGE";
+      const isTooLarge = errorCode(error) === "ERR_BUFFER_TOO_LARGE";
       throw malformedBodyFailure(
         isTooLarge ? "larger than the limit once decompressed" : "broken or truncated gzip",
       );

@@ -10,7 +10,7 @@ import { isIP, type Socket } from "node:net";
 import { type Duplex, pipeline, Readable } from "node:stream";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
-import { exitCode, Failure } from "../model/failure.ts";
+import { errorCode, exitCode, Failure } from "../model/failure.ts";
 
 export interface HttpRequest {
   readonly method: string;
@@ -248,11 +248,12 @@ function acceptsGzip(request: IncomingMessage): boolean {
 
 function listen(server: Server, { name, portSetting, host, port }: HttpServerOptions): Promise<number> {
   return new Promise((resolve, reject) => {
-    server.once("error", (error: NodeJS.ErrnoException) => {
+    server.once("error", (error) => {
       // A port in use may become free; a foreign address or a privileged port will not.
-      const isTaken = error.code === "EADDRINUSE";
+      const code = errorCode(error);
+      const isTaken = code === "EADDRINUSE";
       reject(
-        new Failure(`${name} cannot listen on ${host}:${port} (${error.code})`, {
+        new Failure(`${name} cannot listen on ${host}:${port} (${code})`, {
           family: isTaken ? "retry" : "operator",
           code: "http_port",
           remedy: `choose another ${portSetting}, or 0 for any free one`,

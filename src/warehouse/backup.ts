@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { Failure, failureCode } from "../model/failure.ts";
+import { errorCode, Failure, failureCode } from "../model/failure.ts";
 import { openReader } from "./reader.ts";
 import { type Connection, connectReader } from "./sqlite/connection.ts";
 import {
@@ -78,7 +78,7 @@ function vacuumInto(reader: Connection, partial: string, file: string): void {
   try {
     reader.database.prepare("VACUUM INTO ?").run(partial);
   } catch (error) {
-    const code = error instanceof Error && "code" in error ? String(error.code) : "";
+    const code = errorCode(error);
     // Errors that mean damage come from reading the warehouse, all others from writing the copy.
     const failure = toFailure(error, /^SQLITE_(CORRUPT|NOTADB|IOERR_READ)/.test(code) ? reader.path : file);
     throw failureCode(failure) === "disk_full" ? notEnoughSpace(file, "the disk is full") : failure;
@@ -160,7 +160,7 @@ function isAlive(pid: number): boolean {
     // A copy with our own pid is from an earlier process that had the same pid.
     return pid !== process.pid && !isZombie(pid);
   } catch (error) {
-    return error instanceof Error && "code" in error && error.code === "EPERM";
+    return errorCode(error) === "EPERM";
   }
 }
 

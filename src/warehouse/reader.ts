@@ -1,5 +1,5 @@
 import { statSync } from "node:fs";
-import { exitCode, Failure } from "../model/failure.ts";
+import { errorCode, exitCode, Failure } from "../model/failure.ts";
 import { findPendingMigrations } from "./migrate.ts";
 import { type Connection, connectReader } from "./sqlite/connection.ts";
 import { assertRegularFile, resolvePath } from "./sqlite/disk.ts";
@@ -64,7 +64,7 @@ export function toReaderFailure(thrown: unknown, path: string): unknown {
   const error = toFailure(thrown, path);
   if (!(error instanceof Failure)) return error;
   const { cause } = error;
-  if (codeOf(cause) === "SQLITE_NOTADB") {
+  if (errorCode(cause) === "SQLITE_NOTADB") {
     return new Failure(`${path} is not an SQLite database`, {
       code: "not_a_warehouse",
       remedy: "set warehouse.path to the warehouse; if this was one, `mds-sync backfill` quarantines it",
@@ -85,13 +85,9 @@ export function toReaderFailure(thrown: unknown, path: string): unknown {
 }
 
 function unreadable(path: string, cause: unknown): Failure {
-  return new Failure(`${path} cannot be read (${codeOf(cause)})`, {
+  return new Failure(`${path} cannot be read (${errorCode(cause) || "no reason given"})`, {
     code: "db_unreadable",
     remedy: `let this user read the file, its -wal and -shm files, and its directory; if those two are missing, \`touch ${path}-wal ${path}-shm\` makes it readable without write access`,
     cause,
   });
-}
-
-function codeOf(cause: unknown): string {
-  return cause instanceof Error && "code" in cause ? String(cause.code) : "no reason given";
 }

@@ -1,6 +1,6 @@
 import { linkSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
-import { exitCode, Failure } from "../model/failure.ts";
+import { errorCode, exitCode, Failure } from "../model/failure.ts";
 import type { Micros } from "../model/time.ts";
 import { backUp, openForBackup } from "./backup.ts";
 import { wasWarehouse } from "./integrity.ts";
@@ -134,7 +134,7 @@ function setWarehouseAside(warehouse: string, now: Micros): string | null {
 }
 
 function isSqliteError(error: unknown): boolean {
-  return error instanceof Error && "code" in error && String(error.code).startsWith("SQLITE_");
+  return errorCode(error).startsWith("SQLITE_");
 }
 
 function removeFiles(path: string): void {

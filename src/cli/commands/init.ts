@@ -3,6 +3,7 @@ import { dirname, join, resolve } from "node:path";
 import type { Command } from "commander";
 import type { LoadedSettings } from "../../config/load-settings.ts";
 import { optionEntries } from "../../config/option-table.ts";
+import { errorCode } from "../../model/failure.ts";
 import { packageFolder, programFile } from "../../runtime/package-files.ts";
 import { createFolder } from "../../warehouse/sqlite/disk.ts";
 import { type CommandContext, usageFailure } from "../support/context.ts";
@@ -91,8 +92,10 @@ function writeFiles(files: ReadonlyMap<string, string>, force: boolean): void {
       createFolder(dirname(file));
       writeFileSync(file, content, { flag: force ? "w" : "wx" });
     } catch (error) {
-      const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
-      throw usageFailure(`${file} cannot be written (${code})`, "give a --dir that this user may write to");
+      throw usageFailure(
+        `${file} cannot be written (${errorCode(error)})`,
+        "give a --dir that this user may write to",
+      );
     }
   }
 }

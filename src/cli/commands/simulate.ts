@@ -5,6 +5,7 @@ import { constants } from "node:os";
 import type { Command } from "commander";
 import { integerOption, type Option } from "../../config/option-types.ts";
 import { findClosestWord } from "../../model/did-you-mean.ts";
+import { errorCode } from "../../model/failure.ts";
 import { isHost } from "../../model/service-url.ts";
 import { describeFaults } from "../../simulator/faults/catalogue.ts";
 import { FaultScriptError } from "../../simulator/faults/parser.ts";
@@ -101,7 +102,7 @@ async function runWith(
     signalGroup(child, "SIGKILL");
     return code ?? 128 + (signal === null ? 0 : constants.signals[signal]);
   } catch (error) {
-    const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
+    const code = errorCode(error);
     stderr.write(`mds-sync: cannot run ${program} (${code}): check its name and PATH\n`);
     return code === "ENOENT" ? 127 : 126;
   }
@@ -124,7 +125,7 @@ async function startOrReject(options: SimulatorOptions): Promise<Simulator> {
   } catch (error) {
     if (error instanceof FaultScriptError)
       throw usageFailure(`--faults: ${error.message}`, "see mds-sync simulate --help");
-    const code = error instanceof Error && "code" in error ? error.code : undefined;
+    const code = errorCode(error);
     if (code === "EADDRINUSE" || code === "EACCES")
       return rejectFlag("--port", `${options.port} (${code})`, "a free port, or 0");
     throw error;

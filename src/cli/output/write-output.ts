@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createWriteStream, renameSync, rmSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { finished } from "node:stream/promises";
-import { exitCode, Failure } from "../../model/failure.ts";
+import { errorCode, exitCode, Failure } from "../../model/failure.ts";
 import type { Clock } from "../../runtime/clock.ts";
 
 const WRITE_CHUNK_CHARS = 64 * 1024;
@@ -78,7 +78,7 @@ const remedies: Readonly<Record<string, string>> = {
 };
 
 function toWriteFailure(error: unknown, file: string): unknown {
-  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  const code = errorCode(error);
   if (error instanceof Failure && error.code === "stopped")
     return new Failure(`${error.message}: ${file} was not written`, {
       code: "stopped",

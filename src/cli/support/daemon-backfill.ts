@@ -7,7 +7,7 @@ import {
   type ControlAddress,
   controlFileOf,
 } from "../../daemon/control-server.ts";
-import { deserialiseFailure, exitCode, Failure } from "../../model/failure.ts";
+import { deserialiseFailure, errorCode, exitCode, Failure } from "../../model/failure.ts";
 import type { BackfillFilter, BackfillReport } from "../../sync/history/backfill.ts";
 import { unfinishedFailure } from "./context.ts";
 
@@ -49,7 +49,7 @@ function readControlAddress(file: string): ControlAddress | undefined {
   try {
     return JSON.parse(readFileSync(file, "utf8")) as ControlAddress;
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
+    const code = errorCode(error);
     if (code !== "EACCES") return undefined;
     throw new Failure(`cannot read ${file}, which tells how to reach the daemon (${code})`, {
       code: "not_readable",
@@ -76,8 +76,8 @@ function send(
       signal: stopping,
     };
     const sent = request(options, resolve);
-    sent.on("error", (error: NodeJS.ErrnoException) =>
-      error.code === "ECONNREFUSED"
+    sent.on("error", (error) =>
+      errorCode(error) === "ECONNREFUSED"
         ? resolve(undefined)
         : reject(unfinishedFailure(stopping.reason, "the daemon ended")),
     );

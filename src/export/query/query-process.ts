@@ -3,7 +3,7 @@ import { createReadStream } from "node:fs";
 import { constants, setPriority } from "node:os";
 import { join } from "node:path";
 import type { QueryAnswer, QueryProgress } from "../../model/answers/query.ts";
-import { exitCode, type SerialisedFailure, serialiseFailure } from "../../model/failure.ts";
+import { errorCode, exitCode, type SerialisedFailure, serialiseFailure } from "../../model/failure.ts";
 import { textRenderers } from "../../model/row-text.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { findPlanWarnings } from "../../warehouse/query/plan-warnings.ts";
@@ -47,8 +47,7 @@ process.once("message", async (task: QueryTask) => {
   try {
     await run(task);
   } catch (error) {
-    const isModuleMissing =
-      error instanceof Error && "code" in error && error.code === "ERR_MODULE_NOT_FOUND";
+    const isModuleMissing = errorCode(error) === "ERR_MODULE_NOT_FOUND";
     const failure = isModuleMissing ? replacedFailure() : toReaderFailure(error, task.path);
     await tell({ failure: serialiseFailure(failure, "export_bug") });
   }

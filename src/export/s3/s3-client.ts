@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { closeSync, openSync, readSync, statSync, writeFileSync } from "node:fs";
 import { AwsV4Signer } from "aws4fetch";
 import { Agent, type Dispatcher, EnvHttpProxyAgent } from "undici";
+import { errorCode } from "../../model/failure.ts";
 import { isLoopback } from "../../model/service-url.ts";
 import { backoffDelay } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -324,6 +325,6 @@ function isNetworkError(error: unknown): error is Error {
 }
 
 function networkReason(error: Error): string {
-  const code = "code" in error && typeof error.code === "string" ? error.code : "";
+  const code = errorCode(error);
   return code !== "" || !(error.cause instanceof Error) ? code : networkReason(error.cause);
 }

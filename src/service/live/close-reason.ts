@@ -1,3 +1,4 @@
+import { errorCode } from "../../model/failure.ts";
 import { parseHttpDate, parseRetryAfter } from "../http/http-headers.ts";
 import { findRoute, toNetworkFailure } from "../http/network-failures.ts";
 import { type ConnectionEnd, networkSign } from "../http/outage-rules.ts";
@@ -46,8 +47,7 @@ export function classifyCloseCode(code: number, hasReceivedGreeting: boolean): C
 
 /** Uses the error's code only: its message may quote the URL and with it the token. */
 export function classifySocketError(error: unknown, url: URL): CloseReason {
-  const code =
-    typeof error === "object" && error !== null && "code" in error ? String(error.code).slice(0, 60) : "";
+  const code = errorCode(error).slice(0, 60);
   const failure = toNetworkFailure(error, findRoute(url, process.env));
   const { message: cause, remedy } = failure;
   if (code === "EMFILE" || code === "ENFILE") return { reason: "too_many_files", cause, remedy };
@@ -62,7 +62,5 @@ export function classifySocketError(error: unknown, url: URL): CloseReason {
  * fragments.
  */
 export function isProtocolError(error: unknown): boolean {
-  return (
-    typeof error === "object" && error !== null && "code" in error && String(error.code).startsWith("WS_ERR_")
-  );
+  return errorCode(error).startsWith("WS_ERR_");
 }

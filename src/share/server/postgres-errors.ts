@@ -1,4 +1,4 @@
-import { Failure, type FailureCode } from "../../model/failure.ts";
+import { errorCode, Failure, type FailureCode } from "../../model/failure.ts";
 
 /** The server as messages name it: without user name and password. */
 export interface ServerName {
@@ -116,7 +116,7 @@ export function toShareFailure(error: unknown, server: ServerName): Failure {
 }
 
 function translate(error: unknown, server: ServerName): Translation {
-  const state = error instanceof Error && "code" in error ? String(error.code) : "";
+  const state = errorCode(error);
   const message = error instanceof Error ? error.message : String(error);
   const known = byState[state]?.(server);
   if (known) return known;

@@ -1,5 +1,5 @@
 import { findClosestWord } from "../../model/did-you-mean.ts";
-import { Failure } from "../../model/failure.ts";
+import { errorCode, Failure } from "../../model/failure.ts";
 import { rewriteTimeBounds } from "../query/time-bounds.ts";
 import type { ColumnDoc } from "../schema/column-doc.ts";
 import { relationDocs } from "../schema/column-docs.ts";
@@ -70,8 +70,7 @@ function* convertErrors<Row>(rows: IterableIterator<Row>): Generator<Row, void, 
   try {
     yield* rows;
   } catch (error) {
-    const code = error instanceof Error && "code" in error ? String(error.code) : "";
-    throw /^SQLITE_(ERROR|MISMATCH|TOOBIG|RANGE|AUTH)/.test(code)
+    throw /^SQLITE_(ERROR|MISMATCH|TOOBIG|RANGE|AUTH)/.test(errorCode(error))
       ? badQuery(error, "the statement is at fault, not the warehouse")
       : error;
   }

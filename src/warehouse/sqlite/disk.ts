@@ -19,7 +19,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
-import { Failure } from "../../model/failure.ts";
+import { errorCode, Failure } from "../../model/failure.ts";
 import { translateErrors } from "./sqlite-errors.ts";
 
 /** With less free space the writer stops: readers, checkpoints and the operator still need some. */
@@ -133,8 +133,7 @@ export function findFolderFailure(path: string): Failure | undefined {
     rmSync(probe);
     return undefined;
   } catch (error) {
-    const code = error instanceof Error && "code" in error ? error.code : error;
-    return new Failure(`no file can be created in ${dirname(path)} (${code})`, {
+    return new Failure(`no file can be created in ${dirname(path)} (${errorCode(error)})`, {
       code: "db_not_writable",
       remedy: "let this user write to that folder: without it the next start fails",
       cause: error,

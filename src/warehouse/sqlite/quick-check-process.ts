@@ -1,3 +1,4 @@
+import { errorCode } from "../../model/failure.ts";
 import { sendMessageAndExit } from "../../runtime/child-process.ts";
 import { connectReader } from "./connection.ts";
 
@@ -14,7 +15,7 @@ function quickCheckFile(path: string): QuickCheckReport {
       connection.close();
     }
   } catch (error) {
-    return { code: error instanceof Error && "code" in error ? String(error.code) : "" };
+    return { code: errorCode(error) };
   }
 }
 
