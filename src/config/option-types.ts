@@ -1,7 +1,6 @@
 import { validate } from "node-cron";
-import { listServerUrls } from "../model/postgres-url.ts";
 import type { Selector } from "../model/selector.ts";
-import { findUrlProblem, isHost } from "../model/service-url.ts";
+import { findUrlProblem, isHost, listServerUrls } from "../model/service-url.ts";
 import { type DerivativeType, derivativeTypes, serviceScopes } from "../model/streams.ts";
 
 /**

@@ -1,4 +1,5 @@
 import { Failure } from "../model/failure.ts";
+import { isLoopback } from "../model/service-url.ts";
 import { readSecretHash } from "./client-secrets.ts";
 import type { ServeClient } from "./serve-tokens.ts";
 
@@ -26,7 +27,7 @@ export async function assertServable({ host, clients, tls, behindProxy }: ServeS
   if ((tls.certFile === undefined) !== (tls.keyFile === undefined))
     refuse("serve.tls has only one of certFile and keyFile", "set both");
   for (const { secretHashFile } of clients) await readSecretHash(secretHashFile);
-  if (isLoopback(host)) return;
+  if (isLoopback({ hostname: host })) return;
   if (clients.length === 0)
     refuse(
       `serve.host ${host} can be reached from elsewhere, and serve.clients is empty`,
@@ -37,8 +38,4 @@ export async function assertServable({ host, clients, tls, behindProxy }: ServeS
       `serve.host ${host} can be reached from elsewhere, and serve.tls is not set`,
       "set serve.tls.certFile and keyFile, or serve.behindProxy: true if a proxy speaks TLS",
     );
-}
-
-function isLoopback(host: string): boolean {
-  return host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
 }

@@ -1,10 +1,10 @@
 import { Failure } from "../../model/failure.ts";
 import type { StreamRecords } from "../../model/records.ts";
 import type { ResponseBody } from "../../model/response-body.ts";
+import { SecretRedactor } from "../../model/secret-redactor.ts";
 import type { Series, Stream } from "../../model/streams.ts";
 import { type TickColumns, toTicks } from "../../model/tick-columns.ts";
 import type { Micros } from "../../model/time.ts";
-import { BodyRedactor } from "./body-redactor.ts";
 import { type DecodedPage, decodeWithSource, truncateRaw } from "./page.ts";
 import { isPlausible } from "./record-reader.ts";
 import {
@@ -54,10 +54,10 @@ const noRaw = () => "";
 export class PendingPages {
   readonly #walkPages = new Map<number, PendingPage<Stream>>();
   readonly #listPages = new Map<number, PendingPage<Stream>>();
-  readonly #redactor: BodyRedactor;
+  readonly #redactor: SecretRedactor;
   #nextPageId = 1;
 
-  constructor(redactor = new BodyRedactor()) {
+  constructor(redactor = new SecretRedactor("data")) {
     this.#redactor = redactor;
   }
 
@@ -101,7 +101,7 @@ export class PendingPages {
         return toTicks(columns);
       },
       seconds: [],
-      firstRaw: () => this.#redactor.redactText(firstRaw),
+      firstRaw: () => this.#redactor.redact(firstRaw),
       rejects: [],
       unknownFields: [],
       ahead: 0,

@@ -2,6 +2,7 @@ import type { CommitNews } from "../../model/answers/ticks.ts";
 import { Failure } from "../../model/failure.ts";
 import type { UnknownField } from "../../model/records.ts";
 import type { ResponseBody } from "../../model/response-body.ts";
+import { SecretRedactor } from "../../model/secret-redactor.ts";
 import { MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import { reopenNotFound } from "../../warehouse/coverage/not-found.ts";
 import {
@@ -40,7 +41,6 @@ import {
 } from "../commit/snapshot.ts";
 import { commitEndedTargets, commitSnapshotTargets, commitTargets } from "../commit/targets.ts";
 import { commitWalkPage, type WalkPage, type WalkPageCommitResult } from "../commit/walk-page.ts";
-import { BodyRedactor } from "../decode/body-redactor.ts";
 import { PendingPages } from "../decode/pending-pages.ts";
 import type { ReadPageOptions } from "../decode/scanned-page.ts";
 import type { IngestCall, StoredReply } from "./messages.ts";
@@ -49,7 +49,7 @@ import type { IngestCall, StoredReply } from "./messages.ts";
 interface OperationContext {
   readonly warehouse: WarehouseWriter;
   readonly pages: PendingPages;
-  readonly redactor: BodyRedactor;
+  readonly redactor: SecretRedactor;
   readonly committedPages: CommittedPages;
   readonly liveCoverage: LiveCoverage;
   readonly snapshotValidator: SnapshotValidator;
@@ -85,15 +85,15 @@ const operations = {
   ) =>
     commitLiveMessages(
       warehouse,
-      messages.map((message) => redactor.redactText(message)),
+      messages.map((message) => redactor.redact(message)),
       liveCoverage,
     ),
   commitUnknownEvents: ({ warehouse, redactor }: OperationContext, events: readonly UnknownField[]) =>
     commitUnknownEvents(
       warehouse,
       events.map(({ name, sample, count }) => ({
-        name: redactor.redactText(name),
-        sample: redactor.redactText(sample),
+        name: redactor.redact(name),
+        sample: redactor.redact(sample),
         count,
       })),
     ),
@@ -165,7 +165,7 @@ const MAX_BARS_PER_STEP = 250;
 /** Owns the warehouse and runs calls, one at a time. */
 export class OperationRunner {
   #warehouse: WarehouseWriter | undefined;
-  readonly #redactor = new BodyRedactor();
+  readonly #redactor = new SecretRedactor("data");
   readonly #pages = new PendingPages(this.#redactor);
   readonly #committedPages = new CommittedPages();
   readonly #liveCoverage = new LiveCoverage();

@@ -3,6 +3,7 @@ import pRetry from "p-retry";
 import type { AnnouncedCoverage } from "../../model/announced-coverage.ts";
 import { Failure } from "../../model/failure.ts";
 import type { ResponseBody } from "../../model/response-body.ts";
+import { SecretRedactor } from "../../model/secret-redactor.ts";
 import { normaliseAddress, parseServiceUrl } from "../../model/service-url.ts";
 import type { LimitReason, ServiceCondition } from "../../model/status/service-condition.ts";
 import type { Random } from "../../runtime/backoff.ts";
@@ -18,7 +19,6 @@ import { type BreakerState, EndpointBreakers, TOKEN_ENDPOINT } from "../http/end
 import { addressOf } from "../http/network-failures.ts";
 import { PAUSE_TEXT } from "../http/pace-report.ts";
 import { clampToPresent, describePath, requestPriority, type ServiceRequest } from "../http/request.ts";
-import { SecretRedactor } from "../http/secret-redactor.ts";
 import { ServerClock } from "../http/server-clock.ts";
 import { createTransport } from "../http/transport.ts";
 import { attemptRequest } from "./attempt.ts";
@@ -106,7 +106,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
 
   const server = new ServerClock(clock);
   const transport = createTransport({ clock, server });
-  const redactor = new SecretRedactor();
+  const redactor = new SecretRedactor("messages");
   const onStateChange = (scope: string, state: BreakerState) => {
     const address = addressOf(scope === TOKEN_ENDPOINT ? authUrl : baseUrl);
     if (state === "closed") log.warn({ endpoint: scope, address, state }, "circuit breaker closed");

@@ -1,4 +1,5 @@
 import { Failure } from "../../model/failure.ts";
+import type { SecretRedactor } from "../../model/secret-redactor.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { AccessToken, AccessTokens } from "../auth/access-tokens.ts";
 import { type EndpointAccess, forbiddenFailure } from "../auth/endpoint-access.ts";
@@ -9,7 +10,6 @@ import type { ClientEventListener } from "../http/client-events.ts";
 import type { EndpointBreakers, Permit } from "../http/endpoint-breakers.ts";
 import { type FailureSign, networkSign } from "../http/outage-rules.ts";
 import { guessMissingScope, type ServiceRequest } from "../http/request.ts";
-import type { SecretRedactor } from "../http/secret-redactor.ts";
 import { failureFromStatus } from "../http/status-errors.ts";
 import type { Transport, TransportResponse } from "../http/transport.ts";
 

@@ -1,6 +1,6 @@
 import { exitCode, Failure } from "../../model/failure.ts";
 import { decodeBody } from "../../model/response-body.ts";
-import type { SecretRedactor } from "./secret-redactor.ts";
+import type { SecretRedactor } from "../../model/secret-redactor.ts";
 import type { TransportResponse } from "./transport.ts";
 
 const MAX_EXPLANATION_LENGTH = 300;

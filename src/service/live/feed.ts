@@ -1,5 +1,6 @@
 import { Agent } from "node:https";
 import { Failure } from "../../model/failure.ts";
+import { SecretRedactor } from "../../model/secret-redactor.ts";
 import { isLoopback, parseServiceUrl } from "../../model/service-url.ts";
 import type { Micros } from "../../model/time.ts";
 import { backoffDelay, type Random } from "../../runtime/backoff.ts";
@@ -10,7 +11,6 @@ import type { RecoveryBell } from "../http/client-events.ts";
 import { addressOf } from "../http/network-failures.ts";
 import { isUnwanted, reconnectDelayMs, remainingAttempts } from "../http/outage-rules.ts";
 import { percentEncode } from "../http/request.ts";
-import { SecretRedactor } from "../http/secret-redactor.ts";
 import type { CloseReason } from "./close-reason.ts";
 import { LiveConnection } from "./connection.ts";
 import { type Frame, parseTickIdentity, ServiceTime } from "./frames.ts";
@@ -94,7 +94,7 @@ class LiveFeed {
   readonly #options: FeedOptions;
   readonly #url: URL;
   readonly #agent: Agent | undefined;
-  readonly #redactor = new SecretRedactor();
+  readonly #redactor = new SecretRedactor("messages");
   readonly #serviceTime: ServiceTime;
   readonly #watchdog: StalenessWatchdog;
   readonly #subscriptions: SubscriptionStates;

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { ConnectionOptions } from "node:tls";
 import { Failure } from "../../model/failure.ts";
-import { listServerUrls } from "../../model/postgres-url.ts";
+import { isLoopback, listServerUrls } from "../../model/service-url.ts";
 import type { ServerName } from "./postgres-errors.ts";
 
 /** Where the shared warehouse is. No property holds the password, so that logging this object is safe. */
@@ -14,7 +14,6 @@ export interface ServerAddress {
   readonly ssl: ConnectionOptions | false;
 }
 
-const loopback = /^(localhost|127\.\d+\.\d+\.\d+|::1|\[::1\]|)$/;
 const modes: Readonly<Record<string, ServerAddress["tls"]>> = {
   disable: "off",
   require: "unverified",
@@ -37,7 +36,7 @@ export function parseServerAddress(url: string): ServerAddress {
     const host = decodeURIComponent(each.hostname.replace(/^\[|\]$/g, ""));
     return { host, port: Number(each.port || 5432), database, user };
   });
-  const isLocal = servers.every(({ host }) => loopback.test(host));
+  const isLocal = servers.every(({ host }) => host === "" || isLoopback({ hostname: host }));
   const mode = parsed.searchParams.get("sslmode") ?? (isLocal ? "disable" : "verify-full");
   const tls = modes[mode];
   if (tls === undefined)

@@ -102,7 +102,7 @@ export const explainedInModel: ExplainedMutants = {
       why: "It is read from the second row on, when it has been replaced.",
     },
   ],
-  "src/model/postgres-url.ts": [
+  "src/model/service-url.ts": [
     {
       line: 'const [, schemeAndUser, hosts = "", rest] = match;',
       mutants: ['StringLiteral: "Stryker was here!"'],

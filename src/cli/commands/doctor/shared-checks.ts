@@ -1,6 +1,7 @@
 import type { LoadedSettings } from "../../../config/load-settings.ts";
 import { findSharedSettings, type SharedSettings } from "../../../config/shared-settings.ts";
 import { exitCode } from "../../../model/failure.ts";
+import { isLoopback } from "../../../model/service-url.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { inspectServer, type ServerInspection } from "../../../share/server/inspect.ts";
 import { foreignSchemaFailure, pooledFailure } from "../../../share/server/postgres-errors.ts";
@@ -72,7 +73,7 @@ function judge(found: ServerInspection): Finding[] {
       ),
       exit: exitCode.tryLater,
     });
-  if (!found.isEncrypted && address.tls === "off" && !isLocal(host))
+  if (!found.isEncrypted && address.tls === "off" && !isLoopback({ hostname: host }))
     findings.push(
       warningFinding(CHECK, "the connection is not encrypted", "set sslmode=verify-full in shared.url"),
     );
@@ -102,8 +103,4 @@ function judge(found: ServerInspection): Finding[] {
       ),
     );
   return findings;
-}
-
-function isLocal(host: string): boolean {
-  return /^(localhost|127\.|::1$)/.test(host);
 }

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { BodyRedactor } from "../../../src/ingest/decode/body-redactor.ts";
+import { SecretRedactor } from "../../src/model/secret-redactor.ts";
 
 const token = 'eyJhbGci.a+b/c="\\.Zürich-0123';
-const redactor = new BodyRedactor();
+const redactor = new SecretRedactor("data");
 redactor.setSecrets([token, "short", "123456789012", "demo-secret"]);
 const redact = (text: string) => Buffer.from(redactor.redactBody(Buffer.from(text))).toString();
 const escapeAll = (text: string) =>
