@@ -3,8 +3,8 @@ import { tableFromIPC } from "@uwdata/flechette";
 import { expect, it } from "vitest";
 import { openWarehouse, toArrow } from "../../src/library/open-warehouse.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
-import { HOUR, nowTs, openForWriting } from "../support/cli/filled-warehouse.ts";
 import { MINUTE } from "../support/library/ticks-warehouse.ts";
+import { HOUR, nowTs, openForWriting } from "../support/warehouse/filled-warehouse.ts";
 import { makeTempFolder } from "../support/warehouse/open-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
 

@@ -5,8 +5,14 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { IncompleteFailure, openWarehouse, type Warehouse } from "../../src/library/open-warehouse.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
-import { createWarehouse, DAY, HOUR, midnight, openForWriting } from "../support/cli/filled-warehouse.ts";
 import { fillTicks, getStart, MINUTE } from "../support/library/ticks-warehouse.ts";
+import {
+  createWarehouse,
+  DAY,
+  HOUR,
+  midnight,
+  openForWriting,
+} from "../support/warehouse/filled-warehouse.ts";
 import { catchFailure } from "../support/warehouse/open-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
 

@@ -3,9 +3,10 @@ import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { DemoScreen, programIn } from "../../../src/cli/commands/demo-screen.ts";
-import { createWarehouse, standardContent } from "../../support/cli/filled-warehouse.ts";
+import { standardContent } from "../../support/cli/standard-content.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
+import { createWarehouse } from "../../support/warehouse/filled-warehouse.ts";
 
 function setUp(isTerminal: boolean) {
   const clock = new ManualClock("2026-11-15T00:00:00Z");

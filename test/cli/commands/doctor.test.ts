@@ -6,10 +6,11 @@ import { checkWarehouse } from "../../../src/cli/commands/doctor/warehouse-check
 import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
 import { type SimulatorOptions, startSimulator } from "../../../src/simulator/simulator.ts";
 import { recordService } from "../../../src/warehouse/lookups/service-identity.ts";
-import { createWarehouse, standardContent } from "../../support/cli/filled-warehouse.ts";
 import { runInChild, runInProcess } from "../../support/cli/run-command.ts";
+import { standardContent } from "../../support/cli/standard-content.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
+import { createWarehouse } from "../../support/warehouse/filled-warehouse.ts";
 
 const secret = "canary-secret-51c";
 

@@ -2,17 +2,16 @@ import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { formatDay, formatTimestamp, type Micros } from "../../../src/model/time.ts";
 import { storeClaim } from "../../../src/warehouse/coverage/pending-claims.ts";
+import { runInProcess } from "../../support/cli/run-command.ts";
+import { addLookups, standardContent } from "../../support/cli/standard-content.ts";
 import {
-  addLookups,
-  addSeries,
   createWarehouse,
   DAY,
+  fill,
   HOUR,
   midnight,
   nowTs,
-  standardContent,
-} from "../../support/cli/filled-warehouse.ts";
-import { runInProcess } from "../../support/cli/run-command.ts";
+} from "../../support/warehouse/filled-warehouse.ts";
 
 const gaps = (path: string, ...args: string[]) => runInProcess(["gaps", "--warehouse", path, ...args]);
 const day = (n: number) => formatDay(midnight + n * DAY);
@@ -89,9 +88,8 @@ describe("mds-sync gaps", () => {
   it("reports that nothing is missing, and that nothing is synced", async () => {
     const complete = createWarehouse((transaction) => {
       addLookups(transaction);
-      addSeries(transaction, "ohlcv", "btc-id", {
-        from: midnight - DAY,
-        settled: [[midnight - DAY, midnight]],
+      fill(transaction, {
+        series: [{ stream: "ohlcv", from: midnight - DAY, settled: [[midnight - DAY, midnight]] }],
       });
     });
     const [none, stranger, empty] = await Promise.all([
@@ -193,10 +191,7 @@ describe("a window", () => {
   it("is not proven where only confirmations are missing, and says when they come", async () => {
     const path = createWarehouse((transaction) => {
       addLookups(transaction);
-      addSeries(transaction, "index_ticks", "btc-id", {
-        from: nowTs - 10 * DAY,
-        settled: [[nowTs - 5 * DAY, nowTs]],
-      });
+      fill(transaction, { series: [{ from: nowTs - 10 * DAY, settled: [[nowTs - 5 * DAY, nowTs]] }] });
       const series = transaction.dictionary.getSeriesKey("GWA", "btc-id");
       const key = { stream: "index_ticks", series } as const;
       const range = { from: nowTs - 9 * DAY, to: nowTs - 5 * DAY };
@@ -252,9 +247,15 @@ describe("a window", () => {
       standardContent(transaction);
       transaction.statement("UPDATE targets SET to_ts = ? WHERE stream = 'ohlcv'").run([midnight - 20 * DAY]);
       transaction.statement("DELETE FROM settled_ranges WHERE stream = 'ohlcv'").run([]);
-      addSeries(transaction, "ohlcv", "eth-id", {
-        from: midnight - 9 * DAY,
-        settled: [[midnight - 9 * DAY, midnight]],
+      fill(transaction, {
+        series: [
+          {
+            stream: "ohlcv",
+            indexId: "eth-id",
+            from: midnight - 9 * DAY,
+            settled: [[midnight - 9 * DAY, midnight]],
+          },
+        ],
       });
     });
     const window = ["--stream", "ohlcv", "--from", day(-8), "--to", day(-7)];

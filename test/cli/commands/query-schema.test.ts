@@ -6,9 +6,10 @@ import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { formatDay, USER_TIME_FORMS } from "../../../src/model/time.ts";
 import { programEntry } from "../../support/build-program.ts";
-import { createWarehouse, DAY, midnight, standardContent } from "../../support/cli/filled-warehouse.ts";
 import { runInProcess } from "../../support/cli/run-command.ts";
+import { standardContent } from "../../support/cli/standard-content.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
+import { createWarehouse, DAY, midnight } from "../../support/warehouse/filled-warehouse.ts";
 
 const query = (path: string, ...args: string[]) => runInProcess(["query", ...args, "--warehouse", path]);
 const nowhere = () => join(temporaryFolder(), "none.sqlite");

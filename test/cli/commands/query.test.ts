@@ -4,8 +4,9 @@ import { existsSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { programEntry } from "../../support/build-program.ts";
-import { createWarehouse, standardContent } from "../../support/cli/filled-warehouse.ts";
 import { runInProcess } from "../../support/cli/run-command.ts";
+import { standardContent } from "../../support/cli/standard-content.ts";
+import { createWarehouse } from "../../support/warehouse/filled-warehouse.ts";
 
 const query = (path: string, sql: string, ...args: string[]) =>
   runInProcess(["query", sql, "--warehouse", path, ...args]);

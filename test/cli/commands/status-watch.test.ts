@@ -6,10 +6,11 @@ import { recordCrash } from "../../../src/warehouse/sqlite/crash-marker.ts";
 import { recordJobRun } from "../../../src/warehouse/tables/job-runs.ts";
 import { recordSize } from "../../../src/warehouse/tables/size-history.ts";
 import { openWriter } from "../../../src/warehouse/writer.ts";
-import { createWarehouse, standardContent } from "../../support/cli/filled-warehouse.ts";
 import { runInProcess } from "../../support/cli/run-command.ts";
+import { standardContent } from "../../support/cli/standard-content.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
+import { createWarehouse } from "../../support/warehouse/filled-warehouse.ts";
 
 async function watch(args: readonly string[], terminal?: { rows: number }) {
   const path = createWarehouse(standardContent);

@@ -5,15 +5,11 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
 import { recordClockSkew } from "../../../src/warehouse/coverage/targets.ts";
 import { recordMissingScopes, recordStreamError } from "../../../src/warehouse/rows/stream-stats.ts";
-import {
-  addLookups,
-  createWarehouse,
-  openForWriting,
-  standardContent,
-} from "../../support/cli/filled-warehouse.ts";
 import { runInChild, runInProcess } from "../../support/cli/run-command.ts";
+import { addLookups, standardContent } from "../../support/cli/standard-content.ts";
 import { serveDashboard } from "../../support/dashboard/dashboard-harness.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
+import { createWarehouse, openForWriting } from "../../support/warehouse/filled-warehouse.ts";
 
 /** A busy machine takes longer than the two seconds that `status` waits for a daemon. */
 const patient: Clock = { ...systemClock, after: (ms, callback) => systemClock.after(60 * ms, callback) };

@@ -2,17 +2,17 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
+import { runInProcess } from "../../support/cli/run-command.ts";
+import { addLookups } from "../../support/cli/standard-content.ts";
+import { startBackfillHarness } from "../../support/sync/backfill-harness.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 import {
-  addLookups,
-  addSeries,
   createWarehouse,
+  fill,
   HOUR,
   nowTs,
   openForWriting,
-} from "../../support/cli/filled-warehouse.ts";
-import { runInProcess } from "../../support/cli/run-command.ts";
-import { startBackfillHarness } from "../../support/sync/backfill-harness.ts";
-import { temporaryFolder } from "../../support/temporary-folder.ts";
+} from "../../support/warehouse/filled-warehouse.ts";
 
 const service = {
   MDS_BASE_URL: "http://127.0.0.1:9",
@@ -110,12 +110,11 @@ describe("mds-sync verify after a mass withdrawal", () => {
 describe("mds-sync verify --ledger", () => {
   const verifyLedger = (path: string, ...flags: string[]) =>
     runInProcess(["verify", "--ledger", ...flags], { env: { MDS_WAREHOUSE: path } });
-  const fill = () =>
+  const createProven = () =>
     createWarehouse((transaction) => {
       addLookups(transaction);
-      addSeries(transaction, "index_ticks", "btc-id", {
-        from: nowTs - 10 * HOUR,
-        settled: [[nowTs - 10 * HOUR, nowTs - 9 * HOUR]],
+      fill(transaction, {
+        series: [{ from: nowTs - 10 * HOUR, settled: [[nowTs - 10 * HOUR, nowTs - 9 * HOUR]] }],
       });
     });
   const disprove = (path: string) => {
@@ -125,7 +124,7 @@ describe("mds-sync verify --ledger", () => {
   };
 
   it("needs no service and exits 0 if the ledger is sound", async () => {
-    const { status, stdout, stderr } = await verifyLedger(fill());
+    const { status, stdout, stderr } = await verifyLedger(createProven());
     expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
     expect(stdout).toBe(
       "1 settled range of 1 series checked\nthe ledger agrees with itself, with the rows and with the views\n",
@@ -133,7 +132,7 @@ describe("mds-sync verify --ledger", () => {
   });
 
   it("names each broken rule with its series and range, changes nothing, and exits 4 with the remedy", async () => {
-    const path = fill();
+    const path = createProven();
     disprove(path);
     const { status, stdout, stderr } = await verifyLedger(path);
     expect(status).toBe(4);
@@ -147,7 +146,7 @@ describe("mds-sync verify --ledger", () => {
   });
 
   it("--repair takes the claim back, so that the range is open, and the next check finds nothing", async () => {
-    const path = fill();
+    const path = createProven();
     disprove(path);
     const { status, stdout } = await verifyLedger(path, "--repair");
     expect({ status, stdout }).toEqual({ status: 0, stdout: expect.stringContaining("1 claim taken back") });
@@ -160,7 +159,7 @@ describe("mds-sync verify --ledger", () => {
   });
 
   it("checks beside a running writer, but repairs only without one", async () => {
-    const path = fill();
+    const path = createProven();
     disprove(path);
     const writer = openForWriting(path);
     try {

@@ -1,9 +1,7 @@
-import { settle } from "../../../src/warehouse/coverage/ledger.ts";
-import { declareTargets } from "../../../src/warehouse/coverage/targets.ts";
-import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
-import { addLookups, addSeries, DAY, HOUR, midnight, nowTs } from "../cli/filled-warehouse.ts";
-import { bar, decimal, tick } from "../warehouse/records.ts";
+import { addLookups } from "../cli/standard-content.ts";
+import { DAY, fill, HOUR, midnight } from "../warehouse/filled-warehouse.ts";
+import { decimal } from "../warehouse/records.ts";
 
 export const MINUTE = HOUR / 60;
 /** Two days ago, midnight. */
@@ -15,43 +13,32 @@ const prices = ["100.5", "123456789.123456789012", "123456789.123456789099", "99
 export function fillTicks(transaction: Transaction): void {
   const start = getStart();
   addLookups(transaction);
-  const stream = "index_ticks" as const;
-  const series = transaction.dictionary.getSeriesKey("GWA", "btc-id");
-  const ticks = Array.from({ length: 180 }, (_, i) =>
-    tick(start + i * MINUTE, i < prices.length ? (prices[i] ?? "") : `${200 + (i % 7)}.5`, {
-      volume: i === 4 ? null : decimal(`${1000 + i}`),
-      ...(i === 3 ? { quality: "odd" } : {}),
-    }),
-  );
-  writeRecords(transaction, stream, ticks, "rest");
-  declareTargets(
-    transaction,
-    stream,
-    [
+  const dayAgo = (days: number) => midnight - days * DAY;
+  fill(transaction, {
+    series: [
       {
-        key: { stream, series },
         from: start,
-        settleDelay: 2 * MINUTE,
-        period: MINUTE,
-        step: 1,
-        serviceWindow: 200 * DAY,
+        rules: { settleDelay: 2 * MINUTE, period: MINUTE },
+        rows: Array.from({ length: 180 }, (_, i) => ({
+          ts: start + i * MINUTE,
+          price: decimal(prices[i] ?? `${200 + (i % 7)}.5`),
+          volume: i === 4 ? null : decimal(`${1000 + i}`),
+          quality: i === 3 ? "odd" : null,
+        })),
+        settled: [
+          [start, start + HOUR],
+          [start + 2 * HOUR, start + 3 * HOUR],
+        ],
+      },
+      {
+        ...{ stream: "ohlcv", indexType: "MWA", indexId: "btc-usd-id", from: dayAgo(20) },
+        rows: [20, 19, 18, 17].map((ago) => ({
+          ts: dayAgo(ago),
+          close: decimal(`${ago}.25`),
+          high: decimal(`${30 + ago}`),
+        })),
+        settled: [[dayAgo(20), dayAgo(10)]],
       },
     ],
-    nowTs,
-  );
-  settle(transaction, { stream, series }, { from: start, to: start + HOUR }, "rows");
-  settle(transaction, { stream, series }, { from: start + 2 * HOUR, to: start + 3 * HOUR }, "rows");
-  addSeries(transaction, "ohlcv", "btc-usd-id", {
-    indexType: "MWA",
-    from: midnight - 20 * DAY,
-    settled: [[midnight - 20 * DAY, midnight - 10 * DAY]],
   });
-  const days = [20, 19, 18, 17].map((ago) =>
-    bar(midnight - ago * DAY, `${ago}.25`, {
-      indexType: "MWA",
-      indexId: "btc-usd-id",
-      high: decimal(`${30 + ago}`),
-    }),
-  );
-  writeRecords(transaction, "ohlcv", days, "rest");
 }

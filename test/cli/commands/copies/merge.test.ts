@@ -7,12 +7,17 @@ import { settle } from "../../../../src/warehouse/coverage/ledger.ts";
 import { openTarget } from "../../../../src/warehouse/coverage/targets.ts";
 import { writeRecords } from "../../../../src/warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../../../src/warehouse/tables/transaction.ts";
-import { createWarehouse, DAY, midnight, openForWriting } from "../../../support/cli/filled-warehouse.ts";
 import { runInProcess } from "../../../support/cli/run-command.ts";
 import { startProgram } from "../../../support/program-process.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
 import { waitUntil } from "../../../support/wait-until.ts";
 import { createEarlierWarehouse } from "../../../support/warehouse/earlier-warehouse.ts";
+import {
+  createWarehouse,
+  DAY,
+  midnight,
+  openForWriting,
+} from "../../../support/warehouse/filled-warehouse.ts";
 import { tick } from "../../../support/warehouse/records.ts";
 
 const STEP = 30 * MICROS_PER_SECOND;

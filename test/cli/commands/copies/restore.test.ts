@@ -3,9 +3,10 @@ import { dirname, join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { readLastShutdown } from "../../../../src/warehouse/sqlite/shutdown-marker.ts";
-import { createWarehouse, openForWriting, standardContent } from "../../../support/cli/filled-warehouse.ts";
 import { runInProcess } from "../../../support/cli/run-command.ts";
+import { standardContent } from "../../../support/cli/standard-content.ts";
 import { startProgram } from "../../../support/program-process.ts";
+import { createWarehouse, openForWriting } from "../../../support/warehouse/filled-warehouse.ts";
 
 function countTicks(file: string): unknown {
   const database = new Database(file, { readonly: true });

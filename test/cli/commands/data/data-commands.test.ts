@@ -11,9 +11,15 @@ import { Failure } from "../../../../src/model/failure.ts";
 import { formatTimestamp } from "../../../../src/model/time.ts";
 import { systemClock } from "../../../../src/runtime/clock.ts";
 import { writeRecords } from "../../../../src/warehouse/rows/row-writer.ts";
-import { createWarehouse, DAY, HOUR, nowTs, openForWriting } from "../../../support/cli/filled-warehouse.ts";
 import { runInProcess } from "../../../support/cli/run-command.ts";
 import { fillTicks, getStart, MINUTE } from "../../../support/library/ticks-warehouse.ts";
+import {
+  createWarehouse,
+  DAY,
+  HOUR,
+  nowTs,
+  openForWriting,
+} from "../../../support/warehouse/filled-warehouse.ts";
 import { decimal, tick } from "../../../support/warehouse/records.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "mds-data-"));
