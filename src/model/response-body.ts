@@ -1,5 +1,4 @@
 import { gunzipSync } from "node:zlib";
-import type { AnnouncedCoverage } from "./announced-coverage.ts";
 import { errorCode, Failure } from "./failure.ts";
 
 /** A response body as received. The ingest thread decompresses and decodes it. */
@@ -15,8 +14,6 @@ export interface ResponseBody {
   readonly asOf: number | undefined;
   /** When the request was sent, on the boot clock. If two responses differ, the one requested later wins. */
   readonly requestedAt: number;
-  /** What `mds-sync serve` says about the page; absent for any other service. */
-  readonly announced?: AnnouncedCoverage;
 }
 
 const MAX_DECODED_BODY_BYTES = 64 * 1024 * 1024;

@@ -1,7 +1,6 @@
 import { readFileSync } from "node:fs";
 import { type IncomingHttpHeaders, type IncomingMessage, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
-import { SERVE_PRODUCT, WINDOW_HEADER } from "../model/announced-coverage.ts";
 import { Failure } from "../model/failure.ts";
 import type { ServeStatus } from "../model/status/serve-status.ts";
 import { formatTimestamp } from "../model/time.ts";
@@ -120,7 +119,7 @@ class WarehouseServer implements ServeServer {
         certFile !== undefined && keyFile !== undefined
           ? { cert: readPem(certFile), key: readPem(keyFile) }
           : undefined,
-      headers: { server: `${SERVE_PRODUCT}${version}` },
+      headers: { server: `mds-sync/${version}` },
       maxConnections: MAX_CONNECTIONS,
       maxHeaderBytes: MAX_HEADER_BYTES,
       idleTimeoutMs: IDLE_TIMEOUT_MS,
@@ -237,6 +236,8 @@ interface CachedRequest {
   readonly scopes: ReadonlySet<string>;
 }
 
+/** Where the oldest intraday history begins. */
+const WINDOW_HEADER = "x-mds-window";
 const MAX_CACHED_ANSWERS = 64;
 const MAX_CACHED_AGE_MICROS = 1_000_000;
 

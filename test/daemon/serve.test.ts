@@ -1,7 +1,9 @@
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { normalise, subtract } from "../../src/model/time-range.ts";
 import { createDaemonHarness } from "../support/daemon/daemon-harness.ts";
 import { serveWarehouse } from "../support/serve/filled-server.ts";
+import { expectSoundFile } from "../support/warehouse/expect-sound-ledger.ts";
 
 const HOUR = 3_600_000_000;
 const settings = `
@@ -16,7 +18,7 @@ sync:
 `;
 
 describe("the daemon with a section `serve`", () => {
-  it("J1: serves its own warehouse until it stops, and feeds a second daemon its history and its live ticks", async () => {
+  it("J1: serves its own warehouse until it stops, and a second daemon syncs from it as from the service", async () => {
     const harness = await createDaemonHarness({ settings, simulator: { refreshSeconds: 60 } });
     const origin = await harness.startFilled();
     const address = harness.logged.find(({ message }) => message === "serving the warehouse")?.fields.address;
@@ -28,11 +30,11 @@ describe("the daemon with a section `serve`", () => {
     onTestFinished(() => server.close());
     harness.configure(settings.replace(/^serve: .*/m, ""));
     const copy = join(harness.folder, "copy.sqlite");
-    const mirror = await harness.startFilled(copy, {
+    const second = await harness.startFilled(copy, {
       baseUrl: server.baseUrl,
       wsUrl: server.wsUrl,
-      clientId: "mirror",
-      clientSecret: "mirror",
+      clientId: "second",
+      clientSecret: "second",
     });
     const start = harness.clock.now() * 1000;
     /** The ticks of a day before the start up to `until`, as text: a difference of 5,000 objects is unreadable. */
@@ -47,11 +49,19 @@ describe("the daemon with a section `serve`", () => {
     const settled = start - HOUR / 6;
     expect(history(settled).length).toBeGreaterThan(5_000);
     expect(history(settled, copy).join("\n") === history(settled).join("\n")).toBe(true);
-    // Ticks after the start reach the mirror live; REST confirms them later.
+    const proven = (file?: string) => {
+      const sql = "SELECT from_ts, to_ts FROM coverage WHERE stream = 'index_ticks' AND name = 'BTC'";
+      const rows = harness.query(sql, file) as { from_ts: number; to_ts: number }[];
+      return normalise(rows.map(({ from_ts, to_ts }) => ({ from: from_ts, to: to_ts })));
+    };
+    const day = { from: start - 23 * HOUR, to: settled };
+    expect(subtract([day], proven(copy))).toEqual([]);
+    expect(subtract([day], proven())).toEqual([]);
+    // Ticks after the start reach the second daemon live; REST confirms them later.
     const count = "SELECT count(*) AS n FROM index_tick_rows WHERE source = 1 AND ts > ";
-    await mirror.runUntil(() => Number(harness.query(`${count}${start}`, copy)[0]?.n) >= 8);
+    await second.runUntil(() => Number(harness.query(`${count}${start}`, copy)[0]?.n) >= 8);
     const end = start + 120_000_000;
-    await mirror.runUntil(
+    await second.runUntil(
       () =>
         harness.query(
           `SELECT 1 FROM settled_ranges g JOIN series s USING (series) WHERE g.stream = 'index_ticks' AND s.name = 'BTC'
@@ -60,7 +70,8 @@ describe("the daemon with a section `serve`", () => {
         ).length > 0,
     );
     expect(history(end, copy).slice(-8)).toEqual(history(end).slice(-8));
-    await mirror.stop();
+    await second.stop();
+    expectSoundFile(copy, harness.clock.now());
     await origin.stop();
     await expect(fetch(`${address}/v3/asset`)).rejects.toThrow();
   });

@@ -49,7 +49,6 @@ export function addPlanCommand(program: Command, context: CommandContext): void 
       const { describeAssumptions, estimateBackfill } = await import("../../sync/history/estimate.ts");
       const { sampleHistories } = await import("../../sync/history/sample-histories.ts");
       const { fetchDirectory } = await import("../../sync/selection/fetch-directory.ts");
-      const { findMirroredFrom } = await import("../../sync/selection/refresh.ts");
       const { describeNotice } = await import("../../sync/selection/targets.ts");
       const { toSyncSettings } = await import("../support/session.ts");
       const settings = toSyncSettings(loaded);
@@ -60,8 +59,7 @@ export function addPlanCommand(program: Command, context: CommandContext): void 
         const now = () => Math.floor((client?.serverNow() ?? context.clock.now()) * MICROS_PER_MS);
         const lookupClient = hasLookups ? undefined : client;
         const directory = await fetchDirectory(settings, reader, lookupClient, now, context.stopping);
-        const mirroredFrom = findMirroredFrom(client, reader);
-        const base = { settings, maxRequestsPerSecond, directory, reader, now: now(), mirroredFrom, filter };
+        const base = { settings, maxRequestsPerSecond, directory, reader, now: now(), filter };
         if (flags.offline || !client)
           return {
             plan: await estimateBackfill(base),

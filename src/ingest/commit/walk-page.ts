@@ -29,7 +29,6 @@ import { recordLiveOffset } from "../../warehouse/rows/stream-stats.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
 import type { PendingPages } from "../decode/pending-pages.ts";
-import { copyLedger, interpretAnnounced } from "./announced-page.ts";
 import { type AppliedClaims, applyClaims } from "./apply-claims.ts";
 import type { CommittedPages } from "./committed-pages.ts";
 import { recordLateRecords } from "./late-records.ts";
@@ -125,12 +124,7 @@ export function commitWalkPage(
     const rules = toRules(transaction, page, answer.asOf);
     const live = { liveRows, timestamps: answer.timestamps };
     const learnedOffset = contradiction ? undefined : confirmLiveRows(transaction, key, rules, live);
-    const { announced } = decoded;
-    const said = contradiction
-      ? saysNothing
-      : announced
-        ? interpretAnnounced(answer, { announced, extent }, stored, before)
-        : interpret(answer, stored, before, rules);
+    const said = contradiction ? saysNothing : interpret(answer, stored, before, rules);
     for (const range of [...said.young, ...said.reopened]) retract(transaction, key, range);
     recordShown(transaction, key, answer, said.bound);
     const alarm = contradiction ?? findConflict(transaction, key, { answer, decoded, said });
@@ -140,7 +134,6 @@ export function commitWalkPage(
     const { windowStart } = rules;
     const evidence = { claims, shown: proven, oldest: answer.timestamps.at(-1), windowStart };
     const applied = applyClaims(transaction, key, stored, evidence, before, page.confirmation);
-    if (announced && proven) copyLedger(transaction, key, announced, proven);
     if (proven) transaction.onRollback(committedPages.add(stream, series, proven, requestedAt));
     return {
       ...counts,
@@ -228,12 +221,12 @@ function storePage(
   const { stream, series } = key;
   const { isStale, isHead, gap, provenFrom, timestamps, asOf } = answer;
   if (isHead && !isStale && provenFrom >= gap.to) {
-    if (!decoded.announced) recordLateRecords(transaction, key, { ...page.rules, timestamps, asOf });
+    recordLateRecords(transaction, key, { ...page.rules, timestamps, asOf });
     tellNewest(transaction, decoded, page.series);
   }
   const compared = page.shouldCountMissing ? extent : undefined;
   const before = compared ? countStoredRows(transaction, key, compared) : 0;
-  const liveRows = isStale || decoded.announced ? [] : findOwnLiveRows(transaction, key, page, timestamps);
+  const liveRows = isStale ? [] : findOwnLiveRows(transaction, key, page, timestamps);
   const { written, seconds } = writePage(transaction, key, page, decoded, isStale ? "live" : "rest");
   transaction.markWritten(stream, series);
   storeRejects(transaction, stream, decoded.rejects, page.request);

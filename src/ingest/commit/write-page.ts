@@ -14,7 +14,6 @@ import {
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { PendingPages } from "../decode/pending-pages.ts";
 import type { SecondRecord } from "../decode/second-records.ts";
-import { hasUnprovenRecords, writeUnprovenRecords } from "./announced-page.ts";
 import { splitForeign, storeForeignRecords } from "./foreign-records.ts";
 import { type ContinuingPage, chooseRecords, rejectContinued } from "./second-records.ts";
 
@@ -49,12 +48,8 @@ export function writePage(
   decoded: HistoryPage,
   source: RecordSource,
 ): WritePageResult {
-  const { announced, plausibleTimestamps, columns } = decoded;
+  const { plausibleTimestamps, columns } = decoded;
   const { stream } = series;
-  if (announced && source === "rest" && hasUnprovenRecords(announced, plausibleTimestamps)) {
-    const written = writeUnprovenRecords(transaction, stream, recordsOf(decoded), announced);
-    return { written, seconds: 0 };
-  }
   const moved = findMovedBelow(transaction, key, position.gap, plausibleTimestamps.at(-1));
   const continued = rejectContinued(transaction, key, position, toContinuing(decoded), request);
   if (columns && moved.length === 0 && !continued)

@@ -1,4 +1,3 @@
-import type { AnnouncedCoverage } from "../../model/announced-coverage.ts";
 import { decodeBody, type ResponseBody } from "../../model/response-body.ts";
 import type { Series, Stream } from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
@@ -21,8 +20,6 @@ export interface PageOrigin {
   readonly isFromCache: boolean;
   /** When it was requested, on the boot clock. */
   readonly requestedAt: number;
-  /** What its sender says about it, if that is `mds-sync serve`. */
-  readonly announced: AnnouncedCoverage | undefined;
 }
 
 /** A page of plausible ticks of the requested series alone. */
@@ -53,12 +50,11 @@ export const MAX_CLOCK_SKEW_MICROS = 10 * MICROS_PER_SECOND;
 /** An older response comes from a cache. */
 const MAX_FRESH_AGE_MS = 5_000;
 
-export function readOrigin({ asOf, ageMs, requestedAt, announced }: ResponseBody): PageOrigin {
+export function readOrigin({ asOf, ageMs, requestedAt }: ResponseBody): PageOrigin {
   return {
     asOf: asOf === undefined ? undefined : asOf * MICROS_PER_MS,
     isFromCache: ageMs > MAX_FRESH_AGE_MS,
     requestedAt,
-    announced,
   };
 }
 

@@ -1,15 +1,15 @@
-import {
-  type AnnouncedRange,
-  COVERAGE_HEADER,
-  formatAnnouncedRanges,
-  isUnproven,
-} from "../../model/announced-coverage.ts";
 import type { HistoryStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { MAX_AHEAD_MICROS } from "../../warehouse/views/data-views.ts";
 import { type HistoryRow, type HistoryTable, historyTables } from "./history-tables.ts";
-import { NOT_AT_SOURCE_REASON, readSegments } from "./page-coverage.ts";
+import {
+  type CoverageNote,
+  formatNotes,
+  isUnproven,
+  NOT_AT_SOURCE_REASON,
+  readSegments,
+} from "./page-coverage.ts";
 import { ParamReader } from "./param-reader.ts";
 import { parseRecordId } from "./record-ids.ts";
 import { findSeries, requireSeries, type ServedSeries } from "./series-directory.ts";
@@ -22,6 +22,8 @@ interface HistoryRequest {
   readonly scopes: ReadonlySet<string>;
   readonly now: Micros;
 }
+
+const COVERAGE_HEADER = "x-mds-coverage";
 
 const indexTypeNames = ["MWA", "GWA", "LX"] as const;
 
@@ -65,7 +67,7 @@ export function serveHistory(connection: Connection, request: HistoryRequest): S
         size,
         now,
       });
-  const header = formatAnnouncedRanges(page.notes);
+  const header = formatNotes(page.notes);
   if (mustBeComplete && page.notes.some(isIncomplete))
     throw new ServeError(503, `The page is not complete: ${header}`, {
       headers: header === undefined ? {} : { [COVERAGE_HEADER]: header },
@@ -77,7 +79,7 @@ export function serveHistory(connection: Connection, request: HistoryRequest): S
 }
 
 /** What lies before the beginning of the history is no part of it. */
-function isIncomplete({ state, reason }: AnnouncedRange): boolean {
+function isIncomplete({ state, reason }: CoverageNote): boolean {
   return isUnproven({ state }) || (state === "lost" && reason !== NOT_AT_SOURCE_REASON);
 }
 
@@ -89,7 +91,7 @@ interface Page {
   readonly records: readonly string[];
   readonly nextId: string | null;
   /** What the ledger does not prove to have records, as far as the page goes. */
-  readonly notes: readonly AnnouncedRange[];
+  readonly notes: readonly CoverageNote[];
 }
 
 interface PageOptions {
@@ -116,7 +118,7 @@ function readPage(
     return { records: [], nextId: null, notes: [{ from: 0, to: end, state: "open", reason: null }] };
   const key = { stream: table.stream, series: series.series };
   const rows: HistoryRow[] = [];
-  const notes: AnnouncedRange[] = [];
+  const notes: CoverageNote[] = [];
   let hasMore = false;
   for (const segment of readSegments(connection, key, end, now)) {
     const { from, to, state, reason } = segment;
@@ -138,7 +140,7 @@ function readPage(
 }
 
 /** Beyond the limit the last note grows: it then says less than is known, never more. */
-function addNote(notes: AnnouncedRange[], range: AnnouncedRange): void {
+function addNote(notes: CoverageNote[], range: CoverageNote): void {
   const last = notes.at(-1);
   if (last === undefined || notes.length <= MAX_NOTES) notes.push(range);
   else notes[notes.length - 1] = { from: range.from, to: last.to, state: "open", reason: null };
@@ -254,7 +256,7 @@ function findOpenEnvelope(
   table: HistoryTable,
   sources: readonly MergeSource[],
   { bottom, end, now }: { readonly bottom: Micros; readonly end: Micros; readonly now: Micros },
-): AnnouncedRange[] {
+): CoverageNote[] {
   let from = Number.POSITIVE_INFINITY;
   let to = 0;
   for (const { series } of sources) {

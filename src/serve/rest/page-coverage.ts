@@ -1,6 +1,5 @@
-import type { AnnouncedRange } from "../../model/announced-coverage.ts";
-import { gapState } from "../../model/status/gap-state.ts";
-import type { Micros } from "../../model/time.ts";
+import { type GapState, gapState } from "../../model/status/gap-state.ts";
+import { formatTimestamp, type Micros } from "../../model/time.ts";
 import { intersect, normalise, type TimeRange } from "../../model/time-range.ts";
 import type { SettledRange } from "../../rule/answer.ts";
 import type { PendingClaim } from "../../rule/claim.ts";
@@ -10,12 +9,32 @@ import type { LedgerKey } from "../../warehouse/coverage/ledger.ts";
 import { pendingReasons, readClaims } from "../../warehouse/coverage/pending-claims.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 
+/** What `X-Mds-Coverage` names: a range without records that the ledger proves. Everything else that a page spans is covered. */
+export interface CoverageNote extends TimeRange {
+  /** Those of the view `gaps`; `empty`: there are no records. */
+  readonly state: GapState | "empty";
+  readonly reason: string | null;
+}
+
+/** `open from=… to=…, lost from=… to=… reason="aged out"`; undefined without a range. */
+export function formatNotes(ranges: readonly CoverageNote[]): string | undefined {
+  const notes = ranges.map(({ from, to, state, reason }) => {
+    const range = `${state} from=${formatTimestamp(from)} to=${formatTimestamp(to)}`;
+    return reason === null ? range : `${range} reason="${reason.replaceAll(/[^ -~]|"/g, "_")}"`;
+  });
+  return notes.length === 0 ? undefined : notes.join(", ");
+}
+
 /** A part of a series' history: the ledger covers it, or it has the state of a gap. */
 interface CoverageSegment extends TimeRange {
-  readonly state: AnnouncedRange["state"] | "covered";
+  readonly state: CoverageNote["state"] | "covered";
   /** Why it is lost or empty; else what the service has still to repeat. */
   readonly reason: string | null;
 }
+
+/** Whether the ledger proves nothing about the range: it may get records. */
+export const isUnproven = ({ state }: Pick<CoverageSegment, "state">) =>
+  state === "open" || state === "unconfirmed";
 
 /** Reason of the time before the first range that the warehouse was asked to sync. */
 export const NOT_AT_SOURCE_REASON = "not at the source";

@@ -37,7 +37,7 @@ export function findSeries(
 
 /**
  * The one series of an index. Throws 404 if neither the lookups nor the rows know it. One that the service answered with 404 is
- * empty here: its ledger says for which time, and a 404 would make a mirror believe it for all time.
+ * empty here: its ledger says for which time.
  */
 export function requireSeries(
   connection: Connection,

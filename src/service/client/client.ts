@@ -1,6 +1,5 @@
 import { EventEmitter } from "node:events";
 import pRetry from "p-retry";
-import type { AnnouncedCoverage } from "../../model/announced-coverage.ts";
 import { Failure } from "../../model/failure.ts";
 import type { ResponseBody } from "../../model/response-body.ts";
 import { SecretRedactor } from "../../model/secret-redactor.ts";
@@ -89,8 +88,6 @@ export interface ServiceClient extends RequestSender {
   /** Milliseconds since 1970 by the service's clock; undefined before its first response. */
   serverNow(): number | undefined;
   health(): ServiceHealth;
-  /** What `mds-sync serve` announced with its last answer; null: another service answered; undefined: nobody has yet. */
-  announced(): Pick<AnnouncedCoverage, "windowStart"> | null | undefined;
   close(): Promise<void>;
 }
 
@@ -249,15 +246,9 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
     return page;
   }
 
-  let announced: AnnouncedCoverage | null | undefined;
   return {
     address: normaliseAddress(baseUrl),
-    request: (request, read) =>
-      send(clampToPresent(request, server.now() ?? clock.now()), (body) => {
-        announced = body.announced ?? null;
-        return read(body);
-      }),
-    announced: () => announced,
+    request: (request, read) => send(clampToPresent(request, server.now() ?? clock.now()), read),
     onEvent,
     witness,
     tokens,

@@ -1,5 +1,4 @@
 import { Agent, type Dispatcher, EnvHttpProxyAgent } from "undici";
-import { parseAnnouncedCoverage } from "../../model/announced-coverage.ts";
 import { Failure } from "../../model/failure.ts";
 import { MAX_BODY_BYTES, malformedBodyFailure, type ResponseBody } from "../../model/response-body.ts";
 import { isLoopback } from "../../model/service-url.ts";
@@ -91,10 +90,9 @@ export function createTransport({ clock, server }: { clock: Clock; server: Serve
       if (isSuccess && !["gzip", "x-gzip", "identity", ""].includes(contentEncoding)) {
         throw malformedBodyFailure("unsupported content encoding");
       }
-      const announced = parseAnnouncedCoverage(header);
       return {
         status: response.statusCode,
-        body: { bytes, ...responseAge, requestedAt, ...(announced ? { announced } : {}) },
+        body: { bytes, ...responseAge, requestedAt },
         retryAfterMs: parseRetryAfter(header("retry-after"), dateHeaderMs ?? server.now() ?? clock.now()),
         durationMs: clock.monotonic() - startedAt,
         bodyBytes: bytes.byteLength,

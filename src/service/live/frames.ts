@@ -6,7 +6,6 @@ import type { Clock } from "../../runtime/clock.ts";
 export type Frame =
   | { readonly kind: "tick"; readonly source: "index" | "exchange"; readonly text: string }
   | { readonly kind: "connected" | "pong"; readonly timestamp: string | undefined }
-  | { readonly kind: "gap" }
   | { readonly kind: "ping"; readonly requestId: unknown }
   | { readonly kind: "subscribed"; readonly source: "index" | "exchange"; readonly fields: FrameFields }
   | { readonly kind: "error"; readonly code: string; readonly message: string }
@@ -48,9 +47,6 @@ function readMessage(fields: FrameFields, text: string): Frame {
       return { kind: "connected", timestamp: readText(fields.timestamp) };
     case "PONG":
       return { kind: "pong", timestamp: readText(fields.timestamp) };
-    // Of `mds-sync serve`: what it announces comes by REST.
-    case "GAP":
-      return { kind: "gap" };
     case "PING":
       return { kind: "ping", requestId: fields.requestId };
     case "SUBSCRIBED_INDEX_TICKER":

@@ -61,8 +61,6 @@ interface EstimateOptions {
   readonly now: Micros;
   /** What the run is limited to; default: nothing. */
   readonly filter?: RunFilter | undefined;
-  /** Where the intraday history of the mirrored warehouse begins; undefined: the service is no mirror's origin. */
-  readonly mirroredFrom?: Micros | undefined;
   /** Finds out how far back series reach; absent: the estimate is an upper bound. */
   readonly sample?: (series: readonly SampledSeries[]) => Promise<ReadonlyMap<SampledSeries, HistoryExtent>>;
 }
@@ -70,7 +68,7 @@ interface EstimateOptions {
 /** Estimates what a backfill at `now` would fetch. */
 export async function estimateBackfill(options: EstimateOptions): Promise<BackfillEstimate> {
   const { settings, directory, now, filter = {} } = options;
-  const targets = resolveTargets(settings, directory, now, options.mirroredFrom);
+  const targets = resolveTargets(settings, directory, now);
   const named = filter.series && resolveIndexNames(filter.series, directory);
   const isIncluded = ({ stream }: { readonly stream: Stream }) =>
     isInRun(filter, stream) || (stream === "derivative_contracts" && isInRun(filter, "derivative_ticks"));

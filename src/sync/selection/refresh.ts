@@ -1,9 +1,6 @@
 import { Failure, failureCode } from "../../model/failure.ts";
 import { type Stream, streamTable } from "../../model/streams.ts";
-import type { Micros } from "../../model/time.ts";
 import type { Random } from "../../runtime/backoff.ts";
-import type { ServiceClient } from "../../service/client/client.ts";
-import { readMirroredFrom } from "../../warehouse/coverage/targets.ts";
 import { isSuspiciouslyShort, readRanking } from "../../warehouse/lookups/lookup-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import {
@@ -67,7 +64,7 @@ export async function selectFromWarehouse(
   if (client.serverNow() === undefined) await client.tokens.get(wsUrl, signal).catch(() => {});
   await ensureServiceTime(context, random);
   await storeClockSkew(context, reader);
-  await storeTargets(context, { settings, reader }, directory);
+  await storeTargets(context, settings, directory);
   return directory;
 }
 
@@ -181,7 +178,7 @@ export async function refreshSelection(
       matchedNames,
       ranking: chooseRanking(rankedIds, storedIds),
     };
-    const targets = await storeTargets(context, options, directory);
+    const targets = await storeTargets(context, settings, directory);
     for (const notice of targets.notices) {
       if (notice.kind === "shared") {
         log.warn({ setting: notice.setting, names: notice.names }, "ambiguous names, all matches selected");
@@ -244,28 +241,18 @@ async function matchNames(
 /** Declares the targets that the settings select; targets that are no longer selected end now. */
 async function storeTargets(
   context: SyncContext,
-  { settings, reader }: { readonly settings: SyncSettings; readonly reader: Connection },
+  settings: SyncSettings,
   directory: Directory,
 ): Promise<SelectedTargets> {
   const { ingest, signal } = context;
   const at = serviceNow(context);
-  const targets = resolveTargets(settings, directory, at, findMirroredFrom(context.client, reader));
+  const targets = resolveTargets(settings, directory, at);
   for (const selected of targets.streams) {
     const { stream, rules, unresolved: unresolvedIndexTypes } = selected;
     const declaration = { stream, targets: selected.targets, rules, unresolvedIndexTypes, at };
     await ingest.call("commitTargets", declaration, [], signal);
   }
   return targets;
-}
-
-/** Where the intraday history begins of the warehouse that the service serves; undefined: it is not `mds-sync serve`. */
-export function findMirroredFrom(
-  client: Pick<ServiceClient, "announced"> | undefined,
-  reader: Connection | undefined,
-): Micros | undefined {
-  const announced = client?.announced();
-  // Before the first answer, what the last one announced holds.
-  return announced === undefined ? reader && readMirroredFrom(reader) : announced?.windowStart;
 }
 
 function unansweredProblem(stream: Stream): Problem {

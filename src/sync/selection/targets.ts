@@ -51,16 +51,8 @@ export interface SelectedTargets {
   readonly notices: readonly SelectorNotice[];
 }
 
-/**
- * Resolves the selectors of the history streams at `now` (service time). `mirroredFrom`: where the intraday history of the
- * warehouse begins that `mds-sync serve` serves; such a warehouse has no window.
- */
-export function resolveTargets(
-  settings: SyncSettings,
-  directory: Directory,
-  now: Micros,
-  mirroredFrom?: Micros,
-): SelectedTargets {
+/** Resolves the selectors of the history streams at `now` (service time). */
+export function resolveTargets(settings: SyncSettings, directory: Directory, now: Micros): SelectedTargets {
   const { ohlcv, intraday } = settings.streams;
   const delay = settleDelay(settings.refreshSeconds);
   const notices: SelectorNotice[] = [];
@@ -92,22 +84,14 @@ export function resolveTargets(
     return matchedName === undefined ? {} : { matchedName };
   };
   const days = intraday === false ? INTRADAY_DAYS : intraday.days;
-  const windowFrom = Math.max(INTRADAY_BEGINS, now - Math.min(INTRADAY_WINDOW, days * MICROS_PER_DAY));
-  // All days that a service has means all that a mirrored warehouse has.
-  const mirrored =
-    mirroredFrom === undefined
-      ? undefined
-      : days === INTRADAY_DAYS
-        ? mirroredFrom
-        : Math.max(windowFrom, mirroredFrom);
-  const intradayFrom = mirrored ?? windowFrom;
+  const intradayFrom = Math.max(INTRADAY_BEGINS, now - Math.min(INTRADAY_WINDOW, days * MICROS_PER_DAY));
   return {
     streams: [
       resolveStream("intraday", "index_ticks", intraday, intradayFrom, {
         settleDelay: delay,
         period: settings.refreshSeconds * MICROS_PER_SECOND,
         step: 1,
-        serviceWindow: mirroredFrom === undefined ? INTRADAY_WINDOW : null,
+        serviceWindow: INTRADAY_WINDOW,
       }),
       resolveStream("ohlcv", "ohlcv", ohlcv, OHLCV_HISTORY_START, {
         settleDelay: delay,

@@ -4,7 +4,7 @@ import { intersect, normalise, subtract } from "../../model/time-range.ts";
 import { type TargetRow, targets, warehouseState } from "../schema/coverage.ts";
 import { series as dictionary } from "../schema/lookups.ts";
 import type { Connection, Orm } from "../sqlite/connection.ts";
-import { and, eq, gte, isNotNull, isNull, min, ne, sql } from "../sqlite/drizzle.ts";
+import { and, eq, gte, isNotNull, isNull, ne, sql } from "../sqlite/drizzle.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { readWarehouseState } from "../tables/warehouse-state.ts";
 import { presentTs } from "../views/sqlite-dialect.ts";
@@ -145,18 +145,6 @@ export function recordBlockedReason({ orm }: Transaction, key: LedgerKey, reason
     .set({ blockedReason: reason })
     .where(and(isOfKey(targets, key), differs))
     .run();
-}
-
-/** Where the intraday targets begin that were declared without a window: the warehouse mirrors another one. */
-export function readMirroredFrom({ orm }: Connection): Micros | undefined {
-  const isMirrored = and(eq(targets.isSnapshot, 0), isNull(targets.serviceWindow), isNull(targets.to));
-  const isTick = and(eq(targets.stream, "index_ticks"), isMirrored);
-  const [oldest] = orm
-    .select({ from: min(targets.from) })
-    .from(targets)
-    .where(isTick)
-    .all();
-  return oldest?.from ?? undefined;
 }
 
 /** The service's clock minus this machine's, as the last daemon or backfill measured it. */

@@ -6,7 +6,7 @@ import { createRequire } from "node:module";
  */
 const load = createRequire(import.meta.url);
 
-export const { and, eq, gt, gte, isNotNull, isNull, lt, lte, min, ne, or, sql } = load(
+export const { and, eq, gt, gte, isNotNull, isNull, lt, lte, ne, or, sql } = load(
   "drizzle-orm",
 ) as typeof import("drizzle-orm");
 

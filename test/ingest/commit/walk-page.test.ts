@@ -258,12 +258,6 @@ describe("a page of the head", () => {
     expect([lateAfter({}), lateAfter({ isHead: false }), lateAfter(later), lateAfter({}, 60_000)]).toEqual([
       120, 0, 0, 0,
     ]);
-    // The sender of a served page has judged that already.
-    const { commit, query } = openPages();
-    commit(madeAt("12:01:00", first), headTo("12:00:00"));
-    const announced = { windowStart: undefined, ranges: [] };
-    commit({ ...madeAt("12:06:00", rows), announced }, { isHead, position });
-    expect(query(lateBy)).toEqual([{ seconds: 0 }]);
   });
 
   it("is not shown by a later page of the walk, nor by a cache", () => {

@@ -1,29 +1,11 @@
 import type { ExplainedMutants } from "../check-survivors.ts";
 
 const equalMaximum = "Replacing a maximum by an equal value changes nothing.";
-const notLive = "The writer asks whether the source is `live`; the type allows no third value.";
 
 const noPage =
   "A text in place of a page has neither a time nor a range: it supersedes no page, and goes first.";
 
 export const explainedInCommit: ExplainedMutants = {
-  "src/ingest/commit/announced-page.ts": [
-    {
-      line: 'if (streamDefinition(stream).event === null) return writeRecords(transaction, stream, records, "rest");',
-      mutants: ['StringLiteral: ""'],
-      why: notLive,
-    },
-    {
-      line: 'const rest = writeRecords(transaction, stream, proven, "rest");',
-      mutants: ['StringLiteral: ""'],
-      why: notLive,
-    },
-    {
-      line: 'const head = rangesOf(ranges, "open").findLast((range) => range.from < to && range.to >= to);',
-      mutants: ["EqualityOperator: range.from <= to"],
-      why: "A range that begins at the end of the request shows as much as none.",
-    },
-  ],
   "src/ingest/commit/committed-pages.ts": [
     {
       line: "const pages = this.#pagesBySeries.get(ledgerKeyText({ stream, series })) ?? [];",

@@ -12,18 +12,6 @@ const cache = "Without the cache of the last date the result is the same, only s
 const sameJson = "`JSON.stringify` below gives the same text; the fast path saves two thirds of the time.";
 
 export const explainedInModel: ExplainedMutants = {
-  "src/model/announced-coverage.ts": [
-    {
-      line: 'const [text = "", state, fromText = "", toText = "", reason = null] = rangePattern.exec(rest) ?? [];',
-      mutants: ['StringLiteral: "Stryker was here!"', 'ArrayDeclaration: ["Stryker was here"]'],
-      why: "Without a match neither text is a timestamp, so that the rest is not read.",
-    },
-    {
-      line: 'windowStart: parseTimestamp(header(WINDOW_HEADER) ?? ""),',
-      mutants: ['StringLiteral: "Stryker was here!"'],
-      why: "Neither text is a timestamp.",
-    },
-  ],
   "src/model/column.ts": [
     {
       line: "if (found === undefined) {",

@@ -30,8 +30,6 @@ interface SyncFromOptions {
   readonly service: Pick<Simulator, "baseUrl" | "wsUrl" | "clientId" | "clientSecret">;
   readonly settings?: string;
   readonly filter?: BackfillFilter;
-  /** The service must repeat what it lacks, as in reality. */
-  readonly mustConfirm?: boolean;
 }
 
 /** Runs one backfill from a service into `folder`, and returns the path of the warehouse. */
@@ -41,7 +39,6 @@ export async function syncFrom({
   service,
   settings = everything,
   filter = {},
-  mustConfirm = false,
 }: SyncFromOptions) {
   const path = join(folder, "mds.sqlite");
   if (!existsSync(path)) copyEmptyWarehouse(path, viewsBesideSync);
@@ -54,8 +51,7 @@ export async function syncFrom({
     MDS_CLIENT_SECRET: service.clientSecret,
     MDS_WAREHOUSE: path,
   };
-  const settingsOf = loadSettings({ env, directory: folder, file });
-  const loaded = mustConfirm ? settingsOf : acceptAtOnce(settingsOf);
+  const loaded = acceptAtOnce(loadSettings({ env, directory: folder, file }));
   const random = seededRandom(seed);
   const stopping = new AbortController().signal;
   const report = await clock.runUntil(

@@ -9,7 +9,6 @@ import {
   endTarget,
   openTarget,
   readClockSkew,
-  readMirroredFrom,
   recordBlockedReason,
   recordClockSkew,
   recordRequestRate,
@@ -290,18 +289,6 @@ describe("a target that ends", () => {
       addTarget(t, target(5, { key: { ...key, stream: "market_caps" } }), 6, true),
     );
     expect(rows()).toContainEqual([5, 6, 60, 1, null, 1, null]);
-  });
-});
-
-describe("the targets of a key", () => {
-  it("without a window tell that the warehouse mirrors another one, and from where on", () => {
-    const warehouse = openTestWarehouse();
-    const mirroredFrom = () => readMirroredFrom(warehouse.connection);
-    open(warehouse, target(10, { key: { stream: "ohlcv", series: 1 } }));
-    open(warehouse, target(20, { serviceWindow: 1000 }));
-    expect(mirroredFrom()).toBeUndefined();
-    open(warehouse, target(40, { key: other }));
-    expect(mirroredFrom()).toBe(40);
   });
 });
 
