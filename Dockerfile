@@ -3,7 +3,8 @@ FROM node:24-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts
-COPY tsconfig.json tsconfig.library.json build.ts bundle-drizzle.ts bundle-pages.ts LICENSE ./
+COPY tsconfig.json LICENSE ./
+COPY scripts scripts
 COPY src src
 COPY docs docs
 RUN npm run build
@@ -18,8 +19,8 @@ FROM node:24-slim
 WORKDIR /app
 COPY --from=dependencies /app/node_modules node_modules
 COPY --from=build /app/dist dist
+COPY --from=build /app/src/warehouse/migrations src/warehouse/migrations
 COPY package.json LICENSE ./
-COPY migrations migrations
 COPY config config
 # Group 0 may write too: some platforms run the container under a user id of their own, in that group.
 RUN install -d -o 10001 -g 0 -m 2770 /data \

@@ -25,32 +25,27 @@ const OWN_PROCESS = "test/**/*.process.test.ts";
 /** The files that test the program from outside: installed, in a browser, killed, under limits of the system. */
 const SYSTEM = "test/**/*.system.test.ts";
 
-/** `left`: the files to leave out. */
-export function configure(left: readonly string[]) {
-  return defineConfig({
-    test: {
-      // For the set-up too.
-      experimental: options.experimental,
-      globalSetup: ["test/support/set-up-run.ts", "test/support/build-program.ts"],
-      // A fifth of the time goes in waiting for real processes, sockets and disks: half as many files again as there are cores.
-      maxWorkers: Math.ceil(availableParallelism() * 1.5),
-      sequence: { sequencer: SlowestFirst },
-      projects: [
-        { test: { ...options, name: "own-process", include: [OWN_PROCESS], exclude: [...left] } },
-        { test: { ...options, name: "system", include: [SYSTEM], exclude: [...left], isolate: false } },
-        {
-          // Each worker loads the sources once for all the files that it runs.
-          test: {
-            ...options,
-            name: "shared-process",
-            include: ["test/**/*.test.ts"],
-            exclude: [OWN_PROCESS, SYSTEM, ...left],
-            isolate: false,
-          },
+export default defineConfig({
+  test: {
+    // For the set-up too.
+    experimental: options.experimental,
+    globalSetup: ["test/support/set-up-run.ts", "test/support/build-program.ts"],
+    // A fifth of the time goes in waiting for real processes, sockets and disks: half as many files again as there are cores.
+    maxWorkers: Math.ceil(availableParallelism() * 1.5),
+    sequence: { sequencer: SlowestFirst },
+    projects: [
+      { test: { ...options, name: "own-process", include: [OWN_PROCESS] } },
+      { test: { ...options, name: "system", include: [SYSTEM], isolate: false } },
+      {
+        // Each worker loads the sources once for all the files that it runs.
+        test: {
+          ...options,
+          name: "shared-process",
+          include: ["test/**/*.test.ts"],
+          exclude: [OWN_PROCESS, SYSTEM],
+          isolate: false,
         },
-      ],
-    },
-  });
-}
-
-export default configure([]);
+      },
+    ],
+  },
+});

@@ -17,7 +17,7 @@ import { replaceViews } from "./views/views.ts";
 /** `MDSW` in ASCII: distinguishes warehouses from the databases of other programs. */
 export const APPLICATION_ID = 0x4d445357;
 
-export const migrationsFolder = join(packageFolder, "migrations");
+export const migrationsFolder = join(packageFolder, "src/warehouse/migrations");
 
 /** The upgrade of a warehouse of an older version. */
 export interface Upgrade {

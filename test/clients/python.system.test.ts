@@ -3,7 +3,7 @@ import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { buildWheel } from "../../release.ts";
+import { buildWheel } from "../../scripts/release.ts";
 import { rowRenderers } from "../../src/cli/output/row-formats.ts";
 import { exportWarehouse } from "../../src/export/export-warehouse.ts";
 import type { Simulator } from "../../src/simulator/simulator.ts";

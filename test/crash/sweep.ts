@@ -7,7 +7,7 @@ import { join, resolve } from "node:path";
 import { text } from "node:stream/consumers";
 import { pathToFileURL } from "node:url";
 import { build } from "esbuild";
-import { importDrizzle } from "../../bundle-drizzle.ts";
+import { importDrizzle } from "../../scripts/bundle-drizzle.ts";
 import { auditLedger } from "../../src/warehouse/audit/audit-ledger.ts";
 import { readGaps } from "../../src/warehouse/coverage/gaps.ts";
 import { readSettledRanges } from "../../src/warehouse/coverage/ledger.ts";

@@ -1,13 +1,12 @@
 import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { commandsFile, commandsPage, readCommandTable } from "../../scripts/commands-page.ts";
 import { commandExamples } from "../../src/cli/support/examples.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
 import { hasTool } from "../support/has-tool.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-import { commandsFile, commandsPage } from "./commands-page.ts";
-import { manFile, manPage, readCommandTable } from "./man-page.ts";
 
 const commands = await readCommandTable();
 
@@ -53,31 +52,9 @@ describe("the help", () => {
   });
 });
 
-describe("the manual page", () => {
-  it("equals docs/mds-sync.1", async () => {
-    expect(readFileSync(manFile, "utf8"), "run `node test/docs/man-page.ts`").toBe(await manPage());
-  });
-
-  it("is packaged", () => {
-    const manifest = JSON.parse(readFileSync(resolve(manFile, "../../package.json"), "utf8")) as {
-      man: string[];
-    };
-    expect(manifest.man).toEqual(["docs/mds-sync.1"]);
-  });
-
-  it.runIf(hasTool("groff", "the manual page in groff"))("is formatted without a warning", () => {
-    const { stdout, stderr } = spawnSync("groff", ["-man", "-Tutf8", "-ww", "-z", manFile], {
-      encoding: "utf8",
-    });
-    expect({ stdout, stderr }).toEqual({ stdout: "", stderr: "" });
-  });
-});
-
 describe("the page of the commands", () => {
   it("equals docs/commands.md", async () => {
-    expect(readFileSync(commandsFile, "utf8"), "run `node test/docs/commands-page.ts`").toBe(
-      await commandsPage(),
-    );
+    expect(readFileSync(commandsFile, "utf8"), "run `npm run docs`").toBe(await commandsPage());
   });
 });
 

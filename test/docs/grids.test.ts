@@ -2,9 +2,9 @@ import { readFileSync } from "node:fs";
 import { DuckDBInstance } from "@duckdb/node-api";
 import Database from "better-sqlite3";
 import { expect, it } from "vitest";
+import { dictionaryFile } from "../../scripts/dictionary-page.ts";
 import { createBarGrid } from "../../src/library/reading/bar-grid.ts";
 import { usePostgres } from "../support/postgres.ts";
-import { dictionaryFile } from "./dictionary-page.ts";
 
 const server = usePostgres();
 const MINUTE = 60_000_000;

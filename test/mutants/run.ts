@@ -9,6 +9,7 @@ import { explainedMutants } from "./explained/all.ts";
 // (`src/model/time.ts:10-40`). --incremental: reuse results of the last such run where neither the code nor its tests
 // changed.
 
+type Options = NonNullable<ConstructorParameters<typeof Stryker>[0]>;
 type MutantResult = Awaited<ReturnType<Stryker["runMutationTest"]>>[number];
 
 /** Each folder and its tests: they are fast, and a folder's own tests should suffice. */
@@ -23,6 +24,23 @@ const folders = Object.keys(testFolders);
 /** Constants from the first line to the last: docs and migrations hold every entry. */
 const tableFiles = ["src/model/stream-columns.ts"];
 const MIN_SCORE_PERCENT = 90;
+
+/** What all folders share. */
+const options = {
+  testRunner: "vitest",
+  plugins: ["@stryker-mutator/vitest-runner", "./test/mutants/ignored-code.ts"],
+  vitest: { configFile: "test/mutants/vitest.config.ts", related: false },
+  // Not mutated: sentences for people (tests assert the code of a failure, not its wording) and tables of constants.
+  ignorers: ["prose-and-tables"],
+  // Without tsconfig.json Stryker needs no compiler: the sandbox lies in the project and finds the one above.
+  ignorePatterns: ["dist", "data", ".biome.json", "tsconfig.json"],
+  coverageAnalysis: "perTest",
+  concurrency: 2,
+  // On top of one and a half times the tests' own time. Stryker's hit counter stops most endless loops earlier.
+  timeoutMS: 10_000,
+  cleanTempDir: "always",
+  logLevel: "warn" as Options["logLevel"],
+} satisfies Options;
 
 const { values } = parseArgs({
   options: {
@@ -50,7 +68,7 @@ async function runFolder(folder: string, mutate: readonly string[]): Promise<Mut
   const incrementalFile = `${report}.incremental.json`;
   if (values.incremental) forgetSurvivingConstants(incrementalFile);
   const stryker = new Stryker({
-    configFile: "stryker.config.ts",
+    ...options,
     mutate: [...mutate, ...tableFiles.map((file) => `!${file}`)],
     incrementalFile,
     htmlReporter: { fileName: `${report}.html` },

@@ -40,4 +40,11 @@ describe("the built program", () => {
     expect(scripts.length).toBeLessThan(20);
     expect(files.filter((file) => /^types.*\.ts$/.test(file)).length).toBeLessThan(20);
   });
+
+  it("comes with the licences of the packages that the program and its pages contain", () => {
+    const notices = readFileSync(join(dirname(programEntry), "../NOTICES.txt"), "utf8");
+    const names = [...notices.matchAll(/^(\S+) \S+ \([\w.-]+\)$/gm)].map(([, name]) => name);
+    expect(names).toEqual(expect.arrayContaining(["commander", "yaml", "uplot", "@codemirror/view"]));
+    expect(names).not.toContain("vitest");
+  });
 });

@@ -1,8 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
-import { findProblems } from "../../release.ts";
-import { createSbom } from "../../sbom.ts";
+import { findProblems } from "../../scripts/release.ts";
 
 const root = resolve(import.meta.dirname, "../..");
 
@@ -38,24 +37,5 @@ describe("the version", () => {
       /^version = "(.*)"$/m.exec(read("clients/python/pyproject.toml"))?.[1],
       /^## (\d\S*) \(\d{4}-\d\d-\d\d\)$/m.exec(read("CHANGELOG.md"))?.[1],
     ]).toEqual(Array(5).fill(version));
-  });
-});
-
-describe("npm run sbom", () => {
-  it("lists every package that is bundled or installed, and no tool of the tests", () => {
-    const { bomFormat, metadata, components } = createSbom();
-    expect([bomFormat, metadata.component.name]).toEqual(["CycloneDX", "mds-sync"]);
-    const listed = new Set(components.map(({ name, version }) => `${name} ${version}`));
-    const notices = readFileSync(join(root, "dist/NOTICES.txt"), "utf8");
-    const bundled = [...notices.matchAll(/^(\S+ \S+) \([\w.-]+\)$/gm)].map(([, each = ""]) => each);
-    expect(bundled.length).toBeGreaterThan(40);
-    for (const name of ["yaml", "uplot", "@codemirror/view"])
-      expect([name, bundled.some((each) => each.startsWith(`${name} `))]).toEqual([name, true]);
-    expect(bundled.filter((each) => !listed.has(each))).toEqual([]);
-    const names = new Set(components.map(({ name }) => name));
-    for (const name of ["better-sqlite3", "@duckdb/node-api", "uplot", "@codemirror/view"])
-      expect([name, names.has(name)]).toEqual([name, true]);
-    for (const name of ["vitest", "typescript", "fast-check"])
-      expect([name, names.has(name)]).toEqual([name, false]);
   });
 });

@@ -11,5 +11,5 @@ export const processEntry = (name: string) => resolve(root, `dist/${name}.js`);
 
 /** Builds the program and the pages of the dashboard once, before the first test, if a source has changed. */
 export function setup(): void {
-  execFileSync(process.execPath, [resolve(root, "build.ts"), "--if-stale"], { stdio: "inherit" });
+  execFileSync(process.execPath, [resolve(root, "scripts/build.ts"), "--if-stale"], { stdio: "inherit" });
 }

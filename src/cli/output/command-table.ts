@@ -1,7 +1,7 @@
 import type { Command, Option } from "commander";
 import { SETTINGS_HEADING } from "../support/context.ts";
 
-/** An option of a command, as completion and the manual page show it. */
+/** An option of a command, as completion and docs/commands.md show it. */
 export interface OptionDoc {
   /** `-h, --help` or `--every <length>`. */
   readonly flags: string;
@@ -13,7 +13,7 @@ export interface OptionDoc {
   readonly isSetting: boolean;
 }
 
-/** A command, as completion and the manual page show it. */
+/** A command, as completion and docs/commands.md show it. */
 export interface CommandDoc {
   readonly name: string;
   readonly usage: string;

@@ -1,4 +1,4 @@
-/** Examples of each command, for its help and the manual page. */
+/** Examples of each command, for its help and docs/commands.md. */
 export const commandExamples: Readonly<Record<string, readonly string[]>> = {
   run: ["mds-sync run --demo", "mds-sync run --config /etc/mds-sync/mds-sync.yaml"],
   init: ["mds-sync init --dir /etc/mds-sync --base-url https://… --ws-url wss://… --client-id me"],

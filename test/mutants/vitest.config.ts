@@ -1,6 +1,6 @@
 import { configDefaults, defineConfig } from "vitest/config";
-import { FastestFirst } from "./test/mutants/fastest-first.ts";
-import { timeLimit } from "./test/support/time-limit.ts";
+import { timeLimit } from "../support/time-limit.ts";
+import { FastestFirst } from "./fastest-first.ts";
 
 /** Tests that take seconds and kill no mutant that a faster test would not. */
 const slowTests = [

@@ -6,8 +6,9 @@ import { pathToFileURL } from "node:url";
 import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
 
-const source = resolve(import.meta.dirname, "src/dashboard/page");
-const target = resolve(import.meta.dirname, "src/dashboard/bundle");
+const root = resolve(import.meta.dirname, "..");
+const source = join(root, "src/dashboard/page");
+const target = join(root, "src/dashboard/bundle");
 
 /** A folder of the sources is one page; `shared/` is what they have in common. */
 const pages = readdirSync(source, { withFileTypes: true })
@@ -15,7 +16,7 @@ const pages = readdirSync(source, { withFileTypes: true })
   .map(({ name }) => name)
   .sort();
 
-const { version } = JSON.parse(readFileSync(resolve(import.meta.dirname, "package.json"), "utf8")) as {
+const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
   version: string;
 };
 
@@ -79,7 +80,7 @@ async function bundlePages(): Promise<Bundle> {
   return {
     files,
     bytesByPage: new Map(pages.map((name) => [name, sizeOf(name)])),
-    inputs: Object.keys(metafile.inputs).map((path) => relative(import.meta.dirname, resolve(target, path))),
+    inputs: Object.keys(metafile.inputs).map((path) => relative(root, resolve(target, path))),
   };
 }
 

@@ -1,6 +1,7 @@
 // Builds dist/: one file for the program, one for each module that runs in a thread or process of its own, one for each entry of
 // the library. A program that runs from dist/ keeps its files: each new file is written beside the old one, then renamed over it,
-// and the files of the build before stay. With `--if-stale` it builds only if a source has changed since the last build.
+// and the files of the build before stay. With `--if-stale` it builds only if a source has changed since the last build: npm does
+// that after `npm ci`, as `postprepare`, because a script named `prepare` makes npm warn whoever installs the packed file.
 
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -21,7 +22,7 @@ import { type BuildOptions, build, type Plugin } from "esbuild";
 import { importDrizzle } from "./bundle-drizzle.ts";
 import { writePages } from "./bundle-pages.ts";
 
-const root = import.meta.dirname;
+const root = resolve(import.meta.dirname, "..");
 const dist = resolve(root, "dist");
 const pages = resolve(root, "src/dashboard/bundle");
 /** The digest of the sources that dist/ was built from, and its files. Written last, so that an interrupted build is repeated. */
@@ -30,14 +31,13 @@ const buildRecord = join(dist, ".sources");
 /** What dist/ is built from besides src/; the lock file stands for the packages. */
 const SOURCES = [
   "LICENSE",
-  "build.ts",
-  "bundle-drizzle.ts",
-  "bundle-pages.ts",
   "docs/cookbook.md",
   "package-lock.json",
   "package.json",
+  "scripts/build.ts",
+  "scripts/bundle-drizzle.ts",
+  "scripts/bundle-pages.ts",
   "tsconfig.json",
-  "tsconfig.library.json",
 ];
 
 /** Native packages, and those that a dependency loads if they are there. */
@@ -190,7 +190,7 @@ async function bundle(): Promise<Files> {
   const undeclared = inputs.filter(
     (file) => !/^src\/|(?:^|\/)node_modules\/|^\w+:/.test(file) && !SOURCES.includes(file),
   );
-  if (undeclared.length > 0) throw new Error(`add to SOURCES in build.ts: ${undeclared.join(", ")}`);
+  if (undeclared.length > 0) throw new Error(`add to SOURCES in scripts/build.ts: ${undeclared.join(", ")}`);
   return files.set("NOTICES.txt", Buffer.from(listNotices([...bundled, ...bundledPages.inputs])));
 }
 
@@ -226,7 +226,7 @@ function declareTypes(): Files {
   const folder = mkdtempSync(join(tmpdir(), "mds-sync-types-"));
   try {
     const tsc = join(root, "node_modules/typescript/bin/tsc");
-    const args = ["-p", join(root, "tsconfig.library.json"), "--outDir", folder];
+    const args = ["-p", join(root, "src/library"), "--outDir", folder];
     execFileSync(process.execPath, [tsc, ...args], { stdio: "inherit" });
     const needed: Files = new Map();
     const queue = ["library/open-warehouse.d.ts", "library/schema.d.ts"];
