@@ -93,11 +93,6 @@ const commands: Readonly<Record<string, CommandEntry>> = {
     summary: "put a copy in the place of the warehouse",
     load: async () => (await import("./commands/copies/restore.ts")).addRestoreCommand,
   },
-  merge: {
-    usage: "<file>",
-    summary: "bring in what another copy has and the warehouse lacks",
-    load: async () => (await import("./commands/copies/merge.ts")).addMergeCommand,
-  },
   serve: {
     summary: "serve the service's own API from the warehouse, and replay history as a live feed",
     load: async () => (await import("./commands/serve.ts")).addServeCommand,

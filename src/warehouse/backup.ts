@@ -144,7 +144,7 @@ function cancelled(file: string): Failure {
 }
 
 /** Removes partial copies of processes that have ended. */
-export function removeStalePartialCopies(file: string): void {
+function removeStalePartialCopies(file: string): void {
   const prefix = `${basename(file)}.unfinished-`;
   for (const name of translateErrors(file, () => readdirSync(dirname(file)))) {
     const pid = name.startsWith(prefix)

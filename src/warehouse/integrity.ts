@@ -3,13 +3,14 @@ import { Failure, failureCode } from "../model/failure.ts";
 import type { Micros } from "../model/time.ts";
 import { APPLICATION_ID, findPendingMigrations } from "./migrate.ts";
 import { type Connection, openForInspection } from "./sqlite/connection.ts";
-import { assertRegularFile, type FileAccess } from "./sqlite/disk.ts";
 import {
-  type QuarantinedFiles,
-  quarantine,
-  readPendingSalvage,
-  resumeQuarantine,
-} from "./sqlite/quarantine.ts";
+  assertFreeSpace,
+  assertRegularFile,
+  type FileAccess,
+  type FileSystemInfo,
+  MIN_FREE_BYTES,
+} from "./sqlite/disk.ts";
+import { type QuarantinedFiles, quarantine } from "./sqlite/quarantine.ts";
 import { expectedEpochOfNewWal, readLastShutdown } from "./sqlite/shutdown-marker.ts";
 import { toFailure, translateErrors } from "./sqlite/sqlite-errors.ts";
 import { readWalBytes } from "./sqlite/wal.ts";
@@ -19,10 +20,11 @@ interface InspectionOptions {
   readonly mayDeferCheck?: boolean;
   /** Whether there was no warehouse: an empty file is then used as it is. */
   readonly isNew?: boolean;
+  readonly fileSystem?: FileSystemInfo;
 }
 
 export interface InspectionResult {
-  /** Damaged files found at the path, now or at an earlier start that did not get to record their losses. */
+  /** Damaged files that were found at the path. */
   readonly quarantined: readonly QuarantinedFiles[];
   /** False: the file is too large to check before the first write, so its integrity is unknown. */
   readonly isChecked: boolean;
@@ -37,7 +39,7 @@ export interface InspectionResult {
 const MAX_IMMEDIATE_CHECK_BYTES = 64 * 1024 * 1024;
 
 /** Files that only a writer leaves beside its warehouse; other programs have a `.lock` too. */
-const ownSuffixes = [".end", ".writer", ".crash", ".salvage"];
+const ownSuffixes = [".end", ".writer", ".crash"];
 
 /**
  * Whether there was a warehouse at the path. Throws for a file of another kind: only a warehouse is ever quarantined. Call it
@@ -90,12 +92,17 @@ function notAWarehouse(file: string): Failure {
  * only through SQLite: closing any other descriptor would drop the POSIX locks that this process has on it.
  */
 export function inspectFile(path: string, now: Micros, options: InspectionOptions = {}): InspectionResult {
-  translateErrors(path, () => resumeQuarantine(path));
-  if (hasForeignWal(path))
-    translateErrors(path, () => quarantine(path, "a -wal file of another database", now, "wal"));
+  const quarantined: QuarantinedFiles[] = [];
+  const setAside = (reason: string, which: "all" | "wal") =>
+    translateErrors(path, () => quarantined.push(quarantine(path, reason, now, which)));
+  if (hasForeignWal(path)) setAside("a -wal file of another database", "wal");
   const { damage, isChecked, connection } = assessFile(path, options);
-  if (damage !== undefined) translateErrors(path, () => quarantine(path, damage, now));
-  return { quarantined: readPendingSalvage(path), isChecked, ...(connection && { connection }) };
+  if (damage !== undefined) {
+    // The new file gets the mode of this one, so this one stays until there is space for both.
+    assertFreeSpace(path, MIN_FREE_BYTES, options.fileSystem);
+    setAside(damage, "all");
+  }
+  return { quarantined, isChecked, ...(connection && { connection }) };
 }
 
 interface FileAssessment extends Omit<InspectionResult, "quarantined"> {

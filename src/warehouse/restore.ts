@@ -58,8 +58,8 @@ export function restoreWarehouse(copy: string, given: string, now: Micros): Rest
   }
 }
 
-/** Opens a copy for `restore` and `merge`, and checks it: throws for a damaged one, a newer one, and another program's. */
-export function openCopy(given: string, warehouse: string): Connection {
+/** Opens a copy and checks it: throws for a damaged one, a newer one, and another program's. */
+function openCopy(given: string, warehouse: string): Connection {
   const file = translateErrors(given, () => resolvePath(given));
   const [copy, target] = [file, warehouse].map((path) => statSync(path, { throwIfNoEntry: false }));
   if (copy && target && copy.ino === target.ino && copy.dev === target.dev) {
@@ -94,13 +94,13 @@ function assertSound({ database }: Connection, file: string): void {
 }
 
 /** Migrates a copy that nobody else uses, and makes it a file of its own. Returns its epoch. */
-export function migrateFile(path: string, restoredAt?: Micros): number {
+function migrateFile(path: string, restoredAt: Micros): number {
   const connection = connectWriter(path);
   try {
     return translateErrors(path, () => {
       migrate(connection);
       renameJournal(connection);
-      if (restoredAt !== undefined) markRestored(connection, restoredAt);
+      markRestored(connection, restoredAt);
       return connection.value<WarehouseStateRow["epoch"]>("SELECT epoch FROM warehouse_state");
     });
   } finally {

@@ -15,7 +15,6 @@ import {
   wasWarehouse,
 } from "./integrity.ts";
 import { describeUpgrade, migrate, type Upgrade } from "./migrate.ts";
-import { salvageLedger } from "./salvage.ts";
 import type { WarehouseStateRow } from "./schema/coverage.ts";
 import { type Connection, connectWriter, promoteToWriter } from "./sqlite/connection.ts";
 import { recordKilledWriter } from "./sqlite/crash-marker.ts";
@@ -31,12 +30,7 @@ import {
   resolvePath,
   syncToDisk,
 } from "./sqlite/disk.ts";
-import {
-  clearPendingSalvage,
-  findAsideName,
-  type QuarantinedFiles,
-  quarantine,
-} from "./sqlite/quarantine.ts";
+import { findAsideName, type QuarantinedFiles, quarantine } from "./sqlite/quarantine.ts";
 import { removeShutdownMarker, writeShutdownMarker } from "./sqlite/shutdown-marker.ts";
 import { isCorruption, isFatal, toFailure, translateErrors } from "./sqlite/sqlite-errors.ts";
 import { createEmptyWalFiles, truncateWal, WalCheckpointer, walSuffixes } from "./sqlite/wal.ts";
@@ -352,7 +346,7 @@ export class WarehouseWriter {
   }
 }
 
-/** Acquires the writer lock, inspects the file, migrates it, and records what was lost with quarantined files. */
+/** Acquires the writer lock, inspects the file and migrates it. */
 export function openWriter(given: string, options: WriterOptions): WarehouseWriter {
   const { clock, serviceNow, log = silentLog, fileSystem = fileSystemInfo, onCommit } = options;
   const { mayDeferCheck = false } = options;
@@ -367,8 +361,9 @@ export function openWriter(given: string, options: WriterOptions): WarehouseWrit
   let connection: Connection | undefined;
   try {
     if (lock.killedWriter) recordKilledWriter(path, lock.killedWriter);
-    const inspection = inspectFile(path, clock.now() * MICROS_PER_MS, { mayDeferCheck, isNew });
+    const inspection = inspectFile(path, clock.now() * MICROS_PER_MS, { mayDeferCheck, isNew, fileSystem });
     connection = inspection.connection;
+    for (const found of inspection.quarantined) log.error({ ...found }, "damaged warehouse quarantined");
     removeShutdownMarker(path);
     if (!statSync(path, { throwIfNoEntry: false })) createFile(path, fileSystem, inspection);
     connection = (connection && promoteToWriter(connection)) ?? connectWriter(path);
@@ -383,26 +378,13 @@ export function openWriter(given: string, options: WriterOptions): WarehouseWrit
       inspection,
       onCommit,
     });
-    for (const found of inspection.quarantined) recordLosses(warehouse, found, log);
-    translateErrors(path, () => clearPendingSalvage(path));
     // Logged once it is open: while the disk is full, the opening is repeated every few seconds.
     if (isSymbolicLink(given)) log.warn({ link: given, path }, "warehouse path is a symbolic link");
-    for (const found of inspection.quarantined) log.error({ ...found }, "damaged warehouse quarantined");
     return warehouse;
   } catch (error) {
     connection?.close();
     lock.release();
     throw error;
-  }
-}
-
-/** Logs a salvage that fails because the damaged ledger contains nonsense: the sync must go on without its contents. */
-function recordLosses(warehouse: WarehouseWriter, found: QuarantinedFiles, log: Log): void {
-  try {
-    warehouse.transaction((transaction) => salvageLedger(transaction, found));
-  } catch (error) {
-    if (error instanceof Failure) throw error;
-    log.error({ files: found.files, error: String(error) }, "salvage of quarantined warehouse failed");
   }
 }
 

@@ -6,7 +6,6 @@ import type { Micros } from "../../src/model/time.ts";
 import { settle } from "../../src/warehouse/coverage/ledger.ts";
 import { readSeriesCoverage } from "../../src/warehouse/coverage/series-queries.ts";
 import { declareTargets } from "../../src/warehouse/coverage/targets.ts";
-import { planKeyMerge } from "../../src/warehouse/merge/merge-plan.ts";
 import { computeStaleBars } from "../../src/warehouse/rows/kept-bars.ts";
 import { type HeldDay, moveDay } from "../../src/warehouse/rows/moved-rows.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
@@ -270,12 +269,5 @@ describe("index ticks that the export has", () => {
         ),
       ),
     });
-  });
-
-  it("are not merged from a copy that does not have them, and not fetched where ours were moved", () => {
-    const moved = { from: 0, to: 10, proof: "moved", reason: "moved to /lake" } as const;
-    const here = { from: 10, to: 20, proof: "rows", reason: null } as const;
-    expect(planKeyMerge([], [moved, here]).pieces).toEqual([here]);
-    expect(planKeyMerge([moved], [{ ...here, from: 0 }]).pieces).toEqual([here]);
   });
 });

@@ -5,8 +5,6 @@ import { IncompleteFailure, openWarehouse, type Warehouse } from "../../src/libr
 import { formatTimestamp, type Micros } from "../../src/model/time.ts";
 import { normalise } from "../../src/model/time-range.ts";
 import { backUp } from "../../src/warehouse/backup.ts";
-import { attachSource } from "../../src/warehouse/merge/merge-source.ts";
-import { mergeWarehouse } from "../../src/warehouse/merge/merge-warehouse.ts";
 import { withReader } from "../../src/warehouse/reader.ts";
 import { restoreWarehouse } from "../../src/warehouse/restore.ts";
 import { digestTicks, moveDay } from "../../src/warehouse/rows/moved-rows.ts";
@@ -270,38 +268,6 @@ describe("copies", () => {
       expect(prices(warehouse, "2026-03-01 12:01")).toHaveLength(60);
       expect(prices(warehouse, "2026-03-01 13:00")[1]).toBe(101);
       expect(prices(warehouse, "2026-03-01 14:30")[1]).toBe(5);
-    });
-  });
-
-  it("what a merge brings is known since the merge", () => {
-    const { clock, writer } = openWithOneCommit();
-    const other = openTestWarehouse({ clock });
-    other.transaction((transaction) => {
-      applyChange(transaction, "one", page(30, 3));
-      applyChange(transaction, "one", { kind: "settle", from: 30, length: 60 });
-    });
-    const asked = () =>
-      withWarehouse(writer.path, (warehouse) => [
-        warehouse.ticks("one"),
-        warehouse.bars("one", { every: "1h" }),
-      ]);
-    const [before, token] = [asked(), withWarehouse(writer.path, (warehouse) => warehouse.cite())];
-    clock.jump(60_000);
-    const source = attachSource(writer.connection, other.path);
-    for (const _ of mergeWarehouse(writer));
-    source.detach();
-    const after = asked();
-    expect(after).not.toEqual(before);
-    withWarehouse(writer.path, (warehouse) => {
-      for (const [knownAt, answer] of [
-        [token, before],
-        ["2026-03-01 12:01:59", before],
-        ["2026-03-01 12:02", after],
-      ] as const)
-        expect([
-          warehouse.ticks("one", { knownAt }),
-          warehouse.bars("one", { every: "1h", knownAt }),
-        ]).toEqual(answer);
     });
   });
 

@@ -42,7 +42,6 @@ export const commandExamples: Readonly<Record<string, readonly string[]>> = {
   share: ["mds-sync share", "mds-sync share --verify"],
   backup: ["mds-sync backup /backup/mds.sqlite"],
   restore: ["mds-sync restore /backup/mds.sqlite"],
-  merge: ["mds-sync merge other.sqlite --dry-run"],
   serve: ["mds-sync serve", "mds-sync serve --hash-secret < secret.txt > research.hash"],
   doctor: ["mds-sync doctor"],
   settings: ["mds-sync settings", "mds-sync settings --json"],

@@ -60,7 +60,7 @@ export function commitEndedTargets(
   warehouse.transaction((transaction) => {
     for (const { indexType, indexId, from } of targets) {
       const series = transaction.dictionary.getSeriesKey(indexType, indexId);
-      addTarget(transaction, { key: { stream, series }, from, ...rules }, to, false);
+      addTarget(transaction, { key: { stream, series }, from, ...rules }, to);
     }
   });
 }

@@ -22,7 +22,7 @@ interface SnapshotCoverage {
 }
 
 /** Reason of a range that an empty snapshot covers. */
-export const NOTHING_LISTED_REASON = "nothing listed";
+const NOTHING_LISTED_REASON = "nothing listed";
 
 /**
  * Settles `[at, to)`, and opens the target at the first snapshot. Pass `at` rounded down to the cadence:

@@ -121,10 +121,10 @@ function removeTarget({ orm }: Transaction, row: TargetRow): void {
 }
 
 /**
- * Adds a target that ends at `to`, merged with the targets of the same key that it overlaps or touches. An open-ended one
+ * Adds a target of a history that ends at `to`, merged with the targets of the same key that it overlaps or touches. An open-ended one
  * stays open-ended, and keeps its rules.
  */
-export function addTarget(transaction: Transaction, target: Target, to: Micros, isSnapshot: boolean): void {
+export function addTarget(transaction: Transaction, target: Target, to: Micros): void {
   if (target.from >= to) return;
   const known = transaction.prepared(targetsOfKey).all(target.key);
   const touched = known.filter((range) => range.from <= to && (range.to ?? to) >= target.from);
@@ -133,7 +133,7 @@ export function addTarget(transaction: Transaction, target: Target, to: Micros, 
   const from = Math.min(target.from, touched[0]?.from ?? target.from);
   for (const range of touched) removeTarget(transaction, range);
   const rules = touched.at(-1) ?? { ...target, ...target.key };
-  const row = { ...rules, from, to: end, isSnapshot: isSnapshot ? 1 : 0 } as const;
+  const row = { ...rules, from, to: end, isSnapshot: 0 } as const;
   transaction.orm.insert(targets).values(row).run();
 }
 

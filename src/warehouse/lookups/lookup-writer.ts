@@ -9,7 +9,6 @@ import {
   exchangeSymbolColumns,
   marketColumns,
 } from "../../model/stream-columns.ts";
-import type { Stream } from "../../model/streams.ts";
 import { setRowCount } from "../rows/stream-stats.ts";
 import type { SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
@@ -62,14 +61,12 @@ const contracts = buildLookupTable(derivativeContractColumns, {
   untracked: ["details", "is_described", "quality", "extra"],
 });
 
-/** Every table of a lookup, with the stream that counts its rows. */
-export const lookupTables: readonly (Pick<LookupTable, "table" | "keys"> & { readonly stream?: Stream })[] = [
-  { ...entryTables.assets, stream: "assets" },
-  { ...entryTables.markets, stream: "markets" },
-  { ...entryTables.exchanges, stream: "exchanges" },
+/** Every table of a lookup. */
+export const lookupTables: readonly Pick<LookupTable, "table">[] = [
+  ...Object.values(entryTables),
   exchangeMarkets,
   exchangeSymbols,
-  { ...contracts, stream: "derivative_contracts" },
+  contracts,
 ];
 
 /**
@@ -169,7 +166,7 @@ const refreshContractsSql = `UPDATE contracts SET exchange = ${exchangeOfContrac
   WHERE (exchange IS NOT ${exchangeOfContract} OR pair IS NOT ${pairOfContract})`;
 
 /** Copies symbols, pairs and exchange names into the dictionaries, so that a query by name is an index seek. */
-export function refreshNames(transaction: Transaction): void {
+function refreshNames(transaction: Transaction): void {
   for (const sql of [
     `UPDATE series SET name = a.symbol FROM assets a
       WHERE series.index_type = 'GWA' AND a.id = series.index_id AND a.symbol <> series.name`,

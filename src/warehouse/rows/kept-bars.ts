@@ -44,17 +44,6 @@ export function markStale(transaction: Transaction, series: number, hours: Itera
   }
 }
 
-/** `markStale` for whoever inserts ticks of a range without the row writer: one seek per hour that has any. */
-export function markRangeStale(transaction: Transaction, series: number, { from, to }: TimeRange): void {
-  const sql = "SELECT ts FROM index_tick_rows WHERE series = ? AND ts >= ? AND ts < ? ORDER BY ts LIMIT 1";
-  const next = (since: Micros) => transaction.findValue<Micros>(sql, [series, since, to]);
-  for (let ts = next(from); ts !== undefined; ) {
-    const hour = startOfHour(ts);
-    markStale(transaction, series, [hour]);
-    ts = next(hour + HOUR);
-  }
-}
-
 /** Collects the hours of written ticks. Cheap if successive ticks are in the same hour. */
 export class TouchedHours {
   #hour = Number.NaN;

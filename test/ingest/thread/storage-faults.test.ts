@@ -101,12 +101,12 @@ describe("an unusual file", () => {
     const entries: LogEntry[] = [];
     await startIngest({ path: link, log: createForwardingLog((entry) => entries.push(entry)) });
     expect(entries).toEqual([
-      { level: "warn", fields: { link, path }, message: "warehouse path is a symbolic link" },
       {
         level: "error",
         fields: { reason: "the file is empty", files: [`${path}.aside-2026-03-01T180000Z`] },
         message: "damaged warehouse quarantined",
       },
+      { level: "warn", fields: { link, path }, message: "warehouse path is a symbolic link" },
     ]);
   });
 });

@@ -184,7 +184,7 @@ describe("a key that is no longer selected", () => {
     ];
     expect(rangesOf(warehouse)).toEqual(fetched);
     // A series that was fetched once on request, or not at all, is not fetched later either.
-    warehouse.transaction((t) => addTarget(t, target(25), 90, false));
+    warehouse.transaction((t) => addTarget(t, target(25), 90));
     declareOther();
     expect(rangesOf(warehouse)).toEqual(fetched);
     expect(rangesOf(warehouse, 2)).toEqual([[10, null]]);
@@ -205,7 +205,7 @@ describe("a key that is no longer selected", () => {
     declare(warehouse, [], 60);
     expect(queryRows(warehouse, "SELECT * FROM pending_claims")).toEqual([]);
     expect(rangesOf(warehouse)).toEqual([]);
-    warehouse.transaction((t) => addTarget(t, target(10), 60, false));
+    warehouse.transaction((t) => addTarget(t, target(10), 60));
     storeEnd();
     declare(warehouse, [], 70);
     expect(rangesOf(warehouse)).toEqual([[10, 20]]);
@@ -214,7 +214,7 @@ describe("a key that is no longer selected", () => {
 
 describe("a target that ends", () => {
   const add = (warehouse: WarehouseWriter, from: number, to: number, more: Partial<Target> = {}) =>
-    warehouse.transaction((t) => addTarget(t, target(from, more), to, false));
+    warehouse.transaction((t) => addTarget(t, target(from, more), to));
 
   it("is the union with the targets of its key that it overlaps or touches", () => {
     const warehouse = openTestWarehouse();
@@ -285,10 +285,6 @@ describe("a target that ends", () => {
       [0, 9, 60, 1, null, 0, null],
       [10, null, 90, 5, 1000, 0, "forbidden"],
     ]);
-    warehouse.transaction((t) =>
-      addTarget(t, target(5, { key: { ...key, stream: "market_caps" } }), 6, true),
-    );
-    expect(rows()).toContainEqual([5, 6, 60, 1, null, 1, null]);
   });
 });
 

@@ -4,7 +4,7 @@ import type { IndexTick } from "../../../src/model/records.ts";
 import { barWidths, formatTimestamp, MICROS_PER_DAY, type Micros } from "../../../src/model/time.ts";
 import { retract, settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { declareTargets } from "../../../src/warehouse/coverage/targets.ts";
-import { computeStaleBars, hasStaleBars, markRangeStale } from "../../../src/warehouse/rows/kept-bars.ts";
+import { computeStaleBars, hasStaleBars } from "../../../src/warehouse/rows/kept-bars.ts";
 import { findLiveRows, replacePreviews } from "../../../src/warehouse/rows/previews.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { withdrawRows } from "../../../src/warehouse/rows/withdraw-rows.ts";
@@ -50,7 +50,7 @@ type Change =
   | { kind: "withdraw"; from: number; length: number; stride: number }
   | { kind: "preview"; from: number; length: number }
   | { kind: "settle" | "lose" | "retract"; from: number; length: number }
-  | { kind: "delete" | "update" | "copy"; from: number; length: number }
+  | { kind: "delete" | "update"; from: number; length: number }
   | { kind: "compute"; limit: number };
 
 const someChange: fc.Arbitrary<Change> = fc.oneof(
@@ -77,7 +77,6 @@ const someChange: fc.Arbitrary<Change> = fc.oneof(
       "retract" as const,
       "delete" as const,
       "update" as const,
-      "copy" as const,
     ),
     from: someSlot,
     length: fc.integer({ min: 1, max: 40 }),
@@ -140,20 +139,7 @@ function apply(transaction: Transaction, indexId: string, change: Change): void 
   } else if (change.kind === "settle") settle(transaction, key, range, stored.length > 0 ? "rows" : "empty");
   else if (change.kind === "lose") settle(transaction, key, range, "lost", "test reason");
   else if (change.kind === "retract") retract(transaction, key, range);
-  else if (change.kind === "copy") {
-    // As a merge does: rows come from another table, shifted here by a day.
-    transaction
-      .statement(
-        `INSERT INTO index_tick_rows SELECT series, ts + ${MICROS_PER_DAY}, price + 1, volume, tick_volume, source, NULL,
-          ${transaction.commit}, NULL
-        FROM index_tick_rows WHERE series = ? AND ts >= ? AND ts < ? ON CONFLICT DO NOTHING`,
-      )
-      .run([series, range.from, range.to]);
-    const copied = { from: range.from + MICROS_PER_DAY, to: range.to + MICROS_PER_DAY };
-    markRangeStale(transaction, series, copied);
-    // A row that came to lie in a range proven empty disproves it.
-    retract(transaction, key, copied);
-  } else {
+  else {
     const what = change.kind === "delete" ? "DELETE FROM" : "UPDATE";
     const set = change.kind === "delete" ? "" : " SET price = price + 1, details = NULL";
     transaction

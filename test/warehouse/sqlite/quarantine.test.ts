@@ -1,10 +1,12 @@
 import {
+  chmodSync,
   closeSync,
   copyFileSync,
   cpSync,
   existsSync,
   openSync,
   readdirSync,
+  readFileSync,
   realpathSync,
   renameSync,
   rmSync,
@@ -18,9 +20,6 @@ import { join, resolve } from "node:path";
 import Database from "better-sqlite3";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { silentLog } from "../../../src/runtime/log.ts";
-import { settle } from "../../../src/warehouse/coverage/ledger.ts";
-import { settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
-import { openTarget } from "../../../src/warehouse/coverage/targets.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
@@ -31,7 +30,7 @@ import {
   openTestWarehouse,
   queryRows,
 } from "../../support/warehouse/open-warehouse.ts";
-import { parseTs, tick } from "../../support/warehouse/records.ts";
+import { tick } from "../../support/warehouse/records.ts";
 
 const write = (warehouse: WarehouseWriter, count = 500, from = 0) =>
   warehouse.transaction((transaction) =>
@@ -59,15 +58,6 @@ function makeFilledWarehouse(): string {
   const folder = makeTempFolder();
   cpSync(filled, folder, { recursive: true });
   return join(folder, "mds.sqlite");
-}
-
-function withDatabase<T>(path: string, work: (database: Database.Database) => T): T {
-  const database = new Database(path);
-  try {
-    return work(database);
-  } finally {
-    database.close();
-  }
 }
 
 describe("F10: a damaged file is renamed to a dated name, never deleted, and replaced by a new one", () => {
@@ -103,116 +93,29 @@ describe("F10: a damaged file is renamed to a dated name, never deleted, and rep
     expect(warehouse.connection.database.pragma("integrity_check", { simple: true })).toBe("ok");
   });
 
-  /** A month-old warehouse with a year of history: its rows are damaged, its ledger is still readable. */
-  function makeWarehouseWithDamagedRows(): string {
-    const path = join(makeTempFolder(), "mds.sqlite");
-    const old = openWriter(path, { clock: new ManualClock("2026-02-01T00:00:00Z") });
-    old.transaction((transaction) => {
-      settleSnapshot(transaction, {
-        stream: "exchange_ticks",
-        exchangeId: "kraken-id",
-        at: parseTs("2026-02-01T00:00:00Z"),
-        cadence: 30_000_000,
-      });
-      writeRecords(
-        transaction,
-        "index_ticks",
-        Array.from({ length: 9000 }, (_, i) => tick(parseTs("2025-02-01T00:00:00Z") + i, "1.5")),
-        "rest",
-      );
-      const key = {
-        stream: "index_ticks",
-        series: transaction.dictionary.getSeriesKey("GWA", "btc-id"),
-      } as const;
-      const [from, to] = [parseTs("2025-01-01T00:00:00Z"), parseTs("2026-02-01T00:00:00Z")];
-      const serviceWindow = 200 * 86_400_000_000;
-      openTarget(
-        transaction,
-        { key, from, settleDelay: 60_000_000, period: 30_000_000, step: 1, serviceWindow },
-        false,
-      );
-      settle(transaction, key, { from, to: from + 5 }, "empty", "nothing older");
-      settle(transaction, key, { from: from + 5, to }, "rows");
-    });
-    old.close();
-    const [first, pages] = withDatabase(path, (database) => [
-      database
-        .prepare("SELECT rootpage FROM sqlite_master WHERE name = 'index_tick_rows'")
-        .pluck()
-        .get() as number,
-      database.pragma("page_count", { simple: true }) as number,
-    ]);
-    const file = openSync(path, "r+");
-    for (const page of [first, pages]) writeSync(file, Buffer.alloc(2000, 0xa5), 0, 2000, (page - 1) * 4096);
-    closeSync(file);
-    return path;
-  }
-
-  const expectedCoverage = [
-    {
-      stream: "exchange_ticks",
-      index_id: "kraken-id",
-      from_time: "2026-02-01T00:00:00.000000Z",
-      to_time: "2026-03-01T12:00:00.000000Z",
-      proof: "lost",
-      reason: "warehouse damaged",
-    },
-    {
-      stream: "index_ticks",
-      index_id: "btc-id",
-      from_time: "2025-01-01T00:00:00.000000Z",
-      to_time: "2025-01-01T00:00:00.000005Z",
-      proof: "empty",
-      reason: "nothing older",
-    },
-    {
-      stream: "index_ticks",
-      index_id: "btc-id",
-      from_time: "2025-01-01T00:00:00.000005Z",
-      // 200 days before the newest proven timestamp of the old ledger: the service still has what is newer.
-      to_time: "2025-07-16T00:00:30.000000Z",
-      proof: "lost",
-      reason: "warehouse damaged",
-    },
-  ];
-  const readCoverage = (warehouse: WarehouseWriter) =>
-    queryRows(
-      warehouse,
-      "SELECT stream, index_id, from_time, to_time, proof, reason FROM coverage ORDER BY stream, from_ts",
-    );
-
-  it("records as lost what cannot be fetched again: snapshots, and history older than the service's window", () => {
-    const warehouse = openTestWarehouse({ path: makeWarehouseWithDamagedRows() });
-    expect(warehouse.quarantined[0]?.files).toHaveLength(1);
-    expect(readCoverage(warehouse)).toEqual(expectedCoverage);
-    // The target is unchanged.
-    expect(
-      queryRows(warehouse, "SELECT min(from_time) AS first FROM gaps WHERE stream = 'index_ticks'"),
-    ).toEqual([{ first: "2025-01-01T00:00:00.000005Z" }]);
-  });
-
-  it("records the losses at the next start if this one fails halfway, and finishes the renames", () => {
-    const path = makeWarehouseWithDamagedRows();
+  it("stays in place while the disk has no space for the new one, which gets its mode", () => {
+    const path = makeFilledWarehouse();
+    chmodSync(path, 0o600);
+    truncateSync(path, 5000);
     const tiny = () => ({ type: 0xef53, bavail: 10, bsize: 4096 });
     const open = () => openWriter(path, { clock: new ManualClock(), fileSystem: tiny });
     expect(catchFailure(open).code).toBe("disk_full");
-    expect(existsSync(path)).toBe(false);
-    // Simulates a crash before the WAL was renamed.
-    writeFileSync(`${path}-wal`, "frames of the old file");
-    const errors: unknown[] = [];
-    const log = { ...silentLog, error: (fields: unknown) => void errors.push(fields) };
-    const warehouse = openWriter(path, { clock: new ManualClock(), log });
-    expect(warehouse.quarantined).toMatchObject([
-      {
-        reason: expect.stringContaining("quick_check"),
-        files: [expect.stringMatching(/Z$/), expect.stringMatching(/Z-wal$/)],
-      },
-    ]);
-    expect(errors).toEqual(warehouse.quarantined);
-    expect(readCoverage(warehouse)).toEqual(expectedCoverage);
-    warehouse.close();
-    // The losses are recorded only once.
-    expect(openTestWarehouse({ path }).quarantined).toEqual([]);
+    expect(statSync(path).size).toBe(5000);
+    expect(openTestWarehouse({ path }).quarantined).toHaveLength(1);
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+  });
+
+  it("and a WAL that a crash between the renames left alone is not applied to the new one", () => {
+    const path = makeFilledWarehouse();
+    const writer = openWriter(path, { clock: new ManualClock() });
+    write(writer, 700, 90_000);
+    const frames = readFileSync(`${path}-wal`);
+    writer.close();
+    for (const suffix of ["", "-wal", "-shm"]) rmSync(path + suffix);
+    writeFileSync(`${path}-wal`, frames);
+    const warehouse = openTestWarehouse({ path });
+    expect(warehouse.quarantined).toMatchObject([{ reason: "a -wal file without its database" }]);
+    expect(queryRows(warehouse, "SELECT count(*) AS n FROM index_ticks")).toEqual([{ n: 0 }]);
   });
 
   it("uses two names for two damaged files within one second", () => {
@@ -290,7 +193,8 @@ describe("F11: a copy that replaces the open file", () => {
     expect(catchFailure(() => warehouse.assertFileInPlace())).toMatchObject({ code: "db_replaced" });
     warehouse.close();
     const next = openTestWarehouse({ path });
-    expect(next.quarantined).toMatchObject([{ reason: "the -wal file of a database that was moved away" }]);
+    expect(next.quarantined).toEqual([]);
+    expect(readdirSync(join(path, "..")).filter((name) => /aside-.*-wal$/.test(name))).toHaveLength(1);
     expect(queryRows(next, "SELECT count(*) AS n FROM index_ticks")).toEqual([{ n: 5000 }]);
     expect(next.connection.database.pragma("integrity_check", { simple: true })).toBe("ok");
   });

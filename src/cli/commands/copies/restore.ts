@@ -13,8 +13,8 @@ export function addRestoreCommand(program: Command, context: CommandContext): vo
   )
     .description(
       "Checks the copy, upgrades it if it is of an older version, and puts it in the place of the warehouse. The earlier " +
-        "warehouse gets a dated name beside it; `mds-sync merge` brings in what it has and the copy lacks. No daemon may " +
-        "run meanwhile (exit 75). The next run syncs what is missing. FILE itself stays as it is.",
+        "warehouse gets a dated name beside it. No daemon may run meanwhile (exit 75). The next run syncs what is missing. " +
+        "FILE itself stays as it is.",
     )
     .option("--json", "one JSON object: warehouse, file, bytes, set_aside, seconds")
     .action((given: string, flags: { json?: boolean }, command: Command) => {
