@@ -52,7 +52,7 @@ export async function benchToolkit(print: (line: string) => void): Promise<reado
         {
           name: "mds-sync ticks --format ndjson to a pipe, by CPU time",
           measured: rowsPerSecond,
-          atLeast: 300_000,
+          atLeast: 150_000,
           digits: 0,
           unit: "rows/s",
         },

@@ -9,21 +9,16 @@ const WRITE_CHUNK_CHARS = 64 * 1024;
 /** Rows of a slow query are written at least this often. */
 const MAX_WRITE_DELAY_MS = 200;
 
-/** Writes pieces of text in chunks, no faster than the reader takes them. Bytes are a chunk of their own. */
+/** Writes pieces of text in chunks, no faster than the reader takes them. */
 export async function writePieces(
   stream: NodeJS.WritableStream,
-  pieces: Iterable<string | Uint8Array>,
+  pieces: Iterable<string>,
   clock: Pick<Clock, "monotonic">,
   stopping?: AbortSignal,
 ): Promise<void> {
   let pending = "";
   let writtenAt = clock.monotonic();
   for (const piece of pieces) {
-    if (typeof piece !== "string") {
-      if (!stream.write(piece)) await once(stream, "drain");
-      stopping?.throwIfAborted();
-      continue;
-    }
     pending += piece;
     if (pending.length < WRITE_CHUNK_CHARS && clock.monotonic() - writtenAt < MAX_WRITE_DELAY_MS) continue;
     if (!stream.write(pending)) await once(stream, "drain");
@@ -53,7 +48,7 @@ export async function writeAtomically(
 /** Writes pieces of text to a file. */
 export async function writeTextFile(
   file: string,
-  pieces: Iterable<string | Uint8Array>,
+  pieces: Iterable<string>,
   clock: Pick<Clock, "monotonic">,
   stopping: AbortSignal,
 ): Promise<void> {

@@ -8,7 +8,7 @@ import type { KeyedSeries } from "./series-names.ts";
 import type { TimeZone } from "./time-zone.ts";
 
 /** A row of the table. */
-export type StoredTick = readonly [
+type StoredTick = readonly [
   ts: Micros,
   price: number | null,
   volume: number | null,
@@ -32,16 +32,7 @@ const blockSql = (columns: string) => `SELECT ${columns} FROM index_tick_rows
 const tickBlockSql = blockSql("ts, price, volume, tick_volume, source, details");
 const priceBlockSql = blockSql("ts, price, volume, details");
 
-/** Reads the ticks of a series in order. For one state of the warehouse, read all blocks in one transaction. */
-export function readTickBlocks(
-  connection: Connection,
-  { key }: Pick<KeyedSeries, "key">,
-  range: TimeRange,
-): Generator<readonly StoredTick[]> {
-  return readBlocks<StoredTick>(connection, tickBlockSql, key, range);
-}
-
-/** The same, with the columns that bars need. */
+/** Reads what bars need of a series' ticks, in order. For one state of the warehouse, read all blocks in one transaction. */
 export function readPriceBlocks(
   connection: Connection,
   key: number,
@@ -78,7 +69,7 @@ export function* readTickRows(
   if (series.key === null) return;
   const { index_type, index_id, name } = series;
   const covered = new CoveredRanges(connection, "index_ticks", series.key, range);
-  for (const block of readTickBlocks(connection, series, range)) {
+  for (const block of readBlocks<StoredTick>(connection, tickBlockSql, series.key, range)) {
     for (const [ts, price, volume, tickVolume, source, detailsText] of block) {
       const details = parseRowDetails(detailsText);
       yield {

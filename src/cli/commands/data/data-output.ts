@@ -38,8 +38,6 @@ export interface DataOutput<Row> {
   readonly rows: Iterable<Row>;
   /** How many rows there will be, for the progress bar. */
   readonly countRows: () => number;
-  /** The same rows as NDJSON, if there is a faster way than from the rows. */
-  readonly renderLines?: ((onRows: (count: number) => void) => Iterable<Uint8Array>) | undefined;
 }
 
 export function readDataFormat(flags: OutputFlags): DataFormat {
@@ -56,7 +54,7 @@ export function readDataFormat(flags: OutputFlags): DataFormat {
 export async function writeData<Row>(
   context: CommandContext,
   flags: OutputFlags,
-  { columns: given, rows, countRows, renderLines }: DataOutput<Row>,
+  { columns: given, rows, countRows }: DataOutput<Row>,
 ): Promise<void> {
   const format = readDataFormat(flags);
   const columns = format === "parquet" && flags.tz === undefined ? given.map(asTimestamp) : given;
@@ -69,16 +67,11 @@ export async function writeData<Row>(
     }
   })();
   const names = columns.map(({ name }) => name);
-  const render = (as: Exclude<DataFormat, "parquet">): Iterable<string | Uint8Array> =>
-    as === "ndjson" && renderLines
-      ? renderLines((rowCount) => {
-          count += rowCount;
-        })
-      : rowRenderers[as](names, cells);
   if (flags.out === undefined) {
     // SQLite blocks the event loop, so that only the default action of a signal can end the process.
     context.dieOnSignal?.();
-    if (format !== "parquet") await writePieces(context.stdout, render(format), context.clock);
+    if (format !== "parquet")
+      await writePieces(context.stdout, rowRenderers[format](names, cells), context.clock);
   } else {
     const file = resolve(context.directory, flags.out);
     const showsBar = flags.progress && isTerminal(context.stderr);
@@ -90,7 +83,7 @@ export async function writeData<Row>(
       await writeAtomically(file, (unfinished) =>
         format === "parquet"
           ? writeParquet(unfinished, columns, cells, context.stopping)
-          : writeTextFile(unfinished, render(format), context.clock, context.stopping),
+          : writeTextFile(unfinished, rowRenderers[format](names, cells), context.clock, context.stopping),
       );
     } finally {
       bar?.end();

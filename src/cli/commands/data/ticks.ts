@@ -32,20 +32,16 @@ export function addTicksCommand(program: Command, context: CommandContext): void
     await readWarehouse(command, context, async (connection) => {
       const { planReads } = await import("../../../library/reading/read-plan.ts");
       const { readTickRows } = await import("../../../library/reading/tick-reader.ts");
-      const { renderTickLines } = await import("./tick-lines.ts");
       const plans = planReads(connection, { ...flags, names: series, source: "ticks" });
       noteMissingRows(connection, plans, context);
       const read = (plan: (typeof plans)[number]) => readTickRows(connection, plan.series, plan.range, zone);
-      const renderAll = (plan: (typeof plans)[number], onRows: (count: number) => void) =>
-        renderTickLines(connection, plan, zone, onRows);
       const countRows = () =>
         plans.reduce(
           (sum, { series: { key }, range: { from, to } }) =>
             sum + connection.value<number>(countSql, [key, from, to]),
           0,
         );
-      const renderLines: typeof renderAll | undefined = flags.columns === undefined ? renderAll : undefined;
-      await writeSeriesRows(context, flags, { plans, columns, read, countRows, renderLines });
+      await writeSeriesRows(context, flags, { plans, columns, read, countRows });
     });
   });
 }

@@ -89,10 +89,6 @@ interface SeriesOutput<Row> {
   readonly columns: readonly OutputColumn<Row>[];
   readonly read: (plan: ReadPlan) => Generator<Row>;
   readonly countRows: () => number;
-  /** All columns of the rows of one series as NDJSON, if there is a faster way than from the rows. */
-  readonly renderLines?:
-    | ((plan: ReadPlan, onRows: (count: number) => void) => Iterable<Uint8Array>)
-    | undefined;
   /** Whether the rows have `is_complete`. */
   readonly hasCompleteness?: boolean;
 }
@@ -101,7 +97,7 @@ interface SeriesOutput<Row> {
 export async function writeSeriesRows<Row extends TimedRow>(
   context: CommandContext,
   flags: OutputFlags & { readonly wide?: boolean },
-  { plans, columns, read, countRows, renderLines, hasCompleteness = false }: SeriesOutput<Row>,
+  { plans, columns, read, countRows, hasCompleteness = false }: SeriesOutput<Row>,
 ): Promise<void> {
   if (flags.wide) {
     const all = plans.map((plan) => ({ series: plan.series, rows: read(plan) }));
@@ -113,10 +109,5 @@ export async function writeSeriesRows<Row extends TimedRow>(
   const rows = (function* () {
     for (const plan of plans) yield* read(plan);
   })();
-  const renderAll =
-    renderLines &&
-    function* (onRows: (count: number) => void) {
-      for (const plan of plans) yield* renderLines(plan, onRows);
-    };
-  await writeData(context, flags, { columns, rows, countRows, renderLines: renderAll });
+  await writeData(context, flags, { columns, rows, countRows });
 }

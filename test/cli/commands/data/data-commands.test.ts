@@ -13,14 +13,8 @@ import { systemClock } from "../../../../src/runtime/clock.ts";
 import { writeRecords } from "../../../../src/warehouse/rows/row-writer.ts";
 import { runInProcess } from "../../../support/cli/run-command.ts";
 import { fillTicks, getStart, MINUTE } from "../../../support/library/ticks-warehouse.ts";
-import {
-  createWarehouse,
-  DAY,
-  HOUR,
-  nowTs,
-  openForWriting,
-} from "../../../support/warehouse/filled-warehouse.ts";
-import { decimal, tick } from "../../../support/warehouse/records.ts";
+import { DAY, HOUR, nowTs, openForWriting } from "../../../support/warehouse/filled-warehouse.ts";
+import { tick } from "../../../support/warehouse/records.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "mds-data-"));
 const path = join(folder, "mds.sqlite");
@@ -170,40 +164,9 @@ describe("mds-sync bars", () => {
 });
 
 describe("mds-sync ticks", () => {
-  it("writes the rows of the view, exact, also in the fast format", async () => {
+  it("writes the rows of the view, exact", async () => {
     const view = warehouse.query("SELECT * FROM index_ticks WHERE name = 'BTC' ORDER BY ts");
     expect(await json("ticks", "BTC")).toEqual(view);
-    const all = Object.keys(view[0] ?? {}).join(",");
-    const [quick, slow] = await Promise.all([
-      run("ticks", "BTC", "--format", "ndjson"),
-      run("ticks", "BTC", "--format", "ndjson", "--columns", all),
-    ]);
-    expect(quick.stdout).toBe(slow.stdout);
-    expect(quick.stdout.split("\n")).toHaveLength(181);
-  });
-
-  it("writes the same lines in the fast format whatever a tick holds, over many chunks", async () => {
-    const odd = createWarehouse((transaction) => {
-      const ticks = Array.from({ length: 700 }, (_, i) =>
-        tick(
-          start + i * MINUTE + (i % 3),
-          ["1e-300", "1.5e300", "0", `${i}.25`, "1.2345678901234567890"][i % 5] ?? "",
-          {
-            ...(i % 7 === 0 && { tickVolume: decimal(`${i}.5`) }),
-            ...(i % 11 === 0 && { price: null, volume: null }),
-            ...(i % 50 === 0 && { quality: 'größer – \u0001 "?"', extra: `{"ж":"${"ж\\\\".repeat(i)}"}` }),
-          },
-        ),
-      );
-      writeRecords(transaction, "index_ticks", ticks.slice(0, 300), "rest");
-      writeRecords(transaction, "index_ticks", ticks.slice(300), "live");
-    });
-    const all = Object.keys(warehouse.ticks("BTC")[0] ?? {}).join(",");
-    const read = (...args: string[]) =>
-      runInProcess(["ticks", "btc-id", "--format", "ndjson", "--warehouse", odd, ...args], { cwd: folder });
-    const [quick, slow] = [await read(), await read("--columns", all)];
-    expect(quick.stdout.split("\n")).toHaveLength(701);
-    expect(quick.stdout).toBe(slow.stdout);
   });
 
   it("writes Parquet with exact digits and real types", async () => {
