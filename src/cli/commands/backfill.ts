@@ -1,19 +1,12 @@
 import type { Command } from "commander";
 import { exitCode, Failure } from "../../model/failure.ts";
 import { describeConfirmations } from "../../model/status/confirmations.ts";
-import { formatTimestamp, MICROS_PER_SECOND } from "../../model/time.ts";
+import { formatTimestamp, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { BackfillReport } from "../../sync/history/backfill.ts";
 import type { NightlyResult } from "../../sync/history/nightly-check.ts";
-import type { UnselectedSeries } from "../../sync/selection/named-series.ts";
 import { isTerminal, showProgress } from "../output/progress-bar.ts";
-import {
-  formatDuration,
-  formatNumber,
-  formatNumberTable,
-  formatProblems,
-  pluralize,
-  wrapText,
-} from "../output/text.ts";
+import { printReport, problemsPart, type ReportPart, tablePart, unselectedPart } from "../output/report.ts";
+import { formatDuration, formatNumber, pluralize, wrapText } from "../output/text.ts";
 import { type CommandContext, incompleteFailure, usageFailure } from "../support/context.ts";
 import { backfillThroughDaemon } from "../support/daemon-backfill.ts";
 import {
@@ -30,37 +23,55 @@ import {
   toRunFilter,
 } from "../support/selection-flags.ts";
 
-/** The report for people, within 80 columns. */
-function formatReport(report: BackfillReport): string {
-  const rows = report.streams.map(({ stream, inserted, changed, withdrawn, requests, open, rejected }) => [
-    stream,
-    formatNumber(inserted),
-    formatNumber(changed + withdrawn),
-    formatNumber(requests),
-    formatNumber(open),
-    formatNumber(rejected),
-  ]);
-  const head = ["stream", "new rows", "changed", "requests", "gaps left", "rejects"];
-  const lines = [formatNumberTable([head, ...rows]), ...formatProblems(report.problems)];
-  for (const { stream, unpublished, unpublishedMicros } of report.streams) {
-    if (unpublished === 0) continue;
-    const heads = pluralize(unpublished, "head");
-    const longest = formatDuration(unpublishedMicros / MICROS_PER_SECOND);
-    const line = `${heads} not published yet by the service, at most ${longest}: a later run fetches the rest`;
-    lines.push(wrapText(line, `${stream}  `));
-  }
-  const confirmation = describeConfirmations(report.confirmations, formatTimestamp(report.finishedAt), false);
-  if (confirmation) lines.push(wrapText(confirmation, "- "));
-  if (report.night) lines.push(...describeNight(report.night).map((line) => wrapText(line, "- ")));
-  for (const series of report.notSelected) lines.push(wrapText(describeUnselected(series), "- "));
-  const total = report.streams.reduce((sum, { inserted }) => sum + inserted, 0);
-  lines.push(`${formatNumber(total)} new rows in ${report.seconds.toFixed(1)} s`);
-  return `${lines.join("\n")}\n`;
+function describeReport(report: BackfillReport): ReportPart[] {
+  const { streams, problems, confirmations, night, notSelected, seconds, exit } = report;
+  const finishedAt = formatTimestamp(report.finishedAt);
+  const confirmation = describeConfirmations(confirmations, finishedAt, false);
+  const total = streams.reduce((sum, { inserted }) => sum + inserted, 0);
+  const toSeconds = (micros: Micros) => micros / MICROS_PER_SECOND;
+  return [
+    { json: { finished_at: finishedAt, seconds, exit } },
+    tablePart("streams", streams, [
+      { key: "stream", label: "stream", value: ({ stream }) => stream },
+      { key: "rows", label: "new rows", value: ({ inserted }) => inserted },
+      { key: "changed", value: ({ changed }) => changed },
+      { key: "withdrawn", value: ({ withdrawn }) => withdrawn },
+      { label: "changed", value: ({ changed, withdrawn }) => changed + withdrawn },
+      { key: "requests", label: "requests", value: ({ requests }) => requests },
+      { key: "open", label: "gaps left", value: ({ open }) => open },
+      { key: "not_published_yet", value: ({ unpublished }) => unpublished },
+      {
+        key: "not_published_seconds",
+        value: ({ unpublishedMicros }) => Math.round(toSeconds(unpublishedMicros)),
+      },
+      { key: "unconfirmed", value: ({ unconfirmed }) => unconfirmed },
+      { key: "rejected", label: "rejects", value: ({ rejected }) => rejected },
+    ]),
+    problemsPart(problems),
+    {
+      lines: streams
+        .filter(({ unpublished }) => unpublished > 0)
+        .map(({ stream, unpublished, unpublishedMicros }) =>
+          wrapText(
+            `${pluralize(unpublished, "head")} not published yet by the service, at most ` +
+              `${formatDuration(toSeconds(unpublishedMicros))}: a later run fetches the rest`,
+            `${stream}  `,
+          ),
+        ),
+    },
+    { json: { confirmations }, lines: confirmation ? [wrapText(confirmation, "- ")] : [] },
+    night ? describeNight(night) : { json: { compared: null } },
+    unselectedPart(notSelected),
+    { lines: [`${formatNumber(total)} new rows in ${seconds.toFixed(1)} s`] },
+  ];
 }
 
 /** What was asked once more today, in one line each for ranges and ends. */
-function describeNight({ comparison: { sliceCount, differences }, nights, ends }: NightlyResult): string[] {
-  const { missing, changed, withdrawn } = countDifferences(differences);
+function describeNight({ comparison, nights, ends }: NightlyResult): ReportPart {
+  const { sliceCount, rows, differences } = comparison;
+  const sum = (name: "missing" | "changed" | "withdrawn" | "unconfirmed") =>
+    differences.reduce((total, difference) => total + difference[name], 0);
+  const [missing, changed, withdrawn] = [sum("missing"), sum("changed"), sum("withdrawn")];
   const found = `${formatNumber(missing)} rows were missing, ${formatNumber(changed)} differed, ${formatNumber(withdrawn)} are no longer served`;
   const turn = nights === 1 ? "all of them" : `all of them in ${nights} nights`;
   const older =
@@ -68,81 +79,17 @@ function describeNight({ comparison: { sliceCount, differences }, nights, ends }
       ? "none has older records"
       : pluralize(ends.reopened, "has older records now", "have older records now");
   const failed = ends.unanswered === 0 ? "" : `, ${formatNumber(ends.unanswered)} not answered`;
-  return [
+  const asked = pluralize(ends.asked, "end of a history", "ends of histories");
+  const lines = [
     `${pluralize(sliceCount, "settled range")} compared with the service (${turn}): ${found}`,
-    ...(ends.asked > 0
-      ? [
-          `${pluralize(ends.asked, "end of a history", "ends of histories")} asked about again: ${older}${failed}`,
-        ]
-      : []),
+    ...(ends.asked > 0 ? [`${asked} asked about again: ${older}${failed}`] : []),
   ];
-}
-
-function countDifferences(differences: NightlyResult["comparison"]["differences"]) {
-  const sum = (name: "missing" | "changed" | "withdrawn" | "unconfirmed") =>
-    differences.reduce((total, difference) => total + difference[name], 0);
+  const counts = { ranges: sliceCount, nights, rows, missing, changed, withdrawn };
+  const answers = { asked: ends.asked, reopened: ends.reopened, not_answered: ends.unanswered };
   return {
-    missing: sum("missing"),
-    changed: sum("changed"),
-    withdrawn: sum("withdrawn"),
-    unconfirmed: sum("unconfirmed"),
+    json: { compared: { ...counts, unconfirmed: sum("unconfirmed"), ends: answers } },
+    lines: lines.map((line) => wrapText(line, "- ")),
   };
-}
-
-/** The report for `--json`. */
-function toReportJson(report: BackfillReport): string {
-  return JSON.stringify(
-    {
-      finished_at: formatTimestamp(report.finishedAt),
-      seconds: report.seconds,
-      exit: report.exit,
-      streams: report.streams.map(
-        ({ stream, inserted, changed, withdrawn, requests, rejected, ...gaps }) => ({
-          stream,
-          rows: inserted,
-          changed,
-          withdrawn,
-          requests,
-          open: gaps.open,
-          not_published_yet: gaps.unpublished,
-          not_published_seconds: Math.round(gaps.unpublishedMicros / MICROS_PER_SECOND),
-          unconfirmed: gaps.unconfirmed,
-          rejected,
-        }),
-      ),
-      confirmations: report.confirmations,
-      problems: report.problems,
-      compared: report.night ? toNightJson(report.night) : null,
-      not_selected: toUnselectedJson(report.notSelected),
-    },
-    null,
-    2,
-  );
-}
-
-export function toUnselectedJson(notSelected: readonly UnselectedSeries[]) {
-  return notSelected.map(({ name, indexType, indexId, streams }) => ({
-    name,
-    index_type: indexType,
-    index_id: indexId,
-    streams,
-  }));
-}
-
-function toNightJson({ comparison, nights, ends }: NightlyResult) {
-  const { sliceCount, rows, differences } = comparison;
-  return {
-    ranges: sliceCount,
-    nights,
-    rows,
-    ...countDifferences(differences),
-    ends: { asked: ends.asked, reopened: ends.reopened, not_answered: ends.unanswered },
-  };
-}
-
-/** A series that the settings select for a part of the streams only. */
-export function describeUnselected({ name, indexType, streams }: UnselectedSeries): string {
-  return `${name} (${indexType}) is not selected for ${streams.join(" and ")}: backfill --fetch fetches it once`;
 }
 
 /** Why the run does not count as complete; undefined if it does. */
@@ -230,8 +177,7 @@ export function addBackfillCommand(program: Command, context: CommandContext): v
         });
       const report = (flags.now ? await fillThere() : undefined) ?? (await fillHere().catch(suggestNow));
       const failure = findFailure(report);
-      if (!flags.quiet || failure)
-        context.stdout.write(flags.json ? `${toReportJson(report)}\n` : formatReport(report));
+      if (!flags.quiet || failure) context.stdout.write(printReport(describeReport(report), flags.json));
       if (failure) throw failure;
     });
 }

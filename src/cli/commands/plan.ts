@@ -7,10 +7,12 @@ import { MICROS_PER_MS } from "../../model/time.ts";
 import type { Log } from "../../runtime/log.ts";
 import type { ServiceClient } from "../../service/client/client.ts";
 import type { BackfillEstimate } from "../../sync/history/estimate.ts";
+import { describeNotice } from "../../sync/selection/targets.ts";
 import { readListedAssets } from "../../warehouse/lookups/lookup-queries.ts";
 import { openReader } from "../../warehouse/reader.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
-import { formatBytes, formatNumber, formatNumberTable, wrapText } from "../output/text.ts";
+import { listPart, printReport, type ReportPart, tablePart, unselectedPart } from "../output/report.ts";
+import { formatBytes, wrapText } from "../output/text.ts";
 import type { CommandContext } from "../support/context.ts";
 import {
   addSettingsFlags,
@@ -24,7 +26,6 @@ import {
   type SelectionFlags,
   toRunFilter,
 } from "../support/selection-flags.ts";
-import { describeUnselected, toUnselectedJson } from "./backfill.ts";
 
 interface PlanFlags extends SelectionFlags {
   readonly json?: boolean;
@@ -49,7 +50,6 @@ export function addPlanCommand(program: Command, context: CommandContext): void 
       const { describeAssumptions, estimateBackfill } = await import("../../sync/history/estimate.ts");
       const { sampleHistories } = await import("../../sync/history/sample-histories.ts");
       const { fetchDirectory } = await import("../../sync/selection/fetch-directory.ts");
-      const { describeNotice } = await import("../../sync/selection/targets.ts");
       const { toSyncSettings } = await import("../support/session.ts");
       const settings = toSyncSettings(loaded);
       const { maxRequestsPerSecond } = loaded.settings.service;
@@ -79,8 +79,7 @@ export function addPlanCommand(program: Command, context: CommandContext): void 
         }).finally(cancel);
         return { plan, basis: describeAssumptions({ ...base, isSampled: sampleCount > 0 }) };
       });
-      const notices = [...plan.notices.map(describeNotice), ...plan.notSelected.map(describeUnselected)];
-      context.stdout.write(flags.json ? toPlanJson(plan, basis) : formatPlan(plan, [...notices, basis]));
+      context.stdout.write(printReport(describePlan(plan, basis), flags.json));
     });
 }
 
@@ -126,30 +125,29 @@ function findServiceSettings(loaded: LoadedSettings, isOptional: boolean) {
   }
 }
 
-function formatPlan({ streams }: BackfillEstimate, remarks: readonly string[]): string {
-  const head = ["stream", "series", "gaps", "requests", "rows", "disk", "minutes"];
-  const rows = streams.map(({ stream, series, holes, requests, rows, bytes, minutes }) => [
-    stream,
-    ...[series, holes, requests, rows].map(formatNumber),
-    formatBytes(bytes),
-    minutes.toFixed(1),
-  ]);
-  const sum = (key: "requests" | "rows" | "bytes" | "minutes") =>
-    streams.reduce((total, stream) => total + stream[key], 0);
-  const total = [
-    "total",
-    "",
-    "",
-    formatNumber(sum("requests")),
-    formatNumber(sum("rows")),
-    formatBytes(sum("bytes")),
-    sum("minutes").toFixed(1),
+function describePlan({ streams, notices, notSelected }: BackfillEstimate, basis: string): ReportPart[] {
+  return [
+    tablePart(
+      "streams",
+      streams,
+      [
+        { key: "stream", label: "stream", value: ({ stream }) => stream },
+        { key: "series", label: "series", value: ({ series }) => series },
+        { key: "holes", label: "gaps", value: ({ holes }) => holes },
+        { key: "requests", label: "requests", value: ({ requests }) => requests },
+        { key: "rows", label: "rows", value: ({ rows }) => rows },
+        { key: "bytes", label: "disk", value: ({ bytes }) => bytes, format: formatBytes },
+        {
+          key: "minutes",
+          label: "minutes",
+          value: ({ minutes }) => minutes,
+          format: (all) => all.toFixed(1),
+        },
+      ],
+      ["requests", "rows", "disk", "minutes"],
+    ),
+    listPart("notices", notices, { toText: describeNotice }),
+    unselectedPart(notSelected),
+    { json: { assumptions: basis }, lines: [wrapText(basis, "- ")] },
   ];
-  const lines = [formatNumberTable([head, ...rows, total]), ...remarks.map((line) => wrapText(line, "- "))];
-  return `${lines.join("\n")}\n`;
-}
-
-function toPlanJson({ streams, notices, notSelected }: BackfillEstimate, basis: string): string {
-  const plan = { streams, notices, not_selected: toUnselectedJson(notSelected), assumptions: basis };
-  return `${JSON.stringify(plan, null, 2)}\n`;
 }

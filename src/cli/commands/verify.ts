@@ -1,15 +1,15 @@
 import { type Command, Option } from "commander";
 import { integerOption } from "../../config/option-types.ts";
-import { describeConfirmations } from "../../model/status/confirmations.ts";
+import { type Confirmations, describeConfirmations } from "../../model/status/confirmations.ts";
 import { formatTimestamp, formatToSecond, MICROS_PER_MS } from "../../model/time.ts";
-import type { verify } from "../../sync/history/verify.ts";
-import { auditLedger } from "../../warehouse/audit/audit-ledger.ts";
+import type { VerifyResult } from "../../sync/history/verify.ts";
+import { type AuditResult, auditLedger } from "../../warehouse/audit/audit-ledger.ts";
 import type { AuditFinding } from "../../warehouse/audit/audited-key.ts";
 import { isRepairable, repairLedger } from "../../warehouse/audit/repair-ledger.ts";
 import { openReader, withReader } from "../../warehouse/reader.ts";
 import { openWriter } from "../../warehouse/writer.ts";
-import { formatAuditReport, toAuditJson } from "../output/audit-report.ts";
-import { formatNumber, formatProblems, pluralize, wrapText } from "../output/text.ts";
+import { listPart, printReport, problemsPart, type ReportPart } from "../output/report.ts";
+import { formatNumber, pluralize, wrapText } from "../output/text.ts";
 import { type CommandContext, incompleteFailure, usageFailure } from "../support/context.ts";
 import {
   ADOPT_OPTION,
@@ -30,8 +30,6 @@ interface VerifyFlags {
   logLevel: string;
 }
 
-/** The text report lists this many; --json lists all. */
-const MAX_DIFFERENCES_SHOWN = 20;
 const SAMPLE_OPTION = integerOption("how many ranges are compared", 20, 1, 1_000_000);
 
 export function addVerifyCommand(program: Command, context: CommandContext): void {
@@ -83,7 +81,7 @@ export function addVerifyCommand(program: Command, context: CommandContext): voi
         }),
       );
       const now = formatTimestamp(context.clock.now() * MICROS_PER_MS);
-      context.stdout.write(flags.json ? toVerifyJson(verified) : formatVerifyReport(verified, now));
+      context.stdout.write(printReport(describeVerified(verified, now), flags.json));
       if (verified.problems.length > 0) throw incompleteFailure("not everything could be compared");
       if (verified.sliceCount === 0)
         throw incompleteFailure(
@@ -98,7 +96,7 @@ function auditWarehouse(path: string, { repair, json }: VerifyFlags, context: Co
   const result = withReader(path, (connection) => auditLedger(connection));
   const { findings } = result;
   const reopened = repair ? repairFindings(path, findings, context) : undefined;
-  context.stdout.write(json ? toAuditJson(result, reopened) : formatAuditReport(result, reopened));
+  context.stdout.write(printReport(describeAudit(result, reopened), json));
   if (findings.length === (reopened ?? 0)) return;
   throw incompleteFailure(
     "the ledger breaks its own rules",
@@ -125,71 +123,129 @@ function readSample(text: string): number {
   throw usageFailure(`--sample cannot be ${text}`, `give ${result.expected}`);
 }
 
-type VerifyReport = Awaited<ReturnType<typeof verify>>;
+function describeVerified(
+  verified: VerifyResult & { readonly confirmations: Confirmations },
+  now: string,
+): ReportPart[] {
+  const { sliceCount, rows, extraChanged, unserved, differences, problems, confirmations } = verified;
+  return [
+    {
+      json: { stretches: sliceCount, rows },
+      lines: [`${formatNumber(sliceCount)} ranges compared, ${formatNumber(rows)} rows`],
+    },
+    listPart("differences", differences, {
+      toJson: ({ stream, indexType, name, from, to, missing, changed, withdrawn, unconfirmed }) => ({
+        stream,
+        index_type: indexType,
+        name,
+        from_time: formatTimestamp(from),
+        to_time: formatTimestamp(to),
+        missing,
+        changed,
+        withdrawn,
+        unconfirmed,
+      }),
+      toText: ({ stream, name, indexType, from, to, missing, changed, withdrawn, unconfirmed }) => {
+        const range = `${formatToSecond(from)} to ${formatToSecond(to)}`;
+        const what = `${missing} were missing, ${changed} differed, ${withdrawn} are no longer served`;
+        const standing = unconfirmed > 0 ? `, ${unconfirmed} more are unconfirmed and stay` : "";
+        return `${stream} (${indexType} ${name}), ${range}: ${what}${standing}`;
+      },
+    }),
+    {
+      json: { confirmations },
+      lines: describeOutcome(verified, describeConfirmations(confirmations, now, false)),
+    },
+    {
+      json: { extra_changed: extraChanged },
+      lines: extraChanged > 0 ? [wrapText(describeExtraChanged(extraChanged))] : [],
+    },
+    listPart("unserved", unserved, {
+      toJson: ({ stream, indexType, name, before, rows: kept }) => ({
+        stream,
+        index_type: indexType,
+        name,
+        served_from: formatTimestamp(before),
+        rows: kept,
+      }),
+      toText: ({ stream, indexType, name, before, rows: kept }) =>
+        `${stream} (${indexType} ${name}): ${pluralize(kept, "row is", "rows are")} older than what the service still serves ` +
+        `(since ${formatToSecond(before)}), and stay`,
+    }),
+    problemsPart(problems),
+  ];
+}
 
-function formatVerifyReport(verified: VerifyReport, now: string): string {
-  const { sliceCount, rows, extraChanged, unserved, differences, problems } = verified;
-  const lines = [`${formatNumber(sliceCount)} ranges compared, ${formatNumber(rows)} rows`];
-  for (const difference of differences.slice(0, MAX_DIFFERENCES_SHOWN)) {
-    const { stream, name, indexType, from, to, missing, changed, withdrawn, unconfirmed } = difference;
-    const range = `${formatToSecond(from)} to ${formatToSecond(to)}`;
-    const what = `${missing} were missing, ${changed} differed, ${withdrawn} are no longer served`;
-    const standing = unconfirmed > 0 ? `, ${unconfirmed} more are unconfirmed and stay` : "";
-    lines.push(wrapText(`${stream} (${indexType} ${name}), ${range}: ${what}${standing}`, "- "));
-  }
-  const more = differences.length - MAX_DIFFERENCES_SHOWN;
-  if (more > 0) lines.push(`  and ${formatNumber(more)} more: --json lists all of them`);
-  const confirmation = describeConfirmations(verified.confirmations, now, false);
-  if (differences.length === 0 && sliceCount > 0 && !confirmation) lines.push("no difference");
-  if (confirmation) {
-    const found = differences.length === 0 ? "no difference in what is proven; " : "";
-    lines.push(wrapText(`${found}${confirmation}`));
-  }
+function describeOutcome(
+  { sliceCount, differences }: Pick<VerifyResult, "sliceCount" | "differences">,
+  confirmation: string | undefined,
+): string[] {
+  const isEqual = differences.length === 0;
   const repaired = differences.filter(
     ({ missing, changed, withdrawn, hasReopened }) => missing + changed + withdrawn > 0 || hasReopened,
   );
-  if (repaired.length > 0) {
-    const hasReplaced = repaired.some(({ changed, withdrawn }) => changed + withdrawn > 0);
-    const hint = hasReplaced ? "; the replaced rows are in the view revisions" : "";
-    lines.push(
-      wrapText(
-        `${pluralize(repaired.length, "range differed and was repaired", "ranges differed and were repaired")}${hint}`,
-      ),
-    );
-  }
-  if (extraChanged > 0) {
-    const what = pluralize(extraChanged, "row has", "rows have");
-    const where = "stored in `extra`, the view unknown_fields lists them";
-    lines.push(wrapText(`${what} other undocumented properties now: ${where}`));
-  }
-  for (const { stream, indexType, name, before, rows: kept } of unserved) {
-    const what = `${pluralize(kept, "row is", "rows are")} older than what the service still serves`;
-    const since = formatToSecond(before);
-    lines.push(wrapText(`${stream} (${indexType} ${name}): ${what} (since ${since}), and stay`, "- "));
-  }
-  return `${[...lines, ...formatProblems(problems)].join("\n")}\n`;
+  const hasReplaced = repaired.some(({ changed, withdrawn }) => changed + withdrawn > 0);
+  const hint = hasReplaced ? "; the replaced rows are in the view revisions" : "";
+  const count = pluralize(
+    repaired.length,
+    "range differed and was repaired",
+    "ranges differed and were repaired",
+  );
+  return [
+    ...(isEqual && sliceCount > 0 && !confirmation ? ["no difference"] : []),
+    ...(confirmation
+      ? [wrapText(`${isEqual ? "no difference in what is proven; " : ""}${confirmation}`)]
+      : []),
+    ...(repaired.length > 0 ? [wrapText(`${count}${hint}`)] : []),
+  ];
 }
 
-function toVerifyJson({ sliceCount, rows, unserved, differences, ...verified }: VerifyReport): string {
-  const shown = differences.map(({ stream, indexType, name, from, to, ...counts }) => ({
-    stream,
-    index_type: indexType,
-    name,
-    from_time: formatTimestamp(from),
-    to_time: formatTimestamp(to),
-    missing: counts.missing,
-    changed: counts.changed,
-    withdrawn: counts.withdrawn,
-    unconfirmed: counts.unconfirmed,
-  }));
-  const kept = unserved.map(({ stream, indexType, name, before, rows: count }) => ({
-    stream,
-    index_type: indexType,
-    name,
-    served_from: formatTimestamp(before),
-    rows: count,
-  }));
-  const { extraChanged, problems, confirmations } = verified;
-  const counts = { stretches: sliceCount, rows, extra_changed: extraChanged, confirmations };
-  return `${JSON.stringify({ ...counts, differences: shown, unserved: kept, problems }, null, 2)}\n`;
+function describeExtraChanged(count: number): string {
+  const what = pluralize(count, "row has", "rows have");
+  return `${what} other undocumented properties now: stored in \`extra\`, the view unknown_fields lists them`;
+}
+
+/** `reopened`: how many findings were repaired; undefined: the audit only read. */
+function describeAudit(
+  { keyCount, rangeCount, findings, remarks }: AuditResult,
+  reopened: number | undefined,
+): ReportPart[] {
+  const listed = (key: string, all: readonly AuditFinding[]) =>
+    listPart(key, all, {
+      toJson: ({ rule, key: { stream }, names, from, to, text }) => ({
+        rule,
+        stream,
+        index_type: names?.indexType || null,
+        index_id: names?.indexId || null,
+        name: names?.name || null,
+        from_time: formatTimestamp(from),
+        to_time: formatTimestamp(to),
+        text,
+      }),
+      toText: ({ rule, key: { stream }, names, from, to, text }) =>
+        `${[stream, names?.indexType, names?.name || names?.indexId].filter(Boolean).join(" ")}, ` +
+        `${formatToSecond(from)} to ${formatToSecond(to)}: ${text} (${rule})`,
+    });
+  return [
+    {
+      json: { series: keyCount, ranges: rangeCount },
+      lines: [
+        `${pluralize(rangeCount, "settled range")} of ${pluralize(keyCount, "series", "series")} checked`,
+      ],
+    },
+    listed("findings", findings),
+    {
+      lines: [
+        findings.length === 0
+          ? "the ledger agrees with itself, with the rows and with the views"
+          : pluralize(findings.length, "rule is broken", "rules are broken"),
+        ...(reopened
+          ? [`${pluralize(reopened, "claim")} taken back: the next run fetches these ranges`]
+          : []),
+        ...(remarks.length > 0 ? [`${pluralize(remarks.length, "remark")}, which may be right:`] : []),
+      ],
+    },
+    listed("remarks", remarks),
+    { json: reopened === undefined ? {} : { reopened } },
+  ];
 }

@@ -1,5 +1,3 @@
-import type { Problem } from "../../sync/context/error-policy.ts";
-
 /** Every report fits into 80 columns, whatever the terminal: reports are also read in mails and logs. */
 const REPORT_WIDTH = 80;
 
@@ -78,13 +76,6 @@ export function formatBytes(bytes: number): string {
   let [value, unit] = [bytes, 0];
   for (; value >= 1024 && unit < units.length - 1; unit++) value /= 1024;
   return `${value < 10 && unit > 0 ? Math.floor(value * 10) / 10 : Math.floor(value)} ${units[unit]}`;
-}
-
-/** One wrapped line per problem, for the end of a report. */
-export function formatProblems(problems: readonly Problem[]): string[] {
-  return problems.map(({ stream, what, message }) =>
-    wrapText(`${stream}${what === undefined ? "" : ` (${what})`}: ${message}`, "- "),
-  );
 }
 
 /** A count in four characters: `9999`, `36k`, `1.2M`, `120M`, `1.2G`. */
