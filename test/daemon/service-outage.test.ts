@@ -44,7 +44,6 @@ describe("a daemon whose service does not answer", () => {
     const health = () => running.getPage("/healthz");
     const causes: [fault: string, cause: RegExp][] = [
       ["GET * status 500", /the service failed|server_failure/],
-      ["GET * html", /malformed_body/],
       ["GET * stall", /timeout/],
     ];
     const { origin } = new URL(simulator.baseUrl);
@@ -100,8 +99,8 @@ describe("a daemon whose service does not answer", () => {
     const passed = (ms: number) => clock.runUntil(clock.sleep(ms));
     // The feed works while REST is down, also between two ticks.
     simulator.setFaults("GET * status 500");
-    for (let i = 0; i < 60; i++) {
-      await passed(3_000);
+    for (let i = 0; i < 20; i++) {
+      await passed(9_000);
       expect(await running.readProblem()).toBeNull();
     }
     simulator.setFaults("");
@@ -123,7 +122,7 @@ describe("a daemon whose service does not answer", () => {
     const unhealthy: number[] = [];
     const watch = async (ms: number) => {
       for (const end = clock.now() + ms; clock.now() < end; ) {
-        await clock.runUntil(clock.sleep(MINUTE));
+        await clock.runUntil(clock.sleep(5 * MINUTE));
         if ((await running.getPage("/healthz")).status !== 200) unhealthy.push(clock.now());
       }
     };

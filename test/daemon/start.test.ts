@@ -20,11 +20,8 @@ const errorsOf = async (running: RunningDaemon) =>
   (JSON.parse((await running.getPage("/api/daemon")).text) as { errors: { where: string; code: string }[] })
     .errors;
 
-describe("a daemon that starts on a filled warehouse while REST", () => {
-  it.each([
-    ["hangs", "GET * stall"],
-    ["answers 500", "GET * status 500"],
-  ])("%s follows the live feed from the start, and matches the service in the end", async (_, fault) => {
+describe("a daemon that starts on a filled warehouse while REST hangs", () => {
+  it("follows the live feed from the start, and matches the service in the end", async () => {
     const daemon = await createDaemonHarness({
       settings: settings("BTC, ETH", "Kraken, Binance"),
       simulator: { refreshSeconds: 60 },
@@ -40,7 +37,7 @@ describe("a daemon that starts on a filled warehouse while REST", () => {
     await clock.advance(2 * HOUR);
 
     // Delay the token, so that the service has not answered when the warehouse is open.
-    simulator.setFaults(`${fault}\nPOST /oauth/token latency 4s`);
+    simulator.setFaults("GET * stall\nPOST /oauth/token latency 4s");
     const startedAt = micros();
     // G4: the local clock is wrong too.
     const running = await daemon.startServing(daemon.path, skewWallClock(clock, -clock.now()));
