@@ -1,5 +1,6 @@
 import type { AssetResult, AssetSection, AssetSectionKey, UnknownAsset } from "../model/answers/asset.ts";
 import { findClosestWords } from "../model/did-you-mean.ts";
+import { quoteText } from "../model/sql-text.ts";
 import { DAYS_PER_YEAR, formatDay, formatTimestamp, MICROS_PER_DAY, type Micros } from "../model/time.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 
@@ -43,9 +44,9 @@ function describeSections(
   { asset_id, symbol }: KnownAsset,
   now: Micros,
 ): Readonly<Record<AssetSectionKey, string>> {
-  const id = `'${asset_id.replaceAll("'", "''")}'`;
+  const id = quoteText(asset_id);
   const ofIndex = `index_type = 'GWA' AND index_id = ${id}`;
-  const pair = `'${symbol.replaceAll("'", "''")}/USD'`;
+  const pair = quoteText(`${symbol}/USD`);
   const ofMarkets = `market_id IN (SELECT id FROM markets WHERE base_asset_id = ${id})`;
   const since = now - DAYS * MICROS_PER_DAY;
   return {

@@ -1,3 +1,4 @@
+import { quoteText } from "../model/sql-text.ts";
 import { formatTimestamp, type Micros } from "../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange, type TimeRanges } from "../model/time-range.ts";
 import { MOVED_REASON } from "../warehouse/coverage/ledger.ts";
@@ -5,7 +6,7 @@ import { coverageRelation, type LedgerEntry, type RelationRow } from "../warehou
 import type { MovedRange } from "../warehouse/rows/moved-rows.ts";
 import type { ExportStore } from "./export-store.ts";
 import type { Manifest } from "./manifest.ts";
-import { type ParquetWriter, quoted } from "./parquet-writer.ts";
+import type { ParquetWriter } from "./parquet-writer.ts";
 
 /** A range of coverage, with the fields by which an export compares two ledgers. */
 export type ExportClaim = Pick<
@@ -119,7 +120,7 @@ export async function readPreviousClaims(
   const file = previous?.files.find(({ relation }) => relation === coverageRelation.name);
   if (!file) return [];
   const rows = await writer.rows(
-    `SELECT stream, index_type, index_id, from_ts, to_ts, proof, reason FROM read_parquet(${quoted(await store.locate(file))})`,
+    `SELECT stream, index_type, index_id, from_ts, to_ts, proof, reason FROM read_parquet(${quoteText(await store.locate(file))})`,
   );
   return rows.map(([stream, indexType, indexId, from, to, state, reason]) => ({
     stream: String(stream),

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
+import { quoteText } from "../model/sql-text.ts";
 import type { Micros } from "../model/time.ts";
 import type { TimeRange } from "../model/time-range.ts";
 import { type ExportPeriod, partitionColumn } from "../warehouse/read/export-periods.ts";
@@ -11,7 +12,7 @@ import { type FileSystemInfo, MIN_FREE_BYTES, readFreeBytes } from "../warehouse
 import { movedFileMissing, outOfSpace } from "./errors.ts";
 import type { ExportStore } from "./export-store.ts";
 import { fileFolder, filePath, fileRange, type Manifest, type ManifestFile } from "./manifest.ts";
-import { type ParquetWriter, quoted, type RowSource } from "./parquet-writer.ts";
+import type { ParquetWriter, RowSource } from "./parquet-writer.ts";
 import { relationFingerprint, relationSource } from "./relation-files.ts";
 import { labelSource, periodSource } from "./stream-files.ts";
 
@@ -124,7 +125,7 @@ export class FileWriter {
       }
       await this.#write(facts, { ...own, select: await this.#joinMoved(own.select, facts, moved) });
       const [[all] = [0]] = await writer.rows(
-        `SELECT count(*) FROM read_parquet(${quoted(this.#unfinished)})`,
+        `SELECT count(*) FROM read_parquet(${quoteText(this.#unfinished)})`,
       );
       return { ...facts, rows: Number(all), times: undefined };
     });
@@ -158,9 +159,9 @@ export class FileWriter {
     const files = this.#findMoved(facts, moved);
     if (!files) throw movedFileMissing(store.place, fileFolder(facts));
     if (files.length === 0) return own;
-    const paths = await Promise.all(files.map(async (file) => quoted(await store.locate(file))));
+    const paths = await Promise.all(files.map(async (file) => quoteText(await store.locate(file))));
     const isMoved = moved.map(
-      ({ indexId, from, to }) => `(index_id = ${quoted(indexId)} AND ts >= ${from} AND ts < ${to})`,
+      ({ indexId, from, to }) => `(index_id = ${quoteText(indexId)} AND ts >= ${from} AND ts < ${to})`,
     );
     const earlier = `FROM read_parquet([${paths.join(", ")}], hive_partitioning = false, union_by_name = true)`;
     return `SELECT * EXCLUDE (is_own) FROM (

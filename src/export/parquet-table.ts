@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { ParquetWriter, quotedName, type SourceColumn, type SourceRow } from "./parquet-writer.ts";
+import { quoteName } from "../model/sql-text.ts";
+import { ParquetWriter, type SourceColumn, type SourceRow } from "./parquet-writer.ts";
 
 /** A column of a single table, and how its values are stored. */
 export interface TableColumn {
@@ -32,7 +33,7 @@ export async function writeParquetTable(
         ({ type }, at): SourceColumn => ({ name: `c${at}`, kind: type === "text" ? "text" : "number" }),
       );
       const selected = columns.map(
-        ({ name, type }, at) => `${storedTypes[type](`c${at}`)} AS ${quotedName(name)}`,
+        ({ name, type }, at) => `${storedTypes[type](`c${at}`)} AS ${quoteName(name)}`,
       );
       const source = { columns: sourceColumns, blocks: toSourceBlocks(blocks) };
       await writer.write(file, source, `SELECT ${selected.join(", ")} FROM handed_over()`);

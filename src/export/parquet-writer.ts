@@ -6,6 +6,7 @@ import {
   DuckDBTableFunction,
   VARCHAR,
 } from "@duckdb/node-api";
+import { quoteText } from "../model/sql-text.ts";
 import { runAfterPendingMessages } from "../runtime/loop.ts";
 
 /** Numbers are passed as doubles and null as NaN, because setting a validity bit costs more than setting a value. */
@@ -88,7 +89,7 @@ export class ParquetWriter {
   write(file: string, source: RowSource, select: string): Promise<void> {
     return this.#run(
       source,
-      `COPY (${select}) TO ${quoted(file)} (FORMAT parquet, COMPRESSION zstd, PARQUET_VERSION v1, ROW_GROUP_SIZE ${ROWS_PER_GROUP})`,
+      `COPY (${select}) TO ${quoteText(file)} (FORMAT parquet, COMPRESSION zstd, PARQUET_VERSION v1, ROW_GROUP_SIZE ${ROWS_PER_GROUP})`,
     );
   }
 
@@ -207,12 +208,4 @@ export function openDuckDb(path: string, options: Record<string, string> = {}): 
 /** Null becomes NaN. */
 function numberOf(flag: boolean | null | undefined): number {
   return flag === null || flag === undefined ? Number.NaN : Number(flag);
-}
-
-export function quoted(text: string): string {
-  return `'${text.replaceAll("'", "''")}'`;
-}
-
-export function quotedName(name: string): string {
-  return `"${name.replaceAll('"', '""')}"`;
 }

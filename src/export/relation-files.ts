@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
+import { quoteName } from "../model/sql-text.ts";
 import type { ExportRelation, RelationColumnKind, RelationRow } from "../warehouse/read/export-relations.ts";
-import { quotedName, type RowSource, type SourceBlock } from "./parquet-writer.ts";
+import type { RowSource, SourceBlock } from "./parquet-writer.ts";
 
 const ROWS_PER_BLOCK = 8_192;
 
@@ -28,7 +29,7 @@ export function relationSource(
 ): { source: RowSource; select: string } {
   const entries = Object.entries(relation.columns);
   const values = entries.map(([name, kind]) => {
-    const column = quotedName(name);
+    const column = quoteName(name);
     const value = kind === "integer" || kind === "real" ? `nullif(${column}, 'NaN'::DOUBLE)` : column;
     return `CAST(${value} AS ${types[kind]}) AS ${column}`;
   });

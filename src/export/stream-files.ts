@@ -1,9 +1,10 @@
 import type { ColumnType } from "../model/column.ts";
+import { quoteName } from "../model/sql-text.ts";
 import { hasHistory, isDaily, type RowStream } from "../model/streams.ts";
 import { labelColumns } from "../warehouse/read/export-periods.ts";
 import { comparesPrices, type PeriodContent } from "../warehouse/read/export-rows.ts";
 import { rowColumns, rowTables } from "../warehouse/tables/row-tables.ts";
-import { quotedName, type RowSource, type SourceBlock, type SourceColumn } from "./parquet-writer.ts";
+import type { RowSource, SourceBlock, SourceColumn } from "./parquet-writer.ts";
 
 /** The streams whose files may be partitioned by time, in the order of the export. */
 export const exportStreams = Object.keys(rowTables) as RowStream[];
@@ -104,7 +105,7 @@ export function periodSource(
     ...(flagColumn(stream) ? [{ name: "flag", kind: "number" } as const] : []),
   ];
   const values = fileColumns(stream, content.hasDetails).map(
-    ({ name, value }) => `${value} AS ${quotedName(name)}`,
+    ({ name, value }) => `${value} AS ${quoteName(name)}`,
   );
   return {
     source: { columns: sourceColumns, blocks: toSourceBlocks(content, onRows) },

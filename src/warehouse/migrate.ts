@@ -2,6 +2,7 @@ import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { MigrationMeta } from "drizzle-orm/migrator";
 import { Failure } from "../model/failure.ts";
+import { quoteName } from "../model/sql-text.ts";
 import { packageFolder } from "../runtime/package-files.ts";
 import type { Connection } from "./sqlite/connection.ts";
 import { assertFreeSpace, type FileSystemInfo, MIN_FREE_BYTES } from "./sqlite/disk.ts";
@@ -117,7 +118,7 @@ function dropViews({ database }: Connection): string[] {
   const views = database
     .prepare<[], { name: string; sql: string }>("SELECT name, sql FROM sqlite_master WHERE type = 'view'")
     .all();
-  for (const { name } of views) database.exec(`DROP VIEW "${name.replaceAll('"', '""')}"`);
+  for (const { name } of views) database.exec(`DROP VIEW ${quoteName(name)}`);
   return views.map(({ sql }) => sql);
 }
 

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ParquetWriter, quoted, type SourceBlock } from "../../src/export/parquet-writer.ts";
+import { ParquetWriter, type SourceBlock } from "../../src/export/parquet-writer.ts";
+import { quoteText } from "../../src/model/sql-text.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 /** Several groups of rows, in blocks that end neither with a chunk nor with a group. */
@@ -42,7 +43,7 @@ describe("a Parquet writer", () => {
     const rows = await writer.rows(
       `SELECT count(*), count(DISTINCT i), bool_and(i = file_row_number), bool_and(block = floor(i / ${ROWS_PER_BLOCK})),
         count(label), bool_and(label = CAST(CAST(i AS INTEGER) AS VARCHAR))
-      FROM read_parquet(${quoted(join(folder, "rows.parquet"))}, file_row_number = true)`,
+      FROM read_parquet(${quoteText(join(folder, "rows.parquet"))}, file_row_number = true)`,
     );
     const all = String(BLOCKS * ROWS_PER_BLOCK);
     expect(rows).toEqual([[all, all, true, true, String(Math.ceil(Number(all) / 1000)), true]]);
@@ -52,7 +53,7 @@ describe("a Parquet writer", () => {
     await expect(write("failed.parquet", blocks(at))).rejects.toThrow(`block ${at} cannot be read`);
     await write("next.parquet", blocks());
     expect(
-      await writer.rows(`SELECT count(*) FROM read_parquet(${quoted(join(folder, "next.parquet"))})`),
+      await writer.rows(`SELECT count(*) FROM read_parquet(${quoteText(join(folder, "next.parquet"))})`),
     ).toEqual([[String(BLOCKS * ROWS_PER_BLOCK)]]);
   });
 });

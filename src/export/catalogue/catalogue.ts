@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
 import type { Column } from "../../model/column.ts";
+import { quoteName, quoteText } from "../../model/sql-text.ts";
 import { type RowStream, streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { partitionColumn } from "../../warehouse/read/export-periods.ts";
@@ -13,7 +14,7 @@ import {
 import { sharedNamesView } from "../../warehouse/views/coverage-views.ts";
 import { liveColumns, MAX_AHEAD_MICROS } from "../../warehouse/views/data-views.ts";
 import { CATALOGUE, type ManifestFile } from "../manifest.ts";
-import { openDuckDb, quoted, quotedName } from "../parquet-writer.ts";
+import { openDuckDb } from "../parquet-writer.ts";
 import { relationColumns } from "../relation-files.ts";
 import { decimalsOf, exportStreams, fileColumns } from "../stream-files.ts";
 import { barMacro, catalogueBarViews, catalogueComparisonViews } from "./comparison-views.ts";
@@ -86,7 +87,7 @@ export class CatalogueWriter {
   async #createUpperViews(): Promise<void> {
     const { folder, present } = this.#options;
     // The catalogue is in the work folder until it is complete, where `mds_folder()` would not find the files.
-    await this.#connection.run(`SET VARIABLE mds_export = ${quoted(`${folder}/`)}`);
+    await this.#connection.run(`SET VARIABLE mds_export = ${quoteText(`${folder}/`)}`);
     // One transaction: DuckDB syncs its log at each commit.
     await this.#connection.run("BEGIN");
     for (const macro of [folderMacro(folder), digitsMacro, decimalMacro]) await this.#connection.run(macro);
@@ -114,7 +115,7 @@ export class CatalogueWriter {
       const described = await this.#connection.runAndReadAll(`DESCRIBE ${sql}`);
       columns = described
         .getRowsJS()
-        .map(([name, type]) => `${quotedName(String(name))} ${type}`)
+        .map(([name, type]) => `${quoteName(String(name))} ${type}`)
         .join(", ");
       emptyColumns.set(name, columns);
     }
@@ -132,8 +133,8 @@ function folderMacro(folder: string): string {
   const temporary = "current_setting('temp_directory')";
   const end = `${CATALOGUE}.tmp`;
   return `CREATE MACRO mds_folder() AS coalesce(rtrim(CAST(getvariable('mds_export') AS VARCHAR), '/') || '/',
-    CASE WHEN ${temporary} = ${quoted(end)} OR suffix(${temporary}, ${quoted(`/${end}`)})
-      THEN left(${temporary}, length(${temporary}) - ${end.length}) ELSE ${quoted(`${folder}/`)} END)`;
+    CASE WHEN ${temporary} = ${quoteText(end)} OR suffix(${temporary}, ${quoteText(`/${end}`)})
+      THEN left(${temporary}, length(${temporary}) - ${end.length}) ELSE ${quoteText(`${folder}/`)} END)`;
 }
 
 /** The digits of a DOUBLE of at most 15 significant digits, between 1e-7 and 1e15: docs/decisions/exact-decimals.md. */
@@ -177,7 +178,7 @@ function upperViews(options: CatalogueOptions): Views {
 }
 
 function wholeView(relation: ExportRelation, files: readonly ManifestFile[]): string {
-  const names = relationColumns(relation).map(({ name }) => quotedName(name));
+  const names = relationColumns(relation).map(({ name }) => quoteName(name));
   // These relations are small, so their files store the `_exact` columns.
   const decimals = names.flatMap((name) =>
     name.endsWith('_exact"') ? [`exact_decimal(${name}) AS ${name.replace("_exact", "_decimal")}`] : [],
@@ -198,7 +199,7 @@ function streamView(stream: RowStream, source: string, tickerPeriod: Micros): st
     if (name === "day")
       return [name, "epoch_us(CAST(day AS TIMESTAMP)) AS ts", "CAST(day AS TIMESTAMP) AS time"];
     if (name === "last_moved") return [name, ...staleness(tickerPeriod)];
-    if (!decimals.has(name)) return [quotedName(name)];
+    if (!decimals.has(name)) return [quoteName(name)];
     return [name, `${name}_exact`, `exact_decimal(${name}_exact) AS ${name}_decimal`];
   });
   // The files do not contain the partition column: insert it at its position among the columns of the stream.
@@ -240,12 +241,12 @@ function streamSource(
 }
 
 function parquetSource(files: readonly ManifestFile[], options = ""): string {
-  const paths = files.map(({ version }) => `mds_folder() || ${quoted(version)}`);
+  const paths = files.map(({ version }) => `mds_folder() || ${quoteText(version)}`);
   return `read_parquet([${paths.join(", ")}]${options})`;
 }
 
 function emptySource(columns: readonly { name: string; type: string }[]): string {
-  return `(SELECT ${columns.map(({ name, type }) => `NULL::${type} AS ${quotedName(name)}`).join(", ")} WHERE false)`;
+  return `(SELECT ${columns.map(({ name, type }) => `NULL::${type} AS ${quoteName(name)}`).join(", ")} WHERE false)`;
 }
 
 function latestView(stream: RowStream, { present, clockSkew, refreshPeriods }: CatalogueOptions): string {

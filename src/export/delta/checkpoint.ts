@@ -1,6 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type ParquetWriter, quoted } from "../parquet-writer.ts";
+import { quoteText } from "../../model/sql-text.ts";
+import type { ParquetWriter } from "../parquet-writer.ts";
 import type { Action } from "./delta-table.ts";
 
 const texts = "MAP(VARCHAR, VARCHAR)";
@@ -33,9 +34,9 @@ export class CheckpointFormat {
   /** Returns the path of a new file with the actions, given as lines of JSON. */
   async write(actions: string): Promise<string> {
     const file = join(this.#work, "checkpoint.parquet");
-    const source = `read_json(${quoted(this.writeText(actions))}, format = 'newline_delimited', columns = {${struct}})`;
+    const source = `read_json(${quoteText(this.writeText(actions))}, format = 'newline_delimited', columns = {${struct}})`;
     await this.#writer.run(
-      `COPY (FROM ${source}) TO ${quoted(file)} (FORMAT parquet, COMPRESSION snappy, PARQUET_VERSION v1)`,
+      `COPY (FROM ${source}) TO ${quoteText(file)} (FORMAT parquet, COMPRESSION snappy, PARQUET_VERSION v1)`,
     );
     return file;
   }
@@ -49,7 +50,7 @@ export class CheckpointFormat {
   async read(file: string): Promise<Action[]> {
     const names = Object.keys(columns);
     const json = names.map((name) => `CAST(to_json("${name}") AS VARCHAR)`).join(", ");
-    const rows = await this.#writer.rows(`SELECT ${json} FROM read_parquet(${quoted(file)})`);
+    const rows = await this.#writer.rows(`SELECT ${json} FROM read_parquet(${quoteText(file)})`);
     return rows.flatMap((row) =>
       row.flatMap((value, at) =>
         value === null || value === "null"

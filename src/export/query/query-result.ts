@@ -1,8 +1,8 @@
 import type { ScreenValue } from "../../model/answers/query.ts";
 import { Failure } from "../../model/failure.ts";
 import { toCellText } from "../../model/row-text.ts";
+import { quoteName } from "../../model/sql-text.ts";
 import type { RowSource, SourceRow } from "../parquet-writer.ts";
-import { quotedName } from "../parquet-writer.ts";
 
 type ResultRow = readonly unknown[];
 
@@ -79,7 +79,7 @@ export function toParquetSource(
   };
   const selected = names.map((name, at) => {
     const value = types[at] === "DOUBLE" ? `nullif(c${at}, 'NaN'::DOUBLE)` : `CAST(c${at} AS ${types[at]})`;
-    return `${value} AS ${quotedName(name)}`;
+    return `${value} AS ${quoteName(name)}`;
   });
   return { source, select: `SELECT ${selected.join(", ")} FROM handed_over()` };
 }

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { quoteText } from "../../model/sql-text.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { publicDocs } from "../../warehouse/schema/column-docs.ts";
 import {
@@ -33,7 +34,6 @@ const MIGRATION_LOCK = 0x4d445357;
 
 /** What each public relation and column means, as in docs/dictionary.md. */
 function commentStatements(): string[] {
-  const quoted = (text: string) => `'${text.replaceAll("'", "''")}'`;
   const views = Object.keys(sharedViews).map((name) => ({ name, kind: "VIEW", columns: undefined }));
   const dictionaries = dictionaryLayouts.map(({ name, key, columns }) => ({
     name,
@@ -45,8 +45,8 @@ function commentStatements(): string[] {
     if (summary === undefined) return [];
     const shown = docs.filter((doc) => columns?.some((column) => column.name === doc.name) ?? true);
     return [
-      `COMMENT ON ${kind} mds.${name} IS ${quoted(summary)}`,
-      ...shown.map((doc) => `COMMENT ON COLUMN mds.${name}."${doc.name}" IS ${quoted(doc.meaning)}`),
+      `COMMENT ON ${kind} mds.${name} IS ${quoteText(summary)}`,
+      ...shown.map((doc) => `COMMENT ON COLUMN mds.${name}."${doc.name}" IS ${quoteText(doc.meaning)}`),
     ];
   });
 }

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import pg from "pg";
 import { from as copyFrom, to as copyTo } from "pg-copy-streams";
+import { quoteName } from "../../model/sql-text.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import {
   blockedFailure,
@@ -233,14 +234,14 @@ export class SharedSession {
     table: string,
     { columns, key, bytes }: { columns: readonly string[]; key: readonly string[]; bytes: Buffer },
   ): Promise<void> {
-    const quoted = (names: readonly string[]) => names.map((name) => `"${name}"`).join(", ");
-    const names = quoted(columns);
+    const listNames = (names: readonly string[]) => names.map(quoteName).join(", ");
+    const names = listNames(columns);
     const set = columns.filter((name) => !key.includes(name)).map((name) => `"${name}" = excluded."${name}"`);
     await this.query(`CREATE TEMP TABLE incoming AS SELECT ${names} FROM ${table} LIMIT 0`);
     await this.copyIn(`COPY pg_temp.incoming (${names}) FROM STDIN (FORMAT binary)`, bytes);
     await this.query(
       `INSERT INTO ${table} (${names}) SELECT ${names} FROM pg_temp.incoming
-      ON CONFLICT (${quoted(key)}) DO UPDATE SET ${set.join(", ")}; DROP TABLE pg_temp.incoming`,
+      ON CONFLICT (${listNames(key)}) DO UPDATE SET ${set.join(", ")}; DROP TABLE pg_temp.incoming`,
     );
   }
 

@@ -1,3 +1,4 @@
+import { quoteName } from "../../model/sql-text.ts";
 import { formatTimestamp, type Micros } from "../../model/time.ts";
 import { relationDocs } from "../schema/column-docs.ts";
 import { findPlaces, type SelectScope } from "./select-scopes.ts";
@@ -150,10 +151,6 @@ function findQualified(scope: SelectScope | undefined, name: string | undefined)
 function findOnlyTimed({ sources }: SelectScope): string | undefined {
   const timed = [...sources].filter(([, relation]) => relation !== null && timedRelations.has(relation));
   return timed.length === 1 ? timed[0]?.[0] : undefined;
-}
-
-function quoteName(name: string): string {
-  return `"${name.replaceAll('"', '""')}"`;
 }
 
 /** The first timestamp whose text is not less than `text`. */

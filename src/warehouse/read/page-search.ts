@@ -2,6 +2,7 @@ import type { DerivativeAsset } from "../../model/answers/derivatives.ts";
 import type { SeriesMatch } from "../../model/answers/heatmap.ts";
 import type { ExchangeSummary, PairSummary } from "../../model/answers/market.ts";
 import { nameToSlug, pagePath, type SearchMatch } from "../../model/answers/page-address.ts";
+import { quoteText } from "../../model/sql-text.ts";
 import type { SchemaResult } from "../schema/column-doc.ts";
 import type { SeriesSearch } from "./series-search.ts";
 
@@ -73,7 +74,7 @@ function toExchangePage({ name, pairs, pair }: ExchangeSummary): SearchMatch {
           : `${pairs.toLocaleString("en")} pairs`,
     href:
       pair === null
-        ? `/explore#${new URLSearchParams({ sql: `SELECT * FROM exchanges WHERE name = '${name.replaceAll("'", "''")}'` })}`
+        ? `/explore#${new URLSearchParams({ sql: `SELECT * FROM exchanges WHERE name = ${quoteText(name)}` })}`
         : `${pagePath("exchanges", pair)}?${new URLSearchParams({ q: name })}`,
   };
 }
