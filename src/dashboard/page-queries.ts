@@ -1,6 +1,6 @@
 import type { RankingResult } from "../model/answers/market.ts";
 import type { Micros } from "../model/time.ts";
-import { readSchema } from "../warehouse/query/schema.ts";
+import { readSchema } from "../warehouse/query/query.ts";
 import { type ChartBarsOptions, readChartBars } from "../warehouse/read/chart-bars.ts";
 import { type Heatmap, readHeatmap } from "../warehouse/read/heatmap.ts";
 import {

@@ -84,8 +84,6 @@ export interface StoredSeries {
   settledRanges(range: TimeRange): readonly SettledRange[];
   /** The rows of the range other than those at `timestamps`, ascending. */
   rowsBeside(range: TimeRange, timestamps: readonly Micros[]): readonly StoredRow[];
-  /** Whether the range has a row. */
-  hasRows(range: TimeRange): boolean;
   /** The newest row before `ts`. */
   newestRow(ts: Micros): Micros | undefined;
   /** The newest row of the range that REST has served. */

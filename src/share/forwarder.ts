@@ -5,7 +5,6 @@ import type { SettledRange } from "../rule/answer.ts";
 import { readClockSkew } from "../warehouse/coverage/targets.ts";
 import {
   type NewestRow,
-  readConsistently,
   readLedgerPart,
   readNewestRows,
   readRange,
@@ -176,12 +175,13 @@ export class Forwarder {
 
   #readLedgers(keys: () => readonly Omit<KeyLedger, "ledger">[]): KeyLedger[] {
     const { connection } = this.#options;
-    return readConsistently(connection, () =>
+    const read = connection.database.transaction(() =>
       keys().map((key) => ({
         ...key,
         ledger: this.writer.withoutMovedHere(readWholeLedger(connection, key)),
       })),
     );
+    return read();
   }
 
   /** The growth of history streams: each range with its rows. */

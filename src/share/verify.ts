@@ -1,7 +1,6 @@
 import { hasHistory, type RowStream, rowStreams } from "../model/streams.ts";
 import { intersect, normalise, subtract, type TimeRanges } from "../model/time-range.ts";
 import {
-  readConsistently,
   readRange,
   readRowKeys,
   readSettledKeys,
@@ -80,8 +79,7 @@ function containsRows(found: Buffer, expected: Buffer): boolean {
 
 /** The covered ranges of a row key: of its series, or of the subscriptions that deliver it. */
 function readCoverage(connection: Connection, stream: RowStream): (key: number) => TimeRanges {
-  const ledgers = readConsistently(
-    connection,
+  const readLedgers = connection.database.transaction(
     () =>
       new Map(
         readSettledKeys(connection)
@@ -89,6 +87,7 @@ function readCoverage(connection: Connection, stream: RowStream): (key: number) 
           .map((each) => [each.series, rangesOf(readWholeLedger(connection, each), "rows", "empty")]),
       ),
   );
+  const ledgers = readLedgers();
   if (hasHistory(stream)) return (key) => ledgers.get(key) ?? [];
   const subscriptions = readSubscriptions(connection, stream);
   return (key) =>

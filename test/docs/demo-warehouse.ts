@@ -17,7 +17,7 @@ import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts
 import { backfill } from "../../src/sync/history/backfill.ts";
 import { retract } from "../../src/warehouse/coverage/ledger.ts";
 import { recordClockSkew } from "../../src/warehouse/coverage/targets.ts";
-import { keepPastRow } from "../../src/warehouse/rows/past-rows.ts";
+import { keepPastRow } from "../../src/warehouse/rows/row-sql.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { rowTables } from "../../src/warehouse/tables/row-tables.ts";
 import { openWriter } from "../../src/warehouse/writer.ts";

@@ -6,7 +6,6 @@ import {
   findEndsAbove,
   findTargetStart,
   findTouching,
-  hasRowsInRange,
   type SeriesKey,
 } from "../../warehouse/coverage/ledger.ts";
 import {
@@ -26,7 +25,6 @@ export function readStoredSeries(transaction: Transaction, key: SeriesKey, index
     settledRanges: (range: TimeRange) => findTouching(transaction, key, range),
     rowsBeside: (range: TimeRange, timestamps: readonly Micros[]) =>
       findRowsBeside(transaction, key, range, timestamps),
-    hasRows: (range: TimeRange) => hasRowsInRange(transaction, key, range),
     newestRow: (ts: Micros) => findNewestRow(transaction, key, ts),
     newestServed: (range: TimeRange) => findNewestServedRow(transaction, key, range),
     newestLive: (range: TimeRange) =>

@@ -1,11 +1,20 @@
+import type { RowStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
+import { removeRanges, retract } from "../coverage/ledger.ts";
 import { readPresentTs } from "../coverage/targets.ts";
+import { hoursOf, markStale } from "../rows/kept-bars.ts";
 import type { Connection } from "../sqlite/connection.ts";
-import { type AuditContext, type AuditedKey, type AuditFinding, readAuditedKeys } from "./audited-key.ts";
+import type { Transaction } from "../tables/transaction.ts";
+import {
+  type AuditContext,
+  type AuditedKey,
+  type AuditFinding,
+  type AuditRule,
+  readAuditedKeys,
+} from "./audited-key.ts";
 import { checkKeptBars } from "./check-kept-bars.ts";
 import { checkClaims, checkOrder } from "./check-ranges.ts";
-import { checkRows } from "./check-rows.ts";
-import { checkSettledFlag } from "./check-settled-flag.ts";
+import { checkRows, checkSettledFlag } from "./check-rows.ts";
 import {
   checkCoverageView,
   checkTiling,
@@ -64,4 +73,36 @@ function checkKey(
     ...checkSettledFlag(context, audited),
     ...checkKeptBars(context, audited),
   ];
+}
+
+/** False claims of the ledger, and wrong bars. The others are about views and targets, which the next start declares again. */
+const repairableRules: readonly AuditRule[] = [
+  "order",
+  "row_in_empty",
+  "no_rows",
+  "lost_in_reach",
+  "future",
+  "kept_bars",
+];
+
+export function isRepairable({ rule }: AuditFinding): boolean {
+  return repairableRules.includes(rule);
+}
+
+/**
+ * Takes back every claim that the audit found false: its range becomes a gap, which the next run fetches again. A snapshot
+ * stream has no history, so there the range is lost. Rows stay. Wrong bars are computed again. Returns how many findings it has repaired.
+ */
+export function repairLedger(transaction: Transaction, findings: readonly AuditFinding[]): number {
+  const repairable = findings.filter(isRepairable);
+  // First, because `retract` refuses a ledger with overlaps.
+  for (const { rule, key, from, to } of repairable)
+    if (rule === "order") {
+      removeRanges(transaction, key, "from_ts < ? AND to_ts >= ?", [to, from]);
+      transaction.journal.add(key.stream as RowStream, "retracted", key.series, { from, to });
+    }
+  for (const { rule, key, from, to } of repairable)
+    if (rule === "kept_bars") markStale(transaction, key.series, hoursOf({ from, to }));
+    else if (rule !== "order") retract(transaction, key, { from, to });
+  return repairable.length;
 }

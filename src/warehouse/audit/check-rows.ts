@@ -1,9 +1,11 @@
-import { hasHistory } from "../../model/streams.ts";
+import { hasHistory, keyColumns, type SnapshotStream, streamTable } from "../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { SettledRange } from "../../rule/answer.ts";
+import type { StoredTime } from "../schema/rows.ts";
+import type { Connection, Statement } from "../sqlite/connection.ts";
+import { type RowTable, rowTables } from "../tables/row-tables.ts";
 import { type AuditContext, type AuditedKey, type AuditFinding, createFinding } from "./audited-key.ts";
-import { createRowSeeks, type RowSeeks } from "./row-seeks.ts";
 
 /** A retraction may leave a part of a covered range between two rows: this many periods without a row prove nothing. */
 const MAX_PERIODS_WITHOUT_ROW = 3;
@@ -97,4 +99,87 @@ function findPauses(
     at = next;
   }
   return findings;
+}
+
+const flagSql = "SELECT is_settled FROM index_ticks WHERE index_type = ? AND index_id = ? AND ts = ?";
+
+/**
+ * `is_settled` can only change where a settled range begins or ends, so the rows on both sides of each of these points
+ * stand for all others.
+ */
+export function checkSettledFlag({ connection }: AuditContext, audited: AuditedKey): AuditFinding[] {
+  const { key, names, settled } = audited;
+  if (key.stream !== "index_ticks" || names === null) return [];
+  const seeks = createRowSeeks(connection, audited);
+  const flags = connection.statement<0 | 1>(flagSql).pluck();
+  const [min, max] = [Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER];
+  const edges = new Set(settled.flatMap(({ from, to }) => [from, to]));
+  const rows = new Set<Micros>();
+  for (const edge of edges) {
+    const [before, after] = [seeks.last({ from: min, to: edge }), seeks.first({ from: edge, to: max })];
+    if (before !== undefined) rows.add(before);
+    if (after !== undefined) rows.add(after);
+  }
+  return [...rows].flatMap((ts) => {
+    const range = settled.findLast(({ from }) => from <= ts);
+    const expected = range !== undefined && ts < range.to && range.proof !== "lost" ? 1 : 0;
+    const shown = flags.get([names.indexType, names.indexId, ts]);
+    if (shown === expected) return [];
+    const text = `is_settled is ${shown ?? "missing"} in the view index_ticks, but the ledger says ${expected}`;
+    return [createFinding(audited, "is_settled", { from: ts, to: ts + 1 }, text)];
+  });
+}
+
+/** Finds rows of one ledger key by index seeks, so that the auditor never scans a table. */
+interface RowSeeks {
+  /** The oldest row in the range. */
+  first(range: TimeRange): Micros | undefined;
+  /** The newest row in the range. */
+  last(range: TimeRange): Micros | undefined;
+  count(range: TimeRange): number;
+}
+
+function createRowSeeks(connection: Connection, audited: AuditedKey): RowSeeks {
+  const { stream, series } = audited.key;
+  if (hasHistory(stream)) return seekKeys(connection, rowTables[stream], [series]);
+  const snapshot = stream as SnapshotStream;
+  return seekKeys(
+    connection,
+    rowTables[snapshot],
+    readRowKeys(connection, snapshot, audited.names?.indexId ?? ""),
+  );
+}
+
+/** The keys of the rows that a subscription to one exchange, or to all (an empty id), stores. */
+function readRowKeys(connection: Connection, stream: SnapshotStream, exchangeId: string): number[] {
+  const { dictionary } = streamTable[stream];
+  const sql = `SELECT ${keyColumns[dictionary]} FROM ${dictionary}`;
+  // The ranking has no exchange.
+  if (exchangeId === "" || dictionary === "series") return connection.values<number>(sql);
+  return connection.values<number>(`${sql} WHERE exchange_id = ?`, [exchangeId]);
+}
+
+function seekKeys(connection: Connection, table: RowTable<never>, keys: number[]): RowSeeks {
+  const { keyColumn, timeColumn, storedTime, tsOfStored } = table;
+  const select = (what: string) =>
+    `SELECT ${what} FROM ${table.table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ?`;
+  const oldest = connection.statement<StoredTime | null>(select(`min(${timeColumn})`)).pluck();
+  const newest = connection.statement<StoredTime | null>(select(`max(${timeColumn})`)).pluck();
+  const count = connection.statement<number>(select("count(*)")).pluck();
+  const seek = (statement: Statement<StoredTime | null>, { from, to }: TimeRange) => {
+    for (const [at, key] of keys.entries()) {
+      const found = statement.get([key, storedTime(from), storedTime(to)]) ?? null;
+      if (found === null) continue;
+      // Neighbouring ranges have rows of the same keys: try this one first.
+      if (at > 0) keys.unshift(...keys.splice(at, 1));
+      return tsOfStored(found);
+    }
+    return undefined;
+  };
+  return {
+    first: (range) => seek(oldest, range),
+    last: (range) => seek(newest, range),
+    count: ({ from, to }) =>
+      keys.reduce((sum, key) => sum + (count.get([key, storedTime(from), storedTime(to)]) ?? 0), 0),
+  };
 }

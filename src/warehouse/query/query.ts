@@ -1,8 +1,8 @@
 import { findClosestWord } from "../../model/did-you-mean.ts";
 import { errorCode, Failure } from "../../model/failure.ts";
 import { rewriteTimeBounds } from "../query/time-bounds.ts";
-import type { ColumnDoc } from "../schema/column-doc.ts";
-import { relationDocs } from "../schema/column-docs.ts";
+import type { ColumnDoc, SchemaResult } from "../schema/column-doc.ts";
+import { publicDocs, relationDocs, relationGroups } from "../schema/column-docs.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { readSqlTokens } from "./sql-tokens.ts";
 
@@ -98,6 +98,22 @@ export function readUndescribedColumns({ database }: Connection, relation: strin
   return database
     .prepare<[string], ColumnDoc>("SELECT name, type, '' AS meaning FROM pragma_table_info(?)")
     .all(relation);
+}
+
+/** The relations that people query, in the groups of the dictionary, and those that they added themselves. */
+export function readSchema(reader: Connection): SchemaResult {
+  const groups = relationGroups.map(({ title, docs }) => ({
+    title,
+    relations: Object.entries(docs)
+      .filter(([name]) => name in publicDocs)
+      .map(([name, doc]) => ({ name, ...doc })),
+  }));
+  const own = readUserRelations(reader).map((name) => ({
+    name,
+    summary: "not part of mds-sync",
+    columns: readUndescribedColumns(reader, name),
+  }));
+  return [...groups, { title: "Your own", relations: own }].filter(({ relations }) => relations.length > 0);
 }
 
 /** SQLite reports a pragma that returns a row as read-only, even if it changes a setting. */

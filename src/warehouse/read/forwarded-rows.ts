@@ -43,7 +43,7 @@ export function readRange(
 ): RangeContent {
   const { timeColumn, storedTime, tsOfStored } = rowTables[stream];
   const sql = `${selectRows(stream)} AND ${timeColumn} >= ? AND ${timeColumn} < ? ORDER BY ${timeColumn} LIMIT ?`;
-  return readConsistently(connection, () => {
+  return connection.database.transaction(() => {
     const rows = connection.tuples<ForwardedRow>(sql, [
       key,
       storedTime(range.from),
@@ -56,7 +56,7 @@ export function readRange(
       ? readLedgerPart(connection, { stream, series: key }, { ...range, to })
       : [];
     return { rows, ledger, to };
-  });
+  })();
 }
 
 const ledgerSql = `SELECT from_ts AS "from", to_ts AS "to", proof, reason FROM settled_ranges WHERE stream = ? AND series = ?`;
@@ -108,16 +108,6 @@ export function readNewestRows(connection: Connection, stream: RowStream): Newes
     const time = newest.pluck().get([key]) ?? null;
     return time === null ? [] : [{ key, ts: tsOfStored(time) }];
   });
-}
-
-/** Runs `work` in one read transaction. It must be synchronous: docs/decisions/wal.md. */
-export function readConsistently<T>(connection: Connection, work: () => T): T {
-  connection.database.exec("BEGIN");
-  try {
-    return work();
-  } finally {
-    connection.database.exec("COMMIT");
-  }
 }
 
 /** The rows of a small relation, its columns in the order given. `after`: only rows whose first column is greater. */

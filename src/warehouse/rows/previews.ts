@@ -3,7 +3,7 @@ import type { TimeRange } from "../../model/time-range.ts";
 import { findProofAt, type LedgerKey } from "../coverage/ledger.ts";
 import { rowTables } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
-import { keepPastRow } from "./past-rows.ts";
+import { keepPastRow } from "./row-sql.ts";
 import { addRowCount } from "./stream-stats.ts";
 
 /*

@@ -1,4 +1,6 @@
+import type { Micros } from "../../model/time.ts";
 import type { RowTable } from "../tables/row-tables.ts";
+import type { Transaction } from "../tables/transaction.ts";
 
 /**
  * Inserting this many rows per statement is 1.5 to 1.8 times as fast as one at a time. Their values are passed as arguments:
@@ -78,4 +80,15 @@ export function getRowSql<Row>({
     sqlByTable.set(table, sql);
   }
   return sql;
+}
+
+/** Keeps the stored version of a row before it is replaced or deleted. One that this commit wrote was never known. */
+export function keepPastRow(
+  transaction: Transaction,
+  table: RowTable<never>,
+  { key, ts }: { readonly key: number; readonly ts: Micros },
+): void {
+  const { keepPast } = getRowSql(table);
+  const { commit } = transaction;
+  if (keepPast !== undefined) transaction.run(keepPast, [commit, key, table.storedTime(ts), commit]);
 }

@@ -7,9 +7,8 @@ import { retract, retractDisprovedEmpty } from "../coverage/ledger.ts";
 import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { PageBars, TouchedHours } from "./kept-bars.ts";
-import { keepPastRow } from "./past-rows.ts";
 import { hasSameValues, storeRevision } from "./revisions.ts";
-import { getPlainTickSql, getRowSql, ROWS_PER_STATEMENT } from "./row-sql.ts";
+import { getPlainTickSql, getRowSql, keepPastRow, ROWS_PER_STATEMENT } from "./row-sql.ts";
 import { hasSecondNote, noteSecondInDetails } from "./second-records.ts";
 import { addRowCount } from "./stream-stats.ts";
 

@@ -3,9 +3,8 @@ import type { RowStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
-import { keepPastRow } from "./past-rows.ts";
 import { hasSameValues } from "./revisions.ts";
-import { getRowSql } from "./row-sql.ts";
+import { getRowSql, keepPastRow } from "./row-sql.ts";
 
 /*
  * The service may list two records of one moment: a recalculation whose predecessor stays, two ticks within a microsecond,

@@ -6,10 +6,10 @@ import type { SeriesKey } from "../coverage/ledger.ts";
 import type { StoredTime } from "../schema/rows.ts";
 import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
-import { keepPastRow } from "./past-rows.ts";
 import { isPreview } from "./previews.ts";
 import { storeRevision } from "./revisions.ts";
 import { countStoredRows } from "./row-queries.ts";
+import { keepPastRow } from "./row-sql.ts";
 import { addRowCount } from "./stream-stats.ts";
 
 /** The stored rows of the range other than those at `timestamps`, ascending. Call it after a page's rows are written. */

@@ -52,7 +52,6 @@ export function toStoredSeries(facts: StoredFacts): StoredSeries {
     servesRunningDay: facts.servesRunningDay,
     targetStart: undefined,
     rowsBeside: unread,
-    hasRows: unread,
     newestRow: unread,
     endsAbove: unread,
   };

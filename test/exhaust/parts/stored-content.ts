@@ -33,7 +33,6 @@ export function toStoredSeries({ served, previews, ledger, targetStart }: Stored
       if (!timestamps.every(Number.isInteger)) throw new Error("the warehouse looks for whole numbers");
       return rows.filter(({ ts }) => isIn(range, ts) && !timestamps.includes(ts));
     },
-    hasRows: (range) => rows.some(({ ts }) => isIn(range, ts)),
     newestRow: (before) => rows.findLast(({ ts }) => ts < before)?.ts,
     newestServed: (range) => rows.findLast(({ ts, isPreview }) => !isPreview && isIn(range, ts))?.ts,
     newestLive: () => undefined,

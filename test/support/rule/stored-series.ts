@@ -37,7 +37,6 @@ export function storedSeries({
     settledRanges: ({ from, to }) => ledger.filter((range) => range.from <= to && range.to >= from),
     rowsBeside: ({ from, to }, timestamps) =>
       all.filter(({ ts }) => from <= ts && ts < to && !timestamps.includes(ts)),
-    hasRows: ({ from, to }) => all.some(({ ts }) => from <= ts && ts < to),
     newestRow: (before) => all.findLast(({ ts }) => ts < before)?.ts,
     newestServed: (range) => newestOf(rows, range),
     newestLive: (range) => newestOf(previews, range),

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
-import { auditLedger } from "../../../src/warehouse/audit/audit-ledger.ts";
-import { repairLedger } from "../../../src/warehouse/audit/repair-ledger.ts";
+import { auditLedger, repairLedger } from "../../../src/warehouse/audit/audit-ledger.ts";
 import { settle, settleAsLost } from "../../../src/warehouse/coverage/ledger.ts";
 import { settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
 import { declareTargets } from "../../../src/warehouse/coverage/targets.ts";
