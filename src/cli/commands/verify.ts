@@ -3,7 +3,12 @@ import { integerOption } from "../../config/option-types.ts";
 import { type Confirmations, describeConfirmations } from "../../model/status/confirmations.ts";
 import { formatTimestamp, formatToSecond, MICROS_PER_MS } from "../../model/time.ts";
 import type { VerifyResult } from "../../sync/history/verify.ts";
-import { type AuditResult, auditLedger, isRepairable, repairLedger } from "../../warehouse/audit/audit-ledger.ts";
+import {
+  type AuditResult,
+  auditLedger,
+  isRepairable,
+  repairLedger,
+} from "../../warehouse/audit/audit-ledger.ts";
 import type { AuditFinding } from "../../warehouse/audit/audited-key.ts";
 import { openReader, withReader } from "../../warehouse/reader.ts";
 import { openWriter } from "../../warehouse/writer.ts";
