@@ -1,3 +1,4 @@
+import type { Page } from "playwright-core";
 import { type Micros, startOfDay } from "../../../src/model/time.ts";
 import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { declareTargets } from "../../../src/warehouse/coverage/targets.ts";
@@ -148,4 +149,14 @@ export function fillDailyBars(transaction: Transaction): void {
     [xrp, keyOf("ltc-id")].map((key) => ({ key, ...rules, serviceWindow: null })),
     nowTs,
   );
+}
+
+/** Where the candles are drawn. */
+export const pane = "#chart td:nth-child(2) canvas >> nth=0";
+
+/** Points at a place of the pane, in pixels, and waits until the page tells the bar there. */
+export async function pointAt(page: Page, x: number, y: number): Promise<void> {
+  const box = await page.locator(pane).boundingBox();
+  await page.mouse.move((box?.x ?? 0) + x, (box?.y ?? 0) + y);
+  await page.evaluate("new Promise(requestAnimationFrame)");
 }

@@ -80,24 +80,6 @@ export async function takeScreenshot(page: Page, name: string): Promise<void> {
   if (folder) await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true });
 }
 
-/** The number of pixels of each colour in a canvas. */
-export function countColours(page: Page, selector: string): Promise<Record<string, number>> {
-  return page.locator(selector).evaluate((element) => {
-    const canvas = element as unknown as {
-      width: number;
-      height: number;
-      getContext(kind: "2d"): { getImageData(...box: number[]): { data: Uint8ClampedArray } };
-    };
-    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-    const colours: Record<string, number> = {};
-    for (let i = 0; i < data.length; i += 4) {
-      const colour = `${data[i]},${data[i + 1]},${data[i + 2]}`;
-      colours[colour] = (colours[colour] ?? 0) + 1;
-    }
-    return colours;
-  });
-}
-
 export function itInBrowser(name: string, test: () => Promise<void>): void {
   it(name, async () => {
     if (hasChromium || skipWithout(`${CHROMIUM_PATH} is missing`, name)) await test();
