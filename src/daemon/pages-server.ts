@@ -1,7 +1,6 @@
 import type { DaemonView } from "../dashboard/daemon-status.ts";
-import { startDashboardServer } from "../dashboard/dashboard-server.ts";
+import { createQueryPost, startDashboardServer } from "../dashboard/dashboard-server.ts";
 import type { PageQuery } from "../dashboard/page-queries.ts";
-import { createQueryPost } from "../dashboard/query-post.ts";
 import { ReaderThread } from "../dashboard/reader-thread.ts";
 import { createRoutes } from "../dashboard/routes.ts";
 import { QueryRunner } from "../export/query/query-runner.ts";

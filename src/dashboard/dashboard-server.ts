@@ -1,3 +1,6 @@
+import type { Readable } from "node:stream";
+import { toErrorAnswer } from "../model/answers/query.ts";
+import { Failure } from "../model/failure.ts";
 import {
   type HttpRequest,
   type HttpResponse,
@@ -10,7 +13,7 @@ import {
 export type RequestHandler = (query: URLSearchParams) => HttpResponse | Promise<HttpResponse>;
 
 /** `signal` aborts when the client is gone before it has the whole response. */
-export type PostHandler = (body: string, signal: AbortSignal) => Promise<HttpResponse>;
+type PostHandler = (body: string, signal: AbortSignal) => Promise<HttpResponse>;
 
 interface DashboardServerOptions {
   readonly host: string;
@@ -82,4 +85,37 @@ export function jsonBytes(body: string | Uint8Array, status = 200): HttpResponse
 
 export function jsonResponse(value: unknown, status = 200): HttpResponse {
   return jsonBytes(`${JSON.stringify(value)}\n`, status);
+}
+
+/** `lines`: of a slow statement, the rows read so far and at last `rows` or an error, a line each. */
+type QueryFormat = "rows" | "lines" | "csv" | "json" | "parquet";
+
+/** Runs SQL that people write; the daemon provides it. */
+interface QueryService {
+  /** `body` is the JSON that the page sent. */
+  answer(
+    body: string,
+    signal: AbortSignal,
+  ): Promise<{ readonly format: QueryFormat; readonly result: Readable }>;
+}
+
+const contentTypes: Readonly<Record<QueryFormat, string>> = {
+  rows: "application/json",
+  lines: "application/x-ndjson",
+  json: "application/json",
+  csv: "text/csv",
+  parquet: "application/vnd.apache.parquet",
+};
+
+/** Answers with the result of a query, or with what is wrong with it. */
+export function createQueryPost(service: QueryService): PostHandler {
+  return async (body, signal) => {
+    try {
+      const { format, result } = await service.answer(body, signal);
+      return { type: contentTypes[format], body: result };
+    } catch (error) {
+      if (!(error instanceof Failure)) throw error;
+      return jsonResponse(toErrorAnswer(error), error.code === "bad_query" ? 400 : 503);
+    }
+  };
 }

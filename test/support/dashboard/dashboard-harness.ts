@@ -1,8 +1,7 @@
 import { onTestFinished } from "vitest";
 import type { DaemonView } from "../../../src/dashboard/daemon-status.ts";
-import { startDashboardServer } from "../../../src/dashboard/dashboard-server.ts";
+import { createQueryPost, startDashboardServer } from "../../../src/dashboard/dashboard-server.ts";
 import type { LiveEvents } from "../../../src/dashboard/live-events.ts";
-import { createQueryPost } from "../../../src/dashboard/query-post.ts";
 import { ReaderThread } from "../../../src/dashboard/reader-thread.ts";
 import { createRoutes } from "../../../src/dashboard/routes.ts";
 import { QueryRunner } from "../../../src/export/query/query-runner.ts";

@@ -5,7 +5,8 @@ import uPlot from "uplot";
 import type { QueryAnswer, ScreenValue } from "../../../model/answers/query.ts";
 import { cssColour, withOpacity } from "../shared/layout.ts";
 import { element } from "../shared/page-base.ts";
-import { brief, dayText, withMinusSign } from "../shared/text-format.ts";
+import { LEGEND_PX, plotOptions } from "../shared/plot.ts";
+import { brief, momentText } from "../shared/text-format.ts";
 import { isNumeric } from "./result-grid.ts";
 
 const MAX_LINES = 12;
@@ -92,37 +93,7 @@ function pivot({ columns, rows }: Table, { x, y, split }: Axes) {
 }
 
 const number = (value: number) =>
-  withMinusSign(Math.abs(value) >= 10_000 ? brief(value) : String(Number(value.toPrecision(6))));
-
-const DAY = 86_400;
-const iso = (seconds: number) => new Date(seconds * 1000).toISOString().replace("T", " ");
-
-/** UTC, as the warehouse writes it: the day where it begins, else the time. */
-function timeLabel(seconds: number, step: number): string {
-  if (step >= 28 * DAY) return iso(seconds).slice(0, 7);
-  return step >= DAY || seconds % DAY === 0 ? dayText(seconds * 1000, true) : iso(seconds).slice(11, 16);
-}
-
-/** How uPlot writes the positions on the x axis, and the one under the pointer. */
-interface XFormat {
-  readonly axis: (plot: uPlot, at: number[], axis: number, space: number, step: number) => string[];
-  readonly point: (plot: uPlot, value: number | null) => string;
-}
-
-const point = (_: uPlot, value: number | null) => (value === null ? "–" : number(value));
-
-function xFormat(labels: readonly string[] | undefined, isTime: boolean): XFormat {
-  if (labels)
-    return {
-      axis: (_, at) => at.map((i) => labels[i] ?? ""),
-      point: (_, i) => (i === null ? "" : (labels[i] ?? "")),
-    };
-  if (!isTime) return { axis: (_, at) => at.map(number), point };
-  return {
-    axis: (_, at, __, ___, step) => at.map((seconds) => timeLabel(seconds, step)),
-    point: (_, seconds) => (seconds === null ? "–" : iso(seconds).slice(0, 19)),
-  };
-}
+  Math.abs(value) >= 10_000 ? brief(value) : String(Number(value.toPrecision(6)));
 
 const styles: Readonly<Record<PlotKind, () => Partial<uPlot.Series>>> = {
   lines: () => ({ points: { show: false } }),
@@ -135,56 +106,26 @@ const styles: Readonly<Record<PlotKind, () => Partial<uPlot.Series>>> = {
 
 function drawPlot(target: HTMLElement, result: Table, axes: Axes, kind: PlotKind): Drawing {
   const { xs, lines, labels, isTime } = pivot(result, axes);
-  const [soft, line] = [cssColour("soft"), cssColour("line")];
-  const format = xFormat(labels, isTime);
-  const axis = {
-    stroke: soft,
-    grid: { stroke: line, width: 1 },
-    ticks: { stroke: line },
-    font: "12px system-ui",
-  };
-  const plot = new uPlot(
-    {
-      width: target.clientWidth,
-      height: target.clientHeight - 34,
-      tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "UTC"),
-      scales: {
-        x: { time: isTime, ...(kind === "bars" && xs.length > 0 ? { range: paddedRange(xs) } : {}) },
-      },
-      cursor: { drag: { x: true, y: false } },
-      legend: { live: true },
-      axes: [
-        { ...axis, space: isTime ? 90 : 60, values: format.axis },
-        {
-          ...axis,
-          size: 70,
-          values: (_, values) => values.map((value) => (value === null ? "" : number(value))),
-        },
-      ],
-      series: [
-        { label: axes.x, value: format.point },
-        ...lines.map(({ name }, i) => {
-          const colour = cssColour(`line-${(i % LINE_COLOURS) + 1}`);
-          const fill = kind === "bars" ? { fill: withOpacity(colour, 0.5) } : {};
-          return {
-            label: name,
-            stroke: colour,
-            width: 1.5,
-            spanGaps: false,
-            value: point,
-            ...fill,
-            ...styles[kind](),
-          };
-        }),
-      ],
-    },
-    [xs, ...lines.map(({ ys }) => ys)],
-    target,
-  );
+  const options = plotOptions(target, {
+    xLabel: axes.x,
+    xValues: (value) => (labels ? (labels[value] ?? "") : isTime ? momentText(value * 1e6) : number(value)),
+    yValue: number,
+    isTime,
+    hasPoints: false,
+    ...(kind === "bars" && xs.length > 0 ? { xRange: paddedRange(xs) } : {}),
+    lines: lines.map(({ name }, i) => {
+      const stroke = cssColour(`line-${(i % LINE_COLOURS) + 1}`);
+      const fill = kind === "bars" ? { fill: withOpacity(stroke, 0.5) } : {};
+      return { label: name, stroke, ...fill, ...styles[kind]() };
+    }),
+  });
+  // A drag zooms in.
+  const cursor = { drag: { x: true, y: false } };
+  const plot = new uPlot({ ...options, cursor }, [xs, ...lines.map(({ ys }) => ys)], target);
   target.dataset.points = String(xs.length);
   target.dataset.lines = String(lines.length);
   return {
-    resize: () => plot.setSize({ width: target.clientWidth, height: target.clientHeight - 34 }),
+    resize: () => plot.setSize({ width: target.clientWidth, height: target.clientHeight - LEGEND_PX }),
     remove: () => plot.destroy(),
   };
 }

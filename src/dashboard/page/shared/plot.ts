@@ -3,7 +3,7 @@
 import type uPlot from "uplot";
 import { cssColour, watchTheme } from "./layout.ts";
 import { byId } from "./page-base.ts";
-import { clockText, offsetOfZone, withMinusSign } from "./text-format.ts";
+import { aheadOfUtc, clockText, dayText, offsetOfZone, withMinusSign } from "./text-format.ts";
 
 type BuildPlot = (target: HTMLElement) => uPlot | undefined;
 const plots = new Map<string, { readonly plot: uPlot; readonly build: BuildPlot }>();
@@ -19,8 +19,11 @@ export function drawPlot(id: string, build: BuildPlot): void {
   else plots.delete(id);
 }
 
+/** The height of the line below the plot that tells the figures under the pointer. */
+export const LEGEND_PX = 30;
+
 /** How many digits tell two neighbouring marks of an axis apart. */
-export function digitsOf([first = 0, second]: readonly number[]): number {
+function digitsOf([first = 0, second]: readonly number[]): number {
   const step = Math.abs((second ?? first) - first);
   return [0, 1, 2].find((digits) => Math.abs(Number(step.toFixed(digits)) - step) < 1e-9) ?? 3;
 }
@@ -35,6 +38,12 @@ const widen = (min: number, max: number): [number, number] => [
   max + (max - min) * 0.04,
 ];
 
+/** Marks may be closer than a minute, which is all that they tell. */
+function timeMark(seconds: number, step: number): string {
+  if (step >= 86_400) return dayText(seconds * 1000 + aheadOfUtc(seconds * 1000), true);
+  return seconds % 60 === 0 ? clockText(seconds * 1e6) : "";
+}
+
 interface PlotOptions {
   readonly xLabel: string;
   readonly xValues: (value: number) => string;
@@ -43,6 +52,7 @@ interface PlotOptions {
   readonly hasPoints?: boolean;
   /** Seconds since 1970. */
   readonly isTime?: boolean;
+  readonly xRange?: readonly [from: number, to: number];
   /** The scale on the right, for the lines that name it. */
   readonly right?: {
     readonly scale: string;
@@ -52,7 +62,7 @@ interface PlotOptions {
 }
 
 export function plotOptions(target: HTMLElement, options: PlotOptions): uPlot.Options {
-  const { xLabel, xValues, lines, yValue, hasPoints = true, isTime = false, right } = options;
+  const { xLabel, xValues, lines, yValue, hasPoints = true, isTime = false, xRange, right } = options;
   const [soft, line] = [cssColour("soft"), cssColour("line")];
   const figure = (value: number, digits: number) => withMinusSign(yValue(value, digits));
   const axis = {
@@ -65,12 +75,13 @@ export function plotOptions(target: HTMLElement, options: PlotOptions): uPlot.Op
   };
   return {
     width: target.clientWidth,
-    height: target.clientHeight - 30,
+    height: target.clientHeight - LEGEND_PX,
     // Bars of the right scale keep to the lower third.
     scales: {
       x: {
         time: isTime,
         ...(right ? { range: (_: uPlot, min: number, max: number) => widen(min, max) } : {}),
+        ...(xRange ? { range: [xRange[0], xRange[1]] } : {}),
       },
       ...(right ? { [right.scale]: { range: (_: uPlot, __: number, max: number) => [0, max * 3] } } : {}),
     },
@@ -80,9 +91,8 @@ export function plotOptions(target: HTMLElement, options: PlotOptions): uPlot.Op
       {
         ...axis,
         ...(isTime ? {} : { label: xLabel }),
-        // Marks may be closer than a minute, which is all that they tell.
-        values: (_, at) =>
-          at.map((value) => (!isTime ? xValues(value) : value % 60 === 0 ? clockText(value * 1e6) : "")),
+        values: (_, at, __, ___, step) =>
+          at.map((value) => (isTime ? timeMark(value, step) : xValues(value))),
       },
       { ...axis, size: axisSize, values: (_, at) => at.map((value) => figure(value, digitsOf(at))) },
       ...(right
