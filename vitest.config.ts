@@ -35,7 +35,16 @@ export default defineConfig({
     sequence: { sequencer: SlowestFirst },
     projects: [
       { test: { ...options, name: "own-process", include: [OWN_PROCESS] } },
-      { test: { ...options, name: "system", include: [SYSTEM], isolate: false } },
+      {
+        test: {
+          ...options,
+          name: "system",
+          include: [SYSTEM],
+          isolate: false,
+          // They wait for other processes for half of their time.
+          maxWorkers: 2 * availableParallelism(),
+        },
+      },
       {
         // Each worker loads the sources once for all the files that it runs.
         test: {

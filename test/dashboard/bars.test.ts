@@ -272,26 +272,3 @@ describe("/api/series", () => {
     expect(await names("")).toHaveLength(12);
   });
 });
-
-describe("a flood of different /api/bars queries (G11)", () => {
-  it("reads a few of them; the others get 503 until a cached one expires", async () => {
-    const { fetchPage, countQueries } = dashboard;
-    await clock.advance(60_000);
-    const before = countQueries();
-    const variants = Array.from(
-      { length: 60 },
-      (_, i) => `&from=${new Date(nowTs / 1_000 - i * 3_600_000 - 7_200_000).toISOString()}`,
-    );
-    const pages = await clock.runUntil(
-      Promise.all(variants.map((variant) => fetchPage(`/api/bars?type=GWA&id=btc-id&width=1h${variant}`))),
-    );
-    const byStatus = Map.groupBy(pages, ({ status }) => status);
-    expect([...byStatus.keys()].sort()).toEqual([200, 503]);
-    expect(byStatus.get(503)?.[0]?.body).toBe('{"error":"too many requests at once; try again"}\n');
-    expect(byStatus.get(200)).toHaveLength(32);
-    expect(countQueries() - before).toBe(32);
-    expect(await fetchPage("/api/status")).toMatchObject({ status: 200 });
-    await clock.advance(2_000);
-    expect(await fetchPage("/api/series?name=btc")).toMatchObject({ status: 200 });
-  });
-});

@@ -12,7 +12,7 @@ import { pagePath } from "../../../model/answers/page-address.ts";
 import type { CommittedTick } from "../../../model/answers/ticks.ts";
 import { nameInPath, showUnknownName } from "../shared/address.ts";
 import { cssColour } from "../shared/layout.ts";
-import { onCommit, onMissed, throttle } from "../shared/live.ts";
+import { onCommit, rereadOnNews } from "../shared/live.ts";
 import { byId, cell, element, fact, setText, showEmpty } from "../shared/page-base.ts";
 import { drawPlot, plotOptions } from "../shared/plot.ts";
 import { poll } from "../shared/reading.ts";
@@ -268,4 +268,4 @@ onCommit(({ ticks }) => {
   newestTick = own;
   showFacts();
 });
-onMissed(throttle(10, () => void asset.now()));
+rereadOnNews(10, [asset]);

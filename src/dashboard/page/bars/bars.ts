@@ -21,7 +21,7 @@ import { startReading } from "../shared/reading.ts";
 import { isTyping } from "../shared/search-dialog.ts";
 import { describeUnknown, seriesBox } from "../shared/series-box.ts";
 import { price } from "../shared/text-format.ts";
-import { type PickedRange, timePicker } from "../shared/time-picker.ts";
+import { type PickedRange, timePicker, toMinute } from "../shared/time-picker.ts";
 import { barChart } from "./bar-chart.ts";
 import { BarFeed } from "./bar-feed.ts";
 import { type ShownBars, showBar, showGaps, showTable } from "./bar-report.ts";
@@ -259,7 +259,6 @@ function show(own: BarFeed, { view, isLive = false }: ShowOptions = {}): void {
 
 /** The gap, and as much on both sides. */
 function hrefOfGap({ from, to }: SecondsRange): string {
-  const toMinute = (seconds: number) => `${new Date(seconds * 1000).toISOString().slice(0, 16)}Z`;
   const [path, query] = addressOf({ from: toMinute(2 * from - to), to: toMinute(2 * to - from) });
   return `${path}?${String(query).replaceAll("%3A", ":")}`;
 }

@@ -13,7 +13,7 @@ import { pagePath } from "../../../model/answers/page-address.ts";
 import { DAYS_PER_YEAR } from "../../../model/time.ts";
 import { isNamed, nameInPath, onNavigate, saveAddress, showUnknown } from "../shared/address.ts";
 import { cssColour, withOpacity } from "../shared/layout.ts";
-import { onCommit, onMissed, throttle } from "../shared/live.ts";
+import { rereadOnNews } from "../shared/live.ts";
 import { byId, element, setRows, setText, showEmpty } from "../shared/page-base.ts";
 import { drawPlot, plotOptions } from "../shared/plot.ts";
 import { poll, read, startReading } from "../shared/reading.ts";
@@ -369,8 +369,4 @@ const contracts = poll({
   show,
   prepare,
 });
-const reload = throttle(5, () => void contracts.now());
-onCommit(({ streams }) => {
-  if (view.at === "" && streams.includes("derivative_ticks")) reload();
-});
-onMissed(reload);
+rereadOnNews(5, [contracts], ({ streams }) => view.at === "" && streams.includes("derivative_ticks"));

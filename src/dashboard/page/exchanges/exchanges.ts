@@ -11,7 +11,7 @@ import type {
 import { pagePath } from "../../../model/answers/page-address.ts";
 import { isNamed, nameInPath, onNavigate, saveAddress, showUnknown } from "../shared/address.ts";
 import { cssColour, withOpacity } from "../shared/layout.ts";
-import { onCommit, onMissed, throttle } from "../shared/live.ts";
+import { rereadOnNews } from "../shared/live.ts";
 import { byId, cell, element, fact, setRows, setText, showEmpty } from "../shared/page-base.ts";
 import { drawPlot, plotOptions } from "../shared/plot.ts";
 import { poll, read, startReading } from "../shared/reading.ts";
@@ -293,8 +293,4 @@ const spreads = poll({
   show: showSpreads,
   prepare,
 });
-const reload = throttle(1, () => void quotes.now());
-onCommit(({ ticks, streams }) => {
-  if (streams.includes("exchange_ticks") || ticks.length > 0) reload();
-});
-onMissed(reload);
+rereadOnNews(1, [quotes], ({ ticks, streams }) => streams.includes("exchange_ticks") || ticks.length > 0);

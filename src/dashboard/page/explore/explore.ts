@@ -305,11 +305,21 @@ byId("cancel").addEventListener("click", () => running?.abort());
 byId("downloads").addEventListener("click", ({ target }) => {
   if (target instanceof HTMLElement && target.dataset.format) void download(target.dataset.format);
 });
-byId("copy-link").addEventListener("click", async () => {
+/** A click copies a text, which the button says for a moment. */
+function copyOnClick(button: HTMLElement, text: () => string | Promise<string>): void {
+  const label = button.textContent;
+  button.addEventListener("click", async () => {
+    await navigator.clipboard?.writeText(await text()).catch(() => {});
+    button.textContent = "Copied";
+    setTimeout(() => {
+      button.textContent = label;
+    }, 1_500);
+  });
+}
+
+copyOnClick(byId("copy-link"), () => {
   saveToUrl();
-  await navigator.clipboard?.writeText(location.href).catch(() => {});
-  setText("copy-link", "Copied");
-  setTimeout(() => setText("copy-link", "Copy link"), 1_500);
+  return location.href;
 });
 viewTabs.append(
   ...Object.entries(views).map(([name, label]) =>
@@ -335,15 +345,9 @@ wireTabs(viewTabs, ({ dataset: { view: chosen = "" } }) => {
 byId("copies").append(
   ...Object.entries(languages).map(([language, write]) => {
     const button = element("button", { type: "button", className: "plain" }, language);
-    button.addEventListener("click", async () => {
-      const { origin } = location;
+    copyOnClick(button, async () => {
       const { warehouse } = await fetchJson("status").catch(() => ({ warehouse: "data/mds.sqlite" }));
-      const statement = { sql: editor.text(), params: parameters(), origin, warehouse };
-      await navigator.clipboard?.writeText(write(statement)).catch(() => {});
-      button.textContent = "Copied";
-      setTimeout(() => {
-        button.textContent = language;
-      }, 1_500);
+      return write({ sql: editor.text(), params: parameters(), origin: location.origin, warehouse });
     });
     return button;
   }),

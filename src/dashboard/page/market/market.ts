@@ -6,7 +6,7 @@ import type { CommitNews, CommittedTick } from "../../../model/answers/ticks.ts"
 import type { StatusReport } from "../../../model/status/warehouse-status.ts";
 import type { DaemonAnswer } from "../../api-answers.ts";
 import { watchTheme } from "../shared/layout.ts";
-import { onCommit, onMissed, throttle } from "../shared/live.ts";
+import { onCommit, rereadOnNews } from "../shared/live.ts";
 import { byId, cell, element, setText, showEmpty, soft } from "../shared/page-base.ts";
 import { describeProof } from "../shared/proof.ts";
 import { poll } from "../shared/reading.ts";
@@ -217,12 +217,6 @@ const market = poll({
   seconds: POLL_SECONDS,
   show,
 });
-const reload = throttle(5, () => void market.now());
-onCommit(({ ticks, streams }) => {
-  applyTicks(ticks);
-  if (streams.includes("market_caps")) reload();
-});
-onMissed(() => {
-  reload();
-  for (const { now } of proofs) void now();
-});
+onCommit(({ ticks }) => applyTicks(ticks));
+rereadOnNews(5, [market], ({ streams }) => streams.includes("market_caps"));
+rereadOnNews(5, proofs);

@@ -41,6 +41,9 @@ function readView(params: URLSearchParams, fallback: RangeName, now: number): Pi
   return isExact ? { range: "exact", from, to } : { range: fallback, from: "", to: "" };
 }
 
+/** `2026-03-01T12:00Z`, as an address has it. */
+export const toMinute = (seconds: number) => `${new Date(seconds * 1000).toISOString().slice(0, 16)}Z`;
+
 const day = (seconds: number) => new Date(seconds * 1000).toISOString().slice(0, 10);
 
 interface TimePickerOptions {
@@ -134,7 +137,6 @@ export function timePicker(
       update();
     },
     setRange: (changed) => {
-      const toMinute = (seconds: number) => `${new Date(seconds * 1000).toISOString().slice(0, 16)}Z`;
       view = {
         range: "exact",
         from: toMinute(changed.from),

@@ -13,7 +13,7 @@ import type {
 } from "../../../model/status/warehouse-status.ts";
 import type { DaemonAnswer } from "../../api-answers.ts";
 import "../shared/layout.ts";
-import { onMissed, throttle } from "../shared/live.ts";
+import { rereadOnNews } from "../shared/live.ts";
 import { byId, cell, element, setRows, setText, soft } from "../shared/page-base.ts";
 import { describeBackfill } from "../shared/proof.ts";
 import { poll } from "../shared/reading.ts";
@@ -245,11 +245,7 @@ const daemon = poll({
 const status = poll({ kind: "status", what: "the streams", seconds: 5, show: showStatus });
 const gaps = poll({ kind: "missing", what: "the gaps", seconds: 20, show: showMissing });
 const coverage = startCoverage((time) => readAt.set("coverage-age", time));
-onMissed(
-  throttle(2, () => {
-    for (const { now } of [daemon, status, gaps, coverage]) void now();
-  }),
-);
+rereadOnNews(2, [daemon, status, gaps, coverage]);
 
 byId("more-missing").addEventListener("click", () => {
   showAllMissing = true;
