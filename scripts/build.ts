@@ -19,8 +19,8 @@ import { isBuiltin } from "node:module";
 import { tmpdir } from "node:os";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { type BuildOptions, build, type Plugin } from "esbuild";
-import { importDrizzle } from "./bundle-drizzle.ts";
 import { writePages } from "./bundle-pages.ts";
+import { importDrizzle, inlineColumnDocs } from "./bundle-plugins.ts";
 
 const root = resolve(import.meta.dirname, "..");
 const dist = resolve(root, "dist");
@@ -35,7 +35,7 @@ const SOURCES = [
   "package-lock.json",
   "package.json",
   "scripts/build.ts",
-  "scripts/bundle-drizzle.ts",
+  "scripts/bundle-plugins.ts",
   "scripts/bundle-pages.ts",
   "tsconfig.json",
 ];
@@ -159,7 +159,7 @@ async function bundle(): Promise<Files> {
   const program = await build({
     ...options,
     entryPoints: [toEntry("cli/program.ts"), { in: "lazy", out: "lazy" }],
-    plugins: [importDrizzle, requireExternal, lazyImports],
+    plugins: [importDrizzle, inlineColumnDocs, requireExternal, lazyImports],
     banner,
     splitting: true,
     chunkNames: "shared",
@@ -167,7 +167,7 @@ async function bundle(): Promise<Files> {
   const { outputFiles, metafile } = await build({
     ...options,
     entryPoints: ["library/open-warehouse.ts", ...threads].map(toEntry),
-    plugins: [importDrizzle, requireExternal],
+    plugins: [importDrizzle, inlineColumnDocs, requireExternal],
     banner,
   });
   // The tables of the library belong to the drizzle of whoever imports them.
@@ -177,7 +177,7 @@ async function bundle(): Promise<Files> {
       { in: "src/cli/main.ts", out: "cli/main" },
       { in: "src/library/schema.ts", out: "schema" },
     ],
-    plugins: [importDrizzle, externalProgram],
+    plugins: [importDrizzle, inlineColumnDocs, externalProgram],
     packages: "external",
   });
   const files: Files = new Map();

@@ -45,8 +45,6 @@ export interface Column<
   readonly name: Name;
   readonly type: Type;
   readonly source: Source;
-  /** Its description in docs/dictionary.md. */
-  readonly meaning: string;
   /** How the decoder reads it; null: records do not contain it. */
   readonly reading: Reading;
   /** The JSON property that it is read from; `outer.inner` for a property of a nested object. */
@@ -80,28 +78,22 @@ type DecimalReading = "amount" | "coreAmount" | "optionalAmount" | "rate";
 export function decimal<const Name extends string>(
   name: Name,
   field: string,
-  meaning: string,
   reading: DecimalReading = "amount",
   options: Options = {},
 ): Column<Name, "decimal", "row", DecimalReading> {
-  return { ...defaults, name, type: "decimal", source: "row", reading, field, meaning, ...options };
+  return { ...defaults, name, type: "decimal", source: "row", reading, field, ...options };
 }
 
 /** Columns whose type follows from how the decoder reads them. */
 const readAs =
   <Type extends ColumnType, Reading extends FieldReading>(type: Type, reading: Reading) =>
-  <const Name extends string>(
-    name: Name,
-    field: string,
-    meaning: string,
-  ): Column<Name, Type, "row", Reading> => ({
+  <const Name extends string>(name: Name, field: string): Column<Name, Type, "row", Reading> => ({
     ...defaults,
     name,
     type,
     source: "row",
     reading,
     field,
-    meaning,
   });
 export const rank = readAs("integer", "rank");
 export const flag = readAs("integer", "flag");
@@ -110,11 +102,10 @@ export const timestamp = readAs("timestamp", "optionalTimestamp");
 export function text<const Name extends string, const Reading extends "identity" | "id" | "text">(
   name: Name,
   field: string,
-  meaning: string,
   reading: Reading,
   options: Options = {},
 ): Column<Name, "text", "row", Reading> {
-  return { ...defaults, name, type: "text", source: "row", reading, field, meaning, ...options };
+  return { ...defaults, name, type: "text", source: "row", reading, field, ...options };
 }
 
 /** A column of the dictionary of keys, named `from` there. `field` and `reading`: only if records contain it too. */
@@ -124,7 +115,6 @@ export function label<
 >(
   name: Name,
   from: string,
-  meaning: string,
   { field = "", reading, ...options }: Options & { field?: string; reading?: Reading } = {},
 ): Column<Name, "text", "label", Reading> {
   const read = (reading ?? null) as Reading;
@@ -134,7 +124,6 @@ export function label<
     type: "text",
     source: "label",
     from,
-    meaning,
     field,
     reading: read,
     ...options,
@@ -144,9 +133,8 @@ export function label<
 export function computed<const Name extends string, const Type extends ColumnType>(
   name: Name,
   type: Type,
-  meaning: string,
 ): Column<Name, Type, "computed", null> {
-  return { ...defaults, name, type, source: "computed", meaning };
+  return { ...defaults, name, type, source: "computed" };
 }
 
 /** A column that the warehouse fills itself, not from a field of the record. */
@@ -154,8 +142,8 @@ export function stored<
   const Name extends string,
   const Type extends ColumnType,
   const Source extends ColumnSource = "row",
->(name: Name, type: Type, meaning: string, source?: Source): Column<Name, Type, Source, null> {
-  return { ...defaults, name, type, source: (source ?? "row") as Source, meaning };
+>(name: Name, type: Type, source?: Source): Column<Name, Type, Source, null> {
+  return { ...defaults, name, type, source: (source ?? "row") as Source };
 }
 
 /** `funding_rate` → `fundingRate`: what records and the drizzle tables call a column. */

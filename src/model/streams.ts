@@ -52,9 +52,6 @@ interface StreamDefinition {
   readonly table: string;
   /** The dictionary of keys that the primary key refers to; null: the table is keyed by the service's id. */
   readonly dictionary: Dictionary | null;
-  /** The description in docs/dictionary.md, of the relation and of its `latest_…` view. */
-  readonly summary: string;
-  readonly latestSummary: string | null;
   readonly columns: readonly Column[];
   /** Known properties without a column: other timestamps, lists with their own table, and redundant ones (`id`). */
   readonly otherFields: readonly string[];
@@ -79,7 +76,6 @@ const lookup = {
   window: null,
   isProvisional: false,
   dictionary: null,
-  latestSummary: null,
   otherFields: [],
 } as const;
 
@@ -100,7 +96,6 @@ export const streamTable = {
     endpoint: "/asset",
     bytesPerRow: 200,
     table: "assets",
-    summary: "every asset that the service has ever listed",
     columns: assetColumns,
   },
   markets: {
@@ -108,7 +103,6 @@ export const streamTable = {
     endpoint: "/market",
     bytesPerRow: 160,
     table: "market_rows",
-    summary: "every pair of assets that the service tracks",
     columns: marketColumns,
   },
   exchanges: {
@@ -116,7 +110,6 @@ export const streamTable = {
     endpoint: "/exchange",
     bytesPerRow: 200,
     table: "exchanges",
-    summary: "every exchange that the service has ever listed",
     columns: exchangeColumns,
     otherFields: ["markets", "symbols"],
   },
@@ -127,7 +120,6 @@ export const streamTable = {
     setting: "derivatives",
     bytesPerRow: 260,
     table: "contracts",
-    summary: "futures, perpetuals and options, expired ones too",
     columns: derivativeContractColumns,
   },
   ohlcv: {
@@ -143,8 +135,6 @@ export const streamTable = {
     bytesPerRow: 150,
     table: "daily_bar_rows",
     dictionary: "series",
-    summary: "the service's own end-of-day bars",
-    latestSummary: null,
     columns: ohlcvColumns,
     otherFields: ["startTimestamp", "endTimestamp", "timestamp"],
   },
@@ -161,8 +151,6 @@ export const streamTable = {
     bytesPerRow: 46,
     table: "index_tick_rows",
     dictionary: "series",
-    summary: "GWA, MWA and LX values, every 30 seconds",
-    latestSummary: "the newest tick of each index",
     columns: indexTickColumns,
     otherFields: ["id", "event"],
   },
@@ -175,8 +163,6 @@ export const streamTable = {
     bytesPerRow: 60,
     table: "exchange_tick_rows",
     dictionary: "listings",
-    summary: "tickers of each market on each exchange, as observed",
-    latestSummary: "the newest ticker of each market on each exchange",
     columns: exchangeTickColumns,
     otherFields: ["id", "event"],
   },
@@ -188,8 +174,6 @@ export const streamTable = {
     bytesPerRow: 220,
     table: "market_cap_rows",
     dictionary: "series",
-    summary: "the ranking by market capitalisation, as observed",
-    latestSummary: "the newest ranking of each asset",
     columns: marketCapColumns,
   },
   derivative_ticks: {
@@ -200,8 +184,6 @@ export const streamTable = {
     bytesPerRow: 90,
     table: "derivative_tick_rows",
     dictionary: "contracts",
-    summary: "tickers of derivative contracts, as observed",
-    latestSummary: "the newest ticker of each contract",
     columns: derivativeTickColumns,
   },
 } as const satisfies Readonly<Record<string, StreamDefinition>>;

@@ -1,16 +1,5 @@
 import { describe, expect, it } from "vitest";
-import {
-  camelCase,
-  computed,
-  decimal,
-  flag,
-  inStoredOrder,
-  label,
-  rank,
-  stored,
-  text,
-  timestamp,
-} from "../../src/model/column.ts";
+import { camelCase, decimal, inStoredOrder, stored } from "../../src/model/column.ts";
 import { propertyOf } from "../../src/model/records.ts";
 import {
   cadenceOf,
@@ -69,59 +58,12 @@ describe("the streams", () => {
 });
 
 describe("a column", () => {
-  const defaults = {
-    from: "",
-    known: null,
-    isFromRequest: false,
-    isPartition: false,
-    storedAfter: null,
-  };
-
-  it("of a record is read from its field", () => {
-    const own = { ...defaults, source: "row", field: "f", meaning: "m", name: "n" };
-    expect(decimal("n", "f", "m")).toEqual({ ...own, type: "decimal", reading: "amount" });
-    expect(decimal("n", "f", "m", "rate", { storedAfter: "x" })).toEqual({
-      ...own,
-      type: "decimal",
-      reading: "rate",
-      storedAfter: "x",
-    });
-    expect(rank("n", "f", "m")).toEqual({ ...own, type: "integer", reading: "rank" });
-    expect(flag("n", "f", "m")).toEqual({ ...own, type: "integer", reading: "flag" });
-    expect(timestamp("n", "f", "m")).toEqual({ ...own, type: "timestamp", reading: "optionalTimestamp" });
-    expect(text("n", "f", "m", "id", { known: ["A"] })).toEqual({
-      ...own,
-      type: "text",
-      reading: "id",
-      known: ["A"],
-    });
-    expect(text("n", "f", "m", "id")).toEqual({ ...own, type: "text", reading: "id" });
-  });
-
-  it("of the dictionary of keys may be in records too", () => {
-    const own = { ...defaults, name: "n", type: "text", source: "label", from: "k", meaning: "m" };
-    expect(label("n", "k", "m")).toEqual({ ...own, field: "", reading: null });
-    expect(label("n", "k", "m", { field: "f", reading: "identity", isPartition: true })).toEqual({
-      ...own,
-      field: "f",
-      reading: "identity",
-      isPartition: true,
-    });
-  });
-
-  it("of the warehouse is in no record", () => {
-    const own = { ...defaults, name: "n", type: "real", field: "", meaning: "m", reading: null };
-    expect(computed("n", "real", "m")).toEqual({ ...own, source: "computed" });
-    expect(stored("n", "real", "m")).toEqual({ ...own, source: "row" });
-    expect(stored("n", "real", "m", "details")).toEqual({ ...own, source: "details" });
-  });
-
   it("is stored after the column that it names, else in the order of the list", () => {
     const [a, b, c, d] = [
-      decimal("a", "a", ""),
-      decimal("b", "b", ""),
-      decimal("c", "c", "", "rate", { storedAfter: "a" }),
-      decimal("d", "d", "", "rate", { storedAfter: "a" }),
+      decimal("a", "a"),
+      decimal("b", "b"),
+      decimal("c", "c", "rate", { storedAfter: "a" }),
+      decimal("d", "d", "rate", { storedAfter: "a" }),
     ];
     expect(inStoredOrder([a, b, c, d])).toEqual([a, c, d, b]);
     expect(inStoredOrder([b, a])).toEqual([b, a]);
@@ -139,8 +81,8 @@ describe("a column", () => {
 
 describe("a record", () => {
   it("has its timestamp in `ts`, whatever the column is called", () => {
-    expect(propertyOf(stored("day", "text", "", "time"))).toBe("ts");
-    expect(propertyOf(stored("first_seen", "text", ""))).toBe("firstSeen");
+    expect(propertyOf(stored("day", "text", "time"))).toBe("ts");
+    expect(propertyOf(stored("first_seen", "text"))).toBe("firstSeen");
   });
 
   it("has a property for each column that records contain", () => {

@@ -13,7 +13,7 @@ interface NodePath {
 }
 
 /** Properties whose values are sentences for people. */
-const proseProperties = new Set(["remedy", "summary", "latestSummary", "meaning"]);
+const proseProperties = new Set(["remedy", "meaning"]);
 
 /** Arguments that are sentences: tests assert the code of a failure, not its wording. */
 function isProse({ node, parent }: NodePath): boolean {

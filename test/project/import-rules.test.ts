@@ -72,7 +72,7 @@ const IMPORTERS: Record<string, string[]> = {
   "p-queue": ["service", "sync"],
   "p-retry": ["service"],
   commander: ["cli"],
-  yaml: ["config"],
+  yaml: ["config", "warehouse"],
   "@duckdb": ["export"],
   aws4fetch: ["export"],
   "node-cron": ["config", "daemon"],

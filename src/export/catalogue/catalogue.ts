@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
 import type { Column } from "../../model/column.ts";
 import { quoteName, quoteText } from "../../model/sql-text.ts";
-import { type RowStream, streamTable } from "../../model/streams.ts";
+import { isDaily, type RowStream, streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { partitionColumn } from "../../warehouse/read/export-periods.ts";
 import {
@@ -167,7 +167,7 @@ function fileViews(files: readonly ManifestFile[], options: CatalogueOptions): V
 
 /** The SQL of the views that read other views, by name; a view reads only those before it. */
 function upperViews(options: CatalogueOptions): Views {
-  const latest = exportStreams.filter((stream) => streamTable[stream].latestSummary !== null);
+  const latest = exportStreams.filter((stream) => !isDaily(stream));
   return {
     ...Object.fromEntries(latest.map((stream) => [`latest_${stream}`, latestView(stream, options)])),
     shared_names: sharedNamesView(duckDbDialect(options.present)),

@@ -1,32 +1,40 @@
-import type { RelationDoc } from "./column-doc.ts";
-import { barDocs } from "./column-docs-bars.ts";
-import { coverageDocs } from "./column-docs-coverage.ts";
-import { dataDocs } from "./column-docs-data.ts";
-import { internalDocs } from "./column-docs-internal.ts";
-import { researchDocs } from "./column-docs-research.ts";
+import type { ColumnDoc, RelationDoc } from "./column-doc.ts";
+import { type ColumnLines, columnDocsFile } from "./column-docs-file.ts";
+
+function readColumns(lines: ColumnLines): ColumnDoc[] {
+  if (Array.isArray(lines)) return lines.flatMap(readColumns);
+  return Object.entries(lines).flatMap(([name, line]) => {
+    const space = line.indexOf(" ");
+    const [type, meaning] = [line.slice(0, space), line.slice(space + 1)];
+    if (type !== "DECIMAL") return { name, type: type as ColumnDoc["type"], meaning };
+    return [
+      { name, type: "REAL", meaning },
+      { name: `${name}_exact`, type: "TEXT", meaning: `${name} with every digit` },
+    ];
+  });
+}
 
 /** The meaning of every relation and column, in groups: for `mds-sync query --schema` and docs/dictionary.md. */
-export const relationGroups: readonly {
-  readonly title: string;
-  readonly docs: Readonly<Record<string, RelationDoc>>;
-}[] = [
-  { title: "Lookups and data", docs: dataDocs },
-  { title: "Bars and comparisons", docs: barDocs },
-  { title: "Research views", docs: researchDocs },
-  { title: "The ledger, changes and rejects", docs: coverageDocs },
-  { title: "Internal tables", docs: internalDocs },
-];
+export const relationGroups = Object.entries(columnDocsFile.relations).map(([title, relations]) => ({
+  title,
+  docs: Object.fromEntries(
+    Object.entries(relations).map(([name, { summary, columns }]): [string, RelationDoc] => [
+      name,
+      { summary, columns: readColumns(columns) },
+    ]),
+  ),
+}));
 
-export const relationDocs: Readonly<Record<string, RelationDoc>> = Object.assign(
-  {},
-  ...relationGroups.map(({ docs }) => docs),
-);
+/** The group that may change with any version, except `series`, which is meant to be joined. */
+export const INTERNAL_TABLES = "Internal tables";
 
-/** What `query --schema` lists: all but the internal tables, of which only `series` is meant to be joined. */
+const docsOf = (groups: typeof relationGroups): Readonly<Record<string, RelationDoc>> =>
+  Object.assign({}, ...groups.map(({ docs }) => docs));
+
+export const relationDocs = docsOf(relationGroups);
+
+/** What `query --schema` lists. */
 export const publicDocs: Readonly<Record<string, RelationDoc>> = {
-  ...dataDocs,
-  ...barDocs,
-  ...researchDocs,
-  ...coverageDocs,
-  series: internalDocs.series,
+  ...docsOf(relationGroups.filter(({ title }) => title !== INTERNAL_TABLES)),
+  ...(relationDocs.series === undefined ? {} : { series: relationDocs.series }),
 };

@@ -159,8 +159,8 @@ function latestRows(stream: RowStream): string {
 FROM ${stream} r WHERE r.ts = ${newestTs(stream, entry(key))}`;
 }
 
-/** Streams whose rows are ticks: the stream table has a summary for their `latest_…` view. */
-export const tickStreams = rowStreams.filter((stream) => streamTable[stream].latestSummary !== null);
+/** Streams whose rows are ticks: they have `latest_…` and `…_slim` views. */
+export const tickStreams = rowStreams.filter((stream) => !isDaily(stream));
 
 /** The rows of every stream, by its name. */
 export function streamViews(dialect: SqlDialect): Record<string, string> {
