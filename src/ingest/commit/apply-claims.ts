@@ -1,5 +1,7 @@
+import { isDaily, streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
-import type { StoredSeries } from "../../rule/answer.ts";
+import type { TimeRange } from "../../model/time-range.ts";
+import type { SeriesRules, StoredSeries } from "../../rule/answer.ts";
 import { applyClaim, applyPending, type LedgerChange } from "../../rule/apply.ts";
 import type { PendingClaim } from "../../rule/claim.ts";
 import {
@@ -9,11 +11,19 @@ import {
   type Evidence,
   isIncident,
 } from "../../rule/confirm.ts";
+import { claimNotFound } from "../../rule/interpret.ts";
 import { retract, type SeriesKey, settle } from "../../warehouse/coverage/ledger.ts";
-import { dropClaims, type StoredClaim, storeClaim } from "../../warehouse/coverage/pending-claims.ts";
+import {
+  dropClaims,
+  readClaims,
+  type StoredClaim,
+  storeClaim,
+} from "../../warehouse/coverage/pending-claims.ts";
 import { countStoredRows } from "../../warehouse/rows/row-queries.ts";
 import { withdrawRows } from "../../warehouse/rows/withdraw-rows.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
+import type { WarehouseWriter } from "../../warehouse/writer.ts";
+import { readStoredSeries } from "./stored-series.ts";
 
 export interface AppliedClaims {
   /** Stored rows that the service no longer has. */
@@ -64,4 +74,33 @@ function countRows(transaction: Transaction, key: SeriesKey, { kind, range, subj
   if (kind === "withdrawn") return subject.length;
   const from: Micros = Number.MIN_SAFE_INTEGER;
   return isIncident(kind) ? countStoredRows(transaction, key, { from, to: subject[0] ?? range.to }) : 0;
+}
+
+/** An answer that the index does not exist: 404, or 400 while others of its type are served. */
+interface NotFoundAnswer {
+  readonly key: SeriesKey;
+  readonly indexType: string;
+  readonly range: TimeRange;
+  readonly rules: Pick<
+    SeriesRules,
+    "period" | "settleDelay" | "quietMargin" | "windowStart" | "floor" | "present"
+  >;
+  readonly confirmation: ConfirmationRules;
+}
+
+/** Counts the answer; its range is `unconfirmed` until the service has repeated it. */
+export function commitNotFound(
+  warehouse: WarehouseWriter,
+  { key, indexType, range, rules, confirmation }: NotFoundAnswer,
+): AppliedClaims {
+  const { step } = streamTable[key.stream];
+  return warehouse.transaction((transaction) => {
+    const stored = readStoredSeries(transaction, key, indexType);
+    const all = { ...rules, step, isDaily: isDaily(key.stream), lateness: 0 };
+    const claim = claimNotFound(range, stored, all);
+    if (claim.range.from >= claim.range.to) return { withdrawn: 0, pending: [], believed: [] };
+    const claims = [claim];
+    const evidence = { claims, shown: undefined, oldest: undefined, windowStart: rules.windowStart };
+    return applyClaims(transaction, key, stored, evidence, readClaims(transaction, key), confirmation);
+  });
 }

@@ -1,10 +1,15 @@
-import type { DailyBar, IndexTick } from "../../model/records.ts";
-import type { Series } from "../../model/streams.ts";
+import type { DailyBar, IndexTick, StreamRecords } from "../../model/records.ts";
+import { type HistoryStream, type Series, streamTable } from "../../model/streams.ts";
 import { tickAt } from "../../model/tick-columns.ts";
 import type { Micros } from "../../model/time.ts";
 import { containsTimestamp, type TimeRange } from "../../model/time-range.ts";
 import type { PageAnswer } from "../../rule/answer.ts";
-import { findTouching, type SeriesKey } from "../../warehouse/coverage/ledger.ts";
+import {
+  findProofAt,
+  findTouching,
+  hasRowsInRange,
+  type SeriesKey,
+} from "../../warehouse/coverage/ledger.ts";
 import {
   type RecordSource,
   type WriteRecordsResult,
@@ -14,7 +19,6 @@ import {
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { PendingPages } from "../decode/pending-pages.ts";
 import type { SecondRecord } from "../decode/second-records.ts";
-import { splitForeign, storeForeignRecords } from "./foreign-records.ts";
 import { type ContinuingPage, chooseRecords, rejectContinued } from "./second-records.ts";
 
 export type HistoryPage = ReturnType<PendingPages["get"]>;
@@ -80,4 +84,33 @@ function findMovedBelow(
 ): TimeRange[] {
   if (key.stream !== "index_ticks" || oldest === undefined || oldest >= to) return [];
   return findTouching(transaction, key, { from: oldest, to }).filter(({ proof }) => proof === "moved");
+}
+
+/** Separates the records of the requested series from those that the service should not have sent. */
+function splitForeign<S extends HistoryStream>(
+  records: readonly StreamRecords[S][],
+  { indexType, indexId }: Series,
+): { readonly own: readonly StreamRecords[S][]; readonly foreign: readonly StreamRecords[S][] } {
+  const isOwn = (record: StreamRecords[S]) => record.indexId === indexId && record.indexType === indexType;
+  return { own: records.filter(isOwn), foreign: records.filter((record) => !isOwn(record)) };
+}
+
+/**
+ * Stores records of other series, as unconfirmed as a live tick, and only where their own series has neither a row nor
+ * coverage: a page that ignored the filter must not replace what a page of that series proved.
+ */
+function storeForeignRecords<S extends HistoryStream>(
+  transaction: Transaction,
+  stream: S,
+  records: readonly StreamRecords[S][],
+): void {
+  const { step } = streamTable[stream];
+  const isFree = ({ indexType, indexId, ts }: StreamRecords[S]) => {
+    const key = { stream, series: transaction.dictionary.getSeriesKey(indexType, indexId) };
+    return (
+      findProofAt(transaction, key, ts) === undefined &&
+      !hasRowsInRange(transaction, key, { from: ts, to: ts + step })
+    );
+  };
+  writeRecords(transaction, stream, records.filter(isFree), "live");
 }

@@ -18,6 +18,7 @@ import { recordJobRun } from "../../warehouse/tables/job-runs.ts";
 import { recordSize } from "../../warehouse/tables/size-history.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import { openWriter, type WarehouseWriter, type WriterOptions } from "../../warehouse/writer.ts";
+import { commitNotFound } from "../commit/apply-claims.ts";
 import {
   commitBlockedReason,
   commitLostRanges,
@@ -31,7 +32,6 @@ import { CommittedPages } from "../commit/committed-pages.ts";
 import { commitLiveMessages, commitUnknownEvents } from "../commit/live.ts";
 import { LiveCoverage, type LiveFeedChange } from "../commit/live-coverage.ts";
 import { commitLookup, commitService, type LookupPages } from "../commit/lookup.ts";
-import { commitNotFound } from "../commit/not-found.ts";
 import {
   type CollectedSnapshot,
   commitForbiddenSnapshot,

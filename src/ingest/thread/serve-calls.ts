@@ -13,8 +13,6 @@ import { OperationRunner } from "./operations.ts";
 
 /** A shorter WAL is not worth the two fsyncs that a checkpoint costs. */
 const LONG_WAL_PAGES = 2_000;
-/** Bounds how long one transaction delays the calls after it. */
-const MAX_PAGES_PER_COMMIT = 16;
 /** A page leaves one or two stale bars: computing them in a transaction of their own costs as much as the page. */
 const COMMITS_PER_BAR_STEP = 50;
 
@@ -46,7 +44,6 @@ export function serveCalls(stopFlag: Int32Array, port?: ThreadPort): void {
     if (call.operation === "commitWalkPage") {
       waitingPages.push({ ...call, answer });
       if (waitingPages.length === 1) runAfterPendingMessages(commitWaitingPages);
-      if (waitingPages.length === MAX_PAGES_PER_COMMIT) commitWaitingPages();
       return;
     }
     // All operations take effect in order; reading a page changes nothing.

@@ -6,8 +6,7 @@ import type { LedgerKey } from "../../warehouse/coverage/ledger.ts";
 import { NOT_FOLLOWED_REASON } from "../../warehouse/read/gap-report.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { findHistoryStart } from "../rest/page-coverage.ts";
-import type { Gap } from "./gap-message.ts";
-import type { TickSource } from "./tick-sources.ts";
+import type { Gap, TickSource } from "./tick-sources.ts";
 
 /** The part of the ledger that tells about a source. Markets of an exchange share theirs. */
 export interface GapKey extends LedgerKey {

@@ -14,11 +14,10 @@ import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { timestampText } from "../rest/record-text.ts";
 import { ServeError } from "../rest/serve-error.ts";
 import type { ServedWarehouse } from "../served-warehouse.ts";
-import { gapText } from "./gap-message.ts";
 import { findGapStarts, type GapKey, gapKeyOf } from "./replay-gaps.ts";
 import type { ServeSession } from "./serve-session.ts";
 import { FramePacker } from "./text-frames.ts";
-import { findTickSources, type TickMessage, type TickSource } from "./tick-sources.ts";
+import { findTickSources, gapText, type TickMessage, type TickSource } from "./tick-sources.ts";
 
 interface ReplayRange {
   readonly from: Micros;

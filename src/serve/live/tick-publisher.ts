@@ -12,11 +12,10 @@ import {
 } from "../../warehouse/tables/journal.ts";
 import { MAX_AHEAD_MICROS } from "../../warehouse/views/data-views.ts";
 import type { ServedWarehouse } from "../served-warehouse.ts";
-import { type Gap, gapText } from "./gap-message.ts";
 import { SentTicks } from "./sent-ticks.ts";
 import type { ServeSession } from "./serve-session.ts";
 import { FramePacker } from "./text-frames.ts";
-import { findNewestTick, findTickSources, type TickSource } from "./tick-sources.ts";
+import { findNewestTick, findTickSources, type Gap, gapText, type TickSource } from "./tick-sources.ts";
 
 interface TickPublisherOptions {
   readonly warehouse: ServedWarehouse;

@@ -1,8 +1,10 @@
-import type { Micros } from "../../model/time.ts";
+import { formatTimestamp, type Micros } from "../../model/time.ts";
+import type { TimeRange } from "../../model/time-range.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { type StoredTickRow, tickWriter } from "../rest/history-tables.ts";
 import type { LatestRow } from "../rest/latest-rows.ts";
 import { RowIds } from "../rest/record-ids.ts";
+import { timestampText } from "../rest/record-text.ts";
 import { findSeries } from "../rest/series-directory.ts";
 import { exchangeTickText } from "../rest/snapshots.ts";
 import { topicsOfIndex, topicsOfListing } from "./topics.ts";
@@ -91,4 +93,22 @@ export function findNewestTick(connection: Connection, { stream, key }: TickSour
     stream === "index_ticks" ? ["index_tick_rows", "series"] : ["exchange_tick_rows", "listing"];
   const sql = `SELECT max(ts) FROM ${table} WHERE ${column} = ? AND ts < ?`;
   return connection.value<Micros | null>(sql, [key, until]) ?? -1;
+}
+
+/** A range of which ticks were not sent: `open` and `lost` as in the ledger, `filled` if they can be read by now. */
+export interface Gap extends TimeRange {
+  readonly state: "open" | "lost" | "filled";
+  readonly reason: string;
+}
+
+interface GapSubject {
+  readonly stream: string;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+/** The message that announces it. */
+export function gapText({ stream, labels }: GapSubject, { from, to, state, reason }: Gap): string {
+  const [fromText, toText] = [formatTimestamp(from), formatTimestamp(to)];
+  const range = { from: fromText, to: toText, state, reason, timestamp: timestampText(from) };
+  return JSON.stringify({ event: "GAP", stream, ...labels, ...range });
 }

@@ -13,20 +13,12 @@ export interface CursorPosition {
   readonly check: string;
 }
 
-const HIGH = 2 ** 28;
-
 const hex = (value: number, digits: number) => value.toString(16).padStart(digits, "0");
-
-/** Every number of three and of four digits: a replay writes hundreds of thousands of ids a second. */
-const threeDigits = Array.from({ length: 16 ** 3 }, (_, value) => hex(value, 3));
-const fourDigits = Array.from({ length: 16 ** 4 }, (_, value) => hex(value, 4));
 
 /** The ids of one series: `kkkkkkkk-tttt-8ttt-8ttt-ttttcccccccc`. */
 export class RowIds {
   readonly #prefix: string;
   readonly #suffix: string;
-  #high = -1;
-  #highText = "";
 
   constructor(stream: string, key: number, ...names: readonly string[]) {
     this.#prefix = `${hex(key, 8)}-`;
@@ -34,14 +26,8 @@ export class RowIds {
   }
 
   at(ts: Micros): string {
-    const high = Math.floor(ts / HIGH);
-    const low = ts - high * HIGH;
-    if (high !== this.#high) {
-      const text = hex(high, 7);
-      this.#high = high;
-      this.#highText = `${this.#prefix}${text.slice(0, 4)}-8${text.slice(4)}-8`;
-    }
-    return `${this.#highText}${threeDigits[low >>> 16]}-${fourDigits[low & 0xffff]}${this.#suffix}`;
+    const digits = hex(ts, 14);
+    return `${this.#prefix}${digits.slice(0, 4)}-8${digits.slice(4, 7)}-8${digits.slice(7, 10)}-${digits.slice(10)}${this.#suffix}`;
   }
 
   owns({ check }: CursorPosition): boolean {
@@ -55,7 +41,7 @@ export function parseRecordId(id: string): CursorPosition | undefined {
     /^([0-9a-f]{8})-([0-9a-f]{4})-8([0-9a-f]{3})-8([0-9a-f]{3})-([0-9a-f]{4})([0-9a-f]{8})$/i.exec(id);
   if (!match) return undefined;
   const [, key = "", a = "", b = "", c = "", d = "", check = ""] = match;
-  const ts = Number.parseInt(a + b, 16) * HIGH + Number.parseInt(c + d, 16);
+  const ts = Number.parseInt(a + b + c + d, 16);
   return { key: Number.parseInt(key, 16), ts, check: check.toLowerCase() };
 }
 

@@ -23,11 +23,11 @@ import { createTransport } from "../http/transport.ts";
 import { attemptRequest } from "./attempt.ts";
 import { FailureCounts } from "./failure-counts.ts";
 import { PageSizeLimits } from "./page-size-limits.ts";
-import { RetryBudget } from "./retry-budget.ts";
 import {
   type AttemptContext,
   createRetryState,
   MAX_REQUEST_WAIT_MS,
+  RetryBudget,
   type RetryState,
   retryNow,
 } from "./retry-policy.ts";

@@ -1,8 +1,8 @@
+import { Failure, type FailureCode } from "../../model/failure.ts";
 import { MAX_PAGE_SIZE } from "../../model/streams.ts";
 import type { Log } from "../../runtime/log.ts";
 import type { RequestQuery, ServiceRequest } from "../http/request.ts";
-import { RejectedFailure } from "../http/status-errors.ts";
-import { failuresUntilSmaller } from "./size-signs.ts";
+import { RejectedFailure, ServerFailure } from "../http/status-errors.ts";
 
 /** The documented default; a service that refuses it refuses something else. */
 const MIN_PAGE_SIZE = 10;
@@ -11,6 +11,12 @@ const MIN_SUSPECT_SIZE = 50;
 /** After so many good pages a page of twice the size is tried; after each try that fails, after twice as many. */
 const MIN_GOOD_PAGES = 4;
 const MAX_GOOD_PAGES = 1024;
+/** Gateways answer so when the page behind them is too large or takes too long, and also in an outage. */
+const GATEWAY_STATUSES: ReadonlySet<number> = new Set([502, 503, 504]);
+const MAX_GATEWAY_FAILURES = 3;
+/** Bodies that end too early: a broken connection, or a limit of the service or a proxy. */
+const MAX_CUT_BODIES = 2;
+const cutBodies: ReadonlySet<FailureCode> = new Set<FailureCode>(["answer_cut", "malformed_body"]);
 
 interface SizeLimit {
   size: number;
@@ -133,4 +139,13 @@ class SizedRequest {
   explain(error: unknown): unknown {
     return error instanceof RejectedFailure ? (this.#refusal ?? error) : error;
   }
+}
+
+/** After so many failures of this kind in a row a smaller page is requested; undefined: its size is not the cause. */
+function failuresUntilSmaller(error: unknown): number | undefined {
+  if (error instanceof RejectedFailure)
+    return error.isTooLarge || error.fields.size === 0 || error.fields.has("size") ? 1 : undefined;
+  if (error instanceof ServerFailure)
+    return GATEWAY_STATUSES.has(error.status) ? MAX_GATEWAY_FAILURES : undefined;
+  return error instanceof Failure && cutBodies.has(error.code) ? MAX_CUT_BODIES : undefined;
 }

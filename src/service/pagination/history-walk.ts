@@ -45,7 +45,7 @@ export interface PagePosition {
 export interface HistoryWalkOptions {
   readonly endpoint: HistoryEndpoint;
   /** Sent with every page. */
-  readonly filters: RequestQuery;
+  readonly filters: RequestQuery & { readonly indexId: string };
   /** The walk ends with the first page that goes below it. May change during the walk: it is read for each page. */
   readonly from: Micros;
   /** Called when the walk has everything down to `lowerBound`: it goes on if `from` is lower than that afterwards. */
@@ -85,10 +85,6 @@ export async function* walkHistoryPages<P extends PageSummary>(
   const { endpoint, filters, until } = options;
   const cadence = options.cadence ?? streamTable[streamOfEndpoint(endpoint)].cadence ?? DEFAULT_CADENCE;
   const coverageEnd = Math.min(options.coverageEnd ?? until, until);
-  const isOneIndex = filters.indexId !== undefined;
-  // Rows of one index are one cadence apart: no older row fits if the oldest row is closer to `from` than
-  // that.
-  const maxEndDistance = isOneIndex ? cadence : 0;
   let number = 0;
   let responseTime: Micros | undefined;
   let madeAt: Micros | undefined;
@@ -120,15 +116,15 @@ export async function* walkHistoryPages<P extends PageSummary>(
   const state = new WalkState({
     endpoint,
     until,
-    isOneIndex,
     onAnomaly: (event) => client.onEvent({ kind: "walk", endpoint, event }),
   });
 
   /** Whether the service has nothing older than the oldest row, after a page that may be the last. */
   function isEndOfHistory(oldestTs: Micros, { rows, nextId }: P): boolean {
-    options.extend?.(oldestTs - maxEndDistance);
+    options.extend?.(oldestTs - cadence);
     if (state.isOldestRepeated || oldestTs === options.knownEnd) return true;
-    const isCloseToFrom = oldestTs - options.from < maxEndDistance;
+    // Rows are one cadence apart: no older row fits if the oldest row is closer to `from` than that.
+    const isCloseToFrom = oldestTs - options.from < cadence;
     const isEmptyAtOldest = state.isAtOldest && rows === 0 && nextId === undefined;
     return (isCloseToFrom || isEmptyAtOldest) && crossChecks.hasLeftWindow(oldestTs);
   }

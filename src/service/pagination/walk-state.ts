@@ -7,8 +7,6 @@ import { anchorForRow, CursorTrail, ceilToMillisecond, paginationCycleFailure } 
 interface WalkStateOptions {
   readonly endpoint: HistoryEndpoint;
   readonly until: Micros;
-  /** All rows belong to one index, so no two share a timestamp. */
-  readonly isOneIndex: boolean;
   readonly onAnomaly: (event: WalkAnomaly) => void;
 }
 
@@ -20,8 +18,6 @@ const MIN_EQUAL_PAGES = 3;
 const MAX_BLANK_FIRST_PAGES = 3;
 /** Pages in a row without an older row. */
 const MAX_STALLED_PAGES = 5;
-/** Without an index filter thousands of rows may share a timestamp, with ten rows a page. */
-const MAX_STALLED_PAGES_WITH_TIES = 1000;
 
 /**
  * The position and the anomaly counters of a walk. Throws `pagination_cycle` when the pages make no progress.
@@ -223,7 +219,7 @@ export class WalkState {
   }
 
   get #isStalled(): boolean {
-    return this.#stalledPages > (this.#options.isOneIndex ? MAX_STALLED_PAGES : MAX_STALLED_PAGES_WITH_TIES);
+    return this.#stalledPages > MAX_STALLED_PAGES;
   }
 
   #restart(event: WalkAnomaly, why: string): void {

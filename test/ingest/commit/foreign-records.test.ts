@@ -1,8 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { splitForeign } from "../../../src/ingest/commit/foreign-records.ts";
 import { commitPage, gap, onlyPage, startIngest } from "../../support/ingest/ingest-harness.ts";
 import { at, btc, jsonBody, makeTicks, tickPage, tickRecord } from "../../support/ingest/pages.ts";
-import { tick } from "../../support/warehouse/records.ts";
 
 const eth = { ...btc, indexId: "eth-id" };
 const ticksOf = (indexId: string, price?: string) =>
@@ -10,13 +8,6 @@ const ticksOf = (indexId: string, price?: string) =>
 
 const pricesSql = (indexId: string) =>
   `SELECT price_exact AS price, source, count(*) AS rows FROM index_ticks WHERE index_id = '${indexId}' GROUP BY 1, 2`;
-
-it("records are a series' own by index and type", () => {
-  const own = tick(1, "1");
-  const foreign = [tick(2, "1", { indexId: "eth-id" }), tick(3, "1", { indexType: "MWA" })];
-  const series = { stream: "index_ticks", indexType: "GWA", indexId: "btc-id" } as const;
-  expect(splitForeign<"index_ticks">([own, ...foreign], series)).toEqual({ own: [own], foreign });
-});
 
 describe("H12: a page with records of another index", () => {
   it("changes no row of that index that REST has settled, and reopens nothing", async () => {

@@ -55,66 +55,6 @@ describe("the proven range of a page", () => {
       expect(stale.coverage()).toEqual(cached);
     },
   );
-
-  it("is nothing if the only record is just below the end of the gap", () => {
-    const { commit, coverage } = openPages();
-    const single = tickPage([{ ts: gap.to - 1 }], "more");
-    const nothing = { proven: undefined, isComplete: false, isUnpublished: false };
-    expect(commit(single)).toMatchObject(nothing);
-    expect(commit({ ...single, asOf: at("12:05:00") / 1000 })).toMatchObject(nothing);
-    expect(coverage()).toEqual([]);
-  });
-
-  it("is nothing if the page was made before its records are final", () => {
-    const { position } = over("10:00:00", "12:00:00");
-    const later = { position: { ...position, provenFrom: at("10:30:00") } };
-    const provenBy = (madeAt: string) => {
-      const { commit, coverage } = openPages();
-      const { isComplete } = commit({ ...tickPage([]), asOf: at(madeAt) / 1000 }, later);
-      return { to: coverage()[0]?.[1], isComplete };
-    };
-    // A minute before the page was made, and five seconds for the header.
-    expect(provenBy("09:00:00")).toEqual({ to: undefined, isComplete: false });
-    expect(provenBy("10:00:55")).toEqual({ to: undefined, isComplete: false });
-    expect(provenBy("10:00:56")).toEqual({ to: "10:00:01", isComplete: false });
-    expect(provenBy("10:30:54")).toEqual({ to: "10:29:59", isComplete: false });
-    expect(provenBy("10:30:55")).toMatchObject({ isComplete: true });
-  });
-
-  it("is not younger than what was final when an earlier page of the walk was made", () => {
-    const { position } = over("10:00:00", "12:00:00");
-    const later = { ...position, provenFrom: at("10:30:00") };
-    const provenBy = (page: string, earliest: string) => {
-      const { commit, coverage } = openPages();
-      const body = { ...tickPage([]), asOf: at(page) / 1000 };
-      const { isComplete } = commit(body, { position: { ...later, madeAt: at(earliest) } });
-      return { to: coverage()[0]?.[1], isComplete };
-    };
-    expect(provenBy("12:05:00", "10:20:55")).toEqual({ to: "10:20:00", isComplete: false });
-    expect(provenBy("10:20:55", "12:05:00")).toEqual({ to: "10:20:00", isComplete: false });
-    expect(provenBy("12:05:00", "12:04:00")).toMatchObject({ isComplete: true });
-  });
-
-  it("is nothing, and unpublished, if REST has shown no record of the gap to the head", () => {
-    const { commit, coverage } = openPages();
-    const body = { ...pageAt("10:50:00", "10:49:30"), asOf: at("12:01:00") / 1000 };
-    expect(commit(body, { ...lastHour, isHead: true })).toMatchObject({
-      proven: undefined,
-      isComplete: true,
-      isUnpublished: true,
-    });
-    expect(coverage()).toEqual([]);
-  });
-
-  it.each([
-    { newest: "11:00:00", proven: { from: at("11:00:00"), to: at("11:00:00") + 1 } },
-    { newest: "10:59:30", proven: undefined },
-  ])("ends at the newest record, $newest, if a live tick is newer", ({ newest, proven }) => {
-    const { commit, storedTimes } = openWith({ rest: ["12:30:00"], live: ["11:50:00"] });
-    const body = { ...pageAt(newest, "10:59:00"), asOf: at("12:31:00") / 1000 };
-    expect(commit(body, lastHour).proven).toEqual(proven);
-    expect(storedTimes()).toContain("11:50:00");
-  });
 });
 
 describe("B16: a page from a cache that differs from a stored row", () => {

@@ -22,16 +22,9 @@ describe("pages per second on a bad network", () => {
   });
 
   const rows: [string, GoodputRow][] = [
-    failureRow(0.25, "500", 1.5),
-    failureRow(0.5, "500", 1.5),
     failureRow(0.75, "500", 3),
-    failureRow(0.5, "reset", 1.5),
-    limitRow(1, "sliding", 90),
     limitRow(10, "second", 45),
-    limitRow(20, "bucket", 40),
     changedLimitRow(6, 2, 30),
-    changedLimitRow(2, 10, 15),
-    pauseRow(0.05, 20),
     pauseRow(0.1, 20),
     overloadRow(2, 3),
   ].map((row) => [row.situation, row]);

@@ -1,9 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { Failure } from "../../../src/model/failure.ts";
-import { EndpointBreakers } from "../../../src/service/http/endpoint-breakers.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
-import { seededRandom } from "../../support/seeded-random.ts";
 import { createTestClient, readPage } from "../../support/service/client-harness.ts";
 import {
   grantToken,
@@ -139,77 +136,5 @@ describe("one hour of outage", () => {
     const { client } = createTestClient(stub.baseUrl, clock);
     await clock.runUntil(Promise.all([1, 2, 3, 4].map(() => client.request(asset, readPage))));
     expect(clock.monotonic()).toBeLessThan(10_000);
-  });
-});
-
-describe("circuit breaker", () => {
-  const path = "/asset";
-  const breakersAfter = (failures: number) => {
-    const options = { clock, random: seededRandom(7), onStateChange: () => {}, onRecovered: () => {} };
-    const breakers = new EndpointBreakers(options);
-    for (let at = 0; at < failures; at++) breakers.tryAcquire(path)?.recordFailure("failed");
-    return breakers;
-  };
-  const enter = (breakers: EndpointBreakers, until = Infinity, signal?: AbortSignal) =>
-    breakers.enterWhenAvailable(path, until, signal, () => breakers.tryAcquire(path));
-
-  it("opens after so many failures in a row, and allows a single probe after the delay", async () => {
-    expect(breakersAfter(39).tryAcquire(path)).toBeDefined();
-    const breakers = breakersAfter(40);
-    expect(breakers.tryAcquire(path)).toBeUndefined();
-    await clock.advance(5_000);
-    const probe = breakers.tryAcquire(path);
-    expect(probe).toBeDefined();
-    expect(breakers.tryAcquire(path)).toBeUndefined();
-    probe?.recordSuccess();
-    expect(breakers.tryAcquire(path)).toBeDefined();
-  });
-
-  it("allows the next probe after a released one, and doubles the delay after a failed one", async () => {
-    const breakers = breakersAfter(40);
-    await clock.advance(5_000);
-    breakers.tryAcquire(path)?.release();
-    let probe = await clock.runUntil(enter(breakers));
-    let last = clock.monotonic();
-    const waits: number[] = [];
-    for (let at = 0; at < 8; at++) {
-      if (typeof probe === "object") probe.recordFailure("failed");
-      probe = await clock.runUntil(enter(breakers));
-      waits.push(clock.monotonic() - last);
-      last = clock.monotonic();
-    }
-    expect(waits[2]).toBeGreaterThanOrEqual(5_000);
-    expect(Math.max(...waits)).toBeLessThanOrEqual(1.5 * minute);
-    expect(waits.at(-1)).toBeGreaterThanOrEqual(0.75 * minute);
-  });
-
-  it("wakes all waiters as soon as a probe succeeds", async () => {
-    const breakers = breakersAfter(40);
-    await clock.advance(5_000);
-    const probe = breakers.tryAcquire(path);
-    const waiting = [1, 2, 3].map(() => enter(breakers, clock.monotonic() + hour));
-    await clock.advance(1_000);
-    probe?.recordSuccess();
-    expect((await Promise.all(waiting)).map((each) => typeof each)).toEqual(["object", "object", "object"]);
-    expect(clock.monotonic()).toBeLessThan(7_000);
-  });
-
-  it("hands the one probe slot of the host round the open breakers", async () => {
-    const breakers = breakersAfter(40);
-    for (let at = 0; at < 40; at++) breakers.tryAcquire("/market")?.recordFailure("failed");
-    await clock.advance(5_000);
-    const probe = breakers.tryAcquire(path);
-    expect(probe).toBeDefined();
-    expect(breakers.tryAcquire("/market")).toBeUndefined();
-    probe?.recordFailure("failed");
-    expect([breakers.tryAcquire(path), typeof breakers.tryAcquire("/market")]).toEqual([undefined, "object"]);
-  });
-
-  it("an abort ends the wait and leaves no timer behind", async () => {
-    const controller = new AbortController();
-    const wait = enter(breakersAfter(40), Infinity, controller.signal);
-    controller.abort(new Failure("stopping", { family: "retry", code: "stopped" }));
-    await expect(wait).rejects.toThrow("stopping");
-    expect(clock.timerCount).toBe(0);
   });
 });

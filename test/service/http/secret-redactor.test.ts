@@ -92,7 +92,12 @@ async function collectOutput(respond: BadResponse, respondToToken?: BadResponse)
     () => client.request({ endpoint: "/asset", maxAttempts: 3 }, readPage),
     () => client.request({ endpoint: "/ohlcv", query: { indexType: "LX" }, maxAttempts: 2 }, readPage),
     async () => {
-      const walk = { endpoint: "/index-ticker", filters: {}, from: 0, until: clock.now() * 1000 } as const;
+      const walk = {
+        endpoint: "/index-ticker",
+        filters: { indexId: "x" },
+        from: 0,
+        until: clock.now() * 1000,
+      } as const;
       for await (const { position } of walkHistoryPages(client, walk, readPage))
         output.push(inspect(position));
     },

@@ -4,7 +4,6 @@ import {
   correctPage,
   type HistoryPage,
   type HistoryQuery,
-  rowsEvery30s,
   toHistoryPage,
 } from "../../support/service/stub-history.ts";
 import {
@@ -180,18 +179,5 @@ describe("a walk without progress ends", () => {
     }));
     expect(result).toMatchObject({ isComplete: false, failure: { code: "pagination_cycle" } });
     expect(result.queries.length).toBeLessThan(12);
-  });
-
-  it("C3: without an index filter, two hundred pages of one timestamp are followed", async () => {
-    const tiedTs = noonTs - 30 * SECOND_MICROS;
-    const tied = Array.from({ length: 2000 }, (_, at) => ({ id: `t${at}`, ts: tiedTs }));
-    const history = [...tied, ...rowsEvery30s(20, tiedTs - 30 * SECOND_MICROS)];
-    const result = await walkHistory(undefined, {
-      history,
-      filters: { indexType: "MWA" },
-      from: tiedTs - 120 * SECOND_MICROS,
-    });
-    expect(new Set(result.ids).size).toBeGreaterThan(2000);
-    expect(result).toMatchObject({ ...complete, end: "reached" });
   });
 });

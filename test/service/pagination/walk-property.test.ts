@@ -18,8 +18,8 @@ const noon = parseTimestamp("2026-03-01T12:00:00Z") as Micros;
 const period = 30_000_000;
 
 interface Scenario {
-  /** How many rows share each timestamp. */
-  readonly ties: readonly number[];
+  /** Whether each period has a row. */
+  readonly rows: readonly boolean[];
   /** In periods before noon. */
   readonly gapFrom: number;
   readonly size: number;
@@ -36,25 +36,17 @@ const behaviour = (oldestFirst: fc.Arbitrary<boolean>): fc.Arbitrary<PagingBehav
     isOldestFirst: oldestFirst,
   });
 
-const oneIndex = fc.record({ ties: fc.array(fc.integer({ min: 0, max: 1 }), { maxLength: 80 }) });
-const tiedRows = fc.record({ ties: fc.array(fc.integer({ min: 0, max: 3 }), { maxLength: 80 }) });
-
 const scenario = (
-  histories: fc.Arbitrary<Pick<Scenario, "ties">>,
   behaviours: fc.Arbitrary<PagingBehaviour>,
   schedules: fc.Arbitrary<readonly PagingFault[]>,
 ): fc.Arbitrary<Scenario> =>
-  fc
-    .tuple(
-      histories,
-      fc.record({
-        gapFrom: fc.integer({ min: 1, max: 90 }),
-        size: fc.integer({ min: 11, max: 17 }),
-        behaviour: behaviours,
-        schedule: schedules,
-      }),
-    )
-    .map(([history, more]) => ({ ...history, ...more }));
+  fc.record({
+    rows: fc.array(fc.boolean(), { maxLength: 80 }),
+    gapFrom: fc.integer({ min: 1, max: 90 }),
+    size: fc.integer({ min: 11, max: 17 }),
+    behaviour: behaviours,
+    schedule: schedules,
+  });
 
 /** Only a retry reveals a silent fault, so no two may follow each other closely. */
 const allFaults = fc
@@ -67,54 +59,35 @@ const allFaults = fc
   });
 const MIN_SILENT_DISTANCE = 2;
 const isSilent = (fault: PagingFault) => silentFaults.some((silent) => silent === fault);
-const onlyVisibleFaults = fc.array(fc.constantFrom<PagingFault>("none", ...visibleFaults), { maxLength: 60 });
 
 /** Single faults with correct responses between them. */
-const transient = (faults: readonly PagingFault[]) =>
-  fc
-    .array(fc.record({ pause: fc.integer({ min: 0, max: 4 }), fault: fc.constantFrom(...faults) }), {
-      maxLength: 6,
-    })
-    .map((entries) =>
-      entries.flatMap(({ pause, fault }, at) => [
-        ...Array.from({ length: pause + (at === 0 ? 0 : 6) }, (): PagingFault => "none"),
-        fault,
-      ]),
-    );
+const transientFault = fc.record({
+  pause: fc.integer({ min: 0, max: 4 }),
+  fault: fc.constantFrom(...visibleFaults, ...silentFaults),
+});
+const transientFaults = fc
+  .array(transientFault, { maxLength: 6 })
+  .map((entries) =>
+    entries.flatMap(({ pause, fault }, at) => [
+      ...Array.from({ length: pause + (at === 0 ? 0 : 6) }, (): PagingFault => "none"),
+      fault,
+    ]),
+  );
 
-/** Timestamps do not show which of several rows with one timestamp is missing: use visible faults there. */
-const faultyScenarios = fc.oneof(
-  { weight: 3, arbitrary: scenario(oneIndex, behaviour(fc.boolean()), allFaults) },
-  { weight: 1, arbitrary: scenario(tiedRows, behaviour(fc.constant(false)), onlyVisibleFaults) },
-);
-const recoveringScenarios = fc.oneof(
-  {
-    weight: 3,
-    arbitrary: scenario(
-      oneIndex,
-      behaviour(fc.constant(false)),
-      transient([...visibleFaults, ...silentFaults]),
-    ),
-  },
-  { weight: 1, arbitrary: scenario(tiedRows, behaviour(fc.constant(false)), transient(visibleFaults)) },
-);
-const oldestFirstScenarios = scenario(
-  fc.oneof(oneIndex, tiedRows),
-  behaviour(fc.constant(true)),
-  fc.constant([]),
-);
+const faultyScenarios = scenario(behaviour(fc.boolean()), allFaults);
+const recoveringScenarios = scenario(behaviour(fc.constant(false)), transientFaults);
+const oldestFirstScenarios = scenario(behaviour(fc.constant(true)), fc.constant([]));
 
 /** Walks like the engine and checks every proven range against the service's history. */
-async function runWalk({ ties, gapFrom, size, behaviour, schedule }: Scenario) {
-  const history: HistoryRow[] = ties.flatMap((many, at) =>
-    Array.from({ length: many }, (_, n) => ({ id: `${at}-${n}`, ts: noon - (at + 1) * period })),
+async function runWalk({ rows, gapFrom, size, behaviour, schedule }: Scenario) {
+  const history = rows.flatMap((hasRow, at): HistoryRow[] =>
+    hasRow ? [{ id: `${at}`, ts: noon - (at + 1) * period }] : [],
   );
   const from = noon - gapFrom * period;
   const { client, requestCount, faultCount } = faultyService(history, behaviour, schedule);
   const received = new Set<string>();
   const coverage = new ProvenCoverage({ from, to: noon });
-  // Rows of one index have distinct timestamps; rows of all indices share them.
-  const filters = ties.some((many) => many > 1) ? {} : { indexId: "one" };
+  const filters = { indexId: "one" };
   const walk = { endpoint: "/index-ticker", filters, from, until: noon, size } as const;
   let outcome: string | undefined;
   try {

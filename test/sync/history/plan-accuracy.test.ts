@@ -75,7 +75,6 @@ const countRequests = ({ simulator }: BackfillHarness) =>
 describe("plan", () => {
   it.each<[string, SimulatorOptions]>([
     ["full and young series", { quirks: { listed: { perMille: 500, on: "2026-02-25" } } }],
-    ["another cadence", { refreshSeconds: 45 }],
     ["irregular records", { quirks: { missingPerMille: 300 } }],
   ])("H9: forecasts the requests of a backfill within 10 %%: %s", async (_, simulator) => {
     const engine = await startEngine(simulator);
@@ -145,17 +144,6 @@ describe("plan", () => {
     engine.configure(settingsFor(10, "all"));
     expect(await engine.run()).toMatchObject({ exit: 0, problems: [] });
     engine.expectMatchesService();
-  });
-
-  it("H9: forecasts what a later night asks once more", async () => {
-    const engine = await startEngine({ quirks: { listed: { perMille: 1000, on: "2026-02-24" } } });
-    await engine.run();
-    await engine.clock.advance(86_400_000);
-    const { requests } = await plan(engine, settingsFile(engine));
-    engine.simulator.requests.clear();
-    await engine.run();
-    const done = countRequests(engine);
-    expect(Math.abs(requests - done)).toBeLessThanOrEqual(0.1 * done);
   });
 
   it("H9: forecasts the minutes at the rate that the last backfill measured", async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { RetryBudget } from "../../../src/service/client/retry-budget.ts";
+import { RetryBudget } from "../../../src/service/client/retry-policy.ts";
 import { seededRandom } from "../../support/seeded-random.ts";
 
 describe("retry budget", () => {
