@@ -1,11 +1,9 @@
-import { chmodSync, existsSync, readdirSync, rmSync } from "node:fs";
+import { chmodSync, readdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { ExchangeTick } from "../../src/model/records.ts";
 import { MICROS_PER_SECOND } from "../../src/model/time.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
-import { backUp } from "../../src/warehouse/backup.ts";
-import { readGaps } from "../../src/warehouse/coverage/gaps.ts";
 import { settle } from "../../src/warehouse/coverage/ledger.ts";
 import { settleSnapshot } from "../../src/warehouse/coverage/snapshot-coverage.ts";
 import { declareTargets } from "../../src/warehouse/coverage/targets.ts";
@@ -87,30 +85,6 @@ describe("readStatus", () => {
   });
 });
 
-describe("gaps", () => {
-  it("are the ranges that are still to be fetched, by series", () => {
-    const warehouse = openTestWarehouse({ clock: systemClock });
-    fill(warehouse);
-    expect(readGaps(warehouse.connection, "index_ticks", now)).toEqual([
-      {
-        key: { stream: "index_ticks", series: 1 },
-        indexType: "GWA",
-        indexId: "btc-id",
-        name: "btc-id",
-        open: [{ from: now - 2 * HOUR, to: now - 60 * MICROS_PER_SECOND }],
-        missing: [{ from: now - 2 * HOUR, to: now - 60 * MICROS_PER_SECOND }],
-        unpublished: [],
-        unconfirmed: [],
-        claims: [],
-        agedOut: [],
-        serviceWindow: 200 * 24 * HOUR,
-        blockedReason: null,
-      },
-    ]);
-    expect(readGaps(warehouse.connection, "ohlcv", now)).toEqual([]);
-  });
-});
-
 describe("openReader", () => {
   it("rejects a missing warehouse and one of another version", () => {
     const directory = makeTempFolder();
@@ -179,49 +153,6 @@ describe("a warehouse that nobody writes", () => {
     rmSync(path);
     openWriter(path, { clock: systemClock }).close();
     expect(readdirSync(dirname(path)).filter((name) => name.includes("damaged"))).toEqual([]);
-  });
-});
-
-describe("F15: a backup", () => {
-  it("is consistent while the writer goes on, and its ledger shows the gaps since then", () => {
-    const warehouse = openTestWarehouse({ clock: systemClock });
-    fill(warehouse);
-    const file = join(makeTempFolder(), "copy.sqlite");
-    const reader = openReader(warehouse.path);
-    backUp(reader, file);
-    expect(() => reader.database.exec("DELETE FROM series")).toThrow("readonly");
-    reader.close();
-    expect(existsSync(`${file}.unfinished`)).toBe(false);
-    warehouse.transaction((transaction) => {
-      writeRecords(transaction, "index_ticks", [tick(now - HOUR, "2")], "rest");
-      settle(
-        transaction,
-        { stream: "index_ticks", series: 1 },
-        { from: now - 2 * HOUR, to: now - HOUR },
-        "rows",
-      );
-    });
-    const restored = openTestWarehouse({ path: file });
-    expect(restored.quarantined).toEqual([]);
-    expect(queryRows(restored, "SELECT count(*) AS n FROM index_ticks")).toEqual([{ n: 1 }]);
-    expect(readGaps(restored.connection, "index_ticks", now)[0]?.open).toEqual([
-      { from: now - 2 * HOUR, to: now - 60 * MICROS_PER_SECOND },
-    ]);
-  });
-});
-
-describe("a query", () => {
-  it("returns columns and rows, and cannot write", () => {
-    const warehouse = openTestWarehouse({ clock: systemClock });
-    fill(warehouse);
-    const reader = openReader(warehouse.path);
-    const { columns, rows: found } = runReadQuery(reader, "SELECT name, price FROM index_ticks");
-    expect(columns).toEqual(["name", "price"]);
-    expect([...found]).toEqual([["btc-id", 1.5]]);
-    expect(() => runReadQuery(reader, "DELETE FROM series")).toThrow();
-    expect(() => runReadQuery(reader, "SELECT x FROM nowhere")).toThrow("no such table nowhere");
-    expect(() => [...runReadQuery(reader, "DELETE FROM series RETURNING name").rows]).toThrow("read-only");
-    reader.close();
   });
 });
 

@@ -1,10 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { settle, settleAsMoved } from "../../../src/warehouse/coverage/ledger.ts";
-import {
-  isHistoryStreamSql,
-  namedKeyText,
-  readLedgerKeys,
-} from "../../../src/warehouse/coverage/ledger-keys.ts";
+import { namedKeyText, readLedgerKeys } from "../../../src/warehouse/coverage/ledger-keys.ts";
 import { recordHeadPage } from "../../../src/warehouse/coverage/publication.ts";
 import {
   indexKey,
@@ -15,7 +11,7 @@ import {
 } from "../../../src/warehouse/coverage/series-queries.ts";
 import { settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
 import { declareTargets, type Target } from "../../../src/warehouse/coverage/targets.ts";
-import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
+import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
 
 const rules = { settleDelay: 60, period: 30, step: 1, serviceWindow: 1000 };
 
@@ -199,15 +195,5 @@ describe("the keys of the ledger", () => {
     expect(named("A", "B")).toBe(named("A", "B"));
     // The views show an empty name as null.
     expect(named(null, null)).toBe(named("", ""));
-  });
-
-  it("belong to history streams by this condition", () => {
-    const { warehouse } = openLedger();
-    const streams = queryRows(
-      warehouse,
-      `SELECT DISTINCT stream FROM settled_ranges WHERE ${isHistoryStreamSql} ORDER BY 1`,
-    );
-    expect(streams).toEqual([{ stream: "index_ticks" }]);
-    expect(isHistoryStreamSql).toBe("stream IN ('ohlcv', 'index_ticks')");
   });
 });

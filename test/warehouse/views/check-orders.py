@@ -36,11 +36,11 @@ def open_copy(path: str) -> sqlite3.Connection:
 
 def queries(view: str, time: str, where: str):
     """Every query with the direction of its order, and whether it tells the time of the row before."""
+    # The time alone: SQLite omits the most joins.
     for direction in ("ASC", "DESC"):
-        for columns in (time, "*"):
-            yield f"SELECT {columns} FROM {view}{where} ORDER BY {time} {direction}", direction, False
-            before = f"lag({time}) OVER (ORDER BY {time} {direction}) AS row_before"
-            yield f"SELECT {columns}, {before} FROM {view}{where}", direction, True
+        yield f"SELECT {time} FROM {view}{where} ORDER BY {time} {direction}", direction, False
+        before = f"lag({time}) OVER (ORDER BY {time} {direction}) AS row_before"
+        yield f"SELECT {time}, {before} FROM {view}{where}", direction, True
 
 
 def is_in_order(rows: list, time: str, direction: str, has_before: bool) -> bool:

@@ -78,7 +78,7 @@ function rowsAndClaim(file: string) {
 }
 
 describe("mds-sync backup", () => {
-  it("copies a consistent state of the warehouse while another process commits", async () => {
+  it("F15: copies a consistent state of the warehouse while another process commits", async () => {
     const folder = temporaryFolder();
     const path = join(folder, "mds.sqlite");
     const writer = spawn(
