@@ -133,13 +133,6 @@ describe("a daemon matches the service again", () => {
 });
 
 describe("after all these faults", () => {
-  it("a second daemon on the same file exits 75 with one line", async () => {
-    const second = scene.startDaemon();
-    expect(await second.ended).toBe(75);
-    const lines = second.stderr().trim().split("\n");
-    expect(lines.at(-1)).toMatch(/"msg":"another mds-sync writes .*mds\.sqlite \(pid \d+/);
-  });
-
   it("history streams equal the service, and every missed second of snapshot streams is a gap", async () => {
     const end = scene.now();
     await expectHealed(outages[0]?.from ?? end);

@@ -90,7 +90,7 @@ export function plotOptions(target: HTMLElement, options: PlotOptions): uPlot.Op
     axes: [
       {
         ...axis,
-        ...(isTime ? {} : { label: xLabel }),
+        ...(isTime ? { space: 80 } : { label: xLabel }),
         values: (_, at, __, ___, step) =>
           at.map((value) => (isTime ? timeMark(value, step) : xValues(value))),
       },
