@@ -1,7 +1,9 @@
+import { readFileSync } from "node:fs";
+import { SourceMap, type SourceMapPayload } from "node:module";
+import { fileURLToPath } from "node:url";
 import { Command, CommanderError, type Option } from "commander";
 import { exitCode, Failure } from "../model/failure.ts";
 import { systemClock } from "../runtime/clock.ts";
-import { nameSources, nameSourcesOnCrash } from "../runtime/source-maps.ts";
 import { exitAfter } from "../runtime/timeouts.ts";
 import { NonblockingStderr } from "../telemetry/nonblocking-stderr.ts";
 import { ChildExit, type CommandContext, programVersion, SETTINGS_HEADING } from "./support/context.ts";
@@ -91,7 +93,7 @@ const commands: Readonly<Record<string, CommandEntry>> = {
   restore: {
     usage: "<file>",
     summary: "put a copy in the place of the warehouse",
-    load: async () => (await import("./commands/copies/restore.ts")).addRestoreCommand,
+    load: async () => (await import("./commands/copies/backup.ts")).addRestoreCommand,
   },
   serve: {
     summary: "serve the service's own API from the warehouse, and replay history as a live feed",
@@ -270,4 +272,38 @@ function report(error: unknown, context: CommandContext): number {
   const text = error instanceof Error ? nameSources(error.stack ?? error.message) : String(error);
   context.stderr.write(`mds-sync: unexpected failure, please report it: ${text}\n`);
   return exitCode.unexpected;
+}
+
+/** A position in a built file, as a stack trace names it. */
+const builtPosition = /(file:\/\/\/[^\s()]+\.js|\/[^\s():]+\.js):(\d+):(\d+)/g;
+
+/**
+ * Replaces the positions of a stack trace in built files by those in the sources. Reads the source maps when a trace is
+ * printed, which is rare: Node's own support would read megabytes of them at each start.
+ */
+function nameSources(stack: string): string {
+  const maps = new Map<string, SourceMap | undefined>();
+  return stack.replaceAll(builtPosition, (position, file: string, line: string, column: string) => {
+    const map = maps.has(file) ? maps.get(file) : readSourceMap(file);
+    maps.set(file, map);
+    const origin = map?.findOrigin(Number(line), Number(column));
+    if (!origin || !("fileName" in origin)) return position;
+    return `${origin.fileName.replace(/^(?:\.\.\/)+/, "")}:${origin.lineNumber}:${origin.columnNumber}`;
+  });
+}
+
+function readSourceMap(file: string): SourceMap | undefined {
+  try {
+    const path = file.startsWith("file:") ? fileURLToPath(file) : file;
+    return new SourceMap(JSON.parse(readFileSync(`${path}.map`, "utf8")) as SourceMapPayload);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Names the sources in the trace of a crash, before Node prints it. */
+function nameSourcesOnCrash(): void {
+  process.on("uncaughtExceptionMonitor", (error) => {
+    if (error instanceof Error && error.stack !== undefined) error.stack = nameSources(error.stack);
+  });
 }

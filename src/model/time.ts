@@ -123,6 +123,17 @@ export function formatToSecond(ts: Micros): string {
   return `${formatTimestamp(ts).slice(0, 19)}Z`;
 }
 
+/** Every ISO 8601 parser accepts three fractional digits. */
+export function formatToMillisecond(ts: Micros): string {
+  return `${formatTimestamp(ts).slice(0, 23)}Z`;
+}
+
+/** For people, in UTC: `2026-05-01 12:00:00`, or up to the minute. */
+export function formatMoment(time: Micros | string, until: "minute" | "second" = "second"): string {
+  const text = typeof time === "string" ? time : formatTimestamp(time);
+  return text.slice(0, until === "minute" ? 16 : 19).replace("T", " ");
+}
+
 /** The UTC day of a timestamp, `YYYY-MM-DD`. */
 export function formatDay(micros: Micros): string {
   return formatTimestamp(micros).slice(0, 10);

@@ -1,4 +1,5 @@
 import { type Failure, failureCode } from "../model/failure.ts";
+import { formatMoment, MICROS_PER_MS } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { ClientEvent } from "../service/http/client-events.ts";
 
@@ -127,5 +128,5 @@ export class ServiceOutage {
 }
 
 function formatSecond(wallMs: number): string {
-  return `${new Date(wallMs).toISOString().slice(0, 19).replace("T", " ")} UTC`;
+  return `${formatMoment(wallMs * MICROS_PER_MS)} UTC`;
 }

@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { join, resolve } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { parse } from "yaml";
-import { fillUnit } from "../../src/cli/commands/systemd-unit.ts";
+import { fillUnit } from "../../src/cli/commands/init.ts";
 import { optionEntries } from "../../src/config/option-table.ts";
 import { parseServerAddress } from "../../src/share/server/server-address.ts";
 import { hasTool } from "../support/has-tool.ts";

@@ -1,5 +1,5 @@
 import { existsSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { dirname, isAbsolute, join, resolve } from "node:path";
 import type { Command } from "commander";
 import type { LoadedSettings } from "../../config/load-settings.ts";
 import { optionEntries } from "../../config/option-table.ts";
@@ -8,10 +8,21 @@ import { packageFolder, programFile } from "../../runtime/package-files.ts";
 import { createFolder } from "../../warehouse/sqlite/disk.ts";
 import { type CommandContext, usageFailure } from "../support/context.ts";
 import { addSettingsFlags, loadSettingsAndWarn } from "../support/flags.ts";
-import { fillUnit, isInHome, isOutsideStateDirectory, STATE_DIRECTORY } from "./systemd-unit.ts";
 
 const SHIPPED_CONFIG = join(packageFolder, "config");
 const DEFAULT_SECRET_FILE = "/etc/mds-sync/client-secret";
+
+interface Installation {
+  readonly node: string;
+  readonly program: string;
+  readonly settingsFile: string;
+  readonly secretFile: string;
+  /** As in the settings; relative to the working directory, which is the state directory. */
+  readonly warehouse: string;
+}
+
+/** The directory that systemd creates for the service; also its working directory. */
+const STATE_DIRECTORY = "/var/lib/mds-sync";
 
 interface InitFlags {
   dir: string;
@@ -150,4 +161,47 @@ function fillSettings(template: string, values: ReadonlyMap<string, string>): st
 /** Unquoted only if YAML cannot read it as anything but text. */
 function toYaml(value: string): string {
   return /^[\w/.](?:[\w/.-]|:(?=[\w/.-]))*$/.test(value) ? value : JSON.stringify(value);
+}
+
+/** Inserts the paths of one installation into the shipped unit. */
+export function fillUnit(template: string, installation: Installation): string {
+  const { node, program, settingsFile, secretFile, warehouse } = installation;
+  const command = [node, program, "run", "--config", settingsFile].map(quoteArgument).join(" ");
+  const lines: Record<string, string> = {
+    Documentation: `file://${encodeURI(settingsFile)}`.replaceAll("%", "%%"),
+    ExecStart: command,
+    LoadCredential: `client-secret:${escapePercent(secretFile)}`,
+  };
+  if ([node, program, settingsFile].some(isInHome)) lines.ProtectHome = "read-only";
+  const needsWritePath = isOutsideStateDirectory(warehouse);
+  return template
+    .split("\n")
+    .filter((line) => !line.startsWith("#   ") && !line.startsWith("# mds-sync as a system service"))
+    .flatMap((line) => {
+      const key = /^(\w+)=/.exec(line)?.[1] ?? "";
+      const filled = Object.hasOwn(lines, key) ? `${key}=${lines[key]}` : line;
+      return needsWritePath && key === "ProtectSystem"
+        ? [filled, `ReadWritePaths=${quoteArgument(dirname(warehouse))}`]
+        : [filled];
+    })
+    .join("\n");
+}
+
+function isOutsideStateDirectory(warehouse: string): boolean {
+  return isAbsolute(warehouse) && !warehouse.startsWith(`${STATE_DIRECTORY}/`);
+}
+
+function isInHome(path: string): boolean {
+  return /^\/(home|root|run\/user)\//.test(path);
+}
+
+/** Quotes one word of a line that systemd splits into words. */
+function quoteArgument(text: string): string {
+  const escaped = escapePercent(text).replaceAll("$", "$$$$");
+  return /^[\w/.:@%+-]+$/.test(escaped) ? escaped : `"${escaped.replace(/["\\]/g, "\\$&")}"`;
+}
+
+/** In a unit file, a percent sign starts a specifier. */
+function escapePercent(text: string): string {
+  return text.replaceAll("%", "%%");
 }

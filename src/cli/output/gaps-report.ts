@@ -1,6 +1,12 @@
 import { describeConfirmations } from "../../model/status/confirmations.ts";
 import { gapStates, SETTLING_REASON } from "../../model/status/gap-state.ts";
-import { formatTimestamp, MICROS_PER_SECOND, type Micros, parseTimestamp } from "../../model/time.ts";
+import {
+  formatMoment,
+  formatTimestamp,
+  MICROS_PER_SECOND,
+  type Micros,
+  parseTimestamp,
+} from "../../model/time.ts";
 import type { GapRow } from "../../warehouse/coverage/gap-row.ts";
 import type { LedgerKeySummary } from "../../warehouse/coverage/ledger-keys.ts";
 import type { GapReport, ReportRange } from "../../warehouse/read/gap-report.ts";
@@ -70,8 +76,8 @@ export function formatRangeReport(
 function formatBlocks(gaps: readonly GapRow[], label: Label, now: Micros): string[] {
   const table = formatTable(
     gaps.map((gap) => [
-      ` ${formatSecond(gap.from_ts)}`,
-      formatSecond(gap.to_ts),
+      ` ${formatMoment(gap.from_ts)}`,
+      formatMoment(gap.to_ts),
       formatDuration((gap.to_ts - gap.from_ts) / MICROS_PER_SECOND),
       gap.state,
       [gap.reason, ...expiryRemark(gap, now)].join(", "),
@@ -152,11 +158,7 @@ function describeRange({ from, to }: ReportRange): string {
     : `[${formatUnbroken(from)}, ${formatUnbroken(to)})`;
 }
 
-function formatSecond(ts: Micros): string {
-  return formatTimestamp(ts).slice(0, 19).replace("T", " ");
-}
-
 /** For sentences: a line must not break inside a timestamp. */
 function formatUnbroken(ts: Micros): string {
-  return formatSecond(ts).replace(" ", NO_BREAK_SPACE);
+  return formatMoment(ts).replace(" ", NO_BREAK_SPACE);
 }

@@ -12,7 +12,7 @@ import type {
   WarehouseStatus,
   WithdrawalStatus,
 } from "../../model/status/warehouse-status.ts";
-import { CLOCK_TOLERANCE_MS } from "../../model/time.ts";
+import { CLOCK_TOLERANCE_MS, formatMoment } from "../../model/time.ts";
 import { isRecentCrash } from "../../warehouse/sqlite/crash-marker.ts";
 import { DISK_FULL_WARNING_DAYS } from "../../warehouse/tables/size-history.ts";
 import {
@@ -43,15 +43,13 @@ export function formatStatus(status: StatusReport): string {
     ["left", "left", "left", "right", "right", "right", "right", "right"],
   );
   const origin = status.service_url === null ? "" : ` of ${status.service_url}`;
-  const head = wrapText(
-    `${status.warehouse}${origin}, ${status.generated_at.slice(0, 19).replace("T", " ")} UTC`,
-  );
+  const head = wrapText(`${status.warehouse}${origin}, ${formatMoment(status.generated_at)} UTC`);
   return [head, "", table, "", ...remarkLines(status)].join("\n");
 }
 
 /** `2026-11-15 02:24`, or only the day at midnight. */
 function formatMinute(time: string): string {
-  return time.includes("T00:00:00") ? time.slice(0, 10) : time.slice(0, 16).replace("T", " ");
+  return time.includes("T00:00:00") ? time.slice(0, 10) : formatMoment(time, "minute");
 }
 
 /** Only the minute of today, or only the day: the table is as wide as it may be. */

@@ -1,3 +1,4 @@
+import { formatMoment, MICROS_PER_MS } from "../time.ts";
 /** What the service has said once and must say again, beside heads: until then it is `unconfirmed`. */
 export interface Confirmations {
   /** Histories of which it must repeat that nothing is older. */
@@ -35,6 +36,6 @@ function countOf(count: number, one: string, many: string): string {
 
 /** The minute by which it has come; with its day unless that is today. */
 function minuteText(time: string, now: string): string {
-  const text = new Date(Math.ceil(Date.parse(time) / 60_000) * 60_000).toISOString().slice(0, 16);
-  return `${text.startsWith(now.slice(0, 10)) ? text.slice(11) : text.replace("T", " ")} UTC`;
+  const text = formatMoment(Math.ceil(Date.parse(time) / 60_000) * 60_000 * MICROS_PER_MS, "minute");
+  return `${text.startsWith(now.slice(0, 10)) ? text.slice(11) : text} UTC`;
 }

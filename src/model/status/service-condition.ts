@@ -1,4 +1,5 @@
 import type { FailureCode } from "../failure.ts";
+import { formatMoment } from "../time.ts";
 
 /** What limits the requests: the settings, or what the service showed it can bear. */
 export const limitReasons = ["settings", "rate_limited", "overloaded", "paused"] as const;
@@ -80,7 +81,7 @@ export function describeRecentFailures({ recent_failures: failures }: ServiceCon
 export function describeLimit(condition: ServiceCondition): string | undefined {
   const { limit, limit_since, reason, open_breakers } = condition;
   if (limit === null || (open_breakers.includes(HOST_SCOPE) && reason !== "paused")) return undefined;
-  return limit_since === null ? limit : `${limit}, since ${limit_since.slice(0, 16).replace("T", " ")} UTC`;
+  return limit_since === null ? limit : `${limit}, since ${formatMoment(limit_since, "minute")} UTC`;
 }
 
 /** Says in one clause how the service slows the sync down; undefined if it does not. */

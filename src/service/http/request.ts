@@ -1,5 +1,5 @@
 import { streamOfEndpoint, streams, streamTable } from "../../model/streams.ts";
-import { formatTimestamp, MICROS_PER_MS, parseTimestamp } from "../../model/time.ts";
+import { formatToMillisecond, MICROS_PER_MS, parseTimestamp } from "../../model/time.ts";
 
 /** The higher priority goes first: docs/decisions/snapshots-first.md. A witness says whether the others have a chance. */
 export const requestPriority = { witness: 4, snapshot: 3, head: 2, expiring: 1, history: 0 } as const;
@@ -30,7 +30,7 @@ export function clampToPresent(request: ServiceRequest, serviceNowMs: number): S
   const present = Math.floor(serviceNowMs - CLOCK_UNCERTAINTY_MS) * MICROS_PER_MS;
   const ts = typeof timestamp === "string" ? parseTimestamp(timestamp) : undefined;
   if (ts === undefined || ts <= present) return request;
-  return { ...request, query: { ...request.query, timestamp: `${formatTimestamp(present).slice(0, 23)}Z` } };
+  return { ...request, query: { ...request.query, timestamp: formatToMillisecond(present) } };
 }
 
 /** Identifiers may contain any character. `toWellFormed` replaces lone surrogates, on which encodeURIComponent throws. */

@@ -6,12 +6,11 @@ import {
   streamOfEndpoint,
   streamTable,
 } from "../../model/streams.ts";
-import { MICROS_PER_MS, type Micros } from "../../model/time.ts";
+import { formatToMillisecond, MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import type { RequestSender } from "../client/client.ts";
 import type { RequestPriority, RequestQuery } from "../http/request.ts";
 import { createCrossChecks, createRowSpacing, type RowSpacing } from "./cross-checks.ts";
-import type { PageSummary } from "./page.ts";
-import { formatToMillisecond, isDeadCursorError } from "./page.ts";
+import { isDeadCursorError, type PageSummary } from "./page.ts";
 import { requestPage } from "./request-page.ts";
 import { WalkState } from "./walk-state.ts";
 

@@ -1,6 +1,6 @@
 import { exitCode, Failure } from "../../model/failure.ts";
 import { type HistoryEndpoint, isDaily, streamOfEndpoint } from "../../model/streams.ts";
-import { formatTimestamp, MICROS_PER_DAY, MICROS_PER_MS, type Micros } from "../../model/time.ts";
+import { MICROS_PER_DAY, MICROS_PER_MS, type Micros } from "../../model/time.ts";
 
 /**
  * The lowest anchor that surely includes this row, even if the service excludes the bound or compares it with
@@ -16,11 +16,6 @@ export function floorToMillisecond(ts: Micros): Micros {
 
 export function ceilToMillisecond(ts: Micros): Micros {
   return Math.ceil(ts / MICROS_PER_MS) * MICROS_PER_MS;
-}
-
-/** Every ISO 8601 parser accepts three fractional digits. */
-export function formatToMillisecond(ts: Micros): string {
-  return `${formatTimestamp(ts).slice(0, 23)}Z`;
 }
 
 /** What the walk needs to know about a page. */

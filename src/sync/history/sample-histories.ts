@@ -2,11 +2,11 @@ import { decodePage } from "../../ingest/decode/page.ts";
 import { Failure } from "../../model/failure.ts";
 import { decodeBody } from "../../model/response-body.ts";
 import { type HistoryStream, MAX_PAGE_SIZE, streamTable } from "../../model/streams.ts";
-import type { Micros } from "../../model/time.ts";
+import { formatToMillisecond, type Micros } from "../../model/time.ts";
 import type { TimeRanges } from "../../model/time-range.ts";
 import type { ServiceClient } from "../../service/client/client.ts";
 import { requestPriority } from "../../service/http/request.ts";
-import { anchorForRow, formatToMillisecond } from "../../service/pagination/page.ts";
+import { anchorForRow } from "../../service/pagination/page.ts";
 import { runConcurrently } from "../context/retry.ts";
 
 /** A series with gaps, and what the warehouse knows about it. */

@@ -1,5 +1,5 @@
 import { type CellRun, type CellState, cellStates } from "../../model/answers/heatmap.ts";
-import { formatDay, formatTimestamp, MICROS_PER_DAY, type Micros, startOfDay } from "../../model/time.ts";
+import { formatDay, formatMoment, MICROS_PER_DAY, type Micros, startOfDay } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 
 const MICROS_PER_HOUR = MICROS_PER_DAY / 24;
@@ -15,7 +15,7 @@ export interface TimeGrid {
 export function buildHourGrid(now: Micros, hours: number): TimeGrid {
   const first = Math.floor(now / MICROS_PER_HOUR) * MICROS_PER_HOUR - (hours - 1) * MICROS_PER_HOUR;
   const starts = Array.from({ length: hours }, (_, i) => first + i * MICROS_PER_HOUR);
-  const labels = starts.map((start) => formatTimestamp(start).slice(0, 16).replace("T", " "));
+  const labels = starts.map((start) => formatMoment(start, "minute"));
   return { bounds: [...starts, now], labels };
 }
 

@@ -50,8 +50,11 @@ async function takeDefaultPort(): Promise<void> {
 }
 
 describe("mds-sync run --demo", () => {
-  it("takes a free port and says so if the usual one is in use, and leaves no simulator when it is killed", async () => {
+  it("takes a free port and says so if the usual one is in use, but does not replace a chosen one; leaves no simulator when it is killed", async () => {
     await takeDefaultPort();
+    const chosen = startProgram(["run", "--demo", "--http-port", String(DEFAULT_PORT)], {
+      cwd: temporaryFolder(),
+    });
     const demo = startProgram(["run", "--demo"], { cwd: temporaryFolder() });
     const [first] = await once(demo.child.stderr, "data");
     expect(first).toBe("demo: starting the simulator …\n");
@@ -67,14 +70,7 @@ describe("mds-sync run --demo", () => {
     demo.child.kill("SIGKILL");
     await demo.result;
     await waitUntil(() => !isRunning(simulator));
-  });
-
-  it("does not replace a port that the operator chose: one line, exit 75", async () => {
-    await takeDefaultPort();
-    const demo = startProgram(["run", "--demo", "--http-port", String(DEFAULT_PORT)], {
-      cwd: temporaryFolder(),
-    });
-    const { status, stderr } = await demo.result;
+    const { status, stderr } = await chosen.result;
     expect(status).toBe(75);
     expect(stderr.trimEnd().split("\n").slice(2)).toEqual([
       `mds-sync: the dashboard cannot listen on 127.0.0.1:${DEFAULT_PORT} (EADDRINUSE): choose another http.port (MDS_HTTP_PORT), or 0 for any free one`,

@@ -1,18 +1,18 @@
 import { existsSync, readdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
-import { fillUnit } from "../../../src/cli/commands/systemd-unit.ts";
+import { fillUnit } from "../../../src/cli/commands/init.ts";
 import { loadSettings } from "../../../src/config/load-settings.ts";
 import { optionEntries } from "../../../src/config/option-table.ts";
-import { programEntry } from "../../support/build-program.ts";
-import { startProgram } from "../../support/program-process.ts";
+import { programFile } from "../../../src/runtime/package-files.ts";
+import { runInProcess } from "../../support/cli/run-command.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const root = resolve(import.meta.dirname, "../../..");
 const shipped = (name: string) => readFileSync(join(root, "config", name), "utf8");
 
 function init(cwd: string, args: string[] = [], env: Record<string, string> = {}) {
-  return startProgram(["init", ...args], { cwd, env }).result;
+  return runInProcess(["init", ...args], { cwd, env });
 }
 
 /** The settings of the written file, without environment and flags. */
@@ -47,7 +47,7 @@ describe("mds-sync init", () => {
     expect(readFileSync(join(folder, "mds-sync.yaml"), "utf8")).toBe(shipped("mds-sync.yaml"));
     const unit = readFileSync(join(folder, "mds-sync.service"), "utf8");
     expect(unit).toContain(
-      `\nExecStart=${realpathSync(process.execPath)} ${programEntry} run --config ${join(folder, "mds-sync.yaml")}\n`,
+      `\nExecStart=${realpathSync(process.execPath)} ${programFile} run --config ${join(folder, "mds-sync.yaml")}\n`,
     );
     expect(unit).toContain("\nWorkingDirectory=/var/lib/mds-sync\n");
     expect(unit).toContain("\nLoadCredential=client-secret:/etc/mds-sync/client-secret\n");

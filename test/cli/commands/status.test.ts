@@ -5,7 +5,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
 import { recordClockSkew } from "../../../src/warehouse/coverage/targets.ts";
 import { recordMissingScopes, recordStreamError } from "../../../src/warehouse/rows/stream-stats.ts";
-import { runInChild, runInProcess } from "../../support/cli/run-command.ts";
+import { runInProcess } from "../../support/cli/run-command.ts";
 import { addLookups, standardContent } from "../../support/cli/standard-content.ts";
 import { serveDashboard } from "../../support/dashboard/dashboard-harness.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
@@ -25,7 +25,7 @@ describe("mds-sync status", () => {
     });
     const writer = openForWriting(path);
     onTestFinished(() => writer.close());
-    const { stdout, stderr, status: exit } = await runInChild(["status", "--warehouse", path]);
+    const { stdout, stderr, status: exit } = await status(path);
     expect({ stderr, exit }).toEqual({ stderr: "", exit: 0 });
     expect(stdout.split("\n").filter((line) => line.length > 80)).toEqual([]);
     expect(stdout).toMatch(/^stream +from +covered to +rows +open +unconfirmed +lost +age$/m);

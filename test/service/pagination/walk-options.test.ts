@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { DEFAULT_CADENCE, INTRADAY_WINDOW } from "../../../src/model/streams.ts";
-import { MICROS_PER_DAY, MICROS_PER_MS, type Micros } from "../../../src/model/time.ts";
+import { formatToMillisecond, MICROS_PER_DAY, MICROS_PER_MS, type Micros } from "../../../src/model/time.ts";
 import { Witness } from "../../../src/service/auth/witness.ts";
 import type { RequestSender } from "../../../src/service/client/client.ts";
 import type { RequestQuery, ServiceRequest } from "../../../src/service/http/request.ts";
@@ -10,7 +10,6 @@ import {
   type PagePosition,
   walkHistoryPages,
 } from "../../../src/service/pagination/history-walk.ts";
-import { formatToMillisecond } from "../../../src/service/pagination/page.ts";
 import { readPage } from "../../support/service/client-harness.ts";
 import {
   correctPage,
