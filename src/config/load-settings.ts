@@ -166,7 +166,15 @@ function describeSecret(file: SettingsFile, path: string): Mistake {
   };
 }
 
+/** Settings of earlier versions, and what to do instead. */
+const removedSettings: Readonly<Record<string, string>> = {
+  "retention.indexTicks":
+    "remove it: the warehouse keeps all index ticks; an export keeps its own copy, and a month of the shared warehouse can be detached",
+};
+
 function describeUnknownSetting(file: SettingsFile, path: string, known: readonly string[]): Mistake {
+  const instead = removedSettings[path];
+  if (instead !== undefined) return { message: `${file.path}: ${path} is gone`, remedy: instead };
   const lastPart = (name: string) => name.slice(name.lastIndexOf(".") + 1);
   const sameName = known.filter((name) => lastPart(name).toLowerCase() === lastPart(path).toLowerCase());
   const suggestion = sameName.length === 1 ? sameName[0] : findClosestWord(path, known);

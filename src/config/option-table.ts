@@ -150,9 +150,6 @@ export const optionTable = {
       "how long to store exchange ticks; deleted ranges become `lost`, reason `retention`",
     ),
     derivativeTicks: retentionOption("how long to store derivative ticks"),
-    indexTicks: retentionOption(
-      "how long to store index ticks that the scheduled export or the shared warehouse has; they stay covered, `proof` `moved`",
-    ),
   },
   schedule: {
     nightly: cronOption("the nightly backfill and audit: cron, UTC", "10 0 * * *"),

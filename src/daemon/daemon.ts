@@ -375,8 +375,7 @@ class Daemon {
       onProblems: (problems) => this.#telemetry.streamErrors.setProblems("audit", problems),
       onDifferences: (differences) => this.#telemetry.recordDifferences(differences),
     });
-    const shared = this.#shareThread;
-    return [...jobs, ...exportJobs(context, loaded.settings, { version: this.#options.version, shared })];
+    return [...jobs, ...exportJobs(context, loaded.settings, this.#options.version)];
   }
 
   #stop(endError: unknown): Promise<boolean> {

@@ -1,9 +1,8 @@
 import { quoteText } from "../model/sql-text.ts";
 import { formatTimestamp, type Micros } from "../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange, type TimeRanges } from "../model/time-range.ts";
-import { MOVED_REASON } from "../warehouse/coverage/ledger.ts";
 import { coverageRelation, type LedgerEntry, type RelationRow } from "../warehouse/read/export-relations.ts";
-import type { MovedRange } from "../warehouse/rows/moved-rows.ts";
+import { exportRefused } from "./errors.ts";
 import type { ExportStore } from "./export-store.ts";
 import type { Manifest } from "./manifest.ts";
 import type { ParquetWriter } from "./parquet-writer.ts";
@@ -61,54 +60,25 @@ export function exportableClaims(
 }
 
 /**
- * Divides the moved ranges: those whose rows this place has, and those that it lacks. It has what was moved here, and of what
- * another place has as much as its previous export claims. A database takes single days, so one file may have some only.
+ * Throws if the previous export claims index ticks that 0.2.0 has moved out of the warehouse: its files are the only copy, and
+ * this export would replace them by files without these ticks.
  */
-export function divideMoved(
-  moved: readonly MovedRange[],
-  place: string,
-  previous: readonly ExportClaim[],
-): { readonly taken: MovedRange[]; readonly unavailable: MovedRange[] } {
-  const exported = previous.filter(
-    ({ stream, state, reason }) => stream === "index_ticks" && state === "rows" && reason === null,
+export async function assertNoOnlyCopy(
+  writer: ParquetWriter,
+  store: ExportStore,
+  { coverage }: Claims,
+): Promise<void> {
+  const gone = coverage.filter(
+    ({ stream, state, reason }) => stream === "index_ticks" && state === "lost" && reason === "moved",
   );
-  const taken: MovedRange[] = [];
-  const unavailable: MovedRange[] = [];
-  for (const range of moved) {
-    const { indexType, indexId, reason } = range;
-    const own = exported.filter((claim) => claim.indexType === indexType && claim.indexId === indexId);
-    const claimed = reason === MOVED_REASON + place ? [range] : normalise(own);
-    taken.push(...intersect([range], claimed).map((part) => ({ ...range, ...part })));
-    unavailable.push(...subtract([range], claimed).map((part) => ({ ...range, ...part })));
-  }
-  return { taken, unavailable };
-}
-
-/**
- * The ledger as the export sees it: rows that were moved here are among its files, so their ranges need no reason. Those
- * in `unavailable` are not: they become gaps, reason `not exported`.
- */
-export function withMovedRows(ledger: Claims, unavailable: readonly MovedRange[]): Claims {
-  const isMovedEntry = ({ state }: LedgerEntry) => state === "moved";
-  const moved = ledger.coverage.filter(isMovedEntry);
-  if (moved.length === 0) return ledger;
-  const gone = (entry: LedgerEntry) =>
-    intersect(
-      [entry],
-      normalise(
-        unavailable.filter((range) => range.indexType === entry.indexType && range.indexId === entry.indexId),
-      ),
+  if (gone.length === 0) return;
+  const previous = rangesByKey(await readPreviousClaims(writer, store, store.previous));
+  const claimed = (entry: LedgerEntry) => previous.get(claimKey({ ...entry, state: "rows", reason: null }));
+  if (gone.some((entry) => intersect([entry], claimed(entry) ?? []).length > 0))
+    throw exportRefused(
+      `${store.place} has the only copy of index ticks that version 0.2.0 moved out of the warehouse`,
+      "export to another place, and keep this one",
     );
-  const claimed = moved.flatMap((entry) =>
-    subtract([entry], gone(entry)).map((range) => ({ ...entry, ...range, state: "rows", reason: null })),
-  );
-  const missing = moved.flatMap((entry) =>
-    gone(entry).map((range) => ({ ...entry, ...range, state: "open", reason: "not exported" })),
-  );
-  return {
-    coverage: [...ledger.coverage.filter((entry) => !isMovedEntry(entry)), ...claimed],
-    gaps: [...ledger.gaps, ...missing],
-  };
 }
 
 /** What the coverage file of an earlier export claims. */

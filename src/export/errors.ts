@@ -111,14 +111,6 @@ export function toBucketFailure(
   return exportRefused(`${url} refused the request (${code})`, remedy, { exit });
 }
 
-export function movedFileMissing(place: string, file: string): Failure {
-  return exportRefused(
-    `${place} has lost ${file}, which the warehouse moved there`,
-    "bring the folder back from a backup; to give these ticks up, export to another place",
-    { exit: exitCode.incomplete },
-  );
-}
-
 /** An export that could not remove what it replaced is complete; the next one tries again. */
 export function describeCleanUpFailure(error: unknown, place: string): string {
   const failure = asExportFailure(error, place);

@@ -23,17 +23,15 @@ import {
   readRelation,
 } from "../warehouse/read/export-relations.ts";
 import { openReader, toReaderFailure } from "../warehouse/reader.ts";
-import { type HeldDay, readMovedRanges } from "../warehouse/rows/moved-rows.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import type { FileSystemInfo } from "../warehouse/sqlite/disk.ts";
 import { CatalogueWriter, columnsDigest, wholeRelations } from "./catalogue/catalogue.ts";
 import {
+  assertNoOnlyCopy,
   coverageRow,
-  divideMoved,
   exportableClaims,
   gapRow,
   readPreviousClaims,
-  withMovedRows,
 } from "./coverage-files.ts";
 import { CheckpointFormat } from "./delta/checkpoint.ts";
 import { type CommitOptions, commitTable } from "./delta/delta-log.ts";
@@ -50,7 +48,6 @@ import {
   type Manifest,
   type ManifestFile,
 } from "./manifest.ts";
-import { reuseMovedPeriods, uncutFiles, usedUnit } from "./moved-files.ts";
 import { ParquetWriter } from "./parquet-writer.ts";
 import { relationColumns } from "./relation-files.ts";
 import { type Environment, isBucketUrl } from "./s3/s3-target.ts";
@@ -82,8 +79,6 @@ export interface ExportOptions {
   readonly env?: Environment | undefined;
   /** The export does not read the files before the one of this timestamp; it reuses those of the previous export. */
   readonly since?: Micros | undefined;
-  /** List the days of index ticks before this that the export has and the warehouse need not keep. */
-  readonly moveBefore?: Micros | undefined;
   /** How long files that this export replaces stay for readers that hold no lock; an hour by default, a day in a bucket. */
   readonly keep?: Micros | undefined;
   /** The program's version, for the manifest. */
@@ -112,8 +107,6 @@ export interface ExportResult {
   /** The files of months, years or days that have changed. */
   readonly months_written: readonly string[];
   readonly seconds: number;
-  /** Only if asked for: days of index ticks that may leave the warehouse. */
-  readonly held_days?: readonly HeldDay[];
   /** What went wrong after the export was complete. */
   readonly warning?: string;
 }
@@ -172,7 +165,6 @@ async function exportTo(
       writer,
       store,
       previous,
-      moveBefore: options.moveBefore,
       fileSystem: options.fileSystem,
       onRows(count) {
         if (options.stopping?.aborted) throw exportStopped(place);
@@ -188,13 +180,13 @@ async function exportTo(
     if (since !== options.since) log.warn({ place }, "previous export unusable, exporting everything");
     // Read the ledger first: all rows that it covers now are among the rows that are read later.
     const start = await readStart(connection);
+    await assertNoOnlyCopy(writer, store, start.ledger);
     const catalogue = store.hasCatalogue ? join(work, CATALOGUE) : undefined;
     if (catalogue)
       catalogueWriter = await CatalogueWriter.begin(catalogue, {
         ...start.state,
         clockSkew: start.clockSkew,
         folder: place,
-        hasMovedTicks: start.moved.length > 0,
       });
     await writeFiles(fileWriter, start, { connection, writer, store, previous, since });
     // An export that did not read everything knows no more of the rest than the one before.
@@ -234,7 +226,6 @@ async function exportTo(
     onStep("old generations removed");
     return {
       ...resultOf(place, manifest, fileWriter.written, (clock.monotonic() - startedAt) / 1000),
-      ...(options.moveBefore !== undefined && { held_days: fileWriter.heldDays }),
       ...(warning !== undefined && { warning }),
     };
   } finally {
@@ -302,7 +293,6 @@ function effectiveSince(
 function readStart(connection: Connection) {
   return inSnapshot(connection, () => ({
     ledger: readLedger(connection),
-    moved: readMovedRanges(connection),
     // Read before the rows: what changes later is exported again the next time.
     state: readExportedState(connection),
     clockSkew: readClockSkew(connection),
@@ -311,7 +301,7 @@ function readStart(connection: Connection) {
 
 async function writeFiles(
   fileWriter: FileWriter,
-  { ledger, moved, state }: Awaited<ReturnType<typeof readStart>>,
+  { ledger, state }: Awaited<ReturnType<typeof readStart>>,
   {
     connection,
     writer,
@@ -327,14 +317,9 @@ async function writeFiles(
   },
 ): Promise<void> {
   const readSince = new Map<string, Micros>();
-  const known = store.previous?.warehouse === connection.path ? store.previous : undefined;
-  const claims = moved.length > 0 ? await readPreviousClaims(writer, store, known) : [];
-  const { taken, unavailable } = divideMoved(moved, store.place, claims);
   const isUnchanged = compareStates(connection, previous?.state, state);
   for (const stream of exportStreams) {
-    const movedHere = stream === "index_ticks" ? taken : [];
-    // Files that cannot be written again cannot be cut anew.
-    const unit = (movedHere.length > 0 && usedUnit(store, stream)) || choosePeriodUnit(connection, stream);
+    const unit = choosePeriodUnit(connection, stream);
     const earlier = previous?.files.filter(({ relation }) => relation === stream) ?? [];
     const hasSameUnit = earlier.every((file) => filePeriod(file).unit === unit);
     const from =
@@ -345,27 +330,13 @@ async function writeFiles(
       readSince.set(stream, from);
       for (const file of earlier) if (fileRange(file).to <= from) fileWriter.reusePrevious(file);
     }
-    const closed = Math.max(
-      closedBefore(connection, stream),
-      // A file with moved rows cannot be cut again.
-      ...(movedHere.length > 0 ? uncutFiles(store, stream).map((file) => fileRange(file).to) : []),
-    );
-    for (const period of exportPeriods(connection, stream, unit, { since: from, closedBefore: closed })) {
-      const rest = movedHere.flatMap((range) => {
-        const [from, to] = [Math.max(range.from, period.from), Math.min(range.to, period.to)];
-        return range.indexType === period.part && from < to ? [{ ...range, from, to }] : [];
-      });
-      await fileWriter.writePeriod(period, isUnchanged(period), rest);
-    }
-    unavailable.push(...reuseMovedPeriods(fileWriter, store, unit, movedHere));
+    const closed = closedBefore(connection, stream);
+    for (const period of exportPeriods(connection, stream, unit, { since: from, closedBefore: closed }))
+      await fileWriter.writePeriod(period, isUnchanged(period));
   }
   for (const relation of exportRelations)
     await fileWriter.writeRelation(relation, [...readRelation(connection, relation)]);
-  const before = withMovedRows(ledger, unavailable);
-  const after = withMovedRows(
-    await inSnapshot(connection, () => readLedger(connection)),
-    unavailable,
-  ).coverage;
+  const after = await inSnapshot(connection, () => readLedger(connection));
   const earlier =
     readSince.size === 0
       ? undefined
@@ -373,7 +344,7 @@ async function writeFiles(
           readSince: (stream: string) => readSince.get(stream),
           claims: await readPreviousClaims(writer, store, previous),
         };
-  const { coverage, gaps } = exportableClaims(before, after, earlier);
+  const { coverage, gaps } = exportableClaims(ledger, after.coverage, earlier);
   await fileWriter.writeRelation(coverageRelation, coverage.map(coverageRow));
   await fileWriter.writeRelation(gapsRelation, gaps.map(gapRow));
 }

@@ -43,8 +43,6 @@ const GENERATIONS = "versions/generations";
 const OWN = ".mds-sync";
 const WORK = `${OWN}/work`;
 const LOCK = `${OWN}/export`;
-/** Where earlier versions had the lock. */
-const OLD_LOCK = "export.lock";
 const DATA = /\/data(-[^/]*)?\.parquet$/;
 const TABLE_LOG = "_delta_log";
 
@@ -117,13 +115,11 @@ function lockForExport(folder: string): { readonly work: string; release(): void
   createFolder(folder);
   // An export deletes files, so the folder must belong to it. A manifest.json of another program is no proof.
   const names = readdirSync(folder);
-  const isOwn = names.includes(OWN) || names.includes(OLD_LOCK);
-  if (names.length > 0 && !isOwn && !readManifest(folder)) {
+  if (names.length > 0 && !names.includes(OWN) && !readManifest(folder)) {
     throw exportRefused(`${folder} contains other files`, "choose a new or empty folder");
   }
   mkdirSync(join(folder, OWN), { recursive: true });
   const lock = lockExport(join(folder, LOCK), folder);
-  rmSync(join(folder, OLD_LOCK), { force: true });
   const work = join(folder, WORK);
   rmSync(work, { recursive: true, force: true });
   mkdirSync(work);

@@ -4,7 +4,7 @@ import type { Clock } from "../runtime/clock.ts";
 import { exportStopped } from "./errors.ts";
 import type { ExportOptions, ExportResult } from "./export-warehouse.ts";
 
-export type ExportRequest = Pick<ExportOptions, "warehouse" | "to" | "since" | "moveBefore" | "program">;
+export type ExportRequest = Pick<ExportOptions, "warehouse" | "to" | "since" | "program">;
 
 /** The message that the process sends before it ends. */
 export type ExportReport = { readonly result: ExportResult } | { readonly failure: SerialisedFailure };

@@ -6,7 +6,7 @@ import { readPresentTs } from "../warehouse/coverage/targets.ts";
 import { runReadQuery } from "../warehouse/query/query.ts";
 import { openReader, toReaderFailure } from "../warehouse/reader.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
-import { assertPastKept, citeState, showKnownAt } from "../warehouse/tables/known-at.ts";
+import { citeState, showKnownAt } from "../warehouse/tables/known-at.ts";
 import type {
   AsOfOptions,
   BarArrayOptions,
@@ -27,8 +27,8 @@ import { type BarGrid, createBarGrid } from "./reading/bar-grid.ts";
 import { readBars } from "./reading/bar-reader.ts";
 import { findMissing } from "./reading/completeness.ts";
 import { readCoverage, readLedgerGaps } from "./reading/ledger-reader.ts";
-import { describeMissingRows, describeMoved, findMovedTicks } from "./reading/moved-ticks.ts";
 import {
+  describeMissingRows,
   planReads,
   type ReadPlan,
   type ReadPlanOptions,
@@ -99,7 +99,7 @@ export class Warehouse implements Disposable {
     });
   }
 
-  /** The ticks of the range, series by series. A warning of the process says where those are that were moved to an export. */
+  /** The ticks of the range, series by series. */
   ticks(series: SeriesSelection, options: TickArrayOptions): TickArrays[];
   ticks(series: SeriesSelection, options?: TickOptions): TickRow[];
   ticks(series: SeriesSelection, options: TickOptions | TickArrayOptions = {}): TickRow[] | TickArrays[] {
@@ -143,8 +143,6 @@ export class Warehouse implements Disposable {
     return this.#inTransaction(options, (connection) => {
       const ts = readTime(at, readPresentTs(connection));
       const all = resolveSeries(connection, toList(series), indexType);
-      const moved = all.map((one) => findMovedTicks(connection, one.key, { from: ts, to: ts + 1 }));
-      this.#warnOfMoved(all.map((one, at) => ({ series: one, moved: moved[at] ?? [] })));
       return all.map((one) => readAsOf(connection, one, ts, { zone, source }));
     });
   }
@@ -203,7 +201,6 @@ export class Warehouse implements Disposable {
     options: Omit<ReadPlanOptions, "names">,
   ): ReadPlan[] {
     const plans = planReads(connection, { ...options, names: toList(series) });
-    this.#warnOfMoved(plans);
     // A name alone gives an empty result, which says the same.
     if (plans.length > 1)
       for (const one of plans) this.#warn(describeMissingRows(one.series, one.source), "MDS_NO_ROWS");
@@ -225,10 +222,7 @@ export class Warehouse implements Disposable {
       showKnownAt(reader, resolveKnownAt(reader, token));
       for (const one of plans) {
         for (let rest = one.range; rest.from < rest.to; ) {
-          const block = reader.database.transaction(() => {
-            assertPastKept(reader, one.series, rest);
-            return readBlock(reader, { ...one, range: rest });
-          })();
+          const block = reader.database.transaction(() => readBlock(reader, { ...one, range: rest }))();
           yield* block.rows;
           rest = { from: block.next, to: rest.to };
           // Other work of the process takes its turn.
@@ -242,11 +236,7 @@ export class Warehouse implements Disposable {
     }
   }
 
-  /** A warning of the process, once: the answer lacks ticks that are covered, and in an export. */
-  #warnOfMoved(plans: readonly Pick<ReadPlan, "series" | "moved">[]): void {
-    for (const { series, moved } of plans) this.#warn(describeMoved(series.name, moved), "MDS_MOVED");
-  }
-
+  /** A warning of the process, once. */
   #warn(text: string | undefined, code: string): void {
     if (text === undefined || this.#warnings.has(text)) return;
     this.#warnings.add(text);

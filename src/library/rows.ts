@@ -137,7 +137,7 @@ export interface CoverageRow {
   readonly to_ts: number;
   readonly from_time: string;
   readonly to_time: string;
-  /** `rows`: all records are stored; `moved`: where the reason says; `empty`: the service has none; `lost`: it can no longer be fetched. */
-  readonly proof: "rows" | "moved" | "empty" | "lost";
+  /** `rows`: all records are stored; `empty`: the service has none; `lost`: it can no longer be fetched. */
+  readonly proof: "rows" | "empty" | "lost";
   readonly reason: string | null;
 }

@@ -51,8 +51,8 @@ export interface SeriesRules {
   readonly present?: Micros | undefined;
 }
 
-/** `rows`: all records of the range are stored; `moved`: where the reason says; `empty`: the service has none; `lost`: it no longer serves them. */
-export type Proof = "rows" | "moved" | "empty" | "lost";
+/** `rows`: all records of the range are stored; `empty`: the service has none; `lost`: it no longer serves them. */
+export type Proof = "rows" | "empty" | "lost";
 
 /** A settled range of the ledger. */
 export interface SettledRange extends TimeRange {

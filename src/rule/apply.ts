@@ -8,7 +8,7 @@ export type LedgerChange =
   | {
       readonly kind: "settle";
       readonly range: TimeRange;
-      readonly proof: Exclude<Proof, "moved">;
+      readonly proof: Proof;
       /** Why nothing is stored; null: rows are. */
       readonly reason: string | null;
     }
@@ -67,6 +67,6 @@ function settleOpen({ range, because, lostTo = range.from }: Claim, stored: Stor
   return [...lost, ...empty];
 }
 
-function settleAs(proof: Exclude<Proof, "moved">, range: TimeRange, reason: string | null): LedgerChange {
+function settleAs(proof: Proof, range: TimeRange, reason: string | null): LedgerChange {
   return { kind: "settle", range, proof, reason };
 }

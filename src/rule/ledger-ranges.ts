@@ -6,16 +6,15 @@ import type { Proof, SettledRange } from "./answer.ts";
  * function takes the ranges that overlap or touch the changed one, and returns what stands in their place.
  */
 
-/** `rows` and `empty` replace what was settled before; `lost` only fills what is open; nothing but rows replaces moved rows. */
+/** `rows` and `empty` replace what was settled before; `lost` only fills what is not covered. */
 export function settleRange(
   touched: readonly SettledRange[],
   range: TimeRange,
   proof: Proof,
   reason: string | null,
 ): readonly SettledRange[] {
-  const stands = (settled: SettledRange) =>
-    proof === "lost" ? settled.proof !== "lost" : settled.proof === "moved";
-  const parts = proof === "rows" ? [range] : subtract([range], normalise(touched.filter(stands)));
+  const covered = touched.filter((settled) => settled.proof !== "lost");
+  const parts = proof === "lost" ? subtract([range], normalise(covered)) : [range];
   return parts.reduce((ranges, part) => replaceRange(ranges, { ...part, proof, reason }), touched);
 }
 

@@ -135,9 +135,7 @@ function shortestPeriod(timestamps: readonly Micros[], period: Micros): Micros {
 function shownBefore(end: Micros, period: Micros, stored: StoredSeries): Micros {
   const all = { from: Number.MIN_SAFE_INTEGER, to: Number.MAX_SAFE_INTEGER };
   const newest = stored.newestServed(all);
-  const isProvenAbove = stored
-    .settledRanges({ ...all, from: end + 1 })
-    .some(({ proof }) => proof === "rows" || proof === "moved");
+  const isProvenAbove = stored.settledRanges({ ...all, from: end + 1 }).some(({ proof }) => proof === "rows");
   return Math.max(
     stored.publication?.publishedTo ?? 0,
     newest === undefined ? 0 : newest + period,

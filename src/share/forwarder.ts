@@ -21,7 +21,7 @@ import {
 } from "../warehouse/tables/journal.ts";
 import { compareSnapshots, findLacking, rangesOf } from "./ledger-difference.ts";
 import { LEDGER_TABLE } from "./schema/tables.ts";
-import { describeDetached, describeOlderWriters, promotedFailure } from "./server/postgres-errors.ts";
+import { describeOlderWriters, promotedFailure } from "./server/postgres-errors.ts";
 import { ShareWriter, type ShareWriterOptions, type Unit } from "./share-writer.ts";
 import { SharedRelations } from "./tables/relations.ts";
 
@@ -178,7 +178,7 @@ export class Forwarder {
     const read = connection.database.transaction(() =>
       keys().map((key) => ({
         ...key,
-        ledger: this.writer.withoutMovedHere(readWholeLedger(connection, key)),
+        ledger: readWholeLedger(connection, key),
       })),
     );
     return read();
@@ -315,7 +315,7 @@ export class Forwarder {
     if (this.writer.role === "alone") return normalise(changes);
     const own = readWholeLedger(this.#options.connection, { stream, series });
     const [shared, covered] = [this.writer.rows.ledgerFor(stream, series), own].map((ledger) =>
-      rangesOf(ledger, "rows", "empty", "moved"),
+      rangesOf(ledger, "rows", "empty"),
     ) as [TimeRanges, TimeRanges];
     const foreign = subtract(shared, covered);
     const retracted = changes.filter(({ kind }) => kind === "retracted");
@@ -357,14 +357,8 @@ export class Forwarder {
     const { session, onWarning } = this.#options;
     const { newer, older } = await session.findOtherWriters();
     if (newer.length > 0) throw promotedFailure(newer);
-    const { months } = this.writer.rows;
-    await months.assertUnchanged();
-    const detached = months.detachedByHand;
-    const warnings = [
-      ...(older.length === 0 ? [] : [describeOlderWriters(older)]),
-      ...(detached.length === 0 ? [] : [describeDetached(detached)]),
-    ];
-    onWarning?.(warnings.join("; "));
+    await this.writer.rows.months.assertUnchanged();
+    onWarning?.(older.length === 0 ? "" : describeOlderWriters(older));
   }
 
   async #storeClockSkew(): Promise<void> {

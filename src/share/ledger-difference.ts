@@ -3,6 +3,9 @@ import { intersect, normalise, subtract, type TimeRange, type TimeRanges } from 
 import type { Proof, SettledRange } from "../rule/answer.ts";
 import { RETENTION_REASON } from "../warehouse/rows/retention.ts";
 
+/** Reason of the ranges whose rows are in a month that someone has detached. */
+export const DETACHED_REASON = "detached";
+
 /** `replace`: its rows are to be those of this file. `merge`: rows are added, and none is deleted. */
 export interface LedgerPiece extends TimeRange {
   readonly kind: "replace" | "merge";
@@ -10,7 +13,7 @@ export interface LedgerPiece extends TimeRange {
 
 /**
  * What the shared ledger lacks: settled here − settled there. Where both know the range, the local proof wins, except
- * that `lost` or moved here never takes away what is covered there: it may be the only copy. Taking back is recorded explicitly
+ * that `lost` here never takes away what is covered there: it may be the only copy. Taking back is recorded explicitly
  * (the journal).
  */
 export function findLacking(local: readonly SettledRange[], shared: readonly SettledRange[]): LedgerPiece[] {
@@ -24,14 +27,14 @@ export function findLacking(local: readonly SettledRange[], shared: readonly Set
   let next = 0;
   for (const range of local) {
     while (next < shared.length && (shared[next] as SettledRange).to <= range.from) next++;
-    const hasNoRows = range.proof === "lost" || range.proof === "moved";
+    const isLost = range.proof === "lost";
     const same: TimeRange[] = [];
     for (let i = next; i < shared.length && (shared[i] as SettledRange).from < range.to; i++) {
       const other = shared[i] as SettledRange;
       const isSame = other.proof === range.proof && other.reason === range.reason;
-      if (isSame || (hasNoRows && other.proof !== "lost")) same.push(other);
+      if (isSame || (isLost && other.proof !== "lost")) same.push(other);
     }
-    const kind = hasNoRows ? "merge" : "replace";
+    const kind = isLost ? "merge" : "replace";
     for (const part of subtract([range], normalise(same))) add(kind, part);
   }
   return pieces;
@@ -55,7 +58,7 @@ interface Testimony {
 
 /**
  * Seen: covered here − known there, as far as the daemon that forwards has forwarded newer ones, or is too far behind. What
- * retention has deleted there stays deleted. `claim`, the reason of such a range there, names this daemon: it alone can take it back.
+ * retention has deleted or someone has detached there stays so. `claim`, the reason of such a range there, names this daemon: it alone can take it back.
  */
 export function compareSnapshots(
   local: readonly SettledRange[],
@@ -63,9 +66,8 @@ export function compareSnapshots(
   claim: string,
 ): Testimony {
   const covered = local.filter(({ proof }) => proof === "rows" || proof === "empty");
-  const known = normalise(
-    shared.filter(({ proof, reason }) => proof !== "lost" || reason === RETENTION_REASON),
-  );
+  const isIntended = (reason: string | null) => reason === RETENTION_REASON || reason === DETACHED_REASON;
+  const known = normalise(shared.filter(({ proof, reason }) => proof !== "lost" || isIntended(reason)));
   const to = Math.max(known.at(-1)?.to ?? 0, (covered.at(-1)?.to ?? 0) - MAX_BEHIND);
   const lacking = subtract(normalise(covered), known);
   const seen = cut(covered, intersect(lacking, [{ from: Number.MIN_SAFE_INTEGER, to }]));

@@ -1,6 +1,5 @@
 import { failureCode } from "../model/failure.ts";
 import type { SharePeers, ShareRole } from "../model/status/share-status.ts";
-import { union } from "../model/time-range.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { openReader } from "../warehouse/reader.ts";
 import { type Connection, SMALL_CACHE_KIB } from "../warehouse/sqlite/connection.ts";
@@ -35,8 +34,6 @@ export interface ShareOptions {
   readonly onWarning?: (message: string) => void;
   /** Who works with the shared warehouse, every few seconds. */
   readonly onPeers?: (peers: SharePeers) => void;
-  /** A month, as 2026-06, that was moved out. */
-  readonly moveIn?: string;
 }
 
 /** Connected to both stores, with the lease. */
@@ -47,14 +44,12 @@ export interface OpenShare {
   readonly comparison: AsyncGenerator<ComparisonResult> | undefined;
   /** Looks who else works with the shared warehouse, if it is time. */
   readonly lookAtPeers: () => Promise<void>;
-  /** The tables of the month that was moved in. */
-  readonly moved: readonly string[];
   close(): Promise<void>;
 }
 
 /** Connects, creates or upgrades the schema, takes the lease, and reads what PostgreSQL has. */
 export async function openShare(options: ShareOptions): Promise<OpenShare> {
-  const { warehouse, url, name, leaseSeconds, clock, moveIn } = options;
+  const { warehouse, url, name, leaseSeconds, clock } = options;
   const address = parseServerAddress(url);
   const connection = openReader(warehouse, SMALL_CACHE_KIB);
   let session: SharedSession | undefined;
@@ -75,10 +70,9 @@ export async function openShare(options: ShareOptions): Promise<OpenShare> {
     await takeWhenFree(lease, { ...options, forwarder, lookAtPeers });
     await turnOffCompiling(session);
     const { writer } = forwarder;
-    const moved = moveIn === undefined ? undefined : await writer.moveMonth(moveIn, "in");
-    const unknown = union(await forwarder.load(), moved ? [moved.range] : []);
+    const unknown = await forwarder.load();
     const comparison = unknown.length === 0 ? undefined : compareShared(writer, connection, unknown);
-    return { forwarder, connection, comparison, lookAtPeers, moved: moved?.tables ?? [], close };
+    return { forwarder, connection, comparison, lookAtPeers, close };
   } catch (error) {
     await close();
     throw error;
@@ -146,22 +140,18 @@ function isPassing(error: unknown): boolean {
 export interface ShareResult extends ForwardResult {
   readonly compared: number;
   readonly mended: number;
-  /** The tables that were moved out or in. */
-  readonly moved: readonly string[];
   readonly seconds: number;
 }
 
 export interface ShareOnceOptions extends ShareOptions {
   /** Also compare every covered range. */
   readonly verify?: boolean;
-  /** A month, as 2026-06. */
-  readonly moveOut?: string;
 }
 
 /** Forwards everything that the shared warehouse lacks, then exits. */
-export async function shareOnce({ verify, moveOut, ...options }: ShareOnceOptions): Promise<ShareResult> {
+export async function shareOnce({ verify, ...options }: ShareOnceOptions): Promise<ShareResult> {
   const startedAt = options.clock.monotonic();
-  const { forwarder, connection, comparison, close, ...share } = await openShare(options);
+  const { forwarder, connection, comparison, close } = await openShare(options);
   const { writer } = forwarder;
   try {
     const forwarded = await forwarder.forward();
@@ -171,9 +161,8 @@ export async function shareOnce({ verify, moveOut, ...options }: ShareOnceOption
         ? await verifyShared(comparison)
         : { compared: 0, mended: 0 };
     if (comparison) await forwarder.endComparison();
-    const moved = moveOut === undefined ? share.moved : (await writer.moveMonth(moveOut, "out")).tables;
     const seconds = (options.clock.monotonic() - startedAt) / 1000;
-    return { ...forwarded, ...found, moved, seconds };
+    return { ...forwarded, ...found, seconds };
   } finally {
     await close();
   }

@@ -1,16 +1,14 @@
 import type { ShareRole } from "../model/status/share-status.ts";
 import { hasHistory, type RowStream, streamTable } from "../model/streams.ts";
 import type { Micros } from "../model/time.ts";
-import { normalise, subtract, type TimeRange, union } from "../model/time-range.ts";
+import { subtract, type TimeRange } from "../model/time-range.ts";
 import type { SettledRange } from "../rule/answer.ts";
 import type { Clock } from "../runtime/clock.ts";
-import { MOVED_REASON } from "../warehouse/coverage/ledger.ts";
 import { type ForwardedRow, readRange } from "../warehouse/read/forwarded-rows.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import { rowTables } from "../warehouse/tables/row-tables.ts";
 import type { LedgerPiece } from "./ledger-difference.ts";
 import type { Lease } from "./server/lease.ts";
-import { describePlace } from "./server/server-address.ts";
 import type { SharedSession } from "./server/session.ts";
 import { SharedDictionaries } from "./tables/dictionaries.ts";
 import { type CommittedRange, SharedRows } from "./tables/row-store.ts";
@@ -100,7 +98,7 @@ export class ShareWriter {
           MAX_ROWS_PER_TRANSACTION - rows,
         );
         const part = { ...unit, range: { from, to: content.to } };
-        if (content.to > from) batch.push(...this.#withoutMoved(stream, part, content));
+        if (content.to > from) batch.push(...this.#withoutDetached(stream, part, content));
         rows += content.rows.length;
         const isCut = content.to < unit.range.to;
         from = content.to;
@@ -111,31 +109,20 @@ export class ShareWriter {
     await flush();
   }
 
-  /**
-   * Rows that have left the file since the range was chosen must not leave PostgreSQL, which may have the only copy. Months
-   * that were moved out of PostgreSQL get none.
-   */
-  #withoutMoved(
+  /** Months that were detached get no rows. */
+  #withoutDetached(
     stream: RowStream,
     unit: Unit,
     { rows, ledger }: Pick<UnitContent, "rows" | "ledger">,
   ): UnitContent[] {
-    const stays = this.withoutMovedHere(ledger);
-    const here = unit.kind === "replace" ? ledger.filter(({ proof }) => proof === "moved") : [];
-    const moved = union(normalise(here), this.rows.months.movedOut(stream));
-    if (moved.length === 0) return [{ unit, rows, ledger: stays }];
-    return subtract([unit.range], moved).map(({ from, to }) => ({
+    const detached = this.rows.months.detachedOf(stream);
+    if (detached.length === 0) return [{ unit, rows, ledger }];
+    return subtract([unit.range], detached).map(({ from, to }) => ({
       unit: { ...unit, range: { from, to } },
-      // Only ticks are moved, and their time is a number.
+      // Only ticks have months, and their time is a number.
       rows: rows.filter(([, ts]) => Number(ts) >= from && Number(ts) < to),
-      ledger: stays,
+      ledger,
     }));
-  }
-
-  /** What was moved to this very database is proven there by its own ledger only: it may have lost it. */
-  withoutMovedHere(ledger: readonly SettledRange[]): readonly SettledRange[] {
-    const reason = MOVED_REASON + describePlace(this.#options.session.address);
-    return ledger.filter((range) => range.proof !== "moved" || range.reason !== reason);
   }
 
   async #commitBatch(stream: RowStream, batch: readonly UnitContent[]): Promise<void> {
@@ -196,12 +183,6 @@ export class ShareWriter {
       await this.inTransaction(async () => void (await this.#options.session.query(sql)));
       this.counts.ranges += statements.length;
     }
-  }
-
-  /** Moves a month of ticks, as 2026-06, out of the way or back. */
-  moveMonth(month: string, direction: "out" | "in") {
-    const { clock } = this.#options;
-    return this.rows.months.move(month, direction, { clock, transaction: this.inTransaction });
   }
 
   /** Runs `work` in a transaction that only the holder of the lease can commit. */

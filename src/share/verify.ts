@@ -33,7 +33,7 @@ export async function* compareShared(
 ): AsyncGenerator<ComparisonResult> {
   for (const stream of rowStreams) {
     const covered = readCoverage(connection, stream);
-    const compared = subtract(within, writer.rows.months.movedOut(stream));
+    const compared = subtract(within, writer.rows.months.detachedOf(stream));
     const mayHaveMore = !hasHistory(stream) && writer.role === "pair";
     const isEqual = mayHaveMore ? containsRows : (found: Buffer, expected: Buffer) => found.equals(expected);
     for (const key of readRowKeys(connection, stream)) {
@@ -45,8 +45,7 @@ export async function* compareShared(
           const part = { from, to: content.to };
           const expected = writer.rows.encode(stream, content.rows);
           const found = await writer.rows.readRows(stream, key, part);
-          // What has left the file since the ranges were listed is not compared.
-          const isWrong = !content.ledger.some(({ proof }) => proof === "moved") && !isEqual(found, expected);
+          const isWrong = !isEqual(found, expected);
           if (isWrong)
             await writer.replaceRanges(stream, [
               { key, range: part, kind: mayHaveMore ? "merge" : "replace" },

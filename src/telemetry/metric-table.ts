@@ -150,9 +150,7 @@ export const metricTable = {
     "1 while this daemon forwards to the shared warehouse; 0 without one, on standby or while it fails",
   ),
   shared_rows_forwarded: gauge("Rows forwarded to the shared warehouse since the start"),
-  shared_warning: gauge(
-    "1 while a month of the shared warehouse is not forwarded, or a second server accepts writes; `status` names it",
-  ),
+  shared_warning: gauge("1 while a second server of the shared warehouse accepts writes; `status` names it"),
   shared_failing: gauge("1 while forwarding to the shared warehouse fails; `status` shows the error"),
 
   clock_skew_seconds: gauge("The service's clock minus this machine's clock, at the last comparison"),

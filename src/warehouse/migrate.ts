@@ -7,16 +7,13 @@ import { packageFolder } from "../runtime/package-files.ts";
 import type { Connection } from "./sqlite/connection.ts";
 import { assertFreeSpace, type FileSystemInfo, MIN_FREE_BYTES } from "./sqlite/disk.ts";
 import { readMigrationFiles } from "./sqlite/drizzle.ts";
-import {
-  FIRST_SQUASHED_HASH,
-  LAST_SQUASHED_HASH,
-  renamesOf,
-  SQUASHED_MIGRATIONS,
-} from "./squashed-migrations.ts";
 import { replaceViews } from "./views/views.ts";
 
 /** `MDSW` in ASCII: distinguishes warehouses from the databases of other programs. */
 export const APPLICATION_ID = 0x4d445357;
+
+/** The first migration leads to the version after this one: earlier files are refused. */
+export const LAST_REFUSED_VERSION = 16;
 
 export const migrationsFolder = join(packageFolder, "src/warehouse/migrations");
 
@@ -133,25 +130,21 @@ function selectPending(connection: Connection, migrations: readonly MigrationMet
     });
   }
   const applied = tables === 0 ? [] : readAppliedMigrations(connection);
-  const all = migrations.map((migration, i) => [SQUASHED_MIGRATIONS + i + 1, migration] as const);
-  if (applied[0]?.hash === FIRST_SQUASHED_HASH && applied.length <= SQUASHED_MIGRATIONS) {
-    const [first, ...later] = all;
-    if (applied.at(-1)?.hash !== LAST_SQUASHED_HASH) throw unreleasedVersion(path);
-    return first
-      ? [[first[0], { ...first[1], sql: ["DELETE FROM __drizzle_migrations", ...renamesOf()] }], ...later]
-      : [];
-  }
+  const version = readVersion(connection);
+  if (version > 0 && version <= LAST_REFUSED_VERSION) throw olderWarehouse(path);
   const known = applied.every(({ hash }, position) => migrations[position]?.hash === hash);
-  if (!known || readVersion(connection) > SQUASHED_MIGRATIONS + migrations.length) {
+  if (!known || version > LAST_REFUSED_VERSION + migrations.length) {
     throw new Failure(`${path} was written by a newer version of mds-sync`, {
       code: "newer_warehouse",
       remedy: "install that version again; the file was not changed",
     });
   }
-  return all.slice(applied.length);
+  return migrations
+    .map((migration, i) => [LAST_REFUSED_VERSION + i + 1, migration] as const)
+    .slice(applied.length);
 }
 
-function unreleasedVersion(path: string): Failure {
+function olderWarehouse(path: string): Failure {
   return new Failure(`${path} was written before version 0.1 of mds-sync, and cannot be upgraded`, {
     code: "older_warehouse",
     remedy:

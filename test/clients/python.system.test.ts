@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -8,8 +8,6 @@ import { rowRenderers } from "../../src/cli/output/row-formats.ts";
 import { exportWarehouse } from "../../src/export/export-warehouse.ts";
 import type { Simulator } from "../../src/simulator/simulator.ts";
 import { withReader } from "../../src/warehouse/reader.ts";
-import { digestTicks, moveDay } from "../../src/warehouse/rows/moved-rows.ts";
-import { openWriter } from "../../src/warehouse/writer.ts";
 import { parsePreamble, parseQuestions, readCookbook, setPresent } from "../docs/cookbook/page.ts";
 import { fillDemoWarehouse } from "../docs/demo-warehouse.ts";
 import { skipWithout } from "../support/has-tool.ts";
@@ -17,7 +15,6 @@ import type { ManualClock } from "../support/manual-clock.ts";
 import { usePostgres } from "../support/postgres.ts";
 import { PASSWORD } from "../support/postgres-server.ts";
 import { shareInto } from "../support/share/share-harness.ts";
-import { parseTs } from "../support/warehouse/records.ts";
 
 interface Answer {
   readonly columns?: readonly string[];
@@ -376,44 +373,6 @@ describe.runIf(hasPandas)("the Python client", () => {
     expect(answerOf("another file").error).toMatch(/^OpenError: .* is not a warehouse/);
     expect(answerOf("no driver").error).toMatch(/^OpenError: PostgreSQL needs a driver: pip install psycopg/);
     expect(answerOf("parameters").rows).toEqual([[":t", 121]]);
-  });
-});
-
-describe.runIf(hasPandas)("the Python client without ticks that were moved to an export", () => {
-  it("has their hours, and says where they are", () => {
-    const copy = join(folder, "moved.sqlite");
-    cpSync(path, copy);
-    const writer = openWriter(copy, { clock });
-    writer.transaction((transaction) => {
-      const series =
-        transaction.statement<number>("SELECT series FROM series WHERE name = 'SOL'").pluck().get([]) ?? 0;
-      const day = { series, from: parseTs("2026-02-28T00:00:00Z"), to: parseTs("2026-03-01T00:00:00Z") };
-      const digest = digestTicks(transaction, series, day) ?? "";
-      expect(moveDay(transaction, { ...day, digest }, "/lake")).toBe(2880);
-    });
-    writer.close();
-    const warned = (call: string) => `import warnings
-with warnings.catch_warnings(record=True) as seen:
-    warnings.simplefilter("always")
-    rows = len(${call})
-[rows, *[str(each.message) for each in seen]]`;
-    const found = runBlocks(copy, undefined, {
-      whole: `w.is_whole("SOL", ${window})`,
-      hours: `len(w.bars("SOL", "1h", ${window}, require_complete=True))`,
-      ticks: warned(`w.ticks("SOL", ${window})`),
-      minutes: warned(`w.bars("SOL", "10m", ${window}, grid=True)`),
-      covered: `w.bars("SOL", "10m", ${window}, grid=True).coverage.max()`,
-      required: `w.bars("SOL", "10m", ${window}, require_complete=True)`,
-    });
-    const where = "ticks of SOL from 2026-02-28 00:00:00 to 2026-03-01 00:00:00 were moved to /lake";
-    expect(found).toMatchObject({
-      whole: { value: 1 },
-      hours: { value: 24 },
-      ticks: { value: [0, where] },
-      minutes: { value: [144, where] },
-      covered: { value: 0 },
-      required: { error: `Incomplete: ${where}` },
-    });
   });
 });
 

@@ -180,6 +180,10 @@ describe("an invalid setting fails with one line, a remedy and exit code 2", () 
       "sync: { intraday: { gwa: all } }",
       "FILE: sync.intraday.gwa is not a setting: did you mean sync.intraday.GWA?",
     ],
+    [
+      "retention: { indexTicks: 90d }",
+      "FILE: retention.indexTicks is gone: remove it: the warehouse keeps all index ticks; an export keeps its own copy, and a month of the shared warehouse can be detached",
+    ],
     ["zzzzzzzzzzzzzzzz: 1", "FILE: zzzzzzzzzzzzzzzz is not a setting: mds-sync settings lists all settings"],
     [
       "service: { concurrency: lots }",

@@ -104,36 +104,4 @@ describe("the nightly jobs", () => {
     await second.stop();
     daemon.expectMatchesService();
   });
-
-  it("F21: move index ticks that the export has, and do not fetch them again", async () => {
-    const ticksOnly = settings
-      .replace("exchangeTicks: 1d", "indexTicks: 1d")
-      .replace("days: 1", "days: 2")
-      .replace("GWA: [BTC, LIBRA]", "GWA: none")
-      .replace(/exchangeTickers: .*/, "exchangeTickers: false");
-    const daemon = await createDaemonHarness({ start: "2026-03-01T23:58:07Z", settings: ticksOnly });
-    const { path, query } = daemon;
-    copyEmptyWarehouse(path);
-    const run = await daemon.startFilled();
-    const moved = () => query("SELECT from_time, to_time, reason FROM coverage WHERE proof = 'moved'");
-    await run.runUntil(() => moved().length === 1);
-    // February is over for more than a day. Its first day here is not whole.
-    expect(moved()).toEqual([
-      {
-        from_time: "2026-02-28T00:00:00.000000Z",
-        to_time: "2026-03-01T00:00:00.000000Z",
-        reason: `moved to ${join(dirname(path), "export")}`,
-      },
-    ]);
-    const old = "SELECT count(*) AS n FROM index_ticks WHERE time >= '2026-02-28' AND time < '2026-03-01'";
-    expect(query(old)).toEqual([{ n: 0 }]);
-    expect(await run.readMetric('jobs_total{task="export",outcome="ok"}')).toBe(1);
-    await daemon.clock.advance(3_600_000);
-    expect(query(old)).toEqual([{ n: 0 }]);
-    expect(query("SELECT count(*) AS n FROM gaps WHERE to_time < '2026-03-01'")).toEqual([{ n: 0 }]);
-    expect(
-      query("SELECT count(*) AS n FROM bars_1h WHERE time >= '2026-02-28' AND time < '2026-03-01'"),
-    ).toEqual([{ n: 24 }]);
-    await run.stop();
-  });
 });

@@ -37,6 +37,31 @@ async function failureOf(work: Promise<unknown>): Promise<Failure> {
 }
 
 describe("mds-sync export", () => {
+  it("F21: refuses to replace the only copy of ticks that 0.2.0 moved out of the warehouse", async () => {
+    const folder = filled();
+    expect((await command(folder, "--to", "first")).status).toBe(0);
+    const files = readdirSync(join(folder, "first"), { recursive: true }).sort();
+    const warehouse = openAt(folder);
+    const [range] = warehouse.connection.rows<{ series: number; from: number; to: number }>(
+      `SELECT series, from_ts AS "from", to_ts AS "to" FROM settled_ranges WHERE stream = 'index_ticks' AND proof = 'rows' LIMIT 1`,
+    );
+    warehouse.transaction((t) => {
+      const ofRange = [range?.series ?? 0, range?.from ?? 0, range?.to ?? 0];
+      t.run("DELETE FROM index_tick_rows WHERE series = ? AND ts >= ? AND ts < ?", ofRange);
+      t.run(
+        "UPDATE settled_ranges SET proof = 'lost', reason = 'moved' WHERE stream = 'index_ticks' AND series = ? AND from_ts >= ? AND to_ts <= ?",
+        ofRange,
+      );
+    });
+    warehouse.close();
+    expect(await command(folder, "--to", "first")).toMatchObject({
+      status: 2,
+      stderr: expect.stringContaining("has the only copy of index ticks"),
+    });
+    expect(readdirSync(join(folder, "first"), { recursive: true }).sort()).toEqual(files);
+    for (let time = 0; time < 2; time++) expect((await command(folder, "--to", "second")).status).toBe(0);
+  });
+
   it("reports what it wrote, and writes no unchanged file again", async () => {
     const folder = filled();
     const onTerminal = (...args: string[]) =>

@@ -5,7 +5,6 @@ import type { Micros } from "../../src/model/time.ts";
 import { settle } from "../../src/warehouse/coverage/ledger.ts";
 import { recordClockSkew } from "../../src/warehouse/coverage/targets.ts";
 import { periodOf } from "../../src/warehouse/read/export-periods.ts";
-import { listHeldDays, moveDay } from "../../src/warehouse/rows/moved-rows.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
 import { readTableRows } from "../support/export/delta-reader.ts";
@@ -75,28 +74,4 @@ it("writes only the hour that has changed of a month that is not over, and one f
   expect((await exportIn(folder)).months_written).toEqual([`${place()}/data.parquet`]);
   expect(files()).toEqual(["data.parquet"]);
   await expectEveryReader(STORED + 1);
-});
-
-it("F21: takes over rows that only its slices have, and cuts no file of them again", async () => {
-  const times = async () =>
-    (await readTableRows(join(folder, "export/versions/index_ticks"))).map(({ ts }) => Number(ts)).sort();
-  const before = await times();
-  const { connection } = warehouse;
-  const keys = [warehouse.transaction((t) => t.dictionary.getSeriesKey("GWA", "btc-id"))];
-  const day = { from: start + DAY, to: start + 2 * DAY };
-  const [held] = listHeldDays(connection, { keys, ...day });
-  if (!held) throw new Error("no day to move");
-  expect(warehouse.transaction((t) => moveDay(t, held, "postgres://db:5432/market"))).toBe(48);
-  await exportIn(folder);
-  expect(await times()).toEqual(before);
-  expect(files()).toContain(slice("day", start + DAY));
-  setPresent(warehouse, monthStart(0) + 3 * HOUR);
-  await exportIn(folder);
-  expect(files()).toEqual(["data.parquet"]);
-  expect(await times()).toEqual(before);
-  // A clock that is set back opens the month again.
-  setPresent(warehouse, now);
-  await exportIn(folder);
-  expect(files()).toEqual(["data.parquet"]);
-  expect(await times()).toEqual(before);
 });

@@ -7,7 +7,6 @@ import { normalise } from "../../src/model/time-range.ts";
 import { backUp } from "../../src/warehouse/backup.ts";
 import { withReader } from "../../src/warehouse/reader.ts";
 import { restoreWarehouse } from "../../src/warehouse/restore.ts";
-import { digestTicks, moveDay } from "../../src/warehouse/rows/moved-rows.ts";
 import { applyChange, HISTORY_FROM, HISTORY_TO, someHistory } from "../support/library/random-history.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { seed } from "../support/seed.ts";
@@ -210,35 +209,6 @@ describe("a state that the warehouse cannot tell exactly is refused", () => {
     ])
       expect(catchFailure(ask)).toMatchObject({ code: "usage", exit: 2 });
   });
-
-  it("if ticks of the range were moved to an export since", () => {
-    const { clock, writer } = openWithOneCommit();
-    const [series] = writer.transaction((transaction) => {
-      applyChange(transaction, "one", { kind: "settle", from: 0, length: 144 });
-      return [transaction.dictionary.getSeriesKey("GWA", "one")];
-    });
-    using warehouse = openWarehouse(writer.path);
-    const before = warehouse.cite();
-    clock.jump(60_000);
-    const day = { series, from, to: from + 24 * hour };
-    writer.transaction((transaction) => {
-      expect(
-        moveDay(transaction, { ...day, digest: digestTicks(transaction, series, day) ?? "" }, "/lake"),
-      ).toBe(60);
-    });
-    expect(catchFailure(() => warehouse.ticks("one", { knownAt: before })).summary).toBe(
-      "what was known of one cannot be told: ticks between 2026-02-20T00:00:00.000000Z and 2026-02-21T00:00:00.000000Z were moved to /lake since: give a later moment, or a range without them",
-    );
-    // Also if the last tick before the moment is among them.
-    for (const at of [from + hour, from + 50 * hour])
-      catchFailure(() => warehouse.asOf(at, "one", { knownAt: before }));
-    // The moved ticks left their hourly bars, and the state after the move is told as it is.
-    expect(warehouse.bars("one", { every: "1h", knownAt: warehouse.cite() })).toEqual(
-      warehouse.bars("one", { every: "1h" }),
-    );
-    expect(warehouse.bars("one", { every: "1h" })).toHaveLength(10);
-    expect(warehouse.ticks("one", { from: day.to, knownAt: before })).toEqual([]);
-  });
 });
 
 describe("copies", () => {
@@ -271,18 +241,20 @@ describe("copies", () => {
     });
   });
 
-  it("of a version without a past know theirs since the upgrade", () => {
+  it("of 0.2.0 know their past since ticks were last moved out of them", () => {
     const path = createEarlierWarehouse(join(makeTempFolder(), "mds.sqlite"));
-    const clock = new ManualClock();
-    openTestWarehouse({ path, clock });
+    const moment = (seq: number) =>
+      new Date((connection.value<Micros>("SELECT at FROM commits WHERE seq = ?", [seq]) ?? 0) / 1000);
+    const { connection } = openTestWarehouse({ path });
+    const [first = 0] = connection
+      .rows<{ seq: number }>("SELECT seq FROM commits WHERE seq > 0 ORDER BY seq")
+      .map(({ seq }) => seq);
     withWarehouse(path, (warehouse) => {
-      const [series] = warehouse.series().filter(({ has_ticks }) => has_ticks);
-      const ticks = (knownAt?: string) =>
-        warehouse.ticks(series?.index_id ?? "", knownAt === undefined ? {} : { knownAt });
-      expect(ticks("2026-03-01 12:00")).toEqual(ticks());
+      const ticks = (knownAt?: Date) => warehouse.ticks("eth-id", knownAt === undefined ? {} : { knownAt });
+      expect(ticks(moment(first))).toEqual(ticks());
       expect(ticks()).not.toEqual([]);
-      expect(catchFailure(() => ticks("2026-03-01 11:59")).summary).toContain(
-        "keeps its past since 2026-03-01T12:00:00",
+      expect(catchFailure(() => ticks(new Date(moment(first).getTime() - 1))).summary).toContain(
+        "keeps its past since 2026-11-18T",
       );
     });
   });

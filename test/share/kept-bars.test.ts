@@ -2,16 +2,12 @@ import fc from "fast-check";
 import { expect, it, onTestFinished } from "vitest";
 import { barWidths, MICROS_PER_DAY } from "../../src/model/time.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
-import { findHeldDays } from "../../src/share/held-days.ts";
-import { describePlace, parseServerAddress } from "../../src/share/server/server-address.ts";
 import { type OpenShare, openShare } from "../../src/share/share-once.ts";
 import { retract, settle } from "../../src/warehouse/coverage/ledger.ts";
-import { moveDay } from "../../src/warehouse/rows/moved-rows.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { findRowsBeside, withdrawRows } from "../../src/warehouse/rows/withdraw-rows.ts";
 import type { Transaction } from "../../src/warehouse/tables/transaction.ts";
 import { usePostgres } from "../support/postgres.ts";
-import { toVersion3, viewsOfVersion3 } from "../support/share/bars-of-version-3.ts";
 import { shareInto, shareOptions } from "../support/share/share-harness.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 import { decimal, parseTs, tick } from "../support/warehouse/records.ts";
@@ -21,38 +17,14 @@ const HOUR = barWidths["1h"];
 const STEP = HOUR / 3;
 /** The last day of a month and the first of the next, so that ranges cross partitions. */
 const START = parseTs("2026-02-28T00:00:00Z");
-const MONTH = "2026-02";
 const STEPS = (2 * MICROS_PER_DAY) / STEP;
 const at = (step: number) => START + step * STEP;
 const lengths = ["1h", "4h", "1d"] as const;
-const views = ["bars_1h", "bars_4h", "bars_1d", "returns_1h"];
 
-async function createDatabase(): Promise<string> {
-  const database = await server.createDatabase();
-  const statements = views.map((name) => `CREATE VIEW oracle.${name} AS ${viewsOfVersion3[name]}`);
-  await server.query(database, ["CREATE SCHEMA oracle", ...statements].join("; "));
-  return database;
-}
-
-/** Both views answer in one statement, so they have the same present. */
-async function expectBarsOfTicks(
-  database: string,
-  context: unknown,
-  ids = ["btc-id", "eth-id"],
-): Promise<void> {
-  const rowsOf = (name: string) => `SELECT * FROM ${name} WHERE index_id IN (${ids.map((id) => `'${id}'`)})`;
-  const differences = await server.queryAll(
-    database,
-    views.map(
-      (name) => `WITH kept AS (${rowsOf(`mds.${name}`)}), ticks AS (${rowsOf(`oracle.${name}`)})
-        (SELECT 'unexpected' AS what, * FROM (TABLE kept EXCEPT ALL TABLE ticks) x)
-        UNION ALL (SELECT 'missing', * FROM (TABLE ticks EXCEPT ALL TABLE kept) x)`,
-    ),
-  );
-  expect(Object.fromEntries(views.map((name, i) => [name, differences[i]])), JSON.stringify(context)).toEqual(
-    Object.fromEntries(views.map((name) => [name, []])),
-  );
-}
+const february = "PARTITION mds.index_tick_rows_2026_02";
+const DETACH = `ALTER TABLE mds.index_tick_rows DETACH ${february}`;
+const ATTACH = `ALTER TABLE mds.index_tick_rows ATTACH ${february} FOR VALUES
+  FROM (${parseTs("2026-02-01T00:00:00Z")}) TO (${parseTs("2026-03-01T00:00:00Z")})`;
 
 interface SharedTick {
   readonly id: string;
@@ -83,7 +55,7 @@ function toBar(ticks: readonly SharedTick[], length: number) {
 async function expectFiguresOfTicks(
   database: string,
   context: unknown,
-  ids: readonly string[],
+  ids: readonly string[] = ["btc-id", "eth-id"],
 ): Promise<void> {
   const ofSeries = `index_id IN (${ids.map((id) => `'${id}'`)}) ORDER BY index_id, ts`;
   const prices = ["open", "high", "low", "close"].map(
@@ -132,17 +104,7 @@ type SomeChange = typeof someChange extends fc.Arbitrary<infer Value> ? Value : 
 const someRound = fc.record({
   changes: fc.array(someChange, { minLength: 1, maxLength: 3 }),
   kind: fc.constantFrom(
-    ...([
-      "forward",
-      "forward",
-      "forward",
-      "forward",
-      "forward",
-      "restart",
-      "restart",
-      "leave",
-      "move",
-    ] as const),
+    ...(["forward", "forward", "forward", "forward", "forward", "restart", "restart", "detach"] as const),
   ),
 });
 
@@ -192,12 +154,11 @@ function apply(
   }
 }
 
-it("I8: kept bars are those of the ticks, whatever was corrected, withdrawn, moved or upgraded", async () => {
+it("I8: kept bars are those of the ticks, whatever was corrected, withdrawn or detached", async () => {
   // Each run has two series of its own: a database is dearer than all of its steps.
-  const database = await createDatabase();
+  const database = await server.createDatabase();
   const warehouse = openTestWarehouse({ clock: systemClock });
   const options = shareOptions(server, database, warehouse);
-  const place = describePlace(parseServerAddress(options.url));
   let share: OpenShare | undefined;
   const end = async () => {
     await share?.close();
@@ -208,9 +169,11 @@ it("I8: kept bars are those of the ticks, whatever was corrected, withdrawn, mov
     share ??= await openShare(options);
     await share.forwarder.forward();
   };
-  const move = async (direction: "moveOut" | "moveIn") => {
+  const changeMonth = async (sql: string) => {
     await end();
-    await shareInto(server, database, warehouse, { [direction]: MONTH });
+    await server.query(database, sql);
+    // A month that was attached is compared.
+    await shareInto(server, database, warehouse);
   };
   const changeAll = (changes: readonly SomeChange[], ids: string[]) =>
     warehouse.transaction((transaction) => {
@@ -232,30 +195,18 @@ it("I8: kept bars are those of the ticks, whatever was corrected, withdrawn, mov
         for (const { changes, kind } of rounds) {
           changeAll(changes, ids);
           if (kind === "restart") await end();
-          if (kind === "move") {
-            await move("moveOut");
+          if (kind === "detach") {
+            await changeMonth(DETACH);
             await expectFiguresOfTicks(database, { kind, changes }, ids);
             changeAll(changes.toReversed(), ids);
-            await move("moveIn");
+            await changeMonth(ATTACH);
           } else await forward();
-          if (kind === "leave") {
-            const { held } = await findHeldDays(options, { before: at(STEPS) });
-            for (const day of held) warehouse.transaction((t) => moveDay(t, day, place));
-            changeAll(changes.toReversed(), ids);
-            await forward();
-          }
           await expectFiguresOfTicks(database, { kind, changes }, ids);
         }
       },
     ),
     { numRuns: 6, endOnFailure: true },
   );
-  const all = Array.from({ length: runs }, (_, run) => ["btc", "eth"].map((id) => `${id}-${run}`)).flat();
-  await expectBarsOfTicks(database, "all columns", all);
-  await end();
-  await server.query(database, toVersion3);
-  await forward();
-  await expectBarsOfTicks(database, "upgraded", all);
 });
 
 /** Bars by their length in hours: kept and stale. */
@@ -269,7 +220,7 @@ async function countBars(database: string): Promise<Record<string, [number, numb
 }
 
 it("keeps every bar that is over, marks the others, and keeps none without ticks", async () => {
-  const database = await createDatabase();
+  const database = await server.createDatabase();
   let now = START + MICROS_PER_DAY + 5 * HOUR;
   const clock = { ...systemClock, now: () => now / 1000 };
   const warehouse = openTestWarehouse({ clock });
@@ -282,12 +233,12 @@ it("keeps every bar that is over, marks the others, and keeps none without ticks
   page(0, 72 + 16);
   await forward();
   expect(await countBars(database)).toEqual({ 1: [29, 1], 4: [7, 1], 24: [1, 1] });
-  await expectBarsOfTicks(database, "first load");
+  await expectFiguresOfTicks(database, "first load");
   page(72 + 16, 72 + 18);
   now += HOUR;
   await forward();
   expect(await countBars(database)).toEqual({ 1: [30, 0], 4: [7, 1], 24: [1, 1] });
-  await expectBarsOfTicks(database, "an hour later");
+  await expectFiguresOfTicks(database, "an hour later");
   const key = { stream: "index_ticks", series: 1 } as const;
   warehouse.transaction((t) =>
     withdrawRows(
@@ -298,17 +249,19 @@ it("keeps every bar that is over, marks the others, and keeps none without ticks
   );
   await forward();
   expect(await countBars(database)).toEqual({ 1: [28, 0], 4: [7, 1], 24: [1, 1] });
-  await expectBarsOfTicks(database, "two hours withdrawn");
-  await shareInto(server, database, warehouse, { clock, moveOut: MONTH });
+  await expectFiguresOfTicks(database, "two hours withdrawn");
+  await server.query(database, DETACH);
+  await forward();
   expect(await countBars(database)).toEqual({ 1: [6, 0], 4: [1, 1], 24: [0, 1] });
-  await expectBarsOfTicks(database, "moved out");
-  await shareInto(server, database, warehouse, { clock, moveIn: MONTH });
+  await expectFiguresOfTicks(database, "detached");
+  await server.query(database, ATTACH);
+  await forward();
   expect(await countBars(database)).toEqual({ 1: [28, 0], 4: [7, 1], 24: [1, 1] });
-  await expectBarsOfTicks(database, "moved in");
+  await expectFiguresOfTicks(database, "attached");
 });
 
 it("keeps bars of all ticks where two daemons have different ones and neither has proof", async () => {
-  const database = await createDatabase();
+  const database = await server.createDatabase();
   const forward = (name: string, step: 1 | 2) => {
     const warehouse = openTestWarehouse({ clock: systemClock });
     const change: Pick<SomeChange, "prices" | "volumes" | "index"> = {
@@ -328,5 +281,5 @@ it("keeps bars of all ticks where two daemons have different ones and neither ha
   expect(await server.query(database, "SELECT open, close FROM mds.bars_1d")).toEqual([
     { open: 1, close: 2 },
   ]);
-  await expectBarsOfTicks(database, "of both");
+  await expectFiguresOfTicks(database, "of both");
 });

@@ -13,7 +13,7 @@ import Database from "better-sqlite3";
 import { getTableConfig, type SQLiteTable } from "drizzle-orm/sqlite-core";
 import { describe, expect, it } from "vitest";
 import { silentLog } from "../../src/runtime/log.ts";
-import { migrate, migrationsFolder } from "../../src/warehouse/migrate.ts";
+import { LAST_REFUSED_VERSION, migrate, migrationsFolder } from "../../src/warehouse/migrate.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { publicDocs } from "../../src/warehouse/schema/column-docs.ts";
@@ -47,8 +47,7 @@ const journal = () =>
 
 const digest = (path: string) => createHash("sha256").update(readFileSync(path)).digest("hex");
 
-/** Files of the 16 migrations that became the first one had their number. */
-const version = () => 16 + journal().entries.length;
+const version = () => LAST_REFUSED_VERSION + journal().entries.length;
 
 /** The migrations with one more at the end, as a later version would have them. */
 function laterMigrations(sql: string): string {
@@ -73,35 +72,19 @@ function laterMigrations(sql: string): string {
 
 const earlierWarehouse = () => createEarlierWarehouse(join(makeTempFolder(), "mds.sqlite"));
 
-/** What the squashed migrations called a table or a column, by its name now. */
-const earlierNames: Readonly<Record<string, string>> = {
-  targets: "wanted_ranges",
-  service_window: "kept_for",
-  is_snapshot: "observed",
-  blocked_reason: "hindrance",
-  rechecks: "rereads",
-  details: "aside",
-  is_described: "described",
-  scheduled_at: "moment",
-};
-
-/** Every table with its rows, under the earlier names. */
-function readContents(database: Database.Database): Map<string, unknown[]> {
+/** Every table with its rows. */
+function readContents(database: Database.Database): Map<string, Record<string, unknown>[]> {
   const names = database
     .prepare<[], string>(
       "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' AND name NOT LIKE '\\_\\_%' ESCAPE '\\'",
     )
     .pluck()
     .all();
-  const earlier = (name: string) => earlierNames[name] ?? name;
   return new Map(
-    names.map((name) => {
-      const rows = database.prepare<[], Record<string, unknown>>(`SELECT * FROM "${name}"`).all();
-      const renamed = rows.map((row) =>
-        Object.fromEntries(Object.entries(row).map(([column, value]) => [earlier(column), value])),
-      );
-      return [earlier(name), renamed];
-    }),
+    names.map((name) => [
+      name,
+      database.prepare<[], Record<string, unknown>>(`SELECT * FROM "${name}"`).all(),
+    ]),
   );
 }
 
@@ -198,7 +181,7 @@ describe("migrations", () => {
     expect(existsSync(`${path}-wal`)).toBe(false);
   });
 
-  it("F14: a warehouse of the squashed migrations gets the names of today and keeps every row", () => {
+  it("F14: a warehouse of 0.2.0 keeps every row and every range, but what was moved is lost", () => {
     const path = earlierWarehouse();
     const old = new Database(path);
     const before = readContents(old);
@@ -207,42 +190,42 @@ describe("migrations", () => {
     const warehouse = openTestWarehouse({ path });
     expect(warehouse.quarantined).toEqual([]);
     const after = readContents(warehouse.connection.database);
+    const own = { epoch: expect.any(Number), views: expect.any(String) };
+    const expected = new Map(before);
     // Every writer advances the epoch, and has its own views.
-    const [stateBefore] = before.get("warehouse_state") as object[];
-    const own = { epoch: expect.any(Number), views: expect.any(String), history_id: expect.any(Number) };
-    expect(after.get("warehouse_state")).toEqual([{ ...stateBefore, ...own }]);
-    for (const contents of [before, after]) contents.delete("warehouse_state");
-    // It knows its past from now on: what it had before is of no commit.
-    expect(after.get("commits")).toEqual([
-      { seq: 0, at: expect.any(Number), unknown_from: null, clock_skew: null },
-    ]);
-    after.delete("commits");
-    for (const name of ["past_tick_rows", "past_daily_bar_rows", "past_settled_ranges"]) {
-      expect(after.get(name)).toEqual([]);
-      after.delete(name);
-    }
-    const unknown = { since: null, confirmed: null, first_commit: null, last_commit: null };
-    const withNew = ([name, rows]: [string, unknown[]]): [string, unknown[]] => [
-      name,
-      rows.map((row, at) => {
-        const columns = Object.keys((after.get(name)?.[at] ?? {}) as object);
-        return {
-          ...(row as object),
-          ...Object.fromEntries(Object.entries(unknown).filter(([c]) => columns.includes(c))),
-        };
-      }),
+    expected.set("warehouse_state", [{ ...before.get("warehouse_state")?.[0], ...own }]);
+    const isMoved = ({ proof }: Record<string, unknown>) => proof === "moved";
+    const ledger = before.get("settled_ranges") ?? [];
+    const [usd, eth, ethNext] = ledger.filter(isMoved);
+    const lost = { proof: "lost", reason: "moved" };
+    // Those of one series touch, and are one range now.
+    const inPlace = [
+      { ...usd, ...lost },
+      { ...eth, ...lost, to_ts: ethNext?.to_ts },
     ];
-    expect(after).toEqual(new Map([...before].map(withNew)));
+    const isSame = (a: Record<string, unknown>, b: Record<string, unknown>) =>
+      ["stream", "series", "from_ts"].every((name) => a[name] === b[name]);
+    expected.set(
+      "settled_ranges",
+      ledger
+        .filter((range) => range !== ethNext)
+        .map((range) => (isMoved(range) ? inPlace.find((each) => isSame(each, range)) : range) ?? {}),
+    );
+    // Earlier states would need the ticks that have left the file.
+    const [first, ...commits] = before.get("commits") ?? [];
+    const kept = commits.filter(({ seq }) => Number(seq) >= Number(ethNext?.since));
+    expected.set("commits", [{ ...first, at: kept[0]?.at }, ...kept]);
+    expect(after).toEqual(expected);
     expect(readDefinitions(warehouse)).toEqual(readDefinitions(openTestWarehouse()));
   });
 
-  it("F14: all views of a warehouse of the squashed migrations work, and a quant's own stay", () => {
+  it("F14: all views of a warehouse of 0.2.0 work, and a quant's own stay", () => {
     const warehouse = openTestWarehouse({ path: earlierWarehouse() });
     const views = queryRows(warehouse, "SELECT name FROM sqlite_master WHERE type = 'view' ORDER BY name");
     for (const { name } of views.filter(({ name }) => name !== "my_broken"))
       expect(() => queryRows(warehouse, `SELECT * FROM "${String(name)}"`), String(name)).not.toThrow();
     expect(views).toEqual(expect.arrayContaining([{ name: "my_broken" }]));
-    expect(queryRows(warehouse, "SELECT count(*) AS n FROM my_ticks")).toEqual([{ n: 585 }]);
+    expect(queryRows(warehouse, "SELECT count(*) AS n FROM my_ticks")).toEqual([{ n: 633 }]);
     expect(
       queryRows(warehouse, "SELECT price_exact FROM index_ticks WHERE price_exact LIKE '67012.%'"),
     ).toEqual([{ price_exact: "67012.123456789012345678" }]);
@@ -275,12 +258,10 @@ describe("migrations", () => {
     expect(before.length).toBeGreaterThan(500);
   });
 
-  it("F14: a warehouse of only some of the squashed migrations is refused unchanged, with exit code 2", () => {
+  it("F14: a warehouse of an older version is refused unchanged, with exit code 2", () => {
     const path = earlierWarehouse();
     const old = new Database(path);
-    old.exec(
-      "DELETE FROM __drizzle_migrations WHERE created_at = (SELECT max(created_at) FROM __drizzle_migrations)",
-    );
+    old.pragma(`user_version = ${LAST_REFUSED_VERSION}`);
     old.close();
     const before = digest(path);
     for (const open of [() => openWriter(path, { clock: new ManualClock() }), () => openReader(path)])
@@ -360,7 +341,7 @@ describe("migrations", () => {
     expect(catchFailure(() => upgrade(tiny))).toMatchObject({ code: "disk_full" });
     expect(warnings).toEqual([]);
     upgrade().close();
-    const text = `from 16 to ${version()}: 1 MB, about 1 s`;
+    const text = `from 19 to ${version()}: 1 MB, about 1 s`;
     expect(warnings).toEqual([{ message: "upgrading warehouse", fields: { upgrade: text } }]);
   });
 

@@ -44,8 +44,6 @@ class SqlBackend(Backend):
 
     #: Relations that have the stored columns of another one, and are faster.
     slim = {}
-    #: Whether ticks that the ledger calls moved are here: only an export has them.
-    has_moved = False
     #: Whether bars_1h is a relation.
     has_bars = True
 

@@ -28,8 +28,6 @@ def open_export(folder):
 
 
 class _Export(Backend):
-    has_moved = True
-
     def __init__(self, folder):
         self.folder = os.path.abspath(folder)
         with open(os.path.join(self.folder, "manifest.json"), encoding="utf-8") as file:

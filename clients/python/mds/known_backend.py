@@ -99,16 +99,12 @@ class KnownBackend(SqliteBackend):
         self._loaded = set()
 
     def read(self, relation, columns, where=(), order=None, descending=False, limit=None):
-        series = self._load(where)
+        self._load(where)
         if relation == "gaps":
             return self._lost(columns, where)
         frame = super().read(relation, columns, where, order, descending, limit)
         if relation in ("index_ticks", "ohlcv"):
             frame = self._with_replaced(frame, relation, columns, where, order, descending, limit)
-        if relation in ("index_ticks", "bars_1h"):
-            # Of the newest tick before a moment, what lies between.
-            first = int(frame["ts"].iloc[-1]) if descending and len(frame) else None
-            self._assert_kept(series, where, first)
         return frame
 
     def _with_replaced(self, frame, *query):
@@ -172,27 +168,6 @@ class KnownBackend(SqliteBackend):
                 )
             self._loaded.add(series)
         return series
-
-    def _assert_kept(self, series, where, first):
-        """Refuses ticks that have left the warehouse, or come back, after the state: it has no versions of them."""
-        bounds = {operator: value for column, operator, value in where if column == "ts"}
-        upper = bounds["<"] if "<" in bounds else bounds.get("<=", 2**62) + 1
-        lower = bounds.get(">=", -(2**62)) if first is None else first
-        commit = self.state[0]
-        moved = self.run(
-            " UNION ALL ".join(
-                f"""SELECT from_ts, to_ts, reason FROM main.{table} WHERE stream = 'index_ticks' AND series = :series
-                AND proof = 'moved' AND {column} > {commit} AND from_ts < :upper AND to_ts > :lower"""
-                for table, column in (("settled_ranges", "since"), ("past_settled_ranges", "until"))
-            ),
-            {"series": series, "lower": lower, "upper": upper},
-        )[1]
-        if moved:
-            first, last, reason = moved[0]
-            raise Unknowable(
-                f"what was known cannot be told: ticks between {_text(first)} and {_text(last)} were {reason} since;"
-                " give a later moment, or a range without them"
-            )
 
 
 def _commit(backend, seq):

@@ -110,13 +110,10 @@ class Warehouse:
             whole = part.reindex(starts)
             whole["n_ticks"] = whole["n_ticks"].fillna(0).astype("int64")
             whole["doubtful"] = whole["doubtful"].fillna(False).astype(bool)
-            # Kept hours stay when their ticks move to an export; shorter bars need the ticks.
-            proven = self._proven(each, "index_ticks", here=not is_hourly)
+            proven = self._proven(each, "index_ticks")
             parts[at] = judge(whole, ends, proven, self._backend.refresh_micros(each), present)
         if require_complete:
             self._require(found, "index_ticks", *outline(starts, layout, window))
-        if not is_hourly:
-            self._tell_moved(found, window, require_complete)
         return join(series, found, parts, tz)
 
     @_with_past
@@ -125,7 +122,6 @@ class Warehouse:
         as Decimal. `tz`: the zone of the index. Columns as in `bars`."""
         found = self._find(series, index_type)
         names = tick_columns(columns, exact)
-        self._tell_moved(found, self._window(start, end))
         parts = [self._ticks_of(each, names, *self._window(start, end)) for each in found]
         if len(parts) > 1:
             starts = parts[0].index
@@ -145,7 +141,6 @@ class Warehouse:
         found = self._find(series, index_type)
         names = tick_columns(columns, exact)
         lower, upper = self._window(start, end)
-        self._tell_moved(found, (lower, upper))
         backend = self._backend.pinned()
         try:
             while True:
@@ -355,28 +350,11 @@ class Warehouse:
         )
         return tuple(found.iloc[0]) if len(found) else (None, np.nan, np.nan)
 
-    def _covered(self, series, stream):
-        """Every covered range: its bounds, and where its rows were moved to, if they were."""
+    def _proven(self, series, stream):
+        """The bounds of every covered range."""
         where = [("stream", "=", stream), *key_of(series), ("proof", "<>", "lost")]
-        rows = self._backend.read("coverage", ["from_ts", "to_ts", "proof", "reason"], where, order="from_ts")
-        is_here = self._backend.has_moved
-        for lower, upper, proof, reason in rows.itertuples(index=False):
-            moved = proof == "moved" and not is_here
-            yield int(lower), int(upper), reason if moved else None
-
-    def _proven(self, series, stream, here=False):
-        return [(lower, upper) for lower, upper, moved in self._covered(series, stream) if not (here and moved)]
-
-    def _tell_moved(self, found, window, is_error=False):
-        for each in found:
-            for lower, upper, moved in self._covered(each, "index_ticks"):
-                lower, upper = max(lower, window[0]), min(upper, window[1])
-                if moved is None or lower >= upper:
-                    continue
-                text = f"ticks of {each.name} from {to_text(lower)} to {to_text(upper)} were {moved}"
-                if is_error:
-                    raise Incomplete(text, self._missing([each], "index_ticks", lower, upper))
-                warnings.warn(text, stacklevel=3)
+        rows = self._backend.read("coverage", ["from_ts", "to_ts"], where, order="from_ts")
+        return [(int(lower), int(upper)) for lower, upper in rows.itertuples(index=False)]
 
     def _missing(self, found, stream, start, end):
         rows = []

@@ -38,7 +38,7 @@ export function formatGapList({ gaps, keys, unresolved, confirmations, now }: Ga
 
 /** Reports whether the range is complete, and which gaps it has. `confirmEvery`: how often heads are confirmed, in seconds. */
 export function formatRangeReport(
-  { gaps, keys, outsideRange, moved, unresolved, confirmations, now }: GapReport,
+  { gaps, keys, outsideRange, unresolved, confirmations, now }: GapReport,
   range: ReportRange,
   confirmEvery: number,
 ): string {
@@ -69,7 +69,6 @@ export function formatRangeReport(
     );
   }
   closing.push(...unresolved.map((selector) => `Unknown series: ${selector}.`));
-  closing.push(...moved.map((reason) => `Some of its index ticks are not in the warehouse: ${reason}.`));
   return [...formatBlocks(gaps, label, now), ...closing.map((line) => wrapText(line))].join("\n");
 }
 

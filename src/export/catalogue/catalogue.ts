@@ -38,8 +38,6 @@ export interface CatalogueOptions {
   /** How far the service's clock is ahead of this machine's. */
   readonly clockSkew: Micros;
   readonly refreshPeriods: Readonly<Record<RowStream, Micros>>;
-  /** Index ticks left the warehouse: their files may be of an earlier version, with fewer columns. */
-  readonly hasMovedTicks: boolean;
 }
 
 /** By view, whose columns depend on nothing but this program: to describe them takes as long as to create the view. */
@@ -156,7 +154,7 @@ type Views = Readonly<Record<string, string>>;
 function fileViews(files: readonly ManifestFile[], options: CatalogueOptions): Views {
   const { exchange_ticks: tickerPeriod } = options.refreshPeriods;
   const of = (relation: string) => files.filter((file) => file.relation === relation);
-  const source = (stream: RowStream) => streamSource(stream, of(stream), options);
+  const source = (stream: RowStream) => streamSource(stream, of(stream));
   const entries = [
     ...wholeRelations.map((relation) => [relation.name, wholeView(relation, of(relation.name))]),
     ...exportStreams.map((stream) => [stream, streamView(stream, source(stream), tickerPeriod)]),
@@ -223,20 +221,15 @@ function staleness(tickerPeriod: Micros): string[] {
   ];
 }
 
-function streamSource(
-  stream: RowStream,
-  files: readonly ManifestFile[],
-  { hasMovedTicks }: CatalogueOptions,
-): string {
+function streamSource(stream: RowStream, files: readonly ManifestFile[]): string {
   const partition = partitionColumn(stream);
   const names = Object.keys(files[0]?.partition ?? (partition ? { [partition]: "" } : {}));
   const folders = names.map((name) => ({ name, type: "VARCHAR" }));
   if (files.length === 0) return emptySource([...folders, ...fileColumns(stream)]);
   const types = folders.map(({ name, type }) => `'${name}': ${type}`).join(", ");
-  const mixed = hasMovedTicks && stream === "index_ticks" ? ", union_by_name = true" : "";
   return parquetSource(
     files,
-    folders.length === 0 ? "" : `, hive_partitioning = true, hive_types = {${types}}${mixed}`,
+    folders.length === 0 ? "" : `, hive_partitioning = true, hive_types = {${types}}`,
   );
 }
 

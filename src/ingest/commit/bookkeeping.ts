@@ -5,7 +5,6 @@ import { type SeriesGaps, settleAgedOut } from "../../warehouse/coverage/gaps.ts
 import { type LedgerKey, retract } from "../../warehouse/coverage/ledger.ts";
 import { dropAgedOutClaims } from "../../warehouse/coverage/pending-claims.ts";
 import { recordBlockedReason } from "../../warehouse/coverage/targets.ts";
-import { type HeldDay, moveDay } from "../../warehouse/rows/moved-rows.ts";
 import { type PrunableStream, type PruneResult, prune } from "../../warehouse/rows/retention.ts";
 import { recordMissingScopes, recordStreamError } from "../../warehouse/rows/stream-stats.ts";
 import { type TruncateWalResult, truncateWal } from "../../warehouse/sqlite/wal.ts";
@@ -55,16 +54,6 @@ export function pruneBatch(
   return warehouse.transaction((transaction) =>
     prune(transaction, stream, before, fromKey === undefined ? {} : { fromKey }),
   );
-}
-
-/** Deletes index ticks that another store has, one short transaction per day. Returns the number of rows. */
-export function moveDays(
-  warehouse: WarehouseWriter,
-  { days, place }: { days: readonly HeldDay[]; place: string },
-): number {
-  let deleted = 0;
-  for (const day of days) deleted += warehouse.transaction((transaction) => moveDay(transaction, day, place));
-  return deleted;
 }
 
 /** Reopens a range that an audit found wrong and could not repair. */

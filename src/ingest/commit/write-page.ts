@@ -2,14 +2,8 @@ import type { DailyBar, IndexTick, StreamRecords } from "../../model/records.ts"
 import { type HistoryStream, type Series, streamTable } from "../../model/streams.ts";
 import { tickAt } from "../../model/tick-columns.ts";
 import type { Micros } from "../../model/time.ts";
-import { containsTimestamp, type TimeRange } from "../../model/time-range.ts";
 import type { PageAnswer } from "../../rule/answer.ts";
-import {
-  findProofAt,
-  findTouching,
-  hasRowsInRange,
-  type SeriesKey,
-} from "../../warehouse/coverage/ledger.ts";
+import { findProofAt, hasRowsInRange, type SeriesKey } from "../../warehouse/coverage/ledger.ts";
 import {
   type RecordSource,
   type WriteRecordsResult,
@@ -54,12 +48,9 @@ export function writePage(
 ): WritePageResult {
   const { plausibleTimestamps, columns } = decoded;
   const { stream } = series;
-  const moved = findMovedBelow(transaction, key, position.gap, plausibleTimestamps.at(-1));
   const continued = rejectContinued(transaction, key, position, toContinuing(decoded), request);
-  if (columns && moved.length === 0 && !continued)
-    return { written: writeTickColumns(transaction, columns, source), seconds: 0 };
-  const isWritable = ({ ts }: { readonly ts: Micros }) =>
-    ts !== continued?.ts && !containsTimestamp(moved, ts);
+  if (columns && !continued) return { written: writeTickColumns(transaction, columns, source), seconds: 0 };
+  const isWritable = ({ ts }: { readonly ts: Micros }) => ts !== continued?.ts;
   const { own, foreign } = splitForeign(recordsOf(decoded).filter(isWritable), series);
   const listed = new Set(own);
   const ownSeconds = secondRecordsOf(decoded).filter(({ first }) => listed.has(first));
@@ -73,17 +64,6 @@ function toContinuing(decoded: HistoryPage): ContinuingPage {
   const { plausibleTimestamps, foreign, firstRaw, columns } = decoded;
   const first = () => (columns ? tickAt(columns, 0) : recordsOf(decoded)[0]);
   return { newest: plausibleTimestamps[0], foreign, first, firstRaw, seconds: secondRecordsOf(decoded) };
-}
-
-/** Ranges below the gap whose rows are in another store: a page that reaches into them must not bring some of them back. */
-function findMovedBelow(
-  transaction: Transaction,
-  key: SeriesKey,
-  { from: to }: TimeRange,
-  oldest: Micros | undefined,
-): TimeRange[] {
-  if (key.stream !== "index_ticks" || oldest === undefined || oldest >= to) return [];
-  return findTouching(transaction, key, { from: oldest, to }).filter(({ proof }) => proof === "moved");
 }
 
 /** Separates the records of the requested series from those that the service should not have sent. */

@@ -24,7 +24,6 @@ import {
   commitLostRanges,
   commitRetraction,
   commitStreamHealth,
-  moveDays,
   optimizeDatabase,
   pruneBatch,
 } from "../commit/bookkeeping.ts";
@@ -134,7 +133,6 @@ const operations = {
   commitJobRun: inTransaction(recordJobRun),
   commitFileSize: inTransaction(recordSize),
   pruneBatch: onWarehouse(pruneBatch),
-  moveDays: onWarehouse(moveDays),
   /** The result of a background integrity check; undefined: no damage. */
   recordIntegrityCheck: ({ warehouse }: OperationContext, damage: string | undefined) =>
     warehouse.recordCheckResult(damage),

@@ -7,7 +7,6 @@ import {
 } from "../../model/time.ts";
 import { formatExact, parseRowDetails } from "../../warehouse/rows/row-details.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
-import { assertPastKept } from "../../warehouse/tables/known-at.ts";
 import type { AsOfRow, BarSource } from "../rows.ts";
 import { chooseSource, streamOfSource } from "./bar-reader.ts";
 import { CoveredRanges } from "./covered-ranges.ts";
@@ -34,10 +33,6 @@ export function readAsOf(
   const source = given ?? chooseSource(series);
   const find = source === "ticks" ? findTick : findDailyClose;
   const found = key === null ? undefined : find(connection, key, at);
-  if (given !== "ohlcv") {
-    const from = source === "ticks" && found ? found.ts : Number.MIN_SAFE_INTEGER;
-    assertPastKept(connection, series, { from, to: at + 1 });
-  }
   const labels = { index_type, index_id, name };
   if (key === null || found === undefined) {
     const nothing = {

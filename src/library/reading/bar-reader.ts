@@ -58,7 +58,7 @@ export function canBuild({ grid, range, source }: BarReadOptions): boolean {
 }
 
 /** Whether the bars are computed from ticks: others consist of kept hours, or of the service's days. */
-export function readsTicks({ grid, range, source }: BarReadOptions): boolean {
+function readsTicks({ grid, range, source }: BarReadOptions): boolean {
   return source === "ticks" && !isAlignedTo(grid, HOUR, range);
 }
 
@@ -172,8 +172,7 @@ function rowMaker(
   key: number,
   { grid, range, source }: BarReadOptions,
 ): (bar: BuiltBar) => BarRow {
-  const hasMoved = !readsTicks({ grid, range, source });
-  const covered = new CoveredRanges(connection, streamOfSource[source], key, range, hasMoved);
+  const covered = new CoveredRanges(connection, streamOfSource[source], key, range);
   const present = readPresentTs(connection);
   const period = source === "ohlcv" ? MICROS_PER_DAY : readPeriod(connection, key);
   return ({ start, end, open, high, low, close, volume, ticks, doubtful, digits }) => {

@@ -3,11 +3,8 @@ import type { Micros } from "../../model/time.ts";
 import { normalise, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 
-const coveredSql = (condition: string) => `SELECT from_ts AS "from", to_ts AS "to" FROM settled_ranges
-  WHERE stream = ? AND series = ? AND proof <> 'lost' ${condition}AND from_ts < ? AND to_ts > ? ORDER BY from_ts`;
-const allSql = coveredSql("");
-/** Without the ranges whose rows are in an export only. */
-const hereSql = coveredSql("AND proof <> 'moved' ");
+const coveredSql = `SELECT from_ts AS "from", to_ts AS "to" FROM settled_ranges
+  WHERE stream = ? AND series = ? AND proof <> 'lost' AND from_ts < ? AND to_ts > ? ORDER BY from_ts`;
 
 /**
  * What the ledger covers of a range. Ask with ascending timestamps: it reads the list once, while the views seek in the ledger
@@ -17,17 +14,8 @@ export class CoveredRanges {
   readonly #ranges: TimeRanges;
   #next = 0;
 
-  /** `hasMoved`: what is read includes ranges whose rows were moved. Their hourly bars stay. */
-  constructor(
-    connection: Connection,
-    stream: HistoryStream,
-    series: number,
-    { from, to }: TimeRange,
-    hasMoved = false,
-  ) {
-    const sql = hasMoved ? allSql : hereSql;
-    const ranges = connection.rows<TimeRange>(sql, [stream, series, to, from]);
-    this.#ranges = normalise(ranges);
+  constructor(connection: Connection, stream: HistoryStream, series: number, { from, to }: TimeRange) {
+    this.#ranges = normalise(connection.rows<TimeRange>(coveredSql, [stream, series, to, from]));
   }
 
   contains(ts: Micros): boolean {

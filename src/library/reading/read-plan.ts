@@ -3,14 +3,13 @@ import { type Micros, parseDateOrTimestamp, parseUserTime, USER_TIME_FORMS } fro
 import type { TimeRange } from "../../model/time-range.ts";
 import { readPresentTs } from "../../warehouse/coverage/targets.ts";
 import type { Connection, KnownAt } from "../../warehouse/sqlite/connection.ts";
-import { assertPastKept, findKnownAt, readMachineTs, readToken } from "../../warehouse/tables/known-at.ts";
+import { findKnownAt, readMachineTs, readToken } from "../../warehouse/tables/known-at.ts";
 import { IncompleteFailure } from "../incomplete-failure.ts";
 import type { TimeInput } from "../read-options.ts";
-import type { BarSource } from "../rows.ts";
+import type { BarSource, SeriesInfo } from "../rows.ts";
 import { alignToBars, type BarGrid } from "./bar-grid.ts";
-import { canBuild, chooseSource, readsTicks, streamOfSource } from "./bar-reader.ts";
+import { canBuild, chooseSource, streamOfSource } from "./bar-reader.ts";
 import { assertNothingMissing, findMissing, findSettledEnd } from "./completeness.ts";
-import { assertNothingMoved, findFirstMoved, findMovedTicks, type MovedTicks } from "./moved-ticks.ts";
 import { type KeyedSeries, resolveSeries } from "./series-names.ts";
 
 /** Which part of which series to read. */
@@ -31,8 +30,6 @@ export interface ReadPlan {
   readonly series: KeyedSeries;
   readonly source: BarSource;
   readonly range: TimeRange;
-  /** Ticks of the range that must be read but are in an export only. */
-  readonly moved: readonly MovedTicks[];
 }
 
 /**
@@ -57,45 +54,23 @@ export function planReads(connection: Connection, options: ReadPlanOptions): Rea
     series,
     source: options.source ?? chooseSource(series),
   }));
-  if (options.source !== "ohlcv")
-    for (const { series } of all)
-      assertPastKept(connection, series, {
-        from: from ?? Number.MIN_SAFE_INTEGER,
-        to: to ?? Number.MAX_SAFE_INTEGER,
-      });
   const given = { from, to, grid: options.grid };
   const plans = options.requireComplete
     ? planComplete(connection, all, given)
     : all.map((one) => ({ ...one, range: planRange(connection, one, given, now) }));
-  return withoutDailyBars(plans, options).map((plan) => {
-    const moved = findUnreadable(connection, plan, options.grid);
-    if (options.requireComplete) assertNothingMoved(plan.series.name, moved);
-    return { ...plan, moved };
-  });
+  return withoutDailyBars(plans, options);
 }
 
 /** Beside others that have bars of this length, a series of daily bars only has none; alone it is an error. */
-function withoutDailyBars(plans: readonly RangedSeries[], options: ReadPlanOptions): readonly RangedSeries[] {
+function withoutDailyBars(plans: ReadPlan[], options: ReadPlanOptions): ReadPlan[] {
   const { grid, source, requireComplete } = options;
   if (!grid || source !== undefined || requireComplete) return plans;
-  const isReadable = (plan: RangedSeries) => canBuild({ ...plan, grid });
+  const isReadable = (plan: ReadPlan) => canBuild({ ...plan, grid });
   if (!plans.some(isReadable)) return plans;
   return plans.map((plan) => (isReadable(plan) ? plan : { ...plan, source: "ticks" }));
 }
 
 type SourcedSeries = Pick<ReadPlan, "series" | "source">;
-type RangedSeries = SourcedSeries & Pick<ReadPlan, "range">;
-
-function findUnreadable(
-  connection: Connection,
-  { series, source, range }: RangedSeries,
-  grid: BarGrid | undefined,
-): MovedTicks[] {
-  const needsTicks = grid
-    ? readsTicks({ grid, range: alignToBars(grid, range), source })
-    : source === "ticks";
-  return needsTicks ? findMovedTicks(connection, series.key, range) : [];
-}
 
 interface GivenRange {
   readonly from: Micros | undefined;
@@ -114,7 +89,7 @@ function planComplete(
   connection: Connection,
   all: readonly SourcedSeries[],
   { from, to, grid }: GivenRange,
-): RangedSeries[] {
+): ReadPlan[] {
   const streamed = all.map(({ series, source }) => ({ series, stream: streamOfSource[source] }));
   const end = to ?? findSettledEnd(connection, streamed, from ?? 0);
   const plans = all.map((one) => {
@@ -134,7 +109,7 @@ function planComplete(
   return plans;
 }
 
-/** The first and the last row, by their start; where the first moved ticks begin, if that is earlier. */
+/** The first and the last row, by their start. */
 function readExtent(
   connection: Connection,
   { series, source }: SourcedSeries,
@@ -146,15 +121,21 @@ function readExtent(
     const value = connection.findValue<Micros | string>(sql, [series.key]);
     return typeof value === "string" ? (parseDateOrTimestamp(value) ?? null) : (value ?? null);
   };
-  const moved = source === "ticks" ? findFirstMoved(connection, series.key) : undefined;
-  const first = read("ASC");
-  return [moved === undefined ? first : Math.min(moved, first ?? moved), read("DESC")];
+  return [read("ASC"), read("DESC")];
 }
 
 const ledgerStartSql = `SELECT min(from_ts) FROM settled_ranges WHERE stream = ? AND series = ? AND proof <> 'lost'`;
 
 function readLedgerStart(connection: Connection, { series, source }: SourcedSeries): Micros | undefined {
   return connection.value<Micros | null>(ledgerStartSql, [streamOfSource[source], series.key]) ?? undefined;
+}
+
+/** What a reader is told about a series that has no rows of the source. */
+export function describeMissingRows(series: SeriesInfo, source: BarSource): string | undefined {
+  const isTicks = source === "ticks";
+  if (isTicks ? series.has_ticks : series.has_ohlcv) return undefined;
+  const other = isTicks && series.has_ohlcv ? ", only daily bars" : "";
+  return `the warehouse has no ${isTicks ? "ticks" : "daily bars"} of ${series.name}${other}`;
 }
 
 /** The earlier state that a moment or a token names. Throws a Failure if the warehouse cannot tell it exactly. */

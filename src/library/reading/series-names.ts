@@ -19,9 +19,7 @@ const MAX_CHOICES = 5;
 
 /** `schema`: `main.` reads the present state, also where an earlier one is shown. */
 const seriesSql = (schema: "" | "main.") => `SELECT s.series AS key, s.index_type, s.index_id, s.name,
-  (EXISTS (SELECT 1 FROM ${schema}index_tick_rows t WHERE t.series = s.series)
-    OR EXISTS (SELECT 1 FROM ${schema}settled_ranges g WHERE g.stream = 'index_ticks' AND g.series = s.series
-      AND g.proof = 'moved')) AS has_ticks,
+  EXISTS (SELECT 1 FROM ${schema}index_tick_rows t WHERE t.series = s.series) AS has_ticks,
   EXISTS (SELECT 1 FROM ${schema}daily_bar_rows b WHERE b.series = s.series) AS has_ohlcv
 FROM series s WHERE s.index_type <> ''`;
 const allSql = `${seriesSql("main.")} ORDER BY s.index_type, s.name, s.index_id`;

@@ -61,8 +61,7 @@ export function findGapStarts(connection: Connection, key: GapKey, window: GapWi
   for (const { from, to, proof, reason } of settled) {
     if (settledTo < from)
       gaps.push(...describeUnsettled(connection, key, { from: settledTo, to: from }, window));
-    if (proof === "lost" || proof === "moved")
-      gaps.push({ from, to, state: "lost", reason: reason ?? "lost" });
+    if (proof === "lost") gaps.push({ from, to, state: "lost", reason: reason ?? "lost" });
     settledTo = to;
   }
   if (settledTo < end) {

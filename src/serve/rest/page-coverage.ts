@@ -86,8 +86,7 @@ export function* readSegments(
     const ranges = connection.rows<SettledRange>(settledSql, [stream, series, at]);
     for (const { from, to, proof, reason } of ranges) {
       if (to < at) yield* open(to, at);
-      // Rows that were moved elsewhere cannot be served.
-      const state = proof === "moved" ? "lost" : proof === "rows" ? "covered" : proof;
+      const state = proof === "rows" ? "covered" : proof;
       yield { from, to: Math.min(to, at), state, reason };
       at = from;
     }

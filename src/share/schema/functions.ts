@@ -41,8 +41,3 @@ export const functionStatements: readonly string[] = functions.flatMap(({ signat
   `CREATE OR REPLACE FUNCTION mds.${signature} RETURNS SETOF mds.index_ticks LANGUAGE sql STABLE PARALLEL SAFE AS $$${body}$$`,
   `COMMENT ON FUNCTION mds.${signature} IS '${comment}'`,
 ]);
-
-/** They return rows of `index_ticks`: that view cannot be dropped before them. */
-export const dropFunctionStatements: readonly string[] = functions.map(
-  ({ signature }) => `DROP FUNCTION IF EXISTS mds.${signature}`,
-);

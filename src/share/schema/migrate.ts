@@ -2,20 +2,20 @@ import { createHash } from "node:crypto";
 import { quoteText } from "../../model/sql-text.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { publicDocs } from "../../warehouse/schema/column-docs.ts";
+import { DETACHED_REASON } from "../ledger-difference.ts";
 import {
   foreignSchemaFailure,
   lostDictionaryFailure,
   newerSchemaFailure,
+  olderSchemaFailure,
   tooOldFailure,
 } from "../server/postgres-errors.ts";
 import { retryBlocked, WITHOUT_WAITING } from "../server/schema-locks.ts";
 import { BUILD_TIMEOUT_MS, type SharedSession } from "../server/session.ts";
 import { enterAllStaleSql } from "./bar-views.ts";
-import { fromVersion2 } from "./from-version-2.ts";
 import { functionStatements } from "./functions.ts";
 import { dialectFunctions } from "./postgres-dialect.ts";
 import {
-  type AddedColumn,
   dictionaryLayouts,
   LEDGER_TABLE,
   relationLayouts,
@@ -23,11 +23,12 @@ import {
   tableNames,
   tableStatements,
 } from "./tables.ts";
-import { upgradeViews } from "./upgrade-views.ts";
 import { sharedViews } from "./views.ts";
 
 /** Raise it with every change of tables or views: an older program then refuses the schema. A test holds the digest. */
-export const SCHEMA_VERSION = 6;
+export const SCHEMA_VERSION = 7;
+/** The version of 0.2.0: older ones are refused. */
+const MIN_SCHEMA_VERSION = 6;
 export const MIN_SERVER_VERSION = 140_000;
 /** Any number that no other program uses: serialises two programs that migrate at the same time. */
 const MIGRATION_LOCK = 0x4d445357;
@@ -52,17 +53,23 @@ function commentStatements(): string[] {
 }
 
 const comments = commentStatements().join(";\n");
-const { tables, columns: addedColumns } = tableStatements();
-const statements = [
-  fromVersion2.before,
-  ...tables,
-  fromVersion2.after,
-  enterAllStaleSql,
-  ...dialectFunctions,
-];
+const statements = [...tableStatements(), enterAllStaleSql, ...dialectFunctions];
+/** Users' views over these, and grants, stay: a view keeps its columns in their places, and may get more. */
+const views = Object.entries(sharedViews).map(
+  ([name, sql]) => `CREATE OR REPLACE VIEW mds.${name} AS ${sql}`,
+);
 export const schemaDigest = createHash("sha256")
-  .update(JSON.stringify([statements, addedColumns, sharedViews, comments, functionStatements]))
+  .update(JSON.stringify([statements, sharedViews, comments, functionStatements]))
   .digest("hex");
+
+/** Version 6 had months and ranges that were moved elsewhere, with the place as the reason. */
+const fromVersion6 = `ALTER TABLE mds.months RENAME COLUMN is_moved TO is_detached;
+  ALTER TABLE mds.months DROP COLUMN is_by_hand;
+  WITH moved AS (DELETE FROM mds.${LEDGER_TABLE} WHERE proof = 'moved'
+      RETURNING *, CASE WHEN reason LIKE 'moved to table mds.%' THEN '${DETACHED_REASON}' ELSE 'moved' END AS why)
+    INSERT INTO mds.${LEDGER_TABLE} (stream, series, from_ts, to_ts, proof, reason)
+    SELECT stream, series, lower(r), upper(r), 'lost', why FROM (SELECT stream, series, why,
+      unnest(range_agg(int8range(from_ts, to_ts))) AS r FROM moved GROUP BY 1, 2, 3) x`;
 
 interface SchemaState {
   readonly version: number;
@@ -93,15 +100,17 @@ async function upgrade(session: SharedSession): Promise<void> {
       session.server,
       dictionaries.map(({ name }) => `mds.${name}`),
     );
-  await session.query(
-    [WITHOUT_WAITING, "CREATE SCHEMA IF NOT EXISTS mds", ...statements].join(";\n"),
-    undefined,
-    BUILD_TIMEOUT_MS,
-  );
-  for (const { sql } of await findLackingColumns(session))
-    await session.query(sql, undefined, BUILD_TIMEOUT_MS);
-  await upgradeViews(session, sharedViews);
-  await session.query([comments, ...functionStatements].join(";\n"), undefined, BUILD_TIMEOUT_MS);
+  const isOfVersion6 = state?.version === 6;
+  const all = [
+    WITHOUT_WAITING,
+    "CREATE SCHEMA IF NOT EXISTS mds",
+    ...(isOfVersion6 ? [fromVersion6] : []),
+    ...statements,
+    ...views,
+    comments,
+    ...functionStatements,
+  ];
+  await session.query(all.join(";\n"), undefined, BUILD_TIMEOUT_MS);
   await session.query(
     `CREATE TABLE IF NOT EXISTS mds.schema_version (one boolean PRIMARY KEY CHECK (one), version integer NOT NULL, digest text NOT NULL);
     INSERT INTO mds.source VALUES (true, 0, statement_timestamp()) ON CONFLICT DO NOTHING;
@@ -118,7 +127,8 @@ function forgetDroppedSql(dropped: readonly string[]): string {
   return [
     "UPDATE mds.positions SET is_loaded = false",
     ...streams.map(
-      ({ stream }) => `DELETE FROM mds.${LEDGER_TABLE} WHERE stream = '${stream}' AND proof <> 'moved'`,
+      ({ stream }) =>
+        `DELETE FROM mds.${LEDGER_TABLE} WHERE stream = '${stream}' AND reason IS DISTINCT FROM '${DETACHED_REASON}'`,
     ),
   ].join("; ");
 }
@@ -127,16 +137,6 @@ function forgetDroppedSql(dropped: readonly string[]): string {
 async function findDropped(session: SharedSession): Promise<string[]> {
   const found = new Set(await findOurRelations(session));
   return ourRelations.filter((name) => !found.has(name));
-}
-
-/** To add a column locks the table against readers, even if it has the column. */
-async function findLackingColumns(session: SharedSession): Promise<readonly AddedColumn[]> {
-  const found = await session.query<{ name: string }>(
-    `SELECT c.relname || '.' || a.attname AS name FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
-    WHERE c.relnamespace = 'mds'::regnamespace AND NOT a.attisdropped`,
-  );
-  const known = new Set(found.map(({ name }) => name));
-  return addedColumns.filter(({ table, name }) => !known.has(`${table}.${name}`));
 }
 
 async function assertServerVersion(session: SharedSession): Promise<void> {
@@ -177,5 +177,6 @@ async function readState(session: SharedSession): Promise<SchemaState | undefine
 function isCurrent(session: SharedSession, state: SchemaState | undefined): boolean {
   if (state && state.version > SCHEMA_VERSION)
     throw newerSchemaFailure(session.server, state.version, SCHEMA_VERSION);
+  if (state && state.version < MIN_SCHEMA_VERSION) throw olderSchemaFailure(session.server, state.version);
   return state?.version === SCHEMA_VERSION && state.digest === schemaDigest;
 }

@@ -273,14 +273,6 @@ export const MAX_PARTITION_YEAR = 2099;
 const first = Date.UTC(MIN_PARTITION_YEAR, 0, 1) * 1000;
 const end = Date.UTC(MAX_PARTITION_YEAR + 1, 0, 1) * 1000;
 
-export function isInMonth(): string {
-  return `ts >= ${first} AND ts < ${end}`;
-}
-
-export function partitionedTables(): RowTableLayout[] {
-  return Object.values(rowLayouts).filter(({ isPartitioned }) => isPartitioned);
-}
-
 /** Not a default partition: attaching a month would lock that one against every reader. */
 function outerPartitions({ table, key }: RowTableLayout): string[] {
   const parts = [
@@ -307,35 +299,17 @@ export function timeIndexSql(partition: string, key: string): string {
   return `CREATE INDEX IF NOT EXISTS ${partition}_time ON mds.${partition} (${key}, ${moment("ts")})`;
 }
 
-/** A column that a table of an older version may lack. */
-export interface AddedColumn {
-  readonly table: string;
-  readonly name: string;
-  readonly sql: string;
-}
-
-/** The statements that create every table that does not exist, and add every column that a table lacks. */
-export function tableStatements(): {
-  readonly tables: readonly string[];
-  readonly columns: readonly AddedColumn[];
-} {
+/** The statements that create every table that does not exist. */
+export function tableStatements(): readonly string[] {
   const statements: string[] = [];
-  const added: AddedColumn[] = [];
   const create = (table: string, body: readonly string[], suffix = "") =>
     statements.push(`CREATE TABLE IF NOT EXISTS mds.${table} (${body.join(", ")})${suffix}`);
-  const addColumn = (table: string, name: string, text: string) =>
-    added.push({ table, name, sql: `ALTER TABLE mds.${table} ADD COLUMN ${text}` });
-  const addColumns = (table: string, all: readonly PgColumn[]) => {
-    for (const each of all.filter(({ isNullable }) => isNullable))
-      addColumn(table, each.name, definition(each));
-  };
   for (const { name, key, identity, columns: all } of dictionaryLayouts) {
     create(name, [
       `${key} integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY`,
       ...all.map(definition),
       `UNIQUE (${identity.join(", ")})`,
     ]);
-    addColumns(name, all);
   }
   for (const layout of Object.values(rowLayouts)) {
     const { table, key, time, columns: all, isPartitioned } = layout;
@@ -344,7 +318,6 @@ export function tableStatements(): {
       [...all.map(definition), `PRIMARY KEY (${key}, ${time})`],
       isPartitioned ? ` PARTITION BY RANGE (${time})` : "",
     );
-    addColumns(table, all);
     if (isPartitioned) statements.push(...outerPartitions(layout));
   }
   for (const { name, columns: all, primaryKey } of relationLayouts) {
@@ -352,7 +325,6 @@ export function tableStatements(): {
       ...all.map(definition),
       `PRIMARY KEY (${primaryKey.map((each) => `"${each}"`).join(", ")})`,
     ]);
-    addColumns(name, all);
   }
   create(LEDGER_TABLE, [...ledgerColumns.map(definition), "PRIMARY KEY (stream, series, from_ts)"]);
   create(
@@ -372,32 +344,27 @@ export function tableStatements(): {
     "moved_at timestamptz NOT NULL",
     "is_loaded boolean NOT NULL DEFAULT true",
   ]);
-  addColumn("positions", "is_loaded", "is_loaded boolean NOT NULL DEFAULT true");
   // Stored: to convert five doubles of each bar would take a reader as long as all the rest.
-  const exactColumns = barDecimals.map(({ name }): [string, string] => [
-    `${name}_exact`,
-    `${name}_exact numeric GENERATED ALWAYS AS (${exactNumber("kept_bars", name)}) STORED`,
-  ]);
+  const exactColumns = barDecimals.map(
+    ({ name }) => `${name}_exact numeric GENERATED ALWAYS AS (${exactNumber("kept_bars", name)}) STORED`,
+  );
   create("kept_bars", [
     ...columns(
       "ts int8, length int8, open? float8, high? float8, low? float8, close? float8, volume_24h? float8",
     ).map(definition),
     ...columns("series int4, n_ticks? int4, n_doubtful? int4, details? json").map(definition),
-    ...exactColumns.map(([, text]) => text),
+    ...exactColumns,
     "PRIMARY KEY (series, length, ts)",
   ]);
-  for (const [name, text] of exactColumns) addColumn("kept_bars", name, text);
   statements.push(
     "CREATE INDEX IF NOT EXISTS kept_bars_stale ON mds.kept_bars (series, ts) WHERE n_ticks IS NULL",
     timeIndexSql("kept_bars", "series, length"),
   );
-  const byHand = "is_by_hand boolean NOT NULL DEFAULT false";
-  create("months", ["name text PRIMARY KEY", "is_moved boolean NOT NULL", byHand]);
-  addColumn("months", "is_by_hand", byHand);
+  create("months", ["name text PRIMARY KEY", "is_detached boolean NOT NULL"]);
   create("source", [
     "one boolean PRIMARY KEY CHECK (one)",
     "clock_skew bigint NOT NULL",
     "stored_at timestamptz NOT NULL",
   ]);
-  return { tables: statements, columns: added };
+  return statements;
 }

@@ -169,6 +169,14 @@ export function newerSchemaFailure({ host, port }: ServerName, found: number, kn
   );
 }
 
+export function olderSchemaFailure({ host, port }: ServerName, found: number): Failure {
+  return new Failure(`schema mds at ${host}:${port} has version ${found}, from before mds-sync 0.2.0`, {
+    code: "share_older",
+    remedy:
+      "run `mds-sync share` of 0.2.0 once, or DROP SCHEMA mds CASCADE: everything is created and forwarded again",
+  });
+}
+
 /** Someone keeps a transaction open that has a lock which a statement needs. */
 export function blockedFailure({ host, port }: ServerName, blockers: readonly string[]): Failure {
   const who = blockers.length === 0 ? "another session" : blockers.join(", ");
@@ -208,24 +216,6 @@ export function notAttachableFailure(name: string, reason: string): Failure {
   );
 }
 
-/** Months that are detached without `--move-out`. */
-export function describeDetached(names: readonly string[]): string {
-  return `not forwarded, since someone has detached it by hand: ${names.map((name) => `mds.${name}`).join(", ")}; share --move-in MONTH attaches it, --move-out MONTH says that it is meant`;
-}
-
-/** An upgrade changes columns of a view that users' views read. */
-export function dependentsFailure(
-  { host, port }: ServerName,
-  view: string,
-  dependents: readonly string[],
-): Failure {
-  const names = dependents.join(", ");
-  return new Failure(`view mds.${view} at ${host}:${port} cannot be upgraded: ${names} read it`, {
-    code: "share_dependents",
-    remedy: `drop ${names}, run mds-sync share, and create them again; nothing was changed there`,
-  });
-}
-
 /** A pool in transaction mode hides which session is whose. */
 export function pooledFailure({ host, port }: ServerName): Failure {
   return new Failure(`at ${host}:${port} a pool gives each transaction another connection to PostgreSQL`, {
@@ -249,22 +239,6 @@ export function describeOlderWriters(servers: readonly ServerName[]): string {
 
 function describeServers(servers: readonly ServerName[]): string {
   return servers.map(({ host, port }) => `${host}:${port}`).join(", ");
-}
-
-export function noMonthFailure(month: string, direction: "out" | "in"): Failure {
-  if (direction === "out")
-    return new Failure(`the shared warehouse has no ticks of ${month}`, {
-      code: "usage",
-      remedy: "give a month as 2026-06",
-    });
-  const tables = `mds.…_tick_rows_${month.replace("-", "_")}`;
-  const message = `no month ${month} was moved out, or its tables are gone`;
-  return new Failure(message, { code: "usage", remedy: `restore its tables ${tables} first` });
-}
-
-export function monthNotOverFailure(month: string): Failure {
-  const message = `${month} is not over: rows of it still arrive`;
-  return new Failure(message, { code: "usage", remedy: "give a month that is over" });
 }
 
 /** Schema `mds` belongs to someone else. */

@@ -10,7 +10,6 @@ import type {
 import type { Clock } from "../../runtime/clock.ts";
 import { openReader } from "../../warehouse/reader.ts";
 import { readJournalPosition } from "../../warehouse/tables/journal.ts";
-import { describeDetached } from "./postgres-errors.ts";
 import { describePlace, parseServerAddress } from "./server-address.ts";
 import { SharedSession } from "./session.ts";
 
@@ -31,7 +30,7 @@ export async function readShareStatus(options: ReadShareStatusOptions): Promise<
   const { url, role, name } = options;
   const address = parseServerAddress(url);
   const status = {
-    server: describePlace(address).replace("postgres://", ""),
+    server: describePlace(address),
     name,
     role,
     forwarded_by: null,
@@ -65,11 +64,8 @@ async function readState({ warehouse, url, readPassword, name, clock }: ReadShar
       holder: string | null;
       seq: string | null;
       age: number | null;
-      detached: string[];
     }>(
-      // A schema of an earlier version has no such column.
-      `SELECT ARRAY(SELECT m.name FROM mds.months m WHERE (to_jsonb(m) ->> 'is_by_hand')::boolean ORDER BY 1) AS detached,
-         (SELECT name FROM mds.lease WHERE holder <> '' AND until > clock_timestamp()) AS holder, p.seq,
+      `SELECT (SELECT name FROM mds.lease WHERE holder <> '' AND until > clock_timestamp()) AS holder, p.seq,
         extract(epoch FROM clock_timestamp() - p.moved_at)::double precision AS age
       FROM (SELECT 1) one LEFT JOIN mds.positions p ON p.changes_id = $1`,
       [position.id],
@@ -79,8 +75,7 @@ async function readState({ warehouse, url, readPassword, name, clock }: ReadShar
     const lag = row?.seq == null || row.age === null ? null : Number(row.seq) >= position.seq ? 0 : row.age;
     if (holder !== null && holder !== name)
       return { state: "standby", forwarded_by: holder, lag_seconds: lag, peers } as const;
-    const warning = row && row.detached.length > 0 ? describeDetached(row.detached) : null;
-    if (lag === 0) return { state: "current", lag_seconds: lag, last_error: warning, peers } as const;
+    if (lag === 0) return { state: "current", lag_seconds: lag, last_error: null, peers } as const;
     const last_error = holder === null ? "nobody forwards: start mds-sync run, or run mds-sync share" : null;
     return {
       state: holder === null ? "failing" : "forwarding",

@@ -58,10 +58,10 @@ export function parseServerAddress(url: string): ServerAddress {
   };
 }
 
-/** The database as the ledger and messages name it: no user name, no password. */
+/** The database as messages name it: no user name, no password. */
 export function describePlace({ servers, database }: Pick<ServerAddress, "servers" | "database">): string {
   const names = servers.map(({ host, port }) => `${host.includes(":") ? `[${host}]` : host}:${port}`);
-  return `postgres://${names.join(",")}/${database}`;
+  return `${names.join(",")}/${database}`;
 }
 
 function readCertificate(file: string): string {

@@ -2,9 +2,8 @@ import { failureCode } from "../../model/failure.ts";
 import type { RowStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { normalise, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
-import type { Clock } from "../../runtime/clock.ts";
-import { MOVED_REASON } from "../../warehouse/coverage/ledger.ts";
 import type { ForwardedRow } from "../../warehouse/read/forwarded-rows.ts";
+import { DETACHED_REASON } from "../ledger-difference.ts";
 import { enterStaleSql } from "../schema/bar-views.ts";
 import {
   LEDGER_TABLE,
@@ -14,19 +13,14 @@ import {
   timeCheck,
   timeIndexSql,
 } from "../schema/tables.ts";
-import {
-  monthNotOverFailure,
-  monthsChangedFailure,
-  noMonthFailure,
-  notAttachableFailure,
-} from "../server/postgres-errors.ts";
-import { nameBlockers, retryBlocked, WITHOUT_WAITING } from "../server/schema-locks.ts";
+import { monthsChangedFailure, notAttachableFailure } from "../server/postgres-errors.ts";
+import { nameBlockers, WITHOUT_WAITING } from "../server/schema-locks.ts";
 import { BUILD_TIMEOUT_MS, type SharedSession } from "../server/session.ts";
 import type { FencedTransaction } from "./dictionaries.ts";
 
 /*
- * Ticks are partitioned by month. An operator may detach a month, here or by hand: the ledger then says where it is, rows of
- * it are not forwarded, and when it is attached again the ledger says what it said before.
+ * Ticks are partitioned by month. An operator may detach one: its ranges become lost, rows of it are not forwarded, and when it
+ * is attached again the ledger says what it said before.
  */
 
 /** So many months after the present one have a partition before there are rows of them. */
@@ -48,19 +42,15 @@ interface MonthState {
   readonly isAttached: boolean;
   /** It has the index on `time`. */
   readonly isIndexed: boolean;
-  /** Null: it was never entered. */
-  readonly isMoved: boolean | null;
-  /** Someone has detached it without `--move-out`. */
-  readonly isByHand: boolean | null;
+  /** What the ledger knows. Null: it was never entered. */
+  readonly wasDetached: boolean | null;
 }
 
-/** The months of the partitioned tables: which there are, and which are elsewhere. */
+/** The months of the partitioned tables: which there are, and which are detached. */
 export class SharedMonths {
   readonly #session: SharedSession;
   readonly #attached = new Set<string>();
-  #moved: readonly MonthTable[] = [];
-  /** The tables that someone has detached without `--move-out`: not forwarded, perhaps by mistake. */
-  detachedByHand: readonly string[] = [];
+  #detached: readonly MonthTable[] = [];
   /** Attached, without the index on `time`. */
   readonly #unindexed = new Set<string>();
 
@@ -102,9 +92,9 @@ export class SharedMonths {
     if (changed.length > 0) throw monthsChangedFailure(changed.map(({ name }) => `mds.${name}`));
   }
 
-  /** The months of a stream that were moved out. */
-  movedOut(stream: RowStream): TimeRanges {
-    return normalise(this.#moved.filter((month) => month.stream === stream));
+  /** The months of a stream that are detached. */
+  detachedOf(stream: RowStream): TimeRanges {
+    return normalise(this.#detached.filter((month) => month.stream === stream));
   }
 
   /** Creates the partitions of the rows' months. */
@@ -136,8 +126,8 @@ export class SharedMonths {
         return month && !this.#attached.has(month.name) ? [month] : [];
       }),
     );
-    const moved = new Set(this.#moved.map(({ name }) => name));
-    const lacking = months.filter(({ name }) => !moved.has(name));
+    const detached = new Set(this.#detached.map(({ name }) => name));
+    const lacking = months.filter(({ name }) => !detached.has(name));
     await this.#create(lacking, transaction).catch((error) => {
       if (failureCode(error) !== "share_blocked") throw error;
     });
@@ -174,40 +164,6 @@ export class SharedMonths {
     }
   }
 
-  /** Detaches or attaches a month of all ticks, with its ledger in the same transaction. */
-  async move(
-    month: string,
-    direction: "out" | "in",
-    { clock, transaction }: { readonly clock: Clock; readonly transaction: FencedTransaction },
-  ): Promise<{ readonly tables: readonly string[]; readonly range: TimeRange }> {
-    const isOut = direction === "out";
-    const [year = 0, number = 0] = month.split("-").map(Number);
-    const states = new Map((await this.#readStates()).map((state) => [state.name, state]));
-    const tables = partitioned.flatMap(({ stream }) => {
-      const table = monthTable(stream, year, number - 1);
-      const state = table && states.get(table.name);
-      const canMove = isOut ? state?.isAttached || state?.isByHand : state?.exists && !state.isAttached;
-      return table && canMove ? [table] : [];
-    });
-    const [first] = tables;
-    if (!first) throw noMonthFailure(month, direction);
-    if (isOut && first.to > clock.now() * 1000) throw monthNotOverFailure(month);
-    const statements = tables.map((table) =>
-      !isOut
-        ? attachSql(table)
-        : states.get(table.name)?.isByHand
-          ? enterSql(table.name, true)
-          : `ALTER TABLE mds.${rowLayouts[table.stream].table} DETACH PARTITION mds.${table.name}`,
-    );
-    await retryBlocked(this.#session, clock, () =>
-      transaction(async () => {
-        await this.#session.query([WITHOUT_WAITING, ...statements].join("; "), undefined, BUILD_TIMEOUT_MS);
-        await this.#reconcile(new Set(tables.map(({ name }) => name)));
-      }),
-    );
-    return { tables: tables.map(({ name }) => name), range: first };
-  }
-
   async #readStates(): Promise<MonthState[]> {
     const parents = partitioned.map(({ table }) => table);
     return this.#session.query<MonthState>(
@@ -215,8 +171,7 @@ export class SharedMonths {
         FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
         WHERE c.relnamespace = 'mds'::regnamespace AND c.relname ~ '^(${parents.join("|")})_[0-9]{4}_[0-9]{2}$')
       SELECT name, t.is_attached IS NOT NULL AS exists, coalesce(t.is_attached, false) AS "isAttached",
-        to_regclass('mds.' || name || '_time') IS NOT NULL AS "isIndexed", m.is_moved AS "isMoved",
-        m.is_by_hand AS "isByHand"
+        to_regclass('mds.' || name || '_time') IS NOT NULL AS "isIndexed", m.is_detached AS "wasDetached"
       FROM tables t FULL JOIN mds.months m USING (name)`,
     );
   }
@@ -228,28 +183,23 @@ export class SharedMonths {
       if (isAttached) this.#attached.add(name);
       if (isAttached && !isIndexed) this.#unindexed.add(name);
     }
-    this.#moved = states
-      .filter((state) => !state.isAttached && state.isMoved)
+    this.#detached = states
+      .filter((state) => !state.isAttached && state.wasDetached)
       .map(({ name }) => parseName(name));
-    this.detachedByHand = states.flatMap(({ name, isByHand }) => (isByHand ? [name] : []));
     return [];
   }
 
-  /** Inside a transaction: enters what became of the months, and changes their ledger. `meant`: those that `--move-out` names. */
-  async #reconcile(meant: ReadonlySet<string> = new Set()): Promise<TimeRanges> {
+  /** Inside a transaction: enters what became of the months, and changes their ledger. */
+  async #reconcile(): Promise<TimeRanges> {
     const states = await this.#readStates();
     const returned: TimeRange[] = [];
-    const statements = states.filter(isChanged).flatMap(({ name, exists, isAttached, isMoved }) => {
+    const statements = states.filter(isChanged).flatMap(({ name, exists, isAttached, wasDetached }) => {
       const month = parseName(name);
-      const reason = `${MOVED_REASON}table mds.${name}`;
+      const isLost = `proof = 'lost' AND reason = '${DETACHED_REASON}'`;
       if (isAttached) {
-        if (isMoved) returned.push(month);
-        const restored = [
-          "CASE WHEN moved THEN 'rows' ELSE proof END",
-          "CASE WHEN NOT moved THEN reason END",
-        ];
+        if (wasDetached) returned.push(month);
         return [
-          ...(isMoved ? [replaceSql(month, `coalesce(reason = '${reason}', false)`, restored)] : []),
+          ...(wasDetached ? [replaceSql(month, isLost, { proof: "'rows'", reason: "NULL" })] : []),
           ...(month.stream === "index_ticks" ? [enterStaleSql(name)] : []),
           enterSql(name, false),
         ];
@@ -258,11 +208,8 @@ export class SharedMonths {
       if (exists)
         return [
           ...bars,
-          replaceSql(month, "proof = 'rows'", [
-            "CASE WHEN moved THEN 'moved' ELSE proof END",
-            `CASE WHEN moved THEN '${reason}' ELSE reason END`,
-          ]),
-          enterSql(name, true, !meant.has(name)),
+          replaceSql(month, "proof = 'rows'", { proof: "'lost'", reason: `'${DETACHED_REASON}'` }),
+          enterSql(name, true),
         ];
       // Someone has dropped it: whatever a file still has is forwarded again.
       return [
@@ -278,8 +225,8 @@ export class SharedMonths {
 }
 
 /** Whether the ledger does not know yet what became of the month. */
-function isChanged({ exists, isAttached, isMoved }: MonthState): boolean {
-  return isAttached ? isMoved !== false : exists ? isMoved !== true : isMoved === false;
+function isChanged({ exists, isAttached, wasDetached }: MonthState): boolean {
+  return isAttached ? wasDetached !== false : exists ? wasDetached !== true : wasDetached === false;
 }
 
 function monthTable(stream: RowStream, year: number, month: number): MonthTable | undefined {
@@ -310,24 +257,27 @@ function deleteBarsSql({ from, to }: TimeRange): string {
   return `DELETE FROM mds.kept_bars WHERE ts >= ${from} AND ts < ${to}`;
 }
 
-function enterSql(name: string, isMoved: boolean, isByHand = false): string {
-  return `INSERT INTO mds.months (name, is_moved, is_by_hand) VALUES ('${name}', ${isMoved}, ${isByHand})
-    ON CONFLICT (name) DO UPDATE SET is_moved = excluded.is_moved, is_by_hand = excluded.is_by_hand`;
+function enterSql(name: string, isDetached: boolean): string {
+  return `INSERT INTO mds.months (name, is_detached) VALUES ('${name}', ${isDetached})
+    ON CONFLICT (name) DO UPDATE SET is_detached = excluded.is_detached`;
 }
 
 /** Replaces proof and reason of a month in the ledger, or removes it; what touches and is equal afterwards becomes one range. */
 function replaceSql(
   { stream, from, to }: TimeRange & { readonly stream: RowStream },
-  moved: string,
-  content: readonly string[] | undefined,
+  condition: string,
+  change: { readonly proof: string; readonly reason: string } | undefined,
 ): string {
   const bounds = (first: Micros | string, last: Micros | string) => `${first} AS from_ts, ${last} AS to_ts`;
+  const content = change
+    ? `CASE WHEN is_changed THEN ${change.proof} ELSE proof END, CASE WHEN is_changed THEN ${change.reason} ELSE reason END`
+    : "proof, reason";
   return `WITH touched AS (DELETE FROM mds.${LEDGER_TABLE} WHERE stream = '${stream}' AND from_ts <= ${to} AND to_ts >= ${from}
-      RETURNING *, ${moved} AS moved),
+      RETURNING *, ${condition} AS is_changed),
     parts AS (SELECT series, proof, reason, ${bounds("from_ts", `least(to_ts, ${from})`)} FROM touched WHERE from_ts < ${from}
       UNION ALL SELECT series, proof, reason, ${bounds(`greatest(from_ts, ${to})`, "to_ts")} FROM touched WHERE to_ts > ${to}
-      UNION ALL SELECT series, ${content?.join(", ") ?? "proof, reason"}, ${bounds(`greatest(from_ts, ${from})`, `least(to_ts, ${to})`)}
-        FROM touched WHERE ${content !== undefined} AND from_ts < ${to} AND to_ts > ${from})
+      UNION ALL SELECT series, ${content}, ${bounds(`greatest(from_ts, ${from})`, `least(to_ts, ${to})`)}
+        FROM touched WHERE ${change !== undefined} AND from_ts < ${to} AND to_ts > ${from})
   INSERT INTO mds.${LEDGER_TABLE} (stream, series, from_ts, to_ts, proof, reason)
   SELECT '${stream}', series, lower(r), upper(r), proof, reason FROM (SELECT series, proof, reason,
     unnest(range_agg(int8range(from_ts, to_ts))) AS r FROM parts GROUP BY 1, 2, 3) x`;

@@ -176,7 +176,7 @@ export class SharedRows {
   }
 
   /**
-   * The SQL that replaces the ledger of a key inside `range`, but not in months that were moved out, and a function to call
+   * The SQL that replaces the ledger of a key inside `range`, but not in months that are detached, and a function to call
    * after the commit. The proof is the last statement of a transaction, after its rows.
    */
   replaceLedger(
@@ -187,7 +187,7 @@ export class SharedRows {
   ): { readonly sql: string; readonly apply: () => void } {
     const shared = this.#dictionaries.keyOf("series", series);
     const known = this.ledgerFor(stream, series);
-    const elsewhere = this.months.movedOut(stream);
+    const elsewhere = this.months.detachedOf(stream);
     const stays = [...cut(content, subtract([range], elsewhere)), ...cut(known, elsewhere)];
     const { removed, added, result } = spliceLedger(known, range, elsewhere.length === 0 ? content : stays);
     const values = added.map(

@@ -1,6 +1,5 @@
 import type { SerialisedFailure } from "../../model/failure.ts";
 import type { SharePeers, ShareRole } from "../../model/status/share-status.ts";
-import type { HeldDaysRequest, HeldDaysResult } from "../held-days.ts";
 
 /** What the thread needs to begin. The password travels separately, at each connection. */
 export interface ShareThreadSettings {
@@ -13,11 +12,6 @@ export interface ShareThreadSettings {
 
 /** What the thread answers. */
 export interface ShareCalls {
-  /** Finds what may leave the SQLite file. */
-  findHeldDays(args: {
-    readonly password: string | undefined;
-    readonly request: HeldDaysRequest;
-  }): HeldDaysResult;
   /** Answered when the lease is given back. */
   stop(args: undefined): void;
 }

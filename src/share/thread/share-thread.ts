@@ -4,8 +4,6 @@ import { resolveSiblingModule } from "../../runtime/child-process.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
 import { Thread } from "../../runtime/thread.ts";
-import { raceAbort } from "../../runtime/timeouts.ts";
-import type { HeldDaysRequest, HeldDaysResult } from "../held-days.ts";
 import { threadEndedFailure } from "../server/postgres-errors.ts";
 import { describePlace, parseServerAddress } from "../server/server-address.ts";
 import type { ShareCalls, ShareHostCalls, ShareReport, ShareThreadSettings } from "./share-messages.ts";
@@ -26,8 +24,6 @@ const MAX_HEAP_MB = 512;
 /** Forwards the warehouse in a thread of its own: commits and PONGs never wait for PostgreSQL. */
 export class ShareThread {
   readonly #options: ShareThreadOptions;
-  /** The database as the ledger names it. */
-  readonly place: string;
   readonly #thread: Thread<ShareCalls, ShareHostCalls>;
   #forwardedAt: number | undefined;
   /** PostgreSQL has not answered since then. */
@@ -37,9 +33,8 @@ export class ShareThread {
   constructor(options: ShareThreadOptions) {
     const { warehouse, url, role, name, leaseSeconds, clock, log, readPassword } = options;
     this.#options = options;
-    this.place = describePlace(parseServerAddress(options.url));
     this.#status = {
-      server: this.place.replace("postgres://", ""),
+      server: describePlace(parseServerAddress(options.url)),
       name,
       role,
       state: "connecting",
@@ -83,12 +78,6 @@ export class ShareThread {
         last_error: `waiting for an answer for ${Math.round(secondsSince(waiting.since))} s${blockers}`,
       }),
     };
-  }
-
-  /** Finds the days of index ticks that the SQLite file need not keep. */
-  async findHeldDays(request: HeldDaysRequest, signal: AbortSignal): Promise<HeldDaysResult> {
-    const password = this.#options.readPassword();
-    return raceAbort(this.#thread.call("findHeldDays", { password, request }), signal);
   }
 
   /** Gives the lease back, so that another daemon can forward at once. */

@@ -112,10 +112,7 @@ export function planWalks(
     for (const due of includesRechecks ? readDueRechecks(reader, stream, day) : []) {
       if (!matchesFilter(filter, stream, due.indexId)) continue;
       rechecks.add(ledgerKeyText(due.key));
-      seriesById.set(
-        due.key.series,
-        addRecheck(reader, seriesById.get(due.key.series), due, timing.targetEnd),
-      );
+      seriesById.set(due.key.series, addRecheck(seriesById.get(due.key.series), due, timing.targetEnd));
     }
     // A series that is fetched once on request has no head poller, so its head is filled here.
     const headSeries = new Set(
@@ -157,7 +154,7 @@ export function planHeadWalks(
     ...found,
     open: includesRecent ? addRecentRange(reader, found.key, open, timing) : open,
   };
-  const openSeries = due ? addRecheck(reader, head, due, timing.targetEnd) : head;
+  const openSeries = due ? addRecheck(head, due, timing.targetEnd) : head;
   return {
     walks: openSeries ? toWalks(openSeries, timing).sort(compareUrgency) : [],
     lost: [],
@@ -182,9 +179,7 @@ function addRecentRange(
   const reach = hourOf(head.from) === hourOf(targetEnd) ? lookBack : Math.max(lookBack, RECENT_MICROS);
   const from = Math.max(head.from - reach, targetEnd - ROWS_PER_PAGE * cadence);
   if (from >= head.from) return open;
-  const covered = readSettledRanges(reader, key).filter(
-    (range) => range.proof !== "lost" && range.proof !== "moved",
-  );
+  const covered = readSettledRanges(reader, key).filter((range) => range.proof !== "lost");
   const recent = intersect(normalise(covered), [{ from, to: targetEnd }]);
   // A lost range in between would cause a second walk, so add only the part that is connected to the head.
   const newest = union(open, recent).slice(-1);
@@ -271,17 +266,9 @@ type OpenSeries = Pick<
   "indexType" | "indexId" | "name" | "open" | "serviceWindow" | "blockedReason" | "claims"
 > & { readonly key: LedgerKey };
 
-/** Rows that were moved to another store are not fetched again. */
-function addRecheck(
-  reader: Connection,
-  series: OpenSeries | undefined,
-  due: DueRecheck,
-  targetEnd: Micros,
-): OpenSeries {
+function addRecheck(series: OpenSeries | undefined, due: DueRecheck, targetEnd: Micros): OpenSeries {
   const from = Math.max(due.targetFrom, targetEnd - RECHECK_MICROS);
-  const moved = normalise(readSettledRanges(reader, due.key).filter(({ proof }) => proof === "moved"));
-  const rechecked = from < targetEnd ? subtract([{ from, to: targetEnd }], moved) : [];
-  const open = union(series?.open ?? [], rechecked);
+  const open = union(series?.open ?? [], from < targetEnd ? [{ from, to: targetEnd }] : []);
   return { ...due, open, blockedReason: series?.blockedReason ?? null, claims: series?.claims ?? [] };
 }
 

@@ -19,8 +19,6 @@ export type AuditRule =
   | "row_in_empty"
   /** A range called `rows` has rows. */
   | "no_rows"
-  /** A range whose rows were moved to another store has none here. */
-  | "row_in_moved"
   /** A range called `lost` was out of reach. */
   | "lost_in_reach"
   /** `is_settled` agrees with the ledger. */

@@ -27,8 +27,8 @@ export function checkKeptBars({ connection }: AuditContext, audited: AuditedKey)
   if (key.stream !== "index_ticks") return [];
   const wrong: TimeRange[] = [];
   const unlisted: TimeRange[] = [];
-  const moved = audited.settled.filter(({ proof }) => proof === "moved");
-  const isInMoved = (hour: Micros) => moved.some(({ from, to }) => from <= hour && hour + HOUR <= to);
+  const lost = audited.settled.filter(({ proof }) => proof === "lost");
+  const isLost = (hour: Micros) => lost.some(({ from, to }) => from <= hour && hour + HOUR <= to);
   const seek = connection.statement<Micros>(tickSql).pluck();
   /** Hours with ticks between two rows. */
   const checkBetween = (from: Micros, to: Micros) => {
@@ -44,8 +44,8 @@ export function checkKeptBars({ connection }: AuditContext, audited: AuditedKey)
   for (const { ts, ...kept } of connection.rows<StoredBar>(keptSql, [key.series])) {
     checkBetween(until, ts);
     until = ts + HOUR;
-    // The ticks of a moved hour are elsewhere, its bar stays.
-    if (isInMoved(ts)) continue;
+    // A bar may outlive its ticks.
+    if (isLost(ts)) continue;
     if (kept.ticks !== null && !isSameBar(kept, computeBar(connection, key.series, ts)))
       wrong.push({ from: ts, to: until });
   }

@@ -27,7 +27,6 @@ export function checkRows({ connection }: AuditContext, audited: AuditedKey): Au
   return audited.settled.flatMap((range): AuditFinding[] => {
     // An empty snapshot lists nothing that the settings select; rows of other markets may lie in its period.
     if (range.proof === "empty") return isHistory ? findRowInEmpty(seeks, audited, range) : [];
-    if (range.proof === "moved") return findRowInMoved(seeks, audited, range);
     if (range.proof !== "rows") return [];
     const first = seeks.first(range);
     if (first === undefined) {
@@ -44,14 +43,6 @@ function findRowInEmpty(seeks: RowSeeks, audited: AuditedKey, range: SettledRang
   const rows = seeks.count(range);
   const text = `covered as empty (${range.reason ?? "no reason"}), but has ${rows} rows, the oldest at ${formatTimestamp(first)}`;
   return [createFinding(audited, "row_in_empty", range, text)];
-}
-
-/** A remark: the range is proven all the same. The page that ends in a moved range stores its last row again. */
-function findRowInMoved(seeks: RowSeeks, audited: AuditedKey, range: SettledRange): AuditFinding[] {
-  const first = seeks.first(range);
-  if (first === undefined) return [];
-  const text = `${range.reason}, but has ${seeks.count(range)} rows, the oldest at ${formatTimestamp(first)}`;
-  return [createFinding(audited, "row_in_moved", range, text, true)];
 }
 
 /** The series' own spacing: the median of a few, so that a series which is refreshed rarely causes no remarks. */

@@ -74,7 +74,7 @@ export function settle(
   transaction: Transaction,
   key: LedgerKey,
   range: TimeRange,
-  proof: Exclude<Proof, "moved">,
+  proof: Proof,
   reason: string | null = null,
 ): void {
   if (!(range.from < range.to)) throw new Error(`cannot settle a range of no length: ${formatRange(range)}`);
@@ -112,20 +112,6 @@ export function retractDisprovedEmpty(
   for (const range of disproved) retract(transaction, key, range);
   if (disproved.length > 0) transaction.markReopened();
   return disproved.length > 0;
-}
-
-/** Begins the reason of a moved range; the name of the store that has its rows follows. */
-export const MOVED_REASON = "moved to ";
-
-/** Records that the rows of a covered range, which the caller deletes in this transaction, are in another store. */
-export function settleAsMoved(
-  transaction: Transaction,
-  key: LedgerKey,
-  range: TimeRange,
-  place: string,
-): void {
-  const moved = { ...range, proof: "moved", reason: MOVED_REASON + place } as const;
-  changeRanges(transaction, key, range, (touched) => replaceRange(touched, moved));
 }
 
 /** Settles as lost a range whose rows are deleted on purpose (retention); this also replaces coverage. */

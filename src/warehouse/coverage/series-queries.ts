@@ -94,13 +94,13 @@ type TargetedRow = CoveredRow | (Omit<CoveredRow, "from"> & { readonly from: nul
 const newestTargetJoin = `JOIN targets w ON w.stream = g.stream AND w.series = g.series AND w.from_ts =
         (SELECT max(l.from_ts) FROM targets l WHERE l.stream = g.stream AND l.series = g.series)`;
 
-/** The coverage with its rows here of every series, whether the settings still select it or not. */
+/** The coverage of every series, whether the settings still select it or not. */
 export function readSeriesCoverage(connection: Connection, stream: HistoryStream): SeriesCoverage[] {
   const rows = connection.rows<TargetedRow>(
     `SELECT w.series, s.index_type AS indexType, s.index_id AS indexId, s.name, w.service_window AS serviceWindow,
         w.settle_delay AS settleDelay, g.from_ts AS "from", g.to_ts AS "to", g.reason
       FROM targets w JOIN series s ON s.series = w.series LEFT JOIN settled_ranges g
-        ON g.stream = w.stream AND g.series = w.series AND g.proof NOT IN ('lost', 'moved')
+        ON g.stream = w.stream AND g.series = w.series AND g.proof <> 'lost'
       WHERE w.stream = ? AND w.from_ts = (SELECT max(l.from_ts) FROM targets l WHERE l.stream = w.stream AND l.series = w.series)
       ORDER BY w.series, g.from_ts`,
     [stream],

@@ -45,7 +45,7 @@ export function readStoredIndices(connection: Connection, indexType: string) {
 /** Served: REST has shown records of it, or a price that named it. */
 const storedIndicesSql = `SELECT index_id AS id, name, name_from IS NOT NULL
     OR EXISTS (SELECT 1 FROM publications u WHERE u.series = s.series AND u.published_to > 0)
-    OR EXISTS (SELECT 1 FROM settled_ranges g WHERE g.series = s.series AND g.proof IN ('rows', 'moved')) AS isServed
+    OR EXISTS (SELECT 1 FROM settled_ranges g WHERE g.series = s.series AND g.proof = 'rows') AS isServed
   FROM series s WHERE index_type = ? ORDER BY series`;
 
 /** The timestamps of one ranking differ by less than this: the service needs some time to compute it. */

@@ -31,8 +31,6 @@ export interface GapReport {
   readonly gaps: readonly GapRow[];
   /** If the requested range has no start: keys whose ledger begins after its end, about which nothing is known. */
   readonly outsideRange: readonly LedgerKeySummary[];
-  /** Reasons of covered ranges whose rows are elsewhere. */
-  readonly moved: readonly string[];
   /** Selectors of which no series is known: the ledger cannot say what they lack. */
   readonly unresolved: readonly string[];
   /** What the service must repeat about these gaps. */
@@ -45,11 +43,10 @@ export interface ReportRange {
   readonly to: Micros | undefined;
 }
 
-type CoverageRow = NamedLedgerKey & TimeRange & { readonly movedTo: string | null };
+type CoverageRow = NamedLedgerKey & TimeRange;
 
 const gapsSql = "SELECT * FROM gaps ORDER BY stream, index_type, name, index_id, from_ts";
-const coverageSql = `SELECT stream, index_type, index_id, from_ts AS "from", to_ts AS "to",
-  CASE proof WHEN 'moved' THEN reason END AS movedTo FROM coverage`;
+const coverageSql = `SELECT stream, index_type, index_id, from_ts AS "from", to_ts AS "to" FROM coverage`;
 
 /** Of an earlier state the ledger alone is known: neither the targets of then, nor what the service had published. */
 const lostSql = `SELECT stream, index_type, index_id, name, from_ts, to_ts, from_time, to_time, 'lost' AS state, reason,
@@ -75,7 +72,6 @@ export function readGapReport(
       gaps: own,
       confirmations: readConfirmations(connection, own, rules, selected),
       outsideRange: [],
-      moved: [],
       unresolved: findUnresolved(connection, selection),
     };
   });
@@ -118,13 +114,9 @@ export function readGapReportInRange(
       ].sort((a, b) => a.from_ts - b.from_ts);
     });
     const outsideRange = keys.filter((key) => range.from === undefined && (key.firstTs ?? end) >= end);
-    const start = range.from ?? Number.NEGATIVE_INFINITY;
-    const moved = keys
-      .flatMap((key) => coverage.get(namedKeyText(key)) ?? [])
-      .flatMap(({ from, to, movedTo }) => (movedTo !== null && from < end && to > start ? [movedTo] : []));
     const unresolved = findUnresolved(connection, selection);
     const confirmations = readConfirmations(connection, missing, rules, new Set(missing.map(namedKeyText)));
-    return { now, keys, gaps: missing, confirmations, outsideRange, moved: [...new Set(moved)], unresolved };
+    return { now, keys, gaps: missing, confirmations, outsideRange, unresolved };
   });
 }
 

@@ -137,18 +137,6 @@ export class PageBars {
   }
 }
 
-/** Deletes the ticks of whole hours by `remove`, and keeps their bars. */
-export function keepBarsWithoutTicks(
-  transaction: Transaction,
-  series: number,
-  range: TimeRange,
-  remove: () => void,
-): void {
-  const bars = hoursOf(range).map((hour) => [hour, computeBar(transaction, series, hour)] as const);
-  remove();
-  for (const [hour, bar] of bars) if (bar) keepBar(transaction, series, hour, bar);
-}
-
 /** Stale bars of hours that are over: another would be stale again with the next tick. */
 const staleSql = "FROM kept_bars WHERE n_ticks IS NULL AND ts <= ?";
 

@@ -14,7 +14,7 @@ export const settledRanges = sqliteTable(
     /** Exclusive. */
     to: integer("to_ts").notNull(),
     proof: text("proof").$type<Proof>().notNull(),
-    /** Why the range is empty or lost, or where its rows were moved; null: they are here. */
+    /** Why the range is empty or lost; null: its rows are stored. */
     reason: text("reason"),
     /** The commit that settled it so (commits.seq); null: one before the warehouse kept its past. */
     since: integer("since"),

@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
 import { Failure } from "../../model/failure.ts";
 import { formatTimestamp, type Micros, parseTimestamp } from "../../model/time.ts";
-import type { TimeRange } from "../../model/time-range.ts";
 import { readPresentTs } from "../coverage/targets.ts";
 import type { Connection, KnownAt } from "../sqlite/connection.ts";
 import { rowTables } from "./row-tables.ts";
@@ -149,32 +148,6 @@ function digestCommit(connection: Connection, seq: number): string {
   const { historyId } = readWarehouseState(connection);
   const at = readCommit(connection, seq)?.at ?? 0;
   return createHash("sha256").update(`${historyId} ${seq} ${at}`).digest("hex").slice(0, 12);
-}
-
-const movedSql = `SELECT min(from_ts) AS "from", max(to_ts) AS "to", reason FROM (
-  SELECT from_ts, to_ts, reason FROM main.settled_ranges WHERE stream = 'index_ticks' AND series = @series AND proof = 'moved'
-    AND since > @commit AND from_ts < @to AND to_ts > @from
-  UNION ALL SELECT from_ts, to_ts, reason FROM main.past_settled_ranges WHERE stream = 'index_ticks' AND series = @series
-    AND proof = 'moved' AND until > @commit AND from_ts < @to AND to_ts > @from) GROUP BY reason`;
-
-/** Throws a Failure if ticks of the range have left the warehouse, or come back, after the shown state: it has no versions of them. */
-export function assertPastKept(
-  connection: Connection,
-  { key, name }: { readonly key: number | null; readonly name: string },
-  { from, to }: TimeRange,
-): void {
-  if (connection.knownAt === undefined || key === null) return;
-  const moved = connection.findRow<TimeRange & { readonly reason: string }>(movedSql, {
-    series: key,
-    from,
-    to,
-    commit: connection.knownAt.commit,
-  });
-  if (moved === undefined) return;
-  throw unknowable(
-    `what was known of ${name} cannot be told: ticks between ${formatTimestamp(moved.from)} and ${formatTimestamp(moved.to)} were ${moved.reason} since`,
-    "give a later moment, or a range without them",
-  );
 }
 
 function unknowable(message: string, remedy: string): Failure {

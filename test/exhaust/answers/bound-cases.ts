@@ -174,7 +174,7 @@ function* silence(): Generator<Draft> {
 
 /** What earlier pages have shown. */
 function* shownBefore(): Generator<Draft> {
-  const proofs: readonly Proof[] = ["rows", "moved", "empty", "lost"];
+  const proofs: readonly Proof[] = ["rows", "empty", "lost"];
   const ranges = [
     [-HOUR, 0],
     [0, HOUR],

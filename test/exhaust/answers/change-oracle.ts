@@ -39,7 +39,6 @@ const possible: readonly Moment[] = [
   { settled: "rows", reason: null, row: "rest" },
   { settled: "empty", reason: EARLIER, row: undefined },
   { settled: "lost", reason: EARLIER, row: "rest" },
-  { settled: "moved", reason: EARLIER, row: undefined },
 ];
 
 function* lines(length: number): Generator<Line> {
@@ -95,9 +94,7 @@ export function expectLine({ line, claim, isPending }: ChangeCase): Line {
   if (kind === "gone") return withoutSubject;
   if (kind === "records" || kind === "withdrawn")
     return (kind === "records" ? line : withoutSubject).map((moment, ts) =>
-      isInside(ts) && (says === "rows" || moment.settled !== "moved")
-        ? { ...moment, settled: says, reason }
-        : moment,
+      isInside(ts) ? { ...moment, settled: says, reason } : moment,
     );
   const oldest = kind === "end" || kind === "end moved" ? (subject[0] ?? range.to) : range.to;
   const isLost = (ts: number) => lostTo !== undefined && ts < lostTo;

@@ -4,7 +4,6 @@ import {
   commitLostRanges,
   commitRetraction,
   commitStreamHealth,
-  moveDays,
   optimizeDatabase,
   pruneBatch,
 } from "../../../src/ingest/commit/bookkeeping.ts";
@@ -27,13 +26,11 @@ import {
   recordRequestRate,
 } from "../../../src/warehouse/coverage/targets.ts";
 import { readStatus } from "../../../src/warehouse/read/status.ts";
-import { digestTicks } from "../../../src/warehouse/rows/moved-rows.ts";
-import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { readJobRuns, recordJobRun } from "../../../src/warehouse/tables/job-runs.ts";
 import { readSizeSamples, recordSize } from "../../../src/warehouse/tables/size-history.ts";
 import { readWarehouseState } from "../../../src/warehouse/tables/warehouse-state.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
-import { parseTs, tick } from "../../support/warehouse/records.ts";
+import { parseTs } from "../../support/warehouse/records.ts";
 
 const noon = parseTs("2026-03-01T12:00:00Z");
 const HOUR = 3600 * MICROS_PER_SECOND;
@@ -146,29 +143,6 @@ describe("the bookkeeping of the daemon", () => {
     commitStreamHealth(warehouse, [{ stream: "index_ticks", error: null, missingScopes: [] }]);
     expect(health("index_ticks")).toEqual([null, null, []]);
     expect(health("ohlcv")).toEqual([null, null, ["read:ohlcv"]]);
-  });
-
-  it("deletes the ticks of days that another store has, and says where they are", () => {
-    const { warehouse, coverage } = openWithTarget();
-    const DAY = MICROS_PER_DAY;
-    const day = (count: number) => ({ series: 1, from: noon - count * DAY, to: noon - (count - 1) * DAY });
-    warehouse.transaction((transaction) => {
-      const ticks = [3, 2.5, 2, 1].map((count) => tick(noon - count * DAY, "1"));
-      writeRecords(transaction, "index_ticks", ticks, "rest");
-      settle(transaction, key, { from: noon - 3 * DAY, to: noon }, "rows");
-    });
-    const held = (count: number) => ({
-      ...day(count),
-      digest: digestTicks(warehouse.connection, 1, day(count)) ?? "",
-    });
-    const days = [held(3), { ...held(2), digest: "other" }, held(1)];
-    expect(moveDays(warehouse, { days, place: "the lake" })).toBe(3);
-    expect(coverage().map(([, , proof, reason]) => [proof, reason])).toEqual([
-      ["moved", "moved to the lake"],
-      ["rows", null],
-      ["moved", "moved to the lake"],
-    ]);
-    expect(queryRows(warehouse, "SELECT ts FROM index_ticks")).toEqual([{ ts: noon - 2 * DAY }]);
   });
 
   it("stores how fast a backfill was, how a job ended and how large the file was", () => {

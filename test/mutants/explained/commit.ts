@@ -136,15 +136,4 @@ export const explainedInCommit: ExplainedMutants = {
       why: "SQL finds no row near an unknown timestamp: the checks of the timestamps are for the compiler.",
     },
   ],
-  "src/ingest/commit/write-page.ts": [
-    {
-      line: 'if (key.stream !== "index_ticks" || oldest === undefined || oldest >= to) return [];',
-      mutants: [
-        "ConditionalExpression: false",
-        'LogicalOperator: key.stream !== "index_ticks" && oldest === undefined',
-        'ArrayDeclaration: ["Stryker was here"]',
-      ],
-      why: "It saves a query: bars are never moved, and a page without records has none to leave out. A text has no range.",
-    },
-  ],
 };

@@ -40,10 +40,10 @@ export function shareInto(
   server: TestPostgres,
   database: string,
   warehouse: Pick<WarehouseWriter, "path">,
-  { verify = false, moveOut, ...more }: Partial<ShareOnceOptions> = {},
+  { verify = false, ...more }: Partial<ShareOnceOptions> = {},
 ): Promise<ShareResult> {
   const options = { ...shareOptions(server, database, warehouse, more), verify };
-  return shareOnce(moveOut === undefined ? options : { ...options, moveOut });
+  return shareOnce(options);
 }
 
 type Row = Record<string, unknown>;

@@ -12,7 +12,6 @@ import {
   retractDisprovedEmpty,
   settle,
   settleAsLost,
-  settleAsMoved,
 } from "../../../src/warehouse/coverage/ledger.ts";
 import { openTarget } from "../../../src/warehouse/coverage/targets.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
@@ -35,8 +34,7 @@ type Step =
       readonly reason: string | null;
     }
   | { readonly act: "retract"; readonly range: TimeRange }
-  | { readonly act: "prune"; readonly range: TimeRange }
-  | { readonly act: "move"; readonly range: TimeRange };
+  | { readonly act: "prune"; readonly range: TimeRange };
 
 const proof = fc.constantFrom(
   { proof: "rows" as const, reason: null },
@@ -48,7 +46,6 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 6, arbitrary: fc.tuple(range, proof).map(([r, p]): Step => ({ act: "settle", range: r, ...p })) },
   { weight: 3, arbitrary: range.map((r): Step => ({ act: "retract", range: r })) },
   { weight: 1, arbitrary: range.map((r): Step => ({ act: "prune", range: r })) },
-  { weight: 1, arbitrary: range.map((r): Step => ({ act: "move", range: r })) },
 );
 
 /** The state of each timestamp after the steps: a slow but obvious model. */
@@ -58,13 +55,10 @@ function applyNaively(steps: readonly Step[]): (string | undefined)[] {
     for (let ts = r.from; ts < r.to; ts++) {
       if (act === "retract") states[ts] = undefined;
       else if (act === "prune") states[ts] = "lost retention";
-      else if (act === "move") states[ts] = "moved moved to the lake";
       else {
         const { proof: p, reason } = more as { proof: "rows" | "empty" | "lost"; reason: string | null };
         const isCovered = !(states[ts] ?? "lost").startsWith("lost");
-        // An answer without rows does not disprove rows that are elsewhere.
-        const stands = p === "empty" && states[ts] === "moved moved to the lake";
-        if ((p !== "lost" || !isCovered) && !stands) states[ts] = `${p} ${reason}`;
+        if (p !== "lost" || !isCovered) states[ts] = `${p} ${reason}`;
       }
     }
   }
@@ -76,7 +70,6 @@ function applyStep(transaction: Transaction, series: number, step: Step): void {
   transaction.markWritten("ohlcv", series);
   if (step.act === "retract") retract(transaction, key, step.range);
   else if (step.act === "prune") settleAsLost(transaction, key, step.range, "retention");
-  else if (step.act === "move") settleAsMoved(transaction, key, step.range, "the lake");
   else settle(transaction, key, step.range, step.proof, step.reason);
 }
 

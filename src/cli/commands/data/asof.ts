@@ -27,15 +27,10 @@ export function addAsofCommand(program: Command, context: CommandContext): void 
       const { readTime } = await import("../../../library/reading/read-plan.ts");
       const { resolveSeries } = await import("../../../library/reading/series-names.ts");
       const { readAsOf } = await import("../../../library/reading/as-of-reader.ts");
-      const { describeMoved, findMovedTicks } = await import("../../../library/reading/moved-ticks.ts");
       const { readPresentTs } = await import("../../../warehouse/coverage/targets.ts");
       const at = readTime(time, readPresentTs(connection));
       const all = resolveSeries(connection, series, flags.indexType);
       const rows = all.map((one) => readAsOf(connection, one, at, { zone }));
-      for (const { key, name } of all) {
-        const where = describeMoved(name, findMovedTicks(connection, key, { from: at, to: at + 1 }));
-        if (where !== undefined) context.stderr.write(`mds-sync: note: ${where}\n`);
-      }
       const unproven = rows.filter(({ is_complete }) => is_complete === 0).map(({ name }) => name);
       if (flags.requireComplete && unproven.length > 0)
         throw incompleteFailure(

@@ -1,7 +1,6 @@
 import type { Command } from "commander";
 import { IncompleteFailure } from "../../../library/incomplete-failure.ts";
-import { describeMissingRows, describeMoved, findFirstMoved } from "../../../library/reading/moved-ticks.ts";
-import type { ReadPlan } from "../../../library/reading/read-plan.ts";
+import { describeMissingRows, type ReadPlan } from "../../../library/reading/read-plan.ts";
 import type { Connection } from "../../../warehouse/sqlite/connection.ts";
 import type { CommandContext } from "../../support/context.ts";
 import { loadSettingsAndWarn } from "../../support/flags.ts";
@@ -78,15 +77,13 @@ export function listMissing({ gaps }: IncompleteFailure, { stderr }: CommandCont
     stderr.write(`${name ?? index_id} ${stream}: [${from_time}, ${to_time}) ${state}: ${reason}\n`);
 }
 
-/** Says which series have nothing to read, where moved ticks are, and where daily bars reach further back than the ticks. */
+/** Says which series have nothing to read, and where daily bars reach further back than the ticks. */
 export function noteMissingRows(
   connection: Connection,
   plans: readonly ReadPlan[],
   { stderr }: CommandContext,
 ): void {
-  for (const { series, source, range, moved } of plans) {
-    const where = describeMoved(series.name, moved);
-    if (where !== undefined) stderr.write(`mds-sync: note: ${where}\n`);
+  for (const { series, source, range } of plans) {
     const missing = describeMissingRows(series, source);
     if (missing !== undefined) stderr.write(`mds-sync: note: ${missing}\n`);
     else if (source === "ticks" && series.has_ohlcv) noteOlderDays(connection, series, range.from, stderr);
@@ -103,7 +100,7 @@ function noteOlderDays(
   stderr: CommandContext["stderr"],
 ): void {
   const first = connection.findValue<number>(firstTickSql, [key]) ?? Number.POSITIVE_INFINITY;
-  if (from >= Math.min(first, findFirstMoved(connection, key) ?? first)) return;
+  if (from >= first) return;
   const firstDay = connection.value<string>(firstDaySql, [key]);
   stderr.write(
     `mds-sync: note: ticks of ${name} begin later; \`bars --source ohlcv\` has its daily bars since ${firstDay}\n`,

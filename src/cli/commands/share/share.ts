@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { type Command, InvalidArgumentError, Option } from "commander";
+import type { Command } from "commander";
 import { requireSharedSettings } from "../../../config/shared-settings.ts";
 import type { ShareResult } from "../../../share/share-once.ts";
 import type { ProgressCounts } from "../../../sync/context/progress.ts";
@@ -10,8 +10,6 @@ import { addSettingsFlags, loadSettingsAndWarn } from "../../support/flags.ts";
 
 interface ShareFlags {
   verify?: boolean;
-  moveOut?: string;
-  moveIn?: string;
   json?: boolean;
   progress: boolean;
 }
@@ -24,21 +22,7 @@ export function addShareCommand(program: Command, context: CommandContext): void
         "unreachable, full or read-only, or while a daemon forwards; 2 if its version, its rights or the settings are wrong.",
     )
     .option("--verify", "also compare the rows of every covered range, and replace the ranges that differ")
-    .addOption(
-      new Option(
-        "--move-out <month>",
-        "then detach a month of ticks, as 2026-06; the ledger says where it is, in the same transaction",
-      ).argParser(parseMonth),
-    )
-    .addOption(
-      new Option(
-        "--move-in <month>",
-        "attach a month that was moved out, with its ledger, and compare it first",
-      )
-        .argParser(parseMonth)
-        .conflicts("moveOut"),
-    )
-    .option("--json", "one JSON object: rows, ranges, relations, commits, compared, mended, moved, seconds")
+    .option("--json", "one JSON object: rows, ranges, relations, commits, compared, mended, seconds")
     .option("--no-progress", "no progress bar")
     .action(async (flags: ShareFlags, command: Command) => {
       const { clock, directory, stdout, stderr, stopping } = context;
@@ -54,8 +38,6 @@ export function addShareCommand(program: Command, context: CommandContext): void
           ...shared,
           warehouse: resolve(directory, loaded.settings.warehouse.path),
           verify: flags.verify === true,
-          ...(flags.moveOut !== undefined && { moveOut: flags.moveOut }),
-          ...(flags.moveIn !== undefined && { moveIn: flags.moveIn }),
           clock,
           signal: stopping,
           onWarning: (message) => void (message && stderr.write(`mds-sync: warning: ${message}\n`)),
@@ -66,17 +48,10 @@ export function addShareCommand(program: Command, context: CommandContext): void
         bar?.end();
         if (flags.json) stdout.write(`${JSON.stringify(result)}\n`);
         stderr.write(`${summarize(result, flags.verify === true)}\n`);
-        if (result.moved.length > 0)
-          stderr.write(`moved ${flags.moveIn === undefined ? "out" : "in"}: ${result.moved.join(", ")}\n`);
       } finally {
         bar?.end();
       }
     });
-}
-
-function parseMonth(text: string): string {
-  if (!/^\d{4}-(0[1-9]|1[0-2])$/.test(text)) throw new InvalidArgumentError("Give a month as 2026-06.");
-  return text;
 }
 
 function summarize({ rows, commits, compared, mended, seconds }: ShareResult, isVerified: boolean): string {
