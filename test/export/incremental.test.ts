@@ -180,11 +180,9 @@ describe("a second export", () => {
     const files = [{ relation: "ohlcv", partition: {}, path: `${old}/data.parquet`, version }];
     for (const name of ["manifest.json", `versions/generations/${manifest.generation}.json`])
       writeFileSync(join(to, name), JSON.stringify({ ...manifest, format: 2, files }));
-    writeFileSync(join(to, "export.lock"), "");
     rmSync(join(to, ".mds-sync"), { recursive: true });
     await exportIn(folder, { since: midnight });
     expect(readdirSync(join(to, "ohlcv/index_type=GWA"))).toEqual(["data.parquet"]);
-    expect(existsSync(join(to, "export.lock"))).toBe(false);
     await expectSame(folder, "ohlcv", "index_ticks", "coverage");
     // A reader of the old file list keeps its files for an hour.
     expect(existsSync(join(to, version))).toBe(true);

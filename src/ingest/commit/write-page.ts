@@ -46,7 +46,7 @@ export function writePage(
   decoded: HistoryPage,
   source: RecordSource,
 ): WritePageResult {
-  const { plausibleTimestamps, columns } = decoded;
+  const { columns } = decoded;
   const { stream } = series;
   const continued = rejectContinued(transaction, key, position, toContinuing(decoded), request);
   if (columns && !continued) return { written: writeTickColumns(transaction, columns, source), seconds: 0 };
