@@ -52,7 +52,7 @@ export async function benchServe(print: (line: string) => void): Promise<readonl
     );
     const perSecond = { digits: 0, unit: "/s" };
     return [
-      { name: "rows in pages of 2,000, a core", measured: rowsPerSecond, atLeast: 150_000, ...perSecond },
+      { name: "rows in pages of 2,000, a core", measured: rowsPerSecond, atLeast: 100_000, ...perSecond },
       {
         name: `the latest of ${LISTED_SERIES} indices`,
         measured: latestMs,
@@ -60,7 +60,7 @@ export async function benchServe(print: (line: string) => void): Promise<readonl
         unit: "ms",
         digits: 1,
       },
-      { name: "ticks of a replay at max, a core", measured: replayed, atLeast: 200_000, ...perSecond },
+      { name: "ticks of a replay at max, a core", measured: replayed, atLeast: 80_000, ...perSecond },
       { name: "from the commit to 200 clients", measured: liveMs, atMost: 250, unit: "ms", digits: 0 },
     ];
   } finally {

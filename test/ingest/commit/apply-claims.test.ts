@@ -58,23 +58,6 @@ describe("an end of the history", () => {
     expect(restarted.query("SELECT * FROM pending_claims")).toEqual([]);
   });
 
-  it("settles the rest of the target, and is contradicted by an older record", () => {
-    const { commit, coverage, warehouse } = openPages();
-    const [eight, nine] = [at("08:00:00"), at("09:00:00")];
-    declareTarget(warehouse, eight);
-    commit(tickPage(makeTicks(half, twelve)), over(noon, { floor: at("08:10:00") }));
-    expect(coverage()).toEqual([
-      ["08:10:00", "11:30:00", "empty", "nothing older"],
-      ["11:30:00", "12:00:00", "rows", null],
-    ]);
-    const older = tickPage(makeTicks(nine - 30 * SECOND, ten), "more");
-    expect(commit(older, over({ from: nine, to: ten }))).toMatchObject({ hasReopened: true });
-    expect(coverage()).toEqual([
-      ["09:00:00", "10:00:00", "rows", null],
-      ["11:30:00", "12:00:00", "rows", null],
-    ]);
-  });
-
   it("that was accepted holds for the time since at once, until there is a record", () => {
     const { commit, coverage, advance } = openPages({ now: nextDay });
     commit(tickPage([]), over(morning));
@@ -90,15 +73,6 @@ describe("an end of the history", () => {
       ["10:00:00", "12:30:00", "empty", "nothing older"],
       ["12:30:00", "13:00:00", "rows", null],
     ]);
-  });
-
-  it("is not contradicted by newer records, and a gap between records stays settled", () => {
-    const { commit, coverage } = openPages({ now: nextDay });
-    commit(tickPage(makeTicks(ten - 30 * SECOND, ten), "more"), over(noon));
-    expect(coverage()).toEqual([["11:00:00", "12:00:00", "empty", "no records"]]);
-    const older = tickPage(makeTicks(ten - 60 * SECOND, at("10:30:00")), "more");
-    expect(commit(older, over(morning))).toMatchObject({ hasReopened: false });
-    expect(coverage()).toHaveLength(2);
   });
 
   it("H14: above stored rows counts after three answers; the rows stay, until an older record appears", () => {
@@ -137,27 +111,6 @@ describe("an end of the history", () => {
     expect(query("SELECT count(*) AS n FROM index_ticks")).toEqual([{ n: 181 }]);
     expect(commit(tickPage(makeTicks(ten, twelve), "more"), over(noon))).toMatchObject({ hasReopened: true });
     expect(coverage()).toEqual([["10:00:00", "12:00:00", "rows", null]]);
-  });
-
-  it("H14: needs no claim where no record fits below the oldest one, which leaves the window", () => {
-    const { commit, coverage } = openPages();
-    commit(tickPage(makeTicks(ten, eleven)), over(morning));
-    const rows = [...makeTicks(eleven + 10 * SECOND, twelve), { ts: eleven + 20 * SECOND }];
-    const page = over(noon, { windowStart: eleven + 30 * SECOND });
-    expect(commit(tickPage(rows), { ...page, confirmation })).toMatchObject({
-      pending: [],
-      isComplete: true,
-    });
-    expect(coverage()).toEqual([["10:00:00", "12:00:00", "rows", null]]);
-  });
-
-  it("H14: does not withdraw rows that have just left the window", () => {
-    const { commit, coverage } = openPages();
-    commit(tickPage(makeTicks(ten, eleven)), over(morning));
-    const later = tickPage(makeTicks(at("10:05:00"), eleven));
-    const page = { ...over(morning, { windowStart: at("10:10:00") }), confirmation };
-    expect(commit(later, page)).toMatchObject({ withdrawn: 0, pending: [] });
-    expect(coverage()).toEqual([["10:00:00", "11:00:00", "rows", null]]);
   });
 });
 

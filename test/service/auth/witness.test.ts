@@ -4,20 +4,6 @@ import { ManualClock } from "../../support/manual-clock.ts";
 
 const request = (indexType: string) => ({ endpoint: "/index-ticker", query: { indexType, indexId: "x" } });
 
-it("avoids endpoints that fail at present", () => {
-  const witness = new Witness(new ManualClock());
-  for (const endpoint of ["/market-cap", "/exchange", "/ohlcv"]) witness.recordGood({ endpoint });
-  const failing = ["/exchange", "/asset/{id}"];
-  const endpointsFor = (rejected: string, isFailing: (endpoint: string) => boolean) =>
-    witness.elsewhere(rejected, isFailing).map(({ endpoint }) => endpoint);
-  expect(endpointsFor("/ohlcv", (endpoint) => failing.includes(endpoint))).toEqual([
-    "/market-cap",
-    "/market/{id}",
-  ]);
-  // If all fail, one lookup is still asked.
-  expect(endpointsFor("/ohlcv", () => true)).toEqual(["/asset/{id}"]);
-});
-
 describe("a kind of list that no request gets", () => {
   it("H8: is asked for once a minute, while the others are asked as ever", async () => {
     const clock = new ManualClock();
@@ -48,16 +34,5 @@ describe("a kind of list that no request gets", () => {
     expect(health.hasListed(request("MWA"))).toBe(false);
     health.recordList(request("MWA"), 1);
     expect([health.hasListed(request("MWA")), health.hasListed(request("GWA"))]).toEqual([true, false]);
-  });
-
-  it("H8: is known by derivative type: the others are asked as ever", () => {
-    const health = new Witness(new ManualClock());
-    const ticker = (derivativeType: string) => ({
-      endpoint: "/derivatives/ticker/{derivativeType}",
-      params: { derivativeType },
-    });
-    for (let response = 0; response < 20; response++) health.recordNoList(ticker("options"));
-    expect(() => health.assertListed(ticker("options"))).toThrow("no list");
-    expect(() => health.assertListed(ticker("futures"))).not.toThrow();
   });
 });

@@ -145,57 +145,6 @@ describe("a list", () => {
     expect(broken.failure).toMatchObject({ code: "pagination_cycle" });
   });
 
-  it("is requested as its caller says; cursors come with the largest page size", async () => {
-    const requests: unknown[] = [];
-    const pages = [
-      { rows: 2, nextId: "a" },
-      { rows: 1, nextId: undefined },
-    ];
-    const client: RequestSender = {
-      witness: new Witness({ monotonic: () => 0 }),
-      onEvent: () => {},
-      request: async <T>(request: unknown) => {
-        requests.push(request);
-        return pages[requests.length - 1] as T;
-      },
-    };
-    const { signal } = new AbortController();
-    const options = {
-      priority: 2,
-      mayBeMissing: true,
-      params: { derivativeType: "futures" },
-      signal,
-    } as const;
-    const walk = async (list: Parameters<typeof walkListPages>[1]) => {
-      requests.length = 0;
-      const positions: ListPosition[] = [];
-      for await (const { position } of walkListPages(client, list, async () => ({
-        rows: 0,
-        nextId: undefined,
-      })))
-        positions.push(position);
-      return positions;
-    };
-    const endpoint = "/derivatives/contract/{derivativeType}";
-    expect(await walk({ endpoint, filters: { exchangeId: "x" }, ...options })).toEqual([
-      { number: 1, isLast: false, isRestarted: false },
-      { number: 2, isLast: true, isRestarted: false },
-    ]);
-    expect(requests).toEqual([
-      { endpoint, query: { exchangeId: "x" }, ...options },
-      { endpoint, query: { exchangeId: "x", startAfter: "a", size: 2000 }, ...options },
-    ]);
-    await walk({ endpoint: "/asset" });
-    expect(requests[0]).toEqual({
-      endpoint: "/asset",
-      params: {},
-      query: {},
-      priority: 0,
-      mayBeMissing: false,
-      signal: undefined,
-    });
-  });
-
   it("C2: does not end with a page of several records that repeats its cursor: that is a cycle", async () => {
     const { failure, queries, events } = await walkList(({ query }) => ({
       content: rows.slice(0, 2),

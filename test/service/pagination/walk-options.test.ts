@@ -75,28 +75,6 @@ async function walk(
 }
 
 describe("the requests of a walk", () => {
-  it("are as its caller says", async () => {
-    const { signal } = new AbortController();
-    const filters = { indexType: "GWA", indexId: "x" };
-    const from = noonTs - 15 * period;
-    const { requests, positions } = await walk({ filters, from, priority: 2, signal });
-    const query = { ...filters, timestamp: "2026-03-01T12:00:00.000Z", size: 10 };
-    expect(requests).toEqual([
-      { endpoint: "/index-ticker", query: { ...query, startAfter: undefined }, priority: 2, signal },
-      { endpoint: "/index-ticker", query: { ...query, startAfter: "r91" }, priority: 2, signal },
-    ]);
-    expect(positions.map((position) => [position.from, position.size, position.end])).toEqual([
-      [from, 10, undefined],
-      [from, 10, "reached"],
-    ]);
-  });
-
-  it("have the lowest priority and the largest size by default", async () => {
-    const { requests } = await walk({ size: undefined });
-    expect(requests[0]).toMatchObject({ priority: 0, query: { size: 2000 } });
-    expect(requests[0]?.signal).toBeUndefined();
-  });
-
   it("have the size that the option has at the time", async () => {
     let size = 10;
     const { sizes, positions } = await walk(

@@ -52,17 +52,4 @@ describe("slices of gaps", () => {
     expect(Math.max(...of("expiring"))).toBeLessThan(2);
     expect(of("history")).toEqual(of("history").toSorted((a, b) => b - a));
   });
-
-  it("do not cut the few pages of daily bars", () => {
-    const open = [{ from: 0, to: 4_000 * day }];
-    expect(
-      cutIntoSlices({
-        stream: "ohlcv",
-        open,
-        targetEnd: 4_000 * day,
-        windowStart: Number.NEGATIVE_INFINITY,
-        cadence: day,
-      }),
-    ).toEqual([{ range: open[0], urgency: "bars" }]);
-  });
 });

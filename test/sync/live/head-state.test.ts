@@ -307,33 +307,4 @@ describe("the period of a series", () => {
       head = { ...head, askedAt: lost + 12 * PERIOD };
     }
   });
-
-  it("is forgotten the next day, and when REST has ticks that the feed skipped", () => {
-    const quiet = { ...live(), period: 8 * PERIOD };
-    const periodAfter = (at: number, head: HeadState, hasTicks = hasNone) =>
-      resolve(head, current(at), at, timing, hasTicks).period / PERIOD;
-    expect(periodAfter(later(3_600), quiet)).toBe(8);
-    expect(periodAfter(now + MICROS_PER_DAY, quiet)).toBe(1);
-    const missed = { ...quiet, lastLive: now, resumedAt: later(600) };
-    expect(periodAfter(later(700), missed)).toBe(16);
-    expect(periodAfter(later(700), missed, hasSome)).toBe(1);
-  });
-
-  it("H4: does not depend on milliseconds between the stamps of REST and the websocket, or a tick on its way", () => {
-    const ranges: TimeRange[] = [];
-    const record = (range: TimeRange) => ranges.push(range) < 0;
-    resolve(silent, current(now), now, timing, record);
-    resolve(skipped, current(later(60)), now, timing, record);
-    expect(ranges).toEqual([
-      { from: now - 2.5 * PERIOD, to: now - PERIOD },
-      { from: now - 1.5 * PERIOD, to: now - 0.5 * PERIOD },
-    ]);
-  });
-
-  it("a poll that has not reached the tick after a skip decides nothing", () => {
-    const early = resolve(skipped, current(now), now, timing, hasNone);
-    expect(early).toMatchObject({ lastLive: now - 2 * PERIOD, resumedAt: now, period: PERIOD });
-    const decided = resolve(early, current(later(90)), later(90), timing, hasNone);
-    expect(decided).toMatchObject({ lastLive: undefined, resumedAt: undefined, period: 2 * PERIOD });
-  });
 });
