@@ -3,9 +3,10 @@ import { BarFeed, type ReadBars } from "../../src/dashboard/page/bars/bar-feed.t
 import type { SeriesMatch } from "../../src/model/answers/heatmap.ts";
 import type { BarWidth } from "../../src/model/time.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
-import { fillDailyBars, lastHour } from "../support/dashboard/bars-warehouse.ts";
+import { fillDailyBars } from "../support/dashboard/bars-warehouse.ts";
 import { serveDashboard } from "../support/dashboard/dashboard-harness.ts";
-import { openFilledWarehouse } from "../support/dashboard/filled-warehouse.ts";
+import { lastHour } from "../support/present.ts";
+import { openFilledWarehouse } from "../support/warehouse/filled-warehouse.ts";
 
 const HOUR = 3_600;
 /** Of the daemon and of the page, in seconds. */

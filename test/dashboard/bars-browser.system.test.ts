@@ -2,7 +2,7 @@ import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, onTestFinished, vi } from "vitest";
 import { amount, quote } from "../../src/dashboard/page/shared/text-format.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
-import { fillDailyBars, gapRanges, lastHour, pane, pointAt } from "../support/dashboard/bars-warehouse.ts";
+import { fillDailyBars, gapRanges, pane, pointAt } from "../support/dashboard/bars-warehouse.ts";
 import {
   desktop,
   expectAccessible,
@@ -13,8 +13,10 @@ import {
   takeScreenshot,
 } from "../support/dashboard/chromium.ts";
 import { serveDashboard } from "../support/dashboard/dashboard-harness.ts";
-import { HOUR, hostileName, openFilledWarehouse } from "../support/dashboard/filled-warehouse.ts";
+import { hostileName } from "../support/dashboard/heatmap-content.ts";
+import { lastHour } from "../support/present.ts";
 import { timeLimit } from "../support/time-limit.ts";
+import { HOUR, openFilledWarehouse } from "../support/warehouse/filled-warehouse.ts";
 
 const btc = "bars/BTC?width=1h&range=1w";
 

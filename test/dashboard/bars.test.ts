@@ -11,11 +11,12 @@ import {
   fillDailyBars,
   gapRanges,
   LOST_DAYS,
-  lastHour,
 } from "../support/dashboard/bars-warehouse.ts";
 import { serveDashboard } from "../support/dashboard/dashboard-harness.ts";
-import { DAY, HOUR, hostileName, nowTs, openFilledWarehouse } from "../support/dashboard/filled-warehouse.ts";
+import { fillEveryState, hostileName } from "../support/dashboard/heatmap-content.ts";
 import { ManualClock } from "../support/manual-clock.ts";
+import { lastHour } from "../support/present.ts";
+import { DAY, HOUR, nowTs, openFilledWarehouse } from "../support/warehouse/filled-warehouse.ts";
 import { parseTs, tick } from "../support/warehouse/records.ts";
 import { readWholeHeatmap } from "../support/warehouse/whole-heatmap.ts";
 
@@ -251,7 +252,7 @@ describe("/api/bars of a series with daily bars", () => {
 
 describe("/api/series", () => {
   it("finds series by a part of their name; names that start with it come first", async () => {
-    const { fetchPage } = await serveDashboard(openFilledWarehouse().path);
+    const { fetchPage } = await serveDashboard(openFilledWarehouse(fillEveryState).path);
     const names = async (part: string) => {
       const { body } = await fetchPage(`/api/series?name=${encodeURIComponent(part)}`);
       return (JSON.parse(body) as { name: string }[]).map(({ name }) => name);

@@ -16,14 +16,15 @@ import {
   takeScreenshot,
 } from "../support/dashboard/chromium.ts";
 import { recordSampleErrors, serveDashboard } from "../support/dashboard/dashboard-harness.ts";
-import { addSeries, hostileName, nowTs, openFilledWarehouse } from "../support/dashboard/filled-warehouse.ts";
-import { fillQuotedPair } from "../support/dashboard/quoted-pair.ts";
+import { fillEveryState, hostileName } from "../support/dashboard/heatmap-content.ts";
+import { fillQuotedPair } from "../support/dashboard/market-content.ts";
 import { timeLimit } from "../support/time-limit.ts";
+import { fill, nowTs, openFilledWarehouse } from "../support/warehouse/filled-warehouse.ts";
 
 let served: Awaited<ReturnType<typeof serveDashboard>>;
 let warehouse: WarehouseWriter;
 beforeAll(async () => {
-  warehouse = openFilledWarehouse(undefined, afterAll);
+  warehouse = openFilledWarehouse(fillEveryState, afterAll);
   served = await serveDashboard(warehouse.path, systemClock, afterAll);
   recordSampleErrors(served.errors);
   served.rate.count();
@@ -185,14 +186,9 @@ describe("the dashboard", () => {
 
   itInBrowser("tells the proof of a market that has no market caps yet", async () => {
     const { path, connection } = openFilledWarehouse((transaction) =>
-      addSeries(transaction, "index_ticks", [
-        {
-          indexType: "GWA",
-          indexId: "btc-id",
-          from: nowTs - 3_600e6,
-          settled: [[nowTs - 3_600e6, nowTs - 600e6]],
-        },
-      ]),
+      fill(transaction, {
+        series: [{ from: nowTs - 3_600e6, settled: [[nowTs - 3_600e6, nowTs - 600e6]] }],
+      }),
     );
     const { address } = await serveDashboard(path);
     const { page } = await openPage(address, desktop);

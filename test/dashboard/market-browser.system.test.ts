@@ -13,9 +13,9 @@ import {
   takeScreenshot,
 } from "../support/dashboard/chromium.ts";
 import { serveDashboard } from "../support/dashboard/dashboard-harness.ts";
-import { openFilledWarehouse } from "../support/dashboard/filled-warehouse.ts";
-import { fillFuturesCurve } from "../support/dashboard/futures-curve.ts";
+import { fillFuturesCurve } from "../support/dashboard/market-content.ts";
 import { expectSoon, figure, rounded, until } from "../support/dashboard/moving-figures.ts";
+import { openFilledWarehouse } from "../support/warehouse/filled-warehouse.ts";
 
 const daemon = serveFilledPages();
 

@@ -4,12 +4,13 @@ import { PageQueries } from "../../src/dashboard/page-queries.ts";
 import { ReaderThread } from "../../src/dashboard/reader-thread.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { silentLog } from "../../src/runtime/log.ts";
-import { nowTs, openFilledWarehouse } from "../support/dashboard/filled-warehouse.ts";
+import { fillEveryState } from "../support/dashboard/heatmap-content.ts";
+import { nowTs, openFilledWarehouse } from "../support/warehouse/filled-warehouse.ts";
 
 describe("the reader thread", () => {
   it("answers other queries while it reads the whole ledger", async () => {
     const queries = new PageQueries(systemClock);
-    const { path } = openFilledWarehouse();
+    const { path } = openFilledWarehouse(fillEveryState);
     const query = { path, params: undefined, asBytes: false, now: nowTs };
     const answered: string[] = [];
     const ask = async (kind: "missing" | "schema") => {
@@ -25,7 +26,7 @@ describe("the reader thread", () => {
 
   it("answers queries, and rejects them once it is closed", async () => {
     const reader = new ReaderThread({
-      path: openFilledWarehouse().path,
+      path: openFilledWarehouse(fillEveryState).path,
       now: () => nowTs,
       clock: systemClock,
       log: silentLog,

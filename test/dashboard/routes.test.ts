@@ -6,17 +6,18 @@ import type { StatusReport, WarehouseStatus } from "../../src/model/status/wareh
 import { readStatus } from "../../src/warehouse/read/status.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
 import { recordSampleErrors, serveDashboard } from "../support/dashboard/dashboard-harness.ts";
-import { hostileName, nowTs, openFilledWarehouse } from "../support/dashboard/filled-warehouse.ts";
+import { fillEveryState, hostileName } from "../support/dashboard/heatmap-content.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { timeLimit } from "../support/time-limit.ts";
+import { nowTs, openFilledWarehouse } from "../support/warehouse/filled-warehouse.ts";
 
 const clock = new ManualClock();
 let warehouse: WarehouseWriter;
 let dashboard: Awaited<ReturnType<typeof serveDashboard>>;
 let healthyDaemon: typeof dashboard.daemon;
 beforeAll(async () => {
-  warehouse = openFilledWarehouse(undefined, afterAll);
+  warehouse = openFilledWarehouse(fillEveryState, afterAll);
   dashboard = await serveDashboard(warehouse.path, clock, afterAll);
   healthyDaemon = { ...dashboard.daemon };
 });

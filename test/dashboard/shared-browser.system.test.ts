@@ -13,12 +13,13 @@ import {
   takeScreenshot,
 } from "../support/dashboard/chromium.ts";
 import { serveDashboard } from "../support/dashboard/dashboard-harness.ts";
-import { openFilledWarehouse } from "../support/dashboard/filled-warehouse.ts";
+import { fillEveryState } from "../support/dashboard/heatmap-content.ts";
 import { useOwnPostgres } from "../support/postgres.ts";
 import { PASSWORD, type PostgresServer } from "../support/postgres-server.ts";
 import { member, observe, startMember, steps } from "../support/share/pair-members.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { waitUntil } from "../support/wait-until.ts";
+import { openFilledWarehouse } from "../support/warehouse/filled-warehouse.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 
 const server = useOwnPostgres({ wal_level: "replica" });
@@ -59,7 +60,7 @@ async function readTruth(database: string) {
 
 itInBrowser("shows both daemons of a pair, PostgreSQL, its standby and the lag", async () => {
   const { database, warehouse } = await startPair();
-  const served = await serveDashboard(openFilledWarehouse().path);
+  const served = await serveDashboard(openFilledWarehouse(fillEveryState).path);
   const read = () =>
     readShareStatus({
       warehouse: warehouse.path,

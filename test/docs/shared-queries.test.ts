@@ -2,11 +2,11 @@ import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
-import { exchangeTick } from "../support/export/sample-data.ts";
 import { usePostgres } from "../support/postgres.ts";
 import { PASSWORD } from "../support/postgres-server.ts";
 import { addTickDays, shareInto } from "../support/share/share-harness.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
+import { exchangeTick } from "../support/warehouse/records.ts";
 
 const server = usePostgres();
 const page = new URL("../../docs/shared.md", import.meta.url);

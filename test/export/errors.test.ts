@@ -8,8 +8,9 @@ import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../src/warehouse/tables/transaction.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
 import { exportIn, inCatalogue, shareExport } from "../support/export/read-export.ts";
-import { fillEverything, midnight, openAt, STEP } from "../support/export/sample-data.ts";
+import { fillEverything, openAt } from "../support/export/sample-data.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { midnight, STEP } from "../support/warehouse/filled-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
 
 function filled(): string {

@@ -13,16 +13,9 @@ import {
   inWarehouse,
   shareExport,
 } from "../support/export/read-export.ts";
-import {
-  DAY,
-  exchangeTick,
-  lookups,
-  midnight,
-  month,
-  monthStart,
-  STEP,
-} from "../support/export/sample-data.ts";
-import { bar, tick } from "../support/warehouse/records.ts";
+import { lookups, month, monthStart } from "../support/export/sample-data.ts";
+import { DAY, midnight, STEP } from "../support/warehouse/filled-warehouse.ts";
+import { bar, exchangeTick, tick } from "../support/warehouse/records.ts";
 
 const exported = shareExport();
 

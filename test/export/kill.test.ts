@@ -8,9 +8,10 @@ import { systemClock } from "../../src/runtime/clock.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { readTableRows } from "../support/export/delta-reader.ts";
 import { expectSame, exportIn, exportUntil, inCatalogue, killExport } from "../support/export/read-export.ts";
-import { fillEverything, monthStart, openAt, STEP } from "../support/export/sample-data.ts";
+import { fillEverything, monthStart, openAt } from "../support/export/sample-data.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { viewsBesideSync } from "../support/warehouse/empty-warehouse.ts";
+import { STEP } from "../support/warehouse/filled-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
 
 /** Every file that a manifest names is there, and holds what the manifest says. */

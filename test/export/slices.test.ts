@@ -9,7 +9,8 @@ import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
 import { readTableRows } from "../support/export/delta-reader.ts";
 import { expectSame, exportIn, inCatalogue, shareExport } from "../support/export/read-export.ts";
-import { DAY, HOUR, month, monthStart } from "../support/export/sample-data.ts";
+import { month, monthStart } from "../support/export/sample-data.ts";
+import { DAY, HOUR } from "../support/warehouse/filled-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
 
 const start = monthStart(1);

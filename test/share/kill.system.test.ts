@@ -7,13 +7,14 @@ import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { withdrawRows } from "../../src/warehouse/rows/withdraw-rows.ts";
 import { readJournalPosition } from "../../src/warehouse/tables/journal.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
-import { STEP, ticks } from "../support/export/sample-data.ts";
+import { ticks } from "../support/export/sample-data.ts";
 import { usePostgres } from "../support/postgres.ts";
 import { PASSWORD } from "../support/postgres-server.ts";
 import { startProgram } from "../support/program-process.ts";
 import { type CutPoint, startCuttingProxy } from "../support/share/cutting-proxy.ts";
 import { bothStores, failureOf, shareInto } from "../support/share/share-harness.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { STEP } from "../support/warehouse/filled-warehouse.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
 

@@ -9,11 +9,10 @@ import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { findRowsBeside, withdrawRows } from "../../src/warehouse/rows/withdraw-rows.ts";
 import type { Transaction } from "../../src/warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
-import { exchangeTick } from "../support/export/sample-data.ts";
 import { usePostgres } from "../support/postgres.ts";
 import { shareOptions } from "../support/share/share-harness.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
-import { bar, tick } from "../support/warehouse/records.ts";
+import { bar, exchangeTick, tick } from "../support/warehouse/records.ts";
 
 const server = usePostgres();
 const STEP = 30 * MICROS_PER_SECOND;

@@ -140,6 +140,8 @@ export class PostgresServer extends TestPostgres {
       listen_addresses: "127.0.0.1",
       unix_socket_directories: "",
       fsync: "off",
+      full_page_writes: "off",
+      synchronous_commit: "off",
       // It removes files that the copy for a standby has just listed.
       autovacuum: "off",
       shared_buffers: "32MB",

@@ -16,8 +16,9 @@ import {
   readTableRows,
 } from "../../support/export/delta-reader.ts";
 import { exportIn, inWarehouse, shareExport } from "../../support/export/read-export.ts";
-import { monthStart, STEP } from "../../support/export/sample-data.ts";
+import { monthStart } from "../../support/export/sample-data.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
+import { STEP } from "../../support/warehouse/filled-warehouse.ts";
 import { tick } from "../../support/warehouse/records.ts";
 
 const table = (folder: string, relation: string) => join(folder, "export/versions", relation);

@@ -7,9 +7,10 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vites
 import { QueryRunner } from "../../../src/export/query/query-runner.ts";
 import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
 import { processEntry } from "../../support/build-program.ts";
-import { nowTs, openFilledWarehouse } from "../../support/dashboard/filled-warehouse.ts";
+import { fillEveryState } from "../../support/dashboard/heatmap-content.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import type { AtEnd } from "../../support/temporary-folder.ts";
+import { nowTs, openFilledWarehouse } from "../../support/warehouse/filled-warehouse.ts";
 
 const endless = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT n FROM c";
 
@@ -19,7 +20,7 @@ function openRunner(
   atEnd: AtEnd = onTestFinished,
   processFile = processEntry("query-process"),
 ) {
-  const { path } = openFilledWarehouse(undefined, atEnd);
+  const { path } = openFilledWarehouse(fillEveryState, atEnd);
   const runner = new QueryRunner({
     path,
     clock,

@@ -10,9 +10,10 @@ import { runInProcess } from "../../support/cli/run-command.ts";
 import { readSnapshot, readTableRows } from "../../support/export/delta-reader.ts";
 import { exportIn, inWarehouse, killExport } from "../../support/export/read-export.ts";
 import { type S3Log, S3Server, testKeys } from "../../support/export/s3-server.ts";
-import { fillEverything, monthStart, openAt, STEP } from "../../support/export/sample-data.ts";
+import { fillEverything, monthStart, openAt } from "../../support/export/sample-data.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { viewsBesideSync } from "../../support/warehouse/empty-warehouse.ts";
+import { STEP } from "../../support/warehouse/filled-warehouse.ts";
 import { tick } from "../../support/warehouse/records.ts";
 
 const to = "s3://lake/a dir/mds";

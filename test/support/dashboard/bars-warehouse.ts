@@ -1,17 +1,11 @@
 import type { Page } from "playwright-core";
 import { type Micros, startOfDay } from "../../../src/model/time.ts";
-import { settle } from "../../../src/warehouse/coverage/ledger.ts";
-import { declareTargets } from "../../../src/warehouse/coverage/targets.ts";
-import { writeLookup } from "../../../src/warehouse/lookups/lookup-writer.ts";
-import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
 import { lastHour } from "../present.ts";
-import { bar, decimal, tick } from "../warehouse/records.ts";
-import { DAY, HOUR, hostileName, nowTs } from "./filled-warehouse.ts";
+import { DAY, fill, HOUR, nowTs, STEP } from "../warehouse/filled-warehouse.ts";
+import { decimal } from "../warehouse/records.ts";
+import { hostileName } from "./heatmap-content.ts";
 
-export { lastHour };
-
-const REFRESH_MICROS = 30_000_000;
 const MINUTE_MICROS = 60_000_000;
 
 const firstTs = () => lastHour - 3 * DAY;
@@ -44,70 +38,45 @@ function priceAt(ts: Micros, level: number): string {
   return (level * (1 + waves)).toFixed(level > 100 ? 2 : 6);
 }
 
-function fill(
-  transaction: Transaction,
-  indexId: string,
-  level: number,
-  missing: { from: Micros; to: Micros }[],
-) {
-  const ticks = [];
-  for (let ts = firstTs(); ts <= Math.max(lastHour, nowTs - 5_000_000); ts += REFRESH_MICROS) {
-    if (!missing.some(({ from, to }) => ts >= from && ts < to))
-      ticks.push(tick(ts, priceAt(ts, level), { indexType: "GWA", indexId }));
-  }
-  writeRecords(transaction, "index_ticks", ticks, "rest");
-  const line = {
-    stream: "index_ticks",
-    series: transaction.dictionary.getSeriesKey("GWA", indexId),
-  } as const;
-  let from = firstTs();
-  for (const gap of [...missing, { from: settledTo(), to: settledTo() }]) {
-    settle(transaction, line, { from, to: gap.from }, "rows");
-    from = gap.to;
-  }
-  return line;
+/** A series with a tick every 30 seconds but in the ranges that are missing. */
+function ticksOf(indexId: string, level: number, missing: readonly { from: Micros; to: Micros }[] = []) {
+  const count = (Math.max(lastHour, nowTs - 5_000_000) - firstTs()) / STEP;
+  const timestamps = Array.from({ length: Math.floor(count) + 1 }, (_, i) => firstTs() + i * STEP);
+  const starts = [firstTs(), ...missing.map(({ to }) => to)];
+  return {
+    indexId,
+    from: firstTs(),
+    // This huge step keeps the end of the target fixed, so that the head stays `settling` however slow the test is.
+    rules: { step: settledTo() },
+    rows: timestamps
+      .filter((ts) => !missing.some(({ from, to }) => ts >= from && ts < to))
+      .map((ts) => ({ ts, price: decimal(priceAt(ts, level)) })),
+    settled: starts.map((from, i) => [from, missing[i]?.from ?? settledTo()] as const),
+  };
 }
-
-const names = {
-  "btc-id": ["BTC", "Bitcoin"],
-  "eth-id": ["ETH", "Ethereum"],
-  "odd-id": [hostileName, hostileName],
-  "xrp-id": ["XRP", "Ripple"],
-  "ltc-id": ["LTC", "Litecoin"],
-};
 
 /** Three days of ticks every 30 seconds, with every kind of gap in BTC and no gap in the others. */
 export function fillBars(transaction: Transaction): void {
-  const emptyFields = { url: null, contractAddress: null, quality: null, extra: null };
-  writeLookup(
-    transaction,
-    "assets",
-    Object.entries(names).map(([id, [symbol = "", name = ""]]) => ({
-      ...{ id, symbol, name, status: "ACTIVE", type: "CRYPTO" },
-      ...emptyFields,
-    })),
-    { isComplete: true },
-  );
-  const btc = fill(transaction, "btc-id", 61_000, Object.values(gapRanges));
-  const levels = { "eth-id": 3_300, "odd-id": 0.00042, "xrp-id": 2 };
-  const others = Object.entries(levels).map(([id, level]) => fill(transaction, id, level, []));
   const { lost, empty } = gapRanges;
-  settle(transaction, btc, lost, "lost", "aged out");
-  settle(transaction, btc, empty, "empty", "the service has none");
-  // This huge step keeps the end of the target fixed, so that the head stays `settling` however slow the test is.
-  const rules = {
-    from: firstTs(),
-    settleDelay: 2 * REFRESH_MICROS,
-    period: REFRESH_MICROS,
-    step: settledTo(),
-    serviceWindow: 200 * DAY,
-  };
-  declareTargets(
-    transaction,
-    "index_ticks",
-    [btc, ...others].map((key) => ({ key, ...rules })),
-    nowTs,
-  );
+  fill(transaction, {
+    assets: {
+      "btc-id": { symbol: "BTC", name: "Bitcoin" },
+      "eth-id": { symbol: "ETH", name: "Ethereum" },
+      "odd-id": hostileName,
+      "xrp-id": { symbol: "XRP", name: "Ripple" },
+      "ltc-id": { symbol: "LTC", name: "Litecoin" },
+    },
+    series: [
+      {
+        ...ticksOf("btc-id", 61_000, Object.values(gapRanges)),
+        lost: [[lost.from, lost.to]],
+        empty: [[empty.from, empty.to]],
+      },
+      ticksOf("eth-id", 3_300),
+      ticksOf("odd-id", 0.00042),
+      ticksOf("xrp-id", 2),
+    ],
+  });
 }
 
 /** How many daily bars LTC and XRP have. */
@@ -118,37 +87,36 @@ export const LOST_DAYS = { from: 30, to: 25 };
 /** Besides the ticks, years of daily bars: of XRP, and of LTC, which has no ticks. */
 export function fillDailyBars(transaction: Transaction): void {
   fillBars(transaction);
-  const today = startOfDay(nowTs);
-  const dayAgo = (days: number) => today - days * DAY;
-  const keyOf = (indexId: string) =>
-    ({ stream: "ohlcv", series: transaction.dictionary.getSeriesKey("GWA", indexId) }) as const;
-  for (const indexId of ["xrp-id", "ltc-id"]) {
-    const lost = indexId === "xrp-id" ? LOST_DAYS : { from: 0, to: 0 };
-    const days = Array.from({ length: DAILY_BARS }, (_, i) => i + 1);
-    const records = days
-      .filter((ago) => ago > lost.from || ago <= lost.to)
-      .map((ago) => {
-        const [open = 0, close = 0] = [ago, ago - 1].map((days) => Number(priceAt(dayAgo(days), 2)));
-        return bar(dayAgo(ago), close.toFixed(6), {
-          indexId,
-          open: decimal(open.toFixed(6)),
-          high: decimal((Math.max(open, close) + 0.01).toFixed(6)),
-          low: decimal((Math.min(open, close) - 0.01).toFixed(6)),
-        });
-      });
-    writeRecords(transaction, "ohlcv", records, "rest");
-    settle(transaction, keyOf(indexId), { from: dayAgo(DAILY_BARS), to: dayAgo(lost.from) }, "rows");
-  }
-  const xrp = keyOf("xrp-id");
-  settle(transaction, xrp, { from: dayAgo(LOST_DAYS.from), to: dayAgo(LOST_DAYS.to) }, "lost", "aged out");
-  settle(transaction, xrp, { from: dayAgo(LOST_DAYS.to), to: today }, "rows");
-  const rules = { from: dayAgo(DAILY_BARS), settleDelay: REFRESH_MICROS, period: DAY, step: DAY };
-  declareTargets(
-    transaction,
-    "ohlcv",
-    [xrp, keyOf("ltc-id")].map((key) => ({ key, ...rules, serviceWindow: null })),
-    nowTs,
-  );
+  const dayAgo = (days: number) => startOfDay(nowTs) - days * DAY;
+  const rows = Array.from({ length: DAILY_BARS }, (_, i) => i + 1).map((ago) => {
+    const [open = 0, close = 0] = [ago, ago - 1].map((days) => Number(priceAt(dayAgo(days), 2)));
+    return {
+      ts: dayAgo(ago),
+      open: decimal(open.toFixed(6)),
+      high: decimal((Math.max(open, close) + 0.01).toFixed(6)),
+      low: decimal((Math.min(open, close) - 0.01).toFixed(6)),
+      close: decimal(close.toFixed(6)),
+    };
+  });
+  const [from, lost, rest] = [dayAgo(DAILY_BARS), dayAgo(LOST_DAYS.from), dayAgo(LOST_DAYS.to)];
+  const stream = "ohlcv" as const;
+  fill(transaction, {
+    series: [
+      {
+        ...{ stream, indexId: "xrp-id", from, rules: { settleDelay: STEP } },
+        rows: rows.filter(({ ts }) => ts < lost || ts >= rest),
+        settled: [
+          [from, lost],
+          [rest, dayAgo(0)],
+        ],
+        lost: [[lost, rest]],
+      },
+      {
+        ...{ stream, indexId: "ltc-id", from, rules: { settleDelay: STEP }, rows },
+        settled: [[from, dayAgo(0)]],
+      },
+    ],
+  });
 }
 
 /** Where the candles are drawn. */

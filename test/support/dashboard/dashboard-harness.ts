@@ -14,7 +14,7 @@ import { silentLog } from "../../../src/runtime/log.ts";
 import { Metrics } from "../../../src/telemetry/metrics.ts";
 import { RecentErrors, RequestRate } from "../../../src/telemetry/recent-activity.ts";
 import type { AtEnd } from "../temporary-folder.ts";
-import { hostileName } from "./filled-warehouse.ts";
+import { hostileName } from "./heatmap-content.ts";
 
 interface DaemonStub {
   isReady: boolean;

@@ -1,26 +1,25 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import type { DerivativeTick, ExchangeTick, IndexTick, MarketCap } from "../../../src/model/records.ts";
-import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../../src/model/time.ts";
-import { systemClock } from "../../../src/runtime/clock.ts";
-import { settle } from "../../../src/warehouse/coverage/ledger.ts";
+import type { DerivativeTick, IndexTick, MarketCap } from "../../../src/model/records.ts";
+import type { Micros } from "../../../src/model/time.ts";
 import { settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
-import { declareTargets } from "../../../src/warehouse/coverage/targets.ts";
-import { writeContracts, writeLookup } from "../../../src/warehouse/lookups/lookup-writer.ts";
 import { periodOf, periodRange } from "../../../src/warehouse/read/export-periods.ts";
 import { countUnknownEvent, countUnknownFields, storeRejects } from "../../../src/warehouse/rows/rejects.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
-import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
+import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { emptyRecord } from "../empty-record.ts";
-import { midnight, present } from "../present.ts";
 import { copyEmptyWarehouse } from "../warehouse/empty-warehouse.ts";
-import { bar, decimal, tick } from "../warehouse/records.ts";
-
-export const STEP = 30 * MICROS_PER_SECOND;
-export const DAY = MICROS_PER_DAY;
-export const HOUR = 3600 * MICROS_PER_SECOND;
-export { midnight, present };
+import {
+  DAY,
+  fill,
+  HOUR,
+  midnight,
+  openForWriting,
+  nowTs as present,
+  STEP,
+} from "../warehouse/filled-warehouse.ts";
+import { bar, decimal, exchangeTick, tick } from "../warehouse/records.ts";
 
 /** The first moment of the month that lies so many months back, counted from the newest that has at least ten days. */
 export function monthStart(back: number): Micros {
@@ -36,10 +35,8 @@ export const month = (back: number) => monthOf(monthStart(back));
 export function openAt(folder: string, withoutViews?: RegExp): WarehouseWriter {
   const path = join(folder, "mds.sqlite");
   if (!existsSync(path)) copyEmptyWarehouse(path, withoutViews);
-  return openWriter(path, { clock: systemClock });
+  return openForWriting(path);
 }
-
-const kept = { quality: null, extra: null };
 
 export function ticks(count: number, from: Micros, more: Partial<IndexTick> = {}): IndexTick[] {
   return Array.from({ length: count }, (_, i) =>
@@ -50,81 +47,27 @@ export function ticks(count: number, from: Micros, more: Partial<IndexTick> = {}
   );
 }
 
-export function exchangeTick(ts: Micros, last: string, more: Partial<ExchangeTick> = {}): ExchangeTick {
-  return {
-    ...emptyRecord("exchange_ticks"),
-    exchangeId: "kraken-id",
-    marketId: "btc-usd-id",
-    ts,
-    last: decimal(last),
-    bid: decimal("1.5"),
-    volume: decimal("12345.678"),
-    lastMoved: ts - 1234567,
-    ...more,
-  };
-}
-
 export function lookups(transaction: Transaction, status = "ACTIVE"): void {
-  const complete = { isComplete: true };
-  const asset = (id: string, symbol: string) => ({
-    id,
-    symbol,
-    name: `The ${symbol}`,
-    status,
-    type: "CRYPTO",
-    url: null,
-    contractAddress: null,
-    ...kept,
-  });
-  writeLookup(
-    transaction,
-    "assets",
-    [asset("btc-id", "BTC"), asset("eth-id", "ETH"), asset("usd-id", "USD")],
-    complete,
-  );
-  writeLookup(
-    transaction,
-    "markets",
-    [{ id: "btc-usd-id", baseAssetId: "btc-id", quoteAssetId: "usd-id", quality: "odd", extra: '{"a":1}' }],
-    complete,
-  );
-  writeLookup(
-    transaction,
-    "exchanges",
-    [
-      {
-        id: "kraken-id",
+  const asset = (symbol: string) => ({ symbol, name: `The ${symbol}`, status });
+  fill(transaction, {
+    assets: { "btc-id": asset("BTC"), "eth-id": asset("ETH"), "usd-id": asset("USD") },
+    markets: { "btc-usd-id": ["btc-id", "usd-id", { quality: "odd", extra: '{"a":1}' }] },
+    exchanges: {
+      "kraken-id": {
         name: "Kraken's",
-        url: null,
-        status: "ACTIVE",
         markets: [{ marketId: "btc-usd-id", status: "ACTIVE", qualified: true, extra: null }],
         symbols: [{ assetId: "btc-id", symbol: "XBT", extra: null }],
-        ...kept,
       },
-    ],
-    complete,
-  );
-  writeContracts(
-    transaction,
-    [
+    },
+    contracts: [
       {
-        id: "perp-1",
-        derivativeType: "perpetuals",
-        exchangeId: "kraken-id",
-        marketId: "btc-usd-id",
-        exchangeName: "PI_XBTUSD",
-        settlementCurrency: "BTC",
+        ...{ id: "perp-1", derivativeType: "perpetuals", exchangeId: "kraken-id", marketId: "btc-usd-id" },
+        ...{ exchangeName: "PI_XBTUSD", settlementCurrency: "BTC", valueCurrency: "USD" },
         contractValue: decimal("0.00000000000000000001234567890123456789"),
-        valueCurrency: "USD",
-        optionType: null,
-        optionStrike: null,
         listing: midnight - 400 * DAY,
-        expiration: null,
-        ...kept,
       },
     ],
-    { isComplete: true, exchangeId: "kraken-id", derivativeType: "perpetuals" },
-  );
+  });
 }
 
 /** The figures that are hard to keep: more digits than a double, than DECIMAL(38, 18), or in another form. */
@@ -148,19 +91,17 @@ export const extremes = [
 export function fillEverything(transaction: Transaction): void {
   lookups(transaction);
   lookups(transaction, "INACTIVE");
-  const series = (type: string, id: string) => transaction.dictionary.getSeriesKey(type, id);
   const [old, recent] = [monthStart(3), monthStart(2)];
-  const btc = { stream: "index_ticks", series: series("GWA", "btc-id") } as const;
-  const rules = {
-    settleDelay: 60 * MICROS_PER_SECOND,
-    period: 30 * MICROS_PER_SECOND,
-    step: 1,
-    serviceWindow: 200 * DAY,
-  };
-  declareTargets(transaction, "index_ticks", [{ key: btc, from: old, ...rules }], present);
   // From before a month's end to after it, the second half of it not settled and only heard live.
-  writeRecords(transaction, "index_ticks", ticks(400, recent - 200 * STEP), "rest");
-  settle(transaction, btc, { from: recent - 200 * STEP, to: recent + 100 * STEP }, "rows");
+  fill(transaction, {
+    series: [
+      {
+        from: old,
+        rows: ticks(400, recent - 200 * STEP),
+        settled: [[recent - 200 * STEP, recent + 100 * STEP]],
+      },
+    ],
+  });
   writeRecords(transaction, "index_ticks", ticks(50, recent + 400 * STEP), "live");
   writeRecords(
     transaction,
@@ -168,13 +109,13 @@ export function fillEverything(transaction: Transaction): void {
     ticks(120, midnight - DAY, { indexType: "MWA", indexId: "btc-usd-id" }),
     "rest",
   );
-  const odd = { indexType: "LX", indexId: "lx/1 %", name: "BLX" };
+  const oddIndex = { indexType: "LX", indexId: "lx/1 %", name: "BLX" };
   writeRecords(
     transaction,
     "index_ticks",
     extremes.map((text, i) =>
       tick(old + i * STEP + 123_457, text, {
-        ...odd,
+        ...oddIndex,
         volume: i % 2 ? null : decimal(extremes.at(-1 - i) as string),
         tickVolume: decimal("17.5"),
         quality: i === 3 ? "a doubt about 'it'" : null,
@@ -186,7 +127,7 @@ export function fillEverything(transaction: Transaction): void {
   writeRecords(
     transaction,
     "index_ticks",
-    [tick(old, "1", { ...odd, price: null, quality: "price: NaN" })],
+    [tick(old, "1", { ...oddIndex, price: null, quality: "price: NaN" })],
     "rest",
   );
   // From the far future: kept, and nobody's latest.
@@ -194,15 +135,11 @@ export function fillEverything(transaction: Transaction): void {
   // A correction.
   writeRecords(transaction, "index_ticks", [tick(recent, "61000.5")], "rest");
 
-  const days = { stream: "ohlcv", series: btc.series } as const;
   const bars = Array.from({ length: 70 }, (_, i) => bar(midnight - (70 - i) * DAY, `${100 + i}.25`));
-  writeRecords(
-    transaction,
-    "ohlcv",
-    [...bars, bar(midnight, "1e-30", { quality: "high < low", recordId: null })],
-    "rest",
-  );
-  settle(transaction, days, { from: midnight - 70 * DAY, to: midnight - 2 * DAY }, "rows");
+  const odd = bar(midnight, "1e-30", { quality: "high < low", recordId: null });
+  fill(transaction, {
+    series: [{ stream: "ohlcv", rows: [...bars, odd], settled: [[midnight - 70 * DAY, midnight - 2 * DAY]] }],
+  });
 
   // Heard live, without a word of when the price moved, across the end of a month.
   const heard = ["1", "1", "2", "2", "2"].map((last, i) =>

@@ -7,9 +7,9 @@ import type { ShareReport } from "../../../src/share/thread/share-messages.ts";
 import { settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
-import { exchangeTick } from "../export/sample-data.ts";
 import { PASSWORD, type TestPostgres } from "../postgres-server.ts";
 import { waitUntil } from "../wait-until.ts";
+import { exchangeTick } from "../warehouse/records.ts";
 import { HOURS_BEGIN, shareOptions } from "./share-harness.ts";
 
 /** The period of the snapshots. */

@@ -6,6 +6,7 @@ import type {
   DerivativeContract,
   Exchange,
   IndexTick,
+  Market,
   StreamRecords,
 } from "../../../src/model/records.ts";
 import { type HistoryStream, historyStreams, type Stream } from "../../../src/model/streams.ts";
@@ -49,7 +50,7 @@ interface SeriesContent {
 /** What a warehouse holds. Lookups are by id, with a symbol or name, or with whatever differs from an ordinary entry. */
 interface Content {
   readonly assets?: Readonly<Record<string, string | Partial<Asset>>>;
-  readonly markets?: Readonly<Record<string, readonly [base: string, quote: string]>>;
+  readonly markets?: Readonly<Record<string, readonly [base: string, quote: string, more?: Partial<Market>]>>;
   readonly exchanges?: Readonly<Record<string, string | Partial<Exchange>>>;
   readonly contracts?: readonly (Partial<DerivativeContract> &
     Pick<DerivativeContract, "id" | "derivativeType" | "exchangeId">)[];
@@ -98,8 +99,8 @@ function fillLookups(transaction: Transaction, { assets, markets, exchanges, con
     writeLookup(transaction, "assets", list, complete);
   }
   if (markets) {
-    const list = Object.entries(markets).map(([id, [baseAssetId, quoteAssetId]]) => ({
-      ...{ id, baseAssetId, quoteAssetId, ...notes },
+    const list = Object.entries(markets).map(([id, [baseAssetId, quoteAssetId, more]]) => ({
+      ...{ id, baseAssetId, quoteAssetId, ...notes, ...more },
     }));
     writeLookup(transaction, "markets", list, complete);
   }
@@ -159,7 +160,7 @@ function fillStream(transaction: Transaction, stream: HistoryStream, list: reado
       );
     transaction.markWritten(stream, key.series);
     for (const [from, to] of settled) settle(transaction, key, { from, to }, "rows");
-    for (const [from, to] of empty) settle(transaction, key, { from, to }, "empty", "no records");
+    for (const [from, to] of empty) settle(transaction, key, { from, to }, "empty", "the service has none");
     for (const [from, to] of lost) settle(transaction, key, { from, to }, "lost", "aged out");
   }
 }

@@ -1,6 +1,7 @@
 import { parseDecimal } from "../../../src/model/decimal.ts";
-import type { DailyBar, IndexTick } from "../../../src/model/records.ts";
+import type { DailyBar, ExchangeTick, IndexTick } from "../../../src/model/records.ts";
 import { parseTimestamp } from "../../../src/model/time.ts";
+import { emptyRecord } from "../empty-record.ts";
 
 export function parseTs(text: string): number {
   const ts = parseTimestamp(text);
@@ -45,6 +46,20 @@ export function bar(ts: number, close: string, more: Partial<DailyBar> = {}): Da
     twap: null,
     quality: null,
     extra: null,
+    ...more,
+  };
+}
+
+export function exchangeTick(ts: number, last: string, more: Partial<ExchangeTick> = {}): ExchangeTick {
+  return {
+    ...emptyRecord("exchange_ticks"),
+    exchangeId: "kraken-id",
+    marketId: "btc-usd-id",
+    ts,
+    last: decimal(last),
+    bid: decimal("1.5"),
+    volume: decimal("12345.678"),
+    lastMoved: ts - 1234567,
     ...more,
   };
 }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { findPlanWarnings } from "../../../src/warehouse/query/plan-warnings.ts";
-import { openFilledWarehouse } from "../../support/dashboard/filled-warehouse.ts";
+import { fillEveryState } from "../../support/dashboard/heatmap-content.ts";
+import { openFilledWarehouse } from "../../support/warehouse/filled-warehouse.ts";
 
 describe("the warnings about a query plan", () => {
   const whole = "reads the whole table index_tick_rows: bound `ts` and name the series";
@@ -23,7 +24,7 @@ describe("the warnings about a query plan", () => {
   ];
 
   it("name the table that is read as a whole, and the column to bound", () => {
-    const { connection } = openFilledWarehouse();
+    const { connection } = openFilledWarehouse(fillEveryState);
     const found = cases.map(([sql]) => [sql, findPlanWarnings(connection, sql, {})]);
     expect(found).toEqual(cases);
   });
