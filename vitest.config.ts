@@ -5,6 +5,8 @@ import { SlowestFirst } from "./test/support/slowest-first.ts";
 import { calibrate, timeLimit } from "./test/support/time-limit.ts";
 
 calibrate();
+// Sources that workers, threads and processes of the tests run in place are compiled once for all of them.
+process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), "mds-sync-compiled-tests");
 
 /** The options of every test file. */
 const options = {
@@ -12,8 +14,6 @@ const options = {
   // Node runs the sources itself, as in production: no worker waits for Vite to transform them.
   experimental: { viteModuleRunner: false, nodeLoader: false },
   setupFiles: ["test/support/seed.ts", "test/support/set-up-file.ts"],
-  // Sources that threads and processes of the tests run in place are compiled once for all of them.
-  env: { NODE_COMPILE_CACHE: join(tmpdir(), "mds-sync-compiled-tests") },
   // Real processes and their real waits: a slow machine is no failure, a hang still is.
   testTimeout: timeLimit(120_000),
   hookTimeout: timeLimit(120_000),

@@ -8,6 +8,7 @@ import {
   type DaemonHarness,
   type RunningDaemon,
 } from "../support/daemon/daemon-harness.ts";
+import { serviceEnv } from "../support/sync/sync-session.ts";
 
 const settings = `sync: { ohlcv: false, exchangeTickers: false, derivatives: false, marketCap: false,
   intraday: { GWA: [BTC, ETH], MWA: none, LX: none, days: 1 } }`;
@@ -15,10 +16,7 @@ const settings = `sync: { ohlcv: false, exchangeTickers: false, derivatives: fal
 /** Runs a command of the same user. */
 function runBackfill({ simulator, path, folder }: DaemonHarness, args: readonly string[], clock?: Clock) {
   const env = {
-    MDS_BASE_URL: simulator.baseUrl,
-    MDS_WS_URL: simulator.wsUrl,
-    MDS_CLIENT_ID: simulator.clientId,
-    MDS_CLIENT_SECRET: simulator.clientSecret,
+    ...serviceEnv(simulator),
     MDS_WAREHOUSE: path,
   };
   const file = join(folder, "mds-sync.yaml");

@@ -8,6 +8,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { startSimulator } from "../../src/simulator/simulator.ts";
 import type { LoadOptions, LoadResult } from "../support/daemon/http-load.ts";
 import { startProgram } from "../support/program-process.ts";
+import { serviceEnv } from "../support/sync/sync-session.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { timeLimit } from "../support/time-limit.ts";
 import { waitUntil } from "../support/wait-until.ts";
@@ -32,10 +33,7 @@ async function followingDaemon() {
   const program = startProgram(["run", "--no-progress"], {
     cwd: folder,
     env: {
-      MDS_BASE_URL: simulator.baseUrl,
-      MDS_WS_URL: simulator.wsUrl,
-      MDS_CLIENT_ID: simulator.clientId,
-      MDS_CLIENT_SECRET: simulator.clientSecret,
+      ...serviceEnv(simulator),
     },
   });
   await waitUntil(() => program.output.stderr.includes("filled: "));

@@ -10,6 +10,7 @@ import { usePostgres } from "../support/postgres.ts";
 import { PASSWORD } from "../support/postgres-server.ts";
 import { startProgram } from "../support/program-process.ts";
 import { PairDatabase } from "../support/share/pair-members.ts";
+import { serviceEnv } from "../support/sync/sync-session.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { timeLimit } from "../support/time-limit.ts";
 import { waitUntil } from "../support/wait-until.ts";
@@ -60,10 +61,7 @@ it("I14: a pair of daemons has in PostgreSQL what either saw, though the leader 
   onTestFinished(() => simulator.stop());
   const pair = await PairDatabase.create(server);
   const env = {
-    MDS_BASE_URL: simulator.baseUrl,
-    MDS_WS_URL: simulator.wsUrl,
-    MDS_CLIENT_ID: simulator.clientId,
-    MDS_CLIENT_SECRET: simulator.clientSecret,
+    ...serviceEnv(simulator),
   };
   const [north, south] = ["north", "south"].map((name) => createDaemon(name, server.url(pair.name), env)) as [
     ReturnType<typeof createDaemon>,

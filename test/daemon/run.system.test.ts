@@ -12,6 +12,7 @@ import { runInProcess } from "../support/cli/run-command.ts";
 import { fakeSystemdNotify } from "../support/fake-systemd-notify.ts";
 import { createFullPipe } from "../support/full-pipe.ts";
 import { compileCacheEnv } from "../support/program-process.ts";
+import { serviceEnv } from "../support/sync/sync-session.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { timeLimit } from "../support/time-limit.ts";
 import { waitUntil as until } from "../support/wait-until.ts";
@@ -60,10 +61,7 @@ function run(
     env: {
       PATH: process.env.PATH ?? "",
       ...compileCacheEnv(),
-      MDS_BASE_URL: simulator.baseUrl,
-      MDS_WS_URL: simulator.wsUrl,
-      MDS_CLIENT_ID: simulator.clientId,
-      MDS_CLIENT_SECRET: simulator.clientSecret,
+      ...serviceEnv(simulator),
       ...env,
     },
   });

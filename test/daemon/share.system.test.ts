@@ -8,6 +8,7 @@ import { useOwnPostgres } from "../support/postgres.ts";
 import { PASSWORD } from "../support/postgres-server.ts";
 import { startProgram } from "../support/program-process.ts";
 import { bothStores, shareInto } from "../support/share/share-harness.ts";
+import { serviceEnv } from "../support/sync/sync-session.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { waitUntil } from "../support/wait-until.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
@@ -42,10 +43,7 @@ it("I1: forwards all streams while it runs, stays healthy without PostgreSQL, an
   const { child, output, result } = startProgram(["run", "--no-progress"], {
     cwd: folder,
     env: {
-      MDS_BASE_URL: simulator.baseUrl,
-      MDS_WS_URL: simulator.wsUrl,
-      MDS_CLIENT_ID: simulator.clientId,
-      MDS_CLIENT_SECRET: simulator.clientSecret,
+      ...serviceEnv(simulator),
     },
   });
   await waitUntil(() => output.stderr.includes("filled: "));

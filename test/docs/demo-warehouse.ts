@@ -8,22 +8,18 @@ import {
   writeFileSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
-import { toSyncSettings, withSyncSession } from "../../src/cli/support/session.ts";
 import { loadSettings } from "../../src/config/load-settings.ts";
 import { streams } from "../../src/model/streams.ts";
 import { type Micros, parseTimestamp } from "../../src/model/time.ts";
-import { silentLog } from "../../src/runtime/log.ts";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
-import { backfill } from "../../src/sync/history/backfill.ts";
 import { retract } from "../../src/warehouse/coverage/ledger.ts";
 import { recordClockSkew } from "../../src/warehouse/coverage/targets.ts";
 import { keepPastRow } from "../../src/warehouse/rows/row-sql.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { rowTables } from "../../src/warehouse/tables/row-tables.ts";
 import { openWriter } from "../../src/warehouse/writer.ts";
-import { startIngestInProcess } from "../support/ingest/in-process-ingest.ts";
 import { ManualClock } from "../support/manual-clock.ts";
-import { seededRandom } from "../support/seeded-random.ts";
+import { runBackfill, serviceEnv } from "../support/sync/sync-session.ts";
 import { TEMPLATE_VARIABLE } from "../support/warehouse/empty-warehouse.ts";
 import { decimal, tick } from "../support/warehouse/records.ts";
 
@@ -83,13 +79,7 @@ async function fillTemplate(folder: string): Promise<{ path: string; clock: Manu
     const loaded = loadSettings({
       directory: folder,
       file,
-      env: {
-        MDS_BASE_URL: simulator.baseUrl,
-        MDS_WS_URL: simulator.wsUrl,
-        MDS_CLIENT_ID: simulator.clientId,
-        MDS_CLIENT_SECRET: simulator.clientSecret,
-        MDS_WAREHOUSE: path,
-      },
+      env: { ...serviceEnv(simulator), MDS_WAREHOUSE: path },
     });
     // All years of daily bars would take seconds to fetch, so they get a window; a run with a window takes no snapshots.
     const daily = {
@@ -103,14 +93,7 @@ async function fillTemplate(folder: string): Promise<{ path: string; clock: Manu
       [3_600_000, others],
     ] as const) {
       await clock.advance(wait);
-      const random = seededRandom(1);
-      const { signal: stopping } = new AbortController();
-      const context = { clock, stopping, random, startWorker: startIngestInProcess };
-      await clock.runUntil(
-        withSyncSession(loaded, context, silentLog, ({ syncContext, reader }) =>
-          backfill(syncContext, { settings: toSyncSettings(loaded), reader, random, filter: scope }),
-        ),
-      );
+      await runBackfill(loaded, { clock }, scope);
     }
     addDefects(path, clock);
     return { path, clock };

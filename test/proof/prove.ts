@@ -16,6 +16,7 @@ import { ManualClock } from "../support/manual-clock.ts";
 import { makeMemoryFolder } from "../support/memory-folder.ts";
 import { seededRandom } from "../support/seeded-random.ts";
 import { expectCoverageCorrect, expectWarehouseMatches } from "../support/sync/oracle.ts";
+import { serviceEnv } from "../support/sync/sync-session.ts";
 import { copyEmptyWarehouse } from "../support/warehouse/empty-warehouse.ts";
 import { type CrashedFiles, captureFiles } from "./crashed-files.ts";
 import { isFault } from "./fault-lines.ts";
@@ -210,10 +211,7 @@ function createEngine(
   const file = join(folder, "mds-sync.yaml");
   writeFileSync(file, settings);
   const env = {
-    MDS_BASE_URL: simulator.baseUrl,
-    MDS_WS_URL: simulator.wsUrl,
-    MDS_CLIENT_ID: simulator.clientId,
-    MDS_CLIENT_SECRET: simulator.clientSecret,
+    ...serviceEnv(simulator),
     MDS_WAREHOUSE: path,
   };
   const record = (fields: Record<string, unknown>, message: string) =>

@@ -5,6 +5,7 @@ import { type Simulator, type SimulatorOptions, startSimulator } from "../../src
 import { openReader } from "../../src/warehouse/reader.ts";
 import { type ProgramProcess, startProgram } from "../support/program-process.ts";
 import { type ComparisonResult, expectWarehouseMatches } from "../support/sync/oracle.ts";
+import { serviceEnv } from "../support/sync/sync-session.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { expectSoundFile } from "../support/warehouse/expect-sound-ledger.ts";
 
@@ -28,10 +29,7 @@ export async function installBackfill(
   const path = join(folder, "mds.sqlite");
   onTestFinished(() => expectSoundFile(path, Date.now()));
   const env = {
-    MDS_BASE_URL: simulator.baseUrl,
-    MDS_WS_URL: simulator.wsUrl,
-    MDS_CLIENT_ID: simulator.clientId,
-    MDS_CLIENT_SECRET: simulator.clientSecret,
+    ...serviceEnv(simulator),
     MDS_WAREHOUSE: path,
   };
   const withReader = <T>(work: (reader: ReturnType<typeof openReader>) => T): T => {

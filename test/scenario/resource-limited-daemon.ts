@@ -9,6 +9,7 @@ import type { Connection } from "../../src/warehouse/sqlite/connection.ts";
 import { programEntry } from "../support/build-program.ts";
 import { compileCacheEnv } from "../support/program-process.ts";
 import { type ComparisonResult, expectWarehouseMatches } from "../support/sync/oracle.ts";
+import { serviceEnv } from "../support/sync/sync-session.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { timeLimit } from "../support/time-limit.ts";
 import { expectSoundFile } from "../support/warehouse/expect-sound-ledger.ts";
@@ -81,10 +82,7 @@ http: { port: 0 }
   const env = {
     MDS_CONFIG: settingsFile,
     MDS_WAREHOUSE: warehouse,
-    MDS_BASE_URL: simulator.baseUrl,
-    MDS_WS_URL: simulator.wsUrl,
-    MDS_CLIENT_ID: simulator.clientId,
-    MDS_CLIENT_SECRET: simulator.clientSecret,
+    ...serviceEnv(simulator),
   };
   const read = <T>(work: (reader: Connection) => T): T => {
     const reader = openReader(warehouse);

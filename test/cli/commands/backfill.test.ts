@@ -5,6 +5,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { type Simulator, startSimulator } from "../../../src/simulator/simulator.ts";
 import { runInProcess } from "../../support/cli/run-command.ts";
 import { startProgram } from "../../support/program-process.ts";
+import { serviceEnv } from "../../support/sync/sync-session.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { timeLimit } from "../../support/time-limit.ts";
 import { waitUntil } from "../../support/wait-until.ts";
@@ -16,10 +17,7 @@ async function setUp(sync: string, { faults = "", isNew = false } = {}) {
   const folder = temporaryFolder();
   writeFileSync(join(folder, "mds-sync.yaml"), sync);
   const env = {
-    MDS_BASE_URL: simulator.baseUrl,
-    MDS_WS_URL: simulator.wsUrl,
-    MDS_CLIENT_ID: simulator.clientId,
-    MDS_CLIENT_SECRET: simulator.clientSecret,
+    ...serviceEnv(simulator),
     MDS_WAREHOUSE: join(folder, "mds.sqlite"),
   };
   if (!isNew) copyEmptyWarehouse(env.MDS_WAREHOUSE, viewsBesideSync);

@@ -18,6 +18,7 @@ import { seed } from "../seed.ts";
 import { seededRandom } from "../seeded-random.ts";
 import { acceptAtOnce } from "../sync/backfill-harness.ts";
 import { expectWarehouseMatches } from "../sync/oracle.ts";
+import type { ServiceAddress } from "../sync/sync-session.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 import { expectSoundFile } from "../warehouse/expect-sound-ledger.ts";
 
@@ -26,9 +27,6 @@ export interface LoggedLine {
   readonly message: string;
   readonly fields: Record<string, unknown>;
 }
-
-/** Where a daemon finds its service. */
-type ServiceAddress = Pick<Simulator, "baseUrl" | "wsUrl" | "clientId" | "clientSecret">;
 
 /** A daemon in this process and a simulator, both on one manual clock. */
 export interface DaemonHarness {

@@ -16,6 +16,7 @@ import { startIngestInProcess } from "../ingest/in-process-ingest.ts";
 import { seed } from "../seed.ts";
 import { seededRandom } from "../seeded-random.ts";
 import { acceptAtOnce } from "../sync/backfill-harness.ts";
+import { serviceEnv } from "../sync/sync-session.ts";
 import { waitUntil } from "../wait-until.ts";
 
 const settings = `service: { refreshSeconds: 5 }
@@ -57,10 +58,7 @@ export function serveFilledPages(): ServedPages {
     const file = join(folder, "mds-sync.yaml");
     writeFileSync(file, settings);
     const env = {
-      MDS_BASE_URL: simulator.baseUrl,
-      MDS_WS_URL: simulator.wsUrl,
-      MDS_CLIENT_ID: simulator.clientId,
-      MDS_CLIENT_SECRET: simulator.clientSecret,
+      ...serviceEnv(simulator),
       MDS_WAREHOUSE: path,
       MDS_HTTP_PORT: port,
     };

@@ -21,6 +21,7 @@ import { PASSWORD, type TestPostgres } from "../postgres-server.ts";
 import { seed } from "../seed.ts";
 import { seededRandom } from "../seeded-random.ts";
 import { acceptAtOnce } from "../sync/backfill-harness.ts";
+import { serviceEnv } from "../sync/sync-session.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 import { timeLimit } from "../time-limit.ts";
 import { copyEmptyWarehouse, viewsBesideSync } from "../warehouse/empty-warehouse.ts";
@@ -86,10 +87,7 @@ export class PairHarness {
     renameJournal(file.connection);
     file.close();
     const env = {
-      MDS_BASE_URL: simulator.baseUrl,
-      MDS_WS_URL: simulator.wsUrl,
-      MDS_CLIENT_ID: simulator.clientId,
-      MDS_CLIENT_SECRET: simulator.clientSecret,
+      ...serviceEnv(simulator),
       MDS_WAREHOUSE: path,
     };
     const loaded = acceptAtOnce(loadSettings({ env, directory: temporaryFolder() }));

@@ -2,26 +2,24 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { onTestFinished } from "vitest";
-import { toSyncSettings, withSyncSession } from "../../../src/cli/support/session.ts";
+import { toSyncSettings } from "../../../src/cli/support/session.ts";
 import { type LoadedSettings, loadSettings } from "../../../src/config/load-settings.ts";
 import type { Clock } from "../../../src/runtime/clock.ts";
 import type { Log } from "../../../src/runtime/log.ts";
 import { defaultQuirks, type Quirks } from "../../../src/simulator/market/quirks.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../../src/simulator/simulator.ts";
-import { type BackfillFilter, type BackfillReport, backfill } from "../../../src/sync/history/backfill.ts";
+import type { BackfillFilter, BackfillReport } from "../../../src/sync/history/backfill.ts";
 import { checkEnds, type EndChecks, planEndChecks } from "../../../src/sync/history/check-ends.ts";
 import { type VerifyResult, verify } from "../../../src/sync/history/verify.ts";
 import { openReader } from "../../../src/warehouse/reader.ts";
 import type { Connection } from "../../../src/warehouse/sqlite/connection.ts";
 import { findFreePort } from "../free-port.ts";
-import { startIngestInProcess } from "../ingest/in-process-ingest.ts";
 import { ManualClock } from "../manual-clock.ts";
-import { seed } from "../seed.ts";
-import { seededRandom } from "../seeded-random.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 import { copyEmptyWarehouse, viewsBesideSync } from "../warehouse/empty-warehouse.ts";
 import { expectSoundFile } from "../warehouse/expect-sound-ledger.ts";
 import { type ComparisonResult, expectWarehouseMatches } from "./oracle.ts";
+import { inSession, runBackfill, serviceEnv } from "./sync-session.ts";
 
 /**
  * A few series of every index type and two days of ticks: small and quick. There are two LUNAs, one of which
@@ -113,10 +111,7 @@ export async function startBackfillHarness(options: BackfillHarnessOptions = {})
   const configure = (yaml: string) => writeFileSync(file, yaml);
   configure(options.settings ?? smallSyncSettings);
   const env: Record<string, string> = {
-    MDS_BASE_URL: simulator.baseUrl,
-    MDS_WS_URL: simulator.wsUrl,
-    MDS_CLIENT_ID: simulator.clientId,
-    MDS_CLIENT_SECRET: simulator.clientSecret,
+    ...serviceEnv(simulator),
     MDS_WAREHOUSE: path,
   };
   const withReader = <T>(work: (reader: Connection) => T) => {
@@ -132,12 +127,7 @@ export async function startBackfillHarness(options: BackfillHarnessOptions = {})
     return options.mustRepeatClaims ? loaded : acceptAtOnce(loaded);
   };
   let asOf: number | undefined;
-  const session = () => ({
-    clock: skewWallClock(clock, options.localSkewMs ?? 0),
-    random: seededRandom(seed),
-    stopping: new AbortController().signal,
-    startWorker: startIngestInProcess,
-  });
+  const session = { clock, machine: skewWallClock(clock, options.localSkewMs ?? 0), log };
   return {
     clock,
     simulator,
@@ -155,40 +145,23 @@ export async function startBackfillHarness(options: BackfillHarnessOptions = {})
       database.close();
     },
     async run(scope = {}, stopping = new AbortController().signal, options = {}) {
-      const loaded = load();
-      const settings = toSyncSettings(loaded);
-      const report = await clock.runUntil(
-        withSyncSession(
-          loaded,
-          { ...session(), stopping, ...options },
-          log,
-          ({ syncContext, reader, random }) =>
-            backfill(syncContext, { settings, reader, random, filter: scope }),
-        ),
-      );
+      const report = await runBackfill(load(), { ...session, stopping, ...options }, scope);
       asOf = report.asOf;
       return report;
     },
     checkEnds() {
       const loaded = load();
       const { refreshSeconds, concurrency } = toSyncSettings(loaded);
-      return clock.runUntil(
-        withSyncSession(loaded, session(), log, ({ syncContext, reader }) =>
-          checkEnds(
-            syncContext,
-            { reader, concurrency },
-            planEndChecks(reader, refreshSeconds, clock.now() * 1000),
-          ),
-        ),
-      );
+      return inSession(loaded, session, ({ syncContext, reader }) => {
+        const plan = planEndChecks(reader, refreshSeconds, clock.now() * 1000);
+        return checkEnds(syncContext, { reader, concurrency }, plan);
+      });
     },
     verify(options = {}) {
       const loaded = load();
       const { refreshSeconds, concurrency } = toSyncSettings(loaded);
-      return clock.runUntil(
-        withSyncSession(loaded, session(), log, ({ syncContext, reader, random }) =>
-          verify(syncContext, { reader, random, refreshSeconds, concurrency, sample: undefined, ...options }),
-        ),
+      return inSession(loaded, session, ({ syncContext, reader, random }) =>
+        verify(syncContext, { reader, random, refreshSeconds, concurrency, sample: undefined, ...options }),
       );
     },
   };

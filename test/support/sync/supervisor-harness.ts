@@ -25,6 +25,7 @@ import { copyEmptyWarehouse, viewsBesideSync } from "../warehouse/empty-warehous
 import { expectSoundFile } from "../warehouse/expect-sound-ledger.ts";
 import { acceptAtOnce } from "./backfill-harness.ts";
 import { type ComparisonResult, expectWarehouseMatches } from "./oracle.ts";
+import { serviceEnv } from "./sync-session.ts";
 
 /** Two hours of records before the start: what is filled then shows nothing about following. */
 const youngMarket: Partial<Quirks> = {
@@ -86,10 +87,7 @@ export class SupervisorHarness {
     this.path = join(temporaryFolder(), "mds.sqlite");
     copyEmptyWarehouse(this.path, viewsBesideSync);
     this.#env = {
-      MDS_BASE_URL: simulator.baseUrl,
-      MDS_WS_URL: simulator.wsUrl,
-      MDS_CLIENT_ID: simulator.clientId,
-      MDS_CLIENT_SECRET: simulator.clientSecret,
+      ...serviceEnv(simulator),
       MDS_WAREHOUSE: this.path,
     };
     const defaults = loadSettings({ env: this.#env, directory: temporaryFolder() });

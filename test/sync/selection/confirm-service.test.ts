@@ -3,6 +3,7 @@ import { Failure } from "../../../src/model/failure.ts";
 import { type Simulator, startSimulator } from "../../../src/simulator/simulator.ts";
 import { createDaemonHarness } from "../../support/daemon/daemon-harness.ts";
 import { type BackfillHarness, startBackfillHarness } from "../../support/sync/backfill-harness.ts";
+import { serviceEnv } from "../../support/sync/sync-session.ts";
 
 const settings = `
 sync:
@@ -17,10 +18,7 @@ async function switchService(harness: BackfillHarness, seed: number): Promise<Si
   const other = await startSimulator({ clock: harness.clock, seed });
   onTestFinished(() => other.stop());
   Object.assign(harness.env, {
-    MDS_BASE_URL: other.baseUrl,
-    MDS_WS_URL: other.wsUrl,
-    MDS_CLIENT_ID: other.clientId,
-    MDS_CLIENT_SECRET: other.clientSecret,
+    ...serviceEnv(other),
   });
   return other;
 }
