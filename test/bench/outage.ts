@@ -6,7 +6,7 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { readAddress } from "../support/daemon/read-address.ts";
 import { buildProgram } from "./built-program.ts";
-import { type Figure, formatFigures } from "./figures.ts";
+import type { Figure } from "./figures.ts";
 import { readClientSettings } from "./simulator-process.ts";
 
 interface Row {
@@ -317,9 +317,4 @@ function longestWait(upgrades: readonly LoggedRequest[], droppedAt: number, conn
 
 function sleep(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
-}
-
-if (import.meta.main) {
-  const print = (line: string) => void process.stdout.write(`${line}\n`);
-  for (const line of formatFigures(await benchOutage(print))) print(line);
 }
