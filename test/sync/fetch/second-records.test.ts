@@ -12,9 +12,7 @@ sync:
 `;
 /** A page of an odd number of records ends between two of one moment. */
 const cases = [
-  ["index_ticks", "second-records"],
   ["index_ticks", "second-records 101"],
-  ["ohlcv", "second-records"],
   ["ohlcv", "second-records 33"],
   ["market_caps", "second-records"],
   ["exchange_ticks", "second-records"],
