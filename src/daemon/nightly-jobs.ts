@@ -1,3 +1,6 @@
+import { dirname, join } from "node:path";
+import type { Settings } from "../config/option-table.ts";
+import { exportInProcess } from "../export/run-export.ts";
 import { Failure } from "../model/failure.ts";
 import { MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../model/time.ts";
 import type { Random } from "../runtime/backoff.ts";
@@ -24,7 +27,7 @@ interface NightlyJobOptions {
 }
 
 /** Schedule of retention and upkeep when the nightly backfill is switched off. */
-export const DEFAULT_NIGHTLY_CRON = "10 0 * * *";
+const DEFAULT_NIGHTLY_CRON = "10 0 * * *";
 
 /**
  * The nightly jobs. Frequent polls (lookups, market caps, derivatives) are not cron jobs: they follow the service's
@@ -79,10 +82,7 @@ async function backfillAndAudit(context: SyncContext, options: NightlyJobOptions
 }
 
 /** Deleted rows cannot be fetched again, so this uses the earlier of both clocks: one may run ahead. */
-export function retentionStart(
-  context: Pick<SyncContext, "clock" | "client">,
-  retentionSeconds: number,
-): Micros {
+function retentionStart(context: Pick<SyncContext, "clock" | "client">, retentionSeconds: number): Micros {
   const now = Math.min(serviceNow(context), Math.floor(context.clock.now()) * MICROS_PER_MS);
   return now - retentionSeconds * MICROS_PER_SECOND;
 }
@@ -105,4 +105,27 @@ async function deleteExpiredRows(
     }
     if (deleted > 0) log.info({ stream, deleted }, "expired rows deleted");
   }
+}
+
+/** The scheduled export, in a separate process. */
+export function exportJobs(
+  { clock, log }: SyncContext,
+  { warehouse: { path }, schedule }: Pick<Settings, "warehouse" | "schedule">,
+  program: string,
+): ScheduledJob[] {
+  if (!schedule.export) return [];
+  const request = { warehouse: path, to: schedule.exportTo || join(dirname(path), "export"), program };
+  return [
+    {
+      name: "export",
+      cron: schedule.export,
+      isSeparateProcess: true,
+      async work(stopping) {
+        const result = await exportInProcess(request, { clock, stopping });
+        const { files_written, rows_written, seconds, warning } = result;
+        log.info({ files_written, rows_written, seconds }, "export done");
+        if (warning !== undefined) log.warn({ reason: warning }, "old export files not removed");
+      },
+    },
+  ];
 }

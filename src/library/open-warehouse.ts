@@ -1,4 +1,5 @@
 import { Failure } from "../model/failure.ts";
+import type { Micros } from "../model/time.ts";
 import type { TimeRange } from "../model/time-range.ts";
 import { nextTurn } from "../runtime/loop.ts";
 import type { GapRow } from "../warehouse/coverage/gap-row.ts";
@@ -22,7 +23,6 @@ import type {
   WholeOptions,
 } from "./read-options.ts";
 import { readAsOf } from "./reading/as-of-reader.ts";
-import { toBarArrays } from "./reading/bar-arrays.ts";
 import { type BarGrid, createBarGrid } from "./reading/bar-grid.ts";
 import { readBars } from "./reading/bar-reader.ts";
 import { findMissing } from "./reading/completeness.ts";
@@ -35,9 +35,8 @@ import {
   readTime,
   resolveKnownAt,
 } from "./reading/read-plan.ts";
-import { type IteratedRows, readBarBlock, readTickBlock } from "./reading/row-blocks.ts";
 import { readSeries, resolveSeries } from "./reading/series-names.ts";
-import { readTickArrays, readTickRows } from "./reading/tick-reader.ts";
+import { readTickArrays, readTickRows, toNumbers, toTimestamps } from "./reading/tick-reader.ts";
 import { findTimeZone, type TimeZone, utcZone } from "./reading/time-zone.ts";
 import type { AsOfRow, BarArrays, BarRow, CoverageRow, SeriesInfo, TickArrays, TickRow } from "./rows.ts";
 
@@ -279,4 +278,57 @@ function toList(series: SeriesSelection): readonly string[] {
 
 function toPlainInteger(value: unknown): unknown {
   return typeof value === "bigint" && Number.isSafeInteger(Number(value)) ? Number(value) : value;
+}
+
+function toBarArrays({ index_type, index_id, name }: SeriesInfo, rows: readonly BarRow[]): BarArrays {
+  type NumberColumn = "open" | "high" | "low" | "close" | "volume_24h" | "n_ticks" | "coverage";
+  const column = (of: NumberColumn) => toNumbers(rows.map((row) => row[of]));
+  return {
+    index_type,
+    index_id,
+    name,
+    length: rows.length,
+    ts: toTimestamps(rows.map(({ ts }) => ts)),
+    open: column("open"),
+    high: column("high"),
+    low: column("low"),
+    close: column("close"),
+    volume_24h: column("volume_24h"),
+    n_ticks: column("n_ticks"),
+    coverage: column("coverage"),
+    is_complete: Uint8Array.from(rows, (row) => row.is_complete),
+    source: rows[0]?.source ?? null,
+  };
+}
+
+/** How many rows a reader of an iteration holds. */
+const ROWS_PER_BLOCK = 4_096;
+
+/** The first rows of a range, and where the rest of it begins. */
+interface IteratedRows<Row> {
+  readonly rows: readonly Row[];
+  readonly next: Micros;
+}
+
+function readTickBlock(
+  connection: Connection,
+  { series, range }: ReadPlan,
+  zone: TimeZone,
+): IteratedRows<TickRow> {
+  const rows: TickRow[] = [];
+  for (const row of readTickRows(connection, series, range, zone))
+    if (rows.push(row) === ROWS_PER_BLOCK) return { rows, next: row.ts + 1 };
+  return { rows, next: range.to };
+}
+
+function readBarBlock(
+  connection: Connection,
+  { series, range, source }: ReadPlan,
+  grid: BarGrid,
+  running: boolean | undefined,
+): IteratedRows<BarRow> {
+  const start = grid.startOf(range.from);
+  const next = Math.min(range.to, grid.startOf(start + ROWS_PER_BLOCK * grid.length));
+  const block = { from: range.from, to: next };
+  return { rows: [...readBars(connection, series, { grid, range: block, source, running })], next };
 }

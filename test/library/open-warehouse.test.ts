@@ -277,29 +277,16 @@ describe("the connection", () => {
   });
 });
 
-describe("columns of irregular ticks", () => {
-  const day = (at: number, seconds: readonly number[]) => seconds.map((second) => at * 86_400 + second);
-  const grid = Array.from({ length: 20 }, (_, i) => 30 * i);
-
-  it.each([
-    ["on a grid", day(0, grid)],
-    ["with one beside the grid, in place of one on it", day(0, grid.with(7, 211))],
-    ["with one more beside the grid", day(0, grid.toSpliced(7, 0, 200.5))],
-    ["with one missing", day(0, grid.toSpliced(7, 1))],
-    [
-      "few, after a gap, on a grid of their own",
-      [...day(0, [0, 30, 90]), ...day(5, [7.5, 8]), ...day(9, grid)],
-    ],
-  ] as const)("have the timestamps of the rows: %s", (_, seconds) => {
-    const path = createWarehouse((transaction) => {
-      const ticks = seconds.map((second, i) =>
-        tick(start + second * 1_000_000, `${i + 1}`, i === 3 ? { price: null } : {}),
-      );
-      writeRecords(transaction, "index_ticks", ticks, "rest");
-    });
-    using irregular = openWarehouse(path);
-    const [columns] = irregular.ticks("btc-id", { as: "columns" });
-    expect([...(columns?.ts ?? [])].map(Number)).toEqual(seconds.map((second) => start + second * 1_000_000));
-    expect([...(columns?.price ?? [])]).toEqual(seconds.map((_, i) => (i === 3 ? Number.NaN : i + 1)));
+it("columns of ticks have the timestamps of the rows, also of days apart", () => {
+  const times = [0, 30, 90, 5 * 86_400 + 7.5, 5 * 86_400 + 8, 9 * 86_400].map(
+    (second) => start + second * 1_000_000,
+  );
+  const path = createWarehouse((transaction) => {
+    const ticks = times.map((ts, i) => tick(ts, `${i + 1}`, i === 3 ? { price: null } : {}));
+    writeRecords(transaction, "index_ticks", ticks, "rest");
   });
+  using irregular = openWarehouse(path);
+  const [columns] = irregular.ticks("btc-id", { as: "columns" });
+  expect([...(columns?.ts ?? [])].map(Number)).toEqual(times);
+  expect([...(columns?.price ?? [])]).toEqual([1, 2, 3, Number.NaN, 5, 6]);
 });

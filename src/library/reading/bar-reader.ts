@@ -1,4 +1,9 @@
-import { type BarFigures, emptyDetails, toTickFigures } from "../../model/answers/bar-aggregate.ts";
+import {
+  BarAggregate,
+  type BarFigures,
+  emptyDetails,
+  toTickFigures,
+} from "../../model/answers/bar-aggregate.ts";
 import { Failure } from "../../model/failure.ts";
 import { DEFAULT_CADENCE, type HistoryStream } from "../../model/streams.ts";
 import { barWidths, formatDay, MICROS_PER_DAY, type Micros, parseDateOrTimestamp } from "../../model/time.ts";
@@ -8,7 +13,6 @@ import { computeBar } from "../../warehouse/rows/kept-bars.ts";
 import { formatExact, parseRowDetails } from "../../warehouse/rows/row-details.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { BarRow, BarSource } from "../rows.ts";
-import { BarBuilder, type BuiltBar } from "./bar-builder.ts";
 import { alignToBars, type BarGrid, isAlignedTo } from "./bar-grid.ts";
 import { CoveredRanges } from "./covered-ranges.ts";
 import type { KeyedSeries } from "./series-names.ts";
@@ -60,6 +64,51 @@ export function canBuild({ grid, range, source }: BarReadOptions): boolean {
 /** Whether the bars are computed from ticks: others consist of kept hours, or of the service's days. */
 function readsTicks({ grid, range, source }: BarReadOptions): boolean {
   return source === "ticks" && !isAlignedTo(grid, HOUR, range);
+}
+
+/** A bar without its coverage. */
+interface BuiltBar extends BarFigures {
+  readonly start: Micros;
+  readonly end: Micros;
+}
+
+/** Joins ticks, hourly bars or daily bars, given in order of time, to the bars of a grid. */
+class BarBuilder {
+  readonly #grid: BarGrid;
+  readonly #bar = new BarAggregate();
+  #start = Number.NaN;
+  #end = Number.NEGATIVE_INFINITY;
+
+  constructor(grid: BarGrid) {
+    this.#grid = grid;
+  }
+
+  /** Returns the previous bar if the tick begins a new one. */
+  addPlainTick(ts: Micros, price: number, volume: number | null): BuiltBar | undefined {
+    const finished = ts < this.#end ? undefined : this.#begin(ts);
+    this.#bar.addPlainTick(price, volume);
+    return finished;
+  }
+
+  /** Returns the previous bar if the part begins a new one. */
+  add(ts: Micros, part: BarFigures): BuiltBar | undefined {
+    const finished = ts < this.#end ? undefined : this.#begin(ts);
+    this.#bar.add(part);
+    return finished;
+  }
+
+  /** The bar in progress; undefined if there is none. */
+  finish(): BuiltBar | undefined {
+    const bar = this.#bar.finish();
+    return bar && { start: this.#start, end: this.#end, ...bar };
+  }
+
+  #begin(ts: Micros): BuiltBar | undefined {
+    const finished = this.finish();
+    this.#start = this.#grid.startOf(ts);
+    this.#end = this.#grid.endOf(this.#start);
+    return finished;
+  }
 }
 
 function* buildBars(connection: Connection, key: number, options: BarReadOptions): Generator<BuiltBar> {

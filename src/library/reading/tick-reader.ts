@@ -93,12 +93,9 @@ export function* readTickRows(
   }
 }
 
-type TickTable = "index_tick_rows" | "current_tick_rows" | "replaced_tick_rows";
-const inRange = (table: TickTable) => `FROM ${table} WHERE series = ? AND ts >= ? AND ts < ?`;
+const inRange = "FROM index_tick_rows WHERE series = ? AND ts >= ? AND ts < ? ORDER BY ts";
 /** Columns are read in windows of this length: short-lived values cost less than half a million at once. */
 const WINDOW_MICROS = MICROS_PER_DAY;
-/** One a second: a finer grid would be a wrong guess. */
-const MAX_WINDOW_TICKS = 86_400;
 
 /**
  * Reads the ticks of a series as columns. One query per column: it returns bare numbers, which costs a third of rows.
@@ -118,12 +115,14 @@ export function readTickArrays(
     tick_volume: [],
   };
   if (key !== null) {
-    const next = connection.statement<Micros>(extentSql("index_tick_rows", "", 1)).pluck();
+    const next = connection.statement<Micros>(`SELECT ts ${inRange} LIMIT 1`).pluck();
     for (let start = next.get([key, from, to]) ?? to; start < to; ) {
-      const window = { from: start, to: Math.min(to, start + WINDOW_MICROS) };
-      const read = readWindow(connection, key, numbers, window);
-      for (const name of ["ts", ...numbers] as const) columns[name].push(read[name] ?? new Float64Array());
-      start = next.get([key, window.to, to]) ?? to;
+      const end = Math.min(to, start + WINDOW_MICROS);
+      for (const column of ["ts", ...numbers] as const) {
+        const values = connection.values<number | null>(`SELECT ${column} ${inRange}`, [key, start, end]);
+        columns[column].push(toNumbers(values));
+      }
+      start = next.get([key, end, to]) ?? to;
     }
   }
   const ts = toTimestamps(join(columns.ts));
@@ -137,101 +136,6 @@ export function readTickArrays(
     volume: join(columns.volume),
     tick_volume: join(columns.tick_volume),
   };
-}
-
-type Columns = Partial<Record<TickNumber | "ts", Float64Array>>;
-
-/** The columns of a window. Of an earlier state both parts of the table are read, and merged if the second has any rows. */
-function readWindow(
-  connection: Connection,
-  key: number,
-  numbers: readonly TickNumber[],
-  window: TimeRange,
-): Columns {
-  if (connection.knownAt === undefined) return readPart(connection, "index_tick_rows", key, numbers, window);
-  const current = readPart(connection, "current_tick_rows", key, numbers, window);
-  const replaced = readPart(connection, "replaced_tick_rows", key, numbers, window);
-  return replaced.ts?.length ? mergeColumns(current, replaced) : current;
-}
-
-function readPart(
-  connection: Connection,
-  table: TickTable,
-  key: number,
-  numbers: readonly TickNumber[],
-  window: TimeRange,
-): Columns {
-  const [first, ...others] = numbers;
-  const read = (column: TickNumber | "ts") =>
-    toNumbers(
-      connection.values<number | null>(`SELECT ${column} ${inRange(table)} ORDER BY ts`, [
-        key,
-        window.from,
-        window.to,
-      ]),
-    );
-  const onGrid = first && readOnGrid(connection, table, key, first, window);
-  const part: Columns = { ts: onGrid?.ts ?? read("ts") };
-  if (part.ts?.length === 0) return part;
-  if (first !== undefined) part[first] = onGrid?.values ?? read(first);
-  for (const column of others) part[column] = read(column);
-  return part;
-}
-
-/** Both are ascending, and have no timestamp in common. */
-function mergeColumns(a: Columns, b: Columns): Columns {
-  const [first = new Float64Array(), second = new Float64Array()] = [a.ts, b.ts];
-  const names = Object.keys(b) as (TickNumber | "ts")[];
-  const merged: Columns = {};
-  for (const name of names) {
-    const [from, other] = [a[name] ?? new Float64Array(), b[name] ?? new Float64Array()];
-    const column = new Float64Array(first.length + second.length);
-    for (let at = 0, i = 0, j = 0; at < column.length; at++) {
-      const isFirst = j === second.length || (first[i] ?? Number.POSITIVE_INFINITY) < (second[j] as Micros);
-      column[at] = (isFirst ? from[i++] : other[j++]) as number;
-    }
-    merged[name] = column;
-  }
-  return merged;
-}
-
-const extentSql = (table: TickTable, order: "" | "DESC", limit: number) =>
-  `SELECT ts ${inRange(table)} ORDER BY ts ${order} LIMIT ${limit}`;
-const onGridSql = (table: TickTable, column: TickNumber) =>
-  `SELECT CASE WHEN ts % ? = ? THEN ${column} ELSE 'off' END ${inRange(table)} ORDER BY ts`;
-
-/**
- * A column of a window, and the timestamps without reading them: they are unique, so if all lie on the grid of the first two,
- * and are as many as it has points up to the last, they are that grid. Undefined if they are not.
- */
-function readOnGrid(
-  connection: Connection,
-  table: TickTable,
-  key: number,
-  column: TickNumber,
-  { from, to }: TimeRange,
-): { readonly ts: Float64Array; readonly values: Float64Array } | undefined {
-  const bounds = [key, from, to];
-  const [first = 0, second = 0] = connection.values<Micros>(extentSql(table, "", 2), bounds);
-  const last = connection.findValue<Micros>(extentSql(table, "DESC", 1), bounds) ?? 0;
-  const step = second - first;
-  const count = (last - first) / step + 1;
-  // Below a dozen there is little to gain, and the guess is often wrong.
-  if (!Number.isInteger(count) || count < 12 || count > MAX_WINDOW_TICKS) return undefined;
-  const read = connection.values<number | null | string>(onGridSql(table, column), [
-    BigInt(step),
-    BigInt(first % step),
-    ...bounds,
-  ]);
-  if (read.length !== count) return undefined;
-  const [ts, values] = [new Float64Array(count), new Float64Array(count)];
-  for (let at = 0; at < count; at++) {
-    const value = read[at];
-    if (typeof value === "string") return undefined;
-    values[at] = value ?? Number.NaN;
-    ts[at] = first + at * step;
-  }
-  return { ts, values };
 }
 
 function join(parts: readonly Float64Array[]): Float64Array {

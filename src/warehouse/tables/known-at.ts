@@ -28,9 +28,6 @@ const versions = (table: string, past: string, columns: string) =>
 
 const views: Readonly<Record<string, string>> = {
   index_tick_rows: versions("index_tick_rows", "past_tick_rows", tickColumns),
-  // Both parts of it, for who reads many: to merge them costs SQLite as much as to read them.
-  current_tick_rows: `SELECT ${tickColumns} FROM main.index_tick_rows WHERE ${isCurrent}`,
-  replaced_tick_rows: `SELECT ${tickColumns} FROM main.past_tick_rows WHERE ${isPast}`,
   daily_bar_rows: versions(
     "daily_bar_rows",
     "past_daily_bar_rows",

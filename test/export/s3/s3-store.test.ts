@@ -291,8 +291,7 @@ describe("an export to a bucket", () => {
     expect((await night()).warning).toBe(undefined);
     await night();
     server.fault = ({ method }) => (method === "DELETE" ? { status: 403, code: "AccessDenied" } : undefined);
-    // Enough for a checkpoint too, after which old entries of the logs are removed.
-    for (let nights = 0; nights < 10; nights++)
+    for (let nights = 0; nights < 2; nights++)
       expect((await night()).warning).toBe(
         `the export is complete, but old files stay: ${to} refused the request (AccessDenied): allow s3:DeleteObject to these credentials`,
       );
