@@ -1,12 +1,9 @@
-import { historyStreams, type Stream } from "../../model/streams.ts";
+import type { Stream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { sqliteDialect } from "../views/sqlite-dialect.ts";
 import { targetStartSql } from "./gaps.ts";
 import type { LedgerKey } from "./ledger.ts";
-
-/** SQL condition on `stream`. The ledger of a history stream has few ranges, that of a snapshot stream may have many. */
-export const isHistoryStreamSql = `stream IN (${historyStreams.map((stream) => `'${stream}'`).join(", ")})`;
 
 /** A ledger key by the columns of the views `coverage` and `gaps`. */
 export interface NamedLedgerKey {

@@ -1,11 +1,11 @@
 import { type GapState, gapState, SETTLING_REASON } from "../../model/status/gap-state.ts";
+import { historyStreams } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { TargetRow } from "../schema/coverage.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { findGaps, NOT_OBSERVED_REASON } from "./gaps.ts";
 import { type KeyRanges, type LedgerKey, ledgerKeyText } from "./ledger.ts";
-import { isHistoryStreamSql } from "./ledger-keys.ts";
 import { readPresentTs } from "./targets.ts";
 
 /** A range of a ledger key of a snapshot stream: received, lost, or too young to tell. */
@@ -25,7 +25,8 @@ const targetsSql = `SELECT stream, series, from_ts AS "from", to_ts AS "to", set
   FROM targets WHERE is_snapshot = 1 ORDER BY stream, series, from_ts`;
 
 const keysSql = `SELECT stream, series FROM targets WHERE is_snapshot = 1
-  UNION SELECT stream, series FROM settled_ranges WHERE NOT ${isHistoryStreamSql}`;
+  UNION SELECT stream, series FROM settled_ranges
+    WHERE stream NOT IN (${historyStreams.map((stream) => `'${stream}'`).join(", ")})`;
 
 const settledSql = `SELECT from_ts, to_ts, proof = 'lost', reason FROM settled_ranges
   WHERE stream = ? AND series = ? AND from_ts >= ? ORDER BY from_ts LIMIT ${RANGES_PER_READ}`;

@@ -72,16 +72,13 @@ export function withdrawRows(
 
 /** Pages are in descending order, so distinct timestamps can be counted without a set unless one repeats. */
 function countDistinct(timestamps: readonly Micros[], { from, to }: TimeRange): number {
+  const isInside = (ts: Micros) => from <= ts && ts < to;
   let inside = 0;
   let previous = Number.POSITIVE_INFINITY;
   for (const ts of timestamps) {
-    if (ts >= previous) return new Set(filterByRange(timestamps, { from, to })).size;
-    if (from <= ts && ts < to) inside++;
+    if (ts >= previous) return new Set(timestamps.filter(isInside)).size;
+    if (isInside(ts)) inside++;
     previous = ts;
   }
   return inside;
-}
-
-function filterByRange(timestamps: readonly Micros[], { from, to }: TimeRange): readonly Micros[] {
-  return timestamps.filter((ts) => from <= ts && ts < to);
 }

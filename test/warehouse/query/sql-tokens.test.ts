@@ -43,7 +43,7 @@ describe("the tokens of a statement", () => {
           marks.fill(kind === "text" || kind === "name" ? "q" : "x", from, to);
         expect([sql, marks.join("")]).toEqual([sql, mark(sql)]);
       }),
-      { numRuns: 2_000 },
+      { numRuns: 500 },
     );
   });
 
@@ -56,7 +56,7 @@ describe("the tokens of a statement", () => {
         if (isReading) expect(ask(sql).sql).toBe(sql);
         else expect(() => ask(sql)).toThrow(/there is no SQL|only statements that read/);
       }),
-      { numRuns: 2_000 },
+      { numRuns: 500 },
     );
   });
 
