@@ -3,7 +3,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { hasTool } from "../support/has-tool.ts";
-import { STEP, TickServer } from "../support/serve/tick-server.ts";
+import { TickServer } from "../support/serve/tick-server.ts";
+import { STEP } from "../support/warehouse/filled-warehouse.ts";
 import { parseTs } from "../support/warehouse/records.ts";
 
 const page = readFileSync(join(import.meta.dirname, "../../docs/serve.md"), "utf8");

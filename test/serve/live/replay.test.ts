@@ -2,8 +2,9 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { emptyRecord } from "../../support/empty-record.ts";
-import { STEP, TickServer } from "../../support/serve/tick-server.ts";
+import { TickServer } from "../../support/serve/tick-server.ts";
 import type { WebSocketClient } from "../../support/simulator/websocket-client.ts";
+import { STEP } from "../../support/warehouse/filled-warehouse.ts";
 import { decimal, parseTs } from "../../support/warehouse/records.ts";
 
 const fixture = new TickServer();
@@ -22,7 +23,7 @@ beforeAll(async () => {
   fixture.cover("a", at("08:00:00"), at("12:00:00"));
   fixture.cover("b", at("08:00:00"), at("09:00:00"));
   fixture.cover("b", at("10:00:00"), at("10:30:00"));
-  fixture.cover("b", at("10:30:00"), at("11:00:00"), "aged out");
+  fixture.cover("b", at("10:30:00"), at("11:00:00"), "lost");
   fixture.cover("b", at("11:00:00"), at("12:00:00"));
   await fixture.start();
 });

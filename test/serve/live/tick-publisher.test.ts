@@ -1,6 +1,7 @@
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { STEP, TickServer } from "../../support/serve/tick-server.ts";
+import { TickServer } from "../../support/serve/tick-server.ts";
+import { STEP } from "../../support/warehouse/filled-warehouse.ts";
 import { parseTs } from "../../support/warehouse/records.ts";
 
 const fixture = new TickServer();

@@ -2,46 +2,42 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import type { ServeServer } from "../../../src/serve/serve-server.ts";
-import { settle } from "../../../src/warehouse/coverage/ledger.ts";
-import { declareTargets } from "../../../src/warehouse/coverage/targets.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { serveWarehouse } from "../../support/serve/filled-server.ts";
 import { sendRequest } from "../../support/simulator/rest-client.ts";
-import { bar, parseTs, tick } from "../../support/warehouse/records.ts";
+import { copyEmptyWarehouse } from "../../support/warehouse/empty-warehouse.ts";
+import { fill, STEP } from "../../support/warehouse/filled-warehouse.ts";
+import { bar, decimal, parseTs, tick } from "../../support/warehouse/records.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "mds-serve-"));
 const path = join(folder, "mds.sqlite");
 const clock = new ManualClock("2026-03-01T12:00:00Z");
 const at = (time: string) => parseTs(`2026-03-01T${time}Z`);
-const STEP = 30 * MICROS_PER_SECOND;
 
 let warehouse: WarehouseWriter;
 let server: ServeServer;
 
 /** Ticks from 08:00 to 12:00; the ledger lacks 10:00 to 10:10 and the head, and has lost 09:00 to 09:05. */
 beforeAll(async () => {
+  copyEmptyWarehouse(path);
   warehouse = openWriter(path, { clock });
-  warehouse.transaction((transaction) => {
-    const series = transaction.dictionary.getSeriesKey("GWA", "btc-id");
-    const key = { stream: "index_ticks", series } as const;
-    const rules = { settleDelay: 2 * STEP, period: STEP, step: 1, serviceWindow: 200 * MICROS_PER_DAY };
-    declareTargets(transaction, "index_ticks", [{ key, from: at("08:00:00"), ...rules }], at("12:00:00"));
-    const ticks = [];
-    for (let ts = at("08:00:00"); ts < at("12:00:00"); ts += STEP) {
-      const isLost = ts >= at("09:00:00") && ts < at("09:05:00");
-      const isOpen = ts >= at("10:00:00") && ts < at("10:09:00");
-      if (!isLost && !isOpen) ticks.push(tick(ts, "1.5"));
-    }
-    writeRecords(transaction, "index_ticks", ticks, "rest");
-    settle(transaction, key, { from: at("08:00:00"), to: at("09:00:00") }, "rows");
-    settle(transaction, key, { from: at("09:00:00"), to: at("09:05:00") }, "lost", "aged out");
-    settle(transaction, key, { from: at("09:05:00"), to: at("10:00:00") }, "rows");
-    settle(transaction, key, { from: at("10:10:00"), to: at("11:50:00") }, "rows");
-  });
+  const ranges = [
+    ["08:00:00", "09:00:00"],
+    ["09:05:00", "10:00:00"],
+    ["10:09:00", "12:00:00"],
+  ].map(([from = "", to = ""]) => [at(from), at(to)] as const);
+  const rows = ranges.flatMap(([from, to]) =>
+    Array.from({ length: (to - from) / STEP }, (_, i) => ({ ts: from + i * STEP, price: decimal("1.5") })),
+  );
+  const [first, second] = ranges as [(typeof ranges)[0], (typeof ranges)[0]];
+  const settled = [first, second, [at("10:10:00"), at("11:50:00")]] as const;
+  const lost = [[at("09:00:00"), at("09:05:00")]] as const;
+  warehouse.transaction((transaction) =>
+    fill(transaction, { series: [{ from: at("08:00:00"), rows, settled, lost }] }),
+  );
   server = await serveWarehouse(path, clock);
 });
 afterAll(async () => {

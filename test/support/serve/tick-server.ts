@@ -1,27 +1,30 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { MICROS_PER_SECOND, type Micros } from "../../../src/model/time.ts";
+import type { Micros } from "../../../src/model/time.ts";
 import type { ServeServer } from "../../../src/serve/serve-server.ts";
-import { settle } from "../../../src/warehouse/coverage/ledger.ts";
-import { declareTargets } from "../../../src/warehouse/coverage/targets.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { WebSocketClient } from "../simulator/websocket-client.ts";
+import { copyEmptyWarehouse } from "../warehouse/empty-warehouse.ts";
+import { fill, STEP } from "../warehouse/filled-warehouse.ts";
 import { tick } from "../warehouse/records.ts";
 import { serveWarehouse } from "./filled-server.ts";
-
-export const STEP = 30 * MICROS_PER_SECOND;
 
 /** A warehouse with a writer of its own, and a server that reads it: both on a manual clock at noon. */
 export class TickServer {
   readonly clock = new ManualClock("2026-03-01T12:00:00Z");
   readonly folder = mkdtempSync(join(tmpdir(), "mds-serve-"));
   readonly path = join(this.folder, "mds.sqlite");
-  readonly warehouse: WarehouseWriter = openWriter(this.path, { clock: this.clock });
+  readonly warehouse: WarehouseWriter;
   readonly clients: WebSocketClient[] = [];
   server: ServeServer | undefined;
+
+  constructor() {
+    copyEmptyWarehouse(this.path);
+    this.warehouse = openWriter(this.path, { clock: this.clock });
+  }
 
   async start(): Promise<ServeServer> {
     this.server = await serveWarehouse(this.path, this.clock);
@@ -45,30 +48,17 @@ export class TickServer {
     });
   }
 
-  /** Covers the range of an index, or says that it is lost. */
-  cover(indexId: string, from: Micros, to: Micros, reason?: string): void {
-    this.warehouse.transaction((transaction) => {
-      const series = transaction.dictionary.getSeriesKey("GWA", indexId);
-      const key = { stream: "index_ticks", series } as const;
-      transaction.markWritten("index_ticks", series);
-      if (reason === undefined) settle(transaction, key, { from, to }, "rows");
-      else settle(transaction, key, { from, to }, "lost", reason);
-    });
+  /** Covers the range of an index, or says that it aged out. */
+  cover(indexId: string, from: Micros, to: Micros, proof: "settled" | "lost" = "settled"): void {
+    this.warehouse.transaction((transaction) =>
+      fill(transaction, { series: [{ indexId, rows: [], [proof]: [[from, to]] }] }),
+    );
   }
 
   /** The settings select these indices from `from` on. */
   select(indexIds: readonly string[], from: Micros): void {
-    this.warehouse.transaction((transaction) => {
-      const targets = indexIds.map((indexId) => ({
-        key: { stream: "index_ticks", series: transaction.dictionary.getSeriesKey("GWA", indexId) } as const,
-        from,
-        settleDelay: 2 * STEP,
-        period: STEP,
-        step: 1,
-        serviceWindow: null,
-      }));
-      declareTargets(transaction, "index_ticks", targets, from);
-    });
+    const series = indexIds.map((indexId) => ({ indexId, from, rules: { serviceWindow: null } }));
+    this.warehouse.transaction((transaction) => fill(transaction, { series }));
   }
 
   async connect(query = ""): Promise<WebSocketClient> {
