@@ -15,7 +15,7 @@ const sync = {
 const REFRESH_SECONDS = 2;
 /** A few minutes of records to fill before the polls are watched. */
 const start = "2026-03-01T00:05:07Z";
-const SEEDS = 3;
+const SEEDS = 2;
 
 /** The longest time in seconds between two requests of the same series or list. */
 async function findLongestWait(harness: SupervisorHarness, seconds: number): Promise<number> {
