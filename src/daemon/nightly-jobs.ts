@@ -2,7 +2,7 @@ import { dirname, join } from "node:path";
 import type { Settings } from "../config/option-table.ts";
 import { exportInProcess } from "../export/run-export.ts";
 import { Failure } from "../model/failure.ts";
-import { MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../model/time.ts";
+import { MICROS_PER_MS, MICROS_PER_SECOND } from "../model/time.ts";
 import type { Random } from "../runtime/backoff.ts";
 import { type SyncContext, type SyncSettings, serviceNow } from "../sync/context/context.ts";
 import type { Problem } from "../sync/context/error-policy.ts";
@@ -81,13 +81,10 @@ async function backfillAndAudit(context: SyncContext, options: NightlyJobOptions
     });
 }
 
-/** Deleted rows cannot be fetched again, so this uses the earlier of both clocks: one may run ahead. */
-function retentionStart(context: Pick<SyncContext, "clock" | "client">, retentionSeconds: number): Micros {
-  const now = Math.min(serviceNow(context), Math.floor(context.clock.now()) * MICROS_PER_MS);
-  return now - retentionSeconds * MICROS_PER_SECOND;
-}
-
-/** Deletes rows older than the retention, in batches, so that other commits can run in between. */
+/**
+ * Deletes rows older than the retention, in batches, so that other commits can run in between. They cannot be fetched again,
+ * so this uses the earlier of both clocks: one may run ahead.
+ */
 async function deleteExpiredRows(
   { ingest, signal, log, ...context }: SyncContext,
   { retention }: NightlyJobOptions,
@@ -95,7 +92,8 @@ async function deleteExpiredRows(
   for (const stream of ["exchange_ticks", "derivative_ticks"] as const) {
     const seconds = retention[stream];
     if (seconds === undefined) continue;
-    const before = retentionStart(context, seconds);
+    const now = Math.min(serviceNow(context), Math.floor(context.clock.now()) * MICROS_PER_MS);
+    const before = now - seconds * MICROS_PER_SECOND;
     let deleted = 0;
     let batch = await ingest.call("pruneBatch", { stream, before }, [], signal);
     deleted += batch.deleted;
