@@ -62,10 +62,6 @@ export function totalDuration(ranges: TimeRanges): number {
   return ranges.reduce((sum, { from, to }) => sum + to - from, 0);
 }
 
-export function containsTimestamp(ranges: TimeRanges, timestamp: Micros): boolean {
-  return ranges.some(({ from, to }) => from <= timestamp && timestamp < to);
-}
-
 /** Throws if the list is not normalised. Guards every read and write of the ledger. */
 export function assertNormalised(ranges: TimeRanges): void {
   let end = Number.NEGATIVE_INFINITY;

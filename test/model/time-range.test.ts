@@ -2,7 +2,6 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
   assertNormalised,
-  containsTimestamp,
   formatRange,
   intersect,
   normalise,
@@ -68,15 +67,6 @@ describe("time ranges", () => {
     ]) {
       expect(() => assertNormalised(list)).toThrow("not ascending and disjoint");
     }
-  });
-
-  it("containsTimestamp counts the start of a range, not its end", () => {
-    const ranges = [
-      { from: 1, to: 3 },
-      { from: 5, to: 6 },
-    ];
-    expect([0, 1, 2, 3, 4, 5, 6].filter((at) => containsTimestamp(ranges, at))).toEqual([1, 2, 5]);
-    expect(containsTimestamp([], 1)).toBe(false);
   });
 
   it("formatRange shows timestamps, and what is none as a number", () => {
