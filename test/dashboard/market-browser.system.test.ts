@@ -63,10 +63,13 @@ describe("/market", () => {
       expect((await area("ETH")) / (await area("BTC"))).toBeCloseTo(cap("ETH") / cap("BTC"), 1);
       await page.check("#square-root");
       expect((await area("ETH")) / (await area("BTC"))).toBeCloseTo(Math.sqrt(cap("ETH") / cap("BTC")), 1);
+      await page.check("#without-first");
+      expect(await page.locator('.tile[title^="BTC "]').count()).toBe(0);
       expect(await page.getAttribute('.tile[title^="SOL "]', "title")).toContain(
         `market cap ${amount(cap("SOL"))} USD`,
       );
-      expect(new URL(page.url()).search).toBe("?scale=sqrt");
+      expect(new URL(page.url()).search).toBe("?without=1&scale=sqrt");
+      await page.uncheck("#without-first");
       await page.uncheck("#square-root");
       // Exactly 168 hours: hourly closes where ticks are synced, daily ones before, and the price of the ranking.
       const closes = (symbol: string) =>

@@ -34,6 +34,8 @@ let sparklines: RankingResult["sparklines"] = {};
 const params = new URLSearchParams(location.search);
 const searchInput = byId("search", HTMLInputElement);
 searchInput.value = params.get("q") ?? "";
+const withoutFirst = byId("without-first", HTMLInputElement);
+withoutFirst.checked = params.has("without");
 const squareRoot = byId("square-root", HTMLInputElement);
 squareRoot.checked = params.get("scale") === "sqrt";
 
@@ -124,7 +126,13 @@ const table = createSortableTable<MarketAsset>({
 
 function drawMap(): void {
   setText("map-size", squareRoot.checked ? "square root of the market cap" : "market cap");
-  if (assets.length > 0) showTreemap(byId("treemap"), assets, { hrefOf, isSquareRoot: squareRoot.checked });
+  setText("first-symbol", assets.find(({ marketCap }) => (marketCap ?? 0) > 0)?.symbol ?? "the first");
+  if (assets.length > 0)
+    showTreemap(byId("treemap"), assets, {
+      hrefOf,
+      isWithoutFirst: withoutFirst.checked,
+      isSquareRoot: squareRoot.checked,
+    });
 }
 
 function show(answer: RankingResult): void {
@@ -149,6 +157,7 @@ function saveToUrl(): void {
   const query = new URLSearchParams({
     ...(searchInput.value.trim() ? { q: searchInput.value.trim() } : {}),
     ...(table.sort() ? { sort: table.sort() } : {}),
+    ...(withoutFirst.checked ? { without: "1" } : {}),
     ...(squareRoot.checked ? { scale: "sqrt" } : {}),
   });
   history.replaceState(null, "", query.size > 0 ? `?${query}` : location.pathname);
@@ -158,7 +167,7 @@ searchInput.addEventListener("input", () => {
   saveToUrl();
   table.search();
 });
-squareRoot.addEventListener("change", () => {
+byId("map-options").addEventListener("change", () => {
   saveToUrl();
   drawMap();
 });
@@ -180,7 +189,13 @@ function applyTicks(ticks: CommitNews["ticks"]): void {
     const price = newestPrice(asset);
     if (price === asset.price || price === null) continue;
     const shown = byId("ranking").querySelector<HTMLElement>(`tr[data-id="${CSS.escape(asset.id)}"] .price`);
-    if (shown) shown.textContent = quote(price);
+    if (shown) {
+      shown.textContent = quote(price);
+      shown.classList.remove("moved-up", "moved-down");
+      // Reading the width restarts the animation.
+      void shown.offsetWidth;
+      shown.classList.add(price > (asset.price ?? 0) ? "moved-up" : "moved-down");
+    }
     asset.price = price;
   }
 }

@@ -30,6 +30,7 @@ interface TreeNode<T> {
 
 interface TreemapOptions<T> {
   readonly hrefOf: (asset: T) => string;
+  readonly isWithoutFirst: boolean;
   /** The square root of the market cap, so that one asset does not take all the room. */
   readonly isSquareRoot: boolean;
 }
@@ -43,11 +44,12 @@ interface Size {
 function layOutTiles<T extends TileAsset>(
   assets: readonly T[],
   { width, height }: Size,
-  { isSquareRoot }: TreemapOptions<T>,
+  { isWithoutFirst, isSquareRoot }: TreemapOptions<T>,
 ) {
   const children = assets.filter(({ marketCap }) => (marketCap ?? 0) > 0).map((asset) => ({ asset }));
+  const first = isWithoutFirst ? 1 : 0;
   const sizeOf = (cap: number) => (isSquareRoot ? Math.sqrt(cap) : cap);
-  const root = hierarchy<TreeNode<T>>({ children: children.slice(0, MAX_TILES) });
+  const root = hierarchy<TreeNode<T>>({ children: children.slice(first, first + MAX_TILES) });
   return treemap<TreeNode<T>>()
     .size([width, height])
     .paddingInner(2)

@@ -98,6 +98,14 @@ function showRate(rates: readonly number[]): void {
   const recent = rates.slice(-10);
   const mean = recent.reduce((sum, rate) => sum + rate, 0) / (recent.length || 1);
   setText("rate", mean >= 10 || mean === 0 ? count(Math.round(mean)) : mean.toFixed(1));
+  const max = Math.max(4, ...rates);
+  const points = rates.map(
+    (rate, i) =>
+      `${((i * 120) / Math.max(1, rates.length - 1)).toFixed(1)},${(23 - (rate * 22) / max).toFixed(1)}`,
+  );
+  const [area, curve] = byId("spark", SVGElement).children;
+  curve?.setAttribute("d", points.length > 1 ? `M${points.join("L")}` : "");
+  area?.setAttribute("d", points.length > 1 ? `M0,24L${points.join("L")}L120,24Z` : "");
 }
 
 function showLimit(service: ServiceCondition): void {
