@@ -7,14 +7,14 @@ import {
   overloadRow,
   pauseRow,
 } from "../support/service/goodput-table.ts";
-import type { Figure } from "./figures.ts";
+import { type Figure, formatFigures } from "./figures.ts";
 
 const SEED = 1;
 
 const rows = [
   ...[0.17, 0.25, 0.5, 0.75].map((share) => failureRow(share, "500", 10)),
   ...[0.25, 0.5, 0.75].map((share) => failureRow(share, "reset", 10)),
-  ...["second", "sliding", "bucket"].flatMap((window) => [
+  ...(["second", "sliding", "bucket"] as const).flatMap((window) => [
     limitRow(1, window, 330),
     limitRow(10, window, 120),
     limitRow(200, window, 50),
@@ -29,7 +29,7 @@ const rows = [
 
 /** The real client against the simulator, in virtual time: 20 ms latency, eight requests in flight. */
 export async function benchGoodput(print: (line: string) => void): Promise<Figure[]> {
-  const clean = await measureGoodput({ faults: "", seconds: 10, seed: SEED });
+  const clean = await measureGoodput({ faults: [], seconds: 10, seed: SEED });
   print(`without faults: ${clean.pagesPerSecond.toFixed(0)} pages/s in virtual time; the ratios refer to it`);
   const figures: Figure[] = [];
   for (const row of rows) {
@@ -40,4 +40,9 @@ export async function benchGoodput(print: (line: string) => void): Promise<Figur
       figures.push({ name: "  answered 429", measured: rejectedShare, atMost: maxRejectedShare });
   }
   return figures;
+}
+
+if (import.meta.main) {
+  const print = (line: string) => void process.stdout.write(`${line}\n`);
+  for (const line of formatFigures(await benchGoodput(print))) print(line);
 }

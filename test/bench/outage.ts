@@ -4,17 +4,19 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
+import type { FaultCall } from "../simulator/faults.ts";
+import { RemoteSimulator, simulatorEntry } from "../simulator/remote-simulator.ts";
+import type { LoggedRequest } from "../simulator/traffic-log.ts";
 import { readAddress } from "../support/daemon/read-address.ts";
 import { buildProgram } from "./built-program.ts";
-import type { Figure } from "./figures.ts";
-import { readClientSettings } from "./simulator-process.ts";
+import { type Figure, formatFigures } from "./figures.ts";
 
 interface Row {
   readonly name: string;
   readonly cadenceSeconds: number;
   /** Of the outage. */
   readonly seconds: number;
-  readonly faults: string;
+  readonly faults: readonly FaultCall[];
   readonly maxLostPeriods: number;
   /** The socket alone fails: how long it may wait at most. */
   readonly maxSocketWaitSeconds?: number;
@@ -22,7 +24,7 @@ interface Row {
 
 /** `--full`: the long outage lasts five minutes. */
 const LONG_SECONDS = process.argv.includes("--full") ? 300 : 150;
-const refuse = (seconds: number) => `port refuse to=${seconds}s`;
+const refuse = (seconds: number): FaultCall[] => [["refuse", { to: seconds * 1000 }]];
 
 const rows: readonly Row[] = [
   { name: "refused 30 s", cadenceSeconds: 5, seconds: 30, faults: refuse(30), maxLostPeriods: 0 },
@@ -30,21 +32,33 @@ const rows: readonly Row[] = [
     name: "connections reset 30 s",
     cadenceSeconds: 5,
     seconds: 30,
-    faults: "* * reset to=30s\nws upgrade-status 502 to=30s\nws drop-connection 1006 on=tick to=30s",
+    faults: [
+      ["reset", { on: "*", to: 30_000 }],
+      ["upgradeStatus", 502, { to: 30_000 }],
+      ["dropConnection", { when: "tick", to: 30_000 }],
+    ],
     maxLostPeriods: 0,
   },
   {
     name: "503 for everything 60 s",
     cadenceSeconds: 5,
     seconds: 60,
-    faults: "* * status 503 to=60s\nws upgrade-status 503 to=60s\nws drop-connection 1006 on=tick to=60s",
+    faults: [
+      ["status", 503, { on: "*", to: 60_000 }],
+      ["upgradeStatus", 503, { to: 60_000 }],
+      ["dropConnection", { when: "tick", to: 60_000 }],
+    ],
     maxLostPeriods: 0,
   },
   {
     name: "no answer 30 s",
     cadenceSeconds: 5,
     seconds: 30,
-    faults: "* * stall to=30s\nws upgrade-stall to=30s\nws drop-connection 1006 on=tick to=30s",
+    faults: [
+      ["stall", { on: "*", to: 30_000 }],
+      ["upgradeStall", { to: 30_000 }],
+      ["dropConnection", { when: "tick", to: 30_000 }],
+    ],
     maxLostPeriods: 0,
   },
   {
@@ -59,7 +73,10 @@ const rows: readonly Row[] = [
     name: "socket dropped every 10 s, twelve times",
     cadenceSeconds: 5,
     seconds: 0,
-    faults: "ws drop-connection 1006 on=tick total=1\nws drop-connection 1006 on=accept in=10s total=12",
+    faults: [
+      ["dropConnection", { when: "tick", total: 1 }],
+      ["dropConnection", { when: "accept", in: 10_000, total: 12 }],
+    ],
     maxLostPeriods: 0,
     maxSocketWaitSeconds: 5,
   },
@@ -67,7 +84,10 @@ const rows: readonly Row[] = [
     name: "one 403 on the upgrade",
     cadenceSeconds: 5,
     seconds: 0,
-    faults: "ws drop-connection 1006 on=tick total=1\nws upgrade-status 403 total=1",
+    faults: [
+      ["dropConnection", { when: "tick", total: 1 }],
+      ["upgradeStatus", 403, { total: 1 }],
+    ],
     maxLostPeriods: 0,
     maxSocketWaitSeconds: 5,
   },
@@ -122,54 +142,50 @@ export async function benchOutage(print: (line: string) => void): Promise<Figure
   }
 }
 
-interface LoggedRequest {
-  readonly target: string;
-  readonly status: number;
-  readonly at: number;
-}
-
 class Site {
   readonly #row: Row;
   readonly #folder: string;
-  readonly #simulator: ChildProcess;
+  readonly #simulator: RemoteSimulator;
+  readonly #simulatorProcess: ChildProcess;
   readonly #daemon: ChildProcess;
-  readonly #serviceUrl: string;
   readonly #address: string;
 
   private constructor(
     row: Row,
     folder: string,
     processes: readonly [simulator: ChildProcess, daemon: ChildProcess],
-    addresses: readonly [service: string, daemon: string],
+    remote: RemoteSimulator,
+    address: string,
   ) {
     this.#row = row;
     this.#folder = folder;
-    [this.#simulator, this.#daemon] = processes;
-    [this.#serviceUrl, this.#address] = addresses;
+    [this.#simulatorProcess, this.#daemon] = processes;
+    this.#simulator = remote;
+    this.#address = address;
   }
 
   static async start(row: Row): Promise<Site> {
     const program = buildProgram();
     const folder = mkdtempSync(join(tmpdir(), "mds-bench-outage-"));
     const cadence = String(row.cadenceSeconds);
-    const simulator = spawn(process.execPath, [program, "simulate", "--refresh-seconds", cadence], {
+    const simulator = spawn(process.execPath, [simulatorEntry, "--refresh-seconds", cadence], {
       stdio: ["ignore", "pipe", "ignore"],
     });
-    const service = await readClientSettings(simulator.stdout);
+    const remote = await RemoteSimulator.connect(simulator);
     writeFileSync(
       join(folder, "mds-sync.yaml"),
       `${settings}service: { refreshSeconds: ${row.cadenceSeconds} }\n`,
     );
     const daemon = spawn(process.execPath, [program, "run"], {
       cwd: folder,
-      env: { ...service, MDS_WAREHOUSE: join(folder, "mds.sqlite") },
+      env: { ...remote.env, MDS_WAREHOUSE: join(folder, "mds.sqlite") },
       stdio: ["ignore", "ignore", "pipe"],
     });
     const address = await readAddress(daemon).catch((error: unknown) => {
       simulator.kill("SIGTERM");
       throw error;
     });
-    return new Site(row, folder, [simulator, daemon], [service.MDS_BASE_URL ?? "", address]);
+    return new Site(row, folder, [simulator, daemon], remote, address);
   }
 
   /** Ticks of two periods are stored, and nothing else is under way. */
@@ -187,7 +203,7 @@ class Site {
     await sleep(startAt - Date.now());
     const before = await this.#countFailed();
     const sentAt = Date.now();
-    await this.#setFaults(faults);
+    await this.#simulator.setFaults(...faults);
     const startedAt = (sentAt + Date.now()) / 2;
     const endAt = startedAt + seconds * 1_000;
     await sleep(Math.min(60, seconds) * 1_000);
@@ -201,7 +217,7 @@ class Site {
       atMost: maxLostPeriods,
       digits: 0,
     };
-    const requests = await this.#readRequests();
+    const requests = await this.#simulator.readRequests();
     const upgrades = requests.filter(({ target, at }) => target.startsWith("/v3/stream") && at >= startedAt);
     if (maxSocketWaitSeconds !== undefined)
       return [
@@ -265,19 +281,6 @@ class Site {
     }
   }
 
-  async #setFaults(faults: string): Promise<void> {
-    const answer = await fetch(new URL("/simulator/faults", this.#serviceUrl), {
-      method: "POST",
-      body: faults,
-    });
-    if (!answer.ok) throw new Error(await answer.text());
-  }
-
-  async #readRequests(): Promise<readonly LoggedRequest[]> {
-    const answer = await fetch(new URL("/simulator/requests", this.#serviceUrl));
-    return ((await answer.json()) as { list: LoggedRequest[] }).list;
-  }
-
   /** Requests, token requests and connections without success, whether or not anybody received them. */
   async #countFailed(): Promise<number> {
     return (
@@ -295,7 +298,7 @@ class Site {
   }
 
   async stop(): Promise<void> {
-    for (const child of [this.#daemon, this.#simulator]) {
+    for (const child of [this.#daemon, this.#simulatorProcess]) {
       if (child.exitCode !== null) continue;
       child.kill("SIGTERM");
       await once(child, "exit");
@@ -317,4 +320,9 @@ function longestWait(upgrades: readonly LoggedRequest[], droppedAt: number, conn
 
 function sleep(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+if (import.meta.main) {
+  const print = (line: string) => void process.stdout.write(`${line}\n`);
+  for (const line of formatFigures(await benchOutage(print))) print(line);
 }

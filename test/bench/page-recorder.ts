@@ -1,6 +1,6 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { gzipSync } from "node:zlib";
-import { startSimulator } from "../../src/simulator/simulator.ts";
+import { startSimulator } from "../simulator/simulator.ts";
 import {
   CHUNK_ROWS,
   countRecordedPages,
@@ -24,7 +24,7 @@ interface Part {
 // A thread of the recorded service: lets the simulator render the rows that a backfill will request, and posts them.
 const { recording, part, parts } = workerData as Part;
 const size = { assets: 3 * recording.series + 10, markets: 4, exchanges: 1 };
-const simulator = await startSimulator({ cacheMegabytes: 1, size });
+const simulator = await startSimulator({ size });
 const answer = await fetch(`${simulator.baseUrl}/v3/oauth/token`, {
   method: "POST",
   headers: { "content-type": "application/json" },

@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
+import { Fault } from "../simulator/faults.ts";
 import {
   createDaemonHarness,
   type DaemonHarness,
@@ -121,7 +122,7 @@ sync: { lookups: { every: 30m }, ohlcv: { GWA: [BTC], MWA: none, LX: none }, int
     await scrapes.record(running, 28);
     expect(scrapes.firedAfter(0)).toEqual([]);
     expect(await running.readMetric('newest_age_seconds{stream="ohlcv"}')).toBeGreaterThan(0);
-    daemon.simulator.setFaults("GET * status 503");
+    daemon.simulator.setFaults(Fault.status(503));
     await scrapes.record(running, 30);
     expect(scrapes.firedAfter(0)).toEqual(["ServiceUnreachable", "Stuck"]);
   });
@@ -132,25 +133,26 @@ sync: { lookups: { every: 30m }, ohlcv: { GWA: [BTC], MWA: none, LX: none }, int
       settings: `${settings}schedule: { nightly: "", export: "5 * * * *", exportTo: /dev/null/export }`,
     });
     // A gap of a day that cannot be filled.
-    daemon.simulator.setFaults("GET /index-ticker status 500 query=indexType=GWA");
+    daemon.simulator.setFaults(Fault.status(500, { on: "/index-ticker", query: { indexType: "GWA" } }));
     const running = await daemon.startServing();
     const stuck = new Scrapes(daemon);
     await stuck.record(running, 8);
     expect(stuck.firedAfter(8)).toEqual(["GapsStayOpen", "JobFailing", "StreamFailing"]);
 
-    daemon.simulator.setFaults("");
+    daemon.simulator.setFaults();
     await running.runUntil(running.isFilled);
     await running.runUntil(async () => (await stuck.readOpen(running)) === 0);
     // Some young gap is open whenever Prometheus looks.
-    daemon.simulator.setFaults(`
-GET /index-ticker status 500 query=indexType=GWA
-ws missing-tick query=indexType=GWA`);
+    daemon.simulator.setFaults(
+      Fault.status(500, { on: "/index-ticker", query: { indexType: "GWA" } }),
+      Fault.missingTick({ query: { indexType: "GWA" } }),
+    );
     const young = new Scrapes(daemon);
     await young.record(running, 6);
     expect(await young.readOpen(running)).toBeGreaterThan(0);
     expect(young.firedAfter(8)).not.toContain("GapsStayOpen");
 
-    daemon.simulator.setFaults("ws upgrade-status 503\nws drop-connection 1006 on=tick");
+    daemon.simulator.setFaults(Fault.upgradeStatus(503), Fault.dropConnection({ when: "tick" }));
     const cut = new Scrapes(daemon);
     await cut.record(running, 4);
     expect(cut.firedAfter(1)).toContain("FeedDown");

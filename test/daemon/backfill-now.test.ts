@@ -2,6 +2,7 @@ import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Clock } from "../../src/runtime/clock.ts";
+import { Fault } from "../simulator/faults.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
 import {
   createDaemonHarness,
@@ -66,7 +67,7 @@ describe("mds-sync backfill beside a daemon", () => {
     const unknown = await runBeside(daemon, running, "--now", "--series", "BITCON", "--log-level", "silent");
     expect(unknown.status).toBe(2);
     expect(unknown.stderr).toMatch(/^mds-sync: --series: no index is called BITCON/);
-    daemon.simulator.setFaults("GET /index-ticker status 403");
+    daemon.simulator.setFaults(Fault.status(403, { on: "/index-ticker" }));
     const forbidden = await runBeside(
       daemon,
       running,
@@ -78,7 +79,7 @@ describe("mds-sync backfill beside a daemon", () => {
     );
     expect(forbidden.status).toBe(4);
     expect(forbidden.stdout).toContain("read:index-ticker");
-    daemon.simulator.setFaults("");
+    daemon.simulator.setFaults();
 
     expect(statSync(`${path}.control`).mode & 0o777).toBe(0o600);
     const { port, token } = JSON.parse(readFileSync(`${path}.control`, "utf8"));
@@ -106,7 +107,7 @@ describe("mds-sync backfill beside a daemon", () => {
   it("ends with one line and exit 75 if the daemon stops under way", async () => {
     const daemon = await createDaemonHarness({ settings });
     const running = await daemon.startFilled();
-    daemon.simulator.setFaults("GET /asset stall");
+    daemon.simulator.setFaults(Fault.stall({ on: "/asset" }));
     const command = runBeside(daemon, undefined, "--now", "--log-level", "silent");
     await running.runUntil(() => daemon.logged.some(({ message }) => message === "backfill requested"));
     await running.stop();

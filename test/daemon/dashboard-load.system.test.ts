@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { startSimulator } from "../../src/simulator/simulator.ts";
+import { startSimulator } from "../simulator/simulator.ts";
 import type { LoadOptions, LoadResult } from "../support/daemon/http-load.ts";
 import { startProgram } from "../support/program-process.ts";
 import { serviceEnv } from "../support/sync/sync-session.ts";

@@ -6,6 +6,7 @@ import { dirname } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { startWorker } from "../../src/runtime/thread.ts";
+import { Fault } from "../simulator/faults.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
 import { createDaemonHarness } from "../support/daemon/daemon-harness.ts";
 
@@ -111,7 +112,7 @@ sync:
     expect(states).toEqual(["ok", "credentials_rejected", "ok", "secret_unreadable", "ok"]);
 
     // The error of a stream is stored within a minute or two, for `status`.
-    simulator.setFaults("GET /market-cap status 403");
+    simulator.setFaults(Fault.status(403, { on: "/market-cap" }));
     const streamState = () =>
       daemon.query("SELECT last_error, missing_scopes FROM stream_states WHERE stream = 'market_caps'")[0];
     await running.runUntil(() => streamState()?.missing_scopes === '["read:market-cap"]');

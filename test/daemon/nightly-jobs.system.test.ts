@@ -2,6 +2,7 @@ import { mkdirSync, readFileSync, rmdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
+import { Fault } from "../simulator/faults.ts";
 import { createDaemonHarness } from "../support/daemon/daemon-harness.ts";
 import { timeLimit } from "../support/time-limit.ts";
 import { copyEmptyWarehouse, viewsBesideSync } from "../support/warehouse/empty-warehouse.ts";
@@ -50,7 +51,7 @@ describe("the nightly jobs", () => {
       .run(row?.series, Number(row?.ts) - 30e6);
     database.close();
     // The service adds a property: that is no difference.
-    simulator.setFaults("GET /index-ticker set field=venues value=7 as=json");
+    simulator.setFaults(Fault.set("venues", 7, { on: "/index-ticker" }));
     const libra = simulator.universe.assets.find(({ symbol }) => symbol === "LIBRA")?.id ?? "";
     const libraRequests = () =>
       simulator.requests.list.filter(({ target }) => target.startsWith("/v3/ohlcv") && target.includes(libra))
@@ -75,7 +76,7 @@ describe("the nightly jobs", () => {
     expect(
       query("SELECT count(*) AS n FROM revisions WHERE name = 'BTC' AND stream = 'index_ticks'"),
     ).toEqual([{ n: 1 }]);
-    simulator.setFaults("");
+    simulator.setFaults();
     const exported = JSON.parse(readFileSync(join(dirname(path), "export/manifest.json"), "utf8"));
     expect(exported.files.map(({ relation }: { relation: string }) => relation)).toContain("index_ticks");
 

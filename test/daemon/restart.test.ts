@@ -4,6 +4,7 @@ import Database from "better-sqlite3";
 import { describe, expect, it, vi } from "vitest";
 import { readLastCrash } from "../../src/warehouse/sqlite/crash-marker.ts";
 import { readLastShutdown, writeShutdownMarker } from "../../src/warehouse/sqlite/shutdown-marker.ts";
+import { Fault } from "../simulator/faults.ts";
 import { createDaemonHarness } from "../support/daemon/daemon-harness.ts";
 import { fakeSystemdNotify } from "../support/fake-systemd-notify.ts";
 import { waitUntil } from "../support/wait-until.ts";
@@ -103,7 +104,7 @@ describe("a daemon that starts on an existing warehouse", () => {
     for (const [name, value] of Object.entries(manager.env)) vi.stubEnv(name, value);
     createEarlierWarehouse(daemon.path);
     // Its data is not of the simulator, which would refuse it.
-    daemon.simulator.setFaults("GET * stall");
+    daemon.simulator.setFaults(Fault.stall());
     const running = await daemon.startServing();
     await running.runUntil(() => manager.messages().includes("READY=1"));
     const text = "from 19 to 20: 1 MB, about 1 s";

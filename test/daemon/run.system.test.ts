@@ -4,9 +4,10 @@ import { closeSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { readLastCrash } from "../../src/warehouse/sqlite/crash-marker.ts";
 import { readLastShutdown } from "../../src/warehouse/sqlite/shutdown-marker.ts";
+import { Fault } from "../simulator/faults.ts";
+import { type Simulator, startSimulator } from "../simulator/simulator.ts";
 import { programEntry } from "../support/build-program.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
 import { fakeSystemdNotify } from "../support/fake-systemd-notify.ts";
@@ -153,7 +154,7 @@ describe("mds-sync run", () => {
   it("G1, G7: stops within five seconds during a backfill, its stderr full or closed, and leaves a clean file", async () => {
     const simulator = await startService();
     // Stopped long before the backfill ends, which then costs few pages.
-    simulator.setFaults("GET /index-ticker latency 500ms");
+    simulator.setFaults(Fault.latency(500, { on: "/index-ticker" }));
     const pipe = createFullPipe();
     const stuckEnd = pipe.open();
     const folders = [folderWithSettings(), folderWithSettings()] as const;

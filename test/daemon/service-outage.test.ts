@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { Fault } from "../simulator/faults.ts";
 import { createDaemonHarness } from "../support/daemon/daemon-harness.ts";
 
 const MINUTE = 60_000;
@@ -20,7 +21,7 @@ const bars = `
   marketCap: false
   derivatives: false
 `;
-const NO_SOCKET = "ws upgrade-status 503\nws drop-connection 1006 on=tick";
+const NO_SOCKET = [Fault.upgradeStatus(503), Fault.dropConnection({ when: "tick" })];
 
 async function startHeartbeatServer(): Promise<{ count: () => number; url: string }> {
   let count = 0;
@@ -34,7 +35,7 @@ async function startHeartbeatServer(): Promise<{ count: () => number; url: strin
 }
 
 describe("a daemon whose service does not answer", () => {
-  it("shows at once on its pages, and after five minutes is unhealthy, says why, and sends no heartbeat", async () => {
+  it("is unhealthy after five minutes, says why, and sends no heartbeat", async () => {
     const heartbeat = await startHeartbeatServer();
     const daemon = await createDaemonHarness({
       settings: `telemetry: { heartbeatUrl: "${heartbeat.url}" }\nsync: {${ticks.trim().replaceAll("\n", ",")}}`,
@@ -42,33 +43,18 @@ describe("a daemon whose service does not answer", () => {
     const { clock, simulator } = daemon;
     const running = await daemon.startFilled();
     const health = () => running.getPage("/healthz");
-    // The pages are live no longer than REST or the feed gets answers, also between two ticks, although the daemon is healthy.
-    simulator.setFaults("GET * status 500");
-    for (let i = 0; i < 20; i++) {
-      await clock.runUntil(clock.sleep(9_000));
-      expect(await running.readProblem()).toBeNull();
-    }
-    simulator.setFaults("");
-    await clock.runUntil(clock.sleep(MINUTE));
-    simulator.setFaults("port refuse from=0s to=86400s");
-    await clock.runUntil(clock.sleep(10_000));
-    expect(await running.readProblem()).toBe("the service does not answer");
-    expect(await health()).toEqual({ status: 200, text: "ok\n" });
-    simulator.setFaults("");
-    await running.runUntil(async () => (await running.readProblem()) === null);
-
-    const causes: [fault: string, cause: RegExp][] = [
-      ["GET * status 500", /the service failed|server_failure/],
-      ["GET * stall", /timeout/],
+    const causes: [fault: Fault, cause: RegExp][] = [
+      [Fault.status(500), /the service failed|server_failure/],
+      [Fault.stall(), /timeout/],
     ];
     const { origin } = new URL(simulator.baseUrl);
     for (const [fault, cause] of causes) {
-      simulator.setFaults(`${fault}\n${NO_SOCKET}`);
+      simulator.setFaults(fault, ...NO_SOCKET);
       await clock.runUntil(clock.sleep(4 * MINUTE));
-      expect(await health(), fault).toEqual({ status: 200, text: "ok\n" });
+      expect(await health(), fault.name).toEqual({ status: 200, text: "ok\n" });
       await clock.runUntil(clock.sleep(6 * MINUTE));
       const { status, text } = await health();
-      expect(status, fault).toBe(503);
+      expect(status, fault.name).toBe(503);
       expect(text).toMatch(
         new RegExp(`^no useful answer from ${origin} since 2026-03-01 1[23]:\\d\\d:\\d\\d UTC: `),
       );
@@ -82,7 +68,7 @@ describe("a daemon whose service does not answer", () => {
       const sent = heartbeat.count();
       await clock.runUntil(clock.sleep(3 * MINUTE));
       expect(heartbeat.count()).toBe(sent);
-      simulator.setFaults("");
+      simulator.setFaults();
       await running.runUntil(async () => (await health()).status === 200);
       await running.runUntil(() => heartbeat.count() > sent);
     }
@@ -96,14 +82,37 @@ describe("a daemon whose service does not answer", () => {
     const { clock, simulator } = daemon;
     const running = await daemon.startFilled();
     const passed = (ms: number) => clock.runUntil(clock.sleep(ms));
-    simulator.setFaults("GET * status 500");
+    simulator.setFaults(Fault.status(500));
     await passed(40 * MINUTE);
     expect((await running.getPage("/healthz")).status).toBe(200);
-    simulator.setFaults(`GET * status 500\n${NO_SOCKET}`);
+    simulator.setFaults(Fault.status(500), ...NO_SOCKET);
     await passed(25 * MINUTE);
     expect((await running.getPage("/healthz")).status).toBe(200);
     await passed(15 * MINUTE);
     expect((await running.getPage("/healthz")).status).toBe(503);
+    await running.stop();
+  });
+
+  it("calls its pages live no longer than REST or the feed gets answers, although it is healthy", async () => {
+    const daemon = await createDaemonHarness({ settings: `sync: {${ticks.trim().replaceAll("\n", ",")}}` });
+    const { clock, simulator } = daemon;
+    const running = await daemon.startFilled();
+    const passed = (ms: number) => clock.runUntil(clock.sleep(ms));
+    // The feed works while REST is down, also between two ticks.
+    simulator.setFaults(Fault.status(500));
+    for (let i = 0; i < 20; i++) {
+      await passed(9_000);
+      expect(await running.readProblem()).toBeNull();
+    }
+    simulator.setFaults();
+    await passed(MINUTE);
+    expect(await running.readProblem()).toBeNull();
+    simulator.setFaults(Fault.refuse({ to: 86_400_000 }));
+    await passed(10_000);
+    expect(await running.readProblem()).toBe("the service does not answer");
+    expect(await running.getPage("/healthz")).toEqual({ status: 200, text: "ok\n" });
+    simulator.setFaults();
+    await running.runUntil(async () => (await running.readProblem()) === null);
     await running.stop();
   });
 
@@ -119,10 +128,10 @@ describe("a daemon whose service does not answer", () => {
       }
     };
     await watch(50 * MINUTE);
-    simulator.setFaults("GET * status 500 total=2");
+    simulator.setFaults(Fault.status(500, { total: 2 }));
     await watch(2 * HOUR);
     expect(unhealthy).toEqual([]);
-    simulator.setFaults("GET * status 500");
+    simulator.setFaults(Fault.status(500));
     await watch(90 * MINUTE);
     expect(unhealthy.length).toBeGreaterThan(0);
     await running.stop();
@@ -131,7 +140,7 @@ describe("a daemon whose service does not answer", () => {
   it("is not ready before the first answer, and says which address it waits for, and why", async () => {
     const daemon = await createDaemonHarness({ settings: `sync: {${ticks.trim().replaceAll("\n", ",")}}` });
     const { clock, simulator } = daemon;
-    simulator.setFaults("port refuse from=0s to=1200s");
+    simulator.setFaults(Fault.refuse({ to: 1_200_000 }));
     await clock.advance(1_000);
     const running = await daemon.startServing();
     const { origin } = new URL(simulator.baseUrl);
@@ -152,7 +161,7 @@ describe("a daemon whose service does not answer", () => {
   it("does not call itself synced before it knows what to sync, and is unhealthy while a lookup only fails", async () => {
     const daemon = await createDaemonHarness({ settings: `sync: {${ticks.trim().replaceAll("\n", ",")}}` });
     const { clock, simulator } = daemon;
-    simulator.setFaults("GET /asset status 500");
+    simulator.setFaults(Fault.status(500, { on: "/asset" }));
     const startedAt = clock.now();
     const running = await daemon.startServing();
     const seen = new Map<string, string>();
@@ -179,7 +188,7 @@ describe("a daemon whose service does not answer", () => {
     expect([...seen.keys()].join("\n")).not.toContain("Complete");
     expect(await running.readMetric("healthy")).toBe(0);
 
-    simulator.setFaults("");
+    simulator.setFaults();
     const stored = () => daemon.query("SELECT rows FROM stream_states WHERE stream = 'index_ticks'")[0]?.rows;
     await watchUntil(() => Number(stored()) > 0);
     expect((await health()).status).toBe(200);

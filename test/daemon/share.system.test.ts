@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import type { ShareStatus } from "../../src/model/status/share-status.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
-import { startSimulator } from "../../src/simulator/simulator.ts";
+import { startSimulator } from "../simulator/simulator.ts";
 import { useOwnPostgres } from "../support/postgres.ts";
 import { PASSWORD } from "../support/postgres-server.ts";
 import { startProgram } from "../support/program-process.ts";

@@ -1,5 +1,6 @@
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
+import { Fault } from "../simulator/faults.ts";
 import { createDaemonHarness, type RunningDaemon } from "../support/daemon/daemon-harness.ts";
 import { skewWallClock } from "../support/sync/backfill-harness.ts";
 
@@ -37,7 +38,7 @@ describe("a daemon that starts on a filled warehouse while REST hangs", () => {
     await clock.advance(2 * HOUR);
 
     // Delay the token, so that the service has not answered when the warehouse is open.
-    simulator.setFaults("GET * stall\nPOST /oauth/token latency 4s");
+    simulator.setFaults(Fault.stall(), Fault.latency(4000, { on: "/oauth/token" }));
     const startedAt = micros();
     // G4: the local clock is wrong too.
     const running = await daemon.startServing(daemon.path, skewWallClock(clock, -clock.now()));
@@ -67,7 +68,7 @@ describe("a daemon that starts on a filled warehouse while REST hangs", () => {
     await running.runUntil(async () => (await errorsOf(running)).some((error) => error.where === "assets"));
     await clock.runUntil(clock.sleep(10 * MINUTE));
 
-    simulator.setFaults("");
+    simulator.setFaults();
     const healed = clock.monotonic();
     await running.runUntil(() => newRows("exchange_ticks", "exchange = 'Coinbase'") > 0);
     expect(clock.monotonic() - healed).toBeLessThan(20 * MINUTE);

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openWarehouse, type Warehouse } from "../../src/library/open-warehouse.ts";
 import type { BarRow } from "../../src/library/rows.ts";
 import { MICROS_PER_DAY } from "../../src/model/time.ts";
-import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { type Simulator, startSimulator } from "../simulator/simulator.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { parseTs } from "../support/warehouse/records.ts";

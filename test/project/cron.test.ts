@@ -5,7 +5,7 @@ import { join, resolve } from "node:path";
 import { text } from "node:stream/consumers";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { optionEntries } from "../../src/config/option-table.ts";
-import { startSimulator } from "../../src/simulator/simulator.ts";
+import { startSimulator } from "../simulator/simulator.ts";
 import { programEntry } from "../support/build-program.ts";
 import { hasTool } from "../support/has-tool.ts";
 import { compileCacheEnv } from "../support/program-process.ts";

@@ -1,4 +1,5 @@
-import type { ChangedResponse } from "../../src/simulator/faults/http-faults.ts";
+import type { ChangedResponse } from "../simulator/fault-interceptor.ts";
+import type { Fault } from "../simulator/faults.ts";
 import type { HiddenRows, OracleRow } from "../support/sync/oracle.ts";
 
 interface ServedRow {
@@ -10,24 +11,23 @@ interface ServedRow {
 
 /** Remembers what the lies of a schedule have hidden: the records that an answer lacked, or had with another content. */
 export class HiddenRecords implements HiddenRows {
-  readonly #lies: ReadonlySet<string>;
+  readonly #lies: ReadonlySet<Fault>;
   readonly #movesRecords: boolean;
   /** By index: the times of its hidden records. */
   readonly #times = new Map<string, Set<number>>();
   /** Of all indices. A page without them is filled with older records, so no answer shows every record that it lacks. */
-  readonly #withdrawn = new Map<string, { readonly from: number; readonly to: number }>();
+  readonly #withdrawn = new Set<NonNullable<Fault["withdrawn"]>>();
   /** By index: all records older than this are hidden. */
   readonly #olderThan = new Map<string, number>();
 
-  constructor(lies: readonly string[]) {
+  constructor(lies: readonly Fault[]) {
     this.#lies = new Set(lies);
-    this.#movesRecords = lies.some((line) => line.includes(" timestamps "));
+    this.#movesRecords = lies.some(({ name }) => name === "timestamps");
   }
 
   record({ fault, before, after }: ChangedResponse): void {
     if (!this.#lies.has(fault)) return;
-    const [, since, until] = / withdraw since=(\S+) until=(\S+)/.exec(fault) ?? [];
-    if (since && until) this.#withdrawn.set(fault, { from: Date.parse(since), to: Date.parse(until) });
+    if (fault.withdrawn) this.#withdrawn.add(fault.withdrawn);
     const [shown, left] = [parsePage(before.body), parsePage(after.body)];
     if (!shown) return;
     const rows = left?.rows ?? [];
@@ -59,8 +59,7 @@ export class HiddenRecords implements HiddenRows {
   ): [readonly OracleRow[], readonly OracleRow[]] {
     const times = this.#times.get(indexId);
     const olderThan = this.#olderThan.get(indexId) ?? Number.NEGATIVE_INFINITY;
-    const isWithdrawn = (ms: number) =>
-      [...this.#withdrawn.values()].some(({ from, to }) => from <= ms && ms < to);
+    const isWithdrawn = (ms: number) => [...this.#withdrawn].some(({ from, to }) => from <= ms && ms < to);
     const isShown = (row: OracleRow) =>
       !(times?.has(timeOf(row)) || timeOf(row) < olderThan || isWithdrawn(timeOf(row)));
     const known = new Set(served.map(timeOf));

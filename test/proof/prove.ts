@@ -6,11 +6,11 @@ import { loadSettings } from "../../src/config/load-settings.ts";
 import { Failure } from "../../src/model/failure.ts";
 import type { Log } from "../../src/runtime/log.ts";
 import { startWorker } from "../../src/runtime/thread.ts";
-import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { backfill } from "../../src/sync/history/backfill.ts";
 import { verify } from "../../src/sync/history/verify.ts";
 import { SyncSupervisor } from "../../src/sync/supervisor.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
+import { type Simulator, startSimulator } from "../simulator/simulator.ts";
 import { startIngestInProcess } from "../support/ingest/in-process-ingest.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { makeMemoryFolder } from "../support/memory-folder.ts";
@@ -19,7 +19,7 @@ import { expectCoverageCorrect, expectWarehouseMatches } from "../support/sync/o
 import { serviceEnv } from "../support/sync/sync-session.ts";
 import { copyEmptyWarehouse } from "../support/warehouse/empty-warehouse.ts";
 import { type CrashedFiles, captureFiles } from "./crashed-files.ts";
-import { isFault } from "./fault-lines.ts";
+import { isFault } from "./draw-faults.ts";
 import { HiddenRecords } from "./hidden-rows.ts";
 import { drawSchedule, type FaultSchedule, type StopPoint } from "./schedule.ts";
 
@@ -66,7 +66,7 @@ export async function prove(seed: number): Promise<ProofOutcome> {
     clientSecret: SECRET,
   });
   try {
-    simulator.setFaults(schedule.faults);
+    simulator.setFaults(...schedule.faults);
     const unused = schedule.settings.includes("ohlcv: false") ? unusedWithoutBars : unusedViews;
     if (!schedule.isNewFile) copyEmptyWarehouse(join(folder, WAREHOUSE_FILE), unused);
     return await playSchedule(schedule, folder, clock, simulator, hidden);
@@ -116,11 +116,11 @@ async function playSchedule(
     exits.push(end.exit);
   }
   const struck = simulator.faultCounts
-    .filter(({ text }) => isFault(text))
+    .filter(({ fault }) => isFault(fault))
     .reduce((sum, line) => sum + line.struck, 0);
   if (struck === 0) problems.push("no fault struck, so the schedule proves nothing");
 
-  simulator.setFaults("");
+  simulator.setFaults();
   const runOnce = async () => {
     const end = await engine.run();
     exits.push(end.exit);
@@ -189,7 +189,7 @@ function maxExpectedRequests(
   rows: number,
   struck: number,
 ): number {
-  const caps = [...faults.matchAll(/ size-cap (\d+)/g)].map(([, cap]) => Number(cap));
+  const caps = faults.flatMap(({ maxRows }) => maxRows ?? []);
   const { maxSize = 2000, maxPageRows = 2000, emptyList = "list" } = quirks;
   // A size that is refused is halved until it is accepted.
   const pages = Math.ceil(rows / Math.min(maxSize / 2, maxPageRows, ...caps));

@@ -1,6 +1,7 @@
 import type { Quirks } from "../../src/simulator/market/quirks.ts";
+import type { Fault } from "../simulator/faults.ts";
 import { SeededDraw } from "./draw.ts";
-import { drawFaults, type Recovery } from "./fault-lines.ts";
+import { drawFaults, type Recovery } from "./draw-faults.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -27,11 +28,11 @@ export interface FaultSchedule {
   readonly refreshSeconds: number;
   readonly quirks: Partial<Quirks>;
   readonly settings: string;
-  readonly faults: string;
+  readonly faults: readonly Fault[];
   readonly steps: readonly ScheduleStep[];
   readonly recovery: Recovery;
   /** The faults that no answer shows. */
-  readonly lies: readonly string[];
+  readonly lies: readonly Fault[];
   /** Ingest runs in a thread of its own, as in the program; in most schedules it shares the thread, which is faster. */
   readonly hasIngestThread: boolean;
   /** The first run creates the warehouse; in most schedules it finds an empty one, which is faster. */
@@ -61,7 +62,7 @@ export function drawSchedule(seed: number): FaultSchedule {
   const isLive = steps.some(({ kind }) => kind === "follow");
   const { quirks: sizeQuirks, liquidIndices } = drawWorldSize(seed, { isLive, days });
   const hasShortHistory = sizeQuirks.listed !== undefined;
-  const { text: faults, recovery, lies } = drawFaults(draw, { isLive, hasShortHistory });
+  const { faults, recovery, lies } = drawFaults(draw, { isLive, hasShortHistory });
   const assets = draw.integer(7, 12);
   return {
     seed,

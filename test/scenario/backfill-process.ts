@@ -1,8 +1,8 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
+import { type Simulator, type SimulatorOptions, startSimulator } from "../simulator/simulator.ts";
 import { type ProgramProcess, startProgram } from "../support/program-process.ts";
 import { type ComparisonResult, expectWarehouseMatches } from "../support/sync/oracle.ts";
 import { serviceEnv } from "../support/sync/sync-session.ts";

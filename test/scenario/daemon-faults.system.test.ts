@@ -43,7 +43,7 @@ async function expectHealed(since: number): Promise<void> {
   const look = () => {
     if (scene.now() < upTo + TICK_MS / 2) return undefined;
     difference = scene.withReader((reader) =>
-      findIndexDifference(reader, scene.world.oracle, since - TICK_MS, upTo + TICK_MS),
+      findIndexDifference(reader, scene.data.oracle, since - TICK_MS, upTo + TICK_MS),
     );
     return difference === undefined ? true : undefined;
   };
@@ -62,9 +62,9 @@ afterAll(() => scene.close());
 describe("a daemon matches the service again", () => {
   it("after the service froze with open connections", async () => {
     const since = scene.now();
-    scene.service.kill("SIGSTOP");
+    scene.signalService("SIGSTOP");
     await scene.advance(120);
-    scene.service.kill("SIGCONT");
+    scene.signalService("SIGCONT");
     outages.push({ from: since, to: scene.now() });
     await expectHealed(since);
   });
@@ -105,7 +105,7 @@ describe("after all these faults", () => {
     daemon.child.kill("SIGTERM");
     expect(await daemon.ended).toBe(0);
     const endedAt = scene.now();
-    const { oracle } = scene.world;
+    const { oracle } = scene.data;
     scene.withReader((reader) => {
       // Each series is covered up to a different time: compare as of the earliest.
       const coveredUntil = reader
@@ -117,7 +117,7 @@ describe("after all these faults", () => {
         .pluck()
         .get() as number;
       expect(coveredUntil).toBeGreaterThan((outages.at(-1)?.to ?? 0) * 1000);
-      const { rows } = expectWarehouseMatches(reader, scene.world, scene.now(), coveredUntil);
+      const { rows } = expectWarehouseMatches(reader, scene.data, scene.now(), coveredUntil);
       expect(rows).toBeGreaterThan(5 * 2880);
       expect(findIndexDifference(reader, oracle, outages[0]?.from ?? 0, end - TICK_MS)).toBe(undefined);
       const future = "SELECT count(*) FROM index_ticks WHERE ts > ?";

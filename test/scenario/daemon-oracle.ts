@@ -3,8 +3,8 @@ import { toPlainNotation } from "../../src/model/decimal.ts";
 import type { Micros } from "../../src/model/time.ts";
 import { intersect, normalise, subtract, type TimeRange, totalDuration } from "../../src/model/time-range.ts";
 import type { SimulatedIndexType } from "../../src/simulator/market/indexes.ts";
-import type { Oracle } from "../../src/simulator/oracle.ts";
 import type { Connection } from "../../src/warehouse/sqlite/connection.ts";
+import type { Oracle } from "../simulator/oracle.ts";
 
 /** The first difference between the index ticks of [fromMs, toMs) and the service; undefined if equal. */
 export function findIndexDifference(

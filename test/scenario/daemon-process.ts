@@ -3,11 +3,12 @@ import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { createInterface } from "node:readline";
 import { defaultQuirks } from "../../src/simulator/market/quirks.ts";
-import { createWorld, type World } from "../../src/simulator/world.ts";
+import { createWorld } from "../../src/simulator/world.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
 import type { Connection } from "../../src/warehouse/sqlite/connection.ts";
+import { Oracle } from "../simulator/oracle.ts";
+import { RemoteSimulator, simulatorEntry } from "../simulator/remote-simulator.ts";
 import { programEntry } from "../support/build-program.ts";
 import { compileCacheEnv } from "../support/program-process.ts";
 import { timeLimit } from "../support/time-limit.ts";
@@ -23,27 +24,26 @@ export interface DaemonProcess {
   stderr(): string;
 }
 
+/** What the service serves, which depends on the seed alone. */
+function createData(refreshSeconds: number) {
+  const world = createWorld({ seed: 1, size: "demo", tickMs: refreshSeconds * 1000, quirks: defaultQuirks });
+  return { universe: world.universe, oracle: new Oracle(world) };
+}
+
 /** A simulator and a daemon, each in its own process, on clocks that run `factor` times as fast as real time. */
 export class AcceleratedScene {
   readonly folder = mkdtempSync(join(tmpdir(), "mds-sync-scene-"));
   readonly path = join(this.folder, "mds.sqlite");
-  /** The data that the simulator serves: it depends only on the seed. */
-  readonly world: World;
+  readonly data: ReturnType<typeof createData>;
   readonly #clockPace: ClockPace;
   readonly #children = new Set<ChildProcess>();
-  #service: Record<string, string> = {};
-  #simulator: ChildProcess | undefined;
+  #simulator: RemoteSimulator | undefined;
+  #simulatorProcess: ChildProcess | undefined;
 
   constructor({ factor, refreshSeconds = 30 }: { factor: number; refreshSeconds?: number }) {
     const since = Date.now();
     this.#clockPace = { factor, since, from: since - START_OFFSET_MS, stepFile: join(this.folder, "step") };
-    this.world = createWorld({
-      seed: 1,
-      size: "demo",
-      tickMs: refreshSeconds * 1000,
-      quirks: defaultQuirks,
-      cacheBytes: 2 ** 20,
-    });
+    this.data = createData(refreshSeconds);
   }
 
   /** Scenario time, milliseconds since 1970. */
@@ -57,19 +57,17 @@ export class AcceleratedScene {
   }
 
   async startService(): Promise<void> {
-    const child = this.#spawn(["simulate"], ["ignore", "pipe", "inherit"]);
-    this.#simulator = child;
-    if (!child.stdout) throw new Error("the simulator has no stdout");
-    for await (const line of createInterface({ input: child.stdout })) {
-      const [name = "", ...value] = line.split("=");
-      this.#service[name] = value.join("=");
-      if (name === "MDS_CLIENT_SECRET") return;
-    }
+    this.#simulatorProcess = this.#spawn([simulatorEntry], ["ignore", "pipe", "inherit"]);
+    this.#simulator = await RemoteSimulator.connect(this.#simulatorProcess);
   }
 
-  get service(): ChildProcess {
+  get service(): RemoteSimulator {
     if (!this.#simulator) throw new Error("the service is not started");
     return this.#simulator;
+  }
+
+  signalService(signal: NodeJS.Signals): void {
+    this.#simulatorProcess?.kill(signal);
   }
 
   writeSettings(yaml: string): void {
@@ -77,7 +75,7 @@ export class AcceleratedScene {
   }
 
   startDaemon(): DaemonProcess {
-    const child = this.#spawn(["run", "--no-progress"], ["ignore", "ignore", "pipe"]);
+    const child = this.#spawn([programEntry, "run", "--no-progress"], ["ignore", "ignore", "pipe"]);
     let stderr = "";
     child.stderr?.on("data", (chunk) => {
       stderr += String(chunk);
@@ -92,18 +90,9 @@ export class AcceleratedScene {
     child.kill("SIGUSR2");
   }
 
-  async control(method: "GET" | "POST", path: string, body?: string): Promise<unknown> {
-    const url = `${this.#service.MDS_BASE_URL}/simulator/${path}`;
-    const answer = await fetch(url, { method, ...(body === undefined ? {} : { body }) });
-    if (!answer.ok) throw new Error(`${path}: ${await answer.text()}`);
-    return answer.json();
-  }
-
   /** Number of websocket connections so far. */
   async countConnections(): Promise<number> {
-    const { list } = (await this.control("GET", "requests")) as {
-      list: { target: string; status: number }[];
-    };
+    const list = await this.service.readRequests();
     return list.filter(({ target, status }) => target.startsWith("/v3/stream") && status === 101).length;
   }
 
@@ -145,7 +134,7 @@ export class AcceleratedScene {
   }
 
   #spawn(args: readonly string[], stdio: ("ignore" | "pipe" | "inherit")[]): ChildProcess {
-    const child = spawn(process.execPath, ["--import", preload, programEntry, ...args], {
+    const child = spawn(process.execPath, ["--import", preload, ...args], {
       cwd: this.folder,
       stdio,
       env: {
@@ -153,7 +142,7 @@ export class AcceleratedScene {
         ...compileCacheEnv(),
         MDS_TEST_PACE: JSON.stringify(this.#clockPace),
         MDS_WAREHOUSE: this.path,
-        ...this.#service,
+        ...this.#simulator?.env,
       },
     });
     this.#children.add(child);

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { Fault } from "../simulator/faults.ts";
 import { startBackfillHarness } from "../support/sync/backfill-harness.ts";
 import { waitUntil } from "../support/wait-until.ts";
 import { installBackfill } from "./backfill-process.ts";
@@ -7,7 +8,7 @@ import { mountSmallDisk } from "./small-disk.ts";
 const settings = `service: { concurrency: 4 }
 sync: { ohlcv: false, exchangeTickers: false, derivatives: false, marketCap: false,
   intraday: { GWA: [BTC], MWA: none, LX: none, days: 3 } }`;
-const smallPages = "GET /index-ticker size-cap 100\nGET /index-ticker latency 10ms";
+const smallPages = [Fault.sizeCap(100, { on: "/index-ticker" }), Fault.latency(10, { on: "/index-ticker" })];
 
 describe("F3: the disk becomes full during a backfill", () => {
   it("pauses with one log line, continues when there is space, and matches the service in the end", async () => {

@@ -3,9 +3,10 @@ import { once } from "node:events";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
 import type { Connection } from "../../src/warehouse/sqlite/connection.ts";
+import type { Fault } from "../simulator/faults.ts";
+import { type Simulator, startSimulator } from "../simulator/simulator.ts";
 import { programEntry } from "../support/build-program.ts";
 import { compileCacheEnv } from "../support/program-process.ts";
 import { type ComparisonResult, expectWarehouseMatches } from "../support/sync/oracle.ts";
@@ -55,11 +56,11 @@ export interface LimitedDaemon {
 export async function installLimited({
   refreshSeconds = 1,
   days = 1,
-  faults = "",
+  faults = [],
 }: {
   refreshSeconds?: number;
   days?: number;
-  faults?: string;
+  faults?: readonly Fault[];
 } = {}): Promise<LimitedInstallation> {
   const simulator = await startSimulator({ refreshSeconds, faults });
   onTestFinished(() => simulator.stop());

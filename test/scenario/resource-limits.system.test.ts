@@ -5,6 +5,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { readLastCrash } from "../../src/warehouse/sqlite/crash-marker.ts";
 import { openWriter } from "../../src/warehouse/writer.ts";
+import { Fault } from "../simulator/faults.ts";
 import { programEntry } from "../support/build-program.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
 import { hasTool } from "../support/has-tool.ts";
@@ -34,7 +35,10 @@ function hasRoot(what: string): boolean {
 /** Small pages, so that a few rows make many pages that a crash can interrupt. */
 const ROWS_PER_PAGE = 100;
 const DAYS = 5;
-const smallPages = `GET /index-ticker size-cap ${ROWS_PER_PAGE}\nGET /index-ticker latency 10ms`;
+const smallPages = [
+  Fault.sizeCap(ROWS_PER_PAGE, { on: "/index-ticker" }),
+  Fault.latency(10, { on: "/index-ticker" }),
+];
 
 const pause = (ms: number) => new Promise((wake) => setTimeout(wake, ms));
 
@@ -118,11 +122,11 @@ describe("G6: few descriptors and few threads", () => {
       lines: daemon.log().length,
       cpu: cpuSeconds(daemon.pid),
     };
-    installation.simulator.setFaults("GET * hang-up\nws drop-connection 1006 on=tick");
+    installation.simulator.setFaults(Fault.hangUp(), Fault.dropConnection({ when: "tick" }));
     await daemon.waitFor("a log line with too_many_files", () =>
       daemon.log().find(({ reason }) => reason === "too_many_files") ? true : undefined,
     );
-    installation.simulator.setFaults("");
+    installation.simulator.setFaults();
     await pause(3_000);
     expect(cpuSeconds(daemon.pid) - before.cpu).toBeLessThan(2);
     expect(installation.simulator.requests.total - before.requests).toBeLessThan(20);
@@ -191,7 +195,10 @@ describe("G10: a core shared with a busy process", () => {
       stdio: "ignore",
     });
     onTestFinished(() => void neighbour.kill("SIGKILL"));
-    const installation = await installLimited({ refreshSeconds: 2, faults: "ws ping-storm 50ms on=accept" });
+    const installation = await installLimited({
+      refreshSeconds: 2,
+      faults: [Fault.pingStorm(50, { when: "accept" })],
+    });
     const daemon = installation.start({ wrapper: ["taskset", "-c", core] });
     await daemon.waitUntilFilled();
     const covered =
@@ -204,10 +211,7 @@ describe("G10: a core shared with a busy process", () => {
     // A period counts as lost while the next one is late, and as covered when that one has come.
     await daemon.waitFor("no lost second", covered(8, String(from_ts)));
     expect(neighbour.exitCode).toBe(null);
-    const pongs = (await (await fetch(`${installation.simulator.baseUrl}/simulator/pongs`)).json()) as {
-      answered: number;
-      worstMs: number;
-    };
+    const pongs = installation.simulator.pongs.summary;
     expect(pongs.answered).toBeGreaterThan(40);
     expect(pongs.worstMs).toBeLessThan(timeLimit(5_000));
     expect(daemon.log().filter(({ msg }) => msg === "live feed connected")).toHaveLength(1);

@@ -1,8 +1,8 @@
 import { toPlainNotation } from "../../src/model/decimal.ts";
 import type { Random } from "../../src/runtime/backoff.ts";
 import type { SimulatedIndexType } from "../../src/simulator/market/indexes.ts";
-import type { Oracle } from "../../src/simulator/oracle.ts";
 import type { Connection } from "../../src/warehouse/sqlite/connection.ts";
+import type { Oracle } from "../simulator/oracle.ts";
 
 interface SettledSeriesRange {
   readonly type: SimulatedIndexType;

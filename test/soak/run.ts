@@ -41,31 +41,27 @@ try {
   const end = Date.now() + minutes * 60_000;
   const faultCounts = new Map<string, number>();
   while (Date.now() < end) {
-    const { line, quietSeconds, seconds } = pickFaultPhase(random);
+    const { fault, quietSeconds, seconds } = pickFaultPhase(random);
     await soak.wait(quietSeconds);
-    if (line === "revoke") await soak.control("POST", "revoke");
-    else await soak.control("POST", "faults", `${PERMANENT_FAULT}\n${line}`);
+    if (fault === "revoke") await soak.simulator.revokeTokens();
+    else await soak.simulator.setFaults(PERMANENT_FAULT, fault);
     await soak.wait(seconds);
-    await soak.control("POST", "faults", PERMANENT_FAULT);
-    faultCounts.set(line, (faultCounts.get(line) ?? 0) + 1);
+    await soak.simulator.setFaults(PERMANENT_FAULT);
+    const name = JSON.stringify(fault);
+    faultCounts.set(name, (faultCounts.get(name) ?? 0) + 1);
     soak.assertAlive();
     const { rss } = vitals().at(-1) ?? { rss: 0 };
     const left = Math.max(0, (end - Date.now()) / 60_000).toFixed(1);
-    print(`${left} min left: ${(rss / MEBIBYTE).toFixed(0)} MiB after "${line}"`);
+    print(`${left} min left: ${(rss / MEBIBYTE).toFixed(0)} MiB after ${name}`);
   }
   const during = vitals();
-  const pongs = (await soak.control("GET", "pongs")) as { answered: number; p99Ms: number; worstMs: number };
+  const pongs = await soak.simulator.readPongs();
   // REST finds a silently missing tick only at the hourly poll. Drop the connection, because a reconnect polls at once.
-  await soak.control("POST", "faults", `${PERMANENT_FAULT}\nws drop-connection 1006 on=tick total=1`);
+  await soak.simulator.setFaults(PERMANENT_FAULT, ["dropConnection", { when: "tick", total: 1 }]);
   const recoveryMs = await soak.waitForHead(RECOVERY_TIMEOUT_MS);
   const exitCode = await soak.stop();
   const reader = openReader(soak.path);
-  const { rows, compared, differences } = compareWithService(
-    reader,
-    soak.world.oracle,
-    soak.startedAt,
-    random,
-  );
+  const { rows, compared, differences } = compareWithService(reader, soak.oracle, soak.startedAt, random);
   reader.close();
   for (const difference of differences.slice(0, 5)) print(difference);
   const lastRss = during.slice(-30).map(({ rss }) => rss);

@@ -2,12 +2,14 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { createInterface } from "node:readline";
 import { defaultQuirks } from "../../src/simulator/market/quirks.ts";
-import { createWorld, type World } from "../../src/simulator/world.ts";
+import { createWorld } from "../../src/simulator/world.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
 import { buildProgram } from "../bench/built-program.ts";
 import { findIndexDifference } from "../scenario/daemon-oracle.ts";
+import type { FaultCall } from "../simulator/faults.ts";
+import { Oracle } from "../simulator/oracle.ts";
+import { RemoteSimulator, simulatorEntry } from "../simulator/remote-simulator.ts";
 
 const entry = buildProgram();
 const preload = resolve(import.meta.dirname, "vitals.mjs");
@@ -47,17 +49,13 @@ interface SoakOptions {
 export class Soak {
   readonly path: string;
   readonly vitalsFile: string;
-  readonly world: World = createWorld({
-    seed: 1,
-    size: "demo",
-    tickMs: CADENCE_SECONDS * 1000,
-    quirks: defaultQuirks,
-    cacheBytes: 2 ** 20,
-  });
+  readonly oracle = new Oracle(
+    createWorld({ seed: 1, size: "demo", tickMs: CADENCE_SECONDS * 1000, quirks: defaultQuirks }),
+  );
   /** When the live feed was subscribed, milliseconds since 1970. */
   startedAt = 0;
   readonly #folder: string;
-  #service: Record<string, string> = {};
+  #simulator: RemoteSimulator | undefined;
   readonly #children: ChildProcess[] = [];
   #daemon: ChildProcess | undefined;
   #stderr = "";
@@ -71,19 +69,10 @@ export class Soak {
     writeFileSync(join(folder, "mds-sync.yaml"), settings(days));
   }
 
-  async start(faults: string): Promise<void> {
-    const simulator = this.#spawn(
-      [entry, "simulate", "--refresh-seconds", String(CADENCE_SECONDS)],
-      "pipe",
-      "inherit",
-    );
-    if (!simulator.stdout) throw new Error("the simulator has no stdout");
-    for await (const line of createInterface({ input: simulator.stdout })) {
-      const [name = "", ...value] = line.split("=");
-      this.#service[name] = value.join("=");
-      if (name === "MDS_CLIENT_SECRET") break;
-    }
-    await this.control("POST", "faults", faults);
+  async start(fault: FaultCall): Promise<void> {
+    const args = [simulatorEntry, "--refresh-seconds", String(CADENCE_SECONDS)];
+    this.#simulator = await RemoteSimulator.connect(this.#spawn(args, "pipe", "inherit"));
+    await this.#simulator.setFaults(fault);
     const daemon = this.#spawn(
       [
         ...(this.#snapshots === undefined ? [] : ["--expose-gc"]),
@@ -117,19 +106,9 @@ export class Soak {
       throw new Error(`the daemon exited:\n${this.#stderr}`);
   }
 
-  /** Sends a control request to the simulator. Retries, because one of the faults closes the port. */
-  async control(method: "GET" | "POST", path: string, body?: string): Promise<unknown> {
-    for (let attempt = 0; ; attempt++) {
-      try {
-        const url = `${this.#service.MDS_BASE_URL}/simulator/${path}`;
-        const answer = await fetch(url, { method, ...(body === undefined ? {} : { body }) });
-        if (!answer.ok) throw new Error(`${path}: ${await answer.text()}`);
-        return await answer.json();
-      } catch (error) {
-        if (attempt >= 20) throw error;
-        await this.wait(0.5);
-      }
-    }
+  get simulator(): RemoteSimulator {
+    if (!this.#simulator) throw new Error("the simulator was not started");
+    return this.#simulator;
   }
 
   /** Waits until the live head equals the service's records. Returns the elapsed milliseconds; throws after `withinMs`. */
@@ -137,7 +116,7 @@ export class Soak {
     const startedAt = Date.now();
     for (;;) {
       const reader = openReader(this.path);
-      const difference = findIndexDifference(reader, this.world.oracle, this.startedAt, startedAt);
+      const difference = findIndexDifference(reader, this.oracle, this.startedAt, startedAt);
       reader.close();
       if (difference === undefined) return Date.now() - startedAt;
       if (Date.now() - startedAt > withinMs)
@@ -168,7 +147,7 @@ export class Soak {
         MDS_WAREHOUSE: this.path,
         MDS_SOAK_VITALS: this.vitalsFile,
         ...(this.#snapshots === undefined ? {} : { MDS_SOAK_SNAPSHOTS: this.#snapshots }),
-        ...this.#service,
+        ...this.#simulator?.env,
       },
     });
     this.#children.push(child);

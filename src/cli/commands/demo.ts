@@ -23,15 +23,7 @@ export async function startDemo(
   flags: { httpHost?: string; httpPort?: string; warehouse?: string },
   parentEnv: NodeJS.ProcessEnv,
 ): Promise<Demo> {
-  const args = [
-    programFile,
-    "simulate",
-    "--refresh-seconds",
-    String(REFRESH_SECONDS),
-    // On one machine, compressing costs more than it saves.
-    "--quirk",
-    "compression=none",
-  ];
+  const args = [programFile, "simulate", "--refresh-seconds", String(REFRESH_SECONDS)];
   // The simulator stops when the IPC channel closes, so it does not outlive a demo that is killed.
   const child = spawn(process.execPath, args, {
     stdio: ["ignore", "pipe", "ignore", "ipc"],

@@ -45,11 +45,7 @@ export const commandExamples: Readonly<Record<string, readonly string[]>> = {
   serve: ["mds-sync serve", "mds-sync serve --hash-secret < secret.txt > research.hash"],
   doctor: ["mds-sync doctor"],
   settings: ["mds-sync settings", "mds-sync settings --json"],
-  simulate: [
-    "mds-sync simulate --port 8080",
-    "mds-sync simulate -- mds-sync plan",
-    "mds-sync simulate --faults faults.txt --quirk cursor=inclusive",
-  ],
+  simulate: ["mds-sync simulate --port 8080", "mds-sync simulate -- mds-sync plan"],
   completion: [
     "mds-sync completion bash > ~/.local/share/bash-completion/completions/mds-sync",
     "mds-sync completion zsh > ~/.zfunc/_mds-sync",

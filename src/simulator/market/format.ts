@@ -50,8 +50,8 @@ export function parseUtcMs(text: string): number | undefined {
 }
 
 /** A fraction of this many digits, with a leading 1, fits in 31 bits. */
-export const MAX_SMALL_DIGITS = 9;
-export const POWERS_OF_TEN = Array.from({ length: 23 }, (_, digits) => 10 ** digits);
+const MAX_SMALL_DIGITS = 9;
+const POWERS_OF_TEN = Array.from({ length: 23 }, (_, digits) => 10 ** digits);
 
 /** The number of fraction digits that shows about nine significant digits of a value of this size. */
 export function chooseFractionDigits(typical: number): number {

@@ -28,13 +28,14 @@ export class JsonWriter {
   }
 
   formatRecord(record: object): string {
+    const { extraProperties, reorderedProperties, decimals } = this.#quirks;
+    if (!extraProperties && !reorderedProperties && decimals === "string") return JSON.stringify(record);
     const members: string[] = [];
     const fields = record as JsonRecord;
     for (const name in fields)
       members.push(`${JSON.stringify(name)}:${this.#formatValue(name, fields[name] as JsonValue)}`);
-    if (this.#quirks.extraProperties)
-      members.push(`"venueTier":2`, `"audit":{"source":"simulator","flags":[]}`);
-    if (this.#quirks.reorderedProperties) {
+    if (extraProperties) members.push(`"venueTier":2`, `"audit":{"source":"simulator","flags":[]}`);
+    if (reorderedProperties) {
       const rotation = hashText(members[0] ?? "") % members.length;
       members.push(...members.splice(0, rotation));
     }

@@ -44,17 +44,9 @@ export class RecordIds {
     this.#format = createIdFormat(style);
   }
 
-  /** The parts of an id that all records of a series share, before and after the twelve digits of the step. */
-  affixes(kind: RecordKind, ordinal: number): { prefix: string; suffix: string } {
-    return {
-      prefix: this.#format.prefix + this.#prefix(recordKinds.indexOf(kind), ordinal),
-      suffix: this.#format.suffix,
-    };
-  }
-
   encode(kind: RecordKind, ordinal: number, step: number): string {
-    const { prefix, suffix } = this.affixes(kind, ordinal);
-    return prefix + scrambleStep(step) + suffix;
+    const { prefix, suffix } = this.#format;
+    return prefix + this.#prefix(recordKinds.indexOf(kind), ordinal) + scrambleStep(step) + suffix;
   }
 
   decode(id: string): RecordPosition | undefined {
@@ -85,7 +77,7 @@ export class RecordIds {
 }
 
 /** The step as twelve scrambled hexadecimal digits: two rounds of a Feistel network over its halves. */
-export function scrambleStep(step: number): string {
+function scrambleStep(step: number): string {
   let low = step & HALF_MASK;
   let high = Math.floor(step / 0x1000000) & HALF_MASK;
   high ^= feistelRound(low, 0x6a09e667);

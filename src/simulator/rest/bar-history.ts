@@ -13,7 +13,6 @@ const VOLUME_USD_DIGITS = 2;
 /** End-of-day bars: one step is one day. Each bar is computed from the ticks of its day. */
 export class BarHistory extends History<DailyBarRecord> {
   readonly name = "ohlcv";
-  readonly hasFixedEnd = true;
   readonly stepMs = DAY_MS;
   readonly finalAfterMs = DAY_MS;
   readonly boundMs: number;

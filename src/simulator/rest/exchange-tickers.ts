@@ -4,8 +4,6 @@ import type { IndexSeries } from "../market/indexes.ts";
 import type { MarketModel } from "../market/market-model.ts";
 import type { SimulatedExchange, SimulatedMarket } from "../market/universe.ts";
 import { HttpError } from "./errors.ts";
-import { Payload } from "./http-types.ts";
-import type { PageCache } from "./page-cache.ts";
 import { QueryParams } from "./query-params.ts";
 
 export type ExchangeTickRecord = ReturnType<ExchangeTickers["records"]>[number];
@@ -23,18 +21,16 @@ interface Listing {
 /** Serves /exchange-ticker: the newest tick of each listing, near the average of its market (MWA). */
 export class ExchangeTickers {
   readonly #market: MarketModel;
-  readonly #cache: PageCache;
   readonly #listings: readonly Listing[];
   readonly #byMarket: ReadonlyMap<string, readonly Listing[]>;
 
-  constructor(market: MarketModel, cache: PageCache) {
+  constructor(market: MarketModel) {
     this.#market = market;
-    this.#cache = cache;
     this.#listings = createListings(market);
     this.#byMarket = Map.groupBy(this.#listings, ({ market }) => market.id);
   }
 
-  respond(query: URLSearchParams, nowMs: number): Payload {
+  respond(query: URLSearchParams, nowMs: number): string {
     const { quirks, calendar, ids, json } = this.#market;
     const params = new QueryParams("exchange-ticker", query, quirks);
     const exchangeId = params.id("exchangeId");
@@ -53,10 +49,6 @@ export class ExchangeTickers {
       baseSymbol === undefined || quoteSymbol === undefined
         ? undefined
         : this.#findMarketId(baseSymbol, quoteSymbol);
-    const key = `exchange-ticker|${tick}|${exchangeId}|${marketId}|${namedMarketId}|${startAfter}`;
-    const cached = this.#cache.get(key);
-    if (cached) return cached.payload;
-
     let listings = this.#selectListings(exchangeId, marketId).filter(({ series }) =>
       calendar.isListed(series, tick),
     );
@@ -72,9 +64,7 @@ export class ExchangeTickers {
     const records = listings.slice(0, limit).map((listing) => this.#record(listing, tick));
     const lastId = records.at(-1)?.id;
     const end = json.nextIdProperty(listings.length > limit ? lastId : undefined, lastId);
-    const payload = new Payload(json.formatPage(records, end));
-    this.#cache.set(key, { payload, oldest: tick }, payload.bytes.length);
-    return payload;
+    return json.formatPage(records, end);
   }
 
   /** The record of one market on one exchange; undefined when it is not listed or does not trade at this tick. */

@@ -1,11 +1,9 @@
 import { formatDecimal } from "../market/format.ts";
 import { type IndexSeries, type SimulatedIndexType, simulatedIndexTypes } from "../market/indexes.ts";
 import type { MarketModel } from "../market/market-model.ts";
-import { type RecordKind, scrambleStep } from "../market/record-ids.ts";
+import type { RecordKind } from "../market/record-ids.ts";
 import { HttpError, validationError } from "./errors.ts";
 import { Payload } from "./http-types.ts";
-import type { CachedPage, PageCache } from "./page-cache.ts";
-import { createAffixes, PageWriter, type RecordAffixes } from "./page-writer.ts";
 import { QueryParams } from "./query-params.ts";
 
 /** The records of a page, newest first. Two parallel arrays, because pages are long. */
@@ -27,9 +25,6 @@ interface RecordContent {
   readonly moments: readonly (readonly [name: string, ms: number])[];
 }
 
-/** More than a record has without its ids. */
-const MAX_RECORD_BYTES = 1024;
-
 /** One kind of history (ticks or daily bars). Time is divided into numbered steps, with at most one record per index and step. */
 export abstract class History<HistoryRecord extends object = object> {
   abstract readonly name: string;
@@ -38,8 +33,6 @@ export abstract class History<HistoryRecord extends object = object> {
   abstract readonly finalAfterMs: number;
   /** What `timestamp` is compared with: this long after the start of a step. */
   abstract readonly boundMs: number;
-  /** Whether the oldest record never changes, so that the last page can be cached. */
-  abstract readonly hasFixedEnd: boolean;
   protected readonly market: MarketModel;
 
   constructor(market: MarketModel) {
@@ -75,54 +68,6 @@ export abstract class History<HistoryRecord extends object = object> {
     for (const [name, ms] of content.moments) record[name] = utc.format(ms);
     return record as HistoryRecord;
   }
-
-  /** Writes the records as the elements of a JSON array. */
-  write({ series: seriesList, steps }: PageRecords, nowMs: number, writer: PageWriter): void {
-    const { quirks, ids, json } = this.market;
-    const isPlain = !quirks.extraProperties && !quirks.reorderedProperties;
-    let affixes: RecordAffixes | undefined;
-    let separator = "";
-    for (let at = 0; at < steps.length; at++) {
-      const series = seriesList[at] as IndexSeries;
-      const step = steps[at] as number;
-      const content = this.content(series, step, nowMs);
-      if (!content) continue;
-      if (series !== seriesList[at - 1] || !affixes)
-        affixes = createAffixes(ids, this.recordKind(series.type), series);
-      writer.reserve(MAX_RECORD_BYTES + affixes.bytes);
-      writer.writeAscii(separator);
-      separator = ",";
-      if (isPlain) this.#writePlain(writer, affixes, step, content);
-      else writer.writeText(json.formatRecord(this.record(series, step, nowMs) ?? {}));
-    }
-  }
-
-  /** Writes the same text as JsonWriter would, without creating an object per record. */
-  #writePlain(
-    writer: PageWriter,
-    { start, afterId }: RecordAffixes,
-    step: number,
-    { figures, moments }: RecordContent,
-  ): void {
-    const { quirks, utc } = this.market;
-    const quote = quirks.decimals === "string" ? '"' : "";
-    writer.writeBytes(start);
-    writer.writeAscii(scrambleStep(step));
-    writer.writeBytes(afterId);
-    for (const [name, value, digits] of figures) {
-      writer.writeName(name);
-      writer.writeAscii(quote);
-      writer.writeDecimal(value, digits);
-      writer.writeAscii(quote);
-    }
-    for (const [name, ms] of moments) {
-      writer.writeName(name);
-      writer.writeAscii('"');
-      writer.writeAscii(utc.format(ms));
-      writer.writeAscii('"');
-    }
-    writer.writeAscii("}");
-  }
 }
 
 /** Where a walk begins: at this step, with the first index of at least this rank. */
@@ -133,7 +78,7 @@ interface WalkStart {
 
 /**
  * Walks back in time from `start`, and within a step by rank. `seriesList` is sorted by rank. Reads one record beyond
- * `limit` to know whether there are more; `oldest` is the oldest step it read.
+ * `limit` to know whether there are more.
  */
 function walkBackward(
   history: History,
@@ -141,7 +86,7 @@ function walkBackward(
   start: WalkStart,
   limit: number,
   nowMs: number,
-): { records: PageRecords; hasMore: boolean; oldest: number } {
+): { records: PageRecords; hasMore: boolean } {
   const records: PageRecords = { series: [], steps: [] };
   const ranges = seriesList.map((series) => history.stepRange(series, nowMs));
   let oldestStep = Number.POSITIVE_INFINITY;
@@ -167,12 +112,12 @@ function walkBackward(
       const range = ranges[position];
       if (!range || step < range.oldest || step > range.newest || !history.isPublished(series, step, nowMs))
         continue;
-      if (records.steps.length === limit) return { records, hasMore: true, oldest: step };
+      if (records.steps.length === limit) return { records, hasMore: true };
       records.series.push(series);
       records.steps.push(step);
     }
   }
-  return { records, hasMore: false, oldest: oldestStep };
+  return { records, hasMore: false };
 }
 
 /** The newest record of each index that has one. */
@@ -195,15 +140,12 @@ export class HistoryPages {
   readonly #history: History;
   readonly #scope: string;
   readonly #market: MarketModel;
-  readonly #cache: PageCache;
-  readonly #pageWriter = new PageWriter();
   readonly #allSeries: Readonly<Record<"withLX" | "withoutLX", readonly IndexSeries[]>>;
 
-  constructor(history: History, scope: string, market: MarketModel, cache: PageCache) {
+  constructor(history: History, scope: string, market: MarketModel) {
     this.#history = history;
     this.#scope = scope;
     this.#market = market;
-    this.#cache = cache;
     const { all } = market.table;
     this.#allSeries = { withLX: all, withoutLX: all.filter(({ type }) => type !== "LX") };
   }
@@ -230,41 +172,27 @@ export class HistoryPages {
         undefined,
         quirks.lastPage === "own-id" ? this.#lastId(records) : undefined,
       );
-      return new Payload(this.#render(records, end, nowMs));
+      return this.#render(records, end, nowMs);
     }
     const start =
       startAfter !== undefined
         ? this.#startAfterCursor(startAfter, nowMs)
         : { step: this.#history.lastStepUpTo(timestamp ?? 0), rank: 0 };
-    if (!start) return new Payload(`{"content":[]${this.#market.json.nextIdProperty(undefined, undefined)}}`);
+    if (!start)
+      return this.#render(
+        { series: [], steps: [] },
+        this.#market.json.nextIdProperty(undefined, undefined),
+        nowMs,
+      );
     const size = startAfter === undefined || this.#honoursSize(timestamp !== undefined) ? requestedSize : 10;
     const limit = Math.min(size, quirks.maxPageRows);
-    return this.#page(createSelectionKey(type, id, seriesList), seriesList, start, limit, nowMs).payload;
-  }
-
-  /** Renders and caches the pages of a walk over one index from `toMs` back to `fromMs`. Returns the number of records. */
-  prerender(
-    type: SimulatedIndexType,
-    id: string,
-    { fromMs, toMs }: { fromMs: number; toMs: number },
-    nowMs: number,
-  ): number {
-    const size = 2000;
-    const seriesList = this.#selectSeries(type, id, new Set([this.#scope, "read:LX"]));
-    const end = this.#history.lastStepUpTo(fromMs);
-    let start: WalkStart = { step: this.#history.lastStepUpTo(toMs), rank: 0 };
-    let rendered = 0;
-    for (;;) {
-      const {
-        payload,
-        last,
-        rows = 0,
-      } = this.#page(createSelectionKey(type, id, seriesList), seriesList, start, size, nowMs);
-      payload.gzipped();
-      rendered += rows;
-      if (!last || rows < size || last.step <= end) return rendered;
-      start = { step: last.step, rank: last.rank + 1 };
-    }
+    const { records, hasMore } = walkBackward(this.#history, seriesList, start, limit, nowMs);
+    const lastId = this.#lastId(records);
+    return this.#render(
+      records,
+      this.#market.json.nextIdProperty(hasMore ? lastId : undefined, lastId),
+      nowMs,
+    );
   }
 
   #honoursSize(besideTimestamp: boolean): boolean {
@@ -309,41 +237,14 @@ export class HistoryPages {
     throw validationError(this.#history.name, "startAfter", cursor, "names no existing record");
   }
 
-  #page(
-    selectionKey: string,
-    seriesList: readonly IndexSeries[],
-    start: WalkStart,
-    limit: number,
-    nowMs: number,
-  ): CachedPage {
-    const key = `${this.#history.name}|${selectionKey}|${start.step}|${start.rank}|${limit}`;
-    const cached = this.#cache.get(key);
-    // The fault `stale` requests pages as of an earlier time, at which this page may not have been final.
-    const isSettled = this.#history.isSettled(start.step, nowMs);
-    const isReachable = (oldest: number) =>
-      this.#history.hasFixedEnd || oldest >= this.#market.calendar.oldestTickInWindow(nowMs);
-    if (cached && isSettled && isReachable(cached.oldest)) return cached;
-    const { records, hasMore, oldest } = walkBackward(this.#history, seriesList, start, limit, nowMs);
-    const lastId = this.#lastId(records);
-    const end = this.#market.json.nextIdProperty(hasMore ? lastId : undefined, lastId);
-    const isFinal = hasMore || this.#history.hasFixedEnd;
-    // A fault may serve another page instead: do not render this one before it is needed.
-    const payload = new Payload(() => {
-      const body = this.#render(records, end, nowMs);
-      if (isFinal && isSettled) this.#cache.set(key, page, body.length);
-      return body;
+  #render({ series, steps }: PageRecords, end: string, nowMs: number): Payload {
+    // Nobody may need the page: render it when it is read.
+    return new Payload(() => {
+      const records = steps.flatMap(
+        (step, at) => this.#history.record(series[at] as IndexSeries, step, nowMs) ?? [],
+      );
+      return this.#market.json.formatPage(records, end);
     });
-    const count = records.steps.length;
-    const last = { step: records.steps[count - 1] ?? 0, rank: records.series[count - 1]?.rank ?? 0 };
-    const page: CachedPage = { payload, oldest, last: count > 0 ? last : undefined, rows: count };
-    return page;
-  }
-
-  #render(records: PageRecords, end: string, nowMs: number): Buffer {
-    this.#pageWriter.writeText('{"content":[');
-    this.#history.write(records, nowMs, this.#pageWriter);
-    this.#pageWriter.writeText(`]${end}}`);
-    return this.#pageWriter.take();
   }
 
   #lastId({ series, steps }: PageRecords): string | undefined {
@@ -352,12 +253,4 @@ export class HistoryPages {
     if (!last || step === undefined) return undefined;
     return this.#market.ids.encode(this.#history.recordKind(last.type), last.ordinal, step);
   }
-}
-
-function createSelectionKey(
-  type: SimulatedIndexType | undefined,
-  id: string | undefined,
-  seriesList: readonly IndexSeries[],
-): string {
-  return `${type ?? ""}|${id ?? seriesList.length}`;
 }

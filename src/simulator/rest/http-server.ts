@@ -1,33 +1,31 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type { Clock } from "../../runtime/clock.ts";
-import { isControlRequest } from "../control-api.ts";
+import type { Interceptor } from "../interceptor.ts";
 import { errorBody, HttpError } from "./errors.ts";
 import {
   createJsonResponse,
-  type SendResponse,
+  encodeResponse,
+  type HttpExchange,
   type SimulatorRequest,
   type SimulatorResponse,
-  sendWithoutFaults,
 } from "./http-types.ts";
-import type { RequestLog } from "./request-log.ts";
 
-type RequestHandler = (request: SimulatorRequest, remoteAddress: string) => SimulatorResponse;
+type RequestHandler = (request: SimulatorRequest) => SimulatorResponse;
 type UpgradeHandler = (request: IncomingMessage, socket: Socket, head: Buffer) => void;
 
-/** Reads each request completely, passes it to the handler, and sends the response with `sendResponse`. */
+/** Reads each request completely, passes it to the handler, and sends the response. */
 export class SimulatorHttpServer {
-  sendResponse: SendResponse = sendWithoutFaults;
   isCompressing = true;
   onUpgrade: UpgradeHandler = (_request, socket) => socket.destroy();
   readonly #clock: Clock;
-  readonly #log: RequestLog;
+  readonly #intercept: Interceptor["respond"];
   readonly #handler: RequestHandler;
   readonly #server: Server;
 
-  constructor(clock: Clock, log: RequestLog, handler: RequestHandler) {
+  constructor(clock: Clock, intercept: Interceptor["respond"], handler: RequestHandler) {
     this.#clock = clock;
-    this.#log = log;
+    this.#intercept = intercept;
     this.#handler = handler;
     this.#server = createServer({ keepAliveTimeout: 60_000 }, (request, response) =>
       this.#read(request, response),
@@ -59,21 +57,12 @@ export class SimulatorHttpServer {
     rawRequest.on("data", (chunk: Buffer) => chunks.push(chunk));
     rawRequest.on("end", () => {
       const request = this.#parseRequest(rawRequest, Buffer.concat(chunks).toString());
-      const remoteAddress = rawRequest.socket.remoteAddress ?? "";
-      const response = this.#handleRequest(request, remoteAddress);
-      const fetchOriginal = (query: URLSearchParams, nowMs: number) =>
-        this.#handleRequest({ ...request, query, nowMs }, remoteAddress);
-      const exchange = { request, response, fetchOriginal, rawRequest, rawResponse };
+      const respondTo = (query: URLSearchParams, nowMs: number) =>
+        this.#handleRequest({ ...request, query, nowMs });
+      const exchange = { request, response: this.#handleRequest(request), respondTo, rawResponse };
       rawResponse.sendDate = false;
-      // Control requests are not part of the service: never log them, never apply faults to them.
-      if (isControlRequest(request)) return sendWithoutFaults(exchange);
-      const { method, target, nowMs } = request;
-      const logged = this.#log.add({ method, target, status: 0, at: nowMs });
-      const logStatus = () => {
-        if (rawResponse.headersSent) logged.status = rawResponse.statusCode;
-      };
-      rawResponse.once("finish", logStatus).once("close", logStatus);
-      this.sendResponse(exchange);
+      if (this.#intercept) this.#intercept(exchange, () => sendResponse(exchange));
+      else sendResponse(exchange);
     });
   }
 
@@ -93,10 +82,10 @@ export class SimulatorHttpServer {
     };
   }
 
-  #handleRequest(request: SimulatorRequest, remoteAddress: string): SimulatorResponse {
+  #handleRequest(request: SimulatorRequest): SimulatorResponse {
     const timestamp = new Date(request.nowMs).toISOString();
     try {
-      return this.#handler(request, remoteAddress);
+      return this.#handler(request);
     } catch (thrown) {
       if (thrown instanceof HttpError)
         return createJsonResponse(
@@ -107,4 +96,10 @@ export class SimulatorHttpServer {
       return createJsonResponse(500, errorBody(500, message, timestamp));
     }
   }
+}
+
+function sendResponse({ request, response, rawResponse }: HttpExchange): void {
+  const { status, headers, body } = encodeResponse(request, response);
+  rawResponse.writeHead(status, headers);
+  rawResponse.end(body);
 }

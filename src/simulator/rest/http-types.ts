@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { constants, gzipSync } from "node:zlib";
 
 /** One request, completely received. */
@@ -14,33 +14,19 @@ export interface SimulatorRequest {
   readonly nowMs: number;
 }
 
-/** The body of a response, rendered when it is first read. Caches its compressed form. */
+/** The body of a response, rendered when it is first read. */
 export class Payload {
-  readonly #content: string | Buffer | (() => Buffer);
+  readonly #render: () => string | Buffer;
   #bytes: Buffer | undefined;
-  #gzipped: Buffer | undefined;
 
-  constructor(content: string | Buffer | (() => Buffer)) {
-    this.#content = content;
+  constructor(render: () => string | Buffer) {
+    this.#render = render;
   }
 
   get bytes(): Buffer {
-    this.#bytes ??= toBuffer(typeof this.#content === "function" ? this.#content() : this.#content);
+    this.#bytes ??= Buffer.from(this.#render());
     return this.#bytes;
   }
-
-  gzipped(): Buffer {
-    this.#gzipped ??= gzipSync(this.bytes, { level: constants.Z_BEST_SPEED });
-    return this.#gzipped;
-  }
-
-  get size(): number {
-    return this.bytes.length + (this.#gzipped?.length ?? 0);
-  }
-}
-
-function toBuffer(content: string | Buffer): Buffer {
-  return typeof content === "string" ? Buffer.from(content) : content;
 }
 
 /** A response before compression. */
@@ -50,35 +36,24 @@ export interface SimulatorResponse {
   readonly payload: Payload;
 }
 
-/** A request, and what is needed to respond with or without faults. */
-interface HttpExchange {
+/** A request and its response, before it is sent. */
+export interface HttpExchange {
   readonly request: SimulatorRequest;
-  /** The response without faults. */
   readonly response: SimulatorResponse;
-  /** The response without faults to the same caller with another query or at another time. */
-  readonly fetchOriginal: (query: URLSearchParams, nowMs: number) => SimulatorResponse;
-  readonly rawRequest: IncomingMessage;
+  /** The response to the same caller with another query or at another time. */
+  readonly respondTo: (query: URLSearchParams, nowMs: number) => SimulatorResponse;
   readonly rawResponse: ServerResponse;
 }
 
-/** Sends the response of an exchange. Every response leaves through this function. */
-export type SendResponse = (exchange: HttpExchange) => void;
-
-export const sendWithoutFaults: SendResponse = ({ request, response, rawResponse }) => {
-  const { status, headers, body } = encodeResponse(request, response);
-  rawResponse.writeHead(status, headers);
-  rawResponse.end(body);
-};
-
 export function createJsonResponse(status: number, content: string | Payload): SimulatorResponse {
-  const payload = typeof content === "string" ? new Payload(content) : content;
+  const payload = typeof content === "string" ? new Payload(() => content) : content;
   return { status, headers: { "content-type": "application/json" }, payload };
 }
 
 export function encodeResponse(request: SimulatorRequest, response: SimulatorResponse): PlainResponse {
-  const shouldCompress =
-    response.payload.bytes.length > 256 && acceptsGzip(request.headers["accept-encoding"]);
-  const body = shouldCompress ? response.payload.gzipped() : response.payload.bytes;
+  const { bytes } = response.payload;
+  const shouldCompress = bytes.length > 256 && acceptsGzip(request.headers["accept-encoding"]);
+  const body = shouldCompress ? gzipSync(bytes, { level: constants.Z_BEST_SPEED }) : bytes;
   return {
     status: response.status,
     headers: {
@@ -98,7 +73,7 @@ function acceptsGzip(header: string | string[] | undefined): boolean {
     .some((encoding) => /^\s*gzip\s*(;\s*q=(?!0(\.0*)?\s*$).*)?$/i.test(encoding));
 }
 
-/** A response as it is sent, and as faults read and change it: its body is bytes instead of a Payload. */
+/** A response as it is sent: its body is bytes instead of a Payload. */
 export interface PlainResponse {
   status: number;
   headers: Readonly<Record<string, string>>;

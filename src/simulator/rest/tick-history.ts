@@ -7,7 +7,6 @@ export type IndexTickRecord = HistoryRecord<"price" | "volume" | "timestamp"> & 
 /** Intraday index ticks: one step is one refresh of the service. */
 export class TickHistory extends History<IndexTickRecord> {
   readonly name = "index-ticker";
-  readonly hasFixedEnd = false;
   readonly stepMs: number;
   readonly finalAfterMs = 0;
   readonly boundMs = 0;

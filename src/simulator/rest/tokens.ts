@@ -20,13 +20,6 @@ interface IssuedToken {
   readonly scopes: ReadonlySet<string>;
 }
 
-/** Deviations from a normal token. */
-export interface TokenOverrides {
-  readonly lifetimeSeconds?: number;
-  readonly withoutScope?: string;
-  readonly hasUrlUnsafeCharacters?: boolean;
-}
-
 interface TokenSettings {
   clientId: string;
   clientSecret: string;
@@ -36,6 +29,7 @@ interface TokenSettings {
 
 /** Issues and validates access tokens. */
 export class Tokens {
+  /** Changes apply to later tokens. */
   readonly settings: TokenSettings;
   readonly #seed: number;
   readonly #quirks: Quirks;
@@ -64,11 +58,10 @@ export class Tokens {
       throw validationError("TokenRequest", "grant_type", grant_type ?? "", "must be client_credentials");
     if (client_id !== this.settings.clientId || client_secret !== this.settings.clientSecret)
       throw new HttpError(401, "Client credentials are not valid");
-    return JSON.stringify(this.issueToken(audience ?? "", nowMs));
+    return JSON.stringify(this.#issueToken(audience ?? "", nowMs));
   }
 
-  /** Issues a token for the endpoint, or with overrides for a fault. */
-  issueToken(audience: string, nowMs: number, overrides: TokenOverrides = {}) {
+  #issueToken(audience: string, nowMs: number) {
     const addresses = this.#audiences();
     const target = (["rest", "websocket"] as const).find((one) => addresses[one] === audience);
     if (!target)
@@ -78,7 +71,7 @@ export class Tokens {
         audience,
         "must be the REST or the websocket address",
       );
-    const issued = this.#createToken(target, nowMs, overrides);
+    const issued = this.#createToken(target, nowMs);
     return {
       access_token: issued.token,
       scope: [...issued.scopes].join(" "),
@@ -108,27 +101,24 @@ export class Tokens {
     this.#issued.clear();
   }
 
-  #createToken(audience: TokenAudience, nowMs: number, overrides: TokenOverrides): IssuedToken {
+  #createToken(audience: TokenAudience, nowMs: number): IssuedToken {
     for (const [token, issued] of this.#issued) if (issued.expiresAt <= nowMs) this.#issued.delete(token);
     if (this.#quirks.tokenReissue === "same")
       for (const issued of this.#issued.values()) if (issued.audience === audience) return issued;
     const issued: IssuedToken = {
-      token: this.#createTokenText(
-        this.#count++,
-        overrides.hasUrlUnsafeCharacters ?? this.#quirks.awkwardTokens,
-      ),
+      token: this.#createTokenText(this.#count++),
       audience,
-      expiresAt: nowMs + (overrides.lifetimeSeconds ?? this.settings.tokenSeconds) * 1000,
-      scopes: new Set(this.settings.scopes.filter((scope) => scope !== overrides.withoutScope)),
+      expiresAt: nowMs + this.settings.tokenSeconds * 1000,
+      scopes: new Set(this.settings.scopes),
     };
     this.#issued.set(issued.token, issued);
     return issued;
   }
 
-  #createTokenText(count: number, hasUrlUnsafeCharacters: boolean): string {
+  #createTokenText(count: number): string {
     const words = Array.from({ length: 12 }, (_, word) => hashNumbers(this.#seed, 71, count, word));
     const bytes = Buffer.from(Uint32Array.from(words).buffer);
-    if (hasUrlUnsafeCharacters) return `+/${bytes.toString("base64")}=&a=`;
+    if (this.#quirks.awkwardTokens) return `+/${bytes.toString("base64")}=&a=`;
     const text = bytes.toString("base64url");
     return `${text.slice(0, 12)}.${text.slice(12, 44)}.${text.slice(44)}`;
   }

@@ -4,6 +4,13 @@ import type { Cancel, Clock } from "../../runtime/clock.ts";
 import { encodeFrame } from "./frames.ts";
 import type { LiveSeries } from "./subscriptions.ts";
 
+/** Sees messages before they are sent, and may change them. `proceed` sends them. */
+export type InterceptMessages = (
+  session: LiveSession,
+  messages: readonly string[],
+  proceed: () => void,
+) => void;
+
 /** The server disconnects a client that leaves more bytes than this unread. */
 const MAX_UNREAD_BYTES = 128 * 2 ** 20;
 
@@ -14,36 +21,33 @@ export class LiveSession {
   readonly socket: Socket;
   readonly scopes: ReadonlySet<string>;
   readonly subscriptions = new Map<string, readonly LiveSeries[]>();
-  /** Sends no ticks, but everything else. */
-  isMuted = false;
   /** The last PING has not been answered yet. */
   awaitsPong = false;
   readonly #webSocket: WebSocket;
   readonly #clock: Clock;
+  readonly #intercept: InterceptMessages | undefined;
   readonly #timers = new Set<Cancel>();
-  /** By requestId: when each unanswered PING was sent. */
-  readonly #pingsSent = new Map<number, number>();
-  #isFrozen = false;
 
-  constructor(webSocket: WebSocket, socket: Socket, scopes: ReadonlySet<string>, clock: Clock) {
+  constructor(
+    webSocket: WebSocket,
+    socket: Socket,
+    scopes: ReadonlySet<string>,
+    clock: Clock,
+    intercept: InterceptMessages | undefined,
+  ) {
     this.#webSocket = webSocket;
     this.socket = socket;
     this.scopes = scopes;
     this.#clock = clock;
-    webSocket.on("ping", (data) => {
-      if (!this.#isFrozen) webSocket.pong(data);
-    });
+    this.#intercept = intercept;
+    webSocket.on("ping", (data) => webSocket.pong(data));
     // `ws` closes the connection itself after an invalid frame.
     webSocket.on("error", () => {});
-    socket.on("close", () => {
-      for (const cancel of this.#timers) cancel();
-    });
+    socket.on("close", () => this.cancelTimers());
   }
 
   onMessage(receive: (text: string) => void): void {
-    this.#webSocket.on("message", (data) => {
-      if (!this.#isFrozen) receive(data.toString());
-    });
+    this.#webSocket.on("message", (data) => receive(data.toString()));
   }
 
   onClose(callback: () => void): void {
@@ -53,26 +57,19 @@ export class LiveSession {
   /** Sends an event with the current time as its timestamp. */
   sendEvent(event: string, properties: Record<string, unknown> = {}): void {
     const timestamp = new Date(this.#clock.now()).toISOString();
-    this.write(encodeFrame(JSON.stringify({ event, ...properties, timestamp })));
+    const text = JSON.stringify({ event, ...properties, timestamp });
+    this.send([text], encodeFrame(text));
   }
 
-  /** A PING may carry a requestId, which the PONG echoes. */
-  ping(requestId?: number): void {
-    if (requestId !== undefined) this.#pingsSent.set(requestId, this.#clock.monotonic());
-    this.sendEvent("PING", requestId === undefined ? {} : { requestId });
-  }
-
-  /** The time since the PING with this requestId; undefined when there was none. */
-  takeRoundTripMs(requestId: unknown): number | undefined {
-    const at = this.#pingsSent.get(requestId as number);
-    if (at === undefined) return undefined;
-    this.#pingsSent.delete(requestId as number);
-    return this.#clock.monotonic() - at;
+  /** `frames`: the encoded messages. */
+  send(messages: readonly string[], frames: Uint8Array): void {
+    if (this.#intercept) this.#intercept(this, messages, () => this.write(frames));
+    else this.write(frames);
   }
 
   /** Writes encoded frames directly to the socket. Safe, because `ws` also writes each message in one piece. */
   write(frames: Uint8Array): void {
-    if (this.#isFrozen || this.#webSocket.readyState !== this.#webSocket.OPEN) return;
+    if (this.#webSocket.readyState !== this.#webSocket.OPEN) return;
     if (this.socket.writableLength > MAX_UNREAD_BYTES) {
       this.close(1006);
       return;
@@ -90,11 +87,7 @@ export class LiveSession {
     }
   }
 
-  /** Sends nothing more and ignores all input, as after a network failure. */
-  freeze(): void {
-    this.#isFrozen = true;
-    this.socket.removeAllListeners("data");
-    this.socket.on("data", () => {});
+  cancelTimers(): void {
     for (const cancel of this.#timers) cancel();
   }
 

@@ -1,37 +1,19 @@
 import type { Cancel, Clock } from "../../runtime/clock.ts";
-import type { FaultScript } from "../faults/script.ts";
-import type { IndexSeries } from "../market/indexes.ts";
-import type { SimulatedExchange, SimulatedMarket } from "../market/universe.ts";
-import { applyTickFaults } from "./faults.ts";
+import type { World } from "../world.ts";
 import { encodeFrame } from "./frames.ts";
 import type { LiveSession } from "./session.ts";
 import type { LiveSeries } from "./subscriptions.ts";
 
-/** Renders ticks as websocket messages: the same records that REST serves, with an event name. */
-export interface LiveMessageSource {
-  readonly tickMs: number;
-  /** Undefined when the series has no record at that tick. */
-  indexMessage(series: IndexSeries, tick: number, nowMs: number): string | undefined;
-  exchangeMessage(
-    exchange: SimulatedExchange,
-    market: SimulatedMarket,
-    tick: number,
-    nowMs: number,
-  ): string | undefined;
-}
-
 /** Sends each tick to the subscribers, at the timestamp of the tick. */
 export class LiveTicker {
-  /** Undefined: no faults. */
-  faults: FaultScript | undefined;
   readonly #clock: Clock;
-  readonly #source: LiveMessageSource;
+  readonly #world: World;
   readonly #sessions: ReadonlySet<LiveSession>;
   #cancel: Cancel | undefined;
 
-  constructor(clock: Clock, source: LiveMessageSource, sessions: ReadonlySet<LiveSession>) {
+  constructor(clock: Clock, world: World, sessions: ReadonlySet<LiveSession>) {
     this.#clock = clock;
-    this.#source = source;
+    this.#world = world;
     this.#sessions = sessions;
   }
 
@@ -39,80 +21,65 @@ export class LiveTicker {
     this.#cancel?.();
   }
 
-  /** Sends the last `ticks` ticks of each series again to one client. */
-  replay(session: LiveSession, series: readonly LiveSeries[], ticks: number): void {
-    const newest = this.#newestTick();
-    for (let tick = newest - ticks + 1; tick <= newest; tick++)
-      session.write(Buffer.concat(series.flatMap((each) => this.#renderFrames(each, tick))));
-  }
-
-  #newestTick(): number {
-    return Math.floor(this.#clock.now() / this.#source.tickMs);
-  }
-
   /** Schedules the next tick, and repeats while any client is subscribed. */
   scheduleNextTick(): void {
     if (this.#cancel) return;
-    const { tickMs } = this.#source;
-    const next = this.#newestTick() + 1;
-    this.#cancel = this.#clock.after(next * tickMs - this.#clock.now(), () => {
+    const { calendar } = this.#world;
+    const newestTick = () => calendar.newestTick(this.#clock.now());
+    const next = newestTick() + 1;
+    this.#cancel = this.#clock.after(next * calendar.tickMs - this.#clock.now(), () => {
       this.#cancel = undefined;
       // If the wall clock was set back meanwhile, this tick is not due yet.
-      if (this.#newestTick() >= next) this.#sendTick(this.#newestTick());
+      if (newestTick() >= next) this.#sendTick(newestTick());
       if ([...this.#sessions].some(({ subscriptions }) => subscriptions.size > 0)) this.scheduleNextTick();
     });
   }
 
+  /** Renders the messages once for all sessions with the same subscriptions. */
   #sendTick(tick: number): void {
-    const faults = this.faults?.linesFor("tick").length ? this.faults : undefined;
-    const rendered = new Map<readonly LiveSeries[], Buffer>();
-    for (const [session, series] of this.#subscribers()) {
-      if (faults)
-        session.write(
-          Buffer.concat(series.flatMap((each) => this.#renderFaultyFrames(faults, session, each, tick))),
-        );
-      else {
-        const frames =
-          rendered.get(series) ?? Buffer.concat(series.flatMap((each) => this.#renderFrames(each, tick)));
-        rendered.set(series, frames);
-        session.write(frames);
-      }
+    const rendered = new Map<string, { messages: string[]; frames: Buffer }>();
+    for (const session of this.#sessions) {
+      const { subscriptions } = session;
+      if (subscriptions.size === 0) continue;
+      const key = JSON.stringify([...subscriptions.keys()].sort());
+      const known = rendered.get(key) ?? this.#render([...subscriptions.values()], tick);
+      rendered.set(key, known);
+      session.send(known.messages, known.frames);
     }
   }
 
-  /** The series of each session. Sessions with the same subscriptions share one array, so that it is rendered once. */
-  #subscribers(): [LiveSession, readonly LiveSeries[]][] {
-    const shared = new Map<string, readonly LiveSeries[]>();
-    return [...this.#sessions]
-      .filter(({ isMuted, subscriptions }) => !isMuted && subscriptions.size > 0)
-      .map((session) => {
-        const key = JSON.stringify([...session.subscriptions.keys()].sort());
-        const series = shared.get(key) ?? mergeSeries([...session.subscriptions.values()]);
-        shared.set(key, series);
-        return [session, series];
-      });
-  }
-
-  #renderFrames(series: LiveSeries, tick: number): Buffer[] {
-    const text = this.#renderMessage(series, tick);
-    return text === undefined ? [] : [encodeFrame(text)];
-  }
-
-  #renderFaultyFrames(faults: FaultScript, session: LiveSession, series: LiveSeries, tick: number): Buffer[] {
-    const text = this.#renderMessage(series, tick);
-    return text === undefined ? [] : applyTickFaults(faults, { session, text, seriesKey: series.key, tick });
-  }
-
-  #renderMessage(series: LiveSeries, tick: number): string | undefined {
-    const now = this.#clock.now();
-    return series.kind === "index"
-      ? this.#source.indexMessage(series.index, tick, now)
-      : this.#source.exchangeMessage(series.exchange, series.market, tick, now);
+  /** Renders each series once, even if several subscriptions include it. */
+  #render(lists: readonly (readonly LiveSeries[])[], tick: number) {
+    const series = new Map(lists.flat().map((each) => [each.key, each]));
+    const messages = [...series.values()].flatMap(
+      (each) => renderLiveMessage(this.#world, each, tick, this.#clock.now()) ?? [],
+    );
+    return { messages, frames: Buffer.concat(messages.map((message) => encodeFrame(message))) };
   }
 }
 
-/** Contains each series once, even if several subscriptions include it. */
-function mergeSeries(lists: readonly (readonly LiveSeries[])[]): readonly LiveSeries[] {
-  if (lists.length === 1) return lists[0] ?? [];
-  return [...new Map(lists.flat().map((series) => [series.key, series])).values()];
+/**
+ * A tick as a websocket message: the record that REST serves, with an event name. Undefined when the series has no record at
+ * that tick.
+ */
+export function renderLiveMessage(
+  { calendar, ticks, exchangeTickers, json }: World,
+  live: LiveSeries,
+  tick: number,
+  nowMs: number,
+): string | undefined {
+  if (live.kind === "exchange") {
+    const record = exchangeTickers.record(live.exchange.id, live.market.id, tick);
+    if (!record) return undefined;
+    const { lastMoved: _onlyInRest, ...fields } = record;
+    return json.formatRecord({ event: "EXCHANGE_TICKER", ...fields });
+  }
+  const series = live.index;
+  // The quirk `late` does not apply to the websocket: it sends those ticks on time. The quirk `missingPerMille` applies.
+  if (!calendar.isListed(series, tick) || !calendar.isPublished(series, tick, Number.POSITIVE_INFINITY))
+    return undefined;
+  // Prepends the event (and the name for LX) to the JSON of REST.
+  const record = json.formatRecord(ticks.record(series, tick, nowMs) ?? {});
+  const name = series.type === "LX" ? `"name":${JSON.stringify(series.name)},` : "";
+  return `{"event":"INDEX_TICKER",${name}${record.slice(1)}`;
 }

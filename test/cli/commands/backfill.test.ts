@@ -2,7 +2,8 @@ import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { type Simulator, startSimulator } from "../../../src/simulator/simulator.ts";
+import { Fault } from "../../simulator/faults.ts";
+import { type Simulator, startSimulator } from "../../simulator/simulator.ts";
 import { runInProcess } from "../../support/cli/run-command.ts";
 import { startProgram } from "../../support/program-process.ts";
 import { serviceEnv } from "../../support/sync/sync-session.ts";
@@ -11,7 +12,7 @@ import { timeLimit } from "../../support/time-limit.ts";
 import { waitUntil } from "../../support/wait-until.ts";
 import { copyEmptyWarehouse, viewsBesideSync } from "../../support/warehouse/empty-warehouse.ts";
 
-async function setUp(sync: string, { faults = "", isNew = false } = {}) {
+async function setUp(sync: string, { faults = [] as readonly Fault[], isNew = false } = {}) {
   const simulator = await startSimulator({ faults });
   onTestFinished(() => simulator.stop());
   const folder = temporaryFolder();
@@ -59,7 +60,7 @@ describe("mds-sync backfill", () => {
   });
 
   it("H1: exits 0 if the service has not published its newest records yet, and says so", async () => {
-    const setup = await setUp(ticks(1), { faults: "GET /index-ticker lag 30m" });
+    const setup = await setUp(ticks(1), { faults: [Fault.lag(30 * 60_000, { on: "/index-ticker" })] });
     const { stdout, status } = await run(setup, ["backfill", "--no-progress"]);
     expect(status).toBe(0);
     expect(stdout).toMatch(/^index_ticks +\d,\d{3} +0 +\d +0 +0$/m);
@@ -73,7 +74,7 @@ describe("mds-sync backfill", () => {
 
   it("H15: a first run of a series younger than the window is complete, and so is the next", async () => {
     const since = new Date(Date.now() - 3_600_000).toISOString();
-    const setup = await setUp(ticks(200), { faults: `GET /index-ticker begins ${since}` });
+    const setup = await setUp(ticks(200), { faults: [Fault.begins(since, { on: "/index-ticker" })] });
     for (const turn of ["first", "next"]) {
       const { stdout, status } = await run(setup, ["backfill", "--json", "--log-level", "warn"]);
       const own = JSON.parse(stdout).streams.find(
@@ -90,7 +91,7 @@ describe("mds-sync backfill", () => {
 
   it("H15: says what is unconfirmed, and what it has asked once more on a later day", async () => {
     const since = new Date(Date.now() - 3_600_000).toISOString();
-    const setup = await setUp(ticks(1), { faults: `GET /index-ticker begins ${since}` });
+    const setup = await setUp(ticks(1), { faults: [Fault.begins(since, { on: "/index-ticker" })] });
     /** Yesterday's run. */
     const passDay = () => {
       const database = new Database(setup.path);
@@ -115,7 +116,7 @@ describe("mds-sync backfill", () => {
     passDay();
     expect((await run(setup, ["backfill", "--no-progress"])).stdout).not.toContain("confirmation");
     passDay();
-    setup.simulator.setFaults("");
+    setup.simulator.setFaults();
     const third = await run(setup, ["backfill", "--no-progress"]);
     for (const line of third.stdout.split("\n")) expect(line.length).toBeLessThanOrEqual(80);
     const text = unwrap(third.stdout);
@@ -130,7 +131,7 @@ describe("mds-sync backfill", () => {
 
   it("G1: stops within seconds on SIGTERM with exit 75, and the next run completes the work", async () => {
     const setup = await setUp(ticks(2), {
-      faults: "GET /index-ticker size-cap 300\nGET /index-ticker latency 100ms",
+      faults: [Fault.sizeCap(300, { on: "/index-ticker" }), Fault.latency(100, { on: "/index-ticker" })],
     });
     const { child, result: ended } = start(setup, "backfill", "--log-level", "warn");
     await waitForPages(setup.simulator, 10);
@@ -142,12 +143,12 @@ describe("mds-sync backfill", () => {
     expect(stderr).toBe(
       "mds-sync: stopped by SIGTERM before its work was done: run it again: it resumes where it stopped\n",
     );
-    setup.simulator.setFaults("");
+    setup.simulator.setFaults();
     expect((await run(setup, ["backfill"])).status).toBe(0);
   });
 
   it("reports another writer of the warehouse in one line, and exits 75", async () => {
-    const setup = await setUp(ticks(1), { faults: "GET /index-ticker stall" });
+    const setup = await setUp(ticks(1), { faults: [Fault.stall({ on: "/index-ticker" })] });
     const first = start(setup, "backfill");
     await waitForPages(setup.simulator, 1);
     const second = await run(setup, ["backfill"]);

@@ -4,8 +4,9 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { worstExit } from "../../../src/cli/commands/doctor/finding.ts";
 import { checkWarehouse } from "../../../src/cli/commands/doctor/warehouse-checks.ts";
 import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
-import { type SimulatorOptions, startSimulator } from "../../../src/simulator/simulator.ts";
 import { recordService } from "../../../src/warehouse/lookups/service-identity.ts";
+import { Fault } from "../../simulator/faults.ts";
+import { type SimulatorOptions, startSimulator } from "../../simulator/simulator.ts";
 import { runInChild, runInProcess } from "../../support/cli/run-command.ts";
 import { standardContent } from "../../support/cli/standard-content.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
@@ -125,7 +126,7 @@ describe("mds-sync doctor", () => {
   it("trusts a 403 more than the scopes of the token", async () => {
     // It waits some seconds before it asks again.
     const clock = new ManualClock();
-    const env = await startService({ clock, faults: "GET /market-cap status 403\n" });
+    const env = await startService({ clock, faults: [Fault.status(403, { on: "/market-cap" })] });
     const { notOk, status } = await clock.runUntil(doctor(env, clock));
     expect(notOk).toEqual(["problem scopes: market_caps lacks read:market-cap"]);
     expect(status).toBe(4);
@@ -142,13 +143,13 @@ describe("mds-sync doctor", () => {
   });
 
   it.each([
-    ["POST /oauth/token stall", ["problem REST token", "problem live token"]],
-    ["GET /asset stall", ["problem REST"]],
-    ["ws upgrade-stall", ["problem live feed"]],
-    ["ws connected never", ["problem live feed"]],
-  ])("waits seconds, not minutes, for a service that does not answer: %s", async (faults, failed) => {
+    [Fault.stall({ on: "/oauth/token" }), ["problem REST token", "problem live token"]],
+    [Fault.stall({ on: "/asset" }), ["problem REST"]],
+    [Fault.upgradeStall(), ["problem live feed"]],
+    [Fault.connected("never"), ["problem live feed"]],
+  ])("waits seconds, not minutes, for a service that does not answer: $0.name", async (fault, failed) => {
     const clock = new ManualClock();
-    const env = await startService({ clock, faults });
+    const env = await startService({ clock, faults: [fault] });
     const { notOk, status } = await clock.runUntil(doctor(env, clock));
     expect(notOk).toEqual(failed.map((check) => `${check}: no answer within 5 seconds`));
     expect(status).toBe(75);

@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
+import { Fault } from "../../simulator/faults.ts";
 import { runInProcess } from "../../support/cli/run-command.ts";
 import { addLookups } from "../../support/cli/standard-content.ts";
 import { startBackfillHarness } from "../../support/sync/backfill-harness.ts";
@@ -66,7 +67,7 @@ describe("mds-sync verify after the service has added a property", () => {
     const database = new Database(engine.path);
     database.exec(`UPDATE index_tick_rows SET price = price + 1 WHERE ts = ${row?.ts}`);
     database.close();
-    engine.simulator.setFaults("GET /index-ticker set field=venues value=7 as=json");
+    engine.simulator.setFaults(Fault.set("venues", 7, { on: "/index-ticker" }));
     const { status, stdout } = await run();
     expect(status).toBe(0);
     const text = stdout.replaceAll(/\s+/g, " ");
@@ -78,7 +79,7 @@ describe("mds-sync verify after the service has added a property", () => {
       { extra: '{"venues":7}' },
     ]);
 
-    engine.simulator.setFaults("GET /index-ticker set field=venues value=8 as=json");
+    engine.simulator.setFaults(Fault.set("venues", 8, { on: "/index-ticker" }));
     const json = JSON.parse((await run("--json")).stdout);
     expect(json).toMatchObject({ differences: [], extra_changed: json.rows });
     expect((await run()).stdout).toMatch(/^\d ranges compared, 2,8\d\d rows\nno difference\n$/);
@@ -90,7 +91,7 @@ describe("mds-sync verify after a mass withdrawal", () => {
   it("H5: reports it every time with exit 4, and believes it at once with --accept", async () => {
     const { engine, run } = await startVerify();
     engine.simulator.setFaults(
-      "GET /index-ticker withdraw since=2026-03-01T00:00:00Z until=2026-03-01T08:00:00Z",
+      Fault.withdraw("2026-03-01T00:00:00Z", "2026-03-01T08:00:00Z", { on: "/index-ticker" }),
     );
     for (let turn = 0; turn < 2; turn++) {
       const { status, stdout } = await run();

@@ -1,15 +1,17 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { decodePage } from "../../../src/ingest/decode/page.ts";
 import type { Stream } from "../../../src/model/streams.ts";
+import { Fault } from "../../simulator/faults.ts";
 import { FaultClient } from "../../support/simulator/fault-client.ts";
 
 let service: FaultClient;
 beforeAll(async () => {
   service = await FaultClient.start();
 });
-afterEach(() => service.simulator.setFaults(""));
+afterEach(() => service.simulator.setFaults());
 afterAll(() => service.simulator.stop());
 
+const on = "/index-ticker";
 const ticks = "/index-ticker?indexType=LX&timestamp=2026-03-01T12:00:00Z&size=50";
 const fetchPage = async <S extends Stream>(stream: S, path: string, derivativeType?: string) =>
   decodePage(stream, (await service.get(path)).body, { derivativeType });
@@ -39,46 +41,49 @@ describe("what the simulator serves", () => {
   );
 
   it.each([
-    ["D1", "reordered-fields"],
-    ["D1", "duplicate-keys"],
-    ["D3", "decimals as=number"],
-    ["D3", "decimals as=exponent"],
-    ["D3", "decimals as=zeros"],
-    ["D6", "timestamps as=us"],
-    ["D6", "timestamps as=ns"],
-    ["H12", "timestamps as=zero-offset"],
-    ["H12", "timestamps as=epoch"],
-    ["H12", "timestamps as=epoch-text"],
-    ["B11", "bom"],
-  ])("%s: %s makes no difference", async (_, fault) => {
+    ["D1", Fault.reorderedFields({ on })],
+    ["D1", Fault.duplicateKeys({ on })],
+    ["D3", Fault.decimals("number", { on })],
+    ["D3", Fault.decimals("exponent", { on })],
+    ["D3", Fault.decimals("zeros", { on })],
+    ["D6", Fault.timestamps("us", { on })],
+    ["D6", Fault.timestamps("ns", { on })],
+    ["H12", Fault.timestamps("zero-offset", { on })],
+    ["H12", Fault.timestamps("epoch", { on })],
+    ["H12", Fault.timestamps("epoch-text", { on })],
+    ["B11", Fault.bom({ on })],
+  ])("$0: $1.name makes no difference", async (_, fault) => {
     const plain = await fetchPage("index_ticks", ticks);
-    service.simulator.setFaults(`GET /index-ticker ${fault}`);
+    service.simulator.setFaults(fault);
     expect(await fetchPage("index_ticks", ticks)).toEqual(plain);
     expect(service.simulator.faultCounts[0]?.struck).toBe(1);
   });
 
   it.each([
-    ["D1", "unknown-fields"],
-    ["D1", "proto-key"],
-    ["D1", "deep-nesting"],
-  ])("%s: %s changes no record and is counted", async (_, fault) => {
+    ["D1", Fault.unknownFields({ on })],
+    ["D1", Fault.protoKey({ on })],
+    ["D1", Fault.deepNesting(100_000, { on })],
+  ])("$0: $1.name changes no record and is counted", async (_, fault) => {
     const plain = await fetchPage("index_ticks", ticks);
-    service.simulator.setFaults(`GET /index-ticker ${fault}`);
+    service.simulator.setFaults(fault);
     const odd = await fetchPage("index_ticks", ticks);
     expect(odd.records.map((record) => ({ ...record, extra: null }))).toEqual(plain.records);
     expect(odd.unknownFields.length).toBeGreaterThan(0);
   });
 
-  it.each(["no-zone", "offset"])("D6: timestamps as %s are rejected, each with its text", async (form) => {
-    service.simulator.setFaults(`GET /index-ticker timestamps as=${form}`);
-    const { rejects, records, rawCount } = await fetchPage("index_ticks", ticks);
-    expect(records).toEqual([]);
-    expect(rejects).toHaveLength(rawCount);
-    expect(rejects[0]?.reason).toBe("timestamp is not a UTC moment");
-  });
+  it.each(["no-zone", "offset"] as const)(
+    "D6: timestamps as %s are rejected, each with its text",
+    async (form) => {
+      service.simulator.setFaults(Fault.timestamps(form, { on: "/index-ticker" }));
+      const { rejects, records, rawCount } = await fetchPage("index_ticks", ticks);
+      expect(records).toEqual([]);
+      expect(rejects).toHaveLength(rawCount);
+      expect(rejects[0]?.reason).toBe("timestamp is not a UTC moment");
+    },
+  );
 
   it("D8: bars whose high is below their low are stored with a quality flag", async () => {
-    service.simulator.setFaults("GET /ohlcv upside-down");
+    service.simulator.setFaults(Fault.upsideDown({ on: "/ohlcv" }));
     const { records } = await fetchPage(
       "ohlcv",
       "/ohlcv?indexType=GWA&timestamp=2026-03-01T00:00:00Z&size=50",

@@ -17,7 +17,7 @@ const CLEAN = 400;
 // The short form of `npm run bench -- goodput`.
 describe("pages per second on a bad network", () => {
   it("is not limited while nothing fails", async () => {
-    const { pagesPerSecond } = await measureGoodput({ faults: "", seconds: 0.75, seed });
+    const { pagesPerSecond } = await measureGoodput({ faults: [], seconds: 0.75, seed });
     expect(pagesPerSecond).toBeGreaterThan(0.9 * CLEAN);
   });
 

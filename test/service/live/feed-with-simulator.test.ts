@@ -1,6 +1,7 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import { LiveEventReader } from "../../../src/ingest/decode/live-event.ts";
-import { type Simulator, startSimulator } from "../../../src/simulator/simulator.ts";
+import { Fault } from "../../simulator/faults.ts";
+import { type Simulator, type SimulatorOptions, startSimulator } from "../../simulator/simulator.ts";
 import { findFreePort } from "../../support/free-port.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { seededRandom } from "../../support/seeded-random.ts";
@@ -53,10 +54,10 @@ class SimulatedFeed extends FeedReader {
     });
   }
 
-  static async start(faults = "", tokenSeconds = 86_400): Promise<SimulatedFeed> {
+  static async start(faults: readonly Fault[] = [], options: SimulatorOptions = {}): Promise<SimulatedFeed> {
     const clock = new ManualClock("2026-03-01T12:00:10Z");
     return new SimulatedFeed(
-      await startSimulator({ clock, faults, tokenSeconds, port: await findFreePort() }),
+      await startSimulator({ clock, faults, ...options, port: await findFreePort() }),
       clock,
     );
   }
@@ -80,7 +81,7 @@ class SimulatedFeed extends FeedReader {
 
   /** Ends all faults and waits until each subscription has new ticks. */
   async heal(): Promise<void> {
-    this.simulator.setFaults("");
+    this.simulator.setFaults();
     const from = this.ticks.length;
     const { assets, exchanges } = this.simulator.universe;
     const marks = ['"indexType":"LX"', `"indexId":"${assets[0]?.id}"`, `"exchangeId":"${exchanges[0]?.id}"`];
@@ -108,7 +109,7 @@ describe("the live feed with the simulator", () => {
   });
 
   it("E14: stays connected longer than a token lives, always with a valid one", async () => {
-    const feed = await SimulatedFeed.start("", 7_200);
+    const feed = await SimulatedFeed.start([], { tokenSeconds: 7_200 });
     await feed.pass(150 * MINUTE);
     expect(feed.messagesOf("swapped")).toHaveLength(2);
     expect(feed.messagesOf("disconnected")).toEqual([]);
@@ -116,8 +117,14 @@ describe("the live feed with the simulator", () => {
     await feed.heal();
   });
 
+  it("E15: connects with a token of odd characters", async () => {
+    const feed = await SimulatedFeed.start([], { quirks: { awkwardTokens: true } });
+    await feed.heal();
+    expect(attempts(feed)).toBe(1);
+  });
+
   it("E5: a missing scope parks its subscription; the others continue", async () => {
-    const feed = await SimulatedFeed.start("POST /oauth/token scope-without scope=read:LX");
+    const feed = await SimulatedFeed.start([Fault.scopeWithout("read:LX")]);
     await feed.passUntil(() => feed.messagesOf("subscribed").length === 2, MINUTE);
     expect(feed.messagesOf("parked")).toMatchObject([{ subscription: { indexType: "LX" }, code: "403" }]);
     await feed.pass(2 * MINUTE);
@@ -126,99 +133,130 @@ describe("the live feed with the simulator", () => {
   });
 });
 
-/** Title, fault script for five minutes, and what the feed must have reported. */
-const rows: [string, string, (feed: SimulatedFeed) => void][] = [
-  ["E1: a cable is pulled", "ws half-open in=40s times=1", (s) => expectReason(s, "disconnected", "silent")],
+/** Title, the faults of five minutes, and what the feed must have reported. */
+const rows: [string, Fault | readonly Fault[], (feed: SimulatedFeed) => void][] = [
+  [
+    "E1: a cable is pulled",
+    Fault.halfOpen({ in: 40_000, times: 1 }),
+    (s) => expectReason(s, "disconnected", "silent"),
+  ],
   [
     "E2: every connection is closed at once",
-    "ws drop-connection 1011",
+    Fault.dropConnection({ code: 1011 }),
     (s) => expect(attempts(s)).toBeLessThan(40),
   ],
-  ["E3: no CONNECTED", "ws connected never times=2", (s) => expectReason(s, "retrying", "no_greeting")],
-  ["E3: CONNECTED twice", "ws connected twice", (s) => expect(attempts(s)).toBe(1)],
-  ["E3: CONNECTED late", "ws connected late by=8s", (s) => expect(attempts(s)).toBe(1)],
+  [
+    "E3: no CONNECTED",
+    Fault.connected("never", { times: 2 }),
+    (s) => expectReason(s, "retrying", "no_greeting"),
+  ],
+  ["E3: CONNECTED twice", Fault.connected("twice"), (s) => expect(attempts(s)).toBe(1)],
+  ["E3: CONNECTED late", Fault.connected("late", { by: 8000 }), (s) => expect(attempts(s)).toBe(1)],
   [
     "E4: SUBSCRIBED never comes",
-    "ws subscribed never",
+    Fault.subscribed("never"),
     (s) => expect(s.messagesOf("unconfirmed")).toHaveLength(3),
   ],
   // One of them may match an earlier request that still waits for its answer.
   [
     "E4: SUBSCRIBED for another",
-    "ws subscribed other",
+    Fault.subscribed("other"),
     (s) => expect(s.messagesOf("unconfirmed").length).toBeGreaterThan(1),
   ],
   [
     "E4: SUBSCRIBED after ticks",
-    "ws subscribed late by=9s",
+    Fault.subscribed("late", { by: 9000 }),
     (s) => expect(s.messagesOf("subscribed")).toHaveLength(3),
   ],
-  ["E4: SUBSCRIBED twice", "ws subscribed twice", (s) => expect(s.messagesOf("subscribed")).toHaveLength(3)],
-  ["E5: ERROR 401", "ws error 401 times=1", (s) => expectReason(s, "disconnected", "error_401")],
-  ["E5: ERROR 401, always", "ws error 401", (s) => expect(tokenRequests(s)).toBeLessThan(5)],
-  ["E5: ERROR 500", "ws error 500 times=2", (s) => expect(s.messagesOf("subscribed").length).toBe(3)],
+  [
+    "E4: SUBSCRIBED twice",
+    Fault.subscribed("twice"),
+    (s) => expect(s.messagesOf("subscribed")).toHaveLength(3),
+  ],
+  [
+    "E5: ERROR 401",
+    Fault.subscriptionError("401", { times: 1 }),
+    (s) => expectReason(s, "disconnected", "error_401"),
+  ],
+  ["E5: ERROR 401, always", Fault.subscriptionError("401"), (s) => expect(tokenRequests(s)).toBeLessThan(5)],
+  [
+    "E5: ERROR 500",
+    Fault.subscriptionError("500", { times: 2 }),
+    (s) => expect(s.messagesOf("subscribed").length).toBe(3),
+  ],
   [
     "E5: ERROR without a code",
-    "ws error as=none",
+    Fault.subscriptionError(undefined),
     (s) => expect(s.messagesOf("unconfirmed")).toHaveLength(3),
   ],
-  ["E6: PINGs by the dozen", "ws ping-storm every=100ms to=5s", (s) => expect(attempts(s)).toBe(1)],
+  ["E6: PINGs by the dozen", Fault.pingStorm(100, { to: 5000 }), (s) => expect(attempts(s)).toBe(1)],
   [
     "E8: a frame over 1 MiB",
-    "ws message oversized on=tick total=1",
+    Fault.message("oversized", { when: "tick", total: 1 }),
     (s) => expectUnknown(s, "ws_err_unsupported_message_length"),
   ],
   [
     "E8: endless fragments",
-    "ws message fragments on=tick total=1",
+    Fault.message("fragments", { when: "tick", total: 1 }),
     (s) => expectUnknown(s, "ws_err_unsupported_message_length"),
   ],
-  ["E8: invalid UTF-8", "ws message utf8 on=tick total=1", (s) => expectUnknown(s, "ws_err_invalid_utf8")],
+  [
+    "E8: invalid UTF-8",
+    Fault.message("utf8", { when: "tick", total: 1 }),
+    (s) => expectUnknown(s, "ws_err_invalid_utf8"),
+  ],
   [
     "E8: unagreed compression",
-    "ws message deflated on=tick total=1",
+    Fault.message("deflated", { when: "tick", total: 1 }),
     (s) => expectUnknown(s, "ws_err_unexpected_rsv_1"),
   ],
   [
     "E8: binary garbage",
-    "ws message garbage on=tick total=9",
+    Fault.message("garbage", { when: "tick", total: 9 }),
     (s) => expect(s.messagesOf("unknown")).not.toEqual([]),
   ],
-  ["E8: ticks in binary frames", "ws binary-tick", (s) => expect(s.ticks.length).toBeGreaterThan(9)],
+  ["E8: ticks in binary frames", Fault.binaryTick(), (s) => expect(s.ticks.length).toBeGreaterThan(9)],
   [
     "E9: trades",
-    "ws message trade on=tick total=9",
+    Fault.message("trade", { when: "tick", total: 9 }),
     (s) => expectUnknown(s, "not an event that this version knows"),
   ],
-  ["E9: no event", "ws message no-event on=tick total=9", (s) => expectUnknown(s, "no event name")],
-  ["E9: an array", "ws message array on=tick total=9", (s) => expectUnknown(s, "not an object")],
-  ["E9: null", "ws message null on=tick total=9", (s) => expectUnknown(s, "not an object")],
-  ["E9: no JSON", "ws message not-json on=tick total=9", (s) => expectUnknown(s, "not JSON")],
+  [
+    "E9: no event",
+    Fault.message("no-event", { when: "tick", total: 9 }),
+    (s) => expectUnknown(s, "no event name"),
+  ],
+  [
+    "E9: an array",
+    Fault.message("array", { when: "tick", total: 9 }),
+    (s) => expectUnknown(s, "not an object"),
+  ],
+  ["E9: null", Fault.message("null", { when: "tick", total: 9 }), (s) => expectUnknown(s, "not an object")],
+  ["E9: no JSON", Fault.message("not-json", { when: "tick", total: 9 }), (s) => expectUnknown(s, "not JSON")],
   [
     "E10: ticks twice, late and again",
-    "ws duplicate-tick\nws late-tick p=0.2\nws replay",
+    [Fault.duplicateTick(), Fault.lateTick(45_000, { p: 0.2 }), Fault.replay(5)],
     (s) => expect(attempts(s)).toBe(1),
   ],
-  ["E13: a service without ticks", "ws mute", (s) => expectReason(s, "disconnected", "no_ticks")],
-  ["E15: a token of odd characters", "POST /oauth/token odd-token", (s) => expect(attempts(s)).toBe(1)],
+  ["E13: a service without ticks", Fault.mute(), (s) => expectReason(s, "disconnected", "no_ticks")],
   [
     "E18: 401 on the upgrade",
-    "ws upgrade-status 401 times=1",
+    Fault.upgradeStatus(401, { times: 1 }),
     (s) => expectReason(s, "retrying", "http_401"),
   ],
   [
     "E18: 429 on the upgrade",
-    "ws upgrade-status 429 retry-after=imf wait=100s total=1",
+    Fault.upgradeStatus(429, { retryAfter: "imf", wait: 100_000, total: 1 }),
     (s) => expectReason(s, "retrying", "http_429"),
   ],
   [
     "E18: 503 on the upgrade",
-    "ws upgrade-status 503 times=4",
+    Fault.upgradeStatus(503, { times: 4 }),
     (s) => expectReason(s, "retrying", "http_503"),
   ],
   [
     "E18: no answer to the upgrade",
-    "ws upgrade-stall",
+    Fault.upgradeStall(),
     (s) => {
       expectReason(s, "retrying", "no_greeting");
       // Exchange ticks have no history.
@@ -227,24 +265,24 @@ const rows: [string, string, (feed: SimulatedFeed) => void][] = [
   ],
   [
     "E18: close code 1001",
-    "ws drop-connection 1001 in=50s total=2",
+    Fault.dropConnection({ code: 1001, in: 50_000, total: 2 }),
     (s) => expectReason(s, "disconnected", "closed_1001"),
   ],
   [
     "E18: close code 4000",
-    "ws drop-connection 4000 in=50s total=2",
+    Fault.dropConnection({ code: 4000, in: 50_000, total: 2 }),
     (s) => expectReason(s, "disconnected", "closed_4000"),
   ],
   [
     "E18: the port is closed for a while",
-    "port refuse from=60s to=120s",
+    Fault.refuse({ from: 60_000, to: 120_000 }),
     (s) => expectReason(s, "retrying", "econnrefused"),
   ],
 ];
 
 describe("recovery after five minutes of a fault", () => {
-  it.each(rows)("%s", async (_, script, expectation) => {
-    const feed = await SimulatedFeed.start(script);
+  it.each(rows)("%s", async (_, faults, expectation) => {
+    const feed = await SimulatedFeed.start([faults].flat());
     await feed.pass(5 * MINUTE);
     expectation(feed);
     expect(feed.struck).toBeGreaterThan(0);

@@ -1,35 +1,36 @@
 import { describe, expect, it } from "vitest";
 import { Failure } from "../../../src/model/failure.ts";
 import { walkHistoryPages } from "../../../src/service/pagination/history-walk.ts";
-import { startSimulator } from "../../../src/simulator/simulator.ts";
+import { Fault } from "../../simulator/faults.ts";
+import { startSimulator } from "../../simulator/simulator.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { seed } from "../../support/seed.ts";
 import { createTestClient } from "../../support/service/client-harness.ts";
 import { ProvenCoverage, WalkContradiction } from "../../support/service/proven-coverage.ts";
 import { readTicks } from "../../support/service/read-ticks.ts";
 
-const allFaults = `
-POST /oauth/token status 503 p=0.3
-POST /oauth/token token-life 10m p=0.5
-GET * revoke p=0.02
-GET * rate-limit retry-after=imf wait=20s p=0.03
-GET * rate-limit p=0.02
-GET * status 500 p=0.05
-GET * cut reset at=500 p=0.04
-GET * encoding cut p=0.03
-GET * html p=0.02
-GET * stall body p=0.02
-GET * reset reused p=0.05
-GET * status 409 p=0.03
-GET /index-ticker dead-cursor empty p=0.05 page=later
-GET /index-ticker dead-cursor 404 p=0.03 page=later
-GET /index-ticker repeat-page p=0.04 page=later
-GET /index-ticker swap-pages p=0.04 page=later
-GET /index-ticker empty-page p=0.04 page=later
-GET /index-ticker next-id same p=0.04 page=later
-GET /index-ticker order shuffled p=0.04
-GET * status 503 from=1m to=20m
-`;
+const allFaults = [
+  Fault.status(503, { on: "/oauth/token", p: 0.3 }),
+  Fault.tokenLife(600, { p: 0.5 }),
+  Fault.revoke({ p: 0.02 }),
+  Fault.status(429, { retryAfter: "imf", wait: 20_000, p: 0.03 }),
+  Fault.status(429, { p: 0.02 }),
+  Fault.status(500, { p: 0.05 }),
+  Fault.cut("reset", { at: 500, p: 0.04 }),
+  Fault.encoding("cut", { p: 0.03 }),
+  Fault.html({ p: 0.02 }),
+  Fault.stall({ at: "body", p: 0.02 }),
+  Fault.reset({ socket: "reused", p: 0.05 }),
+  Fault.status(409, { p: 0.03 }),
+  Fault.deadCursor("empty", { on: "/index-ticker", p: 0.05, page: "later" }),
+  Fault.deadCursor(404, { on: "/index-ticker", p: 0.03, page: "later" }),
+  Fault.repeatPage({ on: "/index-ticker", p: 0.04, page: "later" }),
+  Fault.swapPages({ on: "/index-ticker", p: 0.04, page: "later" }),
+  Fault.emptyPage({ on: "/index-ticker", p: 0.04, page: "later" }),
+  Fault.cycle(1, { on: "/index-ticker", p: 0.04, page: "later" }),
+  Fault.order("shuffled", { on: "/index-ticker", p: 0.04 }),
+  Fault.status(503, { from: 60_000, to: 20 * 60_000 }),
+];
 
 describe("all faults at once", () => {
   it("six parallel walks receive every row, prove no missing row, and limit their requests", async () => {

@@ -2,7 +2,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Micros } from "../../../src/model/time.ts";
 import type { ServiceClient } from "../../../src/service/client/client.ts";
 import { walkHistoryPages } from "../../../src/service/pagination/history-walk.ts";
-import { type Simulator, startSimulator } from "../../../src/simulator/simulator.ts";
+import { Fault } from "../../simulator/faults.ts";
+import { type Simulator, startSimulator } from "../../simulator/simulator.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { createTestClient } from "../../support/service/client-harness.ts";
 import { ProvenCoverage } from "../../support/service/proven-coverage.ts";
@@ -30,8 +31,8 @@ beforeEach(() => {
 });
 
 /** Walks eight hours of one index in pages of fifty; returns the missing and the unproven rows. */
-async function walkHours(script: string) {
-  simulator.setFaults(script);
+async function walkHours(...faults: readonly Fault[]) {
+  simulator.setFaults(...faults);
   simulator.requests.clear();
   const to = clock.now() - (clock.now() % 30_000);
   const from = (to - durationMs) * 1000;
@@ -56,72 +57,98 @@ async function walkHours(script: string) {
   return { struck, missing, unproven, requests: simulator.requests.count("/v3/index-ticker") };
 }
 
-const GET = "GET /index-ticker";
-const scripts: [row: string, script: string][] = [
-  ["A1: the token is revoked during the walk", `${GET} revoke page=later times=1 total=1`],
-  ["A4: tokens that live for seconds", `POST /oauth/token token-life 2s\n${GET} latency 1s`],
-  ["A5: the token endpoint is down for a while", `POST /oauth/token status 503 times=3`],
-  ["B1: Retry-After in seconds", `${GET} rate-limit retry-after=seconds wait=7s p=0.1 times=1`],
-  ["B2: Retry-After with a date", `${GET} rate-limit retry-after=rfc850 wait=30s p=0.1 times=1`],
-  ["B2: an invalid Retry-After", `${GET} rate-limit retry-after=garbage p=0.1 times=1`],
-  ["B3: 429 without Retry-After", `${GET} rate-limit p=0.2 times=2`],
+const on = "/index-ticker";
+const rows: [row: string, ...faults: Fault[]][] = [
+  ["A1: the token is revoked during the walk", Fault.revoke({ on, times: 1, total: 1, page: "later" })],
+  ["A4: tokens that live for seconds", Fault.tokenLife(2), Fault.latency(1000, { on })],
+  ["A5: the token endpoint is down for a while", Fault.status(503, { on: "/oauth/token", times: 3 })],
+  [
+    "B1: Retry-After in seconds",
+    Fault.status(429, { on, retryAfter: "seconds", wait: 7000, p: 0.1, times: 1 }),
+  ],
+  [
+    "B2: Retry-After with a date",
+    Fault.status(429, { on, retryAfter: "rfc850", wait: 30_000, p: 0.1, times: 1 }),
+  ],
+  ["B2: an invalid Retry-After", Fault.status(429, { on, retryAfter: "garbage", p: 0.1, times: 1 })],
+  ["B3: 429 without Retry-After", Fault.status(429, { on, p: 0.2, times: 2 })],
   [
     "B4: 500, 502 and 504",
-    `${GET} status 500 p=0.1 times=2\n${GET} status 502 p=0.1 times=1\n${GET} status 504 p=0.1 times=1`,
+    Fault.status(500, { on, p: 0.1, times: 2 }),
+    Fault.status(502, { on, p: 0.1, times: 1 }),
+    Fault.status(504, { on, p: 0.1, times: 1 }),
   ],
-  ["B7: conflicts", `${GET} status 409 p=0.2 times=2`],
-  ["B8: bodies cut by length", `${GET} cut length p=0.2 times=1`],
-  ["B8: bodies cut by a closed connection", `${GET} cut close p=0.2 times=1`],
-  ["B8: bodies cut within chunks", `${GET} cut chunked p=0.2 times=1`],
-  ["B8: bodies cut in a character", `${GET} cut utf8 p=0.2 times=1`],
-  ["B8: bodies cut by a reset", `${GET} cut reset at=1000 p=0.2 times=1`],
-  ["B9: truncated gzip", `${GET} encoding cut p=0.2 times=1`],
-  ["B10: a compression bomb", `${GET} encoding bomb mb=70 p=0.1 total=1`],
+  ["B7: conflicts", Fault.status(409, { on, p: 0.2, times: 2 })],
+  ["B8: bodies cut by length", Fault.cut("length", { on, p: 0.2, times: 1 })],
+  ["B8: bodies cut by a closed connection", Fault.cut("close", { on, p: 0.2, times: 1 })],
+  ["B8: bodies cut within chunks", Fault.cut("chunked", { on, p: 0.2, times: 1 })],
+  ["B8: bodies cut in a character", Fault.cut("utf8", { on, p: 0.2, times: 1 })],
+  ["B8: bodies cut by a reset", Fault.cut("reset", { on, at: 1000, p: 0.2, times: 1 })],
+  ["B9: truncated gzip", Fault.encoding("cut", { on, p: 0.2, times: 1 })],
+  ["B10: a compression bomb", Fault.encoding("bomb", { on, megabytes: 70, p: 0.1, total: 1 })],
   [
     "B10: plain text labelled gzip, bad checksums, brotli",
-    `${GET} encoding plain p=0.1\n${GET} encoding crc p=0.1 times=1\n${GET} encoding br p=0.1 times=1`,
+    Fault.encoding("plain", { on, p: 0.1 }),
+    Fault.encoding("crc", { on, p: 0.1, times: 1 }),
+    Fault.encoding("br", { on, p: 0.1, times: 1 }),
   ],
   [
     "B11: HTML pages, empty bodies, 204",
-    `${GET} html p=0.1 times=1\n${GET} empty-body p=0.1 times=1\n${GET} no-content p=0.1 times=1`,
+    Fault.html({ on, p: 0.1, times: 1 }),
+    Fault.emptyBody({ on, p: 0.1, times: 1 }),
+    Fault.noContent({ on, p: 0.1, times: 1 }),
   ],
   [
     "B11: other shapes",
-    `${GET} envelope array p=0.1 times=1\n${GET} envelope content-object p=0.1 times=1\n${GET} envelope null p=0.1 times=1`,
+    Fault.envelope("array", { on, p: 0.1, times: 1 }),
+    Fault.envelope("content-object", { on, p: 0.1, times: 1 }),
+    Fault.envelope("null", { on, p: 0.1, times: 1 }),
   ],
-  ["B11: byte order marks and wrong labels", `${GET} bom\n${GET} content-type text/html`],
-  ["B12: late headers", `${GET} slow-headers 90s p=0.1 times=1`],
-  ["B12: slow bodies", `${GET} drip every=5s p=0.1 times=1`],
-  ["B12: bodies that stall", `${GET} stall body p=0.1 times=1`],
-  ["B14: reused connections reset", `${GET} reset reused p=0.2 times=1`],
-  ["B14: reused connections closed", `${GET} hang-up reused p=0.2 times=1`],
-  ["C1: repeated pages", `${GET} repeat-page p=0.2 times=1 page=later`],
-  ["C1: swapped pages", `${GET} swap-pages p=0.2 times=1 page=later`],
-  ["C1: the first page swapped", `${GET} swap-pages times=1 page=first`],
-  ["C1, C7: the first of ten-row pages swapped", `${GET} size-cap 10\n${GET} swap-pages total=1 page=first`],
-  ["C2: rows sent twice", `${GET} duplicate-row first\n${GET} duplicate-row last p=0.5`],
-  ["C4: a constant nextId", `${GET} next-id same p=0.2 page=later`],
-  ["C4: a cycle of five", `${GET} next-id cycle length=5 p=0.3 page=later`],
-  ["C5: empty pages", `${GET} empty-page p=0.2 page=later times=1`],
-  ["C5: the first page empty", `${GET} empty-page page=first times=1`],
-  ["C5: the first page empty, once in total", `${GET} empty-page page=first total=1`],
-  ["C5, C7: the first of ten-row pages empty", `${GET} size-cap 10\n${GET} empty-page page=first times=1`],
-  ["C6: a missing nextId before the end", `${GET} next-id absent p=0.3 times=1`],
-  ["C7: ten rows a page", `${GET} size-cap 10`],
+  ["B11: byte order marks and wrong labels", Fault.bom({ on }), Fault.contentType("text/html", { on })],
+  ["B12: late headers", Fault.slowHeaders({ on, p: 0.1, times: 1 }, 90_000)],
+  ["B12: slow bodies", Fault.drip({ on, every: 5000, p: 0.1, times: 1 })],
+  ["B12: bodies that stall", Fault.stall({ on, at: "body", p: 0.1, times: 1 })],
+  ["B14: reused connections reset", Fault.reset({ on, socket: "reused", p: 0.2, times: 1 })],
+  ["B14: reused connections closed", Fault.hangUp({ on, socket: "reused", p: 0.2, times: 1 })],
+  ["C1: repeated pages", Fault.repeatPage({ on, p: 0.2, times: 1, page: "later" })],
+  ["C1: swapped pages", Fault.swapPages({ on, p: 0.2, times: 1, page: "later" })],
+  ["C1: the first page swapped", Fault.swapPages({ on, times: 1, page: "first" })],
+  [
+    "C1, C7: the first of ten-row pages swapped",
+    Fault.sizeCap(10, { on }),
+    Fault.swapPages({ on, total: 1, page: "first" }),
+  ],
+  ["C2: rows sent twice", Fault.duplicateRow("first", { on }), Fault.duplicateRow("last", { on, p: 0.5 })],
+  ["C4: a constant nextId", Fault.cycle(1, { on, p: 0.2, page: "later" })],
+  ["C4: a cycle of five", Fault.cycle(5, { on, p: 0.3, page: "later" })],
+  ["C5: empty pages", Fault.emptyPage({ on, p: 0.2, times: 1, page: "later" })],
+  ["C5: the first page empty", Fault.emptyPage({ on, times: 1, page: "first" })],
+  ["C5: the first page empty, once in total", Fault.emptyPage({ on, total: 1, page: "first" })],
+  [
+    "C5, C7: the first of ten-row pages empty",
+    Fault.sizeCap(10, { on }),
+    Fault.emptyPage({ on, times: 1, page: "first" }),
+  ],
+  ["C6: a missing nextId before the end", Fault.nextId("absent", { on, p: 0.3, times: 1 })],
+  ["C7: ten rows a page", Fault.sizeCap(10, { on })],
   [
     "C9: dead cursors: 404, 400 and empty pages",
-    ["404", "400", "empty"].map((answer) => `${GET} dead-cursor ${answer} page=later total=2`).join("\n"),
+    ...([404, 400, "empty"] as const).map((answer) =>
+      Fault.deadCursor(answer, { on, page: "later", total: 2 }),
+    ),
   ],
-  ["C14: rows of other indices", `${GET} foreign-rows p=0.3 times=1`],
-  ["C15: ascending once", `${GET} order ascending p=0.3 times=1`],
-  ["C15: shuffled once", `${GET} order shuffled p=0.3 times=1`],
+  ["C14: rows of other indices", Fault.foreignRows(0, { on, p: 0.3, times: 1 })],
+  ["C15: ascending once", Fault.order("ascending", { on, p: 0.3, times: 1 })],
+  ["C15: shuffled once", Fault.order("shuffled", { on, p: 0.3, times: 1 })],
 ];
 
 describe("a page from a cache", () => {
   it("B16: that contradicts the next page is requested again", async () => {
     await clock.runUntil(client.request({ endpoint: "/asset" }, async () => {}));
     await clock.advance(3_600_000);
-    const { struck, missing, unproven } = await walkHours(`${GET} stale age=10m page=first total=1`);
+    const { struck, missing, unproven } = await walkHours(
+      Fault.stale(10 * 60_000, { on, total: 1, page: "first" }),
+    );
     expect({ struck, missing, unproven }).toEqual({ struck: 1, missing: [], unproven: [] });
   });
 
@@ -129,7 +156,7 @@ describe("a page from a cache", () => {
     // The cached page belongs to the same token, so the token must be older.
     await clock.runUntil(client.request({ endpoint: "/asset" }, async () => {}));
     await clock.advance(3_600_000);
-    const { struck, missing, unproven } = await walkHours(`${GET} stale age=10m page=first`);
+    const { struck, missing, unproven } = await walkHours(Fault.stale(10 * 60_000, { on, page: "first" }));
     expect(struck).toBeGreaterThan(0);
     expect(unproven.length).toBeGreaterThan(15);
     expect(unproven.length).toBeLessThanOrEqual(20);
@@ -138,11 +165,11 @@ describe("a page from a cache", () => {
 });
 
 describe("a walk with simulator faults", () => {
-  it.each(scripts)("%s: every row is received and proven", async (_, script) => {
-    const { struck, missing, unproven, requests } = await walkHours(script);
+  it.each(rows)("%s: every row is received and proven", async (_, ...faults) => {
+    const { struck, missing, unproven, requests } = await walkHours(...faults);
     expect(struck).toBeGreaterThan(0);
-    if (script.includes("total=2")) expect(struck).toBe(2 * script.split("\n").length);
+    if (faults.every(({ conditions }) => conditions.total === 2)) expect(struck).toBe(2 * faults.length);
     expect({ missing, unproven }).toEqual({ missing: [], unproven: [] });
-    expect(requests).toBeLessThan(script.includes("size-cap") ? 110 : 80);
+    expect(requests).toBeLessThan(faults.some(({ name }) => name === "sizeCap") ? 110 : 80);
   });
 });

@@ -2,7 +2,8 @@ import { afterEach, describe, expect, it } from "vitest";
 import { walkHistoryPages } from "../../../src/service/pagination/history-walk.ts";
 import { walkListPages } from "../../../src/service/pagination/list-walk.ts";
 import type { Quirks } from "../../../src/simulator/market/quirks.ts";
-import { type Simulator, startSimulator } from "../../../src/simulator/simulator.ts";
+import { Fault } from "../../simulator/faults.ts";
+import { type Simulator, startSimulator } from "../../simulator/simulator.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { createTestClient, readPage } from "../../support/service/client-harness.ts";
 import { readTicks } from "../../support/service/read-ticks.ts";
@@ -120,7 +121,10 @@ describe("a walk receives the same rows with every quirk", () => {
 
   it("C7: the end of daily bars is confirmed with one bar a page", async () => {
     const { client, indexId, simulator } = await start({ ohlcvTimestamp: "start", barTimestamp: true });
-    simulator.setFaults("GET /ohlcv size-cap 1\nGET /ohlcv retention 8d");
+    simulator.setFaults(
+      Fault.sizeCap(1, { on: "/ohlcv" }),
+      Fault.retention(8 * 86_400_000, { on: "/ohlcv" }),
+    );
     const received = new Set<number>();
     const read = readTicks(indexId, (ts) => void received.add(ts / 1000));
     const walk = {

@@ -1,7 +1,8 @@
 import { once } from "node:events";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { itOfSimulator } from "../../support/simulator/server-under-test.ts";
 import { WebSocketClient, WebSocketFixture } from "../../support/simulator/websocket-client.ts";
+import { Fault } from "../faults.ts";
 
 let fixture: WebSocketFixture;
 beforeAll(async () => {
@@ -46,8 +47,9 @@ describe("the connection", () => {
   });
 
   itOfSimulator("accepts a token that is percent-encoded in the URL", async () => {
-    fixture.simulator.setFaults("POST /oauth/token odd-token");
-    expect((await fixture.connect()).messagesOf("CONNECTED").length).toBe(1);
+    const odd = await WebSocketFixture.start({ quirks: { awkwardTokens: true } });
+    onTestFinished(() => odd.stop());
+    expect((await odd.connect()).messagesOf("CONNECTED").length).toBe(1);
   });
 
   itOfSimulator("logs attempts without their token", async () => {
@@ -128,7 +130,7 @@ describe("requests that fail", () => {
     ["read:LX", { event: "SUBSCRIBE_INDEX_TICKER", indexType: "LX" }, { indexType: "GWA" }],
     ["read:index-ticker", { event: "SUBSCRIBE_INDEX_TICKER", indexType: "MWA" }, { indexType: "LX" }],
   ])("“403: not authorised for the resource”: without %s", async (scope, rejected, allowed) => {
-    fixture.simulator.setFaults(`POST /oauth/token scope-without ${scope}`);
+    fixture.simulator.setFaults(Fault.scopeWithout(scope));
     const client = await fixture.connect();
     client.send(rejected);
     expect(await client.waitFor("ERROR")).toEqual([ERROR("403")]);
@@ -137,7 +139,7 @@ describe("requests that fail", () => {
   });
 
   it("“403: not authorised for the resource”: without read:exchange-ticker", async () => {
-    fixture.simulator.setFaults("POST /oauth/token scope-without read:exchange-ticker");
+    fixture.simulator.setFaults(Fault.scopeWithout("read:exchange-ticker"));
     const client = await fixture.connect();
     client.send({ event: "SUBSCRIBE_EXCHANGE_TICKER", marketName: "BTC_USD" });
     expect(await client.waitFor("ERROR")).toEqual([ERROR("403")]);

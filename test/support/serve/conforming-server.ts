@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { decodePage } from "../../../src/ingest/decode/page.ts";
 import { serviceScopes } from "../../../src/model/streams.ts";
 import { hashSecret } from "../../../src/serve/client-secrets.ts";
-import type { Simulator, SimulatorOptions } from "../../../src/simulator/simulator.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { openWriter } from "../../../src/warehouse/writer.ts";
+import type { Simulator, SimulatorOptions } from "../../simulator/simulator.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { serveWarehouse, startFilledWarehouse } from "./filled-server.ts";
 

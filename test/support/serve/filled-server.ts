@@ -6,7 +6,7 @@ import { MICROS_PER_MS, MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { silentLog } from "../../../src/runtime/log.ts";
 import { type ServeServer, startServeServer } from "../../../src/serve/serve-server.ts";
 import type { ServeSettings } from "../../../src/serve/serve-settings.ts";
-import { startSimulator } from "../../../src/simulator/simulator.ts";
+import { startSimulator } from "../../simulator/simulator.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { acceptAtOnce } from "../sync/backfill-harness.ts";
 import { runBackfill, serviceEnv } from "../sync/sync-session.ts";

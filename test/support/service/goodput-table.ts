@@ -1,9 +1,10 @@
+import { Fault } from "../../simulator/faults.ts";
 import { CONCURRENCY, type Goodput, measureGoodput } from "./goodput.ts";
 
 /** One situation of a bad network, and what the client must reach in it. */
 export interface GoodputRow {
   readonly situation: string;
-  readonly faults: string;
+  readonly faults: readonly Fault[];
   /** Virtual seconds; the first `settleSeconds` are for finding the limit. */
   readonly seconds: number;
   readonly settleSeconds?: number;
@@ -28,7 +29,7 @@ export function failureRow(share: number, kind: "500" | "reset", seconds: number
   const limits: Record<number, number> = { 0.17: 0.75, 0.25: 0.65, 0.5: 0.35, 0.75: 0.1 };
   return {
     situation: `${share * 100} % ${kind === "500" ? "answered 500" : "of the connections reset"}`,
-    faults: `GET * ${kind === "500" ? "status 500" : "reset"} p=${share}`,
+    faults: [kind === "500" ? Fault.status(500, { p: share }) : Fault.reset({ p: share })],
     seconds,
     reference: sameAsClean,
     atLeast: limits[share] ?? 0,
@@ -36,10 +37,10 @@ export function failureRow(share: number, kind: "500" | "reset", seconds: number
 }
 
 /** A limit of requests per second that answers 429 without `Retry-After`. */
-export function limitRow(rate: number, window: string, seconds: number): GoodputRow {
+export function limitRow(rate: number, window: "second" | "sliding" | "bucket", seconds: number): GoodputRow {
   return {
     situation: `limit of ${rate}/s (${window})`,
-    faults: `GET * request-limit ${rate} window=${window}`,
+    faults: [Fault.requestLimit(rate, { window })],
     seconds,
     settleSeconds: 30,
     reference: () => rate,
@@ -52,7 +53,7 @@ export function limitRow(rate: number, window: string, seconds: number): Goodput
 export function changedLimitRow(before: number, after: number, seconds: number): GoodputRow {
   return {
     situation: `limit of ${before}/s becomes ${after}/s`,
-    faults: `GET * request-limit ${before} to=60s\nGET * request-limit ${after} from=60s`,
+    faults: [Fault.requestLimit(before, { to: 60_000 }), Fault.requestLimit(after, { from: 60_000 })],
     seconds: 90 + seconds,
     settleSeconds: 90,
     reference: () => after,
@@ -65,7 +66,7 @@ export function changedLimitRow(before: number, after: number, seconds: number):
 export function pauseRow(share: number, seconds: number): GoodputRow {
   return {
     situation: `${share * 100} % answered 429 with Retry-After: 1`,
-    faults: `GET * rate-limit retry-after=seconds wait=1s p=${share}`,
+    faults: [Fault.status(429, { retryAfter: "seconds", wait: 1000, p: share })],
     seconds,
     reference: (clean) => (1 / share - 1) / (1 / share / clean + 1),
     atLeast: 0.6,
@@ -75,7 +76,7 @@ export function pauseRow(share: number, seconds: number): GoodputRow {
 export function overloadRow(above: number, seconds: number): GoodputRow {
   return {
     situation: `503 while more than ${above} are in flight`,
-    faults: `GET * overload ${above}`,
+    faults: [Fault.overload(above)],
     seconds,
     settleSeconds: 1,
     reference: (clean) => (clean * above) / CONCURRENCY,

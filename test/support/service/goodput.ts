@@ -1,17 +1,18 @@
 import { silentLog } from "../../../src/runtime/log.ts";
 import { createServiceClient } from "../../../src/service/client/client.ts";
-import { type Simulator, startSimulator } from "../../../src/simulator/simulator.ts";
+import { Fault } from "../../simulator/faults.ts";
+import { type Simulator, startSimulator } from "../../simulator/simulator.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { seededRandom } from "../seeded-random.ts";
 
 /** As many walks as the gap filler runs with the default concurrency. */
 const WALKS = 12;
 export const CONCURRENCY = 8;
-const LATENCY = "GET * latency 20ms";
+const LATENCY = Fault.latency(20);
 
 export interface GoodputOptions {
-  /** Fault lines beside the latency. */
-  readonly faults: string;
+  /** Beside the latency. */
+  readonly faults: readonly Fault[];
   /** Virtual seconds to run; `fromSeconds` of them are not counted. */
   readonly seconds: number;
   readonly fromSeconds?: number;
@@ -49,7 +50,7 @@ export async function measureGoodput(options: GoodputOptions): Promise<Goodput> 
   };
   try {
     await clock.runUntil(client.request({ endpoint: "/asset" }, async () => {}));
-    simulator.setFaults(`${LATENCY}\n${faults}`);
+    simulator.setFaults(LATENCY, ...faults);
     const walks = Array.from({ length: WALKS }, walk);
     const run = async (): Promise<Goodput> => {
       await clock.sleep(fromSeconds * 1000);

@@ -1,6 +1,6 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { systemClock } from "../../../src/runtime/clock.ts";
-import { startSimulator } from "../../../src/simulator/simulator.ts";
+import { startSimulator } from "../../simulator/simulator.ts";
 
 /**
  * Runs the simulator in its own thread at a fixed time, so that its memory and CPU time are not the client's.

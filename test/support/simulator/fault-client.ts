@@ -1,5 +1,5 @@
 import { type Agent, type IncomingHttpHeaders, request } from "node:http";
-import { type Simulator, type SimulatorOptions, startSimulator } from "../../../src/simulator/simulator.ts";
+import { type Simulator, type SimulatorOptions, startSimulator } from "../../simulator/simulator.ts";
 import { findFreePort } from "../free-port.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { isServeTested } from "./server-under-test.ts";

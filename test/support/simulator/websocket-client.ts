@@ -1,5 +1,5 @@
 import { WebSocket } from "ws";
-import type { SimulatorOptions } from "../../../src/simulator/simulator.ts";
+import type { SimulatorOptions } from "../../simulator/simulator.ts";
 import { FaultClient } from "./fault-client.ts";
 
 export type WebSocketMessage = Record<string, unknown> & { event?: string };
@@ -136,7 +136,7 @@ export class WebSocketFixture {
 
   /** Disconnects all clients and removes all faults. */
   clear(): void {
-    this.simulator.setFaults("");
+    this.simulator.setFaults();
     for (const client of this.#clients.splice(0)) client.socket.terminate();
   }
 

@@ -7,12 +7,12 @@ import { type LoadedSettings, loadSettings } from "../../../src/config/load-sett
 import type { Clock } from "../../../src/runtime/clock.ts";
 import type { Log } from "../../../src/runtime/log.ts";
 import { defaultQuirks, type Quirks } from "../../../src/simulator/market/quirks.ts";
-import { type Simulator, type SimulatorOptions, startSimulator } from "../../../src/simulator/simulator.ts";
 import type { BackfillFilter, BackfillReport } from "../../../src/sync/history/backfill.ts";
 import { checkEnds, type EndChecks, planEndChecks } from "../../../src/sync/history/check-ends.ts";
 import { type VerifyResult, verify } from "../../../src/sync/history/verify.ts";
 import { openReader } from "../../../src/warehouse/reader.ts";
 import type { Connection } from "../../../src/warehouse/sqlite/connection.ts";
+import { type Simulator, type SimulatorOptions, startSimulator } from "../../simulator/simulator.ts";
 import { findFreePort } from "../free-port.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { temporaryFolder } from "../temporary-folder.ts";

@@ -5,10 +5,10 @@ import { formatDay, formatTimestamp, MICROS_PER_DAY, type Micros } from "../../.
 import { intersect, normalise, subtract, totalDuration } from "../../../src/model/time-range.ts";
 import type { SettledRange } from "../../../src/rule/answer.ts";
 import type { SimulatedIndexType } from "../../../src/simulator/market/indexes.ts";
-import type { Simulator } from "../../../src/simulator/simulator.ts";
 import { readSettledRanges } from "../../../src/warehouse/coverage/ledger.ts";
 import { decayLateness, readLateness } from "../../../src/warehouse/coverage/publication.ts";
 import type { Connection } from "../../../src/warehouse/sqlite/connection.ts";
+import type { Simulator } from "../../simulator/simulator.ts";
 import { expectSoundLedger } from "../warehouse/expect-sound-ledger.ts";
 
 interface TargetRow {

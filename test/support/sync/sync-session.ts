@@ -2,8 +2,8 @@ import { toSyncSettings, withSyncSession } from "../../../src/cli/support/sessio
 import type { LoadedSettings } from "../../../src/config/load-settings.ts";
 import type { Clock } from "../../../src/runtime/clock.ts";
 import { type Log, silentLog } from "../../../src/runtime/log.ts";
-import type { Simulator } from "../../../src/simulator/simulator.ts";
 import { type BackfillFilter, type BackfillReport, backfill } from "../../../src/sync/history/backfill.ts";
+import type { Simulator } from "../../simulator/simulator.ts";
 import { startIngestInProcess } from "../ingest/in-process-ingest.ts";
 import type { ManualClock } from "../manual-clock.ts";
 import { seed } from "../seed.ts";

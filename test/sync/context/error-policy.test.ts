@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { exitCode, Failure, type FailureCode } from "../../../src/model/failure.ts";
 import { allScopes } from "../../../src/simulator/rest/tokens.ts";
 import { classifyError, isInvalidResponse, isWriterLost } from "../../../src/sync/context/error-policy.ts";
+import { Fault } from "../../simulator/faults.ts";
 import { startBackfillHarness } from "../../support/sync/backfill-harness.ts";
 
 const smallSettings = `sync: { ohlcv: { GWA: [LUNA], MWA: none, LX: none }, exchangeTickers: false, derivatives: false,
@@ -13,7 +14,7 @@ describe("errors during a backfill", () => {
       settings: smallSettings,
       simulator: {
         scopes: allScopes.filter((scope) => scope !== "read:ohlcv"),
-        faults: "GET /market-cap status 401",
+        faults: [Fault.status(401, { on: "/market-cap" })],
       },
     });
     const startedAt = engine.clock.now();
@@ -33,7 +34,7 @@ describe("errors during a backfill", () => {
     expect(engine.query("SELECT count(*) > 5000 AS many FROM index_ticks")).toEqual([{ many: 1 }]);
 
     engine.simulator.grantScopes(allScopes);
-    engine.simulator.setFaults("");
+    engine.simulator.setFaults();
     await engine.clock.advance(3_600_000);
     expect((await engine.run()).exit).toBe(0);
     engine.expectMatchesService();
@@ -54,7 +55,7 @@ describe("errors during a backfill", () => {
   it("B4: an outage is waited out; after 15 minutes without a success the run ends, exit 75", async () => {
     const engine = await startBackfillHarness({
       settings: smallSettings,
-      simulator: { faults: "GET * status 503" },
+      simulator: { faults: [Fault.status(503)] },
     });
     const startedAt = engine.clock.now();
     await expect(engine.run()).rejects.toMatchObject({ exit: 75 });
@@ -63,25 +64,25 @@ describe("errors during a backfill", () => {
     expect(minutes).toBeLessThan(17);
     expect(engine.simulator.requests.total).toBeLessThan(200);
 
-    engine.simulator.setFaults("GET /index-ticker status 500 total=20");
+    engine.simulator.setFaults(Fault.status(500, { on: "/index-ticker", total: 20 }));
     expect((await engine.run()).exit).toBe(0);
     engine.expectMatchesService();
   });
 
   it("B17: three of four requests fail at random, and yet the run fetches everything, exit 0", async () => {
     const engine = await startBackfillHarness({ settings: smallSettings });
-    engine.simulator.setFaults("GET * status 500 p=0.5\nGET * reset p=0.5");
+    engine.simulator.setFaults(Fault.status(500, { p: 0.5 }), Fault.reset({ p: 0.5 }));
     const startedAt = engine.clock.now();
     expect((await engine.run()).exit).toBe(0);
     expect(engine.clock.now() - startedAt).toBeLessThan(180_000);
-    engine.simulator.setFaults("");
+    engine.simulator.setFaults();
     engine.expectMatchesService();
   });
 
   it("B11: a series that never returns a valid page stays open and is reported, exit 4; the others are synced", async () => {
     const engine = await startBackfillHarness({ settings: smallSettings });
     const eth = engine.simulator.universe.assets.find(({ symbol }) => symbol === "ETH")?.id;
-    engine.simulator.setFaults(`GET /index-ticker html query=indexId=${eth}`);
+    engine.simulator.setFaults(Fault.html({ on: "/index-ticker", query: { indexId: eth } }));
     const report = await engine.run();
     expect(report.exit).toBe(4);
     expect(report.problems).toMatchObject([
@@ -91,7 +92,7 @@ describe("errors during a backfill", () => {
     const reasons =
       "SELECT DISTINCT reason FROM gaps WHERE name = 'ETH' AND state = 'open' AND reason <> 'settling'";
     expect(engine.query(reasons)).toEqual([{ reason: "malformed_body" }]);
-    engine.simulator.setFaults("");
+    engine.simulator.setFaults();
     expect((await engine.run()).exit).toBe(0);
     engine.expectMatchesService();
     expect(engine.query("SELECT * FROM targets WHERE blocked_reason IS NOT NULL")).toEqual([]);
@@ -102,7 +103,7 @@ describe("errors during a backfill", () => {
       settings: `service: { concurrency: 1 }
 sync: { ohlcv: false, exchangeTickers: false, derivatives: false, marketCap: false,
   intraday: { GWA: [BTC, ETH, SOL, LIBRA], MWA: none, LX: all, days: 1 } }`,
-      simulator: { faults: "GET /index-ticker latency 25s to=3h" },
+      simulator: { faults: [Fault.latency(25_000, { on: "/index-ticker", to: 3 * 3_600_000 })] },
     });
     const startedAt = engine.clock.now();
     expect((await engine.run()).exit).toBe(0);

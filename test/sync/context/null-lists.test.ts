@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { Fault } from "../../simulator/faults.ts";
 import { type BackfillHarness, startBackfillHarness } from "../../support/sync/backfill-harness.ts";
 
 /** LIBRA never had a price; Bitfinex has no options, and Coinbase no derivatives at all. */
@@ -28,14 +29,14 @@ const countRows = (engine: BackfillHarness) =>
 
 describe("an endpoint that answers every request with", () => {
   it.each([
-    ["envelope no-content", "/exchange-ticker", "exchange_ticks"],
-    ["envelope no-content", "/market-cap", "market_caps"],
-    ["envelope content-null", "/index-ticker", "index_ticks"],
-    ["no-content", "/ohlcv", "ohlcv"],
-  ] as const)("H8: %s (%s) fails alone, within seconds", async (fault, path, stream) => {
+    [Fault.envelope("no-content", { on: "/exchange-ticker" }), "exchange_ticks"],
+    [Fault.envelope("no-content", { on: "/market-cap" }), "market_caps"],
+    [Fault.envelope("content-null", { on: "/index-ticker" }), "index_ticks"],
+    [Fault.noContent({ on: "/ohlcv" }), "ohlcv"],
+  ] as const)("H8: $0.name ($1) fails alone, within seconds", async (fault, stream) => {
     const engine = await startBackfillHarness({
       settings: settings.replace(/derivatives: \{.*?\}/, "derivatives: false"),
-      simulator: { faults: `GET ${path} ${fault}` },
+      simulator: { faults: [fault] },
     });
     const { exit, seconds, streams } = await run(engine);
     expect({ exit, streams }).toEqual({ exit: 4, streams: [stream] });
@@ -43,7 +44,7 @@ describe("an endpoint that answers every request with", () => {
     expect(countRows(engine)).toEqual(endpoints.map(([, each]) => each).filter((each) => each !== stream));
     expect(engine.query(`SELECT * FROM coverage WHERE stream = '${stream}'`)).toEqual([]);
     expect(engine.logged.filter(({ message }) => message.includes("circuit breaker"))).toEqual([]);
-    engine.simulator.setFaults("");
+    engine.simulator.setFaults();
     expect((await engine.run()).exit).toBe(0);
     engine.expectMatchesService();
   });

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { allScopes } from "../../../src/simulator/rest/tokens.ts";
 import { StreamErrors } from "../../../src/sync/context/problem-log.ts";
+import { Fault } from "../../simulator/faults.ts";
 import { startBackfillHarness } from "../../support/sync/backfill-harness.ts";
 import { SupervisorHarness } from "../../support/sync/supervisor-harness.ts";
 
@@ -35,9 +36,9 @@ describe("derivatives", () => {
     expect(await countRequests()).toEqual({ exit: 0, contracts: supported, tickers: supported });
 
     // An empty list where there were contracts must not be cached for a day.
-    simulator.setFaults("GET /derivatives/contract/perpetuals shrink by=1");
+    simulator.setFaults(Fault.shrink(1, { on: "/derivatives/contract/perpetuals" }));
     await countRequests();
-    simulator.setFaults("");
+    simulator.setFaults();
     expect(await countRequests()).toMatchObject({ contracts: supported, tickers: supported });
 
     await engine.clock.advance(86_400_000);
@@ -49,7 +50,7 @@ describe("derivatives", () => {
       settings,
       simulator: {
         size: { assets: 6, markets: 4, exchanges: 60 },
-        faults: "GET /derivatives/contract/* status 404",
+        faults: [Fault.status(404, { on: "/derivatives/contract/*" })],
       },
     });
     expect(await engine.run()).toMatchObject({ exit: 0, problems: [] });
@@ -114,9 +115,9 @@ describe("derivatives", () => {
         derivatives: { exchanges: { kind: "list", names: ["Deribit", "Kraken"] }, ...threeTypes },
       },
       simulator: {
-        faults: ["contract", "ticker"]
-          .map((what) => `GET /derivatives/${what}/options status 403 to=10m`)
-          .join("\n"),
+        faults: ["contract", "ticker"].map((what) =>
+          Fault.status(403, { on: `/derivatives/${what}/options`, to: 10 * 60_000 }),
+        ),
       },
     });
     await harness.advance(8 * 60);
@@ -143,7 +144,7 @@ describe("derivatives", () => {
     const engine = await startBackfillHarness({
       settings: `sync: { ohlcv: false, exchangeTickers: false, marketCap: false, intraday: false,
         derivatives: { exchanges: [Deribit] } }`,
-      simulator: { faults: "GET /derivatives/ticker/options status 403" },
+      simulator: { faults: [Fault.status(403, { on: "/derivatives/ticker/options" })] },
     });
     const { exit, problems } = await engine.run();
     expect(exit).toBe(4);

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { matchLiquidNames } from "../../../src/sync/fetch/liquid-indices.ts";
+import { Fault } from "../../simulator/faults.ts";
 import { startBackfillHarness } from "../../support/sync/backfill-harness.ts";
 
 const only = (intraday: string) =>
@@ -44,7 +45,10 @@ describe("the names of the liquid indices", () => {
   it("are concluded from the price of a period before, if the one of the same moment is late", async () => {
     const engine = await startBackfillHarness({
       settings: `service: { refreshSeconds: 1800 }\n${only("GWA: none, LX: [BLX]")}`,
-      simulator: { refreshSeconds: 1800, faults: "GET /index-ticker lag 30m query=indexType=GWA" },
+      simulator: {
+        refreshSeconds: 1800,
+        faults: [Fault.lag(30 * 60_000, { on: "/index-ticker", query: { indexType: "GWA" } })],
+      },
     });
     expect(await engine.run()).toMatchObject({ exit: 0, problems: [] });
     expect(engine.query(liquidSeries)).toMatchObject([{ name: "BLX", name_from: "price" }]);
@@ -68,7 +72,7 @@ describe("the names of the liquid indices", () => {
   it("stay unknown without the prices; the hint then says what to set, and other names are misspelt", async () => {
     const engine = await startBackfillHarness({
       settings: only("GWA: none, LX: [BLX]"),
-      simulator: { faults: "GET /index-ticker status 500 query=indexType=GWA" },
+      simulator: { faults: [Fault.status(500, { on: "/index-ticker", query: { indexType: "GWA" } })] },
     });
     const report = await engine.run();
     expect(report.exit).toBe(4);
@@ -80,7 +84,7 @@ describe("the names of the liquid indices", () => {
     for (const id of ids) expect(problem?.message).toContain(id);
     expect(problem?.message).not.toContain("spelling");
 
-    engine.simulator.setFaults("");
+    engine.simulator.setFaults();
     engine.configure(only("GWA: none, LX: [BLXX]"));
     await engine.clock.advance(60_000);
     const again = await engine.run();

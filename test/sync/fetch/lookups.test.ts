@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { Fault } from "../../simulator/faults.ts";
 import { SupervisorHarness } from "../../support/sync/supervisor-harness.ts";
 
 const sync = {
@@ -13,7 +14,7 @@ it("a lookup that fails from the start does not block streams that do not need i
   const harness = await SupervisorHarness.start({
     refreshSeconds: 300,
     sync,
-    simulator: { faults: "GET /exchange status 500" },
+    simulator: { faults: [Fault.status(500, { on: "/exchange" })] },
   });
   const stored = () => harness.query("SELECT DISTINCT name FROM index_ticks");
   await harness.runUntil(() => stored().length > 0, 1200, 10);
@@ -29,7 +30,7 @@ it("a lookup that fails while others work is reported and retried within minutes
   const problems = (part: string) =>
     (harness.problems.get(part) ?? []).map(({ stream, code }) => `${stream} ${code}`);
   await harness.runUntil(() => harness.isFilled);
-  harness.simulator.setFaults("GET /exchange status 500");
+  harness.simulator.setFaults(Fault.status(500, { on: "/exchange" }));
   // Reported while it is being retried, and again after it was given up.
   await harness.runUntil(() => problems("pending lookups").length > 0, 4000, 10);
   await harness.runUntil(() => problems("lookups").length > 0, 1800, 10);
@@ -44,7 +45,7 @@ it("a lookup that fails while others work is reported and retried within minutes
   expect(rounds.length).toBeGreaterThanOrEqual(5);
   expect(rounds.length).toBeLessThanOrEqual(7);
 
-  harness.simulator.setFaults("");
+  harness.simulator.setFaults();
   await harness.runUntil(() => problems("lookups").length === 0, 4000, 10);
   const recoveredAt = harness.requestCount;
   await harness.advance(3500);

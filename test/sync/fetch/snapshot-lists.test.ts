@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { Fault } from "../../simulator/faults.ts";
 import { startBackfillHarness } from "../../support/sync/backfill-harness.ts";
 
 const derivatives = "derivatives: { exchanges: [Deribit], types: [perpetuals] }";
@@ -9,10 +10,10 @@ describe("a list of a snapshot stream", () => {
   it("that looks incomplete is reported and not covered", async () => {
     const engine = await startBackfillHarness({ settings, simulator: { size } });
     /** Runs with these faults; returns the coverage that it adds and the problems that it reports. */
-    const run = async (...faults: string[]) => {
+    const run = async (...faults: Fault[]) => {
       await engine.clock.advance(3_600_000);
       const addedSince = engine.clock.now() * 1000 - 300_000_000;
-      engine.simulator.setFaults(faults.join("\n"));
+      engine.simulator.setFaults(...faults);
       const { exit, problems } = await engine.run();
       const added = engine.query(
         `SELECT stream, proof FROM coverage WHERE from_ts >= ${addedSince} ORDER BY 1`,
@@ -24,26 +25,29 @@ describe("a list of a snapshot stream", () => {
       };
     };
     const incomplete = ["exchange_ticks doubtful_list", "market_caps doubtful_list"];
-    const perpetuals = "GET /derivatives/ticker/perpetuals";
+    const perpetuals = "/derivatives/ticker/perpetuals";
     // All exchanges together always have tickers; a single one may have none if it never had any.
     expect(
       await run(
-        "GET /exchange-ticker shrink by=1",
-        "GET /market-cap shrink by=1",
-        `${perpetuals} shrink by=1`,
+        Fault.shrink(1, { on: "/exchange-ticker" }),
+        Fault.shrink(1, { on: "/market-cap" }),
+        Fault.shrink(1, { on: perpetuals }),
       ),
     ).toEqual({ exit: 4, reported: incomplete, added: ["derivative_ticks empty"] });
 
     expect(
-      await run("GET /exchange-ticker drop field=marketId", "GET /market-cap timestamps as=2099"),
+      await run(
+        Fault.drop("marketId", { on: "/exchange-ticker" }),
+        Fault.timestamps(2099, { on: "/market-cap" }),
+      ),
     ).toEqual({ exit: 4, reported: incomplete, added: ["derivative_ticks rows"] });
 
     // A few unreadable records are tolerated, and so is one empty response that is not repeated.
     expect(
       await run(
-        "GET /exchange-ticker drop field=marketId rows=first",
-        "GET /market-cap drop field=assetId rows=first",
-        `${perpetuals} shrink by=1 total=1`,
+        Fault.drop("marketId", { on: "/exchange-ticker", rows: "first" }),
+        Fault.drop("assetId", { on: "/market-cap", rows: "first" }),
+        Fault.shrink(1, { on: perpetuals, total: 1 }),
       ),
     ).toEqual({
       exit: 4,
@@ -52,7 +56,7 @@ describe("a list of a snapshot stream", () => {
     });
 
     // After two empty responses the exchange counts as empty.
-    expect(await run(`${perpetuals} shrink by=1`)).toMatchObject({
+    expect(await run(Fault.shrink(1, { on: perpetuals }))).toMatchObject({
       reported: [],
       added: ["derivative_ticks empty", "exchange_ticks rows", "market_caps rows"],
     });

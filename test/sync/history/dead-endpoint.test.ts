@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { BackfillReport } from "../../../src/sync/history/backfill.ts";
+import { Fault } from "../../simulator/faults.ts";
 import { startBackfillHarness } from "../../support/sync/backfill-harness.ts";
 
 const settings = `
@@ -25,7 +26,7 @@ describe("one endpoint that fails for good", () => {
   it("H8: without a ranking, everything else is fetched; the run ends with exit 4 and names the stream", async () => {
     const engine = await startBackfillHarness({
       settings,
-      simulator: { faults: "GET /market-cap status 500" },
+      simulator: { faults: [Fault.status(500, { on: "/market-cap" })] },
     });
     const { report, minutes } = await runAndMeasure(engine);
     expect(report.exit).toBe(4);
@@ -39,7 +40,7 @@ describe("one endpoint that fails for good", () => {
     expect(engine.query("SELECT count(*) > 0 AS some FROM derivative_ticks_slim")).toEqual([{ some: 1 }]);
     expect(engine.simulator.requests.count("/v3/market-cap")).toBeLessThan(60);
 
-    engine.simulator.setFaults("");
+    engine.simulator.setFaults();
     expect((await engine.run()).exit).toBe(0);
     engine.expectMatchesService();
   });
@@ -47,7 +48,7 @@ describe("one endpoint that fails for good", () => {
   it("H8: `top: N` falls back to the stored ranking", async () => {
     const engine = await startBackfillHarness({ settings });
     expect((await engine.run()).exit).toBe(0);
-    engine.simulator.setFaults("GET /market-cap status 500");
+    engine.simulator.setFaults(Fault.status(500, { on: "/market-cap" }));
     await engine.clock.advance(60 * MINUTE_MS);
     const { report, minutes } = await runAndMeasure(engine);
     expect(report.exit).toBe(4);
@@ -59,7 +60,7 @@ describe("one endpoint that fails for good", () => {
   it("H8: a ranking that comes late is used: all that it selects is fetched in the same run", async () => {
     const engine = await startBackfillHarness({
       settings: settings.replace("markets: all", "markets: { top: 2 }"),
-      simulator: { faults: "GET /market-cap status 500 to=10s" },
+      simulator: { faults: [Fault.status(500, { on: "/market-cap", to: 10_000 })] },
     });
     const { report, minutes } = await runAndMeasure(engine);
     expect(report).toMatchObject({ exit: 0, problems: [] });
@@ -87,14 +88,14 @@ describe("one endpoint that fails for good", () => {
       ["/market", "markets"],
       ["/exchange", "exchanges"],
     ]) {
-      engine.simulator.setFaults(`GET ${path} status 500`);
+      engine.simulator.setFaults(Fault.status(500, { on: path }));
       await engine.clock.advance(26 * 60 * MINUTE_MS);
       const { report, minutes } = await runAndMeasure(engine);
       const failed = [...new Set(report.problems.map((problem) => problem.stream))];
       const open = stream === "ohlcv" ? ["ohlcv"] : [];
       expect([path, report.exit, failed, openStreams(report)]).toEqual([path, 4, [stream], open]);
       expect(minutes).toBeLessThan(2);
-      engine.simulator.setFaults("");
+      engine.simulator.setFaults();
       await engine.clock.advance(5 * MINUTE_MS);
       expect([path, (await engine.run()).exit]).toEqual([path, 0]);
     }
@@ -106,7 +107,7 @@ describe("one endpoint that fails for good", () => {
         "[Deribit], types: [perpetuals]",
         "all, types: [futures, perpetuals, options]",
       ),
-      simulator: { faults: "GET /derivatives/* status 500" },
+      simulator: { faults: [Fault.status(500, { on: "/derivatives/*" })] },
     });
     const { report, minutes } = await runAndMeasure(engine);
 
@@ -119,7 +120,7 @@ describe("one endpoint that fails for good", () => {
   it("H8: a dead derivative type does not stop the others", async () => {
     const engine = await startBackfillHarness({
       settings: settings.replace("types: [perpetuals]", "types: [futures, perpetuals, options]"),
-      simulator: { faults: "GET /derivatives/contract/futures status 500" },
+      simulator: { faults: [Fault.status(500, { on: "/derivatives/contract/futures" })] },
     });
     const { report, minutes } = await runAndMeasure(engine);
     expect(report).toMatchObject({
@@ -135,7 +136,9 @@ describe("one endpoint that fails for good", () => {
   it("H8: two dead endpoints are no dead service: the rest is fetched, exit 4", async () => {
     const engine = await startBackfillHarness({
       settings: settings.replace("GWA: [LUNA], MWA: none", "GWA: all, MWA: all").replace("top: 2", "top: 20"),
-      simulator: { faults: "GET /ohlcv status 500\nGET /index-ticker status 500" },
+      simulator: {
+        faults: [Fault.status(500, { on: "/ohlcv" }), Fault.status(500, { on: "/index-ticker" })],
+      },
     });
     const { report, minutes } = await runAndMeasure(engine);
     expect(report.exit).toBe(4);
@@ -153,20 +156,20 @@ describe("one endpoint that fails for good", () => {
         intraday: { GWA: { top: 2 }, MWA: none, LX: none, days: 1 } }`,
       simulator: {
         faults: [
-          "GET /index-ticker status 500",
-          ...lookups.map((path) => `GET ${path} status 500 after=1`),
-        ].join("\n"),
+          Fault.status(500, { on: "/index-ticker" }),
+          ...lookups.map((path) => Fault.status(500, { on: path, after: 1 })),
+        ],
       },
     });
     await expect(engine.run()).rejects.toMatchObject({ exit: 75, code: "gave_up" });
-    engine.simulator.setFaults("");
+    engine.simulator.setFaults();
     expect((await engine.run()).exit).toBe(0);
   });
 
   it("H8: a page that always fails keeps only its series open; most requests to the endpoint succeed", async () => {
     const engine = await startBackfillHarness({ settings });
     const eth = engine.simulator.universe.assets.find(({ symbol }) => symbol === "ETH")?.id;
-    engine.simulator.setFaults(`GET /index-ticker status 500 query=indexId=${eth}`);
+    engine.simulator.setFaults(Fault.status(500, { on: "/index-ticker", query: { indexId: eth } }));
     const { report, minutes } = await runAndMeasure(engine);
     expect(report.exit).toBe(4);
     expect(minutes).toBeLessThan(8);

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { Fault } from "../../simulator/faults.ts";
 import { startBackfillHarness } from "../../support/sync/backfill-harness.ts";
 
 const settings = `
@@ -13,7 +14,7 @@ describe("one index that the service denies", () => {
   it("does not keep the other indices of its type from being fetched, and is named", async () => {
     const engine = await startBackfillHarness({ settings });
     const bitcoin = engine.simulator.universe.assets.find(({ symbol }) => symbol === "BTC");
-    engine.simulator.setFaults(`GET /index-ticker status 403 query=indexId=${bitcoin?.id}`);
+    engine.simulator.setFaults(Fault.status(403, { on: "/index-ticker", query: { indexId: bitcoin?.id } }));
     const report = await engine.run();
     expect(report.exit).toBe(4);
     expect(report.problems).toMatchObject([
@@ -31,7 +32,7 @@ describe("one index that the service denies", () => {
     );
     expect(denied.length).toBeLessThan(10);
 
-    engine.simulator.setFaults("");
+    engine.simulator.setFaults();
     await engine.clock.advance(61 * 60_000);
     expect((await engine.run()).exit).toBe(0);
     engine.expectMatchesService();

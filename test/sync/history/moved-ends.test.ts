@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { parseTimestamp } from "../../../src/model/time.ts";
+import { Fault } from "../../simulator/faults.ts";
 import { type BackfillHarness, startBackfillHarness } from "../../support/sync/backfill-harness.ts";
 
 const settings = `sync: { exchangeTickers: false, derivatives: false, marketCap: false, ohlcv: false,
@@ -13,10 +14,12 @@ function micros(text: string): number {
   return ts;
 }
 
-/** BTC is served for no longer than `age`, as of now. */
-function setRetention(engine: BackfillHarness, age: string): void {
+/** BTC is served for no longer than this, as of now. */
+function setRetention(engine: BackfillHarness, hours: number): void {
   const btc = engine.simulator.universe.assets.find(({ symbol }) => symbol === "BTC")?.id;
-  engine.simulator.setFaults(`GET /index-ticker retention ${age} query=indexId=${btc}`);
+  engine.simulator.setFaults(
+    Fault.retention(hours * 3_600_000, { on: "/index-ticker", query: { indexId: btc } }),
+  );
 }
 
 const countRows = (engine: BackfillHarness) =>
@@ -30,7 +33,7 @@ describe("H14: the service drops its oldest records", () => {
     const engine = await startBackfillHarness({ settings, mustRepeatClaims: true });
     await engine.run();
     const [rows, before] = [countRows(engine), coverage(engine)];
-    setRetention(engine, "6h");
+    setRetention(engine, 6);
     for (let night = 0; night < 2; night++) {
       const verified = await engine.verify();
       expect(verified).toMatchObject({ differences: [], problems: [], unserved: [{ name: "BTC" }] });
@@ -45,7 +48,7 @@ describe("H14: the service drops its oldest records", () => {
   async function startWithOpenRange(): Promise<BackfillHarness> {
     const engine = await startBackfillHarness({ settings, mustRepeatClaims: true });
     await engine.run({ range: oldDay });
-    setRetention(engine, "6h");
+    setRetention(engine, 6);
     return engine;
   }
   it("H14: what was not fetched is lost once enough answers agree, and the rows below stay", async () => {
@@ -69,7 +72,7 @@ describe("H14: the service drops its oldest records", () => {
     ).toHaveLength(1);
 
     // It serves them again: what was lost is fetched.
-    engine.simulator.setFaults("");
+    engine.simulator.setFaults();
     await engine.verify();
     expect((await engine.run()).exit).toBe(0);
     engine.expectMatchesService();
@@ -95,7 +98,7 @@ describe("H14: the service drops its oldest records", () => {
     const engine = await startBackfillHarness({ settings, mustRepeatClaims: true });
     await engine.run();
     const rows = countRows(engine);
-    setRetention(engine, "0s");
+    setRetention(engine, 0);
     const exits: number[] = [];
     for (let night = 0; night < 5; night++) {
       await engine.clock.advance(DAY_MS);

@@ -5,6 +5,7 @@ import type { BackfillReport } from "../../../src/sync/history/backfill.ts";
 import { rotationLength, selectDueTonight } from "../../../src/sync/history/nightly-check.ts";
 import { cutOnGrid } from "../../../src/sync/history/slices.ts";
 import type { SliceWalk } from "../../../src/sync/history/walk-slice.ts";
+import { Fault } from "../../simulator/faults.ts";
 import { type BackfillHarness, startBackfillHarness } from "../../support/sync/backfill-harness.ts";
 import { expectCoverageCorrect } from "../../support/sync/oracle.ts";
 
@@ -12,10 +13,10 @@ const DAY_MS = 86_400_000;
 const settings = `service: { refreshSeconds: 600 }
 sync: { exchangeTickers: false, derivatives: false, marketCap: false,
   ohlcv: { GWA: [BTC], MWA: none, LX: none }, intraday: { GWA: [BTC, ETH, SOL], MWA: none, LX: none, days: 8 } }`;
-const onHistories = (fault: string) =>
-  ["/index-ticker", "/ohlcv"].map((path) => `GET ${path} ${fault}`).join("\n");
+const onHistories = (create: (conditions: { on: string }) => Fault) =>
+  ["/index-ticker", "/ohlcv"].map((on) => create({ on }));
 
-const start = (faults: string) =>
+const start = (faults: readonly Fault[]) =>
   startBackfillHarness({
     settings,
     mustRepeatClaims: true,
@@ -48,7 +49,7 @@ const settledEnds = (engine: BackfillHarness) =>
 
 describe("nights of backfill, without a daemon", () => {
   it("H15: believes no end that one of two servers shows, and has everything after some nights", async () => {
-    const engine = await start(onHistories("retention 3d p=0.5"));
+    const engine = await start(onHistories(({ on }) => Fault.retention(3 * DAY_MS, { on, p: 0.5 })));
     const report = await engine.run();
     expect(report.streams.at(-1)).toMatchObject({ stream: "index_ticks", open: 0, unconfirmed: 2 });
     expect(settledEnds(engine)).toEqual([]);
@@ -59,15 +60,17 @@ describe("nights of backfill, without a daemon", () => {
   });
 
   it("H15: finds the next night that the service has loaded its older history", async () => {
-    const engine = await start(`GET /index-ticker begins 2026-02-26T12:00:00Z
-      GET /ohlcv begins 2026-01-20T00:00:00Z`);
+    const engine = await start([
+      Fault.begins("2026-02-26T12:00:00Z", { on: "/index-ticker" }),
+      Fault.begins("2026-01-20T00:00:00Z", { on: "/ohlcv" }),
+    ]);
     expect(await engine.run()).toMatchObject({ exit: 0, night: undefined });
     expect(settledEnds(engine)).toEqual([]);
     expect((await runNextNight(engine)).night).toMatchObject({ ends: { reopened: 0 } });
     expect(settledEnds(engine)).toHaveLength(4);
     expect(openReasons(engine)).toEqual([]);
 
-    engine.simulator.setFaults("");
+    engine.simulator.setFaults();
     expect(await runNextNight(engine)).toMatchObject({
       exit: 0,
       night: { ends: { asked: 4, reopened: 4 } },
@@ -80,7 +83,7 @@ describe("nights of backfill, without a daemon", () => {
 
   it("H15: asks one request a history, is no failure if some are not answered, and re-opens what has older records", async () => {
     const beginsAt = "2026-02-26T12:00:00.000Z";
-    const begins = onHistories(`begins ${beginsAt}`);
+    const begins = onHistories(({ on }) => Fault.begins(beginsAt, { on }));
     const engine = await start(begins);
     await engine.run();
     await runNextNight(engine);
@@ -92,49 +95,53 @@ describe("nights of backfill, without a daemon", () => {
     expect(await runNextNight(engine)).toMatchObject({ night: { ends: { asked: 4, unanswered: 0 } } });
     expect(countAsked() - before).toBe(3);
 
-    engine.simulator.setFaults(`${begins}\nGET /index-ticker status 500 query=timestamp=${beginsAt}`);
+    engine.simulator.setFaults(
+      ...begins,
+      Fault.status(500, { on: "/index-ticker", query: { timestamp: beginsAt } }),
+    );
     expect(await runNextNight(engine)).toMatchObject({
       exit: 0,
       night: { ends: { asked: 4, reopened: 0, unanswered: 3 } },
     });
     expect(settledEnds(engine)).toHaveLength(4);
 
-    engine.simulator.setFaults("");
+    engine.simulator.setFaults();
     expect(await engine.checkEnds()).toEqual({ asked: 4, reopened: 4, unanswered: 0 });
     expect(settledEnds(engine)).toEqual([]);
   });
 
   it("B6: calls nothing empty after a night of 404, and has all rows the next night", async () => {
-    const engine = await start(onHistories("status 404"));
+    const engine = await start(onHistories(({ on }) => Fault.status(404, { on })));
     expect(await engine.run()).toMatchObject({ exit: 0 });
     expect(engine.query("SELECT * FROM coverage")).toEqual([]);
     expect(openReasons(engine)).toEqual(["not found, unconfirmed"]);
-    engine.simulator.setFaults("");
+    engine.simulator.setFaults();
     expect(await runNextNight(engine)).toMatchObject({ exit: 0 });
     expect(openReasons(engine)).toEqual([]);
     expectNothingWrong(engine);
   });
 
   it("B6: asks again every night for an index that the service did not know", async () => {
-    const engine = await start(onHistories("status 404"));
+    const engine = await start(onHistories(({ on }) => Fault.status(404, { on })));
     await engine.run();
     expect(await runNextNight(engine)).toMatchObject({ exit: 0 });
     expect(engine.query("SELECT DISTINCT proof, reason FROM coverage")).toEqual([
       { proof: "empty", reason: "not found" },
     ]);
-    engine.simulator.setFaults("");
+    engine.simulator.setFaults();
     await runNextNight(engine);
     await runNextNight(engine);
     engine.expectMatchesService();
   });
 
   it("H15: finds a filled hole, corrected ticks and a revised bar within the stated nights", async () => {
-    const engine =
-      await start(`GET /index-ticker withdraw since=2026-02-24T10:00:00Z until=2026-02-24T20:00:00Z
-      GET /index-ticker set price value=1 rows=0.1
-      GET /ohlcv set close value=1 rows=last`);
+    const engine = await start([
+      Fault.withdraw("2026-02-24T10:00:00Z", "2026-02-24T20:00:00Z", { on: "/index-ticker" }),
+      Fault.set("price", "1", { on: "/index-ticker", rows: 0.1 }),
+      Fault.set("close", "1", { on: "/ohlcv", rows: "last" }),
+    ]);
     await engine.run();
-    engine.simulator.setFaults("");
+    engine.simulator.setFaults();
     const report = await runNextNight(engine);
     expect(report).toMatchObject({ exit: 0, night: { nights: 1, comparison: { sliceCount: 4 } } });
     engine.expectMatchesService();

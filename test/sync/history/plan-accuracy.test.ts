@@ -4,12 +4,13 @@ import { loadSettings } from "../../../src/config/load-settings.ts";
 import { requireServiceSettings } from "../../../src/config/service-settings.ts";
 import { silentLog } from "../../../src/runtime/log.ts";
 import { createServiceClient } from "../../../src/service/client/client.ts";
-import type { SimulatorOptions } from "../../../src/simulator/simulator.ts";
 import type { BackfillFilter } from "../../../src/sync/history/backfill.ts";
 import { estimateBackfill } from "../../../src/sync/history/estimate.ts";
 import { sampleHistories } from "../../../src/sync/history/sample-histories.ts";
 import { fetchDirectory } from "../../../src/sync/selection/fetch-directory.ts";
 import { openReader } from "../../../src/warehouse/reader.ts";
+import { Fault } from "../../simulator/faults.ts";
+import type { SimulatorOptions } from "../../simulator/simulator.ts";
 import { type BackfillHarness, startBackfillHarness } from "../../support/sync/backfill-harness.ts";
 import { parseTs } from "../../support/warehouse/records.ts";
 
@@ -151,7 +152,7 @@ describe("plan", () => {
     const oneByOne = (days: number) => settingsFor(days, "[BTC]").replace("concurrency: 8", "concurrency: 1");
     const engine = await startBackfillHarness({
       settings: oneByOne(38),
-      simulator: { faults: "GET /index-ticker latency by=400ms" },
+      simulator: { faults: [Fault.latency(400, { on: "/index-ticker" })] },
     });
     await engine.run();
     engine.configure(oneByOne(60));

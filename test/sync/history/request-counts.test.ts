@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { SimulatorOptions } from "../../../src/simulator/simulator.ts";
+import type { SimulatorOptions } from "../../simulator/simulator.ts";
 import {
   type BackfillHarness,
   startBackfillHarness,

@@ -2,6 +2,7 @@ import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { openWarehouse } from "../../../src/library/open-warehouse.ts";
 import { readGaps } from "../../../src/warehouse/coverage/gaps.ts";
+import { Fault } from "../../simulator/faults.ts";
 import { startBackfillHarness, wholeHistories } from "../../support/sync/backfill-harness.ts";
 import { parseTs } from "../../support/warehouse/records.ts";
 
@@ -18,7 +19,7 @@ sync: { ${otherStreamsOff}, intraday: { GWA: [BTC, ETH], MWA: none, LX: none, da
       simulator: {
         refreshSeconds: 1800,
         quirks: { ...wholeHistories, maxPageRows: 600 },
-        faults: "GET /index-ticker latency 50s",
+        faults: [Fault.latency(50_000, { on: "/index-ticker" })],
       },
     });
     const report = await engine.run();
@@ -178,7 +179,7 @@ sync: { ${otherStreamsOff}, intraday: { GWA: [BTC], MWA: none, LX: none, days: 1
         localSkewMs: -30 * DAY_MS,
         simulator: {
           quirks: { noData, listed: { perMille: 1000, on: "2026-01-30" } },
-          faults: "GET /index-ticker lag 30d",
+          faults: [Fault.lag(30 * 86_400_000, { on: "/index-ticker" })],
         },
       });
       for (let run = 0; run < 2; run++) {
@@ -200,7 +201,7 @@ sync: { ${otherStreamsOff}, intraday: { GWA: [BTC], MWA: none, LX: none, days: 1
         "sync: { ohlcv: false, intraday: false, derivatives: false, exchangeTickers: { markets: all } }",
       simulator: { quirks: { exchangeTickerPage: 20 } },
     });
-    engine.simulator.setFaults("GET /exchange-ticker latency 20s total=2");
+    engine.simulator.setFaults(Fault.latency(20_000, { on: "/exchange-ticker", total: 2 }));
     expect((await engine.run()).exit).toBe(0);
     expect(engine.logged.some(({ message }) => message.includes("torn"))).toBe(true);
     const timestamps = engine.query("SELECT DISTINCT ts FROM exchange_ticks ORDER BY ts");
@@ -209,7 +210,7 @@ sync: { ${otherStreamsOff}, intraday: { GWA: [BTC], MWA: none, LX: none, days: 1
     expect(covered).toEqual([{ from_ts: timestamps.at(-1)?.ts }]);
 
     // A list that is torn every time is reported.
-    engine.simulator.setFaults("GET /exchange-ticker latency 20s");
+    engine.simulator.setFaults(Fault.latency(20_000, { on: "/exchange-ticker" }));
     const { exit, problems } = await engine.run();
     expect({ exit, problems }).toMatchObject({ exit: 4, problems: [{ code: "torn_list" }] });
     expect(engine.query("SELECT from_ts FROM coverage WHERE stream = 'exchange_ticks'")).toEqual(covered);
@@ -217,7 +218,7 @@ sync: { ${otherStreamsOff}, intraday: { GWA: [BTC], MWA: none, LX: none, days: 1
 
     // Torn periods become lost in the ledger; their rows carry no quality flag.
     await engine.clock.advance(120_000);
-    engine.simulator.setFaults("");
+    engine.simulator.setFaults();
     expect((await engine.run()).exit).toBe(0);
     const byTimestamp = engine.query(`SELECT t.ts, count(*) AS rows, count(t.quality) AS flagged,
         EXISTS (SELECT 1 FROM coverage c WHERE c.stream = 'exchange_ticks' AND t.ts >= c.from_ts AND t.ts < c.to_ts) AS is_covered,

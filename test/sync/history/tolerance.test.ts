@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { SimulatorOptions } from "../../../src/simulator/simulator.ts";
+import { Fault } from "../../simulator/faults.ts";
+import type { SimulatorOptions } from "../../simulator/simulator.ts";
 import { startBackfillHarness } from "../../support/sync/backfill-harness.ts";
 
 /** LIBRA never had a price, like the GWA of a fiat currency. */
@@ -21,7 +22,7 @@ const services: [what: string, simulator: SimulatorOptions][] = [
     "answers 400 for an index without data, writes +00:00 instead of Z, and states its scopes in upper case",
     {
       quirks: { noData: "400" },
-      faults: "* * timestamps as=zero-offset\nPOST /oauth/token scope-form upper",
+      faults: [Fault.timestamps("zero-offset", { on: "*" }), Fault.scopeForm("upper")],
     },
   ],
   [
@@ -32,14 +33,14 @@ const services: [what: string, simulator: SimulatorOptions][] = [
     "sends at most 100 records a page, timestamps as milliseconds, and other scopes",
     {
       quirks: { maxPageRows: 100 },
-      faults: "* * timestamps as=epoch\nPOST /oauth/token scope-form unknown",
+      faults: [Fault.timestamps("epoch", { on: "*" }), Fault.scopeForm("unknown")],
     },
   ],
-  ["answers 413 to pages of more than 300 records", { faults: "GET * page-limit 300" }],
-  ["answers 502 to pages of more than 300 records", { faults: "GET * page-limit 300 code=502" }],
-  ...["length", "close"].map((how): [string, SimulatorOptions] => [
+  ["answers 413 to pages of more than 300 records", { faults: [Fault.pageLimit(300)] }],
+  ["answers 502 to pages of more than 300 records", { faults: [Fault.pageLimit(300, { code: 502 })] }],
+  ...(["length", "close"] as const).map((how): [string, SimulatorOptions] => [
     `cuts bodies at 100 kB (${how})`,
-    { quirks: { compression: "none" }, faults: `GET * cut ${how} at=100000 above=100000` },
+    { quirks: { compression: "none" }, faults: [Fault.cut(how, { at: 100_000, above: 100_000 })] },
   ]),
 ];
 
@@ -71,7 +72,7 @@ describe("a service that", () => {
   });
 
   it("H12: sends a record of another index on each page is copied completely, and the log says so", async () => {
-    const faults = "GET /index-ticker foreign-rows 1\nGET /ohlcv foreign-rows 1";
+    const faults = [Fault.foreignRows(1, { on: "/index-ticker" }), Fault.foreignRows(1, { on: "/ohlcv" })];
     const engine = await startBackfillHarness({
       settings: settingsFor("[BLX]"),
       simulator: { refreshSeconds: 120, quirks: { maxPageRows: 100 }, faults },
@@ -89,7 +90,10 @@ describe("a service that", () => {
   it("C14: ignores the index is not believed: its ranges stay open", async () => {
     const engine = await startBackfillHarness({
       settings: settingsFor("none"),
-      simulator: { refreshSeconds: 120, faults: "GET /index-ticker foreign-rows query=indexType=GWA" },
+      simulator: {
+        refreshSeconds: 120,
+        faults: [Fault.foreignRows(0, { on: "/index-ticker", query: { indexType: "GWA" } })],
+      },
     });
     const report = await engine.run();
     expect(report.exit).toBe(4);
@@ -100,7 +104,7 @@ describe("a service that", () => {
   });
 
   it("H12: answers 400 for every index of a type leaves them open, and says so within seconds", async () => {
-    const faults = "GET /index-ticker status 400 query=indexType=GWA";
+    const faults = [Fault.status(400, { on: "/index-ticker", query: { indexType: "GWA" } })];
     const engine = await startBackfillHarness({
       settings: settingsFor("all"),
       simulator: { refreshSeconds: 120, faults },
@@ -117,7 +121,7 @@ describe("a service that", () => {
     );
     expect(open.map(({ name }) => name)).toEqual(expect.arrayContaining(["BTC", "LIBRA"]));
     expect(engine.query("SELECT 1 FROM ohlcv LIMIT 1")).toHaveLength(1);
-    engine.simulator.setFaults("");
+    engine.simulator.setFaults();
     expect((await engine.run()).exit).toBe(0);
     engine.expectMatchesService();
   });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { formatTimestamp } from "../../../src/model/time.ts";
+import { Fault } from "../../simulator/faults.ts";
 import { runInProcess } from "../../support/cli/run-command.ts";
 import { type BackfillHarness, startBackfillHarness } from "../../support/sync/backfill-harness.ts";
 import { expectCoverageCorrect } from "../../support/sync/oracle.ts";
@@ -28,7 +29,7 @@ const expectNothingFalse = (harness: BackfillHarness) =>
 describe("a service whose REST lags", () => {
   it("H1: leaves the head open, says so, and is copied completely once it has caught up", async () => {
     const harness = await startBackfillHarness({ settings: ticks("[BTC, ETH]"), start: realNow() });
-    harness.simulator.setFaults("GET /index-ticker lag 30m");
+    harness.simulator.setFaults(Fault.lag(30 * 60_000, { on: "/index-ticker" }));
     const report = await harness.run();
     expect(report).toMatchObject({ exit: 0, problems: [] });
     const own = report.streams.find(({ stream }) => stream === "index_ticks");
@@ -49,7 +50,7 @@ describe("a service whose REST lags", () => {
     );
     expect((await gaps(harness)).stdout).toMatch(/not published yet/);
 
-    harness.simulator.setFaults("");
+    harness.simulator.setFaults();
     expect((await harness.run()).exit).toBe(0);
     harness.expectMatchesService();
     expect((await gaps(harness, ...range)).status).toBe(0);
@@ -57,14 +58,14 @@ describe("a service whose REST lags", () => {
 
   it("H1: that keeps lagging by a little more than the settle delay is followed without a false claim", async () => {
     const harness = await startBackfillHarness({ settings: ticks("[BTC, ETH]") });
-    harness.simulator.setFaults("GET /index-ticker lag 3m");
+    harness.simulator.setFaults(Fault.lag(3 * 60_000, { on: "/index-ticker" }));
     for (let run = 0; run < 5; run++) {
       expect((await harness.run()).exit).toBe(0);
       expectNothingFalse(harness);
       expect(coveredTo(harness, "BTC")).toBeGreaterThan(harness.clock.now() * 1000 - 4 * 60 * SECOND);
       await harness.clock.advance(7 * 60_000);
     }
-    harness.simulator.setFaults("");
+    harness.simulator.setFaults();
     await harness.run();
     harness.expectMatchesService();
   });
@@ -74,14 +75,14 @@ describe("a service whose REST lags", () => {
     expect((await harness.run()).exit).toBe(0);
     const midnight = Date.parse("2026-03-02T00:00:00Z");
     await harness.clock.advance(midnight - harness.clock.now() + 1_800_000);
-    harness.simulator.setFaults("GET /ohlcv lag 3h");
+    harness.simulator.setFaults(Fault.lag(3 * 3_600_000, { on: "/ohlcv" }));
     for (let hour = 0; hour < 2; hour++) {
       expect(await harness.run()).toMatchObject({ exit: 0, problems: [] });
       expectNothingFalse(harness);
       expect(coveredTo(harness, "BTC", "ohlcv")).toBe((midnight - 86_400_000) * 1000);
       await harness.clock.advance(3_600_000);
     }
-    harness.simulator.setFaults("");
+    harness.simulator.setFaults();
     expect((await harness.run()).exit).toBe(0);
     expect(coveredTo(harness, "BTC", "ohlcv")).toBe(midnight * 1000);
     harness.expectMatchesService();
@@ -89,18 +90,18 @@ describe("a service whose REST lags", () => {
 
   it("H1: has shown no record of the only series: the last day stays open", async () => {
     const harness = await startBackfillHarness({ settings: ticks("[BTC]") });
-    harness.simulator.setFaults("GET /index-ticker retention 0s");
+    harness.simulator.setFaults(Fault.retention(0, { on: "/index-ticker" }));
     expect((await harness.run()).exit).toBe(0);
     expectNothingFalse(harness);
     await harness.clock.advance(2 * 3_600_000);
-    harness.simulator.setFaults("");
+    harness.simulator.setFaults();
     expect((await harness.run()).exit).toBe(0);
     harness.expectMatchesService();
   });
 
   it("H1: has not published a range that a run is limited to: it stays open, not empty", async () => {
     const harness = await startBackfillHarness({ settings: ticks("[BTC, ETH]") });
-    harness.simulator.setFaults("GET /index-ticker lag 3h");
+    harness.simulator.setFaults(Fault.lag(3 * 3_600_000, { on: "/index-ticker" }));
     const now = harness.clock.now() * 1000;
     const report = await harness.run({ range: { from: now - 4 * HOUR, to: now - 2 * HOUR } });
     expect(report).toMatchObject({ exit: 0, problems: [] });
@@ -117,7 +118,7 @@ describe("a service whose REST lags", () => {
       start: "2026-03-02T00:20:00Z",
       simulator: { quirks: { partialBar: false } },
     });
-    harness.simulator.setFaults("GET /ohlcv lag 5h");
+    harness.simulator.setFaults(Fault.lag(5 * 3_600_000, { on: "/ohlcv" }));
     const report = await harness.run();
     expect(report).toMatchObject({ exit: 0, problems: [] });
     expect(report.streams.find(({ stream }) => stream === "ohlcv")).toMatchObject({
@@ -128,7 +129,7 @@ describe("a service whose REST lags", () => {
     await harness.clock.advance(2 * 3_600_000);
     expect((await harness.run()).exit).toBe(0);
     expectNothingFalse(harness);
-    harness.simulator.setFaults("");
+    harness.simulator.setFaults();
     await harness.run();
     harness.expectMatchesService();
     expect(harness.query("SELECT name FROM ohlcv WHERE day = '2026-03-01'")).toHaveLength(2);
@@ -173,12 +174,12 @@ describe("a quiet series", () => {
   it("H1: is not believed quiet while REST as a whole may lag by more than the margin", async () => {
     const harness = await startBackfillHarness({ settings: ticks("[BTC, ETH]") });
     await harness.run();
-    harness.simulator.setFaults("GET /index-ticker lag 3h");
+    harness.simulator.setFaults(Fault.lag(3 * 3_600_000, { on: "/index-ticker" }));
     await harness.clock.advance(3 * 3_600_000);
     const report = await harness.run();
     expect(report.exit).toBe(0);
     expect(report.streams.find(({ stream }) => stream === "index_ticks")).toMatchObject({ unpublished: 2 });
-    harness.simulator.setFaults("");
+    harness.simulator.setFaults();
     expectNothingFalse(harness);
     await harness.run();
     harness.expectMatchesService();
@@ -190,12 +191,16 @@ describe("a quiet series", () => {
     const [{ id } = {}] = harness.query("SELECT index_id AS id FROM series WHERE name = 'ETH'");
     const stopped = harness.clock.now() * 1000;
     await harness.clock.advance(5 * 60_000);
-    harness.simulator.setFaults(`GET /index-ticker lag 5m query=indexId=${id}`);
+    harness.simulator.setFaults(
+      Fault.lag(5 * 60_000, { on: "/index-ticker", query: { indexId: String(id) } }),
+    );
     expect((await harness.run()).streams).toContainEqual(
       expect.objectContaining({ stream: "index_ticks", unpublished: 1, open: 0 }),
     );
     await harness.clock.advance(2 * 3_600_000);
-    harness.simulator.setFaults(`GET /index-ticker lag 125m query=indexId=${id}`);
+    harness.simulator.setFaults(
+      Fault.lag(125 * 60_000, { on: "/index-ticker", query: { indexId: String(id) } }),
+    );
     expect(await harness.run()).toMatchObject({ exit: 0, problems: [] });
     const age = harness.clock.now() * 1000 - coveredTo(harness, "ETH");
     expect(coveredTo(harness, "ETH")).toBeGreaterThan(stopped + HOUR);

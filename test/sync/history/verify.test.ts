@@ -1,5 +1,6 @@
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
+import { Fault } from "../../simulator/faults.ts";
 import { startBackfillHarness } from "../../support/sync/backfill-harness.ts";
 
 const settings = `sync: { exchangeTickers: false, derivatives: false, ohlcv: { GWA: [SOL], MWA: none, LX: none },
@@ -79,7 +80,7 @@ describe("an index that gets a 404", () => {
   it("is covered as empty, without exit 4, and is filled once the service has it", async () => {
     const engine = await startBackfillHarness({ settings });
     const btc = engine.simulator.universe.assets.find(({ symbol }) => symbol === "BTC")?.id;
-    engine.simulator.setFaults(`GET /index-ticker status 404 query=indexId=${btc}`);
+    engine.simulator.setFaults(Fault.status(404, { on: "/index-ticker", query: { indexId: btc } }));
     expect((await engine.run()).exit).toBe(0);
     expect(
       engine.query(
@@ -89,7 +90,7 @@ describe("an index that gets a 404", () => {
       { name: "BTC", proof: "empty", reason: "not found" },
       { name: "LIBRA", proof: "empty", reason: "not found" },
     ]);
-    engine.simulator.setFaults("");
+    engine.simulator.setFaults();
     await engine.clock.advance(86_400_000);
     expect((await engine.run()).exit).toBe(0);
     expect(engine.expectMatchesService().rows).toBeGreaterThan(8_000);
@@ -103,7 +104,7 @@ describe("an index that gets a 404", () => {
     await engine.run();
     const btc = engine.simulator.universe.assets.find(({ symbol }) => symbol === "BTC")?.id;
     const coverage = "SELECT proof, reason FROM coverage WHERE stream = 'index_ticks' AND name = 'BTC'";
-    engine.simulator.setFaults(`GET /index-ticker status 404 query=indexId=${btc} total=1`);
+    engine.simulator.setFaults(Fault.status(404, { on: "/index-ticker", total: 1, query: { indexId: btc } }));
     await engine.clock.advance(3_600_000);
     expect(await engine.run()).toMatchObject({ exit: 0, problems: [] });
     expect(engine.query(coverage)).toEqual([{ proof: "rows", reason: null }]);
@@ -113,7 +114,7 @@ describe("an index that gets a 404", () => {
     engine.expectMatchesService();
 
     const rows = engine.query("SELECT count(*) AS n FROM index_ticks WHERE name = 'BTC'");
-    engine.simulator.setFaults(`GET /index-ticker status 404 query=indexId=${btc}`);
+    engine.simulator.setFaults(Fault.status(404, { on: "/index-ticker", query: { indexId: btc } }));
     await engine.clock.advance(3_600_000);
     const requestsBefore = engine.simulator.requests.total;
     expect((await engine.run()).exit).toBe(0);
@@ -123,7 +124,7 @@ describe("an index that gets a 404", () => {
     expect(engine.simulator.requests.total - requestsBefore).toBeLessThan(30);
     expect(engine.query(coverage)).toContainEqual({ proof: "empty", reason: "not found" });
     expect(engine.query("SELECT count(*) AS n FROM index_ticks WHERE name = 'BTC'")).toEqual(rows);
-    engine.simulator.setFaults("");
+    engine.simulator.setFaults();
     await engine.clock.advance(3_600_000);
     expect((await engine.run()).exit).toBe(0);
     engine.expectMatchesService();
@@ -135,7 +136,9 @@ describe("an index that gets a 404", () => {
     const engine = await startBackfillHarness({ settings: bars });
     await engine.run();
     const ids = engine.simulator.universe.assets.filter(({ symbol }) => ["BTC", "ETH"].includes(symbol));
-    engine.simulator.setFaults(ids.map(({ id }) => `GET /ohlcv status 404 query=indexId=${id}`).join("\n"));
+    engine.simulator.setFaults(
+      ...ids.map(({ id }) => Fault.status(404, { on: "/ohlcv", query: { indexId: id } })),
+    );
     await engine.clock.advance(2 * 86_400_000);
     expect(await engine.run()).toMatchObject({ exit: 0, problems: [] });
     const ends =
@@ -158,7 +161,7 @@ describe("an index that gets a 404", () => {
       UPDATE settled_ranges SET to_ts = ${from} WHERE ${btc} AND from_ts < ${from}`);
     database.close();
     // Only walks longer than the head request full pages.
-    engine.simulator.setFaults("GET /index-ticker status 404 query=size=2000");
+    engine.simulator.setFaults(Fault.status(404, { on: "/index-ticker", query: { size: "2000" } }));
     await engine.clock.advance(3_600_000);
     const [requestsBefore, startedAt] = [engine.simulator.requests.total, engine.clock.now()];
     const report = await engine.run();
@@ -166,7 +169,7 @@ describe("an index that gets a 404", () => {
     expect(engine.simulator.requests.total - requestsBefore).toBeLessThan(40);
     expect(engine.clock.now() - startedAt).toBeLessThan(600_000);
     expect(engine.query("SELECT * FROM coverage WHERE name = 'BTC' AND reason = 'not found'")).toEqual([]);
-    engine.simulator.setFaults("");
+    engine.simulator.setFaults();
     expect((await engine.run()).exit).toBe(0);
     engine.expectMatchesService();
   });
@@ -177,7 +180,7 @@ describe("an index that gets a 404", () => {
       settings: settings.replace("BTC,", `${names.join(", ")},`).replace("days: 2", "days: 1"),
     });
     await engine.run();
-    engine.simulator.setFaults("GET /index-ticker status 404");
+    engine.simulator.setFaults(Fault.status(404, { on: "/index-ticker" }));
     await engine.clock.advance(3_600_000);
     const requestsBefore = engine.simulator.requests.total;
     const report = await engine.run();
@@ -189,7 +192,7 @@ describe("an index that gets a 404", () => {
     expect(engine.query("SELECT DISTINCT name FROM coverage WHERE reason = 'not found'")).toEqual([
       { name: "LIBRA" },
     ]);
-    engine.simulator.setFaults("");
+    engine.simulator.setFaults();
     expect((await engine.run()).exit).toBe(0);
     engine.expectMatchesService();
   });

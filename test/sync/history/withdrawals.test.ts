@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { parseTimestamp } from "../../../src/model/time.ts";
 import { readStatus } from "../../../src/warehouse/read/status.ts";
 import { presentTs } from "../../../src/warehouse/views/sqlite-dialect.ts";
+import { Fault } from "../../simulator/faults.ts";
 import { type BackfillHarness, startBackfillHarness } from "../../support/sync/backfill-harness.ts";
 
 const settings = `sync: { exchangeTickers: false, derivatives: false, marketCap: false, ohlcv: false,
@@ -21,7 +22,7 @@ async function startWithdrawal(options: { settings?: string } = {}): Promise<Bac
   expect((await engine.run()).exit).toBe(0);
   const btc = engine.simulator.universe.assets.find(({ symbol }) => symbol === "BTC")?.id;
   const { since, until } = withdrawn;
-  engine.simulator.setFaults(`GET /index-ticker withdraw since=${since} until=${until} query=indexId=${btc}`);
+  engine.simulator.setFaults(Fault.withdraw(since, until, { on: "/index-ticker", query: { indexId: btc } }));
   return engine;
 }
 
@@ -75,7 +76,7 @@ describe("H5: the service withdraws eight hours of one series for good", () => {
     const engine = await startWithdrawal();
     await engine.clock.advance(DAY_MS / 2);
     expect((await engine.run()).exit).toBe(4);
-    engine.simulator.setFaults("");
+    engine.simulator.setFaults();
     await engine.clock.advance(3_600_000);
     expect((await engine.run()).exit).toBe(0);
     expect(storedRows(engine)).toBe(WITHDRAWN_ROWS);
@@ -120,7 +121,7 @@ describe("a range proven empty beside rows", () => {
     // A later record shows that the service has published past the hole.
     await engine.run({ range: { from: micros("2026-03-01T11:00:00Z"), to: micros("2026-03-01T11:30:00Z") } });
     engine.simulator.setFaults(
-      "GET /index-ticker withdraw since=2026-03-01T08:50:00Z until=2026-03-01T11:00:00Z",
+      Fault.withdraw("2026-03-01T08:50:00Z", "2026-03-01T11:00:00Z", { on: "/index-ticker" }),
     );
     const hour = { from: micros("2026-03-01T09:00:00Z"), to: micros("2026-03-01T11:00:00Z") };
     await engine.run({ range: hour });
@@ -128,7 +129,7 @@ describe("a range proven empty beside rows", () => {
       { from_time: "2026-03-01T09:00:00.000000Z" },
     ]);
     // The page above the hole reaches a few rows into it.
-    engine.simulator.setFaults("");
+    engine.simulator.setFaults();
     expect((await engine.run()).exit).toBe(0);
     expect(engine.query("SELECT DISTINCT proof FROM coverage WHERE stream = 'index_ticks'")).toEqual([
       { proof: "rows" },

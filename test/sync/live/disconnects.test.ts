@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { Fault } from "../../simulator/faults.ts";
 import { SupervisorHarness } from "../../support/sync/supervisor-harness.ts";
 
 const all = { kind: "all" } as const;
@@ -25,7 +26,7 @@ const openGaps = (harness: SupervisorHarness) => harness.readGaps("reason <> 'se
 describe("a disconnect of the live feed", () => {
   it("E16: fills the gaps at once; meanwhile REST is polled at cadence", async () => {
     const harness = await startFollowing();
-    harness.simulator.setFaults("ws drop-connection 1006 on=tick\nws upgrade-status 503");
+    harness.simulator.setFaults(Fault.dropConnection({ when: "tick" }), Fault.upgradeStatus(503));
     const logged = harness.logged.length;
     await harness.runUntil(() => harness.activity.startsWith("polling"), 40);
     expect(harness.logged.slice(logged).filter(({ message }) => /\blive\b/.test(message))).toMatchObject([
@@ -40,7 +41,7 @@ describe("a disconnect of the live feed", () => {
     expect(harness.requestsTo("/exchange-ticker", from).length).toBeGreaterThanOrEqual(9);
     expect(Math.max(...openGaps(harness).map(({ seconds }) => Number(seconds)))).toBeLessThanOrEqual(30);
 
-    harness.simulator.setFaults("");
+    harness.simulator.setFaults();
     await harness.runUntil(() => harness.activity === "following the live feed", 90);
     await harness.runUntil(() => openGaps(harness).length === 0, 5);
     const back = harness.requestCount;
@@ -57,9 +58,9 @@ describe("a disconnect of the live feed", () => {
 
   it("that leaves the socket open without ticks is detected: history streams are filled, snapshot streams lose data", async () => {
     const harness = await startFollowing();
-    harness.simulator.setFaults("ws mute on=tick total=1");
+    harness.simulator.setFaults(Fault.mute({ when: "tick", total: 1 }));
     await harness.runUntil(() => harness.activity.startsWith("polling"), 150);
-    harness.simulator.setFaults("");
+    harness.simulator.setFaults();
     await harness.runUntil(() => harness.activity === "following the live feed", 200);
     await harness.advance(150);
     expect(harness.readGaps("state = 'open' AND reason <> 'settling'")).toEqual([]);
@@ -83,7 +84,7 @@ describe("a disconnect of the live feed", () => {
     const gwa = list("BTC", "ETH", "USDT", "XRP", "SOL", "DOGE", "LTC");
     const mwa = list("BTC/USD", "ETH/USD", "XRP/USD", "SOL/USD");
     const harness = await SupervisorHarness.start({
-      simulator: { faults: "ws upgrade-status 503" },
+      simulator: { faults: [Fault.upgradeStatus(503)] },
       sync: {
         ...sync,
         intraday: { GWA: gwa, MWA: mwa, LX: none, days: 1 },
@@ -107,8 +108,10 @@ describe("the live feed", () => {
   it("E9: unknown messages have no effect and are counted with a sample of each kind", async () => {
     const harness = await SupervisorHarness.start({ sync: { ...sync, exchangeTickers: false } });
     await harness.runUntil(() => harness.activity === "following the live feed");
-    const unknownMessages = ["trade", "no-event", "array", "null", "not-json", "garbage"];
-    harness.simulator.setFaults(unknownMessages.map((is) => `ws message ${is} on=tick total=3`).join("\n"));
+    const unknownMessages = ["trade", "no-event", "array", "null", "not-json", "garbage"] as const;
+    harness.simulator.setFaults(
+      ...unknownMessages.map((is) => Fault.message(is, { when: "tick", total: 3 })),
+    );
     await harness.advance(90);
     expect(
       harness.query(

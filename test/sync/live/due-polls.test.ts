@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { Fault } from "../../simulator/faults.ts";
 import { seed } from "../../support/seed.ts";
 import { seededRandom } from "../../support/seeded-random.ts";
 import { SupervisorHarness } from "../../support/sync/supervisor-harness.ts";
@@ -45,7 +46,7 @@ describe("due polls", () => {
         sync,
         refreshSeconds: REFRESH_SECONDS,
         start,
-        simulator: { faults: "ws upgrade-status 503" },
+        simulator: { faults: [Fault.upgradeStatus(503)] },
         creepMs: () => random() * maxCreepMs,
       });
       const wait = await findLongestWait(harness, 30);
@@ -56,16 +57,16 @@ describe("due polls", () => {
 
   it("H7: a slow response delays only the poll after it, and passes over no period", async () => {
     const faults = [
-      "ws upgrade-status 503",
+      Fault.upgradeStatus(503),
       // Ends in the first moments of the next period, and in the middle of it.
-      "GET /market-cap latency by=1700ms",
-      "GET /exchange-ticker latency by=2600ms",
+      Fault.latency(1700, { on: "/market-cap" }),
+      Fault.latency(2600, { on: "/exchange-ticker" }),
     ];
     const harness = await SupervisorHarness.start({
       sync,
       refreshSeconds: REFRESH_SECONDS,
       start,
-      simulator: { faults: faults.join("\n") },
+      simulator: { faults },
     });
     expect(await findLongestWait(harness, 30)).toBeLessThan(1.5 * REFRESH_SECONDS);
   });

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { Fault } from "../../simulator/faults.ts";
 import { SupervisorHarness } from "../../support/sync/supervisor-harness.ts";
 
 const all = { kind: "all" } as const;
@@ -20,38 +21,41 @@ const filesIn = (folder: string) =>
     .map((entry) => join(entry.parentPath, entry.name));
 
 describe("secrets that the service echoes", () => {
-  it.each(["nested", "escaped"])("H13: (%s) are in no file, of REST and live records", async (form) => {
-    const faults = [
-      `* * echo-secrets as=${form}`,
-      // Also in rejected records, in unknown values and in names.
-      "GET /exchange echo-secrets field=status",
-      "GET /asset echo-secrets field=name rows=first",
-      `* /index-ticker echo-secrets field=timestamp as=${form} rows=0.1`,
-      `ws echo-secrets as=${form}`,
-      "ws echo-secrets field=timestamp p=0.1",
-      "ws echo-secrets field=event p=0.05",
-    ];
-    const quirks = { listed: { perMille: 1000, on: "2025-11-01" } };
-    const harness = await SupervisorHarness.start({ sync, simulator: { quirks, faults: faults.join("\n") } });
-    await harness.advance(400);
-    const secrets = harness.simulator.secrets;
-    expect(secrets.length).toBeGreaterThanOrEqual(3);
-    const forms = secrets.flatMap((secret) => [secret, encodeURIComponent(secret)]);
-    const folder = dirname(harness.path);
-    const leaks = () =>
-      filesIn(folder).filter((file) => {
-        const bytes = readFileSync(file);
-        return forms.some((text) => bytes.includes(text));
-      });
-    // While the daemon runs, the write-ahead log has most of it.
-    expect(leaks()).toEqual([]);
-    const count = (sql: string) => Number(harness.query(`SELECT count(*) AS n FROM ${sql}`)[0]?.n);
-    expect(count("index_ticks WHERE extra LIKE '%[secret]%' AND source = 'rest'")).toBeGreaterThan(1000);
-    expect(count("index_ticks WHERE extra LIKE '%[secret]%' AND source = 'live'")).toBeGreaterThan(5);
-    expect(count("ohlcv WHERE extra LIKE '%[secret]%'")).toBeGreaterThan(100);
-    expect(count("rejects WHERE raw LIKE '%[secret]%'")).toBeGreaterThan(5);
-    expect(count("unknown_fields WHERE sample LIKE '%[secret]%'")).toBeGreaterThan(5);
-    await harness.stop();
-    expect(leaks()).toEqual([]);
-  });
+  it.each(["nested", "escaped"] as const)(
+    "H13: (%s) are in no file, of REST and live records",
+    async (form) => {
+      const faults = [
+        Fault.echoSecrets({ on: "*", as: form }),
+        // Also in rejected records, in unknown values and in names.
+        Fault.echoSecrets({ on: "/exchange", field: "status" }),
+        Fault.echoSecrets({ on: "/asset", field: "name", rows: "first" }),
+        Fault.echoSecrets({ on: "/index-ticker", field: "timestamp", as: form, rows: 0.1 }),
+        Fault.echoSecrets({ on: "ticks", as: form }),
+        Fault.echoSecrets({ on: "ticks", field: "timestamp", p: 0.1 }),
+        Fault.echoSecrets({ on: "ticks", field: "event", p: 0.05 }),
+      ];
+      const quirks = { listed: { perMille: 1000, on: "2025-11-01" } };
+      const harness = await SupervisorHarness.start({ sync, simulator: { quirks, faults } });
+      await harness.advance(400);
+      const secrets = harness.simulator.secrets;
+      expect(secrets.length).toBeGreaterThanOrEqual(3);
+      const forms = secrets.flatMap((secret) => [secret, encodeURIComponent(secret)]);
+      const folder = dirname(harness.path);
+      const leaks = () =>
+        filesIn(folder).filter((file) => {
+          const bytes = readFileSync(file);
+          return forms.some((text) => bytes.includes(text));
+        });
+      // While the daemon runs, the write-ahead log has most of it.
+      expect(leaks()).toEqual([]);
+      const count = (sql: string) => Number(harness.query(`SELECT count(*) AS n FROM ${sql}`)[0]?.n);
+      expect(count("index_ticks WHERE extra LIKE '%[secret]%' AND source = 'rest'")).toBeGreaterThan(1000);
+      expect(count("index_ticks WHERE extra LIKE '%[secret]%' AND source = 'live'")).toBeGreaterThan(5);
+      expect(count("ohlcv WHERE extra LIKE '%[secret]%'")).toBeGreaterThan(100);
+      expect(count("rejects WHERE raw LIKE '%[secret]%'")).toBeGreaterThan(5);
+      expect(count("unknown_fields WHERE sample LIKE '%[secret]%'")).toBeGreaterThan(5);
+      await harness.stop();
+      expect(leaks()).toEqual([]);
+    },
+  );
 });

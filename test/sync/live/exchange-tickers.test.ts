@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { Fault } from "../../simulator/faults.ts";
 import { SupervisorHarness } from "../../support/sync/supervisor-harness.ts";
 
 const all = { kind: "all" } as const;
@@ -30,8 +31,8 @@ describe("exchange tickers", () => {
   });
 
   it.each([
-    ["before", "GET /exchange-ticker lag 2s"],
-    ["after", "GET /exchange-ticker lag 700ms\nws connected is=late by=2s"],
+    ["before", [Fault.lag(2000, { on: "/exchange-ticker" })]],
+    ["after", [Fault.lag(700, { on: "/exchange-ticker" }), Fault.connected("late", { by: 2000 })]],
   ])("lose nothing if REST publishes late, and the feed begins %s it does", async (_, faults) => {
     const exchangeTickers = { exchanges: all, markets: list("BTC/USD") };
     const harness = await SupervisorHarness.start({
@@ -58,7 +59,7 @@ describe("exchange tickers", () => {
     });
     await harness.advance(100);
     const from = harness.requestCount;
-    harness.simulator.setFaults("ws missing-tick to=30s");
+    harness.simulator.setFaults(Fault.missingTick({ to: 30_000 }));
     await harness.advance(120);
     expect(harness.requestsTo("/exchange-ticker", from)).toHaveLength(2);
     expect(harness.readGaps("reason <> 'settling'")).toEqual([]);
@@ -72,7 +73,7 @@ describe("exchange tickers", () => {
       sync: { ...noIndices, exchangeTickers },
     });
     await harness.advance(100);
-    harness.simulator.setFaults("port refuse to=25s");
+    harness.simulator.setFaults(Fault.refuse({ to: 25_000 }));
     await harness.advance(120);
     const [covered] = harness.query(
       "SELECT from_time, to_time, proof FROM coverage WHERE from_time < '2026-03-01T12:01:30'",
@@ -118,14 +119,18 @@ describe("exchange tickers", () => {
         marketCap: { every: 300 },
         exchangeTickers: { exchanges: list("Kraken"), markets: all },
       },
-      simulator: { faults: "ws upgrade-status 503\nGET /exchange-ticker status 403 total=1" },
+      simulator: {
+        faults: [Fault.upgradeStatus(503), Fault.status(403, { on: "/exchange-ticker", total: 1 })],
+      },
     });
     await harness.advance(300);
     expect(harness.readGaps("state = 'lost'")).toEqual([]);
     expect([...harness.problems.values()].flat()).toEqual([]);
 
-    const denied = ["/exchange-ticker", "/market-cap"].map((path) => `GET ${path} status 403 to=12m`);
-    harness.simulator.setFaults(["ws upgrade-status 503", ...denied].join("\n"));
+    const denied = ["/exchange-ticker", "/market-cap"].map((path) =>
+      Fault.status(403, { on: path, to: 12 * 60_000 }),
+    );
+    harness.simulator.setFaults(Fault.upgradeStatus(503), ...denied);
     await harness.advance(1800);
     const lost = harness.readGaps("state = 'lost'");
     expect(lost.map(({ stream, reason }) => `${stream} ${reason}`)).toEqual([

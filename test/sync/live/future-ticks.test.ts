@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { Fault } from "../../simulator/faults.ts";
 import { startBackfillHarness } from "../../support/sync/backfill-harness.ts";
 import { SupervisorHarness } from "../../support/sync/supervisor-harness.ts";
 
@@ -21,9 +22,9 @@ describe("a tick from beyond the service's clock", () => {
     const harness = await SupervisorHarness.start({ sync });
     await harness.runUntilSettled();
     await harness.runUntil(() => harness.activity === "following the live feed");
-    harness.simulator.setFaults("ws shift-timestamps by=1h total=2");
+    harness.simulator.setFaults(Fault.shiftTimestamps(3_600_000, { on: "ticks", total: 2 }));
     await harness.advance(60);
-    harness.simulator.setFaults("");
+    harness.simulator.setFaults();
     const { clock } = harness;
     expect(newest(harness, "index_ticks")).toBeLessThanOrEqual(clock.now());
     expect(newest(harness, "exchange_ticks")).toBeLessThanOrEqual(clock.now());
@@ -42,7 +43,11 @@ describe("a tick from beyond the service's clock", () => {
     const engine = await startBackfillHarness({
       settings: `sync: { exchangeTickers: false, derivatives: false, marketCap: false, ohlcv: false,
         intraday: { GWA: [BTC], MWA: none, LX: none, days: 1 } }`,
-      simulator: { faults: "GET /index-ticker shift-timestamps by=1h rows=first page=first times=1" },
+      simulator: {
+        faults: [
+          Fault.shiftTimestamps(3_600_000, { on: "/index-ticker", rows: "first", times: 1, page: "first" }),
+        ],
+      },
     });
     await engine.run();
     const [{ newest: ts = 0 } = {}] = engine.query("SELECT max(ts) AS newest FROM index_ticks");

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { loadSettings } from "../../../src/config/load-settings.ts";
+import { Fault } from "../../simulator/faults.ts";
 import { SupervisorHarness } from "../../support/sync/supervisor-harness.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
@@ -102,9 +103,9 @@ describe("polling the heads of live series", () => {
     const harness = await SupervisorHarness.start({ sync: { ...sync, ohlcv: false } });
     await harness.runUntilSettled();
     await harness.advance(400);
-    harness.simulator.setFaults("ws missing-tick query=name=ELX total=1");
+    harness.simulator.setFaults(Fault.missingTick({ total: 1, query: { name: "ELX" } }));
     await harness.advance(35);
-    harness.simulator.setFaults("");
+    harness.simulator.setFaults();
     const stored = () => harness.query("SELECT 1 FROM index_tick_rows").length;
     const from = harness.requestCount;
     const before = stored();
@@ -122,11 +123,11 @@ describe("polling the heads of live series", () => {
     await harness.runUntilSettled();
     await harness.advance(400);
     const from = harness.requestCount;
-    harness.simulator.setFaults("ws late-tick by=40s p=0.3");
+    harness.simulator.setFaults(Fault.lateTick(40_000, { p: 0.3 }));
     await harness.advance(1200);
     // The hourly polls of six series.
     expect(harness.requestsTo("/index-ticker", from).length).toBeLessThanOrEqual(6);
-    harness.simulator.setFaults("");
+    harness.simulator.setFaults();
   });
 
   it("an index that ticks rarely is not polled at each of its ticks", async () => {

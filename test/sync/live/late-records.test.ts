@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { openReader } from "../../../src/warehouse/reader.ts";
+import { Fault } from "../../simulator/faults.ts";
 import { expectCoverageCorrect } from "../../support/sync/oracle.ts";
 import { SupervisorHarness } from "../../support/sync/supervisor-harness.ts";
 
@@ -36,18 +37,18 @@ describe("rows that REST has 20 periods late, and that the socket drops", () => 
       WHERE EXISTS (SELECT 1 FROM settled_ranges g WHERE g.from_ts <= t.ts AND t.ts < g.to_ts)
         AND NOT EXISTS (SELECT 1 FROM index_tick_rows r WHERE r.ts = t.ts)`;
 
-  it.each(["ws mute", "ws missing-tick p=0.3"])(
-    "H2: none is missing after the first (%s)",
+  it.each([Fault.mute(), Fault.missingTick({ p: 0.3 })])(
+    "H2: none is missing after the first ($name)",
     async (socket) => {
       const harness = await SupervisorHarness.start({
         sync: { ...sync, intraday: { ...sync.intraday, GWA: list("BTC") } },
         refreshSeconds: 1,
         start: "2026-03-01T00:01:07Z",
-        simulator: { faults: socket },
+        simulator: { faults: [socket] },
       });
       const countMissing = () => harness.query(missingSql, { now: harness.clock.now() * 1000 })[0]?.n;
       await harness.runUntil(() => harness.isFilled);
-      harness.simulator.setFaults(`${socket}\nGET /index-ticker late-rows 20s share=0.1`);
+      harness.simulator.setFaults(socket, Fault.lateRows(20_000, 0.1, { on: "/index-ticker" }));
       const lateSql = "SELECT 1 FROM stream_states WHERE stream = 'index_ticks' AND late_by > 0";
       await harness.runUntil(() => harness.query(lateSql).length > 0, 120);
       const later: unknown[] = [];
@@ -66,7 +67,7 @@ describe("a daemon with a mute socket", () => {
     const harness = await SupervisorHarness.start({
       sync,
       refreshSeconds: REFRESH_SECONDS,
-      simulator: { faults: "ws mute\nGET /index-ticker lag 30m" },
+      simulator: { faults: [Fault.mute(), Fault.lag(30 * 60_000, { on: "/index-ticker" })] },
     });
     await harness.runUntil(() => harness.isFilled);
     for (let minute = 0; minute < 60; minute += 15) {
@@ -84,7 +85,7 @@ describe("a daemon with a mute socket", () => {
       2 * 2 * (300 / REFRESH_SECONDS + 1),
     );
 
-    harness.simulator.setFaults("ws mute");
+    harness.simulator.setFaults(Fault.mute());
     await harness.advance(4 * REFRESH_SECONDS);
     expect(harness.readGaps("reason = 'not published yet'")).toEqual([]);
     harness.expectMatchesService(harness.clock.now() - 4000 * REFRESH_SECONDS);
@@ -97,11 +98,11 @@ describe("a daemon with a mute socket", () => {
     const harness = await SupervisorHarness.start({
       sync,
       refreshSeconds,
-      simulator: { faults: "ws mute" },
+      simulator: { faults: [Fault.mute()] },
     });
     await harness.runUntil(() => harness.isFilled);
     await harness.advance(by);
-    harness.simulator.setFaults(`ws mute\nGET /index-ticker late-rows ${by}s share=0.1`);
+    harness.simulator.setFaults(Fault.mute(), Fault.lateRows(by * 1000, 0.1, { on: "/index-ticker" }));
     // The first late rows are found as soon as they appear, and show how late rows may be.
     await harness.advance(5 * by);
     for (let check = 0; check < 5; check++) {
@@ -113,7 +114,7 @@ describe("a daemon with a mute socket", () => {
     for (const { age } of settling) expect(Number(age)).toBeGreaterThanOrEqual(by);
 
     // Without late rows the claim comes closer again.
-    harness.simulator.setFaults("ws mute");
+    harness.simulator.setFaults(Fault.mute());
     await harness.advance(14 * by + 4 * refreshSeconds);
     expect(Number(harness.readGaps("reason = 'settling'")[0]?.age)).toBeLessThan(by);
     harness.expectMatchesService(harness.clock.now() - 1000 * (by + 4 * refreshSeconds));

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { Fault } from "../../simulator/faults.ts";
 import { SupervisorHarness } from "../../support/sync/supervisor-harness.ts";
 
 const all = { kind: "all" } as const;
@@ -29,7 +30,9 @@ async function startFollowing(simulator = {}) {
 describe("a live tick of an index that REST does not list", () => {
   it("is kept with the rejects, and selects nothing", async () => {
     const { harness } = await startFollowing();
-    harness.simulator.setFaults("ws set field=indexId value=stray query=name=BLX total=1");
+    harness.simulator.setFaults(
+      Fault.set("indexId", "stray", { on: "ticks", total: 1, query: { name: "BLX" } }),
+    );
     await harness.advance(2 * PERIOD);
     const rejects = harness.query("SELECT stream, reason, raw FROM rejects");
     expect(rejects).toMatchObject([{ stream: "index_ticks", reason: "REST does not list the index" }]);
@@ -45,7 +48,7 @@ describe("a live tick of an index that REST does not list", () => {
 describe("an index that falls silent while its type is live", () => {
   it("H6: is asked for by REST within three periods, polled while silent, and live again once it speaks", async () => {
     const { harness, polls } = await startFollowing();
-    harness.simulator.setFaults("ws missing-tick query=name=ELX");
+    harness.simulator.setFaults(Fault.missingTick({ query: { name: "ELX" } }));
     let renewals = 0;
     harness.supervisor?.subscriptions.onSilent(() => renewals++);
     const mutedAt = harness.clock.now();
@@ -64,7 +67,7 @@ describe("an index that falls silent while its type is live", () => {
     expect(renewals).toBe(1);
     expect([...polls("BLX", from), ...polls("XRPLX", from)].length).toBeLessThanOrEqual(3);
 
-    harness.simulator.setFaults("");
+    harness.simulator.setFaults();
     await harness.advance(4 * PERIOD);
     const recovered = harness.requestCount;
     await harness.advance(1200);
@@ -77,7 +80,7 @@ describe("an index that falls silent while its type is live", () => {
   it("H6: from the start is noticed too, although no tick of it ever arrived", async () => {
     const harness = await SupervisorHarness.start({
       sync,
-      simulator: { faults: "ws missing-tick query=name=ELX" },
+      simulator: { faults: [Fault.missingTick({ query: { name: "ELX" } })] },
     });
     await harness.runUntilSettled();
     await harness.advance(3 * PERIOD);
@@ -118,7 +121,7 @@ describe("an index that falls silent while its type is live", () => {
     const { harness } = await startFollowing();
     const upgrades = () =>
       harness.simulator.requests.list.filter(({ target }) => target.startsWith("/v3/stream")).length;
-    harness.simulator.setFaults("ws mute on=tick total=1");
+    harness.simulator.setFaults(Fault.mute({ when: "tick", total: 1 }));
     const mutedAt = harness.clock.now();
     await harness.runUntil(() => harness.activity.startsWith("polling"), 5 * PERIOD);
     // The mute begins with the next tick, up to a period later.

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { Fault } from "../../simulator/faults.ts";
 import { SupervisorHarness } from "../../support/sync/supervisor-harness.ts";
 
 const none = { kind: "none" } as const;
@@ -16,12 +17,12 @@ const doublesSql = (until: number) => `SELECT count(*) AS n FROM (
 ) WHERE distance < 15000000 AND ts < ${until}`;
 
 describe("a socket that stamps ticks off REST's moment", () => {
-  it.each(["137ms", "-137ms"])(
-    "H4: by %s: heads advance, no row is doubled, and the offset is told once",
+  it.each([137, -137])(
+    "H4: by %s ms: heads advance, no row is doubled, and the offset is told once",
     async (by) => {
       const harness = await SupervisorHarness.start({
         sync,
-        simulator: { faults: `ws shift-timestamps by=${by}` },
+        simulator: { faults: [Fault.shiftTimestamps(by, { on: "ticks" })] },
       });
       await harness.runUntilSettled();
       for (let hour = 0; hour < 2; hour++) {
@@ -35,11 +36,9 @@ describe("a socket that stamps ticks off REST's moment", () => {
       // A preview that REST confirms at another moment is replaced, not revised.
       expect(harness.query("SELECT * FROM revisions")).toEqual([]);
       const told = harness.logged.filter(({ message }) => message === "websocket and REST timestamps differ");
-      expect(told.map(({ fields }) => fields)).toEqual([
-        { stream: "index_ticks", offset_ms: by === "137ms" ? 137 : -137 },
-      ]);
+      expect(told.map(({ fields }) => fields)).toEqual([{ stream: "index_ticks", offset_ms: by }]);
       expect(harness.query("SELECT live_offset FROM stream_states WHERE stream = 'index_ticks'")).toEqual([
-        { live_offset: by === "137ms" ? 137_000 : -137_000 },
+        { live_offset: 1000 * by },
       ]);
     },
   );
@@ -49,7 +48,9 @@ describe("a socket that stamps ticks off REST's moment", () => {
     await harness.runUntilSettled();
     await harness.advance(3600);
     harness.simulator.setFaults(
-      "ws shift-timestamps by=137ms\nws drop-connection 1006 on=tick total=1\nws replay ticks=100",
+      Fault.shiftTimestamps(137, { on: "ticks" }),
+      Fault.dropConnection({ when: "tick", total: 1 }),
+      Fault.replay(100),
     );
     await harness.advance(300);
     expect(harness.query(doublesSql(harness.clock.now() * 1000))).toEqual([{ n: 0 }]);

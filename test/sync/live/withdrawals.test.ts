@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { Fault } from "../../simulator/faults.ts";
 import { SupervisorHarness } from "../../support/sync/supervisor-harness.ts";
 
 const none = { kind: "none" } as const;
@@ -17,7 +18,7 @@ describe("a mass withdrawal while the daemon runs", () => {
     await harness.advance(1800);
     const btc = harness.simulator.universe.assets.find(({ symbol }) => symbol === "BTC")?.id;
     const range = "since=2026-03-01T01:29:30Z until=2026-03-01T01:59:30Z";
-    harness.simulator.setFaults(`GET /index-ticker withdraw ${range} query=indexId=${btc}`);
+    harness.simulator.setFaults(Fault.withdraw(range, "", { on: "/index-ticker", query: { indexId: btc } }));
     const unconfirmed = () => harness.readGaps("reason = 'withdrawal unconfirmed'");
     // The hourly page goes two hours back.
     await harness.runUntil(() => unconfirmed().length > 0, 3700, 10);

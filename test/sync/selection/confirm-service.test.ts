@@ -1,6 +1,7 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import { Failure } from "../../../src/model/failure.ts";
-import { type Simulator, startSimulator } from "../../../src/simulator/simulator.ts";
+import { Fault } from "../../simulator/faults.ts";
+import { type Simulator, startSimulator } from "../../simulator/simulator.ts";
 import { createDaemonHarness } from "../../support/daemon/daemon-harness.ts";
 import { type BackfillHarness, startBackfillHarness } from "../../support/sync/backfill-harness.ts";
 import { serviceEnv } from "../../support/sync/sync-session.ts";
@@ -117,11 +118,11 @@ describe("the service of a warehouse", () => {
     await harness.run();
     const before = harness.query(contentSql);
     const other = await switchService(harness, 1);
-    other.setFaults("GET /asset status code=503");
+    other.setFaults(Fault.status(503, { on: "/asset" }));
     // Other endpoints answer, so the service can be reached.
     expect((await failureOf(harness.run())).exit).toBe(4);
     expect(harness.query(contentSql)).toEqual(before);
-    other.setFaults("");
+    other.setFaults();
     expect((await harness.run()).exit).toBe(0);
   });
 

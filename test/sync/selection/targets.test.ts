@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { Fault } from "../../simulator/faults.ts";
 import { runInProcess } from "../../support/cli/run-command.ts";
 import { startBackfillHarness } from "../../support/sync/backfill-harness.ts";
 
@@ -36,7 +37,7 @@ describe("the selection", () => {
     const before = engine.query(selectedSeries);
     expect(before).toContainEqual({ name: "BTC" });
     expect(before).toContainEqual({ name: "BTC/USD" });
-    engine.simulator.setFaults("GET /market-cap status 403");
+    engine.simulator.setFaults(Fault.status(403, { on: "/market-cap" }));
     await engine.clock.advance(60_000);
     const report = await engine.run();
     expect(report.problems).toMatchObject([{ stream: "market_caps", code: "forbidden" }]);
@@ -49,7 +50,7 @@ describe("the selection", () => {
     expect((await engine.run()).exit).toBe(0);
     const before = engine.query(selectedSeries);
     expect(before).toHaveLength(5);
-    engine.simulator.setFaults("GET /market-cap shrink");
+    engine.simulator.setFaults(Fault.shrink(0.9, { on: "/market-cap" }));
     // In the second run the stored ranking has shrunk too.
     for (let run = 0; run < 2; run++) {
       await engine.clock.advance(600_000);
@@ -58,7 +59,7 @@ describe("the selection", () => {
       expect(report.problems).toMatchObject([{ stream: "market_caps", code: "shrunken_list" }]);
       expect(engine.query(selectedSeries)).toEqual(before);
     }
-    engine.simulator.setFaults("");
+    engine.simulator.setFaults();
     expect((await engine.run()).exit).toBe(0);
     expect(engine.query(selectedSeries)).toEqual(before);
     engine.expectMatchesService();
@@ -67,7 +68,7 @@ describe("the selection", () => {
   it("C17: a lookup that lost most of its entries is reported, exit 4, and deselects nothing", async () => {
     const engine = await startBackfillHarness({ settings: only("GWA: [BTC], MWA: none, LX: none") });
     expect((await engine.run()).exit).toBe(0);
-    engine.simulator.setFaults("GET /asset shrink");
+    engine.simulator.setFaults(Fault.shrink(0.9, { on: "/asset" }));
     await engine.clock.advance(60_000);
     const report = await engine.run();
     expect(report.exit).toBe(4);
@@ -77,14 +78,14 @@ describe("the selection", () => {
     );
     expect(last_error).toContain("/asset lacks");
     expect(engine.query(selectedSeries)).toEqual([{ name: "BTC" }]);
-    engine.simulator.setFaults("");
+    engine.simulator.setFaults();
     expect((await engine.run()).exit).toBe(0);
   });
 
   it("without any ranking the largest assets are unresolved: exit 4, and the rest is synced", async () => {
     const engine = await startBackfillHarness({
       settings: only("GWA: { top: 2 }, MWA: [ETH/USD], LX: none"),
-      simulator: { faults: "GET /market-cap status 403" },
+      simulator: { faults: [Fault.status(403, { on: "/market-cap" })] },
     });
     const report = await engine.run();
     expect(report.exit).toBe(4);
@@ -95,7 +96,7 @@ describe("the selection", () => {
   it("a selector that resolves to nothing is unresolved: exit 4 and named everywhere, until the service lists something", async () => {
     const engine = await startBackfillHarness({
       settings: only("GWA: [BTC], MWA: none, LX: all"),
-      simulator: { faults: "GET /index-ticker shrink 1 query=indexType=LX" },
+      simulator: { faults: [Fault.shrink(1, { on: "/index-ticker", query: { indexType: "LX" } })] },
     });
     const report = await engine.run();
     expect(report.exit).toBe(4);
@@ -112,14 +113,16 @@ describe("the selection", () => {
     expect((await runInProcess(["gaps", "--warehouse", engine.path])).stdout).not.toContain(
       "Nothing is missing",
     );
-    engine.simulator.setFaults("");
+    engine.simulator.setFaults();
     expect(await engine.run()).toMatchObject({ exit: 0, problems: [] });
     expect(engine.query(selectedSeries)).toHaveLength(4);
     expect((await runInProcess(["gaps", "--warehouse", engine.path, ...range])).status).toBe(0);
     engine.expectMatchesService();
 
     // Indices that were known once stay selected if the page is empty later.
-    engine.simulator.setFaults("GET /index-ticker shrink 1 query=indexType=LX query=size=100");
+    engine.simulator.setFaults(
+      Fault.shrink(1, { on: "/index-ticker", query: { indexType: "LX", size: "100" } }),
+    );
     await engine.clock.advance(600_000);
     expect(await engine.run()).toMatchObject({ exit: 0, problems: [] });
     expect(engine.query(selectedSeries)).toHaveLength(4);
@@ -129,7 +132,7 @@ describe("the selection", () => {
   it("a whole lookup that is empty on the first night leaves its selectors unresolved, exit 4", async () => {
     const engine = await startBackfillHarness({
       settings: only("GWA: [BTC], MWA: all, LX: none"),
-      simulator: { faults: "GET /market shrink 1" },
+      simulator: { faults: [Fault.shrink(1, { on: "/market" })] },
     });
     const report = await engine.run();
     expect(report.exit).toBe(4);

@@ -1,11 +1,11 @@
 import { mkdirSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Simulator } from "../../../src/simulator/simulator.ts";
 import { openReader } from "../../../src/warehouse/reader.ts";
 import { researchViews } from "../../../src/warehouse/views/research-views.ts";
 import { openCatalogue } from "../../docs/cookbook/engines.ts";
 import { fillDemoWarehouse } from "../../docs/demo-warehouse.ts";
+import type { Simulator } from "../../simulator/simulator.ts";
 import { compareRelations, exportIn, inWarehouse } from "../../support/export/read-export.ts";
 import type { ManualClock } from "../../support/manual-clock.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";

@@ -1,32 +1,32 @@
-import { type ContractFilter, listContracts, type SimulatedDerivativeType } from "./market/contracts.ts";
-import type { IndexSeries, SimulatedIndexType } from "./market/indexes.ts";
-import type { MarketModel } from "./market/market-model.ts";
-import type { BarHistory, DailyBarRecord } from "./rest/bar-history.ts";
-import { createDerivativeTick, type DerivativeTickRecord, findExchange } from "./rest/derivatives.ts";
-import type { ExchangeTickers, ExchangeTickRecord } from "./rest/exchange-tickers.ts";
-import type { History } from "./rest/history.ts";
-import { type MarketCapRecord, rankMarketCaps } from "./rest/market-caps.ts";
-import type { IndexTickRecord, TickHistory } from "./rest/tick-history.ts";
-
-interface RecordSources {
-  readonly ticks: TickHistory;
-  readonly bars: BarHistory;
-  readonly exchangeTickers: ExchangeTickers;
-}
+import {
+  type ContractFilter,
+  listContracts,
+  type SimulatedDerivativeType,
+} from "../../src/simulator/market/contracts.ts";
+import type { IndexSeries, SimulatedIndexType } from "../../src/simulator/market/indexes.ts";
+import type { DailyBarRecord } from "../../src/simulator/rest/bar-history.ts";
+import {
+  createDerivativeTick,
+  type DerivativeTickRecord,
+  findExchange,
+} from "../../src/simulator/rest/derivatives.ts";
+import type { ExchangeTickRecord } from "../../src/simulator/rest/exchange-tickers.ts";
+import type { History } from "../../src/simulator/rest/history.ts";
+import { type MarketCapRecord, rankMarketCaps } from "../../src/simulator/rest/market-caps.ts";
+import type { IndexTickRecord } from "../../src/simulator/rest/tick-history.ts";
+import type { World } from "../../src/simulator/world.ts";
 
 /**
  * Tells tests what the service serves, without requests. All ranges are half-open; records are sorted oldest first. All
  * quirks apply, except for the format of records (decimals are strings here).
  */
 export class Oracle {
-  readonly #market: MarketModel;
-  readonly #sources: RecordSources;
+  readonly #world: World;
   /** Bars that no longer change, by series and day: tests read the same days again and again. */
   readonly #settledBars = new Map<IndexSeries, Map<number, DailyBarRecord | undefined>>();
 
-  constructor(market: MarketModel, sources: RecordSources) {
-    this.#market = market;
-    this.#sources = sources;
+  constructor(world: World) {
+    this.#world = world;
   }
 
   /** The index ticks of [fromMs, toMs) that REST serves at `nowMs`. */
@@ -37,7 +37,7 @@ export class Oracle {
     toMs: number,
     nowMs: number,
   ): IndexTickRecord[] {
-    const { ticks } = this.#sources;
+    const { ticks } = this.#world;
     const series = this.#findSeries(type, id);
     return listSteps(ticks, series, fromMs, toMs, nowMs)
       .filter((tick) => ticks.isPublished(series, tick, nowMs))
@@ -53,12 +53,12 @@ export class Oracle {
     nowMs: number,
   ): DailyBarRecord[] {
     const series = this.#findSeries(type, id);
-    const days = listSteps(this.#sources.bars, series, fromMs, toMs, nowMs);
+    const days = listSteps(this.#world.bars, series, fromMs, toMs, nowMs);
     return days.flatMap((day) => this.#dailyBar(series, day, nowMs) ?? []);
   }
 
   #dailyBar(series: IndexSeries, day: number, nowMs: number): DailyBarRecord | undefined {
-    const { bars } = this.#sources;
+    const { bars } = this.#world;
     if (!bars.isSettled(day, nowMs)) return bars.record(series, day, nowMs);
     const settled = this.#settledBars.get(series) ?? new Map();
     this.#settledBars.set(series, settled);
@@ -68,17 +68,17 @@ export class Oracle {
 
   /** The tick of one market on one exchange that /exchange-ticker serves at `nowMs`. */
   exchangeTick(exchangeId: string, marketId: string, nowMs: number): ExchangeTickRecord | undefined {
-    return this.#sources.exchangeTickers.record(exchangeId, marketId, this.#newestTick(nowMs));
+    return this.#world.exchangeTickers.record(exchangeId, marketId, this.#newestTick(nowMs));
   }
 
   /** All ticks that /exchange-ticker serves at `nowMs`. */
   exchangeTicks(nowMs: number): ExchangeTickRecord[] {
-    return this.#sources.exchangeTickers.records(this.#newestTick(nowMs));
+    return this.#world.exchangeTickers.records(this.#newestTick(nowMs));
   }
 
   /** The ranking that /market-cap serves at `nowMs`, largest first. */
   marketCaps(nowMs: number, percentChange = false): MarketCapRecord[] {
-    return rankMarketCaps(this.#market, nowMs, percentChange);
+    return rankMarketCaps(this.#world, nowMs, percentChange);
   }
 
   contracts(type: SimulatedDerivativeType, exchangeId: string, include: ContractFilter, nowMs: number) {
@@ -87,19 +87,19 @@ export class Oracle {
 
   derivativeTicks(type: SimulatedDerivativeType, exchangeId: string, nowMs: number): DerivativeTickRecord[] {
     const active = this.#listContracts(type, exchangeId, "ACTIVE", nowMs);
-    return active.map((contract) => createDerivativeTick(this.#market, contract, this.#newestTick(nowMs)));
+    return active.map((contract) => createDerivativeTick(this.#world, contract, this.#newestTick(nowMs)));
   }
 
   #listContracts(type: SimulatedDerivativeType, exchangeId: string, include: ContractFilter, nowMs: number) {
-    return listContracts(this.#market, type, findExchange(this.#market, exchangeId), include, nowMs);
+    return listContracts(this.#world, type, findExchange(this.#world, exchangeId), include, nowMs);
   }
 
   #newestTick(nowMs: number): number {
-    return this.#market.calendar.newestTick(nowMs);
+    return this.#world.calendar.newestTick(nowMs);
   }
 
   #findSeries(type: SimulatedIndexType, id: string): IndexSeries {
-    const series = this.#market.table.byId(id);
+    const series = this.#world.table.byId(id);
     if (!series || series.type !== type) throw new RangeError(`no index ${id} of type ${type}`);
     return series;
   }

@@ -1,0 +1,47 @@
+import type { ChildProcess } from "node:child_process";
+import { resolve } from "node:path";
+import { readClientSettings } from "../bench/simulator-process.ts";
+import type { FaultCall } from "./faults.ts";
+import type { LoggedRequest, PongLog } from "./traffic-log.ts";
+
+/** Run it with `node` and, perhaps, `--refresh-seconds`. */
+export const simulatorEntry = resolve(import.meta.dirname, "simulator-process.ts");
+
+/** The controls of a simulator in a process of its own. */
+export class RemoteSimulator {
+  /** The environment of its clients. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly #controls: string;
+
+  private constructor({ SIMULATOR_CONTROLS = "", ...env }: Record<string, string>) {
+    this.#controls = SIMULATOR_CONTROLS;
+    this.env = env;
+  }
+
+  /** `child`: a process of `simulatorEntry` with a piped stdout. */
+  static async connect({ stdout }: ChildProcess): Promise<RemoteSimulator> {
+    if (!stdout) throw new Error("the simulator has no stdout");
+    return new RemoteSimulator(await readClientSettings(stdout));
+  }
+
+  async setFaults(...faults: readonly FaultCall[]): Promise<void> {
+    await this.#control("faults", { method: "POST", body: JSON.stringify(faults) });
+  }
+
+  async revokeTokens(): Promise<void> {
+    await this.#control("revoke", { method: "POST" });
+  }
+
+  async readPongs(): Promise<PongLog["summary"]> {
+    return (await this.#control("pongs")) as PongLog["summary"];
+  }
+
+  async readRequests(): Promise<readonly LoggedRequest[]> {
+    return (await this.#control("requests")) as LoggedRequest[];
+  }
+
+  async #control(path: string, init?: RequestInit): Promise<unknown> {
+    const answer = await fetch(`${this.#controls}/${path}`, init);
+    return answer.json();
+  }
+}
