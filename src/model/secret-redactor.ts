@@ -79,7 +79,7 @@ export class SecretRedactor {
 
 /** The same JSON without needless escapes: `\u0041` and `\/` hide what they stand for. */
 function unescapePlain(json: string): string {
-  return json.replaceAll(/\\(?:u[0-9a-f]{4}|["\\/bfnrt])/gi, (match) =>
+  return json.replaceAll(/\\(?:u[0-9a-fA-F]{4}|["\\/bfnrt])/g, (match) =>
     JSON.stringify(JSON.parse(`"${match}"`)).slice(1, -1),
   );
 }
