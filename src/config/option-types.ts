@@ -2,6 +2,7 @@ import { validate } from "node-cron";
 import type { Selector } from "../model/selector.ts";
 import { findUrlProblem, isHost, listServerUrls } from "../model/service-url.ts";
 import { type DerivativeType, derivativeTypes, serviceScopes } from "../model/streams.ts";
+import { parseDuration, secondsPerUnit } from "../model/time.ts";
 
 /**
  * A setting's value before it is parsed. Every scalar is text: YAML would turn the coin symbol `TRUE` into a boolean
@@ -179,13 +180,6 @@ export function integerOption(
   });
 }
 
-const secondsPerUnit = { s: 1, m: 60, h: 3600, d: 86_400 } as const;
-
-export function parseDuration(raw: string): number | undefined {
-  const match = /^(\d{1,9})([smhd])$/.exec(raw);
-  return match ? Number(match[1]) * secondsPerUnit[match[2] as keyof typeof secondsPerUnit] : undefined;
-}
-
 function formatDuration(seconds: number): string {
   const unit =
     (["d", "h", "m"] as const).find((name) => seconds > 0 && seconds % secondsPerUnit[name] === 0) ?? "s";
@@ -204,7 +198,7 @@ export function durationOption(
     const seconds = parseDuration(raw);
     return seconds !== undefined && seconds >= minSeconds ? seconds : undefined;
   };
-  const schema = { type: "string", pattern: "^[0-9]{1,9}[smhd]$" };
+  const schema = { type: "string", pattern: "^[0-9]{1,9}[smhdw]$" };
   const defaultSeconds = parseDuration(defaultValue) ?? 0;
   return makeScalarOption(description, defaultSeconds, expected, parse, { format: formatDuration, schema });
 }

@@ -161,9 +161,6 @@ export const derivativeTickColumns = [
   extra,
 ] as const;
 
-/** The columns that `latest_…` views add. */
-export const latestColumns = [computed("age_seconds", "real"), computed("is_live", "integer")] as const;
-
 /* Lookups. The warehouse adds `lookupColumns` to each. */
 
 export const assetColumns = [

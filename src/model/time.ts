@@ -156,14 +156,19 @@ export function parseDateOrTimestamp(text: string): Micros | undefined {
   return sign === "-" ? ts + offset : ts - offset;
 }
 
-const secondsPerUnit: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400, w: 604_800 };
+export const secondsPerUnit = { s: 1, m: 60, h: 3600, d: 86_400, w: 604_800 } as const;
+
+/** Parses `90s`, `10m`, `1h`, `7d` or `2w`; returns seconds. */
+export function parseDuration(text: string): number | undefined {
+  const [, count, unit] = /^(\d{1,9})([smhdw])$/.exec(text) ?? [];
+  return unit === undefined ? undefined : Number(count) * secondsPerUnit[unit as keyof typeof secondsPerUnit];
+}
 
 /** Parses what users type: also `now` and times relative to it, `-7d`, `-90m` or `now-7d`. */
 export function parseUserTime(text: string, now: Micros): Micros | undefined {
   if (text === "now") return now;
-  const [, count, unit = ""] = /^(?:now)?-(\d{1,9})([smhdw])$/.exec(text) ?? [];
-  if (count === undefined) return parseDateOrTimestamp(text);
-  return now - Number(count) * (secondsPerUnit[unit] ?? 0) * MICROS_PER_SECOND;
+  const ago = parseDuration(text.replace(/^(now)?-/, ""));
+  return ago === undefined || /^\d/.test(text) ? parseDateOrTimestamp(text) : now - ago * MICROS_PER_SECOND;
 }
 
 /** What `parseUserTime` accepts, for remedies. */

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { Agent, request } from "undici";
 import { type BackfillRun, CONCURRENCY, runBackfill } from "./backfill-run.ts";
 import { runBareLoop } from "./bare-loop.ts";
-import { type Figure, formatFigures, median } from "./figures.ts";
+import { type Figure, median } from "./figures.ts";
 import {
   PAGES_PER_SLICE,
   type RecordedService,
@@ -171,10 +171,4 @@ async function fetchOnly(urls: readonly string[], rows: number): Promise<number>
   const seconds = (performance.now() - startedAt) / 1000;
   await agent.close();
   return rows / seconds;
-}
-
-if (import.meta.main) {
-  const print = (line: string) => void process.stdout.write(`${line}\n`);
-  const bench = process.argv[2] === "endurance" ? benchEndurance : benchBackfill;
-  for (const line of formatFigures(await bench(print))) print(line);
 }

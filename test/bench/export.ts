@@ -5,15 +5,15 @@ import { DuckDBInstance } from "@duckdb/node-api";
 import { exportWarehouse } from "../../src/export/export-warehouse.ts";
 import { readManifest } from "../../src/export/manifest.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
-import { type Figure, formatFigures } from "./figures.ts";
+import type { Figure } from "./figures.ts";
 import { fillWithTicks, seriesName, TICKS_PER_SERIES } from "./tick-warehouse.ts";
 
 /** 200 days of as many series as give `rows` ticks. */
-export async function benchExport(print: (line: string) => void, rows = 10_000_000): Promise<Figure[]> {
+export async function benchExport(print: (line: string) => void): Promise<Figure[]> {
   const folder = mkdtempSync(join(tmpdir(), "mds-bench-"));
   const [warehouse, to] = [join(folder, "mds.sqlite"), join(folder, "export")];
   try {
-    const seriesCount = Math.ceil(rows / TICKS_PER_SERIES);
+    const seriesCount = Math.ceil(10_000_000 / TICKS_PER_SERIES);
     fillWithTicks(warehouse, seriesCount);
     print(
       `${(seriesCount * TICKS_PER_SERIES).toLocaleString("en-US")} ticks, ${Math.round(statSync(warehouse).size / 2 ** 20)} MiB`,
@@ -66,10 +66,4 @@ async function measureHourlyBars(catalogue: string, seriesCount: number): Promis
   } finally {
     instance.closeSync();
   }
-}
-
-if (import.meta.main) {
-  const print = (line: string) => void process.stdout.write(`${line}\n`);
-  const figures = await benchExport(print, Number(process.argv[2] ?? 50_000_000));
-  for (const line of formatFigures(figures)) print(line);
 }

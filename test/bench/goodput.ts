@@ -7,7 +7,7 @@ import {
   overloadRow,
   pauseRow,
 } from "../support/service/goodput-table.ts";
-import { type Figure, formatFigures } from "./figures.ts";
+import type { Figure } from "./figures.ts";
 
 const SEED = 1;
 
@@ -40,9 +40,4 @@ export async function benchGoodput(print: (line: string) => void): Promise<Figur
       figures.push({ name: "  answered 429", measured: rejectedShare, atMost: maxRejectedShare });
   }
   return figures;
-}
-
-if (import.meta.main) {
-  const print = (line: string) => void process.stdout.write(`${line}\n`);
-  for (const line of formatFigures(await benchGoodput(print))) print(line);
 }

@@ -7,7 +7,7 @@ import { chromium } from "playwright-core";
 import { readAddress } from "../support/daemon/read-address.ts";
 import { PASSWORD, PostgresServer } from "../support/postgres-server.ts";
 import { buildProgram } from "./built-program.ts";
-import { type Figure, formatFigures } from "./figures.ts";
+import type { Figure } from "./figures.ts";
 import { readClientSettings } from "./simulator-process.ts";
 
 const executablePath = "/usr/bin/chromium";
@@ -28,7 +28,7 @@ http: { port: 0 }
 `;
 
 /** The part of one core that an idle daemon takes: 1,500 series live, shared with PostgreSQL, three open pages. */
-export async function benchIdle(print: (line: string) => void, profile?: string): Promise<readonly Figure[]> {
+export async function benchIdle(print: (line: string) => void): Promise<readonly Figure[]> {
   const folder = mkdtempSync(join(tmpdir(), "mds-bench-idle-"));
   const program = buildProgram();
   const simulator = spawn(process.execPath, [program, "simulate", "--size", "real"], {
@@ -45,8 +45,7 @@ export async function benchIdle(print: (line: string) => void, profile?: string)
       MDS_SHARED_URL: server.url(await server.createDatabase()),
       MDS_SHARED_PASSWORD: PASSWORD,
     };
-    const profiling = profile === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${profile}`];
-    daemon = spawn(process.execPath, [...profiling, program, "run"], {
+    daemon = spawn(process.execPath, [program, "run"], {
       cwd: folder,
       env,
       stdio: ["ignore", "ignore", "pipe"],
@@ -162,9 +161,4 @@ async function openPages(address: string, print: (line: string) => void): Promis
 
 function sleep(seconds: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, seconds * 1_000));
-}
-
-if (import.meta.main) {
-  const print = (line: string) => void process.stdout.write(`${line}\n`);
-  for (const line of formatFigures(await benchIdle(print, process.argv[2]))) print(line);
 }

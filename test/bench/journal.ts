@@ -20,7 +20,7 @@ import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { openWriter, type WarehouseWriter } from "../../src/warehouse/writer.ts";
 import { emptyRecord } from "../support/empty-record.ts";
 import { PASSWORD, PostgresServer } from "../support/postgres-server.ts";
-import { type Figure, formatFigures, median } from "./figures.ts";
+import { type Figure, median } from "./figures.ts";
 import { CADENCE, FROM, fillWithTickers, fillWithTicks, TICKS_PER_SERIES, TO } from "./tick-warehouse.ts";
 
 const SIZES = [1_000_000, 10_000_000, 50_000_000];
@@ -36,21 +36,18 @@ async function measureCpuMs(work: () => unknown, times = 1): Promise<number> {
 }
 
 /** What follows the change, and not the warehouse: CPU milliseconds at each size. */
-export async function benchJournal(
-  print: (line: string) => void,
-  folder = mkdtempSync(join(tmpdir(), "mds-bench-journal-")),
-  sizes: readonly number[] = SIZES,
-): Promise<readonly Figure[]> {
+export async function benchJournal(print: (line: string) => void): Promise<readonly Figure[]> {
+  const folder = mkdtempSync(join(tmpdir(), "mds-bench-journal-"));
   const server = new PostgresServer({});
   try {
     await server.start();
     const measured: Record<string, number>[] = [];
-    for (const size of sizes) {
+    for (const size of SIZES) {
       measured.push(await measureSize(join(folder, `${size / 1_000_000}m`), size, server));
       print(`${size / 1_000_000} million ticks: ${JSON.stringify(measured.at(-1))}`);
     }
     const largest = measured.at(-1) ?? {};
-    print(`| CPU milliseconds at | ${sizes.map((size) => `${size / 1_000_000} million`).join(" | ")} |`);
+    print(`| CPU milliseconds at | ${SIZES.map((size) => `${size / 1_000_000} million`).join(" | ")} |`);
     for (const name of Object.keys(largest))
       print(`| ${name} | ${measured.map((of) => (of[name] ?? Number.NaN).toFixed(1)).join(" | ")} |`);
     return Object.entries(LIMITS).map(([name, atMost]) => ({
@@ -241,11 +238,4 @@ function measureRetention(writer: WarehouseWriter): Promise<number> {
     while (nextKey !== undefined)
       ({ nextKey } = pruneBatch(writer, { stream: "exchange_ticks", before, fromKey: nextKey }));
   });
-}
-
-if (import.meta.main) {
-  const print = (line: string) => void process.stdout.write(`${line}\n`);
-  const [folder, ...millions] = process.argv.slice(2);
-  const sizes = millions.length > 0 ? millions.map((each) => Number(each) * 1_000_000) : SIZES;
-  for (const line of formatFigures(await benchJournal(print, folder, sizes))) print(line);
 }

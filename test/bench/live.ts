@@ -5,17 +5,20 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import Database from "better-sqlite3";
+import type { WalkPageCommitResult } from "../../src/ingest/commit/walk-page.ts";
 import { IngestThread } from "../../src/ingest/thread/ingest-thread.ts";
+import type { ResponseBody } from "../../src/model/response-body.ts";
+import type { Series } from "../../src/model/streams.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { silentLog } from "../../src/runtime/log.ts";
 import { createServiceClient, type ServiceClient } from "../../src/service/client/client.ts";
 import { SubscriptionStates } from "../../src/service/live/subscription-states.ts";
+import { walkHistoryPages } from "../../src/service/pagination/history-walk.ts";
 import type { SyncContext } from "../../src/sync/context/context.ts";
 import { RunStats } from "../../src/sync/context/run-stats.ts";
 import { followLiveFeed } from "../../src/sync/live/follower.ts";
 import { CoverageCommitter, SubscriptionCoverage } from "../../src/sync/live/subscription-coverage.ts";
-import { type Figure, formatFigures, isMissed } from "./figures.ts";
-import { createClient, fillSeries, startPageServer } from "./ingest.ts";
+import type { Figure } from "./figures.ts";
 import {
   EXCHANGE_ID,
   type SenderCommand,
@@ -24,6 +27,7 @@ import {
   STEADY_SERIES,
   sharedNow,
 } from "./live-sender.ts";
+import { createClient, type PageServerInfo, startPageServer } from "./page-server.ts";
 
 const TICKS_PER_SECOND = 50_000;
 const BURST_TICKS = 30_000;
@@ -314,9 +318,42 @@ function parseSeconds(args: readonly string[]): number {
   return at < 0 ? 60 : Number(args[at + 1]);
 }
 
-if (import.meta.main) {
-  const print = (line: string) => void process.stdout.write(`${line}\n`);
-  const figures = await benchLive(print);
-  for (const line of formatFigures(figures)) print(line);
-  if (figures.some(isMissed)) process.exitCode = 1;
+/** Fetches and commits the whole history of one series. */
+async function fillSeries(
+  client: ServiceClient,
+  ingest: IngestThread,
+  info: PageServerInfo,
+  id: string,
+): Promise<number> {
+  const series: Series = { stream: "index_ticks", indexType: "GWA", indexId: id };
+  const gap = { from: info.fromMs * 1000, to: info.toMs * 1000 };
+  const filters = { indexType: "GWA", indexId: id };
+  const walk = { endpoint: "/index-ticker" as const, filters, from: gap.from, until: gap.to };
+  const read = (body: ResponseBody) => ingest.call("readPage", { stream: series.stream, series }, [body]);
+  let commit: Promise<WalkPageCommitResult> | undefined;
+  let rows = 0;
+  for await (const { page, position } of walkHistoryPages(client, walk, read)) {
+    const { alarm } = (await commit) ?? {};
+    if (alarm) throw new Error(`the walk of the benchmark failed: ${alarm}`);
+    rows += page.rows;
+    commit = ingest.call("commitWalkPage", {
+      pageId: page.pageId,
+      series,
+      position: { gap, provenFrom: position.provenFrom },
+      isLast: position.end === "exhausted",
+      rules: {
+        settleDelay: 60_000_000,
+        period: 30_000_000,
+        quietMargin: 3_600_000_000,
+        windowStart: Number.MIN_SAFE_INTEGER,
+        floor: Number.MIN_SAFE_INTEGER,
+      },
+      confirmation: { answers: 3, over: 600_000_000 },
+      isHead: false,
+      isSilenceConfirmed: false,
+      request: "",
+    });
+  }
+  await commit;
+  return rows;
 }

@@ -9,7 +9,7 @@ import { RemoteSimulator, simulatorEntry } from "../simulator/remote-simulator.t
 import type { LoggedRequest } from "../simulator/traffic-log.ts";
 import { readAddress } from "../support/daemon/read-address.ts";
 import { buildProgram } from "./built-program.ts";
-import { type Figure, formatFigures } from "./figures.ts";
+import type { Figure } from "./figures.ts";
 
 interface Row {
   readonly name: string;
@@ -320,9 +320,4 @@ function longestWait(upgrades: readonly LoggedRequest[], droppedAt: number, conn
 
 function sleep(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
-}
-
-if (import.meta.main) {
-  const print = (line: string) => void process.stdout.write(`${line}\n`);
-  for (const line of formatFigures(await benchOutage(print))) print(line);
 }

@@ -1,3 +1,9 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { systemClock } from "../../src/runtime/clock.ts";
+import { silentLog } from "../../src/runtime/log.ts";
+import { createServiceClient, type ServiceClient } from "../../src/service/client/client.ts";
 import { encodeResponse, type PlainResponse } from "../../src/simulator/rest/http-types.ts";
 import { startSimulator } from "../../src/simulator/simulator.ts";
 
@@ -15,6 +21,38 @@ export interface PageServerInfo {
 
 const PAGE_MS = 2000 * 30_000;
 const DAY_MS = 86_400_000;
+
+export async function startPageServer(
+  series: number,
+  pages: number,
+): Promise<{ info: PageServerInfo; stop(): Promise<void> }> {
+  const child = spawn(process.execPath, [import.meta.filename, String(series), String(pages)], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const [line] = (await once(createInterface({ input: child.stdout }), "line")) as [string];
+  return {
+    info: JSON.parse(line) as PageServerInfo,
+    async stop() {
+      child.kill("SIGTERM");
+      await once(child, "exit");
+    },
+  };
+}
+
+export function createClient(info: PageServerInfo): ServiceClient {
+  return createServiceClient({
+    baseUrl: info.baseUrl,
+    authUrl: info.baseUrl,
+    clientId: info.clientId,
+    readSecret: async () => info.clientSecret,
+    concurrency: 8,
+    maxRequestsPerSecond: 0,
+    clock: systemClock,
+    random: Math.random,
+    log: silentLog,
+    onEvent: () => {},
+  });
+}
 
 // Runs as its own process: argv has the number of series and of pages of each; writes PageServerInfo to stdout.
 if (import.meta.main) {

@@ -4,7 +4,6 @@ import { benchExport } from "./export.ts";
 import { type Figure, formatFigures, isMissed } from "./figures.ts";
 import { benchGoodput } from "./goodput.ts";
 import { benchIdle } from "./idle.ts";
-import { benchIngest } from "./ingest.ts";
 import { benchJournal } from "./journal.ts";
 import { benchLive } from "./live.ts";
 import { benchOutage } from "./outage.ts";
@@ -16,7 +15,6 @@ import { benchSql } from "./sql.ts";
 import { benchStart } from "./start.ts";
 import { MAX_STOLEN_FRACTION, watchStolenTime } from "./stolen-time.ts";
 import { benchToolkit } from "./toolkit.ts";
-import { benchWarehouse } from "./warehouse.ts";
 
 type Print = (line: string) => void;
 
@@ -31,7 +29,6 @@ interface Part {
 // npm run bench: every part. npm run bench -- backfill endurance: these parts. `live --seconds 10`: a shorter run. `outage --full`: five minutes.
 // Most figures are ratios within one run, because machines differ and their speed varies.
 const parts: Readonly<Record<string, Part>> = {
-  ingest: { title: "From bytes to committed rows", minutes: 1, run: withoutLimits(benchIngest) },
   backfill: { title: "mds-sync backfill, end to end", minutes: 1.5, run: benchBackfill },
   goodput: { title: "Pages per second on a bad network", minutes: 2, run: benchGoodput },
   endurance: { title: "mds-sync backfill, 20 million rows", minutes: 4, run: benchEndurance },
@@ -39,27 +36,11 @@ const parts: Readonly<Record<string, Part>> = {
   toolkit: { title: "The library, the commands, and bounds on time", minutes: 0.5, run: benchToolkit },
   live: { title: "Live ticks, from the socket to the disk", minutes: 3.5, run: benchLive },
   outage: { title: "Back after an outage", minutes: 4, run: benchOutage },
-  start: { title: "mds-sync run, on a filled warehouse", minutes: 0.5, run: (print) => benchStart(print) },
+  start: { title: "mds-sync run, on a filled warehouse", minutes: 0.5, run: benchStart },
   pages: {
     title: "The pages of the daemon, beside the first backfill of 1,500 assets",
     minutes: 2,
     run: benchPages,
-  },
-  warehouse: {
-    title: "The warehouse, 10 million ticks arriving backwards",
-    minutes: 1.5,
-    run: withoutLimits(async (print) => {
-      const figures = benchWarehouse(10_000_000);
-      print(`bytes per row on disk: ${figures.bytesPerRow.toFixed(1)}`);
-      print(
-        `page commits relative to a bare loop of inserts: ${figures.ratioToBareLoop.toFixed(2)} (${Math.round(figures.rowsPerSecond).toLocaleString("en-US")} rows/s)`,
-      );
-      print(`latest_index_ticks: ${figures.latestMicrosPerSeries.toFixed(1)} µs per series`);
-      print(
-        `cross-section at one timestamp: ${figures.crossSectionMicrosPerSeries.toFixed(1)} µs per series`,
-      );
-      print(`a week of one series with exact prices: ${figures.weekOfOneSeriesMs.toFixed(0)} ms`);
-    }),
   },
   share: {
     title: "mds-sync share, 576,000 ticks to PostgreSQL",
@@ -70,20 +51,15 @@ const parts: Readonly<Record<string, Part>> = {
   journal: {
     title: "What follows the change, at 1, 10 and 50 million ticks",
     minutes: 8,
-    run: (print) => benchJournal(print),
+    run: benchJournal,
   },
   idle: {
     title: "An idle daemon: 1,500 series live, sharing, three open pages",
     minutes: 14,
-    run: (print) => benchIdle(print),
+    run: benchIdle,
   },
-  export: { title: "mds-sync export, 10 million ticks", minutes: 1, run: (print) => benchExport(print) },
+  export: { title: "mds-sync export, 10 million ticks", minutes: 1, run: benchExport },
 };
-
-/** A part whose values have no limits. */
-function withoutLimits(run: (print: Print) => Promise<void>): Part["run"] {
-  return (print) => run(print).then(() => []);
-}
 
 const print: Print = (line) => void process.stdout.write(`${line}\n`);
 const { positionals: requested } = parseArgs({

@@ -5,7 +5,7 @@ import { systemClock } from "../../src/runtime/clock.ts";
 import { silentLog } from "../../src/runtime/log.ts";
 import { ShareThread } from "../../src/share/thread/share-thread.ts";
 import { PASSWORD, PostgresServer } from "../support/postgres-server.ts";
-import { type Figure, formatFigures } from "./figures.ts";
+import type { Figure } from "./figures.ts";
 import { computeLatencies, FLUSH_DELAY_MS, LivePath, quantile } from "./live.ts";
 import { fillWithTicks } from "./tick-warehouse.ts";
 
@@ -81,9 +81,4 @@ export async function benchLiveWhileSharing(print: (line: string) => void): Prom
     await server.remove();
     rmSync(folder, { recursive: true, force: true });
   }
-}
-
-if (import.meta.main) {
-  const print = (line: string) => void process.stdout.write(`${line}\n`);
-  for (const line of formatFigures(await benchLiveWhileSharing(print))) print(line);
 }

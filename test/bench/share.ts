@@ -6,7 +6,7 @@ import { shareOnce } from "../../src/share/share-once.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
 import { PASSWORD, PostgresServer } from "../support/postgres-server.ts";
 import { runBareLoop } from "./bare-loop.ts";
-import { type Figure, formatFigures, median } from "./figures.ts";
+import { type Figure, median } from "./figures.ts";
 import { fillWithTicks, TICKS_PER_SERIES } from "./tick-warehouse.ts";
 
 const ROUNDS = 3;
@@ -130,9 +130,4 @@ function createPages(warehouse: string): Uint8Array[] {
   } finally {
     reader.close();
   }
-}
-
-if (import.meta.main) {
-  const print = (line: string) => void process.stdout.write(`${line}\n`);
-  for (const line of formatFigures(await benchShare(print))) print(line);
 }

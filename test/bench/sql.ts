@@ -1,9 +1,9 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openReader } from "../../src/warehouse/reader.ts";
 import type { Connection } from "../../src/warehouse/sqlite/connection.ts";
-import { type Figure, formatFigures, median } from "./figures.ts";
+import { type Figure, median } from "./figures.ts";
 import { CADENCE, FROM, fillWithTicks, seriesName, TICKS_PER_SERIES, TO } from "./tick-warehouse.ts";
 
 /** The median milliseconds of several runs, by the wall clock or by another clock. */
@@ -24,14 +24,16 @@ function cpuTimeMs(): number {
   return (user + system) / 1000;
 }
 
-/** Typical queries, by default on 50 million ticks. */
-export async function benchSql(print: (line: string) => void, rows = 50_000_000): Promise<readonly Figure[]> {
-  const seriesCount = Math.max(1, Math.round(rows / TICKS_PER_SERIES));
+/** Typical queries on 50 million ticks. */
+export async function benchSql(print: (line: string) => void): Promise<readonly Figure[]> {
+  const seriesCount = Math.round(50_000_000 / TICKS_PER_SERIES);
   const folder = mkdtempSync(join(tmpdir(), "mds-bench-sql-"));
   try {
     const path = join(folder, "mds.sqlite");
     fillWithTicks(path, seriesCount);
-    print(`${(seriesCount * TICKS_PER_SERIES).toLocaleString("en-US")} ticks of ${seriesCount} series`);
+    const ticks = seriesCount * TICKS_PER_SERIES;
+    const bytes = (statSync(path).size / ticks).toFixed(1);
+    print(`${ticks.toLocaleString("en-US")} ticks of ${seriesCount} series, ${bytes} bytes each on disk`);
     const reader = openReader(path);
     try {
       return figures(reader, seriesCount);
@@ -135,10 +137,4 @@ function costsPerTick(reader: Connection): Figure[] {
     cost("*", "index_ticks"),
     cost("*", "index_ticks_slim"),
   ];
-}
-
-if (import.meta.main) {
-  const print = (line: string) => void process.stdout.write(`${line}\n`);
-  const rows = Number(process.argv[2] ?? 50_000_000);
-  for (const line of formatFigures(await benchSql(print, rows))) print(line);
 }

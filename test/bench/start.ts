@@ -18,17 +18,14 @@ http: { port: 0 }
 `;
 
 /** How soon a daemon is ready, on a large warehouse that was closed cleanly. */
-export async function benchStart(
-  print: (line: string) => void,
-  rows = 20_000_000,
-): Promise<readonly Figure[]> {
+export async function benchStart(print: (line: string) => void): Promise<readonly Figure[]> {
   const folder = mkdtempSync(join(tmpdir(), "mds-bench-start-"));
   const simulator = spawn(process.execPath, [buildProgram(), "simulate"], {
     stdio: ["ignore", "pipe", "ignore"],
   });
   try {
     const path = join(folder, "mds.sqlite");
-    const seriesCount = Math.ceil(rows / TICKS_PER_SERIES);
+    const seriesCount = Math.ceil(20_000_000 / TICKS_PER_SERIES);
     fillWithTicks(path, seriesCount);
     writeFileSync(join(folder, "mds-sync.yaml"), settings);
     print(

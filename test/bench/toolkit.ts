@@ -13,7 +13,7 @@ import { citeState } from "../../src/warehouse/tables/known-at.ts";
 import { openWriter } from "../../src/warehouse/writer.ts";
 import { tick } from "../support/warehouse/records.ts";
 import { buildProgram } from "./built-program.ts";
-import { type Figure, formatFigures } from "./figures.ts";
+import type { Figure } from "./figures.ts";
 import { CADENCE, FROM, fillWithTicks, seriesName, TICKS_PER_SERIES } from "./tick-warehouse.ts";
 
 const SERIES_COUNT = 3;
@@ -191,10 +191,4 @@ async function measurePipe(folder: string, path: string): Promise<number> {
   if (code !== 0) throw new Error(`mds-sync ticks exited with ${code}`);
   const { cpuSeconds } = JSON.parse(readFileSync(usage, "utf8")) as { cpuSeconds: number };
   return (SERIES_COUNT * TICKS_PER_SERIES) / cpuSeconds;
-}
-
-if (import.meta.main) {
-  const print = (line: string) => void process.stdout.write(`${line}\n`);
-  print(`a tick every ${CADENCE / 1_000_000} seconds`);
-  for (const line of formatFigures(await benchToolkit(print))) print(line);
 }

@@ -5,7 +5,6 @@ import { systemClock } from "../../src/runtime/clock.ts";
 import { fillDailyBars, gapRanges, pane, pointAt } from "../support/dashboard/bars-warehouse.ts";
 import {
   desktop,
-  expectAccessible,
   findSidewaysScroll,
   itInBrowser,
   openPage,
@@ -423,94 +422,6 @@ describe("the bars", () => {
     expect(await rows.allTextContents()).toEqual([
       `open ${inView[0]?.reason}4 h${sameDay(open.from, open.to)}`,
     ]);
-    expect(complaints).toEqual([]);
-  });
-});
-
-describe("a search", () => {
-  itInBrowser("from any page leads to series, pairs and relations with the keyboard alone", async () => {
-    const { page, complaints } = await openPage(address, desktop);
-    await page.keyboard.press("/");
-    await page.keyboard.type("ripple");
-    await page.locator("#search-results a", { hasText: "XRP" }).first().waitFor();
-    await expectAccessible(page);
-    await takeScreenshot(page, "search");
-    await page.keyboard.press("Escape");
-    expect(await page.isVisible("#search-dialog")).toBe(false);
-    await page.keyboard.press("/");
-    await page.keyboard.type("ripple");
-    // The page of the asset first, then its bars.
-    await page.locator('#search-results a[href="/assets/XRP"][aria-selected=true]').waitFor();
-    await page.locator("#search-results a:nth-of-type(3)").waitFor({ state: "detached" });
-    await page.keyboard.press("ArrowDown");
-    await page.keyboard.press("Enter");
-    await page.waitForSelector('#chart[data-series="xrp-id"]');
-    await page.keyboard.press("/");
-    await page.keyboard.type("bars_1");
-    // Its first letters also find series: the arrow waits for the answer about all of it.
-    await page.locator("#search-results a:first-of-type", { hasText: "bars_1" }).first().waitFor();
-    await page.keyboard.press("ArrowDown");
-    const name = await page.textContent("#search-results a:nth-of-type(2)[aria-selected=true] b");
-    await page.keyboard.press("Enter");
-    await page.locator("#editor", { hasText: `SELECT * FROM ${name} LIMIT 100` }).waitFor();
-    // What is typed into an editor stays there.
-    await page.locator("#editor .cm-content").press("/");
-    expect(await page.isVisible("#search-dialog")).toBe(false);
-    expect(complaints).toEqual([]);
-  });
-
-  itInBrowser("of a fast typist chooses from the answer about all that was typed", async () => {
-    const { page, complaints } = await openBars(btc, desktop);
-    let release = () => {};
-    /** Every answer about a text that was typed waits until `release`. */
-    const hold = (path: string) => {
-      const released = new Promise<void>((resolve) => {
-        release = resolve;
-      });
-      return page.route(
-        (url) => url.pathname === path && url.searchParams.get("name") !== "",
-        async (route) => {
-          await released;
-          await route.continue();
-        },
-      );
-    };
-    await hold("/api/series");
-    await page.focus("#series");
-    await page.waitForSelector("#series-list [aria-selected=true]");
-    await page.keyboard.type("eth");
-    await page.keyboard.press("Enter");
-    release();
-    await page.waitForSelector('#chart[data-series="eth-id"]');
-
-    await hold("/api/search");
-    await page.keyboard.press("/");
-    await page.waitForSelector("#search-results [aria-selected=true]");
-    await page.keyboard.type("ripple");
-    await page.keyboard.press("ArrowDown");
-    await page.keyboard.press("Enter");
-    release();
-    await page.waitForSelector('#chart[data-series="xrp-id"]');
-
-    // Escape takes the keys back.
-    await hold("/api/search");
-    await page.keyboard.press("/");
-    await page.waitForSelector("#search-results [aria-selected=true]");
-    await page.keyboard.type("litecoin");
-    await page.keyboard.press("Enter");
-    await page.keyboard.press("Escape");
-    const answered = page.waitForResponse(/name=litecoin$/);
-    release();
-    await (await answered).finished();
-    expect(new URL(page.url()).pathname).toBe("/bars/XRP");
-    expect(await page.isVisible("#search-dialog")).toBe(false);
-
-    // Open again before the browser tells that it was closed.
-    await page.evaluate(`document.getElementById("search-open").click();
-      document.getElementById("search-dialog").close();
-      document.getElementById("search-open").click()`);
-    await page.keyboard.type("litecoin");
-    await page.waitForSelector('#search-results a[href="/assets/LTC"][aria-selected=true]');
     expect(complaints).toEqual([]);
   });
 });

@@ -12,10 +12,7 @@ import {
   phone,
   takeScreenshot,
 } from "../support/dashboard/chromium.ts";
-import { serveDashboard } from "../support/dashboard/dashboard-harness.ts";
-import { fillFuturesCurve } from "../support/dashboard/market-content.ts";
 import { expectSoon, figure, rounded, until } from "../support/dashboard/moving-figures.ts";
-import { openFilledWarehouse } from "../support/warehouse/filled-warehouse.ts";
 
 const daemon = serveFilledPages();
 
@@ -128,26 +125,6 @@ describe("/market", () => {
       expect(elsewhere).toEqual([]);
     },
   );
-
-  itInBrowser("compares series from 100 on, on a log scale, and keeps that in its address", async () => {
-    const { page, complaints } = await open("/bars/BTC?range=1d&width=1h", { ...desktop, dark: true });
-    await page.waitForSelector("#chart[data-bars]");
-    await page.check("#log");
-    await page.fill("#compare", "eth");
-    await page.locator("#compare-list [role=option]:first-child b", { hasText: /^ETH$/ }).waitFor();
-    await page.press("#compare", "Enter");
-    await page.waitForSelector('#chart[data-overlays="1"]');
-    expect(await page.textContent("#overlays")).toMatch(/^ETH GWA/);
-    expect(await page.isDisabled("#log")).toBe(true);
-    expect(new URL(page.url()).searchParams.get("log")).toBe("1");
-    await page.reload();
-    await page.waitForSelector('#chart[data-overlays="1"]');
-    await page.click("#overlays button");
-    await page.waitForSelector('#chart[data-overlays="0"]');
-    await takeScreenshot(page, "bars-compare");
-    await expectAccessible(page);
-    expect(complaints).toEqual([]);
-  });
 });
 
 describe("/assets", () => {
@@ -407,28 +384,6 @@ describe("/derivatives", () => {
     await page.click("#newest");
     await page.waitForSelector("#chain tbody tr");
     expect(await findHoles(page)).toEqual([]);
-    expect(complaints).toEqual([]);
-  });
-});
-
-describe("the futures of an asset", () => {
-  itInBrowser("have a curve of six exchanges, which tells how many quote them", async () => {
-    const { path, connection } = openFilledWarehouse(fillFuturesCurve);
-    const { address } = await serveDashboard(path);
-    const { page, complaints } = await openPage(new URL("derivatives/BTC", address).href, desktop);
-    await page.waitForSelector("#curve-plot canvas");
-    const quoting = connection.database
-      .prepare(
-        "SELECT count(DISTINCT exchange) FROM latest_futures_curve WHERE pair = 'BTC/USD' AND annualised_basis IS NOT NULL",
-      )
-      .pluck()
-      .get();
-    expect(quoting).toBe(7);
-    expect(await page.textContent("#curve-note")).toBe(` · 6 of ${quoting} exchanges`);
-    // The first label is that of the axis.
-    expect(await page.locator("#curve-plot .u-label").count()).toBe(1 + 6);
-    await page.selectOption("#exchange", "Exchange 3");
-    await page.locator("#curve-note", { hasText: /^$/ }).waitFor({ state: "attached" });
     expect(complaints).toEqual([]);
   });
 });

@@ -1,8 +1,7 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
-import { parseDuration } from "../../config/option-types.ts";
 import type { ExportResult } from "../../export/export-warehouse.ts";
-import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import { MICROS_PER_SECOND, type Micros, parseDuration } from "../../model/time.ts";
 import type { ProgressCounts } from "../../sync/context/progress.ts";
 import { drawBars, isTerminal } from "../output/progress-bar.ts";
 import { formatBytes, formatNumber } from "../output/text.ts";

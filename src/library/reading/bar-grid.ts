@@ -1,16 +1,7 @@
 import { Failure } from "../../model/failure.ts";
-import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros, parseDuration } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { type TimeZone, utcZone } from "./time-zone.ts";
-
-const HOUR_MICROS = 3600 * MICROS_PER_SECOND;
-const unitMicros = {
-  s: MICROS_PER_SECOND,
-  m: 60 * MICROS_PER_SECOND,
-  h: HOUR_MICROS,
-  d: MICROS_PER_DAY,
-  w: 7 * MICROS_PER_DAY,
-} as const satisfies Record<string, Micros>;
 
 const MAX_LENGTH_MICROS = 3_660 * MICROS_PER_DAY;
 /** 1970-01-05 was a Monday: weeks begin on Mondays. */
@@ -33,16 +24,16 @@ export interface BarGrid {
 
 /** Parses a bar length such as `30s`, `10m`, `1h`, `1d` or `1w`. Throws a Failure for anything else. */
 export function createBarGrid(every: string, zone: TimeZone = utcZone): BarGrid {
-  const [, count = "", unit = ""] = /^([1-9]\d{0,5})([smhdw])$/.exec(every) ?? [];
-  const length = Number(count) * (unitMicros[unit as keyof typeof unitMicros] ?? Number.NaN);
+  const seconds = every.startsWith("0") ? undefined : parseDuration(every);
+  const length = (seconds ?? Number.NaN) * MICROS_PER_SECOND;
   if (!(length <= MAX_LENGTH_MICROS)) {
     throw new Failure(`a bar cannot be ${every} long`, {
       code: "usage",
       remedy: "give a length such as 30s, 10m, 1h, 1d or 1w",
     });
   }
-  const isDays = unit === "d" || unit === "w";
-  const origin = unit === "w" ? FIRST_MONDAY : 0;
+  const isDays = /[dw]$/.test(every);
+  const origin = every.endsWith("w") ? FIRST_MONDAY : 0;
   const grid = isDays && zone !== utcZone ? dayGrid : fixedGrid;
   return { every, length, zone, ...grid(length, origin, zone) };
 }

@@ -14,14 +14,8 @@ import {
 } from "./audited-key.ts";
 import { checkKeptBars } from "./check-kept-bars.ts";
 import { checkClaims, checkOrder } from "./check-ranges.ts";
-import { checkRows, checkSettledFlag } from "./check-rows.ts";
-import {
-  checkCoverageView,
-  checkTiling,
-  type GapsByKey,
-  readViewGaps,
-  sumViewCoverage,
-} from "./check-tiling.ts";
+import { checkRows } from "./check-rows.ts";
+import { checkTiling, type GapsByKey, readViewGaps } from "./check-tiling.ts";
 
 export interface AuditResult {
   readonly keyCount: number;
@@ -33,20 +27,20 @@ export interface AuditResult {
 }
 
 /**
- * Checks the whole ledger against itself, against the rows and against the views, without the service. Only reads, in
+ * Checks the whole ledger against itself, the rows and the view `gaps`, without the service. Only reads, in
  * one transaction, and seeks rows instead of scanning them, except for the kept bars. `now`: the present by the service's clock.
  */
 export function auditLedger(connection: Connection, now?: Micros): AuditResult {
   return connection.database.transaction(() => {
     const context: AuditContext = { connection, now: now ?? readPresentTs(connection) };
-    const views = { gaps: readViewGaps(context), coverage: sumViewCoverage(connection) };
+    const viewGaps = readViewGaps(context);
     let keyCount = 0;
     let rangeCount = 0;
     const found: AuditFinding[] = [];
     for (const audited of readAuditedKeys(connection)) {
       keyCount++;
       rangeCount += audited.settled.length;
-      found.push(...checkKey(context, audited, views));
+      found.push(...checkKey(context, audited, viewGaps));
     }
     return {
       keyCount,
@@ -58,19 +52,13 @@ export function auditLedger(connection: Connection, now?: Micros): AuditResult {
 }
 
 /** The other checks assume ascending and disjoint ranges. */
-function checkKey(
-  context: AuditContext,
-  audited: AuditedKey,
-  views: { readonly gaps: GapsByKey; readonly coverage: ReturnType<typeof sumViewCoverage> },
-): AuditFinding[] {
+function checkKey(context: AuditContext, audited: AuditedKey, viewGaps: GapsByKey): AuditFinding[] {
   const disorder = checkOrder(audited);
   if (disorder.length > 0) return disorder;
   return [
-    ...checkTiling(context.now, audited, views.gaps),
-    ...checkCoverageView(audited, views.coverage),
+    ...checkTiling(context.now, audited, viewGaps),
     ...checkClaims(context, audited),
     ...checkRows(context, audited),
-    ...checkSettledFlag(context, audited),
     ...checkKeptBars(context, audited),
   ];
 }

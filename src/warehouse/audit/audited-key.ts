@@ -21,12 +21,8 @@ export type AuditRule =
   | "no_rows"
   /** A range called `lost` was out of reach. */
   | "lost_in_reach"
-  /** `is_settled` agrees with the ledger. */
-  | "is_settled"
   /** Kept bars agree with the ticks. */
   | "kept_bars"
-  /** The view `coverage` agrees with its table. */
-  | "views"
   /** Nothing is settled beyond the present. */
   | "future"
   /** Remark: a long time without a row in a range called `rows`. */

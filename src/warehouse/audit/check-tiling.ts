@@ -79,35 +79,3 @@ function keyOf(stream: string, names: AuditedKey["names"]): string {
     index_id: names?.indexId || null,
   });
 }
-
-/** Keeps the sums of many timestamps exact. A prime, so that no round difference disappears. */
-const SUM_MODULUS = 1_000_000_007;
-
-interface CoverageSum {
-  readonly ranges: number;
-  readonly starts: number;
-  readonly ends: number;
-}
-
-/** What the view `coverage` shows of each ledger key: a range that it lacks or changes changes one of the sums. */
-export function sumViewCoverage(connection: Connection): ReadonlyMap<string, CoverageSum> {
-  const rows = connection.rows<
-    Omit<ViewGapRow, keyof TimeRange> & CoverageSum
-  >(`SELECT stream, index_type, index_id, count(*) AS ranges, sum(from_ts % ${SUM_MODULUS}) AS starts, sum(to_ts % ${SUM_MODULUS}) AS ends
-        FROM coverage GROUP BY stream, index_type, index_id`);
-  return new Map(rows.map((row) => [namedKeyText(row), row]));
-}
-
-export function checkCoverageView(
-  audited: AuditedKey,
-  viewCoverage: ReturnType<typeof sumViewCoverage>,
-): AuditFinding[] {
-  const { key, names, settled } = audited;
-  const shown = viewCoverage.get(keyOf(key.stream, names)) ?? { ranges: 0, starts: 0, ends: 0 };
-  const starts = settled.reduce((sum, { from }) => sum + (from % SUM_MODULUS), 0);
-  const ends = settled.reduce((sum, { to }) => sum + (to % SUM_MODULUS), 0);
-  if (shown.ranges === settled.length && shown.starts === starts && shown.ends === ends) return [];
-  const range = { from: settled[0]?.from ?? 0, to: settled.at(-1)?.to ?? 1 };
-  const text = `the view coverage shows ${shown.ranges} ranges, the ledger has ${settled.length}`;
-  return [createFinding(audited, "views", range, text)];
-}

@@ -1,19 +1,10 @@
-import { exitCode, Failure, type FailureCode } from "../../model/failure.ts";
+import { errorCode, exitCode, Failure, type FailureCode } from "../../model/failure.ts";
 import { findLockHolders } from "./lock-holders.ts";
-
-interface ErrorWithCode {
-  readonly code: string;
-  readonly message: string;
-}
-
-function hasCode(error: unknown): error is ErrorWithCode {
-  return error instanceof Error && typeof (error as Error & { code?: unknown }).code === "string";
-}
 
 /** Turns an error of SQLite or the file system into a Failure with a remedy. Returns any other error unchanged. */
 export function toFailure(error: unknown, path: string): unknown {
-  if (error instanceof Failure || !hasCode(error)) return error;
-  const { code } = error;
+  if (error instanceof Failure) return error;
+  const code = errorCode(error);
   if (code === "SQLITE_FULL" || code === "ENOSPC" || code === "EDQUOT") {
     return new Failure(`the disk of ${path} is full`, {
       code: "disk_full",
@@ -90,8 +81,5 @@ export function isFatal(error: unknown): boolean {
 /** Whether the error, or one of its causes, reports a damaged database, by an SQLite code or by `db_corrupt`. */
 export function isCorruption(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
-  return (
-    (hasCode(error) && /^(SQLITE_CORRUPT|SQLITE_NOTADB|db_corrupt$)/.test(error.code)) ||
-    isCorruption(error.cause)
-  );
+  return /^(SQLITE_CORRUPT|SQLITE_NOTADB|db_corrupt$)/.test(errorCode(error)) || isCorruption(error.cause);
 }

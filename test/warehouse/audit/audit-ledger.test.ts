@@ -86,6 +86,8 @@ function damage({ connection }: WarehouseWriter, sql: string, ...values: unknown
 const insertRange =
   "INSERT INTO settled_ranges (stream, series, from_ts, to_ts, proof, reason) VALUES (?, ?, ?, ?, ?, ?)";
 
+const insertTick = "INSERT INTO index_tick_rows (series, ts, price, volume, source) VALUES (?, ?, 1, 1, 0)";
+
 describe("the audit of a sound ledger", () => {
   it("finds nothing", () => {
     const { warehouse } = fillSoundly();
@@ -127,69 +129,87 @@ describe("the audit of a sound ledger", () => {
 });
 
 describe("the audit of a damaged ledger", () => {
-  it("order: finds ranges that overlap", () => {
-    const { warehouse, series } = fillSoundly();
-    damage(warehouse, insertRange, "index_ticks", series, now - 3 * HOUR, now - HOUR, "empty", "no records");
-    expect(audit(warehouse).findings).toContainEqual(["order", "index_ticks", now - 3 * HOUR, now - HOUR]);
-  });
-
-  it("order: finds touching ranges that are not merged", () => {
-    const { warehouse, series } = fillSoundly();
-    damage(warehouse, "UPDATE settled_ranges SET to_ts = ? WHERE stream = 'ohlcv'", midnight - DAY);
-    damage(warehouse, insertRange, "ohlcv", series, midnight - DAY, midnight, "rows", null);
-    expect(audit(warehouse).findings).toEqual([["order", "ohlcv", midnight - DAY, midnight]]);
-  });
-
-  it("order: finds ranges of a series without a name", () => {
+  const isolated = ["ohlcv", midnight - DAY, midnight] as const;
+  const damages: Record<
+    string,
+    { damages: readonly (readonly [string, ...unknown[]])[]; found: unknown[][] }
+  > = {
+    "order: ranges that overlap": {
+      damages: [[insertRange, "index_ticks", 1, now - 3 * HOUR, now - HOUR, "empty", "no records"]],
+      found: [
+        ["order", "index_ticks", now - 3 * HOUR, now - HOUR],
+        ["order", "index_ticks", now - 2 * HOUR, now - HOUR],
+      ],
+    },
+    "order: touching ranges that are not merged": {
+      damages: [
+        ["UPDATE settled_ranges SET to_ts = ? WHERE stream = 'ohlcv'", midnight - DAY],
+        [insertRange, "ohlcv", 1, midnight - DAY, midnight, "rows", null],
+      ],
+      found: [["order", ...isolated]],
+    },
+    "order: ranges of a series without a name": {
+      damages: [[insertRange, "ohlcv", 4711, midnight - DAY, midnight, "rows", null]],
+      found: [["order", ...isolated]],
+    },
+    "order: a lost range without a reason": {
+      damages: [["UPDATE settled_ranges SET reason = NULL WHERE proof = 'lost'"]],
+      found: [["order", "index_ticks", now - 300 * DAY, now - 250 * DAY]],
+    },
+    "targets: targets that overlap": {
+      damages: [
+        [
+          `INSERT INTO targets SELECT stream, series, ?, NULL, settle_delay, step, service_window, is_snapshot, blocked_reason, period
+            FROM targets WHERE stream = 'index_ticks'`,
+          now - DAY,
+        ],
+      ],
+      found: [["targets", "index_ticks", now - DAY, now - DAY + 1]],
+    },
+    "row_in_empty: a row in an empty range, of ticks and of daily bars": {
+      damages: [
+        [insertTick, 1, now - 90 * 60 * SECOND],
+        ["UPDATE settled_ranges SET proof = 'empty' WHERE stream = 'ohlcv'"],
+      ],
+      found: [
+        ["row_in_empty", "index_ticks", now - 2 * HOUR, now - HOUR],
+        ["kept_bars", "index_ticks", now - 2 * HOUR, now - HOUR],
+        ["row_in_empty", "ohlcv", midnight - 30 * DAY, midnight],
+      ],
+    },
+    "no_rows: a range covered as rows without any, of history and of snapshots": {
+      damages: [["DELETE FROM index_tick_rows"], ["DELETE FROM market_cap_rows"]],
+      found: [
+        ["no_rows", "index_ticks", now - 4 * HOUR, now - 2 * HOUR],
+        ["no_rows", "market_caps", now - HOUR, now - HOUR + 300 * SECOND],
+      ],
+    },
+    "lost_in_reach: a range that was called aged out while the service had it": {
+      damages: [["UPDATE settled_ranges SET to_ts = ? WHERE proof = 'lost'", now - 199 * DAY]],
+      found: [["lost_in_reach", "index_ticks", now - 300 * DAY, now - 199 * DAY]],
+    },
+    "future: what is settled beyond the present": {
+      damages: [["UPDATE settled_ranges SET to_ts = ? WHERE proof = 'empty'", now + HOUR]],
+      found: [["future", "index_ticks", now, now + HOUR]],
+    },
+  };
+  it.each(Object.entries(damages))("finds %s", (_, { damages: all, found }) => {
     const { warehouse } = fillSoundly();
-    damage(warehouse, insertRange, "ohlcv", 4711, midnight - DAY, midnight, "rows", null);
-    expect(audit(warehouse).findings).toEqual([["order", "ohlcv", midnight - DAY, midnight]]);
+    for (const [sql, ...values] of all) damage(warehouse, sql, ...values);
+    expect(audit(warehouse)).toEqual({ findings: found, remarks: [] });
   });
 
-  it("order: finds a lost range without a reason", () => {
+  it("kept_bars: finds a bar of which one figure differs from its ticks", () => {
     const { warehouse } = fillSoundly();
-    damage(warehouse, "UPDATE settled_ranges SET reason = NULL WHERE proof = 'lost'");
-    expect(audit(warehouse).findings).toEqual([["order", "index_ticks", now - 300 * DAY, now - 250 * DAY]]);
-  });
-
-  it("targets: finds targets that overlap", () => {
-    const { warehouse } = fillSoundly();
-    damage(
-      warehouse,
-      `INSERT INTO targets SELECT stream, series, ?, NULL, settle_delay, step, service_window, is_snapshot, blocked_reason, period
-        FROM targets WHERE stream = 'index_ticks'`,
-      now - DAY,
-    );
-    expect(audit(warehouse).findings).toEqual([["targets", "index_ticks", now - DAY, now - DAY + 1]]);
-  });
-
-  it("row_in_empty: finds a row in an empty range, of ticks and of daily bars", () => {
-    const { warehouse, series } = fillSoundly();
-    damage(
-      warehouse,
-      "INSERT INTO index_tick_rows (series, ts, price, volume, source) VALUES (?, ?, 1, 1, 0)",
-      series,
-      now - 90 * 60 * SECOND,
-    );
-    damage(warehouse, "UPDATE settled_ranges SET proof = 'empty' WHERE stream = 'ohlcv'");
-    expect(audit(warehouse).findings).toEqual([
-      ["row_in_empty", "index_ticks", now - 2 * HOUR, now - HOUR],
-      ["kept_bars", "index_ticks", now - 2 * HOUR, now - HOUR],
-      ["row_in_empty", "ohlcv", midnight - 30 * DAY, midnight],
-    ]);
-  });
-
-  it.each(["open", "high", "low", "close", "volume_24h", "n_ticks", "n_doubtful"])(
-    "kept_bars: finds a bar whose %s differs from its ticks",
-    (column) => {
-      const { warehouse } = fillSoundly();
-      warehouse.transaction((transaction) => computeStaleBars(transaction, 100));
-      expect(audit(warehouse).findings).toEqual([]);
+    warehouse.transaction((transaction) => computeStaleBars(transaction, 100));
+    expect(audit(warehouse).findings).toEqual([]);
+    for (const column of ["open", "high", "low", "close", "volume_24h", "n_ticks", "n_doubtful"]) {
       damage(warehouse, `UPDATE kept_bars SET ${column} = ${column} + 1 WHERE ts = ?`, now - 3 * HOUR);
       const findings = [["kept_bars", "index_ticks", now - 3 * HOUR, now - 2 * HOUR]];
-      expect(audit(warehouse).findings).toEqual(findings);
-    },
-  );
+      expect(audit(warehouse).findings, column).toEqual(findings);
+      damage(warehouse, `UPDATE kept_bars SET ${column} = ${column} - 1 WHERE ts = ?`, now - 3 * HOUR);
+    }
+  });
 
   it("kept_bars: finds hours with ticks that have no bar, and believes no stale one", () => {
     const { warehouse } = fillSoundly();
@@ -197,16 +217,6 @@ describe("the audit of a damaged ledger", () => {
     expect(audit(warehouse).findings).toEqual([]);
     damage(warehouse, "DELETE FROM kept_bars");
     expect(audit(warehouse).findings).toEqual([["kept_bars", "index_ticks", now - 4 * HOUR, now - 2 * HOUR]]);
-  });
-
-  it("no_rows: finds a range covered as rows without any, of history and of snapshots", () => {
-    const { warehouse } = fillSoundly();
-    damage(warehouse, "DELETE FROM index_tick_rows");
-    damage(warehouse, "DELETE FROM market_cap_rows");
-    expect(audit(warehouse).findings).toEqual([
-      ["no_rows", "index_ticks", now - 4 * HOUR, now - 2 * HOUR],
-      ["no_rows", "market_caps", now - HOUR, now - HOUR + 300 * SECOND],
-    ]);
   });
 
   it("long_pause: remarks on a long time without rows inside a covered range", () => {
@@ -221,20 +231,6 @@ describe("the audit of a damaged ledger", () => {
         ["long_pause", "ohlcv", parseTs("2026-02-01T00:00:00Z"), parseTs("2026-02-27T00:00:00Z")],
       ],
     });
-  });
-
-  it("lost_in_reach: finds a range that was called aged out while the service had it", () => {
-    const { warehouse } = fillSoundly();
-    damage(warehouse, "UPDATE settled_ranges SET to_ts = ? WHERE proof = 'lost'", now - 199 * DAY);
-    expect(audit(warehouse).findings).toEqual([
-      ["lost_in_reach", "index_ticks", now - 300 * DAY, now - 199 * DAY],
-    ]);
-  });
-
-  it("future: nothing is settled beyond the present", () => {
-    const { warehouse } = fillSoundly();
-    damage(warehouse, "UPDATE settled_ranges SET to_ts = ? WHERE proof = 'empty'", now + HOUR);
-    expect(audit(warehouse)).toEqual({ findings: [["future", "index_ticks", now, now + HOUR]], remarks: [] });
   });
 
   it("tiling: finds what a wrong view gaps leaves out, shows although it is covered, and shows twice", () => {
@@ -259,28 +255,6 @@ describe("the audit of a damaged ledger", () => {
       ["tiling", "ohlcv", midnight, midnight + HOUR],
     ]);
   });
-
-  it("views: finds a view coverage that lacks ranges", () => {
-    const { warehouse } = fillSoundly();
-    const view = warehouse.connection.value<string>("SELECT sql FROM sqlite_master WHERE name = 'coverage'");
-    warehouse.connection.database.exec("DROP VIEW coverage");
-    warehouse.connection.database.exec(`${view} AND g.proof <> 'empty'`);
-    expect(audit(warehouse).findings).toEqual([["views", "index_ticks", now - 300 * DAY, now - HOUR]]);
-  });
-
-  it("is_settled: finds a view index_ticks that disagrees with the ledger", () => {
-    const { warehouse } = fillSoundly();
-    const view = warehouse.connection.value<string>(
-      "SELECT sql FROM sqlite_master WHERE name = 'index_ticks'",
-    );
-    warehouse.connection.database.exec("DROP VIEW index_ticks");
-    warehouse.connection.database.exec(view.replace("g.proof <> 'lost'", "g.proof <> 'rows'"));
-    const newest = now - 2 * HOUR - 30 * SECOND;
-    expect(audit(warehouse).findings).toEqual([
-      ["is_settled", "index_ticks", now - 4 * HOUR, now - 4 * HOUR + 1],
-      ["is_settled", "index_ticks", newest, newest + 1],
-    ]);
-  });
 });
 
 describe("the repair of a damaged ledger", () => {
@@ -297,12 +271,7 @@ describe("the repair of a damaged ledger", () => {
       "no records",
     );
     damage(warehouse, insertRange, "ohlcv", 4711, midnight - DAY, midnight, "rows", null);
-    damage(
-      warehouse,
-      "INSERT INTO index_tick_rows (series, ts, price, volume, source) VALUES (?, ?, 1, 1, 0)",
-      series,
-      now - 90 * 60 * SECOND,
-    );
+    damage(warehouse, insertTick, series, now - 90 * 60 * SECOND);
     damage(warehouse, "UPDATE settled_ranges SET to_ts = ? WHERE proof = 'lost'", now - 199 * DAY);
     const { findings } = auditLedger(warehouse.connection, now);
     const repaired = warehouse.transaction((transaction) => repairLedger(transaction, findings));

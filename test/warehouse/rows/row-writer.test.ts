@@ -218,14 +218,6 @@ describe("index ticks", () => {
     ).toEqual([2, 5, 7, 1]);
   });
 
-  it("take the name of an LX index from the websocket", () => {
-    const warehouse = openTestWarehouse();
-    const lx = { indexType: "LX", indexId: "blx-id" };
-    write(warehouse, [tick(T, "1", lx)]);
-    write(warehouse, [tick(T + 1, "1", { ...lx, name: "BLX", tickVolume: decimal("7") })], "live");
-    expect(queryRows(warehouse, "SELECT DISTINCT name FROM index_ticks")).toEqual([{ name: "BLX" }]);
-  });
-
   it("update the stream's row count and newest timestamp, ignoring rows from the future", () => {
     const warehouse = openTestWarehouse();
     write(warehouse, page(120));

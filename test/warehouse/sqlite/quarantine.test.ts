@@ -170,18 +170,6 @@ describe("F10: a damaged file is renamed to a dated name, never deleted, and rep
   });
 });
 
-describe("F11: a file that disappears from its path while it is open is reported as", () => {
-  it.each(["removed", "replaced"])("%s", (how) => {
-    const path = makeFilledWarehouse();
-    const warehouse = openTestWarehouse({ path });
-    warehouse.assertFileInPlace();
-    renameSync(path, `${path}.moved`);
-    if (how === "replaced") writeFileSync(path, "");
-    expect(catchFailure(() => warehouse.assertFileInPlace())).toMatchObject({ code: "db_replaced" });
-    expect(catchFailure(() => warehouse.assertFileInPlace()).message).toContain(how);
-  });
-});
-
 describe("F11: a copy that replaces the open file", () => {
   it("stays intact, because the leftover WAL of the old file is quarantined", () => {
     const path = makeFilledWarehouse();

@@ -1,4 +1,3 @@
-import { execFileSync } from "node:child_process";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type BarWidth, barWidths, MICROS_PER_DAY } from "../../../src/model/time.ts";
@@ -6,7 +5,6 @@ import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { declareTargets } from "../../../src/warehouse/coverage/targets.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
-import { skipWithout } from "../../support/has-tool.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { parseTs, tick } from "../../support/warehouse/records.ts";
 
@@ -195,28 +193,6 @@ describe("bars", () => {
     const warehouse = warehouseOf([[T, "5"]]);
     const plan = queryRows(warehouse, "EXPLAIN QUERY PLAN SELECT ts, open FROM bars_1h WHERE name = 'BTC'");
     expect(plan.map(({ detail }) => String(detail)).filter((step) => /\b[hlzg]\b/.test(step))).toEqual([]);
-  });
-
-  it("return the same rows in an older SQLite", () => {
-    const warehouse = warehouseOf([
-      [T, "10.25"],
-      [T + HALF_MINUTE, "0.00000012"],
-      [T + MICROS_PER_DAY, "7"],
-    ]);
-    const columns =
-      "ts, time, open_exact, high_exact, low_exact, close_exact, n_ticks, expected_ticks, is_complete, quality";
-    const union = Object.keys(barWidths)
-      .map((name) => `SELECT ${columns} FROM bars_${name}`)
-      .join(" UNION ALL ");
-    let printed: string;
-    try {
-      printed = execFileSync("sqlite3", ["-readonly", "-json", warehouse.path, union], { encoding: "utf8" });
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
-      skipWithout("sqlite3 is not installed", "bars in another SQLite version");
-      return;
-    }
-    expect(JSON.parse(printed)).toEqual(queryRows(warehouse, union));
   });
 });
 

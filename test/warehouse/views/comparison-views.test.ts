@@ -1,4 +1,3 @@
-import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,7 +10,6 @@ import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { findRowsBeside, withdrawRows } from "../../../src/warehouse/rows/withdraw-rows.ts";
 import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { emptyRecord } from "../../support/empty-record.ts";
-import { skipWithout } from "../../support/has-tool.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { bar, decimal, parseTs, tick } from "../../support/warehouse/records.ts";
@@ -168,27 +166,6 @@ describe("an exchange tick", () => {
         { unmoved_seconds: 60, is_stale: 1 },
         { unmoved_seconds: null, is_stale: null },
       ]);
-    }
-  });
-});
-
-describe("all comparison views", () => {
-  it("return the same rows in an older SQLite", () => {
-    for (const view of ["reconcile_ohlcv", "reconcile_market_caps", "index_tick_versions"]) {
-      const exact = queryRows(
-        warehouse,
-        `SELECT name FROM pragma_table_info('${view}') WHERE name LIKE '%_exact'`,
-      );
-      const sql = `SELECT time, ${exact.map(({ name }) => name).join(", ")}, quality FROM ${view} ORDER BY 1, 2, 3`;
-      let printed: string;
-      try {
-        printed = execFileSync("sqlite3", ["-readonly", "-json", warehouse.path, sql], { encoding: "utf8" });
-      } catch (error) {
-        if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
-        skipWithout("sqlite3 is not installed", "comparison views in another SQLite version");
-        return;
-      }
-      expect(JSON.parse(printed)).toEqual(queryRows(warehouse, sql));
     }
   });
 });

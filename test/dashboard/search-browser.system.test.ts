@@ -1,0 +1,134 @@
+import { afterAll, beforeAll, describe, expect } from "vitest";
+import { systemClock } from "../../src/runtime/clock.ts";
+import { fillDailyBars } from "../support/dashboard/bars-warehouse.ts";
+import {
+  desktop,
+  expectAccessible,
+  itInBrowser,
+  openPage,
+  takeScreenshot,
+} from "../support/dashboard/chromium.ts";
+import { serveDashboard } from "../support/dashboard/dashboard-harness.ts";
+import { openFilledWarehouse } from "../support/warehouse/filled-warehouse.ts";
+
+let address: string;
+beforeAll(async () => {
+  const { path } = openFilledWarehouse(fillDailyBars, afterAll);
+  ({ address } = await serveDashboard(path, systemClock, afterAll));
+});
+
+async function openBars(options: Parameters<typeof openPage>[1]) {
+  const opened = await openPage(new URL("/bars/BTC?width=1h&range=1d", address).href, options);
+  await opened.page.waitForSelector("#chart[data-bars]");
+  return opened;
+}
+
+describe("a search", () => {
+  itInBrowser("from any page leads to series, pairs and relations with the keyboard alone", async () => {
+    const { page, complaints } = await openPage(address, desktop);
+    await page.keyboard.press("/");
+    await page.keyboard.type("ripple");
+    await page.locator("#search-results a", { hasText: "XRP" }).first().waitFor();
+    await expectAccessible(page);
+    await takeScreenshot(page, "search");
+    await page.keyboard.press("Escape");
+    expect(await page.isVisible("#search-dialog")).toBe(false);
+    await page.keyboard.press("/");
+    await page.keyboard.type("ripple");
+    // The page of the asset first, then its bars.
+    await page.locator('#search-results a[href="/assets/XRP"][aria-selected=true]').waitFor();
+    await page.locator("#search-results a:nth-of-type(3)").waitFor({ state: "detached" });
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector('#chart[data-series="xrp-id"]');
+    await page.keyboard.press("/");
+    await page.keyboard.type("bars_1");
+    // Its first letters also find series: the arrow waits for the answer about all of it.
+    await page.locator("#search-results a:first-of-type", { hasText: "bars_1" }).first().waitFor();
+    await page.keyboard.press("ArrowDown");
+    const name = await page.textContent("#search-results a:nth-of-type(2)[aria-selected=true] b");
+    await page.keyboard.press("Enter");
+    await page.locator("#editor", { hasText: `SELECT * FROM ${name} LIMIT 100` }).waitFor();
+    // What is typed into an editor stays there.
+    await page.locator("#editor .cm-content").press("/");
+    expect(await page.isVisible("#search-dialog")).toBe(false);
+    expect(complaints).toEqual([]);
+  });
+
+  itInBrowser("of a fast typist chooses from the answer about all that was typed", async () => {
+    const { page, complaints } = await openBars(desktop);
+    let release = () => {};
+    /** Every answer about a text that was typed waits until `release`. */
+    const hold = (path: string) => {
+      const released = new Promise<void>((resolve) => {
+        release = resolve;
+      });
+      return page.route(
+        (url) => url.pathname === path && url.searchParams.get("name") !== "",
+        async (route) => {
+          await released;
+          await route.continue();
+        },
+      );
+    };
+    await hold("/api/series");
+    await page.focus("#series");
+    await page.waitForSelector("#series-list [aria-selected=true]");
+    await page.keyboard.type("eth");
+    await page.keyboard.press("Enter");
+    release();
+    await page.waitForSelector('#chart[data-series="eth-id"]');
+
+    await hold("/api/search");
+    await page.keyboard.press("/");
+    await page.waitForSelector("#search-results [aria-selected=true]");
+    await page.keyboard.type("ripple");
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Enter");
+    release();
+    await page.waitForSelector('#chart[data-series="xrp-id"]');
+
+    // Escape takes the keys back.
+    await hold("/api/search");
+    await page.keyboard.press("/");
+    await page.waitForSelector("#search-results [aria-selected=true]");
+    await page.keyboard.type("litecoin");
+    await page.keyboard.press("Enter");
+    await page.keyboard.press("Escape");
+    const answered = page.waitForResponse(/name=litecoin$/);
+    release();
+    await (await answered).finished();
+    expect(new URL(page.url()).pathname).toBe("/bars/XRP");
+    expect(await page.isVisible("#search-dialog")).toBe(false);
+
+    // Open again before the browser tells that it was closed.
+    await page.evaluate(`document.getElementById("search-open").click();
+      document.getElementById("search-dialog").close();
+      document.getElementById("search-open").click()`);
+    await page.keyboard.type("litecoin");
+    await page.waitForSelector('#search-results a[href="/assets/LTC"][aria-selected=true]');
+    expect(complaints).toEqual([]);
+  });
+
+  itInBrowser(
+    "finds series to compare from 100 on, which the address keeps beside the log scale",
+    async () => {
+      const { page, complaints } = await openBars({ ...desktop, dark: true });
+      await page.check("#log");
+      await page.fill("#compare", "eth");
+      await page.locator("#compare-list [role=option]:first-child b", { hasText: /^ETH$/ }).waitFor();
+      await page.press("#compare", "Enter");
+      await page.waitForSelector('#chart[data-overlays="1"]');
+      expect(await page.textContent("#overlays")).toMatch(/^ETH GWA/);
+      expect(await page.isDisabled("#log")).toBe(true);
+      expect(new URL(page.url()).searchParams.get("log")).toBe("1");
+      await page.reload();
+      await page.waitForSelector('#chart[data-overlays="1"]');
+      await page.click("#overlays button");
+      await page.waitForSelector('#chart[data-overlays="0"]');
+      await takeScreenshot(page, "bars-compare");
+      await expectAccessible(page);
+      expect(complaints).toEqual([]);
+    },
+  );
+});
