@@ -27,15 +27,15 @@ import {
   STEADY_SERIES,
   sharedNow,
 } from "./live-sender.ts";
-import { createClient, type PageServerInfo, startPageServer } from "./page-server.ts";
+import { type RecordedService, startRecordedService } from "./start-recorded-service.ts";
 
 const TICKS_PER_SECOND = 50_000;
 const BURST_TICKS = 30_000;
 const CADENCE_SECONDS = 30;
 const OLDER_ROWS = 150;
 const BURST_INTERVAL_MS = CADENCE_SECONDS * 1000;
-/** PINGs are sent during a backfill of this many series and pages of each. */
-const BACKFILL = { series: 8, pages: 100 };
+/** PINGs are sent during a backfill of this many series, and slices of four pages of each. */
+const BACKFILL = { series: 8, slices: 25 };
 /** How long the first tick of a batch waits for others: part of the allowed latency. */
 export const FLUSH_DELAY_MS = 40;
 
@@ -43,6 +43,21 @@ export const FLUSH_DELAY_MS = 40;
 interface CommittedTicks {
   readonly ticks: number;
   readonly at: number;
+}
+
+function createClient(baseUrl: string): ServiceClient {
+  return createServiceClient({
+    baseUrl,
+    authUrl: baseUrl,
+    clientId: "bench",
+    readSecret: async () => "bench",
+    concurrency: 8,
+    maxRequestsPerSecond: 0,
+    clock: systemClock,
+    random: Math.random,
+    log: silentLog,
+    onEvent: () => {},
+  });
 }
 
 /** The live path as in the daemon, fed by a sender in its own process. */
@@ -68,18 +83,7 @@ export class LivePath {
     const [hello] = (await once(sender, "message")) as [Extract<SenderReport, { report: "listening" }>];
     const baseUrl = `http://127.0.0.1:${hello.port}`;
     const wsUrl = `ws://127.0.0.1:${hello.port}/`;
-    const client = createServiceClient({
-      baseUrl,
-      authUrl: baseUrl,
-      clientId: "bench",
-      readSecret: async () => "bench",
-      concurrency: 8,
-      maxRequestsPerSecond: 0,
-      clock: systemClock,
-      random: Math.random,
-      log: silentLog,
-      onEvent: () => {},
-    });
+    const client = createClient(baseUrl);
     const ingest = await IngestThread.start({ path, clock: systemClock, log: silentLog });
     const live = new LivePath(sender, client, ingest);
     await live.#follow(wsUrl);
@@ -266,14 +270,14 @@ async function measureBursts(live: LivePath, path: string, seconds: number): Pro
 }
 
 async function measurePongs(live: LivePath): Promise<Figure[]> {
-  const { info, stop } = await startPageServer(BACKFILL.series, BACKFILL.pages);
-  const client = createClient(info);
+  const service = await startRecordedService(BACKFILL.series, BACKFILL.slices);
+  const client = createClient(service.baseUrl);
   const delay = monitorEventLoopDelay({ resolution: 1 });
   try {
     delay.enable();
     live.sendCommand({ order: "ping", everyMs: 50 });
     const begun = sharedNow();
-    const rows = await Promise.all(info.ids.map((id) => fillSeries(client, live.ingest, info, id)));
+    const rows = await Promise.all(service.ids.map((id) => fillSeries(client, live.ingest, service, id)));
     const speed = rows.reduce((a, b) => a + b) / ((sharedNow() - begun) / 1000);
     delay.disable();
     const { ms, unanswered } = await live.order<"pongs">({ order: "pongs" });
@@ -291,7 +295,7 @@ async function measurePongs(live: LivePath): Promise<Figure[]> {
     ];
   } finally {
     await client.close();
-    await stop();
+    await service.stop();
   }
 }
 
@@ -322,11 +326,11 @@ function parseSeconds(args: readonly string[]): number {
 async function fillSeries(
   client: ServiceClient,
   ingest: IngestThread,
-  info: PageServerInfo,
+  service: RecordedService,
   id: string,
 ): Promise<number> {
   const series: Series = { stream: "index_ticks", indexType: "GWA", indexId: id };
-  const gap = { from: info.fromMs * 1000, to: info.toMs * 1000 };
+  const gap = { from: service.newestSlicesFrom(service.slices) * 1000, to: service.toMs * 1000 };
   const filters = { indexType: "GWA", indexId: id };
   const walk = { endpoint: "/index-ticker" as const, filters, from: gap.from, until: gap.to };
   const read = (body: ResponseBody) => ingest.call("readPage", { stream: series.stream, series }, [body]);

@@ -3,7 +3,6 @@ import { benchBackfill, benchEndurance } from "./backfill.ts";
 import { benchExport } from "./export.ts";
 import { type Figure, formatFigures, isMissed } from "./figures.ts";
 import { benchGoodput } from "./goodput.ts";
-import { benchIdle } from "./idle.ts";
 import { benchJournal } from "./journal.ts";
 import { benchLive } from "./live.ts";
 import { benchOutage } from "./outage.ts";
@@ -48,16 +47,7 @@ const parts: Readonly<Record<string, Part>> = {
     run: async (print) => [...(await benchShare(print)), ...(await benchLiveWhileSharing(print))],
   },
   serve: { title: "mds-sync serve, 1.2 million ticks", minutes: 0.3, run: benchServe },
-  journal: {
-    title: "What follows the change, at 1, 10 and 50 million ticks",
-    minutes: 8,
-    run: benchJournal,
-  },
-  idle: {
-    title: "An idle daemon: 1,500 series live, sharing, three open pages",
-    minutes: 14,
-    run: benchIdle,
-  },
+  journal: { title: "What follows the change, at 50 million ticks", minutes: 4, run: benchJournal },
   export: { title: "mds-sync export, 10 million ticks", minutes: 1, run: benchExport },
 };
 

@@ -85,22 +85,6 @@ function figures(reader: Connection, seriesCount: number): Figure[] {
       ...ms,
     },
     {
-      name: "200 days of daily bars of one series, every column",
-      measured: measureMs(reader, `SELECT * FROM bars_1d WHERE ${window}`, cpuTimeMs),
-      ...ms,
-    },
-    {
-      name: "200 days of hourly returns of one series",
-      measured: measureMs(reader, `SELECT ts, simple_return FROM returns_1h WHERE ${window}`, cpuTimeMs),
-      ...ms,
-    },
-    ...costsPerTick(reader),
-    {
-      name: "an hour of 1m bars",
-      measured: measureMs(reader, `SELECT * FROM bars_1m WHERE ${window} AND ts >= ${TO - 3_600_000_000}`),
-      ...ms,
-    },
-    {
       name: "latest_index_ticks, per series",
       measured: perSeries("SELECT index_type, index_id, name, ts, price FROM latest_index_ticks"),
       atMost: 10,
@@ -115,26 +99,5 @@ function figures(reader: Connection, seriesCount: number): Figure[] {
       ...us,
     },
     { name: "the tick at or before T, per series", measured: perSeries(asOf), atMost: 10, ...us },
-  ];
-}
-
-/** What the columns of a tick cost: a day of one series, by relation and column. */
-function costsPerTick(reader: Connection): Figure[] {
-  const ticks = 2880;
-  const where = `index_type = 'GWA' AND name = '${seriesName(1)}' AND ts >= ${TO - ticks * CADENCE} AND ts < ${TO}`;
-  const cost = (columns: string, relation: string) => ({
-    name: `a tick of ${relation}: ${columns}`,
-    measured:
-      (measureMs(reader, `SELECT ${columns} FROM ${relation} WHERE ${where}`, cpuTimeMs) * 1000) / ticks,
-    unit: "µs",
-    digits: 2,
-  });
-  return [
-    cost("ts, price", "index_ticks"),
-    cost("ts, price, price_exact", "index_ticks"),
-    cost("ts, price, time", "index_ticks"),
-    cost("ts, price, is_settled", "index_ticks"),
-    cost("*", "index_ticks"),
-    cost("*", "index_ticks_slim"),
   ];
 }

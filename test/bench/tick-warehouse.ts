@@ -58,38 +58,3 @@ export function fillWithTicks(path: string, seriesCount: number): void {
     warehouse.close();
   }
 }
-
-const LISTINGS = 1_000;
-/** How often an exchange was not observed, in tickers of one listing. */
-const TICKERS_PER_RANGE = 100;
-
-/** Adds the tickers of 1,000 listings, the newest at `TO`, and their ledger. */
-export function fillWithTickers(path: string, rows: number): void {
-  const warehouse = openWriter(path, { clock: systemClock });
-  try {
-    const { database } = warehouse.connection;
-    database.pragma("synchronous = OFF");
-    const count = Math.round(rows / LISTINGS);
-    const from = TO - count * CADENCE;
-    const numbers = (until: number) =>
-      `WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < ${until - 1})`;
-    warehouse.transaction((transaction) => {
-      const series = transaction.dictionary.getSeriesKey("", "bench-exchange");
-      database.exec(
-        `${numbers(LISTINGS)} INSERT INTO listings SELECT i + 1, 'bench-exchange', 'market-' || i, 'Bench', 'M' || i || '/USD' FROM n`,
-      );
-      database.exec(
-        `${numbers(count)} INSERT INTO exchange_tick_rows SELECT listing, ${from} + i * ${CADENCE}, 100.25 + i, 100.0, 100.5, 5.0, NULL, 0, NULL
-          FROM listings CROSS JOIN n ORDER BY listing, i`,
-      );
-      database.exec(
-        `${numbers(Math.ceil(count / TICKERS_PER_RANGE))} INSERT INTO settled_ranges SELECT 'exchange_ticks', ${series},
-          ${from} + i * ${TICKERS_PER_RANGE * CADENCE}, ${from} + (i + 1) * ${TICKERS_PER_RANGE * CADENCE}, iif(i % 2, 'rows', 'lost'),
-          iif(i % 2, NULL, 'not observed'), NULL FROM n`,
-      );
-      addRowCount(transaction, "exchange_ticks", count * LISTINGS, TO - CADENCE);
-    });
-  } finally {
-    warehouse.close();
-  }
-}

@@ -47,7 +47,13 @@ export async function benchToolkit(print: (line: string) => void): Promise<reado
       const rowsPerSecond = await measurePipe(folder, path);
       print(`${SERIES_COUNT} series of ${TICKS_PER_SERIES.toLocaleString("en-US")} ticks`);
       return [
-        ...libraryFigures(warehouse),
+        {
+          name: "200 days of ticks of one series as columns",
+          measured: measureMs(() => warehouse.ticks(seriesName(1), { as: "columns" })),
+          atMost: 150,
+          unit: "ms",
+          digits: 0,
+        },
         ...pastFigures(warehouse, before),
         {
           name: "mds-sync ticks --format ndjson to a pipe, by CPU time",
@@ -64,34 +70,6 @@ export async function benchToolkit(print: (line: string) => void): Promise<reado
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
-}
-
-function libraryFigures(warehouse: Warehouse): Figure[] {
-  const name = seriesName(1);
-  const ms = { unit: "ms", digits: 0 };
-  return [
-    {
-      name: "200 days of ticks of one series as columns",
-      measured: measureMs(() => warehouse.ticks(name, { as: "columns" })),
-      atMost: 150,
-      ...ms,
-    },
-    {
-      name: "the same with volumes",
-      measured: measureMs(() => warehouse.ticks(name, { as: "columns", columns: ["price", "volume"] })),
-      ...ms,
-    },
-    {
-      name: "200 days of 1h bars of one series as rows",
-      measured: measureMs(() => warehouse.bars(name, { every: "1h" })),
-      ...ms,
-    },
-    {
-      name: "200 days of 7m bars of one series as rows",
-      measured: measureMs(() => warehouse.bars(name, { every: "7m" })),
-      ...ms,
-    },
-  ];
 }
 
 const CORRECTIONS = 100;

@@ -90,12 +90,6 @@ export class AcceleratedScene {
     child.kill("SIGUSR2");
   }
 
-  /** Number of websocket connections so far. */
-  async countConnections(): Promise<number> {
-    const list = await this.service.readRequests();
-    return list.filter(({ target, status }) => target.startsWith("/v3/stream") && status === 101).length;
-  }
-
   withReader<T>(work: (reader: Connection) => T): T {
     const reader = openReader(this.path);
     try {

@@ -196,46 +196,16 @@ class AnsweringService {
 
 /** Calls back in the order of the times, and of the calls for equal ones. */
 class Timeline {
-  /** A binary heap. */
-  readonly #events: { readonly at: number; readonly order: number; readonly call: (now: number) => void }[] =
-    [];
-  #order = 0;
+  /** Latest first: a few walks have only a few events ahead. */
+  readonly #events: { readonly at: number; readonly call: (now: number) => void }[] = [];
 
   add(at: number, call: (now: number) => void): void {
-    const events = this.#events;
-    let index = events.push({ at, order: this.#order++, call }) - 1;
-    while (index > 0 && this.#isBefore(index, (index - 1) >> 1)) index = this.#swap(index, (index - 1) >> 1);
+    const index = this.#events.findIndex((event) => event.at <= at);
+    this.#events.splice(index < 0 ? this.#events.length : index, 0, { at, call });
   }
 
   runUntil(end: number): void {
-    for (let first = this.#events[0]; first !== undefined && first.at <= end; first = this.#events[0]) {
-      this.#removeFirst();
-      first.call(first.at);
-    }
-  }
-
-  #removeFirst(): void {
-    const events = this.#events;
-    const last = events.pop();
-    if (last === undefined || events.length === 0) return;
-    events[0] = last;
-    for (let index = 0; ; ) {
-      const left = 2 * index + 1;
-      const right = left + 1 < events.length && this.#isBefore(left + 1, left) ? left + 1 : left;
-      if (right >= events.length || !this.#isBefore(right, index)) return;
-      index = this.#swap(index, right);
-    }
-  }
-
-  #isBefore(a: number, b: number): boolean {
-    const [first, second] = [this.#events[a], this.#events[b]];
-    if (!first || !second) return false;
-    return first.at < second.at || (first.at === second.at && first.order < second.order);
-  }
-
-  #swap(a: number, b: number): number {
-    const [first, second] = [this.#events[a], this.#events[b]];
-    if (first && second) [this.#events[a], this.#events[b]] = [second, first];
-    return b;
+    for (let next = this.#events.pop(); next !== undefined && next.at <= end; next = this.#events.pop())
+      next.call(next.at);
   }
 }
