@@ -35,4 +35,15 @@ describe("a kind of list that no request gets", () => {
     health.recordList(request("MWA"), 1);
     expect([health.hasListed(request("MWA")), health.hasListed(request("GWA"))]).toEqual([true, false]);
   });
+
+  it("H8: is known by derivative type", () => {
+    const health = new Witness(new ManualClock());
+    const ticker = (derivativeType: string) => ({
+      endpoint: "/derivatives/ticker/{derivativeType}",
+      params: { derivativeType },
+    });
+    for (let response = 0; response < 20; response++) health.recordNoList(ticker("options"));
+    expect(() => health.assertListed(ticker("options"))).toThrow("no list");
+    expect(() => health.assertListed(ticker("futures"))).not.toThrow();
+  });
 });

@@ -115,7 +115,7 @@ describe("a service that refuses", () => {
   });
 });
 
-type Answer = "page" | "413" | "502" | "cut" | "truncated" | "500";
+type Answer = "page" | "413" | "502" | "503" | "504" | "cut" | "truncated" | "500";
 
 /** A service whose answer depends on the size of the page. */
 async function startSizedService(answer: (size: number) => Answer) {
@@ -141,7 +141,7 @@ async function startSizedService(answer: (size: number) => Answer) {
 }
 
 describe("an endpoint whose large pages fail", () => {
-  it.each<Answer>(["413", "cut", "truncated", "502"])(
+  it.each<Answer>(["413", "cut", "truncated", "502", "503", "504"])(
     "with %s is asked for smaller ones; other endpoints are not",
     async (how) => {
       const { send, sizes } = await startSizedService((size) => (size > 600 ? how : "page"));

@@ -1,5 +1,11 @@
 import type { ServerResponse } from "node:http";
 import { afterEach, describe, expect, it } from "vitest";
+import {
+  networkSign,
+  opensBreaker,
+  probeDelayMs,
+  reconnectDelayMs,
+} from "../../../src/service/http/outage-rules.ts";
 import { requestPriority } from "../../../src/service/http/request.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { createTestClient, readPage } from "../../support/service/client-harness.ts";
@@ -185,5 +191,58 @@ describe("an outage while a stream without history is synced", () => {
     client.bell.emit("ring");
     await clock.runUntil(request);
     expect(clock.monotonic() - before).toBeLessThan(100);
+  });
+});
+
+describe("the rules of an outage", () => {
+  const longest = () => 1 - 1e-9;
+
+  it("open the breaker of an endpoint after many failures, or fewer over a longer time", () => {
+    const cases = [
+      [39, 1_000],
+      [40, 0],
+      [16, 14_999],
+      [16, 15_000],
+      [15, 60_000],
+    ] as const;
+    expect(cases.map(([failures, ms]) => opensBreaker(failures, ms))).toEqual([
+      ...[false, true, false, true, false],
+    ]);
+  });
+
+  it("tell a host that cannot be reached from a request that failed", () => {
+    const codes = ["connection_refused", "dns_failed", "timeout", "connection_lost"];
+    expect(codes.map(networkSign)).toEqual(["refused", "refused", "timeout", "failed"]);
+  });
+
+  const quick = { isUrgent: true, isAlone: false, sign: "failed" } as const;
+  it.each([
+    ["of a stream without history", {}, 2_950],
+    ["that the service does not want", { sign: "go_away" }, 90_000],
+    ["of one endpoint among others that answer", { isAlone: true }, 90_000],
+    ["of streams with history", { isUrgent: false }, 90_000],
+  ] as const)("the next probe %s", (_, change, ms) => {
+    expect(probeDelayMs(50, { ...quick, ...change }, longest)).toBeCloseTo(ms);
+  });
+
+  const refused = {
+    attempts: 10,
+    rejections: 0,
+    end: "refused",
+    isUrgent: true,
+    isRestDown: false,
+    retryAfterMs: 0,
+  } as const;
+  it.each([
+    ["refused, a stream without history", {}, 2_950],
+    ["refused, only streams with history", { isUrgent: false }, 60_000],
+    ["refused while REST probes", { isRestDown: true }, 60_000],
+    ["dropped again and again", { end: "dropped" }, 60_000],
+    ["a first 403", { end: "rejected", rejections: 1 }, 1_000],
+    ["a second 403", { end: "rejected", rejections: 2 }, 180_000],
+    ["a tenth 403", { end: "rejected", rejections: 10 }, 3_660_000],
+    ["denied by a rule", { end: "denied", rejections: 1 }, 120_000],
+  ] as const)("the feed connects again: %s", (_, change, ms) => {
+    expect(reconnectDelayMs({ ...refused, ...change }, longest)).toBeCloseTo(ms, -1);
   });
 });
