@@ -48,6 +48,8 @@ describe("H12: a page with records of another index", () => {
     const { ingest, query } = await startIngest();
     const content = makeTicks(gap.from, gap.to).map((row) => ({ ...tickRecord(row), indexType: "MWA" }));
     expect(await commitPage(ingest, onlyPage, jsonBody({ content }))).toMatchObject({ foreign: 240 });
-    expect(query("SELECT DISTINCT index_type FROM index_ticks")).toEqual([{ index_type: "MWA" }]);
+    expect(query("SELECT DISTINCT index_type, source FROM index_ticks")).toEqual([
+      { index_type: "MWA", source: "live" },
+    ]);
   });
 });

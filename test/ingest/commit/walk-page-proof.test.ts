@@ -55,6 +55,20 @@ describe("the proven range of a page", () => {
       expect(stale.coverage()).toEqual(cached);
     },
   );
+
+  it("is not younger than what was final when an earlier page of the walk was made", () => {
+    const { position } = over("10:00:00", "12:00:00");
+    const provenBy = (page: string, earliest: string) => {
+      const { commit, coverage } = openPages();
+      const body = { ...tickPage([]), asOf: at(page) / 1000 };
+      const later = { ...position, provenFrom: at("10:30:00"), madeAt: at(earliest) };
+      const { isComplete } = commit(body, { position: later });
+      return [coverage()[0]?.[1], isComplete];
+    };
+    expect(provenBy("12:05:00", "10:20:55")).toEqual(["10:20:00", false]);
+    expect(provenBy("10:20:55", "12:05:00")).toEqual(["10:20:00", false]);
+    expect(provenBy("12:05:00", "12:04:00")).toEqual([expect.anything(), true]);
+  });
 });
 
 describe("B16: a page from a cache that differs from a stored row", () => {
