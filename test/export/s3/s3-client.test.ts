@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { S3Client } from "../../../src/export/s3/s3-client.ts";
 import { readS3Target } from "../../../src/export/s3/s3-target.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
-import { type S3Fault, S3Server, verifySignature } from "../../support/export/s3-server.ts";
+import { type S3Fault, S3Server, testKeys, verifySignature } from "../../support/export/s3-server.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 /** The examples of Amazon's documentation of Signature Version 4 for S3. */
@@ -82,6 +82,40 @@ describe("S3Client", () => {
       expect(server.objects.has(`a dir/${key}`)).toBe(true);
     }
     expect(server.requests.every(({ headers }) => headers["x-amz-security-token"] === "token")).toBe(true);
+  });
+
+  it("F20: says in one line what is wrong and what to do, and not what the answer has of the key", async () => {
+    const server = await new S3Server().start();
+    onTestFinished(() => server.stop());
+    const clock = { ...systemClock, sleep: async () => {} };
+    const client = new S3Client(readS3Target("s3://lake", server.env), { clock });
+    onTestFinished(() => client.close());
+    const [list, remove] = [() => client.list(""), () => client.remove("a")];
+    const [write, create] = [() => client.write("a", "text"), () => client.create("a", "text")];
+    const cases: [
+      status: number,
+      code: string,
+      request: () => Promise<unknown>,
+      exit: number,
+      end: string,
+    ][] = [
+      [403, "AccessDenied", list, 2, "allow s3:ListBucket to these credentials"],
+      [403, "AccessDenied", write, 2, "allow s3:PutObject to these credentials"],
+      [403, "AccessDenied", remove, 2, "allow s3:DeleteObject to these credentials"],
+      [403, "ExpiredToken", write, 3, "renew the credentials in AWS_SESSION_TOKEN"],
+      [403, "RequestTimeTooSkewed", write, 2, "set the clock of this machine"],
+      [403, "Strange", write, 3, "check the address, the region and the rights"],
+      [301, "PermanentRedirect", write, 2, "set AWS_REGION to the region of the bucket"],
+      [503, "SlowDown", write, 75, "try again later; the previous export is untouched"],
+      [501, "NotPut", write, 2, "use another store, or export to a folder and copy it there"],
+      [501, "NoCondition", create, 2, "use a store with conditional writes (If-None-Match)"],
+    ];
+    for (const [status, code, request, exit, end] of cases) {
+      server.fault = () => ({ status, code });
+      const failure = await request().catch((thrown: unknown) => thrown);
+      expect(failure).toMatchObject({ exit, summary: expect.stringContaining(`(${code}): ${end}`) });
+      expect(String(failure)).not.toContain(testKeys.accessKeyId);
+    }
   });
 
   it("F20: has uploaded a file once the store says so, or has it", async () => {
