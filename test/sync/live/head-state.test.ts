@@ -307,4 +307,28 @@ describe("the period of a series", () => {
       head = { ...head, askedAt: lost + 12 * PERIOD };
     }
   });
+
+  it("is forgotten the next day", () => {
+    const quiet = { ...live(), period: 8 * PERIOD };
+    const periodAfter = (at: number) => resolve(quiet, current(at), at, timing, hasNone).period / PERIOD;
+    expect([periodAfter(later(3_600)), periodAfter(now + MICROS_PER_DAY)]).toEqual([8, 1]);
+  });
+
+  it("H4: does not depend on milliseconds between the stamps of REST and the websocket, or a tick on its way", () => {
+    const ranges: TimeRange[] = [];
+    const record = (range: TimeRange) => ranges.push(range) < 0;
+    resolve(silent, current(now), now, timing, record);
+    resolve(skipped, current(later(60)), now, timing, record);
+    expect(ranges).toEqual([
+      { from: now - 2.5 * PERIOD, to: now - PERIOD },
+      { from: now - 1.5 * PERIOD, to: now - 0.5 * PERIOD },
+    ]);
+  });
+
+  it("is not learned from a poll that has not reached the tick after a skip", () => {
+    const early = resolve(skipped, current(now), now, timing, hasNone);
+    expect(early).toMatchObject({ lastLive: now - 2 * PERIOD, resumedAt: now, period: PERIOD });
+    const decided = resolve(early, current(later(90)), later(90), timing, hasNone);
+    expect(decided).toMatchObject({ lastLive: undefined, resumedAt: undefined, period: 2 * PERIOD });
+  });
 });
