@@ -226,18 +226,6 @@ export function readChanges(
   );
 }
 
-/** Whether the range has changed after `seq`. */
-export function hasChangedSince(
-  connection: SqlRunner,
-  { stream, series }: { readonly stream: RowStream; readonly series: number },
-  { from, to }: TimeRange,
-  seq: number,
-): boolean {
-  const sql =
-    "SELECT 1 FROM changes WHERE seq > ? AND stream = ? AND key = ? AND from_ts < ? AND to_ts > ? LIMIT 1";
-  return connection.findRow(sql, [seq, stream, series, to, from]) !== undefined;
-}
-
 /** Gives the journal another name, so that every reader compares everything: the file is a copy of another. */
 export function renameJournal(file: SqlRunner): void {
   file.run("UPDATE warehouse_state SET changes_id = abs(random() % 9007199254740991)");

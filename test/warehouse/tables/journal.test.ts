@@ -1,10 +1,8 @@
 import { describe, expect, it } from "vitest";
-import type { RowStream } from "../../../src/model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import type { TimeRange } from "../../../src/model/time-range.ts";
 import {
   canContinue,
-  hasChangedSince,
   Journal,
   readChanges,
   readJournalPosition,
@@ -132,22 +130,4 @@ it("has another name in a copy, so that a reader compares everything", () => {
   const renamed = readJournalPosition(connection).id;
   expect(renamed).not.toBe(id);
   expect(Number.isSafeInteger(renamed) && renamed >= 0).toBe(true);
-});
-
-it("tells whether a range has changed since an entry", () => {
-  const warehouse = openTestWarehouse();
-  warehouse.transaction(({ journal }) => {
-    journal.add("index_ticks", "rows", 1, { from: 10, to: 20 });
-    journal.add("index_ticks", "ledger", 2, { from: 10, to: 20 });
-  });
-  const key = { stream: "index_ticks", series: 1 } as const;
-  const has = (
-    from: number,
-    to: number,
-    seq = 0,
-    other: Partial<{ stream: RowStream; series: number }> = {},
-  ) => hasChangedSince(warehouse.connection, { ...key, ...other }, { from, to }, seq);
-  expect([has(0, 10), has(0, 11), has(19, 30), has(20, 30)]).toEqual([false, true, true, false]);
-  expect([has(0, 30, 1), has(0, 30, 1, { series: 2 })]).toEqual([false, true]);
-  expect([has(0, 30, 0, { series: 3 }), has(0, 30, 0, { stream: "ohlcv" })]).toEqual([false, false]);
 });
