@@ -31,24 +31,16 @@ export interface Option<T> extends OptionNames {
   readonly parse: (raw: RawValue) => OptionParseResult<T>;
   /** A value as a user would write it in the file. */
   readonly format: (value: T) => string;
-  /** The JSON Schema of the value in the file, for editors. `parse` decides; the schema may accept more. */
-  readonly schema: JsonSchema;
 }
-
-export type JsonSchema = Readonly<Record<string, unknown>>;
-
-const textSchema: JsonSchema = { type: "string" };
-const textListSchema: JsonSchema = { type: "array", items: textSchema };
 
 function makeOption<T>(
   description: OptionDescription,
   defaultValue: T,
   parse: Option<T>["parse"],
-  schema: JsonSchema,
   format: Option<T>["format"] = (value) => (value === undefined ? "" : String(value)),
 ): Option<T> {
   const names = typeof description === "string" ? { help: description } : description;
-  return { option: true, ...names, defaultValue, parse, format, schema };
+  return { option: true, ...names, defaultValue, parse, format };
 }
 
 function makeScalarOption<T>(
@@ -56,13 +48,13 @@ function makeScalarOption<T>(
   defaultValue: T,
   expected: string,
   parse: (text: string) => T | undefined,
-  { format, schema = textSchema }: { format?: Option<T>["format"]; schema?: JsonSchema } = {},
+  format?: Option<T>["format"],
 ): Option<T> {
   const parseText: Option<T>["parse"] = (raw) => {
     const value = typeof raw === "string" ? parse(raw.trim()) : undefined;
     return value === undefined ? { expected } : { value };
   };
-  return makeOption(description, defaultValue, parseText, schema, format);
+  return makeOption(description, defaultValue, parseText, format);
 }
 
 const formatText = (value: string) => (/^[\w./:-]+$/.test(value) ? value : JSON.stringify(value));
@@ -71,9 +63,13 @@ const formatList = (values: readonly string[]) => `[${values.map(formatText).joi
 /** A kind of text: what is expected, and what it accepts. */
 function textKind(expected: string, accepts: (raw: string) => boolean) {
   return (description: OptionDescription, defaultValue = ""): Option<string> =>
-    makeScalarOption(description, defaultValue, expected, (raw) => (accepts(raw) ? raw : undefined), {
-      format: formatText,
-    });
+    makeScalarOption(
+      description,
+      defaultValue,
+      expected,
+      (raw) => (accepts(raw) ? raw : undefined),
+      formatText,
+    );
 }
 
 export const textOption = textKind("a non-empty text", (raw) => raw !== "");
@@ -119,22 +115,17 @@ export function serviceUrlOption(
   schemes: { secure: string; plain: string },
 ): Option<string | undefined> {
   const expected = `an address such as ${schemes.secure}//host (${schemes.plain}// only to localhost), without user name or password`;
-  return makeOption<string | undefined>(
-    description,
-    undefined,
-    (raw) => {
-      const text = typeof raw === "string" ? raw.trim() : "";
-      if (findUrlProblem(text) !== undefined) return { expected };
-      const { protocol, pathname, search, hash } = new URL(text);
-      const hasScheme = protocol === schemes.secure || protocol === schemes.plain;
-      if (!hasScheme || search !== "" || hash !== "") return { expected };
-      // The client adds the version to the path of every request, so the service would answer 404 to all of them.
-      if (schemes.plain === "http:" && /\/v3\/?$/.test(pathname))
-        return { expected: `the address without /v3: ${text.replace(/\/v3\/?$/, "")}` };
-      return { value: text };
-    },
-    textSchema,
-  );
+  return makeOption<string | undefined>(description, undefined, (raw) => {
+    const text = typeof raw === "string" ? raw.trim() : "";
+    if (findUrlProblem(text) !== undefined) return { expected };
+    const { protocol, pathname, search, hash } = new URL(text);
+    const hasScheme = protocol === schemes.secure || protocol === schemes.plain;
+    if (!hasScheme || search !== "" || hash !== "") return { expected };
+    // The client adds the version to the path of every request, so the service would answer 404 to all of them.
+    if (schemes.plain === "http:" && /\/v3\/?$/.test(pathname))
+      return { expected: `the address without /v3: ${text.replace(/\/v3\/?$/, "")}` };
+    return { value: text };
+  });
 }
 
 /** One of a few words. `removed`: words of earlier versions, with what to give instead. */
@@ -143,16 +134,11 @@ export function choiceOption<const Choice extends string>(
   choices: readonly [Choice, ...Choice[]],
   removed: Readonly<Record<string, string>> = {},
 ): Option<Choice> {
-  return makeOption<Choice>(
-    description,
-    choices[0],
-    (raw) => {
-      const text = typeof raw === "string" ? raw.trim() : "";
-      const value = choices.find((choice) => choice === text);
-      return value === undefined ? { expected: removed[text] ?? choices.join(" or ") } : { value };
-    },
-    { enum: choices },
-  );
+  return makeOption<Choice>(description, choices[0], (raw) => {
+    const text = typeof raw === "string" ? raw.trim() : "";
+    const value = choices.find((choice) => choice === text);
+    return value === undefined ? { expected: removed[text] ?? choices.join(" or ") } : { value };
+  });
 }
 
 export function optionalTextOption(description: OptionDescription): Option<string | undefined> {
@@ -174,10 +160,7 @@ export function integerOption(
     const value = /^\d{1,15}$/.test(raw) ? Number(raw) : Number.NaN;
     return value >= min && value <= max ? value : undefined;
   };
-  const schema = { type: "integer", minimum: min, maximum: max };
-  return makeScalarOption(description, defaultValue, `a whole number from ${min} to ${max}`, parse, {
-    schema,
-  });
+  return makeScalarOption(description, defaultValue, `a whole number from ${min} to ${max}`, parse);
 }
 
 function formatDuration(seconds: number): string {
@@ -198,9 +181,8 @@ export function durationOption(
     const seconds = parseDuration(raw);
     return seconds !== undefined && seconds >= minSeconds ? seconds : undefined;
   };
-  const schema = { type: "string", pattern: "^[0-9]{1,9}[smhdw]$" };
   const defaultSeconds = parseDuration(defaultValue) ?? 0;
-  return makeScalarOption(description, defaultSeconds, expected, parse, { format: formatDuration, schema });
+  return makeScalarOption(description, defaultSeconds, expected, parse, formatDuration);
 }
 
 /** How long to store rows, in seconds; undefined: forever. */
@@ -211,8 +193,7 @@ export function retentionOption(description: OptionDescription): Option<number |
     const seconds = typeof raw === "string" && raw.endsWith("d") ? parseDuration(raw) : undefined;
     return seconds ? { value: seconds } : { expected };
   };
-  const schema = { type: "string", pattern: "^(forever|[0-9]{1,9}d)$" };
-  return makeOption(description, undefined, parse, schema, (seconds) =>
+  return makeOption(description, undefined, parse, (seconds) =>
     seconds === undefined ? "forever" : formatDuration(seconds),
   );
 }
@@ -222,12 +203,12 @@ export function textListOption(description: OptionDescription): Option<readonly 
     isTextList(raw) && raw.every((item) => item !== "")
       ? { value: raw }
       : { expected: "a list such as [a, b]" };
-  return makeOption(description, [], parse, textListSchema, formatList);
+  return makeOption(description, [], parse, formatList);
 }
 
 export function flagOption(description: OptionDescription): Option<boolean> {
   const parse = (raw: string) => (raw === "true" ? true : raw === "false" ? false : undefined);
-  return makeScalarOption(description, false, "true or false", parse, { schema: { type: "boolean" } });
+  return makeScalarOption(description, false, "true or false", parse);
 }
 
 /** A client of `mds-sync serve`. */
@@ -254,16 +235,9 @@ export function serveClientsOption(description: OptionDescription): Option<reado
     const isUnique = new Set(known.map(({ id }) => id)).size === known.length;
     return known.length === clients.length && isUnique ? { value: known } : { expected };
   };
-  const properties = { id: textSchema, secretHashFile: textSchema, scopes: textListSchema };
-  const items = {
-    type: "object",
-    properties,
-    required: ["id", "secretHashFile"],
-    additionalProperties: false,
-  };
   const format = (clients: readonly ServeClientSetting[]) =>
     `[${clients.map(({ id, secretHashFile, scopes }) => `{ id: ${formatText(id)}, secretHashFile: ${formatText(secretHashFile)}, scopes: ${formatList(scopes)} }`).join(", ")}]`;
-  return makeOption(description, [], parse, { type: "array", items }, format);
+  return makeOption(description, [], parse, format);
 }
 
 const lxIndexNames = ["BLX", "ELX", "XRPLX"] as const;
@@ -282,14 +256,7 @@ export function lxIndexIdsOption(description: OptionDescription): Option<Readonl
     const pairs = Object.entries(ids).map(([name, id]) => `${name}: ${formatText(id)}`);
     return pairs.length === 0 ? "{}" : `{ ${pairs.join(", ")} }`;
   };
-  const properties = Object.fromEntries(lxIndexNames.map((name) => [name, textSchema]));
-  return makeOption(
-    description,
-    {},
-    parse,
-    { type: "object", properties, additionalProperties: false },
-    format,
-  );
+  return makeOption(description, {}, parse, format);
 }
 
 export function derivativeTypesOption(description: OptionDescription): Option<readonly DerivativeType[]> {
@@ -297,8 +264,7 @@ export function derivativeTypesOption(description: OptionDescription): Option<re
     isTextList(raw) && raw.every((item) => derivativeTypes.some((known) => known === item))
       ? { value: derivativeTypes.filter((known) => raw.includes(known)) }
       : { expected: `a list of ${derivativeTypes.join(", ")}` };
-  const schema = { type: "array", items: { enum: derivativeTypes } };
-  return makeOption(description, derivativeTypes, parse, schema, formatList);
+  return makeOption(description, derivativeTypes, parse, formatList);
 }
 
 const MAX_TOP_COUNT = 1_000_000;
@@ -329,15 +295,7 @@ export function selectorOption(
       kind !== "exchanges" && /^\d{1,7}$/.test(count) && Number(count) >= 1 && Number(count) <= MAX_TOP_COUNT;
     return fits ? { value: { kind: "top", count: Number(count) } } : { expected };
   };
-  const top = {
-    type: "object",
-    properties: { top: { type: "integer", minimum: 1, maximum: MAX_TOP_COUNT } },
-    required: ["top"],
-    additionalProperties: false,
-  };
-  const forms = [{ enum: ["all", "none"] }, { ...textListSchema, minItems: 1 }];
-  const schema = { anyOf: kind === "exchanges" ? forms : [...forms, top] };
-  return makeOption(description, defaultValue, parse, schema, formatSelector);
+  return makeOption(description, defaultValue, parse, formatSelector);
 }
 
 function formatSelector(value: Selector): string {

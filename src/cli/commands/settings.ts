@@ -1,6 +1,5 @@
 import type { Command } from "commander";
 import { optionEntries } from "../../config/option-table.ts";
-import { buildSettingsSchema } from "../../config/settings-schema.ts";
 import { formatTable } from "../output/text.ts";
 import type { CommandContext } from "../support/context.ts";
 import { addSettingsFlags, loadSettingsAndWarn } from "../support/flags.ts";
@@ -12,12 +11,7 @@ export function addSettingsCommand(program: Command, context: CommandContext): v
         "The client secret is never shown. Exits 2 if a setting is wrong, so it can check a file before a restart.",
     )
     .option("--json", "one JSON object: settings, origins, file")
-    .option("--schema", "the JSON Schema of the settings file, for editors")
-    .action((options: { json?: boolean; schema?: boolean }, command: Command) => {
-      if (options.schema) {
-        context.stdout.write(`${JSON.stringify(buildSettingsSchema(), null, 2)}\n`);
-        return;
-      }
+    .action((options: { json?: boolean }, command: Command) => {
       const loaded = loadSettingsAndWarn(command, context);
       if (options.json) {
         const { settings, file = null } = loaded;
