@@ -8,7 +8,7 @@ import { type FileSystemInfo, MIN_FREE_BYTES, readFreeBytes } from "../warehouse
 import { outOfSpace } from "./errors.ts";
 import type { ExportStore } from "./export-store.ts";
 import { filePath, type Manifest, type ManifestFile } from "./manifest.ts";
-import type { ParquetWriter, RowSource } from "./parquet-writer.ts";
+import type { FileContent, ParquetWriter } from "./parquet-writer.ts";
 import { relationFingerprint, relationSource } from "./relation-files.ts";
 import { labelSource, periodSource } from "./stream-files.ts";
 
@@ -25,12 +25,6 @@ interface FileWriterOptions {
   /** Called with the rows of files that are written, and of files that stay unchanged. */
   readonly onRows: (count: number) => void;
   readonly onFile: (file: ManifestFile) => void;
-}
-
-/** The rows of a file, and the SQL that selects its columns from them. */
-interface FileContent {
-  readonly source: RowSource;
-  readonly select: string;
 }
 
 export function periodPartition({

@@ -23,6 +23,12 @@ export interface RowSource {
   readonly blocks: Iterator<SourceBlock>;
 }
 
+/** The rows of a file, and the SQL that selects its columns from `handed_over()`. */
+export interface FileContent {
+  readonly source: RowSource;
+  readonly select: string;
+}
+
 export interface SourceBlock {
   /** The values of the leading columns, which all rows of the block share. */
   readonly prefix: readonly number[];

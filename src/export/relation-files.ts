@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { quoteName } from "../model/sql-text.ts";
 import type { ExportRelation, RelationColumnKind, RelationRow } from "../warehouse/read/export-relations.ts";
-import type { RowSource, SourceBlock } from "./parquet-writer.ts";
+import type { FileContent, SourceBlock } from "./parquet-writer.ts";
 
 const ROWS_PER_BLOCK = 8_192;
 
@@ -23,10 +23,7 @@ export function relationFingerprint({ name }: ExportRelation, rows: Iterable<Rel
   return hash.digest("hex");
 }
 
-export function relationSource(
-  relation: ExportRelation,
-  rows: Iterable<RelationRow>,
-): { source: RowSource; select: string } {
+export function relationSource(relation: ExportRelation, rows: Iterable<RelationRow>): FileContent {
   const entries = Object.entries(relation.columns);
   const values = entries.map(([name, kind]) => {
     const column = quoteName(name);

@@ -4,7 +4,7 @@ import { hasHistory, isDaily, type RowStream } from "../model/streams.ts";
 import { labelColumns } from "../warehouse/read/export-periods.ts";
 import { comparesPrices, type PeriodContent } from "../warehouse/read/export-rows.ts";
 import { rowColumns, rowTables } from "../warehouse/tables/row-tables.ts";
-import type { RowSource, SourceBlock, SourceColumn } from "./parquet-writer.ts";
+import type { FileContent, RowSource, SourceBlock, SourceColumn } from "./parquet-writer.ts";
 
 /** The streams whose files may be partitioned by time, in the order of the export. */
 export const exportStreams = Object.keys(rowTables) as RowStream[];
@@ -93,7 +93,7 @@ export function periodSource(
   stream: RowStream,
   content: PeriodContent,
   onRows: (count: number) => void,
-): { source: RowSource; select: string } {
+): FileContent {
   const sourceColumns: SourceColumn[] = [
     { name: "series_at", kind: "number" },
     { name: "moment", kind: "number" },

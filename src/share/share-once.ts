@@ -1,5 +1,5 @@
 import { failureCode } from "../model/failure.ts";
-import type { SharePeers, ShareRole } from "../model/status/share-status.ts";
+import type { SharePeers } from "../model/status/share-status.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { openReader } from "../warehouse/reader.ts";
 import { type Connection, SMALL_CACHE_KIB } from "../warehouse/sqlite/connection.ts";
@@ -12,17 +12,11 @@ import { createHolder, readPeers } from "./server/read-share-status.ts";
 import { parseServerAddress } from "./server/server-address.ts";
 import { SharedSession } from "./server/session.ts";
 import type { ForwardProgress } from "./share-writer.ts";
+import type { ShareThreadSettings } from "./thread/share-messages.ts";
 import { type ComparisonResult, compareShared, verifyShared } from "./verify.ts";
 
-export interface ShareOptions {
-  /** The SQLite file. */
-  readonly warehouse: string;
-  readonly url: string;
+export interface ShareOptions extends ShareThreadSettings {
   readonly readPassword: () => string | undefined;
-  readonly role: ShareRole;
-  /** What a person calls this daemon. */
-  readonly name: string;
-  readonly leaseSeconds: number;
   readonly clock: Clock;
   readonly signal: AbortSignal;
   readonly onProgress?: (progress: ForwardProgress) => void;

@@ -2,7 +2,7 @@ import type { ScreenValue } from "../../model/answers/query.ts";
 import { Failure } from "../../model/failure.ts";
 import { toCellText } from "../../model/row-text.ts";
 import { quoteName } from "../../model/sql-text.ts";
-import type { RowSource, SourceRow } from "../parquet-writer.ts";
+import type { FileContent, RowSource, SourceRow } from "../parquet-writer.ts";
 
 type ResultRow = readonly unknown[];
 
@@ -45,10 +45,7 @@ const isMoment = (value: unknown): value is string => typeof value === "string" 
  * The rows as DuckDB takes them, and the SELECT that gives the columns their types. SQLite has a type per value, Parquet
  * one per column: a column that mixes text and numbers fails, because a silent NULL would be a loss.
  */
-export function toParquetSource(
-  columns: readonly string[],
-  rows: Iterator<ResultRow>,
-): { source: RowSource; select: string } {
+export function toParquetSource(columns: readonly string[], rows: Iterator<ResultRow>): FileContent {
   const sample: ResultRow[] = [];
   for (let next = rows.next(); !next.done; next = rows.next())
     if (sample.push(next.value) >= SAMPLE_ROWS) break;

@@ -1,27 +1,18 @@
 import { randomUUID } from "node:crypto";
 import { Failure } from "../../model/failure.ts";
-import type {
-  ShareDaemon,
-  SharePeers,
-  ShareRole,
-  ShareStatus,
-  StandbyServer,
-} from "../../model/status/share-status.ts";
+import type { ShareDaemon, SharePeers, ShareStatus, StandbyServer } from "../../model/status/share-status.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { openReader } from "../../warehouse/reader.ts";
 import { readJournalPosition } from "../../warehouse/tables/journal.ts";
+import type { ShareThreadSettings } from "../thread/share-messages.ts";
 import { describePlace, parseServerAddress } from "./server-address.ts";
 import { SharedSession } from "./session.ts";
 
 /** Whoever asks for the status does not wait longer for a server that is down. */
 const CONNECT_TIMEOUT_MS = 2_000;
 
-interface ReadShareStatusOptions {
-  readonly warehouse: string;
-  readonly url: string;
+interface ReadShareStatusOptions extends Omit<ShareThreadSettings, "leaseSeconds"> {
   readonly readPassword: () => string | undefined;
-  readonly role: ShareRole;
-  readonly name: string;
   readonly clock: Clock;
 }
 

@@ -50,11 +50,6 @@ export class SharedDictionaries {
     return changed;
   }
 
-  /** Finds the keys of the entries that PostgreSQL has, and changes nothing there. */
-  match(connection: Connection): void {
-    for (const layout of dictionaryLayouts) this.#matchOne(connection, layout);
-  }
-
   /** Whether the file has entries that were added after the last update. */
   hasNewKeys(connection: Connection): boolean {
     return dictionaryLayouts.some(

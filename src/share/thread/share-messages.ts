@@ -3,9 +3,11 @@ import type { SharePeers, ShareRole } from "../../model/status/share-status.ts";
 
 /** What the thread needs to begin. The password travels separately, at each connection. */
 export interface ShareThreadSettings {
+  /** The SQLite file. */
   readonly warehouse: string;
   readonly url: string;
   readonly role: ShareRole;
+  /** What a person calls this daemon. */
   readonly name: string;
   readonly leaseSeconds: number;
 }
