@@ -64,7 +64,7 @@ export function sameToken(conditions: Conditions = {}): Fault {
 
 /** Issues a token that lacks this scope. */
 export function scopeWithout(scope: string, conditions: Conditions = {}): Fault {
-  return tokenFault("scopeWithout", conditions, (_, strike) => {
+  return tokenFault(`scopeWithout ${scope}`, conditions, (_, strike) => {
     const scopes = strike.tokens.settings.scopes.filter((each) => each !== scope);
     return reissue(strike, { scopes });
   });

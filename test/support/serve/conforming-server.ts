@@ -6,6 +6,7 @@ import { serviceScopes } from "../../../src/model/streams.ts";
 import { hashSecret } from "../../../src/serve/client-secrets.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { openWriter } from "../../../src/warehouse/writer.ts";
+import type { Fault } from "../../simulator/fault.ts";
 import type { Simulator, SimulatorOptions } from "../../simulator/simulator.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { serveWarehouse, startFilledWarehouse } from "./filled-server.ts";
@@ -89,9 +90,8 @@ export async function startConformingServer(
       writeFileSync(secretHashFile, await hashSecret(rotated, CHEAP));
     },
     /** Of the faults, only missing scopes can be had without the simulator. */
-    setFaults(script: string) {
-      const [, missing] = /scope-without (\S+)/.exec(script) ?? [];
-      client.scopes = scopes.filter((scope) => scope !== missing);
+    setFaults(...faults: readonly Fault[]) {
+      client.scopes = scopes.filter((scope) => faults.every(({ name }) => name !== `scopeWithout ${scope}`));
     },
     async stop() {
       await server.close();
