@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { intersect, totalDuration } from "../../src/model/time-range.ts";
-import { expectWarehouseMatches } from "../support/sync/oracle.ts";
+import { expectWarehouseMatches, readCoveredUntil } from "../support/sync/oracle.ts";
 import { expectSnapshotGapsCorrect, findIndexDifference } from "./daemon-oracle.ts";
 import { AcceleratedScene, type DaemonProcess } from "./daemon-process.ts";
 
@@ -107,15 +107,7 @@ describe("after all these faults", () => {
     const endedAt = scene.now();
     const { oracle } = scene.data;
     scene.withReader((reader) => {
-      // Each series is covered up to a different time: compare as of the earliest.
-      const coveredUntil = reader
-        .statement(
-          `SELECT min(reached) FROM (SELECT max(s.to_ts) + w.settle_delay AS reached FROM settled_ranges s
-            JOIN targets w ON w.stream = s.stream AND w.series = s.series
-            WHERE s.stream = 'index_ticks' GROUP BY s.series)`,
-        )
-        .pluck()
-        .get() as number;
+      const coveredUntil = readCoveredUntil(reader);
       expect(coveredUntil).toBeGreaterThan((outages.at(-1)?.to ?? 0) * 1000);
       const { rows } = expectWarehouseMatches(reader, scene.data, scene.now(), coveredUntil);
       expect(rows).toBeGreaterThan(5 * 2880);

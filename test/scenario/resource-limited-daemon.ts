@@ -9,7 +9,7 @@ import type { Fault } from "../simulator/faults.ts";
 import { type Simulator, startSimulator } from "../simulator/simulator.ts";
 import { programEntry } from "../support/build-program.ts";
 import { compileCacheEnv } from "../support/program-process.ts";
-import { type ComparisonResult, expectWarehouseMatches } from "../support/sync/oracle.ts";
+import { type ComparisonResult, expectWarehouseMatches, readCoveredUntil } from "../support/sync/oracle.ts";
 import { serviceEnv } from "../support/sync/sync-session.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { timeLimit } from "../support/time-limit.ts";
@@ -119,17 +119,7 @@ http: { port: 0 }
     },
     query: (sql) => read(({ database }) => database.prepare(sql).all() as Record<string, unknown>[]),
     expectMatchesService: () =>
-      read((reader) => {
-        const coveredUntil = reader.database
-          .prepare(
-            `SELECT min(reached) FROM (SELECT max(s.to_ts) + w.settle_delay AS reached FROM settled_ranges s
-              JOIN targets w ON w.stream = s.stream AND w.series = s.series
-              WHERE s.stream = 'index_ticks' GROUP BY s.series)`,
-          )
-          .pluck()
-          .get();
-        return expectWarehouseMatches(reader, simulator, Date.now(), Number(coveredUntil));
-      }),
+      read((reader) => expectWarehouseMatches(reader, simulator, Date.now(), readCoveredUntil(reader))),
   };
 }
 

@@ -11,16 +11,10 @@ import { Soak, type Vitals } from "./soak-process.ts";
 
 /*
  * npm run soak: a daemon backfills at full speed and follows the live feed under random faults for ten minutes.
- * `--minutes N` changes the length, `--seed N` repeats the order of the faults. `--days N` shortens the history, so that the
- * backfill ends; `--snapshots FOLDER` records the live heap of each thread every minute, and snapshots after 30 and 110 minutes.
+ * `--minutes N` changes the length, `--seed N` repeats the order of the faults.
  */
 const { values } = parseArgs({
-  options: {
-    minutes: { type: "string", default: "10" },
-    days: { type: "string", default: "200" },
-    snapshots: { type: "string" },
-    seed: { type: "string" },
-  },
+  options: { minutes: { type: "string", default: "10" }, seed: { type: "string" } },
 });
 const minutes = Number(values.minutes);
 const seed = Number(values.seed ?? Date.now() % 1_000_000);
@@ -30,7 +24,7 @@ const RECOVERY_TIMEOUT_MS = 60_000;
 const print = (line: string) => void process.stdout.write(`${line}\n`);
 
 const folder = mkdtempSync(join(tmpdir(), "mds-soak-"));
-const soak = new Soak(folder, { days: Number(values.days), snapshots: values.snapshots });
+const soak = new Soak(folder);
 process.on("exit", () => soak.kill());
 for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(130));
 let figures: Figure[];

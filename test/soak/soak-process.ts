@@ -15,10 +15,10 @@ const entry = buildProgram();
 const preload = resolve(import.meta.dirname, "vitals.mjs");
 /** A sixth of the real cadence, so that the backfill of 200 days never finishes during a soak. */
 const CADENCE_SECONDS = 5;
-const settings = (days: number) => `service: { refreshSeconds: ${CADENCE_SECONDS} }
+const settings = `service: { refreshSeconds: ${CADENCE_SECONDS} }
 sync:
   ohlcv: false
-  intraday: { GWA: all, MWA: all, LX: all, days: ${days} }
+  intraday: { GWA: all, MWA: all, LX: all, days: 200 }
   exchangeTickers: { exchanges: all, markets: all }
 http: { port: 0 }
 `;
@@ -38,13 +38,6 @@ function installedEnvironment(): Record<string, string> {
   return Object.fromEntries(pairs.map(([, name, value]) => [name, value]));
 }
 
-interface SoakOptions {
-  /** Days of history that the daemon backfills. */
-  readonly days: number;
-  /** The folder for the heap sizes of each minute, and two snapshots of each thread. */
-  readonly snapshots: string | undefined;
-}
-
 /** A simulator and a daemon, each in its own process. */
 export class Soak {
   readonly path: string;
@@ -59,32 +52,19 @@ export class Soak {
   readonly #children: ChildProcess[] = [];
   #daemon: ChildProcess | undefined;
   #stderr = "";
-  readonly #snapshots: string | undefined;
 
-  constructor(folder: string, { days, snapshots }: SoakOptions) {
-    this.#snapshots = snapshots;
+  constructor(folder: string) {
     this.#folder = folder;
     this.path = join(folder, "mds.sqlite");
     this.vitalsFile = join(folder, "vitals");
-    writeFileSync(join(folder, "mds-sync.yaml"), settings(days));
+    writeFileSync(join(folder, "mds-sync.yaml"), settings);
   }
 
   async start(fault: FaultCall): Promise<void> {
     const args = [simulatorEntry, "--refresh-seconds", String(CADENCE_SECONDS)];
     this.#simulator = await RemoteSimulator.connect(this.#spawn(args, "pipe", "inherit"));
     await this.#simulator.setFaults(fault);
-    const daemon = this.#spawn(
-      [
-        ...(this.#snapshots === undefined ? [] : ["--expose-gc"]),
-        "--import",
-        preload,
-        entry,
-        "run",
-        "--no-progress",
-      ],
-      "ignore",
-      "pipe",
-    );
+    const daemon = this.#spawn(["--import", preload, entry, "run", "--no-progress"], "ignore", "pipe");
     this.#daemon = daemon;
     daemon.stderr?.on("data", (chunk) => {
       this.#stderr = (this.#stderr + String(chunk)).slice(-20_000);
@@ -146,7 +126,6 @@ export class Soak {
         ...installedEnvironment(),
         MDS_WAREHOUSE: this.path,
         MDS_SOAK_VITALS: this.vitalsFile,
-        ...(this.#snapshots === undefined ? {} : { MDS_SOAK_SNAPSHOTS: this.#snapshots }),
         ...this.#simulator?.env,
       },
     });

@@ -92,6 +92,15 @@ export function expectWarehouseMatches(
   return sum;
 }
 
+/** As of when a warehouse can be compared that was stopped: each series is covered up to a different time. */
+export function readCoveredUntil(reader: Connection): Micros {
+  return reader.value<number>(
+    `SELECT min(reached) FROM (SELECT max(s.to_ts) + w.settle_delay AS reached FROM settled_ranges s
+      JOIN targets w ON w.stream = s.stream AND w.series = s.series
+      WHERE s.stream = 'index_ticks' GROUP BY s.series)`,
+  );
+}
+
 /** Late records delay the end of a target; a lateness that was seen falls to nothing in twelve times its length. */
 function readLatenessAt(reader: Connection, stream: HistoryStream, asOf: Micros): Micros {
   const late = readLateness(reader, stream);
