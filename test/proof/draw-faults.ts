@@ -202,6 +202,10 @@ const liveFeed: readonly DrawFault[] = [
   (draw) => Fault.replay(draw.integer(1, 5)),
   // The socket stamps its ticks by another clock than REST.
   (draw) => Fault.shiftTimestamps(draw.one([137, -137, 2_000]), { on: "ticks" }),
+  (draw) => {
+    const notations = [Fault.unknownFields, Fault.reorderedFields, ...each(Fault.decimals, "number")];
+    return draw.one([...notations, ...each(Fault.timestamps, "us")])({ on: "ticks" });
+  },
 ];
 
 /** H. What other implementations of the service do, for as long as the faults last. */

@@ -18,7 +18,7 @@ import type { World } from "../../src/simulator/world.ts";
 
 /**
  * Tells tests what the service serves, without requests. All ranges are half-open; records are sorted oldest first. All
- * quirks apply, except for the format of records (decimals are strings here).
+ * quirks apply.
  */
 export class Oracle {
   readonly #world: World;

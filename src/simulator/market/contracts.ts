@@ -1,4 +1,4 @@
-import { DAY_MS } from "./format.ts";
+import { DAY_MS, formatUtc } from "./format.ts";
 import type { IndexSeries } from "./indexes.ts";
 import type { MarketModel } from "./market-model.ts";
 import type { SimulatedExchange, SimulatedMarket } from "./universe.ts";
@@ -102,7 +102,7 @@ function listOptions(
 }
 
 function createContract(
-  { ids, utc }: MarketModel,
+  { ids }: MarketModel,
   type: SimulatedDerivativeType,
   exchange: SimulatedExchange,
   market: SimulatedMarket,
@@ -130,8 +130,8 @@ function createContract(
       valueCurrency: isInQuote ? market.quote.symbol : market.base.symbol,
       ...(optionType ? { optionType } : {}),
       ...(strike === undefined ? {} : { optionStrike: String(strike) }),
-      ...(listingMs === undefined ? {} : { listing: utc.format(listingMs) }),
-      ...(expirationMs === undefined ? {} : { expiration: utc.format(expirationMs) }),
+      ...(listingMs === undefined ? {} : { listing: formatUtc(listingMs) }),
+      ...(expirationMs === undefined ? {} : { expiration: formatUtc(expirationMs) }),
     },
   };
 }

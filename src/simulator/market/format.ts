@@ -1,41 +1,7 @@
 export const DAY_MS = 86_400_000;
 
-const TWO_DIGITS = Array.from({ length: 100 }, (_, value) => String(value).padStart(2, "0"));
-
-const dayTexts = new Map<number, string>();
-
-/** Formats days since 1970 as YYYY-MM-DD. Keeps the texts: a page of bars has thousands of days, and the next page the same. */
-export function formatIsoDay(day: number): string {
-  const known = dayTexts.get(day);
-  if (known !== undefined) return known;
-  const text = new Date(day * DAY_MS).toISOString().slice(0, 10);
-  dayTexts.set(day, text);
-  return text;
-}
-
-/** Formats timestamps as ISO 8601 UTC with a fixed number of fraction digits. */
-export class UtcFormatter {
-  readonly #digits: 0 | 3 | 6;
-
-  constructor(digits: 0 | 3 | 6) {
-    this.#digits = digits;
-  }
-
-  format(ms: number): string {
-    const day = Math.floor(ms / DAY_MS);
-    const msOfDay = ms - day * DAY_MS;
-    const second = Math.floor(msOfDay / 1000);
-    const minute = Math.floor(second / 60);
-    const time = `${TWO_DIGITS[Math.floor(minute / 60)]}:${TWO_DIGITS[minute % 60]}:${TWO_DIGITS[second % 60]}`;
-    return `${formatIsoDay(day)}T${time}${this.#fraction(msOfDay - second * 1000)}Z`;
-  }
-
-  #fraction(ms: number): string {
-    if (this.#digits === 0) return "";
-    if (ms === 0) return this.#digits === 3 ? ".000" : ".000000";
-    const micros = String(Math.floor(ms * 1000)).padStart(6, "0");
-    return `.${micros.slice(0, this.#digits)}`;
-  }
+export function formatUtc(ms: number): string {
+  return new Date(ms).toISOString();
 }
 
 const UTC_PATTERN = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.(\d{1,9}))?Z$/;

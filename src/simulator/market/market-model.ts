@@ -1,6 +1,4 @@
-import { UtcFormatter } from "./format.ts";
 import { IndexTable, IndexValues } from "./indexes.ts";
-import { JsonWriter } from "./json-writer.ts";
 import { PriceModel } from "./price-model.ts";
 import type { Quirks } from "./quirks.ts";
 import { RecordIds } from "./record-ids.ts";
@@ -28,7 +26,5 @@ export function createMarketModel({ seed, size, tickMs, quirks }: MarketModelOpt
     indexValues: new IndexValues(new PriceModel(seed, tickMs, priceParameters), seed, tickMs),
     calendar: new TickCalendar(seed, tickMs, quirks),
     ids: new RecordIds(seed, quirks.ids),
-    json: new JsonWriter(quirks),
-    utc: new UtcFormatter(quirks.fractionDigits),
   };
 }

@@ -12,16 +12,8 @@ export const defaultQuirks = {
   deadCursor: choice<"404" | "400" | "empty">("404"),
   /** UUIDs, or long ids with a slash, a percent sign and non-ASCII letters. */
   ids: choice<"uuid" | "opaque">("uuid"),
-  /** Decimals as JSON strings or as JSON numbers. */
-  decimals: choice<"string" | "number">("string"),
-  /** Every record has undocumented properties. */
-  extraProperties: false,
-  /** The order of properties differs from record to record. */
-  reorderedProperties: false,
   /** Maximum number of tickers per response of /exchange-ticker; 0: no limit. */
   exchangeTickerPage: 0,
-  /** Number of digits of the fraction of a second in timestamps. */
-  fractionDigits: choice<0 | 3 | 6>(3),
   /** Whether the `timestamp` of /ohlcv is compared with a bar's start or its end. */
   ohlcvTimestamp: choice<"start" | "end">("start"),
   /** A bar's endTimestamp: one millisecond before midnight, or midnight. */

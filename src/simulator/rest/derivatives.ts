@@ -5,11 +5,12 @@ import {
   type SimulatedDerivativeType,
   simulatedDerivativeTypes,
 } from "../market/contracts.ts";
-import { formatDecimal } from "../market/format.ts";
+import { formatDecimal, formatUtc } from "../market/format.ts";
 import { hashFraction, hashNumbers } from "../market/hash.ts";
 import type { MarketModel } from "../market/market-model.ts";
 import type { SimulatedExchange } from "../market/universe.ts";
 import { HttpError, validationError } from "./errors.ts";
+import { formatPage } from "./http-types.ts";
 import { QueryParams } from "./query-params.ts";
 
 /** Serves /derivatives: contract lists, single contracts, and tickers. */
@@ -26,14 +27,14 @@ export function respondContracts(
   const include = params.oneOf<ContractFilter>("include", ["ACTIVE", "ALL", "EXPIRED"]) ?? "ACTIVE";
   params.throwIfInvalid();
   const listed = listContracts(market, type, findExchange(market, exchangeId), include, nowMs);
-  return market.json.formatPage(filterByMarket(market, listed, marketId).map(({ record }) => record));
+  return formatPage(filterByMarket(market, listed, marketId).map(({ record }) => record));
 }
 
 export function respondContract(market: MarketModel, typeText: string, id: string, nowMs: number): string {
   const type = parseDerivativeType(typeText);
   for (const exchange of market.universe.exchanges) {
     const found = listContracts(market, type, exchange, "ALL", nowMs).find(({ record }) => record.id === id);
-    if (found) return market.json.formatRecord(found.record);
+    if (found) return JSON.stringify(found.record);
   }
   throw new HttpError(404, `No contract ${id}`);
 }
@@ -57,7 +58,7 @@ export function respondTickers(
   if (contractId !== undefined && chosen.length === 0)
     throw new HttpError(404, `No active contract ${contractId}`);
   const tick = market.calendar.newestTick(nowMs);
-  return market.json.formatPage(chosen.map((contract) => createDerivativeTick(market, contract, tick)));
+  return formatPage(chosen.map((contract) => createDerivativeTick(market, contract, tick)));
 }
 
 function filterByMarket(
@@ -91,7 +92,7 @@ const FUNDING_INTERVAL_MS = 8 * 3_600_000;
 
 /** Prices a contract near the index of its market. */
 export function createDerivativeTick(market: MarketModel, contract: Contract, tick: number) {
-  const { seed, indexValues, calendar, ids, utc } = market;
+  const { seed, indexValues, calendar, ids } = market;
   const { series, ordinal, step, strike, expirationMs, record } = contract;
   const atMs = tick * calendar.tickMs;
   const index = Math.exp(indexValues.logPriceAt(series, tick));
@@ -129,7 +130,7 @@ export function createDerivativeTick(market: MarketModel, contract: Contract, ti
     contractId: record.id,
     exchangeId: record.exchangeId,
     marketId: record.marketId,
-    timestamp: utc.format(atMs),
+    timestamp: formatUtc(atMs),
     price: formatDecimal(price, digits),
     volume: formatDecimal(volume, 4),
     volumeUsd: formatDecimal(volume * baseUsd, 2),

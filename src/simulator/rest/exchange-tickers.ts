@@ -1,9 +1,10 @@
-import { formatDecimal } from "../market/format.ts";
+import { formatDecimal, formatUtc } from "../market/format.ts";
 import { hashFraction, hashNumbers } from "../market/hash.ts";
 import type { IndexSeries } from "../market/indexes.ts";
 import type { MarketModel } from "../market/market-model.ts";
 import type { SimulatedExchange, SimulatedMarket } from "../market/universe.ts";
 import { HttpError } from "./errors.ts";
+import { formatPage, nextIdOf } from "./http-types.ts";
 import { QueryParams } from "./query-params.ts";
 
 export type ExchangeTickRecord = ReturnType<ExchangeTickers["records"]>[number];
@@ -31,7 +32,7 @@ export class ExchangeTickers {
   }
 
   respond(query: URLSearchParams, nowMs: number): string {
-    const { quirks, calendar, ids, json } = this.#market;
+    const { quirks, calendar, ids } = this.#market;
     const params = new QueryParams("exchange-ticker", query, quirks);
     const exchangeId = params.id("exchangeId");
     const marketId = params.id("marketId");
@@ -63,8 +64,7 @@ export class ExchangeTickers {
     const limit = quirks.exchangeTickerPage || listings.length;
     const records = listings.slice(0, limit).map((listing) => this.#record(listing, tick));
     const lastId = records.at(-1)?.id;
-    const end = json.nextIdProperty(listings.length > limit ? lastId : undefined, lastId);
-    return json.formatPage(records, end);
+    return formatPage(records, nextIdOf(quirks.lastPage, listings.length > limit, lastId));
   }
 
   /** The record of one market on one exchange; undefined when it is not listed or does not trade at this tick. */
@@ -100,7 +100,7 @@ export class ExchangeTickers {
   }
 
   #record({ ordinal, exchange, market, series, ticksPerTrade }: Listing, tick: number) {
-    const { seed, indexValues, calendar, ids, utc } = this.#market;
+    const { seed, indexValues, calendar, ids } = this.#market;
     const lastTradeTick = tick - ((tick + (hashNumbers(seed, 81, ordinal) % ticksPerTrade)) % ticksPerTrade);
     const fixedOffset = (hashFraction(seed, 82, ordinal) - 0.5) * 0.0008;
     const noise = (hashFraction(seed, 83, ordinal, lastTradeTick) - 0.5) * 0.0004;
@@ -118,8 +118,8 @@ export class ExchangeTickers {
       volume: formatDecimal(indexValues.volumeAt(series, tick) * fraction, 8),
       bid: formatDecimal(last - halfSpread * 0.9, series.priceDigits),
       ask: formatDecimal(last + halfSpread * 1.1, series.priceDigits),
-      timestamp: utc.format(tick * calendar.tickMs),
-      lastMoved: utc.format(lastMovedMs),
+      timestamp: formatUtc(tick * calendar.tickMs),
+      lastMoved: formatUtc(lastMovedMs),
     };
   }
 }

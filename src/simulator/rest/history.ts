@@ -1,9 +1,9 @@
-import { formatDecimal } from "../market/format.ts";
+import { formatDecimal, formatUtc } from "../market/format.ts";
 import { type IndexSeries, type SimulatedIndexType, simulatedIndexTypes } from "../market/indexes.ts";
 import type { MarketModel } from "../market/market-model.ts";
 import type { RecordKind } from "../market/record-ids.ts";
 import { HttpError, validationError } from "./errors.ts";
-import { Payload } from "./http-types.ts";
+import { formatPage, nextIdOf, Payload } from "./http-types.ts";
 import { QueryParams } from "./query-params.ts";
 
 /** The records of a page, newest first. Two parallel arrays, because pages are long. */
@@ -26,7 +26,7 @@ interface RecordContent {
 }
 
 /** One kind of history (ticks or daily bars). Time is divided into numbered steps, with at most one record per index and step. */
-export abstract class History<HistoryRecord extends object = object> {
+export abstract class History<HistoryRecord extends { id: string } = { id: string }> {
   abstract readonly name: string;
   abstract readonly stepMs: number;
   /** How long after the start of its step a record is final, if no tick is late. */
@@ -61,11 +61,11 @@ export abstract class History<HistoryRecord extends object = object> {
   record(series: IndexSeries, step: number, nowMs: number): HistoryRecord | undefined {
     const content = this.content(series, step, nowMs);
     if (!content) return undefined;
-    const { ids, utc } = this.market;
+    const { ids } = this.market;
     const id = ids.encode(this.recordKind(series.type), series.ordinal, step);
     const record: Record<string, string> = { id, indexId: series.id, indexType: series.type };
     for (const [name, value, digits] of content.figures) record[name] = formatDecimal(value, digits);
-    for (const [name, ms] of content.moments) record[name] = utc.format(ms);
+    for (const [name, ms] of content.moments) record[name] = formatUtc(ms);
     return record as HistoryRecord;
   }
 }
@@ -167,32 +167,17 @@ export class HistoryPages {
     if (seriesList.every(({ firstDay, endDay }) => firstDay >= endDay) && quirks.noData !== "empty")
       throw new HttpError(Number(quirks.noData), `No data for index ${id ?? type}`);
     if (startAfter === undefined && timestamp === undefined) {
-      const records = newestRecords(this.#history, seriesList, nowMs);
-      const end = this.#market.json.nextIdProperty(
-        undefined,
-        quirks.lastPage === "own-id" ? this.#lastId(records) : undefined,
-      );
-      return this.#render(records, end, nowMs);
+      return this.#render(newestRecords(this.#history, seriesList, nowMs), false, nowMs);
     }
     const start =
       startAfter !== undefined
         ? this.#startAfterCursor(startAfter, nowMs)
         : { step: this.#history.lastStepUpTo(timestamp ?? 0), rank: 0 };
-    if (!start)
-      return this.#render(
-        { series: [], steps: [] },
-        this.#market.json.nextIdProperty(undefined, undefined),
-        nowMs,
-      );
+    if (!start) return this.#render({ series: [], steps: [] }, false, nowMs);
     const size = startAfter === undefined || this.#honoursSize(timestamp !== undefined) ? requestedSize : 10;
     const limit = Math.min(size, quirks.maxPageRows);
     const { records, hasMore } = walkBackward(this.#history, seriesList, start, limit, nowMs);
-    const lastId = this.#lastId(records);
-    return this.#render(
-      records,
-      this.#market.json.nextIdProperty(hasMore ? lastId : undefined, lastId),
-      nowMs,
-    );
+    return this.#render(records, hasMore, nowMs);
   }
 
   #honoursSize(besideTimestamp: boolean): boolean {
@@ -237,20 +222,14 @@ export class HistoryPages {
     throw validationError(this.#history.name, "startAfter", cursor, "names no existing record");
   }
 
-  #render({ series, steps }: PageRecords, end: string, nowMs: number): Payload {
+  #render({ series, steps }: PageRecords, hasMore: boolean, nowMs: number): Payload {
     // Nobody may need the page: render it when it is read.
     return new Payload(() => {
       const records = steps.flatMap(
         (step, at) => this.#history.record(series[at] as IndexSeries, step, nowMs) ?? [],
       );
-      return this.#market.json.formatPage(records, end);
+      const { lastPage } = this.#market.quirks;
+      return formatPage(records, nextIdOf(lastPage, hasMore, records.at(-1)?.id));
     });
-  }
-
-  #lastId({ series, steps }: PageRecords): string | undefined {
-    const last = series.at(-1);
-    const step = steps.at(-1);
-    if (!last || step === undefined) return undefined;
-    return this.#market.ids.encode(this.#history.recordKind(last.type), last.ordinal, step);
   }
 }

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { constants, gzipSync } from "node:zlib";
+import type { Quirks } from "../market/quirks.ts";
 
 /** One request, completely received. */
 export interface SimulatorRequest {
@@ -48,6 +49,21 @@ export interface HttpExchange {
 export function createJsonResponse(status: number, content: string | Payload): SimulatorResponse {
   const payload = typeof content === "string" ? new Payload(() => content) : content;
   return { status, headers: { "content-type": "application/json" }, payload };
+}
+
+/** A page with these records. `nextId`: undefined for a page without it. */
+export function formatPage(content: readonly object[], nextId?: string | null): string {
+  return JSON.stringify({ content, nextId });
+}
+
+/** The `nextId` of a page that ends with the record `lastId`. */
+export function nextIdOf(
+  lastPage: Quirks["lastPage"],
+  hasMore: boolean,
+  lastId: string | undefined,
+): string | null | undefined {
+  if (hasMore || lastPage === "own-id") return lastId ?? null;
+  return { null: null, empty: "", absent: undefined }[lastPage];
 }
 
 export function encodeResponse(request: SimulatorRequest, response: SimulatorResponse): PlainResponse {

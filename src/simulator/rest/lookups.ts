@@ -1,6 +1,7 @@
 import type { MarketModel } from "../market/market-model.ts";
 import type { SimulatedAsset, SimulatedExchange, SimulatedMarket, Universe } from "../market/universe.ts";
 import { HttpError } from "./errors.ts";
+import { formatPage } from "./http-types.ts";
 import { QueryParams } from "./query-params.ts";
 
 /** By resource: the parameters that filter its list. Each has the name of the property that it selects. */
@@ -36,14 +37,12 @@ export function respondLookup(
   if (id !== undefined) {
     const found = records.find((record) => record.id === id);
     if (!found) throw new HttpError(404, `No ${resource} ${id}`);
-    return market.json.formatRecord(found);
+    return JSON.stringify(found);
   }
   const params = new QueryParams(resource, query, market.quirks);
   const wanted = Object.entries(filters[resource](params)).filter(([, value]) => value !== undefined);
   params.throwIfInvalid();
-  return market.json.formatPage(
-    records.filter((record) => wanted.every(([name, value]) => record[name] === value)),
-  );
+  return formatPage(records.filter((record) => wanted.every(([name, value]) => record[name] === value)));
 }
 
 function listRecords(

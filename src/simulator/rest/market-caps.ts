@@ -1,7 +1,8 @@
-import { DAY_MS, formatDecimal } from "../market/format.ts";
+import { DAY_MS, formatDecimal, formatUtc } from "../market/format.ts";
 import type { IndexSeries } from "../market/indexes.ts";
 import type { MarketModel } from "../market/market-model.ts";
 import { HttpError } from "./errors.ts";
+import { formatPage } from "./http-types.ts";
 import { QueryParams } from "./query-params.ts";
 
 export type MarketCapRecord = ReturnType<typeof rankMarketCaps>[number];
@@ -20,12 +21,12 @@ export function respondMarketCaps(market: MarketModel, query: URLSearchParams, n
     throw new HttpError(404, `No asset ${assetId}`);
   const ranking = rankMarketCaps(market, nowMs, percentChange);
   const chosen = assetId === undefined ? ranking : ranking.filter((record) => record.assetId === assetId);
-  return market.json.formatPage(chosen);
+  return formatPage(chosen);
 }
 
 /** The current ranking at `nowMs`. */
 export function rankMarketCaps(market: MarketModel, nowMs: number, percentChange: boolean) {
-  const { table, indexValues, calendar, ids, utc } = market;
+  const { table, indexValues, calendar, ids } = market;
   const number = Math.floor(nowMs / RANKING_INTERVAL_MS);
   const tick = calendar.newestTick(number * RANKING_INTERVAL_MS);
   const priced = table
@@ -47,7 +48,7 @@ export function rankMarketCaps(market: MarketModel, nowMs: number, percentChange
       return {
         id: ids.encode("market cap", base.ordinal, number),
         assetId: base.id,
-        timestamp: utc.format(number * RANKING_INTERVAL_MS),
+        timestamp: formatUtc(number * RANKING_INTERVAL_MS),
         marketCapRank: at + 1,
         volumeRank: volumeRanks.get(series) ?? 0,
         price,

@@ -63,7 +63,7 @@ export class LiveTicker {
  * that tick.
  */
 export function renderLiveMessage(
-  { calendar, ticks, exchangeTickers, json }: World,
+  { calendar, ticks, exchangeTickers }: World,
   live: LiveSeries,
   tick: number,
   nowMs: number,
@@ -72,14 +72,12 @@ export function renderLiveMessage(
     const record = exchangeTickers.record(live.exchange.id, live.market.id, tick);
     if (!record) return undefined;
     const { lastMoved: _onlyInRest, ...fields } = record;
-    return json.formatRecord({ event: "EXCHANGE_TICKER", ...fields });
+    return JSON.stringify({ event: "EXCHANGE_TICKER", ...fields });
   }
   const series = live.index;
   // The quirk `late` does not apply to the websocket: it sends those ticks on time. The quirk `missingPerMille` applies.
   if (!calendar.isListed(series, tick) || !calendar.isPublished(series, tick, Number.POSITIVE_INFINITY))
     return undefined;
-  // Prepends the event (and the name for LX) to the JSON of REST.
-  const record = json.formatRecord(ticks.record(series, tick, nowMs) ?? {});
-  const name = series.type === "LX" ? `"name":${JSON.stringify(series.name)},` : "";
-  return `{"event":"INDEX_TICKER",${name}${record.slice(1)}`;
+  const name = series.type === "LX" ? series.name : undefined;
+  return JSON.stringify({ event: "INDEX_TICKER", name, ...ticks.record(series, tick, nowMs) });
 }

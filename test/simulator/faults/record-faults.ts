@@ -62,7 +62,7 @@ export function echoSecrets(
 export const drop = (field: string, options: RowOptions = {}): Fault =>
   recordFault("drop", options, (fields) => fields.filter(([name]) => name !== field));
 
-/** Formats timestamps differently; us, ns, offset, zero-offset, epoch and epoch-text mean the same time. */
+/** Formats timestamps differently; seconds, us, ns, offset, zero-offset, epoch and epoch-text mean the same time. */
 export function timestamps(form: keyof typeof TIMESTAMP_FORMS, options: RowOptions = {}): Fault {
   return recordFault("timestamps", options, (fields) =>
     changeTexts(fields, isTimestamp, TIMESTAMP_FORMS[form]),
@@ -157,6 +157,7 @@ function splitSeconds(text: string): [seconds: string, fraction: string] {
 }
 
 const TIMESTAMP_FORMS = {
+  seconds: (text: string) => `"${splitSeconds(text)[0]}Z"`,
   us(text: string) {
     const [seconds, fraction] = splitSeconds(text);
     return `"${seconds}.${fraction.padEnd(6, "0").slice(0, 6)}Z"`;

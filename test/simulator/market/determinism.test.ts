@@ -1,6 +1,5 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { formatIsoDay, parseUtcMs, UtcFormatter } from "../../../src/simulator/market/format.ts";
 import { type IndexSeries, IndexTable, IndexValues } from "../../../src/simulator/market/indexes.ts";
 import { PriceModel } from "../../../src/simulator/market/price-model.ts";
 import { defaultQuirks } from "../../../src/simulator/market/quirks.ts";
@@ -181,17 +180,5 @@ describe("record ids", () => {
     const inOrder = Array.from({ length: 100 }, (_, at) => ids.encode("GWA tick", 0, 59_000_000 + at));
     expect(inOrder.toSorted()).not.toEqual(inOrder);
     expect(inOrder.toSorted()).not.toEqual(inOrder.toReversed());
-  });
-});
-
-describe("timestamps as text", () => {
-  it("are formatted like Date.toISOString", () => {
-    fc.assert(
-      fc.property(fc.integer({ min: 0, max: 4_102_444_800_000 }), (ms) => {
-        expect(new UtcFormatter(3).format(ms)).toBe(iso(ms));
-        expect(formatIsoDay(Math.floor(ms / DAY_MS))).toBe(iso(ms).slice(0, 10));
-        expect(parseUtcMs(iso(ms))).toBe(ms);
-      }),
-    );
   });
 });

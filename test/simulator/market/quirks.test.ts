@@ -105,42 +105,6 @@ describe("quirks of the record format", () => {
     expect(Date.parse(next.body.content[0].timestamp)).toBe(client.now - 70_000);
     expect((await ticks({ indexId: "nonsense" })).status).toBe(404);
   });
-
-  it("decimals can be JSON numbers with the same digits", async () => {
-    const text = await startWithQuirks({});
-    const number = await startWithQuirks({ decimals: "number" });
-    for (const endpoint of ["ticks", "bars"] as const) {
-      const expected = (await text[endpoint]({ size: 20 })).text.replaceAll(/"(-?\d+\.\d+)"/g, "$1");
-      expect((await number[endpoint]({ size: 20 })).text).toBe(expected);
-    }
-    const ranking = await number.client.get("/market-cap", { percentChange: true });
-    expect(ranking.body.content[0].pricePercentChange.change24h).toEqual(expect.any(Number));
-  });
-
-  it("records can have unknown properties in varying order", async () => {
-    const plain = await startWithQuirks({});
-    const quirky = await startWithQuirks({ extraProperties: true, reorderedProperties: true });
-    const expected = (await plain.ticks({ size: 40 })).body.content;
-    const { content } = (await quirky.ticks({ size: 40 })).body;
-    expect(content).toEqual(
-      expected.map((record: object) => ({
-        ...record,
-        venueTier: 2,
-        audit: { source: "simulator", flags: [] },
-      })),
-    );
-    expect(new Set(content.map((record: object) => Object.keys(record).join())).size).toBeGreaterThan(3);
-  });
-
-  it.each([
-    [0, "2026-03-01T12:00:00Z", "2026-03-01T23:59:59Z"],
-    [3, "2026-03-01T12:00:00.000Z", "2026-03-01T23:59:59.999Z"],
-    [6, "2026-03-01T12:00:00.000000Z", "2026-03-01T23:59:59.999000Z"],
-  ] as const)("timestamps can have %i fraction digits", async (fractionDigits, tick, end) => {
-    const { ticks, bars } = await startWithQuirks({ fractionDigits });
-    expect((await ticks({ size: 1 })).body.content[0].timestamp).toBe(tick);
-    expect((await bars({ size: 1 })).body.content[0].endTimestamp).toBe(end);
-  });
 });
 
 describe("quirks of daily bars", () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Quirks } from "../../../src/simulator/market/quirks.ts";
+import { Fault } from "../../simulator/faults.ts";
 import { startBackfillHarness } from "../../support/sync/backfill-harness.ts";
 
 const settings = `service: { refreshSeconds: 120 }
@@ -7,7 +8,7 @@ sync: { exchangeTickers: false, derivatives: false, ohlcv: { GWA: [LIBRA, LUNA],
   intraday: { GWA: [BTC, LIBRA], MWA: none, LX: [BLX], days: 1 } }`;
 
 /** Choices that the specification leaves open, in groups, so that each is tested together with others. */
-const services: [what: string, quirks: Partial<Quirks>][] = [
+const services: [what: string, quirks: Partial<Quirks>, faults?: readonly Fault[]][] = [
   [
     "ends with its own id, repeats the row of the cursor, and finds bars by their end",
     {
@@ -23,12 +24,9 @@ const services: [what: string, quirks: Partial<Quirks>][] = [
     "has opaque ids, numeric decimals and unknown properties in any order",
     {
       ids: "opaque",
-      decimals: "number",
-      extraProperties: true,
-      reorderedProperties: true,
-      fractionDigits: 6,
       lastPage: "absent",
     },
+    [Fault.decimals("number"), Fault.unknownFields(), Fault.reorderedFields(), Fault.timestamps("us")],
   ],
   [
     "ignores the size next to a cursor, and answers dead cursors with empty pages",
@@ -36,9 +34,9 @@ const services: [what: string, quirks: Partial<Quirks>][] = [
       sizeBesideStartAfter: "ignored",
       deadCursor: "empty",
       lastPage: "empty",
-      fractionDigits: 0,
       partialBar: false,
     },
+    [Fault.timestamps("seconds")],
   ],
   [
     "lacks some ticks and reissues the same token",
@@ -54,10 +52,10 @@ const services: [what: string, quirks: Partial<Quirks>][] = [
 ];
 
 describe("a service that", () => {
-  it.each(services)("%s is copied completely", async (_, quirks) => {
+  it.each(services)("%s is copied completely", async (_, quirks, faults = []) => {
     const engine = await startBackfillHarness({
       settings,
-      simulator: { refreshSeconds: 120, quirks: { maxPageRows: 200, ...quirks } },
+      simulator: { refreshSeconds: 120, quirks: { maxPageRows: 200, ...quirks }, faults },
     });
     const report = await engine.run();
     expect(report.problems).toEqual([]);
