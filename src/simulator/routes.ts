@@ -31,18 +31,7 @@ export function handleServiceRequest(
   if (method !== "GET") throw new HttpError(405, "Use GET");
   const content = routeRequest(world, segments.slice(1), request.query, scopes, nowMs);
   if (content === undefined) throw new HttpError(404, `No path ${path}`);
-  const response = createJsonResponse(200, content);
-  return world.quirks.emptyList === "list" ? response : formatEmptyList(response, world.quirks.emptyList);
-}
-
-const emptyListStart = Buffer.from('{"content":[]');
-
-/** Sends a list without records in another form. */
-function formatEmptyList(response: SimulatorResponse, form: "null" | "204" | "absent"): SimulatorResponse {
-  const { bytes } = response.payload;
-  if (!bytes.subarray(0, emptyListStart.length).equals(emptyListStart)) return response;
-  if (form === "204") return { ...createJsonResponse(204, ""), headers: {} };
-  return createJsonResponse(200, form === "null" ? '{"content":null}' : "{}");
+  return createJsonResponse(200, content);
 }
 
 function routeRequest(

@@ -171,6 +171,7 @@ const payload: readonly DrawFault[] = [
   onAnyEndpoint(Fault.unknownFields, Fault.reorderedFields, Fault.duplicateKeys, Fault.protoKey, (when) =>
     Fault.deepNesting(2_000, when),
   ),
+  (draw) => Fault.emptyList(draw.one(["null", "204"])),
   onHistoryEndpoint(
     ...each(Fault.decimals, "number", "exponent", "zeros"),
     ...each(Fault.timestamps, "us", "ns", "zero-offset", "epoch"),

@@ -190,13 +190,13 @@ function maxExpectedRequests(
   struck: number,
 ): number {
   const caps = faults.flatMap(({ maxRows }) => maxRows ?? []);
-  const { maxSize = 2000, maxPageRows = 2000, emptyList = "list" } = quirks;
+  const { maxSize = 2000, maxPageRows = 2000 } = quirks;
   // A size that is refused is halved until it is accepted.
   const pages = Math.ceil(rows / Math.min(maxSize / 2, maxPageRows, ...caps));
-  // Every walk in flight learns the accepted size for itself; a list that is null is requested twice.
+  // Every walk in flight learns the accepted size for itself.
   const perRun = (settings.includes("derivatives: {") ? 70 : 30) + (maxSize < 2000 ? 60 : 0);
   const followedMs = steps.reduce((sum, step) => sum + (step.kind === "follow" ? step.ms : 0), 0);
-  return perRun * (emptyList === "list" ? 1 : 2) * runs + 3 * pages + 2 * struck + (2 * followedMs) / 60_000;
+  return perRun * runs + 3 * pages + 2 * struck + (2 * followedMs) / 60_000;
 }
 
 function createEngine(

@@ -143,7 +143,6 @@ function drawQuirks(draw: SeededDraw, refreshSeconds: number): Partial<Quirks> {
     lastPage: draw.one(["null", "empty", "absent", "own-id"]),
     cursor: draw.one(["exclusive", "inclusive"]),
     sizeBesideStartAfter: draw.one(["honoured", "needs-timestamp"]),
-    deadCursor: draw.one(["404", "400", "empty"]),
     ids: draw.one(["uuid", "opaque"]),
     exchangeTickerPage: draw.one([0, 3]),
     ohlcvTimestamp: draw.one(["start", "end"]),
@@ -152,7 +151,6 @@ function drawQuirks(draw: SeededDraw, refreshSeconds: number): Partial<Quirks> {
     upperBound: draw.one(["inclusive", "exclusive"]),
     partialBar: draw.chance(0.5),
     noData: draw.one(["404", "empty", "400"]),
-    emptyList: draw.one(["list", "null", "204"]),
     futureTimestamp: draw.one(["accepted", "rejected"]),
     maxSize: draw.one([2000, 1000, 150]),
     maxPageRows: draw.one([2000, 100]),
@@ -163,7 +161,6 @@ function drawQuirks(draw: SeededDraw, refreshSeconds: number): Partial<Quirks> {
       { perMille: 30, seconds: refreshSeconds },
     ]),
     missingPerMille: draw.one([0, 0, 5, 40]),
-    tokenReissue: draw.one(["new", "same"]),
     awkwardTokens: draw.chance(0.3),
   };
   const names = draw.sample(Object.keys(all) as (keyof Quirks)[], draw.integer(0, 10));

@@ -29,6 +29,7 @@ async function readPages(fault?: Fault): Promise<string[]> {
     await see((options) => client.requestToken(simulator.baseUrl, options));
     await see((options) => client.get(client.pagePath(20), options));
     await see((options) => client.get(client.pagePath(20, nextId), options));
+    await see((options) => client.get("/asset?symbol=NONE", options));
     await see((options) => client.get(`/ohlcv?indexId=${client.firstAssetId}&indexType=GWA`, options));
   }
   agent.destroy();
@@ -84,6 +85,7 @@ const pageFaults: FaultCall[] = [
   ["bom"],
   ["contentType", "text/html"],
   ["envelope", "null"],
+  ["emptyList", "null"],
   ["stale", HOUR_MS],
   ["lag", 13 * HOUR_MS],
   ["lateRows", 24 * HOUR_MS, 0.5],

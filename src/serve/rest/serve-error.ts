@@ -1,3 +1,5 @@
+import { STATUS_CODES } from "node:http";
+
 /** One entry of `errors` in the error body of the specification. */
 export interface ParamError {
   readonly object: string;
@@ -5,19 +7,6 @@ export interface ParamError {
   readonly rejectedValue: string;
   readonly message: string;
 }
-
-const statusNames: Readonly<Record<number, string>> = {
-  400: "BAD_REQUEST",
-  401: "UNAUTHORIZED",
-  403: "FORBIDDEN",
-  404: "NOT_FOUND",
-  405: "METHOD_NOT_ALLOWED",
-  413: "PAYLOAD_TOO_LARGE",
-  421: "MISDIRECTED_REQUEST",
-  429: "TOO_MANY_REQUESTS",
-  500: "INTERNAL_SERVER_ERROR",
-  503: "SERVICE_UNAVAILABLE",
-};
 
 /** A request that is answered with an error body. */
 export class ServeError extends Error {
@@ -38,7 +27,8 @@ export class ServeError extends Error {
 
   toBody(nowMs: number): string {
     return JSON.stringify({
-      status: statusNames[this.status] ?? "ERROR",
+      // 404: NOT_FOUND
+      status: STATUS_CODES[this.status]?.toUpperCase().replaceAll(" ", "_") ?? "ERROR",
       timestamp: new Date(nowMs).toISOString(),
       message: this.message,
       errors: this.errors,

@@ -8,8 +8,6 @@ export const defaultQuirks = {
   cursor: choice<"exclusive" | "inclusive">("exclusive"),
   /** Whether `size` has an effect beside `startAfter`: always, only with a `timestamp`, or never. */
   sizeBesideStartAfter: choice<"honoured" | "needs-timestamp" | "ignored">("needs-timestamp"),
-  /** The response to a cursor whose record is unknown or has left the window. */
-  deadCursor: choice<"404" | "400" | "empty">("404"),
   /** UUIDs, or long ids with a slash, a percent sign and non-ASCII letters. */
   ids: choice<"uuid" | "opaque">("uuid"),
   /** Maximum number of tickers per response of /exchange-ticker; 0: no limit. */
@@ -26,8 +24,6 @@ export const defaultQuirks = {
   partialBar: true,
   /** The response for an index without any data. */
   noData: choice<"404" | "empty" | "400">("404"),
-  /** What is sent for a list without records: the list, `content` null, 204, or an object without `content`. */
-  emptyList: choice<"list" | "null" | "204" | "absent">("list"),
   /** Whether a history request may have a `timestamp` in the future; if not, it gets a 400. */
   futureTimestamp: choice<"accepted" | "rejected">("accepted"),
   /** A larger `size` gets a 400. */
@@ -48,8 +44,6 @@ export const defaultQuirks = {
   corrections: { perMille: 0, minutes: 0 },
   /** Number of strikes that an exchange lists for each expiry of its options. */
   optionStrikes: 9,
-  /** A new token per request, or the same one (with its remaining seconds) until it expires. */
-  tokenReissue: choice<"new" | "same">("new"),
   /** Whether a body is compressed for a client that accepts it. */
   compression: choice<"gzip" | "none">("gzip"),
   /** Tokens contain characters that must be encoded in a URL. */

@@ -25,7 +25,6 @@ interface RecordPosition {
 }
 
 const ID_PATTERN = /^([0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-9[0-9a-f]{3}-)([0-9a-f]{6})([0-9a-f]{6})$/;
-const THREE_HEX_DIGITS = Array.from({ length: 4096 }, (_, value) => value.toString(16).padStart(3, "0"));
 const HALF_MASK = 0xffffff;
 
 /**
@@ -82,12 +81,7 @@ function scrambleStep(step: number): string {
   let high = Math.floor(step / 0x1000000) & HALF_MASK;
   high ^= feistelRound(low, 0x6a09e667);
   low ^= feistelRound(high, 0x3c6ef372);
-  return (
-    (THREE_HEX_DIGITS[high >>> 12] as string) +
-    (THREE_HEX_DIGITS[high & 0xfff] as string) +
-    (THREE_HEX_DIGITS[low >>> 12] as string) +
-    (THREE_HEX_DIGITS[low & 0xfff] as string)
-  );
+  return [high, low].map((half) => half.toString(16).padStart(6, "0")).join("");
 }
 
 function unscrambleStep(highDigits: number, lowDigits: number): number {

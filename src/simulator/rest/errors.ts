@@ -1,23 +1,11 @@
+import { STATUS_CODES } from "node:http";
+
 export interface FieldError {
   readonly object: string;
   readonly field: string;
   readonly rejectedValue: string;
   readonly message: string;
 }
-
-const STATUS_NAMES: Readonly<Record<number, string>> = {
-  400: "BAD_REQUEST",
-  401: "UNAUTHORIZED",
-  403: "FORBIDDEN",
-  404: "NOT_FOUND",
-  405: "METHOD_NOT_ALLOWED",
-  409: "CONFLICT",
-  429: "TOO_MANY_REQUESTS",
-  500: "INTERNAL_SERVER_ERROR",
-  502: "BAD_GATEWAY",
-  503: "SERVICE_UNAVAILABLE",
-  504: "GATEWAY_TIMEOUT",
-};
 
 /** Thrown by a handler: the server responds with this status and an error body. */
 export class HttpError extends Error {
@@ -46,5 +34,7 @@ export function errorBody(
   timestamp: string,
   errors: readonly FieldError[] = [],
 ) {
-  return JSON.stringify({ status: STATUS_NAMES[status] ?? "ERROR", timestamp, message, errors });
+  // 404: NOT_FOUND
+  const name = STATUS_CODES[status]?.toUpperCase().replaceAll(" ", "_") ?? "ERROR";
+  return JSON.stringify({ status: name, timestamp, message, errors });
 }

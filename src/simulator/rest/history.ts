@@ -2,7 +2,7 @@ import { formatDecimal, formatUtc } from "../market/format.ts";
 import { type IndexSeries, type SimulatedIndexType, simulatedIndexTypes } from "../market/indexes.ts";
 import type { MarketModel } from "../market/market-model.ts";
 import type { RecordKind } from "../market/record-ids.ts";
-import { HttpError, validationError } from "./errors.ts";
+import { HttpError } from "./errors.ts";
 import { formatPage, nextIdOf, Payload } from "./http-types.ts";
 import { QueryParams } from "./query-params.ts";
 
@@ -173,7 +173,6 @@ export class HistoryPages {
       startAfter !== undefined
         ? this.#startAfterCursor(startAfter, nowMs)
         : { step: this.#history.lastStepUpTo(timestamp ?? 0), rank: 0 };
-    if (!start) return this.#render({ series: [], steps: [] }, false, nowMs);
     const size = startAfter === undefined || this.#honoursSize(timestamp !== undefined) ? requestedSize : 10;
     const limit = Math.min(size, quirks.maxPageRows);
     const { records, hasMore } = walkBackward(this.#history, seriesList, start, limit, nowMs);
@@ -205,8 +204,8 @@ export class HistoryPages {
     return this.#allSeries[scopes.has("read:LX") ? "withLX" : "withoutLX"];
   }
 
-  /** Where the page after a cursor begins; undefined when the page is empty. */
-  #startAfterCursor(cursor: string, nowMs: number): WalkStart | undefined {
+  /** Where the page after a cursor begins. */
+  #startAfterCursor(cursor: string, nowMs: number): WalkStart {
     const { ids, table, quirks } = this.#market;
     const position = ids.decode(cursor);
     const type = simulatedIndexTypes.find((one) => this.#history.recordKind(one) === position?.kind);
@@ -217,9 +216,7 @@ export class HistoryPages {
       if (isInRange && this.#history.isPublished(series, position.step, nowMs))
         return { step: position.step, rank: series.rank + (quirks.cursor === "exclusive" ? 1 : 0) };
     }
-    if (quirks.deadCursor === "empty") return undefined;
-    if (quirks.deadCursor === "404") throw new HttpError(404, "startAfter names no existing record");
-    throw validationError(this.#history.name, "startAfter", cursor, "names no existing record");
+    throw new HttpError(404, "startAfter names no existing record");
   }
 
   #render({ series, steps }: PageRecords, hasMore: boolean, nowMs: number): Payload {

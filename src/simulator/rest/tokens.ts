@@ -103,8 +103,6 @@ export class Tokens {
 
   #createToken(audience: TokenAudience, nowMs: number): IssuedToken {
     for (const [token, issued] of this.#issued) if (issued.expiresAt <= nowMs) this.#issued.delete(token);
-    if (this.#quirks.tokenReissue === "same")
-      for (const issued of this.#issued.values()) if (issued.audience === audience) return issued;
     const issued: IssuedToken = {
       token: this.#createTokenText(this.#count++),
       audience,

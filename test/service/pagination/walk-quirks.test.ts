@@ -30,7 +30,6 @@ const cases = lastPages.flatMap((lastPage) =>
   (["exclusive", "inclusive"] as const).map((cursor, at) => ({
     lastPage,
     cursor,
-    deadCursor: (["404", "400", "empty"] as const)[at] ?? "404",
     upperBound: at === 0 ? ("exclusive" as const) : ("inclusive" as const),
     ids: at === 0 ? ("opaque" as const) : ("uuid" as const),
   })),

@@ -118,6 +118,19 @@ export function envelope(shape: keyof typeof ENVELOPES, conditions: Conditions =
   });
 }
 
+const EMPTY_LIST = '{"content":[]';
+
+/** Sends a list without records in another form: `content` null, 204, or an object without `content`. */
+export function emptyList(form: "null" | "204" | "absent", conditions: Conditions = {}): Fault {
+  return httpFault(`emptyList ${form}`, conditions, {
+    response(response) {
+      if (!Buffer.from(response.body).subarray(0, EMPTY_LIST.length).equals(Buffer.from(EMPTY_LIST))) return;
+      if (form === "204") return { status: 204, headers: {}, body: Buffer.of() };
+      return withBody(response, form === "null" ? '{"content":null}' : "{}");
+    },
+  });
+}
+
 /**
  * Makes the body contradict its Content-Encoding: truncated gzip, a gzip bomb, a plain body labelled gzip, a wrong CRC, or
  * brotli that the client did not accept. Content-Length stays correct.

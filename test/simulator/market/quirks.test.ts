@@ -72,19 +72,6 @@ describe("quirks of cursors", () => {
     expect(await rows({ startAfter, size: 4, timestamp: iso(client.now) })).toBe(besideTimestamp);
   });
 
-  it.each([
-    ["404", 404],
-    ["400", 400],
-    ["empty", 200],
-  ] as const)("responds to a dead cursor with %s", async (mode, status) => {
-    const { client, ticks } = await startWithQuirks({ deadCursor: mode });
-    const { body } = await ticks({ timestamp: iso(client.now - 200 * DAY_MS + 60_000), size: 1 });
-    await client.clock.advance(DAY_MS / 2);
-    const answer = await ticks({ startAfter: body.content[0].id });
-    expect(answer.status).toBe(status);
-    if (status === 200) expect(answer.body.content).toEqual([]);
-  });
-
   it("can exclude a record at exactly the timestamp", async () => {
     const { ticks, bars } = await startWithQuirks({ upperBound: "exclusive" });
     const newest = await ticks({ timestamp: "2026-03-01T11:00:00Z", size: 1 });

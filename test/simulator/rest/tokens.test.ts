@@ -59,15 +59,6 @@ describe("the token endpoint", () => {
     expect((await client.get("/asset")).status).toBe(401);
   });
 
-  itOfSimulator('"`expires_in` states the remaining seconds" of a reissued token', async () => {
-    const client = await startRestClient({ quirks: { tokenReissue: "same" }, tokenSeconds: 3600 });
-    const first = await client.requestToken();
-    await client.clock.advance(600_000);
-    const second = await client.requestToken();
-    expect(second.body.access_token).toBe(first.body.access_token);
-    expect(second.body.expires_in).toBe(3000);
-  });
-
   itOfSimulator("can issue tokens that must be encoded in a URL", async () => {
     const client = await startRestClient({ quirks: { awkwardTokens: true } });
     const { body } = await client.requestToken();

@@ -51,11 +51,14 @@ describe("an endpoint that answers every request with", () => {
 });
 
 describe("a service that sends for an empty list", () => {
-  const start = (emptyList: "null" | "204" | "absent") =>
-    startBackfillHarness({ settings, simulator: { quirks: { emptyList, noData: "empty" } } });
+  const start = (form: "null" | "204" | "absent") =>
+    startBackfillHarness({
+      settings,
+      simulator: { quirks: { noData: "empty" }, faults: [Fault.emptyList(form)] },
+    });
 
-  it.each(["null", "204"] as const)("H8: %s is copied completely", async (emptyList) => {
-    const engine = await start(emptyList);
+  it.each(["null", "204"] as const)("H8: %s is copied completely", async (form) => {
+    const engine = await start(form);
     const { exit, seconds, streams } = await run(engine);
     expect({ exit, streams }).toEqual({ exit: 0, streams: [] });
     expect(seconds).toBeLessThan(30);

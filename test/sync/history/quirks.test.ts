@@ -29,20 +29,18 @@ const services: [what: string, quirks: Partial<Quirks>, faults?: readonly Fault[
     [Fault.decimals("number"), Fault.unknownFields(), Fault.reorderedFields(), Fault.timestamps("us")],
   ],
   [
-    "ignores the size next to a cursor, and answers dead cursors with empty pages",
+    "ignores the size next to a cursor, and has no bar of today",
     {
       sizeBesideStartAfter: "ignored",
-      deadCursor: "empty",
       lastPage: "empty",
       partialBar: false,
     },
     [Fault.timestamps("seconds")],
   ],
   [
-    "lacks some ticks and reissues the same token",
+    "lacks some ticks, and has tokens that must be encoded",
     {
       missingPerMille: 30,
-      tokenReissue: "same",
       awkwardTokens: true,
       compression: "gzip",
       upperBound: "exclusive",
