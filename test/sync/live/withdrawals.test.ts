@@ -17,8 +17,12 @@ describe("a mass withdrawal while the daemon runs", () => {
     await harness.runUntilSettled();
     await harness.advance(1800);
     const btc = harness.simulator.universe.assets.find(({ symbol }) => symbol === "BTC")?.id;
-    const range = "since=2026-03-01T01:29:30Z until=2026-03-01T01:59:30Z";
-    harness.simulator.setFaults(Fault.withdraw(range, "", { on: "/index-ticker", query: { indexId: btc } }));
+    harness.simulator.setFaults(
+      Fault.withdraw("2026-03-01T01:29:30Z", "2026-03-01T01:59:30Z", {
+        on: "/index-ticker",
+        query: { indexId: btc },
+      }),
+    );
     const unconfirmed = () => harness.readGaps("reason = 'withdrawal unconfirmed'");
     // The hourly page goes two hours back.
     await harness.runUntil(() => unconfirmed().length > 0, 3700, 10);
