@@ -12,7 +12,7 @@ const sources = {
   rows: "src/library/rows.ts",
   gaps: "src/warehouse/coverage/gap-row.ts",
   arrow: "src/library/arrow.ts",
-  failures: "src/library/reading/completeness.ts",
+  failures: "src/library/incomplete-failure.ts",
 } as const;
 
 /** A declaration with its comment. */

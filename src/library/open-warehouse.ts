@@ -42,8 +42,8 @@ import type { AsOfRow, BarArrays, BarRow, CoverageRow, SeriesInfo, TickArrays, T
 
 /* The library of the package: `import { openWarehouse } from "mds-sync"`. Everything that a user needs is exported here. */
 export { toArrow } from "./arrow.ts";
+export { IncompleteFailure } from "./incomplete-failure.ts";
 export type * from "./read-options.ts";
-export { IncompleteFailure } from "./reading/completeness.ts";
 export type * from "./rows.ts";
 export type { GapRow };
 export { Failure };

@@ -141,7 +141,6 @@ export class PostgresServer extends TestPostgres {
       unix_socket_directories: "",
       fsync: "off",
       full_page_writes: "off",
-      synchronous_commit: "off",
       // It removes files that the copy for a standby has just listed.
       autovacuum: "off",
       shared_buffers: "32MB",

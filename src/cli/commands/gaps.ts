@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import type { LoadedSettings } from "../../config/load-settings.ts";
-import { remedyFor } from "../../library/reading/completeness.ts";
+import { remedyFor } from "../../library/incomplete-failure.ts";
 import { Failure } from "../../model/failure.ts";
 import { MICROS_PER_MS } from "../../model/time.ts";
 import { type GapReport, hasLedger } from "../../warehouse/read/gap-report.ts";

@@ -4,11 +4,12 @@ import type { TimeRange } from "../../model/time-range.ts";
 import { readPresentTs } from "../../warehouse/coverage/targets.ts";
 import type { Connection, KnownAt } from "../../warehouse/sqlite/connection.ts";
 import { findKnownAt, readMachineTs, readToken } from "../../warehouse/tables/known-at.ts";
+import { IncompleteFailure } from "../incomplete-failure.ts";
 import type { TimeInput } from "../read-options.ts";
 import type { BarSource, SeriesInfo } from "../rows.ts";
 import { alignToBars, type BarGrid } from "./bar-grid.ts";
 import { canBuild, chooseSource, streamOfSource } from "./bar-reader.ts";
-import { assertNothingMissing, findMissing, findSettledEnd, IncompleteFailure } from "./completeness.ts";
+import { assertNothingMissing, findMissing, findSettledEnd } from "./completeness.ts";
 import { type KeyedSeries, resolveSeries } from "./series-names.ts";
 
 /** Which part of which series to read. */

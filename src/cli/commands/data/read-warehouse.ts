@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { IncompleteFailure } from "../../../library/reading/completeness.ts";
+import { IncompleteFailure } from "../../../library/incomplete-failure.ts";
 import { describeMissingRows, type ReadPlan } from "../../../library/reading/read-plan.ts";
 import type { Connection } from "../../../warehouse/sqlite/connection.ts";
 import type { CommandContext } from "../../support/context.ts";
