@@ -41,8 +41,6 @@ export default defineConfig({
           name: "system",
           include: [SYSTEM],
           isolate: false,
-          // They wait for other processes for half of their time.
-          maxWorkers: 2 * availableParallelism(),
         },
       },
       {

