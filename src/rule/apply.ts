@@ -11,6 +11,8 @@ export type LedgerChange =
       readonly proof: Proof;
       /** Why nothing is stored; null: rows are. */
       readonly reason: string | null;
+      /** Its rows are deleted on purpose: lost, even where it was covered. */
+      readonly isDeleted?: boolean;
     }
   | { readonly kind: "retract"; readonly range: TimeRange }
   /** Delete these rows, and keep them in `revisions`. */

@@ -2,7 +2,7 @@ import { isDaily, streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { SeriesRules, StoredSeries } from "../../rule/answer.ts";
-import { applyClaim, applyPending, type LedgerChange } from "../../rule/apply.ts";
+import { applyClaim, applyPending } from "../../rule/apply.ts";
 import type { PendingClaim } from "../../rule/claim.ts";
 import {
   type ConfirmationRules,
@@ -12,7 +12,8 @@ import {
   isIncident,
 } from "../../rule/confirm.ts";
 import { claimNotFound } from "../../rule/interpret.ts";
-import { retract, type SeriesKey, settle } from "../../warehouse/coverage/ledger.ts";
+import { applyChanges } from "../../warehouse/coverage/apply-changes.ts";
+import type { SeriesKey } from "../../warehouse/coverage/ledger.ts";
 import {
   dropClaims,
   readClaims,
@@ -20,7 +21,6 @@ import {
   storeClaim,
 } from "../../warehouse/coverage/pending-claims.ts";
 import { countStoredRows } from "../../warehouse/rows/row-queries.ts";
-import { withdrawRows } from "../../warehouse/rows/withdraw-rows.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
 import { readStoredSeries } from "./stored-series.ts";
@@ -53,21 +53,10 @@ export function applyClaims(
     storeClaim(transaction, key, claim, countRows(transaction, key, claim)),
   );
   const pending = claims.filter(({ acceptedAt }) => acceptedAt === null);
-  for (const claim of pending) change(transaction, key, applyPending(claim));
+  for (const claim of pending) applyChanges(transaction, key, applyPending(claim));
   let withdrawn = 0;
-  for (const claim of accepted) withdrawn += change(transaction, key, applyClaim(claim, stored));
+  for (const claim of accepted) withdrawn += applyChanges(transaction, key, applyClaim(claim, stored));
   return { withdrawn, pending, believed: claims.filter(({ acceptedAt }) => acceptedAt !== null) };
-}
-
-/** Returns how many rows it withdrew. */
-function change(transaction: Transaction, key: SeriesKey, changes: readonly LedgerChange[]): number {
-  let withdrawn = 0;
-  for (const each of changes) {
-    if (each.kind === "retract") retract(transaction, key, each.range);
-    else if (each.kind === "withdraw") withdrawn += withdrawRows(transaction, key, each.timestamps);
-    else settle(transaction, key, each.range, each.proof, each.reason);
-  }
-  return withdrawn;
 }
 
 function countRows(transaction: Transaction, key: SeriesKey, { kind, range, subject }: PendingClaim): number {
