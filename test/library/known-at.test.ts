@@ -131,19 +131,27 @@ const prices = (warehouse: Warehouse, knownAt: string) =>
   warehouse.ticks("one", { knownAt }).map(({ price }) => price);
 
 describe("the moments of commits", () => {
-  it("never go back, and neither does what is told of them", () => {
+  it("are this machine's; of two with one moment, because its clock was set back, the later counts", () => {
     const { clock, writer } = openWithOneCommit();
+    const cited = withWarehouse(writer.path, (warehouse) => warehouse.cite());
     clock.stepWallClock(-3_600_000);
-    writer.transaction((transaction) => applyChange(transaction, "one", page(0, 1)));
-    clock.jump(3_600_000 + 60_000);
-    writer.transaction((transaction) => applyChange(transaction, "one", page(0, 3)));
+    for (const version of [1, 3]) {
+      clock.jump(60_000);
+      writer.transaction((transaction) => applyChange(transaction, "one", page(0, version)));
+    }
+    clock.jump(3_600_000);
+    writer.transaction((transaction) => applyChange(transaction, "one", page(0)));
     const moments = writer.connection.rows<{ at: Micros }>("SELECT at FROM commits ORDER BY seq");
-    const texts = ["12:00:00", "12:01:00", "12:01:00", "12:02:00"];
+    const texts = ["12:00:00", "12:01:00", "11:02:00", "11:03:00", "12:03:00"];
     expect(moments.map(({ at }) => formatTimestamp(at).slice(11, 19))).toEqual(texts);
     withWarehouse(writer.path, (warehouse) => {
-      expect(prices(warehouse, "2026-03-01 12:01:30")[1]).toBe(5);
-      expect(prices(warehouse, "2026-03-01 12:02")[1]).toBe(1.24e-9);
-      expect(prices(warehouse, "2026-03-01 12:00:30")).toEqual([]);
+      expect(prices(warehouse, "2026-03-01 11:02:30")[1]).toBe(5);
+      for (const time of ["11:30", "12:00:30", "12:02"])
+        expect(prices(warehouse, `2026-03-01 ${time}`)[1]).toBe(1.24e-9);
+      for (const state of ["2026-03-01 12:03", cited]) expect(prices(warehouse, state)[1]).toBe(101);
+      expect(catchFailure(() => prices(warehouse, "2026-03-01 11:01")).summary).toContain(
+        "keeps its past since 2026-03-01T11:02:00.000000Z",
+      );
     });
   });
 

@@ -42,13 +42,16 @@ def find_state(backend, known_at):
     at = to_micros(known_at, now)
     if at > max(now, (_commit(backend, last) or (0,))[0]):
         raise Unknowable(f"{_text(at)} is in the future; give a moment that is over")
-    begin = _commit(backend, 0)
-    if begin is None or at < begin[0]:
-        since = "its next run" if begin is None else _text(begin[0])
+    # Within each part moments ascend: the clock of the machine may be set back, and a copy restored.
+    parts = backend.run("SELECT seq, at FROM commits WHERE seq = 0 OR unknown_from IS NOT NULL ORDER BY seq", {})[1]
+    begun = [seq for seq, begin in parts if begin <= at]
+    if not begun:
+        since = _text(min(begin for _, begin in parts)) if parts else "its next run"
         raise Unknowable(
             f"what was known at {_text(at)} cannot be told: this warehouse keeps its past since {since}; give a later moment"
         )
-    low, high = 0, last
+    low = begun[-1]
+    high = min([seq - 1 for seq, _ in parts if seq > low], default=last)
     while low < high:
         middle = (low + high + 1) // 2
         if _commit(backend, middle)[0] <= at:

@@ -1,7 +1,7 @@
 import type { RowStream, Stream } from "../../model/streams.ts";
 import type { Proof } from "../../rule/answer.ts";
 import type { ClaimKind } from "../../rule/claim.ts";
-import { index, integer, primaryKey, real, sqliteTable, text, uniqueIndex } from "../sqlite/drizzle.ts";
+import { index, integer, primaryKey, real, sql, sqliteTable, text, uniqueIndex } from "../sqlite/drizzle.ts";
 
 /** The ledger: settled ranges, half-open and disjoint per ledger key. View: `coverage`. */
 export const settledRanges = sqliteTable(
@@ -42,16 +42,23 @@ export const pastSettledRanges = sqliteTable(
 );
 
 /** The commits that changed rows or the ledger: rows and ranges name them, so that a reader can ask for an earlier state. */
-export const commits = sqliteTable("commits", {
-  /** Ascending without a gap. 0: what the warehouse had when it began to keep its past. */
-  seq: integer("seq").primaryKey(),
-  /** Microseconds since 1970 UTC by this machine's clock; never less than the commit before. */
-  at: integer("at").notNull(),
-  /** A copy was restored: what was known between this moment and `at` is in another file. */
-  unknownFrom: integer("unknown_from"),
-  /** The service's clock minus this machine's at that moment; null: `at` is by the service's, as earlier versions had it. */
-  clockSkew: integer("clock_skew"),
-});
+export const commits = sqliteTable(
+  "commits",
+  {
+    /** Ascending without a gap. 0: what the warehouse had when it began to keep its past. */
+    seq: integer("seq").primaryKey(),
+    /** Microseconds since 1970 UTC by this machine's clock. */
+    at: integer("at").notNull(),
+    /**
+     * The moment of the commit before, if `at` does not continue it. Earlier than `at`: a copy was restored, and what was known
+     * between them is in another file. Later than `at`: the clock was set back.
+     */
+    unknownFrom: integer("unknown_from"),
+    /** The service's clock minus this machine's at that moment; null: `at` is by the service's, as earlier versions had it. */
+    clockSkew: integer("clock_skew"),
+  },
+  (table) => [index("commit_breaks").on(table.seq).where(sql`unknown_from IS NOT NULL`)],
+);
 
 /**
  * The targets: what the settings select. They are stored so that `gaps` is right while no daemon runs: the view

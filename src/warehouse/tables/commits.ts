@@ -21,21 +21,25 @@ export class Commits {
     return this.#readLast()[0] + 1;
   }
 
-  /** When the commit in progress began, by this machine's clock; never before the commit before it. */
+  /** When the commit in progress began, by this machine's clock. */
   get at(): Micros {
     return this.#at;
   }
 
   /** Call it first in the database's transaction. */
   begin(machineNow: Micros): void {
-    this.#at = Math.max(machineNow, this.#readLast()[1]);
+    this.#at = machineNow;
   }
 
   /** Call it in the database's transaction, if it has changed anything. */
   write(clockSkew: Micros): void {
-    const last = [this.next, this.#at] as const;
-    this.#connection.run("INSERT INTO commits (seq, at, clock_skew) VALUES (?, ?, ?)", [...last, clockSkew]);
-    this.#last = last;
+    const [seq, before] = this.#readLast();
+    this.#last = [seq + 1, this.#at];
+    this.#connection.run("INSERT INTO commits (seq, at, unknown_from, clock_skew) VALUES (?, ?, ?, ?)", [
+      ...this.#last,
+      this.#at < before ? before : null,
+      clockSkew,
+    ]);
   }
 
   /** Forgets what a rolled back transaction has numbered. */
@@ -60,7 +64,7 @@ export function beginCommits(file: SqlRunner, now: Micros): void {
 export function markRestored(file: SqlRunner, now: Micros): void {
   file.run(
     `INSERT INTO commits (seq, at, unknown_from, clock_skew)
-        SELECT seq + 1, max(at, ?), at, clock_skew FROM commits WHERE seq = (SELECT max(seq) FROM commits)`,
+        SELECT seq + 1, ?, at, clock_skew FROM commits WHERE seq = (SELECT max(seq) FROM commits)`,
     [now],
   );
 }

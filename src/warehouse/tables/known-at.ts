@@ -105,17 +105,13 @@ export function findKnownAt(connection: Connection, at: Micros): KnownAt {
   const last = readLastCommit(connection);
   if (at > Math.max(readMachineTs(connection), readCommit(connection, last)?.at ?? 0))
     throw unknowable(`${text} is in the future`, "give a moment that is over");
-  const begin = readCommit(connection, 0)?.at ?? Number.POSITIVE_INFINITY;
-  if (at < begin)
+  const low = findLastCommit(connection, last, at);
+  if (low === undefined) {
+    const begin = connection.findRow<{ at: Micros | null }>(`SELECT min(at) AS at FROM (${PARTS})`)?.at;
     throw unknowable(
-      `what was known at ${text} cannot be told: this warehouse keeps its past since ${Number.isFinite(begin) ? formatTimestamp(begin) : "its next run"}`,
+      `what was known at ${text} cannot be told: this warehouse keeps its past since ${begin ? formatTimestamp(begin) : "its next run"}`,
       "give a later moment",
     );
-  let [low, high] = [0, last];
-  while (low < high) {
-    const middle = Math.ceil((low + high) / 2);
-    if ((readCommit(connection, middle)?.at ?? 0) <= at) low = middle;
-    else high = middle - 1;
   }
   const next = readCommit(connection, low + 1);
   if (next && next.unknownFrom !== null && at > next.unknownFrom)
@@ -124,6 +120,29 @@ export function findKnownAt(connection: Connection, at: Micros): KnownAt {
       "ask the file that `restore` has set aside",
     );
   return { commit: low, present: at + (readCommit(connection, low)?.clockSkew ?? 0) };
+}
+
+/** The first commit of each part within which moments ascend: the clock of the machine may be set back, and a copy restored. */
+const PARTS =
+  "SELECT seq, at FROM commits WHERE seq = 0 UNION ALL SELECT seq, at FROM commits WHERE unknown_from IS NOT NULL";
+
+/** The last commit whose moment is not after `at`. */
+function findLastCommit(connection: Connection, last: number, at: Micros): number | undefined {
+  let high = last;
+  for (const part of connection.rows<{ seq: number; at: Micros }>(`${PARTS} ORDER BY seq DESC`)) {
+    if (part.at > at) {
+      high = part.seq - 1;
+      continue;
+    }
+    let low = part.seq;
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2);
+      if ((readCommit(connection, middle)?.at ?? 0) <= at) low = middle;
+      else high = middle - 1;
+    }
+    return low;
+  }
+  return undefined;
 }
 
 interface CommitRow {

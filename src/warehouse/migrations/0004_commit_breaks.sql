@@ -1,0 +1,1 @@
+CREATE INDEX `commit_breaks` ON `commits` (`seq`) WHERE unknown_from IS NOT NULL;
