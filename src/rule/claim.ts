@@ -1,7 +1,7 @@
 import type { Micros } from "../model/time.ts";
 import type { TimeRange } from "../model/time-range.ts";
 
-/** What a claim is about. The policy says for each how often the service must repeat it. */
+/** What a claim is about. `repetition.ts` says for each how often the service must repeat it. */
 export type ClaimKind =
   /** The page has all records of the range. */
   | "records"

@@ -1,40 +1,20 @@
 import { MICROS_PER_DAY, type Micros } from "../model/time.ts";
 import type { TimeRange } from "../model/time-range.ts";
 import { type Claim, type ClaimKind, NOT_FOUND, type PendingClaim } from "./claim.ts";
+import { countAnswer, isEnough, pauseOf, type Repetition, repetitions, requiredFor } from "./repetition.ts";
 
-/** How often, and over which time, the service must repeat a claim; one that contradicts no rows of REST at most twice. */
-export interface ConfirmationRules {
-  readonly answers: number;
-  readonly over: Micros;
-}
-
-type Needed = "at once" | "twice" | "incident";
-
-/** One row for each kind: records count at once, and so do few that are gone; that there are none must be repeated. */
-const needed: Readonly<Record<ClaimKind, Needed>> = {
-  records: "at once",
-  gone: "at once",
-  end: "twice",
-  "not found": "twice",
-  withdrawn: "incident",
-  "end moved": "incident",
-  "still absent": "at once",
-};
+/** The settings `sync.withdrawals`. */
+export type ConfirmationRules = Repetition;
 
 /** Whether the claim contradicts rows that REST served. */
-export const isIncident = (kind: ClaimKind) => needed[kind] === "incident";
-
-function rulesFor(kind: ClaimKind, { answers, over }: ConfirmationRules): ConfirmationRules {
-  return { answers: needed[kind] === "twice" ? Math.min(2, answers) : answers, over };
-}
+export const isIncident = (kind: ClaimKind) => kind === "withdrawn" || kind === "end moved";
 
 /** When a pending claim is asked about again. */
 export function nextAskAt(
   { kind, lastAt }: Pick<PendingClaim, "kind" | "lastAt">,
   rules: ConfirmationRules,
 ): Micros {
-  const { answers, over } = rulesFor(kind, rules);
-  return lastAt + over / Math.max(1, answers - 1);
+  return lastAt + pauseOf(requiredFor(kind, rules));
 }
 
 /** What an answer shows beside its claims: it disproves the pending claims that it does not repeat. */
@@ -71,7 +51,7 @@ export function confirm(
   const dropped = new Set(pending.filter((claim) => isDisproved(claim, evidence)));
   const standing = pending.filter((claim) => !dropped.has(claim));
   for (const claim of evidence.claims) {
-    if (needed[claim.kind] === "at once") {
+    if (repetitions[claim.kind].answers === 1) {
       accepted.push(claim);
       continue;
     }
@@ -79,7 +59,7 @@ export function confirm(
     if (before && isPartOf(claim, before, evidence)) continue;
     if (before) dropped.add(before);
     const repeated = before && repeats(claim, before, evidence) ? before : undefined;
-    const entry = countAnswer(claim, repeated, rulesFor(claim.kind, rules), evidence.now);
+    const entry = countClaim(claim, repeated, requiredFor(claim.kind, rules), evidence.now);
     // An end that nobody doubts is in the ledger; what contradicts stored rows is told for a while.
     if (entry.acceptedAt === null || isIncident(claim.kind)) recorded.push(entry);
     if (entry.acceptedAt !== null) accepted.push({ ...claim, range: entry.range, subject: entry.subject });
@@ -138,24 +118,21 @@ function repeats(
   );
 }
 
-function countAnswer(
+function countClaim(
   { kind, range, subject }: Claim,
   before: PendingClaim | undefined,
-  { answers: minAnswers, over }: ConfirmationRules,
+  required: Repetition,
   now: Micros,
 ): PendingClaim {
-  const answers = (before?.answers ?? 0) + 1;
-  const firstAt = before?.firstAt ?? now;
+  const tally = countAnswer(before, now);
   const merged = before ? mergeRanges(kind, before, { range, subject }) : range;
   return {
     kind,
     range: merged,
     // A walk below a moved end has no record: the end stays where an answer has shown it.
     subject: before && range.to < merged.to ? before.subject : subject,
-    answers,
-    firstAt,
-    lastAt: now,
-    acceptedAt: minAnswers === 1 || (answers >= minAnswers && now - firstAt >= over) ? now : null,
+    ...tally,
+    acceptedAt: isEnough(tally, required) ? now : null,
   };
 }
 

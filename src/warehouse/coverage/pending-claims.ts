@@ -5,6 +5,7 @@ import { formatTimestamp, MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from 
 import type { TimeRange } from "../../model/time-range.ts";
 import { type ClaimKind, holesOf, type PendingClaim } from "../../rule/claim.ts";
 import { isIncident } from "../../rule/confirm.ts";
+import type { AbsentEntries, ListClaimKind } from "../../rule/repetition.ts";
 import { type PendingClaimRow, pendingClaims } from "../schema/coverage.ts";
 import { series as dictionary } from "../schema/lookups.ts";
 import type { Connection, Orm, SqlRunner } from "../sqlite/connection.ts";
@@ -153,6 +154,33 @@ export function dropPendingClaims({ orm }: Transaction, key: LedgerKey): void {
     .delete(pendingClaims)
     .where(and(isOfKey(pendingClaims, key), isNull(pendingClaims.acceptedAt)))
     .run();
+}
+
+/** What a list lacked so far. `list`: its name, in the place of a stream; it is no series, which 0 says. */
+export function readAbsentEntries(connection: SqlRunner, kind: ListClaimKind, list: string): AbsentEntries[] {
+  const sql = `SELECT subject, answers, first_at AS firstAt, last_at AS lastAt FROM pending_claims
+    WHERE stream = ? AND series = 0 AND kind = ? ORDER BY first_at`;
+  const rows = connection.rows<Pick<PendingClaimRow, "subject" | "answers" | "firstAt" | "lastAt">>(sql, [
+    list,
+    kind,
+  ]);
+  return rows.map((row) => ({ ...row, subject: JSON.parse(row.subject) as string[] }));
+}
+
+/** Replaces what the list lacked so far. */
+export function storeAbsentEntries(
+  transaction: Transaction,
+  kind: ListClaimKind,
+  list: string,
+  pending: readonly AbsentEntries[],
+): void {
+  transaction.run("DELETE FROM pending_claims WHERE stream = ? AND series = 0 AND kind = ?", [list, kind]);
+  for (const { subject, answers, firstAt, lastAt } of pending)
+    transaction.run(
+      `INSERT INTO pending_claims (kind, stream, series, from_ts, to_ts, rows, subject, answers, first_at, last_at)
+        VALUES (?, ?, 0, ?, ?, ?, ?, ?, ?, ?)`,
+      [kind, list, firstAt, lastAt, subject.length, JSON.stringify(subject), answers, firstAt, lastAt],
+    );
 }
 
 /** An accepted withdrawal is reported for this long. */

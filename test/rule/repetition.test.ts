@@ -1,0 +1,70 @@
+import { describe, expect, it } from "vitest";
+import { type AbsentEntries, countAbsences, isEnough, onlyAbsent } from "../../src/rule/repetition.ts";
+
+const required = { answers: 3, over: 100 };
+
+describe("an answer that must be repeated", () => {
+  it.each<[what: string, answers: number, lastAt: number, isEnough: boolean]>([
+    ["too few answers", 2, 500, false],
+    ["too little time", 9, 99, false],
+    ["enough of both", 3, 100, true],
+  ])("%s", (_, answers, lastAt, expected) => {
+    expect(isEnough({ answers, firstAt: 0, lastAt }, required)).toBe(expected);
+  });
+
+  it("one answer is enough, whatever the time, if none must follow", () => {
+    expect(isEnough({ answers: 1, firstAt: 5, lastAt: 5 }, { answers: 1, over: 100 })).toBe(true);
+  });
+});
+
+describe("entries that a list lacks", () => {
+  /** The answers at these times, each with what it lacks. */
+  function count(answers: readonly (readonly [now: number, missing: string])[], max?: number) {
+    let pending: readonly AbsentEntries[] = [];
+    return answers.map(([now, missing]) => {
+      const counted = countAbsences([...missing], pending, required, now, max);
+      ({ pending } = counted);
+      return counted.accepted.join("");
+    });
+  }
+
+  it("count one by one, each from its own first absence", () => {
+    const answers = [
+      [0, "a"],
+      [50, "ab"],
+      [100, "ab"],
+      [150, "b"],
+    ] as const;
+    expect(count(answers)).toEqual(["", "", "a", "b"]);
+  });
+
+  it("begin anew when the list has them", () => {
+    const answers = [
+      [0, "ab"],
+      [50, "a"],
+      [100, "ab"],
+      [150, "b"],
+      [200, "b"],
+    ] as const;
+    expect(count(answers)).toEqual(["", "", "a", "", "b"]);
+  });
+
+  it("are accepted so many at once, the longest absent first", () => {
+    const answers = [
+      [0, "c"],
+      [1, "abc"],
+      [100, "abc"],
+      [101, "ab"],
+      [102, "a"],
+    ] as const;
+    expect(count(answers, 1)).toEqual(["", "", "c", "a", ""]);
+  });
+
+  it("stay pending without an answer that shows them", () => {
+    const { pending } = countAbsences(["a", "b"], [], required, 7);
+    expect(onlyAbsent(pending, (entry) => entry === "b")).toEqual([
+      { subject: ["b"], answers: 1, firstAt: 7, lastAt: 7 },
+    ]);
+    expect(onlyAbsent(pending, () => false)).toEqual([]);
+  });
+});
