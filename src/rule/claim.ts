@@ -23,6 +23,9 @@ export const NO_RECORDS = "no records";
 export const NOTHING_OLDER = "nothing older";
 export const NO_LONGER_SERVED = "no longer served";
 export const NOT_FOUND = "not found";
+/** Why it is lost: older than the service's window, or than the retention. */
+export const AGED_OUT_REASON = "aged out";
+export const RETENTION_REASON = "retention";
 
 /** What a response says about a range of a series. */
 export interface Claim {

@@ -40,14 +40,6 @@ export function retractRange(touched: readonly SettledRange[], range: TimeRange)
   return touched.flatMap((settled) => cutOut(settled, range));
 }
 
-/** Ranges settled as empty in which a row was stored: the answer that hid it may have hidden others. */
-export function disprovedRanges(
-  touched: readonly SettledRange[],
-  hasRow: (range: TimeRange) => boolean,
-): readonly SettledRange[] {
-  return touched.filter((settled) => settled.proof === "empty" && hasRow(settled));
-}
-
 /** The parts of a settled range that lie outside `range`. */
 function cutOut(settled: SettledRange, range: TimeRange): SettledRange[] {
   return subtract([settled], [range]).map(({ from, to }) => ({ ...settled, from, to }));

@@ -3,12 +3,8 @@ import { normalise, subtract, type TimeRange } from "../../src/model/time-range.
 import type { Publication, SettledRange, StoredRow, StoredSeries } from "../../src/rule/answer.ts";
 import type { LedgerChange } from "../../src/rule/apply.ts";
 import { NO_LONGER_SERVED, NOTHING_OLDER, type PendingClaim } from "../../src/rule/claim.ts";
-import {
-  assertValidLedger,
-  disprovedRanges,
-  retractRange,
-  settleRange,
-} from "../../src/rule/ledger-ranges.ts";
+import { reopenDisproved } from "../../src/rule/findings.ts";
+import { assertValidLedger, retractRange, settleRange } from "../../src/rule/ledger-ranges.ts";
 
 export type Source = "rest" | "live";
 
@@ -70,7 +66,7 @@ export class MemorySeries implements StoredSeries {
     const added = new Set(timestamps.filter((ts) => !stays.some((row) => row.ts === ts)));
     this.rows = [...stays, ...[...added].map((ts) => ({ ts, source }))].sort((a, b) => a.ts - b.ts);
     const hasRow = (range: TimeRange) => timestamps.some((ts) => includes(range, ts));
-    for (const range of disprovedRanges(this.ledger, hasRow)) this.change({ kind: "retract", range });
+    for (const change of reopenDisproved(this.ledger, hasRow)) this.change(change);
   }
 
   change(change: LedgerChange): void {

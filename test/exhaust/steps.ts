@@ -4,16 +4,12 @@ import type { PageAnswer } from "../../src/rule/answer.ts";
 import { applyClaim, applyPending } from "../../src/rule/apply.ts";
 import { type Claim, NO_LONGER_SERVED, NOTHING_OLDER, type PendingClaim } from "../../src/rule/claim.ts";
 import { confirm, nextAskAt } from "../../src/rule/confirm.ts";
+import { loseAgedOut, reopen } from "../../src/rule/findings.ts";
 import { claimNotFound, findContradiction, interpret } from "../../src/rule/interpret.ts";
 import type { PagePosition } from "../../src/service/pagination/history-walk.ts";
 import { findKnownEnd } from "../../src/sync/history/gap-planner.ts";
 import { toWalkPosition } from "../../src/sync/history/walk-slice.ts";
-import {
-  AGED_OUT_REASON,
-  computeTargetEnd,
-  findGaps,
-  selectRanges,
-} from "../../src/warehouse/coverage/gaps.ts";
+import { computeTargetEnd, findGaps, selectRanges } from "../../src/warehouse/coverage/gaps.ts";
 import type { Chooser } from "./choices.ts";
 import type { MemorySeries } from "./memory-series.ts";
 import { type Answer, lastingFaults, type Page } from "./service.ts";
@@ -43,7 +39,7 @@ type Outcome = "done" | "crashed";
 /** Fills what is open, as the gap filler does: one walk per gap, the newest first. */
 export async function fill(series: MemorySeries, step: StepOptions): Promise<void> {
   const { lost, open } = planGaps(series, step.world, step.now);
-  for (const range of lost) series.change({ kind: "settle", range, proof: "lost", reason: AGED_OUT_REASON });
+  for (const change of loseAgedOut(lost)) series.change(change);
   for (const gap of open.toReversed()) if ((await walk(series, gap, step, "fill")) === "crashed") return;
 }
 
@@ -177,7 +173,7 @@ function commitPage(
   series.store(page.timestamps, page.versions, page.isStale ? "live" : "rest");
   const contradiction = findContradiction(shown);
   if (contradiction === "newer_than_proven")
-    series.change({ kind: "retract", range: { from: shown.provenFrom, to: gap.to } });
+    for (const change of reopen([{ from: shown.provenFrom, to: gap.to }])) series.change(change);
   if (contradiction) return "contradicted";
   const { claims, young, reopened, proven, bound, isComplete, endsAt } = interpret(
     shown,
@@ -185,7 +181,7 @@ function commitPage(
     series.claims,
     rules,
   );
-  for (const range of [...young, ...reopened]) series.change({ kind: "retract", range });
+  for (const change of reopen([...young, ...reopened])) series.change(change);
   if (bound.showsRunningDay) series.servesRunningDay = true;
   if (bound.publication) recordPublication(series, bound.publication, isHead && !page.isStale);
   if (page.isStale) settleStale(series, claims, shown);

@@ -2,13 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { TimeRange } from "../../src/model/time-range.ts";
 import type { Proof, SettledRange } from "../../src/rule/answer.ts";
-import {
-  assertValidLedger,
-  disprovedRanges,
-  replaceRange,
-  retractRange,
-  settleRange,
-} from "../../src/rule/ledger-ranges.ts";
+import { assertValidLedger, replaceRange, retractRange, settleRange } from "../../src/rule/ledger-ranges.ts";
 
 const range = (
   from: number,
@@ -101,15 +95,6 @@ describe("the ranges of a ledger", () => {
     expect(settleRange(ledger, { from: 10, to: 50 }, "rows", null)).toBe(ledger);
     expect(settleRange(ledger, { from: 10, to: 50 }, "lost", "aged out")).toBe(ledger);
     expect(settleRange(ledger, { from: 10, to: 51 }, "rows", null)).toEqual([range(0, 51, "rows")]);
-  });
-});
-
-describe("an empty range", () => {
-  it("is disproved by a row in it; rows disprove nothing else", () => {
-    const ledger = [range(0, 10), range(10, 20, "rows"), range(20, 30, "lost", "aged out"), range(30, 40)];
-    const hasRowAt = (ts: number) => (part: TimeRange) => part.from <= ts && ts < part.to;
-    const disprovedBy = (ts: number) => disprovedRanges(ledger, hasRowAt(ts)).map(({ from }) => from);
-    expect([9, 10, 20, 29, 30, 39, 40].map(disprovedBy)).toEqual([[0], [], [], [], [30], [30], []]);
   });
 });
 

@@ -1,8 +1,10 @@
 import type { Stream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import { type SeriesGaps, settleAgedOut } from "../../warehouse/coverage/gaps.ts";
-import { type LedgerKey, retract } from "../../warehouse/coverage/ledger.ts";
+import { loseAgedOut, reopen } from "../../rule/findings.ts";
+import { applyChanges } from "../../warehouse/coverage/apply-changes.ts";
+import type { SeriesGaps } from "../../warehouse/coverage/gaps.ts";
+import type { LedgerKey } from "../../warehouse/coverage/ledger.ts";
 import { dropAgedOutClaims } from "../../warehouse/coverage/pending-claims.ts";
 import { recordBlockedReason } from "../../warehouse/coverage/targets.ts";
 import { type PrunableStream, type PruneResult, prune } from "../../warehouse/rows/retention.ts";
@@ -13,9 +15,9 @@ import type { WarehouseWriter } from "../../warehouse/writer.ts";
 /** Marks gaps that left the service's window as lost. */
 export function commitLostRanges(warehouse: WarehouseWriter, gaps: readonly SeriesGaps[]): void {
   warehouse.transaction((transaction) => {
-    for (const seriesGaps of gaps) {
-      settleAgedOut(transaction, seriesGaps);
-      for (const range of seriesGaps.agedOut) dropAgedOutClaims(transaction, seriesGaps.key, range);
+    for (const { key, agedOut } of gaps) {
+      applyChanges(transaction, key, loseAgedOut(agedOut));
+      for (const range of agedOut) dropAgedOutClaims(transaction, key, range);
     }
   });
 }
@@ -61,7 +63,7 @@ export function commitRetraction(
   warehouse: WarehouseWriter,
   { key, range }: { key: LedgerKey; range: TimeRange },
 ): void {
-  warehouse.transaction((transaction) => retract(transaction, key, range));
+  warehouse.transaction((transaction) => applyChanges(transaction, key, reopen([range])));
 }
 
 /** Rows that ANALYZE samples per index: exact statistics of a large table would take minutes. */

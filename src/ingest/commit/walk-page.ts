@@ -5,6 +5,7 @@ import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { PageAnswer, SeriesRules } from "../../rule/answer.ts";
 import type { ConfirmationRules } from "../../rule/confirm.ts";
+import { reopen } from "../../rule/findings.ts";
 import {
   findContradiction,
   type Interpretation,
@@ -12,7 +13,8 @@ import {
   type PageContradiction,
 } from "../../rule/interpret.ts";
 import { previewTolerance, type UpperBound } from "../../rule/provable-until.ts";
-import { type LedgerKey, retract, type SeriesKey } from "../../warehouse/coverage/ledger.ts";
+import { applyChanges } from "../../warehouse/coverage/apply-changes.ts";
+import type { LedgerKey, SeriesKey } from "../../warehouse/coverage/ledger.ts";
 import { readClaims } from "../../warehouse/coverage/pending-claims.ts";
 import {
   decayLateness,
@@ -117,7 +119,7 @@ export function commitWalkPage(
     const { counts, liveRows } = storePage(transaction, key, { page, decoded, answer, extent });
     const contradiction = findContradiction(answer) ?? findMassRejection(decoded);
     if (contradiction === "newer_than_proven")
-      retract(transaction, key, { from: answer.provenFrom, to: answer.gap.to });
+      applyChanges(transaction, key, reopen([{ from: answer.provenFrom, to: answer.gap.to }]));
     const stored = readStoredSeries(transaction, key, indexType);
     // A stale page neither repeats nor disproves a claim.
     const before = isStale || contradiction ? [] : readClaims(transaction, key);
@@ -125,7 +127,7 @@ export function commitWalkPage(
     const live = { liveRows, timestamps: answer.timestamps };
     const learnedOffset = contradiction ? undefined : confirmLiveRows(transaction, key, rules, live);
     const said = contradiction ? saysNothing : interpret(answer, stored, before, rules);
-    for (const range of [...said.young, ...said.reopened]) retract(transaction, key, range);
+    applyChanges(transaction, key, reopen([...said.young, ...said.reopened]));
     recordShown(transaction, key, answer, said.bound);
     const alarm = contradiction ?? findConflict(transaction, key, { answer, decoded, said });
     // What a stale page has no records of, it does not prove.

@@ -1,6 +1,8 @@
 import type { RowStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
-import { removeRanges, retract } from "../coverage/ledger.ts";
+import { reopen } from "../../rule/findings.ts";
+import { applyChanges } from "../coverage/apply-changes.ts";
+import { removeRanges } from "../coverage/ledger.ts";
 import { readPresentTs } from "../coverage/targets.ts";
 import { hoursOf, markStale } from "../rows/kept-bars.ts";
 import type { Connection } from "../sqlite/connection.ts";
@@ -83,7 +85,7 @@ export function isRepairable({ rule }: AuditFinding): boolean {
  */
 export function repairLedger(transaction: Transaction, findings: readonly AuditFinding[]): number {
   const repairable = findings.filter(isRepairable);
-  // First, because `retract` refuses a ledger with overlaps.
+  // First, because taking back refuses a ledger with overlaps.
   for (const { rule, key, from, to } of repairable)
     if (rule === "order") {
       removeRanges(transaction, key, "from_ts < ? AND to_ts >= ?", [to, from]);
@@ -91,6 +93,6 @@ export function repairLedger(transaction: Transaction, findings: readonly AuditF
     }
   for (const { rule, key, from, to } of repairable)
     if (rule === "kept_bars") markStale(transaction, key.series, hoursOf({ from, to }));
-    else if (rule !== "order") retract(transaction, key, { from, to });
+    else if (rule !== "order") applyChanges(transaction, key, reopen([{ from, to }]));
   return repairable.length;
 }

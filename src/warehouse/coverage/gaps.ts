@@ -6,9 +6,8 @@ import { assertValidLedger } from "../../rule/ledger-ranges.ts";
 import type { SettledRangeRow } from "../schema/coverage.ts";
 import type { SeriesNames } from "../schema/lookups.ts";
 import type { Connection } from "../sqlite/connection.ts";
-import type { Transaction } from "../tables/transaction.ts";
 import type { SqlDialect } from "../views/sql-dialect.ts";
-import { type SeriesKey, settle } from "./ledger.ts";
+import type { SeriesKey } from "./ledger.ts";
 import {
   type Absence,
   findAbsence,
@@ -81,8 +80,6 @@ export interface StoredTarget extends TargetRules {
   readonly absence?: Absence | undefined;
 }
 
-/** Reason of ranges older than the service's window. */
-export const AGED_OUT_REASON = "aged out";
 /** Reason of ranges that no snapshot covered. */
 export const NOT_OBSERVED_REASON = "not observed";
 
@@ -260,9 +257,4 @@ export function readGaps(
       },
     ];
   });
-}
-
-/** Settles as lost the ranges that are older than the service's window. */
-export function settleAgedOut(transaction: Transaction, { key, agedOut }: SeriesGaps): void {
-  for (const range of agedOut) settle(transaction, key, range, "lost", AGED_OUT_REASON);
 }

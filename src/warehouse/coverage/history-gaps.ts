@@ -2,17 +2,10 @@ import { type GapState, gapState, SETTLING_REASON } from "../../model/status/gap
 import { type HistoryStream, historyStreams } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import { NOT_FOUND } from "../../rule/claim.ts";
+import { AGED_OUT_REASON, NOT_FOUND } from "../../rule/claim.ts";
 import { isIncident } from "../../rule/confirm.ts";
 import type { Connection } from "../sqlite/connection.ts";
-import {
-  AGED_OUT_REASON,
-  computeTargetEnd,
-  findGaps,
-  type GapPart,
-  type HistoryTarget,
-  readHistoryTargets,
-} from "./gaps.ts";
+import { computeTargetEnd, findGaps, type GapPart, type HistoryTarget, readHistoryTargets } from "./gaps.ts";
 import type { KeyRanges } from "./ledger.ts";
 import {
   type Absence,

@@ -4,13 +4,7 @@ import type { Micros } from "../../model/time.ts";
 import { formatRange, intersect, normalise, type TimeRange } from "../../model/time-range.ts";
 import type { Proof, SettledRange } from "../../rule/answer.ts";
 import { NO_LONGER_SERVED, NOTHING_OLDER } from "../../rule/claim.ts";
-import {
-  assertValidLedger,
-  disprovedRanges,
-  replaceRange,
-  retractRange,
-  settleRange,
-} from "../../rule/ledger-ranges.ts";
+import { assertValidLedger, replaceRange, retractRange, settleRange } from "../../rule/ledger-ranges.ts";
 import type { SettledRangeRow } from "../schema/coverage.ts";
 import type { SqlRunner } from "../sqlite/connection.ts";
 import { and, eq, sql } from "../sqlite/drizzle.ts";
@@ -95,23 +89,6 @@ export function retract(transaction: Transaction, key: LedgerKey, range: TimeRan
   const touched = findTouching(transaction, key, range);
   replaceRanges(transaction, key, touched, retractRange(touched, range));
   recordTakenBack(transaction, key, touched, range);
-}
-
-/**
- * Rows were stored between `first` and `last`. Retracts every range proven empty in which `hasRow` finds one of them, and
- * returns whether there was one. The whole range: an answer that hid one record may have hidden others.
- */
-export function retractDisprovedEmpty(
-  transaction: Transaction,
-  key: LedgerKey,
-  { first, last }: { readonly first: Micros; readonly last: Micros },
-  hasRow: (range: TimeRange) => boolean,
-): boolean {
-  const between = findTouching(transaction, key, { from: first, to: last }).filter(({ to }) => to > first);
-  const disproved = disprovedRanges(between, hasRow);
-  for (const range of disproved) retract(transaction, key, range);
-  if (disproved.length > 0) transaction.markReopened();
-  return disproved.length > 0;
 }
 
 /** Settles as lost a range whose rows are deleted on purpose (retention); this also replaces coverage. */

@@ -1,10 +1,12 @@
 import type { HistoryStream } from "../../model/streams.ts";
 import { NOT_FOUND } from "../../rule/claim.ts";
+import { reopen } from "../../rule/findings.ts";
 import { settledRanges } from "../schema/coverage.ts";
 import type { Connection, Orm } from "../sqlite/connection.ts";
 import { and, eq } from "../sqlite/drizzle.ts";
 import type { Transaction } from "../tables/transaction.ts";
-import { isOfKey, type LedgerKey, retract } from "./ledger.ts";
+import { applyChanges } from "./apply-changes.ts";
+import { isOfKey, type LedgerKey } from "./ledger.ts";
 
 const isNotFound = eq(settledRanges.reason, NOT_FOUND);
 
@@ -25,5 +27,5 @@ const notFoundRanges = (orm: Orm) => orm.select().from(settledRanges).where(isNo
 
 /** The service has the index after all: retracts what a 404 settled. */
 export function reopenNotFound(transaction: Transaction, key: LedgerKey): void {
-  for (const range of transaction.prepared(notFoundRanges).all(key)) retract(transaction, key, range);
+  applyChanges(transaction, key, reopen(transaction.prepared(notFoundRanges).all(key)));
 }

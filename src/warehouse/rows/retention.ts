@@ -1,6 +1,7 @@
 import { streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
-import { settleAsLost } from "../coverage/ledger.ts";
+import { loseExpired } from "../../rule/findings.ts";
+import { applyChanges } from "../coverage/apply-changes.ts";
 import type { SettledRangeRow } from "../schema/coverage.ts";
 import { rowTables } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
@@ -8,9 +9,6 @@ import { addRowCount } from "./stream-stats.ts";
 
 /** Streams that grow without bound and have a retention setting. */
 export type PrunableStream = "exchange_ticks" | "derivative_ticks";
-
-/** Reason of ranges whose rows were deleted because they are older than the retention. */
-export const RETENTION_REASON = "retention";
 
 /** About ten milliseconds of work, so that other commits hardly wait. */
 const MAX_ROWS_PER_CALL = 5_000;
@@ -63,5 +61,5 @@ function settleExpired(transaction: Transaction, stream: PrunableStream, before:
     [stream],
   );
   for (const { series, from } of ledgerKeys)
-    settleAsLost(transaction, { stream, series }, { from, to: before }, RETENTION_REASON);
+    applyChanges(transaction, { stream, series }, loseExpired({ from, to: before }));
 }

@@ -3,7 +3,12 @@ import type { StreamRecords } from "../../model/records.ts";
 import { hasHistory, type RowStream, streamTable } from "../../model/streams.ts";
 import { isPlainTick, type TickColumns, tickAt, toTicks } from "../../model/tick-columns.ts";
 import type { Micros } from "../../model/time.ts";
-import { retract, retractDisprovedEmpty } from "../coverage/ledger.ts";
+import type { TimeRange } from "../../model/time-range.ts";
+import type { SettledRange } from "../../rule/answer.ts";
+import type { LedgerChange } from "../../rule/apply.ts";
+import { reopenAt, reopenDisproved } from "../../rule/findings.ts";
+import { applyChanges } from "../coverage/apply-changes.ts";
+import { findTouching } from "../coverage/ledger.ts";
 import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { PageBars, TouchedHours } from "./kept-bars.ts";
@@ -164,7 +169,7 @@ class RowWriter<Row> {
     if (this.#source === "live") this.#writeLive(key, records);
     else {
       this.#writePage(key, records);
-      this.#retractDisprovedEmpty(key, span, records.map(ts));
+      this.#reopenDisproved(key, span, records.map(ts));
     }
     this.#touched?.mark(this.#transaction, key);
     this.#raiseNewest(key, span.last);
@@ -178,7 +183,7 @@ class RowWriter<Row> {
     this.#recordFilled(key, { first, last }, columns.ts.length);
     this.#insertColumns(key, columns);
     this.#touched?.mark(this.#transaction, key);
-    this.#retractDisprovedEmpty(key, { first, last }, columns.ts);
+    this.#reopenDisproved(key, { first, last }, columns.ts);
     this.#raiseNewest(key, last);
     return true;
   }
@@ -319,7 +324,7 @@ class RowWriter<Row> {
           this.#outranked++;
           return;
         }
-        this.#retractIfSettled(key, ts);
+        this.#reopen(key, { first: ts, last: ts }, (touched) => reopenAt(ts, touched));
       }
       this.#record(key, { first: ts, last: ts });
       this.#insert(key, record);
@@ -385,14 +390,18 @@ class RowWriter<Row> {
     return this.#transaction.statement(sql).pluck().get([ts, stream, key, ts]) === 1;
   }
 
-  /**
-   * A live tick arrived where REST had proven that there is none: retract the coverage, so that REST is queried again.
-   */
-  #retractIfSettled(key: number, ts: Micros): void {
-    if (!this.#isSettled(key, ts)) return;
-    const ledgerKey = { stream: this.#table.stream, series: key };
-    if (!retractDisprovedEmpty(this.#transaction, ledgerKey, { first: ts, last: ts }, () => true))
-      retract(this.#transaction, ledgerKey, { from: ts, to: ts + 1 });
+  /** The rows that were stored between `first` and `last` contradict what is settled there. */
+  #reopen(
+    key: number,
+    { first, last }: Span,
+    findChanges: (touched: SettledRange[]) => LedgerChange[],
+  ): void {
+    const { stream } = this.#table;
+    if (!hasHistory(stream)) return;
+    const ledgerKey = { stream, series: key };
+    const changes = findChanges(findTouching(this.#transaction, ledgerKey, { from: first, to: last }));
+    applyChanges(this.#transaction, ledgerKey, changes);
+    if (changes.length > 0) this.#transaction.markReopened();
   }
 
   /** Whether REST has a row so close to a live tick that both are the same tick. */
@@ -405,14 +414,12 @@ class RowWriter<Row> {
     return this.#transaction.statement(getRowSql(this.#table).selectRestBetween).get(near) !== undefined;
   }
 
-  /** A row in a range proven empty disproves that range, whatever wrote it: one seek per page. */
-  #retractDisprovedEmpty(key: number, span: Span, timestamps: Iterable<Micros>): void {
-    const { stream } = this.#table;
-    if (!hasHistory(stream)) return;
-    retractDisprovedEmpty(this.#transaction, { stream, series: key }, span, ({ from, to }) => {
+  #reopenDisproved(key: number, span: Span, timestamps: Iterable<Micros>): void {
+    const hasRow = ({ from, to }: TimeRange) => {
       for (const ts of timestamps) if (from <= ts && ts < to) return true;
       return false;
-    });
+    };
+    this.#reopen(key, span, (touched) => reopenDisproved(touched, hasRow));
   }
 
   #flush(length: number): void {

@@ -1,6 +1,6 @@
 import { gapStateSql, SETTLING_REASON } from "../../model/status/gap-state.ts";
-import { NOT_FOUND } from "../../rule/claim.ts";
-import { AGED_OUT_REASON, NOT_OBSERVED_REASON, targetStartSql } from "../coverage/gaps.ts";
+import { AGED_OUT_REASON, NOT_FOUND } from "../../rule/claim.ts";
+import { NOT_OBSERVED_REASON, targetStartSql } from "../coverage/gaps.ts";
 import {
   absenceSql,
   incidentKindsSql,

@@ -2,12 +2,13 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { formatTimestamp, MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { normalise, subtract, type TimeRange } from "../../../src/model/time-range.ts";
+import { loseAgedOut } from "../../../src/rule/findings.ts";
+import { applyChanges } from "../../../src/warehouse/coverage/apply-changes.ts";
 import {
   computeTargetStart,
   findGaps,
   readGaps,
   type StoredTarget,
-  settleAgedOut,
 } from "../../../src/warehouse/coverage/gaps.ts";
 import { readSettledRanges, settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { readLedgerKeys } from "../../../src/warehouse/coverage/ledger-keys.ts";
@@ -53,7 +54,7 @@ describe("the view gaps", () => {
     });
   });
 
-  it("shows what left the service's window as lost before settleAgedOut records it", () => {
+  it("shows what left the service's window as lost before it is recorded", () => {
     const warehouse = openTestWarehouse();
     declareTarget(warehouse, present - 300 * MICROS_PER_DAY);
     const covered = { from: present - 299 * MICROS_PER_DAY, to: present - 298 * MICROS_PER_DAY };
@@ -66,7 +67,7 @@ describe("the view gaps", () => {
     if (!found) throw new Error("no gaps found");
     expect(found.agedOut).toEqual([{ from: covered.to, to: present - 200 * MICROS_PER_DAY }]);
     expect(found.open).toEqual([{ from: present - 200 * MICROS_PER_DAY, to: present - DELAY }]);
-    warehouse.transaction((t) => settleAgedOut(t, found));
+    warehouse.transaction((t) => applyChanges(t, found.key, loseAgedOut(found.agedOut)));
     expect(readGaps(warehouse.connection, "index_ticks", present)[0]?.agedOut).toEqual([]);
     expect(queryRows(warehouse, "SELECT proof, reason FROM coverage ORDER BY from_ts")).toEqual([
       { proof: "empty", reason: "no records" },

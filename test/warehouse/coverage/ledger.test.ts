@@ -9,7 +9,6 @@ import {
   ledgerKeyText,
   readSettledRanges,
   retract,
-  retractDisprovedEmpty,
   settle,
   settleAsLost,
 } from "../../../src/warehouse/coverage/ledger.ts";
@@ -279,33 +278,6 @@ describe("the start of a target", () => {
         openTarget(t, { key, from, settleDelay: 1, period: 1, step: 1, serviceWindow: null }, false);
       expect(findTargetStart(t, key)).toBe(20);
     });
-  });
-});
-
-describe("an empty range", () => {
-  it("is open again as a whole if a row is stored in it", () => {
-    const warehouse = openTestWarehouse();
-    const key = { stream: "ohlcv", series: 1 } as const;
-    const store = (first: number, last: number, hasRow: (range: TimeRange) => boolean = () => true) =>
-      warehouse.transaction((t) => {
-        for (const from of [10, 30, 50]) settle(t, key, { from, to: from + 10 }, "empty", "no records");
-        for (const series of [2, 3]) settle(t, { ...key, series }, { from: 0, to: 100 }, "empty");
-        settle(t, key, { from: 20, to: 30 }, "lost", "aged out");
-        const result = retractDisprovedEmpty(t, key, { first, last }, hasRow);
-        expect(t.hasReopened).toBe(result);
-        const empty = readSettledRanges(warehouse.connection, key).filter(({ proof }) => proof === "empty");
-        expect(readSettledRanges(warehouse.connection, { ...key, series: 2 })).toHaveLength(1);
-        return [result, empty.map(({ from }) => from)];
-      });
-    expect(store(0, 9)).toEqual([false, [10, 30, 50]]);
-    expect(store(0, 10)).toEqual([true, [30, 50]]);
-    expect(store(19, 19)).toEqual([true, [30, 50]]);
-    expect(store(20, 29)).toEqual([false, [10, 30, 50]]);
-    expect(store(20, 30)).toEqual([true, [10, 50]]);
-    expect(store(15, 55)).toEqual([true, []]);
-    // The rows lie between the ranges.
-    expect(store(5, 70, ({ from }) => from === 30)).toEqual([true, [10, 50]]);
-    expect(store(40, 49)).toEqual([false, [10, 30, 50]]);
   });
 });
 
