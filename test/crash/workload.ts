@@ -1,6 +1,5 @@
 import { CommittedPages } from "../../src/ingest/commit/committed-pages.ts";
-import { commitLiveMessages } from "../../src/ingest/commit/live.ts";
-import { LiveCoverage } from "../../src/ingest/commit/live-coverage.ts";
+import { commitLiveMessages, LiveState } from "../../src/ingest/commit/live.ts";
 import { commitWalkPage } from "../../src/ingest/commit/walk-page.ts";
 import { PendingPages } from "../../src/ingest/decode/pending-pages.ts";
 import { MICROS_PER_MS, type Micros } from "../../src/model/time.ts";
@@ -27,7 +26,7 @@ export function seedLiveRows(warehouse: WarehouseWriter): void {
     { ts: at("10:30:00"), price: "1" },
     { ts: at("10:40:00") + 7 * SECOND },
   ];
-  commitLiveMessages(warehouse, rows.map(liveMessage), new LiveCoverage());
+  commitLiveMessages(warehouse, new LiveState(), rows.map(liveMessage));
 }
 
 /**

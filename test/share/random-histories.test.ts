@@ -3,7 +3,6 @@ import { expect, it } from "vitest";
 import { MICROS_PER_SECOND } from "../../src/model/time.ts";
 import { type OpenShare, openShare } from "../../src/share/share-once.ts";
 import { retract, settle } from "../../src/warehouse/coverage/ledger.ts";
-import { settleSnapshot } from "../../src/warehouse/coverage/snapshot-coverage.ts";
 import { prune } from "../../src/warehouse/rows/retention.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { findRowsBeside, withdrawRows } from "../../src/warehouse/rows/withdraw-rows.ts";
@@ -13,6 +12,7 @@ import { usePostgres } from "../support/postgres.ts";
 import { shareOptions } from "../support/share/share-harness.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 import { bar, exchangeTick, tick } from "../support/warehouse/records.ts";
+import { settleSnapshot } from "../support/warehouse/settle-snapshot.ts";
 
 const server = usePostgres();
 const STEP = 30 * MICROS_PER_SECOND;

@@ -1,13 +1,42 @@
 import type { ExchangeTick, IndexTick, Reject, UnknownField } from "../../model/records.ts";
+import { DEFAULT_CADENCE } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
+import type { TimeRange } from "../../model/time-range.ts";
+import {
+  interruptFeed,
+  type LiveFeed,
+  type LiveFeedUpdate,
+  missTicks,
+  receiveTicks,
+  updateFeed,
+} from "../../rule/live-period.ts";
+import {
+  beginLiveSpans,
+  clearLiveSpans,
+  endLiveSpans,
+  extendLiveSpans,
+  type LiveSpan,
+} from "../../warehouse/coverage/live-spans.ts";
+import { applySnapshotChanges, readStoredSnapshots } from "../../warehouse/coverage/snapshot-coverage.ts";
 import { countUnknownEvent, countUnknownFields, storeRejects } from "../../warehouse/rows/rejects.ts";
 import { type WriteRecordsResult, writeRecords } from "../../warehouse/rows/row-writer.ts";
+import { isBlocking } from "../../warehouse/sqlite/sqlite-errors.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
 import { LiveEventReader } from "../decode/live-event.ts";
 import { AHEAD_REASON, truncateRaw } from "../decode/page.ts";
 import { MAX_CLOCK_SKEW_MICROS } from "../decode/scanned-page.ts";
-import type { LiveCoverage, SkippedTicks } from "./live-coverage.ts";
+import { SkippedTickDetector, type SkippedTicks } from "./skipped-ticks.ts";
+
+/** A change of the live feed's state; absent properties have not changed. */
+export interface LiveFeedChange extends LiveFeedUpdate {
+  /** The feed starts: delete the live spans of an earlier run. */
+  readonly isReset?: boolean;
+  readonly startedSpans?: readonly LiveSpan[];
+  readonly endedSpans?: readonly Omit<LiveSpan, "from">[];
+  /** Ranges in which ticks of an exchange turned out to be missing. */
+  readonly missed?: readonly ({ readonly exchangeId: string | null } & TimeRange)[];
+}
 
 export interface LiveCommitResult {
   readonly indexTicks: WriteRecordsResult;
@@ -20,7 +49,35 @@ export interface LiveCommitResult {
   readonly skippedTicks: readonly SkippedTicks[];
 }
 
-type LiveStream = "index_ticks" | "exchange_ticks";
+/** What the ingest thread knows of the live feed. It changes only when a transaction is committed. */
+export class LiveState {
+  feed: LiveFeed = { cadence: DEFAULT_CADENCE, markets: null, exchanges: new Map() };
+  readonly skips = new SkippedTickDetector();
+}
+
+const exchangeStream = "exchange_ticks";
+
+export function commitLiveFeedChange(
+  warehouse: WarehouseWriter,
+  live: LiveState,
+  change: LiveFeedChange,
+): void {
+  const { startedSpans = [], endedSpans = [], missed = [] } = change;
+  const feed = updateFeed(live.feed, change);
+  const { cadence } = feed;
+  warehouse.transaction((transaction) => {
+    if (change.isReset) clearLiveSpans(transaction);
+    endLiveSpans(transaction, endedSpans);
+    beginLiveSpans(transaction, startedSpans);
+    for (const { exchangeId, from, to } of missed) {
+      const subscription = { stream: exchangeStream, exchangeId, cadence } as const;
+      applySnapshotChanges(transaction, subscription, missTicks({ from, to }, cadence));
+    }
+  });
+  live.feed = feed;
+}
+
+type LiveStream = "index_ticks" | typeof exchangeStream;
 
 /**
  * Commits a batch of websocket messages in one transaction. Exchange ticks settle their periods, index ticks nothing:
@@ -28,37 +85,61 @@ type LiveStream = "index_ticks" | "exchange_ticks";
  */
 export function commitLiveMessages(
   warehouse: WarehouseWriter,
+  live: LiveState,
   messages: readonly string[],
-  liveCoverage: LiveCoverage,
 ): LiveCommitResult {
   const decoded = decodeMessages(messages);
-  const { fields, events } = decoded;
-  const { cadence } = liveCoverage;
+  const { cadence } = live.feed;
   const commit = (transaction: Transaction) => {
-    const { indexTicks, allExchangeTicks, rejects } = rejectUnfit(transaction, decoded, cadence);
-    const exchangeTicks = liveCoverage.filterSelected(allExchangeTicks);
-    for (const stream of ["index_ticks", "exchange_ticks"] as const) {
-      storeRejects(transaction, stream, rejects[stream], null);
-      countUnknownFields(transaction, stream, fields[stream]);
-    }
-    for (const event of events) countUnknownEvent(transaction, event);
-    const written = {
-      // Within half a period of a REST row a tick is that row, stamped by another clock.
-      indexTicks: writeRecords(transaction, "index_ticks", indexTicks, "live", cadence / 2),
-      exchangeTicks: writeRecords(transaction, "exchange_ticks", exchangeTicks, "live"),
-    };
-    const plausibleTicks = liveCoverage.addIndexTicks(transaction, indexTicks);
-    liveCoverage.addExchangeTicks(transaction, allExchangeTicks);
-    return {
-      ...written,
-      rejected: rejects.index_ticks.length + rejects.exchange_ticks.length,
-      unknownEvents: events.length,
-      newest: findNewest(indexTicks, exchangeTicks),
-      plausibleTicks,
-    };
+    const fit = rejectUnfit(transaction, decoded, cadence);
+    const { feed, changes } = decideLivePeriods(transaction, live.feed, fit.exchangeTicks);
+    const { plausibleTicks, ...written } = writeLiveMessages(transaction, live.feed, { ...decoded, ...fit });
+    for (const [exchangeId, settled] of changes)
+      applySnapshotChanges(transaction, { stream: exchangeStream, exchangeId, cadence }, settled);
+    return { feed, plausibleTicks, written };
   };
-  const { plausibleTicks, ...committed } = liveCoverage.rollBackOnError(() => warehouse.transaction(commit));
-  return { ...committed, skippedTicks: liveCoverage.findSkippedTicks(plausibleTicks) };
+  try {
+    const { feed, plausibleTicks, written } = warehouse.transaction(commit);
+    live.feed = feed;
+    return { ...written, skippedTicks: live.skips.detect(plausibleTicks, cadence) };
+  } catch (error) {
+    // A batch that storage blocks is committed again, before any later one.
+    if (!isBlocking(error)) live.feed = interruptFeed(live.feed);
+    throw error;
+  }
+}
+
+function decideLivePeriods(transaction: Transaction, feed: LiveFeed, ticks: readonly ExchangeTick[]) {
+  const { now } = transaction;
+  const plausible = ticks.filter(({ ts }) => ts <= now + MAX_CLOCK_SKEW_MICROS);
+  return receiveTicks(feed, plausible, now, (exchangeId) =>
+    readStoredSnapshots(transaction, { stream: exchangeStream, exchangeId }),
+  );
+}
+
+function writeLiveMessages(
+  transaction: Transaction,
+  { cadence, markets }: LiveFeed,
+  { indexTicks, exchangeTicks, rejects, fields, events }: Omit<DecodedMessages, "texts">,
+) {
+  for (const stream of ["index_ticks", "exchange_ticks"] as const) {
+    storeRejects(transaction, stream, rejects[stream], null);
+    countUnknownFields(transaction, stream, fields[stream]);
+  }
+  for (const event of events) countUnknownEvent(transaction, event);
+  // A subscription may include more markets than are selected.
+  const selected = markets ? exchangeTicks.filter(({ marketId }) => markets.has(marketId)) : exchangeTicks;
+  const plausibleTicks = indexTicks.filter(({ ts }) => ts <= transaction.now + MAX_CLOCK_SKEW_MICROS);
+  extendLiveSpans(transaction, plausibleTicks);
+  return {
+    // Within half a period of a REST row a tick is that row, stamped by another clock.
+    indexTicks: writeRecords(transaction, "index_ticks", indexTicks, "live", cadence / 2),
+    exchangeTicks: writeRecords(transaction, "exchange_ticks", selected, "live"),
+    rejected: rejects.index_ticks.length + rejects.exchange_ticks.length,
+    unknownEvents: events.length,
+    newest: findNewest(indexTicks, selected),
+    plausibleTicks,
+  };
 }
 
 /** Counts websocket events that this version does not know, each with a sample. */
@@ -149,7 +230,7 @@ function rejectUnfit(
       indexTicks,
       (tick) => findAhead(tick) ?? (isUnlisted(tick) ? UNLISTED_REASON : undefined),
     ),
-    allExchangeTicks: keepFit("exchange_ticks", exchangeTicks, findAhead),
+    exchangeTicks: keepFit("exchange_ticks", exchangeTicks, findAhead),
     rejects: {
       index_ticks: [...rejects.index_ticks, ...unfit.index_ticks],
       exchange_ticks: [...rejects.exchange_ticks, ...unfit.exchange_ticks],

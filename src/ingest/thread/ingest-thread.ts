@@ -8,7 +8,7 @@ import type { Log } from "../../runtime/log.ts";
 import { type StartWorker, TERMINATE_TIMEOUT_MS, Thread } from "../../runtime/thread.ts";
 import { raceAbort } from "../../runtime/timeouts.ts";
 import { describeUpgrade, type Upgrade } from "../../warehouse/migrate.ts";
-import { isCorruption } from "../../warehouse/sqlite/sqlite-errors.ts";
+import { type BlockingFailure, isBlocking, isCorruption } from "../../warehouse/sqlite/sqlite-errors.ts";
 import { MAX_WALK_PAGES } from "../decode/pending-pages.ts";
 import type { PendingPageSummary, ReadPageOptions, ScannedPage } from "../decode/scanned-page.ts";
 import {
@@ -45,8 +45,6 @@ export interface IngestThreadOptions {
   /** Starts the two threads. Default: real ones. */
   readonly startWorker?: StartWorker | undefined;
 }
-
-type BlockingFailure = Failure & { readonly code: "disk_full" | "db_locked" };
 
 /** Callers wait while this many calls are queued: this bounds the memory however fast the network is. */
 const MAX_QUEUED = 6;
@@ -316,8 +314,4 @@ export class IngestThread {
 
 function firstKey<K>(map: ReadonlyMap<K, unknown>): K {
   return map.keys().next().value as K;
-}
-
-function isBlocking(failure: Failure): failure is BlockingFailure {
-  return failure.code === "disk_full" || failure.code === "db_locked";
 }

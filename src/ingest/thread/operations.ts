@@ -4,6 +4,7 @@ import type { UnknownField } from "../../model/records.ts";
 import type { ResponseBody } from "../../model/response-body.ts";
 import { SecretRedactor } from "../../model/secret-redactor.ts";
 import { MICROS_PER_MS, type Micros } from "../../model/time.ts";
+import type { Snapshot, SnapshotState } from "../../rule/snapshot.ts";
 import { reopenNotFound } from "../../warehouse/coverage/not-found.ts";
 import {
   hasNoContracts,
@@ -28,15 +29,19 @@ import {
   pruneBatch,
 } from "../commit/bookkeeping.ts";
 import { CommittedPages } from "../commit/committed-pages.ts";
-import { commitLiveMessages, commitUnknownEvents } from "../commit/live.ts";
-import { LiveCoverage, type LiveFeedChange } from "../commit/live-coverage.ts";
+import {
+  commitLiveFeedChange,
+  commitLiveMessages,
+  commitUnknownEvents,
+  type LiveFeedChange,
+  LiveState,
+} from "../commit/live.ts";
 import { commitLookup, commitService, type LookupPages } from "../commit/lookup.ts";
 import {
-  type CollectedSnapshot,
   commitForbiddenSnapshot,
   commitSnapshot,
+  commitSnapshotCoverage,
   type SnapshotPage,
-  SnapshotValidator,
 } from "../commit/snapshot.ts";
 import { commitEndedTargets, commitSnapshotTargets, commitTargets } from "../commit/targets.ts";
 import { commitWalkPage, type WalkPage, type WalkPageCommitResult } from "../commit/walk-page.ts";
@@ -50,8 +55,8 @@ interface OperationContext {
   readonly pages: PendingPages;
   readonly redactor: SecretRedactor;
   readonly committedPages: CommittedPages;
-  readonly liveCoverage: LiveCoverage;
-  readonly snapshotValidator: SnapshotValidator;
+  readonly live: LiveState;
+  readonly snapshots: Map<string, SnapshotState>;
   readonly now: Micros;
 }
 
@@ -78,14 +83,11 @@ const operations = {
     pages.drop(assets.pageIds);
     return result;
   },
-  commitLiveMessages: (
-    { warehouse, liveCoverage, redactor }: OperationContext,
-    messages: readonly string[],
-  ) =>
+  commitLiveMessages: ({ warehouse, live, redactor }: OperationContext, messages: readonly string[]) =>
     commitLiveMessages(
       warehouse,
+      live,
       messages.map((message) => redactor.redact(message)),
-      liveCoverage,
     ),
   commitUnknownEvents: ({ warehouse, redactor }: OperationContext, events: readonly UnknownField[]) =>
     commitUnknownEvents(
@@ -96,11 +98,11 @@ const operations = {
         count,
       })),
     ),
-  commitLiveFeedChange: ({ warehouse, liveCoverage }: OperationContext, change: LiveFeedChange) =>
-    liveCoverage.applyChange(warehouse, change),
+  commitLiveFeedChange: ({ warehouse, live }: OperationContext, change: LiveFeedChange) =>
+    commitLiveFeedChange(warehouse, live, change),
   /** The selected indices without a live tick at `since` or later. */
-  listSilentIndices: ({ warehouse, liveCoverage }: OperationContext, since: Micros) =>
-    liveCoverage.listSilentIndices(warehouse, since),
+  listSilentIndices: ({ warehouse, live }: OperationContext, since: Micros) =>
+    live.skips.listSilentIndices(warehouse, since),
   commitSnapshot({ warehouse, pages }: OperationContext, page: SnapshotPage) {
     const result = commitSnapshot(warehouse, pages, page);
     pages.drop([page.pageId]);
@@ -108,8 +110,8 @@ const operations = {
   },
   commitForbiddenSnapshot: onWarehouse(commitForbiddenSnapshot),
   /** Settles a snapshot, or returns why it does not count. */
-  commitSnapshotCoverage: ({ warehouse, snapshotValidator }: OperationContext, snapshot: CollectedSnapshot) =>
-    snapshotValidator.commit(warehouse, snapshot),
+  commitSnapshotCoverage: ({ warehouse, snapshots }: OperationContext, snapshot: Snapshot) =>
+    commitSnapshotCoverage(warehouse, snapshots, snapshot),
   commitTargets: onWarehouse(commitTargets),
   commitEndedTargets: onWarehouse(commitEndedTargets),
   commitSnapshotTargets: onWarehouse(commitSnapshotTargets),
@@ -166,8 +168,8 @@ export class OperationRunner {
   readonly #redactor = new SecretRedactor("data");
   readonly #pages = new PendingPages(this.#redactor);
   readonly #committedPages = new CommittedPages();
-  readonly #liveCoverage = new LiveCoverage();
-  readonly #snapshotValidator = new SnapshotValidator();
+  readonly #live = new LiveState();
+  readonly #snapshots = new Map<string, SnapshotState>();
   /** By the service's clock and by this machine's: those of the call, because this thread has no clock of its own. */
   #now: Micros = 0;
   #machineNow: Micros = 0;
@@ -279,8 +281,8 @@ export class OperationRunner {
       pages: this.#pages,
       redactor: this.#redactor,
       committedPages: this.#committedPages,
-      liveCoverage: this.#liveCoverage,
-      snapshotValidator: this.#snapshotValidator,
+      live: this.#live,
+      snapshots: this.#snapshots,
       now,
     };
   }

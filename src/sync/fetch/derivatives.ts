@@ -1,7 +1,7 @@
-import type { SnapshotPart } from "../../ingest/commit/snapshot.ts";
 import { failureCode } from "../../model/failure.ts";
 import { type DerivativeType, streamTable } from "../../model/streams.ts";
 import { formatDay, MICROS_PER_SECOND } from "../../model/time.ts";
+import type { SnapshotPart } from "../../rule/snapshot.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import type { ListWalkOptions } from "../../service/pagination/list-walk.ts";
 import { describeRequest, fetchListPages, type SyncContext, serviceNow } from "../context/context.ts";

@@ -1,7 +1,7 @@
-import type { SnapshotPart } from "../../ingest/commit/snapshot.ts";
 import { Failure } from "../../model/failure.ts";
 import { streamTable } from "../../model/streams.ts";
 import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import type { SnapshotPart } from "../../rule/snapshot.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import { describeRequest, fetchListPages, type SyncContext, serviceNow } from "../context/context.ts";
 import { fetchIfAllowed, recordSnapshot, storeSnapshotPages } from "./record-snapshot.ts";

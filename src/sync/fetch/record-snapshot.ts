@@ -1,12 +1,7 @@
-import type {
-  CollectedSnapshot,
-  ForbiddenSnapshot,
-  SnapshotPage,
-  SnapshotPart,
-  SnapshotProblem,
-} from "../../ingest/commit/snapshot.ts";
+import type { ForbiddenSnapshot, SnapshotPage } from "../../ingest/commit/snapshot.ts";
 import { Failure, failureCode } from "../../model/failure.ts";
 import type { Micros } from "../../model/time.ts";
+import type { Snapshot, SnapshotPart, SnapshotProblem } from "../../rule/snapshot.ts";
 import { type SyncContext, serviceNow } from "../context/context.ts";
 
 const incompleteReasons: Readonly<Record<SnapshotProblem, string>> = {
@@ -51,7 +46,7 @@ export async function fetchIfAllowed<T>(
 }
 
 /** Records the coverage of a fetched snapshot. Throws if the snapshot looks incomplete; then nothing is covered. */
-export async function recordSnapshot(context: SyncContext, collected: CollectedSnapshot): Promise<void> {
+export async function recordSnapshot(context: SyncContext, collected: Snapshot): Promise<void> {
   const snapshot = { ...collected, answeredAt: serviceNow(context) };
   const problem = await context.ingest.call("commitSnapshotCoverage", snapshot, [], context.signal);
   if (problem === undefined) return;

@@ -1,4 +1,4 @@
-import type { SkippedTicks } from "../../ingest/commit/live-coverage.ts";
+import type { SkippedTicks } from "../../ingest/commit/skipped-ticks.ts";
 import { historyStreams, isDaily, settleDelay, streamTable } from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";

@@ -1,5 +1,5 @@
 import PQueue from "p-queue";
-import type { LiveExchange, LiveFeedChange } from "../../ingest/commit/live-coverage.ts";
+import type { LiveFeedChange } from "../../ingest/commit/live.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { type FeedMessage, type Subscription, subscriptionKey } from "../../service/live/messages.ts";
@@ -40,7 +40,7 @@ export class SubscriptionCoverage {
   #haveExchangesChanged = true;
   #isFirstReport = true;
   #changedKeys = new Set<string>();
-  #retractions: ({ readonly exchangeId: string | null } & TimeRange)[] = [];
+  #missed: ({ readonly exchangeId: string | null } & TimeRange)[] = [];
 
   constructor(cadence: Micros) {
     this.#cadence = cadence;
@@ -120,7 +120,7 @@ export class SubscriptionCoverage {
         this.#setLiveSince(message.subscription, undefined, message.code === "404");
         return;
       case "unconfirmed":
-        if (message.reason === "silent") this.#retractMissed(message.subscription, message.missingSince, now);
+        if (message.reason === "silent") this.#reportMissed(message.subscription, message.missingSince, now);
         this.#setLiveSince(message.subscription, undefined, false);
         return;
       case "disconnected":
@@ -131,7 +131,7 @@ export class SubscriptionCoverage {
         for (const { subscription, liveSince, isAbsent } of this.#spans.values()) {
           if (liveSince === undefined) continue;
           // The period of the last queued tick is incomplete too.
-          this.#retractMissed(subscription, message.from - this.#cadence, message.to);
+          this.#reportMissed(subscription, message.from - this.#cadence, message.to);
           this.#setLiveSince(subscription, message.to, isAbsent);
         }
         return;
@@ -140,50 +140,57 @@ export class SubscriptionCoverage {
     }
   }
 
-  /** The changes since the last call; undefined if there are none. */
-  takeChanges(): LiveFeedChange | undefined {
-    const { startedSpans, endedSpans } = this.#takeSpanChanges();
-    const retractions = this.#retractions;
-    this.#retractions = [];
-    const isReset = this.#isFirstReport;
-    const haveExchangesChanged = this.#haveExchangesChanged;
-    this.#isFirstReport = this.#haveExchangesChanged = false;
-    const changeCount = startedSpans.length + endedSpans.length + retractions.length;
-    if (!isReset && !haveExchangesChanged && changeCount === 0) return undefined;
-    const exchangeChanges = haveExchangesChanged
-      ? { exchanges: this.#completeExchanges(), markets: this.#selectedMarkets ?? null }
-      : {};
-    return {
-      isReset,
-      startedSpans,
-      endedSpans,
-      retractions,
-      cadence: this.#cadence,
-      ...exchangeChanges,
-    };
+  /** Hands over the changes since the last call that succeeded. Returns whether there were any. One call at a time. */
+  async report(commit: (change: LiveFeedChange) => Promise<unknown>): Promise<boolean> {
+    const [keys, missed, haveExchangesChanged] = [
+      this.#changedKeys,
+      this.#missed,
+      this.#haveExchangesChanged,
+    ];
+    this.#changedKeys = new Set();
+    this.#missed = [];
+    this.#haveExchangesChanged = false;
+    const { started, ended } = this.#findSpanChanges(keys);
+    const changeCount = started.size + ended.size + missed.length;
+    if (!this.#isFirstReport && !haveExchangesChanged && changeCount === 0) return false;
+    try {
+      await commit({
+        isReset: this.#isFirstReport,
+        startedSpans: [...started.values()],
+        endedSpans: [...ended.values()],
+        missed,
+        cadence: this.#cadence,
+        ...(haveExchangesChanged
+          ? { exchanges: this.#completeExchanges(), markets: this.#selectedMarkets ?? null }
+          : {}),
+      });
+    } catch (error) {
+      for (const key of keys) this.#changedKeys.add(key);
+      this.#missed = [...missed, ...this.#missed];
+      this.#haveExchangesChanged ||= haveExchangesChanged;
+      throw error;
+    }
+    this.#isFirstReport = false;
+    for (const [key, span] of started) this.#reportedSpans.set(key, span);
+    for (const key of ended.keys()) this.#reportedSpans.delete(key);
+    return true;
   }
 
   /** Compares the live spans of indices with those that were committed last. */
-  #takeSpanChanges() {
-    const startedSpans: LiveSpan[] = [];
-    const endedSpans: Omit<LiveSpan, "from">[] = [];
-    for (const key of this.#changedKeys) {
+  #findSpanChanges(keys: ReadonlySet<string>) {
+    const started = new Map<string, LiveSpan>();
+    const ended = new Map<string, LiveSpan>();
+    for (const key of keys) {
       const reported = this.#reportedSpans.get(key);
       const span = this.#liveSpanOf(key);
       if (reported?.from === span?.from) continue;
-      if (span) {
-        startedSpans.push(span);
-        this.#reportedSpans.set(key, span);
-      } else if (reported) {
-        endedSpans.push({ indexType: reported.indexType, indexId: reported.indexId });
-        this.#reportedSpans.delete(key);
-      }
+      if (span) started.set(key, span);
+      else if (reported) ended.set(key, reported);
     }
-    this.#changedKeys.clear();
-    return { startedSpans, endedSpans };
+    return { started, ended };
   }
 
-  #completeExchanges(): LiveExchange[] {
+  #completeExchanges(): NonNullable<LiveFeedChange["exchanges"]> {
     return [...this.#exchanges.values()]
       .filter(isExchangeComplete)
       .map(({ exchangeId, liveSince }) => ({ exchangeId, since: liveSince }));
@@ -217,15 +224,12 @@ export class SubscriptionCoverage {
     exchange.liveSince = Math.max(exchange.liveSince, liveSince ?? 0);
   }
 
-  /** Retracts periods with missing ticks: the exchange's other subscriptions may have settled them. */
-  #retractMissed(subscription: Subscription, missingSince: Micros | undefined, until: Micros): void {
+  /** Periods with missing ticks are to be retracted: the exchange's other subscriptions may have settled them. */
+  #reportMissed(subscription: Subscription, missingSince: Micros | undefined, to: Micros): void {
     const state = this.#spans.get(subscriptionKey(subscription));
     const from = missingSince ?? state?.liveSince;
     if (!state?.exchange || from === undefined) return;
-    const begin = (Math.floor(from / this.#cadence) + 1) * this.#cadence;
-    const end = Math.ceil(until / this.#cadence) * this.#cadence;
-    const { exchangeId } = state.exchange;
-    if (begin < end) this.#retractions.push({ exchangeId, from: begin, to: end });
+    this.#missed.push({ exchangeId: state.exchange.exchangeId, from, to });
   }
 }
 
@@ -255,12 +259,11 @@ export class CoverageCommitter {
   /** Commits the open batch of ticks first. Returns whether there were changes. */
   commit(batcher?: TickBatcher): Promise<boolean> {
     const { ingest, signal } = this.#context;
-    return this.#queue.add(async () => {
-      const change = this.#coverage.takeChanges();
-      if (!change) return false;
-      await batcher?.flush();
-      await ingest.call("commitLiveFeedChange", change, [], signal);
-      return true;
-    });
+    return this.#queue.add(() =>
+      this.#coverage.report(async (change) => {
+        await batcher?.flush();
+        await ingest.call("commitLiveFeedChange", change, [], signal);
+      }),
+    );
   }
 }

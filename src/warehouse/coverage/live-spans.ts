@@ -1,3 +1,4 @@
+import type { IndexTick } from "../../model/records.ts";
 import type { Micros } from "../../model/time.ts";
 import type { Transaction } from "../tables/transaction.ts";
 
@@ -33,12 +34,21 @@ export function clearLiveSpans(transaction: Transaction): void {
   transaction.run("DELETE FROM live_spans");
 }
 
-/** Call it in the transaction that stores all ticks of the index type up to `to`. */
-export function extendLiveSpans(transaction: Transaction, indexType: string, to: Micros): void {
-  transaction.run("UPDATE live_spans SET to_ts = ? WHERE stream = ? AND index_type = ? AND to_ts < ?", [
-    to,
-    stream,
-    indexType,
-    to,
-  ]);
+type SpanTick = Pick<IndexTick, "indexType" | "indexId" | "ts">;
+
+/** Extends each span to the newest tick of its own subscription. Call it in the transaction that stores the ticks. */
+export function extendLiveSpans(transaction: Transaction, ticks: readonly SpanTick[]): void {
+  const sql =
+    "UPDATE live_spans SET to_ts = max(to_ts, ?) WHERE stream = ? AND index_type = ? AND index_id = ?";
+  for (const [indexType, ofType] of Map.groupBy(ticks, (tick) => tick.indexType)) {
+    const newest = new Map<string, Micros>();
+    let newestOfType = 0;
+    for (const { indexId, ts } of ofType) {
+      if (ts > (newest.get(indexId) ?? 0)) newest.set(indexId, ts);
+      if (ts > newestOfType) newestOfType = ts;
+    }
+    // Either the whole type is subscribed to, or single indices.
+    if (transaction.run(sql, [newestOfType, stream, indexType, ""]) > 0) continue;
+    for (const [indexId, ts] of newest) transaction.run(sql, [ts, stream, indexType, indexId]);
+  }
 }

@@ -78,6 +78,13 @@ export function isFatal(error: unknown): boolean {
   return error instanceof Failure && fatalCodes.has(error.code);
 }
 
+export type BlockingFailure = Failure & { readonly code: "disk_full" | "db_locked" };
+
+/** Whether the same call can succeed later: there is no space, or another program holds the write lock. */
+export function isBlocking(error: unknown): error is BlockingFailure {
+  return error instanceof Failure && (error.code === "disk_full" || error.code === "db_locked");
+}
+
 /** Whether the error, or one of its causes, reports a damaged database, by an SQLite code or by `db_corrupt`. */
 export function isCorruption(error: unknown): boolean {
   if (!(error instanceof Error)) return false;

@@ -19,7 +19,6 @@ import {
   recordNoContracts,
   recordRecheck,
 } from "../../../src/warehouse/coverage/rechecks.ts";
-import { settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
 import {
   readClockSkew,
   recordClockSkew,
@@ -31,6 +30,7 @@ import { readSizeSamples, recordSize } from "../../../src/warehouse/tables/size-
 import { readWarehouseState } from "../../../src/warehouse/tables/warehouse-state.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { parseTs } from "../../support/warehouse/records.ts";
+import { settleSnapshot } from "../../support/warehouse/settle-snapshot.ts";
 
 const noon = parseTs("2026-03-01T12:00:00Z");
 const HOUR = 3600 * MICROS_PER_SECOND;

@@ -1,6 +1,11 @@
 import { expect, it } from "vitest";
-import { commitLiveMessages, commitUnknownEvents } from "../../../src/ingest/commit/live.ts";
-import { LiveCoverage } from "../../../src/ingest/commit/live-coverage.ts";
+import {
+  commitLiveFeedChange,
+  commitLiveMessages,
+  commitUnknownEvents,
+  type LiveFeedChange,
+  LiveState,
+} from "../../../src/ingest/commit/live.ts";
 import { commitTargets } from "../../../src/ingest/commit/targets.ts";
 import { MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
@@ -26,12 +31,13 @@ const exchangeTick = (time: string, more: object = {}) =>
 function openLive() {
   const clock = new ManualClock("2026-03-01T12:10:00Z");
   const warehouse = openTestWarehouse({ clock });
-  const coverage = new LiveCoverage();
+  const live = new LiveState();
   return {
     warehouse,
-    coverage,
+    live,
+    change: (change: LiveFeedChange) => commitLiveFeedChange(warehouse, live, change),
     query: (sql: string) => queryRows(warehouse, sql),
-    receive: (...messages: string[]) => commitLiveMessages(warehouse, messages, coverage),
+    receive: (...messages: string[]) => commitLiveMessages(warehouse, live, messages),
   };
 }
 
@@ -101,8 +107,8 @@ it("events that no tick carries are counted, each with a sample", () => {
 });
 
 it("a tick from the future extends no live span and shows no skipped tick", () => {
-  const { receive, coverage, warehouse, query } = openLive();
-  coverage.applyChange(warehouse, {
+  const { receive, change, query } = openLive();
+  change({
     startedSpans: [{ indexType: "GWA", from: at("12:00:00") }],
     cadence: 30 * MICROS_PER_SECOND,
   });
@@ -180,7 +186,7 @@ it("a tick from more than a period and the clocks' difference ahead is rejected 
 });
 
 it("an index is silent if it is selected and has no tick at a time or later", () => {
-  const { receive, coverage, warehouse } = openLive();
+  const { receive, live, warehouse } = openLive();
   const select = (indexIds: string[]) =>
     commitTargets(warehouse, {
       stream: "index_ticks",
@@ -190,7 +196,7 @@ it("an index is silent if it is selected and has no tick at a time or later", ()
       at: at("12:00:00"),
     });
   select(["btc", "eth", "ltc"]);
-  const silent = (since: string) => coverage.listSilentIndices(warehouse, at(since));
+  const silent = (since: string) => live.skips.listSilentIndices(warehouse, at(since));
   expect(silent("12:00:00")).toHaveLength(3);
   for (const indexId of ["btc", "eth", "xrp"]) receive(liveMessage({ ts: at("12:01:00"), indexId }));
   receive(liveMessage({ ts: at("12:02:00"), indexId: "eth" }));

@@ -7,10 +7,10 @@ import {
 } from "../../../src/ingest/commit/targets.ts";
 import { MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { readDueRechecks } from "../../../src/warehouse/coverage/rechecks.ts";
-import { settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { parseTs } from "../../support/warehouse/records.ts";
+import { settleSnapshot } from "../../support/warehouse/settle-snapshot.ts";
 
 const noon = parseTs("2026-03-01T12:00:00Z");
 const rules = {

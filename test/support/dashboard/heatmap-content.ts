@@ -61,7 +61,7 @@ export function fillEveryState(transaction: Transaction): void {
     },
   });
   beginLiveSpans(transaction, [{ indexType: "GWA", from: nowTs - 2 * HOUR }]);
-  extendLiveSpans(transaction, "GWA", nowTs + DAY);
+  extendLiveSpans(transaction, [{ indexType: "GWA", indexId: "", ts: nowTs + DAY }]);
   recordStreamError(transaction, "derivative_ticks", "403 Forbidden: the token lacks read:derivatives");
   recordMissingScopes(transaction, "derivative_ticks", ["read:derivatives"]);
 }

@@ -2,7 +2,6 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { DerivativeTick, IndexTick, MarketCap } from "../../../src/model/records.ts";
 import type { Micros } from "../../../src/model/time.ts";
-import { settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
 import { periodOf, periodRange } from "../../../src/warehouse/read/export-periods.ts";
 import { countUnknownEvent, countUnknownFields, storeRejects } from "../../../src/warehouse/rows/rejects.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
@@ -20,6 +19,7 @@ import {
   STEP,
 } from "../warehouse/filled-warehouse.ts";
 import { bar, decimal, exchangeTick, tick } from "../warehouse/records.ts";
+import { settleSnapshot } from "../warehouse/settle-snapshot.ts";
 
 /** The first moment of the month that lies so many months back, counted from the newest that has at least ten days. */
 export function monthStart(back: number): Micros {

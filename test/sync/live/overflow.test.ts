@@ -1,7 +1,6 @@
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import { commitLiveMessages } from "../../../src/ingest/commit/live.ts";
-import { LiveCoverage } from "../../../src/ingest/commit/live-coverage.ts";
+import { commitLiveFeedChange, commitLiveMessages, LiveState } from "../../../src/ingest/commit/live.ts";
 import { formatTimestamp, MICROS_PER_SECOND, parseTimestamp } from "../../../src/model/time.ts";
 import { DEFAULT_QUEUE_LIMITS, MessageQueue } from "../../../src/service/live/message-queue.ts";
 import { SubscriptionCoverage } from "../../../src/sync/live/subscription-coverage.ts";
@@ -21,7 +20,7 @@ function startPipeline() {
   onTestFinished(() => warehouse.close());
   const queue = new MessageQueue({ ...DEFAULT_QUEUE_LIMITS, maxTicks: 2 }, () => now);
   const coverage = new SubscriptionCoverage(30 * MICROS_PER_SECOND);
-  const liveCoverage = new LiveCoverage();
+  const live = new LiveState();
   const selection = { exchangeIds: ["kraken"], markets: undefined, isResolved: true, selections: [] };
   coverage.setDesired({
     indices: [liquid],
@@ -39,14 +38,13 @@ function startPipeline() {
       queue.pushTick(JSON.stringify({ ...tick, timestamp: formatTimestamp(now) }));
     },
     /** Reads so many messages from the queue. */
-    read(messages = Number.POSITIVE_INFINITY) {
+    async read(messages = Number.POSITIVE_INFINITY) {
       for (let remaining = messages; remaining > 0; remaining--) {
         const message = queue.take();
         if (!message) return;
-        if (message.kind === "update") commitLiveMessages(warehouse, message.texts, liveCoverage);
+        if (message.kind === "update") commitLiveMessages(warehouse, live, message.texts);
         else coverage.apply(message, now);
-        const change = coverage.takeChanges();
-        if (change) liveCoverage.applyChange(warehouse, change);
+        await coverage.report(async (change) => commitLiveFeedChange(warehouse, live, change));
       }
     },
     covered: () => rows("SELECT substr(from_time, 12, 8), substr(to_time, 12, 8) FROM coverage ORDER BY 1"),
@@ -54,11 +52,11 @@ function startPipeline() {
   };
 }
 
-it("E12: dropped ticks end the live span, and the gap is not covered", () => {
+it("E12: dropped ticks end the live span, and the gap is not covered", async () => {
   const pipeline = startPipeline();
   for (const time of ["12:00:00", "12:00:30", "12:01:00"]) {
     pipeline.arrive(time);
-    pipeline.read();
+    await pipeline.read();
   }
   expect(pipeline.covered()).toEqual([["12:00:00", "12:01:30"]]);
   expect(pipeline.spans()).toEqual([["LX", at("12:00:00")]]);
@@ -69,12 +67,12 @@ it("E12: dropped ticks end the live span, and the gap is not covered", () => {
   pipeline.arrive("12:01:32", "sol");
   pipeline.arrive("12:02:00", "btc");
   // The reader makes room: from here on no tick is dropped.
-  pipeline.read(1);
+  await pipeline.read(1);
   pipeline.arrive("12:02:05", "btc");
-  pipeline.read();
+  await pipeline.read();
   for (const time of ["12:02:30", "12:03:00", "12:03:30"]) {
     pipeline.arrive(time);
-    pipeline.read();
+    await pipeline.read();
   }
   expect(pipeline.covered()).toEqual([
     ["12:00:00", "12:01:30"],

@@ -13,7 +13,6 @@ import {
 import { readSettledRanges, settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { readLedgerKeys } from "../../../src/warehouse/coverage/ledger-keys.ts";
 import { recordHeadPage, recordLateness } from "../../../src/warehouse/coverage/publication.ts";
-import { settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
 import {
   declareTargets,
   readPresentTs,
@@ -23,6 +22,7 @@ import {
 } from "../../../src/warehouse/coverage/targets.ts";
 import { DELAY, declareTarget, gapsOf, present } from "../../support/warehouse/gaps.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
+import { settleSnapshot } from "../../support/warehouse/settle-snapshot.ts";
 
 const HOUR = 3600 * MICROS_PER_SECOND;
 

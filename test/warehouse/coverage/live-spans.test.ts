@@ -23,15 +23,19 @@ describe("live spans", () => {
       "SELECT stream, index_type, index_id, from_ts, to_ts FROM live_spans ORDER BY 2, 3",
     ).map((row) => Object.values(row));
 
-  it("begin at their confirmation, grow with the ticks of their index type, and begin anew", () => {
+  it("begin at their confirmation, grow with their own ticks, and begin anew", () => {
     const warehouse = openTestWarehouse();
     warehouse.transaction((t) => {
       beginLiveSpans(t, [
         { indexType: "GWA", indexId: "btc", from: 10 },
         { indexType: "LX", from: 20 },
       ]);
-      extendLiveSpans(t, "GWA", 50);
-      extendLiveSpans(t, "GWA", 40);
+      extendLiveSpans(t, [
+        { indexType: "GWA", indexId: "eth", ts: 60 },
+        { indexType: "GWA", indexId: "btc", ts: 50 },
+        { indexType: "GWA", indexId: "btc", ts: 40 },
+      ]);
+      extendLiveSpans(t, [{ indexType: "GWA", indexId: "btc", ts: 45 }]);
     });
     expect(spansOf(warehouse)).toEqual([
       ["index_ticks", "GWA", "btc", 10, 50],
@@ -66,7 +70,7 @@ describe("the view gaps with a live span", () => {
   const addLiveSpan = (warehouse: WarehouseWriter, from: number, to: number, indexId?: string) =>
     warehouse.transaction((t) => {
       beginLiveSpans(t, [{ indexType: "GWA", indexId, from }]);
-      extendLiveSpans(t, "GWA", to);
+      extendLiveSpans(t, [{ indexType: "GWA", indexId: indexId ?? "btc-id", ts: to }]);
     });
 
   it("shows the live span as settling, and what is older as pending", () => {

@@ -9,9 +9,9 @@ import {
   readSeriesCoverage,
   readSeriesHeads,
 } from "../../../src/warehouse/coverage/series-queries.ts";
-import { settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
 import { declareTargets, type Target } from "../../../src/warehouse/coverage/targets.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
+import { settleSnapshot } from "../../support/warehouse/settle-snapshot.ts";
 
 const rules = { settleDelay: 60, period: 30, step: 1, serviceWindow: 1000 };
 

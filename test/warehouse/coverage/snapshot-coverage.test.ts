@@ -1,11 +1,12 @@
 import { describe, expect, it } from "vitest";
+import { forbidPeriod } from "../../../src/rule/snapshot.ts";
 import {
+  applySnapshotChanges,
   endSnapshotTarget,
-  hasSnapshotRows,
-  settleForbidden,
-  settleSnapshot,
+  readStoredSnapshots,
 } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
+import { settleSnapshot } from "../../support/warehouse/settle-snapshot.ts";
 
 const kraken = { stream: "exchange_ticks", exchangeId: "kraken" } as const;
 
@@ -50,7 +51,7 @@ describe("a snapshot", () => {
   it("that the service denies is lost, unless its period is covered", () => {
     const { observe, coverage, targets, warehouse } = openSnapshots();
     const deny = (at: number) =>
-      warehouse.transaction((t) => settleForbidden(t, { ...kraken, at, cadence: 10 }));
+      warehouse.transaction((t) => applySnapshotChanges(t, { ...kraken, cadence: 10 }, forbidPeriod(at, 10)));
     deny(100);
     expect(targets()).toEqual([[100, null, 20, 1, null, 1]]);
     observe(115);
@@ -108,14 +109,14 @@ describe("a snapshot", () => {
   it("of one exchange says nothing about another", () => {
     const { observe, warehouse } = openSnapshots();
     const hasRows = (exchangeId: string | null) =>
-      warehouse.transaction((t) => hasSnapshotRows(t, { ...kraken, exchangeId }));
+      warehouse.transaction((t) => readStoredSnapshots(t, { ...kraken, exchangeId }).hadRows);
     observe(100, { exchangeId: null });
     observe(100, { isEmpty: true });
     expect([hasRows(null), hasRows("kraken"), hasRows("okx")]).toEqual([true, false, false]);
     observe(110);
     expect(hasRows("kraken")).toBe(true);
     expect(
-      warehouse.transaction((t) => hasSnapshotRows(t, { stream: "derivative_ticks", exchangeId: "kraken" })),
+      warehouse.transaction((t) => readStoredSnapshots(t, { ...kraken, stream: "derivative_ticks" }).hadRows),
     ).toBe(false);
   });
 });

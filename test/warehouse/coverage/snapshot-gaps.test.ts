@@ -2,12 +2,13 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
-import { endSnapshotTarget, settleSnapshot } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
+import { endSnapshotTarget } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
 import { readSnapshotRanges } from "../../../src/warehouse/coverage/snapshot-gaps.ts";
 import { readPresentTs } from "../../../src/warehouse/coverage/targets.ts";
 import { prune } from "../../../src/warehouse/rows/retention.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
+import { settleSnapshot } from "../../support/warehouse/settle-snapshot.ts";
 
 const CADENCE = 30 * MICROS_PER_SECOND;
 

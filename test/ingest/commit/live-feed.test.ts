@@ -1,7 +1,11 @@
 import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { commitLiveMessages } from "../../../src/ingest/commit/live.ts";
-import { LiveCoverage, type LiveFeedChange } from "../../../src/ingest/commit/live-coverage.ts";
+import {
+  commitLiveFeedChange,
+  commitLiveMessages,
+  type LiveFeedChange,
+  LiveState,
+} from "../../../src/ingest/commit/live.ts";
 import { formatTimestamp, MICROS_PER_SECOND, parseTimestamp } from "../../../src/model/time.ts";
 import { openWriter } from "../../../src/warehouse/writer.ts";
 import { makeEmptyWarehouse } from "../../support/ingest/ingest-harness.ts";
@@ -15,15 +19,15 @@ function createLiveCoverage(change: LiveFeedChange, now = "12:10:00") {
   const path = makeEmptyWarehouse();
   const warehouse = openWriter(path, { clock });
   onTestFinished(() => warehouse.close());
-  const liveCoverage = new LiveCoverage();
-  liveCoverage.applyChange(warehouse, { isReset: true, cadence, markets: null, ...change });
+  const live = new LiveState();
+  commitLiveFeedChange(warehouse, live, { isReset: true, cadence, markets: null, ...change });
   const rows = (sql: string) => warehouse.connection.database.prepare(sql).raw().all() as unknown[][];
   return {
     receive: (...messages: object[]) =>
       commitLiveMessages(
         warehouse,
+        live,
         messages.map((message) => JSON.stringify(message)),
-        liveCoverage,
       ),
     /** Another connection holds the write lock until it is closed. */
     takeWriteLock: () => {
@@ -35,7 +39,7 @@ function createLiveCoverage(change: LiveFeedChange, now = "12:10:00") {
     setTime: (next: string) => {
       time = next;
     },
-    change: (next: LiveFeedChange) => liveCoverage.applyChange(warehouse, next),
+    change: (next: LiveFeedChange) => commitLiveFeedChange(warehouse, live, next),
     spans: () => rows("SELECT index_type, index_id, from_ts, to_ts FROM live_spans ORDER BY 1, 2"),
     covered: () =>
       rows("SELECT index_id, substr(from_time, 12, 8), substr(to_time, 12, 8) FROM coverage ORDER BY 1, 2"),
@@ -69,20 +73,24 @@ const exchangeTick = (exchangeId: string, marketId: string, time: string) => ({
 });
 
 describe("live ticks", () => {
-  it("extend the live spans of their index type, except ticks from the future", () => {
+  it("extend the live span of their own subscription, except ticks from the future", () => {
     const live = createLiveCoverage({
       startedSpans: [
         { indexType: "GWA", indexId: "btc", from: at("12:00:00") },
         { indexType: "GWA", indexId: "eth", from: at("12:01:00") },
         { indexType: "LX", from: at("12:00:00") },
+        { indexType: "MWA", from: at("12:00:00") },
       ],
     });
     live.receive(indexTick("GWA", "btc", "12:05:00"), indexTick("GWA", "btc", "12:04:30"));
+    live.receive(indexTick("MWA", "btc", "12:05:00"), indexTick("MWA", "eth", "12:05:30"));
     live.receive(indexTick("LX", "blx", "12:30:00"));
     expect(live.spans()).toEqual([
       ["GWA", "btc", at("12:00:00"), at("12:05:00")],
-      ["GWA", "eth", at("12:01:00"), at("12:05:00")],
+      ["GWA", "eth", at("12:01:00"), at("12:01:00")],
       ["LX", "", at("12:00:00"), at("12:00:00")],
+      // The ticks of any of its indices are its own.
+      ["MWA", "", at("12:00:00"), at("12:05:30")],
     ]);
     live.change({
       endedSpans: [{ indexType: "GWA", indexId: "btc" }],
@@ -91,6 +99,7 @@ describe("live ticks", () => {
     expect(live.spans().map(([, id, from]) => [id, from])).toEqual([
       ["eth", at("12:01:00")],
       ["", at("12:06:00")],
+      ["", at("12:00:00")],
     ]);
   });
 
@@ -107,7 +116,7 @@ describe("live ticks", () => {
     // Ticks were missed: the period of the resubscription is incomplete.
     live.change({
       exchanges: [{ exchangeId: "kraken", since: at("12:02:40") }],
-      retractions: [{ exchangeId: "kraken", from: at("12:01:00"), to: at("12:02:30") }],
+      missed: [{ exchangeId: "kraken", from: at("12:00:59"), to: at("12:02:10") }],
     });
     live.receive(exchangeTick("kraken", "btc", "12:02:45"), exchangeTick("kraken", "btc", "12:03:00"));
     expect(live.covered()).toEqual([["kraken", "12:00:30", "12:01:00"]]);

@@ -1,22 +1,22 @@
 import { describe, expect, it } from "vitest";
-import { RefreshPeriods } from "../../../src/ingest/commit/refresh-periods.ts";
-import { MICROS_PER_SECOND } from "../../../src/model/time.ts";
+import { MICROS_PER_SECOND } from "../../src/model/time.ts";
+import { observeRefresh, type Refreshes } from "../../src/rule/refresh-period.ts";
 
 /** All times in seconds. */
 function observer(stream: "market_caps" | "derivative_ticks", cadence: number) {
-  const periods = new RefreshPeriods();
+  let refreshes: Refreshes | undefined;
   return (ts: number, askedAt?: number, answeredAt = askedAt) => {
     const micros = (seconds: number | undefined) =>
       seconds === undefined ? undefined : seconds * MICROS_PER_SECOND;
-    const { from, to } = periods.observe({
-      key: "k",
+    const observed = observeRefresh(refreshes, {
       stream,
       ts: ts * MICROS_PER_SECOND,
       askedAt: micros(askedAt),
       answeredAt: micros(answeredAt),
       cadence: cadence * MICROS_PER_SECOND,
     });
-    return [from / MICROS_PER_SECOND, to / MICROS_PER_SECOND];
+    refreshes = observed.refreshes;
+    return [observed.range.from / MICROS_PER_SECOND, observed.range.to / MICROS_PER_SECOND];
   };
 }
 

@@ -1,0 +1,140 @@
+import type { ExchangeTick } from "../model/records.ts";
+import { MICROS_PER_SECOND, type Micros } from "../model/time.ts";
+import type { TimeRange } from "../model/time-range.ts";
+import type { LedgerChange } from "./apply.ts";
+import { type StoredCoverage, settlePeriod } from "./snapshot.ts";
+
+/** What the socket delivers, and what it has delivered of the present periods. A batch that fails leaves it as it was. */
+export interface LiveFeed {
+  /** How long one tick is valid. */
+  readonly cadence: Micros;
+  /** Markets whose ticks are stored; null: all. */
+  readonly markets: ReadonlySet<string> | null;
+  /** The exchanges whose subscriptions are all confirmed; null: all exchanges together. */
+  readonly exchanges: ReadonlyMap<string | null, LiveExchange>;
+}
+
+interface LiveExchange {
+  /** When the last of its subscriptions was confirmed: everything since then was delivered. */
+  readonly since: Micros;
+  /** Ascending: the newest one that has begun, the one before, and those of ticks that are stamped ahead. */
+  readonly periods: readonly LivePeriod[];
+}
+
+/** A cadence period with ticks of an exchange. */
+interface LivePeriod {
+  readonly at: Micros;
+  /** The markets that ticked in it. */
+  readonly markets: ReadonlySet<string>;
+  /** One of them is selected. */
+  readonly hasRows: boolean;
+  /** The ledger has it, with rows or as empty; undefined: it does not. */
+  readonly settledWithRows: boolean | undefined;
+}
+
+/** What has changed about the subscriptions; what is absent has not. */
+export interface LiveFeedUpdate {
+  readonly cadence?: Micros;
+  readonly markets?: ReadonlySet<string> | null;
+  /** All exchanges whose subscriptions are confirmed. */
+  readonly exchanges?: readonly { readonly exchangeId: string | null; readonly since: Micros }[];
+}
+
+/** After an interruption or a new subscription the present period is incomplete: an exchange with another `since` begins anew. */
+export function updateFeed(feed: LiveFeed, update: LiveFeedUpdate): LiveFeed {
+  const { cadence = feed.cadence, markets = feed.markets, exchanges } = update;
+  const live = exchanges?.map(({ exchangeId, since }) => {
+    const known = feed.exchanges.get(exchangeId);
+    return [exchangeId, known?.since === since ? known : { since, periods: [] }] as const;
+  });
+  return { cadence, markets, exchanges: live ? new Map(live) : feed.exchanges };
+}
+
+/** A batch is lost for good: until the subscriptions are confirmed anew, the socket proves nothing. */
+export function interruptFeed(feed: LiveFeed): LiveFeed {
+  return { ...feed, exchanges: new Map() };
+}
+
+/** Ticks of the range are missing: takes back the periods that begin in it, and the last one's rest. */
+export function missTicks({ from, to }: TimeRange, cadence: Micros): LedgerChange[] {
+  const begin = (Math.floor(from / cadence) + 1) * cadence;
+  const end = Math.ceil(to / cadence) * cadence;
+  return begin < end ? [{ kind: "retract", range: { from: begin, to: end } }] : [];
+}
+
+/** The service's time is known to about a second. */
+const CLOCK_UNCERTAINTY_MICROS = 2 * MICROS_PER_SECOND;
+
+/** What a batch of ticks, none of them from the future, changes: the feed, and the ledger of each exchange. */
+export function receiveTicks(
+  feed: LiveFeed,
+  ticks: readonly ExchangeTick[],
+  now: Micros,
+  storedOf: (exchangeId: string | null) => StoredCoverage,
+): { readonly feed: LiveFeed; readonly changes: ReadonlyMap<string | null, readonly LedgerChange[]> } {
+  const exchanges = new Map(feed.exchanges);
+  const changes = new Map<string | null, readonly LedgerChange[]>();
+  const byExchange = exchanges.size > 0 ? Map.groupBy(ticks, ({ exchangeId }) => exchangeId) : new Map();
+  for (const [exchangeId, live] of feed.exchanges) {
+    const own: readonly ExchangeTick[] = exchangeId === null ? ticks : (byExchange.get(exchangeId) ?? []);
+    const received = settleWhole(addTicks(live, exchangeId, own, feed, now), feed.cadence, now);
+    exchanges.set(exchangeId, received.live);
+    const stored = received.whole.length > 0 ? storedOf(exchangeId) : undefined;
+    const settled = received.whole.flatMap(({ at, hasRows }) =>
+      stored ? settlePeriod({ from: at, to: at + feed.cadence }, hasRows, stored) : [],
+    );
+    if (settled.length > 0) changes.set(exchangeId, settled);
+  }
+  return { feed: { ...feed, exchanges }, changes };
+}
+
+/** Adds the ticks to their periods; those before the subscription, or of a period before the present one, count no more. */
+function addTicks(
+  { since, periods }: LiveExchange,
+  exchangeId: string | null,
+  ticks: readonly ExchangeTick[],
+  { cadence, markets }: LiveFeed,
+  now: Micros,
+): LiveExchange {
+  const touched = new Map<Micros, LivePeriod & { markets: Set<string>; hasRows: boolean }>();
+  let begun = periods.findLast(({ at }) => at <= now)?.at ?? Number.NEGATIVE_INFINITY;
+  for (const { ts, exchangeId: of, marketId } of ticks) {
+    const at = Math.floor(ts / cadence) * cadence;
+    if (ts < since || at < begun) continue;
+    if (at <= now) begun = at;
+    let period = touched.get(at);
+    if (!period) {
+      const known = periods.find((each) => each.at === at);
+      const { hasRows = false, settledWithRows } = known ?? {};
+      period = { at, markets: new Set(known?.markets), hasRows, settledWithRows };
+      touched.set(at, period);
+    }
+    period.markets.add(exchangeId === null ? `${of} ${marketId}` : marketId);
+    if (markets?.has(marketId) ?? true) period.hasRows = true;
+  }
+  const untouched = periods.filter(({ at }) => !touched.has(at));
+  return { since, periods: [...untouched, ...touched.values()].sort((a, b) => a.at - b.at) };
+}
+
+/**
+ * A period is whole once every market of the period before has ticked in it: like a snapshot, one tick of each covers it.
+ * A market may have left, so once it is over a tick of a later period settles it too. One that has not begun is not settled.
+ */
+function settleWhole({ since, periods }: LiveExchange, cadence: Micros, now: Micros) {
+  const present = now + CLOCK_UNCERTAINTY_MICROS;
+  const isWhole = ({ at, markets }: LivePeriod, i: number) => {
+    if (at < since || at > present) return false;
+    const before = periods[i - 1];
+    const isOver = i < periods.length - 1 && at + cadence <= present;
+    // The period of the subscription itself is incomplete.
+    return isOver || (before !== undefined && before.at >= since && before.markets.isSubsetOf(markets));
+  };
+  const whole = periods.filter(
+    (period, i) => period.settledWithRows !== period.hasRows && isWhole(period, i),
+  );
+  const settled = periods.map((period) =>
+    whole.includes(period) ? { ...period, settledWithRows: period.hasRows } : period,
+  );
+  const begun = periods.findLastIndex(({ at }) => at <= now);
+  return { live: { since, periods: settled.slice(Math.max(0, begun - 1)) }, whole };
+}

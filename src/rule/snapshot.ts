@@ -1,0 +1,139 @@
+import type { SnapshotStream } from "../model/streams.ts";
+import type { Micros } from "../model/time.ts";
+import { normalise, subtract, type TimeRange } from "../model/time-range.ts";
+import type { StoredSeries } from "./answer.ts";
+import type { LedgerChange } from "./apply.ts";
+import { observeRefresh, type Refreshes } from "./refresh-period.ts";
+
+/** The ledger of a subscription. */
+export type StoredCoverage = Pick<StoredSeries, "settledRanges">;
+
+/** The sum of all pages of one list in a snapshot. */
+export interface SnapshotPart {
+  /** Distinguishes the lists of a snapshot: the derivative type; empty if there is only one list. */
+  readonly part: string;
+  /** Readable records. */
+  readonly listed: number;
+  readonly rejected: number;
+  /** The newest plausible timestamp of each page, and of its stored records. */
+  readonly timestamps: readonly Micros[];
+  readonly storedTimestamps: readonly Micros[];
+}
+
+/** All lists of a snapshot. */
+export interface Snapshot {
+  readonly stream: SnapshotStream;
+  /** Null: all exchanges. */
+  readonly exchangeId: string | null;
+  readonly cadence: Micros;
+  readonly parts: readonly SnapshotPart[];
+  /** When the first part was requested and the last had arrived, by the service's clock; undefined: unknown. */
+  readonly askedAt?: Micros;
+  readonly answeredAt?: Micros;
+}
+
+/** What the snapshots of a subscription have shown so far; it is stored, so that a restart forgets nothing. */
+export interface SnapshotState {
+  /** The records of each list when it last counted. */
+  readonly counts: Readonly<Record<string, number>>;
+  /** Lists that are too short to count until they are repeated: the records, and since when. */
+  readonly short: Readonly<Record<string, { readonly listed: number; readonly since: Micros }>>;
+  readonly refreshes?: Refreshes;
+}
+
+export const noSnapshot: SnapshotState = { counts: {}, short: {} };
+
+/**
+ * Why a snapshot does not count: most records are unreadable, it has less than half as many as before, or it
+ * is empty although it must not be.
+ */
+export type SnapshotProblem = "unreadable" | "shrunken" | "empty";
+
+/** A shorter list counts when it comes again after this many cadences: polls in quick succession may meet the same fault. */
+const REPEATED_AFTER_CADENCES = 0.9;
+/** Current pages of a snapshot are no further apart; an older page shows a market that does not trade. */
+const MAX_SPREAD_CADENCES = 2;
+
+/** What a snapshot changes, or why it does not count. `hadRows`: one of the subscription had rows before. */
+export function takeSnapshot(
+  snapshot: Snapshot,
+  state: SnapshotState,
+  stored: StoredCoverage & { readonly hadRows: boolean },
+  now: Micros,
+): { problem?: SnapshotProblem; changes: readonly LedgerChange[]; state: SnapshotState } {
+  const { parts, exchangeId, cadence } = snapshot;
+  const isEmpty = parts.every(({ listed, rejected }) => listed + rejected === 0);
+  const isUnreadable = ({ listed, rejected, timestamps }: SnapshotPart) =>
+    rejected > listed || (listed > 0 && timestamps.length === 0);
+  // All exchanges together are never empty.
+  if (isEmpty && exchangeId === null) return { problem: "empty", changes: [], state };
+  const counts = { ...state.counts };
+  const short = { ...state.short };
+  for (const each of parts) {
+    if (isUnreadable(each)) continue;
+    const { part, listed } = each;
+    const expected = counts[part] ?? (isEmpty && stored.hadRows ? 1 : 0);
+    const before = short[part];
+    const isRepeated = before !== undefined && listed * 2 >= before.listed;
+    if (listed * 2 >= expected || (isRepeated && now - before.since >= REPEATED_AFTER_CADENCES * cadence)) {
+      counts[part] = listed;
+      delete short[part];
+    } else if (!isRepeated) short[part] = { listed, since: now };
+  }
+  const after = { ...state, counts, short };
+  if (parts.some(isUnreadable)) return { problem: "unreadable", changes: [], state: after };
+  if (parts.some(({ part }) => short[part]))
+    return { problem: isEmpty ? "empty" : "shrunken", changes: [], state: after };
+  return coverSnapshot(snapshot, after, stored, now);
+}
+
+function coverSnapshot(
+  { stream, parts, cadence, askedAt, answeredAt }: Snapshot,
+  state: SnapshotState,
+  stored: StoredCoverage,
+  now: Micros,
+) {
+  // Pages differ in age: the oldest dates the snapshot, so that no page covers a time after it was made.
+  // A page far behind the newest is ignored: its market does not trade.
+  const timestamps = parts.flatMap((part) => part.timestamps);
+  const newest = Math.max(...timestamps);
+  const current = timestamps.filter((ts) => newest - ts <= MAX_SPREAD_CADENCES * cadence);
+  const ts = timestamps.length === 0 ? now : Math.min(...current);
+  const period = periodOf(ts, cadence);
+  const isInPeriod = (at: Micros) => at >= period.from && at < period.to;
+  if (!parts.some(({ storedTimestamps }) => storedTimestamps.some(isInPeriod)))
+    return { changes: settlePeriod(period, false, stored), state };
+  const observed = observeRefresh(state.refreshes, { stream, ts, askedAt, answeredAt, cadence });
+  return {
+    changes: settlePeriod(observed.range, true, stored),
+    state: { ...state, refreshes: observed.refreshes },
+  };
+}
+
+/** Reason of a range that an empty snapshot covers. */
+const NOTHING_LISTED = "nothing listed";
+/** Reason of a range in which the service denied access to a part of what the settings select. */
+const FORBIDDEN = "forbidden";
+
+/** An observed range has rows, or nothing was listed; then rows of the range stand: a market may have left within it. */
+export function settlePeriod(range: TimeRange, hasRows: boolean, stored: StoredCoverage): LedgerChange[] {
+  if (hasRows) return [{ kind: "settle", range, proof: "rows", reason: null }];
+  const withRows = stored.settledRanges(range).filter(({ proof }) => proof === "rows");
+  return subtract([range], normalise(withRows)).map((rest) => ({
+    kind: "settle",
+    range: rest,
+    proof: "empty",
+    reason: NOTHING_LISTED,
+  }));
+}
+
+/** The service denies access: the present period is lost, unless it is covered. */
+export function forbidPeriod(now: Micros, cadence: Micros): LedgerChange[] {
+  return [{ kind: "settle", range: periodOf(now, cadence), proof: "lost", reason: FORBIDDEN }];
+}
+
+/** On the grid of the cadence: ranges merge only where they touch, and jitter would leave a short `lost` range per snapshot. */
+function periodOf(ts: Micros, cadence: Micros): TimeRange {
+  const from = Math.floor(ts / cadence) * cadence;
+  return { from, to: from + cadence };
+}

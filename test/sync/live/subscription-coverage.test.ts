@@ -1,0 +1,66 @@
+import { expect, it } from "vitest";
+import { MICROS_PER_SECOND, parseTimestamp } from "../../../src/model/time.ts";
+import type { SyncContext } from "../../../src/sync/context/context.ts";
+import { CoverageCommitter, SubscriptionCoverage } from "../../../src/sync/live/subscription-coverage.ts";
+import { TickBatcher } from "../../../src/sync/live/tick-batcher.ts";
+import { startIngest } from "../../support/ingest/ingest-harness.ts";
+
+const at = (time: string) => parseTimestamp(`2026-03-01T${time}Z`) ?? 0;
+const [btc, eth] = ["btc", "eth"].map(
+  (marketId) => ({ source: "exchange", exchangeId: "kraken", marketId }) as const,
+);
+const tick = (marketId: string, time: string) =>
+  JSON.stringify({
+    ...{ event: "EXCHANGE_TICKER", id: time, exchangeId: "kraken", marketId },
+    ...{ last: "1", volume: "2", bid: "1", ask: "2", timestamp: `2026-03-01T${time}Z` },
+  });
+
+async function startCommitter() {
+  const { ingest, query, clock } = await startIngest();
+  const coverage = new SubscriptionCoverage(30 * MICROS_PER_SECOND);
+  const { signal } = new AbortController();
+  const committer = new CoverageCommitter({ ingest, signal } as SyncContext, coverage);
+  const subscriptions = btc && eth ? [btc, eth] : [];
+  coverage.setDesired({
+    indices: [],
+    exchanges: [{ exchangeId: "kraken", subscriptions }],
+    selection: { exchangeIds: ["kraken"], markets: undefined, isResolved: true, selections: [] },
+  });
+  const confirm = () => {
+    for (const subscription of subscriptions)
+      coverage.apply({ kind: "subscribed", subscription, at: at("17:50:00") }, at("17:50:00"));
+  };
+  return {
+    coverage,
+    committer,
+    confirm,
+    receive: (...messages: string[]) => ingest.call("commitLiveMessages", messages),
+    covered: () =>
+      query("SELECT substr(from_time, 12, 8), substr(to_time, 12, 8) FROM coverage ORDER BY 1").map((row) =>
+        Object.values(row).join(" "),
+      ),
+    /** A batch of ticks that could not be committed. */
+    failedBatch: async () => {
+      const batcher = new TickBatcher(clock, () => Promise.reject(new Error("out of order")));
+      await batcher.push(["{}"]);
+      return batcher;
+    },
+  };
+}
+
+it("a change that could not be committed is committed with the next one", async () => {
+  const { coverage, committer, confirm, receive, covered, failedBatch } = await startCommitter();
+  confirm();
+  await expect(committer.commit(await failedBatch())).rejects.toThrow("out of order");
+  // The exchange is live all the same.
+  expect(await committer.commit()).toBe(true);
+  await receive(tick("btc", "17:50:00"), tick("btc", "17:50:30"), tick("btc", "17:51:00"));
+  expect(covered()).toEqual(["17:50:00 17:51:30"]);
+  // The ticks of the other market are missing: what was covered without them is not.
+  const silent = { kind: "unconfirmed", reason: "silent", missingSince: at("17:50:29") } as const;
+  if (eth) coverage.apply({ ...silent, subscription: eth }, at("17:51:10"));
+  await expect(committer.commit(await failedBatch())).rejects.toThrow("out of order");
+  expect(await committer.commit()).toBe(true);
+  expect(covered()).toEqual(["17:50:00 17:50:30"]);
+  expect(await committer.commit()).toBe(false);
+});
