@@ -88,7 +88,7 @@ export function receiveTicks(
   return { feed: { ...feed, exchanges }, changes };
 }
 
-/** Adds the ticks to their periods; those before the subscription, or of a period before the present one, count no more. */
+/** Adds the ticks to their periods; those before the subscription, or of a period that is long over, count no more. */
 function addTicks(
   { since, periods }: LiveExchange,
   exchangeId: string | null,
@@ -100,11 +100,11 @@ function addTicks(
   let begun = periods.findLast(({ at }) => at <= now)?.at ?? Number.NEGATIVE_INFINITY;
   for (const { ts, exchangeId: of, marketId } of ticks) {
     const at = Math.floor(ts / cadence) * cadence;
-    if (ts < since || at < begun) continue;
-    if (at <= now) begun = at;
+    const known = touched.get(at) ?? periods.find((each) => each.at === at);
+    if (ts < since || (at < begun && !known)) continue;
+    if (at <= now) begun = Math.max(begun, at);
     let period = touched.get(at);
     if (!period) {
-      const known = periods.find((each) => each.at === at);
       const { hasRows = false, settledWithRows } = known ?? {};
       period = { at, markets: new Set(known?.markets), hasRows, settledWithRows };
       touched.set(at, period);

@@ -20,6 +20,8 @@ const documentedPeriods: Readonly<Partial<Record<SnapshotStream, Micros>>> = {
 };
 /** A slower refresh is learned after this many; a faster one at once. None is learned while every poll returns a new one. */
 const PERIODS_REMEMBERED = 5;
+/** One period may come from a stale answer, which looks like a list that was not refreshed. */
+const MIN_PERIODS = 2;
 /** Two refreshes that are less than this many periods apart have none in between. */
 const MAX_PERIODS_APART = 1.5;
 
@@ -51,7 +53,7 @@ export function observeRefresh(
 ): { readonly range: TimeRange; readonly refreshes: Refreshes } {
   const { stream, ts, askedAt, cadence } = observation;
   const known = last?.periods ?? [];
-  const period = known.length > 0 ? Math.min(...known) : documentedPeriods[stream];
+  const period = known.length >= MIN_PERIODS ? Math.min(...known) : documentedPeriods[stream];
   const floor = (at: Micros) => Math.floor(at / cadence) * cadence;
   const at = floor(ts);
   const reach = period === undefined ? 0 : MAX_PERIODS_APART * period;
@@ -74,9 +76,9 @@ function addObservation(last: Refreshes | undefined, observation: Observation): 
     const isSlow = cadences >= MIN_CADENCES_REPEATED && cadences <= MAX_CADENCES_APART;
     return { ...last, askedAt, isRepeated: last.isRepeated || isSlow };
   }
-  const isSlow = last.isRepeated || last.periods.length > 0;
+  const isFaster = last.periods.length > 0 && ts - last.ts < Math.min(...last.periods);
   const cadences = countCadences(last.askedAt, answeredAt, cadence);
-  const isPeriod = isSlow && cadences >= 0 && cadences <= MAX_CADENCES_APART;
+  const isPeriod = (last.isRepeated || isFaster) && cadences >= 0 && cadences <= MAX_CADENCES_APART;
   const periods = isPeriod ? [...last.periods, ts - last.ts].slice(-PERIODS_REMEMBERED) : last.periods;
   return { ts, answeredAt, askedAt, isRepeated: false, periods };
 }
