@@ -4,6 +4,9 @@ import { WorldCheck } from "./check.ts";
 import { partChecks } from "./parts/all.ts";
 import { plans, worldsOf } from "./plans.ts";
 import { formatTest, replay } from "./replay.ts";
+import { SnapshotCheck } from "./snapshots/snapshot-check.ts";
+import { snapshotPlans, snapshotWorldsOf } from "./snapshots/snapshot-plans.ts";
+import { formatSnapshotTest, replaySnapshots } from "./snapshots/snapshot-replay.ts";
 import type { WorldSpec } from "./world.ts";
 
 describe("every small world", () => {
@@ -15,6 +18,18 @@ describe("every small world", () => {
       states += result.states;
     }
     expect(states).toBeGreaterThan(4000);
+  });
+});
+
+describe("every small snapshot stream", () => {
+  it("is covered only with what the service listed, and is covered with an honest service", () => {
+    let states = 0;
+    for (const { spec, bound } of snapshotWorldsOf(snapshotPlans.small)) {
+      const result = new SnapshotCheck(spec, bound).run();
+      if (result.violation) expect.fail(`\n${formatSnapshotTest(result.violation)}`);
+      states += result.states;
+    }
+    expect(states).toBeGreaterThan(2000);
   });
 });
 
@@ -34,6 +49,36 @@ describe("every function of the rule alone", () => {
 });
 
 describe("found by the check, and mended", () => {
+  it("does not learn from one stale list that the service refreshes it slowly", () => {
+    const steps = [
+      ["slot"],
+      ["poll"],
+      ["slot"],
+      ["slot"],
+      ["poll", "stale"],
+      ["slot"],
+      ["slot"],
+      ["poll"],
+      ["slot"],
+      ["slot"],
+    ] as const;
+    expect(replaySnapshots({ stream: "derivative_ticks", lists: ["abc"] }, steps)).toBeUndefined();
+  });
+
+  it("counts a tick for its period, though one of the next period came before it", () => {
+    const steps = [
+      ["socket"],
+      ["slot"],
+      ["slot"],
+      ["slot", "hold"],
+      ["slot", "reversed"],
+      ["slot", "hold"],
+    ] as const;
+    expect(
+      replaySnapshots({ stream: "exchange_ticks", lists: ["ab"], phase: 1, ahead: "b" }, steps),
+    ).toBeUndefined();
+  });
+
   it("keeps a record at the end of a gap that stands alone on the first page", async () => {
     const world: WorldSpec = { stream: "ticks", pageSize: 1, records: [{ slot: 0 }, { slot: 1 }] };
     const steps = [["wait"], ["fill", "honest", "honest", "crash"], ["fill"]] as const;

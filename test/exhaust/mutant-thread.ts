@@ -38,6 +38,8 @@ const { plans, worldsOf } = await import("./plans.ts");
 const { Walks } = await import("./walks.ts");
 const { answerChecks } = await import("./answers/checks.ts");
 const { partChecks } = await import("./parts/all.ts");
+const { SnapshotCheck } = await import("./snapshots/snapshot-check.ts");
+const { snapshotPlans, snapshotWorldsOf } = await import("./snapshots/snapshot-plans.ts");
 const parts: readonly Case[] = [
   ...answerChecks.map(({ name, run }) => ({ name, find: async () => run().violation })),
   ...partChecks.map(({ name, run }) => ({ name, find: async () => run("mutants").violation })),
@@ -49,8 +51,14 @@ const worlds = [...worldsOf(plans.mutants)].map(({ world, bound }, index): Case 
     find: async () => (await new WorldCheck(world, bound, walks).run()).violation?.what,
   };
 });
+const snapshots = [...snapshotWorldsOf(snapshotPlans.mutants)].map(
+  ({ spec, bound }, index): Case => ({
+    name: `snapshots ${index}`,
+    find: async () => new SnapshotCheck(spec, bound).run().violation?.what,
+  }),
+);
 /** The cases that found a mutant lately come first: they find others too. */
-let order = [...parts, ...worlds];
+let order = [...parts, ...worlds, ...snapshots];
 
 async function findViolation(reaches: (name: string) => boolean): Promise<string | undefined> {
   for (const each of order) {

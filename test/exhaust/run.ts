@@ -1,10 +1,13 @@
 import { availableParallelism } from "node:os";
 import { parentPort, Worker, workerData } from "node:worker_threads";
 import { answerChecks } from "./answers/checks.ts";
-import { type CheckResult, WorldCheck } from "./check.ts";
+import { type CheckResult, type Violation, WorldCheck } from "./check.ts";
 import { partChecks } from "./parts/all.ts";
 import { plans, worldsOf } from "./plans.ts";
 import { formatTest } from "./replay.ts";
+import { SnapshotCheck, type SnapshotViolation } from "./snapshots/snapshot-check.ts";
+import { snapshotPlans, snapshotWorldsOf } from "./snapshots/snapshot-plans.ts";
+import { formatSnapshotTest } from "./snapshots/snapshot-replay.ts";
 
 // npm run exhaust: every small world, on all cores, and every single answer. npm run exhaust -- small: the bound of `npm test`.
 
@@ -22,7 +25,8 @@ if (parentPort) {
   parentPort.postMessage(await tryOwn(plan, shared));
 } else process.exitCode = await main(process.argv[2] ?? "full");
 
-type Totals = CheckResult & {
+type Totals = Omit<CheckResult, "violation"> & {
+  readonly violation: Violation | SnapshotViolation | undefined;
   readonly worlds: number;
   /** Cases of single functions, and in which of them one differs from its specification. */
   readonly cases: number;
@@ -41,14 +45,20 @@ async function tryOwn(plan: keyof typeof plans, shared: Int32Array): Promise<Tot
     const { cases, violation } = run(plan);
     totals = add(totals, { ...none, cases, differences: violation ? [`${name}: ${violation}`] : [] });
   }
-  for (const { world, bound } of worldsOf(plans[plan])) {
+  for (const check of checksOf(plan)) {
     if (index++ !== own) continue;
     own = Atomics.add(shared, NEXT, 1);
-    const result = await new WorldCheck(world, bound).run(() => Atomics.load(shared, SHORTEST) - 1);
+    const result = await check().run(() => Atomics.load(shared, SHORTEST) - 1);
     if (result.violation) Atomics.store(shared, SHORTEST, result.violation.steps.length);
     totals = add(totals, { ...none, ...result, worlds: 1 });
   }
   return totals;
+}
+
+function* checksOf(plan: keyof typeof plans): Generator<() => WorldCheck | SnapshotCheck> {
+  for (const { spec, bound } of snapshotWorldsOf(snapshotPlans[plan]))
+    yield () => new SnapshotCheck(spec, bound);
+  for (const { world, bound } of worldsOf(plans[plan])) yield () => new WorldCheck(world, bound);
 }
 
 function add(a: Totals, b: Totals): Totals {
@@ -79,7 +89,8 @@ async function main(plan: string): Promise<number> {
   );
   const { worlds, states, sequences, violation, cases, differences } = results.reduce(add);
   for (const difference of differences) process.stdout.write(`differs: ${difference}\n`);
-  if (violation) process.stdout.write(`${formatTest(violation)}\n`);
+  if (violation)
+    process.stdout.write(`${"spec" in violation ? formatSnapshotTest(violation) : formatTest(violation)}\n`);
   const answers = answerChecks.map(({ run }) => run());
   const wrong = answers.find((each) => each.violation !== undefined)?.violation;
   if (wrong !== undefined) process.stdout.write(`${wrong}\n`);

@@ -1,0 +1,224 @@
+import { Choices, type Chooser } from "../choices.ts";
+import { hasWhole, SnapshotClient } from "./snapshot-client.ts";
+import { findFalseCoverage, findUncovered } from "./snapshot-judge.ts";
+import {
+  createSnapshotWorld,
+  excludedListFaults,
+  type ListFault,
+  listFaults,
+  marketsOf,
+  refreshAt,
+  type SnapshotSpec,
+  type SnapshotWorld,
+} from "./snapshot-world.ts";
+
+export interface SnapshotBound {
+  /** How many steps. */
+  readonly depth: number;
+  /** Wrong lists, and faults of the socket or of commits, in a sequence; kills. */
+  readonly faults: number;
+  readonly crashes: number;
+  /** What the program has: a socket, polls, or both. */
+  readonly steps: readonly SnapshotStepName[];
+  /** Tries also what the assumptions of docs/promise.md exclude. */
+  readonly hasExcluded?: boolean;
+}
+
+export type SnapshotStepName = "slot" | "socket" | "poll";
+export type SnapshotStep = readonly [SnapshotStepName, ...string[]];
+
+interface SnapshotStateNode {
+  readonly client: SnapshotClient;
+  readonly faults: number;
+  readonly crashes: number;
+  readonly before: SnapshotStateNode | undefined;
+  readonly step: SnapshotStep | undefined;
+}
+
+export interface SnapshotViolation {
+  readonly spec: SnapshotSpec;
+  readonly steps: readonly SnapshotStep[];
+  readonly what: string;
+}
+
+/** Tries every sequence of steps in one world of a snapshot stream, breadth first, no state twice. */
+export class SnapshotCheck {
+  readonly #spec: SnapshotSpec;
+  readonly #world: SnapshotWorld;
+  readonly #bound: SnapshotBound;
+  /** What is wrong with a client, whatever may still happen. */
+  readonly #judged = new Map<string, string | undefined>();
+
+  constructor(spec: SnapshotSpec, bound: SnapshotBound) {
+    this.#spec = spec;
+    this.#world = createSnapshotWorld(spec);
+    this.#bound = bound;
+  }
+
+  start(): SnapshotStateNode {
+    const { faults, crashes } = this.#bound;
+    return { client: new SnapshotClient(this.#world), faults, crashes, before: undefined, step: undefined };
+  }
+
+  /** `maxDepth`: a violation of more steps is not looked for; read before each step. */
+  run(maxDepth: () => number = () => Number.POSITIVE_INFINITY): {
+    readonly states: number;
+    readonly sequences: number;
+    readonly violation: SnapshotViolation | undefined;
+  } {
+    const start = this.start();
+    const seen = new Set([keyOf(start)]);
+    let frontier = [start];
+    let sequences = 0;
+    for (let length = 1; length <= Math.min(this.#bound.depth, maxDepth()); length++) {
+      const next: SnapshotStateNode[] = [];
+      for (const state of frontier)
+        for (const name of this.#bound.steps) {
+          const choices = new Choices();
+          do {
+            sequences++;
+            const after = this.step(state, name, choices);
+            const key = keyOf(after);
+            if (seen.has(key)) continue;
+            seen.add(key);
+            const what = this.judge(after);
+            if (what !== undefined) {
+              const violation = { spec: this.#spec, steps: stepsOf(after), what };
+              return { states: seen.size, sequences, violation };
+            }
+            next.push(after);
+          } while (choices.advance());
+        }
+      frontier = next;
+    }
+    return { states: seen.size, sequences, violation: undefined };
+  }
+
+  step(state: SnapshotStateNode, name: SnapshotStepName, chooser: Chooser): SnapshotStateNode {
+    const client = new SnapshotClient(this.#world, state.client);
+    const options = optionsOf[name](client, this.#bound.hasExcluded ?? false);
+    const { faults, crashes } = state;
+    const possible = Object.keys(options).filter(
+      (each) => (isKill(each) ? crashes > 0 : faults > 0 || usual.has(each)) && options[each],
+    );
+    const chosen = possible.length > 0 ? chooser.choose(possible) : undefined;
+    if (chosen !== undefined) options[chosen]?.();
+    const isFault = chosen !== undefined && !usual.has(chosen) && !isKill(chosen);
+    return {
+      client,
+      faults: faults - (isFault ? 1 : 0),
+      crashes: crashes - (chosen !== undefined && isKill(chosen) ? 1 : 0),
+      before: state,
+      step: chosen === undefined || chosen === possible[0] ? [name] : [name, chosen],
+    };
+  }
+
+  /** What is wrong with a state; undefined: nothing. */
+  judge({ client }: SnapshotStateNode): string | undefined {
+    const { key } = client;
+    if (!this.#judged.has(key))
+      this.#judged.set(key, findFalseCoverage(client) ?? findUncovered(client, this.#bound.steps));
+    return this.#judged.get(key);
+  }
+}
+
+type Options = Readonly<Record<string, (() => void) | undefined>>;
+
+/** What is no fault. */
+const usual = new Set(["commit", "hold", "commit one", "connect", "disconnect", "notice", "honest"]);
+const isKill = (name: string) => name.startsWith("kill");
+
+/** What may happen in a step, the usual first. */
+const optionsOf: Readonly<
+  Record<SnapshotStepName, (client: SnapshotClient, hasExcluded: boolean) => Options>
+> = {
+  slot: slotOptions,
+  socket: socketOptions,
+  poll: pollOptions,
+};
+
+/** A slot passes, and the queue of the feed is committed, or storage blocks it. */
+function slotOptions(client: SnapshotClient): Options {
+  const after = new SnapshotClient(client.world, client);
+  after.advance();
+  const { batch } = after;
+  const then = (work: () => void) => () => {
+    client.advance();
+    work();
+  };
+  const hasBatch = batch.length > 0;
+  return {
+    commit: then(() => client.commitAll()),
+    hold: after.queue.length > 0 ? then(() => {}) : undefined,
+    "commit one": after.queue.length > 1 ? then(() => client.commitHead(batch.slice(0, 1))) : undefined,
+    kill: client.silentMarket ? undefined : then(() => client.restart()),
+    "kill after one":
+      hasBatch && !client.silentMarket
+        ? then(() => {
+            client.commitHead(batch.slice(0, 1));
+            client.restart();
+          })
+        : undefined,
+    twice: hasBatch
+      ? then(() => {
+          client.commitTicks(batch);
+          client.commitAll();
+        })
+      : undefined,
+    reversed: batch.length > 1 ? then(() => commitReversed(client)) : undefined,
+    lost: hasBatch ? then(() => client.loseBatch()) : undefined,
+    dropped: client.connection ? () => client.advance(true) : undefined,
+  };
+}
+
+/** The ticks of each refresh in the other order. */
+function commitReversed(client: SnapshotClient): void {
+  const { batch } = client;
+  client.commitHead(batch.toSorted((a, b) => a.refresh - b.refresh || b.market.localeCompare(a.market)));
+  client.commitAll();
+}
+
+function socketOptions(client: SnapshotClient): Options {
+  const { connection } = client;
+  if (!connection) return { connect: () => client.connect() };
+  if (connection.silent) return { notice: () => client.noticeSilence() };
+  const last = marketsOf(client.world, refreshAt(client.world, client.now)).at(-1);
+  return {
+    disconnect: () => client.disconnect(),
+    silent: last === undefined ? undefined : () => client.silence(last),
+  };
+}
+
+function pollOptions(client: SnapshotClient, hasExcluded: boolean): Options {
+  if (refreshAt(client.world, client.now) < 1) return { honest: () => client.poll("honest") };
+  const possible: Readonly<Record<ListFault, boolean>> = {
+    cut: hasWhole(client, 0),
+    "cut at once again": hasWhole(client, 0),
+    empty: client.hadRows,
+    unreadable: true,
+    stale: true,
+    slow: true,
+    forbidden: true,
+    shortened: hasExcluded,
+    torn: hasExcluded,
+  };
+  const faults = [...listFaults, ...excludedListFaults].map(
+    (how) => [how, possible[how] ? () => client.poll(how) : undefined] as const,
+  );
+  return {
+    honest: () => client.poll("honest"),
+    ...Object.fromEntries(faults),
+    "kill before coverage": () => {
+      client.poll("honest", true);
+      client.restart();
+    },
+  };
+}
+
+function keyOf({ client, faults, crashes }: SnapshotStateNode): string {
+  return `${faults} ${crashes} ${client.key}`;
+}
+
+function stepsOf({ before, step }: SnapshotStateNode): readonly SnapshotStep[] {
+  return before && step ? [...stepsOf(before), step] : [];
+}
