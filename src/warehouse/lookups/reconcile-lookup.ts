@@ -1,4 +1,6 @@
 import { formatTimestamp } from "../../model/time.ts";
+import { countAbsences, onlyAbsent, requiredFor } from "../../rule/repetition.ts";
+import { readAbsentEntries, storeAbsentEntries } from "../coverage/pending-claims.ts";
 import type { SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 
@@ -17,18 +19,14 @@ export interface LookupTable {
 export interface ReconcileResult {
   readonly added: number;
   readonly changed: number;
-  /** Newly marked as delisted, after enough consecutive lists lacked them. */
+  /** Newly marked as delisted, after lists have lacked them for long enough. */
   readonly delisted: number;
   /** Set when so many rows were missing that the list is probably wrong. */
   readonly incident: { readonly missing: number; readonly listed: number } | null;
 }
 
-/** How many consecutive complete lists must lack a row before it is marked as delisted. */
-const MIN_ABSENCES = 3;
 /** A list that lacks a larger part of the listed rows is an incident. At most this part is delisted at once. */
 const MAX_MISSING_RATIO = 0.1;
-/** Two days of hourly lists: rows that are still missing then are delisted despite the incident. */
-const MIN_INCIDENT_ABSENCES = 48;
 
 export interface ReconcileOptions {
   /** The list is complete and every record was readable: rows that it lacks count as absent. */
@@ -42,6 +40,7 @@ type Scope = readonly { readonly column: string; readonly value: SqlValue }[];
 interface StoredRow {
   readonly values: readonly SqlValue[];
   readonly delistedAt: string | null;
+  /** For readers: `pending_claims` has what decides. */
   readonly absences: number;
 }
 
@@ -56,7 +55,8 @@ export function reconcileLookup(
   options: ReconcileOptions & { readonly scope?: Scope },
 ): ReconcileResult {
   const now = formatTimestamp(transaction.at);
-  const stored = readStored(transaction, lookup, options.scope ?? []);
+  const { scope = [] } = options;
+  const stored = readStored(transaction, lookup, scope);
   const seen = new Map(incoming.map((values) => [keyOf(lookup, values), values]));
   let added = 0;
   let changed = 0;
@@ -65,21 +65,25 @@ export function reconcileLookup(
     if (!before) added += insert(transaction, lookup, values, now, options.isStale ?? false);
     else if (!options.isStale && update(transaction, lookup, before, values, now)) changed++;
   }
-  if (!options.isComplete || options.isStale) return { added, changed, delisted: 0, incident: null };
+  if (options.isStale) return { added, changed, delisted: 0, incident: null };
 
+  const list = [lookup.table, ...scope.map(({ value }) => value)].join(" ");
+  const absent = readAbsentEntries(transaction, "delisted", list);
   const listed = [...stored].filter(([, row]) => row.delistedAt === null);
-  const missing = listed.filter(([key]) => !seen.has(key));
+  const missing = listed.filter(([key]) => options.isComplete && !seen.has(key)).map(([key]) => key);
   const maxDelisted = Math.max(1, listed.length * MAX_MISSING_RATIO);
   const isIncident = missing.length > maxDelisted;
-  const minAbsences = isIncident ? MIN_INCIDENT_ABSENCES : MIN_ABSENCES;
-  let delisted = 0;
-  for (const [, row] of missing) {
-    const isGone = row.absences + 1 >= minAbsences && delisted + 1 <= maxDelisted;
-    countAbsence(transaction, lookup, row, isGone ? now : null);
-    if (isGone) delisted++;
-  }
+  const required = requiredFor(isIncident ? "shorter list" : "delisted");
+  const { accepted, pending } = options.isComplete
+    ? countAbsences(missing, absent, required, transaction.now, maxDelisted)
+    : { accepted: [], pending: onlyAbsent(absent, (key) => !seen.has(key)) };
+  if (absent.length + pending.length > 0) storeAbsentEntries(transaction, "delisted", list, pending);
+  const keyValues = (key: string) => stored.get(key)?.values.slice(0, lookup.keys.length) ?? [];
+  const show = `UPDATE ${lookup.table} SET absences = absences + 1 WHERE ${whereKey(lookup)}`;
+  for (const key of missing) transaction.run(show, keyValues(key));
+  for (const key of accepted) delist(transaction, lookup, keyValues(key), now);
   const incident = isIncident ? { missing: missing.length, listed: listed.length } : null;
-  return { added, changed, delisted, incident };
+  return { added, changed, delisted: accepted.length, incident };
 }
 
 function readStored(transaction: Transaction, lookup: LookupTable, scope: Scope): Map<string, StoredRow> {
@@ -150,21 +154,9 @@ function update(
   return differs || before.delistedAt !== null;
 }
 
-function countAbsence(
-  transaction: Transaction,
-  lookup: LookupTable,
-  row: StoredRow,
-  delistedAt: string | null,
-): void {
-  const key = row.values.slice(0, lookup.keys.length);
-  transaction.run(`UPDATE ${lookup.table} SET absences = ?, delisted_at = ? WHERE ${whereKey(lookup)}`, [
-    row.absences + 1,
-    delistedAt,
-    ...key,
-  ]);
-  if (delistedAt === null) return;
-  const change = { field: "delisted_at", old: null, new: delistedAt, now: delistedAt };
-  recordChange(transaction, lookup, key, change);
+function delist(transaction: Transaction, lookup: LookupTable, key: readonly SqlValue[], now: string): void {
+  transaction.run(`UPDATE ${lookup.table} SET delisted_at = ? WHERE ${whereKey(lookup)}`, [now, ...key]);
+  recordChange(transaction, lookup, key, { field: "delisted_at", old: null, new: now, now });
 }
 
 function recordChange(

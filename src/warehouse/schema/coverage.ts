@@ -151,6 +151,7 @@ export const pendingClaims = sqliteTable(
   {
     claim: integer("claim").primaryKey(),
     kind: text("kind").$type<ClaimKind>().notNull(),
+    /** Or the name of a list, with 0 in place of a series. */
     stream: text("stream").$type<Stream>().notNull(),
     /** → series.series */
     series: integer("series").notNull(),

@@ -76,34 +76,57 @@ describe("lookups", () => {
     );
   });
 
-  it("C17: mark a row as delisted after three consecutive complete lists without it, and unmark it when it returns", async () => {
+  it("C17: mark a row as delisted after three consecutive complete lists without it over two hours, and unmark it when it returns", async () => {
     const clock = new ManualClock();
     const warehouse = openTestWarehouse({ clock });
+    const hourlyWithout = async () => {
+      await clock.advance(3_600_000);
+      return writeAssetList(warehouse, hundredAssets.slice(1));
+    };
     writeAssetList(warehouse, hundredAssets);
-    writeAssetList(warehouse, hundredAssets.slice(1));
-    writeAssetList(warehouse, hundredAssets.slice(1));
+    await hourlyWithout();
+    await hourlyWithout();
     writeAssetList(warehouse, hundredAssets);
-    writeAssetList(warehouse, hundredAssets.slice(1));
-    writeAssetList(warehouse, hundredAssets.slice(1));
+    // An incomplete list adds nothing.
+    await hourlyWithout();
+    await hourlyWithout();
+    warehouse.transaction((t) => writeLookup(t, "assets", hundredAssets.slice(2), { isComplete: false }));
     expect(delistedIds(warehouse)).toEqual([]);
-    await clock.advance(3_600_000);
-    expect(writeAssetList(warehouse, hundredAssets.slice(1)).delisted).toBe(1);
+    expect((await hourlyWithout()).delisted).toBe(1);
     expect(
       queryRows(warehouse, "SELECT id, symbol, delisted_at FROM assets WHERE delisted_at IS NOT NULL"),
-    ).toEqual([{ id: "a0", symbol: "A0", delisted_at: "2026-03-01T13:00:00.000000Z" }]);
+    ).toEqual([{ id: "a0", symbol: "A0", delisted_at: "2026-03-01T17:00:00.000000Z" }]);
     writeAssetList(warehouse, hundredAssets);
     expect(delistedIds(warehouse)).toEqual([]);
     expect(queryRows(warehouse, "SELECT field, old, new FROM status_changes")).toEqual([
-      { field: "delisted_at", old: null, new: "2026-03-01T13:00:00.000000Z" },
-      { field: "delisted_at", old: "2026-03-01T13:00:00.000000Z", new: null },
+      { field: "delisted_at", old: null, new: "2026-03-01T17:00:00.000000Z" },
+      { field: "delisted_at", old: "2026-03-01T17:00:00.000000Z", new: null },
     ]);
   });
 
-  it("C17: treat a list that lacks more than a tenth as an incident, and after two days delist a tenth at a time", () => {
-    const warehouse = openTestWarehouse();
+  it("C17: delist nothing within two hours, however many lists lack it", async () => {
+    const clock = new ManualClock();
+    const warehouse = openTestWarehouse({ clock });
+    writeAssetList(warehouse, hundredAssets);
+    for (let run = 0; run < 119; run++) {
+      expect(writeAssetList(warehouse, hundredAssets.slice(10)).delisted).toBe(0);
+      await clock.advance(60_000);
+    }
+    // One list that has them begins the count anew, also an incomplete one.
+    warehouse.transaction((t) => writeLookup(t, "assets", hundredAssets.slice(0, 5), { isComplete: false }));
+    await clock.advance(60_000);
+    expect(writeAssetList(warehouse, hundredAssets.slice(10)).delisted).toBe(5);
+  });
+
+  it("C17: treat a list that lacks more than a tenth as an incident, and after two days delist a tenth at a time", async () => {
+    const clock = new ManualClock();
+    const warehouse = openTestWarehouse({ clock });
     writeAssetList(warehouse, hundredAssets);
     const list = () => writeAssetList(warehouse, hundredAssets.slice(0, 80));
-    for (let run = 1; run < 48; run++) expect(list().incident).toEqual({ missing: 20, listed: 100 });
+    for (let hour = 0; hour < 48; hour++) {
+      expect(list().incident).toEqual({ missing: 20, listed: 100 });
+      await clock.advance(3_600_000);
+    }
     expect(delistedIds(warehouse)).toEqual([]);
     expect(list()).toMatchObject({ delisted: 10, incident: { missing: 20, listed: 100 } });
     expect(list()).toMatchObject({ delisted: 9, incident: { missing: 10, listed: 90 } });
