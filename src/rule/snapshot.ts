@@ -4,6 +4,7 @@ import { normalise, subtract, type TimeRange } from "../model/time-range.ts";
 import type { StoredSeries } from "./answer.ts";
 import type { LedgerChange } from "./apply.ts";
 import { observeRefresh, type Refreshes } from "./refresh-period.ts";
+import { type AbsentEntries, countAbsences, requiredFor } from "./repetition.ts";
 
 /** The ledger of a subscription. */
 export type StoredCoverage = Pick<StoredSeries, "settledRanges">;
@@ -32,16 +33,16 @@ export interface Snapshot {
   readonly answeredAt?: Micros;
 }
 
-/** What the snapshots of a subscription have shown so far; it is stored, so that a restart forgets nothing. */
+/** What the snapshots of a subscription have shown so far. The warehouse keeps it, so that a restart forgets nothing. */
 export interface SnapshotState {
   /** The records of each list when it last counted. */
   readonly counts: Readonly<Record<string, number>>;
-  /** Lists that are too short to count until they are repeated: the records, and since when. */
-  readonly short: Readonly<Record<string, { readonly listed: number; readonly since: Micros }>>;
+  /** Lists that are too short: they do not count before they are repeated. */
+  readonly short: readonly AbsentEntries[];
   readonly refreshes?: Refreshes;
 }
 
-export const noSnapshot: SnapshotState = { counts: {}, short: {} };
+export const noSnapshot: SnapshotState = { counts: {}, short: [] };
 
 /**
  * Why a snapshot does not count: most records are unreadable, it has less than half as many as before, or it
@@ -49,8 +50,6 @@ export const noSnapshot: SnapshotState = { counts: {}, short: {} };
  */
 export type SnapshotProblem = "unreadable" | "shrunken" | "empty";
 
-/** A shorter list counts when it comes again after this many cadences: polls in quick succession may meet the same fault. */
-const REPEATED_AFTER_CADENCES = 0.9;
 /** Current pages of a snapshot are no further apart; an older page shows a market that does not trade. */
 const MAX_SPREAD_CADENCES = 2;
 
@@ -61,29 +60,25 @@ export function takeSnapshot(
   stored: StoredCoverage & { readonly hadRows: boolean },
   now: Micros,
 ): { problem?: SnapshotProblem; changes: readonly LedgerChange[]; state: SnapshotState } {
-  const { parts, exchangeId, cadence } = snapshot;
+  const { parts, exchangeId } = snapshot;
   const isEmpty = parts.every(({ listed, rejected }) => listed + rejected === 0);
-  const isUnreadable = ({ listed, rejected, timestamps }: SnapshotPart) =>
-    rejected > listed || (listed > 0 && timestamps.length === 0);
   // All exchanges together are never empty.
   if (isEmpty && exchangeId === null) return { problem: "empty", changes: [], state };
-  const counts = { ...state.counts };
-  const short = { ...state.short };
-  for (const each of parts) {
-    if (isUnreadable(each)) continue;
-    const { part, listed } = each;
-    const expected = counts[part] ?? (isEmpty && stored.hadRows ? 1 : 0);
-    const before = short[part];
-    const isRepeated = before !== undefined && listed * 2 >= before.listed;
-    if (listed * 2 >= expected || (isRepeated && now - before.since >= REPEATED_AFTER_CADENCES * cadence)) {
-      counts[part] = listed;
-      delete short[part];
-    } else if (!isRepeated) short[part] = { listed, since: now };
-  }
-  const after = { ...state, counts, short };
-  if (parts.some(isUnreadable)) return { problem: "unreadable", changes: [], state: after };
-  if (parts.some(({ part }) => short[part]))
-    return { problem: isEmpty ? "empty" : "shrunken", changes: [], state: after };
+  const isUnreadable = ({ listed, rejected, timestamps }: SnapshotPart) =>
+    rejected > listed || (listed > 0 && timestamps.length === 0);
+  const readable = parts.filter((part) => !isUnreadable(part));
+  const countBefore = (part: string) => state.counts[part] ?? (isEmpty && stored.hadRows ? 1 : 0);
+  const short = readable.filter(({ part, listed }) => listed * 2 < countBefore(part)).map(({ part }) => part);
+  const { accepted, pending } = countAbsences(short, state.short, requiredFor("shorter snapshot"), now);
+  const doubtful = new Set(short).difference(new Set(accepted));
+  const counted = readable.filter(({ part }) => !doubtful.has(part));
+  const counts = {
+    ...state.counts,
+    ...Object.fromEntries(counted.map(({ part, listed }) => [part, listed])),
+  };
+  const after = { ...state, counts, short: pending };
+  if (readable.length < parts.length) return { problem: "unreadable", changes: [], state: after };
+  if (doubtful.size > 0) return { problem: isEmpty ? "empty" : "shrunken", changes: [], state: after };
   return coverSnapshot(snapshot, after, stored, now);
 }
 

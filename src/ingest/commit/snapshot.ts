@@ -1,15 +1,13 @@
 import type { DerivativeTick, ExchangeTick, MarketCap, StreamRecords } from "../../model/records.ts";
 import type { SnapshotStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
+import { forbidPeriod, type Snapshot, type SnapshotProblem, takeSnapshot } from "../../rule/snapshot.ts";
 import {
-  forbidPeriod,
-  noSnapshot,
-  type Snapshot,
-  type SnapshotProblem,
-  type SnapshotState,
-  takeSnapshot,
-} from "../../rule/snapshot.ts";
-import { applySnapshotChanges, readStoredSnapshots } from "../../warehouse/coverage/snapshot-coverage.ts";
+  applySnapshotChanges,
+  readSnapshotState,
+  readStoredSnapshots,
+  storeSnapshotState,
+} from "../../warehouse/coverage/snapshot-coverage.ts";
 import { countUnknownFields, storeRejects } from "../../warehouse/rows/rejects.ts";
 import { type WriteRecordsResult, writeRecords } from "../../warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
@@ -104,16 +102,14 @@ export function commitForbiddenSnapshot(warehouse: WarehouseWriter, snapshot: Fo
 /** Settles the snapshot, all parts of which are stored, or returns why it does not count. */
 export function commitSnapshotCoverage(
   warehouse: WarehouseWriter,
-  states: Map<string, SnapshotState>,
   snapshot: Snapshot,
 ): SnapshotProblem | undefined {
-  const key = `${snapshot.stream} ${snapshot.exchangeId ?? ""}`;
-  const { problem, state } = warehouse.transaction((transaction) => {
+  return warehouse.transaction((transaction) => {
     const stored = readStoredSnapshots(transaction, snapshot);
-    const taken = takeSnapshot(snapshot, states.get(key) ?? noSnapshot, stored, transaction.now);
-    applySnapshotChanges(transaction, snapshot, taken.changes);
-    return taken;
+    const before = readSnapshotState(transaction, snapshot);
+    const { problem, changes, state } = takeSnapshot(snapshot, before, stored, transaction.now);
+    applySnapshotChanges(transaction, snapshot, changes);
+    storeSnapshotState(transaction, snapshot, state);
+    return problem;
   });
-  states.set(key, state);
-  return problem;
 }

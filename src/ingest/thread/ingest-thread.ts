@@ -17,6 +17,7 @@ import {
   type IngestCalls,
   type IngestNotices,
   type IngestReply,
+  isOrdered,
   type ScanCalls,
   stoppedFailure,
   transferListOf,
@@ -46,6 +47,8 @@ export interface IngestThreadOptions {
   readonly startWorker?: StartWorker | undefined;
 }
 
+type SentCall = Pick<IngestCall, "operation" | "args" | "bodies">;
+
 /** Callers wait while this many calls are queued: this bounds the memory however fast the network is. */
 const MAX_QUEUED = 6;
 const STORAGE_RETRY_INTERVAL_MS = 5_000;
@@ -71,6 +74,9 @@ export class IngestThread {
   #sentSecrets: readonly string[] = noSecrets;
   readonly #slotWaiters: (() => void)[] = [];
   #queuedCalls = 0;
+  #nextTicket = 0;
+  /** Ordered calls that are not done, oldest first; those that are to be sent again, with how to wake them. */
+  readonly #undone = new Map<number, (() => void) | undefined>();
   /** Pages that the scan thread has decoded, until their commit. */
   readonly #scannedPages = new Map<number, ScannedPage>();
   /** Negative: the ingest thread numbers the pages that it decodes from 1. */
@@ -215,7 +221,7 @@ export class IngestThread {
     await this.#acquireSlot();
     try {
       this.#closing.signal.throwIfAborted();
-      return (await this.#callUntilStored(operation, args, bodies, signal)) as OperationResult<N>;
+      return (await this.#callUntilStored({ operation, args, bodies }, signal)) as OperationResult<N>;
     } finally {
       this.#releaseSlot();
     }
@@ -238,45 +244,63 @@ export class IngestThread {
     const closeArgs: OperationArgs<"close"> = { isSuspect: isCorruption(endedBy) };
     this.#closing.abort(stoppedFailure());
     Atomics.store(this.#stopFlag, 0, 1);
-    const closed = this.#send("close", closeArgs, []).then((reply) => {
-      if ("failure" in reply) onFailure?.(deserialiseFailure(reply.failure));
-    });
+    const closed = this.#send({ operation: "close", args: closeArgs, bodies: [], isFirst: true }).then(
+      (reply) => {
+        if ("failure" in reply) onFailure?.(deserialiseFailure(reply.failure));
+      },
+    );
     // A stuck thread must not block the exit: the file survives its termination.
     await Promise.all([this.#writer.close(closed, withinMs - TERMINATE_TIMEOUT_MS), this.#scanner.close()]);
   }
 
+  /**
+   * Sends the call at once, so that the thread never waits. While storage blocks an earlier one, the thread rejects those behind it,
+   * and they are sent again in order.
+   */
   async #callUntilStored(
-    operation: string,
-    args: unknown,
-    firstBodies: readonly ResponseBody[],
-    signal?: AbortSignal,
+    { operation, args, bodies: firstBodies }: SentCall,
+    signal: AbortSignal | undefined,
   ): Promise<unknown> {
+    const ending = signal ? AbortSignal.any([signal, this.#closing.signal]) : this.#closing.signal;
+    const ticket = this.#nextTicket++;
+    const isFirst = () => !isOrdered(operation) || firstKey(this.#undone) === ticket;
     let bodies = firstBodies;
     let hasStorageFailed = false;
-    for (;;) {
-      signal?.throwIfAborted();
-      const reply = await this.#send(operation, args, bodies);
-      if ("value" in reply) {
-        // A reply without a commit (`ping`, `readPage`) does not show that storage works again.
-        if (this.#blockingFailure && (reply.hasCommitted || hasStorageFailed)) {
-          this.#options.log.info({ after: this.state }, "storage recovered");
-          this.#blockingFailure = undefined;
+    let mustWait = isOrdered(operation) && [...this.#undone.values()].some((wake) => wake !== undefined);
+    try {
+      for (;;) {
+        if (mustWait) await raceAbort(new Promise<void>((wake) => this.#undone.set(ticket, wake)), ending);
+        signal?.throwIfAborted();
+        if (isOrdered(operation)) this.#undone.set(ticket, undefined);
+        const reply = await this.#send({ operation, args, bodies, isFirst: isFirst() });
+        if ("value" in reply) {
+          // A reply without a commit (`ping`, `readPage`) does not show that storage works again.
+          if (this.#blockingFailure && (reply.hasCommitted || hasStorageFailed)) {
+            this.#options.log.info({ after: this.state }, "storage recovered");
+            this.#blockingFailure = undefined;
+          }
+          if (reply.news.length > 0) this.#options.onCommit?.(reply.news);
+          return reply.value;
         }
-        if (reply.news.length > 0) this.#options.onCommit?.(reply.news);
-        return reply.value;
+        const failure = deserialiseFailure(reply.failure);
+        if (!isBlocking(failure)) throw failure;
+        if (this.state !== failure.code) this.#options.log.error({ code: failure.code }, failure.summary);
+        this.#blockingFailure = failure;
+        hasStorageFailed = true;
+        bodies = reply.bodies;
+        mustWait = !isFirst();
+        if (mustWait) continue;
+        if (isOrdered(operation)) this.#undone.set(ticket, () => {});
+        await this.#options.clock.sleep(STORAGE_RETRY_INTERVAL_MS, ending);
       }
-      const failure = deserialiseFailure(reply.failure);
-      if (!isBlocking(failure)) throw failure;
-      if (this.state !== failure.code) this.#options.log.error({ code: failure.code }, failure.summary);
-      this.#blockingFailure = failure;
-      hasStorageFailed = true;
-      bodies = reply.bodies;
-      const ending = signal ? AbortSignal.any([signal, this.#closing.signal]) : this.#closing.signal;
-      await this.#options.clock.sleep(STORAGE_RETRY_INTERVAL_MS, ending);
+    } finally {
+      this.#undone.delete(ticket);
+      for (const wake of this.#undone.values()) wake?.();
     }
   }
 
-  #send(operation: string, args: unknown, bodies: readonly ResponseBody[]): Promise<IngestReply> {
+  #send(sent: SentCall & { readonly isFirst: boolean }): Promise<IngestReply> {
+    const { operation, args, bodies } = sent;
     const secrets = this.#options.secrets?.() ?? noSecrets;
     const newSecrets = secrets === this.#sentSecrets ? {} : { secrets };
     this.#sentSecrets = secrets;
@@ -284,7 +308,7 @@ export class IngestThread {
     const now = Math.floor((this.#options.serviceNow?.() ?? machineMs) * MICROS_PER_MS);
     const machineNow = Math.floor(machineMs * MICROS_PER_MS);
     const scanned = this.#takeScanned(operation, args);
-    const call = { operation, args, bodies, now, machineNow, ...newSecrets, ...(scanned ? { scanned } : {}) };
+    const call = { ...sent, now, machineNow, ...newSecrets, ...(scanned ? { scanned } : {}) };
     const memory = [...transferListOf(bodies), ...(scanned ? columnMemory(scanned.page) : [])];
     return this.#writer.call("run", call, memory);
   }

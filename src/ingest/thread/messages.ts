@@ -10,6 +10,8 @@ export interface IngestCall {
   readonly operation: string;
   readonly args: unknown;
   readonly bodies: readonly ResponseBody[];
+  /** Every earlier call is done. Otherwise, while storage blocks an earlier one, the thread rejects it with the same failure. */
+  readonly isFirst: boolean;
   /** The page to commit, if the scan thread has decoded it. A retried call has it no more: the ingest thread keeps it. */
   readonly scanned?: { readonly pageId: number; readonly page: ScannedPage };
   /** The client's secrets, none of which may be stored; absent if they have not changed. */
@@ -55,6 +57,17 @@ export interface ScanCall {
 export type ScanReply =
   | { readonly page: ScannedPage; readonly summary: Omit<PendingPageSummary, "pageId"> }
   | { readonly page: undefined; readonly body: ResponseBody };
+
+/** Operations that need neither disk space nor the write lock, and change nothing that a later commit depends on. */
+const unorderedOperations: ReadonlySet<string> = new Set([
+  ...["readPage", "dropPages", "ping", "close", "checkStorage"],
+  ...["recordIntegrityCheck", "listSilentIndices", "hasNoContracts"],
+]);
+
+/** Nothing is committed before an ordered call that came earlier. */
+export function isOrdered(operation: string): boolean {
+  return !unorderedOperations.has(operation);
+}
 
 /** The memory of a page, to be transferred instead of copied: its columns share it. */
 export function columnMemory({ columns }: ScannedPage): ArrayBuffer[] {

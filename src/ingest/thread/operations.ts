@@ -4,7 +4,6 @@ import type { UnknownField } from "../../model/records.ts";
 import type { ResponseBody } from "../../model/response-body.ts";
 import { SecretRedactor } from "../../model/secret-redactor.ts";
 import { MICROS_PER_MS, type Micros } from "../../model/time.ts";
-import type { Snapshot, SnapshotState } from "../../rule/snapshot.ts";
 import { reopenNotFound } from "../../warehouse/coverage/not-found.ts";
 import {
   hasNoContracts,
@@ -56,7 +55,6 @@ interface OperationContext {
   readonly redactor: SecretRedactor;
   readonly committedPages: CommittedPages;
   readonly live: LiveState;
-  readonly snapshots: Map<string, SnapshotState>;
   readonly now: Micros;
 }
 
@@ -110,8 +108,7 @@ const operations = {
   },
   commitForbiddenSnapshot: onWarehouse(commitForbiddenSnapshot),
   /** Settles a snapshot, or returns why it does not count. */
-  commitSnapshotCoverage: ({ warehouse, snapshots }: OperationContext, snapshot: Snapshot) =>
-    commitSnapshotCoverage(warehouse, snapshots, snapshot),
+  commitSnapshotCoverage: onWarehouse(commitSnapshotCoverage),
   commitTargets: onWarehouse(commitTargets),
   commitEndedTargets: onWarehouse(commitEndedTargets),
   commitSnapshotTargets: onWarehouse(commitSnapshotTargets),
@@ -169,7 +166,6 @@ export class OperationRunner {
   readonly #pages = new PendingPages(this.#redactor);
   readonly #committedPages = new CommittedPages();
   readonly #live = new LiveState();
-  readonly #snapshots = new Map<string, SnapshotState>();
   /** By the service's clock and by this machine's: those of the call, because this thread has no clock of its own. */
   #now: Micros = 0;
   #machineNow: Micros = 0;
@@ -282,7 +278,6 @@ export class OperationRunner {
       redactor: this.#redactor,
       committedPages: this.#committedPages,
       live: this.#live,
-      snapshots: this.#snapshots,
       now,
     };
   }

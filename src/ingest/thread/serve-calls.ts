@@ -1,11 +1,13 @@
-import { serialiseFailure } from "../../model/failure.ts";
+import { type Failure, serialiseFailure } from "../../model/failure.ts";
 import { runAfterPendingMessages } from "../../runtime/loop.ts";
 import { type Answer, Channel, type ThreadPort } from "../../runtime/thread-channel.ts";
+import { isBlocking } from "../../warehouse/sqlite/sqlite-errors.ts";
 import {
   type IngestCall,
   type IngestCalls,
   type IngestNotices,
   type IngestReply,
+  isOrdered,
   stoppedFailure,
   transferListOf,
 } from "./messages.ts";
@@ -38,6 +40,8 @@ export function serveCalls(stopFlag: Int32Array, port?: ThreadPort): void {
   // The first commit is the opening: it finds what the last process left.
   let commitsUntilBars = 1;
   let isComputingBars = false;
+  /** Why the last ordered call could not be stored. */
+  let blockedBy: Failure | undefined;
 
   function receive(call: IngestCall, answer: Answer<IngestReply>): void {
     if (call.secrets) runner.setSecrets(call.secrets);
@@ -54,8 +58,15 @@ export function serveCalls(stopFlag: Int32Array, port?: ThreadPort): void {
   function commitWaitingPages(): void {
     const calls = waitingPages;
     waitingPages = [];
-    if (calls.length > 1 && !isStopping() && commitTogether(calls)) return;
+    if (calls.length > 1 && !isStopping() && !calls.some(isHeldBack) && commitTogether(calls)) return;
     for (const call of calls) runAndReply(call);
+  }
+
+  /** Whether an earlier call must be stored first. */
+  function isHeldBack({ operation, isFirst }: IngestCall): boolean {
+    if (!isOrdered(operation)) return false;
+    if (isFirst) blockedBy = undefined;
+    return blockedBy !== undefined;
   }
 
   /** False if one of the pages cannot be committed: each must be committed on its own, so that only that one fails. */
@@ -78,6 +89,7 @@ export function serveCalls(stopFlag: Int32Array, port?: ThreadPort): void {
     let reply: ReturnType<OperationRunner["run"]>;
     try {
       if (isStopping() && call.operation !== "close") throw stoppedFailure();
+      if (isHeldBack(call)) throw blockedBy;
       reply = runner.run(call);
       call.answer(reply);
     } catch (error) {
@@ -89,7 +101,8 @@ export function serveCalls(stopFlag: Int32Array, port?: ThreadPort): void {
     countCommits(1);
   }
 
-  function replyFailure({ bodies, answer }: WaitingCall, error: unknown): void {
+  function replyFailure({ operation, bodies, answer }: WaitingCall, error: unknown): void {
+    if (isOrdered(operation) && isBlocking(error)) blockedBy = error;
     answer({ failure: serialiseFailure(error, "ingest_bug"), bodies }, transferListOf(bodies));
   }
 

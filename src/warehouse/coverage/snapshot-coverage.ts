@@ -1,10 +1,12 @@
 import type { SnapshotStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { LedgerChange } from "../../rule/apply.ts";
-import type { StoredCoverage } from "../../rule/snapshot.ts";
+import { noSnapshot, type SnapshotState, type StoredCoverage } from "../../rule/snapshot.ts";
+import { snapshotStates } from "../schema/coverage.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { applyChanges } from "./apply-changes.ts";
-import { findTouching, type LedgerKey } from "./ledger.ts";
+import { findTouching, isOfKey, type LedgerKey } from "./ledger.ts";
+import { readAbsentEntries, storeAbsentEntries } from "./pending-claims.ts";
 import { endTarget, openTarget } from "./targets.ts";
 
 /** A ledger key of a snapshot stream. */
@@ -27,6 +29,31 @@ export function readStoredSnapshots(
       return transaction.findRow(sql, [key.stream, key.series]) !== undefined;
     },
   };
+}
+
+const SHORTER = "shorter snapshot";
+const listName = ({ stream, exchangeId }: SnapshotSubscription) => `${stream} ${exchangeId ?? ""}`;
+
+/** What the snapshots of the subscription have shown so far. */
+export function readSnapshotState(
+  transaction: Transaction,
+  subscription: SnapshotSubscription,
+): SnapshotState {
+  const isOfSubscription = isOfKey(snapshotStates, subscriptionKey(transaction, subscription));
+  const row = transaction.orm.select().from(snapshotStates).where(isOfSubscription).get();
+  const short = readAbsentEntries(transaction, SHORTER, listName(subscription));
+  return { ...noSnapshot, ...row?.state, short };
+}
+
+export function storeSnapshotState(
+  transaction: Transaction,
+  subscription: SnapshotSubscription,
+  { short, ...state }: SnapshotState,
+): void {
+  const row = { ...subscriptionKey(transaction, subscription), state };
+  const target = [snapshotStates.stream, snapshotStates.series];
+  transaction.orm.insert(snapshotStates).values(row).onConflictDoUpdate({ target, set: { state } }).run();
+  storeAbsentEntries(transaction, SHORTER, listName(subscription), short);
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { RowStream, Stream } from "../../model/streams.ts";
 import type { Proof } from "../../rule/answer.ts";
 import type { ClaimKind } from "../../rule/claim.ts";
+import type { SnapshotState } from "../../rule/snapshot.ts";
 import { index, integer, primaryKey, real, sql, sqliteTable, text, uniqueIndex } from "../sqlite/drizzle.ts";
 
 /** The ledger: settled ranges, half-open and disjoint per ledger key. View: `coverage`. */
@@ -128,6 +129,19 @@ export const publications = sqliteTable(
   (table) => [primaryKey({ columns: [table.stream, table.series] })],
 );
 export type PublicationRow = typeof publications.$inferSelect;
+
+/** What the snapshots of each subscription have shown, so that the next one can be compared with it. */
+export const snapshotStates = sqliteTable(
+  "snapshot_states",
+  {
+    stream: text("stream").$type<Stream>().notNull(),
+    /** → series.series */
+    series: integer("series").notNull(),
+    /** JSON: how many records each list had when it last counted, and when the service refreshed it. */
+    state: text("state", { mode: "json" }).$type<Omit<SnapshotState, "short">>().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.stream, table.series] })],
+);
 
 /** The last recheck of each ledger key: once a UTC day its newest covered range is fetched again for late corrections. */
 export const rechecks = sqliteTable(

@@ -36,6 +36,7 @@ function createLiveCoverage(change: LiveFeedChange, now = "12:10:00") {
       other.exec("BEGIN IMMEDIATE");
       return other;
     },
+    execute: (sql: string) => void warehouse.connection.database.exec(sql),
     setTime: (next: string) => {
       time = next;
     },
@@ -152,6 +153,21 @@ describe("live ticks", () => {
     other.close();
     live.receive(exchangeTick("kraken", "btc", "12:01:00"));
     expect(live.covered()).toEqual([["kraken", "12:00:00", "12:01:30"]]);
+  });
+
+  it("that are lost for good interrupt the feed: no period counts as whole without them", () => {
+    const live = createLiveCoverage({ exchanges: [{ exchangeId: "kraken", since: at("12:00:00") }] });
+    live.receive(exchangeTick("kraken", "btc", "12:00:00"), exchangeTick("kraken", "eth", "12:00:00"));
+    live.receive(exchangeTick("kraken", "btc", "12:00:30"));
+    live.execute(
+      "CREATE TRIGGER refuse BEFORE INSERT ON settled_ranges BEGIN SELECT RAISE(ABORT, 'refused'); END",
+    );
+    expect(() => live.receive(exchangeTick("kraken", "eth", "12:00:30"))).toThrow("refused");
+    live.execute("DROP TRIGGER refuse");
+    live.receive(exchangeTick("kraken", "btc", "12:00:31"));
+    live.receive(exchangeTick("kraken", "btc", "12:01:00"), exchangeTick("kraken", "btc", "12:01:30"));
+    expect(live.ticks()).toHaveLength(6);
+    expect(live.covered()).toEqual([["kraken", "12:00:00", "12:00:30"]]);
   });
 
   it("of markets that are not selected are dropped, but settle their period", () => {

@@ -202,6 +202,31 @@ describe("live ticks", () => {
   });
 });
 
+describe("a snapshot", () => {
+  /** A list of market caps with one timestamp, in periods of a minute. */
+  const list = (listed: number, time: string) => {
+    const timestamps = [at(time)];
+    const parts = [{ part: "", listed, rejected: 0, timestamps, storedTimestamps: timestamps }];
+    const polled = { askedAt: at(time) + SECOND, answeredAt: at(time) + SECOND };
+    return { stream: "market_caps", exchangeId: null, cadence: 60 * SECOND, parts, ...polled } as const;
+  };
+
+  it("is compared with the one before, also after a restart", async () => {
+    const first = await startIngest();
+    expect(await first.ingest.call("commitSnapshotCoverage", list(100, "17:50:00"))).toBeUndefined();
+    await first.ingest.close();
+    const second = await startIngest({ path: first.path });
+    expect(await second.ingest.call("commitSnapshotCoverage", list(49, "17:51:00"))).toBe("shrunken");
+    await second.ingest.close();
+    // A repeated answer counts once, and only after a while.
+    const { ingest, query, clock } = await startIngest({ path: first.path });
+    expect(await ingest.call("commitSnapshotCoverage", list(49, "17:51:00"))).toBe("shrunken");
+    await clock.advance(20_000);
+    expect(await ingest.call("commitSnapshotCoverage", list(49, "17:52:00"))).toBeUndefined();
+    expect(query(coverageSql)).toMatchObject([{ to_time: "2026-03-01T17:53:00.000000Z", proof: "rows" }]);
+  });
+});
+
 describe("the thread", () => {
   it("rejects a second writer with one line and exit code 75", async () => {
     const { path } = await startIngestThread();

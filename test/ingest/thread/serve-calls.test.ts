@@ -31,7 +31,14 @@ async function startServing() {
     await Promise.all(
       calls.map(async ([operation, args, body]) => {
         const bodies = body ? [body] : [];
-        const sent = { operation, args, bodies, now: at("18:00:00"), machineNow: at("18:00:00") };
+        const sent = {
+          operation,
+          args,
+          bodies,
+          isFirst: true,
+          now: at("18:00:00"),
+          machineNow: at("18:00:00"),
+        };
         replies.push({ operation, ...(await ingest.call("run", sent, transferListOf(bodies))) });
       }),
     );

@@ -75,6 +75,53 @@ describe("another program's write lock", () => {
   });
 });
 
+describe("calls behind one that storage blocks", () => {
+  const exchangeTick = (marketId: string, time: string) =>
+    JSON.stringify({
+      ...{ event: "EXCHANGE_TICKER", id: time, exchangeId: "kraken", marketId },
+      ...{ last: "1", volume: "2", bid: "1", ask: "2", timestamp: `2026-03-01T${time}Z` },
+    });
+
+  /** The commit of a tick waits for a lock that is free again; ticks of the next period are behind it. */
+  async function blockTick() {
+    const { ingest, query, path, clock } = await startIngestThread();
+    const exchanges = [{ exchangeId: "kraken", since: at("17:50:00") }];
+    await ingest.call("commitLiveFeedChange", { exchanges, cadence: 30 * SECOND });
+    await ingest.call("commitLiveMessages", [exchangeTick("btc", "17:50:00")]);
+    const quant = new Database(path).exec("BEGIN IMMEDIATE");
+    const stored: string[] = [];
+    const commit = (name: string, ...messages: string[]) =>
+      ingest.call("commitLiveMessages", messages).then(
+        () => void stored.push(name),
+        (error: Failure) => error.code,
+      );
+    const blocked = commit("eth", exchangeTick("eth", "17:50:01"));
+    const inFlight = commit("btc", exchangeTick("btc", "17:50:30"));
+    await waitUntil(() => ingest.state === "db_locked");
+    quant.exec("ROLLBACK").close();
+    const later = commit("later", exchangeTick("btc", "17:51:00"));
+    return { ingest, query, clock, stored, commits: [blocked, inFlight, later] };
+  }
+  const ticks = "SELECT market_id FROM exchange_ticks ORDER BY ts";
+
+  it("are committed after it, in order", async () => {
+    const { clock, stored, commits, query } = await blockTick();
+    await clock.runUntil(Promise.all(commits));
+    expect(stored).toEqual(["eth", "btc", "later"]);
+    expect(query(ticks).map(({ market_id: market }) => market)).toEqual(["btc", "eth", "btc", "btc"]);
+  });
+
+  it("are not committed if it never is: a period is not covered without its rows", async () => {
+    const { ingest, commits, query } = await blockTick();
+    // It needs neither disk space nor the lock.
+    await ingest.call("ping", undefined);
+    await ingest.close();
+    expect(await Promise.all(commits)).toEqual(["stopped", "stopped", "stopped"]);
+    expect(query(ticks)).toHaveLength(1);
+    expect(query(coverageSql)).toEqual([]);
+  });
+});
+
 describe("the WAL", () => {
   it("is checkpointed between live batches, so that it stays short", async () => {
     const { ingest, query, path } = await startIngest();
