@@ -15,8 +15,6 @@ export type SyncReaction =
   | "retry"
   /** Like `retry`, but every failed try counts, because the service answered with something unusable. */
   | "retry_limited"
-  /** Like `retry_limited`, but only once more, a second later: the same response again is the service's answer. */
-  | "ask_twice"
   /** Skips this work until the next run. */
   | "give_up"
   /** Like `give_up`, for every other request to the same endpoint too. */
@@ -100,7 +98,7 @@ const failurePolicies = {
   endpoint_failing: { family: "retry", sync: "give_up_endpoint" },
   doubtful_list: { family: "retry", sync: "retry_limited" },
   malformed_body: { family: "retry", sync: "retry_limited" },
-  no_list: { family: "retry", sync: "ask_twice" },
+  no_list: { family: "retry", sync: "give_up" },
   not_found: { family: "operator", sync: "not_found" },
   null_list: { family: "retry", sync: "retry_limited" },
   pagination_cycle: { family: "retry", sync: "retry_limited" },

@@ -1,10 +1,17 @@
 import { MICROS_PER_DAY, type Micros } from "../model/time.ts";
 import type { TimeRange } from "../model/time-range.ts";
 import { type Claim, type ClaimKind, NOT_FOUND, type PendingClaim } from "./claim.ts";
-import { countAnswer, isEnough, pauseOf, type Repetition, repetitions, requiredFor } from "./repetition.ts";
+import {
+  countAnswer,
+  isEnough,
+  pauseOf,
+  type RequiredAnswers,
+  repetitionTable,
+  requiredFor,
+} from "./repetition.ts";
 
 /** The settings `sync.withdrawals`. */
-export type ConfirmationRules = Repetition;
+export type ConfirmationRules = RequiredAnswers;
 
 /** Whether the claim contradicts rows that REST served. */
 export const isIncident = (kind: ClaimKind) => kind === "withdrawn" || kind === "end moved";
@@ -51,7 +58,7 @@ export function confirm(
   const dropped = new Set(pending.filter((claim) => isDisproved(claim, evidence)));
   const standing = pending.filter((claim) => !dropped.has(claim));
   for (const claim of evidence.claims) {
-    if (repetitions[claim.kind].answers === 1) {
+    if (repetitionTable[claim.kind].answers === 1) {
       accepted.push(claim);
       continue;
     }
@@ -121,7 +128,7 @@ function repeats(
 function countClaim(
   { kind, range, subject }: Claim,
   before: PendingClaim | undefined,
-  required: Repetition,
+  required: RequiredAnswers,
   now: Micros,
 ): PendingClaim {
   const tally = countAnswer(before, now);

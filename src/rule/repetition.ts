@@ -2,7 +2,7 @@ import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../model/time.ts
 import type { ClaimKind } from "./claim.ts";
 
 /** How many equal answers count, and the time from the first of them to the last. */
-export interface Repetition {
+export interface RequiredAnswers {
   readonly answers: number;
   readonly over: Micros;
 }
@@ -15,58 +15,79 @@ export interface Tally {
 }
 
 interface RepetitionRow {
-  /** Absent: `sync.withdrawals.answers`. */
-  readonly answers?: number;
-  /** Absent: `sync.withdrawals.over`. */
-  readonly over?: Micros;
+  /** How many equal answers, or which setting says it. */
+  readonly answers: number | "sync.withdrawals.answers";
+  /** From the first of them to the last, or which setting says it. */
+  readonly over: Micros | "sync.withdrawals.over";
   /** What equal answers are about. */
   readonly scope: string;
-  /** Where the answers are counted; if not in the warehouse, why a restart may forget them. */
+  /** Where they are counted; if not in the warehouse, why a restart may forget them. */
   readonly remembered: string;
 }
 
-const STORED = "`pending_claims`";
-const HOUR = 3600 * MICROS_PER_SECOND;
-const SECOND = MICROS_PER_SECOND;
+const row = (
+  answers: RepetitionRow["answers"],
+  over: RepetitionRow["over"],
+  scope: string,
+  remembered: string,
+): RepetitionRow => ({ answers, over, scope, remembered });
 
-/** All that the service must say again before it counts. `docs/promise.md` prints it. */
+const ANSWERS = "sync.withdrawals.answers";
+const OVER = "sync.withdrawals.over";
+const SECOND = MICROS_PER_SECOND;
+const HOUR = 3600 * SECOND;
+
+const NOT_NEEDED = "nowhere: it counts at once";
+const STORED = "in `pending_claims`";
+/** What a walk believes within moments becomes a claim about its series, which is counted over time. */
+const BY_WALK = "by the walk: the next one asks anew";
+const BY_REQUEST = "by the request: the next one asks anew";
+const BY_RUN = "by the run: the next one asks anew";
+const BY_PROCESS = "by the process: after a restart it asks more than it must";
+
+/** All that the service must say again before it counts; docs/promise.md prints it. */
 const rows = {
-  records: { answers: 1, over: 0, scope: "a range of a series", remembered: "at once" },
-  gone: { answers: 1, over: 0, scope: "few rows of a page", remembered: "at once" },
-  "still absent": { answers: 1, over: 0, scope: "a series", remembered: "the ledger has the claim before" },
-  end: { answers: 2, scope: "a series", remembered: STORED },
-  "not found": { answers: 2, scope: "a series", remembered: STORED },
-  "end moved": { scope: "a series", remembered: STORED },
-  withdrawn: { scope: "the rows of a range", remembered: STORED },
-  delisted: { answers: 3, over: 2 * HOUR, scope: "an entry of a list", remembered: STORED },
-  "shorter list": {
-    answers: 3,
-    over: 2 * MICROS_PER_DAY,
-    scope: "an entry of a list that lacks more than a tenth",
-    remembered: STORED,
-  },
-  "shorter snapshot": {
-    answers: 2,
-    over: 20 * SECOND,
-    scope: "a list of a snapshot",
-    remembered: STORED,
-  },
-} as const satisfies Record<ClaimKind, RepetitionRow> & Record<string, RepetitionRow>;
+  records: row(1, 0, "a range of a series", NOT_NEEDED),
+  gone: row(1, 0, "previews, or few rows of a page", NOT_NEEDED),
+  "still absent": row(1, 0, "an end or a 404 that the ledger has, for the time since", NOT_NEEDED),
+  end: row(2, OVER, "the oldest record of a series", STORED),
+  "not found": row(2, OVER, "a series", STORED),
+  "end moved": row(ANSWERS, OVER, "a series of which older rows were served", STORED),
+  withdrawn: row(ANSWERS, OVER, "the rows of a range", STORED),
+  delisted: row(3, 2 * HOUR, "an entry of a list", STORED),
+  "shorter list": row(3, 2 * MICROS_PER_DAY, "an entry of a list that lacks more than a tenth", STORED),
+  "shorter snapshot": row(2, 20 * SECOND, "a list that has lost more than half", STORED),
+  "empty history": row(3, 0, "a series without a record", BY_WALK),
+  silence: row(2, 0, "the time above a page, or between two pages", BY_WALK),
+  "blank first page": row(3, 0, "a page without records that has a cursor", BY_WALK),
+  "foreign records": row(3, 0, "equal pages with records of other series", BY_WALK),
+  disorder: row(4, 0, "pages that are not newest first", BY_WALK),
+  "null list": row(2, 0, "`null` or 204 in place of a list", BY_REQUEST),
+  "no list": row(2, SECOND, "a response without a list", BY_REQUEST),
+  "no list of a kind": row(20, 0, "all responses of an endpoint for a type", BY_PROCESS),
+  denied: row(3, 4 * SECOND, "a 403, though the token has the scope", BY_REQUEST),
+  "denied type": row(2, 0, "indices of a type of which none is served", BY_PROCESS),
+  "refused index": row(2, 0, "a 400 for an index", BY_RUN),
+  "other service": row(2, 0, "a list that shares too few entries with the stored one", BY_RUN),
+} satisfies Record<ClaimKind, RepetitionRow> & Record<string, RepetitionRow>;
 
 /** What the service says, and must say again. */
 export type Repeated = keyof typeof rows;
 /** What is counted for each entry of a list. */
 export type ListClaimKind = "delisted" | "shorter snapshot";
 
-export const repetitions: Readonly<Record<Repeated, RepetitionRow>> = rows;
+export const repetitionTable: Readonly<Record<Repeated, RepetitionRow>> = rows;
 
 /** `settings`: of `sync.withdrawals`; fewer answers there are enough for everything that reads them. */
 export function requiredFor(
   what: Repeated,
-  settings: Repetition = { answers: Number.POSITIVE_INFINITY, over: 0 },
-): Repetition {
-  const { answers = settings.answers, over = settings.over } = repetitions[what];
-  return { answers: Math.min(answers, settings.answers), over };
+  settings: RequiredAnswers = { answers: Number.POSITIVE_INFINITY, over: 0 },
+): RequiredAnswers {
+  const { answers, over } = repetitionTable[what];
+  return {
+    answers: Math.min(typeof answers === "number" ? answers : settings.answers, settings.answers),
+    over: typeof over === "number" ? over : settings.over,
+  };
 }
 
 /** One more equal answer. */
@@ -75,12 +96,17 @@ export function countAnswer(before: Tally | undefined, now: Micros): Tally {
 }
 
 /** Whether the service has said it often enough, over enough time. */
-export function isEnough({ answers, firstAt, lastAt }: Tally, required: Repetition): boolean {
+export function isEnough({ answers, firstAt, lastAt }: Tally, required: RequiredAnswers): boolean {
   return required.answers === 1 || (answers >= required.answers && lastAt - firstAt >= required.over);
 }
 
+/** The same for so many answers in a row, which need no time. */
+export function isSaidEnough(what: Repeated, answers: number): boolean {
+  return isEnough({ answers, firstAt: 0, lastAt: 0 }, requiredFor(what));
+}
+
 /** The time between two answers, if they are spread evenly. */
-export function pauseOf({ answers, over }: Repetition): Micros {
+export function pauseOf({ answers, over }: RequiredAnswers): Micros {
   return over / Math.max(1, answers - 1);
 }
 
@@ -110,7 +136,7 @@ interface CountedAbsences {
 export function countAbsences(
   missing: readonly string[],
   before: readonly AbsentEntries[],
-  required: Repetition,
+  required: RequiredAnswers,
   now: Micros,
   max = Number.POSITIVE_INFINITY,
 ): CountedAbsences {

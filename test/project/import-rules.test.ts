@@ -12,7 +12,7 @@ const ALLOWED_IMPORTS: Record<string, string[]> = {
   simulator: ["runtime/clock.ts"],
   config: ["model"],
   telemetry: ["model", "runtime"],
-  service: ["model", "runtime"],
+  service: ["rule", "model", "runtime"],
   rule: ["model"],
   warehouse: ["rule", "model", "runtime"],
   ingest: ["warehouse", "rule", "model", "runtime"],

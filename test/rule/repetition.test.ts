@@ -1,5 +1,31 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { type AbsentEntries, countAbsences, isEnough, onlyAbsent } from "../../src/rule/repetition.ts";
+import { formatDuration } from "../../src/cli/output/text.ts";
+import { MICROS_PER_SECOND } from "../../src/model/time.ts";
+import {
+  type AbsentEntries,
+  countAbsences,
+  isEnough,
+  onlyAbsent,
+  repetitionTable,
+} from "../../src/rule/repetition.ts";
+
+it("what must be repeated is printed by docs/promise.md", () => {
+  const cell = (value: number | string, format: (value: number) => string = String) =>
+    typeof value === "string" ? value.replace(/^sync\..*/, "`$&`") : value === 0 ? "" : format(value);
+  const rows = Object.entries(repetitionTable).map(([what, { answers, over, scope, remembered }]) => {
+    const duration = cell(over, (micros) => formatDuration(micros / MICROS_PER_SECOND));
+    return `| ${what} | ${scope} | ${cell(answers)} | ${duration} | ${remembered} |`;
+  });
+  const page = readFileSync(join(import.meta.dirname, "../../docs/promise.md"), "utf8");
+  const [, table = ""] = /^## What must be repeated$[^|]*\n((?:\|.*\n)*)/m.exec(page) ?? [];
+  expect(table.trimEnd().split("\n")).toEqual([
+    "| what | about | equal answers | over | counted |",
+    "|---|---|---|---|---|",
+    ...rows,
+  ]);
+});
 
 const required = { answers: 3, over: 100 };
 

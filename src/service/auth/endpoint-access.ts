@@ -1,5 +1,6 @@
 import { exitCode, Failure } from "../../model/failure.ts";
 import { hasHistory, streamOfEndpoint } from "../../model/streams.ts";
+import { isSaidEnough } from "../../rule/repetition.ts";
 import { backoffDelay, type Random } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { accessKey, describePath, requiredScope, type ServiceRequest } from "../http/request.ts";
@@ -47,9 +48,6 @@ function indexAccessKey(request: ServiceRequest): string | undefined {
 function accessKeys(request: ServiceRequest): string[] {
   return [accessKey(request), indexAccessKey(request) ?? "", endpointKey(request)];
 }
-
-/** While no index of a type was served, so many that are denied show that the type is. */
-const MIN_DENIED_INDICES = 2;
 
 function isHistory({ endpoint }: ServiceRequest): boolean {
   const stream = streamOfEndpoint(endpoint);
@@ -136,7 +134,7 @@ export class EndpointAccess {
     const family = accessKey(request);
     if (index === undefined || this.#witness.hasServed(request)) return index;
     const denied = new Set([...this.#parked.keys()].filter((key) => key.startsWith(`${family} `)));
-    return denied.add(index).size < MIN_DENIED_INDICES ? index : undefined;
+    return isSaidEnough("denied type", denied.add(index).size) ? undefined : index;
   }
 
   /** `startedAt` (monotonic): when the rejected request started. */

@@ -1,5 +1,6 @@
 import { exitCode, Failure } from "../../model/failure.ts";
 import { noListFailure } from "../../model/response-body.ts";
+import { isSaidEnough } from "../../rule/repetition.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { accessKey, describePath, type ServiceRequest } from "../http/request.ts";
 import type { AccessToken } from "./access-tokens.ts";
@@ -37,8 +38,6 @@ const MISSING_PATHS_FOR_ALARM = 3;
 const MISSING_RECORDS_FOR_ALARM = 100;
 /** These parameters select a page, not a record. */
 const pagingParams: ReadonlySet<string> = new Set(["timestamp", "size", "startAfter"]);
-/** So many responses in a row without a list show that no request of this kind gets one. */
-const MAX_NO_LISTS = 20;
 const LIST_PROBE_INTERVAL_MS = 60_000;
 
 /** Index and derivative types count as different kinds: one may be broken while the others are served. */
@@ -178,7 +177,7 @@ export class Witness {
     // Some ids may be broken while others are served: those must not wait for a probe.
     if (this.hasListed(request)) return;
     const missing = this.#noLists.get(listKind(request));
-    if (!missing || missing.count < MAX_NO_LISTS) return;
+    if (!missing || !isSaidEnough("no list of a kind", missing.count)) return;
     const now = this.#clock.monotonic();
     if (now < missing.probeAt) throw noListFailure("like all recent responses of this kind");
     missing.probeAt = now + LIST_PROBE_INTERVAL_MS;

@@ -62,7 +62,8 @@ export async function attemptRequest<T>(
     context.tokens.reportAccepted(context.audience, token);
     context.endpointAccess.recordSuccess(request);
     const { body } = answered.response;
-    return await readPage(attempt, read, status === 204 ? { ...body, bytes: createNullList() } : body);
+    const list = status === 204 ? { ...body, bytes: createNullList() } : body;
+    return await readPage(context, attempt, read, list);
   } catch (error) {
     outcome = error instanceof Failure ? error.code : request.signal?.aborted ? "aborted" : "unexpected";
     throw error;
@@ -259,6 +260,7 @@ function toLoadSign(status: number): LoadSign {
 }
 
 async function readPage<T>(
+  context: AttemptContext,
   attempt: Attempt,
   read: (body: ResponseBody) => Promise<T>,
   body: ResponseBody,
@@ -268,7 +270,7 @@ async function readPage<T>(
     attempt.permit.recordSuccess();
     return page;
   } catch (error) {
-    decideOnUnreadableBody(attempt, error);
+    decideOnUnreadableBody(context, attempt, error);
     throw error;
   }
 }

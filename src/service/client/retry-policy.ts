@@ -1,5 +1,7 @@
 import { Failure } from "../../model/failure.ts";
 import type { SecretRedactor } from "../../model/secret-redactor.ts";
+import { MICROS_PER_MS } from "../../model/time.ts";
+import { countAnswer, isEnough, pauseOf, requiredFor, type Tally } from "../../rule/repetition.ts";
 import { backoffDelay, type Random } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { AccessToken, AccessTokens } from "../auth/access-tokens.ts";
@@ -38,8 +40,8 @@ export interface RetryState {
   hasRefreshedToken: boolean;
   hasReconnected: boolean;
   conflicts: number;
-  noLists: number;
-  denials: number;
+  /** What the service must say again before it counts. */
+  readonly tallies: Map<"no list" | "denied", Tally>;
   tokenFailures: number;
   /** Made after the last failed attempt. */
   decision: RetryDecision;
@@ -52,8 +54,7 @@ export function createRetryState(waitUntil: number): RetryState {
     hasRefreshedToken: false,
     hasReconnected: false,
     conflicts: 0,
-    noLists: 0,
-    denials: 0,
+    tallies: new Map(),
     tokenFailures: 0,
     decision: noRetry,
   };
@@ -90,23 +91,29 @@ export const retryNow: RetryDecision = { shouldRetry: true, isImmediate: true, m
 /** How long a request waits for the circuit breaker, over all attempts. Must exceed `MAX_RETRY_AFTER_MS`. */
 export const MAX_REQUEST_WAIT_MS = 20 * 60_000;
 const MAX_CONFLICT_RETRIES = 3;
-/** A single 403 may be a mistake of the service: if the token has the scope, it must repeat. */
-const MIN_DENIALS = 3;
-const DENIAL_RETRY_DELAY_MS = 2_000;
-/** A service that answers without a list will do so again; the caller looks once more later. */
-const MAX_NO_LIST_RETRIES = 1;
+
+/** Sets the decision: retries until the service has said it again, often enough. */
+function isRepeated(clock: Clock, state: RetryState, what: "no list" | "denied"): boolean {
+  const tally = countAnswer(state.tallies.get(what), clock.monotonic() * MICROS_PER_MS);
+  state.tallies.set(what, tally);
+  const required = requiredFor(what);
+  const isEnoughNow = isEnough(tally, required);
+  state.decision = isEnoughNow ? noRetry : retryLater(pauseOf(required) / MICROS_PER_MS);
+  return isEnoughNow;
+}
 
 /** For a response that cannot be read as a page. Sets the decision. */
-export function decideOnUnreadableBody({ state, permit }: Attempt, error: unknown): void {
+export function decideOnUnreadableBody(
+  { clock }: AttemptContext,
+  { state, permit }: Attempt,
+  error: unknown,
+): void {
   const code = error instanceof Failure ? error.code : undefined;
   // Not JSON: something else answers in place of the service. In all other cases the host works.
   if (code === "malformed_body") permit.recordFailure("failed");
   else permit.recordSuccess();
-  const isRetried =
-    code === "malformed_body" ||
-    code === "stale_response" ||
-    (code === "no_list" && ++state.noLists <= MAX_NO_LIST_RETRIES);
-  state.decision = isRetried ? retryLater() : noRetry;
+  if (code === "no_list") isRepeated(clock, state, "no list");
+  else state.decision = code === "malformed_body" || code === "stale_response" ? retryLater() : noRetry;
 }
 const MAX_TOKEN_FAILURES = 6;
 
@@ -190,9 +197,8 @@ export function decideOnErrorStatus(
     const scopes = guessMissingScope(request, token.scopes);
     const isLacking = scopes.some((scope) => token.scopes?.has(scope) === false);
     const isKnown = context.endpointAccess.isForbidden(request);
-    if (isLacking || isKnown || ++state.denials >= MIN_DENIALS)
+    if (isLacking || isKnown || isRepeated(context.clock, state, "denied"))
       return context.endpointAccess.parkForbidden(request, scopes, isLacking);
-    state.decision = retryLater(DENIAL_RETRY_DELAY_MS);
     return forbiddenFailure(request, scopes, { isFinal: false });
   }
   const failure = failureFromStatus(request.endpoint, response, context.redactor);

@@ -1,5 +1,6 @@
 import { type HistoryEndpoint, streamOfEndpoint, streamTable } from "../../model/streams.ts";
 import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import { isSaidEnough, type Repeated } from "../../rule/repetition.ts";
 import type { PageSummary } from "./page.ts";
 import { floorToMillisecond } from "./page.ts";
 import type { WalkState } from "./walk-state.ts";
@@ -42,7 +43,7 @@ interface CrossChecks {
    * truncated pages. Also true if the probe contradicts the page.
    */
   hasMissingRows(page: PageSummary, progress: WalkProgress): Promise<boolean>;
-  /** Confirms an empty page that was requested at `anchor`: no row can, so three responses must agree. */
+  /** Confirms an empty page that was requested at `anchor`: no row can, so further responses must agree. */
   isEmptyHistory(anchor: Micros): Promise<boolean>;
   /** Whether the service may have deleted this row since it sent it: only because it left the window. */
   hasLeftWindow(ts: Micros): boolean;
@@ -88,6 +89,17 @@ export function createCrossChecks(options: CrossCheckOptions): CrossChecks {
   const findProbe = ({ newest, isDescending }: PageSummary, progress: WalkProgress) =>
     newest === undefined || !isDescending ? undefined : probeTimestamp(newest, progress);
 
+  /** Asks with another size each time, since a cache may repeat an answer. */
+  async function isRepeated(
+    what: Repeated,
+    ts: Micros,
+    isEqual: (probed: PageSummary) => boolean,
+  ): Promise<boolean> {
+    for (let answers = 1; !isSaidEnough(what, answers); answers++)
+      if (!isEqual(await probe(ts, PROBE_SIZE + answers - 1))) return false;
+    return true;
+  }
+
   return {
     needsProbe: (page, progress) => findProbe(page, progress) !== undefined,
 
@@ -95,8 +107,8 @@ export function createCrossChecks(options: CrossCheckOptions): CrossChecks {
       const { newest, rowDistance = 0 } = page;
       const ts = findProbe(page, progress);
       if (ts === undefined) return false;
-      const probed = await probe(ts, PROBE_SIZE);
-      if (newest === undefined || !probed.isDescending || probed.newest !== newest) return true;
+      const isEqual = (probed: PageSummary) => probed.isDescending && probed.newest === newest;
+      if (newest === undefined || !(await isRepeated("silence", ts, isEqual))) return true;
       // Learn only from a confirmed page: one that lacks rows would hide that the next page lacks some too.
       spacing.maxDistance = Math.max(spacing.maxDistance, rowDistance);
       if (progress.oldestTs !== undefined)
@@ -107,9 +119,7 @@ export function createCrossChecks(options: CrossCheckOptions): CrossChecks {
       return false;
     },
 
-    isEmptyHistory: async (anchor) =>
-      isEmptyLastPage(await probe(anchor, PROBE_SIZE)) &&
-      isEmptyLastPage(await probe(anchor, PROBE_SIZE + 1)),
+    isEmptyHistory: (anchor) => isRepeated("empty history", anchor, isEmptyLastPage),
 
     hasLeftWindow(ts) {
       const now = responseTime();

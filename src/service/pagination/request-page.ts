@@ -1,5 +1,6 @@
 import { failureCode } from "../../model/failure.ts";
 import { noListFailure, type ResponseBody } from "../../model/response-body.ts";
+import { isSaidEnough } from "../../rule/repetition.ts";
 import type { RequestSender } from "../client/client.ts";
 import type { ServiceRequest } from "../http/request.ts";
 
@@ -16,7 +17,7 @@ export async function requestPage<P extends { readonly rows: number }>(
   const { witness } = client;
   witness.assertListed(request);
   try {
-    const page = await requestTwiceIfNull(client, request, read);
+    const page = await requestList(client, request, read);
     witness.recordList(request, page.rows);
     return page;
   } catch (error) {
@@ -25,17 +26,21 @@ export async function requestPage<P extends { readonly rows: number }>(
   }
 }
 
-async function requestTwiceIfNull<P>(
+async function requestList<P>(
   client: RequestSender,
   request: ServiceRequest,
   read: (body: ResponseBody) => Promise<P>,
 ): Promise<P> {
-  try {
-    return await client.request(request, read);
-  } catch (error) {
-    if (failureCode(error) !== "null_list") throw error;
+  for (let answers = 1; ; answers++) {
+    const isLast = isSaidEnough("null list", answers);
+    try {
+      return await client.request(request, isLast ? readNullAsEmpty : read);
+    } catch (error) {
+      if (isLast || failureCode(error) !== "null_list") throw error;
+    }
   }
-  return client.request(request, async (body) => {
+
+  async function readNullAsEmpty(body: ResponseBody): Promise<P> {
     // Made first, because the reader may transfer the body to another thread.
     const emptyList = { ...body, bytes: new TextEncoder().encode('{"content":[]}') };
     try {
@@ -46,5 +51,5 @@ async function requestTwiceIfNull<P>(
         throw noListFailure("null, and no request of this kind has had records");
       return read(emptyList);
     }
-  });
+  }
 }

@@ -1,5 +1,6 @@
 import type { HistoryEndpoint } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
+import { isSaidEnough } from "../../rule/repetition.ts";
 import type { WalkAnomaly } from "../http/client-events.ts";
 import type { PageSummary } from "./page.ts";
 import { anchorForRow, CursorTrail, ceilToMillisecond, paginationCycleFailure } from "./page.ts";
@@ -12,10 +13,6 @@ interface WalkStateOptions {
 
 /** How often a page is requested again when it contradicts other pages. */
 const MAX_CONTRADICTIONS = 3;
-/** So many equal pages with records of other series show that the service always sends them. */
-const MIN_EQUAL_PAGES = 3;
-/** How often a first page without rows is requested before the walk follows its cursor. */
-const MAX_BLANK_FIRST_PAGES = 3;
 /** Pages in a row without an older row. */
 const MAX_STALLED_PAGES = 5;
 
@@ -89,7 +86,7 @@ export class WalkState {
   acceptsOrder({ isDescending }: PageSummary): boolean {
     if (isDescending || this.#isDisorderAccepted) return true;
     this.#options.onAnomaly("unordered");
-    this.#isDisorderAccepted = ++this.#contradictions > MAX_CONTRADICTIONS;
+    this.#isDisorderAccepted = isSaidEnough("disorder", ++this.#contradictions);
     return this.#isDisorderAccepted;
   }
 
@@ -103,7 +100,7 @@ export class WalkState {
     const isEqual = this.#foreignPage !== undefined && isEqualPage(this.#foreignPage, page);
     this.#equalPages = isEqual ? this.#equalPages + 1 : 1;
     this.#foreignPage = page;
-    this.#isForeignAccepted = this.#equalPages >= MIN_EQUAL_PAGES;
+    this.#isForeignAccepted = isSaidEnough("foreign records", this.#equalPages);
     if (this.#isForeignAccepted) return true;
     this.#options.onAnomaly("contradiction");
     return ++this.#contradictions > MAX_CONTRADICTIONS;
@@ -127,7 +124,8 @@ export class WalkState {
   /** Whether to request an empty first page again: the walk cannot detect which rows such a page lacks. */
   shouldRetryBlankPage({ oldest, nextId }: PageSummary): boolean {
     const isBlank = this.#oldestTs === undefined && this.link === "timestamp" && oldest === undefined;
-    if (!isBlank || nextId === undefined || ++this.#blankFirstPages >= MAX_BLANK_FIRST_PAGES) return false;
+    if (!isBlank || nextId === undefined) return false;
+    if (isSaidEnough("blank first page", ++this.#blankFirstPages)) return false;
     this.#options.onAnomaly("empty_pages");
     return true;
   }

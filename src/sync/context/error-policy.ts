@@ -18,7 +18,6 @@ const classByReaction: Readonly<Record<SyncReaction, ErrorClass>> = {
   not_found: "not_found",
   retry: "retry",
   retry_limited: "retry",
-  ask_twice: "retry",
   give_up: "give_up",
   give_up_endpoint: "give_up",
 };
@@ -36,12 +35,7 @@ export function classifyError(error: unknown, successCount: number): ErrorClass 
 
 /** The service answered with something unusable, so waiting longer does not help. */
 export function isInvalidResponse(error: unknown): boolean {
-  return reactionTo(error) === "retry_limited" || isAskedTwice(error);
-}
-
-/** The same response a second later is the service's answer. */
-export function isAskedTwice(error: unknown): boolean {
-  return reactionTo(error) === "ask_twice";
+  return reactionTo(error) === "retry_limited";
 }
 
 /** Every other request to the same endpoint would fail in the same way. */

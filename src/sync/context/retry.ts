@@ -3,19 +3,17 @@ import { Failure } from "../../model/failure.ts";
 import { backoffDelay, type Random } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ClientEvent } from "../../service/http/client-events.ts";
-import { classifyError, isAskedTwice, isInvalidResponse } from "./error-policy.ts";
+import { classifyError, isInvalidResponse } from "./error-policy.ts";
 
-const MAX_TRIES = 4;
+/** So many failures while the service was answering are enough. */
+export const MAX_TRIES = 4;
 const RETRY_BACKOFF = { baseMs: 5_000, maxMs: 60_000 };
-const MAX_LOOKS = 2;
-const SECOND_LOOK_DELAY_MS = 1_000;
 export const SILENCE_TIMEOUT_MS = 15 * 60_000;
 /** After this time, count every success since the start: the other requests may be done, so no recent one may exist. */
 const COUNT_ALL_SUCCESSES_AFTER_MS = 120_000;
 
-/** The delay before a retry: never zero, growing, jittered; short if all failures need only a second look. */
-export function retryDelayMs(attempt: number, random: Random, errors: readonly unknown[] = []): number {
-  if (errors.length > 0 && errors.every(isAskedTwice)) return SECOND_LOOK_DELAY_MS;
+/** The delay before a retry: never zero, growing, jittered. */
+export function retryDelayMs(attempt: number, random: Random): number {
   return RETRY_BACKOFF.baseMs / 2 + backoffDelay(attempt, RETRY_BACKOFF, random);
 }
 
@@ -50,16 +48,11 @@ export async function retryUntilDone<T>(
     } catch (error) {
       if (classifyError(error, stats.successCount) !== "retry") throw error;
       if (isInvalidResponse(error) || othersSucceeded(successesBefore)) tries++;
-      if (isOutOfTries(tries, error)) throw error;
+      if (tries >= MAX_TRIES) throw error;
       onRetry?.(error);
-      await clock.sleep(retryDelayMs(attempt, random, [error]), signal);
+      await clock.sleep(retryDelayMs(attempt, random), signal);
     }
   }
-}
-
-/** `failureCount`: failures while the service was answering, `error` the last one. */
-export function isOutOfTries(failureCount: number, error: unknown): boolean {
-  return failureCount >= (isAskedTwice(error) ? MAX_LOOKS : MAX_TRIES);
 }
 
 /** Ends a run when no request has succeeded for a quarter of an hour. */

@@ -1,6 +1,7 @@
 import type { LookupCommitResult } from "../../ingest/commit/lookup.ts";
 import { failureCode } from "../../model/failure.ts";
 import { type Stream, streamTable } from "../../model/streams.ts";
+import { isSaidEnough } from "../../rule/repetition.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import { describeRequest, fetchListPages, type SyncContext } from "../context/context.ts";
 
@@ -33,12 +34,13 @@ export async function withWholeList<T>(
   commit: (pageIds: readonly number[]) => Promise<T>,
 ): Promise<T> {
   const list = { endpoint: streamTable[stream].endpoint, priority: requestPriority.head };
-  for (let isRepeated = false; ; isRepeated = true) {
+  for (let answers = 1; ; answers++) {
     const pageIds: number[] = [];
     for await (const { page } of fetchListPages(context, list, { stream })) pageIds.push(page.pageId);
     try {
       return await commit(pageIds);
     } catch (error) {
+      const isRepeated = isSaidEnough("other service", answers);
       if (isRepeated || failureCode(error) !== "other_service") throw error;
       await context.ingest.call("dropPages", pageIds, [], context.signal);
     }

@@ -1,5 +1,6 @@
 import { Failure, failureCode } from "../../model/failure.ts";
 import { MICROS_PER_MS, type Micros } from "../../model/time.ts";
+import { isSaidEnough } from "../../rule/repetition.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import { type LedgerKey, ledgerKeyText } from "../../warehouse/coverage/ledger.ts";
 import { readNotFoundSeries } from "../../warehouse/coverage/not-found.ts";
@@ -9,7 +10,7 @@ import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { type SyncContext, serviceNow } from "../context/context.ts";
 import { classifyError, isInvalidResponse, type Problem, toProblem } from "../context/error-policy.ts";
 import { countDoneRequests } from "../context/progress.ts";
-import { isOutOfTries, retryDelayMs } from "../context/retry.ts";
+import { MAX_TRIES, retryDelayMs } from "../context/retry.ts";
 import type { RunStats } from "../context/run-stats.ts";
 import { findOpenGaps, type GapFilter, type PlanTiming, planWalks, type WalkPlan } from "./gap-planner.ts";
 import { NotFoundAnswers } from "./not-found-answers.ts";
@@ -122,10 +123,11 @@ export async function fillGaps(context: SyncContext, options: FillOptions): Prom
         failure.count++;
       }
       // An index that is refused is asked once more: when the service has served another one, its answer counts.
-      const isFirstRefusal = failureCode(error) === "rejected" && failure.count <= 1;
+      const isFirstRefusal =
+        failureCode(error) === "rejected" && !isSaidEnough("refused index", failure.count);
       failure.isGivenUp ||=
         (classifyError(error, stats.successCount) === "give_up" && !isFirstRefusal) ||
-        isOutOfTries(failure.count, error);
+        failure.count >= MAX_TRIES;
       failures.set(key, failure);
     }
     for (const { key } of walks) openProblems.delete(ledgerKeyText(key));
@@ -147,8 +149,7 @@ export async function fillGaps(context: SyncContext, options: FillOptions): Prom
       lastRoundMs = roundMs;
       failedRounds = 0;
     } else {
-      const errors = failed.map(({ error }) => error);
-      const delayMs = retryDelayMs(failedRounds++, random, errors);
+      const delayMs = retryDelayMs(failedRounds++, random);
       log.warn({ failed: failed.length, delayMs: Math.round(delayMs) }, "some gaps stayed open, retrying");
       await clock.sleep(delayMs, signal);
     }

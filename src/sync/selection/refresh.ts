@@ -123,7 +123,8 @@ export async function refreshSelection(
     } catch (error) {
       const errorClass = classifyError(error, stats.successCount);
       if (errorClass === "stop") throw error;
-      shouldRetrySoon ||= errorClass === "retry" || failureCode(error) === "endpoint_failing";
+      shouldRetrySoon ||=
+        errorClass === "retry" || ["endpoint_failing", "no_list"].includes(failureCode(error));
       problems.push(toProblem(stream, what, error));
       return undefined;
     } finally {
@@ -154,7 +155,7 @@ export async function refreshSelection(
   const fetchedIds = await rankingFetch?.waitForFirstTry().catch((error: unknown) => {
     const errorClass = classifyError(error, stats.successCount);
     if (errorClass === "stop" || !(error instanceof Failure)) throw error;
-    shouldRetrySoon ||= errorClass === "retry";
+    shouldRetrySoon ||= errorClass === "retry" || error.code === "no_list";
     return error;
   });
   const pendingRanking = fetchedIds === undefined ? rankingFetch : undefined;
