@@ -68,10 +68,17 @@ export function takeSnapshot(
     rejected > listed || (listed > 0 && timestamps.length === 0);
   const readable = parts.filter((part) => !isUnreadable(part));
   const countBefore = (part: string) => state.counts[part] ?? (isEmpty && stored.hadRows ? 1 : 0);
-  const short = readable.filter(({ part, listed }) => listed * 2 < countBefore(part)).map(({ part }) => part);
-  const { accepted, pending } = countAbsences(short, state.short, requiredFor("shorter snapshot"), now);
-  const doubtful = new Set(short).difference(new Set(accepted));
-  const counted = readable.filter(({ part }) => !doubtful.has(part));
+  const short = readable.filter(({ part, listed }) => listed * 2 < countBefore(part));
+  // Half as long again is another list: what was cut after the service shortened it.
+  const nameOf = ({ part, listed }: SnapshotPart) => `${part} ${Math.floor(Math.log2(listed))}`;
+  const { accepted, pending } = countAbsences(
+    short.map(nameOf),
+    state.short,
+    requiredFor("shorter snapshot"),
+    now,
+  );
+  const doubtful = new Set(short.filter((part) => !accepted.includes(nameOf(part))));
+  const counted = readable.filter((part) => !doubtful.has(part));
   const counts = {
     ...state.counts,
     ...Object.fromEntries(counted.map(({ part, listed }) => [part, listed])),
