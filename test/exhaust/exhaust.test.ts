@@ -65,14 +65,19 @@ describe("found by the check, and mended", () => {
     expect(replaySnapshots({ stream: "derivative_ticks", lists: ["abc"] }, steps)).toBeUndefined();
   });
 
+  it("does not count a list that is cut as the repetition of one that the service shortened", () => {
+    const steps = [["slot"], ["poll"], ["slot"], ["poll"], ["slot"], ["slot"], ["poll", "cut"]] as const;
+    expect(replaySnapshots({ stream: "exchange_ticks", lists: ["abc", "a"] }, steps)).toBeUndefined();
+  });
+
   it("counts a tick for its period, though one of the next period came before it", () => {
     const steps = [
       ["socket"],
       ["slot"],
       ["slot"],
-      ["slot", "hold"],
+      ["slot", "blocked"],
       ["slot", "reversed"],
-      ["slot", "hold"],
+      ["slot", "blocked"],
     ] as const;
     expect(
       replaySnapshots({ stream: "exchange_ticks", lists: ["ab"], phase: 1, ahead: "b" }, steps),

@@ -125,7 +125,7 @@ export class SnapshotCheck {
 type Options = Readonly<Record<string, (() => void) | undefined>>;
 
 /** What is no fault. */
-const usual = new Set(["commit", "hold", "commit one", "connect", "disconnect", "notice", "honest"]);
+const usual = new Set(["commit", "blocked", "commit one", "connect", "disconnect", "notice", "honest"]);
 const isKill = (name: string) => name.startsWith("kill");
 
 /** What may happen in a step, the usual first. */
@@ -149,7 +149,7 @@ function slotOptions(client: SnapshotClient): Options {
   const hasBatch = batch.length > 0;
   return {
     commit: then(() => client.commitAll()),
-    hold: after.queue.length > 0 ? then(() => {}) : undefined,
+    blocked: after.queue.length > 0 ? then(() => {}) : undefined,
     "commit one": after.queue.length > 1 ? then(() => client.commitHead(batch.slice(0, 1))) : undefined,
     kill: client.silentMarket ? undefined : then(() => client.restart()),
     "kill after one":
@@ -166,7 +166,7 @@ function slotOptions(client: SnapshotClient): Options {
         })
       : undefined,
     reversed: batch.length > 1 ? then(() => commitReversed(client)) : undefined,
-    lost: hasBatch ? then(() => client.loseBatch()) : undefined,
+    lost: hasBatch && !client.silentMarket ? then(() => client.loseBatch()) : undefined,
     dropped: client.connection ? () => client.advance(true) : undefined,
   };
 }
@@ -182,22 +182,29 @@ function socketOptions(client: SnapshotClient): Options {
   const { connection } = client;
   if (!connection) return { connect: () => client.connect() };
   if (connection.silent) return { notice: () => client.noticeSilence() };
-  const last = marketsOf(client.world, refreshAt(client.world, client.now)).at(-1);
+  const { world } = client;
+  const last = marketsOf(world, refreshAt(world, client.now)).at(-1);
+  // A tick that arrives in the next period would say that this period is not missing.
+  const arrivesInPeriod = world.late === undefined || world.phase === undefined;
   return {
     disconnect: () => client.disconnect(),
-    silent: last === undefined ? undefined : () => client.silence(last),
+    silent: last !== undefined && arrivesInPeriod ? () => client.silence(last) : undefined,
   };
 }
 
 function pollOptions(client: SnapshotClient, hasExcluded: boolean): Options {
-  if (refreshAt(client.world, client.now) < 1) return { honest: () => client.poll("honest") };
+  const { world } = client;
+  const newest = refreshAt(world, client.now);
+  if (newest < 1) return { honest: () => client.poll("honest") };
+  // An empty list does not say when it was made: the first one counts.
+  const isDated = (refresh: number) => client.hadRows || marketsOf(world, refresh) !== "";
   const possible: Readonly<Record<ListFault, boolean>> = {
     cut: hasWhole(client, 0),
     "cut at once again": hasWhole(client, 0),
     empty: client.hadRows,
     unreadable: true,
-    stale: true,
-    slow: true,
+    stale: isDated(newest - 1),
+    slow: isDated(refreshAt(world, client.now - 2)),
     forbidden: true,
     shortened: hasExcluded,
     torn: hasExcluded,

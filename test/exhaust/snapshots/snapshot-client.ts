@@ -231,6 +231,10 @@ export class SnapshotClient {
     };
   }
 
+  get isPolled(): boolean {
+    return this.snapshots !== noSnapshot;
+  }
+
   get hadRows(): boolean {
     return this.ledger.some(({ proof }) => proof === "rows");
   }

@@ -1,8 +1,8 @@
 import type { TimeRange } from "../../../src/model/time-range.ts";
 import { SnapshotClient } from "./snapshot-client.ts";
 import {
+  isRegular,
   isSelected,
-  isSlow,
   type Listed,
   listOf,
   marketsOf,
@@ -13,18 +13,21 @@ import {
 } from "./snapshot-world.ts";
 
 /**
- * Of each covered period the warehouse has what the service listed in it. A list that stands for longer than a cadence need
- * not be refreshed in the period: then it has one that stood in it.
+ * Of each covered period the warehouse has what the service listed in it. If the service makes more or fewer lists than one in
+ * each cadence, the warehouse has one that stood in the period.
  */
 export function findFalseCoverage(client: SnapshotClient): string | undefined {
   const { ledger, world, now } = client;
   const lists = Array.from({ length: refreshAt(world, now) + 1 }, (_, refresh) => listOf(world, refresh));
   for (const range of ledger) {
     if (range.proof === "lost") continue;
-    const listed = lists.flat().filter((each) => includes(range, each.ts) && isJudged(world, each));
-    const row = listed.find(({ name }) => client.stored.includes(name));
-    if (range.proof === "empty" && row) return `${describe(range)} is empty, and has ${row.name}`;
-    const what = isSlow(world) ? findUnseen(client, range) : findMissing(client, listed);
+    const inRange = lists.flat().filter(({ ts }) => includes(range, ts));
+    const listed = inRange.filter((each) => isJudged(world, each));
+    // An empty list may be followed by the first records of its period.
+    const rows = client.isPolled ? listed : inRange;
+    const row = range.proof === "empty" && rows.find(({ name }) => client.stored.includes(name));
+    if (row) return `${describe(range)} is empty, and has ${row.name}`;
+    const what = isRegular(world) ? findMissing(client, listed) : findUnseen(client, range);
     if (what !== undefined) return `${describe(range)} is covered without ${what}`;
   }
   return undefined;

@@ -39,15 +39,26 @@ export const snapshotPlans = {
     { shape: { stream: "exchange_ticks", lists: ofTwo }, bound: { ...both, depth: 4 } },
   ],
   mutants: [
-    { shape: { stream: "exchange_ticks", lists: pairs, more: everyTick }, bound: { ...live, depth: 6 } },
+    {
+      shape: {
+        stream: "exchange_ticks",
+        lists: [
+          ["ab", "a"],
+          ["a", "ab"],
+          ["ab", ""],
+        ],
+        more: everyTick,
+      },
+      bound: { ...live, depth: 6 },
+    },
     {
       shape: { stream: "exchange_ticks", lists: ofTwo, more: [{ ahead: "b" }], phases: [1] },
       bound: { ...live, depth: 7 },
     },
-    { shape: { stream: "exchange_ticks", lists: ofTwo, more: everyTick }, bound: { ...live, depth: 8 } },
+    { shape: { stream: "exchange_ticks", lists: ofTwo, more: everyTick }, bound: { ...live, depth: 7 } },
     {
-      shape: { stream: "exchange_ticks", lists, more: [{}, { exchangeId: null }, { selected: "d" }] },
-      bound: { ...polled, depth: 8 },
+      shape: { stream: "exchange_ticks", lists, more: [{}, { exchangeId: null }] },
+      bound: { ...polled, depth: 7 },
     },
     {
       shape: { stream: "derivative_ticks", lists: [["abcn"], ["abcn", "an"], ["abcn", "abc"]] },

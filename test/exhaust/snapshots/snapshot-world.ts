@@ -55,9 +55,9 @@ export function nowAt({ slot }: SnapshotWorld, at: number): Micros {
   return at * slot + NOW_OFFSET;
 }
 
-/** The service keeps a list for longer than it is polled. */
-export function isSlow({ every = SLOTS_PER_CADENCE }: SnapshotWorld): boolean {
-  return every > SLOTS_PER_CADENCE;
+/** The service makes one list in each cadence. */
+export function isRegular({ every = SLOTS_PER_CADENCE }: SnapshotWorld): boolean {
+  return every === SLOTS_PER_CADENCE;
 }
 
 /** The number of the newest list in a slot; negative: there is none yet. */
