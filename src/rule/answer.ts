@@ -13,6 +13,8 @@ export interface PageAnswer {
   readonly anchor?: Micros | undefined;
   /** Of the series' own records that are not from the future, in page order. */
   readonly timestamps: readonly Micros[];
+  /** Of all its records that are stored, also of those that prove nothing. Default: `timestamps`. */
+  readonly rows?: readonly Micros[] | undefined;
   /** How many records are of other series; 0 if equal pages have shown that the service always sends them. */
   readonly foreign: number;
   /** A valid response without a cursor: the service has nothing older. */
@@ -78,7 +80,7 @@ export interface StoredRow {
   readonly isPreview: boolean;
 }
 
-/** What the warehouse has of a series. Every member only reads. */
+/** What the warehouse has of a series before an answer is written. Every member only reads. */
 export interface StoredSeries {
   /** The settled ranges that overlap or touch the range, ascending. */
   settledRanges(range: TimeRange): readonly SettledRange[];

@@ -23,8 +23,11 @@ export function applyPending({ kind, range }: PendingClaim): LedgerChange[] {
   return kind === "withdrawn" ? [{ kind: "retract", range }] : [];
 }
 
+/** The part of what is stored that accepted claims are applied to. */
+export type AppliedTo = Pick<StoredSeries, "settledRanges" | "rowsBeside">;
+
 /** What an accepted claim changes. `stored`: as the changes before have left it. */
-export function applyClaim(claim: Claim, stored: StoredSeries): LedgerChange[] {
+export function applyClaim(claim: Claim, stored: AppliedTo): LedgerChange[] {
   const { kind, range, says, subject, because } = claim;
   const settled = settleAs(says, range, says === "rows" ? null : because);
   switch (kind) {
@@ -44,7 +47,7 @@ export function applyClaim(claim: Claim, stored: StoredSeries): LedgerChange[] {
 }
 
 /** The oldest record stands alone at the end: no other page shows what is beside it. */
-function applyEnd(claim: Claim, stored: StoredSeries): LedgerChange[] {
+function applyEnd(claim: Claim, stored: AppliedTo): LedgerChange[] {
   const { range, subject } = claim;
   const to = Math.min(subject[0] ?? range.to, range.to);
   const below = settleOpen({ ...claim, range: { from: range.from, to } }, stored);
@@ -52,7 +55,7 @@ function applyEnd(claim: Claim, stored: StoredSeries): LedgerChange[] {
 }
 
 /** Settles what is open: as lost where REST served records before, else as empty. Only previews are withdrawn. */
-function settleOpen({ range, because, lostTo = range.from }: Claim, stored: StoredSeries): LedgerChange[] {
+function settleOpen({ range, because, lostTo = range.from }: Claim, stored: AppliedTo): LedgerChange[] {
   const cut = Math.max(range.from, Math.min(lostTo, range.to));
   const findOpen = (part: TimeRange) => subtract([part], normalise(stored.settledRanges(part)));
   const lostBecause = because === NOTHING_OLDER ? NO_LONGER_SERVED : because;

@@ -21,12 +21,13 @@ export function reopen(ranges: readonly TimeRange[]): LedgerChange[] {
   return ranges.map(({ from, to }) => ({ kind: "retract", range: { from, to } }));
 }
 
-/** Rows were stored. The whole range: an answer that hid one record may have hidden others. */
-export function reopenDisproved(
+/** The empty ranges that have rows now. As a whole: an answer that hid one record may have hidden others. */
+export function disprovedRanges(
   touched: readonly SettledRange[],
-  hasRow: (range: TimeRange) => boolean,
-): LedgerChange[] {
-  return reopen(touched.filter((settled) => settled.proof === "empty" && hasRow(settled)));
+  rows: readonly Micros[],
+): readonly SettledRange[] {
+  const hasRow = ({ from, to }: TimeRange) => rows.some((ts) => from <= ts && ts < to);
+  return touched.filter((settled) => settled.proof === "empty" && hasRow(settled));
 }
 
 /** A live tick was stored, of which the page that covered its moment had no record: REST is asked again. */

@@ -2,6 +2,7 @@ import type { Micros } from "../model/time.ts";
 import { normalise, subtract, type TimeRange } from "../model/time-range.ts";
 import type { PageAnswer, SeriesRules, StoredRow, StoredSeries } from "./answer.ts";
 import { type Claim, holesOf, NO_RECORDS, NOT_FOUND, NOTHING_OLDER, type PendingClaim } from "./claim.ts";
+import { disprovedRanges } from "./findings.ts";
 import { finalUntil, findPrevious, provableUntil, type UpperBound, withinPresent } from "./provable-until.ts";
 
 /** If a page lacks more stored rows than this fraction of its own size, the service must repeat it. */
@@ -21,11 +22,19 @@ export type PageContradiction =
   /** A record in the proven range that no earlier page had: the walk is out of order. */
   | "newer_than_proven";
 
+/** Why a page settles nothing. */
+export type PageAlarm =
+  | PageContradiction
+  /** So many records are unreadable that the format has probably changed. */
+  | "mass_rejection"
+  /** A stale page, and a stored row that may be newer contradicts it. */
+  | "older_than_stored";
+
 export interface Interpretation {
   readonly claims: readonly Claim[];
-  /** What may still get late records: not covered any more. */
+  /** What may still get late records, or is out of order: not covered any more. */
   readonly young: readonly TimeRange[];
-  /** Ends of the history above a record of the page: open again. */
+  /** Ends of the history above a record of the page, and empty ranges that have one: open again. */
   readonly reopened: readonly TimeRange[];
   /** What the page proves by its records alone; undefined: nothing. */
   readonly proven: TimeRange | undefined;
@@ -56,7 +65,9 @@ export function interpret(
   const bound = provableUntil(page, isEnd ? gap.from : lower, stored, rules);
   const provableTo = Math.min(page.provenFrom, bound.until);
   const proven = lower < provableTo ? { from: lower, to: provableTo } : undefined;
-  const reopened = isStale ? [] : stored.endsAbove(lowest);
+  const ends = isStale ? [] : stored.endsAbove(lowest);
+  const isOther = ({ from }: TimeRange) => !ends.some((each) => each.from === from);
+  const reopened = [...ends, ...findDisproved(page, stored).filter(isOther)];
   const end =
     isEnd && !isStale
       ? claimEnd(page, { oldest, provableTo, reopened }, stored, pending, rules)
@@ -70,6 +81,35 @@ export function interpret(
     endsAt: end.endsAt,
     bound,
   };
+}
+
+export const saysNothing: Interpretation = {
+  claims: [],
+  young: [],
+  reopened: [],
+  proven: undefined,
+  isComplete: false,
+  endsAt: undefined,
+  bound: { until: 0, isFinal: false, isUnpublished: false, publication: undefined, showsRunningDay: false },
+};
+
+/** A page with a contradiction says nothing, but its rows are stored. */
+export function ignoreClaims(page: PageAnswer, stored: StoredSeries, alarm: PageAlarm): Interpretation {
+  const young = alarm === "newer_than_proven" ? [{ from: page.provenFrom, to: page.gap.to }] : [];
+  return { ...saysNothing, young, reopened: findDisproved(page, stored) };
+}
+
+/** The ranges settled as empty in which the page has a row: one seek per page. */
+function findDisproved(
+  { timestamps, rows = timestamps }: PageAnswer,
+  stored: StoredSeries,
+): readonly TimeRange[] {
+  let [from, to] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+  for (const ts of rows) {
+    if (ts < from) from = ts;
+    if (ts > to) to = ts;
+  }
+  return rows.length === 0 ? [] : disprovedRanges(stored.settledRanges({ from, to }), rows);
 }
 
 /** Whether the page contradicts itself or its walk: then it says nothing. */

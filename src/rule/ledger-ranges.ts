@@ -1,5 +1,6 @@
 import { assertNormalised, formatRange, normalise, subtract, type TimeRange } from "../model/time-range.ts";
 import type { Proof, SettledRange } from "./answer.ts";
+import type { LedgerChange } from "./apply.ts";
 
 /*
  * The ledger of one series as a list of settled ranges: ascending, disjoint, merged where proof and reason are equal. Every
@@ -38,6 +39,20 @@ export function replaceRange(
 /** Takes back what was settled: the range is open again. */
 export function retractRange(touched: readonly SettledRange[], range: TimeRange): readonly SettledRange[] {
   return touched.flatMap((settled) => cutOut(settled, range));
+}
+
+/** What a change leaves of the ranges; `withdraw` is about rows. */
+export function changeRanges(
+  touched: readonly SettledRange[],
+  change: LedgerChange,
+): readonly SettledRange[] {
+  if (change.kind === "withdraw") return touched;
+  const { range } = change;
+  if (change.kind === "retract") return retractRange(touched, range);
+  const { proof, reason, isDeleted } = change;
+  return isDeleted
+    ? replaceRange(touched, { ...range, proof, reason })
+    : settleRange(touched, range, proof, reason);
 }
 
 /** The parts of a settled range that lie outside `range`. */

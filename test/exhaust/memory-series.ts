@@ -3,8 +3,8 @@ import { normalise, subtract, type TimeRange } from "../../src/model/time-range.
 import type { Publication, SettledRange, StoredRow, StoredSeries } from "../../src/rule/answer.ts";
 import type { LedgerChange } from "../../src/rule/apply.ts";
 import { NO_LONGER_SERVED, NOTHING_OLDER, type PendingClaim } from "../../src/rule/claim.ts";
-import { reopenDisproved } from "../../src/rule/findings.ts";
-import { assertValidLedger, retractRange, settleRange } from "../../src/rule/ledger-ranges.ts";
+import { reopenAt } from "../../src/rule/findings.ts";
+import { assertValidLedger, changeRanges } from "../../src/rule/ledger-ranges.ts";
 
 export type Source = "rest" | "live";
 
@@ -65,8 +65,8 @@ export class MemorySeries implements StoredSeries {
     const stays = this.rows.filter((row) => !isReplaced(row));
     const added = new Set(timestamps.filter((ts) => !stays.some((row) => row.ts === ts)));
     this.rows = [...stays, ...[...added].map((ts) => ({ ts, source }))].sort((a, b) => a.ts - b.ts);
-    const hasRow = (range: TimeRange) => timestamps.some((ts) => includes(range, ts));
-    for (const change of reopenDisproved(this.ledger, hasRow)) this.change(change);
+    if (source === "live")
+      for (const ts of added) for (const change of reopenAt(ts, this.ledger)) this.change(change);
   }
 
   change(change: LedgerChange): void {
@@ -77,11 +77,7 @@ export class MemorySeries implements StoredSeries {
     const { range } = change;
     const touched = this.settledRanges(range);
     const others = this.ledger.filter((each) => !touches(each, range));
-    const changed =
-      change.kind === "retract"
-        ? retractRange(touched, range)
-        : settleRange(touched, range, change.proof, change.reason);
-    this.ledger = [...others, ...changed].sort((a, b) => a.from - b.from);
+    this.ledger = [...others, ...changeRanges(touched, change)].sort((a, b) => a.from - b.from);
     assertValidLedger(this.ledger);
   }
 

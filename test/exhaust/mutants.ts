@@ -11,6 +11,7 @@ import { survivorLine } from "../mutants/survivor-line.ts";
 // walks of a world do not depend on the rule, so that threads which keep them try a mutant in a second.
 
 const files = [
+  "decide",
   "interpret",
   "confirm",
   "provable-until",

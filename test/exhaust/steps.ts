@@ -1,11 +1,11 @@
 import { MICROS_PER_SECOND, type Micros } from "../../src/model/time.ts";
 import { normalise, subtract, type TimeRange } from "../../src/model/time-range.ts";
 import type { PageAnswer } from "../../src/rule/answer.ts";
-import { applyClaim, applyPending } from "../../src/rule/apply.ts";
-import { type Claim, NO_LONGER_SERVED, NOTHING_OLDER, type PendingClaim } from "../../src/rule/claim.ts";
-import { confirm, nextAskAt } from "../../src/rule/confirm.ts";
-import { loseAgedOut, reopen } from "../../src/rule/findings.ts";
-import { claimNotFound, findContradiction, interpret } from "../../src/rule/interpret.ts";
+import { NO_LONGER_SERVED, NOTHING_OLDER, type PendingClaim } from "../../src/rule/claim.ts";
+import { nextAskAt } from "../../src/rule/confirm.ts";
+import { type Decision, decideNotFound, decidePage, type Known } from "../../src/rule/decide.ts";
+import { loseAgedOut } from "../../src/rule/findings.ts";
+import { findContradiction } from "../../src/rule/interpret.ts";
 import type { PagePosition } from "../../src/service/pagination/history-walk.ts";
 import { findKnownEnd } from "../../src/sync/history/gap-planner.ts";
 import { toWalkPosition } from "../../src/sync/history/walk-slice.ts";
@@ -170,29 +170,19 @@ function commitPage(
     asOf,
     isStale: page.isStale,
   };
-  series.store(page.timestamps, page.versions, page.isStale ? "live" : "rest");
+  const known = knownOf(series, world, now);
   const contradiction = findContradiction(shown);
-  if (contradiction === "newer_than_proven")
-    for (const change of reopen([{ from: shown.provenFrom, to: gap.to }])) series.change(change);
+  // A stored row that a stale page lacks may be newer.
+  const expected = [shown.provenFrom - 1, ...page.timestamps];
+  const hasConflict = (range: TimeRange) => series.rowsBeside(range, expected).length > 0;
+  const decision = decidePage(shown, known, { contradiction, hasConflict });
+  const { proven, bound, isComplete, endsAt } = decision;
+  series.store(page.timestamps, page.versions, page.isStale ? "live" : "rest");
+  applyDecision(series, decision);
   if (contradiction) return "contradicted";
-  const { claims, young, reopened, proven, bound, isComplete, endsAt } = interpret(
-    shown,
-    series,
-    series.claims,
-    rules,
-  );
-  for (const change of reopen([...young, ...reopened])) series.change(change);
   if (bound.showsRunningDay) series.servesRunningDay = true;
   if (bound.publication) recordPublication(series, bound.publication, isHead && !page.isStale);
-  if (page.isStale) settleStale(series, claims, shown);
-  else
-    applyAnswer(
-      series,
-      { claims, shown: proven, oldest: page.timestamps.at(-1), windowStart: rules.windowStart },
-      world,
-      now,
-    );
-  const claimsEnd = claims.some(({ kind }) => kind === "end" || kind === "end moved");
+  const claimsEnd = isLast && proven?.from !== shown.gap.from;
   if (isComplete && !claimsEnd && !page.isStale) {
     const pending = series.claims.filter(({ acceptedAt }) => acceptedAt === null).map(({ range }) => range);
     const said = { from: shown.gap.from, to: Math.min(bound.until, shown.provenFrom) };
@@ -209,19 +199,6 @@ function commitPage(
   return isComplete || (proven && proven.from <= shown.gap.from) ? "proven" : "unproven";
 }
 
-/** A stale page settles only rows, and only if no stored row contradicts it. */
-function settleStale(
-  series: MemorySeries,
-  claims: readonly Claim[],
-  { timestamps, provenFrom }: PageAnswer,
-): void {
-  for (const claim of claims) {
-    if (claim.kind !== "records" || claim.says !== "rows") continue;
-    const others = series.rowsBeside(claim.range, [provenFrom - 1, ...timestamps]);
-    if (others.length === 0) for (const change of applyClaim(claim, series)) series.change(change);
-  }
-}
-
 function recordPublication(
   series: MemorySeries,
   shown: NonNullable<MemorySeries["publication"]>,
@@ -235,29 +212,20 @@ function recordPublication(
 }
 
 function commitNotFound(series: MemorySeries, range: TimeRange, world: World, now: number): void {
-  const rules = rulesAt(world, now);
-  const claims = [claimNotFound(range, series, rules)];
-  const { windowStart } = rules;
-  applyAnswer(series, { claims, shown: undefined, oldest: undefined, windowStart }, world, now);
+  applyDecision(series, decideNotFound(range, knownOf(series, world, now)));
 }
 
-interface AnswerEvidence {
-  readonly claims: readonly Claim[];
-  readonly shown: TimeRange | undefined;
-  readonly oldest: Micros | undefined;
-  readonly windowStart: Micros;
+function knownOf(series: MemorySeries, world: World, slot: number): Known {
+  const rules = rulesAt(world, slot);
+  const confirmation = confirmationOf(world);
+  return { stored: series, pending: series.claims, rules, confirmation, now: slotNow(world, slot) };
 }
 
-function applyAnswer(series: MemorySeries, evidence: AnswerEvidence, world: World, slot: number): void {
-  const before = series.claims;
-  const now = slotNow(world, slot);
-  const { accepted, recorded, dropped } = confirm({ ...evidence, now }, before, confirmationOf(world));
+function applyDecision(series: MemorySeries, { changes, recorded, dropped }: Decision): void {
   // The warehouse keeps a withdrawal that was accepted for the report only.
   const isUsed = ({ kind, acceptedAt }: PendingClaim) => kind !== "withdrawn" || acceptedAt === null;
-  series.claims = [...before.filter((claim) => !dropped.includes(claim)), ...recorded.filter(isUsed)];
-  for (const claim of recorded)
-    if (claim.acceptedAt === null) for (const change of applyPending(claim)) series.change(change);
-  for (const claim of accepted) for (const change of applyClaim(claim, series)) series.change(change);
+  series.claims = [...series.claims.filter((claim) => !dropped.includes(claim)), ...recorded.filter(isUsed)];
+  for (const change of changes) series.change(change);
 }
 
 /** The websocket delivers a record so many slots late at most. */

@@ -141,9 +141,7 @@ describe("the source tree", () => {
   it("changes the ledger in one place, and decides about it in the rule", () => {
     const importsWriters = /import [^;]*\b(settle|settleAsLost|retract)\b[^;]*"[^"]*\/ledger\.ts"/;
     const callers = files.filter((file) => importsWriters.test(text.get(file) ?? ""));
-    // Snapshots and live periods are yet to follow.
-    const others = ["ingest/commit/live-coverage.ts", "warehouse/coverage/snapshot-coverage.ts"];
-    expect(callers.filter((file) => !others.includes(file))).toEqual(["warehouse/coverage/apply-changes.ts"]);
+    expect(callers).toEqual(["warehouse/coverage/apply-changes.ts"]);
     const deciders = files.filter((file) => /kind: "(settle|retract|withdraw)"/.test(text.get(file) ?? ""));
     expect(deciders.filter((file) => roomOf(file) !== "rule")).toEqual([]);
   });

@@ -324,7 +324,13 @@ describe("what a page takes back", () => {
   it.each<[what: string, answer: PageAnswer, more: Case, retracted: readonly TimeRange[]]>([
     ["the end above its oldest record", page([1900, 1599]), { stored: { ledger: [end] } }, [end]],
     ["no end at its oldest record", page([1900, 1600]), { stored: { ledger: [end] } }, []],
-    ["no end, if it is stale", page([1599], { isStale: true }), { stored: { ledger: [end] } }, []],
+    ["no end, if it is stale", page([499], { isStale: true }), { stored: { ledger: [end] } }, []],
+    [
+      "an empty range that has a record",
+      page([1599], { isStale: true }),
+      { stored: { ledger: [end] } },
+      [end],
+    ],
     ["no end, without records", page([]), { stored: { ledger: [end] } }, []],
     [
       "what may get late records",

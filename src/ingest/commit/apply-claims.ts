@@ -1,17 +1,10 @@
-import { isDaily, streamTable } from "../../model/streams.ts";
+import { type HistoryStream, isDaily, streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import type { SeriesRules, StoredSeries } from "../../rule/answer.ts";
-import { applyClaim, applyPending } from "../../rule/apply.ts";
+import type { SeriesRules } from "../../rule/answer.ts";
 import type { PendingClaim } from "../../rule/claim.ts";
-import {
-  type ConfirmationRules,
-  type Confirmed,
-  confirm,
-  type Evidence,
-  isIncident,
-} from "../../rule/confirm.ts";
-import { claimNotFound } from "../../rule/interpret.ts";
+import { type ConfirmationRules, isIncident } from "../../rule/confirm.ts";
+import { type Decision, decideNotFound } from "../../rule/decide.ts";
 import { applyChanges } from "../../warehouse/coverage/apply-changes.ts";
 import type { SeriesKey } from "../../warehouse/coverage/ledger.ts";
 import {
@@ -34,29 +27,19 @@ export interface AppliedClaims {
   readonly believed: readonly StoredClaim[];
 }
 
-/** Confirms the claims of an answer against those before, and writes what is accepted. */
-export function applyClaims(
+/** Stores the claims of an answer. The first write: it counts the rows that they are about. */
+export function storeClaims(
   transaction: Transaction,
   key: SeriesKey,
-  stored: StoredSeries,
-  evidence: Omit<Evidence, "now">,
-  before: readonly PendingClaim[],
-  confirmation: ConfirmationRules,
-): AppliedClaims {
-  const { accepted, recorded, dropped }: Confirmed = confirm(
-    { ...evidence, now: transaction.now },
-    before,
-    confirmation,
-  );
+  { recorded, dropped }: Decision,
+): Omit<AppliedClaims, "withdrawn"> {
+  const counts = recorded.map((claim) => countRows(transaction, key, claim));
   dropClaims(transaction, dropped);
-  const claims = recorded.map((claim) =>
-    storeClaim(transaction, key, claim, countRows(transaction, key, claim)),
-  );
-  const pending = claims.filter(({ acceptedAt }) => acceptedAt === null);
-  for (const claim of pending) applyChanges(transaction, key, applyPending(claim));
-  let withdrawn = 0;
-  for (const claim of accepted) withdrawn += applyChanges(transaction, key, applyClaim(claim, stored));
-  return { withdrawn, pending, believed: claims.filter(({ acceptedAt }) => acceptedAt !== null) };
+  const claims = recorded.map((claim, i) => storeClaim(transaction, key, claim, counts[i] ?? 0));
+  return {
+    pending: claims.filter(({ acceptedAt }) => acceptedAt === null),
+    believed: claims.filter(({ acceptedAt }) => acceptedAt !== null),
+  };
 }
 
 function countRows(transaction: Transaction, key: SeriesKey, { kind, range, subject }: PendingClaim): number {
@@ -82,14 +65,20 @@ export function commitNotFound(
   warehouse: WarehouseWriter,
   { key, indexType, range, rules, confirmation }: NotFoundAnswer,
 ): AppliedClaims {
-  const { step } = streamTable[key.stream];
   return warehouse.transaction((transaction) => {
-    const stored = readStoredSeries(transaction, key, indexType);
-    const all = { ...rules, step, isDaily: isDaily(key.stream), lateness: 0 };
-    const claim = claimNotFound(range, stored, all);
-    if (claim.range.from >= claim.range.to) return { withdrawn: 0, pending: [], believed: [] };
-    const claims = [claim];
-    const evidence = { claims, shown: undefined, oldest: undefined, windowStart: rules.windowStart };
-    return applyClaims(transaction, key, stored, evidence, readClaims(transaction, key), confirmation);
+    const known = {
+      stored: readStoredSeries(transaction, key, indexType),
+      pending: readClaims(transaction, key),
+      rules: { ...rules, ...rulesOfStream(key.stream), lateness: 0 },
+      confirmation,
+      now: transaction.now,
+    };
+    const decision = decideNotFound(range, known);
+    const claims = storeClaims(transaction, key, decision);
+    return { ...claims, withdrawn: applyChanges(transaction, key, decision.changes) };
   });
+}
+
+export function rulesOfStream(stream: HistoryStream): Pick<SeriesRules, "step" | "isDaily"> {
+  return { step: streamTable[stream].step, isDaily: isDaily(stream) };
 }

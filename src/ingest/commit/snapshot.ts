@@ -79,7 +79,8 @@ function writeSnapshot<S extends SnapshotStream>(
   request: string,
 ): { readonly written: WriteRecordsResult; readonly rejected: number } {
   const page = listed as ListedPage<StreamRecords[S]>;
-  const { records, rejected } = chooseRecords(transaction, stream, page, request);
+  const { records, seconds } = chooseRecords(transaction, stream, page);
+  const rejected = storeRejects(transaction, stream, seconds, request);
   return { written: writeRecords(transaction, stream, records, "rest"), rejected };
 }
 

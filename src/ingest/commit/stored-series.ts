@@ -17,14 +17,24 @@ import { findNewestLiveRow, findNewestRow, findNewestServedRow } from "../../war
 import { findRowsBeside } from "../../warehouse/rows/withdraw-rows.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 
-/** What the warehouse has of a series, read from its tables where the rule asks for it. */
-export function readStoredSeries(transaction: Transaction, key: SeriesKey, indexType: string): StoredSeries {
+/** What the warehouse has of a series, without the previews that the answer replaces. Read where the rule asks for it. */
+export function readStoredSeries(
+  transaction: Transaction,
+  key: SeriesKey,
+  indexType: string,
+  replaced: readonly Micros[] = [],
+): StoredSeries {
   const { stream, series } = key;
   const hasLiveFeed = streamTable[stream].event !== null;
   return {
     settledRanges: (range: TimeRange) => findTouching(transaction, key, range),
     rowsBeside: (range: TimeRange, timestamps: readonly Micros[]) =>
-      findRowsBeside(transaction, key, range, timestamps),
+      findRowsBeside(
+        transaction,
+        key,
+        range,
+        replaced.length > 0 ? [...timestamps, ...replaced] : timestamps,
+      ),
     newestRow: (ts: Micros) => findNewestRow(transaction, key, ts),
     newestServed: (range: TimeRange) => findNewestServedRow(transaction, key, range),
     newestLive: (range: TimeRange) =>

@@ -1,41 +1,44 @@
 import { toCommittedTick } from "../../model/answers/ticks.ts";
-import { isDaily, type Series, streamTable } from "../../model/streams.ts";
+import type { Series } from "../../model/streams.ts";
 import { tickAt } from "../../model/tick-columns.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { PageAnswer, SeriesRules } from "../../rule/answer.ts";
 import type { ConfirmationRules } from "../../rule/confirm.ts";
-import { reopen } from "../../rule/findings.ts";
-import {
-  findContradiction,
-  type Interpretation,
-  interpret,
-  type PageContradiction,
-} from "../../rule/interpret.ts";
+import { decidePage, type Known, type PageDecision } from "../../rule/decide.ts";
+import { findContradiction, type PageAlarm } from "../../rule/interpret.ts";
 import { previewTolerance, type UpperBound } from "../../rule/provable-until.ts";
 import { applyChanges } from "../../warehouse/coverage/apply-changes.ts";
-import type { LedgerKey, SeriesKey } from "../../warehouse/coverage/ledger.ts";
+import type { SeriesKey } from "../../warehouse/coverage/ledger.ts";
 import { readClaims } from "../../warehouse/coverage/pending-claims.ts";
 import {
   decayLateness,
+  type Lateness,
   readLateness,
   recordHeadPage,
   recordLowerPage,
   recordRunningDay,
 } from "../../warehouse/coverage/publication.ts";
-import { findLiveRows, replacePreviews } from "../../warehouse/rows/previews.ts";
+import { type MatchedPreviews, matchPreviews, removePreviews } from "../../warehouse/rows/previews.ts";
 import { countUnknownFields, storeRejects } from "../../warehouse/rows/rejects.ts";
-import { countStoredRows, hasConflictingRows } from "../../warehouse/rows/row-queries.ts";
+import { hasConflictingRows, readStoredTimestamps } from "../../warehouse/rows/row-queries.ts";
 import type { WriteRecordsResult } from "../../warehouse/rows/row-writer.ts";
-import { recordLiveOffset } from "../../warehouse/rows/stream-stats.ts";
+import { recordLiveOffset, recordStreamState } from "../../warehouse/rows/stream-stats.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
 import type { PendingPages } from "../decode/pending-pages.ts";
-import { type AppliedClaims, applyClaims } from "./apply-claims.ts";
+import { type AppliedClaims, rulesOfStream, storeClaims } from "./apply-claims.ts";
 import type { CommittedPages } from "./committed-pages.ts";
-import { recordLateRecords } from "./late-records.ts";
+import { findLateness } from "./late-records.ts";
 import { readStoredSeries } from "./stored-series.ts";
-import { type HistoryPage, recordsOf, secondRecordsOf, writePage } from "./write-page.ts";
+import {
+  type HistoryPage,
+  type PageRows,
+  readPageRows,
+  recordsOf,
+  secondRecordsOf,
+  writePageRows,
+} from "./write-page.ts";
 
 /** The position of a page in its walk. */
 export interface WalkPosition extends Pick<PageAnswer, "gap" | "provenFrom" | "isContinued" | "anchor"> {
@@ -84,8 +87,6 @@ export interface WalkPageCommitResult extends AppliedClaims {
   readonly endsAt?: Micros | undefined;
 }
 
-export type PageAlarm = PageContradiction | "mass_rejection" | "older_than_stored";
-
 /** With more rejects than this, the service's format has probably changed: the page proves nothing. */
 const MAX_REJECTED_FRACTION = 0.5;
 
@@ -97,6 +98,7 @@ interface CommitOptions {
 
 /**
  * Commits one page in one transaction: its records, revisions, withdrawals and rejects, and what the rule makes of its claims.
+ * Nothing that the rule decides by is read after the first write.
  */
 export function commitWalkPage(
   warehouse: WarehouseWriter,
@@ -105,61 +107,72 @@ export function commitWalkPage(
 ): WalkPageCommitResult {
   const { stream, indexType, indexId } = page.series;
   const decoded = pages.get(stream, page.pageId);
-  const { requestedAt } = decoded;
   return warehouse.transaction((transaction): WalkPageCommitResult => {
-    const series = transaction.dictionary.getSeriesKey(indexType, indexId);
-    const key = { stream, series };
-    const extent = findExtent(page, decoded);
-    // A page from a cache, or one superseded by a later request, may be older than the stored rows. Stored like live ticks,
-    // its records never replace a row of a current page.
-    const isStale =
-      decoded.isFromCache ||
-      (extent !== undefined && committedPages.isSuperseded(stream, series, extent, requestedAt));
-    const answer = toAnswer(page, decoded, { isStale, asOf: decoded.asOf ?? now });
-    const { counts, liveRows } = storePage(transaction, key, { page, decoded, answer, extent });
-    const contradiction = findContradiction(answer) ?? findMassRejection(decoded);
-    if (contradiction === "newer_than_proven")
-      applyChanges(transaction, key, reopen([{ from: answer.provenFrom, to: answer.gap.to }]));
-    const stored = readStoredSeries(transaction, key, indexType);
-    // A stale page neither repeats nor disproves a claim.
-    const before = isStale || contradiction ? [] : readClaims(transaction, key);
-    const rules = toRules(transaction, page, answer.asOf);
-    const live = { liveRows, timestamps: answer.timestamps };
-    const learnedOffset = contradiction ? undefined : confirmLiveRows(transaction, key, rules, live);
-    const said = contradiction ? saysNothing : interpret(answer, stored, before, rules);
-    applyChanges(transaction, key, reopen([...said.young, ...said.reopened]));
-    recordShown(transaction, key, answer, said.bound);
-    const alarm = contradiction ?? findConflict(transaction, key, { answer, decoded, said });
-    // What a stale page has no records of, it does not prove.
-    const isMute = isStale && said.proven !== undefined && said.claims.length === 0;
-    const { claims, proven, isComplete, endsAt, bound } = alarm || isMute ? saysNothing : said;
-    const { windowStart } = rules;
-    const evidence = { claims, shown: proven, oldest: answer.timestamps.at(-1), windowStart };
-    const applied = applyClaims(transaction, key, stored, evidence, before, page.confirmation);
-    if (proven) transaction.onRollback(committedPages.add(stream, series, proven, requestedAt));
-    return {
-      ...counts,
-      ...applied,
-      learnedOffset,
-      proven,
-      isComplete,
-      isUnpublished: bound.isUnpublished,
-      hasReopened: transaction.hasReopened || said.reopened.length > 0,
-      alarm,
-      endsAt,
-    };
+    const key = { stream, series: transaction.dictionary.getSeriesKey(indexType, indexId) };
+    const read = readPage(transaction, key, page, decoded, committedPages, now);
+    const decision = decidePage(read.answer, read.known, read);
+    return writePage(transaction, key, page, decoded, read, decision, committedPages);
   });
 }
 
-const saysNothing: Interpretation = {
-  claims: [],
-  young: [],
-  reopened: [],
-  proven: undefined,
-  isComplete: false,
-  endsAt: undefined,
-  bound: { until: 0, isFinal: false, isUnpublished: false, publication: undefined, showsRunningDay: false },
-};
+/** A page, and what is stored of its series before it is written. */
+interface ReadPage {
+  readonly answer: PageAnswer;
+  readonly known: Known;
+  readonly contradiction: PageAlarm | undefined;
+  readonly hasConflict: (proven: TimeRange) => boolean;
+  readonly rows: PageRows;
+  readonly previews: MatchedPreviews;
+  /** The first page of a head. */
+  readonly isNewest: boolean;
+  readonly lateness: Lateness | undefined;
+  readonly missing: number;
+}
+
+function readPage(
+  transaction: Transaction,
+  key: SeriesKey,
+  page: WalkPage,
+  decoded: HistoryPage,
+  committedPages: CommittedPages,
+  now: Micros,
+): ReadPage {
+  const { stream, series } = key;
+  const { rules, confirmation } = page;
+  const extent = findExtent(page, decoded);
+  // A page from a cache, or one superseded by a later request, may be older than the stored rows. Stored like live ticks,
+  // its records never replace a row of a current page.
+  const isStale =
+    decoded.isFromCache ||
+    (extent !== undefined && committedPages.isSuperseded(stream, series, extent, decoded.requestedAt));
+  const answer = toAnswer(page, decoded, { isStale, asOf: decoded.asOf ?? now });
+  const { timestamps, asOf, provenFrom, gap } = answer;
+  const contradiction = findContradiction(answer) ?? findMassRejection(decoded);
+  const isNewest = page.isHead && !isStale && provenFrom >= gap.to;
+  const lateness = isNewest ? findLateness(transaction, key, { ...rules, timestamps, asOf }) : undefined;
+  const late = lateness ?? readLateness(transaction, stream);
+  const hasPreviews = stream === "index_ticks" && !isStale && !contradiction && timestamps.length > 0;
+  const previews = hasPreviews
+    ? matchPreviews(transaction, series, timestamps, previewTolerance(rules))
+    : { confirmed: 0, replaced: [], offset: undefined };
+  return {
+    answer,
+    known: {
+      stored: readStoredSeries(transaction, key, page.series.indexType, previews.replaced),
+      pending: readClaims(transaction, key),
+      rules: { ...rules, ...rulesOfStream(stream), lateness: late ? decayLateness(late, asOf) : 0 },
+      confirmation,
+      now: transaction.now,
+    },
+    contradiction,
+    hasConflict: (proven) => hasConflict(transaction, key, answer, decoded, proven),
+    rows: readPageRows(transaction, key, page, decoded),
+    previews,
+    isNewest,
+    lateness,
+    missing: page.shouldCountMissing && extent ? countMissing(transaction, key, decoded, extent) : 0,
+  };
+}
 
 /** What the page would prove if nothing contradicted it. */
 function findExtent(
@@ -174,12 +187,13 @@ function findExtent(
 
 function toAnswer(
   { position, isLast, isHead, isSilenceConfirmed, acceptsForeign }: WalkPage,
-  { plausibleTimestamps, foreign, asOf }: HistoryPage,
+  { timestamps, plausibleTimestamps, foreign, asOf }: HistoryPage,
   received: Pick<PageAnswer, "isStale" | "asOf">,
 ): PageAnswer {
   return {
     ...position,
     timestamps: plausibleTimestamps,
+    rows: timestamps,
     foreign: acceptsForeign ? 0 : foreign,
     isLast,
     isHead,
@@ -190,56 +204,75 @@ function toAnswer(
   };
 }
 
-function toRules(transaction: Transaction, { series, rules }: WalkPage, asOf: Micros): SeriesRules {
-  const { stream } = series;
-  const lateness = readLateness(transaction, stream);
-  const { step } = streamTable[stream];
-  return {
-    ...rules,
-    step,
-    isDaily: isDaily(stream),
-    lateness: lateness ? decayLateness(lateness, asOf) : 0,
-  };
-}
-
 /** A record from the future is readable, and beyond the range. */
 function findMassRejection({ rejects, ahead, rawCount }: HistoryPage): PageAlarm | undefined {
   return rejects.length - ahead > rawCount * MAX_REJECTED_FRACTION ? "mass_rejection" : undefined;
 }
 
-interface ReceivedPage {
-  readonly page: WalkPage;
-  readonly decoded: HistoryPage;
-  readonly answer: PageAnswer;
-  readonly extent: TimeRange | undefined;
-}
-
-/** Stores what the page has, whatever it proves. Returns the live rows that it may confirm, as they were before. */
-function storePage(
+/** A stale page proves nothing if a stored row contradicts it: the row may be newer. */
+function hasConflict(
   transaction: Transaction,
   key: SeriesKey,
-  { page, decoded, answer, extent }: ReceivedPage,
-) {
+  { gap, provenFrom, timestamps }: PageAnswer,
+  decoded: HistoryPage,
+  proven: TimeRange,
+): boolean {
+  // Includes the page's oldest row, which the next page would settle.
+  const oldest = timestamps.at(-1) ?? proven.from;
+  const checked = { from: Math.min(proven.from, Math.max(gap.from, oldest)), to: proven.to };
+  const trusted = [provenFrom - 1, ...decoded.timestamps];
+  const records = [...recordsOf(decoded), ...secondRecordsOf(decoded).map(({ record }) => record)];
+  return hasConflictingRows(transaction, key, checked, records, trusted);
+}
+
+function countMissing(
+  transaction: Transaction,
+  key: SeriesKey,
+  { timestamps }: HistoryPage,
+  { from, to }: TimeRange,
+): number {
+  const stored = new Set(readStoredTimestamps(transaction, key, { from, to }));
+  return new Set(timestamps.filter((ts) => from <= ts && ts < to && !stored.has(ts))).size;
+}
+
+/** Writes the page, whatever it proves, and what the rule decided. */
+function writePage(
+  transaction: Transaction,
+  key: SeriesKey,
+  page: WalkPage,
+  decoded: HistoryPage,
+  { answer, rows, previews, isNewest, lateness, missing }: ReadPage,
+  decision: PageDecision,
+  committedPages: CommittedPages,
+): WalkPageCommitResult {
   const { stream, series } = key;
-  const { isStale, isHead, gap, provenFrom, timestamps, asOf } = answer;
-  if (isHead && !isStale && provenFrom >= gap.to) {
-    recordLateRecords(transaction, key, { ...page.rules, timestamps, asOf });
-    tellNewest(transaction, decoded, page.series);
-  }
-  const compared = page.shouldCountMissing ? extent : undefined;
-  const before = compared ? countStoredRows(transaction, key, compared) : 0;
-  const liveRows = isStale ? [] : findOwnLiveRows(transaction, key, page, timestamps);
-  const { written, seconds } = writePage(transaction, key, page, decoded, isStale ? "live" : "rest");
-  transaction.markWritten(stream, series);
+  const { proven, isComplete, isUnpublished, hasReopened, alarm, endsAt } = decision;
+  const claims = storeClaims(transaction, key, decision);
+  const source = answer.isStale ? "live" : "rest";
+  const { written, seconds } = writePageRows(transaction, key, rows, source, page.request);
+  removePreviews(transaction, series, previews.replaced);
+  const withdrawn = applyChanges(transaction, key, decision.changes);
   storeRejects(transaction, stream, decoded.rejects, page.request);
   countUnknownFields(transaction, stream, decoded.unknownFields);
-  const counts = {
+  if (lateness) recordStreamState(transaction, stream, lateness);
+  recordShown(transaction, key, answer, decision.bound);
+  if (isNewest) tellNewest(transaction, decoded, page.series);
+  if (proven) transaction.onRollback(committedPages.add(stream, series, proven, decoded.requestedAt));
+  return {
+    ...claims,
+    withdrawn,
     written,
     rejected: decoded.rejects.length + seconds,
-    missing: compared ? countStoredRows(transaction, key, compared) - before : 0,
+    missing,
     foreign: decoded.foreign,
+    learnedOffset: learnOffset(transaction, key, previews),
+    proven,
+    isComplete,
+    isUnpublished,
+    hasReopened,
+    alarm,
+    endsAt,
   };
-  return { counts, liveRows };
 }
 
 /** While the feed is silent, pages get their prices from here. */
@@ -249,31 +282,12 @@ function tellNewest({ journal }: Transaction, decoded: HistoryPage, { stream, in
   if (tick && tick[2] === decoded.plausibleTimestamps[0]) journal.tell(tick);
 }
 
-/** The live rows that the page may confirm. Call it before the page is written. */
-function findOwnLiveRows(
+/** Returns by how much the websocket is off, if that is new. */
+function learnOffset(
   transaction: Transaction,
-  { stream, series }: LedgerKey,
-  { rules }: WalkPage,
-  timestamps: readonly Micros[],
-): readonly Micros[] {
-  const [newest, oldest] = [timestamps[0], timestamps.at(-1)];
-  if (stream !== "index_ticks" || newest === undefined || oldest === undefined) return [];
-  const tolerance = previewTolerance(rules);
-  return findLiveRows(transaction, series, { from: oldest - tolerance, to: newest + tolerance });
-}
-
-/**
- * Replaces the previews that the page has at a slightly other moment, proven or not. Returns by how much the websocket
- * is off, if that is new.
- */
-function confirmLiveRows(
-  transaction: Transaction,
-  { stream, series }: LedgerKey,
-  rules: SeriesRules,
-  { liveRows, timestamps }: { liveRows: readonly Micros[]; timestamps: readonly Micros[] },
+  { stream }: SeriesKey,
+  { confirmed, offset }: MatchedPreviews,
 ): Micros | undefined {
-  const tolerance = previewTolerance(rules);
-  const { confirmed, offset } = replacePreviews(transaction, series, { liveRows, timestamps, tolerance });
   if (offset === undefined && confirmed === 0) return undefined;
   return recordLiveOffset(transaction, stream, offset ?? null) ? offset : undefined;
 }
@@ -289,25 +303,4 @@ function recordShown(
   if (!publication) return;
   if (isHead && !isStale) recordHeadPage(transaction, key, publication);
   else recordLowerPage(transaction, key, publication);
-}
-
-/** A stale page proves nothing if a stored row contradicts it: the row may be newer. */
-function findConflict(
-  transaction: Transaction,
-  key: SeriesKey,
-  { answer, decoded, said: { proven } }: InterpretedPage,
-): PageAlarm | undefined {
-  if (!answer.isStale || !proven) return undefined;
-  // Includes the page's oldest row, which the next page would settle.
-  const oldest = answer.timestamps.at(-1) ?? proven.from;
-  const checked = { from: Math.min(proven.from, Math.max(answer.gap.from, oldest)), to: proven.to };
-  const trusted = [answer.provenFrom - 1, ...decoded.timestamps];
-  const records = [...recordsOf(decoded), ...secondRecordsOf(decoded).map(({ record }) => record)];
-  return hasConflictingRows(transaction, key, checked, records, trusted) ? "older_than_stored" : undefined;
-}
-
-interface InterpretedPage {
-  readonly answer: PageAnswer;
-  readonly decoded: HistoryPage;
-  readonly said: Interpretation;
 }

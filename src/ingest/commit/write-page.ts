@@ -1,19 +1,21 @@
-import type { DailyBar, IndexTick, StreamRecords } from "../../model/records.ts";
+import type { DailyBar, IndexTick, Reject, StreamRecords } from "../../model/records.ts";
 import { type HistoryStream, type Series, streamTable } from "../../model/streams.ts";
-import { tickAt } from "../../model/tick-columns.ts";
+import { type TickColumns, tickAt } from "../../model/tick-columns.ts";
 import type { Micros } from "../../model/time.ts";
 import type { PageAnswer } from "../../rule/answer.ts";
 import { findProofAt, hasRowsInRange, type SeriesKey } from "../../warehouse/coverage/ledger.ts";
+import { storeRejects } from "../../warehouse/rows/rejects.ts";
 import {
   type RecordSource,
   type WriteRecordsResult,
   writeRecords,
   writeTickColumns,
 } from "../../warehouse/rows/row-writer.ts";
+import { noteSecondInRow } from "../../warehouse/rows/second-records.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { PendingPages } from "../decode/pending-pages.ts";
 import type { SecondRecord } from "../decode/second-records.ts";
-import { type ContinuingPage, chooseRecords, rejectContinued } from "./second-records.ts";
+import { type ContinuingPage, chooseRecords, findContinued } from "./second-records.ts";
 
 export type HistoryPage = ReturnType<PendingPages["get"]>;
 
@@ -22,10 +24,44 @@ export function recordsOf({ records }: HistoryPage): (DailyBar & IndexTick)[] {
   return records as (DailyBar & IndexTick)[];
 }
 
-interface PageToWrite {
-  readonly series: Series;
-  readonly position: Pick<PageAnswer, "gap" | "provenFrom" | "anchor">;
-  readonly request: string;
+export function secondRecordsOf({ seconds }: HistoryPage): readonly SecondRecord<DailyBar & IndexTick>[] {
+  return seconds as readonly SecondRecord<DailyBar & IndexTick>[];
+}
+
+/** What of a page is to be written, each record where it may be written. */
+export interface PageRows {
+  /** All of them, if nothing is unusual. */
+  readonly columns: TickColumns | undefined;
+  readonly own: readonly StreamRecords[HistoryStream][];
+  readonly foreign: readonly StreamRecords[HistoryStream][];
+  /** Second records of a moment. */
+  readonly seconds: readonly Reject[];
+  /** The moment of a stored row of which the page has second records. */
+  readonly continuedTs: Micros | undefined;
+}
+
+export function readPageRows(
+  transaction: Transaction,
+  { stream }: SeriesKey,
+  { series, position }: { series: Series; position: Pick<PageAnswer, "gap" | "provenFrom" | "anchor"> },
+  decoded: HistoryPage,
+): PageRows {
+  const { columns } = decoded;
+  const continued = findContinued(transaction, stream, position, toContinuing(decoded));
+  const continuedTs = continued?.ts;
+  if (columns && !continued) return { columns, own: [], foreign: [], seconds: [], continuedTs };
+  const isWritable = ({ ts }: { readonly ts: Micros }) => ts !== continuedTs;
+  const { own, foreign } = splitForeign(recordsOf(decoded).filter(isWritable), series);
+  const listed = new Set(own);
+  const ownSeconds = secondRecordsOf(decoded).filter(({ first }) => listed.has(first));
+  const { records, seconds } = chooseRecords(transaction, stream, { records: own, seconds: ownSeconds });
+  return {
+    columns: undefined,
+    own: records,
+    foreign: selectFree(transaction, stream, foreign),
+    seconds: [...(continued?.seconds ?? []), ...seconds],
+    continuedTs,
+  };
 }
 
 interface WritePageResult {
@@ -34,30 +70,20 @@ interface WritePageResult {
   readonly seconds: number;
 }
 
-export function secondRecordsOf({ seconds }: HistoryPage): readonly SecondRecord<DailyBar & IndexTick>[] {
-  return seconds as readonly SecondRecord<DailyBar & IndexTick>[];
-}
-
-/** Writes the records of a page, each where it may be written. */
-export function writePage(
+export function writePageRows(
   transaction: Transaction,
-  key: SeriesKey,
-  { series, position, request }: PageToWrite,
-  decoded: HistoryPage,
+  { stream, series }: SeriesKey,
+  { columns, own, foreign, seconds, continuedTs }: PageRows,
   source: RecordSource,
+  request: string,
 ): WritePageResult {
-  const { columns } = decoded;
-  const { stream } = series;
-  const continued = rejectContinued(transaction, key, position, toContinuing(decoded), request);
-  if (columns && !continued) return { written: writeTickColumns(transaction, columns, source), seconds: 0 };
-  const isWritable = ({ ts }: { readonly ts: Micros }) => ts !== continued?.ts;
-  const { own, foreign } = splitForeign(recordsOf(decoded).filter(isWritable), series);
-  const listed = new Set(own);
-  const ownSeconds = secondRecordsOf(decoded).filter(({ first }) => listed.has(first));
-  const chosen = chooseRecords(transaction, stream, { records: own, seconds: ownSeconds }, request);
-  const written = writeRecords(transaction, stream, chosen.records, source);
-  if (foreign.length > 0) storeForeignRecords(transaction, stream, foreign);
-  return { written, seconds: chosen.rejected + (continued?.rejected ?? 0) };
+  transaction.markWritten(stream, series);
+  if (columns) return { written: writeTickColumns(transaction, columns, source), seconds: 0 };
+  if (continuedTs !== undefined) noteSecondInRow(transaction, stream, series, continuedTs);
+  const written = writeRecords(transaction, stream, own, source);
+  // As unconfirmed as a live tick.
+  if (foreign.length > 0) writeRecords(transaction, stream, foreign, "live");
+  return { written, seconds: storeRejects(transaction, stream, seconds, request) };
 }
 
 function toContinuing(decoded: HistoryPage): ContinuingPage {
@@ -76,21 +102,20 @@ function splitForeign<S extends HistoryStream>(
 }
 
 /**
- * Stores records of other series, as unconfirmed as a live tick, and only where their own series has neither a row nor
- * coverage: a page that ignored the filter must not replace what a page of that series proved.
+ * The records of other series where their own series has neither a row nor coverage: a page that ignored the filter must
+ * not replace what a page of that series proved.
  */
-function storeForeignRecords<S extends HistoryStream>(
+function selectFree<S extends HistoryStream>(
   transaction: Transaction,
   stream: S,
   records: readonly StreamRecords[S][],
-): void {
+): readonly StreamRecords[S][] {
   const { step } = streamTable[stream];
-  const isFree = ({ indexType, indexId, ts }: StreamRecords[S]) => {
+  return records.filter(({ indexType, indexId, ts }) => {
     const key = { stream, series: transaction.dictionary.getSeriesKey(indexType, indexId) };
     return (
       findProofAt(transaction, key, ts) === undefined &&
       !hasRowsInRange(transaction, key, { from: ts, to: ts + step })
     );
-  };
-  writeRecords(transaction, stream, records.filter(isFree), "live");
+  });
 }

@@ -1,5 +1,5 @@
-import type { PageAlarm } from "../../ingest/commit/walk-page.ts";
 import { type Stream, streamOfEndpoint } from "../../model/streams.ts";
+import type { PageAlarm } from "../../rule/interpret.ts";
 import type { ClientEvent } from "../../service/http/client-events.ts";
 import type { WriteRecordsResult } from "../../warehouse/rows/row-writer.ts";
 

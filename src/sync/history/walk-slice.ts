@@ -1,9 +1,4 @@
-import type {
-  PageAlarm,
-  WalkPage,
-  WalkPageCommitResult,
-  WalkPosition,
-} from "../../ingest/commit/walk-page.ts";
+import type { WalkPage, WalkPageCommitResult, WalkPosition } from "../../ingest/commit/walk-page.ts";
 import { Failure } from "../../model/failure.ts";
 import type { ResponseBody } from "../../model/response-body.ts";
 import { isDaily, MAX_PAGE_SIZE, type Series, streamTable } from "../../model/streams.ts";
@@ -17,6 +12,7 @@ import {
 import type { TimeRange } from "../../model/time-range.ts";
 import type { ClaimKind } from "../../rule/claim.ts";
 import { type ConfirmationRules, isIncident } from "../../rule/confirm.ts";
+import type { PageAlarm } from "../../rule/interpret.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import {
   createRowSpacing,

@@ -62,21 +62,19 @@ export function readLateness(connection: SqlRunner, stream: Stream): Lateness | 
 const PLAUSIBLE_LATENESS_MICROS = 600 * MICROS_PER_SECOND;
 
 /**
- * Records of a stream appeared `seen.lateBy` after their timestamp. More than is plausible at most doubles, once per period: a
- * single wrong page, or one of each series, must not delay all claims for hours.
+ * Records of a stream appeared `seen.lateBy` after their timestamp: what is known then; undefined: nothing new. More than is
+ * plausible at most doubles, once per period: a single wrong page, or one of each series, must not delay all claims for hours.
  */
-export function recordLateness(
-  transaction: Transaction,
-  stream: HistoryStream,
+export function learnLateness(
+  known: Lateness | undefined,
   seen: Lateness,
   { settleDelay, cadence }: { readonly settleDelay: Micros; readonly cadence: Micros },
-): void {
-  const known = readLateness(transaction, stream);
+): Lateness | undefined {
   const isAgain = known && seen.lateAt - known.lateAt < cadence;
   const before = extendSettleDelay({ settleDelay }, known, isAgain ? known.lateAt : seen.lateAt);
   const isPlausible = seen.lateBy <= PLAUSIBLE_LATENESS_MICROS;
   const lateBy = isPlausible ? seen.lateBy : Math.min(seen.lateBy, isAgain ? before : 2 * before);
-  if (lateBy > before) recordStreamState(transaction, stream, { lateBy, lateAt: seen.lateAt });
+  return lateBy > before ? { lateBy, lateAt: seen.lateAt } : undefined;
 }
 
 /** Whether the service has served the bar of a day that had not ended: then its newest bar may not be final. */

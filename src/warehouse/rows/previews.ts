@@ -1,5 +1,4 @@
 import type { Micros } from "../../model/time.ts";
-import type { TimeRange } from "../../model/time-range.ts";
 import { findProofAt, type LedgerKey } from "../coverage/ledger.ts";
 import { rowTables } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
@@ -17,58 +16,54 @@ export function isPreview(transaction: Transaction, key: LedgerKey, ts: Micros):
   return proof === undefined || proof === "lost";
 }
 
-/** The timestamps of the live rows of index ticks in the range. Call it before a page is written. */
-export function findLiveRows(transaction: Transaction, series: number, { from, to }: TimeRange): Micros[] {
-  return transaction.values<Micros>(
-    "SELECT ts FROM index_tick_rows WHERE series = ? AND ts >= ? AND ts < ? AND source = 1",
-    [series, from, to],
-  );
-}
-
-interface ReplaceResult {
-  /** Live rows that the page has at the same moment. */
+/** The live rows of index ticks that a page has, before it is written. */
+export interface MatchedPreviews {
+  /** How many it has at the same moment. */
   readonly confirmed: number;
-  /** How much later the websocket stamped the others: the median; undefined without any. */
+  /** The previews that it has at a slightly other moment, less than the tolerance away: at most one for each record. */
+  readonly replaced: readonly Micros[];
+  /** How much later the websocket stamped these: the median; undefined without any. */
   readonly offset: Micros | undefined;
 }
 
-/**
- * Deletes the previews that the page has at a slightly other moment, less than `tolerance` away: at most one for each
- * record. They leave no revision.
- */
-export function replacePreviews(
+export function matchPreviews(
   transaction: Transaction,
   series: number,
-  {
-    liveRows,
-    timestamps,
-    tolerance,
-  }: {
-    readonly liveRows: readonly Micros[];
-    readonly timestamps: readonly Micros[];
-    readonly tolerance: Micros;
-  },
-): ReplaceResult {
-  if (liveRows.length === 0) return { confirmed: 0, offset: undefined };
-  const ascending = [...timestamps].sort((a, b) => a - b);
-  const served = new Set(timestamps);
+  timestamps: readonly Micros[],
+  tolerance: Micros,
+): MatchedPreviews {
+  const [newest = 0, oldest = 0] = [timestamps[0], timestamps.at(-1)];
+  const liveRows = transaction.values<Micros>(
+    "SELECT ts FROM index_tick_rows WHERE series = ? AND ts >= ? AND ts < ? AND source = 1",
+    [series, oldest - tolerance, newest + tolerance],
+  );
+  const ascending = liveRows.length === 0 ? [] : [...timestamps].sort((a, b) => a - b);
+  const served = new Set(ascending);
   const matched = new Set(liveRows.filter((ts) => served.has(ts)));
   const confirmed = matched.size;
-  const remove = transaction.statement("DELETE FROM index_tick_rows WHERE series = ? AND ts = ?");
+  const replaced: Micros[] = [];
   const offsets: Micros[] = [];
   for (const ts of liveRows) {
     const nearest = findNearest(ascending, ts);
     if (served.has(ts) || matched.has(nearest) || Math.abs(ts - nearest) >= tolerance) continue;
     if (!isPreview(transaction, { stream: "index_ticks", series }, ts)) continue;
+    matched.add(nearest);
+    replaced.push(ts);
+    offsets.push(ts - nearest);
+  }
+  offsets.sort((a, b) => a - b);
+  return { confirmed, replaced, offset: offsets[offsets.length >> 1] };
+}
+
+/** Deletes previews that a page has replaced. They leave no revision. */
+export function removePreviews(transaction: Transaction, series: number, replaced: readonly Micros[]): void {
+  const remove = transaction.statement("DELETE FROM index_tick_rows WHERE series = ? AND ts = ?");
+  for (const ts of replaced) {
     keepPastRow(transaction, rowTables.index_ticks, { key: series, ts });
     remove.run([series, ts]);
     transaction.journal.add("index_ticks", "rows", series, { from: ts, to: ts + 1 });
-    matched.add(nearest);
-    offsets.push(ts - nearest);
   }
-  addRowCount(transaction, "index_ticks", -offsets.length);
-  offsets.sort((a, b) => a - b);
-  return { confirmed, offset: offsets[offsets.length >> 1] };
+  addRowCount(transaction, "index_ticks", -replaced.length);
 }
 
 function findNearest(ascending: readonly Micros[], ts: Micros): Micros {

@@ -13,7 +13,7 @@ import { hasSameValues } from "./revisions.ts";
 
 /**
  * Whether `range` has an uncovered row that a stale page lacks, or has with other values: either may be newer, so the
- * range must not be settled. Call it after the page's rows are written. Rows at `trustedTimestamps` may be missing.
+ * range must not be settled. The page replaces live rows. Rows at `trustedTimestamps` may be missing.
  */
 export function hasConflictingRows<S extends HistoryStream>(
   transaction: Transaction,
@@ -43,7 +43,9 @@ export function hasConflictingRows<S extends HistoryStream>(
     const stored = rows.raw().all([series, storedTime(from), storedTime(to)]);
     return stored.some(([at, ...values]) => {
       const ts = tsOfStored(at);
-      return !(received.get(ts)?.some((each) => hasSameValues(table, values, each)) ?? trusted.has(ts));
+      const isSame = (each: readonly SqlValue[]) =>
+        values[table.sourceAt] === 1 || hasSameValues(table, values, each);
+      return !(received.get(ts)?.some(isSame) ?? trusted.has(ts));
     });
   });
 }

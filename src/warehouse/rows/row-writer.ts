@@ -3,10 +3,7 @@ import type { StreamRecords } from "../../model/records.ts";
 import { hasHistory, type RowStream, streamTable } from "../../model/streams.ts";
 import { isPlainTick, type TickColumns, tickAt, toTicks } from "../../model/tick-columns.ts";
 import type { Micros } from "../../model/time.ts";
-import type { TimeRange } from "../../model/time-range.ts";
-import type { SettledRange } from "../../rule/answer.ts";
-import type { LedgerChange } from "../../rule/apply.ts";
-import { reopenAt, reopenDisproved } from "../../rule/findings.ts";
+import { reopenAt } from "../../rule/findings.ts";
 import { applyChanges } from "../coverage/apply-changes.ts";
 import { findTouching } from "../coverage/ledger.ts";
 import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
@@ -167,10 +164,7 @@ class RowWriter<Row> {
     const span = { first: ts(records[0] as Row), last: ts(records.at(-1) as Row) };
     this.#span = span;
     if (this.#source === "live") this.#writeLive(key, records);
-    else {
-      this.#writePage(key, records);
-      this.#reopenDisproved(key, span, records.map(ts));
-    }
+    else this.#writePage(key, records);
     this.#touched?.mark(this.#transaction, key);
     this.#raiseNewest(key, span.last);
   }
@@ -180,10 +174,9 @@ class RowWriter<Row> {
     const [first, last] = [columns.ts.at(-1), columns.ts[0]];
     if (first === undefined || last === undefined) return true;
     if (!this.#isVacant(key, { first, last })) return false;
-    this.#recordFilled(key, { first, last }, columns.ts.length);
+    this.#record(key, { first, last });
     this.#insertColumns(key, columns);
     this.#touched?.mark(this.#transaction, key);
-    this.#reopenDisproved(key, { first, last }, columns.ts);
     this.#raiseNewest(key, last);
     return true;
   }
@@ -218,7 +211,7 @@ class RowWriter<Row> {
     const { ts } = this.#table;
     const spanOf = (rows: readonly Row[]) => ({ first: ts(rows[0] as Row), last: ts(rows.at(-1) as Row) });
     if (this.#isVacant(key, spanOf(records))) {
-      this.#recordFilled(key, spanOf(records), records.length);
+      this.#record(key, spanOf(records));
       const others: Row[] = [];
       const plain = this.#table.collectPlain?.(records, others);
       if (plain) this.#insertColumns(key, plain);
@@ -258,12 +251,6 @@ class RowWriter<Row> {
     const { storedTime } = this.#table;
     const bounds = [key, storedTime(first), storedTime(last)];
     return this.#transaction.statement(getRowSql(this.#table).selectAny).get(bounds) === undefined;
-  }
-
-  /** Records a range that was vacant, so that `findRowsBeside` need not count its rows. */
-  #recordFilled(key: number, { first, last }: Span, rows: number): void {
-    this.#record(key, { first, last });
-    this.#transaction.recordFilledRange(this.#table.stream, key, { from: first, to: last + 1, rows });
   }
 
   /** Inserts new ticks in ascending order, from whichever end of the columns is the oldest. */
@@ -324,7 +311,7 @@ class RowWriter<Row> {
           this.#outranked++;
           return;
         }
-        this.#reopen(key, { first: ts, last: ts }, (touched) => reopenAt(ts, touched));
+        this.#reopenAt(key, ts);
       }
       this.#record(key, { first: ts, last: ts });
       this.#insert(key, record);
@@ -390,18 +377,13 @@ class RowWriter<Row> {
     return this.#transaction.statement(sql).pluck().get([ts, stream, key, ts]) === 1;
   }
 
-  /** The rows that were stored between `first` and `last` contradict what is settled there. */
-  #reopen(
-    key: number,
-    { first, last }: Span,
-    findChanges: (touched: SettledRange[]) => LedgerChange[],
-  ): void {
+  /** A live tick asks for what is settled again; the rule of pages decides about their records. */
+  #reopenAt(key: number, ts: Micros): void {
     const { stream } = this.#table;
     if (!hasHistory(stream)) return;
     const ledgerKey = { stream, series: key };
-    const changes = findChanges(findTouching(this.#transaction, ledgerKey, { from: first, to: last }));
-    applyChanges(this.#transaction, ledgerKey, changes);
-    if (changes.length > 0) this.#transaction.markReopened();
+    const touched = findTouching(this.#transaction, ledgerKey, { from: ts, to: ts });
+    applyChanges(this.#transaction, ledgerKey, reopenAt(ts, touched));
   }
 
   /** Whether REST has a row so close to a live tick that both are the same tick. */
@@ -412,14 +394,6 @@ class RowWriter<Row> {
     if (highWaterMarks.isAboveRest(this.#table, key, ts - this.#tolerance)) return false;
     const near = [key, ts - this.#tolerance, ts + this.#tolerance];
     return this.#transaction.statement(getRowSql(this.#table).selectRestBetween).get(near) !== undefined;
-  }
-
-  #reopenDisproved(key: number, span: Span, timestamps: Iterable<Micros>): void {
-    const hasRow = ({ from, to }: TimeRange) => {
-      for (const ts of timestamps) if (from <= ts && ts < to) return true;
-      return false;
-    };
-    this.#reopen(key, span, (touched) => reopenDisproved(touched, hasRow));
   }
 
   #flush(length: number): void {

@@ -1,15 +1,10 @@
 import type { Stream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
-import type { TimeRange } from "../../model/time-range.ts";
 import { type Connection, type Orm, SqlRunner, type Statement } from "../sqlite/connection.ts";
 import type { Commits } from "./commits.ts";
 import type { HighWaterMarks } from "./high-water-marks.ts";
 import type { Journal } from "./journal.ts";
 import type { KeyDictionary } from "./key-dictionary.ts";
-
-interface FilledRange extends TimeRange {
-  readonly rows: number;
-}
 
 /** An open write transaction. Every write needs one; it rejects statements after its end. */
 export class Transaction extends SqlRunner {
@@ -23,8 +18,6 @@ export class Transaction extends SqlRunner {
   readonly #connection: Connection;
   readonly #undoOnRollback: (() => void)[];
   readonly #writtenKeys = new Set<string>();
-  readonly #filledRanges = new Map<string, FilledRange>();
-  #hasReopened = false;
   #isOpen = true;
 
   constructor(
@@ -83,24 +76,6 @@ export class Transaction extends SqlRunner {
 
   hasWritten(stream: Stream, key: number): boolean {
     return this.#writtenKeys.has(`${stream} ${key}`);
-  }
-
-  /** Records a range of a series that had no rows before this transaction wrote all of them. */
-  recordFilledRange(stream: Stream, key: number, range: FilledRange): void {
-    this.#filledRanges.set(`${stream} ${key}`, range);
-  }
-
-  findFilledRange(stream: Stream, key: number): FilledRange | undefined {
-    return this.#filledRanges.get(`${stream} ${key}`);
-  }
-
-  /** Records that a stored row disproved a settled range, which is open again. */
-  markReopened(): void {
-    this.#hasReopened = true;
-  }
-
-  get hasReopened(): boolean {
-    return this.#hasReopened;
   }
 
   /** `undo` restores what the caller changed in memory, if this transaction is rolled back. */

@@ -91,7 +91,10 @@ export function specifyPage(
   const walked = moments({ from: gap.from, to: provenFrom });
   const proven = walked.filter((ts) => ts < final && proves(ts));
   const isEnd = isLast && !isAtStart;
-  const reopened = isStale || own === undefined ? [] : endsAbove(content.ledger, own);
+  const ends = isStale || own === undefined ? [] : endsAbove(content.ledger, own);
+  const hasRecord = (range: SettledRange) => page.timestamps.some((ts) => isIn(range, ts));
+  const disproved = content.ledger.filter((each) => each.proof === "empty" && hasRecord(each));
+  const reopened = [...new Set([...ends, ...disproved])];
   const end = isEnd && !isStale ? specifyEnd(page, oldest, final, { content, holes, reopened, rules }) : {};
   return {
     proven: proven.length > 0 ? proven : undefined,

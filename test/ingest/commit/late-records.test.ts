@@ -1,9 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { recordLateRecords } from "../../../src/ingest/commit/late-records.ts";
+import { findLateness } from "../../../src/ingest/commit/late-records.ts";
 import type { HistoryStream } from "../../../src/model/streams.ts";
 import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { readLateness, recordHeadPage } from "../../../src/warehouse/coverage/publication.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
+import { recordStreamState } from "../../../src/warehouse/rows/stream-stats.ts";
 import { makeEmptyWarehouse } from "../../support/ingest/ingest-harness.ts";
 import { at, SECOND } from "../../support/ingest/pages.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
@@ -21,7 +22,7 @@ interface Case {
 }
 
 /** How late a page of the head shows records to be, in seconds; all times are ages in seconds, at noon. */
-function findLateness(ages: readonly number[], more: Case): number | undefined {
+function seeLateness(ages: readonly number[], more: Case): number | undefined {
   const { shown = { to: 0, askedAt: 0 }, settled = [[5000, 600]], stored = [] } = more;
   const { settleDelay = 600, stream = "index_ticks" } = more;
   const ago = (age: number) => noon - age * SECOND;
@@ -41,7 +42,8 @@ function findLateness(ages: readonly number[], more: Case): number | undefined {
       "rest",
     );
     const rules = { period: 30 * SECOND, settleDelay: settleDelay * SECOND };
-    recordLateRecords(t, key, { timestamps: ages.map(ago), asOf: noon, ...rules });
+    const lateness = findLateness(t, key, { timestamps: ages.map(ago), asOf: noon, ...rules });
+    if (lateness) recordStreamState(t, stream, lateness);
   });
   const found = readLateness(warehouse.connection, stream);
   if (found) expect(found.lateAt).toBe(noon);
@@ -73,6 +75,6 @@ describe("records that an earlier page of the head lacked", () => {
     ["are not late, if it was never asked", [701], { shown: null }, undefined],
     ["are no bars", [700, 720], { stream: "ohlcv" }, undefined],
   ])("%s", (_, ages, more, lateBy) => {
-    expect(findLateness(ages, more)).toBe(lateBy);
+    expect(seeLateness(ages, more)).toBe(lateBy);
   });
 });

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { barWidths, MICROS_PER_DAY, type Micros } from "../../../src/model/time.ts";
 import { retract, settle, settleAsLost } from "../../../src/warehouse/coverage/ledger.ts";
 import { computeStaleBars } from "../../../src/warehouse/rows/kept-bars.ts";
-import { findLiveRows, replacePreviews } from "../../../src/warehouse/rows/previews.ts";
+import { matchPreviews, removePreviews } from "../../../src/warehouse/rows/previews.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { noteSecondInRow } from "../../../src/warehouse/rows/second-records.ts";
 import { withdrawRows } from "../../../src/warehouse/rows/withdraw-rows.ts";
@@ -136,9 +136,9 @@ export function applyChange(transaction: Transaction, indexId: string, change: C
     else if (change.kind === "second")
       for (const ts of stored) noteSecondInRow(transaction, "index_ticks", series, ts);
     else if (change.kind === "preview") {
-      const liveRows = findLiveRows(transaction, series, range);
-      const timestamps = liveRows.map((ts) => ts + 3).reverse();
-      replacePreviews(transaction, series, { liveRows, timestamps, tolerance: PERIOD / 4 });
+      const timestamps = stored.map((ts) => ts + 3);
+      const { replaced } = matchPreviews(transaction, series, timestamps, PERIOD / 4);
+      removePreviews(transaction, series, replaced);
     } else if (change.kind === "settle")
       settle(transaction, key, range, stored.length > 0 ? "rows" : "empty");
     else if (change.kind === "settle days") {

@@ -12,7 +12,7 @@ import {
 } from "../../../src/warehouse/coverage/gaps.ts";
 import { readSettledRanges, settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { readLedgerKeys } from "../../../src/warehouse/coverage/ledger-keys.ts";
-import { recordHeadPage, recordLateness } from "../../../src/warehouse/coverage/publication.ts";
+import { recordHeadPage } from "../../../src/warehouse/coverage/publication.ts";
 import {
   declareTargets,
   readPresentTs,
@@ -20,6 +20,7 @@ import {
   recordClockSkew,
   type TargetRules,
 } from "../../../src/warehouse/coverage/targets.ts";
+import { recordStreamState } from "../../../src/warehouse/rows/stream-stats.ts";
 import { DELAY, declareTarget, gapsOf, present } from "../../support/warehouse/gaps.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { settleSnapshot } from "../../support/warehouse/settle-snapshot.ts";
@@ -289,10 +290,7 @@ describe("the view gaps", () => {
             for (const { age, length, proof } of settledRanges)
               settle(t, found, { from: before - age, to: before - age + length }, proof, proof);
             if (publication) recordHeadPage(t, found, publication);
-            if (lateness) {
-              const limits = { settleDelay: lateness.lateBy / 2, cadence: 1 };
-              recordLateness(t, "index_ticks", lateness, limits);
-            }
+            if (lateness) recordStreamState(t, "index_ticks", lateness);
             return found;
           });
           const insert = database.prepare("INSERT INTO targets VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL, 1)");

@@ -7,16 +7,17 @@ import {
   decayLateness,
   extendSettleDelay,
   hasOtherPublished,
+  type Lateness,
+  learnLateness,
   MAX_LATENESS_MICROS,
-  readLateness,
   readPublication,
   recordHeadPage,
-  recordLateness,
   recordLowerPage,
   recordRunningDay,
   servesRunningDay,
 } from "../../../src/warehouse/coverage/publication.ts";
 import { recordBlockedReason } from "../../../src/warehouse/coverage/targets.ts";
+import { recordStreamState } from "../../../src/warehouse/rows/stream-stats.ts";
 import { DELAY, declareTarget, gapsOf, present } from "../../support/warehouse/gaps.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
 
@@ -74,12 +75,7 @@ describe("the view gaps of a series whose newest records REST lacks", () => {
     declareTarget(warehouse, settled.from);
     warehouse.transaction((t) => {
       settle(t, key, { from: settled.from, to: present - 2 * HOUR }, "empty");
-      recordLateness(
-        t,
-        "index_ticks",
-        { lateBy: HOUR, lateAt: present },
-        { settleDelay: HOUR / 2, cadence: 1 },
-      );
+      recordStreamState(t, "index_ticks", { lateBy: HOUR, lateAt: present });
     });
     expect(gapsOf(warehouse)[1]).toEqual(["unconfirmed", "settling", -180, 0]);
     warehouse.connection.database.exec(`UPDATE stream_states SET late_at = ${present - 6 * HOUR}`);
@@ -146,11 +142,11 @@ describe("a stream that serves the bar of a running day", () => {
 
 describe("the lateness of a stream", () => {
   it("is believed at once up to ten minutes; more at most doubles once a period, up to what was seen", () => {
-    const warehouse = openTestWarehouse();
+    let known: Lateness | undefined;
     const limits = { settleDelay: DELAY, cadence: 30 * MICROS_PER_SECOND };
     const see = (lateBy: number, lateAt: number) => {
-      warehouse.transaction((t) => recordLateness(t, "index_ticks", { lateBy, lateAt }, limits));
-      return readLateness(warehouse.connection, "index_ticks")?.lateBy;
+      known = learnLateness(known, { lateBy, lateAt }, limits) ?? known;
+      return known?.lateBy;
     };
     expect(see(DELAY, present)).toBeUndefined();
     expect(see(HOUR, present)).toBe(2 * DELAY);
@@ -161,7 +157,6 @@ describe("the lateness of a stream", () => {
     expect(see(3 * DELAY, present + 3 * period)).toBe(5 * DELAY);
     expect(see(10 * DELAY, present + 3 * period)).toBe(10 * DELAY);
     expect(see(10 * DELAY + 1, present + 3 * period)).toBe(10 * DELAY);
-    expect(readLateness(warehouse.connection, "ohlcv")).toBeUndefined();
   });
 
   it("falls from two hours to nothing within a day", () => {

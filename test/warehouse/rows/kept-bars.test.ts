@@ -5,7 +5,7 @@ import { barWidths, formatTimestamp, MICROS_PER_DAY, type Micros } from "../../.
 import { retract, settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { declareTargets } from "../../../src/warehouse/coverage/targets.ts";
 import { computeStaleBars, hasStaleBars } from "../../../src/warehouse/rows/kept-bars.ts";
-import { findLiveRows, replacePreviews } from "../../../src/warehouse/rows/previews.ts";
+import { matchPreviews, removePreviews } from "../../../src/warehouse/rows/previews.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { withdrawRows } from "../../../src/warehouse/rows/withdraw-rows.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
@@ -133,9 +133,9 @@ function apply(transaction: Transaction, indexId: string, change: Change): void 
       stored.filter((_, at) => at % change.stride === 0),
     );
   } else if (change.kind === "preview") {
-    const liveRows = findLiveRows(transaction, series, range);
-    const timestamps = liveRows.map((ts) => ts + 3).reverse();
-    replacePreviews(transaction, series, { liveRows, timestamps, tolerance: PERIOD / 4 });
+    const timestamps = stored.map((ts) => ts + 3).reverse();
+    const { replaced } = matchPreviews(transaction, series, timestamps, PERIOD / 4);
+    removePreviews(transaction, series, replaced);
   } else if (change.kind === "settle") settle(transaction, key, range, stored.length > 0 ? "rows" : "empty");
   else if (change.kind === "lose") settle(transaction, key, range, "lost", "test reason");
   else if (change.kind === "retract") retract(transaction, key, range);

@@ -1,0 +1,121 @@
+import type { Micros } from "../model/time.ts";
+import type { TimeRange } from "../model/time-range.ts";
+import type { PageAnswer, SeriesRules, StoredSeries } from "./answer.ts";
+import { type AppliedTo, applyClaim, applyPending, type LedgerChange } from "./apply.ts";
+import type { PendingClaim } from "./claim.ts";
+import { type ConfirmationRules, type Confirmed, confirm, type Evidence } from "./confirm.ts";
+import { reopen } from "./findings.ts";
+import {
+  claimNotFound,
+  type Interpretation,
+  ignoreClaims,
+  interpret,
+  type PageAlarm,
+  saysNothing,
+} from "./interpret.ts";
+import { changeRanges } from "./ledger-ranges.ts";
+
+/** What is known when an answer arrives; nothing of the answer is written yet. */
+export interface Known {
+  readonly stored: StoredSeries;
+  readonly pending: readonly PendingClaim[];
+  readonly rules: SeriesRules;
+  readonly confirmation: ConfirmationRules;
+  readonly now: Micros;
+}
+
+/** All that is written of an answer beside its rows: the changes in this order, claims to store, and stored ones to delete. */
+export interface Decision extends Pick<Confirmed, "recorded" | "dropped"> {
+  readonly changes: readonly LedgerChange[];
+}
+
+export interface PageDecision extends Decision, Omit<Interpretation, "claims" | "young" | "reopened"> {
+  readonly hasReopened: boolean;
+  /** The service has not published the range up to the end of the gap. */
+  readonly isUnpublished: boolean;
+  /** Why the page settles nothing. */
+  readonly alarm: PageAlarm | undefined;
+}
+
+interface PageDoubts {
+  /** What `findContradiction` says, or that the format is unknown. */
+  readonly contradiction: PageAlarm | undefined;
+  /** Whether a stored row of the range contradicts a stale page. */
+  readonly hasConflict: (proven: TimeRange) => boolean;
+}
+
+/** What a page of a history changes. Its rows are stored in any case. */
+export function decidePage(
+  page: PageAnswer,
+  known: Known,
+  { contradiction, hasConflict }: PageDoubts,
+): PageDecision {
+  const { stored, rules } = known;
+  const { isStale, timestamps, rows = timestamps } = page;
+  // A stale page neither repeats nor disproves a claim.
+  const pending = isStale || contradiction ? [] : known.pending;
+  const said = contradiction
+    ? ignoreClaims(page, stored, contradiction)
+    : interpret(page, stored, pending, rules);
+  const staleProof = isStale ? said.proven : undefined;
+  const alarm = contradiction ?? (staleProof && hasConflict(staleProof) ? "older_than_stored" : undefined);
+  // What a stale page has no records of, it does not prove.
+  const isMute = staleProof !== undefined && said.claims.length === 0;
+  const { claims, proven, isComplete, endsAt, bound } = alarm || isMute ? saysNothing : said;
+  const changes = reopen([...said.young, ...said.reopened]);
+  const shown = { claims, shown: proven, oldest: timestamps.at(-1) };
+  return {
+    ...decide(shown, { ...known, pending }, { rows, changes }),
+    proven,
+    isComplete,
+    endsAt,
+    bound: said.bound,
+    isUnpublished: bound.isUnpublished,
+    hasReopened: said.reopened.length > 0,
+    alarm,
+  };
+}
+
+/** What an answer changes that the index does not exist. */
+export function decideNotFound(range: TimeRange, known: Known): Decision {
+  const claim = claimNotFound(range, known.stored, known.rules);
+  if (claim.range.from >= claim.range.to) return { changes: [], recorded: [], dropped: [] };
+  return decide({ claims: [claim], shown: undefined, oldest: undefined }, known);
+}
+
+/** What is written before the claims are applied. */
+interface Before {
+  readonly rows: readonly Micros[];
+  readonly changes: readonly LedgerChange[];
+}
+
+/** Each claim is applied to what those before it leave. */
+function decide(
+  evidence: Pick<Evidence, "claims" | "shown" | "oldest">,
+  { stored, pending, rules, confirmation, now }: Known,
+  before: Before = { rows: [], changes: [] },
+): Decision {
+  const { windowStart } = rules;
+  const { accepted, recorded, dropped } = confirm({ ...evidence, windowStart, now }, pending, confirmation);
+  const unconfirmed = recorded.filter(({ acceptedAt }) => acceptedAt === null);
+  const changes = [...before.changes, ...unconfirmed.flatMap(applyPending)];
+  for (const claim of accepted) changes.push(...applyClaim(claim, readAfter(stored, before.rows, changes)));
+  return { changes, recorded, dropped };
+}
+
+/** What is stored after the rows and the changes. */
+function readAfter(
+  stored: StoredSeries,
+  rows: readonly Micros[],
+  changes: readonly LedgerChange[],
+): AppliedTo {
+  return {
+    settledRanges: (range) => changes.reduce(changeRanges, stored.settledRanges(range)),
+    rowsBeside(range, timestamps) {
+      const withdrawn = changes.flatMap((change) => (change.kind === "withdraw" ? change.timestamps : []));
+      const isIn = (ts: Micros) => range.from <= ts && ts < range.to && !timestamps.includes(ts);
+      const added = rows.filter(isIn).map((ts) => ({ ts, isPreview: false }));
+      return [...stored.rowsBeside(range, [...timestamps, ...rows, ...withdrawn]), ...added];
+    },
+  };
+}
