@@ -1,6 +1,12 @@
-import { describe, expect, it } from "vitest";
+import type { ServerResponse } from "node:http";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { failureCode } from "../../../src/model/failure.ts";
+import { noListFailure } from "../../../src/model/response-body.ts";
 import { RetryBudget } from "../../../src/service/client/retry-policy.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
 import { seededRandom } from "../../support/seeded-random.ts";
+import { createTestClient } from "../../support/service/client-harness.ts";
+import { sendGzip, sendJson, startStubService } from "../../support/service/stub-service.ts";
 
 describe("retry budget", () => {
   it("B4: lets retries wait milliseconds while one request in ten succeeds", () => {
@@ -28,4 +34,37 @@ describe("retry budget", () => {
     expect(Math.max(...waits.slice(0, 9))).toBeLessThanOrEqual(250);
     expect(waits[9]).toBeGreaterThan(250);
   });
+});
+
+describe("an answer that the service must repeat", () => {
+  it.each<
+    [
+      code: string,
+      respond: (response: ServerResponse) => void,
+      requests: number,
+      minMs: number,
+      maxMs: number,
+    ]
+  >([
+    ["no_list", (response) => sendGzip(response, {}), 2, 1_000, 1_500],
+    ["forbidden", (response) => sendJson(response, {}, 403), 3, 4_000, 5_000],
+  ])(
+    "%s: counts after so many requests, and so long a time",
+    async (code, respond, requests, minMs, maxMs) => {
+      const clock = new ManualClock();
+      const stub = await startStubService({ clock, respond: (_, response) => respond(response) });
+      onTestFinished(() => stub.stop());
+      const { client } = createTestClient(stub.baseUrl, clock);
+      const readList = async () => {
+        throw noListFailure("an object");
+      };
+      const outcome = client.request({ endpoint: "/asset" }, readList).catch(failureCode);
+      expect(await clock.runUntil(outcome)).toBe(code);
+      const times = stub.requests.map(({ at }) => at);
+      expect(times).toHaveLength(requests);
+      const lasted = Math.max(...times) - Math.min(...times);
+      expect(lasted).toBeGreaterThanOrEqual(minMs);
+      expect(lasted).toBeLessThan(maxMs);
+    },
+  );
 });

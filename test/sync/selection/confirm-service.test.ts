@@ -54,6 +54,7 @@ describe("the service of a warehouse", () => {
     expect(failure.summary).toContain(harness.simulator.baseUrl);
     expect(failure.summary).toContain(other.baseUrl);
     expect(failure.summary).toContain("--adopt");
+    expect(other.requests.count("/v3/asset")).toBe(2);
     expect(harness.query(contentSql)).toEqual(before);
     expect((await failureOf(harness.verify())).code).toBe("other_service");
     expect(harness.query(contentSql)).toEqual(before);
