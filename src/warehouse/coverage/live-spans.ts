@@ -36,19 +36,25 @@ export function clearLiveSpans(transaction: Transaction): void {
 
 type SpanTick = Pick<IndexTick, "indexType" | "indexId" | "ts">;
 
+const extendWholeSql =
+  "UPDATE live_spans SET to_ts = max(to_ts, ?) WHERE stream = ? AND index_type = ? AND index_id = ''";
+/** The ticks come first: the other way round, all of them would be scanned for each span. */
+const extendSql = `INSERT INTO live_spans (stream, index_type, index_id, from_ts, to_ts)
+    SELECT l.stream, l.index_type, l.index_id, l.from_ts, n.value FROM json_each(?) n CROSS JOIN live_spans l
+    WHERE l.stream = ? AND l.index_type = ? AND l.index_id = n.key AND l.to_ts < n.value
+  ON CONFLICT DO UPDATE SET to_ts = excluded.to_ts`;
+
 /** Extends each span to the newest tick of its own subscription. Call it in the transaction that stores the ticks. */
 export function extendLiveSpans(transaction: Transaction, ticks: readonly SpanTick[]): void {
-  const sql =
-    "UPDATE live_spans SET to_ts = max(to_ts, ?) WHERE stream = ? AND index_type = ? AND index_id = ?";
-  for (const [indexType, ofType] of Map.groupBy(ticks, (tick) => tick.indexType)) {
-    const newest = new Map<string, Micros>();
-    let newestOfType = 0;
-    for (const { indexId, ts } of ofType) {
-      if (ts > (newest.get(indexId) ?? 0)) newest.set(indexId, ts);
-      if (ts > newestOfType) newestOfType = ts;
-    }
+  const newest = new Map<string, Micros>();
+  for (const { indexType, ts } of ticks) if (ts > (newest.get(indexType) ?? 0)) newest.set(indexType, ts);
+  for (const [indexType, newestOfType] of newest) {
     // Either the whole type is subscribed to, or single indices.
-    if (transaction.run(sql, [newestOfType, stream, indexType, ""]) > 0) continue;
-    for (const [indexId, ts] of newest) transaction.run(sql, [ts, stream, indexType, indexId]);
+    if (transaction.run(extendWholeSql, [newestOfType, stream, indexType]) > 0) continue;
+    const newestById: Record<string, Micros> = {};
+    for (const tick of ticks)
+      if (tick.indexType === indexType && tick.ts > (newestById[tick.indexId] ?? 0))
+        newestById[tick.indexId] = tick.ts;
+    transaction.run(extendSql, [JSON.stringify(newestById), stream, indexType]);
   }
 }
