@@ -178,7 +178,7 @@ describe("the view gaps", () => {
     expect(
       queryRows(
         warehouse,
-        "SELECT stream, index_type, index_id, name, state, reason, from_ts, to_ts FROM gaps",
+        "SELECT stream, index_type, index_id, name, state, reason, from_ts, to_ts FROM gaps ORDER BY from_ts",
       ),
     ).toMatchObject([
       {
