@@ -125,21 +125,16 @@ export function onlyAbsent(
     .filter(({ subject }) => subject.length > 0);
 }
 
-interface CountedAbsences {
-  /** Absent often enough, the longest first. */
-  readonly accepted: readonly string[];
-  /** What is pending now. */
-  readonly pending: readonly AbsentEntries[];
-}
-
-/** Counts an answer that lacks these entries, and has the others. `max`: no more are accepted at once. */
+/**
+ * Counts an answer that lacks these entries, and has the others. `accepted`: absent often enough, the longest first, `max` at once.
+ */
 export function countAbsences(
   missing: readonly string[],
   before: readonly AbsentEntries[],
   required: RequiredAnswers,
   now: Micros,
   max = Number.POSITIVE_INFINITY,
-): CountedAbsences {
+): { readonly accepted: readonly string[]; readonly pending: readonly AbsentEntries[] } {
   const absent = new Set(missing);
   const repeated = onlyAbsent(before, (entry) => absent.has(entry));
   const known = new Set(repeated.flatMap(({ subject }) => subject));

@@ -87,20 +87,21 @@ describe("lookups", () => {
     await hourlyWithout();
     await hourlyWithout();
     writeAssetList(warehouse, hundredAssets);
-    // An incomplete list adds nothing.
+    // Two are too few, however far apart, and an incomplete list adds nothing.
     await hourlyWithout();
+    await clock.advance(7_200_000);
     await hourlyWithout();
     warehouse.transaction((t) => writeLookup(t, "assets", hundredAssets.slice(2), { isComplete: false }));
     expect(delistedIds(warehouse)).toEqual([]);
     expect((await hourlyWithout()).delisted).toBe(1);
     expect(
       queryRows(warehouse, "SELECT id, symbol, delisted_at FROM assets WHERE delisted_at IS NOT NULL"),
-    ).toEqual([{ id: "a0", symbol: "A0", delisted_at: "2026-03-01T17:00:00.000000Z" }]);
+    ).toEqual([{ id: "a0", symbol: "A0", delisted_at: "2026-03-01T19:00:00.000000Z" }]);
     writeAssetList(warehouse, hundredAssets);
     expect(delistedIds(warehouse)).toEqual([]);
     expect(queryRows(warehouse, "SELECT field, old, new FROM status_changes")).toEqual([
-      { field: "delisted_at", old: null, new: "2026-03-01T17:00:00.000000Z" },
-      { field: "delisted_at", old: "2026-03-01T17:00:00.000000Z", new: null },
+      { field: "delisted_at", old: null, new: "2026-03-01T19:00:00.000000Z" },
+      { field: "delisted_at", old: "2026-03-01T19:00:00.000000Z", new: null },
     ]);
   });
 
@@ -124,10 +125,13 @@ describe("lookups", () => {
     writeAssetList(warehouse, hundredAssets);
     const list = () => writeAssetList(warehouse, hundredAssets.slice(0, 80));
     for (let hour = 0; hour < 48; hour++) {
-      expect(list().incident).toEqual({ missing: 20, listed: 100 });
+      expect(list()).toMatchObject({ delisted: 0, incident: { missing: 20, listed: 100 } });
       await clock.advance(3_600_000);
     }
-    expect(delistedIds(warehouse)).toEqual([]);
+    writeAssetList(warehouse, hundredAssets);
+    list();
+    await clock.advance(2 * 86_400_000);
+    expect(list().delisted).toBe(0);
     expect(list()).toMatchObject({ delisted: 10, incident: { missing: 20, listed: 100 } });
     expect(list()).toMatchObject({ delisted: 9, incident: { missing: 10, listed: 90 } });
     expect(list()).toMatchObject({ delisted: 1, incident: null });
