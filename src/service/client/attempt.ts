@@ -4,11 +4,11 @@ import type { Clock } from "../../runtime/clock.ts";
 import { raceAbort } from "../../runtime/timeouts.ts";
 import type { AccessToken } from "../auth/access-tokens.ts";
 import { blame } from "../auth/witness.ts";
-import type { LoadSign } from "../http/answer-counts.ts";
 import { requestEvent } from "../http/client-events.ts";
 import { MAX_PROBE_MS, type Permit } from "../http/endpoint-breakers.ts";
 import { addressOf, timeoutFailure } from "../http/network-failures.ts";
 import type { FailureSign } from "../http/outage-rules.ts";
+import type { LoadSign } from "../http/pace.ts";
 import { buildRequestPath, describePath, requestPriority, type ServiceRequest } from "../http/request.ts";
 import { deadEndpointFailure, isServerFailure, unreachableFailure } from "../http/status-errors.ts";
 import type { TransportResponse } from "../http/transport.ts";
@@ -236,7 +236,7 @@ async function settlesWithin(clock: Clock, ms: number, work: Promise<unknown>): 
 }
 
 async function sendRequest(
-  { transport, bulkhead, baseUrl }: AttemptContext,
+  { transport, bulkhead, breakers, baseUrl }: AttemptContext,
   request: ServiceRequest,
   token: AccessToken,
   startedAt: number,
@@ -250,12 +250,16 @@ async function sendRequest(
     maxTimeoutMs: MAX_REQUEST_TIMEOUT_MS,
     signal: request.signal,
   });
-  bulkhead.recordSign(toLoadSign(response.status), startedAt, response.retryAfterMs);
+  // One endpoint that asks for silence gets it alone; a second one within that time speaks for all.
+  const { status, retryAfterMs } = response;
+  const isOneEndpoint = !breakers.isAnyPaused(describePath(request));
+  bulkhead.recordSign(toLoadSign(status), startedAt, { retryAfterMs, isOneEndpoint });
   return response;
 }
 
 function toLoadSign(status: number): LoadSign {
   if (status === 429) return "rejected";
+  if (status === 503) return "overloaded";
   return isServerFailure(status) ? "failure" : "success";
 }
 

@@ -16,7 +16,7 @@ import { Bulkhead, type RequestLimits } from "../http/bulkhead.ts";
 import type { AuthState, ClientEventListener, RecoveryBell } from "../http/client-events.ts";
 import { type BreakerState, EndpointBreakers, TOKEN_ENDPOINT } from "../http/endpoint-breakers.ts";
 import { addressOf } from "../http/network-failures.ts";
-import { PAUSE_TEXT } from "../http/pace-report.ts";
+import { PAUSE_TEXT } from "../http/pace.ts";
 import { clampToPresent, describePath, requestPriority, type ServiceRequest } from "../http/request.ts";
 import { ServerClock } from "../http/server-clock.ts";
 import { createTransport } from "../http/transport.ts";

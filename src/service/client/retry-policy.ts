@@ -142,13 +142,11 @@ export function decideOnNetworkFailure(
   if (failure.code === "connection_lost" && !state.hasReconnected && breakers.claimResend()) {
     state.hasReconnected = true;
     state.decision = retryNow;
-    // The pace counts it: resends succeed more often when few are in flight, which must not look like a limit.
-    bulkhead.recordSign("failure", startedAt);
     return failure;
   }
   const sign = knownSign ?? networkSign(failure.code);
   permit.recordFailure(sign);
-  bulkhead.recordSign(sign === "timeout" ? "timeout" : "failure", startedAt);
+  bulkhead.recordSign(sign === "timeout" ? "overloaded" : "failure", startedAt);
   state.decision = retryLater();
   return failure;
 }
@@ -212,10 +210,8 @@ export function decideOnErrorStatus(
     if (state.conflicts <= MAX_CONFLICT_RETRIES) state.decision = retryLater();
     return failure;
   }
-  // The bulkhead holds back all requests after a 429; any other failure pauses only those to the endpoint.
-  if (response.status === 429) permit.recordFailure("go_away");
-  else permit.recordFailure("failed", response.retryAfterMs);
-  state.decision = retryLater(response.retryAfterMs);
+  permit.recordFailure(response.status === 429 ? "go_away" : "failed", response.retryAfterMs);
+  state.decision = retryLater();
   return failure;
 }
 

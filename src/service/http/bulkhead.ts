@@ -1,8 +1,15 @@
 import type { LimitReason } from "../../model/status/service-condition.ts";
 import type { Cancel, Clock } from "../../runtime/clock.ts";
-import type { LoadSign } from "./answer-counts.ts";
-import { createPace, decide, observe, type PaceState, recordStart } from "./pace.ts";
-import { describePace } from "./pace-report.ts";
+import {
+  createPace,
+  decide,
+  describePace,
+  type LoadSign,
+  type ObservedAnswer,
+  observe,
+  type PaceState,
+  recordStart,
+} from "./pace.ts";
 import { type RequestPriority, requestPriority } from "./request.ts";
 
 interface BulkheadOptions {
@@ -38,22 +45,34 @@ interface WaitingRequest {
 const MAX_POLL_WAIT_MS = 2_000;
 /** How long after the last poll one slot stays reserved for the next. */
 const RESERVATION_MS = 120_000;
-/** If polls of heads alone exceed the rate limit, every fourth request is still a history request. */
-const POLLS_PER_HISTORY_REQUEST = 3;
+/** The kinds of requests, the most urgent first. */
+const kinds = ["snapshot", "head", "history"] as const;
+type RequestKind = (typeof kinds)[number];
+/** At least every fourth start is one of each kind that waits: no limit starves heads or history. */
+const MAX_STARTS_BETWEEN = 3;
+
+function kindOf(priority: RequestPriority): RequestKind {
+  if (priority >= requestPriority.snapshot) return "snapshot";
+  return priority >= requestPriority.head ? "head" : "history";
+}
 
 /**
- * Orders the requests, and limits how many are in flight and how many start per second. A snapshot always goes first
+ * Orders the requests, and limits how many are in flight and how many start per second. Snapshots go first
  * (docs/decisions/snapshots-first.md).
  */
 export class Bulkhead {
   readonly #options: BulkheadOptions;
   #pace: PaceState;
-  /** Both with the most urgent first. */
-  readonly #polls: WaitingRequest[] = [];
-  readonly #history: WaitingRequest[] = [];
+  /** Each with the most urgent first. */
+  readonly #waiting: Readonly<Record<RequestKind, WaitingRequest[]>> = {
+    snapshot: [],
+    head: [],
+    history: [],
+  };
+  /** Requests that started since the last one of the kind. */
+  readonly #startsSince: Record<RequestKind, number> = { snapshot: 0, head: 0, history: 0 };
   #running = 0;
   #runningHistory = 0;
-  #pollsInARow = 0;
   #reservedUntil = Number.NEGATIVE_INFINITY;
   #isWaitingForRate = false;
   #cancelTimer: Cancel = () => {};
@@ -85,7 +104,7 @@ export class Bulkhead {
     work: () => Promise<T>,
     admit: () => boolean = () => true,
   ): Promise<T | undefined> {
-    const isPoll = priority >= requestPriority.head;
+    const isPoll = kindOf(priority) !== "history";
     if (!(await this.#takeSlot(priority, signal, admit))) return undefined;
     try {
       return await work();
@@ -96,10 +115,13 @@ export class Bulkhead {
     }
   }
 
-  /** `retryAfterMs`: how long the service asked for silence, with a rejection. */
-  recordSign(sign: LoadSign, startedAt: number, retryAfterMs = 0): void {
+  recordSign(
+    sign: LoadSign,
+    startedAt: number,
+    asked: Pick<ObservedAnswer, "retryAfterMs" | "isOneEndpoint"> = { retryAfterMs: 0 },
+  ): void {
     const now = this.#options.clock.monotonic();
-    this.#pace = observe(this.#pace, { sign, now, startedAt, retryAfterMs });
+    this.#pace = observe(this.#pace, { sign, now, startedAt, ...asked });
     this.#reportLimits();
     this.#startWaiting();
   }
@@ -111,12 +133,13 @@ export class Bulkhead {
     admit: () => boolean,
   ): Promise<boolean> {
     const { clock } = this.#options;
-    const isPoll = priority >= requestPriority.head;
+    const kind = kindOf(priority);
+    const isPoll = kind !== "history";
     // Only history requests make a poll late: if polls wait for each other, a reservation does not help.
     const lateAt = this.#runningHistory > 0 ? clock.monotonic() + MAX_POLL_WAIT_MS : Number.POSITIVE_INFINITY;
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);
-      const queue = isPoll ? this.#polls : this.#history;
+      const queue = this.#waiting[kind];
       const start = () => {
         signal?.removeEventListener("abort", abort);
         this.#running++;
@@ -145,7 +168,7 @@ export class Bulkhead {
   #startWaiting(): void {
     this.#cancelTimer();
     const { clock } = this.#options;
-    for (let queue = this.#nextQueue(); queue !== undefined; queue = this.#nextQueue()) {
+    for (let kind = this.#nextKind(); kind !== undefined; kind = this.#nextKind()) {
       const { startAt } = decide(this.#pace);
       const now = clock.monotonic();
       if (startAt > now) {
@@ -153,7 +176,7 @@ export class Bulkhead {
         this.#cancelTimer = clock.after(startAt - now, () => this.#startWaiting());
         return;
       }
-      const request = queue.shift();
+      const request = this.#waiting[kind].shift();
       if (request?.admit() === false) {
         // It takes neither a slot nor a start of the rate: those are for requests that are sent.
         request.dismiss();
@@ -165,23 +188,21 @@ export class Bulkhead {
         inFlight: this.#running + 1,
       });
       this.#isWaitingForRate = false;
-      this.#pollsInARow = queue === this.#polls ? this.#pollsInARow + 1 : 0;
+      for (const each of kinds) this.#startsSince[each] = each === kind ? 0 : this.#startsSince[each] + 1;
       request?.start();
     }
   }
 
-  /** The queue of the next request; undefined if none may start. */
-  #nextQueue(): WaitingRequest[] | undefined {
+  /** Of the next request; undefined if none may start. */
+  #nextKind(): RequestKind | undefined {
     const slots = decide(this.#pace).atOnce;
     if (this.#running >= slots) return undefined;
     const isReserved = this.#options.clock.monotonic() < this.#reservedUntil;
     const historySlots = isReserved ? Math.max(1, slots - 1) : slots;
-    const hasHistory = this.#history.length > 0 && this.#runningHistory < historySlots;
-    const [poll] = this.#polls;
-    const isHistoryDue =
-      this.#pollsInARow >= POLLS_PER_HISTORY_REQUEST && (poll?.priority ?? 0) < requestPriority.snapshot;
-    if (poll && !(hasHistory && isHistoryDue)) return this.#polls;
-    return hasHistory ? this.#history : undefined;
+    const mayStart = (kind: RequestKind) =>
+      this.#waiting[kind].length > 0 && (kind !== "history" || this.#runningHistory < historySlots);
+    const waiting = kinds.filter(mayStart);
+    return waiting.findLast((kind) => this.#startsSince[kind] >= MAX_STARTS_BETWEEN) ?? waiting[0];
   }
 
   /** A late poll reserves one slot for polls; the reservation lasts as long as polls keep coming. */

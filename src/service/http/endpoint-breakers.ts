@@ -47,6 +47,7 @@ interface EndpointState extends ProbeSchedule {
   failingSince: number;
   openedAt: number | undefined;
   pausedUntil: number;
+  pausedAt: number;
   /** Its last answer took longer than a probe may. */
   isSlow: boolean;
 }
@@ -57,6 +58,7 @@ export const TOKEN_ENDPOINT = "/oauth/token";
 export const DEAD_ENDPOINT_MS = 60_000;
 /** Shorter than the interval of urgent probes: one that hangs must not hold up the next. */
 export const MAX_PROBE_MS = 2_900;
+const MAX_PAUSE_MS = 60_000;
 /** Re-check hourly; never set an unbounded timer. */
 const MAX_WAIT_MS = 3_600_000;
 /** A burst of failures at several endpoints is no outage yet. */
@@ -117,6 +119,12 @@ export class EndpointBreakers {
     const now = this.#clock.monotonic();
     const isAsked = [...this.#endpoints.values()].some(({ pausedUntil }) => now < pausedUntil);
     return isAsked && this.#outage?.isDoubt === false;
+  }
+
+  /** Another endpoint asked for silence, and that is not over. */
+  isAnyPaused(beside: string): boolean {
+    const now = this.#clock.monotonic();
+    return [...this.#endpoints].some(([name, state]) => name !== beside && now < state.pausedUntil);
   }
 
   isOpen(endpoint: string): boolean {
@@ -235,7 +243,7 @@ export class EndpointBreakers {
       if (now >= deadAt) return "dead";
       if (now >= until) return "timeout";
       const isTaken = this.#isProbing || (this.#outage && this.#isSocketWaiting && this.#isTurnOfSocket);
-      const probeAt = isTaken ? until : Math.max(state.pausedUntil, (this.#outage ?? state).probeAt);
+      const probeAt = isTaken ? until : Math.max(this.#pausedUntil(state), (this.#outage ?? state).probeAt);
       await this.#waitForChange(Math.min(probeAt, deadAt, until, now + MAX_WAIT_MS) - now, signal);
     }
   }
@@ -304,7 +312,8 @@ export class EndpointBreakers {
     const state = this.#stateOf(endpoint);
     if (state.failures === 0) state.failingSince = now;
     state.failures += failureWeights[sign];
-    state.pausedUntil = Math.max(state.pausedUntil, now + pauseMs);
+    if (now + pauseMs > state.pausedUntil)
+      Object.assign(state, { pausedAt: now, pausedUntil: now + pauseMs });
     this.#lastSign = sign;
     if (!this.#outage) this.#failures++;
     // A refused connection concerns every endpoint: no witness is needed.
@@ -360,10 +369,16 @@ export class EndpointBreakers {
 
   #canStart(state: EndpointState): boolean {
     const now = this.#clock.monotonic();
-    if (now < state.pausedUntil) return false;
+    if (now < this.#pausedUntil(state)) return false;
     if (!this.#outage && state.openedAt === undefined) return true;
     if (this.#outage && this.#isSocketWaiting && this.#isTurnOfSocket) return false;
     return !this.#isProbing && now >= (this.#outage ?? state).probeAt;
+  }
+
+  /** While others answer, an endpoint that asked for a long silence is asked again after a minute. */
+  #pausedUntil({ pausedAt, pausedUntil }: EndpointState): number {
+    const hasAnswered = [...this.#successes.values()].some((at) => at > pausedAt);
+    return hasAnswered ? Math.min(pausedUntil, pausedAt + MAX_PAUSE_MS) : pausedUntil;
   }
 
   /** When the endpoint counts as dead; infinite if all endpoints may be affected. */
@@ -384,7 +399,7 @@ export class EndpointBreakers {
     const known = this.#endpoints.get(endpoint);
     if (known) return known;
     const probes = { openedAt: undefined, probeAt: 0, failedProbes: 0 };
-    const state = { failures: 0, failingSince: 0, pausedUntil: 0, isSlow: false, ...probes };
+    const state = { failures: 0, failingSince: 0, pausedAt: 0, pausedUntil: 0, isSlow: false, ...probes };
     this.#endpoints.set(endpoint, state);
     return state;
   }

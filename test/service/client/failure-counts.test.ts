@@ -31,8 +31,9 @@ describe("requests that fail and are retried", () => {
       }
     };
     await runMinutes(5);
+    const minutes = Math.ceil(clock.monotonic() / 60_000);
     expect(told().length).toBeGreaterThanOrEqual(4);
-    expect(told().length).toBeLessThanOrEqual(5);
+    expect(told().length).toBeLessThanOrEqual(minutes);
     expect(told()[0]?.fields).toMatchObject({
       failures: { too_many_requests: expect.any(Number), malformed_body: expect.any(Number) },
       lastFailure: expect.any(String),

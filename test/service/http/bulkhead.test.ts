@@ -47,7 +47,7 @@ describe("bulkhead", () => {
     expect([...new Set(limits)]).toEqual([2, 3, 4, 5]);
   });
 
-  it("B12: halves the limit after a timeout, never below one, and raises it again", async () => {
+  it("B12: lowers the limit after timeouts, never below one, and raises it again", async () => {
     let isHanging = false;
     const { stub } = await slowServer((response) => {
       if (!isHanging) return sendGzip(response, { content: [] });
@@ -65,12 +65,10 @@ describe("bulkhead", () => {
     await many(60);
     expect(limit()).toBe(8);
     isHanging = true;
-    await many(8);
-    expect(limit()).toBe(4);
     await many(16);
     expect(limit()).toBe(1);
     isHanging = false;
-    await many(60);
+    await many(400);
     expect(limit()).toBeGreaterThan(2);
   });
 
@@ -202,7 +200,7 @@ describe("bulkhead", () => {
     expect(times.at(-1)).toBeLessThan(11_000);
   });
 
-  it("B17: snapshots go before history always, even if they use the whole rate, and so do their retries", async () => {
+  it("B17: snapshots go before history, even if they use most of the rate, and so do their retries", async () => {
     let rejected = 0;
     stub = await startStubService({
       clock,
@@ -241,33 +239,36 @@ describe("bulkhead", () => {
     expect(history / during.length).toBeLessThan(0.25);
   });
 
-  it("leaves every fourth turn to history, however fast polls of heads fall due", async () => {
-    stub = await startStubService({ clock });
-    const { client } = createTestClient(stub.baseUrl, clock, { maxRequestsPerSecond: 1 });
-    const ended = new AbortController();
-    const { signal } = ended;
-    const pollOn = async () => {
-      while (!signal.aborted)
-        await client
-          .request({ endpoint: "/market", priority: requestPriority.head, signal }, readPage)
-          .catch(() => {});
-    };
-    const polls = Array.from({ length: 12 }, pollOn);
-    const pages = Array.from({ length: 12 }, (_, n) =>
-      client.request(
-        { ...asset, priority: n % 2 === 0 ? requestPriority.expiring : requestPriority.history },
-        readPage,
-      ),
-    );
-    await clock.runUntil(Promise.all(pages));
-    const order = stub.requests.map(({ path }) => (path === "/v3/asset" ? "history" : "poll"));
-    const total = order.length;
-    ended.abort();
-    await clock.runUntil(Promise.all(polls));
-    expect(order.filter((kind) => kind === "history")).toHaveLength(12);
-    expect(total).toBeGreaterThanOrEqual(40);
-    expect(total).toBeLessThanOrEqual(60);
-  });
+  it.each(["head", "snapshot"] as const)(
+    "leaves every fourth turn to history, however fast a %s falls due",
+    async (kind) => {
+      stub = await startStubService({ clock });
+      const { client } = createTestClient(stub.baseUrl, clock, { maxRequestsPerSecond: 1 });
+      const ended = new AbortController();
+      const { signal } = ended;
+      const pollOn = async () => {
+        while (!signal.aborted)
+          await client
+            .request({ endpoint: "/market", priority: requestPriority[kind], signal }, readPage)
+            .catch(() => {});
+      };
+      const polls = Array.from({ length: 12 }, pollOn);
+      const pages = Array.from({ length: 12 }, (_, n) =>
+        client.request(
+          { ...asset, priority: n % 2 === 0 ? requestPriority.expiring : requestPriority.history },
+          readPage,
+        ),
+      );
+      await clock.runUntil(Promise.all(pages));
+      const order = stub.requests.map(({ path }) => (path === "/v3/asset" ? "history" : "poll"));
+      const total = order.length;
+      ended.abort();
+      await clock.runUntil(Promise.all(polls));
+      expect(order.filter((each) => each === "history")).toHaveLength(12);
+      expect(total).toBeGreaterThanOrEqual(40);
+      expect(total).toBeLessThanOrEqual(60);
+    },
+  );
 
   it("frees the slot while the caller reads the page", async () => {
     stub = await startStubService({ clock });

@@ -1,7 +1,13 @@
 import { describe, expect, it } from "vitest";
-import type { LoadSign } from "../../../src/service/http/answer-counts.ts";
-import { createPace, decide, observe, type PaceState, recordStart } from "../../../src/service/http/pace.ts";
-import { describePace } from "../../../src/service/http/pace-report.ts";
+import {
+  createPace,
+  decide,
+  describePace,
+  type LoadSign,
+  observe,
+  type PaceState,
+  recordStart,
+} from "../../../src/service/http/pace.ts";
 import { type RecordedRun, runRecorded, type TestedPace } from "../../support/service/recorded-service.ts";
 import { type RecordedRow, recordedRows } from "./recorded-services.ts";
 
@@ -86,7 +92,7 @@ describe("the pace", () => {
     expect(decide(freed.state).perSecond).toBe(50);
   });
 
-  it("B3: 429s in a row are followed by longer and longer silence, at most half a minute", () => {
+  it("B3: 429s in a row are followed by longer and longer silence, at most five seconds", () => {
     const pace = new RunningPace();
     const silences: number[] = [];
     for (let now = 0; silences.length < 20; ) {
@@ -94,8 +100,8 @@ describe("the pace", () => {
       silences.push(pace.startAt() - now);
     }
     expect(silences[0]).toBe(1);
-    expect(Math.max(...silences)).toBe(30_000);
-    expect(silences.at(-1)).toBe(30_000);
+    expect(silences).toEqual(silences.toSorted((a, b) => a - b));
+    expect(silences.at(-1)).toBe(5_000);
   });
 });
 
@@ -117,12 +123,7 @@ describe("what limits the requests", () => {
       reason: "overloaded",
       text: "the service fails above 2 requests at once",
     });
-    expect(tell([{ handlers: 1, latencyMs: 30_000 }], 1_800).text).toMatch(
-      /^the service is too slow above \d requests? at once$/,
-    );
-    const random = tell([{ random: { status: 500, share: 0.3 } }]);
-    expect(random).toMatchObject({ reason: "settings" });
-    expect(random.text).toMatch(/^(2|3|4)\d % of the requests fail, whatever the speed$/);
+    expect(tell([{ random: { status: 500, share: 0.3 } }])).toMatchObject({ reason: "settings" });
   });
 
   it("is a pause while the service asks for one", () => {

@@ -1,6 +1,6 @@
 import type { Random } from "../../../src/runtime/backoff.ts";
 import { RetryBudget } from "../../../src/service/client/retry-policy.ts";
-import type { LoadSign } from "../../../src/service/http/answer-counts.ts";
+import type { LoadSign } from "../../../src/service/http/pace.ts";
 import { seededRandom } from "../seeded-random.ts";
 
 /** How a service was seen to answer: its latency, and which requests it refuses or fails. */
@@ -155,13 +155,13 @@ class AnsweringService {
     };
     if (random && this.#random() < random.share)
       return answer(random.status === 429 ? "rejected" : "failure");
-    if (limit && !this.#accepts(now, limit)) return answer(limitStatus === 503 ? "failure" : "rejected");
+    if (limit && !this.#accepts(now, limit)) return answer(limitStatus === 503 ? "overloaded" : "rejected");
     this.#endsOfAccepted = this.#endsOfAccepted.filter((end) => end > now);
     if (this.#endsOfAccepted.length >= (maxAtOnce ?? Number.POSITIVE_INFINITY))
-      return answer(limitStatus === 429 ? "rejected" : "failure");
+      return answer(limitStatus === 429 ? "rejected" : "overloaded");
     const endsAt = handlers === undefined ? now + ownMs : this.#handle(now, handlers, ownMs);
     this.#endsOfAccepted.push(endsAt);
-    return endsAt - now > TIMEOUT_MS ? answer("timeout", TIMEOUT_MS) : answer("success", endsAt - now);
+    return endsAt - now > TIMEOUT_MS ? answer("overloaded", TIMEOUT_MS) : answer("success", endsAt - now);
   }
 
   #handle(now: number, handlers: number, ms: number): number {
