@@ -2,6 +2,9 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import type { Step } from "./check.ts";
 import { replay } from "./replay.ts";
+import type { SnapshotStep } from "./snapshots/snapshot-check.ts";
+import { replaySnapshots } from "./snapshots/snapshot-replay.ts";
+import type { SnapshotSpec } from "./snapshots/snapshot-world.ts";
 import type { WorldSpec } from "./world.ts";
 
 const page = readFileSync("docs/promise.md", "utf8");
@@ -63,9 +66,66 @@ const broken: Readonly<Record<string, Broken>> = {
   },
 };
 
+interface BrokenSnapshots {
+  readonly world: SnapshotSpec;
+  readonly steps: readonly SnapshotStep[];
+  readonly what: string;
+}
+
+const slots = (count: number): SnapshotStep[] => Array.from({ length: count }, () => ["slot"]);
+const exchange = (lists: readonly string[], more: Partial<SnapshotSpec> = {}): SnapshotSpec => ({
+  stream: "exchange_ticks",
+  lists,
+  ...more,
+});
+
+/** The same for lists and exchange ticks. */
+const brokenSnapshots: Readonly<Record<string, BrokenSnapshots>> = {
+  "A list is whole, or less than half as long as the one before": {
+    world: exchange(["abc"]),
+    steps: [["slot"], ["poll"], ...slots(2), ["poll", "shortened"]],
+    what: "[0, 60000000) is covered without c1",
+  },
+  "The first list is whole": {
+    world: exchange(["a"]),
+    steps: [...slots(3), ["poll", "empty"]],
+    what: "[30000000, 60000000) is covered without a1",
+  },
+  "All pages of a list are of one refresh": {
+    world: exchange(["ab"]),
+    steps: [...slots(4), ["poll", "torn"]],
+    what: "[30000000, 60000000) is covered without a1",
+  },
+  "A list that is refreshed less often than it is polled is refreshed regularly": {
+    world: { stream: "market_caps", lists: ["a"] },
+    steps: [["slot"], ["poll"], ...slots(4), ["poll"]],
+    what: "[0, 450000000) is covered without a1",
+  },
+  "The socket delivers every tick of a subscription while it is connected": {
+    world: exchange(["ab"]),
+    steps: [["socket"], ["slot"], ["socket", "silent"], ...slots(3), ["slot", "kill"]],
+    what: "[30000000, 90000000) is covered without b1",
+  },
+  "A market ticks in every period": {
+    world: exchange(["a", "a", "ab"], { late: "b" }),
+    steps: [["socket"], ...slots(4), ["slot", "kill"]],
+    what: "[30000000, 90000000) is covered without b2",
+  },
+  "Ticks of a period come before those of the next": {
+    world: exchange(["ab"], { phase: 1, ahead: "b", late: "a" }),
+    steps: [["socket"], ...slots(2), ["slot", "blocked"], ["slot", "commit one"]],
+    what: "[30000000, 90000000) is covered without a1",
+  },
+};
+
 describe("docs/promise.md", () => {
   it.each(Object.entries(broken))("needs: %s", async (assumption, { world, firstSlot = 3, steps, what }) => {
     expect(page).toContain(`| ${assumption}`);
     expect(await replay({ world, firstSlot, steps })).toBe(what);
+  });
+
+  it.each(Object.entries(brokenSnapshots))("needs: %s", (assumption, { world, steps, what }) => {
+    expect(page).toContain(`| ${assumption}`);
+    expect(replaySnapshots(world, steps, true)).toBe(what);
   });
 });

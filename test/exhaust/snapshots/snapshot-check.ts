@@ -20,7 +20,7 @@ export interface SnapshotBound {
   readonly crashes: number;
   /** What the program has: a socket, polls, or both. */
   readonly steps: readonly SnapshotStepName[];
-  /** Tries also what the assumptions of docs/promise.md exclude. */
+  /** Tries also what the assumptions of docs/promise.md exclude, and judges it. */
   readonly hasExcluded?: boolean;
 }
 
@@ -116,9 +116,13 @@ export class SnapshotCheck {
   /** What is wrong with a state; undefined: nothing. */
   judge({ client }: SnapshotStateNode): string | undefined {
     const { key } = client;
-    if (!this.#judged.has(key))
-      this.#judged.set(key, findFalseCoverage(client) ?? findUncovered(client, this.#bound.steps));
+    if (!this.#judged.has(key)) this.#judged.set(key, this.#judge(client));
     return this.#judged.get(key);
+  }
+
+  #judge(client: SnapshotClient): string | undefined {
+    const { steps, hasExcluded = false } = this.#bound;
+    return findFalseCoverage(client, hasExcluded) ?? (hasExcluded ? undefined : findUncovered(client, steps));
   }
 }
 
@@ -138,7 +142,7 @@ const optionsOf: Readonly<
 };
 
 /** A slot passes, and the queue of the feed is committed, or storage blocks it. */
-function slotOptions(client: SnapshotClient): Options {
+function slotOptions(client: SnapshotClient, hasExcluded: boolean): Options {
   const after = new SnapshotClient(client.world, client);
   after.advance();
   const { batch } = after;
@@ -151,7 +155,7 @@ function slotOptions(client: SnapshotClient): Options {
     commit: then(() => client.commitAll()),
     blocked: after.queue.length > 0 ? then(() => {}) : undefined,
     "commit one": after.queue.length > 1 ? then(() => client.commitHead(batch.slice(0, 1))) : undefined,
-    kill: client.silentMarket ? undefined : then(() => client.restart()),
+    kill: client.silentMarket && !hasExcluded ? undefined : then(() => client.restart()),
     "kill after one":
       hasBatch && !client.silentMarket
         ? then(() => {
@@ -201,7 +205,7 @@ function pollOptions(client: SnapshotClient, hasExcluded: boolean): Options {
   const possible: Readonly<Record<ListFault, boolean>> = {
     cut: hasWhole(client, 0),
     "cut at once again": hasWhole(client, 0),
-    empty: client.hadRows,
+    empty: client.hadRows || hasExcluded,
     unreadable: true,
     stale: isDated(newest - 1),
     slow: isDated(refreshAt(world, client.now - 2)),

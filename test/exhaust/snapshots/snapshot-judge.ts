@@ -16,15 +16,24 @@ import {
  * Of each covered period the warehouse has what the service listed in it. If the service makes more or fewer lists than one in
  * each cadence, the warehouse has one that stood in the period.
  */
-export function findFalseCoverage(client: SnapshotClient): string | undefined {
+export function findFalseCoverage(client: SnapshotClient, isStrict = false): string | undefined {
   const { ledger, world, now } = client;
   const lists = Array.from({ length: refreshAt(world, now) + 1 }, (_, refresh) => listOf(world, refresh));
   for (const range of ledger) {
     if (range.proof === "lost") continue;
+    // The service's clock may be two seconds ahead.
+    if (range.to - world.cadence > client.present + 2_000_000)
+      return `${describe(range)} is covered before it begins`;
     const inRange = lists.flat().filter(({ ts }) => includes(range, ts));
-    const listed = inRange.filter((each) => isJudged(world, each));
-    // An empty list may be followed by the first records of its period.
-    const rows = client.isPolled ? listed : inRange;
+    const listed = inRange.filter((each) =>
+      isStrict ? isSelected(world, each.market) : isJudged(world, each),
+    );
+    // After an empty list, or in the period of a connection, the first records of a market may come.
+    const never = Number.POSITIVE_INFINITY;
+    const since = client.isPolled ? never : (client.connection?.since ?? never);
+    const rows = inRange.filter(
+      (each) => isJudged(world, each) || since <= each.ts - (each.ts % world.cadence),
+    );
     const row = range.proof === "empty" && rows.find(({ name }) => client.stored.includes(name));
     if (row) return `${describe(range)} is empty, and has ${row.name}`;
     const what = isRegular(world) ? findMissing(client, listed) : findUnseen(client, range);

@@ -20,6 +20,8 @@ const lists = ["", "a", "abc", "abcd"].flatMap((first) =>
   ["", "a", "ab", "abcd"].map((next) => [first, next]),
 );
 const ofTwo = [["ab"]];
+/** A market that comes when others are known. */
+const comes = [["a", "a", "ab"]];
 const everyTick = [{}, { late: "a" }, { late: "b" }, { selected: "b" }, { selected: "a", late: "a" }];
 const live = { faults: 1, crashes: 1, steps: ["slot", "socket"] } as const;
 const polled = { faults: 1, crashes: 1, steps: ["slot", "poll"] } as const;
@@ -39,6 +41,10 @@ export const snapshotPlans = {
     { shape: { stream: "exchange_ticks", lists: ofTwo }, bound: { ...both, depth: 4 } },
   ],
   mutants: [
+    {
+      shape: { stream: "exchange_ticks", lists: comes, more: [{ late: "b" }, { selected: "b", late: "b" }] },
+      bound: { ...live, depth: 7 },
+    },
     {
       shape: {
         stream: "exchange_ticks",
@@ -75,6 +81,10 @@ export const snapshotPlans = {
     { shape: { stream: "exchange_ticks", lists: [["ab"], ["abc", "a"]] }, bound: { ...both, depth: 6 } },
   ],
   full: [
+    {
+      shape: { stream: "exchange_ticks", lists: comes, more: [{ late: "b" }, { selected: "b", late: "b" }] },
+      bound: { ...live, depth: 9 },
+    },
     {
       shape: { stream: "exchange_ticks", lists: pairs, more: everyTick, phases: [0, 1] },
       bound: { ...live, depth: 8 },

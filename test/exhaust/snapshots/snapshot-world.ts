@@ -148,7 +148,7 @@ export function answerPoll(
   const answers = parts.map((part, i) => {
     const own = all.filter(({ market }) => partOf(world, market) === part);
     const records = i === 0 || how === "empty" ? select(world, own, how, whole[part] ?? 0) : own;
-    return { part, records, rejected: how === "unreadable" ? own.length + 1 : 0 };
+    return { part, records, rejected: how === "unreadable" ? own.length - records.length : 0 };
   });
   const { stream, subscription, cadence } = world;
   return {
@@ -171,6 +171,7 @@ function select(
   whole: number,
 ): readonly Listed[] {
   if (how === "empty") return [];
+  if (how === "unreadable") return list.slice(0, Math.ceil(list.length / 2) - 1);
   if (how === "cut" || how === "cut at once again") return list.slice(0, Math.ceil(whole / 2) - 1);
   if (how === "shortened") return list.slice(0, -1);
   if (how !== "torn") return list;
