@@ -88,18 +88,17 @@ export function commitLiveMessages(
   live: LiveState,
   messages: readonly string[],
 ): LiveCommitResult {
-  const decoded = decodeMessages(messages);
   const { cadence } = live.feed;
-  const commit = (transaction: Transaction) => {
-    const fit = rejectUnfit(transaction, decoded, cadence);
-    const { feed, changes } = decideLivePeriods(transaction, live.feed, fit.exchangeTicks);
-    const { plausibleTicks, ...written } = writeLiveMessages(transaction, live.feed, { ...decoded, ...fit });
-    for (const [exchangeId, settled] of changes)
-      applySnapshotChanges(transaction, { stream: exchangeStream, exchangeId, cadence }, settled);
-    return { feed, plausibleTicks, written };
-  };
   try {
-    const { feed, plausibleTicks, written } = warehouse.transaction(commit);
+    const decoded = decodeMessages(messages);
+    const { feed, plausibleTicks, written } = warehouse.transaction((transaction) => {
+      const fit = rejectUnfit(transaction, decoded, cadence);
+      const decided = decideLivePeriods(transaction, live.feed, fit.exchangeTicks);
+      const batch = writeLiveMessages(transaction, live.feed, { ...decoded, ...fit });
+      for (const [exchangeId, changes] of decided.changes)
+        applySnapshotChanges(transaction, { stream: exchangeStream, exchangeId, cadence }, changes);
+      return { feed: decided.feed, ...batch };
+    });
     live.feed = feed;
     return { ...written, skippedTicks: live.skips.detect(plausibleTicks, cadence) };
   } catch (error) {
@@ -131,15 +130,15 @@ function writeLiveMessages(
   const selected = markets ? exchangeTicks.filter(({ marketId }) => markets.has(marketId)) : exchangeTicks;
   const plausibleTicks = indexTicks.filter(({ ts }) => ts <= transaction.now + MAX_CLOCK_SKEW_MICROS);
   extendLiveSpans(transaction, plausibleTicks);
-  return {
+  const written = {
     // Within half a period of a REST row a tick is that row, stamped by another clock.
     indexTicks: writeRecords(transaction, "index_ticks", indexTicks, "live", cadence / 2),
     exchangeTicks: writeRecords(transaction, "exchange_ticks", selected, "live"),
     rejected: rejects.index_ticks.length + rejects.exchange_ticks.length,
     unknownEvents: events.length,
     newest: findNewest(indexTicks, selected),
-    plausibleTicks,
   };
+  return { plausibleTicks, written };
 }
 
 /** Counts websocket events that this version does not know, each with a sample. */
