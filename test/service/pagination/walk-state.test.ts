@@ -100,3 +100,13 @@ describe("a page that contradicts others", () => {
     expect(() => state.handleContradiction()).toThrow(cycle);
   });
 });
+
+describe("a first page without rows that has a cursor", () => {
+  it("is requested again twice; then the walk follows its cursor", () => {
+    const { state, events } = startWalk();
+    expect(state.shouldRetryBlankPage(page(undefined, undefined, { nextId: undefined }))).toBe(false);
+    const answers = [1, 2, 3].map(() => state.shouldRetryBlankPage(page(undefined)));
+    expect(answers).toEqual([true, true, false]);
+    expect(events).toEqual(["empty_pages", "empty_pages"]);
+  });
+});
