@@ -9,7 +9,7 @@ import { findContradiction } from "../../src/rule/interpret.ts";
 import type { PagePosition } from "../../src/service/pagination/history-walk.ts";
 import { findKnownEnd } from "../../src/sync/history/gap-planner.ts";
 import { toWalkPosition } from "../../src/sync/history/walk-slice.ts";
-import { computeTargetEnd, findGaps, selectRanges } from "../../src/warehouse/coverage/gaps.ts";
+import { computeTargetEnd, computeWindowStart } from "../../src/warehouse/coverage/gaps.ts";
 import type { Chooser } from "./choices.ts";
 import type { MemorySeries } from "./memory-series.ts";
 import { type Answer, lastingFaults, type Page } from "./service.ts";
@@ -43,18 +43,29 @@ export async function fill(series: MemorySeries, step: StepOptions): Promise<voi
   for (const gap of open.toReversed()) if ((await walk(series, gap, step, "fill")) === "crashed") return;
 }
 
+/** The clock of the service is known up to this. */
+const MAX_CLOCK_ERROR = 60 * MICROS_PER_SECOND;
+
 export function planGaps(series: MemorySeries, world: World, slot: number) {
   const now = slotNow(world, slot);
-  const { settleDelay, step } = rulesAt(world, slot);
-  const serviceWindow = world.window === undefined ? null : world.window * world.period;
-  const target = { settleDelay, step, from: 0, to: null, serviceWindow, isSnapshot: false };
-  const parts = findGaps([{ ...target, publication: series.publication }], normalise(series.ledger), now);
+  const windowStart = computeWindowStart(
+    world.window === undefined ? null : world.window * world.period,
+    now,
+  );
+  const settled = normalise(series.ledger);
+  const first = settled[0]?.from ?? Number.POSITIVE_INFINITY;
+  // As the SQL of the targets has it: until the oldest part is proven, a target begins where the window does.
+  const start = Math.max(0, first <= windowStart + MAX_CLOCK_ERROR ? first : windowStart);
+  const unsettled = (from: Micros, to: Micros) => subtract(normalise([{ from, to }]), settled);
   const waiting = series.claims
     .filter((claim) => claim.acceptedAt === null && nextAskAt(claim, confirmationOf(world)) > now)
     .map(({ range }) => range);
   return {
-    lost: selectRanges(parts, "lost"),
-    open: subtract(selectRanges(parts, "open", "unpublished", "quiet"), normalise(waiting)),
+    lost: unsettled(start, Math.min(windowStart, now)),
+    open: subtract(
+      unsettled(Math.max(start, windowStart), Math.min(now, computeTargetEnd(rulesAt(world, slot), now))),
+      normalise(waiting),
+    ),
   };
 }
 

@@ -4,10 +4,11 @@ import { intersect, normalise, type TimeRange } from "../../model/time-range.ts"
 import type { SettledRange } from "../../rule/answer.ts";
 import type { PendingClaim } from "../../rule/claim.ts";
 import { isIncident } from "../../rule/confirm.ts";
-import { computeTargetStart } from "../../warehouse/coverage/gaps.ts";
+import { targetStartSql } from "../../warehouse/coverage/gaps.ts";
 import type { LedgerKey } from "../../warehouse/coverage/ledger.ts";
 import { pendingReasons, readClaims } from "../../warehouse/coverage/pending-claims.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
+import { sqliteDialect } from "../../warehouse/views/sqlite-dialect.ts";
 
 /** What `X-Mds-Coverage` names: a range without records that the ledger proves. Everything else that a page spans is covered. */
 export interface CoverageNote extends TimeRange {
@@ -44,25 +45,17 @@ const RANGES_PER_READ = 64;
 const settledSql = `SELECT from_ts AS "from", to_ts AS "to", proof, reason FROM settled_ranges
   WHERE stream = ? AND series = ? AND from_ts < ? ORDER BY from_ts DESC LIMIT ${RANGES_PER_READ}`;
 
-const boundsSql = `SELECT min(w.from_ts) AS "from", max(w.service_window) AS serviceWindow,
-    (SELECT min(g.from_ts) FROM settled_ranges g WHERE g.stream = @stream AND g.series = @series) AS firstSettled
-  FROM targets w WHERE w.stream = @stream AND w.series = @series`;
-
-interface BoundsRow {
-  readonly from: Micros | null;
-  readonly serviceWindow: Micros | null;
-  readonly firstSettled: Micros | null;
-}
+const startSql = `SELECT min(l.from_ts) FROM (
+    SELECT ${targetStartSql(sqliteDialect, "CAST(@now AS INTEGER)")} AS from_ts FROM targets w WHERE w.stream = @stream AND w.series = @series
+    UNION ALL SELECT min(g.from_ts) FROM settled_ranges g WHERE g.stream = @stream AND g.series = @series) l`;
 
 /** Where the history of a series begins in this warehouse; undefined: nothing of it was ever selected or settled. */
-export function findHistoryStart(connection: Connection, key: LedgerKey, now: Micros): Micros | undefined {
-  const { stream, series } = key;
-  const bounds = connection.findRow<BoundsRow>(boundsSql, { stream, series });
-  const firstSettled = bounds?.firstSettled ?? undefined;
-  if (bounds?.from === null || bounds === undefined) return firstSettled;
-  const target = { from: bounds.from, serviceWindow: bounds.serviceWindow, isSnapshot: false };
-  const targetStart = computeTargetStart(target, firstSettled, now);
-  return Math.min(targetStart, firstSettled ?? targetStart);
+export function findHistoryStart(
+  connection: Connection,
+  { stream, series }: LedgerKey,
+  now: Micros,
+): Micros | undefined {
+  return connection.value<Micros | null>(startSql, { stream, series, now }) ?? undefined;
 }
 
 /** The segments of a series below `end`, newest first, without a hole, down to the smallest timestamp. */
@@ -98,7 +91,7 @@ export function* readSegments(
 /** An open range, newest part first: with a reason where the service has claimed something that it must repeat. */
 function* splitOpen(claims: readonly PendingClaim[], { from, to }: TimeRange): Generator<CoverageSegment> {
   let at = to;
-  // Of an end, everything below is claimed: see `findAbsence`.
+  // Of an end, everything below is claimed: see `absenceSql`.
   const claimed = claims.map(({ kind, range }) => ({
     kind,
     ...range,

@@ -1,8 +1,8 @@
 import { resolveSelector } from "../../model/selector.ts";
 import { cadenceOf, type HistoryStream, isDaily, type Stream, streamTable } from "../../model/streams.ts";
 import { formatDay, type Micros, parseDateOrTimestamp } from "../../model/time.ts";
-import { intersect, normalise, totalDuration, union } from "../../model/time-range.ts";
-import { computeTargetEnd, findGaps, selectRanges } from "../../warehouse/coverage/gaps.ts";
+import { intersect, normalise, subtract, totalDuration, union } from "../../model/time-range.ts";
+import { computeTargetEnd, computeWindowStart } from "../../warehouse/coverage/gaps.ts";
 import { readDueRechecks } from "../../warehouse/coverage/rechecks.ts";
 import { indexKey, readIndexLedgers } from "../../warehouse/coverage/series-queries.ts";
 import { countContracts } from "../../warehouse/lookups/lookup-queries.ts";
@@ -108,8 +108,9 @@ async function estimateHistory(
     const ledger = ledgers?.get(indexKey(indexType, indexId));
     // A stored target keeps its start if it starts earlier than the settings say.
     const from = Math.min(selectedFrom, ledger?.targetFrom ?? selectedFrom);
-    const effectiveTarget = { ...rules, from, to: null, isSnapshot: false };
-    const allGaps = selectRanges(findGaps([effectiveTarget], normalise(ledger?.settled ?? []), now), "open");
+    // The settings may select what no stored target has yet.
+    const selected = { from: Math.max(from, computeWindowStart(rules.serviceWindow, now)), to: targetEnd };
+    const allGaps = subtract(normalise([selected]), normalise(ledger?.settled ?? []));
     const gaps = range ? intersect(allGaps, [range]) : allGaps;
     holes += gaps.length;
     const recheck = { from: Math.max(from, targetEnd - RECHECK_MICROS), to: targetEnd };

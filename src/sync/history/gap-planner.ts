@@ -11,17 +11,12 @@ import {
 } from "../../model/time-range.ts";
 import type { PendingClaim } from "../../rule/claim.ts";
 import { type ConfirmationRules, nextAskAt } from "../../rule/confirm.ts";
-import {
-  computeTargetEnd,
-  computeWindowStart,
-  readGaps,
-  type SeriesGaps,
-} from "../../warehouse/coverage/gaps.ts";
+import { computeTargetEnd, computeWindowStart } from "../../warehouse/coverage/gaps.ts";
 import { type LedgerKey, ledgerKeyText, readSettledRanges } from "../../warehouse/coverage/ledger.ts";
 import { namedKeyText } from "../../warehouse/coverage/ledger-keys.ts";
-import { findAbsence } from "../../warehouse/coverage/pending-claims.ts";
 import { decayLateness, extendSettleDelay, readLateness } from "../../warehouse/coverage/publication.ts";
 import { type DueRecheck, readDueRechecks } from "../../warehouse/coverage/rechecks.ts";
+import { readGaps, type SeriesGaps } from "../../warehouse/coverage/series-gaps.ts";
 import { readSeriesHeads } from "../../warehouse/coverage/series-queries.ts";
 import { readConfirmations } from "../../warehouse/read/confirmations.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
@@ -282,7 +277,7 @@ export function summarizeClaims(
   const keys = unconfirmed.map(({ key: { stream }, indexType, indexId }) =>
     namedKeyText({ stream, index_type: indexType, index_id: indexId }),
   );
-  const claimed = unconfirmed.map(({ claims }) => ({ reason: findAbsence(claims)?.reason ?? "" }));
+  const claimed = unconfirmed.map(({ unconfirmedReason }) => ({ reason: unconfirmedReason }));
   return readConfirmations(reader, claimed, rules, new Set(keys));
 }
 

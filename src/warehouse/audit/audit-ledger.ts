@@ -58,7 +58,7 @@ function checkKey(context: AuditContext, audited: AuditedKey, viewGaps: GapsByKe
   const disorder = checkOrder(audited);
   if (disorder.length > 0) return disorder;
   return [
-    ...checkTiling(context.now, audited, viewGaps),
+    ...checkTiling(context, audited, viewGaps),
     ...checkClaims(context, audited),
     ...checkRows(context, audited),
     ...checkKeptBars(context, audited),

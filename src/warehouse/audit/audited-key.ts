@@ -1,9 +1,9 @@
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { SettledRange } from "../../rule/answer.ts";
-import type { StoredTarget } from "../coverage/gaps.ts";
 import type { LedgerKey } from "../coverage/ledger.ts";
 import { targetsOfKey } from "../coverage/targets.ts";
+import type { TargetRow } from "../schema/coverage.ts";
 import type { SeriesNames } from "../schema/lookups.ts";
 import type { Connection } from "../sqlite/connection.ts";
 
@@ -44,7 +44,7 @@ export interface AuditedKey {
   readonly key: LedgerKey;
   readonly names: Readonly<SeriesNames> | null;
   /** By start. */
-  readonly targets: readonly StoredTarget[];
+  readonly targets: readonly TargetRow[];
   /** By start. */
   readonly settled: readonly SettledRange[];
   /** The period between two records: half the settle delay of the newest target. */
@@ -80,7 +80,7 @@ export function* readAuditedKeys(connection: Connection): Generator<AuditedKey> 
     yield {
       key,
       names: connection.findRow<SeriesNames>(namesSql, [key.series]) ?? null,
-      targets: rows.map((row) => ({ ...row, isSnapshot: row.isSnapshot === 1 })),
+      targets: rows,
       settled: connection.rows<SettledRange>(settledSql, [key.stream, key.series]),
       cadence: rows.at(-1)?.period ?? 1,
     };

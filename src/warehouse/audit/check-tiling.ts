@@ -1,9 +1,8 @@
-import type { Micros } from "../../model/time.ts";
 import { normalise, subtract, type TimeRange, totalDuration } from "../../model/time-range.ts";
-import { computeTargetStart } from "../coverage/gaps.ts";
+import { targetStartSql } from "../coverage/gaps.ts";
 import { namedKeyText } from "../coverage/ledger-keys.ts";
 import type { Connection } from "../sqlite/connection.ts";
-import { presentTs } from "../views/sqlite-dialect.ts";
+import { presentTs, sqliteDialect } from "../views/sqlite-dialect.ts";
 import { type AuditContext, type AuditedKey, type AuditFinding, createFinding } from "./audited-key.ts";
 
 export type GapsByKey = ReadonlyMap<string, readonly TimeRange[]>;
@@ -32,17 +31,23 @@ function readViewBody(connection: Connection, view: string): string {
   return sql.replace(/^CREATE VIEW\s+\S+\s+AS/i, "");
 }
 
+const pastTargetsSql = `SELECT ${targetStartSql(sqliteDialect, "CAST(@now AS INTEGER)")} AS "from",
+    min(coalesce(w.to_ts, CAST(@now AS INTEGER)), CAST(@now AS INTEGER)) AS "to"
+  FROM targets w WHERE w.stream = @stream AND w.series = @series ORDER BY w.from_ts`;
+
 /**
  * Every second of a target up to now must be settled or in the view `gaps`, and none in both. The view also lists what
  * is settled as lost. Expects ascending and disjoint ranges: see `checkOrder`.
  */
-export function checkTiling(now: Micros, audited: AuditedKey, viewGaps: GapsByKey): AuditFinding[] {
-  const { key, names, targets, settled } = audited;
-  const past = targets
-    .map((target) => ({
-      from: computeTargetStart(target, settled[0]?.from, now),
-      to: Math.min(target.to ?? now, now),
-    }))
+export function checkTiling(
+  { connection, now }: AuditContext,
+  audited: AuditedKey,
+  viewGaps: GapsByKey,
+): AuditFinding[] {
+  const { key, names, settled } = audited;
+  const { stream, series } = key;
+  const past = connection
+    .rows<TimeRange>(pastTargetsSql, { stream, series, now })
     .filter(({ from, to }) => from < to);
   const expected = [
     ...subtract(normalise(past), normalise(settled)),

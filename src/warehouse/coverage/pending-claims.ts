@@ -35,24 +35,13 @@ export const pendingReasons: Readonly<Partial<Record<ClaimKind, string>>> = {
 export const NIGHTLY_INTERVAL_MICROS = MICROS_PER_DAY + 7200 * MICROS_PER_SECOND;
 
 /** The service has nothing below `to`, but must say so again. It contradicts no row. */
-export interface Absence {
+interface Absence {
   readonly to: Micros;
   readonly reason: string;
 }
 
 /** How far above its range an answer counts: an index that was not found is asked for again nightly. */
 const reach = (kind: ClaimKind) => (kind === "not found" ? NIGHTLY_INTERVAL_MICROS : 0);
-
-/**
- * The absence that pending claims tell of. It has no lower end: the range of a claim begins where the service's window did
- * when the answer came, but its answer is about all that is older.
- */
-export function findAbsence(claims: readonly Pick<PendingClaim, "kind" | "range">[]): Absence | undefined {
-  const found = claims
-    .filter(({ kind }) => !isIncident(kind))
-    .map(({ kind, range }) => ({ to: range.to + reach(kind), reason: pendingReasons[kind] ?? "" }));
-  return found.sort((a, b) => b.to - a.to || (a.reason < b.reason ? -1 : 1))[0];
-}
 
 const kindsSql = (isSelected: (kind: ClaimKind) => boolean) =>
   (Object.keys(pendingReasons) as ClaimKind[])
@@ -63,7 +52,10 @@ const kindsSql = (isSelected: (kind: ClaimKind) => boolean) =>
 /** The kinds of claims that contradict stored rows, as a list in SQL. */
 export const incidentKindsSql = kindsSql(isIncident);
 
-/** A member of `findAbsence` for the key of the target `w`, in SQL. */
+/**
+ * The absence that pending claims tell of, for the key of the target `w`. It has no lower end: the range of a claim begins where the
+ * service's window did when the answer came, but its answer is about all that is older.
+ */
 export function absenceSql(table: (name: string) => string, member: keyof Absence): string {
   const to = `m.to_ts + CASE m.kind WHEN 'not found' THEN ${reach("not found")} ELSE 0 END`;
   const reason = `CASE m.kind WHEN 'not found' THEN '${NOT_FOUND_REASON}' ELSE '${END_REASON}' END`;

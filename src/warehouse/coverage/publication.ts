@@ -14,12 +14,10 @@ export const NOT_PUBLISHED_REASON = "not published yet";
 /** A quiet series is asked for at least so often while the daemon runs. */
 const MAX_QUIET_ASK_AGE_MICROS = 2 * 3600 * MICROS_PER_SECOND;
 
-/** The time up to which a quiet series counts as known: what passed since it was last asked for only awaits the next time. */
-export function computeQuietTime({ askedAt }: Pick<Publication, "askedAt">, now: Micros): Micros {
-  return now - askedAt < MAX_QUIET_ASK_AGE_MICROS ? Math.min(now, askedAt) : now;
-}
-
-/** `computeQuietTime` of the row `u` of `publications`. */
+/**
+ * The time up to which the quiet series of the row `u` of `publications` counts as known: what passed since it was last asked for
+ * only awaits the next time.
+ */
 export const quietTimeSql = ({ smallest }: Pick<SqlDialect, "smallest">, now: string) =>
   `CASE WHEN ${now} - u.asked_at < ${MAX_QUIET_ASK_AGE_MICROS} THEN ${smallest(now, "u.asked_at")} ELSE ${now} END`;
 

@@ -1,11 +1,11 @@
 import { type GapState, gapState, SETTLING_REASON } from "../../model/status/gap-state.ts";
 import { historyStreams } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
-import type { TimeRange } from "../../model/time-range.ts";
-import type { TargetRow } from "../schema/coverage.ts";
+import { subtract, type TimeRange } from "../../model/time-range.ts";
 import type { Connection } from "../sqlite/connection.ts";
-import { findGaps, NOT_OBSERVED_REASON } from "./gaps.ts";
+import { NOT_OBSERVED_REASON } from "./gaps.ts";
 import { type KeyRanges, type LedgerKey, ledgerKeyText } from "./ledger.ts";
+import { readSnapshotTargets, type SnapshotTarget } from "./series-gaps.ts";
 import { readPresentTs } from "./targets.ts";
 
 /** A range of a ledger key of a snapshot stream: received, lost, or too young to tell. */
@@ -20,10 +20,6 @@ type SettledRow = readonly [from: Micros, to: Micros, isLost: 0 | 1, reason: str
 /** Chunks take half the time of single rows; all rows at once would need much memory. */
 const RANGES_PER_READ = 10_000;
 
-const targetsSql = `SELECT stream, series, from_ts AS "from", to_ts AS "to", settle_delay AS settleDelay, step,
-    service_window AS serviceWindow
-  FROM targets WHERE is_snapshot = 1 ORDER BY stream, series, from_ts`;
-
 const keysSql = `SELECT stream, series FROM targets WHERE is_snapshot = 1
   UNION SELECT stream, series FROM settled_ranges
     WHERE stream NOT IN (${historyStreams.map((stream) => `'${stream}'`).join(", ")})`;
@@ -33,43 +29,50 @@ const settledSql = `SELECT from_ts, to_ts, proof = 'lost', reason FROM settled_r
 
 /**
  * Every snapshot key with its ranges, ascending, in one or more parts. They equal the views `coverage` and `gaps` (a test
- * compares them). Snapshots with jitter leave hundreds of thousands of short lost ranges: one pass over the ledger takes a
- * tenth of the time of the view, which seeks the end of each gap.
+ * compares them). Snapshots with jitter leave hundreds of thousands of short lost ranges: this reads both in one pass.
  */
 export function* readSnapshotRanges(connection: Connection): Generator<KeyRanges<SnapshotRange>> {
   const now = readPresentTs(connection);
-  const targets = Map.groupBy(
-    connection.rows<Omit<TargetRow, "isSnapshot" | "blockedReason">>(targetsSql),
-    ledgerKeyText,
-  );
+  const targets = Map.groupBy(readSnapshotTargets(connection, now), ledgerKeyText);
   for (const key of connection.rows<LedgerKey>(keysSql)) {
-    const ownTargets = (targets.get(ledgerKeyText(key)) ?? []).map((row) => ({ ...row, isSnapshot: true }));
+    const own = targets.get(ledgerKeyText(key)) ?? [];
     for (const { part, settled } of readChunks(connection, key)) {
-      const clipped = ownTargets.map((target) => ({
-        ...target,
-        from: Math.max(target.from, part.from),
-        to: Math.min(target.to ?? part.to, part.to),
-      }));
-      const gaps = findGaps(clipped, settled, now);
+      const gaps = own.flatMap((target) => findGaps(target, part, settled));
       const ranges: SnapshotRange[] = [];
       let next = 0;
-      const addGapsUntil = (end: Micros) => {
-        for (let gap = gaps[next]; gap && gap.from < end; gap = gaps[++next]) {
-          const { from, to } = gap;
-          if (gap.state === "settling")
-            ranges.push({ from, to, state: gapState(SETTLING_REASON), reason: SETTLING_REASON });
-          else ranges.push({ from, to, state: "lost", reason: NOT_OBSERVED_REASON });
-        }
-      };
       for (const range of settled) {
-        addGapsUntil(range.from);
+        for (let gap = gaps[next]; gap && gap.from < range.from; gap = gaps[++next]) ranges.push(gap);
         ranges.push(range);
       }
-      addGapsUntil(part.to);
-      yield { key, ranges };
+      yield { key, ranges: [...ranges, ...gaps.slice(next)] };
     }
   }
 }
+
+/** What no snapshot covers of a part of a target. */
+function findGaps(
+  { from, to, lostUntil }: SnapshotTarget,
+  part: TimeRange,
+  settled: readonly TimeRange[],
+): SnapshotRange[] {
+  const clipped = { from: Math.max(from, part.from), to: Math.min(to, part.to) };
+  if (clipped.from >= clipped.to) return [];
+  const gaps: SnapshotRange[] = [];
+  for (const gap of subtract([clipped], settled)) {
+    if (gap.from < lostUntil)
+      gaps.push({
+        from: gap.from,
+        to: Math.min(gap.to, lostUntil),
+        state: "lost",
+        reason: NOT_OBSERVED_REASON,
+      });
+    if (gap.to > lostUntil)
+      gaps.push({ from: Math.max(gap.from, lostUntil), to: gap.to, state: young, reason: SETTLING_REASON });
+  }
+  return gaps;
+}
+
+const young = gapState(SETTLING_REASON);
 
 interface LedgerChunk {
   /** All settled ranges of this part are in `settled`. The parts of a key are adjacent. */

@@ -2,23 +2,15 @@ import type { ChartRange } from "../../model/answers/chart-bars.ts";
 import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange } from "../../model/time-range.ts";
 import type { SettledRange } from "../../rule/answer.ts";
+import { readKeyGaps } from "../coverage/series-gaps.ts";
 import type { Connection } from "../sqlite/connection.ts";
 
 /** A range of a series that is not proven to have its rows. */
 export type UnprovenRange = TimeRange & Omit<ChartRange, "from" | "to">;
 
-interface RequestedRange extends TimeRange {
-  readonly indexType: string;
-  readonly indexId: string;
-}
-
 const MAX_GAPS = 2_000;
 /** Shorter empty ranges are not shown: they lie between any two ticks. */
 const MIN_EMPTY_MICROS = 60 * MICROS_PER_SECOND;
-
-const gapsSql = `SELECT from_ts AS "from", to_ts AS "to", stream, state, reason
-  FROM gaps WHERE stream = ? AND index_type = ? AND index_id = ? AND from_ts < ? AND to_ts > ?
-  ORDER BY from_ts DESC LIMIT ${MAX_GAPS}`;
 
 const settledSql = `SELECT from_ts AS "from", to_ts AS "to", proof, reason FROM settled_ranges
   WHERE stream = ? AND series = ? AND proof <> 'lost' AND from_ts < ? AND to_ts > ? ORDER BY from_ts`;
@@ -31,11 +23,15 @@ export function readUnprovenRanges(
   connection: Connection,
   stream: ChartRange["stream"],
   series: number,
-  { indexType, indexId, from: start, to: end }: RequestedRange,
+  { from: start, to: end }: TimeRange,
   present: Micros,
 ): UnprovenRange[] {
   const requested = normalise([{ from: start, to: end }]);
-  const gaps = connection.rows<UnprovenRange>(gapsSql, [stream, indexType, indexId, end, start]);
+  const gaps = readKeyGaps(connection, { stream, series }, present)
+    .filter(([, from, to]) => from < end && to > start)
+    .reverse()
+    .slice(0, MAX_GAPS)
+    .map(([, from, to, state, reason]): UnprovenRange => ({ from, to, stream, state, reason }));
   const settled = connection.rows<SettledRange>(settledSql, [stream, series, end, start]);
   const empty = settled
     .filter(({ proof, from, to }) => proof === "empty" && to - from >= MIN_EMPTY_MICROS)

@@ -1,5 +1,5 @@
 import { type Dictionary, rowStreams, streamTable } from "../../model/streams.ts";
-import { gapPartsSql, partStateSql } from "./gap-parts.ts";
+import { gapPartsSql, longParts, partStateSql } from "./gap-parts.ts";
 import type { SqlDialect } from "./sql-dialect.ts";
 
 /** Whether the rows of the revision's stream are keyed by this dictionary. */
@@ -28,7 +28,7 @@ export function coverageViews(dialect: SqlDialect): Record<string, string> {
 SELECT s.stream, ${seriesColumns}, ${integer("s.from_ts")} AS from_ts, ${integer("s.to_ts")} AS to_ts,
   ${moment("s.from_ts")} AS from_time, ${moment("s.to_ts")} AS to_time, ${text(partStateSql("s"))} AS state, ${text("s.reason")} AS reason,
   ${moment(`CASE WHEN ${partStateSql("s")} = 'open' THEN s.from_ts + s.service_window END`)} AS lost_at
-FROM parts s CROSS JOIN present n WHERE s.to_ts - s.from_ts >= n.shortest`,
+FROM ${longParts("s")}`,
 
     coverage: `SELECT g.stream, ${seriesColumns}, g.from_ts, g.to_ts,
   ${moment("g.from_ts")} AS from_time, ${moment("g.to_ts")} AS to_time, g.proof, g.reason

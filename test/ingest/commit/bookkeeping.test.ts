@@ -10,7 +10,6 @@ import {
 import { commitTargets } from "../../../src/ingest/commit/targets.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { NOT_FOUND } from "../../../src/rule/claim.ts";
-import { readGaps } from "../../../src/warehouse/coverage/gaps.ts";
 import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { reopenNotFound } from "../../../src/warehouse/coverage/not-found.ts";
 import {
@@ -19,6 +18,7 @@ import {
   recordNoContracts,
   recordRecheck,
 } from "../../../src/warehouse/coverage/rechecks.ts";
+import { readGaps } from "../../../src/warehouse/coverage/series-gaps.ts";
 import {
   readClockSkew,
   recordClockSkew,

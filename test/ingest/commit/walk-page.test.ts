@@ -97,6 +97,7 @@ describe("a pending withdrawal", () => {
           missing: [],
           unpublished: [],
           unconfirmed: [],
+          unconfirmedReason: "",
           claims: [],
           agedOut: [gap],
           serviceWindow: 1,

@@ -1,7 +1,7 @@
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { openWarehouse } from "../../../src/library/open-warehouse.ts";
-import { readGaps } from "../../../src/warehouse/coverage/gaps.ts";
+import { readGaps } from "../../../src/warehouse/coverage/series-gaps.ts";
 import { Fault } from "../../simulator/faults.ts";
 import { startBackfillHarness, wholeHistories } from "../../support/sync/backfill-harness.ts";
 import { parseTs } from "../../support/warehouse/records.ts";

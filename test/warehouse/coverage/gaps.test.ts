@@ -4,23 +4,14 @@ import { formatTimestamp, MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src
 import { normalise, subtract, type TimeRange } from "../../../src/model/time-range.ts";
 import { loseAgedOut } from "../../../src/rule/findings.ts";
 import { applyChanges } from "../../../src/warehouse/coverage/apply-changes.ts";
-import {
-  computeTargetStart,
-  findGaps,
-  readGaps,
-  type StoredTarget,
-} from "../../../src/warehouse/coverage/gaps.ts";
-import { readSettledRanges, settle } from "../../../src/warehouse/coverage/ledger.ts";
+import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { readLedgerKeys } from "../../../src/warehouse/coverage/ledger-keys.ts";
-import { recordHeadPage } from "../../../src/warehouse/coverage/publication.ts";
+import { readGaps } from "../../../src/warehouse/coverage/series-gaps.ts";
 import {
   declareTargets,
-  readPresentTs,
   recordBlockedReason,
   recordClockSkew,
-  type TargetRules,
 } from "../../../src/warehouse/coverage/targets.ts";
-import { recordStreamState } from "../../../src/warehouse/rows/stream-stats.ts";
 import { DELAY, declareTarget, gapsOf, present } from "../../support/warehouse/gaps.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { settleSnapshot } from "../../support/warehouse/settle-snapshot.ts";
@@ -99,12 +90,8 @@ describe("the view gaps", () => {
 
   it("begins a target with the ledger if that begins at most a minute above the window: clocks differ", () => {
     const window = 1000 * MICROS_PER_SECOND;
-    const [MINUTE, start] = [60 * MICROS_PER_SECOND, present - window];
-    const stored = { from: 0, serviceWindow: window, isSnapshot: false };
-    const startOf = (firstSettled?: number) => computeTargetStart(stored, firstSettled, present) - start;
-    expect([startOf(), startOf(start + MINUTE), startOf(start + MINUTE + 1)]).toEqual([0, MINUTE, 0]);
+    const start = present - window;
     const warehouse = openTestWarehouse();
-    // The view begins it there too.
     for (const [above, isReached] of [
       [900, false],
       [40, true],
@@ -232,87 +219,6 @@ describe("the view gaps", () => {
       { numRuns: 200 },
     );
   });
-
-  it("equals findGaps for random targets and settled ranges of both kinds of streams", () => {
-    const warehouse = openTestWarehouse();
-    const { database } = warehouse.connection;
-    const seconds = (min: number, max: number) =>
-      fc.integer({ min, max }).map((count) => count * MICROS_PER_SECOND);
-    const target = fc.record({
-      age: seconds(-50, 900),
-      length: fc.option(seconds(1, 400)),
-      settleDelay: seconds(0, 120),
-      step: fc.constantFrom(1, 7 * MICROS_PER_SECOND, 60 * MICROS_PER_SECOND),
-      serviceWindow: fc.option(seconds(1, 800)),
-    });
-    const settledRange = fc.record({
-      age: seconds(-50, 900),
-      length: seconds(1, 200),
-      proof: fc.constantFrom("empty" as const, "lost" as const),
-    });
-    const publicationAges = fc.record({
-      published: seconds(-50, 900),
-      asked: seconds(-50, 900),
-      quietMargin: fc.oneof(fc.constant(0), seconds(1, 300)),
-    });
-    const latenessAge = fc.record({ lateBy: seconds(1, 400), age: seconds(-50, 3000) });
-    fc.assert(
-      fc.property(
-        fc.boolean(),
-        fc.array(target, { maxLength: 3 }),
-        fc.array(settledRange, { maxLength: 8 }),
-        fc.option(publicationAges),
-        fc.option(latenessAge),
-        (isSnapshot, targets, settledRanges, published, late) => {
-          database.exec(
-            "DELETE FROM settled_ranges; DELETE FROM targets; DELETE FROM publications; DELETE FROM stream_states",
-          );
-          const before = readPresentTs(warehouse.connection);
-          const publication =
-            published && !isSnapshot
-              ? {
-                  publishedTo: before - published.published,
-                  askedAt: before - published.asked,
-                  askedTo: before - published.asked,
-                  quietMargin: published.quietMargin,
-                }
-              : undefined;
-          const lateness =
-            late && !isSnapshot ? { lateBy: late.lateBy, lateAt: before - late.age } : undefined;
-          const stored = disjointTargets(targets, before, isSnapshot).map((one) => ({
-            ...one,
-            publication,
-            lateness,
-          }));
-          const ledgerKey = warehouse.transaction((t) => {
-            const stream = isSnapshot ? ("market_caps" as const) : ("index_ticks" as const);
-            const found = { stream, series: t.dictionary.getSeriesKey("GWA", "btc-id") };
-            for (const { age, length, proof } of settledRanges)
-              settle(t, found, { from: before - age, to: before - age + length }, proof, proof);
-            if (publication) recordHeadPage(t, found, publication);
-            if (lateness) recordStreamState(t, "index_ticks", lateness);
-            return found;
-          });
-          const insert = database.prepare("INSERT INTO targets VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL, 1)");
-          for (const { from, to, settleDelay, step, serviceWindow } of stored) {
-            const { stream, series } = ledgerKey;
-            insert.run(stream, series, from, to, settleDelay, step, serviceWindow, isSnapshot ? 1 : 0);
-          }
-          const settled = readSettledRanges(warehouse.connection, ledgerKey);
-          const shown = queryRows(
-            warehouse,
-            `SELECT from_ts AS "from", to_ts AS "to", CASE reason WHEN 'settling' THEN reason
-                WHEN 'not published yet' THEN 'unpublished' ELSE state END AS state
-              FROM gaps WHERE reason <> 'lost' ORDER BY from_ts`,
-          );
-          // The view reads its own clock: repeat the run if the second changed meanwhile.
-          fc.pre(readPresentTs(warehouse.connection) === before);
-          expect(shown).toEqual(mergeSettling(findGaps(stored, normalise(settled), before)));
-        },
-      ),
-      { numRuns: 300 },
-    );
-  });
 });
 
 describe("the gaps of a stream", () => {
@@ -339,55 +245,4 @@ describe("the gaps of a stream", () => {
     expect(read(btc.series)).toEqual([[btc, range(5, 1)]]);
     expect(read(eth.series)).toEqual([[eth, range(3, 1)]]);
   });
-
-  it("are not read from an inconsistent ledger", () => {
-    const warehouse = openTestWarehouse();
-    declareTarget(warehouse, present - HOUR);
-    warehouse.connection.database.exec(
-      "INSERT INTO settled_ranges VALUES ('index_ticks', 1, 0, 10, 'empty', NULL, 1), ('index_ticks', 1, 5, 20, 'empty', NULL, 1)",
-    );
-    expect(() => readGaps(warehouse.connection, "index_ticks", present)).toThrow(
-      "not ascending and disjoint",
-    );
-  });
-
-  it("are in one piece if REST has shown as much as it was asked for", () => {
-    const publication = { publishedTo: 50, askedAt: 90, askedTo: 50, quietMargin: 0 };
-    const stored = { from: 0, to: null, settleDelay: 10, step: 1, serviceWindow: null, isSnapshot: false };
-    expect(findGaps([{ ...stored, publication }], [], 100)).toEqual([
-      { from: 0, to: 90, state: "open" },
-      { from: 90, to: 100, state: "settling" },
-    ]);
-    // A target of the future has none.
-    expect(findGaps([{ ...stored, from: 101 }], [{ from: 0, to: 200 }], 100)).toEqual([]);
-  });
 });
-
-/** The view shows what is too young for a quiet series as settling. */
-function mergeSettling(parts: ReturnType<typeof findGaps>): ReturnType<typeof findGaps> {
-  const merged: ReturnType<typeof findGaps> = [];
-  for (const { from, to, state } of parts) {
-    const shown = state === "quiet" ? "settling" : state;
-    const last = merged.at(-1);
-    if (last?.to === from && last.state === shown && shown === "settling")
-      merged.splice(-1, 1, { ...last, to });
-    else merged.push({ from, to, state: shown });
-  }
-  return merged;
-}
-
-/** As the ledger stores them: ascending and disjoint, and only the last may have no end. */
-function disjointTargets(
-  targets: readonly (TargetRules & { age: number; length: number | null })[],
-  now: number,
-  isSnapshot: boolean,
-): StoredTarget[] {
-  const ascending = targets
-    .map(({ age, ...rest }) => ({ ...rest, from: now - age }))
-    .sort((a, b) => a.from - b.from);
-  return ascending.flatMap(({ from, length, ...rules }, i): StoredTarget[] => {
-    const next = ascending[i + 1]?.from ?? Number.POSITIVE_INFINITY;
-    const end = Math.min(from + (length ?? Number.POSITIVE_INFINITY), next - MICROS_PER_SECOND);
-    return from < end ? [{ ...rules, from, to: Number.isFinite(end) ? end : null, isSnapshot }] : [];
-  });
-}

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { MICROS_PER_DAY } from "../../../src/model/time.ts";
 import type { ClaimKind, PendingClaim } from "../../../src/rule/claim.ts";
-import { readGaps } from "../../../src/warehouse/coverage/gaps.ts";
 import {
   dropAgedOutClaims,
   dropClaims,
@@ -11,6 +10,7 @@ import {
   readReportedWithdrawals,
   storeClaim,
 } from "../../../src/warehouse/coverage/pending-claims.ts";
+import { readGaps } from "../../../src/warehouse/coverage/series-gaps.ts";
 import { DELAY, declareTarget, gapsOf, present } from "../../support/warehouse/gaps.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
 import { parseTs } from "../../support/warehouse/records.ts";

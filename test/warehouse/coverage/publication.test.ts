@@ -1,9 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { MICROS_PER_SECOND } from "../../../src/model/time.ts";
-import { readGaps } from "../../../src/warehouse/coverage/gaps.ts";
 import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import {
-  computeQuietTime,
   decayLateness,
   extendSettleDelay,
   hasOtherPublished,
@@ -16,6 +14,7 @@ import {
   recordRunningDay,
   servesRunningDay,
 } from "../../../src/warehouse/coverage/publication.ts";
+import { readGaps } from "../../../src/warehouse/coverage/series-gaps.ts";
 import { recordBlockedReason } from "../../../src/warehouse/coverage/targets.ts";
 import { recordStreamState } from "../../../src/warehouse/rows/stream-stats.ts";
 import { DELAY, declareTarget, gapsOf, present } from "../../support/warehouse/gaps.ts";
@@ -116,12 +115,6 @@ describe("the publication of a series", () => {
       recordLowerPage(t, other, { publishedTo: 100, askedTo: 0 });
       expect([has(100), has(101)]).toEqual([true, false]);
     });
-  });
-
-  it("counts as known for two hours after it was asked for", () => {
-    const at = (askedAt: number) => computeQuietTime({ askedAt }, present);
-    expect([at(present - 5), at(present + 5)]).toEqual([present - 5, present]);
-    expect([at(present - 2 * HOUR + 1), at(present - 2 * HOUR)]).toEqual([present - 2 * HOUR + 1, present]);
   });
 });
 

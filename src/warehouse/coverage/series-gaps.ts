@@ -1,0 +1,153 @@
+import type { GapState } from "../../model/status/gap-state.ts";
+import type { HistoryStream } from "../../model/streams.ts";
+import type { Micros } from "../../model/time.ts";
+import { intersect, normalise, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
+import type { SeriesNames } from "../schema/lookups.ts";
+import type { Connection } from "../sqlite/connection.ts";
+import { type GapScope, gapPartsSql, longParts, partStateSql } from "../views/gap-parts.ts";
+import { sqliteDialect } from "../views/sqlite-dialect.ts";
+import type { LedgerKey, SeriesKey } from "./ledger.ts";
+import { readClaims, readPendingClaims, type StoredClaim } from "./pending-claims.ts";
+
+/** The gaps of one series at one time. */
+export interface SeriesGaps extends Readonly<SeriesNames> {
+  readonly key: SeriesKey;
+  /** To be requested: `missing`, `unpublished`, `unconfirmed`, and what only awaits its confirmation. */
+  readonly open: TimeRanges;
+  /** REST may have records in these ranges. */
+  readonly missing: TimeRanges;
+  /** REST was asked about these ranges, and has shown no record in them or above. */
+  readonly unpublished: TimeRanges;
+  /** The service has none of these ranges, but must say so again. They contradict no row. */
+  readonly unconfirmed: TimeRanges;
+  /** Reason of `unconfirmed`. */
+  readonly unconfirmedReason: string;
+  /** Its claims that are not accepted yet. */
+  readonly claims: readonly StoredClaim[];
+  /** Older than the service's window: these ranges can no longer be fetched. */
+  readonly agedOut: TimeRanges;
+  /** How far back the service serves records: a range is lost at `from + serviceWindow`. Null: no limit. */
+  readonly serviceWindow: Micros | null;
+  /** Why the open ranges cannot be fetched at present, for example `forbidden`. */
+  readonly blockedReason: string | null;
+}
+
+/** A statement of the definition of the view `gaps` at `@now`. */
+function partsSql(columns: string, scope: GapScope, order: string): string {
+  const parts = gapPartsSql(sqliteDialect, { now: "CAST(@now AS INTEGER)", ...scope });
+  return `WITH ${parts} SELECT ${columns} FROM ${longParts("p")} ORDER BY ${order}`;
+}
+
+const ofStream = (alias: string) => `${alias}.stream = @stream`;
+const ofSeries = (alias: string) => `${alias}.stream = @stream AND ${alias}.series = @series`;
+
+interface PartRow extends SeriesNames, TimeRange {
+  readonly series: number;
+  readonly kind: "absent" | "pending" | "unpublished" | "later" | "settling" | "lost" | "settled";
+  readonly reason: string;
+  readonly targetEnd: Micros;
+  readonly serviceWindow: Micros | null;
+  readonly blockedReason: string | null;
+}
+
+const partColumns = `p.series, p.index_type AS indexType, p.index_id AS indexId, p.name, p.kind, p.from_ts AS "from", p.to_ts AS "to", p.reason,
+  p.target_end AS targetEnd, p.service_window AS serviceWindow, p.blocked_reason AS blockedReason`;
+const partsOfStream = partsSql(partColumns, { ofKey: ofStream }, "p.series, p.from_ts");
+/** Separate statements: with an optional condition SQLite would scan instead of seek. */
+const partsOfSeries = partsSql(partColumns, { ofKey: ofSeries }, "p.series, p.from_ts");
+
+/**
+ * The gaps of every series of a stream, or of one series, at `now` by the service's clock. Series without gaps are
+ * left out.
+ */
+export function readGaps(
+  connection: Connection,
+  stream: HistoryStream,
+  now: Micros,
+  series?: number,
+): SeriesGaps[] {
+  const at = Math.floor(now);
+  const rows =
+    series === undefined
+      ? connection.rows<PartRow>(partsOfStream, { stream, now: at })
+      : connection.rows<PartRow>(partsOfSeries, { stream, series, now: at });
+  if (rows.length === 0) return [];
+  const claims = series === undefined ? readPendingClaims(connection, stream) : undefined;
+  const claimsOf = (key: SeriesKey) =>
+    claims
+      ? (claims.get(key.series) ?? [])
+      : readClaims(connection, key).filter(({ acceptedAt }) => acceptedAt === null);
+  return [...Map.groupBy(rows, (row) => row.series)].flatMap(([seriesKey, parts]): SeriesGaps[] => {
+    const select = (...kinds: readonly PartRow["kind"][]) =>
+      normalise(parts.filter(({ kind }) => kinds.includes(kind)).map(({ from, to }) => ({ from, to })));
+    // The youngest part is requested when it is due.
+    const due = (ranges: TimeRanges) =>
+      intersect(ranges, [
+        { from: Number.NEGATIVE_INFINITY, to: Math.max(...parts.map(({ targetEnd }) => targetEnd ?? 0)) },
+      ]);
+    const open = due(select("absent", "pending", "unpublished", "later", "settling"));
+    const agedOut = select("lost");
+    if (open.length + agedOut.length === 0) return [];
+    const { indexType, indexId, name, serviceWindow, blockedReason } = parts.findLast(
+      ({ kind }) => kind !== "settled",
+    ) as PartRow;
+    const key = { stream, series: seriesKey };
+    return [
+      {
+        key,
+        ...{ indexType, indexId, name, serviceWindow, blockedReason, open, agedOut },
+        missing: select("pending", "later"),
+        unconfirmed: select("absent"),
+        unconfirmedReason: parts.find(({ kind }) => kind === "absent")?.reason ?? "",
+        claims: claimsOf(key),
+        unpublished: select("unpublished"),
+      },
+    ];
+  });
+}
+
+/** A row of the view `gaps`, by its ledger key. */
+export type GapTuple = readonly [
+  series: number,
+  from: Micros,
+  to: Micros,
+  state: GapState,
+  reason: string,
+  /** When an open range leaves the service's window; null: never. */
+  lostAt: Micros | null,
+];
+
+const tupleColumns = `p.series, p.from_ts, p.to_ts, ${partStateSql("p")} AS state, p.reason,
+  CASE WHEN ${partStateSql("p")} = 'open' THEN p.from_ts + p.service_window END`;
+const tuplesOfStream = partsSql(tupleColumns, { ofKey: ofStream }, "p.series, p.from_ts");
+const tuplesOfKey = partsSql(tupleColumns, { ofKey: ofSeries }, "p.from_ts");
+
+/** The rows of the view `gaps` of a stream, by series. */
+export function readGapTuples(connection: Connection, stream: HistoryStream, now: Micros): GapTuple[] {
+  return connection.tuples<GapTuple>(tuplesOfStream, { stream, now });
+}
+
+/** The rows of the view `gaps` of one key, ascending. */
+export function readKeyGaps(
+  connection: Connection,
+  { stream, series }: LedgerKey,
+  now: Micros,
+): readonly GapTuple[] {
+  return connection.tuples<GapTuple>(tuplesOfKey, { stream, series, now });
+}
+
+/** What the view `gaps` computes of the targets of a snapshot stream. */
+export interface SnapshotTarget extends LedgerKey, TimeRange {
+  /** What no snapshot has covered before this is lost. */
+  readonly lostUntil: Micros;
+}
+
+const snapshotTargetsSql = `WITH ${gapPartsSql(sqliteDialect, {
+  now: "CAST(@now AS INTEGER)",
+  ofKey: (alias) => `${alias}.stream IN (SELECT x.stream FROM targets x WHERE x.is_snapshot = 1)`,
+})} SELECT t.stream, t.series, t.start_ts AS "from", t.end_ts AS "to", t.lost_to AS lostUntil
+  FROM present_targets t WHERE t.is_snapshot = 1 ORDER BY t.stream, t.series, t.start_ts`;
+
+export function readSnapshotTargets(connection: Connection, now: Micros): SnapshotTarget[] {
+  return connection.rows<SnapshotTarget>(snapshotTargetsSql, { now });
+}
