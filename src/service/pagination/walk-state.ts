@@ -137,10 +137,10 @@ export class WalkState {
 
   /** Returns whether the page has an older row than all before. */
   accept(page: PageSummary, size: number): boolean {
-    const { rows, oldest, newest, isDescending } = page;
+    const { rows, oldest } = page;
     const { onAnomaly } = this.#options;
-    // An unordered page has reached a timestamp only if all its rows are below it.
-    this.#lowerBound = (isDescending ? oldest : newest) ?? Number.POSITIVE_INFINITY;
+    // The commit of an unordered page fails, whatever it has reached.
+    this.#lowerBound = oldest ?? Number.POSITIVE_INFINITY;
     const isOlder = oldest !== undefined && (this.#oldestTs === undefined || oldest < this.#oldestTs);
     if (isOlder) {
       this.#oldestTs = oldest;
