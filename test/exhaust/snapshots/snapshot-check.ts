@@ -151,9 +151,11 @@ function slotOptions(client: SnapshotClient, hasExcluded: boolean): Options {
     work();
   };
   const hasBatch = batch.length > 0;
+  // If it waits until its period begins, it is a tick of the next period before one of this.
+  const isFirstAhead = client.world.ahead?.includes(batch[0]?.market ?? " ");
   return {
     commit: then(() => client.commitAll()),
-    blocked: after.queue.length > 0 ? then(() => {}) : undefined,
+    blocked: after.queue.length > 0 && (hasExcluded || !isFirstAhead) ? then(() => {}) : undefined,
     "commit one": after.queue.length > 1 ? then(() => client.commitHead(batch.slice(0, 1))) : undefined,
     kill: client.silentMarket && !hasExcluded ? undefined : then(() => client.restart()),
     "kill after one":

@@ -196,9 +196,9 @@ export class SnapshotClient {
     for (const each of changes.values()) this.#apply(each);
   }
 
-  /** A batch cannot be committed at all, and the follower starts again. */
+  /** A batch of one tick cannot be committed at all, and the follower starts again. */
   loseBatch(): void {
-    this.queue = this.queue.slice(this.batch.length);
+    this.queue = this.queue.slice(1);
     this.feed = interruptFeed(this.feed);
     if (this.connection) this.disconnect();
   }

@@ -24,7 +24,9 @@ export function findFalseCoverage(client: SnapshotClient, isStrict = false): str
     // The service's clock may be two seconds ahead.
     if (range.to - world.cadence > client.present + 2_000_000)
       return `${describe(range)} is covered before it begins`;
-    const inRange = lists.flat().filter(({ ts }) => includes(range, ts));
+    const inRange = lists
+      .flat()
+      .filter(({ ts }) => includes(range, ts) && (ts <= client.present || world.ahead));
     const listed = inRange.filter((each) =>
       isStrict ? isSelected(world, each.market) : isJudged(world, each),
     );

@@ -22,6 +22,8 @@ const lists = ["", "a", "abc", "abcd"].flatMap((first) =>
 const ofTwo = [["ab"]];
 /** A market that comes when others are known. */
 const comes = [["a", "a", "ab"]];
+/** One of two markets is refreshed later than the other. */
+const apart = [{ second: "b" }, { second: "a", late: "b" }];
 const everyTick = [{}, { late: "a" }, { late: "b" }, { selected: "b" }, { selected: "a", late: "a" }];
 const live = { faults: 1, crashes: 1, steps: ["slot", "socket"] } as const;
 const polled = { faults: 1, crashes: 1, steps: ["slot", "poll"] } as const;
@@ -46,6 +48,10 @@ export const snapshotPlans = {
       bound: { ...live, depth: 7 },
     },
     {
+      shape: { stream: "exchange_ticks", lists: ofTwo, more: apart },
+      bound: { ...live, depth: 7 },
+    },
+    {
       shape: {
         stream: "exchange_ticks",
         lists: [
@@ -60,6 +66,11 @@ export const snapshotPlans = {
     {
       shape: { stream: "exchange_ticks", lists: ofTwo, more: [{ ahead: "b" }], phases: [1] },
       bound: { ...live, depth: 7 },
+    },
+    // Longer, and its ticks wait until their period begins.
+    {
+      shape: { stream: "exchange_ticks", lists: ofTwo, more: [{ ahead: "a" }], phases: [1] },
+      bound: { ...live, depth: 4 },
     },
     { shape: { stream: "exchange_ticks", lists: ofTwo, more: everyTick }, bound: { ...live, depth: 7 } },
     {
@@ -86,12 +97,21 @@ export const snapshotPlans = {
       bound: { ...live, depth: 9 },
     },
     {
+      shape: { stream: "exchange_ticks", lists: ofTwo, more: apart },
+      bound: { ...live, depth: 9 },
+    },
+    {
       shape: { stream: "exchange_ticks", lists: pairs, more: everyTick, phases: [0, 1] },
-      bound: { ...live, depth: 8 },
+      bound: { ...live, depth: 7 },
     },
     {
       shape: { stream: "exchange_ticks", lists: ofTwo, more: [{ ahead: "b" }], phases: [1] },
       bound: { ...live, depth: 10 },
+    },
+    // Longer, and its ticks wait until their period begins.
+    {
+      shape: { stream: "exchange_ticks", lists: ofTwo, more: [{ ahead: "a" }], phases: [1] },
+      bound: { ...live, depth: 4 },
     },
     {
       shape: { stream: "exchange_ticks", lists: ofTwo, more: [{}, { late: "b" }, { exchangeId: null }] },

@@ -17,6 +17,8 @@ export interface SnapshotSpec {
   readonly selected?: string;
   /** The socket has their ticks a slot later than the others. */
   readonly late?: string;
+  /** They are refreshed a slot later than the others. */
+  readonly second?: string;
   /** They are stamped ahead: with a refresh in the second slot of a period, in the next period. */
   readonly ahead?: string;
 }
@@ -83,7 +85,8 @@ export function marketsOf({ lists }: SnapshotWorld, refresh: number): string {
 export function listOf(world: SnapshotWorld, refresh: number): readonly Listed[] {
   const at = refreshTs(world, refresh);
   return [...marketsOf(world, refresh)].map((market) => {
-    const ts = at + (world.ahead?.includes(market) ? AHEAD : 0);
+    const ts =
+      at + (world.ahead?.includes(market) ? AHEAD : 0) + (world.second?.includes(market) ? world.slot : 0);
     return { market, refresh, ts, name: `${market}${refresh}` };
   });
 }
@@ -95,7 +98,7 @@ export function isSelected({ selected }: SnapshotWorld, market: string): boolean
 /** What the socket sends in a slot. */
 export function sentAt(world: SnapshotWorld, at: number): readonly Listed[] {
   const isDue = ({ market, refresh }: Listed) =>
-    refreshSlot(world, refresh) + (world.late?.includes(market) ? 1 : 0) === at;
+    refreshSlot(world, refresh) + (`${world.late}${world.second}`.includes(market) ? 1 : 0) === at;
   const newest = refreshAt(world, at);
   return [newest - 1, newest].flatMap((refresh) => (refresh < 0 ? [] : listOf(world, refresh).filter(isDue)));
 }
