@@ -221,10 +221,12 @@ function pollOptions(client: SnapshotClient, hasExcluded: boolean): Options {
   return {
     honest: () => client.poll("honest"),
     ...Object.fromEntries(faults),
-    "kill before coverage": () => {
-      client.poll("honest", true);
-      client.restart();
-    },
+    "kill before coverage": client.silentMarket
+      ? undefined
+      : () => {
+          client.poll("honest", true);
+          client.restart();
+        },
   };
 }
 
