@@ -118,6 +118,11 @@ export function formatTimestamp(micros: Micros): string {
   return `${new Date(ms).toISOString().slice(0, 23)}${String(rest).padStart(3, "0")}Z`;
 }
 
+/** With as many digits as the timestamp has: three, or six. */
+export function formatShort(ts: Micros): string {
+  return formatTimestamp(ts).replace(/000Z$/, "Z");
+}
+
 /** Without the fraction: `2026-05-01T12:00:00Z`. */
 export function formatToSecond(ts: Micros): string {
   return `${formatTimestamp(ts).slice(0, 19)}Z`;

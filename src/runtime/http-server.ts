@@ -47,7 +47,8 @@ interface HttpServerOptions {
   /** 0: any free port. */
   readonly port: number;
   readonly tls?: { readonly cert: Buffer; readonly key: Buffer } | undefined;
-  readonly respond: (request: HttpRequest) => Promise<HttpResponse>;
+  /** `raw`: for a handler that sends the response itself; its promise then never settles. */
+  readonly respond: (request: HttpRequest, raw: ServerResponse) => Promise<HttpResponse>;
   /** Takes over a connection that becomes a websocket. It no longer counts as one of this server. */
   readonly upgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
   /** Headers of every response. */
@@ -88,7 +89,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   const sender = new ResponseSender(options, (socket) => markUsed(socket));
   const handle = (request: IncomingMessage, response: ServerResponse) => {
     options
-      .respond(readRequest(request, response))
+      .respond(readRequest(request, response), response)
       .catch((error: unknown): HttpResponse => {
         options.onError(error);
         return {

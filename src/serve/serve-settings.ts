@@ -1,7 +1,7 @@
 import { Failure } from "../model/failure.ts";
 import { isLoopback } from "../model/service-url.ts";
+import type { ServeClient } from "./client-access.ts";
 import { readSecretHash } from "./client-secrets.ts";
-import type { ServeClient } from "./serve-tokens.ts";
 
 /** What `mds-sync serve` and `run` are told. It can be passed to a thread. */
 export interface ServeSettings {

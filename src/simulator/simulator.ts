@@ -1,11 +1,13 @@
+import { ApiServer } from "../api-server/api-server.ts";
+import type { Interceptor } from "../api-server/interceptor.ts";
+import type { Access, TokenAudience, Tokens } from "../api-server/tokens.ts";
+import { serviceScopes } from "../model/streams.ts";
 import { type Clock, systemClock } from "../runtime/clock.ts";
-import type { Interceptor } from "./interceptor.ts";
+import { silentLog } from "../runtime/log.ts";
+import { hashNumbers } from "./market/hash.ts";
 import { defaultQuirks, type Quirks } from "./market/quirks.ts";
 import type { UniverseSize } from "./market/universe.ts";
-import { SimulatorHttpServer } from "./rest/http-server.ts";
-import { allScopes, Tokens } from "./rest/tokens.ts";
-import { handleServiceRequest } from "./routes.ts";
-import { LiveServer } from "./websocket/server.ts";
+import { createMarketSource } from "./market-source.ts";
 import { createWorld, type World } from "./world.ts";
 
 export interface SimulatorOptions {
@@ -27,63 +29,65 @@ export interface SimulatorOptions {
   interceptor?: Interceptor;
 }
 
-export interface Simulator {
-  /** The REST address, which is also the audience of REST tokens. */
-  readonly baseUrl: string;
-  /** The websocket address, which is also the audience of its tokens. */
-  readonly wsUrl: string;
-  readonly tokens: Tokens;
-  /** The data that it serves. */
-  readonly world: World;
-  /** Closes the port and all connections. */
-  close(): Promise<void>;
-  /** Opens the same port again. */
-  listen(): Promise<void>;
-  stop(): Promise<void>;
+/** The only client of the service. Changes apply to later tokens. */
+interface ClientSettings {
+  clientId: string;
+  clientSecret: string;
+  scopes: readonly string[];
+  tokenSeconds: number;
 }
 
-const HOST = "127.0.0.1";
-const WEBSOCKET_PATH = "/v3/stream";
+export interface Simulator extends Pick<ApiServer, "baseUrl" | "wsUrl" | "close" | "listen" | "stop"> {
+  readonly settings: ClientSettings;
+  readonly tokens: Tokens;
+  /** By audience: the newest token. */
+  readonly newestTokens: ReadonlyMap<TokenAudience, string>;
+  /** The data that it serves. */
+  readonly world: World;
+}
+
+/** All ticks of a refresh of the real size are sent at once. */
+const MAX_UNREAD_BYTES = 128 * 2 ** 20;
 
 export async function startSimulator(options: SimulatorOptions = {}): Promise<Simulator> {
   const { seed = 1, size = "demo", refreshSeconds = 30, clock = systemClock, interceptor = {} } = options;
-  const { clientId = "demo", clientSecret = "demo-secret", scopes = allScopes } = options;
+  const { clientId = "demo", clientSecret = "demo-secret", scopes = serviceScopes } = options;
   const { port = 0, tokenSeconds = 86_400, pingSeconds = 30 } = options;
   const quirks: Quirks = { ...defaultQuirks, ...options.quirks };
   const world = createWorld({ seed, size, tickMs: refreshSeconds * 1000, quirks });
-
-  const addresses = { rest: "", websocket: "" };
-  const settings = { clientId, clientSecret, scopes, tokenSeconds };
-  const tokens = new Tokens(seed, quirks, settings, () => addresses);
-  const server = new SimulatorHttpServer(clock, interceptor.respond?.bind(interceptor), (request) =>
-    handleServiceRequest(world, tokens, request),
-  );
-  server.isCompressing = quirks.compression === "gzip";
-  const live = new LiveServer({
-    ...{ clock, world, interceptor, pingSeconds },
-    path: WEBSOCKET_PATH,
-    scopesOf: (token) => tokens.scopesOf(token, "websocket", clock.now()),
-  });
-  server.onUpgrade = (request, socket, head) => live.upgrade(request, socket, head);
-  const boundPort = await server.listen(HOST, port);
-  addresses.rest = `http://${HOST}:${boundPort}`;
-  addresses.websocket = `ws://${HOST}:${boundPort}${WEBSOCKET_PATH}`;
-
-  return {
-    baseUrl: addresses.rest,
-    wsUrl: addresses.websocket,
-    tokens,
-    world,
-    async close() {
-      live.dropAll();
-      await server.close();
-    },
-    async listen() {
-      await server.listen(HOST, boundPort);
-    },
-    async stop() {
-      await live.stop();
-      await server.close();
+  const settings: ClientSettings = { clientId, clientSecret, scopes, tokenSeconds };
+  const newestTokens = new Map<TokenAudience, string>();
+  let tokenCount = 0;
+  const access: Access = {
+    isOpen: false,
+    isSecretOf: (id, secret) => id === settings.clientId && secret === settings.clientSecret,
+    grantOf: () => ({ scopes: settings.scopes, seconds: settings.tokenSeconds }),
+    createToken(audience) {
+      const token = createTokenText(seed, quirks, tokenCount++);
+      newestTokens.set(audience, token);
+      return token;
     },
   };
+  const server = new ApiServer({
+    ...{ access, clock, interceptor, pingSeconds, port, host: "127.0.0.1" },
+    ...{ name: "the simulator", portSetting: "--port" },
+    source: createMarketSource(world, clock),
+    log: { ...silentLog, error: ({ error }) => process.stderr.write(`simulator: ${error}\n`) },
+    maxUnreadBytes: MAX_UNREAD_BYTES,
+  });
+  await server.listen();
+  return {
+    ...{ baseUrl: server.baseUrl, wsUrl: server.wsUrl, tokens: server.tokens, settings, newestTokens, world },
+    close: () => server.close(),
+    listen: () => server.listen(),
+    stop: () => server.stop(),
+  };
+}
+
+function createTokenText(seed: number, quirks: Quirks, count: number): string {
+  const words = Array.from({ length: 12 }, (_, word) => hashNumbers(seed, 71, count, word));
+  const bytes = Buffer.from(Uint32Array.from(words).buffer);
+  if (quirks.awkwardTokens) return `+/${bytes.toString("base64")}=&a=`;
+  const text = bytes.toString("base64url");
+  return `${text.slice(0, 12)}.${text.slice(12, 44)}.${text.slice(44)}`;
 }

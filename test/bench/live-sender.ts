@@ -1,8 +1,8 @@
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { type WebSocket, WebSocketServer } from "ws";
+import { encodeFrame } from "../../src/api-server/frames.ts";
 import { formatTimestamp } from "../../src/model/time.ts";
-import { encodeFrame } from "../../src/simulator/websocket/frames.ts";
 
 /** What the benchmark tells its sender to do. */
 export type SenderCommand =

@@ -2,11 +2,13 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { defaultChoices } from "../../src/api-server/choices.ts";
+import { respondToPath } from "../../src/api-server/endpoints.ts";
 import { serviceScopes } from "../../src/model/streams.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { silentLog } from "../../src/runtime/log.ts";
-import { serveRequest } from "../../src/serve/rest/router.ts";
 import { type ServeServer, startServeServer } from "../../src/serve/serve-server.ts";
+import { readState } from "../../src/serve/warehouse-source.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { openWriter } from "../../src/warehouse/writer.ts";
@@ -69,6 +71,13 @@ export async function benchServe(print: (line: string) => void): Promise<readonl
   }
 }
 
+const choices = {
+  ...defaultChoices,
+  sizeBesideStartAfter: "honoured",
+  ids: "opaque",
+  noData: "empty",
+} as const;
+
 function measurePages(path: string): number {
   const reader = openReader(path);
   const [indexId] = reader.statement<string>("SELECT index_id FROM series WHERE series = 1").pluck().all();
@@ -78,7 +87,7 @@ function measurePages(path: string): number {
   let rows = 0;
   for (let nextId: string | undefined = ""; nextId !== undefined && rows < TICKS_PER_SERIES; rows += 2000) {
     const { body } = reader.database.transaction(() =>
-      serveRequest(reader, { path: "/index-ticker", query, scopes, now: TO }),
+      respondToPath("/index-ticker", { state: readState(reader, TO), query, scopes, choices }),
     )();
     nextId = /"nextId":"([^"]+)"/.exec(body.slice(-60))?.[1];
     if (nextId !== undefined) query.set("startAfter", nextId);
@@ -93,12 +102,8 @@ function measureLatest(path: string): number {
   const reader = openReader(path);
   const times = Array.from({ length: 21 }, () => {
     const startedAt = cpuSeconds();
-    serveRequest(reader, {
-      path: "/index-ticker",
-      query: new URLSearchParams(),
-      scopes,
-      now: systemClock.now() * 1000,
-    });
+    const state = readState(reader, systemClock.now() * 1000);
+    void respondToPath("/index-ticker", { state, query: new URLSearchParams(), scopes, choices }).body;
     return (cpuSeconds() - startedAt) * 1000;
   });
   reader.close();

@@ -9,7 +9,8 @@ const source = join(root, "src");
 const ALLOWED_IMPORTS: Record<string, string[]> = {
   model: [],
   runtime: ["model/failure.ts"],
-  simulator: ["runtime/clock.ts"],
+  "api-server": ["model", "runtime"],
+  simulator: ["api-server", "model/streams.ts", "runtime/clock.ts", "runtime/log.ts"],
   config: ["model"],
   telemetry: ["model", "runtime"],
   service: ["rule", "model", "runtime"],
@@ -20,7 +21,7 @@ const ALLOWED_IMPORTS: Record<string, string[]> = {
   export: ["warehouse", "model", "runtime"],
   share: ["warehouse", "rule", "model", "runtime"],
   library: ["warehouse", "model", "runtime"],
-  serve: ["warehouse", "rule", "model", "runtime"],
+  serve: ["api-server", "warehouse", "rule", "model", "runtime"],
   dashboard: ["warehouse", "telemetry", "model", "runtime"],
   "dashboard/page": ["model"],
   daemon: [

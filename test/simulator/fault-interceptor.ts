@@ -1,18 +1,11 @@
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
+import { encodeFrame } from "../../src/api-server/frames.ts";
+import type { HttpExchange, Interceptor, LiveMessage } from "../../src/api-server/interceptor.ts";
+import type { Session } from "../../src/api-server/session.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
-import type { Interceptor, LiveMessage } from "../../src/simulator/interceptor.ts";
 import { hashText } from "../../src/simulator/market/hash.ts";
-import {
-  encodeResponse,
-  type HttpExchange,
-  Payload,
-  type PlainResponse,
-  type SimulatorResponse,
-} from "../../src/simulator/rest/http-types.ts";
 import type { Simulator } from "../../src/simulator/simulator.ts";
-import { encodeFrame } from "../../src/simulator/websocket/frames.ts";
-import type { LiveSession } from "../../src/simulator/websocket/session.ts";
 import type { Fault, FaultEvent, HttpStrike, LiveStrike, RowChoice, Strike } from "./fault.ts";
 import {
   capSize,
@@ -25,6 +18,7 @@ import {
   TOKEN_PATH,
 } from "./faults/page.ts";
 import { waitWhileConnected, writeResponse } from "./faults/responses.ts";
+import { encodeResponse, type PlainResponse, toPlainResponse } from "./plain-response.ts";
 
 /** A fault has changed a response. */
 export interface ChangedResponse {
@@ -75,7 +69,7 @@ export class FaultInterceptor implements Required<Interceptor> {
   #usedSockets = new WeakSet<Socket>();
   /** The faults that strike on the message that is being handled. */
   #subscribing: readonly Struck[] = [];
-  readonly #silenced = new WeakMap<LiveSession, "ticks" | "everything">();
+  readonly #silenced = new WeakMap<Session, "ticks" | "everything">();
   #end = new AbortController();
   /** Serialises closing and opening the port, even when the faults change. */
   #portChange = Promise.resolve();
@@ -129,11 +123,7 @@ export class FaultInterceptor implements Required<Interceptor> {
     const effective = new Set<Struck>();
     const original = toPlainResponse(exchange.response);
     const changed = this.#change(exchange, path, original, struck, effective);
-    const response =
-      changed === original
-        ? exchange.response
-        : { ...changed, payload: new Payload(() => Buffer.from(changed.body)) };
-    this.#deliver(exchange, encodeResponse(request, response), struck, effective).catch((error: Error) =>
+    this.#deliver(exchange, encodeResponse(request, changed), struck, effective).catch((error: Error) =>
       rawResponse.destroy(error),
     );
   }
@@ -210,7 +200,7 @@ export class FaultInterceptor implements Required<Interceptor> {
     return one?.fault.upgrade?.(socket, this.#context(one)) ?? proceed();
   }
 
-  receive(session: LiveSession, message: LiveMessage, proceed: () => void): void {
+  receive(session: Session, message: LiveMessage, proceed: () => void): void {
     const [matched, un] = /^(UN)?SUBSCRIBE_/.exec(String(message.event)) ?? [];
     if (matched === undefined) {
       proceed();
@@ -228,7 +218,7 @@ export class FaultInterceptor implements Required<Interceptor> {
     this.#subscribing = [];
   }
 
-  send(session: LiveSession, messages: readonly string[], proceed: () => void): void {
+  send(session: Session, messages: readonly string[], proceed: () => void): void {
     const silenced = this.#silenced.get(session);
     if (silenced === "everything") return;
     const [first = ""] = messages;
@@ -246,7 +236,7 @@ export class FaultInterceptor implements Required<Interceptor> {
     else proceed();
   }
 
-  #confirm(session: LiveSession, text: string, struck: readonly Struck[]): void {
+  #confirm(session: Session, text: string, struck: readonly Struck[]): void {
     const send = (content: string) => {
       const timestamp = new Date(this.#options.clock.now()).toISOString();
       session.write(encodeFrame(JSON.stringify({ ...JSON.parse(content), timestamp })));
@@ -258,7 +248,7 @@ export class FaultInterceptor implements Required<Interceptor> {
   }
 
   /** The frames to send now for this tick. */
-  #changeTick(session: LiveSession, text: string): Buffer[] {
+  #changeTick(session: Session, text: string): Buffer[] {
     let fields = parseFields(text);
     const query = new Map(fields.map(([name, value]) => [name, value.replace(/^"(.*)"$/, "$1")]));
     const about = ["indexId", "exchangeId", "marketId", "timestamp"].map((name) => query.get(name));
@@ -279,11 +269,20 @@ export class FaultInterceptor implements Required<Interceptor> {
 
   #context({ chance }: Struck): LiveStrike {
     const { clock } = this.#options;
-    const { tokens, world } = this.#options.simulator();
-    return { clock, tokens, world, chance, silence: (session, what) => this.#silence(session, what) };
+    const { tokens, settings, newestTokens, world } = this.#options.simulator();
+    const secrets = [settings.clientSecret, ...newestTokens.values()];
+    return {
+      clock,
+      tokens,
+      settings,
+      secrets,
+      world,
+      chance,
+      silence: (session, what) => this.#silence(session, what),
+    };
   }
 
-  #silence(session: LiveSession, what: "ticks" | "everything"): void {
+  #silence(session: Session, what: "ticks" | "everything"): void {
     this.#silenced.set(session, what);
     if (what === "ticks") return;
     session.cancelTimers();
@@ -388,11 +387,3 @@ function isSameResponse(left: PlainResponse, right: PlainResponse): boolean {
     Buffer.compare(left.body, right.body) === 0
   );
 }
-
-const toPlainResponse = ({ status, headers, payload }: SimulatorResponse): PlainResponse => ({
-  status,
-  headers,
-  get body() {
-    return payload.bytes;
-  },
-});

@@ -1,11 +1,12 @@
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import type { Session } from "../../src/api-server/session.ts";
+import type { Tokens } from "../../src/api-server/tokens.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
-import type { PlainResponse } from "../../src/simulator/rest/http-types.ts";
-import type { Tokens } from "../../src/simulator/rest/tokens.ts";
-import type { LiveSession } from "../../src/simulator/websocket/session.ts";
+import type { Simulator } from "../../src/simulator/simulator.ts";
 import type { World } from "../../src/simulator/world.ts";
 import type { JsonFields, Page, PageMemory, Query } from "./faults/page.ts";
+import type { PlainResponse } from "./plain-response.ts";
 
 /** When a fault strikes; all conditions must hold. */
 export interface Conditions {
@@ -39,6 +40,9 @@ export interface Strike {
   readonly clock: Clock;
   readonly world: World;
   readonly tokens: Tokens;
+  readonly settings: Simulator["settings"];
+  /** The client's secret and its newest tokens. */
+  readonly secrets: readonly string[];
   /** A fraction in [0, 1) for further choices, which depends on the seed, the fault and the request alone. */
   chance(...about: (string | number)[]): number;
 }
@@ -95,16 +99,16 @@ interface LiveEffect {
   /** Answers a message with an ERROR of these properties. */
   error?(): Record<string, unknown>;
   /** Sends CONNECTED or SUBSCRIBED_*. */
-  confirm?(session: LiveSession, text: string, send: (text: string) => void): void;
+  confirm?(session: Session, text: string, send: (text: string) => void): void;
   /** Disturbs the connection. */
-  disturb?(session: LiveSession, strike: LiveStrike): void;
+  disturb?(session: Session, strike: LiveStrike): void;
   /** The frames of a tick. */
-  frames?(frames: Buffer[], session: LiveSession): Buffer[];
+  frames?(frames: Buffer[], session: Session): Buffer[];
 }
 
 export interface LiveStrike extends Strike {
   /** Sends no more ticks to the session, or nothing at all. */
-  silence(session: LiveSession, what: "ticks" | "everything"): void;
+  silence(session: Session, what: "ticks" | "everything"): void;
 }
 
 /** A deviation of the service: a function of a request and its response, or of the events of a websocket. */

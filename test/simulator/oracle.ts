@@ -1,19 +1,13 @@
-import {
-  type ContractFilter,
-  listContracts,
-  type SimulatedDerivativeType,
-} from "../../src/simulator/market/contracts.ts";
+import type { ContractFilter } from "../../src/api-server/source.ts";
+import { listContracts, type SimulatedDerivativeType } from "../../src/simulator/market/contracts.ts";
 import type { IndexSeries, SimulatedIndexType } from "../../src/simulator/market/indexes.ts";
-import type { DailyBarRecord } from "../../src/simulator/rest/bar-history.ts";
-import {
-  createDerivativeTick,
-  type DerivativeTickRecord,
-  findExchange,
-} from "../../src/simulator/rest/derivatives.ts";
-import type { ExchangeTickRecord } from "../../src/simulator/rest/exchange-tickers.ts";
-import type { History } from "../../src/simulator/rest/history.ts";
-import { type MarketCapRecord, rankMarketCaps } from "../../src/simulator/rest/market-caps.ts";
-import type { IndexTickRecord } from "../../src/simulator/rest/tick-history.ts";
+import { findExchange } from "../../src/simulator/market-source.ts";
+import type { DailyBarRecord } from "../../src/simulator/records/bar-history.ts";
+import { createDerivativeTick, type DerivativeTickRecord } from "../../src/simulator/records/derivatives.ts";
+import type { ExchangeTickRecord } from "../../src/simulator/records/exchange-tickers.ts";
+import type { History } from "../../src/simulator/records/history.ts";
+import { type MarketCapRecord, rankMarketCaps } from "../../src/simulator/records/market-caps.ts";
+import type { IndexTickRecord } from "../../src/simulator/records/tick-history.ts";
 import type { World } from "../../src/simulator/world.ts";
 
 /**
@@ -68,7 +62,11 @@ export class Oracle {
 
   /** The tick of one market on one exchange that /exchange-ticker serves at `nowMs`. */
   exchangeTick(exchangeId: string, marketId: string, nowMs: number): ExchangeTickRecord | undefined {
-    return this.#world.exchangeTickers.record(exchangeId, marketId, this.#newestTick(nowMs));
+    const [record] = this.#world.exchangeTickers.records(
+      this.#newestTick(nowMs),
+      ({ exchange, market }) => exchange.id === exchangeId && market.id === marketId,
+    );
+    return record;
   }
 
   /** All ticks that /exchange-ticker serves at `nowMs`. */

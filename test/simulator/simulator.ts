@@ -1,5 +1,5 @@
+import type { Interceptor } from "../../src/api-server/interceptor.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
-import type { Interceptor } from "../../src/simulator/interceptor.ts";
 import type { Universe } from "../../src/simulator/market/universe.ts";
 import {
   type SimulatorOptions as PlainOptions,
@@ -75,8 +75,7 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
   };
   const simulator = await startPlain({ ...plain, interceptor });
   faultInterceptor.setFaults(faults);
-  const { tokens, world, baseUrl, wsUrl } = simulator;
-  const { settings } = tokens;
+  const { tokens, settings, newestTokens, world, baseUrl, wsUrl } = simulator;
   return {
     ...{ baseUrl, wsUrl, requests, pongs },
     clientId: settings.clientId,
@@ -84,7 +83,7 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
       return settings.clientSecret;
     },
     get secrets() {
-      return tokens.secrets;
+      return [settings.clientSecret, ...newestTokens.values()];
     },
     get faultCounts() {
       return faultInterceptor.counts;

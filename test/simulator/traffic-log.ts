@@ -1,5 +1,5 @@
+import type { Session } from "../../src/api-server/session.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
-import type { LiveSession } from "../../src/simulator/websocket/session.ts";
 
 export interface LoggedRequest {
   readonly method: string;
@@ -38,21 +38,21 @@ export class RequestLog {
 export class PongLog {
   readonly #clock: Clock;
   /** By session and requestId: when the PING was sent. */
-  readonly #sent = new WeakMap<LiveSession, Map<number, number>>();
+  readonly #sent = new WeakMap<Session, Map<number, number>>();
   readonly #ms: number[] = [];
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  sent(session: LiveSession, [message = ""]: readonly string[]): void {
+  sent(session: Session, [message = ""]: readonly string[]): void {
     const [, requestId] = /^\{"event":"PING","requestId":(\d+)/.exec(message) ?? [];
     if (!requestId) return;
     const sent = this.#sent.get(session) ?? new Map();
     this.#sent.set(session, sent.set(Number(requestId), this.#clock.monotonic()));
   }
 
-  answered(session: LiveSession, requestId: unknown): void {
+  answered(session: Session, requestId: unknown): void {
     const at = this.#sent.get(session)?.get(Number(requestId));
     if (at !== undefined) this.#ms.push(this.#clock.monotonic() - at);
   }

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { constants } from "node:os";
 import type { Command } from "commander";
 import { integerOption, type Option } from "../../config/option-types.ts";
-import { errorCode } from "../../model/failure.ts";
+import { errorCode, failureCode } from "../../model/failure.ts";
 import type { Simulator } from "../../simulator/simulator.ts";
 import { ChildExit, type CommandContext, usageFailure } from "../support/context.ts";
 
@@ -42,8 +42,8 @@ export function addSimulateCommand(program: Command, context: CommandContext): v
       const settings = {
         MDS_BASE_URL: simulator.baseUrl,
         MDS_WS_URL: simulator.wsUrl,
-        MDS_CLIENT_ID: simulator.tokens.settings.clientId,
-        MDS_CLIENT_SECRET: simulator.tokens.settings.clientSecret,
+        MDS_CLIENT_ID: simulator.settings.clientId,
+        MDS_CLIENT_SECRET: simulator.settings.clientSecret,
       };
       try {
         if (command.length > 0) throw new ChildExit(await runWith(settings, command, context));
@@ -106,9 +106,7 @@ async function startOrReject(flags: SimulateFlags): Promise<Simulator> {
     // On one machine, compressing costs more than it saves.
     return await startSimulator({ size, port, refreshSeconds, quirks: { compression: "none" } });
   } catch (error) {
-    const code = errorCode(error);
-    if (code === "EADDRINUSE" || code === "EACCES")
-      return rejectFlag("--port", `${port} (${code})`, "a free port, or 0");
+    if (failureCode(error) === "http_port") return rejectFlag("--port", String(port), "a free port, or 0");
     throw error;
   }
 }

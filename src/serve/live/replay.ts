@@ -1,4 +1,9 @@
+import { ApiError } from "../../api-server/api-error.ts";
+import { encodeFrames } from "../../api-server/frames.ts";
+import type { Session } from "../../api-server/session.ts";
+import type { Feed } from "../../api-server/source.ts";
 import {
+  formatShort,
   formatTimestamp,
   MICROS_PER_DAY,
   MICROS_PER_MS,
@@ -10,16 +15,11 @@ import {
 import type { Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
 import { runAfterPendingMessages } from "../../runtime/loop.ts";
-import type { Connection } from "../../warehouse/sqlite/connection.ts";
-import { timestampText } from "../rest/record-text.ts";
-import { ServeError } from "../rest/serve-error.ts";
 import type { ServedWarehouse } from "../served-warehouse.ts";
-import { findGapStarts, type GapKey, gapKeyOf } from "./replay-gaps.ts";
-import type { ServeSession } from "./serve-session.ts";
-import { FramePacker } from "./text-frames.ts";
-import { findTickSources, gapText, type TickMessage, type TickSource } from "./tick-sources.ts";
+import { findGapMessages } from "./replay-gaps.ts";
+import { findTickSources, type TickMessage, type TickSource } from "./tick-sources.ts";
 
-interface ReplayRange {
+export interface ReplayRange {
   readonly from: Micros;
   readonly to: Micros;
   /** How many seconds pass in one; Infinity: as fast as the client reads. */
@@ -30,29 +30,29 @@ interface ReplayRange {
 
 interface ReplayOptions extends ReplayRange {
   readonly warehouse: ServedWarehouse;
-  readonly session: ServeSession;
+  readonly session: Session;
   readonly clock: Clock;
   readonly log: Log;
 }
 
 const MAX_SPEED = 1_000_000;
 
-/** Reads `?from=…&to=…&speed=…&wait=…`; undefined if the client wants the present. Throws a ServeError. */
+/** Reads `?from=…&to=…&speed=…&wait=…`; undefined if the client wants the present. Throws a ApiError. */
 export function parseReplayOptions(query: URLSearchParams, now: () => Micros): ReplayRange | undefined {
   if (!["from", "to", "speed", "wait"].some((name) => query.has(name))) return undefined;
   const readTime = (name: string, fallback: string) => {
     const ts = parseUserTime(query.get(name) ?? fallback, now());
-    if (ts === undefined) throw new ServeError(400, `${name} must be ${USER_TIME_FORMS}`);
+    if (ts === undefined) throw new ApiError(400, `${name} must be ${USER_TIME_FORMS}`);
     return ts;
   };
   const speedText = query.get("speed") ?? "1";
   const speed = speedText === "max" ? Number.POSITIVE_INFINITY : Number(speedText);
   if (!(speed > 0) || (speed > MAX_SPEED && speedText !== "max"))
-    throw new ServeError(400, `speed must be a number up to ${MAX_SPEED}, or max`);
+    throw new ApiError(400, `speed must be a number up to ${MAX_SPEED}, or max`);
   const wait = Number(query.get("wait") ?? "1");
-  if (!Number.isSafeInteger(wait) || wait < 1) throw new ServeError(400, "wait must be a positive integer");
+  if (!Number.isSafeInteger(wait) || wait < 1) throw new ApiError(400, "wait must be a positive integer");
   const range = { from: readTime("from", ""), to: readTime("to", "now") };
-  if (range.from >= range.to) throw new ServeError(400, "from must be before to");
+  if (range.from >= range.to) throw new ApiError(400, "from must be before to");
   return { ...range, speed, wait };
 }
 
@@ -61,6 +61,8 @@ const TICKS_PER_READ = 8_000;
 const MIN_READ_MICROS = MICROS_PER_SECOND;
 const MAX_READ_MICROS = 7 * MICROS_PER_DAY;
 const FIRST_READ_MICROS = 60 * MICROS_PER_SECOND;
+/** Messages of about this length are written at once. */
+const CHUNK_LENGTH = 64 * 1024;
 /** Ticks that are due within this time are sent together. */
 const MIN_PAUSE_MS = 5;
 
@@ -68,11 +70,11 @@ const MIN_PAUSE_MS = 5;
  * Sends the stored ticks of what a client subscribes to in the order of their timestamps, ties in the order of the keys, and
  * says where ticks may be missing. The same range of the same warehouse gives the same messages.
  */
-export class Replay {
+export class Replay implements Feed {
   readonly #options: ReplayOptions;
   readonly #stop = new AbortController();
   #sources: readonly TickSource[] | undefined;
-  #subscriptions = 0;
+  #gapMessages: readonly TickMessage[] = [];
   #hasBegun = false;
   #ticks = 0;
   #gaps = 0;
@@ -84,8 +86,7 @@ export class Replay {
   /** The first subscriptions start the replay; later ones join where it is. */
   subscriptionsChanged(): void {
     this.#sources = undefined;
-    this.#subscriptions++;
-    if (this.#hasBegun || this.#subscriptions < this.#options.wait) return;
+    if (this.#hasBegun || this.#options.session.subscriptionCount < this.#options.wait) return;
     this.#hasBegun = true;
     this.#run().catch((error: unknown) => {
       if (this.#stop.signal.aborted) return;
@@ -106,27 +107,27 @@ export class Replay {
       const end = Math.min(to, at + width);
       const messages = this.#read(at, end);
       await this.#send(messages, startedAt);
-      const scale = TICKS_PER_READ / Math.max(1, messages.length);
-      width = Math.min(
-        MAX_READ_MICROS,
-        Math.max(MIN_READ_MICROS, width * Math.min(4, Math.max(0.25, scale))),
-      );
-      width = Math.round(width);
+      const scale = Math.min(4, Math.max(0.25, TICKS_PER_READ / Math.max(1, messages.length)));
+      width = Math.round(Math.min(MAX_READ_MICROS, Math.max(MIN_READ_MICROS, width * scale)));
       at = end;
       // Other clients, and the PINGs of this one, must not wait for the end.
       await new Promise<void>((resolve) => runAfterPendingMessages(resolve));
     }
     const [ticks, gaps] = [this.#ticks, this.#gaps];
     const range = { from: formatTimestamp(from), to: formatTimestamp(to) };
-    session.sendEvent("REPLAY_ENDED", { timestamp: timestampText(to), ...range, ticks, gaps });
+    session.sendEvent("REPLAY_ENDED", { timestamp: formatShort(to), ...range, ticks, gaps });
   }
 
   /** The messages of `[at, end)` in the order in which they are sent: gaps before ticks of the same timestamp. */
   #read(at: Micros, end: Micros): TickMessage[] {
-    const { warehouse, session, from } = this.#options;
+    const { warehouse, session } = this.#options;
+    const { now } = warehouse;
     return warehouse.snapshot((connection) => {
-      this.#sources ??= findTickSources(connection, (topic) => session.topics.has(topic));
-      const messages = this.#readGaps(connection, at, end, at === from);
+      if (!this.#sources) {
+        this.#sources = findTickSources(connection, (topic) => session.topics.has(topic));
+        this.#gapMessages = findGapMessages(connection, this.#sources, this.#options, now);
+      }
+      const messages = this.#gapMessages.filter(({ ts }) => ts >= at && ts < end);
       this.#gaps += messages.length;
       for (const source of this.#sources) {
         const ticks = source.read(connection, at, end, Number.MAX_SAFE_INTEGER);
@@ -138,28 +139,17 @@ export class Replay {
     });
   }
 
-  #readGaps(connection: Connection, at: Micros, end: Micros, isFirst: boolean): TickMessage[] {
-    const { to: replayTo, warehouse } = this.#options;
-    const keys = new Map<string, GapKey>();
-    for (const source of this.#sources ?? []) {
-      const key = gapKeyOf(connection, source);
-      if (key) keys.set(key.name, key);
-    }
-    const options = { at, end, isFirst, replayTo, now: warehouse.now };
-    return [...keys.values()].flatMap((key) =>
-      findGapStarts(connection, key, options).map((gap) => ({ ts: gap.from, text: gapText(key, gap) })),
-    );
-  }
-
   async #send(messages: readonly TickMessage[], startedAt: number): Promise<void> {
     const { session, clock, speed, from } = this.#options;
-    const packer = new FramePacker();
-    let count = 0;
+    let texts: string[] = [];
+    let length = 0;
     const flush = async () => {
-      if (count === 0) return;
-      const packed = count;
-      count = 0;
-      if (!session.write(packer.take(), packed)) await session.drained();
+      if (texts.length === 0) return;
+      const frames = encodeFrames(texts);
+      const count = texts.length;
+      texts = [];
+      length = 0;
+      if (!session.write(frames, count)) await session.drained();
     };
     for (const { ts, text } of messages) {
       if (Number.isFinite(speed)) {
@@ -169,9 +159,9 @@ export class Replay {
           await clock.sleep(Math.max(waitMs, MIN_PAUSE_MS), this.#stop.signal);
         }
       }
-      packer.add(text);
-      count++;
-      if (packer.isFull) await flush();
+      texts.push(text);
+      length += text.length;
+      if (length >= CHUNK_LENGTH) await flush();
       if (!session.isOpen) return;
     }
     await flush();

@@ -1,3 +1,4 @@
+import type { Audience, Feed, TickNews } from "../../api-server/source.ts";
 import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { Cancel, Clock } from "../../runtime/clock.ts";
@@ -13,16 +14,13 @@ import {
 import { MAX_AHEAD_MICROS } from "../../warehouse/views/data-views.ts";
 import type { ServedWarehouse } from "../served-warehouse.ts";
 import { SentTicks } from "./sent-ticks.ts";
-import type { ServeSession } from "./serve-session.ts";
-import { FramePacker } from "./text-frames.ts";
 import { findNewestTick, findTickSources, type Gap, gapText, type TickSource } from "./tick-sources.ts";
 
 interface TickPublisherOptions {
   readonly warehouse: ServedWarehouse;
   readonly clock: Clock;
   readonly log: Log;
-  /** The sessions that follow the present. */
-  readonly sessions: () => Iterable<ServeSession>;
+  readonly audience: Audience;
 }
 
 /** How often to look for a commit; reading its number takes microseconds. */
@@ -44,12 +42,12 @@ interface FollowedSource {
  * Sends ticks once they are committed. The writer may be another process, so it watches the number of the last commit
  * and then reads what is new of the followed series that the journal names: one index seek each.
  */
-export class TickPublisher {
+export class TickPublisher implements Feed {
   readonly #options: TickPublisherOptions;
   readonly #followed = new Map<string, FollowedSource>();
   #cancelPoll: Cancel | undefined;
   /** The topics whose sources are followed. */
-  #topics = new Set<string>();
+  #topics: ReadonlySet<string> = new Set();
   #isReadScheduled = false;
   #version = "";
   /** Up to where the journal was read. */
@@ -70,7 +68,7 @@ export class TickPublisher {
    * Call it after each subscription. Only later ticks are sent. A client may subscribe to thousands of indices one by one:
    * what arrives together is searched once, and what another client has subscribed to already is not.
    */
-  addSubscription(topics: readonly string[]): void {
+  subscriptionsChanged(topics: readonly string[]): void {
     this.#schedule();
     if (this.#isReadScheduled || topics.every((topic) => this.#topics.has(topic))) return;
     this.#isReadScheduled = true;
@@ -88,7 +86,7 @@ export class TickPublisher {
 
   /** What is committed while nobody listens is no news to the next client. */
   #forget(): void {
-    this.#topics.clear();
+    this.#topics = new Set();
     this.#followed.clear();
     this.#changed.clear();
     this.#others.clear();
@@ -99,8 +97,7 @@ export class TickPublisher {
   /** Without subscriptions there is nothing to poll for. */
   #schedule(): void {
     if (this.#cancelPoll !== undefined) return;
-    const isNeeded = [...this.#options.sessions()].some(({ topics }) => topics.size > 0);
-    if (!isNeeded) {
+    if (!this.#options.audience.hasSubscribers) {
       this.#forget();
       return;
     }
@@ -129,7 +126,9 @@ export class TickPublisher {
     this.#version = version;
     const isDue = clock.monotonic() - this.#sourcesReadAt >= SOURCES_INTERVAL_MS;
     if (this.#mayHaveNewSources && isDue) this.#readSources(false);
-    if (this.#changed.size > 0) this.#deliver(this.#readNews());
+    if (this.#changed.size === 0) return;
+    const news = this.#readNews();
+    if (news.length > 0) this.#options.audience.deliver(news);
   }
 
   #readJournal({ connection }: ServedWarehouse): void {
@@ -161,13 +160,12 @@ export class TickPublisher {
 
   /** Of a source that a client has just subscribed to, what exists is not news; a source that has just appeared is. */
   #readSources(isSubscription: boolean): void {
-    const { warehouse, clock, sessions } = this.#options;
+    const { warehouse, clock, audience } = this.#options;
     // What was committed before a subscription is not announced to it.
     if (isSubscription) this.#readJournal(warehouse);
     this.#sourcesReadAt = clock.monotonic();
     this.#mayHaveNewSources = false;
-    this.#topics = new Set<string>();
-    for (const session of sessions()) for (const topic of session.topics) this.#topics.add(topic);
+    this.#topics = audience.topics;
     const until = warehouse.now + MAX_AHEAD_MICROS;
     const found = new Set<string>();
     warehouse.snapshot((connection) => {
@@ -185,7 +183,7 @@ export class TickPublisher {
     for (const name of this.#followed.keys()) if (!found.has(name)) this.#followed.delete(name);
   }
 
-  #readNews(): { readonly source: TickSource; readonly texts: readonly string[] }[] {
+  #readNews(): TickNews[] {
     const { warehouse } = this.#options;
     const { now } = warehouse;
     const oldest = now - MAX_NEWS_AGE_MICROS;
@@ -203,30 +201,11 @@ export class TickPublisher {
         sent.add(ticks.map(({ ts }) => ts));
         if (ticks.length === MAX_TICKS_PER_READ) left.push(name);
         const texts = [...gaps.map((gap) => gapText(source, gap)), ...ticks.map(({ text }) => text)];
-        if (texts.length > 0) news.push({ source, texts });
+        if (texts.length > 0) news.push({ topics: source.topics, texts });
       }
       for (const name of left) this.#changed.add(name);
       return news;
     });
-  }
-
-  /** Sessions with the same topics get the same bytes: a tick is written once, not once per client. */
-  #deliver(news: readonly { readonly source: TickSource; readonly texts: readonly string[] }[]): void {
-    if (news.length === 0) return;
-    const groups = Map.groupBy(this.#options.sessions(), ({ signature }) => signature);
-    for (const sessions of groups.values()) {
-      const [first] = sessions;
-      const packer = new FramePacker();
-      let count = 0;
-      for (const { source, texts } of news) {
-        if (!first?.hasAnyTopic(source.topics)) continue;
-        for (const text of texts) packer.add(text);
-        count += texts.length;
-      }
-      if (count === 0) continue;
-      const frames = packer.take();
-      for (const session of sessions) session.write(frames, count);
-    }
   }
 }
 

@@ -1,13 +1,11 @@
-import { formatTimestamp, type Micros } from "../../model/time.ts";
+import { topicsOfIndex, topicsOfListing } from "../../api-server/subscription.ts";
+import { formatShort, formatTimestamp, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
-import { type StoredTickRow, tickWriter } from "../rest/history-tables.ts";
-import type { LatestRow } from "../rest/latest-rows.ts";
-import { RowIds } from "../rest/record-ids.ts";
-import { timestampText } from "../rest/record-text.ts";
-import { findSeries } from "../rest/series-directory.ts";
-import { exchangeTickText } from "../rest/snapshots.ts";
-import { topicsOfIndex, topicsOfListing } from "./topics.ts";
+import { rowTables } from "../../warehouse/tables/row-tables.ts";
+import { historyWriter, listServedSeries } from "../records/history.ts";
+import type { LatestRow } from "../records/latest-rows.ts";
+import { exchangeTickText } from "../records/snapshots.ts";
 
 /** A tick as a message of the websocket. */
 export interface TickMessage {
@@ -26,19 +24,18 @@ export interface TickSource {
   read(connection: Connection, from: Micros, to: Micros, limit: number): TickMessage[];
 }
 
-const ticksSql = `SELECT ts, price, volume, tick_volume, source, details FROM index_tick_rows
+const ticksSql = `SELECT ts, ${rowTables.index_ticks.columns.join(", ")} FROM index_tick_rows
   WHERE series = ? AND ts >= ? AND ts < ? ORDER BY ts LIMIT ?`;
 const tickersSql = `SELECT listing AS key, * FROM exchange_tick_rows
   WHERE listing = ? AND ts >= ? AND ts < ? ORDER BY ts LIMIT ?`;
 
 /** Every source of the warehouse that belongs to one of the topics. */
 export function findTickSources(connection: Connection, hasTopic: (topic: string) => boolean): TickSource[] {
-  const indices = findSeries(connection, {}).flatMap((series): TickSource[] => {
-    const topics = topicsOfIndex(series.indexType, series.indexId);
+  const indices = listServedSeries(connection, {}).flatMap((series): TickSource[] => {
     const { series: key, indexType, indexId } = series;
-    if (key === undefined || !topics.some(hasTopic)) return [];
-    const ids = new RowIds("index_ticks", key, indexType, indexId);
-    const write = tickWriter(series);
+    const topics = topicsOfIndex(indexType, indexId);
+    if (!topics.some(hasTopic)) return [];
+    const write = historyWriter("index_ticks", series);
     return [
       {
         stream: "index_ticks",
@@ -46,9 +43,9 @@ export function findTickSources(connection: Connection, hasTopic: (topic: string
         topics,
         labels: { indexType, indexId },
         read: (reader, from, to, limit) =>
-          reader.tuples<StoredTickRow>(ticksSql, [key, from, to, limit]).map((row) => ({
-            ts: row[0],
-            text: `{"event":"INDEX_TICKER","id":"${ids.at(row[0])}",${write(row)}}`,
+          reader.tuples<Parameters<typeof write>[0]>(ticksSql, [key, from, to, limit]).map((row) => ({
+            ts: Number(row[0]),
+            text: `{"event":"INDEX_TICKER",${write(row)}}`,
           })),
       },
     ];
@@ -69,7 +66,6 @@ function findListingSources(connection: Connection, hasTopic: (topic: string) =>
   return listings.flatMap(({ listing, exchange_id, market_id }): TickSource[] => {
     const topics = topicsOfListing(exchange_id, market_id);
     if (!topics.some(hasTopic)) return [];
-    const ids = new RowIds("exchange_ticks", listing, exchange_id, market_id);
     const labels = { exchange_id, market_id };
     return [
       {
@@ -80,7 +76,7 @@ function findListingSources(connection: Connection, hasTopic: (topic: string) =>
         read: (reader, from, to, limit) =>
           reader.rows<LatestRow>(tickersSql, [listing, from, to, limit]).map((row) => ({
             ts: row.ts,
-            text: `{"event":"EXCHANGE_TICKER","id":"${ids.at(row.ts)}",${exchangeTickText({ ...row, ...labels }, true)}}`,
+            text: `{"event":"EXCHANGE_TICKER",${exchangeTickText({ ...row, ...labels }, true)}}`,
           })),
       },
     ];
@@ -101,7 +97,7 @@ export interface Gap extends TimeRange {
   readonly reason: string;
 }
 
-interface GapSubject {
+export interface GapSubject {
   readonly stream: string;
   readonly labels: Readonly<Record<string, string>>;
 }
@@ -109,6 +105,6 @@ interface GapSubject {
 /** The message that announces it. */
 export function gapText({ stream, labels }: GapSubject, { from, to, state, reason }: Gap): string {
   const [fromText, toText] = [formatTimestamp(from), formatTimestamp(to)];
-  const range = { from: fromText, to: toText, state, reason, timestamp: timestampText(from) };
+  const range = { from: fromText, to: toText, state, reason, timestamp: formatShort(from) };
   return JSON.stringify({ event: "GAP", stream, ...labels, ...range });
 }

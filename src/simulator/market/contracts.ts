@@ -1,3 +1,4 @@
+import type { ContractFilter } from "../../api-server/source.ts";
 import { DAY_MS, formatUtc } from "./format.ts";
 import type { IndexSeries } from "./indexes.ts";
 import type { MarketModel } from "./market-model.ts";
@@ -5,7 +6,6 @@ import type { SimulatedExchange, SimulatedMarket } from "./universe.ts";
 
 export const simulatedDerivativeTypes = ["futures", "perpetuals", "options"] as const;
 export type SimulatedDerivativeType = (typeof simulatedDerivativeTypes)[number];
-export type ContractFilter = "ACTIVE" | "ALL" | "EXPIRED";
 
 /** A contract, with the inputs of its price. */
 export type Contract = ReturnType<typeof listContracts>[number];

@@ -4,17 +4,6 @@ export function formatUtc(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-const UTC_PATTERN = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.(\d{1,9}))?Z$/;
-
-/** Milliseconds since 1970, with microseconds as a fraction; undefined for anything but ISO 8601 in UTC. */
-export function parseUtcMs(text: string): number | undefined {
-  const match = UTC_PATTERN.exec(text);
-  if (!match) return undefined;
-  const whole = Date.parse(`${text.slice(0, 19)}Z`);
-  if (Number.isNaN(whole)) return undefined;
-  return whole + Math.floor(Number(`0.${match[1] ?? "0"}`) * 1e6) / 1000;
-}
-
 /** A fraction of this many digits, with a leading 1, fits in 31 bits. */
 const MAX_SMALL_DIGITS = 9;
 const POWERS_OF_TEN = Array.from({ length: 23 }, (_, digits) => 10 ** digits);

@@ -90,6 +90,15 @@ describe("a replay", () => {
     expect(runs[2]).toEqual(runs[0]);
   });
 
+  it("begins with the Nth subscription: a repeated one and one that was ended do not count", async () => {
+    const client = await replay(`${RANGE}&speed=max&wait=2`, [{ indexId: "a" }, { indexId: "a" }]);
+    client.send({ event: "UNSUBSCRIBE_INDEX_TICKER", indexId: "b" });
+    await fixture.settle(client);
+    expect(timed(client)).toEqual([]);
+    await fixture.subscribe(client, { indexId: "b" });
+    expect(await client.waitFor("REPLAY_ENDED")).toMatchObject([{ gaps: 4 }]);
+  });
+
   it("is the same to the last byte at another time", async () => {
     const hear = async () => {
       const client = await replay(`${RANGE}&speed=max`);

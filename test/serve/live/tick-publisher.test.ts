@@ -88,6 +88,24 @@ describe("the live feed", () => {
     expect(await slow.waitForClose()).toMatchObject({ code: 1013 });
   });
 
+  it("J2: drops a client that asks and never reads, however short the answers", async () => {
+    const { dropped = 0 } = fixture.server?.status ?? {};
+    const { port } = new URL(fixture.server?.baseUrl ?? "");
+    const socket = connect(Number(port), "127.0.0.1").pause();
+    socket.write(
+      `GET /v3/stream HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`,
+    );
+    const ping = Buffer.from('{"event":"PING"}');
+    const frame = Buffer.concat([Buffer.of(0x81, 0x80 | ping.length, 0, 0, 0, 0), ping]);
+    const many = Buffer.concat(Array.from({ length: 2_000 }, () => frame));
+    for (let sent = 0; fixture.server?.status.dropped === dropped && sent < 100; sent++) {
+      await new Promise((resolve) => socket.write(many, resolve));
+      await fixture.clock.advance(1);
+    }
+    expect(fixture.server?.status).toMatchObject({ dropped: dropped + 1 });
+    socket.destroy();
+  });
+
   it("J4: refuses pages of other sites, and unknown paths", async () => {
     const { port } = new URL(fixture.server?.baseUrl ?? "");
     const upgrade = (path: string, origin: string) =>

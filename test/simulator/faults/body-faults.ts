@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { brotliCompressSync, constants, deflateRawSync, gunzipSync, gzipSync } from "node:zlib";
-import type { PlainResponse } from "../../../src/simulator/rest/http-types.ts";
 import { type Conditions, type Fault, httpFault, type Options } from "../fault.ts";
+import type { PlainResponse } from "../plain-response.ts";
 import { errorResponse, formatHttpDate, type RetryAfter, retryAfterHeaders } from "./responses.ts";
 
 function failure(status: number, retryAfter: RetryAfter, nowMs: number): PlainResponse {

@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
-import type { PlainResponse } from "../../../src/simulator/rest/http-types.ts";
 import { type Conditions, type Delivery, type Fault, httpFault, type Options } from "../fault.ts";
+import type { PlainResponse } from "../plain-response.ts";
 import { waitWhileConnected } from "./responses.ts";
 
 /** Delays the response. */

@@ -1,7 +1,7 @@
-import { encodeFrame, opcodes } from "../../../src/simulator/websocket/frames.ts";
-import { rejectUpgrade } from "../../../src/simulator/websocket/server.ts";
-import type { LiveSession } from "../../../src/simulator/websocket/session.ts";
-import { renderLiveMessage } from "../../../src/simulator/websocket/ticker.ts";
+import { encodeFrame, encodeFrames, opcodes } from "../../../src/api-server/frames.ts";
+import type { Session } from "../../../src/api-server/session.ts";
+import { rejectUpgrade } from "../../../src/api-server/websocket.ts";
+import { renderTicks } from "../../../src/simulator/market-feed.ts";
 import { type Conditions, type Fault, type LiveStrike, liveFault, type Options } from "../fault.ts";
 import { type RetryAfter, retryAfterHeaders, waitWhileConnected } from "./responses.ts";
 
@@ -76,7 +76,7 @@ type ConnectionOptions = Options<{ when?: "accept" | "subscribe" | "tick"; in?: 
 function connectionFault(
   name: string,
   options: ConnectionOptions,
-  act: (session: LiveSession, strike: LiveStrike) => void,
+  act: (session: Session, strike: LiveStrike) => void,
 ): Fault {
   return liveFault(name, [options.when ?? "accept"], options, {
     disturb(session, strike) {
@@ -114,10 +114,8 @@ export function replay(ticks: number, conditions: Conditions = {}): Fault {
   return connectionFault("replay", { ...conditions, when: "subscribe" }, (session, { world, clock }) => {
     const newest = world.calendar.newestTick(clock.now());
     for (let tick = newest - ticks + 1; tick <= newest; tick++)
-      for (const series of [...session.subscriptions.values()].flat()) {
-        const text = renderLiveMessage(world, series, tick, clock.now());
-        if (text !== undefined) session.write(encodeFrame(text));
-      }
+      for (const { texts } of renderTicks(world, session.topics, tick, clock.now()))
+        session.write(encodeFrames(texts));
   });
 }
 

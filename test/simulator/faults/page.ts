@@ -1,4 +1,4 @@
-import type { PlainResponse } from "../../../src/simulator/rest/http-types.ts";
+import type { PlainResponse } from "../plain-response.ts";
 
 export type Query = ReadonlyMap<string, string>;
 

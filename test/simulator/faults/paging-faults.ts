@@ -1,6 +1,6 @@
 import { hashText } from "../../../src/simulator/market/hash.ts";
-import type { PlainResponse } from "../../../src/simulator/rest/http-types.ts";
 import { type Conditions, type Fault, type HttpStrike, httpFault, type Options } from "../fault.ts";
+import type { PlainResponse } from "../plain-response.ts";
 import {
   changeList,
   changePage,

@@ -1,11 +1,11 @@
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { errorBody } from "../../../src/api-server/api-error.ts";
 import type { Clock } from "../../../src/runtime/clock.ts";
-import { errorBody } from "../../../src/simulator/rest/errors.ts";
-import type { PlainResponse } from "../../../src/simulator/rest/http-types.ts";
+import type { PlainResponse } from "../plain-response.ts";
 
 export function errorResponse(status: number, message: string, nowMs: number): PlainResponse {
-  return jsonResponse(status, errorBody(status, message, new Date(nowMs).toISOString()), nowMs);
+  return jsonResponse(status, errorBody(status, message, nowMs), nowMs);
 }
 
 export function jsonResponse(status: number, json: string, nowMs: number): PlainResponse {

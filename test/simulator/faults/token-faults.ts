@@ -1,4 +1,3 @@
-import type { Tokens } from "../../../src/simulator/rest/tokens.ts";
 import { type Conditions, type Fault, type HttpStrike, httpFault } from "../fault.ts";
 import { readAudience, TOKEN_PATH } from "./page.ts";
 import { errorResponse, jsonResponse } from "./responses.ts";
@@ -33,11 +32,11 @@ function tokenFault(
 }
 
 /** Issues another token while the settings are different. */
-function reissue({ tokens, query, fetch }: HttpStrike, settings: Partial<Tokens["settings"]>): object {
-  const usual = { ...tokens.settings };
-  Object.assign(tokens.settings, settings);
+function reissue({ settings, query, fetch }: HttpStrike, changed: Partial<HttpStrike["settings"]>): object {
+  const usual = { ...settings };
+  Object.assign(settings, changed);
   const { body } = fetch(query);
-  Object.assign(tokens.settings, usual);
+  Object.assign(settings, usual);
   return JSON.parse(Buffer.from(body).toString());
 }
 
@@ -65,7 +64,7 @@ export function sameToken(conditions: Conditions = {}): Fault {
 /** Issues a token that lacks this scope. */
 export function scopeWithout(scope: string, conditions: Conditions = {}): Fault {
   return tokenFault(`scopeWithout ${scope}`, conditions, (_, strike) => {
-    const scopes = strike.tokens.settings.scopes.filter((each) => each !== scope);
+    const scopes = strike.settings.scopes.filter((each) => each !== scope);
     return reissue(strike, { scopes });
   });
 }

@@ -1,7 +1,7 @@
 import { afterAll, it } from "vitest";
 
 /*
- * The tests of the simulator's REST interface and websocket check the specification. `test/serve/conformance.test.ts` runs the
+ * The tests of the API's REST interface and websocket check the specification, with the simulated market as their source. `test/serve/conformance.test.ts` runs the
  * same files against `mds-sync serve` on a warehouse that was filled from the simulator.
  */
 

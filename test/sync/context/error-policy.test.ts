@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { exitCode, Failure, type FailureCode } from "../../../src/model/failure.ts";
-import { allScopes } from "../../../src/simulator/rest/tokens.ts";
+import { serviceScopes } from "../../../src/model/streams.ts";
 import { classifyError, isInvalidResponse, isWriterLost } from "../../../src/sync/context/error-policy.ts";
 import { Fault } from "../../simulator/faults.ts";
 import { startBackfillHarness } from "../../support/sync/backfill-harness.ts";
@@ -13,7 +13,7 @@ describe("errors during a backfill", () => {
     const engine = await startBackfillHarness({
       settings: smallSettings,
       simulator: {
-        scopes: allScopes.filter((scope) => scope !== "read:ohlcv"),
+        scopes: serviceScopes.filter((scope) => scope !== "read:ohlcv"),
         faults: [Fault.status(401, { on: "/market-cap" })],
       },
     });
@@ -33,7 +33,7 @@ describe("errors during a backfill", () => {
     ]);
     expect(engine.query("SELECT count(*) > 5000 AS many FROM index_ticks")).toEqual([{ many: 1 }]);
 
-    engine.simulator.grantScopes(allScopes);
+    engine.simulator.grantScopes(serviceScopes);
     engine.simulator.setFaults();
     await engine.clock.advance(3_600_000);
     expect((await engine.run()).exit).toBe(0);

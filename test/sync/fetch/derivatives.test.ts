@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { allScopes } from "../../../src/simulator/rest/tokens.ts";
+import { serviceScopes } from "../../../src/model/streams.ts";
 import { StreamErrors } from "../../../src/sync/context/problem-log.ts";
 import { Fault } from "../../simulator/faults.ts";
 import { startBackfillHarness } from "../../support/sync/backfill-harness.ts";
@@ -64,7 +64,7 @@ describe("derivatives", () => {
         derivatives: { exchanges: { kind: "all" }, types: ["futures", "perpetuals"], every: 60 },
       },
       simulator: {
-        scopes: allScopes.filter((scope) => scope !== "read:derivatives"),
+        scopes: serviceScopes.filter((scope) => scope !== "read:derivatives"),
         size: { assets: 6, markets: 8, exchanges: 60 },
       },
     });
@@ -81,7 +81,7 @@ describe("derivatives", () => {
     const state = streamErrors.takeChanges([])?.find(({ stream }) => stream === "derivative_contracts");
     expect(state?.error).toContain("read:derivatives");
 
-    harness.simulator.grantScopes(allScopes);
+    harness.simulator.grantScopes(serviceScopes);
     await harness.runUntil(
       () => harness.query("SELECT 1 FROM derivative_ticks_slim LIMIT 1").length === 1,
       20 * 60,

@@ -1,0 +1,225 @@
+import { indexTypes } from "../model/stream-columns.ts";
+import { formatTimestamp, type Micros } from "../model/time.ts";
+import { ApiError } from "./api-error.ts";
+import type { Choices } from "./choices.ts";
+import { ApiResponse } from "./interceptor.ts";
+import { type EndpointRequest, formatPage, nextIdOf } from "./page.ts";
+import { DEFAULT_PAGE_SIZE, QueryParams } from "./query-params.ts";
+import type { CoverageSegment, HistorySeries, Position } from "./source.ts";
+
+const COVERAGE_HEADER = "x-mds-coverage";
+/** Reason of the time before the first range that a warehouse was asked to sync. */
+export const NOT_AT_SOURCE_REASON = "not at the source";
+
+const endpoints = {
+  index_ticks: { object: "index-ticker", scope: "read:index-ticker" },
+  ohlcv: { object: "ohlcv", scope: "read:ohlcv" },
+};
+
+/** Answers `/index-ticker` and `/ohlcv`. */
+export function respondHistory(stream: keyof typeof endpoints, request: EndpointRequest): ApiResponse {
+  const { state, query, choices } = request;
+  const { object, scope } = endpoints[stream];
+  const params = new QueryParams(object, query, choices);
+  const indexType = params.oneOf("indexType", indexTypes);
+  const indexId = params.id("indexId");
+  const timestamp = params.timestamp("timestamp");
+  const startAfter = params.id("startAfter");
+  const size = params.size();
+  if (choices.futureTimestamp === "rejected" && timestamp !== undefined && timestamp > state.now)
+    params.addError("searchEnd", "must not be in the future");
+  if (stream === "ohlcv") params.oneOf("interval", ["1d"]);
+  const mustBeComplete = params.flag("complete");
+  params.throwIfInvalid();
+
+  const mayRead = (type: string) => request.scopes.has(type === "LX" ? "read:LX" : scope);
+  if (!indexTypes.some((type) => (indexType ?? type) === type && mayRead(type)))
+    throw new ApiError(403, `The token does not allow ${indexType ?? object}`);
+  const find = () => state.findSeries(stream, { indexType, indexId });
+  const [one] = indexId === undefined ? [] : find();
+  if (indexId !== undefined && !one)
+    throw new ApiError(404, `No index ${indexId} of type ${indexType ?? "any"}`);
+  if (one && !mayRead(one.indexType)) throw new ApiError(403, `The token does not allow ${one.indexType}`);
+  const list = () => (one ? [one] : find().filter((series) => mayRead(series.indexType)));
+  if (choices.noData !== "empty" && list().every(({ isEmpty }) => isEmpty))
+    throw new ApiError(Number(choices.noData), `No data for index ${indexId ?? indexType}`);
+
+  if (timestamp === undefined && startAfter === undefined) {
+    const latest = state.latest(stream, { indexType, indexId });
+    const records = latest.filter((each) => mayRead(each.indexType)).map(({ record }) => record);
+    return new ApiResponse(200, () => formatPage(records, nextIdOf(choices, false, undefined)));
+  }
+  const hasOwnSize =
+    startAfter === undefined ||
+    choices.sizeBesideStartAfter === "honoured" ||
+    (choices.sizeBesideStartAfter === "needs-timestamp" && timestamp !== undefined);
+  const limit = Math.min(hasOwnSize ? size : DEFAULT_PAGE_SIZE, choices.maxPageRows);
+  const selected = list();
+  const position =
+    startAfter === undefined ? undefined : findPosition(request, stream, selected, startAfter, one);
+  const endOf = (series: HistorySeries) => findEnd(series, position, timestamp ?? 0, choices);
+  const page = one ? readPage(one, endOf(one), limit) : readMergedPage(selected, endOf, limit);
+  const header = formatNotes(page.notes);
+  const headers: Record<string, string> = header === undefined ? {} : { [COVERAGE_HEADER]: header };
+  if (mustBeComplete && page.notes.some(isIncomplete))
+    throw new ApiError(503, `The page is not complete: ${header}`, { headers });
+  const { rows, hasMore } = page;
+  const last = rows.at(-1);
+  const lastId = last?.series.cursorAt(last.series.tsOf(last.row));
+  const render = () => {
+    const records = rows.flatMap(({ series, row }) => series.write(row) ?? []);
+    return formatPage(records, nextIdOf(choices, hasMore, lastId));
+  };
+  return new ApiResponse(200, render, headers);
+}
+
+/** The place of the record that `startAfter` names. Cursors of other streams or warehouses name none. */
+function findPosition(
+  { state }: EndpointRequest,
+  stream: keyof typeof endpoints,
+  list: readonly HistorySeries[],
+  startAfter: string,
+  one: HistorySeries | undefined,
+): Position {
+  const found = state.findCursor(stream, startAfter);
+  const series = list.find(({ rank }) => rank === found?.rank);
+  if (found && series?.cursorAt(found.ts).toLowerCase() === startAfter.toLowerCase()) return found;
+  const ts = one?.findRecord?.(startAfter);
+  if (one && ts !== undefined) return { ts, rank: one.rank };
+  throw new ApiError(404, `No record ${startAfter}: begin again with a timestamp`);
+}
+
+/** The records of a series on the page are below this timestamp. */
+function findEnd(
+  { rank, bound = 0 }: HistorySeries,
+  position: Position | undefined,
+  timestamp: Micros,
+  { cursor, upperBound }: Choices,
+): Micros {
+  if (!position) return timestamp - bound + (upperBound === "inclusive" ? 1 : 0);
+  // Of the timestamp of the cursor, the series up to the cursor's have been served.
+  const isServed = cursor === "inclusive" ? rank < position.rank : rank <= position.rank;
+  return isServed ? position.ts : position.ts + 1;
+}
+
+interface PageRow {
+  readonly series: HistorySeries;
+  readonly row: unknown;
+}
+
+interface Page {
+  readonly rows: readonly PageRow[];
+  readonly hasMore: boolean;
+  /** What is not proven to have records, as far as the page goes. */
+  readonly notes: readonly CoverageSegment[];
+}
+
+/** A longer list would not fit into a header: the page ends there. */
+const MAX_NOTES = 20;
+
+/** Whether nothing is proven about the range: it may get records. */
+const isUnproven = ({ state }: CoverageSegment) => state === "open" || state === "unconfirmed";
+
+/** What lies before the beginning of the history is no part of it. */
+const isIncomplete = (segment: CoverageSegment) =>
+  isUnproven(segment) || (segment.state === "lost" && segment.reason !== NOT_AT_SOURCE_REASON);
+
+/**
+ * A page ends at the first open range below its records, unless nothing is stored below that. A page that begins in an open
+ * range has the records that are stored there, and names the range too.
+ */
+function readPage(series: HistorySeries, end: Micros, limit: number): Page {
+  const rows: PageRow[] = [];
+  const notes: CoverageSegment[] = [];
+  const page = (hasMore: boolean) => ({ rows, hasMore, notes });
+  for (const segment of series.segments?.(end) ?? [covered(end)]) {
+    const { from, to } = segment;
+    const isStop = isUnproven(segment) || notes.length >= MAX_NOTES;
+    if (segment.state !== "covered") addNote(notes, segment);
+    // The next page begins below the last record, so that it also names what lies between both.
+    if (isStop && rows.length > 0 && series.read(0, to, 1).length > 0) return page(true);
+    for (const row of series.read(from, to, limit + 1 - rows.length)) rows.push({ series, row });
+    if (rows.length <= limit) continue;
+    rows.pop();
+    return page(true);
+  }
+  return page(false);
+}
+
+const covered = (to: Micros): CoverageSegment => ({ from: 0, to, state: "covered", reason: null });
+
+/** Beyond the limit the last note grows: it then says less than is known, never more. */
+function addNote(notes: CoverageSegment[], segment: CoverageSegment): void {
+  const last = notes.at(-1);
+  if (last === undefined || notes.length <= MAX_NOTES) notes.push(segment);
+  else notes[notes.length - 1] = { from: segment.from, to: last.to, state: "open", reason: null };
+}
+
+interface MergeSource {
+  readonly series: HistorySeries;
+  rows: readonly unknown[];
+  at: number;
+}
+
+/** Read per series at first, and whenever that was not enough. */
+const MIN_MERGED_READ = 2;
+
+/** A page over several series. It does not end at open ranges, which differ between series, but it names them. */
+function readMergedPage(
+  list: readonly HistorySeries[],
+  endOf: (series: HistorySeries) => Micros,
+  limit: number,
+): Page {
+  const perSeries = Math.max(MIN_MERGED_READ, Math.ceil((2 * limit) / Math.max(1, list.length)));
+  const sources = list.map(
+    (series): MergeSource => ({ series, rows: series.read(0, endOf(series), perSeries), at: 0 }),
+  );
+  const nextTs = ({ series, rows, at }: MergeSource) =>
+    at < rows.length ? series.tsOf(rows[at]) : Number.NEGATIVE_INFINITY;
+  const rows: PageRow[] = [];
+  const end = list.reduce((highest, series) => Math.max(highest, endOf(series)), 0);
+  for (;;) {
+    const newest = sources.reduce((ts, source) => Math.max(ts, nextTs(source)), Number.NEGATIVE_INFINITY);
+    if (newest === Number.NEGATIVE_INFINITY)
+      return { rows, hasMore: false, notes: findOpenEnvelope(list, 0, end) };
+    // All series of one timestamp, in the order of their ranks.
+    for (const source of sources) {
+      const { series } = source;
+      if (nextTs(source) !== newest) continue;
+      const last = rows.at(-1);
+      if (rows.length === limit && last)
+        return { rows, hasMore: true, notes: findOpenEnvelope(list, last.series.tsOf(last.row), end) };
+      rows.push({ series, row: source.rows[source.at++] });
+      if (source.at < source.rows.length || source.rows.length < perSeries) continue;
+      source.rows = series.read(0, newest, perSeries);
+      source.at = 0;
+    }
+  }
+}
+
+/** One range that contains the open ranges of all series within the page. */
+function findOpenEnvelope(
+  list: readonly HistorySeries[],
+  bottom: Micros,
+  end: Micros,
+): readonly CoverageSegment[] {
+  let from = Number.POSITIVE_INFINITY;
+  let to = 0;
+  for (const series of list)
+    for (const segment of series.segments?.(end) ?? []) {
+      if (segment.to <= bottom) break;
+      if (!isUnproven(segment)) continue;
+      from = Math.min(from, segment.from);
+      to = Math.max(to, segment.to);
+    }
+  return from < to ? [{ from, to, state: "open", reason: null }] : [];
+}
+
+/** `open from=… to=…, lost from=… to=… reason="aged out"`; undefined without a range. */
+function formatNotes(notes: readonly CoverageSegment[]): string | undefined {
+  const texts = notes.map(({ from, to, state, reason }) => {
+    const range = `${state} from=${formatTimestamp(from)} to=${formatTimestamp(to)}`;
+    return reason === null ? range : `${range} reason="${reason.replaceAll(/[^ -~]|"/g, "_")}"`;
+  });
+  return texts.length === 0 ? undefined : texts.join(", ");
+}

@@ -1,0 +1,137 @@
+import type { IndexType } from "../model/stream-columns.ts";
+import type { DerivativeType, HistoryStream } from "../model/streams.ts";
+import type { Micros } from "../model/time.ts";
+import type { TimeRange } from "../model/time-range.ts";
+import type { Choices } from "./choices.ts";
+import type { Session } from "./session.ts";
+
+/** What the API serves: a simulated market, or a warehouse. Records are JSON texts. */
+export interface Source {
+  readonly choices: Choices;
+  /** Runs `read` on one state of the data. `nowMs`: now by the clock of this server. */
+  read<T>(nowMs: number, read: (state: SourceState) => T): T;
+  /** Answers about the present hold while it stays the same. Without it they are never kept. */
+  version?(): string;
+  /** Sends ticks to the audience from its first subscription on. */
+  follow(audience: Audience): Feed;
+  /** The feed of a connection of its own, if its query asks for one. Throws an ApiError. */
+  openReplay?(query: URLSearchParams): ReplayRequest | undefined;
+}
+
+export const entityKinds = ["asset", "market", "exchange"] as const;
+export type EntityKind = (typeof entityKinds)[number];
+export type ContractFilter = "ACTIVE" | "ALL" | "EXPIRED";
+
+export interface SeriesFilter {
+  readonly indexType?: IndexType | undefined;
+  readonly indexId?: string | undefined;
+}
+
+/** One state of the data. */
+export interface SourceState {
+  /** By the clock of the service. */
+  readonly now: Micros;
+  /** Headers of every response. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** `filter`: values by property. */
+  entities(kind: EntityKind, filter: Readonly<Record<string, string | undefined>>): readonly string[];
+  entity(kind: EntityKind, id: string): string | undefined;
+  /** The ids of the markets of a pair, joined by an underscore: several if they share their symbols. */
+  findMarkets(name: string): readonly string[];
+  /** In the order of records with the same timestamp. Without a selected index it has those with records. */
+  findSeries(stream: HistoryStream, filter: SeriesFilter): readonly HistorySeries[];
+  /** The newest record of each series. */
+  latest(
+    stream: HistoryStream,
+    filter: SeriesFilter,
+  ): readonly { readonly indexType: string; readonly record: string }[];
+  /** Undefined: no record has, or had, this id. */
+  findCursor(stream: HistoryStream, cursor: string): Position | undefined;
+  /** The newest ticker of each listing; undefined if the cursor names none. */
+  exchangeTickers(request: ExchangeTickersRequest): ExchangeTickersPage | undefined;
+  marketCaps(assetId: string | undefined, withChanges: boolean): readonly string[];
+  contracts(type: DerivativeType, include: ContractFilter, filter: ContractsFilter): readonly string[];
+  contract(type: DerivativeType, id: string): string | undefined;
+  derivativeTickers(type: DerivativeType, filter: ContractsFilter): readonly string[];
+}
+
+export interface ContractsFilter {
+  readonly exchangeId: string;
+  readonly marketId: string | undefined;
+  readonly contractId?: string | undefined;
+}
+
+interface ExchangeTickersRequest {
+  readonly exchangeId: string | undefined;
+  /** Each must be the one of the listing. */
+  readonly marketIds: readonly string[];
+  readonly startAfter: string | undefined;
+  readonly limit: number;
+}
+
+export interface ExchangeTickersPage {
+  readonly records: readonly string[];
+  /** Of the last record. */
+  readonly lastId: string | undefined;
+  readonly hasMore: boolean;
+}
+
+/** The place of a record: pages go back in time, and by rank within a timestamp. */
+export interface Position {
+  readonly ts: Micros;
+  readonly rank: number;
+}
+
+/** One index in one history. */
+export interface HistorySeries<Row = unknown> {
+  readonly indexType: string;
+  readonly rank: number;
+  /** It never has records. */
+  readonly isEmpty?: boolean;
+  /** `timestamp` is compared with a time this long after that of a record. */
+  readonly bound?: Micros;
+  /** The rows of `[from, to)`, newest first. */
+  read(from: Micros, to: Micros, limit: number): readonly Row[];
+  tsOf(row: Row): Micros;
+  /** Undefined: the row has no record. */
+  write(row: Row): string | undefined;
+  /** The cursor that names the record at a timestamp. */
+  cursorAt(ts: Micros): string;
+  /** The timestamp of a record with an id that is no cursor. */
+  findRecord?(id: string): Micros | undefined;
+  /** What is known below `end`, newest first, without a hole. Without it everything is covered. */
+  segments?(end: Micros): Iterable<CoverageSegment>;
+}
+
+/** A part of a history: covered, or what `X-Mds-Coverage` says of it. */
+export interface CoverageSegment extends TimeRange {
+  /** Those of the view `gaps`; `empty`: there are no records. */
+  readonly state: "covered" | "empty" | "open" | "unconfirmed" | "lost";
+  readonly reason: string | null;
+}
+
+/** Those who listen. */
+export interface Audience {
+  /** Everything that someone is subscribed to. */
+  readonly topics: ReadonlySet<string>;
+  readonly hasSubscribers: boolean;
+  /** Sends each message to whoever has one of its topics. */
+  deliver(news: readonly TickNews[]): void;
+}
+
+export interface TickNews {
+  readonly topics: readonly string[];
+  readonly texts: readonly string[];
+}
+
+export interface Feed {
+  /** Call it after each change of subscriptions. */
+  subscriptionsChanged(topics: readonly string[]): void;
+  stop(): void;
+}
+
+export interface ReplayRequest {
+  /** The timestamp of its events. */
+  readonly from: Micros;
+  open(session: Session): Feed;
+}

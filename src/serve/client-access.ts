@@ -1,0 +1,56 @@
+import { randomBytes } from "node:crypto";
+import { ApiError } from "../api-server/api-error.ts";
+import type { Access } from "../api-server/tokens.ts";
+import { serviceScopes } from "../model/streams.ts";
+import { matchesSecretHash, readSecretHash, unmatchableHash } from "./client-secrets.ts";
+import { FairQueue } from "./fair-queue.ts";
+
+/** A client that may request tokens. */
+export interface ServeClient {
+  readonly id: string;
+  readonly secretHashFile: string;
+  readonly scopes: readonly string[];
+}
+
+const TOKEN_SECONDS = 86_400;
+/** Each check of a secret takes 50 ms of CPU: a flood of guesses must not occupy the machine. */
+const MAX_CHECKS = 2;
+const MAX_WAITING_CHECKS = 8;
+
+/** Who may read the warehouse. */
+export class ClientAccess implements Access {
+  readonly #clients: readonly ServeClient[];
+  /** Compared if the client is unknown, so that the time of the answer does not tell. */
+  readonly #unknownHash = unmatchableHash();
+  readonly #checks = new FairQueue({ maxRunning: MAX_CHECKS, maxWaiting: MAX_WAITING_CHECKS });
+
+  constructor(clients: readonly ServeClient[]) {
+    this.#clients = clients;
+  }
+
+  get isOpen(): boolean {
+    return this.#clients.length === 0;
+  }
+
+  async isSecretOf(clientId: string, secret: string, address: string): Promise<boolean> {
+    const client = this.#clients.find(({ id }) => id === clientId);
+    const check = async () => {
+      const hash = client ? await readSecretHash(client.secretHashFile) : this.#unknownHash;
+      return matchesSecretHash(secret, hash);
+    };
+    // Guesses at one client, or from one address, delay only themselves.
+    const isRight = await this.#checks.run(`${address} ${client?.id}`, check);
+    if (isRight === undefined)
+      throw new ApiError(429, "Too many token requests at once", { headers: { "retry-after": "1" } });
+    return client !== undefined && isRight;
+  }
+
+  grantOf(clientId: string) {
+    const scopes = this.#clients.find(({ id }) => id === clientId)?.scopes ?? serviceScopes;
+    return { scopes, seconds: TOKEN_SECONDS };
+  }
+
+  createToken(): string {
+    return randomBytes(32).toString("base64url");
+  }
+}

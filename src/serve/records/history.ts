@@ -1,0 +1,180 @@
+import type { HistorySeries, SeriesFilter } from "../../api-server/source.ts";
+import { type IndexType, indexTypes } from "../../model/stream-columns.ts";
+import { type HistoryStream, streamDefinition } from "../../model/streams.ts";
+import { formatShort, type Micros } from "../../model/time.ts";
+import type { Connection } from "../../warehouse/sqlite/connection.ts";
+import { type RowTable, rowTables } from "../../warehouse/tables/row-tables.ts";
+import { MAX_AHEAD_MICROS } from "../../warehouse/views/data-views.ts";
+import { readSegments } from "./page-coverage.ts";
+import { RowIds } from "./record-ids.ts";
+import { decimalProperty, extraProperties, parseDetails } from "./record-text.ts";
+
+/** An index, and its key in the warehouse. */
+export interface ServedSeries {
+  readonly series: number;
+  readonly indexType: string;
+  readonly indexId: string;
+  readonly name: string;
+}
+
+type Cell = number | string | null;
+/** The stored time, then the columns of the table. */
+type HistoryRow = readonly [time: number | string, ...values: Cell[]];
+
+const columns = "series, index_type AS indexType, index_id AS indexId, name";
+/** Separate statements: with an optional condition SQLite would scan instead of seek. */
+const seriesSql = {
+  one: `SELECT ${columns} FROM series WHERE index_type = ? AND index_id = ?`,
+  byId: `SELECT ${columns} FROM series WHERE index_id = ? AND index_type <> '' ORDER BY series`,
+  byType: `SELECT ${columns} FROM series WHERE index_type = ? ORDER BY series`,
+  all: `SELECT ${columns} FROM series WHERE index_type <> '' ORDER BY series`,
+};
+
+/** The indices that have a key. */
+export function listServedSeries(
+  connection: Connection,
+  { indexType, indexId }: SeriesFilter,
+): readonly ServedSeries[] {
+  const all = (sql: string, values: readonly string[]) => connection.rows<ServedSeries>(sql, values);
+  if (indexType !== undefined && indexId !== undefined) return all(seriesSql.one, [indexType, indexId]);
+  if (indexId !== undefined) return all(seriesSql.byId, [indexId]);
+  return indexType === undefined ? all(seriesSql.all, []) : all(seriesSql.byType, [indexType]);
+}
+
+/** The series that a request selects. An asset or market of which nothing was synced is open as a whole. */
+export function findHistorySeries(
+  connection: Connection,
+  stream: HistoryStream,
+  filter: SeriesFilter,
+  now: Micros,
+): readonly HistorySeries[] {
+  const known = listServedSeries(connection, filter).map((series) =>
+    openSeries(connection, stream, series, now),
+  );
+  const { indexType, indexId } = filter;
+  if (indexId === undefined || known.length > 0) return known;
+  const found = indexTypes.find(
+    (type) => (indexType ?? type) === type && isListed(connection, type, indexId),
+  );
+  return found === undefined ? [] : [unsyncedSeries(found)];
+}
+
+function isListed(connection: Connection, type: IndexType, id: string): boolean {
+  if (type === "LX") return false;
+  const table = type === "GWA" ? "assets" : "market_rows";
+  return connection.findRow(`SELECT 1 FROM ${table} WHERE id = ?`, [id]) !== undefined;
+}
+
+const unsyncedSeries = (indexType: string): HistorySeries => ({
+  indexType,
+  rank: -1,
+  read: () => [],
+  tsOf: () => 0,
+  write: () => undefined,
+  cursorAt: () => "",
+  segments: (end) => [{ from: 0, to: end, state: "open", reason: null }],
+});
+
+const tables = { index_ticks: deriveTable("index_ticks"), ohlcv: deriveTable("ohlcv") };
+
+function deriveTable(stream: HistoryStream) {
+  const { table, timeColumn, columns, decimals, storedTime, tsOfStored }: RowTable<never> = rowTables[stream];
+  const cells = [timeColumn, ...columns];
+  const select = `SELECT ${cells.join(", ")} FROM ${table} WHERE series = ?`;
+  return {
+    readSql: `${select} AND ${timeColumn} >= ? AND ${timeColumn} < ? ORDER BY ${timeColumn} DESC LIMIT ?`,
+    latestSql: `SELECT s.series, s.index_type, s.index_id, s.name, ${cells.map((name) => `r.${name}`).join(", ")}
+      FROM series s CROSS JOIN ${table} r WHERE r.series = s.series AND r.${timeColumn} =
+        (SELECT max(n.${timeColumn}) FROM ${table} n WHERE n.series = s.series AND n.${timeColumn} < ?)`,
+    storedTime,
+    tsOf: (row: HistoryRow): Micros => tsOfStored(row[0]),
+    decimals: columns.slice(0, decimals).map((name) => ({ name, field: fieldOf(stream, name) })),
+    detailsAt: cells.indexOf("details"),
+    /** -1: the warehouse keeps no ids. */
+    idAt: cells.indexOf("record_id"),
+  };
+}
+
+function fieldOf(stream: HistoryStream, name: string): string {
+  return streamDefinition(stream).columns.find((column) => column.name === name)?.field ?? name;
+}
+
+/** What names the series, as properties: the same text for every record. Only liquid indices have names of their own. */
+function seriesProperties({ indexType, indexId, name }: ServedSeries): string {
+  const named = indexType === "LX" && name !== indexId ? `,"name":${JSON.stringify(name)}` : "";
+  return `"indexId":${JSON.stringify(indexId)},"indexType":${JSON.stringify(indexType)}${named}`;
+}
+
+/** Writes the properties of a record, without braces. */
+export function historyWriter(stream: HistoryStream, series: ServedSeries): (row: HistoryRow) => string {
+  const { decimals, detailsAt, idAt, tsOf } = tables[stream];
+  const ids = new RowIds(stream, series.series, series.indexType, series.indexId);
+  const ofSeries = seriesProperties(series);
+  return (row) => {
+    const details = parseDetails(row[detailsAt] as string | null);
+    const ownId = idAt < 0 ? null : (row[idAt] as string | null);
+    let text = `"id":${ownId === null ? `"${ids.at(tsOf(row))}"` : JSON.stringify(ownId)},${ofSeries}`;
+    for (let at = 0; at < decimals.length; at++) {
+      const { field, name } = decimals[at] as (typeof decimals)[0];
+      text += decimalProperty(field, row[at + 1] as number | null, details[name]);
+    }
+    const [time] = row;
+    const moments =
+      typeof time === "number"
+        ? `"timestamp":"${formatShort(time)}"`
+        : `"startTimestamp":"${time}T00:00:00.000Z","endTimestamp":"${time}T23:59:59.999Z"`;
+    return `${text},${moments}${extraProperties(details.extra)}`;
+  };
+}
+
+function openSeries(
+  connection: Connection,
+  stream: HistoryStream,
+  series: ServedSeries,
+  now: Micros,
+): HistorySeries<HistoryRow> {
+  const { series: key, indexType, indexId } = series;
+  const { readSql, storedTime, tsOf } = tables[stream];
+  const write = historyWriter(stream, series);
+  return {
+    indexType,
+    rank: key,
+    read: (from, to, limit) =>
+      connection.tuples<HistoryRow>(readSql, [key, storedTime(from), storedTime(to), limit]),
+    tsOf,
+    write: (row) => `{${write(row)}}`,
+    cursorAt: (ts) => new RowIds(stream, key, indexType, indexId).at(ts),
+    // Bars have the service's ids. Of one series few rows are compared; there is no index for a search of all.
+    findRecord(id) {
+      if (stream !== "ohlcv") return undefined;
+      const sql = "SELECT day FROM daily_bar_rows WHERE series = ? AND record_id = ?";
+      const day = connection.findValue<string>(sql, [key, id]);
+      return day === undefined ? undefined : rowTables.ohlcv.tsOfStored(day);
+    },
+    segments: (end) => readSegments(connection, { stream, series: key }, end, now),
+  };
+}
+
+type LatestCells = readonly [series: number, indexType: string, indexId: string, name: string, ...HistoryRow];
+
+/** The newest record of each series: one from further in the future is never the latest. */
+export function readLatestRecords(
+  connection: Connection,
+  stream: HistoryStream,
+  { indexType, indexId }: SeriesFilter,
+  now: Micros,
+): { readonly indexType: string; readonly record: string }[] {
+  const { latestSql, storedTime } = tables[stream];
+  const type = indexType === undefined ? "s.index_type <> ''" : "s.index_type = ?";
+  const sql = `${latestSql} AND ${type}${indexId === undefined ? "" : " AND s.index_id = ?"} ORDER BY s.series`;
+  const values = [storedTime(now + MAX_AHEAD_MICROS), indexType, indexId];
+  return connection
+    .tuples<LatestCells>(
+      sql,
+      values.filter((value) => value !== undefined),
+    )
+    .map(([series, type, id, name, ...row]) => ({
+      indexType: type,
+      record: `{${historyWriter(stream, { series, indexType: type, indexId: id, name })(row)}}`,
+    }));
+}

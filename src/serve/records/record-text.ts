@@ -1,0 +1,82 @@
+import type { Column } from "../../model/column.ts";
+import { toPlainNotation } from "../../model/decimal.ts";
+import { formatShort, type Micros } from "../../model/time.ts";
+
+/** The rare values of a row: exact digits by column, and what the record had besides. */
+type Details = Readonly<Record<string, string>>;
+
+const noDetails: Details = {};
+
+export function parseDetails(text: string | null): Details {
+  return text === null ? noDetails : (JSON.parse(text) as Details);
+}
+
+/** The digits of a decimal (docs/decisions/exact-decimals.md). */
+export function decimalText(real: number, exact?: string): string {
+  if (exact !== undefined) return exact;
+  const text = String(real);
+  return text.includes("e") ? (toPlainNotation(text) ?? text) : text;
+}
+
+/** `,"price":"1.5"`; empty if the row has no value. */
+export function decimalProperty(name: string, real: number | null, exact: string | undefined): string {
+  return real === null ? "" : `,"${name}":"${decimalText(real, exact)}"`;
+}
+
+/** The unknown properties that were stored, ready to be appended to others. */
+export function extraProperties(extra: string | null | undefined, skip?: RegExp): string {
+  if (!extra) return "";
+  if (!skip?.test(extra)) return extra.length > 2 ? `,${extra.slice(1, -1)}` : "";
+  const entries = Object.entries(JSON.parse(extra) as Record<string, unknown>);
+  return entries
+    .filter(([name]) => !skip.test(`"${name}"`))
+    .map(([name, value]) => `,${JSON.stringify(name)}:${JSON.stringify(value)}`)
+    .join("");
+}
+
+type Row = Readonly<Record<string, unknown>>;
+
+/** Writes records of streams that are not on the hot path, from the columns of the stream table. */
+export class RecordWriter {
+  readonly #plain: readonly Column[];
+  readonly #nested = new Map<string, { readonly inner: string; readonly column: Column }[]>();
+
+  constructor(columns: readonly Column[]) {
+    const fields = columns.filter(({ field, reading }) => field !== "" && reading !== null);
+    this.#plain = fields.filter(({ field, reading }) => !field.includes(".") && reading !== "timestamp");
+    for (const column of fields) {
+      const [outer = "", inner] = column.field.split(".");
+      if (inner === undefined) continue;
+      this.#nested.set(outer, [...(this.#nested.get(outer) ?? []), { inner, column }]);
+    }
+  }
+
+  /** The properties of a record, without braces. `row` has the values by column name. */
+  properties(row: Row, details: Details = noDetails): string {
+    const parts: string[] = [];
+    for (const column of this.#plain) {
+      const text = valueText(column, row[column.name], details);
+      if (text !== undefined) parts.push(`"${column.field}":${text}`);
+    }
+    return parts.join(",");
+  }
+
+  /** The nested objects, each preceded by a comma, without those that `extra` has whole: they have unknown properties. */
+  nestedProperties(row: Row, details: Details = noDetails): string {
+    let text = "";
+    for (const [outer, members] of this.#nested) {
+      const values = members.map(({ column }) => valueText(column, row[column.name], details));
+      if (details.extra?.includes(`"${outer}":`) || values.every((value) => value === undefined)) continue;
+      text += `,"${outer}":{${members.map(({ inner }, at) => `"${inner}":${values[at] ?? null}`).join(",")}}`;
+    }
+    return text;
+  }
+}
+
+function valueText({ name, type, reading }: Column, value: unknown, details: Details): string | undefined {
+  if (value === null || value === undefined) return undefined;
+  if (type === "decimal") return `"${decimalText(value as number, details[name])}"`;
+  if (type === "timestamp") return `"${formatShort(value as Micros)}"`;
+  if (reading === "flag") return value ? "true" : "false";
+  return JSON.stringify(value);
+}

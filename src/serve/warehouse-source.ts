@@ -1,0 +1,86 @@
+import { defaultChoices } from "../api-server/choices.ts";
+import type { Source, SourceState } from "../api-server/source.ts";
+import { MAX_PAGE_SIZE } from "../model/streams.ts";
+import { formatTimestamp, type Micros } from "../model/time.ts";
+import type { Clock } from "../runtime/clock.ts";
+import type { Log } from "../runtime/log.ts";
+import type { Connection } from "../warehouse/sqlite/connection.ts";
+import { parseReplayOptions, Replay } from "./live/replay.ts";
+import { TickPublisher } from "./live/tick-publisher.ts";
+import { findHistorySeries, readLatestRecords } from "./records/history.ts";
+import { findMarkets, readEntities, readEntity } from "./records/lookups.ts";
+import { findWindowStart } from "./records/page-coverage.ts";
+import { parseRecordId } from "./records/record-ids.ts";
+import {
+  readContract,
+  readContracts,
+  readDerivativeTickers,
+  readExchangeTickers,
+  readMarketCaps,
+} from "./records/snapshots.ts";
+import type { ServedWarehouse } from "./served-warehouse.ts";
+
+interface WarehouseSourceOptions {
+  readonly warehouse: ServedWarehouse;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+const choices = {
+  ...defaultChoices,
+  sizeBesideStartAfter: "honoured",
+  ids: "opaque",
+  exchangeTickerPage: MAX_PAGE_SIZE,
+  noData: "empty",
+} as const;
+
+/** Where the oldest intraday history begins. */
+const WINDOW_HEADER = "x-mds-window";
+
+/** A warehouse as the API serves it. */
+export function createWarehouseSource(options: WarehouseSourceOptions): Source {
+  const { warehouse } = options;
+  let window = { version: "", headers: {} };
+  const readWindow = (connection: Connection, version: string) => {
+    if (version === window.version) return window.headers;
+    const start = findWindowStart(connection);
+    window = { version, headers: start === undefined ? {} : { [WINDOW_HEADER]: formatTimestamp(start) } };
+    return window.headers;
+  };
+  return {
+    choices,
+    read(_nowMs, read) {
+      const { now, dataVersion } = warehouse;
+      return warehouse.snapshot((connection) =>
+        read({ ...readState(connection, now), headers: readWindow(connection, dataVersion) }),
+      );
+    },
+    version: () => warehouse.dataVersion,
+    follow: (audience) => new TickPublisher({ ...options, audience }),
+    openReplay(query) {
+      const range = parseReplayOptions(query, () => warehouse.now);
+      return range && { from: range.from, open: (session) => new Replay({ ...options, ...range, session }) };
+    },
+  };
+}
+
+/** One state of a warehouse. `now`: by the service's clock. */
+export function readState(connection: Connection, now: Micros): SourceState {
+  return {
+    now,
+    entities: (kind, filter) => readEntities(connection, kind, filter),
+    entity: (kind, id) => readEntity(connection, kind, id),
+    findMarkets: (name) => findMarkets(connection, name),
+    findSeries: (stream, filter) => findHistorySeries(connection, stream, filter, now),
+    latest: (stream, filter) => readLatestRecords(connection, stream, filter, now),
+    findCursor(_stream, cursor) {
+      const position = parseRecordId(cursor);
+      return position && { ts: position.ts, rank: position.key };
+    },
+    exchangeTickers: (request) => readExchangeTickers(connection, now, request),
+    marketCaps: (assetId, withChanges) => readMarketCaps(connection, now, assetId, withChanges),
+    contracts: (type, include, filter) => readContracts(connection, now, type, include, filter),
+    contract: (type, id) => readContract(connection, type, id),
+    derivativeTickers: (type, filter) => readDerivativeTickers(connection, now, type, filter),
+  };
+}

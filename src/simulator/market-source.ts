@@ -1,0 +1,149 @@
+import type {
+  ContractFilter,
+  ContractsFilter,
+  EntityKind,
+  SeriesFilter,
+  Source,
+  SourceState,
+} from "../api-server/source.ts";
+import type { Clock } from "../runtime/clock.ts";
+import { listContracts, type SimulatedDerivativeType } from "./market/contracts.ts";
+import type { IndexSeries } from "./market/indexes.ts";
+import type { SimulatedAsset, SimulatedExchange, SimulatedMarket, Universe } from "./market/universe.ts";
+import { MarketFeed } from "./market-feed.ts";
+import { createDerivativeTick } from "./records/derivatives.ts";
+import type { History } from "./records/history.ts";
+import { rankMarketCaps } from "./records/market-caps.ts";
+import type { World } from "./world.ts";
+
+/** The simulated market as the API serves it: every answer is a function of the seed and the time. */
+export function createMarketSource(world: World, clock: Clock): Source {
+  return {
+    choices: world.quirks,
+    read: (nowMs, read) => read(readMarket(world, nowMs)),
+    follow: (audience) => new MarketFeed(world, clock, audience),
+  };
+}
+
+function readMarket(world: World, nowMs: number): SourceState {
+  const { universe, table, quirks, calendar, ids, exchangeTickers } = world;
+  const tick = calendar.newestTick(nowMs);
+  const historyOf = (stream: "index_ticks" | "ohlcv"): History =>
+    stream === "ohlcv" ? world.bars : world.ticks;
+  const findSeries = ({ indexType, indexId }: SeriesFilter): readonly IndexSeries[] => {
+    if (indexId === undefined) return indexType === undefined ? table.all : table.ofType(indexType);
+    const found = table.byId(indexId);
+    return found && (indexType ?? found.type) === found.type ? [found] : [];
+  };
+  const contractsOf = (
+    type: SimulatedDerivativeType,
+    include: ContractFilter,
+    { exchangeId, marketId, contractId }: ContractsFilter,
+  ) =>
+    listContracts(world, type, findExchange(world, exchangeId), include, nowMs).filter(
+      ({ record }) =>
+        (marketId ?? record.marketId) === record.marketId && (contractId ?? record.id) === record.id,
+    );
+  return {
+    now: nowMs * 1000,
+    entities: (kind, filter) =>
+      listEntities(universe, kind)
+        .filter((entity) =>
+          Object.entries(filter).every(([name, value]) => value === undefined || entity[name] === value),
+        )
+        .map((entity) => JSON.stringify(entity)),
+    entity(kind, id) {
+      const [found] = listEntities(universe, kind, id);
+      return found && JSON.stringify(found);
+    },
+    findMarkets: (name) =>
+      universe.markets
+        .filter(({ base, quote }) => `${base.symbol}_${quote.symbol}` === name)
+        .map(({ id }) => id),
+    findSeries: (stream, filter) => findSeries(filter).map((series) => historyOf(stream).open(series, nowMs)),
+    latest(stream, filter) {
+      const history = historyOf(stream);
+      return findSeries(filter).flatMap((series) => {
+        const [step] = history.listSteps(series, 0, Number.POSITIVE_INFINITY, 1, nowMs);
+        const record = step === undefined ? undefined : history.record(series, step, nowMs);
+        return record ? [{ indexType: series.type, record: JSON.stringify(record) }] : [];
+      });
+    },
+    findCursor: (stream, cursor) => historyOf(stream).findCursor(cursor, nowMs),
+    exchangeTickers({ exchangeId, marketIds, startAfter, limit }) {
+      const position = startAfter === undefined ? undefined : ids.decode(startAfter);
+      const isCursor =
+        position?.kind === "exchange tick" && position.ordinal < exchangeTickers.listings.length;
+      if (startAfter !== undefined && !isCursor) return undefined;
+      const from = position ? position.ordinal + (quirks.cursor === "exclusive" ? 1 : 0) : 0;
+      const selected = exchangeTickers.records(
+        tick,
+        ({ ordinal, exchange, market }) =>
+          ordinal >= from &&
+          (exchangeId ?? exchange.id) === exchange.id &&
+          marketIds.every((id) => id === market.id),
+      );
+      const page = selected.slice(0, limit);
+      return {
+        records: page.map((record) => JSON.stringify(record)),
+        lastId: page.at(-1)?.id,
+        hasMore: selected.length > limit,
+      };
+    },
+    marketCaps: (assetId, withChanges) =>
+      rankMarketCaps(world, nowMs, withChanges)
+        .filter((record) => (assetId ?? record.assetId) === record.assetId)
+        .map((record) => JSON.stringify(record)),
+    contracts: (type, include, filter) =>
+      contractsOf(type, include, filter).map(({ record }) => JSON.stringify(record)),
+    contract(type, id) {
+      for (const { id: exchangeId } of universe.exchanges) {
+        const [found] = contractsOf(type, "ALL", { exchangeId, marketId: undefined, contractId: id });
+        if (found) return JSON.stringify(found.record);
+      }
+      return undefined;
+    },
+    derivativeTickers: (type, filter) =>
+      contractsOf(type, "ACTIVE", filter).map((contract) =>
+        JSON.stringify(createDerivativeTick(world, contract, tick)),
+      ),
+  };
+}
+
+/** Throws a RangeError if there is none. */
+export function findExchange({ universe }: World, id: string): SimulatedExchange {
+  const exchange = universe.exchanges.find((candidate) => candidate.id === id);
+  if (!exchange) throw new RangeError(`no exchange ${id}`);
+  return exchange;
+}
+
+function listEntities(
+  { assets, markets, exchanges }: Universe,
+  kind: EntityKind,
+  only?: string,
+): Readonly<Record<string, unknown>>[] {
+  const isListed = ({ id }: { readonly id: string }) => only === undefined || id === only;
+  if (kind === "asset") return assets.filter(isListed).map(toAssetRecord);
+  if (kind === "market") return markets.filter(isListed).map(toMarketRecord);
+  return exchanges.filter(isListed).map(toExchangeRecord);
+}
+
+function toAssetRecord({ id, name, symbol, status, type, url, contractAddress }: SimulatedAsset) {
+  return { id, name, symbol, status, type, url, ...(contractAddress ? { contractAddress } : {}) };
+}
+
+function toMarketRecord({ id, base, quote }: SimulatedMarket) {
+  return { id, baseAssetId: base.id, quoteAssetId: quote.id };
+}
+
+function toExchangeRecord({ id, name, url, status, markets, symbols }: SimulatedExchange) {
+  return {
+    ...{ id, name, url, status },
+    markets: markets.map((market) => ({
+      marketId: market.id,
+      marketStatus: market.base.status,
+      qualified: market.base.type === "CRYPTO",
+    })),
+    symbols,
+  };
+}
