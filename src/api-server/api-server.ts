@@ -52,6 +52,8 @@ const MAX_TOKEN_BODY_BYTES = 16 * 1024;
 const MAX_CONNECTIONS = 1_024;
 const MAX_UNREAD_BYTES = 8 * 2 ** 20;
 const PING_SECONDS = 30;
+const MAX_KEPT_ANSWERS = 64;
+const MAX_KEPT_MS = 1_000;
 
 /** The service's API over a source: tokens, REST and websocket. */
 export class ApiServer {
@@ -281,6 +283,3 @@ export class ApiServer {
     return response;
   }
 }
-
-const MAX_KEPT_ANSWERS = 64;
-const MAX_KEPT_MS = 1_000;

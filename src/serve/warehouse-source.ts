@@ -1,4 +1,5 @@
 import { defaultChoices } from "../api-server/choices.ts";
+import { parseRecordId } from "../api-server/record-ids.ts";
 import type { Source, SourceState } from "../api-server/source.ts";
 import { MAX_PAGE_SIZE } from "../model/streams.ts";
 import { formatTimestamp, type Micros } from "../model/time.ts";
@@ -10,7 +11,6 @@ import { TickPublisher } from "./live/tick-publisher.ts";
 import { findHistorySeries, readLatestRecords } from "./records/history.ts";
 import { findMarkets, readEntities, readEntity } from "./records/lookups.ts";
 import { findWindowStart } from "./records/page-coverage.ts";
-import { parseRecordId } from "./records/record-ids.ts";
 import {
   readContract,
   readContracts,
@@ -75,7 +75,7 @@ export function readState(connection: Connection, now: Micros): SourceState {
     latest: (stream, filter) => readLatestRecords(connection, stream, filter, now),
     findCursor(_stream, cursor) {
       const position = parseRecordId(cursor);
-      return position && { ts: position.ts, rank: position.key };
+      return position && { ts: position.number, rank: position.key };
     },
     exchangeTickers: (request) => readExchangeTickers(connection, now, request),
     marketCaps: (assetId, withChanges) => readMarketCaps(connection, now, assetId, withChanges),

@@ -1,3 +1,4 @@
+import { RowIds } from "../../api-server/record-ids.ts";
 import type { HistorySeries, SeriesFilter } from "../../api-server/source.ts";
 import { type IndexType, indexTypes } from "../../model/stream-columns.ts";
 import { type HistoryStream, streamDefinition } from "../../model/streams.ts";
@@ -6,7 +7,6 @@ import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { type RowTable, rowTables } from "../../warehouse/tables/row-tables.ts";
 import { MAX_AHEAD_MICROS } from "../../warehouse/views/data-views.ts";
 import { readSegments } from "./page-coverage.ts";
-import { RowIds } from "./record-ids.ts";
 import { decimalProperty, extraProperties, parseDetails } from "./record-text.ts";
 
 /** An index, and its key in the warehouse. */
@@ -108,7 +108,7 @@ function seriesProperties({ indexType, indexId, name }: ServedSeries): string {
 /** Writes the properties of a record, without braces. */
 export function historyWriter(stream: HistoryStream, series: ServedSeries): (row: HistoryRow) => string {
   const { decimals, detailsAt, idAt, tsOf } = tables[stream];
-  const ids = new RowIds(stream, series.series, series.indexType, series.indexId);
+  const ids = new RowIds(series.series, stream, series.indexType, series.indexId);
   const ofSeries = seriesProperties(series);
   return (row) => {
     const details = parseDetails(row[detailsAt] as string | null);
@@ -143,7 +143,7 @@ function openSeries(
       connection.tuples<HistoryRow>(readSql, [key, storedTime(from), storedTime(to), limit]),
     tsOf,
     write: (row) => `{${write(row)}}`,
-    cursorAt: (ts) => new RowIds(stream, key, indexType, indexId).at(ts),
+    cursorAt: (ts) => new RowIds(key, stream, indexType, indexId).at(ts),
     // Bars have the service's ids. Of one series few rows are compared; there is no index for a search of all.
     findRecord(id) {
       if (stream !== "ohlcv") return undefined;

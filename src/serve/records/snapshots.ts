@@ -1,3 +1,4 @@
+import { parseRecordId, RowIds } from "../../api-server/record-ids.ts";
 import type {
   ContractFilter,
   ContractsFilter,
@@ -15,7 +16,6 @@ import type { DerivativeType } from "../../model/streams.ts";
 import { formatShort, type Micros } from "../../model/time.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { type LatestRow, readLatestRows } from "./latest-rows.ts";
-import { parseRecordId, RowIds } from "./record-ids.ts";
 import { extraProperties, parseDetails, RecordWriter } from "./record-text.ts";
 
 const without = (columns: readonly Column[], omitted: string) =>
@@ -34,7 +34,7 @@ export function exchangeTickText(row: LatestRow, isLive = false): string {
 type ListingRow = Readonly<Record<string, unknown>> & { readonly key: number };
 
 function exchangeTickIds({ key, exchange_id, market_id }: ListingRow): RowIds {
-  return new RowIds("exchange_ticks", key, String(exchange_id), String(market_id));
+  return new RowIds(key, "exchange_ticks", String(exchange_id), String(market_id));
 }
 
 export function readExchangeTickers(
@@ -69,7 +69,7 @@ function findListing(connection: Connection, id: string): number | undefined {
   const position = parseRecordId(id);
   const sql = "SELECT listing AS key, exchange_id, market_id FROM listings WHERE listing = ?";
   const row = position && connection.findRow<ListingRow>(sql, [position.key]);
-  return row && exchangeTickIds(row).at(position.ts) === id.toLowerCase() ? row.key : undefined;
+  return row && exchangeTickIds(row).at(position.number) === id.toLowerCase() ? row.key : undefined;
 }
 
 const capWriter = new RecordWriter(marketCapColumns);
@@ -92,7 +92,7 @@ export function readMarketCaps(
     .toSorted((a, b) => rankOf(a) - rankOf(b) || Number(b.market_cap ?? 0) - Number(a.market_cap ?? 0))
     .map((row) => {
       const details = parseDetails(row.details);
-      const id = new RowIds("market_caps", row.key, String(row.asset_id)).at(row.ts);
+      const id = new RowIds(row.key, "market_caps", String(row.asset_id)).at(row.ts);
       const changes = withChanges ? capWriter.nestedProperties(row, details) : "";
       const extra = extraProperties(details.extra, withChanges ? undefined : percentChangePattern);
       return `{"id":"${id}",${capWriter.properties(row, details)}${changes},"timestamp":"${formatShort(row.ts)}"${extra}}`;
@@ -158,7 +158,7 @@ export function readDerivativeTickers(
   });
   return rows.map((row) => {
     const details = parseDetails(row.details);
-    const id = new RowIds("derivative_ticks", row.key, type, String(row.contract_id)).at(row.ts);
+    const id = new RowIds(row.key, "derivative_ticks", type, String(row.contract_id)).at(row.ts);
     return `{"id":"${id}",${derivativeTickWriter.properties(row, details)},"timestamp":"${formatShort(row.ts)}"${extraProperties(details.extra)}}`;
   });
 }

@@ -1,0 +1,49 @@
+/*
+ * Records have UUIDs of version 8 that contain the key of their series and their number in it, such as a timestamp. An id is a
+ * position too, so a page can begin at it without a search.
+ */
+
+interface RecordPosition {
+  readonly key: number;
+  readonly number: number;
+}
+
+const hex = (value: number, digits: number) => value.toString(16).padStart(digits, "0");
+
+/** The lowest digits come first, so that the order of ids differs from that of the records: clients must not rely on it. */
+const reverse = (digits: string) => [...digits].reverse().join("");
+
+/** The ids of one series: `kkkkkkkk-nnnn-8nnn-8nnn-nnnncccccccc`. */
+export class RowIds {
+  readonly #prefix: string;
+  readonly #check: string;
+
+  /** `names`: what else identifies the series. Another warehouse, or another kind of record, has another key or other names. */
+  constructor(key: number, ...names: readonly (string | number)[]) {
+    this.#prefix = hex(key, 8);
+    this.#check = checkOf(names.join("\n"));
+  }
+
+  at(number: number): string {
+    const digits = reverse(hex(number, 14));
+    const parts = [digits.slice(0, 4), `8${digits.slice(4, 7)}`, `8${digits.slice(7, 10)}`, digits.slice(10)];
+    return `${this.#prefix}-${parts.join("-")}${this.#check}`;
+  }
+}
+
+/** What an id of `RowIds` contains; undefined for ids of another form. Whose id it is, `RowIds.at` tells. */
+export function parseRecordId(id: string): RecordPosition | undefined {
+  const match = /^([0-9a-f]{8})-([0-9a-f]{4})-8([0-9a-f]{3})-8([0-9a-f]{3})-([0-9a-f]{4})[0-9a-f]{8}$/i.exec(
+    id,
+  );
+  if (!match) return undefined;
+  const [, key = "", ...digits] = match;
+  return { key: Number.parseInt(key, 16), number: Number.parseInt(reverse(digits.join("")), 16) };
+}
+
+/** FNV-1a. */
+function checkOf(text: string): string {
+  let hash = 0x811c9dc5;
+  for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193);
+  return hex(hash >>> 0, 8);
+}
