@@ -16,7 +16,8 @@ interface CacheEntry<T> {
   /** From then on it makes room for another key: a person who tries one view after the other is no flood. */
   removableAt: number;
   hasFailed: boolean;
-  isRenewed: boolean;
+  /** From then on an old value is read anew; never, while it is. */
+  renewableAt: number;
 }
 
 export interface TtlOptions {
@@ -46,10 +47,10 @@ export class TtlCache<T> {
     const cached = this.#entries.get(key);
     if (cached && startedAt < cached.expiresAt) return cached.value;
     if (cached && !cached.hasFailed && startedAt < cached.expiresAt + (options.maxStaleMs ?? 0)) {
-      if (!cached.isRenewed) {
-        cached.isRenewed = true;
+      if (startedAt >= cached.renewableAt) {
+        cached.renewableAt = Number.POSITIVE_INFINITY;
         // After the reply: the read may keep this thread busy.
-        this.#clock.after(0, () => void this.#renew(key, options, read));
+        this.#clock.after(0, () => void this.#renew(key, cached, options, read));
       }
       return cached.value;
     }
@@ -64,11 +65,15 @@ export class TtlCache<T> {
     return entry.value;
   }
 
-  /** The old value stays until there is a new one. */
-  async #renew(key: string, options: TtlOptions, read: () => Promise<T>): Promise<void> {
+  /** The old value, which says of which time it is, stays until there is a new one. */
+  async #renew(key: string, old: CacheEntry<T>, options: TtlOptions, read: () => Promise<T>): Promise<void> {
     const entry = this.#read(options, read);
-    await entry.value.catch(() => {});
-    this.#entries.set(key, entry);
+    await entry.value.then(
+      () => this.#entries.set(key, entry),
+      () => {
+        old.renewableAt = this.#clock.monotonic() + options.minTtlMs;
+      },
+    );
   }
 
   #read({ minTtlMs, maxTtlMs = DEFAULT_MAX_TTL_MS }: TtlOptions, read: () => Promise<T>): CacheEntry<T> {
@@ -79,7 +84,7 @@ export class TtlCache<T> {
       expiresAt: Number.POSITIVE_INFINITY,
       removableAt: Number.POSITIVE_INFINITY,
       hasFailed: false,
-      isRenewed: false,
+      renewableAt: 0,
     };
     const setExpiry = (fraction: number) => {
       const now = this.#clock.monotonic();

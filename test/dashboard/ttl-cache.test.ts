@@ -75,6 +75,33 @@ describe("a cached value", () => {
     expect(clock.busyCount).toBe(0);
   });
 
+  it("stays when it cannot be read anew, for as long as an old one may be shown", async () => {
+    const clock = new ManualClock();
+    let isBroken = false;
+    let reads = 0;
+    const cache = new TtlCache<number>(clock);
+    const get = () =>
+      cache.get("key", { minTtlMs: 1_000, maxStaleMs: 5_000 }, async () => {
+        reads++;
+        if (isBroken) throw new Error("busy");
+        return reads;
+      });
+    expect(await get()).toBe(1);
+    isBroken = true;
+    for (const seconds of [2, 3, 4, 5]) {
+      await clock.advance(1_000 + (seconds === 2 ? 1_000 : 0));
+      expect(await get()).toBe(1);
+      await clock.advance(0);
+    }
+    // It was tried again each time, and is not kept for ever.
+    expect(reads).toBe(5);
+    await clock.advance(1_001);
+    await expect(get()).rejects.toThrow("busy");
+    isBroken = false;
+    await clock.advance(1_000);
+    expect(await get()).toBe(7);
+  });
+
   it("that failed to load is read again after the minimum time, also when the read throws at once", async () => {
     const clock = new ManualClock();
     let reads = 0;
