@@ -47,6 +47,7 @@ export class PagesServer {
   /** Returns the address once the port is bound. */
   async listen(): Promise<string> {
     const { http, view, metrics, clock, log } = this.#options;
+    this.#queries.removeLeftFolders();
     this.#server = await startDashboardServer({
       ...http,
       routes: createRoutes({

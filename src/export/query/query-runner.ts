@@ -1,6 +1,6 @@
 import type { ChildProcess } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { PassThrough, type Readable } from "node:stream";
 import { toErrorAnswer } from "../../model/answers/query.ts";
 import { deserialiseFailure, Failure } from "../../model/failure.ts";
@@ -76,6 +76,22 @@ export class QueryRunner {
     return new Promise((resolve, reject) => this.#start(request, signal, resolve, reject));
   }
 
+  /** What queries left beside the warehouse when the daemon was killed. */
+  removeLeftFolders(): void {
+    const { folder, prefix } = this.#workPlace();
+    // The shorter name is that of earlier versions.
+    const isLeft = (name: string) =>
+      [prefix, ".query-"].some((start) => name.startsWith(start) && name.length === start.length + 6);
+    const names = existsSync(folder) ? readdirSync(folder) : [];
+    for (const name of names.filter(isLeft)) rmSync(join(folder, name), { recursive: true, force: true });
+  }
+
+  /** Beside the warehouse: the one place that the daemon may write to in every installation. */
+  #workPlace(): { readonly folder: string; readonly prefix: string } {
+    const { path } = this.#options;
+    return { folder: dirname(path), prefix: `.query-${basename(path)}-` };
+  }
+
   close(): void {
     this.#isClosed = true;
     for (const kill of this.#running) kill();
@@ -120,8 +136,8 @@ export class QueryRunner {
     reject: (error: unknown) => void,
   ): void {
     const { path, clock, timeoutMs = QUERY_TIMEOUT_MS } = this.#options;
-    // Beside the warehouse: the one place that the daemon may write to in every installation.
-    const folder = request.format === "parquet" ? mkdtempSync(join(dirname(path), ".query-")) : "";
+    const place = this.#workPlace();
+    const folder = request.format === "parquet" ? mkdtempSync(join(place.folder, place.prefix)) : "";
     // It ends when the process has ended well: a result that was cut off must not look whole.
     const result = new PassThrough();
     const task: QueryTask = { ...request, path, folder };

@@ -1,5 +1,5 @@
-import { readdirSync } from "node:fs";
-import { dirname } from "node:path";
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { buffer, json, text } from "node:stream/consumers";
 import { zstdDecompressSync } from "node:zlib";
 import { parquetMetadata, parquetReadObjects } from "hyparquet";
@@ -31,7 +31,7 @@ function openRunner(
   atEnd(() => runner.close());
   const ask = async (sql: string, rest: object = {}, signal = new AbortController().signal) =>
     (await runner.answer(JSON.stringify({ sql, ...rest }), signal)).result;
-  return { path, ask };
+  return { path, ask, runner };
 }
 
 describe("a query of a page", () => {
@@ -93,6 +93,17 @@ describe("a query of a page", () => {
     setTimeout(() => gone.abort(), 100);
     await expect(cancelled).rejects.toMatchObject({ message: "the query was cancelled" });
     expect(readdirSync(dirname(path)).filter((file) => file.startsWith(".query"))).toEqual([]);
+  });
+
+  it("of a daemon that was killed leaves a folder until the next start; that of another file stays", async () => {
+    const { path, runner } = openRunner();
+    const folders = [`.query-${basename(path)}-a1B2c3`, ".query-a1B2c3", ".query-other.sqlite-a1B2c3"];
+    for (const name of folders) {
+      mkdirSync(join(dirname(path), name));
+      writeFileSync(join(dirname(path), name, "result.parquet"), "half");
+    }
+    runner.removeLeftFolders();
+    expect(readdirSync(dirname(path)).filter((file) => file.startsWith(".query"))).toEqual(folders.slice(2));
   });
 
   it("says that files are missing while the program is replaced, not that it needs memory", async () => {
