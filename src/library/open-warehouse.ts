@@ -32,6 +32,7 @@ import {
   planReads,
   type ReadPlan,
   type ReadPlanOptions,
+  readQueryValues,
   readTime,
   resolveKnownAt,
 } from "./reading/read-plan.ts";
@@ -178,7 +179,8 @@ export class Warehouse implements Disposable {
 
   /** Runs one read-only statement. A bound on `time` is as fast as one on `ts`. `Row` must match its columns. */
   query<Row = QueryRow>(sql: string, parameters: QueryValues = {}): Row[] {
-    const { columns, rows } = runReadQuery(this.#connection, sql, parameters);
+    const values = readQueryValues(parameters, readPresentTs(this.#connection));
+    const { columns, rows } = runReadQuery(this.#connection, sql, values);
     return [...rows].map(
       (row) => Object.fromEntries(columns.map((name, at) => [name, toPlainInteger(row[at])])) as Row,
     );

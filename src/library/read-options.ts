@@ -89,5 +89,5 @@ export interface LedgerOptions extends KnownAtOptions {
   readonly to?: TimeInput;
 }
 
-/** Values of the parameters of a query, `:name`. Integers are bigint: a number is bound as a REAL. */
+/** Values of the parameters of a query, `:name`. Integers are bigint: a number is bound as a REAL. A text `@TIME` (`@-7d`) is a moment. */
 export type QueryValues = Readonly<Record<string, string | number | bigint | null>>;

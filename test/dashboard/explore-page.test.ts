@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { findParameters, parseCookbook } from "../../src/dashboard/page/explore/cookbook.ts";
@@ -23,9 +24,30 @@ describe("the explore page", () => {
     expect(findParameters("SELECT :a, ':no")).toEqual(["a"]);
   });
 
-  it("copies times of the one grammar as microseconds", () => {
-    const params = { a: "@2026-03-01 12:00", b: "@2026-03-01T07:00:00-05:00", c: "@-1d", d: "@soon" };
-    const python = languages.Python({ sql: "SELECT 1", params, origin: "", warehouse: "mds.sqlite" });
-    expect(python).toMatch(/"a": 1772366400000000, "b": 1772366400000000, "c": \d{16}, "d": "@soon"/);
+  it("copies values as the literals of a language", () => {
+    const times = { a: "@2026-03-01 12:00", b: "@2026-03-01T07:00:00-05:00", c: "@-1d", d: "@soon" };
+    const numbers = { i: "5", r: "0.5", zeros: "007", word: "Infinity", hex: "0x10", e: "" };
+    const copied = (language: keyof typeof languages) =>
+      languages[language]({
+        ...{ sql: "SELECT 1", origin: "", warehouse: "mds.sqlite" },
+        params: { ...times, ...numbers },
+      });
+    expect(copied("Python")).toMatch(
+      /"a": 1772366400000000, "b": 1772366400000000, "c": \d{16}, "d": "@soon", "i": 5, "r": 0\.5, "zeros": "007", "word": "Infinity", "hex": "0x10", "e": ""/,
+    );
+    // A number of TypeScript would be bound as a REAL.
+    expect(copied("TypeScript")).toMatch(
+      /"a": 1772366400000000n.*"c": \d{16}n.*"i": 5n, "r": 0\.5, "zeros": "007"/,
+    );
   });
+
+  it.each(['SELECT 1 AS "one"', 'SELECT """" || \'"""\' || "a""b"', "SELECT '\\' || \"x\""])(
+    "copies the quotes of %s as Python reads them",
+    (sql) => {
+      const program = languages.Python({ sql, params: {}, origin: "", warehouse: "mds.sqlite" });
+      const literal = /w\.sql\((.*)\)\)\n$/s.exec(program)?.[1] ?? "";
+      const { stdout } = spawnSync("/usr/bin/python3", ["-c", `print(${literal}, end="")`]);
+      expect(String(stdout)).toBe(sql);
+    },
+  );
 });

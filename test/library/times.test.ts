@@ -5,7 +5,7 @@ import { readParameters } from "../../src/cli/commands/query.ts";
 import { readTimestamp } from "../../src/cli/support/selection-flags.ts";
 import { parseBarsQuery } from "../../src/dashboard/query-params.ts";
 import { parseQueryRequest } from "../../src/export/query/query-request.ts";
-import { readTime } from "../../src/library/reading/read-plan.ts";
+import { readQueryValues, readTime } from "../../src/library/reading/read-plan.ts";
 import { formatTimestamp, MICROS_PER_SECOND, type Micros, USER_TIME_FORMS } from "../../src/model/time.ts";
 import { parseReplayOptions } from "../../src/serve/live/replay.ts";
 import { skipWithout } from "../support/has-tool.ts";
@@ -64,6 +64,7 @@ const readers: Readonly<Record<string, (text: string) => unknown>> = {
   "a flag": (text) => readTimestamp("--from", text, { now: () => now / 1000 }),
   "the library": (text) => readTime(text, now),
   "--param": (text) => readParameters([`at=@${text}`], now).at,
+  "a query of the library": (text) => readQueryValues({ at: `@${text}` }, now).at,
   "/explore": (text) =>
     parseQueryRequest(JSON.stringify({ sql: "SELECT 1", params: { at: `@${text}` } }), now).parameters.at,
   "a page": (text) => {

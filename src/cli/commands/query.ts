@@ -1,8 +1,9 @@
 import { existsSync } from "node:fs";
 import { text } from "node:stream/consumers";
 import type { Command } from "commander";
+import { parseQueryValue } from "../../model/answers/query.ts";
 import type { Failure } from "../../model/failure.ts";
-import { MICROS_PER_MS, type Micros, parseUserTime, USER_TIME_FORMS } from "../../model/time.ts";
+import { MICROS_PER_MS, type Micros, USER_TIME_FORMS } from "../../model/time.ts";
 import type { QueryParameters } from "../../warehouse/query/query.ts";
 import { QUERY_FORMATS, readFormat, rowRenderers } from "../output/row-formats.ts";
 import { formatElapsed, pluralize } from "../output/text.ts";
@@ -102,24 +103,17 @@ async function writeRows(
   }
 }
 
-/** Parses `name=value` pairs: integers and decimals as numbers, `@TIME` as microseconds, everything else as text. */
+/** Parses `name=value` pairs. */
 export function readParameters(pairs: readonly string[], now: Micros): QueryParameters {
   return Object.fromEntries(
     pairs.map((pair) => {
       const [, name, value] = /^[:@$]?(\w+)=(.*)$/s.exec(pair) ?? [];
       if (name === undefined || value === undefined) throw paramFailure(pair, "give NAME=VALUE");
-      return [name, readValue(pair, value, now)];
+      const parsed = parseQueryValue(value, now);
+      if (parsed === undefined) throw paramFailure(pair, `after @ give ${USER_TIME_FORMS}`);
+      return [name, parsed];
     }),
   );
-}
-
-function readValue(pair: string, value: string, now: Micros): string | number | bigint {
-  if (/^-?(0|[1-9]\d{0,17})$/.test(value)) return BigInt(value);
-  if (/^-?(0|[1-9]\d*)\.\d+$/.test(value)) return Number(value);
-  if (!value.startsWith("@")) return value;
-  const ts = parseUserTime(value.slice(1), now);
-  if (ts === undefined) throw paramFailure(pair, `after @ give ${USER_TIME_FORMS}`);
-  return BigInt(ts);
 }
 
 function paramFailure(pair: string, remedy: string): Failure {

@@ -1,5 +1,6 @@
+import { parseQueryValue } from "../../model/answers/query.ts";
 import { exitCode, Failure } from "../../model/failure.ts";
-import { type Micros, parseUserTime, USER_TIME_FORMS } from "../../model/time.ts";
+import { type Micros, USER_TIME_FORMS } from "../../model/time.ts";
 import type { QueryParameters } from "../../warehouse/query/query.ts";
 import { readSqlTokens } from "../../warehouse/query/sql-tokens.ts";
 
@@ -34,16 +35,12 @@ export function parseQueryRequest(body: string, now: Micros): QueryRequest {
   return { sql, parameters: Object.fromEntries(parameters), format: known };
 }
 
-/** As `--param` of `mds-sync query`: a number, `@TIME` as microseconds, else text. */
 function parseValue(name: string, value: unknown, now: Micros): string | number | bigint | null {
   if (value === null) return null;
   const text = String(value).trim();
-  if (/^-?(0|[1-9]\d{0,17})$/.test(text)) return BigInt(text);
-  if (/^-?(0|[1-9]\d*)\.\d+$/.test(text)) return Number(text);
-  if (!text.startsWith("@")) return text;
-  const ts = parseUserTime(text.slice(1), now);
-  if (ts === undefined) throw badRequest(`:${name} cannot be ${text}`, `after @ give ${USER_TIME_FORMS}`);
-  return BigInt(ts);
+  const parsed = parseQueryValue(text, now);
+  if (parsed === undefined) throw badRequest(`:${name} cannot be ${text}`, `after @ give ${USER_TIME_FORMS}`);
+  return parsed;
 }
 
 function parseObject(body: string): Record<string, unknown> {

@@ -1,3 +1,4 @@
+import { parseQueryValue } from "../../model/answers/query.ts";
 import { Failure } from "../../model/failure.ts";
 import { type Micros, parseDateOrTimestamp, parseUserTime, USER_TIME_FORMS } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
@@ -5,7 +6,7 @@ import { readPresentTs } from "../../warehouse/coverage/targets.ts";
 import type { Connection, KnownAt } from "../../warehouse/sqlite/connection.ts";
 import { findKnownAt, readMachineTs, readToken } from "../../warehouse/tables/known-at.ts";
 import { IncompleteFailure } from "../incomplete-failure.ts";
-import type { TimeInput } from "../read-options.ts";
+import type { QueryValues, TimeInput } from "../read-options.ts";
 import type { BarSource, SeriesInfo } from "../rows.ts";
 import { alignToBars, type BarGrid } from "./bar-grid.ts";
 import { canBuild, chooseSource, streamOfSource } from "./bar-reader.ts";
@@ -162,4 +163,19 @@ export function readTime(input: TimeInput, now: Micros): Micros {
     code: "usage",
     remedy: isLikelyMillis ? "give microseconds since 1970, or a Date" : `give ${USER_TIME_FORMS}`,
   });
+}
+
+/** The values of a query's parameters. They have types already, but a text `@TIME` is a moment, as in `mds-sync query`. */
+export function readQueryValues(values: QueryValues, now: Micros): QueryValues {
+  const read = ([name, value]: [string, QueryValues[string]]) => {
+    if (typeof value !== "string" || !value.startsWith("@")) return [name, value];
+    const ts = parseQueryValue(value, now);
+    if (ts === undefined)
+      throw new Failure(`:${name} cannot be ${value}`, {
+        code: "usage",
+        remedy: `after @ give ${USER_TIME_FORMS}`,
+      });
+    return [name, ts];
+  };
+  return Object.fromEntries(Object.entries(values).map(read));
 }

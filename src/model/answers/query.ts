@@ -1,4 +1,5 @@
 import type { Failure } from "../failure.ts";
+import { type Micros, parseUserTime } from "../time.ts";
 
 /** A value as JSON carries it: integers beyond a double as their digits, blobs in hex. */
 export type ScreenValue = string | number | null;
@@ -30,4 +31,13 @@ export interface ErrorAnswer {
 export function toErrorAnswer(failure: Failure & Pick<ErrorAnswer, "warnings">): ErrorAnswer {
   const { message, remedy, warnings = [] } = failure;
   return { error: message, remedy: remedy ?? null, warnings };
+}
+
+/** What people write for a parameter: a number, `@TIME` as microseconds, or text. Undefined: after @ is no time. */
+export function parseQueryValue(text: string, now: Micros): string | number | bigint | undefined {
+  if (/^-?(0|[1-9]\d{0,17})$/.test(text)) return BigInt(text);
+  if (/^-?(0|[1-9]\d*)\.\d+$/.test(text)) return Number(text);
+  if (!text.startsWith("@")) return text;
+  const ts = parseUserTime(text.slice(1), now);
+  return ts === undefined ? undefined : BigInt(ts);
 }

@@ -1,6 +1,7 @@
 // The statement as a program that asks the same. Pure functions without access to the page.
 
-import { MICROS_PER_MS, parseUserTime } from "../../../model/time.ts";
+import { parseQueryValue } from "../../../model/answers/query.ts";
+import { MICROS_PER_MS } from "../../../model/time.ts";
 
 interface Statement {
   readonly sql: string;
@@ -11,20 +12,18 @@ interface Statement {
   readonly warehouse: string;
 }
 
-const pythonText = (text: string) => `"""${text.replaceAll("\\", "\\\\").replaceAll('"""', '\\"\\"\\"')}"""`;
+/** A quote ends the text only after two others, or at its end. */
+const pythonText = (text: string) => `"""${text.replaceAll("\\", "\\\\").replaceAll(/"(?="|$)/g, '\\"')}"""`;
 const scriptText = (text: string) => `\`${text.replaceAll(/[\\`$]/g, "\\$&")}\``;
-
-/** A time as microseconds; other values as they are. */
-function toLiteral(value: string, suffix: string): string {
-  const ts = value.startsWith("@") ? parseUserTime(value.slice(1), Date.now() * MICROS_PER_MS) : undefined;
-  if (ts !== undefined) return `${ts}${suffix}`;
-  return value !== "" && !Number.isNaN(Number(value)) ? value : JSON.stringify(value);
-}
 
 /** `suffix`: of whole numbers that the language would else round. */
 const literals = (params: Statement["params"], suffix = "") =>
   Object.entries(params)
-    .map(([name, value]) => `${JSON.stringify(name)}: ${toLiteral(value, suffix)}`)
+    .map(([name, text]) => {
+      const value = parseQueryValue(text.trim(), Date.now() * MICROS_PER_MS) ?? text;
+      const literal = typeof value === "bigint" ? `${value}${suffix}` : JSON.stringify(value);
+      return `${JSON.stringify(name)}: ${literal}`;
+    })
     .join(", ");
 
 export const languages = {
