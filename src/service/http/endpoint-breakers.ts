@@ -284,7 +284,8 @@ export class EndpointBreakers {
       ({ openedAt }) => openedAt !== undefined && openedAt >= (this.#successes.get(endpoint) ?? 0),
     );
     this.#successes.set(endpoint, this.#clock.monotonic());
-    this.#failedShare = nextFailedShare(this.#failedShare, this.#failures);
+    // A run that was taken for an outage does not show how many fail at random.
+    if (!this.#isDoubtful) this.#failedShare = nextFailedShare(this.#failedShare, this.#failures);
     this.#failures = 0;
     this.#hasResent = false;
     const outage = this.#outage;

@@ -13,7 +13,7 @@ const cuts = {
   ratePaused: { keep: 0.7, tolerated: 0.2 },
   atOnce: { keep: 0.5, tolerated: 0 },
 } as const;
-/** The first requests, and those after a break, until some succeeded: the service may bear one at a time, or have gone. */
+/** The first requests, and those after a break, until one succeeded: the service may bear one at a time, or have gone. */
 const START_AT_ONCE = 2;
 /** So many answers say something: older ones count less and less, and a way back to a ceiling takes as many. */
 const MANY = 64;
@@ -47,7 +47,7 @@ interface SpeedLimit {
 export interface PaceState {
   readonly maxAtOnce: number;
   readonly maxPerSecond: number;
-  /** Successes since the start or a break; undefined: the start is over. */
+  /** Successes since the start; undefined: it is over. */
   readonly startSuccesses: number | undefined;
   /** Undefined: the service showed no limit. */
   readonly rate: SpeedLimit | undefined;
@@ -61,6 +61,8 @@ export interface PaceState {
   /** When the last accepted requests were answered. */
   readonly accepted: readonly number[];
   readonly lastStartAt: number;
+  /** Set after a break, until a request succeeds: a round does not start at once. */
+  readonly unheardUntil: number | undefined;
   readonly nextStartAt: number;
   readonly pausedUntil: number;
   readonly undelayedStarts: number;
@@ -92,6 +94,7 @@ export function createPace(maxAtOnce: number, maxPerSecond: number): PaceState {
     rejections: { count: 0, firstAt: NEVER, lastAt: NEVER },
     accepted: [],
     lastStartAt: NEVER,
+    unheardUntil: undefined,
     nextStartAt: NEVER,
     pausedUntil: NEVER,
     undelayedStarts: 0,
@@ -108,7 +111,7 @@ export function decide(state: PaceState): { atOnce: number; perSecond: number; s
   return {
     atOnce: Math.min(maxAtOnce, Math.max(1, borne)),
     perSecond: Math.min(maxPerSecond, rate ? speedOf(rate, cuts.rate.keep, recoveryMs(rate)) : UNLIMITED),
-    startAt: Math.max(state.nextStartAt, state.pausedUntil),
+    startAt: Math.max(state.nextStartAt, state.pausedUntil, state.unheardUntil ?? NEVER),
   };
 }
 
@@ -131,8 +134,10 @@ export function recordStart(
   const { perSecond } = decide(before);
   const undelayedStarts = hadToWait ? 0 : before.undelayedStarts + 1;
   const isAfterBreak = inFlight === 1 && !hadToWait && now - before.lastStartAt >= MEASURED_MS;
-  const startSuccesses = isAfterBreak ? 0 : before.startSuccesses;
-  const state = { ...before, startSuccesses, lastStartAt: now, undelayedStarts, inFlight };
+  const isUnheard = isAfterBreak || before.unheardUntil !== undefined;
+  // Two that hang hold the others up for a second, not for a minute.
+  const unheardUntil = isUnheard ? (inFlight >= START_AT_ONCE ? now + MEASURED_MS : NEVER) : undefined;
+  const state = { ...before, unheardUntil, lastStartAt: now, undelayedStarts, inFlight };
   if (perSecond === UNLIMITED) return state;
   const interval = 1000 / perSecond;
   const catchUpMs = hadToWait ? Math.min(interval, MAX_CATCH_UP_MS) : 0;
@@ -153,6 +158,7 @@ export function observe(before: PaceState, answer: ObservedAnswer): PaceState {
   const state = {
     ...before,
     startSuccesses: successes <= before.maxAtOnce ? successes : undefined,
+    unheardUntil: sign === "success" || before.unheardUntil === undefined ? undefined : NEVER,
     rejectedShare: before.rejectedShare + (rejected - before.rejectedShare) / MANY,
   };
   switch (sign) {

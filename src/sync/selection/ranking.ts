@@ -3,6 +3,7 @@ import { streamTable } from "../../model/streams.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import { finishesWithin } from "../../runtime/timeouts.ts";
 import type { SyncContext } from "../context/context.ts";
+import { isInvalidResponse } from "../context/error-policy.ts";
 import { retryUntilDone } from "../context/retry.ts";
 import { fetchMarketCaps } from "../fetch/market-caps.ts";
 
@@ -76,8 +77,9 @@ export class RankingFetch {
   }
 }
 
-/** The same code as if the circuit breaker had given the endpoint up: all else was fetched meanwhile. */
+/** The same code as if the circuit breaker had given the endpoint up: all else was fetched meanwhile. A doubtful list says so itself. */
 function rankingFailure(lastError: unknown): Failure {
+  if (lastError instanceof Failure && isInvalidResponse(lastError)) return lastError;
   const { endpoint } = streamTable.market_caps;
   const why = lastError instanceof Error ? lastError.message : "no answer";
   return new Failure(`${endpoint} keeps failing while other endpoints answer (${why})`, {
