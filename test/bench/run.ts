@@ -1,17 +1,13 @@
 import { parseArgs } from "node:util";
-import { benchBackfill, benchEndurance } from "./backfill.ts";
+import { benchBackfill } from "./backfill.ts";
 import { benchExport } from "./export.ts";
 import { type Figure, formatFigures, isMissed } from "./figures.ts";
 import { benchGoodput } from "./goodput.ts";
-import { benchJournal } from "./journal.ts";
 import { benchLive } from "./live.ts";
 import { benchOutage } from "./outage.ts";
 import { benchPages } from "./pages.ts";
 import { benchServe } from "./serve.ts";
 import { benchShare } from "./share.ts";
-import { benchLiveWhileSharing } from "./share-live.ts";
-import { benchSql } from "./sql.ts";
-import { benchStart } from "./start.ts";
 import { MAX_STOLEN_FRACTION, watchStolenTime } from "./stolen-time.ts";
 import { benchToolkit } from "./toolkit.ts";
 
@@ -25,29 +21,21 @@ interface Part {
   readonly run: (print: Print) => Promise<readonly Figure[]>;
 }
 
-// npm run bench: every part. npm run bench -- backfill endurance: these parts. `live --seconds 10`: a shorter run. `outage --full`: five minutes.
+// npm run bench: every part. npm run bench -- backfill live: these parts. `live --seconds 10`: a shorter run. `outage --full`: five minutes.
 // Most figures are ratios within one run, because machines differ and their speed varies.
 const parts: Readonly<Record<string, Part>> = {
   backfill: { title: "mds-sync backfill, end to end", minutes: 1.5, run: benchBackfill },
   goodput: { title: "Pages per second on a bad network", minutes: 2, run: benchGoodput },
-  endurance: { title: "mds-sync backfill, 20 million rows", minutes: 4, run: benchEndurance },
-  sql: { title: "Typical queries on 50 million ticks", minutes: 2, run: benchSql },
   toolkit: { title: "The library, the commands, and bounds on time", minutes: 0.5, run: benchToolkit },
   live: { title: "Live ticks, from the socket to the disk", minutes: 3.5, run: benchLive },
   outage: { title: "Back after an outage", minutes: 4, run: benchOutage },
-  start: { title: "mds-sync run, on a filled warehouse", minutes: 0.5, run: benchStart },
   pages: {
     title: "The pages of the daemon, beside the first backfill of 1,500 assets",
     minutes: 2,
     run: benchPages,
   },
-  share: {
-    title: "mds-sync share, 576,000 ticks to PostgreSQL",
-    minutes: 1,
-    run: async (print) => [...(await benchShare(print)), ...(await benchLiveWhileSharing(print))],
-  },
+  share: { title: "mds-sync share, 576,000 ticks to PostgreSQL", minutes: 0.5, run: benchShare },
   serve: { title: "mds-sync serve, 1.2 million ticks", minutes: 0.3, run: benchServe },
-  journal: { title: "What follows the change, at 50 million ticks", minutes: 4, run: benchJournal },
   export: { title: "mds-sync export, 10 million ticks", minutes: 1, run: benchExport },
 };
 

@@ -14,18 +14,17 @@ const PAGES = 150;
 const ROWS_PER_PAGE = 2_000;
 
 /** Forwarding to PostgreSQL on this machine, fsync on, beside the bare SQLite loop, in alternating rounds. */
-export async function benchShare(print: (line: string) => void, seriesCount = 1): Promise<Figure[]> {
+export async function benchShare(print: (line: string) => void): Promise<Figure[]> {
   const folder = mkdtempSync(join(tmpdir(), "mds-bench-"));
   const warehouse = join(folder, "mds.sqlite");
   const server = new PostgresServer({ fsync: "on", shared_buffers: "128MB", max_wal_size: "2GB" });
   try {
-    fillWithTicks(warehouse, seriesCount);
+    fillWithTicks(warehouse, 1);
     await server.start();
     const bodies = createPages(warehouse);
     const ratios: number[] = [];
     const speeds: number[] = [];
     let bytesPerRow = 0;
-    let bars: Figure[] = [];
     for (let round = 0; round < ROUNDS; round++) {
       const bare = runBareLoop(join(folder, `bare-${round}`), bodies).rowsPerSecond;
       const database = await server.createDatabase();
@@ -39,7 +38,7 @@ export async function benchShare(print: (line: string) => void, seriesCount = 1)
         clock: systemClock,
         signal: new AbortController().signal,
       });
-      if (rows !== seriesCount * TICKS_PER_SERIES) throw new Error(`${rows} rows forwarded`);
+      if (rows !== TICKS_PER_SERIES) throw new Error(`${rows} rows forwarded`);
       speeds.push(rows / seconds);
       ratios.push(rows / seconds / bare);
       const [size] = await server.query<{ bytes: string }>(
@@ -48,60 +47,16 @@ export async function benchShare(print: (line: string) => void, seriesCount = 1)
           FROM pg_inherits WHERE inhparent = 'mds.index_tick_rows'::regclass`,
       );
       bytesPerRow = Number(size?.bytes) / rows;
-      if (round === ROUNDS - 1) bars = await measureBars(server, database, seriesCount, print);
     }
     print(`forwarded: ${Math.round(median(speeds)).toLocaleString("en-US")} rows/s`);
     return [
       { name: "forwarding relative to the bare SQLite loop", measured: median(ratios), atLeast: 0.35 },
       { name: "bytes per row in PostgreSQL", measured: bytesPerRow, atMost: 135, digits: 0, unit: "bytes" },
-      ...bars,
     ];
   } finally {
     await server.remove();
     rmSync(folder, { recursive: true, force: true });
   }
-}
-
-const BAR_VIEWS = ["bars_1h", "bars_4h", "bars_1d"] as const;
-const BAR_SERIES = 28;
-
-/** Reads the bars of 28 series: those that were forwarded, and copies of the first one's kept bars. */
-async function measureBars(
-  server: PostgresServer,
-  database: string,
-  seriesCount: number,
-  print: (line: string) => void,
-): Promise<Figure[]> {
-  // Every column, as text, but without what a client does with it.
-  const seconds = async (view: string) => {
-    const [row] = await server.query<{ "QUERY PLAN": { "Execution Time": number }[] }>(
-      database,
-      `EXPLAIN (ANALYZE, TIMING off, SERIALIZE text, FORMAT json) SELECT * FROM mds.${view}`,
-    );
-    return (row?.["QUERY PLAN"][0]?.["Execution Time"] ?? Number.NaN) / 1000;
-  };
-  await server.query(database, "VACUUM ANALYZE");
-  await server.query(database, "UPDATE mds.kept_bars SET n_ticks = NULL");
-  for (const view of BAR_VIEWS)
-    print(`${view} of ${seriesCount} series from ticks: ${(await seconds(view)).toFixed(2)} s`);
-  const figures = "open, high, low, close, volume_24h, n_doubtful";
-  await server.query(
-    database,
-    `INSERT INTO mds.series (index_type, index_id, name) SELECT 'GWA', 'copy-' || i, 'C' || i FROM generate_series(${seriesCount + 1}, ${BAR_SERIES}) i;
-    UPDATE mds.kept_bars SET n_ticks = length / 30000000;
-    INSERT INTO mds.kept_bars (series, length, ts, ${figures}, n_ticks) SELECT s.series, k.length, k.ts, ${figures}, n_ticks
-      FROM mds.series s CROSS JOIN mds.kept_bars k WHERE k.series = 1 AND s.index_id LIKE 'copy-%' ORDER BY s.series, k.length, k.ts;
-    INSERT INTO mds.settled_ranges (stream, series, from_ts, to_ts, proof) SELECT g.stream, s.series, g.from_ts, g.to_ts, g.proof
-      FROM mds.series s CROSS JOIN mds.settled_ranges g WHERE g.series = 1 AND s.index_id LIKE 'copy-%'`,
-  );
-  await server.query(database, "VACUUM ANALYZE");
-  const all: Figure[] = [];
-  for (const view of BAR_VIEWS) {
-    const times = [await seconds(view), await seconds(view), await seconds(view)];
-    const name = `${view} of ${BAR_SERIES} series × 200 days in PostgreSQL`;
-    all.push({ name, measured: median(times), atMost: 1, unit: "s" });
-  }
-  return all;
 }
 
 /** Pages as the service sends them, of the same rows. */

@@ -128,8 +128,16 @@ function boundFigures(warehouse: Warehouse): Figure[] {
         `SELECT ts, price FROM ${relation} WHERE index_type = 'GWA' AND name = '${seriesName(2)}' AND ${bound}`,
       ),
     );
+  const bars = `SELECT ts, open, high, low, close FROM bars_1h WHERE index_type = 'GWA' AND name = '${seriesName(2)}'`;
   const byKey = read("index_ticks", `ts >= ${from} AND ts < ${to}`);
   return [
+    {
+      name: "200 days of 1h bars of one series, the four prices",
+      measured: measureMs(() => warehouse.query(bars)),
+      atMost: 20,
+      digits: 1,
+      unit: "ms",
+    },
     {
       name: "a day of one series by time, relative to by ts",
       measured: read("index_ticks", `time >= '${fromTime}' AND time < '${toTime}'`) / byKey,

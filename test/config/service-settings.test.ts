@@ -1,5 +1,3 @@
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { loadSettings } from "../../src/config/load-settings.ts";
 import { requireServiceSettings } from "../../src/config/service-settings.ts";
@@ -52,15 +50,5 @@ describe("the service's settings", () => {
     expect(errorOf({ ...complete, MDS_WS_URL: "" })).toBe(
       "service.wsUrl is not set: set MDS_WS_URL, or name a settings file with --config",
     );
-  });
-
-  it("read a rotated secret file again", async () => {
-    const file = join(temporaryFolder(), "secret");
-    writeFileSync(file, "first\n", { mode: 0o600 });
-    const { MDS_CLIENT_SECRET: _, ...rest } = complete;
-    const { readSecret } = require({ ...rest, MDS_CLIENT_SECRET_FILE: file });
-    expect(await readSecret()).toBe("first");
-    writeFileSync(file, "second\n");
-    expect(await readSecret()).toBe("second");
   });
 });

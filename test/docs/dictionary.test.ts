@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { dictionaryFile, dictionaryPage, map } from "../../scripts/dictionary-page.ts";
-import { relationDocs, relationGroups } from "../../src/warehouse/schema/column-docs.ts";
+import { dictionaryFile, dictionaryPage } from "../../scripts/dictionary-page.ts";
+import { relationDocs } from "../../src/warehouse/schema/column-docs.ts";
 import { openTestWarehouse, queryRows } from "../support/warehouse/open-warehouse.ts";
 
 const ofOthers = ["__drizzle_migrations"];
@@ -32,16 +32,6 @@ describe("the dictionary", () => {
         expect.arrayContaining(declared.map((column) => expect.objectContaining(column))),
       );
     }
-  });
-
-  it("has a map with every relation for users but the forms of another, and no other", () => {
-    const internal = relationGroups.find(({ title }) => title === "Internal tables")?.docs ?? {};
-    const forms = /^latest_|_slim$|_by_day$|_spans$|^bars_(5m|15m|1h|4h)$|^status_changes$|^unknown_events$/;
-    const expected = Object.keys(relationDocs).filter((name) => !(name in internal) && !forms.test(name));
-    const words = new Set(map.match(/[a-z_\d]+/g));
-    expect(expected.filter((name) => !words.has(name))).toEqual([]);
-    const unknown = [...words].filter((word) => word.includes("_") && !(word in relationDocs));
-    expect(unknown).toEqual([]);
   });
 
   it("equals docs/dictionary.md", () => {

@@ -49,7 +49,7 @@ describe("a Parquet writer", () => {
     expect(rows).toEqual([[all, all, true, true, String(Math.ceil(Number(all) / 1000)), true]]);
   });
 
-  it.each([0, 1, 9, BLOCKS - 1])("fails if block %i cannot be read, and writes the next file", async (at) => {
+  it.each([0, BLOCKS - 1])("fails if block %i cannot be read, and writes the next file", async (at) => {
     await expect(write("failed.parquet", blocks(at))).rejects.toThrow(`block ${at} cannot be read`);
     await write("next.parquet", blocks());
     expect(

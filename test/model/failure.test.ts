@@ -6,7 +6,6 @@ import {
   failureCode,
   policyOf,
   serialiseFailure,
-  threadStartFailure,
 } from "../../src/model/failure.ts";
 
 describe("a failure", () => {
@@ -24,20 +23,6 @@ describe("a failure", () => {
       family: "bug",
       exit: exitCode.unexpected,
     });
-  });
-
-  it("lets the thrower override family and exit code", () => {
-    const failure = new Failure("x", { code: "timeout", family: "operator", exit: exitCode.incomplete });
-    expect(failure).toMatchObject({ family: "operator", exit: exitCode.incomplete });
-    expect(new Failure("x", { code: "settings", family: "retry" }).exit).toBe(exitCode.tryLater);
-    expect(new Failure("x", { code: "timeout", exit: exitCode.ok }).exit).toBe(exitCode.ok);
-  });
-
-  it("is an error with a name, a message and the cause", () => {
-    const cause = new Error("ECONNRESET");
-    const failure = new Failure("connection lost", { code: "connection_lost", cause });
-    expect(failure).toBeInstanceOf(Error);
-    expect(failure).toMatchObject({ name: "Failure", message: "connection lost", cause });
   });
 
   it("shows message and remedy in one line", () => {
@@ -94,29 +79,5 @@ describe("a failure that crosses threads", () => {
       code: "export_bug",
     });
     expect(deserialiseFailure({ message: "x", code: "demo" }).stack).toContain("x");
-  });
-});
-
-describe("threadStartFailure", () => {
-  it.each([
-    [new Error("spawn EAGAIN"), "EAGAIN", "TasksMax"],
-    [new Error("ERR_WORKER_INIT_FAILED: EMFILE"), "EMFILE", "LimitNOFILE"],
-    ["ENFILE", "ENFILE", "fs.file-max"],
-  ])("names the limit to raise: %s", (error, code, limit) => {
-    const failure = threadStartFailure(error);
-    expect(failure).toMatchObject({ code: "no_thread", family: "operator", cause: error });
-    expect(failure.message).toBe(`cannot start a thread (${code})`);
-    expect(failure.remedy).toContain(limit);
-  });
-
-  it("quotes an error without a known code, with no remedy", () => {
-    expect(threadStartFailure(new Error("Something failed"))).toMatchObject({
-      message: "cannot start a thread (Something failed)",
-      remedy: undefined,
-    });
-    expect(threadStartFailure(new Error("ESRCH: no such process")).message).toBe(
-      "cannot start a thread (ESRCH)",
-    );
-    expect(threadStartFailure(new Error("fEAGAIN")).message).toBe("cannot start a thread (fEAGAIN)");
   });
 });

@@ -1,10 +1,9 @@
 import { readdirSync, readFileSync } from "node:fs";
-import { basename, dirname, join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
 
 const source = resolve(import.meta.dirname, "../../src");
 const MAX_FILES_IN_A_FOLDER = 17;
-const MAX_GLOSSARY_ENTRIES = 30;
 
 const files = readdirSync(source, { recursive: true, encoding: "utf8" }).filter((file) =>
   file.endsWith(".ts"),
@@ -33,19 +32,6 @@ describe("folders and names", () => {
     expect(twice).toEqual([]);
   });
 
-  it("names limits MAX_ and MIN_, and no file after a drawer", () => {
-    const limits = files.flatMap((file) =>
-      [
-        ...(text.get(file) ?? "").matchAll(
-          /\bconst ((?:MOST|LONGEST|LEAST|SHORTEST|USUAL)_\w+|\w+_BORNE)\b/g,
-        ),
-      ].map(([, name]) => `${file}: ${name}`),
-    );
-    expect(limits).toEqual([]);
-    const drawers = files.filter((file) => /^(utils?|helpers?|common|types|misc)\.ts$/.test(basename(file)));
-    expect(drawers).toEqual([]);
-  });
-
   it("mirrors the folders of src/ in test/", () => {
     const tests = resolve(import.meta.dirname, "..");
     const ownFolders = new Set([
@@ -58,7 +44,6 @@ describe("folders and names", () => {
       "project",
       "proof",
       "scenario",
-      "soak",
       "support",
     ]);
     // Folders without tests of their own, such as that of the simulator's faults, serve the others.
@@ -67,13 +52,5 @@ describe("folders and names", () => {
       .map((entry) => entry.parentPath.slice(tests.length + 1))
       .filter((folder) => !ownFolders.has(folder.split("/")[0] ?? ""));
     expect(folders.filter((folder) => !files.some((file) => file.startsWith(`${folder}/`)))).toEqual([]);
-  });
-
-  it(`has a glossary of at most ${MAX_GLOSSARY_ENTRIES} entries`, () => {
-    const page = readFileSync(resolve(source, "../ARCHITECTURE.md"), "utf8");
-    const glossary = page.slice(page.indexOf("## Glossary"));
-    const entries = glossary.match(/^\| (?!word |-)/gm) ?? [];
-    expect(entries.length).toBeGreaterThan(0);
-    expect(entries.length).toBeLessThanOrEqual(MAX_GLOSSARY_ENTRIES);
   });
 });

@@ -1,7 +1,6 @@
 import { execFile, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import {
-  appendFileSync,
   copyFileSync,
   cpSync,
   existsSync,
@@ -10,12 +9,10 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
-  statSync,
   symlinkSync,
-  watch,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { basename, dirname, join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { exportWarehouse } from "../../src/export/export-warehouse.ts";
@@ -31,7 +28,6 @@ import { startLocalRegistry } from "../support/cli/local-registry.ts";
 import { UNUSED_PORT } from "../support/free-port.ts";
 import { skipWithout } from "../support/has-tool.ts";
 import { ManualClock } from "../support/manual-clock.ts";
-import { startProgram } from "../support/program-process.ts";
 import { timeLimit } from "../support/time-limit.ts";
 
 const run = promisify(execFile);
@@ -129,25 +125,6 @@ describe("the build", () => {
     expect(version).toMatchObject({ stdout: `${manifest.version}\n`, status: 0 });
     expect(existsSync(join(clone, "dist/types/library/open-warehouse.d.ts"))).toBe(true);
   });
-
-  it("leaves no file of dist missing while it replaces them, and does nothing if no source has changed", async () => {
-    const built = join(clone, "dist/pages/explore.js");
-    const prepare = () => run("npm", ["run", "postprepare"], { cwd: clone, env: npmEnv });
-    const before = statSync(built).ctimeMs;
-    await prepare();
-    expect(statSync(built).ctimeMs).toBe(before);
-
-    // The page contains the cookbook.
-    appendFileSync(join(clone, "docs/cookbook.md"), "\n## A new chapter\n");
-    const missing: string[] = [];
-    const watcher = watch(dirname(built), (_, file) => {
-      if (file === basename(built) && !existsSync(built)) missing.push(file);
-    });
-    await prepare();
-    watcher.close();
-    expect(missing).toEqual([]);
-    expect(readFileSync(built, "utf8")).toContain("A new chapter");
-  });
 });
 
 describe("the demo in a clone", () => {
@@ -241,7 +218,7 @@ describe("the global installation", () => {
 });
 
 describe("the packed program", () => {
-  it("contains what it needs", async () => {
+  it("contains what it needs, and syncs", () => {
     for (const part of ["dist/", "docs/", "examples/", "clients/", "SECURITY.md"])
       expect(contents).toMatch(new RegExp(`KiB {2}${part}`));
     expect(readdirSync(installed)).toEqual(
@@ -250,29 +227,14 @@ describe("the packed program", () => {
     expect(readdirSync(installed)).not.toContain("test");
     expect(listFiles(join(installed, "dist"))).toEqual(listFiles(join(clone, "dist")));
 
-    // The program finds its threads, the migrations, the pages and the chart library, without any package that only the build has.
-    const args = ["run", "--demo", "--no-progress", "--warehouse", join(folder, "demo.sqlite")];
-    const demo = startProgram(args, {
-      entry: join(installed, "dist/cli/main.js"),
-      cwd: folder,
-      env: { MDS_HTTP_PORT: "0" },
-    });
-    const get = async (path: string) => {
-      const address = /dashboard: (\S+)/.exec(demo.output.stderr)?.[1] ?? "";
-      return (await fetch(new URL(path, address))).text();
-    };
-    await vi.waitFor(async () => expect(await get("/api/series?name=BTC")).toContain('"BTC"'), {
-      timeout: timeLimit(60_000),
-      interval: 100,
-    });
-    const scripts = (await get("/bars")).match(/(?<=src=")[^"]+\.js/g) ?? [];
-    const imported = (await Promise.all(scripts.map(get))).join("").match(/(?<=")\.\/shared-\w+\.js/g) ?? [];
-    const sizes = (await Promise.all(imported.map(get))).map(({ length }) => length);
-    expect(Math.max(...sizes)).toBeGreaterThan(100_000);
-    demo.child.kill("SIGINT");
-    expect(await demo.result).toMatchObject({
+    // The program finds its threads and the migrations without any package that only the build has.
+    const main = [process.execPath, join(installed, "dist/cli/main.js")];
+    const backfill = [...main, "backfill", "--stream", "market_caps", "--warehouse", "packed.sqlite"];
+    const args = ["simulate", "--port", "0", "--", ...backfill];
+    const synced = spawnSync(main[0] ?? "", [main[1] ?? "", ...args], { cwd: folder, encoding: "utf8" });
+    expect(synced, synced.stderr).toMatchObject({
       status: 0,
-      stderr: expect.stringContaining("stopped cleanly"),
+      stdout: expect.stringMatching(/market_caps +\d/),
     });
   });
 });
@@ -325,34 +287,21 @@ describe("the packed library", () => {
     const { path } = await fillDemoWarehouse(folder);
     const sql = readFileSync(join(installed, "examples/sql/report.sql"), "utf8");
     const main = join(installed, "dist/cli/main.js");
-    for (const [name, day, expected] of [
-      ["BTC", "2026-02-28", "0,96,0.003018,2880,109943.6045,111442.3214,2026-03-01T13:00:00.000000Z"],
-      ["ETH", "2026-02-28", "1,90,0.001787,2700,1996.30577,1970.3451,2026-03-01T13:00:00.000000Z"],
-    ] as const) {
-      const printed = (command: string, args: readonly string[], options: object) => {
-        const { stdout, stderr } = spawnSync(command, args, { cwd: example, encoding: "utf8", ...options });
-        return { stdout: stdout.replaceAll("\r", ""), stderr: stderr.replace(/^1 row in \d+ ms\n$/, "") };
-      };
-      const query = [
-        main,
-        "query",
-        "--format",
-        "csv",
-        "--param",
-        `name=${name}`,
-        "--param",
-        `day=${day}`,
-        "-",
-      ];
-      const header = "name,day,missing_ranges,bars,volatility,ticks,highest,last_price,last_time";
-      const answer = { stdout: `${header}\n${name},${day},${expected}\n`, stderr: "" };
-      expect(printed(process.execPath, query, { input: sql, env: { MDS_WAREHOUSE: path } })).toEqual(answer);
-      expect(printed(process.execPath, ["dist/main.js", path, name, day], {})).toEqual(answer);
-      if (!hasPandas) continue;
-      const env = { PYTHONPATH: join(installed, "clients/python"), PYTHONDONTWRITEBYTECODE: "1" };
-      const script = join(installed, "examples/python/report.py");
-      expect(printed(python, [script, path, name, day], { env })).toEqual(answer);
-    }
+    const [name, day] = ["ETH", "2026-02-28"];
+    const expected = "1,90,0.001787,2700,1996.30577,1970.3451,2026-03-01T13:00:00.000000Z";
+    const printed = (command: string, args: readonly string[], options: object) => {
+      const { stdout, stderr } = spawnSync(command, args, { cwd: example, encoding: "utf8", ...options });
+      return { stdout: stdout.replaceAll("\r", ""), stderr: stderr.replace(/^1 row in \d+ ms\n$/, "") };
+    };
+    const query = [main, "query", "--format", "csv", "--param", `name=${name}`, "--param", `day=${day}`, "-"];
+    const header = "name,day,missing_ranges,bars,volatility,ticks,highest,last_price,last_time";
+    const answer = { stdout: `${header}\n${name},${day},${expected}\n`, stderr: "" };
+    expect(printed(process.execPath, query, { input: sql, env: { MDS_WAREHOUSE: path } })).toEqual(answer);
+    expect(printed(process.execPath, ["dist/main.js", path, name, day], {})).toEqual(answer);
+    if (!hasPandas) return;
+    const env = { PYTHONPATH: join(installed, "clients/python"), PYTHONDONTWRITEBYTECODE: "1" };
+    const script = join(installed, "examples/python/report.py");
+    expect(printed(python, [script, path, name, day], { env })).toEqual(answer);
   });
 
   it("has an example for DuckDB", async () => {

@@ -3,17 +3,7 @@ import { type Clock, systemClock } from "../../src/runtime/clock.ts";
 import { openShare, shareOnce } from "../../src/share/share-once.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { usePostgres } from "../support/postgres.ts";
-import { PairHarness, type Worker } from "../support/share/pair-harness.ts";
-import {
-  at,
-  LEASE_SECONDS,
-  member,
-  observe,
-  PairDatabase,
-  STEP,
-  startMember,
-  steps,
-} from "../support/share/pair-members.ts";
+import { at, member, observe, PairDatabase, startMember, steps } from "../support/share/pair-members.ts";
 import { addHours } from "../support/share/share-harness.ts";
 import { waitUntil } from "../support/wait-until.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
@@ -73,54 +63,6 @@ it("I9: forwards after a take-over what only the other daemon has seen, and remo
   );
   expect(unobserved).toEqual([]);
   await first.close();
-});
-
-it("I9: has the exchange tickers of the seconds between, when the forwarding daemon is killed", async () => {
-  const pair = await PairDatabase.create(server);
-  const database = pair.name;
-  const none = { kind: "none" };
-  const harness = await PairHarness.start({
-    server,
-    database,
-    leaseSeconds: LEASE_SECONDS,
-    sync: {
-      ohlcv: false,
-      intraday: { GWA: none, MWA: none, LX: none, days: 1 },
-      exchangeTickers: { exchanges: { kind: "list", names: ["Kraken"] }, markets: { kind: "all" } },
-      marketCap: false,
-      derivatives: false,
-    },
-  });
-  const workers = [await harness.startWorker("one"), await harness.startWorker("two")];
-  const findHolder = async (): Promise<Worker | undefined> => {
-    const holder = await pair.readHolder();
-    return workers.find(({ name }) => name === holder);
-  };
-  const coverage = async () => await pair.readLedger("exchange_ticks").catch(() => []);
-  const isCoveredTo = async (ts: number) => ((await coverage()).at(-1)?.to ?? 0) >= ts;
-  const nowTs = () => harness.clock.now() * 1000;
-  // Both observe, one forwards.
-  const bothAt = nowTs() + 6 * STEP;
-  await harness.runUntil(() => isCoveredTo(bothAt));
-  const leader = await findHolder();
-  await leader?.kill();
-  const killedAt = nowTs();
-  await harness.runUntil(() => nowTs() > killedAt + 4 * STEP);
-  await pair.endLease();
-  await harness.runUntil(async () => {
-    const holder = await findHolder();
-    return holder !== undefined && holder !== leader;
-  });
-  const takenAt = nowTs();
-  await harness.runUntil(() => isCoveredTo(takenAt + 2 * STEP));
-  expect(await coverage()).toEqual([expect.objectContaining({ proof: "rows" })]);
-  const [between] = await server.query(
-    database,
-    "SELECT count(*)::integer AS rows FROM mds.exchange_ticks WHERE ts >= $1 AND ts < $2",
-    [killedAt, takenAt],
-  );
-  expect(between?.rows).toBeGreaterThan(0);
-  expect(workers.flatMap(({ failures }) => failures)).toEqual([]);
 });
 
 it("I9: gives the lease back at once when it stops, and the other goes on", async () => {

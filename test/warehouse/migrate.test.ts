@@ -106,25 +106,6 @@ function readDefinitions({ connection: { database } }: WarehouseWriter): unknown
 }
 
 describe("migrations", () => {
-  it("are listed in ascending order in the journal, one file each", () => {
-    const { entries } = journal();
-    expect(entries.map(({ idx }) => idx)).toEqual(entries.map((_, i) => i));
-    expect(entries.map(({ when }) => when)).toEqual(entries.map(({ when }) => when).sort((a, b) => a - b));
-    expect(new Set(entries.map(({ when }) => when)).size).toBe(entries.length);
-    const files = readdirSync(migrationsFolder).filter((file) => file.endsWith(".sql"));
-    expect(files.sort()).toEqual(entries.map(({ tag }) => `${tag}.sql`).sort());
-  });
-
-  it("are all applied to a new warehouse, and user_version is their number", () => {
-    const warehouse = openTestWarehouse();
-    const applied = queryRows(warehouse, "SELECT hash FROM __drizzle_migrations ORDER BY created_at");
-    const files = journal().entries.map(({ tag }) => ({
-      hash: digest(join(migrationsFolder, `${tag}.sql`)),
-    }));
-    expect(applied).toEqual(files);
-    expect(warehouse.connection.database.pragma("user_version", { simple: true })).toBe(version());
-  });
-
   it("leave every table STRICT, and those without an integer key WITHOUT ROWID", () => {
     const warehouse = openTestWarehouse();
     const list = (warehouse.connection.database.pragma("table_list") as Record<string, unknown>[]).filter(

@@ -5,7 +5,6 @@ import { CATALOGUE } from "../../../src/export/manifest.ts";
 import { openReader } from "../../../src/warehouse/reader.ts";
 import { relationDocs } from "../../../src/warehouse/schema/column-docs.ts";
 import type { Connection } from "../../../src/warehouse/sqlite/connection.ts";
-import { runInProcess } from "../../support/cli/run-command.ts";
 import type { ManualClock } from "../../support/manual-clock.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { fillDemoWarehouse } from "../demo-warehouse.ts";
@@ -34,15 +33,6 @@ afterAll(() => {
 });
 
 describe("the cookbook", () => {
-  it("has twenty-two questions", () => {
-    expect(questions).toHaveLength(22);
-  });
-
-  it("has no time that passes: each question runs on the demo as it stands", () => {
-    for (const { title, sqlite, duckdb, python } of questions)
-      expect([title, [sqlite, duckdb, python].filter((code) => /\b20\d\d-/.test(code))]).toEqual([title, []]);
-  });
-
   it("links each question to itself on the explore page", () => {
     const links = [
       ...page.matchAll(/^## (\d+)\. .*\n\n\[.*\]\(http:\/\/127\.0\.0\.1:9464\/explore#question=(\d+)\)$/gm),
@@ -69,36 +59,6 @@ describe("the cookbook", () => {
 
   it.each(questions)("DuckDB: $title", async ({ duckdb, answer }) => {
     expect(await queryDuckDb(catalogue.connection, setPresent(duckdb, clock.now()))).toBe(answer);
-  });
-
-  it("agrees with --known-at about what was corrected", async () => {
-    const [, command = ""] = /`mds-sync (ticks .* --known-at .*?)`/.exec(page) ?? [];
-    const read = async (line: string) => {
-      const args = [...line.split(" "), "--columns", "name,time,price_exact", "--warehouse", reader.path];
-      const { stdout } = await runInProcess(args, { clock });
-      return stdout.split("\n").slice(2, -1);
-    };
-    const now = await read(command.replace(/ --known-at .*/, ""));
-    // A relative moment is by the clock of this machine, not of the test.
-    const knownAt = new Date(clock.now() - 30 * 60_000).toISOString();
-    expect(command).toMatch(/ --known-at now-30m$/);
-    const corrected = (await read(command.replace(/now-30m$/, knownAt))).filter(
-      (line) => !now.includes(line),
-    );
-    const answer = questions[7]?.answer.split("\n").slice(2, -1) ?? [];
-    // The two windows are half an hour apart.
-    const atNoon = (line: string) => line.includes("T12:00:00");
-    expect(answer.filter(atNoon)).toHaveLength(1);
-    expect(corrected.filter(atNoon)).toEqual(answer.filter(atNoon));
-  });
-
-  it("agrees with mds-sync gaps about a window", async () => {
-    const [, command = ""] = /`mds-sync (gaps .*?)`/.exec(page) ?? [];
-    const ask = (name: string) =>
-      runInProcess([...command.replace("ETH", name).split(" "), "--warehouse", reader.path], { clock });
-    const [eth, btc] = [await ask("ETH"), await ask("BTC")];
-    expect(eth).toMatchObject({ status: 4, stdout: expect.stringContaining("1 range open (1h 30m)") });
-    expect(btc).toMatchObject({ status: 0, stdout: expect.stringContaining("Complete: every second of") });
   });
 });
 

@@ -4,69 +4,8 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { S3Client } from "../../../src/export/s3/s3-client.ts";
 import { readS3Target } from "../../../src/export/s3/s3-target.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
-import { type S3Fault, S3Server, testKeys, verifySignature } from "../../support/export/s3-server.ts";
+import { type S3Fault, S3Server, testKeys } from "../../support/export/s3-server.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
-
-/** The examples of Amazon's documentation of Signature Version 4 for S3. */
-const keys = {
-  accessKeyId: "AKIAIOSFODNN7EXAMPLE",
-  secretAccessKey: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
-};
-const EMPTY_SHA256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-const examples = [
-  {
-    method: "GET",
-    target: "/test.txt",
-    headers: { range: "bytes=0-9", "x-amz-content-sha256": EMPTY_SHA256 } as Record<string, string>,
-    body: "",
-    signature: "f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41",
-  },
-  {
-    method: "PUT",
-    target: "/test%24file.text",
-    headers: {
-      date: "Fri, 24 May 2013 00:00:00 GMT",
-      "x-amz-content-sha256": "44ce7dd67c959e0d3524ffac1771dfbba87d2b6b4b4e99e42034a8b803f8b072",
-      "x-amz-storage-class": "REDUCED_REDUNDANCY",
-    },
-    body: "Welcome to Amazon S3.",
-    signature: "98ad721746da40c64f1a55b78f14c238d841ea1380cd77a1b5971af0ece108bd",
-  },
-  {
-    method: "GET",
-    target: "/?lifecycle",
-    headers: { "x-amz-content-sha256": EMPTY_SHA256 },
-    body: "",
-    signature: "fea454ca298b7da1c68078a5d1bdbfbbe0d65c699e0f91ac7a200a0136783543",
-  },
-  {
-    method: "GET",
-    target: "/?max-keys=2&prefix=J",
-    headers: { "x-amz-content-sha256": EMPTY_SHA256 },
-    body: "",
-    signature: "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7",
-  },
-];
-
-describe("the S3 server of the tests", () => {
-  it.each(examples)("accepts Amazon's example $method $target, and nothing altered", (example) => {
-    const { method, target, body, signature } = example;
-    const signed: Record<string, string> = {
-      ...example.headers,
-      host: "examplebucket.s3.amazonaws.com",
-      "x-amz-date": "20130524T000000Z",
-    };
-    const names = Object.keys(signed).sort().join(";");
-    const credential = `${keys.accessKeyId}/20130524/us-east-1/s3/aws4_request`;
-    const authorization = `AWS4-HMAC-SHA256 Credential=${credential},SignedHeaders=${names},Signature=${signature}`;
-    const request = { method, target, body, headers: { ...signed, authorization } };
-    expect(verifySignature(request, keys)).toBe(undefined);
-    const altered = { ...request.headers, "x-amz-date": "20130524T000001Z" };
-    expect(verifySignature({ ...request, headers: altered }, keys)).toBe("SignatureDoesNotMatch");
-    expect(verifySignature({ ...request, body: "other" }, keys)).toBe("XAmzContentSHA256Mismatch");
-    expect(verifySignature(request, { ...keys, secretAccessKey: "other" })).toBe("SignatureDoesNotMatch");
-  });
-});
 
 describe("S3Client", () => {
   it("signs every key and prefix, and the session token", async () => {

@@ -218,7 +218,7 @@ export class S3Server {
 const etagOf = (bytes: Buffer) => `"${createHash("md5").update(bytes).digest("hex")}"`;
 
 /** The error code that S3 answers to a request with a wrong signature; undefined if it is right. */
-export function verifySignature(
+function verifySignature(
   request: {
     method: string;
     target: string;

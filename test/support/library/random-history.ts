@@ -13,7 +13,7 @@ import { bar, decimal, parseTs, tick } from "../warehouse/records.ts";
 
 export const HISTORY_FROM = parseTs("2026-02-20T00:00:00Z");
 /** Six ticks an hour for two days. */
-const PERIOD = barWidths["1h"] / 6;
+export const PERIOD = barWidths["1h"] / 6;
 const SLOTS = 2 * 24 * 6;
 export const HISTORY_TO = HISTORY_FROM + SLOTS * PERIOD;
 

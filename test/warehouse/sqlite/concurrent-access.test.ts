@@ -113,37 +113,12 @@ describe("the writer", () => {
     expect(write(warehouse).inserted).toBe(500);
   });
 
-  it("runs with its durability pragmas applied, on a new file and on the connection that inspected an older one", () => {
-    const path = join(makeTempFolder(), "mds.sqlite");
-    const created = openWriter(path, { clock: new ManualClock() });
-    const readPragmas = ({ connection }: WarehouseWriter) =>
-      ["journal_mode", "synchronous", "busy_timeout", "wal_autocheckpoint", "cache_size", "query_only"].map(
-        (name) => connection.database.pragma(name, { simple: true }),
-      );
-    const expected = ["wal", 2, 2000, 0, -8192, 0];
-    expect(readPragmas(created)).toEqual(expected);
-    created.close();
-    const reopened = openTestWarehouse({ path });
-    expect(readPragmas(reopened)).toEqual(expected);
-    expect(write(reopened).inserted).toBe(500);
-  });
-
   it("keeps its WAL within the reserved disk space without explicit checkpoints", () => {
     const warehouse = openTestWarehouse();
     warehouse.transaction((t) => t.statement("CREATE TABLE heavy (load BLOB)").run());
     for (let load = 0; load < 24; load++)
       warehouse.transaction((t) => t.statement("INSERT INTO heavy VALUES (zeroblob(4000000))").run());
     expect(readWalBytes(warehouse.path)).toBeLessThan(MIN_FREE_BYTES + 8_000_000);
-  });
-
-  it("rejects a nested transaction and an async one", () => {
-    const warehouse = openTestWarehouse();
-    expect(() => warehouse.transaction(() => warehouse.transaction(() => 1))).toThrow("already open");
-    const escaping = () =>
-      warehouse.transaction(async (t) => writeRecords(t, "index_ticks", page(0), "rest"));
-    expect(escaping).toThrow("must be synchronous");
-    expect(queryRows(warehouse, "SELECT count(*) AS n FROM index_ticks")).toEqual([{ n: 0 }]);
-    expect(write(warehouse).inserted).toBe(500);
   });
 
   it("F8: takes the write lock at the start of every transaction, so that no other commit can interfere", () => {

@@ -1,6 +1,5 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type BarWidth, barWidths, MICROS_PER_DAY } from "../../../src/model/time.ts";
+import { barWidths, MICROS_PER_DAY } from "../../../src/model/time.ts";
 import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { declareTargets } from "../../../src/warehouse/coverage/targets.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
@@ -11,15 +10,6 @@ import { parseTs, tick } from "../../support/warehouse/records.ts";
 const T = parseTs("2026-03-01T00:00:00Z");
 const HALF_MINUTE = 30_000_000;
 const HOUR = barWidths["1h"];
-
-interface Bar {
-  readonly ts: number;
-  readonly open: number;
-  readonly high: number;
-  readonly low: number;
-  readonly close: number;
-  readonly n_ticks: number;
-}
 
 /** A warehouse with the ticks of one series, whose target has a refresh period of 30 seconds. */
 function warehouseOf(
@@ -155,27 +145,6 @@ describe("a bar", () => {
 });
 
 describe("bars", () => {
-  it("equal a plain loop over random ticks", () => {
-    const someTicks = fc.uniqueArray(
-      fc.tuple(
-        fc.integer({ min: 0, max: 3 * 2880 }).map((n) => T + n * HALF_MINUTE + (n % 7)),
-        fc.integer({ min: 1, max: 50 }).map(String),
-      ),
-      { selector: ([ts]) => ts, minLength: 0, maxLength: 60 },
-    );
-    const warehouse = openTestWarehouse({ hasAllViews: true });
-    let runs = 0;
-    fc.assert(
-      fc.property(someTicks, fc.constantFrom(...(Object.keys(barWidths) as BarWidth[])), (ticks, name) => {
-        const indexId = `series-${runs++}`;
-        const records = ticks.map(([ts, price]) => tick(ts, price, { indexId }));
-        warehouse.transaction((transaction) => writeRecords(transaction, "index_ticks", records, "rest"));
-        const sql = `SELECT ts, open, high, low, close, n_ticks FROM bars_${name} WHERE index_id = ? ORDER BY ts`;
-        expect(queryRows(warehouse, sql, indexId)).toEqual(barsOf(ticks, barWidths[name]));
-      }),
-    );
-  });
-
   it("of one series and range read no other ticks", () => {
     const warehouse = warehouseOf([[T, "5"]]);
     for (const series of ["name = 'BTC' AND index_type = 'GWA'", "index_id = 'btc-id'"]) {
@@ -195,19 +164,3 @@ describe("bars", () => {
     expect(plan.map(({ detail }) => String(detail)).filter((step) => /\b[hlzg]\b/.test(step))).toEqual([]);
   });
 });
-
-function barsOf(ticks: readonly (readonly [number, string])[], length: number): Bar[] {
-  const sorted = [...ticks].sort(([a], [b]) => a - b).map(([ts, price]) => ({ ts, price: Number(price) }));
-  const groups = Map.groupBy(sorted, ({ ts }) => Math.floor(ts / length) * length);
-  return [...groups].map(([ts, inBar]) => {
-    const prices = inBar.map(({ price }) => price);
-    return {
-      ts,
-      open: prices[0] as number,
-      high: Math.max(...prices),
-      low: Math.min(...prices),
-      close: prices.at(-1) as number,
-      n_ticks: prices.length,
-    };
-  });
-}

@@ -1,4 +1,3 @@
-import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,7 +8,6 @@ import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { publicDocs } from "../../../src/warehouse/schema/column-docs.ts";
 import { views } from "../../../src/warehouse/views/views.ts";
 import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
-import { hasTool } from "../../support/has-tool.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { parseTs, tick } from "../../support/warehouse/records.ts";
 
@@ -42,70 +40,7 @@ afterAll(() => {
 const all = (sql: string) => warehouse.connection.database.prepare(sql).all() as Record<string, unknown>[];
 const plan = (sql: string) => all(`EXPLAIN QUERY PLAN ${sql}`).map(({ detail }) => detail as string);
 
-/** The columns that each relation must have at least, from the contract. */
-const contract: Record<string, string> = {
-  assets: "id, symbol, name, type, status, url, contract_address",
-  markets: "id, base_asset_id, quote_asset_id, base_symbol, quote_symbol, pair",
-  exchanges: "id, name, url, status",
-  exchange_markets: "exchange_id, market_id",
-  exchange_symbols: "exchange_id, asset_id, symbol",
-  ohlcv:
-    "index_type, index_id, name, day, open, open_exact, high, high_exact, low, low_exact, close, close_exact, volume, volume_exact, vwap, vwap_exact, twap, twap_exact, volume_usd, volume_usd_exact, is_final, record_id, quality",
-  index_ticks:
-    "index_type, index_id, name, ts, time, price, price_exact, volume, volume_exact, tick_volume, tick_volume_exact, is_settled, quality",
-  exchange_ticks:
-    "exchange_id, market_id, exchange, pair, ts, time, last, last_exact, bid, bid_exact, ask, ask_exact, volume, volume_exact, last_moved, quality",
-  market_caps:
-    "asset_id, symbol, ts, time, rank, price, price_exact, volume, volume_exact, market_cap, market_cap_exact, total_market_cap, total_market_cap_exact, free_float_supply, free_float_supply_exact, total_supply, total_supply_exact, change_24h, change_24h_exact, change_7d, change_7d_exact, change_30d, change_30d_exact, quality",
-  derivative_contracts:
-    "id, derivative_type, exchange_id, market_id, exchange_name, settlement_currency, contract_value, contract_value_exact, value_currency, option_type, option_strike, option_strike_exact, listing, expiration, quality",
-  derivative_ticks:
-    "contract_id, derivative_type, exchange_id, market_id, ts, time, price, price_exact, volume, volume_exact, open_interest, open_interest_exact, bid, bid_exact, ask, ask_exact, index_price, index_price_exact, mark_price, mark_price_exact, funding_rate, funding_rate_exact, quality",
-  returns_1h:
-    "index_type, index_id, name, ts, time, close, close_before, simple_return, coverage, is_complete, quality",
-  futures_curve:
-    "exchange, pair, contract, contract_id, ts, time, expiration, days_to_expiry, price, index_price, basis, annualised_basis, quality",
-  perpetuals:
-    "exchange, pair, contract, contract_id, ts, time, price, mark_price, index_price, premium, mark_premium, funding_rate, quality",
-  option_chain:
-    "exchange, pair, contract, contract_id, ts, time, expiration, days_to_expiry, strike, option_type, price, bid, ask, moneyness, quality",
-  spread:
-    "exchange, pair, ts, time, bid, ask, mid, spread_bps, best_bid, best_bid_exchange, best_ask, best_ask_exchange, quality",
-  index_deviation:
-    "exchange, pair, ts, time, last, index_price, index_ts, index_time, deviation_bps, quality",
-  coverage: "stream, index_type, index_id, name, from_ts, to_ts, from_time, to_time, proof, reason",
-  gaps: "stream, index_type, index_id, name, from_ts, to_ts, from_time, to_time, state, reason, lost_at",
-  revisions: "stream, index_type, index_id, name, ts, time, before, after, changed_at",
-  status_changes: "entity, id, field, old, new, seen_at",
-  rejects: "stream, received_at, reason, raw, request",
-  unknown_fields: '"where", name, first_seen, count, sample',
-  unknown_events: '"where", name, first_seen, count, sample',
-};
-for (const stream of [
-  "index_ticks",
-  "exchange_ticks",
-  "market_caps",
-  "derivative_ticks",
-  "futures_curve",
-  "perpetuals",
-].concat("option_chain", "spread", "index_deviation")) {
-  contract[`latest_${stream}`] = `${contract[stream]}, age_seconds, is_live`;
-}
-
 describe("the relations of the contract", () => {
-  it.each(Object.entries(contract))("%s has its columns", (relation, columns) => {
-    expect(() => all(`SELECT ${columns} FROM ${relation} LIMIT 1`)).not.toThrow();
-  });
-
-  it("can be queried with an older SQLite", () => {
-    if (!hasTool("sqlite3", "the views in another SQLite version")) return;
-    const sql = Object.entries(contract)
-      .map(([relation, columns]) => `SELECT count(*) FROM (SELECT ${columns} FROM ${relation});`)
-      .join("\n");
-    const counts = execFileSync("sqlite3", ["-readonly", warehouse.path, sql], { encoding: "utf8" });
-    expect(counts.trim().split("\n")).toHaveLength(Object.keys(contract).length);
-  });
-
   it("have the documented type in every column, for tools that read the schema", () => {
     // SQLite names the type of an expression by its affinity.
     const aliases: Record<string, string> = { INT: "INTEGER", NUM: "INTEGER" };
