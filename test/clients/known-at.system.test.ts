@@ -67,39 +67,15 @@ function withoutNow({ now: _, ...answers }: Record<string, unknown> = {}): Recor
   return answers;
 }
 
-const commands: readonly (readonly string[])[] = [
-  ["ticks", "BTC", "--format", "ndjson"],
-  ["ticks", "BTC", "--from", inside, "--to", to, "--format", "csv"],
-  ["bars", "BTC", "--every", "1h", "--from", from, "--to", to, "--json"],
-  ["bars", "BTC", "--every", "1h", "--from", from, "--to", inside, "--json", "--require-complete"],
-  ["bars", "BTC", "--every", "7m", "--to", to, "--json"],
-  ["bars", "BTC", "--every", "1d", "--source", "ohlcv", "--json"],
-  ["asof", inside, "BTC", "--json"],
-];
-
 let folder: string;
-
-async function askShell(path: string, more: readonly string[]): Promise<unknown[]> {
-  const answers: unknown[] = [];
-  for (const command of commands) {
-    const { stdout, status } = await runInProcess([...command, ...more, "--warehouse", path], {
-      cwd: folder,
-    });
-    answers.push({ command: command.join(" "), stdout, status });
-  }
-  const whole = ["gaps", "--series", "BTC", "--stream", "index_ticks", "--from", from, "--to", inside];
-  const { status } = await runInProcess([...whole, ...more, "--warehouse", path], { cwd: folder });
-  return [...answers, status];
-}
 
 interface Seen {
   readonly at: string;
   readonly token: string;
   readonly python: Record<string, unknown>;
-  readonly shell: readonly unknown[];
 }
 
-describe.skipIf(!hasPandas)(`earlier states, by shell and Python (seed ${seed})`, () => {
+describe.skipIf(!hasPandas)(`earlier states, in Python (seed ${seed})`, () => {
   const seen: Seen[] = [];
   let path: string;
   beforeAll(async () => {
@@ -124,7 +100,6 @@ describe.skipIf(!hasPandas)(`earlier states, by shell and Python (seed ${seed})`
         at: formatTimestamp(clock.now() * 1000),
         token: /^mds-sync: cite: (\S+)$/m.exec(cited.stderr)?.[1] ?? "no token",
         python: withoutNow(askPython(path)[0]),
-        shell: await askShell(path, []),
       });
     }
     writer.close();
@@ -142,13 +117,6 @@ describe.skipIf(!hasPandas)(`earlier states, by shell and Python (seed ${seed})`
       if (states !== moments) continue;
       for (const [i, present] of presents.entries())
         if (present) expect(Date.parse(present) - Date.parse(seen[i]?.at ?? "")).toBe(3_600_000);
-    }
-  });
-
-  it("the shell answers each as it was, by its moment and by its token", async () => {
-    for (const { at, token, shell } of seen) {
-      expect(await askShell(path, ["--known-at", at])).toEqual(shell);
-      expect(await askShell(path, ["--known-at", token])).toEqual(shell);
     }
   });
 });

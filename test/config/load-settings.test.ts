@@ -308,15 +308,6 @@ describe("the client secret", () => {
     );
   });
 
-  it("comes from the file that a flag names, even if the environment has one", () => {
-    const file = join(temporaryFolder(), "secret");
-    writeFileSync(file, "from the flag's file", { mode: 0o600 });
-    const env = { MDS_CLIENT_SECRET: canary };
-    expect(load(undefined, { env, flags: { "service.clientSecretFile": file } }).secret.read()).toBe(
-      "from the flag's file",
-    );
-  });
-
   it("is not shown by printing the loaded settings", () => {
     const loaded = load(undefined, { env: { MDS_CLIENT_SECRET: canary } });
     expect(loaded.secret.read()).toBe(canary);

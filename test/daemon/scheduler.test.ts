@@ -60,11 +60,7 @@ interface SchedulerHarness {
 
 function start(
   work: ScheduledJob["work"] = async () => {},
-  {
-    clock = new ManualClock("2026-03-01T12:00:00Z"),
-    storedRuns = new Map<string, JobRun>(),
-    atStart = false,
-  } = {},
+  { clock = new ManualClock("2026-03-01T12:00:00Z"), storedRuns = new Map<string, JobRun>() } = {},
 ): SchedulerHarness {
   const stopping = new AbortController();
   const runs: string[] = [];
@@ -74,7 +70,7 @@ function start(
       {
         name: "nightly",
         cron: "10 0 * * *",
-        runsAtStart: atStart,
+        runsAtStart: false,
         work: (signal) => {
           runs.push(text(clock.now() * 1000));
           return work(signal);
@@ -102,30 +98,6 @@ describe("a scheduled job", () => {
     const { clock, runs } = start();
     await clock.advance(2 * DAY);
     expect(runs).toEqual(["2026-03-02T00:10", "2026-03-03T00:10"]);
-  });
-
-  it("that was missed during a sleep runs once after waking", async () => {
-    const { clock, runs } = start();
-    await clock.advance(HOUR);
-    clock.suspend(5 * DAY);
-    await clock.advance(MINUTE);
-    expect(runs).toEqual(["2026-03-06T13:00"]);
-    await clock.advance(12 * HOUR);
-    expect(runs).toHaveLength(2);
-  });
-
-  it("that was missed while no daemon ran, runs once at the start", async () => {
-    const first = start();
-    await first.clock.advance(MINUTE);
-    await first.stop();
-    await first.clock.advance(2 * DAY);
-    const second = start(undefined, first);
-    await second.clock.advance(MINUTE);
-    expect(second.runs).toEqual(["2026-03-03T12:01"]);
-    await second.stop();
-    const third = start(undefined, first);
-    await third.clock.advance(MINUTE);
-    expect(third.runs).toEqual([]);
   });
 
   it("that was interrupted runs again at the next start", async () => {
@@ -182,11 +154,5 @@ describe("a scheduled job", () => {
     expect(outcomes).toEqual(["incomplete", "incomplete", "incomplete", "ok"]);
     expect(runs).toEqual(["2026-03-02T00:10", "2026-03-02T00:25", "2026-03-02T00:55", "2026-03-02T01:55"]);
     expect(storedRuns.get("nightly")?.outcome).toBe("ok");
-  });
-
-  it("can also run at the start", async () => {
-    const { clock, runs } = start(undefined, { atStart: true });
-    await clock.advance(HOUR);
-    expect(runs).toEqual(["2026-03-01T12:00"]);
   });
 });

@@ -7,7 +7,6 @@ import {
   listGaps,
   merge,
   positionOf,
-  precisionOf,
   type Slot,
   stateOf,
 } from "../../src/dashboard/page/bars/bar-slots.ts";
@@ -156,10 +155,5 @@ describe("the chart's slots", () => {
     expect(states(buildSlots(next)).at(-1)).toBe("8 unconfirmed");
     // A late tick changes nothing.
     expect(addTick(next, { time: 7.5 * H, price: 1, volume: 1 })).toBe(next);
-  });
-
-  it("show enough digits to tell prices apart", () => {
-    const digits = (high: number | null) => precisionOf([[0, 0, high, 0, 0, 0, 0, 0, 0, null]]);
-    expect([61_000, 150, 1.5, 0.00042, 0, null].map(digits)).toEqual([2, 2, 4, 8, 2, 2]);
   });
 });

@@ -29,26 +29,6 @@ describe("a cached value", () => {
     expect(reads).toBe(3);
   });
 
-  it("that is cheap is not kept longer because its reader was busy", async () => {
-    const clock = new ManualClock();
-    let reads = 0;
-    const cache = new TtlCache<number>(clock);
-    const get = () =>
-      cache.get("key", { minTtlMs: 3_000, maxTtlMs: 10_000 }, async () => {
-        await clock.sleep(4_000);
-        return ++reads;
-      });
-    const first = get();
-    await clock.advance(4_000);
-    expect(await first).toBe(1);
-    await clock.advance(9_999);
-    expect(await get()).toBe(1);
-    await clock.advance(1);
-    const second = get();
-    await clock.advance(4_000);
-    expect(await second).toBe(2);
-  });
-
   it("is returned for a while after its end, while one caller has it read anew", async () => {
     const clock = new ManualClock();
     let reads = 0;
@@ -100,23 +80,6 @@ describe("a cached value", () => {
     isBroken = false;
     await clock.advance(1_000);
     expect(await get()).toBe(7);
-  });
-
-  it("that failed to load is read again after the minimum time, also when the read throws at once", async () => {
-    const clock = new ManualClock();
-    let reads = 0;
-    const cache = new TtlCache<number>(clock);
-    const get = () =>
-      cache.get("key", { minTtlMs: 1_000 }, () => {
-        if (++reads < 2) throw new Error("not yet");
-        return Promise.resolve(reads);
-      });
-    await expect(get()).rejects.toThrow("not yet");
-    await expect(get()).rejects.toThrow("not yet");
-    expect(reads).toBe(1);
-    await clock.advance(1_000);
-    expect(await get()).toBe(2);
-    expect(clock.busyCount).toBe(0);
   });
 
   it("is rejected for a new key until another is no longer new; a cached key is still answered", async () => {

@@ -11,15 +11,6 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 const commands = await readCommandTable();
 
 describe("the help", () => {
-  it("shows the options of a command first, then the settings that it heeds, then examples", async () => {
-    const { stdout } = await runInProcess(["export", "--help"]);
-    expect(stdout).toMatch(
-      /\nOptions:\n {2}--to .*\n\nSettings:\n {2}--config .*\n\nExamples:\n {2}mds-sync export/s,
-    );
-    expect(stdout).toContain("--warehouse");
-    expect(stdout).not.toContain("--base-url");
-  });
-
   it("accepts the flags of other settings too", async () => {
     const { stderr, status } = await runInProcess(["gaps", "--base-url", "http://127.0.0.1:1"]);
     expect({ status, stderr }).toMatchObject({
@@ -101,10 +92,4 @@ describe("completion", () => {
         expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
       },
     );
-
-  it("suggests the nearest shell", async () => {
-    expect((await runInProcess(["completion", "bsh"])).stderr).toBe(
-      "mds-sync: there is no completion for bsh: did you mean bash?\n",
-    );
-  });
 });

@@ -60,7 +60,7 @@ describe("mds-sync export", () => {
       stderr: expect.stringContaining("has the only copy of index ticks"),
     });
     expect(readdirSync(join(folder, "first"), { recursive: true }).sort()).toEqual(files);
-    for (let time = 0; time < 2; time++) expect((await command(folder, "--to", "second")).status).toBe(0);
+    expect((await command(folder, "--to", "second")).status).toBe(0);
   });
 
   it("reports what it wrote, and writes no unchanged file again", async () => {

@@ -1,7 +1,6 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { systemClock } from "../../src/runtime/clock.ts";
 import { settle } from "../../src/warehouse/coverage/ledger.ts";
 import { prune } from "../../src/warehouse/rows/retention.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
@@ -160,29 +159,6 @@ describe("a second export", () => {
     await exportIn(folder);
     expect(files("ohlcv")).toEqual(["index_type=GWA/data.parquet"]);
     await expectSame(folder, "ohlcv", "coverage");
-  });
-
-  it("replaces the files of an export by an earlier version, whose daily bars were cut by month", async () => {
-    const { folder } = exported();
-    const to = join(folder, "export");
-    const manifest = JSON.parse(readFileSync(join(to, "manifest.json"), "utf8"));
-    const old = `ohlcv/index_type=GWA/month=${month(0)}`;
-    const version = `versions/${old}/0123456789abcdef.parquet`;
-    for (const place of [old, `versions/${old}`]) mkdirSync(join(to, place), { recursive: true });
-    for (const path of [version, `${old}/data.parquet`]) writeFileSync(join(to, path), "PAR1");
-    const files = [{ relation: "ohlcv", partition: {}, path: `${old}/data.parquet`, version }];
-    for (const name of ["manifest.json", `versions/generations/${manifest.generation}.json`])
-      writeFileSync(join(to, name), JSON.stringify({ ...manifest, format: 2, files }));
-    rmSync(join(to, ".mds-sync"), { recursive: true });
-    await exportIn(folder, { since: midnight });
-    expect(readdirSync(join(to, "ohlcv/index_type=GWA"))).toEqual(["data.parquet"]);
-    await expectSame(folder, "ohlcv", "index_ticks", "coverage");
-    // A reader of the old file list keeps its files for an hour.
-    expect(existsSync(join(to, version))).toBe(true);
-    const tomorrow = Date.now() + 86_400_000;
-    for (const now of [tomorrow, tomorrow + 7_200_000])
-      await exportIn(folder, { clock: { ...systemClock, now: () => now } });
-    expect(existsSync(join(to, version))).toBe(false);
   });
 
   it("updates the lookups too, and what they rename", async () => {

@@ -128,6 +128,20 @@ describe("rows", () => {
     expect(warehouse.bars("BTC", { every })).toEqual(view.map(({ day: _, ...bar }) => bar));
   });
 
+  it.each([
+    ["7m", 7 * MINUTE],
+    ["2h", 2 * HOUR],
+  ])("of %s bars, which no view has, equal a plain calculation", (every, length) => {
+    const groups = Map.groupBy(warehouse.ticks("BTC"), ({ ts }) => ts - (ts % length));
+    const expected = [...groups].map(([ts, own]) => {
+      const prices = own.map(({ price }) => price ?? Number.NaN);
+      const [open, close] = [own[0]?.price_exact, own.at(-1)?.price_exact];
+      const [high, low] = [Math.max(...prices), Math.min(...prices)];
+      return { ts, open_exact: open, high, low, close_exact: close, n_ticks: own.length };
+    });
+    expect(warehouse.bars("BTC", { every })).toMatchObject(expected);
+  });
+
   it("of bars take the exact digits of the first highest tick", () => {
     const [first] = warehouse.bars("BTC", { every: "10m", from: start, to: start + 10 * MINUTE });
     expect(first).toMatchObject({ high_exact: "123456789.123456789012", low_exact: "0.00000001234" });

@@ -83,23 +83,6 @@ function createThread({
 }
 
 describe("a call to a thread", () => {
-  it("returns the answer, and moves memory both ways", async () => {
-    const { thread } = createThread();
-    await thread.start();
-    const bytes = new Uint8Array([1, 2, 3]);
-    const doubled = thread.call("double", bytes, [bytes.buffer]);
-    expect(bytes).toHaveLength(0);
-    expect(await doubled).toEqual(new Uint8Array([2, 4, 6]));
-  });
-
-  it("lets the thread call back, notify and log", async () => {
-    const { thread, logged, greeted } = createThread();
-    await thread.start();
-    expect(await thread.call("greet", "hello")).toBe("hello, Ada");
-    expect(greeted).toEqual(["Ada"]);
-    expect(logged).toEqual([{ level: "info", fields: { name: "Ada" }, message: "greeted" }]);
-  });
-
   it("rejects with the failure of the thread; any other error is a bug with its stack", async () => {
     const { thread } = createThread();
     await thread.start();
@@ -190,17 +173,6 @@ describe("a start", () => {
 });
 
 describe("closing a thread", () => {
-  it("waits for the last call", async () => {
-    const { thread, logged } = createThread();
-    await thread.start();
-    const last = thread.call("greet", "goodbye");
-    await thread.close(last, 1_000);
-    expect(await last).toBe("goodbye, Ada");
-    expect(logged.filter(({ level }) => level === "error")).toEqual([]);
-    await expect(thread.call("greet", "hello")).rejects.toThrow("the echo thread is closed");
-    await expect(thread.start()).rejects.toThrow("the echo thread is closed");
-  });
-
   it("ends a stuck thread after the given time", async () => {
     const { thread, clock } = createThread();
     await thread.start();

@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import { openReader } from "../../src/warehouse/reader.ts";
+import { withReader } from "../../src/warehouse/reader.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../simulator/simulator.ts";
 import { type ProgramProcess, startProgram } from "../support/program-process.ts";
 import { type ComparisonResult, expectWarehouseMatches } from "../support/sync/oracle.ts";
@@ -32,22 +32,13 @@ export async function installBackfill(
     ...serviceEnv(simulator),
     MDS_WAREHOUSE: path,
   };
-  const withReader = <T>(work: (reader: ReturnType<typeof openReader>) => T): T => {
-    const reader = openReader(path);
-    try {
-      return work(reader);
-    } finally {
-      reader.close();
-    }
-  };
-  const query = (sql: string) =>
-    withReader((reader) => reader.database.prepare(sql).all() as Record<string, unknown>[]);
+  const query = (sql: string) => withReader(path, (reader) => reader.rows<Record<string, unknown>>(sql));
   return {
     simulator,
     query,
     start: (...flags) => startProgram(["backfill", "--no-progress", ...flags], { cwd: folder, env }),
     expectMatchesService: () =>
-      withReader((reader) => {
+      withReader(path, (reader) => {
         // The time of the latest run: the end of the coverage plus the settle delay.
         const [last] = query(
           `SELECT max(s.to_ts) + max(w.settle_delay) AS asOf FROM settled_ranges s

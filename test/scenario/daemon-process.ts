@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { defaultQuirks } from "../../src/simulator/market/quirks.ts";
 import { createWorld } from "../../src/simulator/world.ts";
-import { openReader } from "../../src/warehouse/reader.ts";
+import { withReader } from "../../src/warehouse/reader.ts";
 import type { Connection } from "../../src/warehouse/sqlite/connection.ts";
 import { Oracle } from "../simulator/oracle.ts";
 import { RemoteSimulator, simulatorEntry } from "../simulator/remote-simulator.ts";
@@ -91,12 +91,7 @@ export class AcceleratedScene {
   }
 
   withReader<T>(work: (reader: Connection) => T): T {
-    const reader = openReader(this.path);
-    try {
-      return work(reader);
-    } finally {
-      reader.close();
-    }
+    return withReader(this.path, work);
   }
 
   /** Polls until `look` returns a value; throws after `withinSeconds` of scenario time on a quiet machine. */

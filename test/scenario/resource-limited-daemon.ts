@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import { openReader } from "../../src/warehouse/reader.ts";
+import { withReader } from "../../src/warehouse/reader.ts";
 import type { Connection } from "../../src/warehouse/sqlite/connection.ts";
 import type { Fault } from "../simulator/faults.ts";
 import { type Simulator, startSimulator } from "../simulator/simulator.ts";
@@ -27,7 +27,6 @@ export interface LimitedInstallation {
   /** The environment of the program. */
   readonly env: Readonly<Record<string, string>>;
   start(options?: StartOptions): LimitedDaemon;
-  withReader<T>(work: (reader: Connection) => T): T;
   query(sql: string): Record<string, unknown>[];
   /** Compares the index ticks with the service, up to where all series are covered. */
   expectMatchesService(): ComparisonResult;
@@ -85,21 +84,13 @@ http: { port: 0 }
     MDS_WAREHOUSE: warehouse,
     ...serviceEnv(simulator),
   };
-  const read = <T>(work: (reader: Connection) => T): T => {
-    const reader = openReader(warehouse);
-    try {
-      return work(reader);
-    } finally {
-      reader.close();
-    }
-  };
+  const read = <T>(work: (reader: Connection) => T): T => withReader(warehouse, work);
   return {
     simulator,
     folder,
     warehouse,
     settingsFile,
     env,
-    withReader: read,
     start({ wrapper = [], nodeFlags = [] } = {}) {
       const [command = "", ...args] = [
         ...wrapper,

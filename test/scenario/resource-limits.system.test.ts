@@ -232,33 +232,13 @@ describe("G12: a container's conditions", () => {
     mkdirSync(data);
     chownSync(data, UNKNOWN_UID, UNKNOWN_UID);
     chmodSync(installation.folder, 0o755);
+    const sandbox = ["--mount", "--pid", "--fork", "sh", "-c", sandboxScript, data];
     const inSandbox = (...command: string[]) => {
       const env = Object.entries({ ...installation.env, MDS_WAREHOUSE: join(data, "mds.sqlite") });
       const named = env.map(([name, value]) => `${name}=${value}`);
-      return [
-        "--mount",
-        "--pid",
-        "--fork",
-        "sh",
-        "-c",
-        sandboxScript,
-        data,
-        ...named,
-        process.execPath,
-        programEntry,
-        ...command,
-      ];
+      return [...sandbox, ...named, process.execPath, programEntry, ...command];
     };
-    const tried = spawnSync("unshare", [
-      "--mount",
-      "--pid",
-      "--fork",
-      "sh",
-      "-c",
-      sandboxScript,
-      data,
-      "true",
-    ]);
+    const tried = spawnSync("unshare", [...sandbox, "true"]);
     if (tried.status !== 0) {
       process.stderr.write(`skipped, because namespaces are not available here: ${what}\n`);
       return;

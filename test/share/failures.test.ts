@@ -3,14 +3,12 @@ import { runShareLoop } from "../../src/share/thread/share-loop.ts";
 import type { ShareReport } from "../../src/share/thread/share-messages.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
-import { runInProcess } from "../support/cli/run-command.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { usePostgres } from "../support/postgres.ts";
 import { EMPTY_TEMPLATE, PASSWORD } from "../support/postgres-server.ts";
 import { startCuttingProxy } from "../support/share/cutting-proxy.ts";
 import { ProxiedPostgres } from "../support/share/proxied-postgres.ts";
 import { addHours, failureOf, HOURS_BEGIN, shareInto } from "../support/share/share-harness.ts";
-import { temporaryFolder } from "../support/temporary-folder.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
 
@@ -165,22 +163,4 @@ it("I1: forwards by itself after PostgreSQL was down for an hour, and meanwhile 
   stop.abort();
   await clock.runUntil(loop);
   expect(await server.query(database, "SELECT holder FROM mds.lease")).toEqual([{ holder: "" }]);
-});
-
-it("I4: is told in one line with its remedy, and the password nowhere", async () => {
-  const warehouse = openTestWarehouse();
-  const run = (env: Record<string, string>) =>
-    runInProcess(["share"], { cwd: temporaryFolder(), env: { MDS_WAREHOUSE: warehouse.path, ...env } });
-  const url = server.url("absent");
-  const results = await Promise.all([
-    run({}),
-    run({ MDS_SHARED_URL: "postgres://postgres@127.0.0.1:1/x", MDS_SHARED_PASSWORD: "hunter2" }),
-    run({ MDS_SHARED_URL: url, MDS_SHARED_PASSWORD: "hunter2" }),
-    run({ MDS_SHARED_URL: url.replace("postgres@", "postgres:hunter2@") }),
-  ]);
-  expect(results.map(({ status }) => status)).toEqual([2, 75, 2, 2]);
-  for (const { stderr, stdout } of results) {
-    expect(stderr.trim().split("\n")).toHaveLength(1);
-    expect(stderr + stdout).not.toContain("hunter2");
-  }
 });

@@ -29,24 +29,6 @@ function toLedger(units: readonly (typeof proofs)[number][]): SettledRange[] {
 const at = (ranges: readonly SettledRange[], ts: number) =>
   ranges.find(({ from, to }) => from <= ts && ts < to)?.proof;
 
-it("names exactly what the other ledger lacks, and `lost` never takes coverage away", () => {
-  fc.assert(
-    fc.property(ledger, ledger, (local, shared) => {
-      const pieces = findLacking(local, shared);
-      for (let ts = 0; ts < 31; ts++) {
-        const [here, there] = [at(local, ts), at(shared, ts)];
-        const expected =
-          here === undefined || here === there || (here === "lost" && there !== undefined)
-            ? undefined
-            : here === "lost"
-              ? "merge"
-              : "replace";
-        expect(pieces.find(({ from, to }) => from <= ts && ts < to)?.kind).toBe(expected);
-      }
-    }),
-  );
-});
-
 it("enters what is lacking, and leaves what lies between", () => {
   fc.assert(
     fc.property(ledger, ledger, (local, shared) => {

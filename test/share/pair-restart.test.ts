@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { normalise } from "../../src/model/time-range.ts";
 import { type Clock, systemClock } from "../../src/runtime/clock.ts";
 import { openShare, type ShareOptions } from "../../src/share/share-once.ts";
-import { retract, settle } from "../../src/warehouse/coverage/ledger.ts";
+import { settle } from "../../src/warehouse/coverage/ledger.ts";
 import { declareTargets } from "../../src/warehouse/coverage/targets.ts";
 import { prune } from "../../src/warehouse/rows/retention.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
@@ -58,41 +58,6 @@ async function expectWhole(pair: PairDatabase, to: number): Promise<void> {
   expect(await pair.readTimes("btc-usd-id")).toEqual(steps(0, to).map(at));
   expect(await pair.readLost(at(to))).toEqual([]);
 }
-
-it("I14: has what the other daemon saw while the leader crashed and came back within its lease", async () => {
-  const { pair, one, two, first, second } = await createPair();
-  observe(one, steps(0, 4));
-  observe(two, steps(0, 4));
-  await forwardAndCrash(pair, first);
-  const standby = startMember(second);
-  await standby.reach("standby");
-  observe(two, steps(4, 10));
-  observe(two, [5, 6], { marketId: "only-seen-in-the-pause" });
-  // It leads again, and has not seen periods 4 to 6.
-  observe(one, steps(7, 10));
-  const leader = startMember(first);
-  await leader.reach("forwarded");
-  await waitUntil(() => isWhole(pair, 10));
-  await expectWhole(pair, 10);
-  expect(await pair.readTimes("only-seen-in-the-pause")).toEqual([5, 6].map(at));
-  // The one that led goes on, without a failure that someone would be called for.
-  await waitUntil(async () => (await pair.readHolder()) === "one");
-  observe(one, [10]);
-  await waitUntil(() => isWhole(pair, 11));
-  await expectWhole(pair, 11);
-  expect([...leader.reports, ...standby.reports].filter(({ kind }) => kind === "failed")).toEqual([]);
-  // The other one finds out that a part of its feed was silent: what it alone had claimed is lost again.
-  two.transaction((transaction) => {
-    const series = transaction.dictionary.getSubscriptionKey("kraken-id");
-    retract(transaction, { stream: "exchange_ticks", series }, { from: at(5), to: at(8) });
-  });
-  await waitUntil(async () => !(await isWhole(pair, 11)));
-  expect(await readCovered(pair)).toMatchObject([
-    { from: at(0), to: at(5) },
-    { from: at(7), to: at(11) },
-  ]);
-  expect(await pair.readLost(at(11))).toMatchObject([{ from_ts: String(at(5)), to_ts: String(at(7)) }]);
-});
 
 it("I14: has what the leader saw while it could not reach PostgreSQL", async () => {
   const { pair, one, two, first, second } = await createPair();

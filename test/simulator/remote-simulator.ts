@@ -2,7 +2,7 @@ import type { ChildProcess } from "node:child_process";
 import { resolve } from "node:path";
 import { readClientSettings } from "../bench/simulator-process.ts";
 import type { FaultCall } from "./faults.ts";
-import type { LoggedRequest, PongLog } from "./traffic-log.ts";
+import type { LoggedRequest } from "./traffic-log.ts";
 
 /** Run it with `node` and, perhaps, `--refresh-seconds`. */
 export const simulatorEntry = resolve(import.meta.dirname, "simulator-process.ts");
@@ -26,14 +26,6 @@ export class RemoteSimulator {
 
   async setFaults(...faults: readonly FaultCall[]): Promise<void> {
     await this.#control("faults", { method: "POST", body: JSON.stringify(faults) });
-  }
-
-  async revokeTokens(): Promise<void> {
-    await this.#control("revoke", { method: "POST" });
-  }
-
-  async readPongs(): Promise<PongLog["summary"]> {
-    return (await this.#control("pongs")) as PongLog["summary"];
   }
 
   async readRequests(): Promise<readonly LoggedRequest[]> {

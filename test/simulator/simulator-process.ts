@@ -10,16 +10,12 @@ import { type Simulator, startSimulator } from "./simulator.ts";
  * A simulator in a process of its own. Prints its settings as `mds-sync simulate` does, after the address of its controls:
  *
  *   POST /faults     replaces all faults; the body is a list of FaultCall
- *   POST /revoke     revokes all tokens
- *   GET  /pongs      how quickly clients answered PINGs
  *   GET  /requests   the request log
  */
 const { values } = parseArgs({ options: { "refresh-seconds": { type: "string", default: "30" } } });
 const simulator = await startSimulator({ refreshSeconds: Number(values["refresh-seconds"]) });
 const controls: Record<string, (simulator: Simulator, body: string) => unknown> = {
   "/faults": ({ setFaults }, body) => setFaults(...JSON.parse(body).map(createFault)),
-  "/revoke": ({ revokeTokens }) => revokeTokens(),
-  "/pongs": ({ pongs }) => pongs.summary,
   "/requests": ({ requests }) => requests.list,
 };
 const server = createServer(async ({ url = "" }, response) => {

@@ -106,23 +106,6 @@ function readDefinitions({ connection: { database } }: WarehouseWriter): unknown
 }
 
 describe("migrations", () => {
-  it("leave every table STRICT, and those without an integer key WITHOUT ROWID", () => {
-    const warehouse = openTestWarehouse();
-    const list = (warehouse.connection.database.pragma("table_list") as Record<string, unknown>[]).filter(
-      ({ name, type }) => type === "table" && !/^(sqlite_|__drizzle)/.test(name as string),
-    );
-    expect(list).toHaveLength(tables.length);
-    for (const { name, strict, wr } of list) {
-      const columns = warehouse.connection.database.pragma(`table_info(${String(name)})`) as Record<
-        string,
-        unknown
-      >[];
-      const keys = columns.filter(({ pk }) => pk !== 0);
-      const hasIntegerKey = keys.length === 1 && keys[0]?.type === "INTEGER";
-      expect({ name, strict, wr }).toEqual({ name, strict: 1, wr: hasIntegerKey ? 0 : 1 });
-    }
-  });
-
   it("agree with the schema in every column, its type, its nullability and its place in the key", () => {
     const warehouse = openTestWarehouse();
     for (const table of tables) {
@@ -256,24 +239,6 @@ describe("migrations", () => {
     expect(digest(path)).toBe(before);
   });
 
-  it("F13: a migration that fails halfway is rolled back and applied again the next time", () => {
-    const path = join(makeTempFolder(), "mds.sqlite");
-    openWriter(path, { clock: new ManualClock() }).close();
-    const broken = laterMigrations(
-      "CREATE TABLE new_thing (id INTEGER PRIMARY KEY) STRICT;\n--> statement-breakpoint\nSELECT no_such_function()",
-    );
-    const first = connectWriter(path);
-    expect(() => migrate(first, { folder: broken })).toThrow("no_such_function");
-    expect(
-      first.database.prepare("SELECT count(*) FROM sqlite_master WHERE name = 'new_thing'").pluck().get(),
-    ).toBe(0);
-    expect(first.database.pragma("user_version", { simple: true })).toBe(version());
-    expect(
-      migrate(first, { folder: laterMigrations("CREATE TABLE new_thing (id INTEGER PRIMARY KEY) STRICT") }),
-    ).toBe(1);
-    first.close();
-  });
-
   it("F13: a migration that is killed halfway is applied again the next time, without losing rows", async () => {
     const path = join(makeTempFolder(), "mds.sqlite");
     const warehouse = openWriter(path, { clock: new ManualClock() });
@@ -325,32 +290,6 @@ describe("migrations", () => {
     upgrade().close();
     const text = `from 19 to ${version()}: 1 MB, about 1 s`;
     expect(warnings).toEqual([{ message: "upgrading warehouse", fields: { upgrade: text } }]);
-  });
-
-  it("replace the views of another version and keep a quant's own views", () => {
-    const path = join(makeTempFolder(), "mds.sqlite");
-    openWriter(path, { clock: new ManualClock() }).close();
-    const database = new Database(path);
-    database.exec(
-      "CREATE VIEW my_ticks AS SELECT 1 AS one; DROP VIEW index_ticks; UPDATE warehouse_state SET views = 'old'",
-    );
-    database.close();
-    const warehouse = openTestWarehouse({ path });
-    expect(queryRows(warehouse, "SELECT one FROM my_ticks")).toEqual([{ one: 1 }]);
-    expect(queryRows(warehouse, "SELECT * FROM index_ticks")).toEqual([]);
-  });
-
-  it("reject another program's database and leave it unchanged", () => {
-    const path = join(makeTempFolder(), "mds.sqlite");
-    const database = new Database(path);
-    database.exec("CREATE TABLE theirs (x)");
-    database.close();
-    const before = digest(path);
-    expect(catchFailure(() => openWriter(path, { clock: new ManualClock() }))).toMatchObject({
-      code: "foreign_database",
-      exit: 2,
-    });
-    expect(digest(path)).toBe(before);
   });
 
   it("start over when the creation of the file was interrupted", () => {

@@ -85,27 +85,6 @@ describe("readStatus", () => {
   });
 });
 
-describe("openReader", () => {
-  it("rejects a missing warehouse and one of another version", () => {
-    const directory = makeTempFolder();
-    const nowhere = catchFailure(() => openReader(join(directory, "mds.sqlite")));
-    expect(nowhere).toMatchObject({ code: "no_warehouse", exit: 4 });
-    expect(readdirSync(directory)).toEqual([]);
-    const warehouse = openTestWarehouse({ clock: systemClock });
-    const { database } = warehouse.connection;
-    database.exec("DELETE FROM __drizzle_migrations");
-    expect(catchFailure(() => openReader(warehouse.path))).toMatchObject({
-      code: "older_warehouse",
-      exit: 2,
-    });
-    database.exec("INSERT INTO __drizzle_migrations (hash, created_at) VALUES ('from the future', 1)");
-    expect(catchFailure(() => openReader(warehouse.path))).toMatchObject({
-      code: "newer_warehouse",
-      exit: 2,
-    });
-  });
-});
-
 describe("a warehouse that nobody writes", () => {
   /** Runs `work` without the rights of root, which permissions do not bind. */
   function withoutRoot<T>(work: () => T): T {

@@ -1,11 +1,8 @@
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { describe, expect, it } from "vitest";
-import { DemoScreen, programIn } from "../../../src/cli/commands/demo-screen.ts";
+import { DemoScreen } from "../../../src/cli/commands/demo-screen.ts";
 import { standardContent } from "../../support/cli/standard-content.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
-import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { createWarehouse } from "../../support/warehouse/filled-warehouse.ts";
 
 function setUp(isTerminal: boolean) {
@@ -28,19 +25,6 @@ describe("the screen of the demo", () => {
     expect(lines).toContain(`  export MDS_WAREHOUSE=${path}`);
     expect(lines.filter((line) => line.length > 80 && !line.includes(path))).toEqual([]);
     expect(lines.join()).toContain("day = '2026-11-14'");
-  });
-
-  it("shows the address of the market first", () => {
-    const { screen, output } = setUp(true);
-    screen.showAddresses("http://127.0.0.1:9464/");
-    expect(output()).toBe("dashboard: http://127.0.0.1:9464/\nledger:    http://127.0.0.1:9464/sync\n");
-  });
-
-  it("names the script in a clone, and the program where it is installed", () => {
-    const folder = temporaryFolder();
-    expect(programIn(folder)).toBe("mds-sync");
-    writeFileSync(join(folder, "mds-sync"), "#!/bin/sh\n");
-    expect(programIn(folder)).toBe("./mds-sync");
   });
 
   it("then redraws one line of live ticks, and leaves nothing of it when it is stopped", async () => {

@@ -68,8 +68,6 @@ describe("mds-sync simulate", () => {
   it("leaves no process of the command, whether it ends by a signal or by itself", async () => {
     const cases = [
       ["SIGTERM", "sleep 300 & echo ready; wait", 143],
-      ["SIGINT", "sleep 300 & echo ready; wait", 130],
-      [undefined, "sleep 300 & echo ready; exit 6", 6],
       [undefined, 'mkfifo f; (trap "" TERM; echo ready >f; sleep 300) & read line <f; echo $line; exit 7', 7],
     ] as const;
     const endings = cases.map(async ([signal, shell]) => {
@@ -88,7 +86,6 @@ describe("mds-sync simulate", () => {
 
   it.each([
     [["sh", "-c", "kill -9 $$"], 137, ""],
-    [["/"], 126, "mds-sync: cannot run / (EACCES): check its name and PATH\n"],
     [["no-such-program"], 127, "mds-sync: cannot run no-such-program (ENOENT): check its name and PATH\n"],
   ])("answers a command that ends without an exit code, as a shell does: %j", async (command, code, line) => {
     const { result } = startProgram(["simulate", "--", ...command], { cwd: temporaryFolder() });

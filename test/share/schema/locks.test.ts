@@ -27,14 +27,6 @@ async function openNotebook(database: string, sql = "SELECT count(*) FROM mds.in
   return { pid: rows[0]?.pid, user, client };
 }
 
-const readPartitions = async (database: string) =>
-  (
-    await server.query<{ name: string }>(
-      database,
-      "SELECT inhrelid::regclass::text AS name FROM pg_inherits WHERE inhparent = 'mds.index_tick_rows'::regclass ORDER BY 1",
-    )
-  ).map(({ name }) => name);
-
 it("creates a month while a notebook keeps a transaction open, and waits for nobody", async () => {
   const database = await server.createDatabase();
   const warehouse = openTestWarehouse();
@@ -54,17 +46,6 @@ it("creates a month while a notebook keeps a transaction open, and waits for nob
   expect(await server.query(database, "SELECT count(*)::integer AS rows FROM mds.index_ticks")).toEqual([
     { rows: 123 },
   ]);
-});
-
-it("creates the months of the next quarter before there are rows of them", async () => {
-  const database = await server.createDatabase();
-  const now = Date.UTC(2031, 10, 30, 12);
-  await shareInto(server, database, openTestWarehouse(), { clock: { ...systemClock, now: () => now } });
-  expect(await readPartitions(database)).toEqual(
-    expect.arrayContaining(
-      ["2031_11", "2031_12", "2032_01", "2032_02"].map((month) => `mds.index_tick_rows_${month}`),
-    ),
-  );
 });
 
 it("does not let readers wait for an upgrade that an open transaction blocks, and names who blocks", async () => {

@@ -9,7 +9,7 @@ import { Failure } from "../../../src/model/failure.ts";
 import type { Clock } from "../../../src/runtime/clock.ts";
 import type { Log } from "../../../src/runtime/log.ts";
 import type { StartWorker } from "../../../src/runtime/thread.ts";
-import { openReader } from "../../../src/warehouse/reader.ts";
+import { withReader } from "../../../src/warehouse/reader.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../simulator/simulator.ts";
 import { findFreePort } from "../free-port.ts";
 import { startIngestInProcess } from "../ingest/in-process-ingest.ts";
@@ -206,12 +206,9 @@ export async function createDaemonHarness(options: DaemonHarnessOptions = {}): P
       return reader.prepare(sql).all() as Record<string, unknown>[];
     },
     expectMatchesService(file = path) {
-      const reader = openReader(file);
-      try {
-        expectWarehouseMatches(reader, simulator, clock.now(), readCoveredUntil(reader.database));
-      } finally {
-        reader.close();
-      }
+      withReader(file, (reader) =>
+        expectWarehouseMatches(reader, simulator, clock.now(), readCoveredUntil(reader.database)),
+      );
     },
   };
 }

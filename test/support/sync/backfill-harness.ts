@@ -10,7 +10,7 @@ import { defaultQuirks, type Quirks } from "../../../src/simulator/market/quirks
 import type { BackfillFilter, BackfillReport } from "../../../src/sync/history/backfill.ts";
 import { checkEnds, type EndChecks, planEndChecks } from "../../../src/sync/history/check-ends.ts";
 import { type VerifyResult, verify } from "../../../src/sync/history/verify.ts";
-import { openReader } from "../../../src/warehouse/reader.ts";
+import { withReader } from "../../../src/warehouse/reader.ts";
 import type { Connection } from "../../../src/warehouse/sqlite/connection.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../simulator/simulator.ts";
 import { findFreePort } from "../free-port.ts";
@@ -114,14 +114,7 @@ export async function startBackfillHarness(options: BackfillHarnessOptions = {})
     ...serviceEnv(simulator),
     MDS_WAREHOUSE: path,
   };
-  const withReader = <T>(work: (reader: Connection) => T) => {
-    const reader = openReader(path);
-    try {
-      return work(reader);
-    } finally {
-      reader.close();
-    }
-  };
+  const inReader = <T>(work: (reader: Connection) => T) => withReader(path, work);
   const load = () => {
     const loaded = loadSettings({ env, directory: folder, file });
     return options.mustRepeatClaims ? loaded : acceptAtOnce(loaded);
@@ -135,10 +128,10 @@ export async function startBackfillHarness(options: BackfillHarnessOptions = {})
     logged,
     configure,
     env,
-    withReader,
-    query: (sql) => withReader((reader) => reader.database.prepare(sql).all() as Record<string, unknown>[]),
+    withReader: inReader,
+    query: (sql) => inReader((reader) => reader.rows<Record<string, unknown>>(sql)),
     expectMatchesService: () =>
-      withReader((reader) => expectWarehouseMatches(reader, simulator, clock.now(), asOf)),
+      inReader((reader) => expectWarehouseMatches(reader, simulator, clock.now(), asOf)),
     write(sql) {
       const database = new Database(path);
       database.exec(sql);

@@ -12,7 +12,7 @@ import type { SyncSettings } from "../../../src/sync/context/context.ts";
 import type { Problem } from "../../../src/sync/context/error-policy.ts";
 import { RunStats } from "../../../src/sync/context/run-stats.ts";
 import { SyncSupervisor } from "../../../src/sync/supervisor.ts";
-import { openReader } from "../../../src/warehouse/reader.ts";
+import { openReader, withReader } from "../../../src/warehouse/reader.ts";
 import type { Connection } from "../../../src/warehouse/sqlite/connection.ts";
 import { presentTs } from "../../../src/warehouse/views/sqlite-dialect.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../simulator/simulator.ts";
@@ -223,12 +223,9 @@ export class SupervisorHarness {
 
   /** Compares the warehouse with the service; the ledger must be settled up to `asOfMs`. */
   expectMatchesService(asOfMs: number): ComparisonResult {
-    const reader = openReader(this.path);
-    try {
-      return expectWarehouseMatches(reader, this.simulator, this.clock.now(), asOfMs * MICROS_PER_MS);
-    } finally {
-      reader.close();
-    }
+    return withReader(this.path, (reader) =>
+      expectWarehouseMatches(reader, this.simulator, this.clock.now(), asOfMs * MICROS_PER_MS),
+    );
   }
 
   async stop(): Promise<void> {

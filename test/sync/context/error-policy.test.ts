@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { exitCode, Failure, type FailureCode } from "../../../src/model/failure.ts";
 import { serviceScopes } from "../../../src/model/streams.ts";
-import { classifyError, isInvalidResponse, isWriterLost } from "../../../src/sync/context/error-policy.ts";
+import { classifyError, isWriterLost } from "../../../src/sync/context/error-policy.ts";
 import { Fault } from "../../simulator/faults.ts";
 import { startBackfillHarness } from "../../support/sync/backfill-harness.ts";
 
@@ -142,19 +142,6 @@ describe("the reaction to a failure", () => {
   ] as const)("%s ends the run and the daemon: the warehouse has no writer", (code) => {
     expect(classifyError(failureOf(code), 5)).toBe("stop");
     expect(isWriterLost(failureOf(code))).toBe(true);
-  });
-
-  it("takes the family and the exit code from the table unless they are given", () => {
-    expect(failureOf("timeout")).toMatchObject({ family: "retry", exit: exitCode.tryLater });
-    expect(failureOf("http_503")).toMatchObject({ family: "operator", exit: exitCode.unexpected });
-    const taken = new Failure("the port is taken", { code: "http_port", family: "retry" });
-    expect(taken).toMatchObject({ family: "retry", exit: exitCode.tryLater });
-  });
-
-  it("retries an unusable response, and counts every try", () => {
-    expect(classifyError(failureOf("malformed_body"), 0)).toBe("retry");
-    expect(isInvalidResponse(failureOf("malformed_body"))).toBe(true);
-    expect(isInvalidResponse(failureOf("server_failure"))).toBe(false);
   });
 
   it("retries credentials only if they have worked in this run", () => {

@@ -117,22 +117,6 @@ describe("one endpoint that fails for good", () => {
     expect(report.problems).toMatchObject([{ stream: "derivative_contracts", code: "endpoint_failing" }]);
   });
 
-  it("H8: a dead derivative type does not stop the others", async () => {
-    const engine = await startBackfillHarness({
-      settings: settings.replace("types: [perpetuals]", "types: [futures, perpetuals, options]"),
-      simulator: { faults: [Fault.status(500, { on: "/derivatives/contract/futures" })] },
-    });
-    const { report, minutes } = await runAndMeasure(engine);
-    expect(report).toMatchObject({
-      exit: 4,
-      problems: [{ stream: "derivative_contracts", message: expect.stringContaining("/contract/futures ") }],
-    });
-    expect(minutes).toBeLessThan(1.2);
-    expect(
-      engine.query("SELECT DISTINCT derivative_type AS type FROM derivative_ticks_slim ORDER BY 1"),
-    ).toEqual([{ type: "futures" }, { type: "options" }, { type: "perpetuals" }]);
-  });
-
   it("H8: two dead endpoints are no dead service: the rest is fetched, exit 4", async () => {
     const engine = await startBackfillHarness({
       settings: settings.replace("GWA: [LUNA], MWA: none", "GWA: all, MWA: all").replace("top: 2", "top: 20"),

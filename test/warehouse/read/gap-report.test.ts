@@ -60,48 +60,4 @@ describe("the gap report of a range", () => {
       { numRuns: 150 },
     );
   });
-
-  it("leaves out what was never fetched of a series that is no longer selected, unless it is named", () => {
-    const warehouse = openTestWarehouse({ clock: systemClock });
-    const day = (n: number) => present + n * MICROS_PER_DAY;
-    const rules = {
-      settleDelay: 60 * MICROS_PER_SECOND,
-      period: 30 * MICROS_PER_SECOND,
-      step: 1,
-      serviceWindow: 200 * MICROS_PER_DAY,
-    };
-    const keyOf = (id: string) =>
-      warehouse.transaction(
-        ({ dictionary }) => ({ stream: "index_ticks", series: dictionary.getSeriesKey("GWA", id) }) as const,
-      );
-    const [kept, dropped] = [keyOf("kept"), keyOf("dropped")];
-    const declare = (...keys: (typeof kept)[]) =>
-      warehouse.transaction((transaction) =>
-        declareTargets(
-          transaction,
-          "index_ticks",
-          keys.map((key) => ({ key, from: day(-100), ...rules })),
-          present,
-        ),
-      );
-    declare(kept, dropped);
-    warehouse.transaction((transaction) => {
-      settle(transaction, kept, { from: day(-100), to: day(-1) }, "empty", null);
-      settle(transaction, dropped, { from: day(-50), to: day(-1) }, "empty", null);
-    });
-    const missing = (series?: string) =>
-      readGapReportInRange(
-        warehouse.connection,
-        {
-          streams: ["index_ticks"],
-          series: series === undefined ? undefined : resolveNames(warehouse.connection, [series]).found,
-        },
-        { from: day(-90), to: day(-2) },
-      ).gaps.map(({ index_id, from_ts, to_ts }) => [index_id, from_ts, to_ts]);
-    const never = [["dropped", day(-90), day(-50)]];
-    expect(missing()).toEqual(never);
-    declare(kept);
-    expect(missing()).toEqual([]);
-    expect(missing("dropped")).toEqual(never);
-  });
 });

@@ -3,7 +3,6 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
-import { readStatus } from "../../../src/warehouse/read/status.ts";
 import { openReader } from "../../../src/warehouse/reader.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { MIN_FREE_BYTES } from "../../../src/warehouse/sqlite/disk.ts";
@@ -135,25 +134,6 @@ describe("the writer", () => {
 });
 
 describe("readers", () => {
-  it("see one snapshot, do not block the writer, and are not blocked by it", () => {
-    const warehouse = openTestWarehouse();
-    write(warehouse);
-    const reader = openReader(warehouse.path);
-    const count = () => reader.database.prepare("SELECT count(*) FROM index_ticks").pluck().get();
-    reader.database.exec("BEGIN");
-    expect(count()).toBe(500);
-    write(warehouse, 1000);
-    expect(count()).toBe(500);
-    reader.database.exec("COMMIT");
-    warehouse.transaction((transaction) => {
-      writeRecords(transaction, "index_ticks", page(2000), "rest");
-      expect(count()).toBe(1000);
-      expect(readStatus(reader, 0).streams).toHaveLength(9);
-    });
-    expect(() => reader.database.exec("DELETE FROM index_tick_rows")).toThrow("readonly");
-    reader.close();
-  });
-
   it("F6: an open reader prevents the truncation of the WAL, is reported by pid, and allows it once it ends", async () => {
     const warehouse = openTestWarehouse();
     write(warehouse);
@@ -168,24 +148,6 @@ describe("readers", () => {
     expect(await reader.act()).toBe("closed");
     expect(truncateWal(warehouse.connection)).toMatchObject({ isTruncated: true, walBytes: 0 });
     expect(readWalBytes(warehouse.path)).toBe(0);
-  });
-
-  it("F6: an open reader delays a checkpoint only until it ends", () => {
-    const warehouse = openTestWarehouse();
-    const pendingPages = () => {
-      const [wal] = queryRows(warehouse, "PRAGMA wal_checkpoint(NOOP)");
-      return Number(wal?.log) - Number(wal?.checkpointed);
-    };
-    write(warehouse);
-    const reader = openReader(warehouse.path);
-    reader.database.exec("BEGIN; SELECT count(*) FROM index_ticks");
-    write(warehouse, 1_000);
-    warehouse.checkpointWal(1);
-    expect(pendingPages()).toBeGreaterThan(0);
-    reader.close();
-    write(warehouse, 2_000);
-    warehouse.checkpointWal(1);
-    expect(pendingPages()).toBe(0);
   });
 
   it("F7: another program's write transaction fails ours with db_locked and its pid; after its end writes succeed", async () => {

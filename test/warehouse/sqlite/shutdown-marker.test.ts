@@ -3,7 +3,6 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { inspectFile } from "../../../src/warehouse/integrity.ts";
-import { openReader } from "../../../src/warehouse/reader.ts";
 import { readLastShutdown } from "../../../src/warehouse/sqlite/shutdown-marker.ts";
 import { openWriter } from "../../../src/warehouse/writer.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
@@ -32,18 +31,6 @@ function growBeyondImmediateCheck(path: string): void {
 }
 
 describe("the last shutdown", () => {
-  it("is clean after the writer has closed the file, even with readers still open", () => {
-    const path = closedWarehouse();
-    expect(readLastShutdown(path)).toEqual({ kind: "clean" });
-    const warehouse = open(path);
-    const reader = openReader(path);
-    expect(reader.database.prepare("SELECT count(*) AS n FROM coverage").all()).toEqual([{ n: 0 }]);
-    warehouse.close();
-    expect(readLastShutdown(path)).toEqual({ kind: "clean" });
-    reader.close();
-    expect(readLastShutdown(path)).toEqual({ kind: "clean" });
-  });
-
   it("is unclean while a writer is open, and therefore after a crash at any time", () => {
     const path = closedWarehouse();
     const warehouse = open(path);

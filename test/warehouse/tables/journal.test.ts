@@ -113,13 +113,6 @@ describe("a journal that is kept small", () => {
     enter(warehouse, live(1));
     expect(rangesOf(warehouse)).toEqual([[6, 1, 2]]);
   });
-
-  it("combines half of its entries before it loses any", () => {
-    const warehouse = openTestWarehouse();
-    const hours = apart(4);
-    enterEach(warehouse, [...hours, ...hours, ...hours, ...hours, ...hours, ...apart(12)]);
-    expect(readJournalPosition(warehouse.connection)).toMatchObject({ seq: 32, firstSeq: 0 });
-  });
 });
 
 it("has another name in a copy, so that a reader compares everything", () => {
