@@ -28,18 +28,6 @@ function storedPages(engine: BackfillHarness, table = "index_tick_rows"): number
 
 const countTicks = (engine: BackfillHarness) => engine.simulator.requests.count("/v3/index-ticker");
 
-/** Runs a backfill and stops it after so many requests. */
-async function runAndStop(engine: BackfillHarness, requests: number): Promise<void> {
-  const stopping = new AbortController();
-  const run = engine.run({}, stopping.signal).then(
-    () => "finished",
-    () => "stopped",
-  );
-  while (countTicks(engine) < requests) await new Promise(setImmediate);
-  stopping.abort(new Error("stopped by the test"));
-  expect(await run).toBe("stopped");
-}
-
 describe("the requests of a backfill", () => {
   it("H9: a series of two days needs its pages and at most four requests, also on the next day", async () => {
     const engine = await start({ quirks: young });
@@ -51,16 +39,6 @@ describe("the requests of a backfill", () => {
     await engine.run();
     engine.expectMatchesService();
     expect(countTicks(engine)).toBe(names.length);
-  });
-
-  it("H9: after an interruption it needs what is missing and at most four requests a series", async () => {
-    const engine = await start({ quirks: { listed: { perMille: 1000, on: "2026-02-24" } } });
-    await runAndStop(engine, 8);
-    const stored = storedPages(engine);
-    engine.simulator.requests.clear();
-    await engine.run();
-    engine.expectMatchesService();
-    expect(countTicks(engine)).toBeLessThanOrEqual(storedPages(engine) - stored + 4 * names.length);
   });
 
   it("H9: a series without records, and daily bars, need at most four requests more than their pages", async () => {

@@ -166,48 +166,6 @@ describe("the research views on a simulated market", () => {
       expect(expected.length).toBeGreaterThan(30);
     }
   });
-
-  it("give spreads, best quotes and deviations of every market at every observation", () => {
-    const named = markets();
-    const venues = new Map(exchanges().map(([id, name]) => [id, name]));
-    const prices = new Map(["BTC", "ETH"].map((name) => [name, ticksOf(name)]));
-    const expected = snapshots("exchange_ticks").flatMap((ts) => {
-      const all = oracle
-        .exchangeTicks(ms(ts))
-        .filter(({ marketId }) => ["BTC/USD", "ETH/USD"].includes(named.get(marketId)?.pair ?? ""));
-      return all.map((record): Row => {
-        const moves = all.filter(
-          ({ marketId, lastMoved }) =>
-            marketId === record.marketId && ms(ts) - Date.parse(lastMoved) <= 3_600_000,
-        );
-        const [bid, ask] = [Number(record.bid), Number(record.ask)];
-        const pair = named.get(record.marketId)?.pair ?? "";
-        const asOf = prices
-          .get(pair.slice(0, 3))
-          ?.findLast(({ timestamp }) => Date.parse(timestamp) <= ms(ts));
-        const index = Number(asOf?.price);
-        return {
-          exchange: venues.get(record.exchangeId),
-          pair,
-          ts,
-          mid: (bid + ask) / 2,
-          spread_bps: ((ask - bid) / ((bid + ask) / 2)) * 10000,
-          best_bid: Math.max(...moves.map((each) => Number(each.bid))),
-          best_ask: Math.min(...moves.map((each) => Number(each.ask))),
-          index_price: index,
-          index_source: "GWA",
-          deviation_bps: (Number(record.last) / index - 1) * 10000,
-        };
-      });
-    });
-    const found = rowsOf(
-      demo,
-      `SELECT s.exchange, s.pair, s.ts, s.mid, s.spread_bps, s.best_bid, s.best_ask, d.index_price, d.index_source, d.deviation_bps
-      FROM spread s JOIN index_deviation d USING (exchange_id, market_id, ts)`,
-    );
-    const order = by("exchange", "pair", "ts");
-    expect(found.sort(order)).toEqual(expected.sort(order));
-  });
 });
 
 const T = ODD_MARKET_TS;
