@@ -15,7 +15,7 @@ export function respondToPath(path: string, request: EndpointRequest): ApiRespon
   const [first = "", second = "", third] = rest;
   const kind = entityKinds.find((known) => known === resource);
   if (kind && rest.length === 1)
-    return recordResponse(request.state.entity(kind, first), `No ${kind} ${first}`);
+    return recordResponse(request.state.entities(kind, { id: first }), `No ${kind} ${first}`);
   if (kind && rest.length === 0) return respondEntities(kind, request);
   if (resource === "derivatives" && second !== "") {
     require("read:derivatives");
@@ -49,7 +49,8 @@ function decodeSegment(segment: string): string {
 
 /** Throws 404 if there is no such entity. */
 export function assertKnown(state: SourceState, kind: EntityKind, id: string | undefined): void {
-  if (id !== undefined && state.entity(kind, id) === undefined) throw new ApiError(404, `No ${kind} ${id}`);
+  if (id !== undefined && state.entities(kind, { id }).length === 0)
+    throw new ApiError(404, `No ${kind} ${id}`);
 }
 
 /** By kind: the parameters that filter the list. Each has the name of the property that it selects. */
@@ -118,7 +119,7 @@ function respondContract(typeText: string, id: string, { state, query, choices }
   const params = new QueryParams("derivatives", query, choices);
   const type = params.check("derivativeType", typeText, derivativeTypes) ?? "futures";
   params.throwIfInvalid();
-  return recordResponse(state.contract(type, id), `No contract ${id}`);
+  return recordResponse(state.contracts(type, "ALL", { contractId: id }), `No contract ${id}`);
 }
 
 function respondDerivatives(
@@ -136,7 +137,7 @@ function respondDerivatives(
   assertKnown(state, "exchange", exchangeId);
   assertKnown(state, "market", marketId);
   if (what === "contract") return listResponse(state.contracts(type, include, { exchangeId, marketId }));
-  if (contractId !== undefined && state.contract(type, contractId) === undefined)
+  if (contractId !== undefined && state.contracts(type, "ALL", { contractId }).length === 0)
     throw new ApiError(404, `No contract ${contractId}`);
   return listResponse(state.derivativeTickers(type, { exchangeId, marketId, contractId }));
 }

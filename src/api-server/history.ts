@@ -5,7 +5,8 @@ import type { Choices } from "./choices.ts";
 import { ApiResponse } from "./interceptor.ts";
 import { type EndpointRequest, formatPage, nextIdOf } from "./page.ts";
 import { DEFAULT_PAGE_SIZE, QueryParams } from "./query-params.ts";
-import type { CoverageSegment, HistorySeries, Position } from "./source.ts";
+import { parseRecordId } from "./record-ids.ts";
+import type { CoverageSegment, HistorySeries } from "./source.ts";
 
 const COVERAGE_HEADER = "x-mds-coverage";
 /** Reason of the time before the first range that a warehouse was asked to sync. */
@@ -35,28 +36,27 @@ export function respondHistory(stream: keyof typeof endpoints, request: Endpoint
   const mayRead = (type: string) => request.scopes.has(type === "LX" ? "read:LX" : scope);
   if (!indexTypes.some((type) => (indexType ?? type) === type && mayRead(type)))
     throw new ApiError(403, `The token does not allow ${indexType ?? object}`);
-  const find = () => state.findSeries(stream, { indexType, indexId });
-  const [one] = indexId === undefined ? [] : find();
+  const found = state.findSeries(stream, { indexType, indexId });
+  const [one] = indexId === undefined ? [] : found;
   if (indexId !== undefined && !one)
     throw new ApiError(404, `No index ${indexId} of type ${indexType ?? "any"}`);
   if (one && !mayRead(one.indexType)) throw new ApiError(403, `The token does not allow ${one.indexType}`);
-  const list = () => (one ? [one] : find().filter((series) => mayRead(series.indexType)));
-  if (choices.noData !== "empty" && list().every(({ isEmpty }) => isEmpty))
+  const selected = one ? [one] : found.filter((series) => mayRead(series.indexType));
+  if (choices.noData !== "empty" && selected.every(({ isEmpty }) => isEmpty))
     throw new ApiError(Number(choices.noData), `No data for index ${indexId ?? indexType}`);
 
   if (timestamp === undefined && startAfter === undefined) {
-    const latest = state.latest(stream, { indexType, indexId });
-    const records = latest.filter((each) => mayRead(each.indexType)).map(({ record }) => record);
-    return new ApiResponse(200, () => formatPage(records, nextIdOf(choices, false, undefined)));
+    const latest = selected.flatMap((series) =>
+      series.read(0, state.latestUntil, 1).flatMap((row) => series.write(row) ?? []),
+    );
+    return new ApiResponse(200, () => formatPage(latest, nextIdOf(choices, false, undefined)));
   }
   const hasOwnSize =
     startAfter === undefined ||
     choices.sizeBesideStartAfter === "honoured" ||
     (choices.sizeBesideStartAfter === "needs-timestamp" && timestamp !== undefined);
   const limit = Math.min(hasOwnSize ? size : DEFAULT_PAGE_SIZE, choices.maxPageRows);
-  const selected = list();
-  const position =
-    startAfter === undefined ? undefined : findPosition(request, stream, selected, startAfter, one);
+  const position = startAfter === undefined ? undefined : findPosition(selected, startAfter, one);
   const endOf = (series: HistorySeries) => findEnd(series, position, timestamp ?? 0, choices);
   const page = one ? readPage(one, endOf(one), limit) : readMergedPage(selected, endOf, limit);
   const header = formatNotes(page.notes);
@@ -73,17 +73,23 @@ export function respondHistory(stream: keyof typeof endpoints, request: Endpoint
   return new ApiResponse(200, render, headers);
 }
 
-/** The place of the record that `startAfter` names. Cursors of other streams or warehouses name none. */
+/** The place of a record: pages go back in time, and by rank within a timestamp. */
+interface Position {
+  readonly ts: Micros;
+  readonly rank: number;
+}
+
+/** The place of the record that `startAfter` names. Ids of other streams, series or warehouses name none. */
 function findPosition(
-  { state }: EndpointRequest,
-  stream: keyof typeof endpoints,
   list: readonly HistorySeries[],
   startAfter: string,
   one: HistorySeries | undefined,
 ): Position {
-  const found = state.findCursor(stream, startAfter);
-  const series = list.find(({ rank }) => rank === found?.rank);
-  if (found && series?.cursorAt(found.ts).toLowerCase() === startAfter.toLowerCase()) return found;
+  const position = parseRecordId(startAfter, ({ key, number }) => {
+    const series = list.find(({ rank }) => rank === key);
+    return series?.read(number, number + 1, 1).length ? series.cursorAt(number) : undefined;
+  });
+  if (position) return { ts: position.number, rank: position.key };
   const ts = one?.findRecord?.(startAfter);
   if (one && ts !== undefined) return { ts, rank: one.rank };
   throw new ApiError(404, `No record ${startAfter}: begin again with a timestamp`);

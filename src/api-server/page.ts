@@ -30,7 +30,7 @@ export function nextIdOf(
 export const listResponse = (records: readonly string[]) => new ApiResponse(200, () => formatPage(records));
 
 /** Throws 404 without a record. */
-export function recordResponse(record: string | undefined, missing: string): ApiResponse {
+export function recordResponse([record]: readonly string[], missing: string): ApiResponse {
   if (record === undefined) throw new ApiError(404, missing);
   return new ApiResponse(200, () => record);
 }

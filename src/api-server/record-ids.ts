@@ -3,7 +3,7 @@
  * position too, so a page can begin at it without a search.
  */
 
-interface RecordPosition {
+export interface RecordPosition {
   readonly key: number;
   readonly number: number;
 }
@@ -31,14 +31,16 @@ export class RowIds {
   }
 }
 
-/** What an id of `RowIds` contains; undefined for ids of another form. Whose id it is, `RowIds.at` tells. */
-export function parseRecordId(id: string): RecordPosition | undefined {
-  const match = /^([0-9a-f]{8})-([0-9a-f]{4})-8([0-9a-f]{3})-8([0-9a-f]{3})-([0-9a-f]{4})[0-9a-f]{8}$/i.exec(
-    id,
-  );
-  if (!match) return undefined;
-  const [, key = "", ...digits] = match;
-  return { key: Number.parseInt(key, 16), number: Number.parseInt(reverse(digits.join("")), 16) };
+const ID_PATTERN = /([0-9a-f]{8})-([0-9a-f]{4})-8([0-9a-f]{3})-8([0-9a-f]{3})-([0-9a-f]{4})[0-9a-f]{8}/i;
+
+/** What an id contains; undefined for ids of another form, or if `idAt` says that the record there has another id. */
+export function parseRecordId(
+  id: string,
+  idAt: (position: RecordPosition) => string | undefined,
+): RecordPosition | undefined {
+  const [, key = "", ...digits] = ID_PATTERN.exec(id) ?? [];
+  const position = { key: Number.parseInt(key, 16), number: Number.parseInt(reverse(digits.join("")), 16) };
+  return key !== "" && idAt(position)?.toLowerCase() === id.toLowerCase() ? position : undefined;
 }
 
 /** FNV-1a. */

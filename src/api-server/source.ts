@@ -31,33 +31,27 @@ export interface SeriesFilter {
 export interface SourceState {
   /** By the clock of the service. */
   readonly now: Micros;
+  /** A record of this time or later is never the latest. */
+  readonly latestUntil: Micros;
   /** Headers of every response. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** `filter`: values by property. */
+  /** `filter`: values by property. One that is selected by its id may have been delisted. */
   entities(kind: EntityKind, filter: Readonly<Record<string, string | undefined>>): readonly string[];
-  entity(kind: EntityKind, id: string): string | undefined;
   /** The ids of the markets of a pair, joined by an underscore: several if they share their symbols. */
   findMarkets(name: string): readonly string[];
-  /** In the order of records with the same timestamp. Without a selected index it has those with records. */
+  /** By rank. Without a selected index it has those with records. */
   findSeries(stream: HistoryStream, filter: SeriesFilter): readonly HistorySeries[];
-  /** The newest record of each series. */
-  latest(
-    stream: HistoryStream,
-    filter: SeriesFilter,
-  ): readonly { readonly indexType: string; readonly record: string }[];
-  /** Undefined: no record has, or had, this id. */
-  findCursor(stream: HistoryStream, cursor: string): Position | undefined;
   /** The newest ticker of each listing; undefined if the cursor names none. */
   exchangeTickers(request: ExchangeTickersRequest): ExchangeTickersPage | undefined;
   marketCaps(assetId: string | undefined, withChanges: boolean): readonly string[];
+  /** One that is selected by its id may have been delisted. */
   contracts(type: DerivativeType, include: ContractFilter, filter: ContractsFilter): readonly string[];
-  contract(type: DerivativeType, id: string): string | undefined;
   derivativeTickers(type: DerivativeType, filter: ContractsFilter): readonly string[];
 }
 
 export interface ContractsFilter {
-  readonly exchangeId: string;
-  readonly marketId: string | undefined;
+  readonly exchangeId?: string | undefined;
+  readonly marketId?: string | undefined;
   readonly contractId?: string | undefined;
 }
 
@@ -76,15 +70,10 @@ export interface ExchangeTickersPage {
   readonly hasMore: boolean;
 }
 
-/** The place of a record: pages go back in time, and by rank within a timestamp. */
-export interface Position {
-  readonly ts: Micros;
-  readonly rank: number;
-}
-
 /** One index in one history. */
 export interface HistorySeries<Row = unknown> {
   readonly indexType: string;
+  /** The order of records with the same timestamp. Their ids contain it. */
   readonly rank: number;
   /** It never has records. */
   readonly isEmpty?: boolean;
@@ -95,7 +84,7 @@ export interface HistorySeries<Row = unknown> {
   tsOf(row: Row): Micros;
   /** Undefined: the row has no record. */
   write(row: Row): string | undefined;
-  /** The cursor that names the record at a timestamp. */
+  /** The id, of the form of `RowIds`, that names the record at a timestamp. */
   cursorAt(ts: Micros): string;
   /** The timestamp of a record with an id that is no cursor. */
   findRecord?(id: string): Micros | undefined;

@@ -1,18 +1,17 @@
 import { defaultChoices } from "../api-server/choices.ts";
-import { parseRecordId } from "../api-server/record-ids.ts";
 import type { Source, SourceState } from "../api-server/source.ts";
 import { MAX_PAGE_SIZE } from "../model/streams.ts";
 import { formatTimestamp, type Micros } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
+import { MAX_AHEAD_MICROS } from "../warehouse/views/data-views.ts";
 import { parseReplayOptions, Replay } from "./live/replay.ts";
 import { TickPublisher } from "./live/tick-publisher.ts";
-import { findHistorySeries, readLatestRecords } from "./records/history.ts";
-import { findMarkets, readEntities, readEntity } from "./records/lookups.ts";
+import { findHistorySeries } from "./records/history.ts";
+import { findMarkets, readEntities } from "./records/lookups.ts";
 import { findWindowStart } from "./records/page-coverage.ts";
 import {
-  readContract,
   readContracts,
   readDerivativeTickers,
   readExchangeTickers,
@@ -68,19 +67,13 @@ export function createWarehouseSource(options: WarehouseSourceOptions): Source {
 export function readState(connection: Connection, now: Micros): SourceState {
   return {
     now,
+    latestUntil: now + MAX_AHEAD_MICROS,
     entities: (kind, filter) => readEntities(connection, kind, filter),
-    entity: (kind, id) => readEntity(connection, kind, id),
     findMarkets: (name) => findMarkets(connection, name),
     findSeries: (stream, filter) => findHistorySeries(connection, stream, filter, now),
-    latest: (stream, filter) => readLatestRecords(connection, stream, filter, now),
-    findCursor(_stream, cursor) {
-      const position = parseRecordId(cursor);
-      return position && { ts: position.number, rank: position.key };
-    },
     exchangeTickers: (request) => readExchangeTickers(connection, now, request),
     marketCaps: (assetId, withChanges) => readMarketCaps(connection, now, assetId, withChanges),
     contracts: (type, include, filter) => readContracts(connection, now, type, include, filter),
-    contract: (type, id) => readContract(connection, type, id),
     derivativeTickers: (type, filter) => readDerivativeTickers(connection, now, type, filter),
   };
 }

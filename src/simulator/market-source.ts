@@ -6,8 +6,9 @@ import type {
   Source,
   SourceState,
 } from "../api-server/source.ts";
+import type { DerivativeType } from "../model/streams.ts";
 import type { Clock } from "../runtime/clock.ts";
-import { listContracts, type SimulatedDerivativeType } from "./market/contracts.ts";
+import { listContracts } from "./market/contracts.ts";
 import type { IndexSeries } from "./market/indexes.ts";
 import type { SimulatedAsset, SimulatedExchange, SimulatedMarket, Universe } from "./market/universe.ts";
 import { MarketFeed } from "./market-feed.ts";
@@ -36,46 +37,35 @@ function readMarket(world: World, nowMs: number): SourceState {
     return found && (indexType ?? found.type) === found.type ? [found] : [];
   };
   const contractsOf = (
-    type: SimulatedDerivativeType,
+    type: DerivativeType,
     include: ContractFilter,
     { exchangeId, marketId, contractId }: ContractsFilter,
   ) =>
-    listContracts(world, type, findExchange(world, exchangeId), include, nowMs).filter(
-      ({ record }) =>
-        (marketId ?? record.marketId) === record.marketId && (contractId ?? record.id) === record.id,
-    );
+    universe.exchanges
+      .filter(({ id }) => (exchangeId ?? id) === id)
+      .flatMap((exchange) => listContracts(world, type, exchange, include, nowMs))
+      .filter(
+        ({ record }) =>
+          (marketId ?? record.marketId) === record.marketId && (contractId ?? record.id) === record.id,
+      );
   return {
     now: nowMs * 1000,
+    latestUntil: Number.POSITIVE_INFINITY,
     entities: (kind, filter) =>
-      listEntities(universe, kind)
+      listEntities(universe, kind, filter.id)
         .filter((entity) =>
           Object.entries(filter).every(([name, value]) => value === undefined || entity[name] === value),
         )
         .map((entity) => JSON.stringify(entity)),
-    entity(kind, id) {
-      const [found] = listEntities(universe, kind, id);
-      return found && JSON.stringify(found);
-    },
     findMarkets: (name) =>
       universe.markets
         .filter(({ base, quote }) => `${base.symbol}_${quote.symbol}` === name)
         .map(({ id }) => id),
     findSeries: (stream, filter) => findSeries(filter).map((series) => historyOf(stream).open(series, nowMs)),
-    latest(stream, filter) {
-      const history = historyOf(stream);
-      return findSeries(filter).flatMap((series) => {
-        const [step] = history.listSteps(series, 0, Number.POSITIVE_INFINITY, 1, nowMs);
-        const record = step === undefined ? undefined : history.record(series, step, nowMs);
-        return record ? [{ indexType: series.type, record: JSON.stringify(record) }] : [];
-      });
-    },
-    findCursor: (stream, cursor) => historyOf(stream).findCursor(cursor, nowMs),
     exchangeTickers({ exchangeId, marketIds, startAfter, limit }) {
-      const position = startAfter === undefined ? undefined : ids.decode(startAfter);
-      const isCursor =
-        position?.kind === "exchange tick" && position.ordinal < exchangeTickers.listings.length;
-      if (startAfter !== undefined && !isCursor) return undefined;
-      const from = position ? position.ordinal + (quirks.cursor === "exclusive" ? 1 : 0) : 0;
+      const position = startAfter === undefined ? undefined : ids.decode("exchange tick", startAfter);
+      if (startAfter !== undefined && !position) return undefined;
+      const from = position ? position.key + (quirks.cursor === "exclusive" ? 1 : 0) : 0;
       const selected = exchangeTickers.records(
         tick,
         ({ ordinal, exchange, market }) =>
@@ -96,13 +86,6 @@ function readMarket(world: World, nowMs: number): SourceState {
         .map((record) => JSON.stringify(record)),
     contracts: (type, include, filter) =>
       contractsOf(type, include, filter).map(({ record }) => JSON.stringify(record)),
-    contract(type, id) {
-      for (const { id: exchangeId } of universe.exchanges) {
-        const [found] = contractsOf(type, "ALL", { exchangeId, marketId: undefined, contractId: id });
-        if (found) return JSON.stringify(found.record);
-      }
-      return undefined;
-    },
     derivativeTickers: (type, filter) =>
       contractsOf(type, "ACTIVE", filter).map((contract) =>
         JSON.stringify(createDerivativeTick(world, contract, tick)),
@@ -110,17 +93,10 @@ function readMarket(world: World, nowMs: number): SourceState {
   };
 }
 
-/** Throws a RangeError if there is none. */
-export function findExchange({ universe }: World, id: string): SimulatedExchange {
-  const exchange = universe.exchanges.find((candidate) => candidate.id === id);
-  if (!exchange) throw new RangeError(`no exchange ${id}`);
-  return exchange;
-}
-
 function listEntities(
   { assets, markets, exchanges }: Universe,
   kind: EntityKind,
-  only?: string,
+  only: string | undefined,
 ): Readonly<Record<string, unknown>>[] {
   const isListed = ({ id }: { readonly id: string }) => only === undefined || id === only;
   if (kind === "asset") return assets.filter(isListed).map(toAssetRecord);

@@ -1,20 +1,9 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import {
-  iso,
-  type Query,
-  type RestClient,
-  startRestClient,
-  startSharedRestClient,
-} from "../support/simulator/rest-client.ts";
+import { describe, expect, it } from "vitest";
+import { iso, type Query, startRestClient, startSharedRestClient } from "../support/simulator/rest-client.ts";
 import { comparable, itOfSimulator } from "../support/simulator/server-under-test.ts";
 
-let client: RestClient;
-let btc: string;
-beforeAll(async () => {
-  client = await startSharedRestClient();
-  btc = client.simulator.universe.assets[0]?.id ?? "";
-});
-afterAll(() => client.simulator.stop());
+const client = await startSharedRestClient();
+const btc = client.simulator.universe.assets[0]?.id ?? "";
 
 const bars = (query: Query) => client.get("/ohlcv", { indexType: "GWA", indexId: btc, ...query });
 const days = (content: { startTimestamp: string }[]) => content.map((bar) => bar.startTimestamp.slice(0, 10));

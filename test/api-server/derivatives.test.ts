@@ -1,22 +1,16 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Contract } from "../../src/simulator/market/contracts.ts";
 import type { DerivativeTickRecord } from "../../src/simulator/records/derivatives.ts";
 import {
   type Query,
-  type RestClient,
   startRestClient,
   startSharedRestClient,
   UNKNOWN_UUID,
 } from "../support/simulator/rest-client.ts";
 import { comparable } from "../support/simulator/server-under-test.ts";
 
-let client: RestClient;
-let exchangeId: string;
-beforeAll(async () => {
-  client = await startSharedRestClient();
-  exchangeId = client.simulator.universe.exchanges.find(({ name }) => name === "Deribit")?.id ?? "";
-});
-afterAll(() => client.simulator.stop());
+const client = await startSharedRestClient();
+const exchangeId = client.simulator.universe.exchanges.find(({ name }) => name === "Deribit")?.id ?? "";
 
 type DerivativeContractRecord = Contract["record"];
 

@@ -1,19 +1,14 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { ExchangeTickRecord } from "../../src/simulator/records/exchange-tickers.ts";
 import {
   type Query,
-  type RestClient,
   startRestClient,
   startSharedRestClient,
   UNKNOWN_UUID,
 } from "../support/simulator/rest-client.ts";
 import { comparable, itOfSimulator } from "../support/simulator/server-under-test.ts";
 
-let client: RestClient;
-beforeAll(async () => {
-  client = await startSharedRestClient();
-});
-afterAll(() => client.simulator.stop());
+const client = await startSharedRestClient();
 
 const tickers = async (query: Query = {}): Promise<ExchangeTickRecord[]> =>
   (await client.get("/exchange-ticker", query)).body.content;

@@ -1,12 +1,8 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type RestClient, startSharedRestClient, UNKNOWN_UUID } from "../support/simulator/rest-client.ts";
+import { describe, expect, it } from "vitest";
+import { startRestClient, startSharedRestClient, UNKNOWN_UUID } from "../support/simulator/rest-client.ts";
 import { itOfSimulator } from "../support/simulator/server-under-test.ts";
 
-let client: RestClient;
-beforeAll(async () => {
-  client = await startSharedRestClient();
-});
-afterAll(() => client.simulator.stop());
+const client = await startSharedRestClient();
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const contentOf = async (path: string, query = {}) => (await client.get(path, query)).body.content;
@@ -104,9 +100,8 @@ describe("/exchange", () => {
 itOfSimulator(
   "the real size has 1,500 assets, 6,000 markets, 200 exchanges, seven of them with derivatives",
   async () => {
-    const real = await startSharedRestClient({ size: "real" });
+    const real = await startRestClient({ size: "real" });
     const { assets, markets, exchanges } = real.simulator.universe;
-    await real.simulator.stop();
     expect([assets.length, markets.length, exchanges.length]).toEqual([1500, 6000, 200]);
     expect(exchanges.filter(({ derivatives }) => derivatives)).toHaveLength(7);
     expect(new Set([...assets, ...markets, ...exchanges].map(({ id }) => id)).size).toBe(7700);

@@ -1,9 +1,8 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import {
   DAY_MS,
   iso,
   type Query,
-  type RestClient,
   startRestClient,
   startSharedRestClient,
   UNKNOWN_UUID,
@@ -11,13 +10,8 @@ import {
 import { comparable, itOfSimulator } from "../support/simulator/server-under-test.ts";
 import { timeLimit } from "../support/time-limit.ts";
 
-let client: RestClient;
-let btc: string;
-beforeAll(async () => {
-  client = await startSharedRestClient();
-  btc = client.simulator.universe.assets[0]?.id ?? "";
-});
-afterAll(() => client.simulator.stop());
+const client = await startSharedRestClient();
+const btc = client.simulator.universe.assets[0]?.id ?? "";
 
 const ticks = (query: Query) => client.get("/index-ticker", { indexType: "GWA", indexId: btc, ...query });
 const times = (content: { timestamp: string }[]) => content.map(({ timestamp }) => timestamp.slice(11, 19));

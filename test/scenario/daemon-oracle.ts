@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { toPlainNotation } from "../../src/model/decimal.ts";
 import type { Micros } from "../../src/model/time.ts";
 import { intersect, normalise, subtract, type TimeRange, totalDuration } from "../../src/model/time-range.ts";
-import type { SimulatedIndexType } from "../../src/simulator/market/indexes.ts";
+import type { IndexType } from "../../src/model/stream-columns.ts";
 import type { Connection } from "../../src/warehouse/sqlite/connection.ts";
 import type { Oracle } from "../simulator/oracle.ts";
 
@@ -18,7 +18,7 @@ export function findIndexDifference(
       `SELECT s.index_type AS type, s.index_id AS id, s.name FROM targets w JOIN series s ON s.series = w.series
         WHERE w.stream = 'index_ticks'`,
     )
-    .all() as { type: SimulatedIndexType; id: string; name: string }[];
+    .all() as { type: IndexType; id: string; name: string }[];
   assert.notEqual(targets.length, 0);
   const stored = reader.database.prepare(
     `SELECT ts || ' ' || price_exact || ' ' || volume_exact FROM index_ticks

@@ -1,7 +1,8 @@
 import type { ContractFilter } from "../../src/api-server/source.ts";
-import { listContracts, type SimulatedDerivativeType } from "../../src/simulator/market/contracts.ts";
-import type { IndexSeries, SimulatedIndexType } from "../../src/simulator/market/indexes.ts";
-import { findExchange } from "../../src/simulator/market-source.ts";
+import type { IndexType } from "../../src/model/stream-columns.ts";
+import type { DerivativeType } from "../../src/model/streams.ts";
+import { listContracts } from "../../src/simulator/market/contracts.ts";
+import type { IndexSeries } from "../../src/simulator/market/indexes.ts";
 import type { DailyBarRecord } from "../../src/simulator/records/bar-history.ts";
 import { createDerivativeTick, type DerivativeTickRecord } from "../../src/simulator/records/derivatives.ts";
 import type { ExchangeTickRecord } from "../../src/simulator/records/exchange-tickers.ts";
@@ -24,13 +25,7 @@ export class Oracle {
   }
 
   /** The index ticks of [fromMs, toMs) that REST serves at `nowMs`. */
-  indexTicks(
-    type: SimulatedIndexType,
-    id: string,
-    fromMs: number,
-    toMs: number,
-    nowMs: number,
-  ): IndexTickRecord[] {
+  indexTicks(type: IndexType, id: string, fromMs: number, toMs: number, nowMs: number): IndexTickRecord[] {
     const { ticks } = this.#world;
     const series = this.#findSeries(type, id);
     return listSteps(ticks, series, fromMs, toMs, nowMs)
@@ -39,13 +34,7 @@ export class Oracle {
   }
 
   /** The bars that REST serves at `nowMs` for the days that begin in [fromMs, toMs). */
-  dailyBars(
-    type: SimulatedIndexType,
-    id: string,
-    fromMs: number,
-    toMs: number,
-    nowMs: number,
-  ): DailyBarRecord[] {
+  dailyBars(type: IndexType, id: string, fromMs: number, toMs: number, nowMs: number): DailyBarRecord[] {
     const series = this.#findSeries(type, id);
     const days = listSteps(this.#world.bars, series, fromMs, toMs, nowMs);
     return days.flatMap((day) => this.#dailyBar(series, day, nowMs) ?? []);
@@ -79,24 +68,26 @@ export class Oracle {
     return rankMarketCaps(this.#world, nowMs, percentChange);
   }
 
-  contracts(type: SimulatedDerivativeType, exchangeId: string, include: ContractFilter, nowMs: number) {
+  contracts(type: DerivativeType, exchangeId: string, include: ContractFilter, nowMs: number) {
     return this.#listContracts(type, exchangeId, include, nowMs).map(({ record }) => record);
   }
 
-  derivativeTicks(type: SimulatedDerivativeType, exchangeId: string, nowMs: number): DerivativeTickRecord[] {
+  derivativeTicks(type: DerivativeType, exchangeId: string, nowMs: number): DerivativeTickRecord[] {
     const active = this.#listContracts(type, exchangeId, "ACTIVE", nowMs);
     return active.map((contract) => createDerivativeTick(this.#world, contract, this.#newestTick(nowMs)));
   }
 
-  #listContracts(type: SimulatedDerivativeType, exchangeId: string, include: ContractFilter, nowMs: number) {
-    return listContracts(this.#world, type, findExchange(this.#world, exchangeId), include, nowMs);
+  #listContracts(type: DerivativeType, exchangeId: string, include: ContractFilter, nowMs: number) {
+    return this.#world.universe.exchanges
+      .filter(({ id }) => id === exchangeId)
+      .flatMap((exchange) => listContracts(this.#world, type, exchange, include, nowMs));
   }
 
   #newestTick(nowMs: number): number {
     return this.#world.calendar.newestTick(nowMs);
   }
 
-  #findSeries(type: SimulatedIndexType, id: string): IndexSeries {
+  #findSeries(type: IndexType, id: string): IndexSeries {
     const series = this.#world.table.byId(id);
     if (!series || series.type !== type) throw new RangeError(`no index ${id} of type ${type}`);
     return series;

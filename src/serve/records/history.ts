@@ -5,7 +5,6 @@ import { type HistoryStream, streamDefinition } from "../../model/streams.ts";
 import { formatShort, type Micros } from "../../model/time.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { type RowTable, rowTables } from "../../warehouse/tables/row-tables.ts";
-import { MAX_AHEAD_MICROS } from "../../warehouse/views/data-views.ts";
 import { readSegments } from "./page-coverage.ts";
 import { decimalProperty, extraProperties, parseDetails } from "./record-text.ts";
 
@@ -21,24 +20,21 @@ type Cell = number | string | null;
 /** The stored time, then the columns of the table. */
 type HistoryRow = readonly [time: number | string, ...values: Cell[]];
 
-const columns = "series, index_type AS indexType, index_id AS indexId, name";
-/** Separate statements: with an optional condition SQLite would scan instead of seek. */
-const seriesSql = {
-  one: `SELECT ${columns} FROM series WHERE index_type = ? AND index_id = ?`,
-  byId: `SELECT ${columns} FROM series WHERE index_id = ? AND index_type <> '' ORDER BY series`,
-  byType: `SELECT ${columns} FROM series WHERE index_type = ? ORDER BY series`,
-  all: `SELECT ${columns} FROM series WHERE index_type <> '' ORDER BY series`,
-};
-
 /** The indices that have a key. */
 export function listServedSeries(
   connection: Connection,
   { indexType, indexId }: SeriesFilter,
 ): readonly ServedSeries[] {
-  const all = (sql: string, values: readonly string[]) => connection.rows<ServedSeries>(sql, values);
-  if (indexType !== undefined && indexId !== undefined) return all(seriesSql.one, [indexType, indexId]);
-  if (indexId !== undefined) return all(seriesSql.byId, [indexId]);
-  return indexType === undefined ? all(seriesSql.all, []) : all(seriesSql.byType, [indexType]);
+  // Only conditions that are given: with optional ones SQLite would scan instead of seek.
+  const given = [
+    [indexType === undefined ? "index_type <> ?" : "index_type = ?", indexType ?? ""],
+    ["index_id = ?", indexId],
+  ].filter(([, value]) => value !== undefined);
+  return connection.rows<ServedSeries>(
+    `SELECT series, index_type AS indexType, index_id AS indexId, name FROM series
+      WHERE ${given.map(([sql]) => sql).join(" AND ")} ORDER BY series`,
+    given.map(([, value]) => value),
+  );
 }
 
 /** The series that a request selects. An asset or market of which nothing was synced is open as a whole. */
@@ -48,15 +44,14 @@ export function findHistorySeries(
   filter: SeriesFilter,
   now: Micros,
 ): readonly HistorySeries[] {
-  const known = listServedSeries(connection, filter).map((series) =>
-    openSeries(connection, stream, series, now),
-  );
+  const known = listServedSeries(connection, filter);
   const { indexType, indexId } = filter;
-  if (indexId === undefined || known.length > 0) return known;
-  const found = indexTypes.find(
-    (type) => (indexType ?? type) === type && isListed(connection, type, indexId),
-  );
-  return found === undefined ? [] : [unsyncedSeries(found)];
+  const [unsynced] =
+    indexId === undefined || known.length > 0
+      ? []
+      : indexTypes.filter((type) => (indexType ?? type) === type && isListed(connection, type, indexId));
+  const selected = unsynced && indexId ? [{ series: -1, indexType: unsynced, indexId, name: "" }] : known;
+  return selected.map((series) => openSeries(connection, stream, series, now));
 }
 
 function isListed(connection: Connection, type: IndexType, id: string): boolean {
@@ -64,16 +59,6 @@ function isListed(connection: Connection, type: IndexType, id: string): boolean 
   const table = type === "GWA" ? "assets" : "market_rows";
   return connection.findRow(`SELECT 1 FROM ${table} WHERE id = ?`, [id]) !== undefined;
 }
-
-const unsyncedSeries = (indexType: string): HistorySeries => ({
-  indexType,
-  rank: -1,
-  read: () => [],
-  tsOf: () => 0,
-  write: () => undefined,
-  cursorAt: () => "",
-  segments: (end) => [{ from: 0, to: end, state: "open", reason: null }],
-});
 
 const tables = { index_ticks: deriveTable("index_ticks"), ohlcv: deriveTable("ohlcv") };
 
@@ -83,9 +68,6 @@ function deriveTable(stream: HistoryStream) {
   const select = `SELECT ${cells.join(", ")} FROM ${table} WHERE series = ?`;
   return {
     readSql: `${select} AND ${timeColumn} >= ? AND ${timeColumn} < ? ORDER BY ${timeColumn} DESC LIMIT ?`,
-    latestSql: `SELECT s.series, s.index_type, s.index_id, s.name, ${cells.map((name) => `r.${name}`).join(", ")}
-      FROM series s CROSS JOIN ${table} r WHERE r.series = s.series AND r.${timeColumn} =
-        (SELECT max(n.${timeColumn}) FROM ${table} n WHERE n.series = s.series AND n.${timeColumn} < ?)`,
     storedTime,
     tsOf: (row: HistoryRow): Micros => tsOfStored(row[0]),
     decimals: columns.slice(0, decimals).map((name) => ({ name, field: fieldOf(stream, name) })),
@@ -153,28 +135,4 @@ function openSeries(
     },
     segments: (end) => readSegments(connection, { stream, series: key }, end, now),
   };
-}
-
-type LatestCells = readonly [series: number, indexType: string, indexId: string, name: string, ...HistoryRow];
-
-/** The newest record of each series: one from further in the future is never the latest. */
-export function readLatestRecords(
-  connection: Connection,
-  stream: HistoryStream,
-  { indexType, indexId }: SeriesFilter,
-  now: Micros,
-): { readonly indexType: string; readonly record: string }[] {
-  const { latestSql, storedTime } = tables[stream];
-  const type = indexType === undefined ? "s.index_type <> ''" : "s.index_type = ?";
-  const sql = `${latestSql} AND ${type}${indexId === undefined ? "" : " AND s.index_id = ?"} ORDER BY s.series`;
-  const values = [storedTime(now + MAX_AHEAD_MICROS), indexType, indexId];
-  return connection
-    .tuples<LatestCells>(
-      sql,
-      values.filter((value) => value !== undefined),
-    )
-    .map(([series, type, id, name, ...row]) => ({
-      indexType: type,
-      record: `{${historyWriter(stream, { series, indexType: type, indexId: id, name })(row)}}`,
-    }));
 }

@@ -12,43 +12,34 @@ import { extraProperties, RecordWriter } from "./record-text.ts";
 
 type Row = Readonly<Record<string, unknown>> & { readonly id: string; readonly extra: string | null };
 
-const lookups: Readonly<Record<EntityKind, { readonly table: string; readonly columns: readonly Column[] }>> =
-  {
-    asset: { table: "assets", columns: assetColumns },
-    market: { table: "market_rows", columns: marketColumns },
-    exchange: { table: "exchanges", columns: exchangeColumns },
-  };
-
-function recordText(columns: readonly Column[]): (row: Row) => string {
-  const writer = new RecordWriter(columns);
-  return (row) => writer.properties(row) + extraProperties(row.extra);
-}
-
-const writers = {
-  asset: recordText(assetColumns),
-  market: recordText(marketColumns),
-  exchange: recordText(exchangeColumns),
+const lookups = {
+  asset: lookup("assets", assetColumns),
+  market: lookup("market_rows", marketColumns),
+  exchange: lookup("exchanges", exchangeColumns),
 };
 
-/** The elements of a list of an exchange. */
-function elements(columns: readonly Column[], table: string) {
-  const write = recordText(columns);
-  const sql = `SELECT * FROM ${table} WHERE exchange_id = ? AND delisted_at IS NULL`;
-  return (connection: Connection, exchangeId: string) =>
-    connection.rows<Row>(sql, [exchangeId]).map((row) => `{${write(row)}}`);
+function lookup(table: string, columns: readonly Column[]) {
+  const writer = new RecordWriter(columns);
+  return { table, columns, write: (row: Row) => writer.properties(row) + extraProperties(row.extra) };
 }
 
-const writeMarkets = elements(exchangeMarketColumns, "exchange_markets");
-const writeSymbols = elements(exchangeSymbolColumns, "exchange_symbols");
+/** What the lists of an exchange have. */
+const listsOfExchange = {
+  markets: lookup("exchange_markets", exchangeMarketColumns),
+  symbols: lookup("exchange_symbols", exchangeSymbolColumns),
+};
 
 function writeEntity(connection: Connection, kind: EntityKind, row: Row): string {
-  const properties = writers[kind](row);
+  const properties = lookups[kind].write(row);
   if (kind !== "exchange") return `{${properties}}`;
-  const [markets, symbols] = [writeMarkets(connection, row.id), writeSymbols(connection, row.id)];
-  return `{${properties},"markets":[${markets}],"symbols":[${symbols}]}`;
+  const lists = Object.entries(listsOfExchange).map(([name, { table, write }]) => {
+    const sql = `SELECT * FROM ${table} WHERE exchange_id = ? AND delisted_at IS NULL`;
+    return `"${name}":[${connection.rows<Row>(sql, [row.id]).map((each) => `{${write(each)}}`)}]`;
+  });
+  return `{${properties},${lists}}`;
 }
 
-/** What the service listed last. */
+/** What the service listed last; by its id also what it no longer lists. */
 export function readEntities(
   connection: Connection,
   kind: EntityKind,
@@ -56,18 +47,13 @@ export function readEntities(
 ): string[] {
   const { table, columns } = lookups[kind];
   const given = columns.filter(({ field }) => filter[field] !== undefined);
-  const conditions = given.map(({ name }) => ` AND ${name} = ?`).join("");
+  const conditions = given.map(({ name }) => `${name} = ?`);
+  if (filter.id === undefined) conditions.push("delisted_at IS NULL");
   const rows = connection.rows<Row>(
-    `SELECT * FROM ${table} WHERE delisted_at IS NULL${conditions} ORDER BY first_seen, id`,
+    `SELECT * FROM ${table} WHERE ${conditions.join(" AND ")} ORDER BY first_seen, id`,
     given.map(({ field }) => filter[field]),
   );
   return rows.map((row) => writeEntity(connection, kind, row));
-}
-
-/** One entity, also one that the service no longer lists. */
-export function readEntity(connection: Connection, kind: EntityKind, id: string): string | undefined {
-  const row = connection.findRow<Row>(`SELECT * FROM ${lookups[kind].table} WHERE id = ?`, [id]);
-  return row && writeEntity(connection, kind, row);
 }
 
 /** The markets of a pair joined by an underscore; several if they share their symbols. */

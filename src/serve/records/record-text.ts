@@ -24,14 +24,8 @@ export function decimalProperty(name: string, real: number | null, exact: string
 }
 
 /** The unknown properties that were stored, ready to be appended to others. */
-export function extraProperties(extra: string | null | undefined, skip?: RegExp): string {
-  if (!extra) return "";
-  if (!skip?.test(extra)) return extra.length > 2 ? `,${extra.slice(1, -1)}` : "";
-  const entries = Object.entries(JSON.parse(extra) as Record<string, unknown>);
-  return entries
-    .filter(([name]) => !skip.test(`"${name}"`))
-    .map(([name, value]) => `,${JSON.stringify(name)}:${JSON.stringify(value)}`)
-    .join("");
+export function extraProperties(extra: string | null | undefined): string {
+  return extra && extra.length > 2 ? `,${extra.slice(1, -1)}` : "";
 }
 
 type Row = Readonly<Record<string, unknown>>;

@@ -21,14 +21,20 @@ import { extraProperties, parseDetails, RecordWriter } from "./record-text.ts";
 const without = (columns: readonly Column[], omitted: string) =>
   new RecordWriter(columns.filter(({ name }) => name !== omitted));
 
+/** The properties of a record. `ids`: those of its series; `withNested`: with its nested objects. */
+function writeProperties(ids: RowIds, writer: RecordWriter, row: LatestRow, withNested = false): string {
+  const details = parseDetails(row.details);
+  const nested = withNested ? writer.nestedProperties(row, details) : "";
+  const extra = extraProperties(details.extra);
+  return `"id":"${ids.at(row.ts)}",${writer.properties(row, details)}${nested},"timestamp":"${formatShort(row.ts)}"${extra}`;
+}
+
 const tickerWriter = new RecordWriter(exchangeTickColumns);
 const liveTickerWriter = without(exchangeTickColumns, "last_moved");
 
 /** The properties of an exchange ticker. The websocket's form has no `lastMoved`. */
 export function exchangeTickText(row: LatestRow, isLive = false): string {
-  const details = parseDetails(row.details);
-  const properties = (isLive ? liveTickerWriter : tickerWriter).properties(row, details);
-  return `"id":"${exchangeTickIds(row).at(row.ts)}",${properties},"timestamp":"${formatShort(row.ts)}"${extraProperties(details.extra)}`;
+  return writeProperties(exchangeTickIds(row), isLive ? liveTickerWriter : tickerWriter, row);
 }
 
 type ListingRow = Readonly<Record<string, unknown>> & { readonly key: number };
@@ -66,15 +72,14 @@ export function readExchangeTickers(
 
 /** The listing whose ticker has this id; undefined: none of this warehouse. */
 function findListing(connection: Connection, id: string): number | undefined {
-  const position = parseRecordId(id);
   const sql = "SELECT listing AS key, exchange_id, market_id FROM listings WHERE listing = ?";
-  const row = position && connection.findRow<ListingRow>(sql, [position.key]);
-  return row && exchangeTickIds(row).at(position.number) === id.toLowerCase() ? row.key : undefined;
+  return parseRecordId(id, ({ key, number }) => {
+    const row = connection.findRow<ListingRow>(sql, [key]);
+    return row && exchangeTickIds(row).at(number);
+  })?.key;
 }
 
 const capWriter = new RecordWriter(marketCapColumns);
-/** Rows of earlier versions have the percent changes here. */
-const percentChangePattern = /"\w*PercentChange"/;
 
 export function readMarketCaps(
   connection: Connection,
@@ -91,11 +96,8 @@ export function readMarketCaps(
   return rows
     .toSorted((a, b) => rankOf(a) - rankOf(b) || Number(b.market_cap ?? 0) - Number(a.market_cap ?? 0))
     .map((row) => {
-      const details = parseDetails(row.details);
-      const id = new RowIds(row.key, "market_caps", String(row.asset_id)).at(row.ts);
-      const changes = withChanges ? capWriter.nestedProperties(row, details) : "";
-      const extra = extraProperties(details.extra, withChanges ? undefined : percentChangePattern);
-      return `{"id":"${id}",${capWriter.properties(row, details)}${changes},"timestamp":"${formatShort(row.ts)}"${extra}}`;
+      const ids = new RowIds(row.key, "market_caps", String(row.asset_id));
+      return `{${writeProperties(ids, capWriter, row, withChanges)}}`;
     });
 }
 
@@ -107,58 +109,55 @@ type ContractRow = Readonly<Record<string, unknown>> & {
 const contractWriter = without(derivativeContractColumns, "derivative_type");
 const derivativeTickWriter = without(derivativeTickColumns, "derivative_type");
 
-function writeContract(row: ContractRow): string {
-  return `{${contractWriter.properties(row, parseDetails(row.details))}${extraProperties(row.extra)}}`;
-}
-
 const isIncluded: Readonly<Record<ContractFilter, string>> = {
-  ACTIVE: "coalesce(expiration > @now, 1)",
-  EXPIRED: "coalesce(expiration <= @now, 0)",
-  ALL: "@now = @now",
+  ACTIVE: "coalesce(s.expiration > ?, 1)",
+  EXPIRED: "coalesce(s.expiration <= ?, 0)",
+  ALL: "? > 0",
 };
+
+/** Conditions on a contract `s`, with their values. */
+function selectContracts(
+  now: Micros,
+  type: DerivativeType,
+  include: ContractFilter,
+  { exchangeId, marketId, contractId }: ContractsFilter,
+) {
+  const given = [
+    ["s.derivative_type = ?", type],
+    ["s.exchange_id = ?", exchangeId],
+    ["s.market_id = ?", marketId],
+    ["s.id = ?", contractId],
+    [isIncluded[include], now],
+  ].filter(([, value]) => value !== undefined);
+  return { condition: given.map(([sql]) => sql).join(" AND "), values: given.map(([, value]) => value) };
+}
 
 export function readContracts(
   connection: Connection,
   now: Micros,
   type: DerivativeType,
   include: ContractFilter,
-  { exchangeId, marketId }: ContractsFilter,
+  filter: ContractsFilter,
 ): string[] {
-  const rows = connection.rows<ContractRow>(
-    `SELECT * FROM contracts WHERE derivative_type = @type AND exchange_id = @exchangeId AND is_described = 1
-        AND delisted_at IS NULL AND market_id = coalesce(@marketId, market_id) AND ${isIncluded[include]} ORDER BY contract`,
-    { type, exchangeId, marketId: marketId ?? null, now },
-  );
-  return rows.map(writeContract);
-}
-
-export function readContract(connection: Connection, type: DerivativeType, id: string): string | undefined {
-  const sql = "SELECT * FROM contracts WHERE derivative_type = ? AND id = ? AND is_described = 1";
-  const row = connection.findRow<ContractRow>(sql, [type, id]);
-  return row && writeContract(row);
+  const { condition, values } = selectContracts(now, type, include, filter);
+  const isListed = filter.contractId === undefined ? "s.delisted_at IS NULL" : "1";
+  const sql = `SELECT * FROM contracts s WHERE s.is_described = 1 AND ${isListed} AND ${condition} ORDER BY s.contract`;
+  return connection
+    .rows<ContractRow>(sql, values)
+    .map(
+      (row) => `{${contractWriter.properties(row, parseDetails(row.details))}${extraProperties(row.extra)}}`,
+    );
 }
 
 export function readDerivativeTickers(
   connection: Connection,
   now: Micros,
   type: DerivativeType,
-  { exchangeId, marketId, contractId }: ContractsFilter,
+  filter: ContractsFilter,
 ): string[] {
-  const filters = [
-    ["s.derivative_type = ?", type],
-    ["s.exchange_id = ?", exchangeId],
-    ["s.market_id = ?", marketId],
-    ["s.id = ?", contractId],
-    ["coalesce(s.expiration > ?, 1)", now],
-  ].filter(([, value]) => value !== undefined);
-  const rows = readLatestRows(connection, "derivative_ticks", {
-    now,
-    condition: filters.map(([sql]) => sql).join(" AND "),
-    values: filters.map(([, value]) => value),
-  });
-  return rows.map((row) => {
-    const details = parseDetails(row.details);
-    const id = new RowIds(row.key, "derivative_ticks", type, String(row.contract_id)).at(row.ts);
-    return `{"id":"${id}",${derivativeTickWriter.properties(row, details)},"timestamp":"${formatShort(row.ts)}"${extraProperties(details.extra)}}`;
+  const selected = selectContracts(now, type, "ACTIVE", filter);
+  return readLatestRows(connection, "derivative_ticks", { now, ...selected }).map((row) => {
+    const ids = new RowIds(row.key, "derivative_ticks", type, String(row.contract_id));
+    return `{${writeProperties(ids, derivativeTickWriter, row)}}`;
   });
 }

@@ -1,11 +1,9 @@
 import type { ContractFilter } from "../../api-server/source.ts";
+import { type DerivativeType, derivativeTypes } from "../../model/streams.ts";
 import { DAY_MS, formatUtc } from "./format.ts";
 import type { IndexSeries } from "./indexes.ts";
 import type { MarketModel } from "./market-model.ts";
 import type { SimulatedExchange, SimulatedMarket } from "./universe.ts";
-
-export const simulatedDerivativeTypes = ["futures", "perpetuals", "options"] as const;
-export type SimulatedDerivativeType = (typeof simulatedDerivativeTypes)[number];
 
 /** A contract, with the inputs of its price. */
 export type Contract = ReturnType<typeof listContracts>[number];
@@ -31,7 +29,7 @@ const WEEKLY_EXPIRIES = { upcoming: 4, past: 12 };
 /** Derives the contracts that an exchange lists from the time alone; nothing is stored. */
 export function listContracts(
   model: MarketModel,
-  type: SimulatedDerivativeType,
+  type: DerivativeType,
   exchange: SimulatedExchange,
   include: ContractFilter,
   nowMs: number,
@@ -56,7 +54,7 @@ export function listContracts(
 
 function listVariants(
   model: MarketModel,
-  type: SimulatedDerivativeType,
+  type: DerivativeType,
   { base, quote }: SimulatedMarket,
   series: IndexSeries,
   include: ContractFilter,
@@ -103,13 +101,13 @@ function listOptions(
 
 function createContract(
   { ids }: MarketModel,
-  type: SimulatedDerivativeType,
+  type: DerivativeType,
   exchange: SimulatedExchange,
   market: SimulatedMarket,
   series: IndexSeries,
   { name, step, listingMs, expirationMs, strike, optionType }: ContractVariant,
 ) {
-  const typeNumber = simulatedDerivativeTypes.indexOf(type);
+  const typeNumber = derivativeTypes.indexOf(type);
   /** Its position among all contracts, encoded in its id. */
   const ordinal = (typeNumber * 4096 + exchange.ordinal) * 8192 + market.ordinal;
   const isInverse = exchange.name === "BitMEX" || exchange.name === "Deribit";

@@ -1,16 +1,16 @@
-import { type DayGrid, DayGrids, sumExponentials } from "./day-grid.ts";
+import type { SeriesFilter } from "../../api-server/source.ts";
+import { DayGrid } from "./day-grid.ts";
 import { chooseFractionDigits, DAY_MS } from "./format.ts";
 import { hashNumbers, isAffected, mixBits } from "./hash.ts";
 import { MAX_DAY_LEVEL, type PriceModel } from "./price-model.ts";
 import type { Quirks } from "./quirks.ts";
 import type { SimulatedAsset, Universe } from "./universe.ts";
 
-export const simulatedIndexTypes = ["GWA", "MWA", "LX"] as const;
-export type SimulatedIndexType = (typeof simulatedIndexTypes)[number];
+export type IndexType = NonNullable<SeriesFilter["indexType"]>;
 
 /** One index: the USD rate of an asset (GWA), the rate of a market (MWA), or a liquid index (LX). */
 export interface IndexSeries {
-  readonly type: SimulatedIndexType;
+  readonly type: IndexType;
   /** Its position within its type. */
   readonly ordinal: number;
   /** Its position over all types: the order of records with the same timestamp. */
@@ -31,7 +31,7 @@ export interface IndexSeries {
 /** All indexes of a universe, in the order in which the service lists records with the same timestamp. */
 export class IndexTable {
   readonly all: readonly IndexSeries[];
-  readonly #byType: Readonly<Record<SimulatedIndexType, readonly IndexSeries[]>>;
+  readonly #byType: Readonly<Record<IndexType, readonly IndexSeries[]>>;
   readonly #byId: ReadonlyMap<string, IndexSeries>;
 
   constructor(
@@ -65,7 +65,7 @@ export class IndexTable {
     this.#byId = new Map(this.all.map((series) => [series.id, series]));
   }
 
-  ofType(type: SimulatedIndexType): readonly IndexSeries[] {
+  ofType(type: IndexType): readonly IndexSeries[] {
     return this.#byType[type];
   }
 
@@ -102,19 +102,16 @@ const MAX_ANCHORS = (1 << MAX_DAY_LEVEL) + 1;
 
 /** The prices of one index at the anchors of a day, as logarithms. */
 interface DayPath {
-  readonly day: number;
   readonly grid: DayGrid;
   readonly anchors: Float64Array;
 }
 
-/** The first, highest, lowest and last price of some ticks of one day, as logarithms; their mean; where the extremes are. */
+/** The first, highest, lowest and last price of some ticks of one day, as logarithms, and where they are. */
 export interface DaySummary {
   readonly open: number;
   readonly high: number;
   readonly low: number;
   readonly close: number;
-  /** The mean of the prices themselves. */
-  readonly mean: number;
   readonly highTick: number;
   readonly lowTick: number;
   readonly lastTick: number;
@@ -123,69 +120,56 @@ export interface DaySummary {
 /** The final prices and volumes of the indexes, by tick. */
 export class IndexValues {
   readonly #model: PriceModel;
-  readonly #grids: DayGrids;
+  readonly #tickMs: number;
   readonly #seed: number;
   readonly #days = new Map<number, DayPath>();
-  /** The last one that was read: most reads are of neighbouring ticks. */
-  #lastKey = -1;
-  #lastPath: DayPath | undefined;
   readonly #anchors = new Float64Array(MAX_ANCHORS);
   readonly #quoteAnchors = new Float64Array(MAX_ANCHORS);
 
   constructor(model: PriceModel, seed: number, tickMs: number) {
     this.#model = model;
-    this.#grids = new DayGrids(seed, tickMs);
+    this.#tickMs = tickMs;
     this.#seed = seed;
   }
 
   /** GWA is the asset's USD price, MWA the ratio of two, LX the asset's price with a small deviation. */
   logPriceAt(series: IndexSeries, tick: number): number {
-    const path = this.#dayPath(series, this.#grids.dayOf(tick));
+    const day = this.#dayOf(tick);
+    const key = series.rank * 2 ** 20 + day;
+    let path = this.#days.get(key);
+    if (!path) {
+      path = this.#readDayPath(series, day, new Float64Array(MAX_ANCHORS));
+      if (this.#days.size >= MAX_CACHED_DAYS) this.#days.clear();
+      this.#days.set(key, path);
+    }
     return this.#logAt(path, tick - path.grid.first);
   }
 
   usdLogPriceAt(asset: SimulatedAsset, tick: number): number {
-    const day = this.#grids.dayOf(tick);
-    const grid = this.#grids.of(day);
-    this.#model.readAnchors(asset.ordinal, day, grid.segments, this.#anchors);
-    return this.#logAt({ day, grid, anchors: this.#anchors }, tick - grid.first);
+    const grid = new DayGrid(this.#dayOf(tick), this.#tickMs);
+    this.#model.readAnchors(asset.ordinal, grid.day, grid.segments, this.#anchors);
+    return this.#logAt({ grid, anchors: this.#anchors }, tick - grid.first);
   }
 
   /** Summarises the ticks of a day before `endTick`, which is after the first. Reads anchors, and few ticks besides. */
   summarizeDay(series: IndexSeries, day: number, endTick: number): DaySummary {
     const path = this.#readDayPath(series, day, this.#anchors);
     const { anchors, grid } = path;
-    const { first, anchorOffsets } = grid;
-    const last = Math.min(grid.count, endTick - first) - 1;
-    const lastAnchor = grid.segmentOf[last] as number;
-    let highest = 0;
-    let lowest = 0;
-    let sum = Math.exp(anchors[lastAnchor] as number);
-    for (let at = 1; at <= lastAnchor; at++) {
-      const start = anchors[at - 1] as number;
-      const end = anchors[at] as number;
-      if (end > (anchors[highest] as number)) highest = at;
-      else if (end < (anchors[lowest] as number)) lowest = at;
-      sum += Math.exp(start) * sumExponentials(this.#grids.shape(day, at - 1, grid), end - start);
-    }
-    let high = anchors[highest] as number;
-    let low = anchors[lowest] as number;
-    let highTick = first + (anchorOffsets[highest] as number);
-    let lowTick = first + (anchorOffsets[lowest] as number);
-    for (let offset = (anchorOffsets[lastAnchor] as number) + 1; offset <= last; offset++) {
-      const log = this.#logAt(path, offset);
-      sum += Math.exp(log);
-      if (log > high) {
-        high = log;
-        highTick = first + offset;
-      } else if (log < low) {
-        low = log;
-        lowTick = first + offset;
-      }
-    }
-    const close = this.#logAt(path, last);
-    const mean = sum / (last + 1);
-    return { open: anchors[0] as number, high, low, close, mean, highTick, lowTick, lastTick: first + last };
+    const last = Math.min(grid.count, endTick - grid.first) - 1;
+    const open = anchors[0] as number;
+    let [high, low, close, highAt, lowAt] = [open, open, open, 0, 0];
+    const add = (log: number, offset: number) => {
+      close = log;
+      if (log > high) [high, highAt] = [log, offset];
+      else if (log < low) [low, lowAt] = [log, offset];
+    };
+    const lastAnchor = grid.anchorBefore(last);
+    for (let at = 1; at <= lastAnchor; at++) add(anchors[at] as number, grid.anchorOffset(at));
+    for (let offset = grid.anchorOffset(lastAnchor) + 1; offset <= last; offset++)
+      add(this.#logAt(path, offset), offset);
+    const { first } = grid;
+    const [highTick, lowTick, lastTick] = [first + highAt, first + lowAt, first + last];
+    return { open, high, low, close, highTick, lowTick, lastTick };
   }
 
   /** The rolling 24-hour volume: drifts over hours, with a little noise per tick. */
@@ -206,20 +190,13 @@ export class IndexValues {
     return (this.volumeAt(series, tick) * part) / 2880;
   }
 
-  #dayPath(series: IndexSeries, day: number): DayPath {
-    const key = series.rank * 2 ** 20 + day;
-    if (key === this.#lastKey) return this.#lastPath as DayPath;
-    const path = this.#days.get(key) ?? this.#readDayPath(series, day, new Float64Array(MAX_ANCHORS));
-    if (this.#days.size >= MAX_CACHED_DAYS) this.#days.clear();
-    this.#days.set(key, path);
-    this.#lastKey = key;
-    this.#lastPath = path;
-    return path;
+  #dayOf(tick: number): number {
+    return Math.floor((tick * this.#tickMs) / DAY_MS);
   }
 
-  /** Only anchors may differ from series to series: `DayGrids` tells why. */
+  /** Only anchors may differ from series to series: `DayGrid` tells why. */
   #readDayPath(series: IndexSeries, day: number, anchors: Float64Array): DayPath {
-    const grid = this.#grids.of(day);
+    const grid = new DayGrid(day, this.#tickMs);
     const { segments } = grid;
     const { base, quote } = series;
     this.#model.readAnchors(base.ordinal, day, segments, anchors);
@@ -231,16 +208,14 @@ export class IndexValues {
     } else if (series.type === "LX")
       for (let at = 0; at <= segments; at++)
         anchors[at] = (anchors[at] as number) + this.#lxDeviation(series, day, at);
-    return { day, grid, anchors };
+    return { grid, anchors };
   }
 
-  #logAt({ day, grid, anchors }: DayPath, offset: number): number {
-    const segment = grid.segmentOf[offset] as number;
-    const start = anchors[segment] as number;
-    if (offset === grid.anchorOffsets[segment]) return start;
-    const shape = this.#grids.shape(day, segment, grid);
-    const fraction = shape.fractions[offset - (grid.anchorOffsets[segment] as number)] as number;
-    return start + ((anchors[segment + 1] as number) - start) * fraction;
+  #logAt({ grid, anchors }: DayPath, offset: number): number {
+    const anchor = grid.anchorBefore(offset);
+    const start = anchors[anchor] as number;
+    if (offset === grid.anchorOffset(anchor)) return start;
+    return start + ((anchors[anchor + 1] as number) - start) * grid.fractionAt(offset, this.#seed);
   }
 
   #lxDeviation(series: IndexSeries, day: number, anchor: number): number {

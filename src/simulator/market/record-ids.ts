@@ -1,30 +1,8 @@
-import { parseRecordId, RowIds } from "../../api-server/record-ids.ts";
+import { parseRecordId, type RecordPosition, RowIds } from "../../api-server/record-ids.ts";
 import { hashNumbers } from "./hash.ts";
 import type { Quirks } from "./quirks.ts";
 
-export const recordKinds = [
-  "GWA tick",
-  "MWA tick",
-  "LX tick",
-  "GWA bar",
-  "MWA bar",
-  "LX bar",
-  "exchange tick",
-  "market cap",
-  "contract",
-  "derivative tick",
-] as const;
-export type RecordKind = (typeof recordKinds)[number];
-
-interface SimulatedRecord {
-  readonly kind: RecordKind;
-  /** Which series of its kind. */
-  readonly ordinal: number;
-  /** Which step of the series: a tick, a day, a ranking. */
-  readonly step: number;
-}
-
-/** Ids that encode the position of their record. */
+/** Ids that encode the position of their record: which series of its kind, and which step of the series. */
 export class RecordIds {
   readonly #seed: number;
   readonly #format: ReturnType<typeof createIdFormat>;
@@ -34,18 +12,14 @@ export class RecordIds {
     this.#format = createIdFormat(style);
   }
 
-  encode(kind: RecordKind, ordinal: number, step: number): string {
+  encode(kind: string, key: number, number: number): string {
     const { prefix, suffix } = this.#format;
-    return prefix + new RowIds(ordinal, kind, this.#seed).at(step) + suffix;
+    return prefix + new RowIds(key, kind, this.#seed).at(number) + suffix;
   }
 
-  decode(id: string): SimulatedRecord | undefined {
-    const { prefix, suffix } = this.#format;
-    const position = parseRecordId(id.slice(prefix.length, id.length - suffix.length));
-    if (!position) return undefined;
-    const { key: ordinal, number: step } = position;
-    const kind = recordKinds.find((known) => this.encode(known, ordinal, step) === id);
-    return kind && { kind, ordinal, step };
+  /** Undefined: the id is none of this kind. */
+  decode(kind: string, id: string): RecordPosition | undefined {
+    return parseRecordId(id, ({ key, number }) => this.encode(kind, key, number));
   }
 }
 

@@ -1,17 +1,19 @@
-import { DAY_MS } from "../market/format.ts";
-import type { DaySummary, IndexSeries, SimulatedIndexType } from "../market/indexes.ts";
+import { DAY_MS, formatDecimal, formatUtc } from "../market/format.ts";
+import type { DaySummary, IndexSeries } from "../market/indexes.ts";
 import type { MarketModel } from "../market/market-model.ts";
-import { History, type HistoryRecord, type RecordFigure } from "./history.ts";
+import { History, type RecordOf } from "./history.ts";
+
+export type DailyBarRecord = RecordOf<BarHistory>;
 
 type BarFigure = "open" | "high" | "low" | "close" | "volume" | "volumeUsd" | "vwap" | "twap";
-export type DailyBarRecord = HistoryRecord<BarFigure | "startTimestamp" | "endTimestamp">;
-
+type BarContent = Readonly<Record<BarFigure | "startTimestamp" | "endTimestamp", string>>;
 type PriceSummary = Pick<DaySummary, "open" | "high" | "low" | "close" | "lastTick">;
 
 const VOLUME_USD_DIGITS = 2;
 
 /** End-of-day bars: one step is one day. Each bar is computed from the ticks of its day. */
-export class BarHistory extends History<DailyBarRecord> {
+export class BarHistory extends History<BarContent> {
+  readonly kind = "daily bar";
   readonly stepMs = DAY_MS;
   readonly finalAfterMs = DAY_MS;
   readonly boundMs: number;
@@ -21,10 +23,6 @@ export class BarHistory extends History<DailyBarRecord> {
     super(market);
     this.#endMs = market.quirks.barEnd === "midnight" ? DAY_MS : DAY_MS - 1;
     this.boundMs = market.quirks.ohlcvTimestamp === "start" ? 0 : this.#endMs;
-  }
-
-  recordKind(type: SimulatedIndexType) {
-    return `${type} bar` as const;
   }
 
   stepRange(series: IndexSeries, nowMs: number): { oldest: number; newest: number } {
@@ -38,41 +36,34 @@ export class BarHistory extends History<DailyBarRecord> {
     return isFinished || this.#summarize(series, day, nowMs) !== undefined;
   }
 
-  protected content(series: IndexSeries, day: number, nowMs: number) {
+  protected content(series: IndexSeries, day: number, nowMs: number): BarContent | undefined {
     const summary = this.#summarize(series, day, nowMs);
     if (!summary) return undefined;
     const { indexValues, quirks } = this.market;
-    const { open, high, low, close, mean, lastTick } = summary;
-    // An approximation, always between low and high: only ticks of LX have a volume of their own.
-    const vwap = (mean * 3 + Math.exp(close)) / 4;
+    const { open, high, low, close, lastTick } = summary;
+    // Approximations, always between low and high: only ticks of LX have a volume of their own.
+    const twap = [open, high, low, close].reduce((sum, log) => sum + Math.exp(log), 0) / 4;
+    const vwap = (twap * 3 + Math.exp(close)) / 4;
     const volume = indexValues.volumeAt(series, lastTick);
     const quoteLog = series.quote ? indexValues.usdLogPriceAt(series.quote, lastTick) : 0;
-    const price = (name: BarFigure, log: number): RecordFigure => [name, Math.exp(log), series.priceDigits];
-    const figures: RecordFigure[] = [
-      price("open", open),
-      price("high", high),
-      price("low", low),
-      price("close", close),
-      ["volume", volume, series.volumeDigits],
-      ["volumeUsd", volume * vwap * Math.exp(quoteLog), VOLUME_USD_DIGITS],
-      ["vwap", vwap, series.priceDigits],
-      ["twap", mean, series.priceDigits],
-    ];
+    const formatPrice = (price: number) => formatDecimal(price, series.priceDigits);
     const start = day * DAY_MS;
-    const moments: [string, number][] = [
-      ["startTimestamp", start],
-      ["endTimestamp", start + this.#endMs],
-    ];
-    if (quirks.barTimestamp) moments.push(["timestamp", start]);
-    return { figures, moments };
+    return {
+      open: formatPrice(Math.exp(open)),
+      high: formatPrice(Math.exp(high)),
+      low: formatPrice(Math.exp(low)),
+      close: formatPrice(Math.exp(close)),
+      volume: formatDecimal(volume, series.volumeDigits),
+      volumeUsd: formatDecimal(volume * vwap * Math.exp(quoteLog), VOLUME_USD_DIGITS),
+      vwap: formatPrice(vwap),
+      twap: formatPrice(twap),
+      startTimestamp: formatUtc(start),
+      endTimestamp: formatUtc(start + this.#endMs),
+      ...(quirks.barTimestamp ? { timestamp: formatUtc(start) } : {}),
+    };
   }
 
-  /** Its mean is that of the index itself, at each tick of the day, also at those that are late, missing or not yet corrected. */
-  #summarize(
-    series: IndexSeries,
-    day: number,
-    nowMs: number,
-  ): (PriceSummary & Pick<DaySummary, "mean">) | undefined {
+  #summarize(series: IndexSeries, day: number, nowMs: number): PriceSummary | undefined {
     const { calendar, indexValues } = this.market;
     const first = calendar.firstTickOfDay(day);
     const end = Math.min(calendar.firstTickOfDay(day + 1), calendar.newestTick(nowMs) + 1);
@@ -84,9 +75,7 @@ export class BarHistory extends History<DailyBarRecord> {
     const isPublishedAsIs =
       this.isSettled(day, nowMs) &&
       [first, highTick, lowTick, lastTick].every((tick) => calendar.isPublished(series, tick, nowMs));
-    if (isPublishedAsIs) return summary;
-    const published = this.#summarizePublished(series, first, end, nowMs);
-    return published && { ...published, mean: summary.mean };
+    return isPublishedAsIs ? summary : this.#summarizePublished(series, first, end, nowMs);
   }
 
   /** Reads every tick that is published by `nowMs`, with its uncorrected error. */

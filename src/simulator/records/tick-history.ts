@@ -1,11 +1,20 @@
-import { type IndexSeries, type SimulatedIndexType, TICK_VOLUME_DIGITS } from "../market/indexes.ts";
+import { formatDecimal, formatUtc } from "../market/format.ts";
+import { type IndexSeries, TICK_VOLUME_DIGITS } from "../market/indexes.ts";
 import type { MarketModel } from "../market/market-model.ts";
-import { History, type HistoryRecord, type RecordFigure } from "./history.ts";
+import { History, type RecordOf } from "./history.ts";
 
-export type IndexTickRecord = HistoryRecord<"price" | "volume" | "timestamp"> & { tickVolume?: string };
+export type IndexTickRecord = RecordOf<TickHistory>;
+
+interface TickContent {
+  readonly price: string;
+  readonly volume: string;
+  readonly tickVolume?: string;
+  readonly timestamp: string;
+}
 
 /** Intraday index ticks: one step is one refresh of the service. */
-export class TickHistory extends History<IndexTickRecord> {
+export class TickHistory extends History<TickContent> {
+  readonly kind = "index tick";
   readonly stepMs: number;
   readonly finalAfterMs = 0;
   readonly boundMs = 0;
@@ -13,10 +22,6 @@ export class TickHistory extends History<IndexTickRecord> {
   constructor(market: MarketModel) {
     super(market);
     this.stepMs = market.calendar.tickMs;
-  }
-
-  recordKind(type: SimulatedIndexType) {
-    return `${type} tick` as const;
   }
 
   stepRange(series: IndexSeries, nowMs: number): { oldest: number; newest: number } {
@@ -32,15 +37,15 @@ export class TickHistory extends History<IndexTickRecord> {
     return this.market.calendar.isPublished(series, step, nowMs);
   }
 
-  protected content(series: IndexSeries, tick: number, nowMs: number) {
+  protected content(series: IndexSeries, tick: number, nowMs: number): TickContent {
     const { calendar, indexValues } = this.market;
     const log = indexValues.logPriceAt(series, tick) + calendar.priceError(series, tick, nowMs);
-    const figures: RecordFigure[] = [
-      ["price", Math.exp(log), series.priceDigits],
-      ["volume", indexValues.volumeAt(series, tick), series.volumeDigits],
-    ];
-    if (series.type === "LX")
-      figures.push(["tickVolume", indexValues.tickVolumeAt(series, tick), TICK_VOLUME_DIGITS]);
-    return { figures, moments: [["timestamp", tick * this.stepMs] as const] };
+    const tickVolume = () => formatDecimal(indexValues.tickVolumeAt(series, tick), TICK_VOLUME_DIGITS);
+    return {
+      price: formatDecimal(Math.exp(log), series.priceDigits),
+      volume: formatDecimal(indexValues.volumeAt(series, tick), series.volumeDigits),
+      ...(series.type === "LX" ? { tickVolume: tickVolume() } : {}),
+      timestamp: formatUtc(tick * this.stepMs),
+    };
   }
 }

@@ -1,4 +1,4 @@
-import { onTestFinished } from "vitest";
+import { afterAll, onTestFinished } from "vitest";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../simulator/simulator.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { isServeTested } from "./server-under-test.ts";
@@ -77,28 +77,34 @@ export async function startRestClient(
   options: SimulatorOptions = {},
   start: string = "2026-03-01T12:00:10Z",
 ): Promise<RestClient> {
-  const client = await startSharedRestClient(options, start);
+  const client = await startClient(options, start);
   onTestFinished(() => client.simulator.stop());
   return client;
 }
 
-/** The same for a whole test file; the caller must stop the simulator. */
-export async function startSharedRestClient(
-  options: SimulatorOptions = {},
-  start: string = "2026-03-01T12:00:10Z",
-): Promise<RestClient> {
-  const client = await startClient(options, start);
-  await client.signIn();
+/** The same for all tests of a file. */
+export async function startSharedRestClient(options: SimulatorOptions = {}): Promise<RestClient> {
+  const client = await startClient(options, "2026-03-01T12:00:10Z");
+  afterAll(() => client.simulator.stop());
   return client;
 }
 
 async function startClient(options: SimulatorOptions, start: string): Promise<RestClient> {
-  if (isServeTested()) {
-    // Loaded only then: the tests of the simulator need nothing of the product.
-    const { startConformingServer } = await import("../serve/conforming-server.ts");
-    const { simulator, clock } = await startConformingServer(options);
-    return new RestClient(simulator, clock);
-  }
+  const client = isServeTested()
+    ? await startServeClient(options)
+    : await startSimulatorClient(options, start);
+  await client.signIn();
+  return client;
+}
+
+async function startServeClient(options: SimulatorOptions): Promise<RestClient> {
+  // Loaded only then: the tests of the simulator need nothing of the product.
+  const { startConformingServer } = await import("../serve/conforming-server.ts");
+  const { simulator, clock } = await startConformingServer(options);
+  return new RestClient(simulator, clock);
+}
+
+async function startSimulatorClient(options: SimulatorOptions, start: string): Promise<RestClient> {
   const clock = new ManualClock(start);
   return new RestClient(await startSimulator({ clock, ...options }), clock);
 }

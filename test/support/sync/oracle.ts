@@ -4,7 +4,7 @@ import { type HistoryStream, keyColumns, streamTable } from "../../../src/model/
 import { formatDay, formatTimestamp, MICROS_PER_DAY, type Micros } from "../../../src/model/time.ts";
 import { intersect, normalise, subtract, totalDuration } from "../../../src/model/time-range.ts";
 import type { SettledRange } from "../../../src/rule/answer.ts";
-import type { SimulatedIndexType } from "../../../src/simulator/market/indexes.ts";
+import type { IndexType } from "../../../src/model/stream-columns.ts";
 import { readSettledRanges } from "../../../src/warehouse/coverage/ledger.ts";
 import { decayLateness, readLateness } from "../../../src/warehouse/coverage/publication.ts";
 import type { Connection } from "../../../src/warehouse/sqlite/connection.ts";
@@ -14,7 +14,7 @@ import { expectSoundLedger } from "../warehouse/expect-sound-ledger.ts";
 interface TargetRow {
   readonly stream: HistoryStream;
   readonly series: number;
-  readonly indexType: SimulatedIndexType;
+  readonly indexType: IndexType;
   readonly indexId: string;
   readonly name: string;
   readonly from: Micros;
