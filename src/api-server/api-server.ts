@@ -61,7 +61,7 @@ export class ApiServer {
   readonly live: LiveServer;
   readonly #options: ApiServerOptions;
   readonly #answers = new Map<string, ApiResponse>();
-  #answersHold = { version: "", until: 0 };
+  #answersVersion = "";
   #server: HttpServer | undefined;
   #authority = "";
   requests = 0;
@@ -271,13 +271,11 @@ export class ApiServer {
 
   /** Lists of the latest state are asked for again and again: the same answer serves until the next commit. */
   #keep(key: string | undefined, nowMs: number, read: () => ApiResponse): ApiResponse {
-    const version = key === undefined ? undefined : this.#options.source.version?.();
-    if (version === undefined || key === undefined) return read();
-    const { until } = this.#answersHold;
-    if (version !== this.#answersHold.version || nowMs > until || nowMs < until - 2 * MAX_KEPT_MS) {
-      this.#answersHold = { version, until: nowMs + MAX_KEPT_MS };
-      this.#answers.clear();
-    }
+    const { source } = this.#options;
+    if (key === undefined || !source.version) return read();
+    const version = `${source.version()} ${Math.floor(nowMs / MAX_KEPT_MS)}`;
+    if (version !== this.#answersVersion) this.#answers.clear();
+    this.#answersVersion = version;
     const response = this.#answers.get(key) ?? read();
     if (this.#answers.size < MAX_KEPT_ANSWERS) this.#answers.set(key, response);
     return response;

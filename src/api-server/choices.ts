@@ -1,4 +1,4 @@
-const choice = <T extends string | number>(value: T): T => value;
+export const choice = <T extends string | number>(value: T): T => value;
 
 /** What the specification leaves open to the server, as switches, with their defaults. */
 export const defaultChoices = {

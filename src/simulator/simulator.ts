@@ -87,7 +87,5 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
 function createTokenText(seed: number, quirks: Quirks, count: number): string {
   const words = Array.from({ length: 12 }, (_, word) => hashNumbers(seed, 71, count, word));
   const bytes = Buffer.from(Uint32Array.from(words).buffer);
-  if (quirks.awkwardTokens) return `+/${bytes.toString("base64")}=&a=`;
-  const text = bytes.toString("base64url");
-  return `${text.slice(0, 12)}.${text.slice(12, 44)}.${text.slice(44)}`;
+  return quirks.awkwardTokens ? `+/${bytes.toString("base64")}=&a=` : bytes.toString("base64url");
 }

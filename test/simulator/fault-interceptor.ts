@@ -4,9 +4,9 @@ import { encodeFrame } from "../../src/api-server/frames.ts";
 import type { HttpExchange, Interceptor, LiveMessage } from "../../src/api-server/interceptor.ts";
 import type { Session } from "../../src/api-server/session.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
-import { hashText } from "../../src/simulator/market/hash.ts";
 import type { Simulator } from "../../src/simulator/simulator.ts";
 import type { Fault, FaultEvent, HttpStrike, LiveStrike, RowChoice, Strike } from "./fault.ts";
+import { hashText } from "./fault.ts";
 import {
   capSize,
   changePage,

@@ -3,6 +3,7 @@ import type { Socket } from "node:net";
 import type { Session } from "../../src/api-server/session.ts";
 import type { Tokens } from "../../src/api-server/tokens.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
+import { mixBits } from "../../src/simulator/market/hash.ts";
 import type { Simulator } from "../../src/simulator/simulator.ts";
 import type { World } from "../../src/simulator/world.ts";
 import type { JsonFields, Page, PageMemory, Query } from "./faults/page.ts";
@@ -135,4 +136,11 @@ export function liveFault(
   effect: LiveEffect & Pick<HttpEffect, "record"> = {},
 ): Fault {
   return { name, conditions, events, ...effect };
+}
+
+/** A 32-bit hash of a text. */
+export function hashText(text: string, salt = 0): number {
+  let h = mixBits(salt ^ text.length);
+  for (let at = 0; at < text.length; at++) h = Math.imul(h ^ text.charCodeAt(at), 0x01000193);
+  return mixBits(h);
 }

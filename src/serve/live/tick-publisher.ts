@@ -54,9 +54,8 @@ export class TickPublisher implements Feed {
   #position: JournalPosition | undefined;
   /** The names of sources that may have ticks to send. */
   readonly #changed = new Set<string>();
-  /** The names of sources that nobody follows. */
-  readonly #others = new Set<string>();
-  #mayHaveNewSources = false;
+  /** The newest keys when sources were searched: a new source has a new key. */
+  #newestKeys = "";
   #sourcesReadAt = Number.NEGATIVE_INFINITY;
   #hasFailed = false;
 
@@ -89,7 +88,6 @@ export class TickPublisher implements Feed {
     this.#topics = new Set();
     this.#followed.clear();
     this.#changed.clear();
-    this.#others.clear();
     this.#position = undefined;
     this.#version = "";
   }
@@ -125,7 +123,7 @@ export class TickPublisher implements Feed {
     if (version !== this.#version) this.#readJournal(warehouse);
     this.#version = version;
     const isDue = clock.monotonic() - this.#sourcesReadAt >= SOURCES_INTERVAL_MS;
-    if (this.#mayHaveNewSources && isDue) this.#readSources(false);
+    if (isDue && readNewestKeys(warehouse.connection) !== this.#newestKeys) this.#readSources(false);
     if (this.#changed.size === 0) return;
     const news = this.#readNews();
     if (news.length > 0) this.#options.audience.deliver(news);
@@ -140,7 +138,7 @@ export class TickPublisher implements Feed {
         this.#changed.add(name);
         changed.push({ from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY });
       }
-      this.#mayHaveNewSources = true;
+      this.#newestKeys = "";
       return;
     }
     for (const change of readChanges(connection, { after: before.seq, until: position.seq })) {
@@ -148,13 +146,9 @@ export class TickPublisher implements Feed {
       if (kind !== "rows" || (stream !== "index_ticks" && stream !== "exchange_ticks")) continue;
       const name = `${stream} ${key}`;
       const followed = this.#followed.get(name);
-      if (followed) {
-        this.#changed.add(name);
-        followed.changed.push({ from, to });
-      } else if (!this.#others.has(name)) {
-        this.#others.add(name);
-        this.#mayHaveNewSources = true;
-      }
+      if (!followed) continue;
+      this.#changed.add(name);
+      followed.changed.push({ from, to });
     }
   }
 
@@ -164,7 +158,7 @@ export class TickPublisher implements Feed {
     // What was committed before a subscription is not announced to it.
     if (isSubscription) this.#readJournal(warehouse);
     this.#sourcesReadAt = clock.monotonic();
-    this.#mayHaveNewSources = false;
+    this.#newestKeys = readNewestKeys(warehouse.connection);
     this.#topics = audience.topics;
     const until = warehouse.now + MAX_AHEAD_MICROS;
     const found = new Set<string>();
@@ -176,7 +170,6 @@ export class TickPublisher implements Feed {
         const newest = isSubscription ? findNewestTick(connection, source, until) : -1;
         const sent = new SentTicks(Math.max(newest, warehouse.now - MAX_NEWS_AGE_MICROS - 1));
         this.#followed.set(name, { source, sent, changed: [] });
-        this.#others.delete(name);
         if (!isSubscription) this.#changed.add(name);
       }
     });
@@ -207,6 +200,11 @@ export class TickPublisher implements Feed {
       return news;
     });
   }
+}
+
+function readNewestKeys(connection: Connection): string {
+  const newest = (sql: string) => connection.value<number | null>(sql);
+  return `${newest("SELECT max(series) FROM series")} ${newest("SELECT max(listing) FROM listings")}`;
 }
 
 /** Where ticks have come after later ones were sent, or too late to be news: a client reads them by REST. */

@@ -20,13 +20,6 @@ export function hashNumbers(...parts: readonly number[]): number {
   return h;
 }
 
-/** A 32-bit hash of a text. */
-export function hashText(text: string, salt = 0): number {
-  let h = mixBits(salt ^ text.length);
-  for (let at = 0; at < text.length; at++) h = Math.imul(h ^ text.charCodeAt(at), 0x01000193);
-  return mixBits(h);
-}
-
 /** A fraction in [0, 1), fixed for these numbers. */
 export function hashFraction(...parts: readonly number[]): number {
   return hashNumbers(...parts) / 2 ** 32;

@@ -6,11 +6,11 @@ import { MAX_DAY_LEVEL, type PriceModel } from "./price-model.ts";
 import type { Quirks } from "./quirks.ts";
 import type { SimulatedAsset, Universe } from "./universe.ts";
 
-export type IndexType = NonNullable<SeriesFilter["indexType"]>;
+export type SimulatedIndexType = NonNullable<SeriesFilter["indexType"]>;
 
 /** One index: the USD rate of an asset (GWA), the rate of a market (MWA), or a liquid index (LX). */
 export interface IndexSeries {
-  readonly type: IndexType;
+  readonly type: SimulatedIndexType;
   /** Its position within its type. */
   readonly ordinal: number;
   /** Its position over all types: the order of records with the same timestamp. */
@@ -31,7 +31,7 @@ export interface IndexSeries {
 /** All indexes of a universe, in the order in which the service lists records with the same timestamp. */
 export class IndexTable {
   readonly all: readonly IndexSeries[];
-  readonly #byType: Readonly<Record<IndexType, readonly IndexSeries[]>>;
+  readonly #byType: Readonly<Record<SimulatedIndexType, readonly IndexSeries[]>>;
   readonly #byId: ReadonlyMap<string, IndexSeries>;
 
   constructor(
@@ -65,7 +65,7 @@ export class IndexTable {
     this.#byId = new Map(this.all.map((series) => [series.id, series]));
   }
 
-  ofType(type: IndexType): readonly IndexSeries[] {
+  ofType(type: SimulatedIndexType): readonly IndexSeries[] {
     return this.#byType[type];
   }
 

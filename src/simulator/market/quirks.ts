@@ -1,6 +1,4 @@
-import { defaultChoices } from "../../api-server/choices.ts";
-
-const choice = <T extends string | number>(value: T): T => value;
+import { choice, defaultChoices } from "../../api-server/choices.ts";
 
 /** The choices that the specification leaves open, as switches, with their defaults: those of the server and of the market. */
 export const defaultQuirks = {

@@ -1,9 +1,9 @@
 import type { HistorySeries } from "../../api-server/source.ts";
-import type { IndexSeries, IndexType } from "../market/indexes.ts";
+import type { IndexSeries, SimulatedIndexType } from "../market/indexes.ts";
 import type { MarketModel } from "../market/market-model.ts";
 
 /** `Content`: what a record has beside its id and its index. */
-type HistoryRecord<Content> = { id: string; indexId: string; indexType: IndexType } & Content;
+type HistoryRecord<Content> = { id: string; indexId: string; indexType: SimulatedIndexType } & Content;
 
 export type RecordOf<H extends History> = NonNullable<ReturnType<H["record"]>>;
 

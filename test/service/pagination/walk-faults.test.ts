@@ -64,13 +64,13 @@ const rows: [row: string, ...faults: Fault[]][] = [
   ["A5: the token endpoint is down for a while", Fault.status(503, { on: "/oauth/token", times: 3 })],
   [
     "B1: Retry-After in seconds",
-    Fault.status(429, { on, retryAfter: "seconds", wait: 7000, p: 0.1, times: 1 }),
+    Fault.status(429, { on, retryAfter: "seconds", wait: 7000, p: 0.3, times: 1 }),
   ],
   [
     "B2: Retry-After with a date",
-    Fault.status(429, { on, retryAfter: "rfc850", wait: 30_000, p: 0.1, times: 1 }),
+    Fault.status(429, { on, retryAfter: "rfc850", wait: 30_000, p: 0.3, times: 1 }),
   ],
-  ["B2: an invalid Retry-After", Fault.status(429, { on, retryAfter: "garbage", p: 0.1, times: 1 })],
+  ["B2: an invalid Retry-After", Fault.status(429, { on, retryAfter: "garbage", p: 0.3, times: 1 })],
   ["B3: 429 without Retry-After", Fault.status(429, { on, p: 0.2, times: 2 })],
   [
     "B4: 500, 502 and 504",
@@ -85,7 +85,7 @@ const rows: [row: string, ...faults: Fault[]][] = [
   ["B8: bodies cut in a character", Fault.cut("utf8", { on, p: 0.2, times: 1 })],
   ["B8: bodies cut by a reset", Fault.cut("reset", { on, at: 1000, p: 0.2, times: 1 })],
   ["B9: truncated gzip", Fault.encoding("cut", { on, p: 0.2, times: 1 })],
-  ["B10: a compression bomb", Fault.encoding("bomb", { on, megabytes: 70, p: 0.1, total: 1 })],
+  ["B10: a compression bomb", Fault.encoding("bomb", { on, megabytes: 70, p: 0.3, total: 1 })],
   [
     "B10: plain text labelled gzip, bad checksums, brotli",
     Fault.encoding("plain", { on, p: 0.1 }),
@@ -105,7 +105,7 @@ const rows: [row: string, ...faults: Fault[]][] = [
     Fault.envelope("null", { on, p: 0.1, times: 1 }),
   ],
   ["B11: byte order marks and wrong labels", Fault.bom({ on }), Fault.contentType("text/html", { on })],
-  ["B12: late headers", Fault.slowHeaders({ on, p: 0.1, times: 1 }, 90_000)],
+  ["B12: late headers", Fault.slowHeaders({ on, p: 0.3, times: 1 }, 90_000)],
   ["B12: slow bodies", Fault.drip({ on, every: 5000, times: 1 })],
   ["B12: bodies that stall", Fault.stall({ on, at: "body", times: 1 })],
   ["B14: reused connections reset", Fault.reset({ on, socket: "reused", p: 0.2, times: 1 })],

@@ -1,5 +1,4 @@
-import { hashText } from "../../../src/simulator/market/hash.ts";
-import { type Conditions, type Fault, type HttpStrike, httpFault, type Options } from "../fault.ts";
+import { type Conditions, type Fault, type HttpStrike, hashText, httpFault, type Options } from "../fault.ts";
 import type { PlainResponse } from "../plain-response.ts";
 import {
   changeList,
