@@ -121,7 +121,7 @@ function addDefects(path: string, clock: ManualClock): void {
         .statement("DELETE FROM index_tick_rows WHERE series = ? AND ts >= ? AND ts < ?")
         .run([series, gap.from, gap.to]);
       retract(transaction, { stream: "index_ticks", series }, gap);
-      const corrected = tick(toTs("2026-02-28T12:00:00Z"), "103900.5", {
+      const corrected = tick(toTs("2026-02-28T12:00:00Z"), "93900.5", {
         indexId: idOf("BTC").indexId,
         volume: decimal("623317.288"),
       });

@@ -288,7 +288,7 @@ describe("the packed library", () => {
     const sql = readFileSync(join(installed, "examples/sql/report.sql"), "utf8");
     const main = join(installed, "dist/cli/main.js");
     const [name, day] = ["ETH", "2026-02-28"];
-    const expected = "1,90,0.001787,2700,1996.30577,1970.3451,2026-03-01T13:00:00.000000Z";
+    const expected = "1,90,0.002646,2700,2222.47047,2144.02466,2026-03-01T13:00:00.000000Z";
     const printed = (command: string, args: readonly string[], options: object) => {
       const { stdout, stderr } = spawnSync(command, args, { cwd: example, encoding: "utf8", ...options });
       return { stdout: stdout.replaceAll("\r", ""), stderr: stderr.replace(/^1 row in \d+ ms\n$/, "") };

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { toPlainNotation } from "../../src/model/decimal.ts";
+import type { IndexType } from "../../src/model/stream-columns.ts";
 import type { Micros } from "../../src/model/time.ts";
 import { intersect, normalise, subtract, type TimeRange, totalDuration } from "../../src/model/time-range.ts";
-import type { IndexType } from "../../src/model/stream-columns.ts";
 import type { Connection } from "../../src/warehouse/sqlite/connection.ts";
 import type { Oracle } from "../simulator/oracle.ts";
 

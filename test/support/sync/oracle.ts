@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { toPlainNotation } from "../../../src/model/decimal.ts";
+import type { IndexType } from "../../../src/model/stream-columns.ts";
 import { type HistoryStream, keyColumns, streamTable } from "../../../src/model/streams.ts";
 import { formatDay, formatTimestamp, MICROS_PER_DAY, type Micros } from "../../../src/model/time.ts";
 import { intersect, normalise, subtract, totalDuration } from "../../../src/model/time-range.ts";
 import type { SettledRange } from "../../../src/rule/answer.ts";
-import type { IndexType } from "../../../src/model/stream-columns.ts";
 import { readSettledRanges } from "../../../src/warehouse/coverage/ledger.ts";
 import { decayLateness, readLateness } from "../../../src/warehouse/coverage/publication.ts";
 import type { Connection } from "../../../src/warehouse/sqlite/connection.ts";
