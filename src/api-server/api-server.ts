@@ -14,7 +14,6 @@ import type { Log } from "../runtime/log.ts";
 import { ApiError, errorBody } from "./api-error.ts";
 import { respondToPath } from "./endpoints.ts";
 import { type ApiRequest, ApiResponse, type Interceptor } from "./interceptor.ts";
-import type { Session } from "./session.ts";
 import type { Source } from "./source.ts";
 import { type Access, type Caller, type TokenAudience, Tokens } from "./tokens.ts";
 import { LiveServer } from "./websocket.ts";
@@ -79,7 +78,10 @@ export class ApiServer {
       maxUnreadBytes: options.maxUnreadBytes ?? MAX_UNREAD_BYTES,
       identify: (request, query) => this.#identifyUpgrade(request, query),
       toApiError: (error) => this.#toApiError(error),
-      onSlow: (session) => this.#countSlow(session),
+      onSlow: ({ caller: { clientId }, socket: { remoteAddress: address } }) => {
+        this.dropped++;
+        options.log.warn({ clientId, address }, "slow websocket client dropped");
+      },
     });
   }
 
@@ -120,12 +122,6 @@ export class ApiServer {
   async stop(): Promise<void> {
     this.live.stop();
     await this.close();
-  }
-
-  #countSlow({ caller, socket }: Session): void {
-    this.dropped++;
-    const fields = { clientId: caller.clientId, address: socket.remoteAddress };
-    this.#options.log.warn(fields, "slow websocket client dropped");
   }
 
   #identifyUpgrade({ url = "", headers }: IncomingMessage, query: URLSearchParams): Caller {

@@ -46,9 +46,10 @@ export function respondHistory(stream: keyof typeof endpoints, request: Endpoint
     throw new ApiError(Number(choices.noData), `No data for index ${indexId ?? indexType}`);
 
   if (timestamp === undefined && startAfter === undefined) {
-    const latest = selected.flatMap((series) =>
-      series.read(0, state.latestUntil, 1).flatMap((row) => series.write(row) ?? []),
-    );
+    const latest = selected.flatMap((series) => {
+      const row = series.latest();
+      return row === undefined ? [] : (series.write(row) ?? []);
+    });
     return new ApiResponse(200, () => formatPage(latest, nextIdOf(choices, false, undefined)));
   }
   const hasOwnSize =

@@ -31,8 +31,6 @@ export interface SeriesFilter {
 export interface SourceState {
   /** By the clock of the service. */
   readonly now: Micros;
-  /** A record of this time or later is never the latest. */
-  readonly latestUntil: Micros;
   /** Headers of every response. */
   readonly headers?: Readonly<Record<string, string>>;
   /** `filter`: values by property. One that is selected by its id may have been delisted. */
@@ -81,6 +79,8 @@ export interface HistorySeries<Row = unknown> {
   readonly bound?: Micros;
   /** The rows of `[from, to)`, newest first. */
   read(from: Micros, to: Micros, limit: number): readonly Row[];
+  /** The newest one; one from the future is not the latest. */
+  latest(): Row | undefined;
   tsOf(row: Row): Micros;
   /** Undefined: the row has no record. */
   write(row: Row): string | undefined;

@@ -15,45 +15,27 @@ export interface ServiceSettings {
   readonly refreshSeconds: number;
 }
 
-const requiredSettings = ["baseUrl", "wsUrl", "clientId"] as const;
-
 /** Throws if a required setting is missing; the message names all that are. */
 export function requireServiceSettings({ settings, secret }: LoadedSettings): ServiceSettings {
-  const { baseUrl, wsUrl, clientId, authUrl = baseUrl, ...rest } = settings.service;
-  const missing: string[] = requiredSettings.filter((name) => settings.service[name] === undefined);
-  const isSecretMissing = secret.origin === "not set";
-  if (baseUrl === undefined || authUrl === undefined || wsUrl === undefined || !clientId || isSecretMissing) {
+  const { baseUrl, wsUrl, clientId, authUrl = baseUrl } = settings.service;
+  const { concurrency, maxRequestsPerSecond, refreshSeconds } = settings.service;
+  const isSecretSet = secret.origin !== "not set";
+  if (baseUrl === undefined || authUrl === undefined || wsUrl === undefined || !clientId || !isSecretSet)
     throw unsetFailure([
-      ...missing.map((name) => `service.${name}`),
-      ...(isSecretMissing ? ["the client secret"] : []),
+      ...(["baseUrl", "wsUrl", "clientId"] as const).flatMap((name) =>
+        settings.service[name] ? [] : [{ name: `service.${name}`, env: optionTable.service[name].env ?? "" }],
+      ),
+      ...(isSecretSet ? [] : [{ name: "the client secret", env: "MDS_CLIENT_SECRET_FILE" }]),
     ]);
-  }
-  return {
-    baseUrl,
-    authUrl,
-    wsUrl,
-    clientId,
-    readSecret: async () => secret.read(),
-    concurrency: rest.concurrency,
-    maxRequestsPerSecond: rest.maxRequestsPerSecond,
-    refreshSeconds: rest.refreshSeconds,
-  };
+  const limits = { concurrency, maxRequestsPerSecond, refreshSeconds };
+  return { ...limits, baseUrl, authUrl, wsUrl, clientId, readSecret: async () => secret.read() };
 }
 
-function unsetFailure(names: readonly string[]): Failure {
-  const variables = names.map(envNameOf);
-  const verb = names.length > 1 ? "are" : "is";
-  return new Failure(`${joinNames(names)} ${verb} not set`, {
+function unsetFailure(missing: readonly { readonly name: string; readonly env: string }[]): Failure {
+  const list = (key: "name" | "env") =>
+    new Intl.ListFormat("en-GB").format(missing.map((setting) => setting[key]));
+  return new Failure(`${list("name")} ${missing.length > 1 ? "are" : "is"} not set`, {
     code: "service_unset",
-    remedy: `set ${joinNames(variables)}, or name a settings file with --config`,
+    remedy: `set ${list("env")}, or name a settings file with --config`,
   });
-}
-
-function envNameOf(name: string): string {
-  const known = requiredSettings.find((each) => name === `service.${each}`);
-  return (known && optionTable.service[known].env) ?? "MDS_CLIENT_SECRET_FILE";
-}
-
-function joinNames(names: readonly string[]): string {
-  return names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names.at(-1)}` : names.join("");
 }

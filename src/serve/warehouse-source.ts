@@ -5,7 +5,6 @@ import { formatTimestamp, type Micros } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
-import { MAX_AHEAD_MICROS } from "../warehouse/views/data-views.ts";
 import { parseReplayOptions, Replay } from "./live/replay.ts";
 import { TickPublisher } from "./live/tick-publisher.ts";
 import { findHistorySeries } from "./records/history.ts";
@@ -67,7 +66,6 @@ export function createWarehouseSource(options: WarehouseSourceOptions): Source {
 export function readState(connection: Connection, now: Micros): SourceState {
   return {
     now,
-    latestUntil: now + MAX_AHEAD_MICROS,
     entities: (kind, filter) => readEntities(connection, kind, filter),
     findMarkets: (name) => findMarkets(connection, name),
     findSeries: (stream, filter) => findHistorySeries(connection, stream, filter, now),

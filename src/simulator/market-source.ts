@@ -50,7 +50,6 @@ function readMarket(world: World, nowMs: number): SourceState {
       );
   return {
     now: nowMs * 1000,
-    latestUntil: Number.POSITIVE_INFINITY,
     entities: (kind, filter) =>
       listEntities(universe, kind, filter.id)
         .filter((entity) =>

@@ -30,12 +30,9 @@ export interface SimulatorOptions {
 }
 
 /** The only client of the service. Changes apply to later tokens. */
-interface ClientSettings {
-  clientId: string;
-  clientSecret: string;
-  scopes: readonly string[];
-  tokenSeconds: number;
-}
+type ClientSettings = Required<
+  Pick<SimulatorOptions, "clientId" | "clientSecret" | "scopes" | "tokenSeconds">
+>;
 
 export interface Simulator extends Pick<ApiServer, "baseUrl" | "wsUrl" | "close" | "listen" | "stop"> {
   readonly settings: ClientSettings;

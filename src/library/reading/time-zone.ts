@@ -62,7 +62,6 @@ export function findTimeZone(name: string): TimeZone {
 
 function createZone(name: string, readOffsetMs: (ms: number) => number): TimeZone {
   const offsets = new Map<number, Micros>();
-  const starts = new Map<number, Micros>();
   const offsetAt = (ts: Micros): Micros => {
     const block = Math.floor(ts / OFFSET_BLOCK_MICROS);
     let offset = offsets.get(block);
@@ -81,14 +80,7 @@ function createZone(name: string, readOffsetMs: (ms: number) => number): TimeZon
       const offset = offsetAt(ts);
       return `${formatTimestamp(ts + offset).slice(0, 26)}${formatOffset(offset)}`;
     },
-    startOfDay: (day) => {
-      let start = starts.get(day);
-      if (start === undefined) {
-        start = findStartOfDay(day, dayOf);
-        starts.set(day, start);
-      }
-      return start;
-    },
+    startOfDay: (day) => findStartOfDay(day, dayOf),
   };
 }
 

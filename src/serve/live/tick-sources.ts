@@ -29,58 +29,44 @@ const ticksSql = `SELECT ts, ${rowTables.index_ticks.columns.join(", ")} FROM in
 const tickersSql = `SELECT listing AS key, * FROM exchange_tick_rows
   WHERE listing = ? AND ts >= ? AND ts < ? ORDER BY ts LIMIT ?`;
 
-/** Every source of the warehouse that belongs to one of the topics. */
-export function findTickSources(connection: Connection, hasTopic: (topic: string) => boolean): TickSource[] {
-  const indices = listServedSeries(connection, {}).flatMap((series): TickSource[] => {
-    const { series: key, indexType, indexId } = series;
-    const topics = topicsOfIndex(indexType, indexId);
-    if (!topics.some(hasTopic)) return [];
-    const write = historyWriter("index_ticks", series);
-    return [
-      {
-        stream: "index_ticks",
-        key,
-        topics,
-        labels: { indexType, indexId },
-        read: (reader, from, to, limit) =>
-          reader.tuples<Parameters<typeof write>[0]>(ticksSql, [key, from, to, limit]).map((row) => ({
-            ts: Number(row[0]),
-            text: `{"event":"INDEX_TICKER",${write(row)}}`,
-          })),
-      },
-    ];
-  });
-  return [...indices, ...findListingSources(connection, hasTopic)];
-}
-
 interface ListingRow {
   readonly listing: number;
   readonly exchange_id: string;
   readonly market_id: string;
 }
 
-function findListingSources(connection: Connection, hasTopic: (topic: string) => boolean): TickSource[] {
-  const listings = connection.rows<ListingRow>(
-    "SELECT listing, exchange_id, market_id FROM listings ORDER BY listing",
-  );
-  return listings.flatMap(({ listing, exchange_id, market_id }): TickSource[] => {
-    const topics = topicsOfListing(exchange_id, market_id);
-    if (!topics.some(hasTopic)) return [];
-    const labels = { exchange_id, market_id };
-    return [
-      {
-        stream: "exchange_ticks",
-        key: listing,
-        topics,
-        labels: { exchangeId: exchange_id, marketId: market_id },
-        read: (reader, from, to, limit) =>
-          reader.rows<LatestRow>(tickersSql, [listing, from, to, limit]).map((row) => ({
-            ts: row.ts,
-            text: `{"event":"EXCHANGE_TICKER",${exchangeTickText({ ...row, ...labels }, true)}}`,
-          })),
+/** Every source of the warehouse that belongs to one of the topics. */
+export function findTickSources(connection: Connection, hasTopic: (topic: string) => boolean): TickSource[] {
+  const indices = listServedSeries(connection, {}).map((series): TickSource => {
+    const { series: key, indexType, indexId } = series;
+    return {
+      stream: "index_ticks",
+      key,
+      topics: topicsOfIndex(indexType, indexId),
+      labels: { indexType, indexId },
+      read(reader, from, to, limit) {
+        const write = historyWriter("index_ticks", series);
+        return reader
+          .tuples<Parameters<typeof write>[0]>(ticksSql, [key, from, to, limit])
+          .map((row) => ({ ts: Number(row[0]), text: `{"event":"INDEX_TICKER",${write(row)}}` }));
       },
-    ];
+    };
   });
+  const sql = "SELECT listing, exchange_id, market_id FROM listings ORDER BY listing";
+  const listings = connection.rows<ListingRow>(sql).map(
+    ({ listing, ...ids }): TickSource => ({
+      stream: "exchange_ticks",
+      key: listing,
+      topics: topicsOfListing(ids.exchange_id, ids.market_id),
+      labels: { exchangeId: ids.exchange_id, marketId: ids.market_id },
+      read: (reader, from, to, limit) =>
+        reader.rows<LatestRow>(tickersSql, [listing, from, to, limit]).map((row) => ({
+          ts: row.ts,
+          text: `{"event":"EXCHANGE_TICKER",${exchangeTickText({ ...row, ...ids }, true)}}`,
+        })),
+    }),
+  );
+  return [...indices, ...listings].filter(({ topics }) => topics.some(hasTopic));
 }
 
 /** The newest timestamp of a source before `until`; -1 if it has no tick. */

@@ -5,6 +5,7 @@ import { type HistoryStream, streamDefinition } from "../../model/streams.ts";
 import { formatShort, type Micros } from "../../model/time.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { type RowTable, rowTables } from "../../warehouse/tables/row-tables.ts";
+import { MAX_AHEAD_MICROS } from "../../warehouse/views/data-views.ts";
 import { readSegments } from "./page-coverage.ts";
 import { decimalProperty, extraProperties, parseDetails } from "./record-text.ts";
 
@@ -51,7 +52,21 @@ export function findHistorySeries(
       ? []
       : indexTypes.filter((type) => (indexType ?? type) === type && isListed(connection, type, indexId));
   const selected = unsynced && indexId ? [{ series: -1, indexType: unsynced, indexId, name: "" }] : known;
-  return selected.map((series) => openSeries(connection, stream, series, now));
+  const until = tables[stream].storedTime(now + MAX_AHEAD_MICROS);
+  let newest: ReadonlyMap<number, HistoryRow> | undefined;
+  // One statement for all of them: one for each takes three times as long.
+  const readNewest = (key: number) => {
+    newest ??= new Map(
+      connection
+        .tuples<[number, ...HistoryRow]>(tables[stream].latestSql, [until, indexType ?? null])
+        .map(([each, ...row]) => [each, row]),
+    );
+    return newest.get(key);
+  };
+  return selected.map((series) => {
+    const opened = openSeries(connection, stream, series, now);
+    return selected.length > 1 ? { ...opened, latest: () => readNewest(series.series) } : opened;
+  });
 }
 
 function isListed(connection: Connection, type: IndexType, id: string): boolean {
@@ -68,6 +83,9 @@ function deriveTable(stream: HistoryStream) {
   const select = `SELECT ${cells.join(", ")} FROM ${table} WHERE series = ?`;
   return {
     readSql: `${select} AND ${timeColumn} >= ? AND ${timeColumn} < ? ORDER BY ${timeColumn} DESC LIMIT ?`,
+    latestSql: `SELECT s.series, ${cells.map((name) => `r.${name}`).join(", ")} FROM series s CROSS JOIN ${table} r
+      WHERE r.series = s.series AND r.${timeColumn} = (SELECT max(n.${timeColumn}) FROM ${table} n
+        WHERE n.series = s.series AND n.${timeColumn} < ?) AND s.index_type = coalesce(?, s.index_type)`,
     storedTime,
     tsOf: (row: HistoryRow): Micros => tsOfStored(row[0]),
     decimals: columns.slice(0, decimals).map((name) => ({ name, field: fieldOf(stream, name) })),
@@ -118,11 +136,13 @@ function openSeries(
   const { series: key, indexType, indexId } = series;
   const { readSql, storedTime, tsOf } = tables[stream];
   const write = historyWriter(stream, series);
+  const read = (from: Micros, to: Micros, limit: number) =>
+    connection.tuples<HistoryRow>(readSql, [key, storedTime(from), storedTime(to), limit]);
   return {
     indexType,
     rank: key,
-    read: (from, to, limit) =>
-      connection.tuples<HistoryRow>(readSql, [key, storedTime(from), storedTime(to), limit]),
+    read,
+    latest: () => read(0, now + MAX_AHEAD_MICROS, 1)[0],
     tsOf,
     write: (row) => `{${write(row)}}`,
     cursorAt: (ts) => new RowIds(key, stream, indexType, indexId).at(ts),

@@ -129,7 +129,17 @@ function lookup(name: string, own: readonly Column[], primaryKey: readonly strin
   return { name, columns: all, primaryKey, from: name };
 }
 
-const unknown = columns("where text, name text, first_seen moment, count int8, sample? text");
+/** `text`: the columns, of which the first `keys` are the primary key. */
+function relation(name: string, keys: number, text: string, others: Partial<RelationLayout> = {}) {
+  const all = columns(text);
+  const primaryKey = all.slice(0, keys).map((each) => each.name);
+  return { name, columns: all, primaryKey, from: name, ...others };
+}
+
+const ofSeries = { seriesColumn: "series" };
+const log = (from: string, momentColumn: string) => ({ from, momentColumn, isLog: true });
+
+const UNKNOWN_COLUMNS = "where text, name text, first_seen moment, count int8, sample? text";
 
 export const relationLayouts: readonly RelationLayout[] = [
   lookup("assets", assetColumns, ["id"]),
@@ -137,77 +147,46 @@ export const relationLayouts: readonly RelationLayout[] = [
   lookup("exchanges", exchangeColumns, ["id"]),
   lookup("exchange_markets", exchangeMarketColumns, ["exchange_id", "market_id"]),
   lookup("exchange_symbols", exchangeSymbolColumns, ["exchange_id", "asset_id"]),
-  {
-    name: "status_change_rows",
-    columns: columns(
-      "source int8, change int8, entity text, id text, field text, old? text, new? text, seen_at moment",
-    ),
-    primaryKey: ["source", "change"],
-    from: "status_changes",
-    momentColumn: "seen_at",
-    isLog: true,
-  },
-  {
-    name: "reject_rows",
-    columns: columns(
-      "source int8, reject int8, stream text, received_at moment, reason text, raw text, request? text",
-    ),
-    primaryKey: ["source", "reject"],
-    from: "rejects",
-    momentColumn: "received_at",
-    isLog: true,
-  },
-  { name: "unknown_fields", columns: unknown, primaryKey: ["where", "name"], from: "unknown_fields" },
-  { name: "unknown_events", columns: unknown, primaryKey: ["where", "name"], from: "unknown_events" },
-  {
-    name: "revision_rows",
-    columns: columns(
-      "source int8, revision int8, stream text, key int4, ts int8, before text, after? text, changed_at int8",
-    ),
-    primaryKey: ["source", "revision"],
-    from: "revision_rows",
-    momentColumn: "changed_at",
-    isLog: true,
-  },
-  {
-    name: "targets",
-    columns: columns(
-      "stream text, series int4, from_ts int8, to_ts? int8, settle_delay int8, period int8, step int8, service_window? int8, is_snapshot int2, blocked_reason? text",
-    ),
-    primaryKey: ["stream", "series", "from_ts"],
-    from: "targets",
-    seriesColumn: "series",
-  },
-  {
-    name: "publications",
-    columns: columns(
-      "stream text, series int4, published_to int8, asked_at int8, asked_to int8, quiet_margin int8",
-    ),
-    primaryKey: ["stream", "series"],
-    from: "publications",
-    seriesColumn: "series",
-  },
-  {
-    name: "pending_claims",
-    columns: columns(
-      "stream text, series int4, claim int8, kind text, from_ts int8, to_ts int8, accepted_at? int8",
-    ),
-    primaryKey: ["stream", "series", "claim"],
-    from: "pending_claims",
-    seriesColumn: "series",
-  },
-  {
-    name: "live_spans",
-    columns: columns("stream text, index_type text, index_id text, from_ts int8, to_ts int8"),
-    primaryKey: ["stream", "index_type", "index_id"],
-    from: "live_spans",
-  },
-  {
-    name: "stream_states",
-    columns: columns("stream text, late_by int8, late_at int8"),
-    primaryKey: ["stream"],
-    from: "stream_states",
-  },
+  relation(
+    "status_change_rows",
+    2,
+    "source int8, change int8, entity text, id text, field text, old? text, new? text, seen_at moment",
+    log("status_changes", "seen_at"),
+  ),
+  relation(
+    "reject_rows",
+    2,
+    "source int8, reject int8, stream text, received_at moment, reason text, raw text, request? text",
+    log("rejects", "received_at"),
+  ),
+  relation("unknown_fields", 2, UNKNOWN_COLUMNS),
+  relation("unknown_events", 2, UNKNOWN_COLUMNS),
+  relation(
+    "revision_rows",
+    2,
+    "source int8, revision int8, stream text, key int4, ts int8, before text, after? text, changed_at int8",
+    log("revision_rows", "changed_at"),
+  ),
+  relation(
+    "targets",
+    3,
+    "stream text, series int4, from_ts int8, to_ts? int8, settle_delay int8, period int8, step int8, service_window? int8, is_snapshot int2, blocked_reason? text",
+    ofSeries,
+  ),
+  relation(
+    "publications",
+    2,
+    "stream text, series int4, published_to int8, asked_at int8, asked_to int8, quiet_margin int8",
+    ofSeries,
+  ),
+  relation(
+    "pending_claims",
+    3,
+    "stream text, series int4, claim int8, kind text, from_ts int8, to_ts int8, accepted_at? int8",
+    ofSeries,
+  ),
+  relation("live_spans", 3, "stream text, index_type text, index_id text, from_ts int8, to_ts int8"),
+  relation("stream_states", 1, "stream text, late_by int8, late_at int8"),
 ];
 
 /** The dictionaries. PostgreSQL assigns its own keys, because several warehouses may share it. */

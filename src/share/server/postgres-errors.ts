@@ -8,78 +8,63 @@ export interface ServerName {
   readonly user: string;
 }
 
-interface Translation {
-  readonly code: FailureCode;
-  readonly what: string;
-  readonly remedy: string;
-}
+/** What became of a statement: its code, what the server does, and what to do about it. */
+type Translation = readonly [code: FailureCode, what: string, remedy: string];
 
 const later = "nothing is lost: the rest is forwarded once that works";
 
-function refused({ user }: ServerName): Translation {
-  return {
-    code: "share_refused",
-    what: `does not accept the password of ${user}`,
-    remedy: "set MDS_SHARED_PASSWORD_FILE or MDS_SHARED_PASSWORD, and check pg_hba.conf",
-  };
-}
+const refused = ({ user }: ServerName): Translation => [
+  "share_refused",
+  `does not accept the password of ${user}`,
+  "set MDS_SHARED_PASSWORD_FILE or MDS_SHARED_PASSWORD, and check pg_hba.conf",
+];
 
-function noRights({ user, database }: ServerName): Translation {
-  return {
-    code: "share_no_rights",
-    what: `gives ${user} too few rights`,
-    remedy: `let a superuser run GRANT CREATE, CONNECT ON DATABASE "${database}" TO "${user}"; if schema mds exists, make ${user} the owner of it and of its tables`,
-  };
-}
+const noRights = ({ user, database }: ServerName): Translation => [
+  "share_no_rights",
+  `gives ${user} too few rights`,
+  `let a superuser run GRANT CREATE, CONNECT ON DATABASE "${database}" TO "${user}"; if schema mds exists, make ${user} the owner of it and of its tables`,
+];
 
-const readOnly: Translation = {
-  code: "share_read_only",
-  what: "accepts no writes: it is a standby, or default_transaction_read_only is on",
-  remedy: `let shared.url name the primary (too), or reset that setting of the user; ${later}`,
-};
+const readOnly: Translation = [
+  "share_read_only",
+  "accepts no writes: it is a standby, or default_transaction_read_only is on",
+  `let shared.url name the primary (too), or reset that setting of the user; ${later}`,
+];
 
-const full: Translation = {
-  code: "share_full",
-  what: "has no space left",
-  remedy: `free or add disk space there; ${later}`,
-};
+const full: Translation = ["share_full", "has no space left", `free or add disk space there; ${later}`];
 
-const unreachable = (reason: string): Translation => ({
-  code: "share_unreachable",
-  what: `cannot be reached (${reason})`,
-  remedy: `check shared.url, the network and the server; ${later}`,
-});
+const unreachable = (reason: string): Translation => [
+  "share_unreachable",
+  `cannot be reached (${reason})`,
+  `check shared.url, the network and the server; ${later}`,
+];
 
 /** It gave up this statement or session; the next attempt may succeed. */
-const interrupted = (reason: string): Translation => ({
-  code: "share_unreachable",
-  what: `ended a statement of this daemon (${reason})`,
-  remedy: `an administrator, a restart or another mds-sync that takes over does that; it is tried again; ${later}`,
-});
+const interrupted = (reason: string): Translation => [
+  "share_unreachable",
+  `ended a statement of this daemon (${reason})`,
+  `an administrator, a restart or another mds-sync that takes over does that; it is tried again; ${later}`,
+];
 
-const occupied: Translation = {
-  code: "share_unreachable",
-  what: "has no free connection",
-  remedy: `raise max_connections, or the limit of the database or user; ${later}`,
-};
+const occupied: Translation = [
+  "share_unreachable",
+  "has no free connection",
+  `raise max_connections, or the limit of the database or user; ${later}`,
+];
 
-const blocked: Translation = {
-  code: "share_blocked",
-  what: "did not give a lock in time",
-  remedy: `it is tried again; ${later}`,
-};
+const blocked: Translation = ["share_blocked", "did not give a lock in time", `it is tried again; ${later}`];
 
-const dropped = (reason: string): Translation => ({
-  code: "share_changed",
-  what: `lacks a part of schema mds that someone has dropped or detached (${reason})`,
-  remedy: "it is made or attached again, and what is lacking is forwarded; readers may need a GRANT again",
-});
+const dropped = (reason: string): Translation => [
+  "share_changed",
+  `lacks a part of schema mds that someone has dropped or detached (${reason})`,
+  "it is made or attached again, and what is lacking is forwarded; readers may need a GRANT again",
+];
 
-const withoutTls: Translation = {
-  code: "share_tls",
-  what: "offers no TLS",
-  remedy: "set ssl = on there, or sslmode=disable in shared.url if the network is private",
-};
+const withoutTls: Translation = [
+  "share_tls",
+  "offers no TLS",
+  "set ssl = on there, or sslmode=disable in shared.url if the network is private",
+];
 
 /** By SQLSTATE; see PostgreSQL's appendix A. */
 const byState: Readonly<Record<string, (server: ServerName) => Translation>> = {
@@ -90,11 +75,11 @@ const byState: Readonly<Record<string, (server: ServerName) => Translation>> = {
   "53100": () => full,
   "53300": () => occupied,
   "55P03": () => blocked,
-  "3D000": ({ database }) => ({
-    code: "share_refused",
-    what: `has no database ${database}`,
-    remedy: `create it there: CREATE DATABASE "${database}"`,
-  }),
+  "3D000": ({ database }) => [
+    "share_refused",
+    `has no database ${database}`,
+    `create it there: CREATE DATABASE "${database}"`,
+  ],
 };
 
 /** No schema, no relation, or a month's table that is there without being attached. */
@@ -109,10 +94,11 @@ const tlsError = /CERT|TLS|SSL|self.signed|ALTNAME/i;
 
 /** Turns what the driver throws into a Failure. Neither messages nor causes contain the password. */
 export function toShareFailure(error: unknown, server: ServerName): Failure {
-  if (error instanceof Failure) return error;
-  const place = `PostgreSQL at ${server.host}:${server.port}`;
-  const { what, remedy, code } = translate(error, server);
-  return new Failure(`${place} ${what}`, { code, remedy });
+  return error instanceof Failure ? error : serverFailure(server, translate(error, server));
+}
+
+function serverFailure({ host, port }: ServerName, [code, what, remedy]: Translation): Failure {
+  return new Failure(`PostgreSQL at ${host}:${port} ${what}`, { code, remedy });
 }
 
 function translate(error: unknown, server: ServerName): Translation {
@@ -127,25 +113,17 @@ function translate(error: unknown, server: ServerName): Translation {
   if (/SASL|password must be a string/.test(message)) return refused(server);
   if (/does not support SSL/.test(message)) return withoutTls;
   if (tlsError.test(state) || tlsError.test(message))
-    return {
-      code: "share_tls",
-      what: `failed the TLS check (${state || message})`,
-      remedy:
-        "check the server's certificate, sslmode and sslrootcert in shared.url, and NODE_EXTRA_CA_CERTS",
-    };
+    return [
+      "share_tls",
+      `failed the TLS check (${state || message})`,
+      "check the server's certificate, sslmode and sslrootcert in shared.url, and NODE_EXTRA_CA_CERTS",
+    ];
   if (state.length === 5 && /^[0-9A-Z]{5}$/.test(state) && !/^E[A-Z]{4}$/.test(state))
-    return {
-      code: "share_bug",
-      what: `rejected a statement (${state}: ${message})`,
-      remedy: "please report it",
-    };
+    return ["share_bug", `rejected a statement (${state}: ${message})`, "please report it"];
   return unreachable(state || message);
 }
 
-export function readOnlyFailure({ host, port }: ServerName): Failure {
-  const { what, code, remedy } = readOnly;
-  return new Failure(`PostgreSQL at ${host}:${port} ${what}`, { code, remedy });
-}
+export const readOnlyFailure = (server: ServerName) => serverFailure(server, readOnly);
 
 /** None of several servers accepts writes: names each of them. */
 export function noWritableFailure(reasons: readonly unknown[]): Failure {
@@ -178,12 +156,12 @@ export function olderSchemaFailure({ host, port }: ServerName, found: number): F
 }
 
 /** Someone keeps a transaction open that has a lock which a statement needs. */
-export function blockedFailure({ host, port }: ServerName, blockers: readonly string[]): Failure {
-  const who = blockers.length === 0 ? "another session" : blockers.join(", ");
-  return new Failure(`PostgreSQL at ${host}:${port} does not give a lock in schema mds: ${who} has it`, {
-    code: "share_blocked",
-    remedy: `let its transaction end, or end it with pg_terminate_backend; it is tried again; ${later}`,
-  });
+export function blockedFailure(server: ServerName, blockers: readonly string[]): Failure {
+  return serverFailure(server, [
+    "share_blocked",
+    `does not give a lock in schema mds: ${blockers.join(", ") || "another session"} has it`,
+    `let its transaction end, or end it with pg_terminate_backend; it is tried again; ${later}`,
+  ]);
 }
 
 /** Keys of other tables are numbers of these: filled anew, they would name other rows. */
@@ -252,9 +230,12 @@ export function foreignSchemaFailure({ host, port }: ServerName, names: readonly
   );
 }
 
-export function tooOldFailure({ host, port }: ServerName, version: string): Failure {
-  const message = `PostgreSQL at ${host}:${port} is version ${version}`;
-  return new Failure(message, { code: "share_too_old", remedy: "PostgreSQL 14 or newer is needed" });
+export function tooOldFailure(server: ServerName, version: string): Failure {
+  return serverFailure(server, [
+    "share_too_old",
+    `is version ${version}`,
+    "PostgreSQL 14 or newer is needed",
+  ]);
 }
 
 export function fencedFailure(): Failure {

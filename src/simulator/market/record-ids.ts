@@ -29,7 +29,7 @@ export function createIdFormat(style: Quirks["ids"]): { prefix: string; suffix: 
   return { prefix: "idé/", suffix: `%2F+${"long".repeat(40)}∆` };
 }
 
-/** A random-looking UUID that is always the same for one entity; `kind` is 1 asset, 2 market, 3 exchange, 4 liquid index. */
+/** A random-looking UUID that is always the same for one entity; `kind` is 1 asset, 2 market, 3 exchange, 4 liquid index, 5 contract address. */
 export function createEntityUuid(seed: number, kind: number, ordinal: number): string {
   const word = (part: number) => hashNumbers(seed, kind, ordinal, part).toString(16).padStart(8, "0");
   const second = word(2);

@@ -1,6 +1,13 @@
 import { DAY_MS } from "./format.ts";
 import { hashFraction, hashNumbers } from "./hash.ts";
-import { inventAssetName, inventExchange, type KnownAsset, knownAssets, knownExchanges } from "./names.ts";
+import {
+  inventAssetName,
+  inventExchange,
+  type KnownAsset,
+  type KnownExchange,
+  knownAssets,
+  knownExchanges,
+} from "./names.ts";
 import type { PriceParameters } from "./price-model.ts";
 import type { Quirks } from "./quirks.ts";
 import { createEntityUuid, createIdFormat } from "./record-ids.ts";
@@ -35,15 +42,11 @@ export interface SimulatedMarket {
   readonly fraction: number;
 }
 
-export interface SimulatedExchange {
+export interface SimulatedExchange extends Omit<KnownExchange, "symbols"> {
   readonly ordinal: number;
   readonly id: string;
-  readonly name: string;
-  readonly url: string;
-  readonly status: "ACTIVE" | "INACTIVE" | "MAINTENANCE";
   readonly markets: readonly SimulatedMarket[];
   readonly symbols: readonly { readonly assetId: string; readonly symbol: string }[];
-  readonly derivatives: boolean;
 }
 
 interface LiquidIndex {
@@ -103,7 +106,9 @@ function createAsset(seed: number, ordinal: number, id: string): SimulatedAsset 
     status: known.until ? "INACTIVE" : "ACTIVE",
     type: isFiat ? "FIAT" : "CRYPTO",
     url: `https://assets.example/${known.name.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-")}`,
-    ...(known.kind === "token" ? { contractAddress: createContractAddress(seed, ordinal) } : {}),
+    ...(known.kind === "token"
+      ? { contractAddress: `0x${createEntityUuid(seed, 5, ordinal).replaceAll("-", "")}` }
+      : {}),
     priceParameters: choosePriceParameters(known, hashFraction(seed, 32, ordinal)),
     freeFloatSupply: known.supply,
     totalSupply: known.total,
@@ -198,13 +203,6 @@ function createExchange(
       return asset ? [{ assetId: asset.id, symbol: own }] : [];
     }),
   };
-}
-
-function createContractAddress(seed: number, ordinal: number): string {
-  const words = [1, 2, 3, 4, 5].map((part) =>
-    hashNumbers(seed, 38, ordinal, part).toString(16).padStart(8, "0"),
-  );
-  return `0x${words.join("")}`;
 }
 
 function parseDay(text: string): number {

@@ -65,10 +65,10 @@ function createListings({ seed, universe, table }: MarketModel): Listing[] {
     for (const market of exchange.markets) {
       const series = table.ofType("MWA")[market.ordinal];
       if (!series) continue;
-      const liquidity = Math.floor(Math.log2(1 + market.ordinal / 4));
-      const normalTicksPerTrade =
-        1 + (hashNumbers(seed, 86, exchange.ordinal, market.ordinal) % (1 + liquidity * 2));
-      const ticksPerTrade = exchange.status === "MAINTENANCE" ? 10_000 : normalTicksPerTrade;
+      const rarity = 2 * Math.floor(Math.log2(1 + market.ordinal / 4));
+      const isInMaintenance = exchange.status === "MAINTENANCE";
+      const pause = hashNumbers(seed, 86, exchange.ordinal, market.ordinal) % (1 + rarity);
+      const ticksPerTrade = isInMaintenance ? 10_000 : 1 + pause;
       listings.push({ ordinal: listings.length, exchange, market, series, ticksPerTrade });
     }
   }

@@ -41,21 +41,23 @@ export abstract class History<Content extends object = object> {
   /** An index as the server reads it at `nowMs`. Rows are steps. */
   open(series: IndexSeries, nowMs: number): HistorySeries<number> {
     const stepMicros = this.stepMs * 1000;
+    const read = (from: number, to: number, limit: number) => {
+      const { oldest, newest } = this.stepRange(series, nowMs);
+      const first = Math.max(oldest, Math.ceil(from / stepMicros));
+      const steps: number[] = [];
+      for (let step = Math.min(newest, Math.ceil(to / stepMicros) - 1); step >= first; step--) {
+        if (steps.length === limit) break;
+        if (this.isPublished(series, step, nowMs)) steps.push(step);
+      }
+      return steps;
+    };
     return {
       indexType: series.type,
       rank: series.rank,
       isEmpty: series.firstDay >= series.endDay,
       bound: this.boundMs * 1000,
-      read: (from, to, limit) => {
-        const { oldest, newest } = this.stepRange(series, nowMs);
-        const first = Math.max(oldest, Math.ceil(from / stepMicros));
-        const steps: number[] = [];
-        for (let step = Math.min(newest, Math.ceil(to / stepMicros) - 1); step >= first; step--) {
-          if (steps.length === limit) break;
-          if (this.isPublished(series, step, nowMs)) steps.push(step);
-        }
-        return steps;
-      },
+      read,
+      latest: () => read(0, Number.POSITIVE_INFINITY, 1)[0],
       tsOf: (step) => step * stepMicros,
       write: (step) => JSON.stringify(this.record(series, step, nowMs)),
       cursorAt: (ts) => this.#idAt(series, ts),

@@ -1,6 +1,6 @@
 import type { LoadedSettings } from "../../../config/load-settings.ts";
 import { findSharedSettings, type SharedSettings } from "../../../config/shared-settings.ts";
-import { exitCode } from "../../../model/failure.ts";
+import { type ExitCode, exitCode } from "../../../model/failure.ts";
 import { isLoopback } from "../../../model/service-url.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { inspectServer, type ServerInspection } from "../../../share/server/inspect.ts";
@@ -28,79 +28,73 @@ function describeRole({ role, name }: SharedSettings, { forwardedBy }: ServerIns
   return warningFinding(CHECK, message, "set shared.role to pair in both daemons, or stop the other one");
 }
 
-function problem(message: string, remedy: string): Finding {
-  return { check: CHECK, verdict: "problem", message, remedy, exit: exitCode.usage };
+function problem(message: string, remedy: string, exit: ExitCode = exitCode.usage): Finding {
+  return { check: CHECK, verdict: "problem", message, remedy, exit };
+}
+
+function describeSchema({ schemaVersion, hasSchema }: ServerInspection): string {
+  if (schemaVersion !== undefined) return `schema mds has version ${schemaVersion}`;
+  return hasSchema
+    ? "schema mds has no tables of mds-sync that can be read"
+    : "schema mds is created by the first run";
 }
 
 function judge(found: ServerInspection): Finding[] {
-  const { address, version, schemaVersion, knownSchemaVersion, synchronousCommit } = found;
-  const { host, port } = found.server;
-  const place = `PostgreSQL ${version} at ${host}:${port}/${address.database}`;
-  const schema =
-    schemaVersion === undefined
-      ? found.hasSchema
-        ? "schema mds has no tables of mds-sync that can be read"
-        : "schema mds is created by the first run"
-      : `schema mds has version ${schemaVersion}`;
-  const findings = [okFinding(CHECK, `${place} answers; ${schema}`)];
-  if (found.isTooOld) findings.push(problem(`${place} is too old`, "PostgreSQL 14 or newer is needed"));
-  if (schemaVersion !== undefined && schemaVersion > knownSchemaVersion)
-    findings.push(
+  const { address, version, schemaVersion = 0, knownSchemaVersion, synchronousCommit, server } = found;
+  const { host, port } = server;
+  const { user, database, tls } = address;
+  const place = `PostgreSQL ${version} at ${host}:${port}/${database}`;
+  const warn = (message: string, remedy: string) => warningFinding(CHECK, message, remedy);
+  const all: (Finding | false)[] = [
+    okFinding(CHECK, `${place} answers; ${describeSchema(found)}`),
+    found.isTooOld && problem(`${place} is too old`, "PostgreSQL 14 or newer is needed"),
+    schemaVersion > knownSchemaVersion &&
       problem(
         `schema mds was written by a newer mds-sync (${schemaVersion})`,
         "install that version here too",
       ),
-    );
-  if (found.foreignRelations.length > 0)
-    findings.push(problemFinding(CHECK, foreignSchemaFailure(found.server, found.foreignRelations)));
-  if (found.isPooled) findings.push(problemFinding(CHECK, pooledFailure(found.server)));
-  if (!found.hasRights)
-    findings.push(
+    found.foreignRelations.length > 0 &&
+      problemFinding(CHECK, foreignSchemaFailure(server, found.foreignRelations)),
+    found.isPooled && problemFinding(CHECK, pooledFailure(server)),
+    !found.hasRights &&
+      found.hasSchema &&
       problem(
-        found.hasSchema
-          ? `user ${address.user} may not create tables in schema mds, or does not own those of mds-sync`
-          : `user ${address.user} may not create schema mds`,
-        found.hasSchema
-          ? `make it the owner: ALTER SCHEMA mds OWNER TO "${address.user}", and REASSIGN OWNED for what is in it`
-          : `GRANT CREATE ON DATABASE "${address.database}" TO "${address.user}"`,
+        `user ${user} may not create tables in schema mds, or does not own those of mds-sync`,
+        `make it the owner: ALTER SCHEMA mds OWNER TO "${user}", and REASSIGN OWNED for what is in it`,
       ),
-    );
-  if (found.isReadOnly)
-    findings.push({
-      ...problem(
+    !found.hasRights &&
+      !found.hasSchema &&
+      problem(
+        `user ${user} may not create schema mds`,
+        `GRANT CREATE ON DATABASE "${database}" TO "${user}"`,
+      ),
+    found.isReadOnly &&
+      problem(
         "the server accepts no writes: it is a standby, or default_transaction_read_only is on",
         "let shared.url name the primary (too), or reset that setting of the user",
+        exitCode.tryLater,
       ),
-      exit: exitCode.tryLater,
-    });
-  if (!found.isEncrypted && address.tls === "off" && !isLoopback({ hostname: host }))
-    findings.push(
-      warningFinding(CHECK, "the connection is not encrypted", "set sslmode=verify-full in shared.url"),
-    );
-  if (address.tls === "unverified")
-    findings.push(
-      warningFinding(
-        CHECK,
+    !found.isEncrypted &&
+      tls === "off" &&
+      !isLoopback({ hostname: host }) &&
+      warn("the connection is not encrypted", "set sslmode=verify-full in shared.url"),
+    tls === "unverified" &&
+      warn(
         "the server's certificate is not verified",
         "set sslmode=verify-full in shared.url, and sslrootcert if its authority is private",
       ),
-    );
-  if (synchronousCommit === "off" || !found.hasFsync)
-    findings.push(
-      warningFinding(
-        CHECK,
+    (synchronousCommit === "off" || !found.hasFsync) &&
+      warn(
         `a crash of the server may lose its last commits (synchronous_commit ${synchronousCommit}, fsync ${found.hasFsync ? "on" : "off"})`,
         "the ledger stays true and the daemon forwards them again; set both to on to lose none",
       ),
-    );
-  // The first run turns it off where it can.
-  if (found.isCompiling && schemaVersion !== undefined)
-    findings.push(
-      warningFinding(
-        CHECK,
+    // The first run turns it off where it can.
+    found.isCompiling &&
+      schemaVersion > 0 &&
+      warn(
         "PostgreSQL compiles the queries of readers (jit is on): bars_1m takes seconds instead of milliseconds",
-        `let a superuser or the owner run ALTER DATABASE "${address.database}" SET jit = off`,
+        `let a superuser or the owner run ALTER DATABASE "${database}" SET jit = off`,
       ),
-    );
-  return findings;
+  ];
+  return all.filter((finding) => finding !== false);
 }
