@@ -286,7 +286,7 @@ class Daemon {
         signal,
         log,
         previousRuns: runs,
-        storeRun: (run) => ingest.call("commitJobRun", run, [], signal),
+        storeRun: (run) => ingest.call("commitJobRun", run, signal),
         onRunEnd: (job, outcome, error) => {
           this.#telemetry.recordJobEnd(job.name, outcome, error);
           // A failed job runs again later. It ends the daemon only if the warehouse has lost its writer.
@@ -311,7 +311,7 @@ class Daemon {
         clock,
         signal,
         ingest,
-        ping: () => ingest.call("ping", undefined, [], signal),
+        ping: () => ingest.call("ping", undefined, signal),
         problem: this.#view.problem,
         isReady: this.#view.isReady,
         feedWatchdog: () => notifyServiceManager("WATCHDOG=1"),

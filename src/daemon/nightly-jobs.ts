@@ -41,7 +41,7 @@ export function nightlyJobs(context: SyncContext, options: NightlyJobOptions): S
     {
       name: "upkeep",
       cron,
-      work: async () => void (await context.ingest.call("optimizeDatabase", undefined, [], context.signal)),
+      work: async () => void (await context.ingest.call("optimizeDatabase", undefined, context.signal)),
     },
   ];
 }
@@ -95,10 +95,10 @@ async function deleteExpiredRows(
     const now = Math.min(serviceNow(context), Math.floor(context.clock.now()) * MICROS_PER_MS);
     const before = now - seconds * MICROS_PER_SECOND;
     let deleted = 0;
-    let batch = await ingest.call("pruneBatch", { stream, before }, [], signal);
+    let batch = await ingest.call("pruneBatch", { stream, before }, signal);
     deleted += batch.deleted;
     while (batch.nextKey !== undefined) {
-      batch = await ingest.call("pruneBatch", { stream, before, fromKey: batch.nextKey }, [], signal);
+      batch = await ingest.call("pruneBatch", { stream, before, fromKey: batch.nextKey }, signal);
       deleted += batch.deleted;
     }
     if (deleted > 0) log.info({ stream, deleted }, "expired rows deleted");

@@ -107,8 +107,8 @@ const MICROS_PER_MINUTE = 60_000 * MICROS_PER_MS;
 const MAX_SEARCH_DAYS = 8 * 366 + 1;
 
 /**
- * The times of a cron expression in UTC. node-cron parses the expression, but it computes only future times, and only
- * from its own clock.
+ * The times of a cron expression in UTC. node-cron parses the expression, but it computes only future times, only from its
+ * own clock, and only days that both fields name.
  */
 export class CronSchedule {
   /** Minutes since midnight, ascending. */
@@ -123,11 +123,13 @@ export class CronSchedule {
     const days = new Set(dayOfMonth.map(Number));
     const months = new Set(month);
     const weekdays = new Set(dayOfWeek.map((day) => Number(day) % 7));
+    const [, , dayField = "*", , weekdayField = "*"] = expression.trim().split(/\s+/);
+    // As cron has it: if both fields name days, a day that one of them names will do.
+    const isEither = !dayField.startsWith("*") && !weekdayField.startsWith("*");
     this.#isScheduledDay = (midnight) => {
       const date = new Date(midnight / MICROS_PER_MS);
-      return (
-        months.has(date.getUTCMonth() + 1) && days.has(date.getUTCDate()) && weekdays.has(date.getUTCDay())
-      );
+      const named = [days.has(date.getUTCDate()), weekdays.has(date.getUTCDay())];
+      return months.has(date.getUTCMonth() + 1) && (isEither ? named.includes(true) : !named.includes(false));
     };
   }
 

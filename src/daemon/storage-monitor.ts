@@ -79,17 +79,17 @@ function logClock({ client, log }: SyncContext, wasOff: boolean): boolean {
 async function monitorOnce(context: SyncContext, options: StorageMonitorOptions): Promise<void> {
   const { client, ingest, log, signal } = context;
   const { path, reader, streamErrors, hasFilled, onMeasured } = options;
-  const { walBytes, isTruncated, holders } = await ingest.call("checkStorage", undefined, [], signal);
+  const { walBytes, isTruncated, holders } = await ingest.call("checkStorage", undefined, signal);
   if (!isTruncated && walBytes > WAL_WARNING_BYTES)
     log.warn({ walBytes, readers: holders.readers }, "reader blocks WAL truncation");
   await storeClockSkew(context, reader);
   const warehouseBytes = readWarehouseBytes(path);
-  if (hasFilled()) await ingest.call("commitFileSize", warehouseBytes + walBytes, [], signal);
+  if (hasFilled()) await ingest.call("commitFileSize", warehouseBytes + walBytes, signal);
   const freeBytes = readFreeBytes(path);
   const daysUntilFull = estimateDaysUntilFull(readSizeSamples(reader), freeBytes);
   onMeasured({ warehouseBytes, walBytes, freeBytes, daysUntilFull });
   const changes = streamErrors.takeChanges(client.health().parkedEndpoints);
-  if (changes) await ingest.call("commitStreamHealth", changes, [], signal);
+  if (changes) await ingest.call("commitStreamHealth", changes, signal);
 }
 
 /**
@@ -105,7 +105,7 @@ export async function checkInBackground(context: SyncContext, path: string): Pro
   log.info({ outcome: result.outcome }, "warehouse checked");
   if (result.outcome === "unfinished") return;
   const damage = result.outcome === "damaged" ? result.finding : undefined;
-  await ingest.call("recordIntegrityCheck", damage, [], signal);
+  await ingest.call("recordIntegrityCheck", damage, signal);
   if (damage === undefined) return;
   throw new Failure(`${path} is damaged (${damage})`, {
     code: "db_corrupt",

@@ -63,7 +63,6 @@ const failurePolicies = {
   not_opened: { family: "retry", sync: "retry" },
   old_node: { family: "operator", sync: "give_up", exit: exitCode.usage },
   older_warehouse: { family: "operator", sync: "give_up", exit: exitCode.usage },
-  page_forgotten: { family: "retry", sync: "retry" },
   pragma_refused: { family: "operator", sync: "give_up" },
   writer_elsewhere: { family: "retry", sync: "retry" },
   writer_replaced: { family: "operator", sync: "end_process" },

@@ -228,6 +228,14 @@ export function cadenceOf(stream: HistoryStream, refreshSeconds: number): Micros
   return streamTable[stream].cadence ?? refreshSeconds * MICROS_PER_SECOND;
 }
 
+/**
+ * A row this close to the beginning of the window may be gone: the window moves on while a response is under way, and the
+ * service may delete rows in batches. A row further inside cannot.
+ */
+export const WINDOW_MARGIN_MICROS = 600 * MICROS_PER_SECOND;
+/** The service's time is known to about a second, and its window moves while a response travels. */
+export const WINDOW_EDGE_MARGIN_MICROS = 3 * MICROS_PER_SECOND;
+
 /** Records younger than this may still change, and the service may still add records. */
 export function settleDelay(refreshSeconds: number): Micros {
   return 2 * refreshSeconds * MICROS_PER_SECOND;

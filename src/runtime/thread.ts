@@ -1,4 +1,4 @@
-import { type ResourceLimits, Worker, type WorkerOptions } from "node:worker_threads";
+import { type ResourceLimits, type Transferable, Worker, type WorkerOptions } from "node:worker_threads";
 import { type Failure, threadStartFailure } from "../model/failure.ts";
 import type { Cancel, Clock } from "./clock.ts";
 import type { Log } from "./log.ts";
@@ -21,6 +21,7 @@ interface ThreadOptions<Near extends Calls<Near>> extends Pick<ChannelOptions<Ne
   /** The module that runs in the thread: it opens a `Channel`. */
   readonly file: string;
   readonly workerData?: unknown;
+  readonly transferList?: Transferable[];
   /** A thread that needs more memory ends, not the process. */
   readonly resourceLimits: ResourceLimits;
   readonly clock: Clock;
@@ -112,11 +113,11 @@ export class Thread<Far extends Calls<Far>, Near extends Calls<Near> = object> {
   }
 
   #run(): void {
-    const { name, file, workerData, resourceLimits, log, endFailure } = this.#options;
+    const { name, file, workerData, transferList = [], resourceLimits, log, endFailure } = this.#options;
     const start = this.#options.startWorker ?? startWorker;
     let worker: ThreadWorker;
     try {
-      worker = start(file, { name, workerData, resourceLimits });
+      worker = start(file, { name, workerData, transferList, resourceLimits });
     } catch (error) {
       throw threadStartFailure(error);
     }

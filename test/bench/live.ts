@@ -7,7 +7,6 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 import Database from "better-sqlite3";
 import type { WalkPageCommitResult } from "../../src/ingest/commit/walk-page.ts";
 import { IngestThread } from "../../src/ingest/thread/ingest-thread.ts";
-import type { ResponseBody } from "../../src/model/response-body.ts";
 import type { Series } from "../../src/model/streams.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { silentLog } from "../../src/runtime/log.ts";
@@ -333,31 +332,35 @@ async function fillSeries(
   const gap = { from: service.newestSlicesFrom(service.slices) * 1000, to: service.toMs * 1000 };
   const filters = { indexType: "GWA", indexId: id };
   const walk = { endpoint: "/index-ticker" as const, filters, from: gap.from, until: gap.to };
-  const read = (body: ResponseBody) => ingest.call("readPage", { stream: series.stream, series }, [body]);
+  const pages = ingest.openPages({ stream: series.stream, series });
+  const settings = {
+    series,
+    isHead: false,
+    timing: {
+      settleDelay: 60_000_000,
+      period: 30_000_000,
+      quietMargin: 3_600_000_000,
+      serviceWindow: null,
+    },
+    confirmation: { answers: 3, over: 600_000_000 },
+    request: "",
+  };
   let commit: Promise<WalkPageCommitResult> | undefined;
   let rows = 0;
-  for await (const { page, position } of walkHistoryPages(client, walk, read)) {
+  for await (const { page, position } of walkHistoryPages(client, walk, pages.read)) {
     const { alarm } = (await commit) ?? {};
     if (alarm) throw new Error(`the walk of the benchmark failed: ${alarm}`);
     rows += page.rows;
     commit = ingest.call("commitWalkPage", {
-      pageId: page.pageId,
-      series,
+      reader: pages.id,
+      number: page.number,
+      ...(position.number === 1 ? { walk: settings } : {}),
       position: { gap, provenFrom: position.provenFrom },
       isLast: position.end === "exhausted",
-      rules: {
-        settleDelay: 60_000_000,
-        period: 30_000_000,
-        quietMargin: 3_600_000_000,
-        windowStart: Number.MIN_SAFE_INTEGER,
-        floor: Number.MIN_SAFE_INTEGER,
-      },
-      confirmation: { answers: 3, over: 600_000_000 },
-      isHead: false,
       isSilenceConfirmed: false,
-      request: "",
     });
   }
   await commit;
+  pages.close();
   return rows;
 }

@@ -1,7 +1,7 @@
 import { CommittedPages } from "../../src/ingest/commit/committed-pages.ts";
 import { commitLiveMessages, LiveState } from "../../src/ingest/commit/live.ts";
 import { commitWalkPage } from "../../src/ingest/commit/walk-page.ts";
-import { PendingPages } from "../../src/ingest/decode/pending-pages.ts";
+import { readPage, receivePage } from "../../src/ingest/decode/read-page.ts";
 import { MICROS_PER_MS, type Micros } from "../../src/model/time.ts";
 import { openWriter, type WarehouseWriter } from "../../src/warehouse/writer.ts";
 import { at, btc, liveMessage, makeTicks, SECOND, tickPage, walkSettings } from "../support/ingest/pages.ts";
@@ -38,7 +38,6 @@ export function commitPages(
   onCommitted: (page: number) => void,
   pagesPerCommit = 1,
 ): void {
-  const pages = new PendingPages();
   const committedPages = new CommittedPages();
   const rows = makeTicks(gap.from, gap.to);
   const pageCount = Math.ceil(rows.length / ROWS_PER_PAGE);
@@ -47,20 +46,15 @@ export function commitPages(
   function commitPage(page: number): void {
     const part = rows.slice(page * ROWS_PER_PAGE, (page + 1) * ROWS_PER_PAGE);
     const isLast = page + 1 === pageCount;
-    const { pageId } = pages.read(
+    const read = readPage(
       { stream: "index_ticks", series: btc },
       tickPage(part, isLast ? undefined : `c${page}`),
     );
     const commit = commitWalkPage(
       warehouse,
-      { pages, committedPages, now },
-      {
-        pageId,
-        series: btc,
-        position: { gap, provenFrom },
-        isLast,
-        ...walkSettings,
-      },
+      { committedPages, now },
+      { series: btc, position: { gap, provenFrom }, isLast, ...walkSettings },
+      receivePage(read.page),
     );
     provenFrom = commit.proven?.from ?? provenFrom;
   }

@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { describe, expect, it, vi } from "vitest";
+import type { IngestWorkerData } from "../../src/ingest/thread/messages.ts";
 import { type StartWorker, startWorker } from "../../src/runtime/thread.ts";
 import { readLastShutdown } from "../../src/warehouse/sqlite/shutdown-marker.ts";
 import { createDaemonHarness } from "../support/daemon/daemon-harness.ts";
@@ -11,7 +12,7 @@ const flags: Int32Array[] = [];
 /** Takes the place of the ingest thread, and hangs on request; the scan thread stays as it is. */
 const startStuckWorker: StartWorker = (file, options) => {
   if (!file.endsWith("ingest-worker.ts")) return startWorker(file, options);
-  flags.push(options.workerData as Int32Array);
+  flags.push((options.workerData as IngestWorkerData).stopFlag);
   return startWorker(resolve(import.meta.dirname, "../support/daemon/stuck-ingest-worker.ts"), options);
 };
 

@@ -49,7 +49,7 @@ function countRows(transaction: Transaction, key: SeriesKey, { kind, range, subj
 }
 
 /** An answer that the index does not exist: 404, or 400 while others of its type are served. */
-interface NotFoundAnswer {
+export interface NotFoundAnswer {
   readonly key: SeriesKey;
   readonly indexType: string;
   readonly range: TimeRange;

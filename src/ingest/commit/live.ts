@@ -25,7 +25,7 @@ import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
 import { LiveEventReader } from "../decode/live-event.ts";
 import { AHEAD_REASON, truncateRaw } from "../decode/page.ts";
-import { MAX_CLOCK_SKEW_MICROS } from "../decode/scanned-page.ts";
+import { MAX_CLOCK_SKEW_MICROS } from "../decode/read-page.ts";
 import { SkippedTickDetector, type SkippedTicks } from "./skipped-ticks.ts";
 
 /** A change of the live feed's state; absent properties have not changed. */

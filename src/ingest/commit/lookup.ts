@@ -9,10 +9,10 @@ import {
 } from "../../warehouse/lookups/service-identity.ts";
 import { countUnknownFields, storeRejects } from "../../warehouse/rows/rejects.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
-import type { PendingPages } from "../decode/pending-pages.ts";
+import type { Page } from "../decode/read-page.ts";
 
-/** All pages of one lookup, decoded before. */
-export type LookupPages = (
+/** One lookup. */
+export type LookupList = (
   | {
       readonly stream: IdentifyingStream;
       /** The address of the service, to check that the warehouse belongs to it. */
@@ -20,7 +20,6 @@ export type LookupPages = (
     }
   | { readonly stream: "derivative_contracts"; readonly derivativeType: string; readonly exchangeId: string }
 ) & {
-  readonly pageIds: readonly number[];
   /** The request without secrets, for `rejects`. */
   readonly request: string;
 };
@@ -33,10 +32,10 @@ export interface LookupCommitResult extends ReconcileResult {
 /** Commits all pages of a lookup in one transaction: only the whole list shows what is no longer on it. */
 export function commitLookup(
   warehouse: WarehouseWriter,
-  pages: PendingPages,
-  list: LookupPages,
+  pages: readonly Page<LookupList["stream"]>[],
+  list: LookupList,
 ): LookupCommitResult {
-  const { records, rejects, unknownFields, isStale } = collectRecords(pages, list);
+  const { records, rejects, unknownFields, isStale } = collectRecords(pages);
   // An unreadable record is still listed, so with rejects a missing id does not mean a removed one.
   const reconcileOptions = { isComplete: rejects.length === 0, isStale };
   return warehouse.transaction((transaction) => {
@@ -63,20 +62,18 @@ export function commitLookup(
   });
 }
 
-/** All pages of the list of assets of a service. */
-interface ServiceAssets {
+export interface Service {
   readonly serviceUrl: string;
-  readonly pageIds: readonly number[];
   readonly mayAdopt: boolean;
 }
 
 /** Checks that the warehouse belongs to the service, before anything else is stored, and stores where it is now. */
 export function commitService(
   warehouse: WarehouseWriter,
-  pages: PendingPages,
-  { serviceUrl: url, pageIds, mayAdopt }: ServiceAssets,
+  assets: readonly Page<"assets">[],
+  { serviceUrl: url, mayAdopt }: Service,
 ): ServiceChange {
-  const ids = pageIds.flatMap((pageId) => pages.get("assets", pageId).records.map(({ id }) => id));
+  const ids = assets.flatMap(({ records }) => records.map(({ id }) => id));
   if (ids.length === 0) {
     throw new Failure(`${url} lists no assets: it may not be the service of this warehouse`, {
       code: "doubtful_list",
@@ -88,15 +85,14 @@ export function commitService(
   );
 }
 
-type LookupRecord = StreamRecords[LookupPages["stream"]];
+type LookupRecord = StreamRecords[LookupList["stream"]];
 
-function collectRecords(pages: PendingPages, list: LookupPages) {
+function collectRecords(pages: readonly Page<LookupList["stream"]>[]) {
   const byId = new Map<string, LookupRecord>();
   const rejects: Reject[] = [];
   const unknownFields: UnknownField[] = [];
   let isStale = false;
-  for (const pageId of list.pageIds) {
-    const page = pages.get(list.stream, pageId);
+  for (const page of pages) {
     for (const record of page.records) byId.set(record.id, record);
     rejects.push(...page.rejects);
     isStale ||= page.isFromCache;

@@ -44,7 +44,7 @@ export interface ContinuingPage {
   /** The number of records of other series. */
   readonly foreign: number;
   readonly first: () => DailyBar | IndexTick | undefined;
-  readonly firstRaw: () => string;
+  readonly firstRaw: string;
   readonly seconds: readonly SecondRecord<DailyBar | IndexTick>[];
 }
 
@@ -71,7 +71,7 @@ export function findContinued(
   const isOther = (record: DailyBar | IndexTick) => isStored(transaction, stream, record as never) === false;
   if (first?.ts !== ts || !isOther(first)) return undefined;
   const others = page.seconds.filter(({ record }) => record.ts === ts && isOther(record));
-  return { ts, seconds: [{ raw: page.firstRaw() }, ...others].map(toReject) };
+  return { ts, seconds: [{ raw: page.firstRaw }, ...others].map(toReject) };
 }
 
 function toReject({ raw }: { readonly raw: string }): Reject {

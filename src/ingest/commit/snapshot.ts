@@ -12,14 +12,12 @@ import { countUnknownFields, storeRejects } from "../../warehouse/rows/rejects.t
 import { type WriteRecordsResult, writeRecords } from "../../warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
-import type { PendingPages } from "../decode/pending-pages.ts";
-import { MAX_CLOCK_SKEW_MICROS } from "../decode/scanned-page.ts";
+import { MAX_CLOCK_SKEW_MICROS, type Page } from "../decode/read-page.ts";
 import { chooseRecords, type ListedPage } from "./second-records.ts";
 
-/** One page of a snapshot stream, decoded before. */
-export interface SnapshotPage {
+/** A list of a snapshot stream. */
+export interface SnapshotList {
   readonly stream: SnapshotStream;
-  readonly pageId: number;
   /** For exchange ticks: the markets to store; absent: all. */
   readonly markets?: ReadonlySet<string>;
   /** The request without secrets, for `rejects`. */
@@ -41,14 +39,12 @@ export interface SnapshotCommitResult {
  */
 export function commitSnapshot(
   warehouse: WarehouseWriter,
-  pages: PendingPages,
-  page: SnapshotPage,
+  { records, seconds, rejects, unknownFields }: Page<SnapshotStream>,
+  { stream, request, ...list }: SnapshotList,
 ): SnapshotCommitResult {
-  const { stream } = page;
-  const markets = stream === "exchange_ticks" ? page.markets : undefined;
-  const { records, seconds, rejects, unknownFields } = pages.get(stream, page.pageId);
+  const markets = stream === "exchange_ticks" ? list.markets : undefined;
   return warehouse.transaction((transaction) => {
-    storeRejects(transaction, stream, rejects, page.request);
+    storeRejects(transaction, stream, rejects, request);
     countUnknownFields(transaction, stream, unknownFields);
     const isSelected = (record: SnapshotRecord) => markets?.has((record as ExchangeTick).marketId) ?? true;
     const selected = markets ? records.filter(isSelected) : records;
@@ -56,7 +52,7 @@ export function commitSnapshot(
       transaction,
       stream,
       { records: selected, seconds: seconds.filter(({ record }) => isSelected(record)) },
-      page.request,
+      request,
     );
     const latest = transaction.now + MAX_CLOCK_SKEW_MICROS;
     return {

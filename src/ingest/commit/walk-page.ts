@@ -26,19 +26,12 @@ import type { WriteRecordsResult } from "../../warehouse/rows/row-writer.ts";
 import { recordLiveOffset, recordStreamState } from "../../warehouse/rows/stream-stats.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
-import type { PendingPages } from "../decode/pending-pages.ts";
+import type { Page } from "../decode/read-page.ts";
 import { type AppliedClaims, rulesOfStream, storeClaims } from "./apply-claims.ts";
 import type { CommittedPages } from "./committed-pages.ts";
 import { findLateness } from "./late-records.ts";
 import { readStoredSeries } from "./stored-series.ts";
-import {
-  type HistoryPage,
-  type PageRows,
-  readPageRows,
-  recordsOf,
-  secondRecordsOf,
-  writePageRows,
-} from "./write-page.ts";
+import { type PageRows, readPageRows, recordsOf, secondRecordsOf, writePageRows } from "./write-page.ts";
 
 /** The position of a page in its walk. */
 export interface WalkPosition extends Pick<PageAnswer, "gap" | "provenFrom" | "isContinued" | "anchor"> {
@@ -46,9 +39,8 @@ export interface WalkPosition extends Pick<PageAnswer, "gap" | "provenFrom" | "i
   readonly madeAt?: Micros | undefined;
 }
 
-/** A decoded page of a backward walk, and what the walk knows about it. */
+/** What a backward walk knows about a page. */
 export interface WalkPage extends Pick<PageAnswer, "isLast" | "isHead" | "isSilenceConfirmed"> {
-  readonly pageId: number;
   readonly series: Series;
   readonly position: WalkPosition;
   /** Equal pages have shown that the service always sends records of other series. */
@@ -91,7 +83,6 @@ export interface WalkPageCommitResult extends AppliedClaims {
 const MAX_REJECTED_FRACTION = 0.5;
 
 interface CommitOptions {
-  readonly pages: PendingPages;
   readonly committedPages: CommittedPages;
   readonly now: Micros;
 }
@@ -102,11 +93,11 @@ interface CommitOptions {
  */
 export function commitWalkPage(
   warehouse: WarehouseWriter,
-  { pages, committedPages, now }: CommitOptions,
+  { committedPages, now }: CommitOptions,
   page: WalkPage,
+  decoded: Page,
 ): WalkPageCommitResult {
   const { stream, indexType, indexId } = page.series;
-  const decoded = pages.get(stream, page.pageId);
   return warehouse.transaction((transaction): WalkPageCommitResult => {
     const key = { stream, series: transaction.dictionary.getSeriesKey(indexType, indexId) };
     const read = readPage(transaction, key, page, decoded, committedPages, now);
@@ -133,7 +124,7 @@ function readPage(
   transaction: Transaction,
   key: SeriesKey,
   page: WalkPage,
-  decoded: HistoryPage,
+  decoded: Page,
   committedPages: CommittedPages,
   now: Micros,
 ): ReadPage {
@@ -175,10 +166,7 @@ function readPage(
 }
 
 /** What the page would prove if nothing contradicted it. */
-function findExtent(
-  { position, isLast }: WalkPage,
-  { plausibleTimestamps }: HistoryPage,
-): TimeRange | undefined {
+function findExtent({ position, isLast }: WalkPage, { plausibleTimestamps }: Page): TimeRange | undefined {
   const { gap, provenFrom } = position;
   const oldest = plausibleTimestamps.at(-1) ?? Number.POSITIVE_INFINITY;
   const from = isLast ? gap.from : Math.max(gap.from, oldest + 1);
@@ -187,7 +175,7 @@ function findExtent(
 
 function toAnswer(
   { position, isLast, isHead, isSilenceConfirmed, acceptsForeign }: WalkPage,
-  { timestamps, plausibleTimestamps, foreign, asOf }: HistoryPage,
+  { timestamps, plausibleTimestamps, foreign, asOf }: Page,
   received: Pick<PageAnswer, "isStale" | "asOf">,
 ): PageAnswer {
   return {
@@ -205,7 +193,7 @@ function toAnswer(
 }
 
 /** A record from the future is readable, and beyond the range. */
-function findMassRejection({ rejects, ahead, rawCount }: HistoryPage): PageAlarm | undefined {
+function findMassRejection({ rejects, ahead, rawCount }: Page): PageAlarm | undefined {
   return rejects.length - ahead > rawCount * MAX_REJECTED_FRACTION ? "mass_rejection" : undefined;
 }
 
@@ -214,7 +202,7 @@ function hasConflict(
   transaction: Transaction,
   key: SeriesKey,
   { gap, provenFrom, timestamps }: PageAnswer,
-  decoded: HistoryPage,
+  decoded: Page,
   proven: TimeRange,
 ): boolean {
   // Includes the page's oldest row, which the next page would settle.
@@ -228,7 +216,7 @@ function hasConflict(
 function countMissing(
   transaction: Transaction,
   key: SeriesKey,
-  { timestamps }: HistoryPage,
+  { timestamps }: Page,
   { from, to }: TimeRange,
 ): number {
   const stored = new Set(readStoredTimestamps(transaction, key, { from, to }));
@@ -240,7 +228,7 @@ function writePage(
   transaction: Transaction,
   key: SeriesKey,
   page: WalkPage,
-  decoded: HistoryPage,
+  decoded: Page,
   { answer, rows, previews, isNewest, lateness, missing }: ReadPage,
   decision: PageDecision,
   committedPages: CommittedPages,
@@ -276,7 +264,7 @@ function writePage(
 }
 
 /** While the feed is silent, pages get their prices from here. */
-function tellNewest({ journal }: Transaction, decoded: HistoryPage, { stream, indexId }: Series): void {
+function tellNewest({ journal }: Transaction, decoded: Page, { stream, indexId }: Series): void {
   const newest = decoded.columns ? tickAt(decoded.columns, 0) : recordsOf(decoded)[0];
   const tick = stream === "index_ticks" && newest?.indexId === indexId && toCommittedTick(newest);
   if (tick && tick[2] === decoded.plausibleTimestamps[0]) journal.tell(tick);

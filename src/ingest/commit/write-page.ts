@@ -1,6 +1,6 @@
 import type { DailyBar, IndexTick, Reject, StreamRecords } from "../../model/records.ts";
 import { type HistoryStream, type Series, streamTable } from "../../model/streams.ts";
-import { type TickColumns, tickAt } from "../../model/tick-columns.ts";
+import { type TickColumns, tickAt, toTicks } from "../../model/tick-columns.ts";
 import type { Micros } from "../../model/time.ts";
 import type { PageAnswer } from "../../rule/answer.ts";
 import { findProofAt, hasRowsInRange, type SeriesKey } from "../../warehouse/coverage/ledger.ts";
@@ -13,18 +13,16 @@ import {
 } from "../../warehouse/rows/row-writer.ts";
 import { noteSecondInRow } from "../../warehouse/rows/second-records.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
-import type { PendingPages } from "../decode/pending-pages.ts";
+import type { Page } from "../decode/read-page.ts";
 import type { SecondRecord } from "../decode/second-records.ts";
 import { type ContinuingPage, chooseRecords, findContinued } from "./second-records.ts";
 
-export type HistoryPage = ReturnType<PendingPages["get"]>;
-
 /** The cast is safe: a page has only records of its own stream. */
-export function recordsOf({ records }: HistoryPage): (DailyBar & IndexTick)[] {
-  return records as (DailyBar & IndexTick)[];
+export function recordsOf({ columns, records }: Page): (DailyBar & IndexTick)[] {
+  return (columns ? toTicks(columns) : records) as (DailyBar & IndexTick)[];
 }
 
-export function secondRecordsOf({ seconds }: HistoryPage): readonly SecondRecord<DailyBar & IndexTick>[] {
+export function secondRecordsOf({ seconds }: Page): readonly SecondRecord<DailyBar & IndexTick>[] {
   return seconds as readonly SecondRecord<DailyBar & IndexTick>[];
 }
 
@@ -44,7 +42,7 @@ export function readPageRows(
   transaction: Transaction,
   { stream }: SeriesKey,
   { series, position }: { series: Series; position: Pick<PageAnswer, "gap" | "provenFrom" | "anchor"> },
-  decoded: HistoryPage,
+  decoded: Page,
 ): PageRows {
   const { columns } = decoded;
   const continued = findContinued(transaction, stream, position, toContinuing(decoded));
@@ -86,7 +84,7 @@ export function writePageRows(
   return { written, seconds: storeRejects(transaction, stream, seconds, request) };
 }
 
-function toContinuing(decoded: HistoryPage): ContinuingPage {
+function toContinuing(decoded: Page): ContinuingPage {
   const { plausibleTimestamps, foreign, firstRaw, columns } = decoded;
   const first = () => (columns ? tickAt(columns, 0) : recordsOf(decoded)[0]);
   return { newest: plausibleTimestamps[0], foreign, first, firstRaw, seconds: secondRecordsOf(decoded) };

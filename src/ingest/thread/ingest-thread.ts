@@ -1,3 +1,4 @@
+import { MessageChannel } from "node:worker_threads";
 import type { CommitNews } from "../../model/answers/ticks.ts";
 import { deserialiseFailure, Failure } from "../../model/failure.ts";
 import type { ResponseBody } from "../../model/response-body.ts";
@@ -9,18 +10,16 @@ import { type StartWorker, TERMINATE_TIMEOUT_MS, Thread } from "../../runtime/th
 import { raceAbort } from "../../runtime/timeouts.ts";
 import { describeUpgrade, type Upgrade } from "../../warehouse/migrate.ts";
 import { type BlockingFailure, isBlocking, isCorruption } from "../../warehouse/sqlite/sqlite-errors.ts";
-import { MAX_WALK_PAGES } from "../decode/pending-pages.ts";
-import type { PendingPageSummary, ReadPageOptions, ScannedPage } from "../decode/scanned-page.ts";
+import type { PageSummary, ReadPageOptions } from "../decode/read-page.ts";
 import {
-  columnMemory,
   type IngestCall,
   type IngestCalls,
   type IngestNotices,
   type IngestReply,
+  type IngestWorkerData,
   isOrdered,
   type ScanCalls,
   stoppedFailure,
-  transferListOf,
 } from "./messages.ts";
 import type { OperationArgs, OperationName, OperationResult } from "./operations.ts";
 
@@ -47,7 +46,16 @@ export interface IngestThreadOptions {
   readonly startWorker?: StartWorker | undefined;
 }
 
-type SentCall = Pick<IngestCall, "operation" | "args" | "bodies">;
+type SentCall = Pick<IngestCall, "operation" | "args">;
+
+/** Reads the pages of one walk or list. The ingest thread keeps them until their commit, or until the reader is closed. */
+export interface PageReader {
+  /** Names the reader in commits. */
+  readonly id: number;
+  /** Decodes a page, the memory of which is transferred. `number` names the page in its commit. */
+  read(body: ResponseBody): Promise<PageSummary & { readonly number: number }>;
+  close(): void;
+}
 
 /** Callers wait while this many calls are queued: this bounds the memory however fast the network is. */
 const MAX_QUEUED = 6;
@@ -63,24 +71,21 @@ const CLOSE_TIMEOUT_MS = 2_000;
 const noSecrets: readonly string[] = [];
 
 /**
- * The main thread's handle of the ingest thread, which decodes and commits bodies, one call at a time. A second thread
- * decompresses and scans the pages of ticks beside it: that takes almost as long as committing them.
+ * The main thread's handle of the ingest thread, which commits, one call at a time. A second thread decodes the pages beside it,
+ * which takes almost as long as committing them, and sends them to it: this thread sees only a summary of each.
  */
 export class IngestThread {
   readonly #writer: Thread<IngestCalls, IngestNotices>;
   readonly #scanner: Thread<ScanCalls>;
   readonly #options: IngestThreadOptions;
-  /** As the thread knows them. */
-  #sentSecrets: readonly string[] = noSecrets;
+  /** As each thread knows them. */
+  readonly #sentSecrets = { writer: noSecrets, scanner: noSecrets };
   readonly #slotWaiters: (() => void)[] = [];
   #queuedCalls = 0;
   #nextTicket = 0;
   /** Ordered calls that are not done, oldest first; those that are to be sent again, with how to wake them. */
   readonly #undone = new Map<number, (() => void) | undefined>();
-  /** Pages that the scan thread has decoded, until their commit. */
-  readonly #scannedPages = new Map<number, ScannedPage>();
-  /** Negative: the ingest thread numbers the pages that it decodes from 1. */
-  #nextScannedId = -1;
+  #nextReader = 1;
   #blockingFailure: BlockingFailure | undefined;
   #isChecked = true;
   #upgradeStartedAt: number | undefined;
@@ -98,11 +103,13 @@ export class IngestThread {
       endFailure: (reason: string) => new Failure(reason, { code: "ingest_died" }),
       resourceLimits: { maxYoungGenerationSizeMb: MAX_YOUNG_HEAP_MB },
     } as const;
+    const { port1, port2 } = new MessageChannel();
     this.#writer = new Thread({
       ...threadOptions,
       name: "ingest",
       file: resolveSiblingModule("./ingest-worker", import.meta.url),
-      workerData: this.#stopFlag,
+      workerData: { stopFlag: this.#stopFlag, pages: port1 } satisfies IngestWorkerData,
+      transferList: [port1],
       handlers: {
         upgrade: (upgrade) => {
           this.#upgradeStartedAt = clock.monotonic();
@@ -115,6 +122,8 @@ export class IngestThread {
       ...threadOptions,
       name: "scan",
       file: resolveSiblingModule("./scan-worker", import.meta.url),
+      workerData: port2,
+      transferList: [port2],
       handlers: {},
     });
     this.#options = options;
@@ -127,7 +136,7 @@ export class IngestThread {
       const { path, mayDeferCheck = false, signal } = options;
       await Promise.all([ingest.#scanner.start(), ingest.#writer.start()]);
       options.onOpening?.(ingest);
-      const open = ingest.call("open", { path, mayDeferCheck }, [], signal);
+      const open = ingest.call("open", { path, mayDeferCheck }, signal);
       ingest.#isChecked = (await raceAbort(open, signal)).isChecked;
       if (ingest.#upgradeStartedAt !== undefined) {
         const seconds = Math.ceil((options.clock.monotonic() - ingest.#upgradeStartedAt) / 1000);
@@ -175,53 +184,41 @@ export class IngestThread {
     return Math.max(this.#writer.oldestCallAgeMs, this.#scanner.oldestCallAgeMs);
   }
 
+  /** Needs no slot: each walk reads one page at a time. */
+  openPages(options: ReadPageOptions): PageReader {
+    const id = this.#nextReader++;
+    let pages = 0;
+    return {
+      id,
+      read: async (body) => {
+        this.#closing.signal.throwIfAborted();
+        const number = ++pages;
+        const page = { reader: id, number, options, body, ...this.#newSecrets("scanner") };
+        const summary = await this.#scanner
+          .call("scan", page, [body.bytes.buffer])
+          .finally(() => this.#closing.signal.throwIfAborted());
+        return { ...summary, number };
+      },
+      close: () => {
+        if (pages > 0) this.call("closePages", id).catch(() => {});
+      },
+    };
+  }
+
   /**
-   * Runs an operation in the ingest thread and transfers the bodies' memory to it. Waits while the queue is
-   * full, the disk is full or another program holds the write lock; rejects with any other failure.
+   * Runs an operation in the ingest thread. Waits while the queue is full, the disk is full or another program holds the write
+   * lock; rejects with any other failure.
    */
   async call<N extends OperationName>(
     operation: N,
     args: OperationArgs<N>,
-    bodies: readonly ResponseBody[] = [],
     signal?: AbortSignal,
   ): Promise<OperationResult<N>> {
     this.#closing.signal.throwIfAborted();
-    if (operation !== "readPage") return this.#callInOrder(operation, args, bodies, signal);
-    const scanned = await this.#scan(args as ReadPageOptions, bodies);
-    if ("pageId" in scanned) return scanned as OperationResult<N>;
-    return this.#callInOrder(operation, args, scanned.bodies, signal);
-  }
-
-  /**
-   * Lets the scan thread decode a page of ticks, and keeps the page until its commit. Returns the bodies if the ingest thread
-   * must decode them. Needs no slot: each walk reads one page at a time.
-   */
-  async #scan(
-    options: ReadPageOptions,
-    bodies: readonly ResponseBody[],
-  ): Promise<PendingPageSummary | { readonly bodies: readonly ResponseBody[] }> {
-    const [body] = bodies;
-    if (options.stream !== "index_ticks" || !options.series || !body) return { bodies };
-    const reply = await this.#scanner
-      .call("scan", { options, body }, transferListOf(bodies))
-      .finally(() => this.#closing.signal.throwIfAborted());
-    if (reply.page === undefined) return { bodies: [reply.body] };
-    const pageId = this.#nextScannedId--;
-    this.#scannedPages.set(pageId, reply.page);
-    if (this.#scannedPages.size > MAX_WALK_PAGES) this.#scannedPages.delete(firstKey(this.#scannedPages));
-    return { pageId, ...reply.summary };
-  }
-
-  async #callInOrder<N extends OperationName>(
-    operation: N,
-    args: OperationArgs<N>,
-    bodies: readonly ResponseBody[],
-    signal: AbortSignal | undefined,
-  ): Promise<OperationResult<N>> {
     await this.#acquireSlot();
     try {
       this.#closing.signal.throwIfAborted();
-      return (await this.#callUntilStored({ operation, args, bodies }, signal)) as OperationResult<N>;
+      return (await this.#callUntilStored({ operation, args }, signal)) as OperationResult<N>;
     } finally {
       this.#releaseSlot();
     }
@@ -244,11 +241,9 @@ export class IngestThread {
     const closeArgs: OperationArgs<"close"> = { isSuspect: isCorruption(endedBy) };
     this.#closing.abort(stoppedFailure());
     Atomics.store(this.#stopFlag, 0, 1);
-    const closed = this.#send({ operation: "close", args: closeArgs, bodies: [], isFirst: true }).then(
-      (reply) => {
-        if ("failure" in reply) onFailure?.(deserialiseFailure(reply.failure));
-      },
-    );
+    const closed = this.#send({ operation: "close", args: closeArgs, isFirst: true }).then((reply) => {
+      if ("failure" in reply) onFailure?.(deserialiseFailure(reply.failure));
+    });
     // A stuck thread must not block the exit: the file survives its termination.
     await Promise.all([this.#writer.close(closed, withinMs - TERMINATE_TIMEOUT_MS), this.#scanner.close()]);
   }
@@ -257,14 +252,10 @@ export class IngestThread {
    * Sends the call at once, so that the thread never waits. While storage blocks an earlier one, the thread rejects those behind it,
    * and they are sent again in order.
    */
-  async #callUntilStored(
-    { operation, args, bodies: firstBodies }: SentCall,
-    signal: AbortSignal | undefined,
-  ): Promise<unknown> {
+  async #callUntilStored({ operation, args }: SentCall, signal: AbortSignal | undefined): Promise<unknown> {
     const ending = signal ? AbortSignal.any([signal, this.#closing.signal]) : this.#closing.signal;
     const ticket = this.#nextTicket++;
     const isFirst = () => !isOrdered(operation) || firstKey(this.#undone) === ticket;
-    let bodies = firstBodies;
     let hasStorageFailed = false;
     let mustWait = isOrdered(operation) && [...this.#undone.values()].some((wake) => wake !== undefined);
     try {
@@ -272,9 +263,9 @@ export class IngestThread {
         if (mustWait) await raceAbort(new Promise<void>((wake) => this.#undone.set(ticket, wake)), ending);
         signal?.throwIfAborted();
         if (isOrdered(operation)) this.#undone.set(ticket, undefined);
-        const reply = await this.#send({ operation, args, bodies, isFirst: isFirst() });
+        const reply = await this.#send({ operation, args, isFirst: isFirst() });
         if ("value" in reply) {
-          // A reply without a commit (`ping`, `readPage`) does not show that storage works again.
+          // A reply without a commit (`ping`) does not show that storage works again.
           if (this.#blockingFailure && (reply.hasCommitted || hasStorageFailed)) {
             this.#options.log.info({ after: this.state }, "storage recovered");
             this.#blockingFailure = undefined;
@@ -287,7 +278,6 @@ export class IngestThread {
         if (this.state !== failure.code) this.#options.log.error({ code: failure.code }, failure.summary);
         this.#blockingFailure = failure;
         hasStorageFailed = true;
-        bodies = reply.bodies;
         mustWait = !isFirst();
         if (mustWait) continue;
         if (isOrdered(operation)) this.#undone.set(ticket, () => {});
@@ -300,26 +290,17 @@ export class IngestThread {
   }
 
   #send(sent: SentCall & { readonly isFirst: boolean }): Promise<IngestReply> {
-    const { operation, args, bodies } = sent;
-    const secrets = this.#options.secrets?.() ?? noSecrets;
-    const newSecrets = secrets === this.#sentSecrets ? {} : { secrets };
-    this.#sentSecrets = secrets;
     const machineMs = this.#options.clock.now();
     const now = Math.floor((this.#options.serviceNow?.() ?? machineMs) * MICROS_PER_MS);
     const machineNow = Math.floor(machineMs * MICROS_PER_MS);
-    const scanned = this.#takeScanned(operation, args);
-    const call = { ...sent, now, machineNow, ...newSecrets, ...(scanned ? { scanned } : {}) };
-    const memory = [...transferListOf(bodies), ...(scanned ? columnMemory(scanned.page) : [])];
-    return this.#writer.call("run", call, memory);
+    return this.#writer.call("run", { ...sent, now, machineNow, ...this.#newSecrets("writer") });
   }
 
-  /** The page that the call commits; undefined: the ingest thread has it. */
-  #takeScanned(operation: string, args: unknown): IngestCall["scanned"] {
-    if (operation !== "commitWalkPage") return undefined;
-    const { pageId } = args as OperationArgs<"commitWalkPage">;
-    const page = this.#scannedPages.get(pageId);
-    this.#scannedPages.delete(pageId);
-    return page && { pageId, page };
+  #newSecrets(thread: "writer" | "scanner"): Pick<IngestCall, "secrets"> {
+    const secrets = this.#options.secrets?.() ?? noSecrets;
+    if (secrets === this.#sentSecrets[thread]) return {};
+    this.#sentSecrets[thread] = secrets;
+    return { secrets };
   }
 
   async #acquireSlot(): Promise<void> {

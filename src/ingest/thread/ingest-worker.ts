@@ -1,5 +1,6 @@
 import { workerData } from "node:worker_threads";
+import type { IngestWorkerData } from "./messages.ts";
 import { serveCalls } from "./serve-calls.ts";
 
 // The entry of the ingest thread.
-serveCalls(workerData as Int32Array);
+serveCalls(workerData as IngestWorkerData);

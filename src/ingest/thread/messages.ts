@@ -1,19 +1,25 @@
+import type { MessagePort } from "node:worker_threads";
 import type { CommitNews } from "../../model/answers/ticks.ts";
 import { exitCode, Failure, type SerialisedFailure } from "../../model/failure.ts";
 import type { ResponseBody } from "../../model/response-body.ts";
 import type { Micros } from "../../model/time.ts";
 import type { Upgrade } from "../../warehouse/migrate.ts";
-import type { PendingPageSummary, ReadPageOptions, ScannedPage } from "../decode/scanned-page.ts";
+import type { WalkPage } from "../commit/walk-page.ts";
+import type { PageSummary, ReadPageOptions, SentPage } from "../decode/read-page.ts";
 
-/** A call from the main thread. The memory of its bodies is transferred, not copied. */
+export interface IngestWorkerData {
+  /** Once it is set, the ingest thread rejects queued calls without running them. */
+  readonly stopFlag: Int32Array;
+  /** Where the scan thread sends pages. */
+  readonly pages: MessagePort;
+}
+
+/** A call from the main thread. */
 export interface IngestCall {
   readonly operation: string;
   readonly args: unknown;
-  readonly bodies: readonly ResponseBody[];
   /** Every earlier call is done. Otherwise, while storage blocks an earlier one, the thread rejects it with the same failure. */
   readonly isFirst: boolean;
-  /** The page to commit, if the scan thread has decoded it. A retried call has it no more: the ingest thread keeps it. */
-  readonly scanned?: { readonly pageId: number; readonly page: ScannedPage };
   /** The client's secrets, none of which may be stored; absent if they have not changed. */
   readonly secrets?: readonly string[];
   /** The time by the service's clock and by this machine's; the ingest thread has none of its own. */
@@ -29,10 +35,7 @@ export interface StoredReply {
   readonly news: readonly CommitNews[];
 }
 
-/** The reply. A failed call returns its bodies, so that it can be retried. */
-export type IngestReply =
-  | StoredReply
-  | { readonly failure: SerialisedFailure; readonly bodies: readonly ResponseBody[] };
+export type IngestReply = StoredReply | { readonly failure: SerialisedFailure };
 
 /** What the ingest thread answers. */
 export interface IngestCalls {
@@ -44,39 +47,54 @@ export interface IngestNotices {
   upgrade(upgrade: Upgrade): void;
 }
 
+/** What the scan thread answers. */
 export interface ScanCalls {
-  scan(call: ScanCall): ScanReply;
+  scan(call: ScanCall): PageSummary;
 }
 
-export interface ScanCall {
+/** A body, the memory of which is transferred, not copied. `number`: of the page among those of its reader. */
+interface ScanCall extends Pick<IngestCall, "secrets"> {
+  readonly reader: number;
+  readonly number: number;
   readonly options: ReadPageOptions;
   readonly body: ResponseBody;
 }
 
-/** Without a page, the scanner cannot decode the body, and returns it. */
-export type ScanReply =
-  | { readonly page: ScannedPage; readonly summary: Omit<PendingPageSummary, "pageId"> }
-  | { readonly page: undefined; readonly body: ResponseBody };
+/** From the scan thread to the ingest thread. */
+export interface PageMessage {
+  readonly reader: number;
+  readonly number: number;
+  readonly page: SentPage;
+}
+
+/** What a walk says once of all its pages. */
+export interface WalkSettings
+  extends Pick<WalkPage, "series" | "isHead" | "confirmation" | "request" | "shouldCountMissing"> {
+  readonly timing: SeriesTiming;
+}
+
+export interface SeriesTiming extends Pick<WalkPage["rules"], "period" | "settleDelay" | "quietMargin"> {
+  /** Length of the history that the service serves; null: unlimited. */
+  readonly serviceWindow: Micros | null;
+}
+
+/** What a walk says of each page. `walk`: with the first one that it commits. */
+export interface WalkPageCall
+  extends Pick<WalkPage, "position" | "isLast" | "isSilenceConfirmed" | "acceptsForeign"> {
+  readonly reader: number;
+  readonly number: number;
+  readonly walk?: WalkSettings;
+}
 
 /** Operations that need neither disk space nor the write lock, and change nothing that a later commit depends on. */
 const unorderedOperations: ReadonlySet<string> = new Set([
-  ...["readPage", "dropPages", "ping", "close", "checkStorage"],
+  ...["closePages", "ping", "close", "checkStorage"],
   ...["recordIntegrityCheck", "listSilentIndices", "hasNoContracts"],
 ]);
 
 /** Nothing is committed before an ordered call that came earlier. */
 export function isOrdered(operation: string): boolean {
   return !unorderedOperations.has(operation);
-}
-
-/** The memory of a page, to be transferred instead of copied: its columns share it. */
-export function columnMemory({ columns }: ScannedPage): ArrayBuffer[] {
-  return [columns.ts.buffer];
-}
-
-/** The buffers of the bodies, to be transferred instead of copied. */
-export function transferListOf(bodies: readonly ResponseBody[]): ArrayBuffer[] {
-  return bodies.map(({ bytes }) => bytes.buffer);
 }
 
 /** For calls that were still queued when the thread stopped: none of them was run. */

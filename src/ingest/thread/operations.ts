@@ -1,9 +1,11 @@
+import type { MessagePort } from "node:worker_threads";
 import type { CommitNews } from "../../model/answers/ticks.ts";
 import { Failure } from "../../model/failure.ts";
 import type { UnknownField } from "../../model/records.ts";
-import type { ResponseBody } from "../../model/response-body.ts";
 import { SecretRedactor } from "../../model/secret-redactor.ts";
+import { WINDOW_EDGE_MARGIN_MICROS, WINDOW_MARGIN_MICROS } from "../../model/streams.ts";
 import { MICROS_PER_MS, type Micros } from "../../model/time.ts";
+import { computeWindowStart } from "../../warehouse/coverage/gaps.ts";
 import { reopenNotFound } from "../../warehouse/coverage/not-found.ts";
 import {
   hasNoContracts,
@@ -18,7 +20,7 @@ import { recordJobRun } from "../../warehouse/tables/job-runs.ts";
 import { recordSize } from "../../warehouse/tables/size-history.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import { openWriter, type WarehouseWriter, type WriterOptions } from "../../warehouse/writer.ts";
-import { commitNotFound } from "../commit/apply-claims.ts";
+import { commitNotFound, type NotFoundAnswer } from "../commit/apply-claims.ts";
 import {
   commitBlockedReason,
   commitLostRanges,
@@ -35,52 +37,49 @@ import {
   type LiveFeedChange,
   LiveState,
 } from "../commit/live.ts";
-import { commitLookup, commitService, type LookupPages } from "../commit/lookup.ts";
+import { commitLookup, commitService, type LookupList, type Service } from "../commit/lookup.ts";
 import {
   commitForbiddenSnapshot,
   commitSnapshot,
   commitSnapshotCoverage,
-  type SnapshotPage,
+  type SnapshotList,
 } from "../commit/snapshot.ts";
 import { commitEndedTargets, commitSnapshotTargets, commitTargets } from "../commit/targets.ts";
-import { commitWalkPage, type WalkPage, type WalkPageCommitResult } from "../commit/walk-page.ts";
-import { PendingPages } from "../decode/pending-pages.ts";
-import type { ReadPageOptions } from "../decode/scanned-page.ts";
-import type { IngestCall, StoredReply } from "./messages.ts";
+import { commitWalkPage, type WalkPageCommitResult } from "../commit/walk-page.ts";
+import type { IngestCall, SeriesTiming, StoredReply, WalkPageCall } from "./messages.ts";
+import { ReceivedPages } from "./received-pages.ts";
 
 /** The state of the ingest thread that operations use. */
 interface OperationContext {
   readonly warehouse: WarehouseWriter;
-  readonly pages: PendingPages;
+  readonly pages: ReceivedPages;
   readonly redactor: SecretRedactor;
   readonly committedPages: CommittedPages;
   readonly live: LiveState;
   readonly now: Micros;
+  readonly machineNow: Micros;
 }
 
-type Operation = (context: OperationContext, args: never, bodies: readonly ResponseBody[]) => unknown;
+/** Who has read the pages to commit. */
+interface ReadBy {
+  readonly reader: number;
+}
+
+type Operation = (context: OperationContext, args: never) => unknown;
 
 /** What the main thread may call while the warehouse is open. */
 const operations = {
-  /** Decodes a body; the page stays in this thread until a commit names its id. */
-  readPage: ({ pages }: OperationContext, options: ReadPageOptions, bodies: readonly ResponseBody[]) =>
-    pages.read(options, onlyBody(bodies)),
-  dropPages: ({ pages }: OperationContext, pageIds: readonly number[]) => pages.drop(pageIds),
-  commitWalkPage({ warehouse, pages, committedPages, now }: OperationContext, page: WalkPage) {
-    const result = commitWalkPage(warehouse, { pages, committedPages, now }, page);
-    pages.drop([page.pageId]);
+  /** The pages of a reader that were not committed are not needed any more. */
+  closePages: ({ pages }: OperationContext, reader: number) => pages.close(reader),
+  commitWalkPage(context: OperationContext, call: WalkPageCall) {
+    const result = commitPage(context, call);
+    context.pages.drop(call.reader, call.number);
     return result;
   },
-  commitLookup({ warehouse, pages }: OperationContext, lookup: LookupPages) {
-    const result = commitLookup(warehouse, pages, lookup);
-    pages.drop(lookup.pageIds);
-    return result;
-  },
-  commitService({ warehouse, pages }: OperationContext, assets: Parameters<typeof commitService>[2]) {
-    const result = commitService(warehouse, pages, assets);
-    pages.drop(assets.pageIds);
-    return result;
-  },
+  commitLookup: ({ warehouse, pages }: OperationContext, { reader, ...list }: LookupList & ReadBy) =>
+    commitLookup(warehouse, pages.list(list.stream, reader), list),
+  commitService: ({ warehouse, pages }: OperationContext, { reader, ...service }: Service & ReadBy) =>
+    commitService(warehouse, pages.list("assets", reader), service),
   commitLiveMessages: ({ warehouse, live, redactor }: OperationContext, messages: readonly string[]) =>
     commitLiveMessages(
       warehouse,
@@ -101,10 +100,11 @@ const operations = {
   /** The selected indices without a live tick at `since` or later. */
   listSilentIndices: ({ warehouse, live }: OperationContext, since: Micros) =>
     live.skips.listSilentIndices(warehouse, since),
-  commitSnapshot({ warehouse, pages }: OperationContext, page: SnapshotPage) {
-    const result = commitSnapshot(warehouse, pages, page);
-    pages.drop([page.pageId]);
-    return result;
+  /** Commits the pages that the reader has read since the last commit. */
+  commitSnapshot({ warehouse, pages }: OperationContext, { reader, ...list }: SnapshotList & ReadBy) {
+    const results = pages.list(list.stream, reader).map((page) => commitSnapshot(warehouse, page, list));
+    pages.drop(reader);
+    return results;
   },
   commitForbiddenSnapshot: onWarehouse(commitForbiddenSnapshot),
   /** Settles a snapshot, or returns why it does not count. */
@@ -113,7 +113,10 @@ const operations = {
   commitEndedTargets: onWarehouse(commitEndedTargets),
   commitSnapshotTargets: onWarehouse(commitSnapshotTargets),
   commitLostRanges: onWarehouse(commitLostRanges),
-  commitNotFound: onWarehouse(commitNotFound),
+  commitNotFound: (
+    { warehouse, ...context }: OperationContext,
+    { timing, ...answer }: Omit<NotFoundAnswer, "rules"> & { readonly timing: SeriesTiming },
+  ) => commitNotFound(warehouse, { ...answer, rules: seriesRules(context, timing) }),
   /** The service serves an index again after a 404: its ranges are to be fetched again. */
   commitIndexFoundAgain: inTransaction(reopenNotFound),
   commitBlockedReason: onWarehouse(commitBlockedReason),
@@ -163,7 +166,7 @@ const MAX_BARS_PER_STEP = 250;
 export class OperationRunner {
   #warehouse: WarehouseWriter | undefined;
   readonly #redactor = new SecretRedactor("data");
-  readonly #pages = new PendingPages(this.#redactor);
+  readonly #pages: ReceivedPages;
   readonly #committedPages = new CommittedPages();
   readonly #live = new LiveState();
   /** By the service's clock and by this machine's: those of the call, because this thread has no clock of its own. */
@@ -172,7 +175,8 @@ export class OperationRunner {
   #news: CommitNews[] = [];
   readonly #options: Pick<WriterOptions, "log" | "onUpgrade">;
 
-  constructor(options: Pick<WriterOptions, "log" | "onUpgrade">) {
+  constructor(pages: MessagePort, options: Pick<WriterOptions, "log" | "onUpgrade">) {
+    this.#pages = new ReceivedPages(pages);
     this.#options = options;
   }
 
@@ -185,7 +189,7 @@ export class OperationRunner {
     return { value, hasCommitted, news: this.takeNews() };
   }
 
-  #run({ operation, args, bodies, ...call }: IngestCall): Pick<StoredReply, "value" | "hasCommitted"> {
+  #run({ operation, args, ...call }: IngestCall): Pick<StoredReply, "value" | "hasCommitted"> {
     this.#setTime(call);
     // Opening commits: it registers this process as the writer.
     if (operation === "open") return { value: this.#open(args as OperationArgs<"open">), hasCommitted: true };
@@ -196,7 +200,7 @@ export class OperationRunner {
     const warehouse = this.#openWarehouse();
     const context = this.#contextOf(call);
     const before = warehouse.commitCount;
-    const value = warehouse.runGuarded(() => run(context, args as never, bodies));
+    const value = warehouse.runGuarded(() => run(context, args as never));
     return { value, hasCommitted: warehouse.commitCount > before };
   }
 
@@ -205,21 +209,20 @@ export class OperationRunner {
    * fails; in both cases none is committed.
    */
   runPageCommits(calls: readonly IngestCall[]): readonly WalkPageCommitResult[] | undefined {
-    const warehouse = this.#openWarehouse();
-    const pages = calls.map(({ args }) => args as WalkPage);
     let isPageFailure = false;
     // One commit, at the time of the last call.
     for (const call of calls) this.#setTime(call);
     try {
-      const results = warehouse.groupTransactions(() => {
+      const results = this.#openWarehouse().groupTransactions(() => {
         isPageFailure = true;
-        const committed = calls.map((call, i) =>
-          commitWalkPage(warehouse, this.#contextOf(call), pages[i] as WalkPage),
-        );
+        const committed = calls.map((call) => commitPage(this.#contextOf(call), call.args as WalkPageCall));
         isPageFailure = false;
         return committed;
       });
-      this.#pages.drop(pages.map(({ pageId }) => pageId));
+      for (const { args } of calls) {
+        const { reader, number } = args as WalkPageCall;
+        this.#pages.drop(reader, number);
+      }
       return results;
     } catch (error) {
       if (isPageFailure) return undefined;
@@ -268,10 +271,8 @@ export class OperationRunner {
     this.#machineNow = machineNow;
   }
 
-  #contextOf({ now, scanned }: Pick<IngestCall, "now" | "scanned">): OperationContext {
+  #contextOf({ now, machineNow }: Pick<IngestCall, "now" | "machineNow">): OperationContext {
     this.#now = now;
-    // It stays until its commit, which may be retried.
-    if (scanned) this.#pages.add(scanned.pageId, scanned.page);
     return {
       warehouse: this.#openWarehouse(),
       pages: this.#pages,
@@ -279,6 +280,7 @@ export class OperationRunner {
       committedPages: this.#committedPages,
       live: this.#live,
       now,
+      machineNow,
     };
   }
 
@@ -310,8 +312,26 @@ function inTransaction<A, R>(
   return ({ warehouse }, args) => warehouse.transaction((transaction) => record(transaction, args));
 }
 
-function onlyBody(bodies: readonly ResponseBody[]): ResponseBody {
-  const [body] = bodies;
-  if (!body || bodies.length > 1) throw new Error("readPage needs exactly one body");
-  return body;
+/** The page stays until its transaction is committed. */
+function commitPage(
+  { warehouse, pages, committedPages, now, machineNow }: OperationContext,
+  { reader, number, walk: sent, ...position }: WalkPageCall,
+): WalkPageCommitResult {
+  const { page, walk } = pages.get(reader, number, sent);
+  const rules = seriesRules({ now, machineNow }, walk.timing);
+  return commitWalkPage(warehouse, { committedPages, now }, { ...walk, ...position, rules }, page);
+}
+
+/** What the rule needs to know about a series at this time. */
+function seriesRules(
+  { now, machineNow }: Pick<OperationContext, "now" | "machineNow">,
+  { serviceWindow, ...timing }: SeriesTiming,
+): NotFoundAnswer["rules"] {
+  const windowStart = computeWindowStart(serviceWindow, now);
+  return {
+    ...timing,
+    windowStart: windowStart + WINDOW_MARGIN_MICROS,
+    floor: windowStart + WINDOW_EDGE_MARGIN_MICROS,
+    present: machineNow,
+  };
 }

@@ -7,9 +7,9 @@ import {
   type IngestCalls,
   type IngestNotices,
   type IngestReply,
+  type IngestWorkerData,
   isOrdered,
   stoppedFailure,
-  transferListOf,
 } from "./messages.ts";
 import { OperationRunner } from "./operations.ts";
 
@@ -26,13 +26,13 @@ interface WaitingCall extends IngestCall {
  * Runs the calls that arrive at the port, synchronously, so that they cannot overlap. Pages that wait together are committed
  * together. Checkpoints the WAL after the reply. Once `stopFlag` is set, it rejects queued calls without running them.
  */
-export function serveCalls(stopFlag: Int32Array, port?: ThreadPort): void {
+export function serveCalls({ stopFlag, pages }: IngestWorkerData, port?: ThreadPort): void {
   const host = new Channel<IngestNotices, IngestCalls>({
     port,
     bugCode: "ingest_bug",
     handlers: { run: receive },
   });
-  const runner: OperationRunner = new OperationRunner({
+  const runner: OperationRunner = new OperationRunner(pages, {
     log: host.log,
     onUpgrade: (upgrade) => host.send("upgrade", upgrade),
   });
@@ -50,8 +50,8 @@ export function serveCalls(stopFlag: Int32Array, port?: ThreadPort): void {
       if (waitingPages.length === 1) runAfterPendingMessages(commitWaitingPages);
       return;
     }
-    // All operations take effect in order; reading a page changes nothing.
-    if (call.operation !== "readPage") commitWaitingPages();
+    // All operations take effect in order.
+    commitWaitingPages();
     runAndReply({ ...call, answer });
   }
 
@@ -101,9 +101,9 @@ export function serveCalls(stopFlag: Int32Array, port?: ThreadPort): void {
     countCommits(1);
   }
 
-  function replyFailure({ operation, bodies, answer }: WaitingCall, error: unknown): void {
+  function replyFailure({ operation, answer }: WaitingCall, error: unknown): void {
     if (isOrdered(operation) && isBlocking(error)) blockedBy = error;
-    answer({ failure: serialiseFailure(error, "ingest_bug"), bodies }, transferListOf(bodies));
+    answer({ failure: serialiseFailure(error, "ingest_bug") });
   }
 
   function countCommits(count: number): void {

@@ -1,31 +1,25 @@
+import type { MessagePort } from "node:worker_threads";
+import { SecretRedactor } from "../../model/secret-redactor.ts";
 import { Channel, type ThreadPort } from "../../runtime/thread-channel.ts";
-import { scanPage, summarizePage } from "../decode/scanned-page.ts";
-import { columnMemory, type ScanCall, type ScanCalls, type ScanReply, transferListOf } from "./messages.ts";
+import { readPage } from "../decode/read-page.ts";
+import type { PageMessage, ScanCalls } from "./messages.ts";
 
-/** Decompresses and scans the pages of ticks that arrive at the port, beside the ingest thread. */
-export function serveScans(port?: ThreadPort): void {
+/** Decodes the pages that arrive at the port, and sends each to the ingest thread before its summary to the main thread. */
+export function serveScans(pages: MessagePort, port?: ThreadPort): void {
+  const redactor = new SecretRedactor("data");
   new Channel<object, ScanCalls>({
     port,
     bugCode: "ingest_bug",
     handlers: {
-      scan(call, answer) {
-        const reply = runScan(call);
-        answer(reply, reply.page ? columnMemory(reply.page) : transferListOf([reply.body]));
+      scan({ reader, number, options, body, secrets }, answer) {
+        if (secrets) redactor.setSecrets(secrets);
+        const { page, summary } = readPage(options, body, redactor);
+        body.bytes.buffer.transfer(0);
+        const message: PageMessage = { reader, number, page };
+        // The columns share one piece of memory.
+        pages.postMessage(message, page.columns ? [page.columns.ts.buffer] : []);
+        answer(summary);
       },
     },
   });
-}
-
-/** Frees the memory of a scanned body at once: to the garbage collector, a hundred of them are a hundred small objects. */
-function runScan({ options, body }: ScanCall): ScanReply {
-  try {
-    const { page, plain } = scanPage(options, body);
-    if (plain.buffer !== body.bytes.buffer) (plain.buffer as ArrayBuffer).transfer(0);
-    if (!page) return { page, body };
-    body.bytes.buffer.transfer(0);
-    return { page, summary: summarizePage(page) };
-  } catch {
-    // The ingest thread reports why the body cannot be read.
-    return { page: undefined, body };
-  }
 }

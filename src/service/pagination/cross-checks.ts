@@ -1,5 +1,10 @@
-import { type HistoryEndpoint, streamOfEndpoint, streamTable } from "../../model/streams.ts";
-import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import {
+  type HistoryEndpoint,
+  streamOfEndpoint,
+  streamTable,
+  WINDOW_MARGIN_MICROS,
+} from "../../model/streams.ts";
+import type { Micros } from "../../model/time.ts";
 import { isSaidEnough, type Repeated } from "../../rule/repetition.ts";
 import type { PageSummary } from "./page.ts";
 import { floorToMillisecond } from "./page.ts";
@@ -57,11 +62,6 @@ const PROBE_SIZE = 5;
 /** If two rows are further apart, rows may be missing between them. */
 const MAX_ROW_DISTANCE_PERIODS = 1.5;
 const MAX_KNOWN_HOLES = 8;
-/**
- * A row this close to the beginning of the window may be gone: the window moves on while a response is under way, and the
- * service may delete rows in batches. A row further inside cannot.
- */
-export const WINDOW_MARGIN_MICROS = 600 * MICROS_PER_SECOND;
 
 const isEmptyLastPage = ({ rows, nextId }: PageSummary) => rows === 0 && nextId === undefined;
 

@@ -1,5 +1,4 @@
-import type { ReadPageOptions } from "../../ingest/decode/scanned-page.ts";
-import type { IngestThread } from "../../ingest/thread/ingest-thread.ts";
+import type { IngestThread, PageReader } from "../../ingest/thread/ingest-thread.ts";
 import type { Selector } from "../../model/selector.ts";
 import type { DerivativeType } from "../../model/streams.ts";
 import { MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
@@ -48,12 +47,9 @@ export function serviceNow({ client, clock }: Pick<SyncContext, "client" | "cloc
   return Math.floor((client.serverNow() ?? clock.now()) * MICROS_PER_MS);
 }
 
-/** Fetches the pages of a list; the ingest thread decodes each and stores it as a pending page. */
-export function fetchListPages(context: SyncContext, list: ListWalkOptions, readOptions: ReadPageOptions) {
-  const { client, ingest, signal } = context;
-  return walkListPages(client, { ...list, signal }, (body) =>
-    ingest.call("readPage", readOptions, [body], signal),
-  );
+/** Fetches the pages of a list. */
+export function fetchListPages({ client, signal }: SyncContext, list: ListWalkOptions, pages: PageReader) {
+  return walkListPages(client, { ...list, signal }, pages.read);
 }
 
 /** Formats a request without secrets, for the source column of `rejects`. */
@@ -111,5 +107,5 @@ export async function storeClockSkew(
   if (skewMs === undefined) return;
   const skew = -skewMs * MICROS_PER_MS;
   if (Math.abs(skew - readClockSkew(reader)) > MIN_SKEW_CHANGE_MICROS)
-    await ingest.call("commitClockSkew", skew, [], signal);
+    await ingest.call("commitClockSkew", skew, signal);
 }

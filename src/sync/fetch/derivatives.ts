@@ -21,7 +21,7 @@ export async function refreshContracts(
 ): Promise<boolean> {
   const { ingest, stats, signal } = context;
   const contractCheck = { exchangeId, derivativeType, day: formatDay(serviceNow(context)) };
-  if (await ingest.call("hasNoContracts", contractCheck, [], signal)) return false;
+  if (await ingest.call("hasNoContracts", contractCheck, signal)) return false;
   const filters = { exchangeId, include: "ALL" };
   const list: ListWalkOptions = {
     endpoint: contractEndpoint,
@@ -31,24 +31,22 @@ export async function refreshContracts(
     mayBeMissing: true,
   };
   const stream = "derivative_contracts";
-  const pageIds: number[] = [];
+  const pages = ingest.openPages({ stream, derivativeType });
   let rows = 0;
   try {
-    for await (const { page } of fetchListPages(context, list, { stream, derivativeType })) {
-      pageIds.push(page.pageId);
-      rows += page.rows;
-    }
+    for await (const { page } of fetchListPages(context, list, pages)) rows += page.rows;
+    const request = describeRequest(`/derivatives/contract/${derivativeType}`, filters);
+    const lookup = { stream, derivativeType, exchangeId, reader: pages.id, request } as const;
+    stats.addLookup(stream, await ingest.call("commitLookup", lookup, signal));
   } catch (error) {
     // The spec does not say how the service reports an exchange without derivatives.
     if (failureCode(error) !== "not_found" && failureCode(error) !== "rejected") throw error;
-    await ingest.call("commitNoContracts", contractCheck, [], signal);
+    await ingest.call("commitNoContracts", contractCheck, signal);
     return false;
+  } finally {
+    pages.close();
   }
-  const request = describeRequest(`/derivatives/contract/${derivativeType}`, filters);
-  const lookup = { stream, derivativeType, exchangeId, pageIds, request } as const;
-  const commit = await ingest.call("commitLookup", lookup, [], signal);
-  stats.addLookup(stream, commit);
-  if (rows === 0) await ingest.call("commitNoContracts", contractCheck, [], signal);
+  if (rows === 0) await ingest.call("commitNoContracts", contractCheck, signal);
   return rows > 0;
 }
 
@@ -113,6 +111,5 @@ function fetchTicksOfType(
     priority: requestPriority.snapshot,
   };
   const request = describeRequest(`/derivatives/ticker/${derivativeType}`, filters);
-  const pages = fetchListPages(context, list, { stream, derivativeType });
-  return storeSnapshotPages(context, { stream, request, part: derivativeType }, pages);
+  return storeSnapshotPages(context, { stream, request, part: derivativeType }, list);
 }

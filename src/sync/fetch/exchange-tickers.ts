@@ -3,7 +3,7 @@ import { streamTable } from "../../model/streams.ts";
 import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { SnapshotPart } from "../../rule/snapshot.ts";
 import { requestPriority } from "../../service/http/request.ts";
-import { describeRequest, fetchListPages, type SyncContext, serviceNow } from "../context/context.ts";
+import { describeRequest, type SyncContext, serviceNow } from "../context/context.ts";
 import { fetchIfAllowed, recordSnapshot, storeSnapshotPages } from "./record-snapshot.ts";
 
 const stream = "exchange_ticks";
@@ -73,6 +73,5 @@ async function pollOnce(
   const filters = exchangeId === null ? {} : { exchangeId };
   const list = { endpoint, filters, priority: requestPriority.snapshot };
   const request = describeRequest(endpoint, filters);
-  const pages = fetchListPages(context, list, { stream });
-  return storeSnapshotPages(context, { stream, request, ...(markets ? { markets } : {}) }, pages);
+  return storeSnapshotPages(context, { stream, request, ...(markets ? { markets } : {}) }, list);
 }

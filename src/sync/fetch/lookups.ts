@@ -14,8 +14,8 @@ export async function refreshLookup(context: SyncContext, stream: LookupStream):
   const { ingest, log, stats, signal } = context;
   const request = describeRequest(streamTable[stream].endpoint);
   const { address: serviceUrl } = context.client;
-  const commit = await withWholeList(context, stream, (pageIds) =>
-    ingest.call("commitLookup", { stream, pageIds, request, serviceUrl }, [], signal),
+  const commit = await withWholeList(context, stream, (reader) =>
+    ingest.call("commitLookup", { stream, reader, request, serviceUrl }, signal),
   );
   stats.addLookup(stream, commit);
   if (commit.incident) {
@@ -31,18 +31,19 @@ export async function refreshLookup(context: SyncContext, stream: LookupStream):
 export async function withWholeList<T>(
   context: SyncContext,
   stream: LookupStream,
-  commit: (pageIds: readonly number[]) => Promise<T>,
+  commit: (reader: number) => Promise<T>,
 ): Promise<T> {
   const list = { endpoint: streamTable[stream].endpoint, priority: requestPriority.head };
   for (let answers = 1; ; answers++) {
-    const pageIds: number[] = [];
-    for await (const { page } of fetchListPages(context, list, { stream })) pageIds.push(page.pageId);
+    const pages = context.ingest.openPages({ stream });
     try {
-      return await commit(pageIds);
+      for await (const _ of fetchListPages(context, list, pages));
+      return await commit(pages.id);
     } catch (error) {
       const isRepeated = isSaidEnough("other service", answers);
       if (isRepeated || failureCode(error) !== "other_service") throw error;
-      await context.ingest.call("dropPages", pageIds, [], context.signal);
+    } finally {
+      pages.close();
     }
   }
 }

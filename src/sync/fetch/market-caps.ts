@@ -1,6 +1,6 @@
 import { decodePage } from "../../ingest/decode/page.ts";
 import type { MarketCap } from "../../model/records.ts";
-import { decodeBody } from "../../model/response-body.ts";
+import { decodeBody, type ResponseBody } from "../../model/response-body.ts";
 import { streamTable } from "../../model/streams.ts";
 import { MICROS_PER_SECOND } from "../../model/time.ts";
 import { requestPriority } from "../../service/http/request.ts";
@@ -20,28 +20,24 @@ export async function fetchMarketCaps(
   context: SyncContext,
   cadenceSeconds: number | undefined,
 ): Promise<string[]> {
-  const { client, ingest, signal } = context;
+  const { client, signal } = context;
   const askedAt = serviceNow(context);
   const caps: MarketCap[] = [];
-  const priority = cadenceSeconds === undefined ? requestPriority.head : requestPriority.snapshot;
-  const walk = walkListPages(client, { endpoint, filters, priority, signal }, async (body) => {
-    const { records } = decodePage(stream, decodeBody(body));
-    return { records, ...(await ingest.call("readPage", { stream }, [body], signal)) };
-  });
-  const pages = (async function* () {
-    for await (const each of walk) {
-      caps.push(...each.page.records);
-      yield each;
-    }
-  })();
+  const collect = (body: ResponseBody) => {
+    const { records, rawCount: rows, nextId } = decodePage(stream, decodeBody(body));
+    caps.push(...records);
+    return { rows, nextId };
+  };
   if (cadenceSeconds === undefined) {
-    for await (const { page } of pages) await ingest.call("dropPages", [page.pageId]);
+    const list = { endpoint, filters, priority: requestPriority.head, signal };
+    for await (const _ of walkListPages(client, list, async (body) => collect(body)));
     return rankByMarketCap(caps);
   }
   const snapshot = { stream, exchangeId: null, cadence: cadenceSeconds * MICROS_PER_SECOND } as const;
   return fetchIfAllowed(context, snapshot, async () => {
     const request = describeRequest(endpoint, filters);
-    const parts = [await storeSnapshotPages(context, { stream, request }, pages)];
+    const list = { endpoint, filters, priority: requestPriority.snapshot };
+    const parts = [await storeSnapshotPages(context, { stream, request }, list, collect)];
     await recordSnapshot(context, { ...snapshot, parts, askedAt });
     return rankByMarketCap(caps);
   });

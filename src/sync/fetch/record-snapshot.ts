@@ -1,7 +1,9 @@
-import type { ForbiddenSnapshot, SnapshotPage } from "../../ingest/commit/snapshot.ts";
+import type { ForbiddenSnapshot, SnapshotList } from "../../ingest/commit/snapshot.ts";
 import { Failure, failureCode } from "../../model/failure.ts";
+import type { ResponseBody } from "../../model/response-body.ts";
 import type { Micros } from "../../model/time.ts";
 import type { Snapshot, SnapshotPart, SnapshotProblem } from "../../rule/snapshot.ts";
+import { type ListWalkOptions, walkListPages } from "../../service/pagination/list-walk.ts";
 import { type SyncContext, serviceNow } from "../context/context.ts";
 
 const incompleteReasons: Readonly<Record<SnapshotProblem, string>> = {
@@ -10,22 +12,32 @@ const incompleteReasons: Readonly<Record<SnapshotProblem, string>> = {
   empty: "it has no records",
 };
 
-/** Stores the pages of one snapshot as they come, and sums them up. */
+/** Fetches a list, stores its pages as they come, and sums them up. `part`: the derivative type. */
 export async function storeSnapshotPages(
-  { ingest, stats, signal }: SyncContext,
-  { part = "", ...snapshot }: Omit<SnapshotPage, "pageId"> & { readonly part?: string },
-  pages: AsyncIterable<{ readonly page: { readonly pageId: number } }>,
+  { client, ingest, stats, signal }: SyncContext,
+  { part = "", ...list }: SnapshotList & { readonly part?: string },
+  walk: ListWalkOptions,
+  onBody: (body: ResponseBody) => void = () => {},
 ): Promise<SnapshotPart> {
+  const reader = ingest.openPages({ stream: list.stream, derivativeType: part });
+  const read = async (body: ResponseBody) => {
+    onBody(body);
+    return reader.read(body);
+  };
   let [listed, rejected] = [0, 0];
   const timestamps: Micros[] = [];
   const storedTimestamps: Micros[] = [];
-  for await (const { page } of pages) {
-    const commit = await ingest.call("commitSnapshot", { ...snapshot, pageId: page.pageId }, [], signal);
-    stats.addRows(snapshot.stream, commit.written, commit);
-    listed += commit.listed;
-    rejected += commit.rejected;
-    if (commit.newest !== undefined) timestamps.push(commit.newest);
-    if (commit.newestStored !== undefined) storedTimestamps.push(commit.newestStored);
+  try {
+    for await (const _ of walkListPages(client, { ...walk, signal }, read))
+      for (const commit of await ingest.call("commitSnapshot", { ...list, reader: reader.id }, signal)) {
+        stats.addRows(list.stream, commit.written, commit);
+        listed += commit.listed;
+        rejected += commit.rejected;
+        if (commit.newest !== undefined) timestamps.push(commit.newest);
+        if (commit.newestStored !== undefined) storedTimestamps.push(commit.newestStored);
+      }
+  } finally {
+    reader.close();
   }
   return { part, listed, rejected, timestamps, storedTimestamps };
 }
@@ -39,8 +51,7 @@ export async function fetchIfAllowed<T>(
   try {
     return await fetch();
   } catch (error) {
-    if (failureCode(error) === "forbidden")
-      await ingest.call("commitForbiddenSnapshot", snapshot, [], signal);
+    if (failureCode(error) === "forbidden") await ingest.call("commitForbiddenSnapshot", snapshot, signal);
     throw error;
   }
 }
@@ -48,7 +59,7 @@ export async function fetchIfAllowed<T>(
 /** Records the coverage of a fetched snapshot. Throws if the snapshot looks incomplete; then nothing is covered. */
 export async function recordSnapshot(context: SyncContext, collected: Snapshot): Promise<void> {
   const snapshot = { ...collected, answeredAt: serviceNow(context) };
-  const problem = await context.ingest.call("commitSnapshotCoverage", snapshot, [], context.signal);
+  const problem = await context.ingest.call("commitSnapshotCoverage", snapshot, context.signal);
   if (problem === undefined) return;
   throw new Failure(
     `the snapshot of ${snapshot.stream.replace("_", " ")} looks incomplete: ${incompleteReasons[problem]}`,

@@ -114,7 +114,6 @@ export async function backfill(
     context.ingest.call(
       "commitJobRun",
       { job: NIGHTLY_JOB, scheduledAt: serviceNow(context), outcome },
-      [],
       context.signal,
     );
   // Planned before anything is fetched: what this run fetches needs no second look.
@@ -156,7 +155,7 @@ export async function backfill(
   const streamHealth = streams
     .filter(includesStream)
     .map((stream) => toStreamHealth(stream, problems, parkedEndpoints));
-  await context.ingest.call("commitStreamHealth", streamHealth, [], context.signal);
+  await context.ingest.call("commitStreamHealth", streamHealth, context.signal);
   const activeStreams = streams.filter((stream) => isStreamActive(stream, settings, includesStream));
   const reports = activeStreams.map((stream): BackfillStreamReport => {
     const streamGaps = openGaps.filter(({ key }) => key.stream === stream);

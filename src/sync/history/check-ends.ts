@@ -1,5 +1,5 @@
 import { failureCode } from "../../model/failure.ts";
-import { cadenceOf, historyStreams, isDaily } from "../../model/streams.ts";
+import { cadenceOf, historyStreams, isDaily, WINDOW_EDGE_MARGIN_MICROS } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { computeWindowStart } from "../../warehouse/coverage/gaps.ts";
 import { ledgerKeyText } from "../../warehouse/coverage/ledger.ts";
@@ -8,7 +8,7 @@ import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { SyncContext } from "../context/context.ts";
 import { classifyError } from "../context/error-policy.ts";
 import { runConcurrently } from "../context/retry.ts";
-import { type SliceWalk, type WalkProgress, WINDOW_EDGE_MARGIN_MICROS, walkSlice } from "./walk-slice.ts";
+import { type SliceWalk, type WalkProgress, walkSlice } from "./walk-slice.ts";
 
 /** What the service said when it was asked again whether nothing is older. */
 export interface EndChecks {

@@ -1,4 +1,5 @@
 import { Failure, failureCode } from "../../model/failure.ts";
+import { WINDOW_EDGE_MARGIN_MICROS } from "../../model/streams.ts";
 import { MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import { isSaidEnough } from "../../rule/repetition.ts";
 import type { Random } from "../../runtime/backoff.ts";
@@ -16,13 +17,7 @@ import { findOpenGaps, type GapFilter, type PlanTiming, planWalks, type WalkPlan
 import { NotFoundAnswers } from "./not-found-answers.ts";
 import { countPages, urgencies } from "./slices.ts";
 import { type ActiveWalk, drainQueue, WalkQueue } from "./walk-queue.ts";
-import {
-  type SliceResult,
-  type SliceWalk,
-  unconfirmedFailure,
-  WINDOW_EDGE_MARGIN_MICROS,
-  walkSlice,
-} from "./walk-slice.ts";
+import { type SliceResult, type SliceWalk, unconfirmedFailure, walkSlice } from "./walk-slice.ts";
 
 interface FillOptions {
   readonly reader: Connection;
@@ -74,7 +69,7 @@ export async function fillGaps(context: SyncContext, options: FillOptions): Prom
     const now = serviceNow(context);
     const startedAt = clock.monotonic();
     const plan = planWalks(reader, now, timing, filter);
-    if (plan.lost.length > 0) await ingest.call("commitLostRanges", plan.lost, [], signal);
+    if (plan.lost.length > 0) await ingest.call("commitLostRanges", plan.lost, signal);
     const isOpen = (walk: SliceWalk) =>
       !isParked(parked, walk) && !failures.get(ledgerKeyText(walk.key))?.isGivenUp;
     const walks = plan.walks.filter(isOpen);
@@ -85,7 +80,7 @@ export async function fillGaps(context: SyncContext, options: FillOptions): Prom
         // Its range has a reason of its own; the rest of the series is not blocked.
         if (reason === "withdrawal_unconfirmed") continue;
         const keys = group.map(({ key }) => key);
-        await ingest.call("commitBlockedReason", { keys, reason }, [], signal);
+        await ingest.call("commitBlockedReason", { keys, reason }, signal);
       }
       const problems = [...openProblems.values()].map(({ problem }) => problem);
       return { problems: [...parked.values(), ...problems], asOf };
@@ -112,7 +107,7 @@ export async function fillGaps(context: SyncContext, options: FillOptions): Prom
     const requests = countRequests(stats) - requestsBefore;
     const seconds = (clock.monotonic() - startedAt) / 1000;
     if (requests >= MIN_MEASURED_REQUESTS && seconds > 0)
-      await ingest.call("commitRequestRate", requests / seconds, [], signal);
+      await ingest.call("commitRequestRate", requests / seconds, signal);
     const countedKeys = new Set<string>();
     for (const { walk, error, countsAsTry } of failed) {
       const key = ledgerKeyText(walk.key);
@@ -213,7 +208,7 @@ async function runRound(
   const reopenSeries = async ({ key }: SliceWalk) => {
     if (!notFoundSeries[key.stream].delete(key.series)) return;
     hasReopened = true;
-    await ingest.call("commitIndexFoundAgain", key, [], signal);
+    await ingest.call("commitIndexFoundAgain", key, signal);
   };
   const fill = async (active: ActiveWalk) => {
     const { walk } = active;
@@ -241,7 +236,7 @@ async function runRound(
     }
     if (walk.blockedReason !== null) unblocked.push(walk.key);
     if (isSeriesFilled && plan.rechecks.has(ledgerKeyText(walk.key)))
-      await ingest.call("commitRecheck", { key: walk.key, day: plan.day }, [], signal);
+      await ingest.call("commitRecheck", { key: walk.key, day: plan.day }, signal);
   };
   // Series known to exist go first, because many 404s in a row look like a broken service.
   const rank = ({ urgency, key }: SliceWalk) =>
@@ -249,7 +244,7 @@ async function runRound(
   const queue = new WalkQueue({ walks, rank, findOldestRow: ({ key }) => findOldestRow(reader, key) });
   await drainQueue(queue, concurrency * WALKS_PER_REQUEST, fill);
   if (unblocked.length > 0)
-    await ingest.call("commitBlockedReason", { keys: unblocked, reason: null }, [], signal);
+    await ingest.call("commitBlockedReason", { keys: unblocked, reason: null }, signal);
   return { failed, unconfirmed, clamped, hasReopened };
 }
 
@@ -279,7 +274,7 @@ async function park(
   );
   // Its indices that were denied first are no problems of their own.
   if (!isOneIndex) for (const key of keys.keys()) parked.delete(key);
-  await ingest.call("commitBlockedReason", { keys: [...keys.values()], reason: "forbidden" }, [], signal);
+  await ingest.call("commitBlockedReason", { keys: [...keys.values()], reason: "forbidden" }, signal);
 }
 
 /**
@@ -300,7 +295,7 @@ async function settleExpiredEdge(
     await clock.sleep((Math.max(...expiringSoon) - now) / MICROS_PER_MS + 50, signal);
   const later = serviceNow(context);
   const plan = planWalks(reader, later, timing, filter);
-  if (plan.lost.length > 0) await ingest.call("commitLostRanges", plan.lost, [], signal);
+  if (plan.lost.length > 0) await ingest.call("commitLostRanges", plan.lost, signal);
 }
 
 type SliceOutcome =

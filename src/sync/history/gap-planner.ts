@@ -1,5 +1,12 @@
 import type { Confirmations } from "../../model/status/confirmations.ts";
-import { cadenceOf, type HistoryStream, isDaily, settleDelay, streamTable } from "../../model/streams.ts";
+import {
+  cadenceOf,
+  type HistoryStream,
+  isDaily,
+  settleDelay,
+  streamTable,
+  WINDOW_EDGE_MARGIN_MICROS,
+} from "../../model/streams.ts";
 import { formatDay, MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import {
   intersect,
@@ -22,7 +29,7 @@ import { readConfirmations } from "../../warehouse/read/confirmations.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { SyncSettings } from "../context/context.ts";
 import { compareUrgency, cutIntoSlices, dropExpired, ROWS_PER_PAGE } from "./slices.ts";
-import { type SliceWalk, WINDOW_EDGE_MARGIN_MICROS } from "./walk-slice.ts";
+import type { SliceWalk } from "./walk-slice.ts";
 
 /** A recheck fetches this much of the newest covered range again, once a day, to find late corrections. */
 export const RECHECK_MICROS = 2 * MICROS_PER_DAY;

@@ -1,11 +1,10 @@
 import { decodePage } from "../../ingest/decode/page.ts";
 import { exitCode, Failure } from "../../model/failure.ts";
 import { decodeBody } from "../../model/response-body.ts";
-import { type HistoryStream, streamTable } from "../../model/streams.ts";
+import { type HistoryStream, streamTable, WINDOW_MARGIN_MICROS } from "../../model/streams.ts";
 import { formatToMillisecond, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { requestPriority } from "../../service/http/request.ts";
-import { WINDOW_MARGIN_MICROS } from "../../service/pagination/cross-checks.ts";
 import { anchorForRow } from "../../service/pagination/page.ts";
 import { computeWindowStart } from "../../warehouse/coverage/gaps.ts";
 import { ledgerKeyText } from "../../warehouse/coverage/ledger.ts";
@@ -14,7 +13,7 @@ import { findOtherServedSeries, hasRowsSince } from "../../warehouse/rows/row-qu
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { type SyncContext, serviceNow } from "../context/context.ts";
 import { classifyError, toProblem } from "../context/error-policy.ts";
-import { confirmationOf, reportClaims, type SliceWalk, seriesRules } from "./walk-slice.ts";
+import { confirmationOf, reportClaims, type SliceWalk, timingOf } from "./walk-slice.ts";
 
 /** How long the result of an endpoint probe is reused, because many series may get a 404 at once. */
 const PROBE_TTL_MS = 10_000;
@@ -53,10 +52,10 @@ export class NotFoundAnswers {
       key,
       indexType,
       range,
-      rules: seriesRules(context, walk),
+      timing: timingOf(walk),
       confirmation: confirmationOf(context, walk),
     };
-    const applied = await context.ingest.call("commitNotFound", answer, [], context.signal);
+    const applied = await context.ingest.call("commitNotFound", answer, context.signal);
     reportClaims(context, walk, applied);
     return undefined;
   }

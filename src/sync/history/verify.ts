@@ -1,6 +1,12 @@
 import { Failure, failureCode } from "../../model/failure.ts";
 import type { Confirmations } from "../../model/status/confirmations.ts";
-import { cadenceOf, historyStreams, isDaily, settleDelay } from "../../model/streams.ts";
+import {
+  cadenceOf,
+  historyStreams,
+  isDaily,
+  settleDelay,
+  WINDOW_EDGE_MARGIN_MICROS,
+} from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
 import type { PendingClaim } from "../../rule/claim.ts";
@@ -20,13 +26,7 @@ import { findOpenGaps, summarizeClaims } from "./gap-planner.ts";
 import { NotFoundAnswers } from "./not-found-answers.ts";
 import { cutOnGrid, dropExpired, gridCadence, sliceLength } from "./slices.ts";
 import { drainQueue, WalkQueue } from "./walk-queue.ts";
-import {
-  type SliceResult,
-  type SliceWalk,
-  unconfirmedFailure,
-  WINDOW_EDGE_MARGIN_MICROS,
-  walkSlice,
-} from "./walk-slice.ts";
+import { type SliceResult, type SliceWalk, unconfirmedFailure, walkSlice } from "./walk-slice.ts";
 
 interface CompareOptions {
   readonly reader: Connection;
@@ -154,7 +154,7 @@ export async function compareSlices(
       if (error instanceof Failure && error.code === "alarm") {
         const length = sliceLength(walk.cadence);
         const near = { from: Math.max(from, position - length), to: Math.min(range.to, position + length) };
-        await context.ingest.call("commitRetraction", { key, range: near }, [], signal);
+        await context.ingest.call("commitRetraction", { key, range: near }, signal);
       }
     }
   });

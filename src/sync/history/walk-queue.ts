@@ -211,23 +211,24 @@ class QueuedWalk implements ActiveWalk {
  */
 export class WalkQueue {
   readonly #rank: (walk: SliceWalk) => number;
-  readonly #series: ReadonlyMap<string, QueuedSeries>;
+  /** Those that are not finished. */
+  readonly #series: Set<QueuedSeries>;
   #onChange = Promise.withResolvers<void>();
 
   constructor({ walks, rank, findOldestRow }: WalkQueueOptions) {
     this.#rank = rank;
     const bySeries = Map.groupBy(walks, ({ key }) => ledgerKeyText(key));
-    this.#series = new Map(
-      [...bySeries].map(([key, own]) => {
+    this.#series = new Set(
+      [...bySeries.values()].map((own) => {
         const first = own[0] as SliceWalk;
-        return [key, new QueuedSeries(own, first.cadence, findOldestRow(first))];
+        return new QueuedSeries(own, first.cadence, findOldestRow(first));
       }),
     );
   }
 
   /** Whether every slice has been handed out and no walk is in progress. */
   get isDone(): boolean {
-    return this.#all().every(({ waiting, active }) => waiting.length + active.size === 0);
+    return this.#series.size === 0;
   }
 
   /** Resolves when `take` may return more. */
@@ -248,9 +249,9 @@ export class WalkQueue {
   /** Whether a slice waits that must be filled before this one. */
   hasMoreUrgent(slice: SliceWalk): boolean {
     const rank = this.#rank(slice);
-    return this.#all().some(({ waiting, active }) =>
-      waiting.some((other) => this.#rank(other) < rank && active.size === 0),
-    );
+    for (const { waiting, active } of this.#series)
+      if (active.size === 0 && waiting.some((other) => this.#rank(other) < rank)) return true;
+    return false;
   }
 
   /** The walk has ended. */
@@ -272,13 +273,10 @@ export class WalkQueue {
       settled = series.waiting.filter(({ range }) => range.to <= from);
     }
     series.waiting = series.waiting.filter((slice) => !settled.includes(slice));
+    const isFinished = series.waiting.length + series.active.size === 0;
+    if (isFinished) this.#series.delete(series);
     this.notifyChange();
-    const isSeriesFilled = series.waiting.length + series.active.size + series.failures === 0;
-    return { settled, isSeriesFilled };
-  }
-
-  #all(): QueuedSeries[] {
-    return [...this.#series.values()];
+    return { settled, isSeriesFilled: isFinished && series.failures === 0 };
   }
 
   #start(series: QueuedSeries, walk: SliceWalk, isExploring = false): QueuedWalk {
@@ -290,7 +288,7 @@ export class WalkQueue {
   /** The most urgent slice that surely has rows, or is the newest of a series without a walk. */
   #takeWaiting(): QueuedWalk | undefined {
     let best: { series: QueuedSeries; slice: SliceWalk; isExploring: boolean } | undefined;
-    for (const series of this.#all()) {
+    for (const series of this.#series) {
       const ends = new Set([...series.active].map(({ from }) => from));
       for (const [at, slice] of series.waiting.entries()) {
         const { oldestRow, emptyExplorations, active } = series;
@@ -323,7 +321,7 @@ export class WalkQueue {
   /** Halves the walk that has most pages left where the series surely has rows. */
   #split(): QueuedWalk | undefined {
     let best: { active: QueuedWalk; pages: number } | undefined;
-    for (const { active: walks, oldestRow, pageLength, maySplit } of this.#all()) {
+    for (const { active: walks, oldestRow, pageLength, maySplit } of this.#series) {
       if (oldestRow === undefined || !maySplit) continue;
       for (const active of walks) {
         if (active.isExploring) continue;
@@ -339,7 +337,7 @@ export class WalkQueue {
 
   /** Looks for rows below the oldest known one, with few requests: at the bottom first, then in growing steps. */
   #explore(): QueuedWalk | undefined {
-    for (const series of this.#all()) {
+    for (const series of this.#series) {
       const { oldestRow, pageLength, emptyUntil, emptyExplorations, knownPages } = series;
       if (oldestRow === undefined || series.isExploring || emptyExplorations >= MAX_EMPTY_EXPLORATIONS)
         continue;

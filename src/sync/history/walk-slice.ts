@@ -1,24 +1,21 @@
-import type { WalkPage, WalkPageCommitResult, WalkPosition } from "../../ingest/commit/walk-page.ts";
+import type { WalkPageCommitResult, WalkPosition } from "../../ingest/commit/walk-page.ts";
+import type { SeriesTiming } from "../../ingest/thread/messages.ts";
 import { Failure } from "../../model/failure.ts";
 import type { ResponseBody } from "../../model/response-body.ts";
-import { isDaily, MAX_PAGE_SIZE, type Series, streamTable } from "../../model/streams.ts";
 import {
-  formatTimestamp,
-  MICROS_PER_DAY,
-  MICROS_PER_MS,
-  MICROS_PER_SECOND,
-  type Micros,
-} from "../../model/time.ts";
+  isDaily,
+  MAX_PAGE_SIZE,
+  type Series,
+  streamTable,
+  WINDOW_EDGE_MARGIN_MICROS,
+} from "../../model/streams.ts";
+import { formatTimestamp, MICROS_PER_DAY, MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { ClaimKind } from "../../rule/claim.ts";
 import { type ConfirmationRules, isIncident } from "../../rule/confirm.ts";
 import type { PageAlarm } from "../../rule/interpret.ts";
 import { requestPriority } from "../../service/http/request.ts";
-import {
-  createRowSpacing,
-  type RowSpacing,
-  WINDOW_MARGIN_MICROS,
-} from "../../service/pagination/cross-checks.ts";
+import { createRowSpacing, type RowSpacing } from "../../service/pagination/cross-checks.ts";
 import {
   type HistoryWalkOptions,
   type PagePosition,
@@ -76,8 +73,6 @@ export interface WalkProgress {
 
 /** Requested in addition to the expected rows, so that the last page reaches below the range. */
 const SPARE_ROWS = 8;
-/** The service's time is known to about a second, and its window moves while a response travels. */
-export const WINDOW_EDGE_MARGIN_MICROS = 3 * MICROS_PER_SECOND;
 
 const priorityByUrgency = {
   head: requestPriority.head,
@@ -131,7 +126,15 @@ export async function walkSlice(
   const { stream } = slice.key;
   const series: Series = { stream, indexType: slice.indexType, indexId: slice.indexId };
   const walk = buildWalk(context, slice, progress);
-  const request = describeRequest(walk.endpoint, walk.filters);
+  const pages = ingest.openPages({ stream, series, cadence: slice.cadence });
+  const settings = {
+    series,
+    isHead: slice.isHead,
+    timing: timingOf(slice),
+    confirmation: confirmationOf(context, slice),
+    request: describeRequest(walk.endpoint, walk.filters),
+    shouldCountMissing: slice.isComparison ?? false,
+  };
   const { to } = slice.range;
   let provenFrom = to;
   let differing: TimeRange | undefined;
@@ -153,29 +156,24 @@ export async function walkSlice(
     // An HTTP cache may serve a response from before the range was settled.
     const completeUntil = serviceNow(context) - slice.settleDelay - body.ageMs * MICROS_PER_MS;
     if (body.ageMs > 0 && to > completeUntil) throw staleResponseFailure(walk.endpoint);
-    return ingest.call("readPage", { stream, series, cadence: slice.cadence }, [body], signal);
+    return pages.read(body);
   };
-  const commit = async (pageId: number, position: PagePosition) => {
-    const rules = seriesRules(context, slice);
+  const commit = async (number: number, position: PagePosition) => {
     const isLast = position.end === "exhausted";
     // A range that left the window during the walk is lost, not empty. Leave it open; the next plan records it as lost.
-    const from = isLast ? Math.min(to, Math.max(position.from, rules.floor)) : position.from;
+    const floor = computeWindowStart(slice.serviceWindow, serviceNow(context)) + WINDOW_EDGE_MARGIN_MICROS;
+    const from = isLast ? Math.min(to, Math.max(position.from, floor)) : position.from;
     const committed = await ingest.call(
       "commitWalkPage",
       {
-        pageId,
-        series,
+        reader: pages.id,
+        number,
         position: toWalkPosition(position, { from, to }),
         isLast,
-        isHead: slice.isHead,
         isSilenceConfirmed: position.isSilenceConfirmed,
         acceptsForeign: position.acceptsForeign,
-        rules,
-        confirmation: confirmationOf(context, slice),
-        request,
-        shouldCountMissing: slice.isComparison ?? false,
+        ...(position.number === 1 ? { walk: settings } : {}),
       },
-      [],
       signal,
     );
     reportClaims(context, slice, committed);
@@ -211,32 +209,28 @@ export async function walkSlice(
   };
 
   let committing: Promise<void> | undefined;
-  for await (const { page, position } of walkHistoryPages(client, walk, read)) {
-    progress?.onPage(page, position.size);
+  try {
+    for await (const { page, position } of walkHistoryPages(client, walk, read)) {
+      progress?.onPage(page, position.size);
+      await committing;
+      if (page.rows > 0 && position.number === 1) await onServed?.();
+      committing = commit(page.number, position);
+      // The next `await committing` throws a failure. Until then this handler prevents an unhandled rejection.
+      committing.catch(() => {});
+    }
     await committing;
-    if (page.rows > 0 && position.number === 1) await onServed?.();
-    committing = commit(page.pageId, position);
-    // The next `await committing` throws a failure. Until then this handler prevents an unhandled rejection.
-    committing.catch(() => {});
+  } finally {
+    await committing?.catch(() => {});
+    pages.close();
   }
-  await committing;
   const isUnexplored = committing === undefined;
   if (!isUnexplored && provenFrom > walk.from) throw unprovenFailure(walk.endpoint);
   return { ...counts, differing, isUnexplored };
 }
 
-/** What the rule needs to know about the series of a slice. */
-export function seriesRules(context: SyncContext, slice: SliceWalk): WalkPage["rules"] {
-  const { period, settleDelay, quietMargin, serviceWindow } = slice;
-  const windowStart = computeWindowStart(serviceWindow, serviceNow(context));
-  return {
-    period,
-    settleDelay,
-    quietMargin,
-    windowStart: windowStart + WINDOW_MARGIN_MICROS,
-    floor: windowStart + WINDOW_EDGE_MARGIN_MICROS,
-    present: Math.floor(context.clock.now()) * MICROS_PER_MS,
-  };
+/** What the ingest thread needs to know about the series of a slice. */
+export function timingOf({ period, settleDelay, quietMargin, serviceWindow }: SliceWalk): SeriesTiming {
+  return { period, settleDelay, quietMargin, serviceWindow };
 }
 
 export function confirmationOf(context: SyncContext, { acceptsWithdrawals }: SliceWalk): ConfirmationRules {

@@ -30,7 +30,7 @@ export async function followLiveFeed(context: SyncContext, options: LiveFollower
   const { client, clock, ingest, log, signal } = context;
   const { coverage, committer, refreshSeconds } = options;
   const batcher = new TickBatcher(clock, async (messages, startedAt) => {
-    const commit = await ingest.call("commitLiveMessages", messages, [], signal);
+    const commit = await ingest.call("commitLiveMessages", messages, signal);
     options.onCommit(commit, clock.monotonic() - startedAt);
     return commit;
   });
@@ -137,7 +137,7 @@ class UnknownMessageStore {
     const { ingest, log, signal } = this.#context;
     const counts = Object.fromEntries(events.map(({ name, count }) => [name, count]));
     log.warn({ events: counts }, "unknown live messages received");
-    const storing = ingest.call("commitUnknownEvents", events, [], signal).catch((error: unknown) => {
+    const storing = ingest.call("commitUnknownEvents", events, signal).catch((error: unknown) => {
       log.warn({ error: String(error) }, "storing unknown messages failed");
     });
     this.#lastStore = Promise.all([this.#lastStore, storing]).then(() => {});

@@ -216,7 +216,7 @@ export class HeadPoller {
     const { ingest, signal } = this.#context;
     if (![...this.#entriesByIndex.values()].some(({ head }) => head.span !== undefined)) return;
     const since = serviceNow(this.#context) - MAX_SILENT_PERIODS * this.#timing.cadence;
-    const silent = await ingest.call("listSilentIndices", since, [], signal);
+    const silent = await ingest.call("listSilentIndices", since, signal);
     const lastTicks = new Map(
       silent.map(({ indexType, indexId, lastTickTs = 0 }) => [indexKey(indexType, indexId), lastTickTs]),
     );
@@ -240,7 +240,7 @@ export class HeadPoller {
     const { walks, rechecks, day } = planHeadWalks(reader, now, timing, key, entry.failures === 0);
     const onFoundAgain = async () => {
       if (!wasNotFound(reader, key)) return;
-      await ingest.call("commitIndexFoundAgain", key, [], signal);
+      await ingest.call("commitIndexFoundAgain", key, signal);
       onReopened();
     };
     for (const walk of walks) {
@@ -252,7 +252,7 @@ export class HeadPoller {
         // The gap filler confirms withdrawals, so that they do not delay the head.
         if (outcome.kind === "filled" && (outcome.hasReopened || outcome.unconfirmed)) onReopened();
         if (walk.blockedReason !== null)
-          await ingest.call("commitBlockedReason", { keys: [key], reason: null }, [], signal);
+          await ingest.call("commitBlockedReason", { keys: [key], reason: null }, signal);
         continue;
       }
       this.#backOff(entry, outcome.kind === "forbidden" ? FORBIDDEN_RETRY_INTERVAL_MICROS : undefined);
@@ -261,7 +261,7 @@ export class HeadPoller {
         toProblem(key.stream, `${indexType} ${name}`, outcome.error),
       );
       if (outcome.kind === "forbidden" && walk.blockedReason !== "forbidden")
-        await ingest.call("commitBlockedReason", { keys: [key], reason: "forbidden" }, [], signal);
+        await ingest.call("commitBlockedReason", { keys: [key], reason: "forbidden" }, signal);
       return;
     }
     entry.failures = 0;
@@ -270,7 +270,7 @@ export class HeadPoller {
     // If REST lags, do not poll more often than it can have new records.
     entry.notBefore = entry.head.publishedTo > publishedTo ? 0 : now + this.#timing.cadence;
     this.#problemLog.clear(ledgerKeyText(key));
-    if (rechecks.size > 0) await ingest.call("commitRecheck", { key, day }, [], signal);
+    if (rechecks.size > 0) await ingest.call("commitRecheck", { key, day }, signal);
   }
 
   #backOff(entry: HeadEntry, fixedDelay?: Micros): void {

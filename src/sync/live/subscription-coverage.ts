@@ -262,7 +262,7 @@ export class CoverageCommitter {
     return this.#queue.add(() =>
       this.#coverage.report(async (change) => {
         await batcher?.flush();
-        await ingest.call("commitLiveFeedChange", change, [], signal);
+        await ingest.call("commitLiveFeedChange", change, signal);
       }),
     );
   }

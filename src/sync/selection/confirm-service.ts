@@ -30,8 +30,8 @@ export async function confirmService(context: SyncContext, options: ConfirmServi
   const { mayAdopt } = options;
   const compare = async (until: AbortSignal) => {
     const bounded = { ...context, signal: until };
-    const change = await withWholeList(bounded, "assets", (pageIds) =>
-      context.ingest.call("commitService", { serviceUrl: client.address, pageIds, mayAdopt }, [], until),
+    const change = await withWholeList(bounded, "assets", (reader) =>
+      context.ingest.call("commitService", { serviceUrl: client.address, reader, mayAdopt }, until),
     );
     const addresses = { from: known.url, to: client.address };
     if (change === "moved") log.info(addresses, "service address changed");

@@ -55,7 +55,7 @@ export async function endDeselectedSnapshots(
   for (const stream of ["exchange_ticks", "derivative_ticks", "market_caps"] as const) {
     const exchangeIds = selectedIds[stream];
     if (exchangeIds === undefined) continue;
-    await ingest.call("commitSnapshotTargets", { stream, exchangeIds, at }, [], signal);
+    await ingest.call("commitSnapshotTargets", { stream, exchangeIds, at }, signal);
   }
 }
 

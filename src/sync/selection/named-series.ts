@@ -75,6 +75,6 @@ export async function declareUnselected(
     const to = Math.min(end, Math.ceil((range?.to ?? end) / step) * step);
     const targets = own.map(({ indexType, indexId }) => ({ indexType, indexId, from }));
     if (targets.length > 0)
-      await context.ingest.call("commitEndedTargets", { stream, targets, rules, to }, [], context.signal);
+      await context.ingest.call("commitEndedTargets", { stream, targets, rules, to }, context.signal);
   }
 }

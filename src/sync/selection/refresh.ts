@@ -251,7 +251,7 @@ async function storeTargets(
   for (const selected of targets.streams) {
     const { stream, rules, unresolved: unresolvedIndexTypes } = selected;
     const declaration = { stream, targets: selected.targets, rules, unresolvedIndexTypes, at };
-    await ingest.call("commitTargets", declaration, [], signal);
+    await ingest.call("commitTargets", declaration, signal);
   }
   return targets;
 }

@@ -118,9 +118,10 @@ export function readSmallRelation(
   { after, limit = -1 }: { readonly after?: number; readonly limit?: number } = {},
 ): SqlValue[][] {
   const names = columns.map((name) => `"${name}"`);
-  const condition = after === undefined ? "" : ` WHERE ${names[0]} > ${after}`;
+  const condition = after === undefined ? "" : ` WHERE ${names[0]} > ?`;
   return connection.tuples<SqlValue[]>(
-    `SELECT ${names.join(", ")} FROM ${table}${condition} ORDER BY ${names[0]} LIMIT ${limit}`,
+    `SELECT ${names.join(", ")} FROM ${table}${condition} ORDER BY ${names[0]} LIMIT ?`,
+    [...(after === undefined ? [] : [after]), limit],
   );
 }
 

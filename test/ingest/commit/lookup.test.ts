@@ -1,6 +1,11 @@
 import { expect, it } from "vitest";
-import { commitLookup, commitService, type LookupPages } from "../../../src/ingest/commit/lookup.ts";
-import { PendingPages } from "../../../src/ingest/decode/pending-pages.ts";
+import { commitLookup, commitService, type LookupList } from "../../../src/ingest/commit/lookup.ts";
+import {
+  type Page,
+  type ReadPageOptions,
+  readPage,
+  receivePage,
+} from "../../../src/ingest/decode/read-page.ts";
 import { jsonBody } from "../../support/ingest/pages.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { catchFailure, openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
@@ -8,42 +13,35 @@ import { catchFailure, openTestWarehouse, queryRows } from "../../support/wareho
 function openLookups() {
   const clock = new ManualClock();
   const warehouse = openTestWarehouse({ clock });
-  const pages = new PendingPages();
+  const read = (list: ReadPageOptions, content: readonly unknown[], ageMs = 0) =>
+    receivePage(readPage(list, { ...jsonBody({ content }), ageMs }).page) as Page<"assets">;
   return {
     anHour: () => clock.advance(3_600_000),
     query: (sql: string) => queryRows(warehouse, sql),
     /** Checks the service that has these pages of assets. */
     checkService(serviceUrl: string, contents: (readonly unknown[])[], mayAdopt = false) {
-      const pageIds = contents.map(
-        (content) => pages.read({ stream: "assets" }, jsonBody({ content })).pageId,
-      );
-      return commitService(warehouse, pages, { serviceUrl, pageIds, mayAdopt });
+      const assets = contents.map((content) => read({ stream: "assets" }, content));
+      return commitService(warehouse, assets, { serviceUrl, mayAdopt });
     },
     /** Commits a list of assets, the first page of which is from a cache. */
     commitCached(content: readonly unknown[]) {
       const ages = [60_000, 0];
-      const pageIds = ages.map(
-        (ageMs) => pages.read({ stream: "assets" }, { ...jsonBody({ content }), ageMs }).pageId,
-      );
+      const pages = ages.map((ageMs) => read({ stream: "assets" }, content, ageMs));
       const serviceUrl = "https://service.test";
       return commitLookup(warehouse, pages, {
         stream: "assets",
         serviceUrl,
-        pageIds,
         request: "GET /assets",
       });
     },
     /** Commits a list of these pages. */
-    commit(list: Omit<LookupPages, "pageIds" | "request">, ...contents: (readonly unknown[])[]) {
-      const pageIds = contents.map(
-        (content) => pages.read(list as LookupPages, jsonBody({ content })).pageId,
-      );
+    commit(list: Omit<LookupList, "request">, ...contents: (readonly unknown[])[]) {
+      const pages = contents.map((content) => read(list as LookupList, content));
       return commitLookup(warehouse, pages, {
         ...list,
-        pageIds,
         request: "GET /list",
         serviceUrl: "https://service.test",
-      } as LookupPages);
+      } as LookupList);
     },
   };
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { commitSnapshot } from "../../../src/ingest/commit/snapshot.ts";
-import { PendingPages } from "../../../src/ingest/decode/pending-pages.ts";
+import { type Page, readPage, receivePage } from "../../../src/ingest/decode/read-page.ts";
 import { gap, startIngest } from "../../support/ingest/ingest-harness.ts";
 import { openPages } from "../../support/ingest/open-pages.ts";
 import { at, jsonBody, liveMessage, makeTicks, SECOND, tickRecord } from "../../support/ingest/pages.ts";
@@ -161,10 +161,9 @@ describe("two records of one moment elsewhere", () => {
   it("C19: of an asset in a ranking and an exchange ticker: every one is kept", () => {
     const warehouse = openTestWarehouse({ hasAllViews: true });
     const query = (sql: string) => queryRows(warehouse, sql);
-    const pages = new PendingPages();
     const commit = (stream: "market_caps" | "exchange_ticks", content: object[]) => {
-      const { pageId } = pages.read({ stream }, jsonBody({ content }));
-      return commitSnapshot(warehouse, pages, { stream, pageId, request: "GET /list" });
+      const page = receivePage(readPage({ stream }, jsonBody({ content })).page);
+      return commitSnapshot(warehouse, page as Page<typeof stream>, { stream, request: "GET /list" });
     };
     const timestamp = "2026-03-01T12:00:00Z";
     const cap = { assetId: "btc-id", price: "1", marketCap: "2", timestamp };

@@ -3,9 +3,9 @@ import {
   commitForbiddenSnapshot,
   commitSnapshot,
   commitSnapshotCoverage,
-  type SnapshotPage,
+  type SnapshotList,
 } from "../../../src/ingest/commit/snapshot.ts";
-import { PendingPages } from "../../../src/ingest/decode/pending-pages.ts";
+import { type Page, readPage, receivePage } from "../../../src/ingest/decode/read-page.ts";
 import { MICROS_PER_SECOND, parseTimestamp } from "../../../src/model/time.ts";
 import type { Snapshot, SnapshotPart } from "../../../src/rule/snapshot.ts";
 import { jsonBody } from "../../support/ingest/pages.ts";
@@ -186,12 +186,12 @@ it("a snapshot whose commit is repeated covers as much as without the failure", 
 
 function createPages() {
   const { warehouse } = createValidator();
-  const pages = new PendingPages();
   return {
     query: (sql: string) => warehouse.connection.database.prepare(sql).all(),
-    commit: (stream: SnapshotPage["stream"], content: object[], more: Partial<SnapshotPage> = {}) => {
-      const { pageId } = pages.read({ stream, derivativeType: "futures" }, jsonBody({ content }));
-      return commitSnapshot(warehouse, pages, { stream, pageId, request: "GET /list", ...more });
+    commit: (stream: SnapshotList["stream"], content: object[], more: Partial<SnapshotList> = {}) => {
+      const { page } = readPage({ stream, derivativeType: "futures" }, jsonBody({ content }));
+      const list = { stream, request: "GET /list", ...more };
+      return commitSnapshot(warehouse, receivePage(page) as Page<typeof stream>, list);
     },
   };
 }

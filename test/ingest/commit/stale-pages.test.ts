@@ -84,7 +84,7 @@ describe("B16: a page of bars from a cache", () => {
     ageMs,
   });
   const february = { from: at("00:00:00") - 10 * 86_400 * SECOND, to: at("00:00:00") };
-  const page: Omit<WalkPage, "pageId" | "isLast"> = {
+  const page: Omit<WalkPage, "isLast"> = {
     ...onlyPage,
     series: { ...btc, stream: "ohlcv" },
     position: { gap: february, provenFrom: february.to },
@@ -172,10 +172,11 @@ describe("a lookup from a cache", () => {
     const list = async (assets: Record<string, string>, ageMs: number) => {
       const content = Object.entries(assets).map(([id, status]) => ({ id, symbol: id, name: id, status }));
       const body = { ...jsonBody({ content }), ageMs };
-      const { pageId } = await ingest.call("readPage", { stream: "assets" }, [body]);
+      const pages = ingest.openPages({ stream: "assets" });
+      await pages.read(body);
       return ingest.call("commitLookup", {
         stream: "assets",
-        pageIds: [pageId],
+        reader: pages.id,
         request: "GET /asset",
         serviceUrl: "https://service.test",
       });

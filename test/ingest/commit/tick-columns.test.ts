@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { CommittedPages } from "../../../src/ingest/commit/committed-pages.ts";
 import { commitWalkPage } from "../../../src/ingest/commit/walk-page.ts";
-import { PendingPages } from "../../../src/ingest/decode/pending-pages.ts";
+import { readPage, receivePage } from "../../../src/ingest/decode/read-page.ts";
 import type { ResponseBody } from "../../../src/model/response-body.ts";
 import { formatTimestamp, MICROS_PER_MS } from "../../../src/model/time.ts";
 import { onlyPage } from "../../support/ingest/ingest-harness.ts";
@@ -104,7 +104,6 @@ function openWarehouse() {
   const clock = { now: () => at("18:00:00") / MICROS_PER_MS };
   const warehouse = openTestWarehouse({ clock });
   warehouse.connection.database.pragma("synchronous = OFF");
-  const pages = new PendingPages();
   const committedPages = new CommittedPages();
   let scanned = 0;
   let decoded = 0;
@@ -112,12 +111,12 @@ function openWarehouse() {
     const series = { ...onlyPage.series, indexId };
     const bytes = new Uint8Array(isCompressed ? gzipSync(json) : Buffer.from(json));
     const body: ResponseBody = { bytes, ageMs: isFromCache ? 60_000 : 0, requestedAt, asOf: undefined };
-    const { pageId, ...summary } = pages.read({ stream: "index_ticks", series }, body);
-    if (pages.get("index_ticks", pageId).columns) scanned++;
+    const { page, summary } = readPage({ stream: "index_ticks", series }, body);
+    if (page.columns) scanned++;
     else decoded++;
-    const walkPage = { ...onlyPage, series, pageId, position: { gap, provenFrom: gap.to } };
-    const result = commitWalkPage(warehouse, { pages, committedPages, now: at("18:00:00") }, walkPage);
-    pages.drop([pageId]);
+    const walkPage = { ...onlyPage, series, position: { gap, provenFrom: gap.to } };
+    const options = { committedPages, now: at("18:00:00") };
+    const result = commitWalkPage(warehouse, options, walkPage, receivePage(page));
     return { summary, result };
   }
   const tables = [

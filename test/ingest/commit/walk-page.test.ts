@@ -105,8 +105,8 @@ describe("a pending withdrawal", () => {
         };
         await ingest.call("commitLostRanges", [lost]);
       } else {
-        const { rules } = onlyPage;
-        const answer = { key, indexType: "GWA", range: gap, rules, confirmation: { answers: 1, over: 0 } };
+        const timing = { ...onlyPage.rules, serviceWindow: null };
+        const answer = { key, indexType: "GWA", range: gap, timing, confirmation: { answers: 1, over: 0 } };
         await ingest.call("commitNotFound", answer);
       }
       expect(query("SELECT kind FROM pending_claims WHERE accepted_at IS NULL")).toEqual([]);

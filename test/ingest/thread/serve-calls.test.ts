@@ -1,15 +1,16 @@
 import { MessageChannel } from "node:worker_threads";
 import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
-import type { WalkPage } from "../../../src/ingest/commit/walk-page.ts";
-import {
-  type IngestCalls,
-  type IngestNotices,
-  type IngestReply,
-  transferListOf,
+import { readPage } from "../../../src/ingest/decode/read-page.ts";
+import type {
+  IngestCalls,
+  IngestNotices,
+  IngestReply,
+  PageMessage,
+  WalkPageCall,
 } from "../../../src/ingest/thread/messages.ts";
 import { serveCalls } from "../../../src/ingest/thread/serve-calls.ts";
-import type { ResponseBody } from "../../../src/model/response-body.ts";
+import type { TimeRange } from "../../../src/model/time-range.ts";
 import { Channel } from "../../../src/runtime/thread-channel.ts";
 import { coverageSql, gap, makeEmptyWarehouse, onlyPage } from "../../support/ingest/ingest-harness.ts";
 import { at, makeTicks, SECOND, tickPage } from "../../support/ingest/pages.ts";
@@ -19,27 +20,21 @@ async function startServing() {
   const path = makeEmptyWarehouse();
   const { port1: server, port2: client } = new MessageChannel();
   const stopFlag = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
-  serveCalls(stopFlag, server);
+  const pages = new MessageChannel();
+  serveCalls({ stopFlag, pages: pages.port1 }, server);
   const ingest = new Channel<IngestCalls, IngestNotices>({
     port: client,
     bugCode: "ingest_bug",
     handlers: { upgrade: () => {} },
   });
   /** Sends all calls before any of them is served, and returns the replies in the order of arrival. */
-  async function call(...calls: (readonly [operation: string, args: unknown, body?: ResponseBody])[]) {
+  async function call(...calls: (readonly [operation: string, args: unknown])[]) {
     const replies: (IngestReply & { readonly operation: string })[] = [];
     await Promise.all(
-      calls.map(async ([operation, args, body]) => {
-        const bodies = body ? [body] : [];
-        const sent = {
-          operation,
-          args,
-          bodies,
-          isFirst: true,
-          now: at("18:00:00"),
-          machineNow: at("18:00:00"),
-        };
-        replies.push({ operation, ...(await ingest.call("run", sent, transferListOf(bodies))) });
+      calls.map(async ([operation, args]) => {
+        const now = at("18:00:00");
+        const sent = { operation, args, isFirst: true, now, machineNow: now };
+        replies.push({ operation, ...(await ingest.call("run", sent)) });
       }),
     );
     return replies;
@@ -56,39 +51,39 @@ async function startServing() {
   onTestFinished(async () => {
     await call(["close", { isSuspect: false }]);
     client.close();
+    pages.port2.close();
+  });
+  hours.forEach(({ from, to }, at) => {
+    const body = tickPage(makeTicks(from - 30 * SECOND, to), "more");
+    const { page } = readPage({ stream: "index_ticks", series: onlyPage.series }, body);
+    pages.port2.postMessage({ reader: 1, number: at + 1, page } satisfies PageMessage);
   });
   return { call, query, stopFlag };
 }
 
-/** A page of an hour that ends at `to`, and the call that commits it. */
-function hourBefore(to: number, pageId: number) {
-  const slice = { from: to - 3600 * SECOND, to };
-  const page: WalkPage = {
-    ...onlyPage,
-    pageId,
-    position: { gap: slice, provenFrom: slice.to },
-    isLast: false,
-  };
-  return { slice, page };
-}
-
-const hours = [gap.to, gap.to - 3600 * SECOND, gap.to - 7200 * SECOND].map((to, i) => hourBefore(to, i + 1));
-const commits = hours.map(({ page }) => ["commitWalkPage", page] as const);
+const hours = [0, 1, 2].map((n) => ({
+  from: gap.to - (n + 1) * 3600 * SECOND,
+  to: gap.to - n * 3600 * SECOND,
+}));
+const { series, isHead, confirmation, request } = onlyPage;
+const timing = {
+  settleDelay: 60 * SECOND,
+  period: 30 * SECOND,
+  quietMargin: 3600 * SECOND,
+  serviceWindow: null,
+};
+const toCall = (hour: TimeRange, number: number): WalkPageCall => ({
+  ...{ reader: 1, number, walk: { series, isHead, confirmation, request, timing } },
+  ...{ position: { gap: hour, provenFrom: hour.to }, isLast: false, isSilenceConfirmed: false },
+});
+const commits = hours.map((hour, at) => ["commitWalkPage", toCall(hour, at + 1)] as const);
 const whole = [
   { from_time: "2026-03-01T09:00:00.000000Z", to_time: "2026-03-01T12:00:00.000000Z", proof: "rows" },
 ];
 
-async function readHours(call: Awaited<ReturnType<typeof startServing>>["call"]): Promise<void> {
-  for (const { slice } of hours) {
-    const body = tickPage(makeTicks(slice.from - 30 * SECOND, slice.to), "more");
-    await call(["readPage", { stream: "index_ticks", series: onlyPage.series }, body]);
-  }
-}
-
 describe("pages that wait together", () => {
   it("are committed before a call of another kind that came after them", async () => {
     const { call } = await startServing();
-    await readHours(call);
     const replies = await call(...commits.slice(0, 2), ["commitClockSkew", 5_000], ...commits.slice(2));
     expect(replies.map(({ operation }) => operation)).toEqual([
       "commitWalkPage",
@@ -101,19 +96,16 @@ describe("pages that wait together", () => {
 
   it("do not fail because one of them does", async () => {
     const { call, query } = await startServing();
-    await readHours(call);
-    const unknown = { ...onlyPage, pageId: 99 };
-    const replies = await call(...commits, ["commitWalkPage", unknown]);
+    const replies = await call(...commits, ["commitWalkPage", toCall(gap, 99)]);
     expect(replies.filter((reply) => "value" in reply)).toHaveLength(3);
     expect(replies.find((reply) => "failure" in reply)).toMatchObject({
-      failure: { code: "page_forgotten" },
+      failure: { code: "ingest_bug" },
     });
     expect(query(coverageSql)).toEqual(whole);
   });
 
   it("are rejected unrun once the thread stops", async () => {
     const { call, query, stopFlag } = await startServing();
-    await readHours(call);
     stopFlag[0] = 1;
     const replies = await call(...commits);
     expect(replies).toMatchObject(hours.map(() => ({ failure: { code: "stopped" } })));

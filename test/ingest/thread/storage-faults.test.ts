@@ -21,11 +21,12 @@ import {
   coverageSql,
   gap,
   onlyPage,
+  readPage,
   startIngest,
   startIngestThread,
   wholeCoverage,
 } from "../../support/ingest/ingest-harness.ts";
-import { at, liveMessage, makeTicks, SECOND, tickPage } from "../../support/ingest/pages.ts";
+import { at, btc, liveMessage, makeTicks, SECOND, tickPage } from "../../support/ingest/pages.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { timeLimit } from "../../support/time-limit.ts";
 import { waitUntil } from "../../support/wait-until.ts";
@@ -60,7 +61,7 @@ describe("another program's write lock", () => {
     await waitUntil(() => threads.every(({ ingest }) => ingest.state === "db_locked"));
     const { ingest, query, path, clock } = committing;
     // These calls need neither disk space nor the lock, so they do not show that storage works.
-    await ingest.call("readPage", { stream: "index_ticks", series: onlyPage.series }, [tickPage([])]);
+    await readPage(ingest, onlyPage, tickPage([]));
     await ingest.call("ping", undefined);
     await ingest.call("recordIntegrityCheck", undefined);
     await ingest.call("checkStorage", undefined);
@@ -72,6 +73,34 @@ describe("another program's write lock", () => {
     expect(query(coverageSql)).toEqual(wholeCoverage);
     expect(await optimizing.clock.runUntil(optimized)).toMatchObject({ isTruncated: true });
     expect(optimizing.ingest.state).toBe("working");
+  });
+});
+
+describe("pages of many walks", () => {
+  it("are stored without a second fetch after another program held the write lock for 20 seconds", async () => {
+    const { ingest, query, path, clock } = await startIngestThread();
+    const quant = new Database(path).exec("BEGIN IMMEDIATE");
+    const commits = Promise.all(
+      Array.from({ length: 16 }, (_, walk) => {
+        const indexId = `walk-${walk}`;
+        const ticks = makeTicks(gap.from, gap.to).map((tick) => ({ ...tick, indexId }));
+        return commitPage(ingest, { ...onlyPage, series: { ...btc, indexId } }, tickPage(ticks));
+      }),
+    );
+    await waitUntil(() => ingest.state === "db_locked");
+    await clock.advance(20_000);
+    quant.exec("ROLLBACK").close();
+    await clock.runUntil(commits);
+    expect(query(coverageSql)).toEqual(Array.from({ length: 16 }, () => wholeCoverage[0]));
+  });
+
+  it("stay until their commit, however many wait", async () => {
+    const { ingest, query } = await startIngest();
+    const body = () => tickPage(makeTicks(gap.from, gap.to));
+    const commit = await readPage(ingest, onlyPage, body());
+    for (let page = 0; page < 200; page++) await readPage(ingest, onlyPage, body());
+    await commit();
+    expect(query(coverageSql)).toEqual(wholeCoverage);
   });
 });
 

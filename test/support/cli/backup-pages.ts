@@ -1,4 +1,5 @@
 import type { IngestThread } from "../../../src/ingest/thread/ingest-thread.ts";
+import { commitPage } from "../ingest/ingest-harness.ts";
 import { at, btc, makeTicks, SECOND, tickPage, walkSettings } from "../ingest/pages.ts";
 
 export const ROWS_PER_HOUR = 120;
@@ -9,13 +10,9 @@ export async function commitHour(ingest: IngestThread, n: number): Promise<void>
   const from = at("00:00:00") + n * HOUR;
   const gap = { from, to: from + HOUR };
   // The page overlaps the hour before, except for the first hour, which has nothing below it.
-  const body = tickPage(makeTicks(n === 0 ? gap.from : gap.from - 30 * SECOND, gap.to));
-  const { pageId } = await ingest.call("readPage", { stream: "index_ticks", series: btc }, [body]);
-  await ingest.call("commitWalkPage", {
-    series: btc,
-    position: { gap, provenFrom: gap.to },
-    isLast: n === 0,
-    ...walkSettings,
-    pageId,
-  });
+  const body = tickPage(
+    makeTicks(n === 0 ? gap.from : gap.from - 30 * SECOND, gap.to),
+    n === 0 ? undefined : "more",
+  );
+  await commitPage(ingest, { series: btc, position: { gap, provenFrom: gap.to }, ...walkSettings }, body);
 }

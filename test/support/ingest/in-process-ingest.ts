@@ -31,6 +31,6 @@ export class InProcessWorker extends EventEmitter implements ThreadWorker {
 
 /** Runs the ingest and scan threads in this thread: a thread start takes longer than many a whole sync. */
 export const startIngestInProcess: StartWorker = (file, { workerData }) => {
-  if (/\bscan-worker\.ts$/.test(file)) return new InProcessWorker(serveScans);
+  if (/\bscan-worker\.ts$/.test(file)) return new InProcessWorker((port) => serveScans(workerData, port));
   return new InProcessWorker((port) => serveCalls(workerData, port));
 };

@@ -45,7 +45,7 @@ export function makeEmptyWarehouse({ hasAllViews = false } = {}): string {
 
 export const gap = { from: at("10:00:00"), to: at("12:00:00") };
 /** The only page of a walk over `gap`. */
-export const onlyPage: Omit<WalkPage, "pageId"> = {
+export const onlyPage: WalkPage = {
   series: btc,
   position: { gap: gap, provenFrom: gap.to },
   isLast: true,
@@ -57,20 +57,26 @@ export function startIngestThread(options: { path?: string; log?: Log } = {}) {
   return startIngest({ ...options, startWorker });
 }
 
-/** Decodes and commits a page, as a walk does. */
-export async function commitPage(
+/** Decodes a page, and returns what commits it, as a walk does. */
+export async function readPage(
   ingest: IngestThread,
-  page: Omit<WalkPage, "pageId" | "isLast">,
+  { rules, confirmation, request, series, isHead, shouldCountMissing, ...page }: Omit<WalkPage, "isLast">,
   body: ResponseBody,
 ) {
-  const { stream } = page.series;
-  const { pageId, ...read } = await ingest.call("readPage", { stream, series: page.series }, [body]);
-  const commit = await ingest.call("commitWalkPage", {
-    ...page,
-    pageId,
-    isLast: read.nextId === undefined,
-  });
-  return { ...read, ...commit };
+  const pages = ingest.openPages({ stream: series.stream, series });
+  const { number, ...read } = await pages.read(body);
+  const { period, settleDelay, quietMargin } = rules;
+  const timing = { period, settleDelay, quietMargin, serviceWindow: null };
+  const counting = shouldCountMissing ? { shouldCountMissing } : {};
+  const walk = { series, isHead, confirmation, request, timing, ...counting };
+  const call = { ...page, isLast: read.nextId === undefined, reader: pages.id, number, walk };
+  return async () => ({ ...read, ...(await ingest.call("commitWalkPage", call)) });
+}
+
+/** Decodes and commits a page. */
+export async function commitPage(...read: Parameters<typeof readPage>) {
+  const commit = await readPage(...read);
+  return commit();
 }
 
 export const coverageSql = "SELECT from_time, to_time, proof FROM coverage ORDER BY from_ts";

@@ -1,6 +1,6 @@
 import { CommittedPages } from "../../../src/ingest/commit/committed-pages.ts";
 import { commitWalkPage, type WalkPage } from "../../../src/ingest/commit/walk-page.ts";
-import { PendingPages } from "../../../src/ingest/decode/pending-pages.ts";
+import { readPage, receivePage } from "../../../src/ingest/decode/read-page.ts";
 import type { ResponseBody } from "../../../src/model/response-body.ts";
 import type { Micros } from "../../../src/model/time.ts";
 import { openTestWarehouse, queryRows } from "../warehouse/open-warehouse.ts";
@@ -11,7 +11,6 @@ import { at } from "./pages.ts";
 export function openPages({ path = makeEmptyWarehouse(), now = at("18:00:00") } = {}) {
   let time = now;
   const warehouse = openTestWarehouse({ path, clock: { now: () => time / 1000 } });
-  const pages = new PendingPages();
   const committedPages = new CommittedPages();
   return {
     warehouse,
@@ -19,14 +18,12 @@ export function openPages({ path = makeEmptyWarehouse(), now = at("18:00:00") } 
       time += duration;
     },
     /** Decodes and commits a page, by default the only one of its walk. */
-    commit(body: ResponseBody, more: Partial<Omit<WalkPage, "pageId" | "isLast">> = {}) {
+    commit(body: ResponseBody, more: Partial<Omit<WalkPage, "isLast">> = {}) {
       const page = { ...onlyPage, ...more };
       const { stream } = page.series;
-      const { pageId, nextId } = pages.read({ stream, series: page.series }, body);
-      const walkPage = { ...page, pageId, isLast: nextId === undefined };
-      const result = commitWalkPage(warehouse, { pages, committedPages, now: time }, walkPage);
-      pages.drop([pageId]);
-      return result;
+      const read = readPage({ stream, series: page.series }, body);
+      const walkPage = { ...page, isLast: read.page.nextId === undefined };
+      return commitWalkPage(warehouse, { committedPages, now: time }, walkPage, receivePage(read.page));
     },
     query: (sql: string) => queryRows(warehouse, sql),
     /** Times of day, proof and reason of each settled range. */

@@ -1,0 +1,229 @@
+import type { StreamRecords } from "../../model/records.ts";
+import { decodeBody, type ResponseBody } from "../../model/response-body.ts";
+import { SecretRedactor } from "../../model/secret-redactor.ts";
+import type { Series, Stream } from "../../model/streams.ts";
+import type { TickColumns } from "../../model/tick-columns.ts";
+import { MICROS_PER_DAY, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import { type ScannedTicks, scanTickPage } from "./fast-tick-scanner.ts";
+import { type DecodedPage, decodeWithSource, truncateRaw } from "./page.ts";
+import { isPlausible } from "./record-reader.ts";
+import { type SeparatedRecords, separateSeconds } from "./second-records.ts";
+
+export interface ReadPageOptions {
+  readonly stream: Stream;
+  /** For a history stream: the requested series. */
+  readonly series?: Series;
+  readonly derivativeType?: string;
+  /** How often the service publishes a record; absent: at least every five minutes. */
+  readonly cadence?: Micros;
+}
+
+/** How and when a page was received. */
+interface PageOrigin {
+  /** When the page was made, by the service's clock; undefined if unknown. */
+  readonly asOf: Micros | undefined;
+  /** A cache between the service and the client sent the page. */
+  readonly isFromCache: boolean;
+  /** When it was requested, on the boot clock. */
+  readonly requestedAt: number;
+}
+
+/** What a walk needs to continue; the page itself waits in the ingest thread for its commit. */
+export interface PageSummary {
+  /** The number of elements, readable or not, without those of other series. */
+  readonly rows: number;
+  /** The number of records of other series. */
+  readonly foreign: number;
+  readonly nextId: string | undefined;
+  /** Of the requested series' plausible records. */
+  readonly oldest: Micros | undefined;
+  readonly newest: Micros | undefined;
+  /** Newest first, as documented. */
+  readonly isDescending: boolean;
+  /** The distance of neighbouring records: the third largest, so that two holes do not count. */
+  readonly rowDistance: Micros | undefined;
+}
+
+/** A page of plausible ticks of the requested series alone. */
+type ScannedPage = ScannedTicks & PageOrigin;
+
+/** A decoded page. */
+export interface Page<S extends Stream = Stream>
+  extends DecodedPage<StreamRecords[S]>,
+    SeparatedRecords<StreamRecords[S]>,
+    PageTimestamps,
+    PageOrigin {
+  /** The first record of a walk's page as received. */
+  readonly firstRaw: string;
+  /** All records in columns, if the page was scanned: then `records` is empty. */
+  readonly columns: TickColumns | undefined;
+}
+
+/** A page as the scan thread sends it. */
+export type SentPage = ScannedPage | Page;
+
+interface PageTimestamps {
+  /** Timestamps of the requested series' records, in page order. */
+  readonly timestamps: readonly Micros[];
+  /** The plausible ones among them: only these prove something. */
+  readonly plausibleTimestamps: readonly Micros[];
+  /** The number of records of other series. */
+  readonly foreign: number;
+}
+
+const DEFAULT_PERIOD_MICROS = 300 * MICROS_PER_SECOND;
+/** Records further ahead of the service's clock prove nothing; further than this plus one period, they are rejected. */
+export const MAX_CLOCK_SKEW_MICROS = 10 * MICROS_PER_SECOND;
+
+/** An older response comes from a cache. */
+const MAX_FRESH_AGE_MS = 5_000;
+
+function readOrigin({ asOf, ageMs, requestedAt }: ResponseBody): PageOrigin {
+  return {
+    asOf: asOf === undefined ? undefined : asOf * MICROS_PER_MS,
+    isFromCache: ageMs > MAX_FRESH_AGE_MS,
+    requestedAt,
+  };
+}
+
+/** What a page may contain, by the service's clock (docs/decisions/service-clock.md). */
+function readTimeLimits(asOf = Number.POSITIVE_INFINITY, cadence: Micros = DEFAULT_PERIOD_MICROS) {
+  return {
+    /** Later records are rejected: they would count as the latest until then. */
+    latest: asOf + cadence + MAX_CLOCK_SKEW_MICROS,
+    /** Records from here on are implausible, and prove nothing. */
+    plausibleEnd: asOf + MICROS_PER_DAY,
+  };
+}
+
+/** Decodes a body, without the client's secrets. Throws `malformed_body` if it is no page. */
+export function readPage(
+  options: ReadPageOptions,
+  body: ResponseBody,
+  redactor = new SecretRedactor("data"),
+): { readonly page: SentPage; readonly summary: PageSummary } {
+  const plain = decodeBody(body);
+  const scanned = scanPage(options, plain, body);
+  if (scanned) {
+    // To the garbage collector, a hundred bodies are a hundred small objects: free their memory at once, unless it is pooled.
+    const isOwn = plain.buffer !== body.bytes.buffer && plain.buffer.byteLength > Buffer.poolSize;
+    if (isOwn) (plain.buffer as ArrayBuffer).transfer(0);
+    const { ts } = scanned.columns;
+    const summary = { rows: ts.length, foreign: 0, nextId: scanned.nextId, ...summarizeTimestamps(ts) };
+    return { page: { ...scanned, firstRaw: redactor.redact(scanned.firstRaw) }, summary };
+  }
+  const { stream, series, derivativeType, cadence } = options;
+  const origin = readOrigin(body);
+  const { latest, plausibleEnd } = readTimeLimits(origin.asOf, cadence);
+  const redacted = redactor.redactBody(plain);
+  const { page: whole, rawOf } = decodeWithSource(stream, redacted, { derivativeType, latest });
+  const decoded = { ...whole, ...separateSeconds(stream, whole.records, rawOf) };
+  const timestamps = collectTimestamps(decoded, series, plausibleEnd);
+  const firstRaw = series ? truncateRaw(rawOf(0)) : "";
+  const { foreign, plausibleTimestamps } = timestamps;
+  return {
+    page: { ...decoded, firstRaw, ...origin, ...timestamps, columns: undefined },
+    summary: {
+      rows: decoded.rawCount - foreign,
+      foreign,
+      nextId: decoded.nextId,
+      ...summarizeTimestamps(plausibleTimestamps),
+    },
+  };
+}
+
+export function receivePage(page: SentPage): Page {
+  if ("timestamps" in page) return page;
+  const timestamps = toArray(page.columns.ts);
+  return {
+    ...page,
+    records: [],
+    seconds: [],
+    rejects: [],
+    unknownFields: [],
+    ahead: 0,
+    rawCount: timestamps.length,
+    timestamps,
+    plausibleTimestamps: timestamps,
+    foreign: 0,
+  };
+}
+
+/**
+ * Nearly all pages are of index ticks. Returns undefined for any other page, and for one that is unusual: `decodePage` must
+ * decode it. Only figures of a scanned page are stored, and the id that was requested, so nothing in it needs to be redacted.
+ */
+function scanPage(
+  { stream, series, cadence }: ReadPageOptions,
+  plain: Uint8Array,
+  body: ResponseBody,
+): ScannedPage | undefined {
+  if (stream !== "index_ticks" || !series) return undefined;
+  const scanned = scanTickPage(plain);
+  const origin = readOrigin(body);
+  const { latest, plausibleEnd } = readTimeLimits(origin.asOf, cadence);
+  // Newest first, and no moment twice: `decodePage` separates second records.
+  const isUsual =
+    scanned?.columns.indexId === series.indexId &&
+    scanned.columns.indexType === series.indexType &&
+    isDescending(scanned.columns.ts, Math.min(latest + 1, plausibleEnd));
+  return scanned && isUsual ? { ...scanned, ...origin } : undefined;
+}
+
+/** Whether every timestamp is below the one before, and all are below `end`. */
+function isDescending(timestamps: Float64Array, end: Micros): boolean {
+  let previous = end;
+  for (let i = 0; i < timestamps.length; i++) {
+    const ts = timestamps[i] as Micros;
+    if (ts >= previous) return false;
+    previous = ts;
+  }
+  return true;
+}
+
+/** Of plausible timestamps, in page order. */
+function summarizeTimestamps(
+  timestamps: ArrayLike<Micros>,
+): Pick<PageSummary, "oldest" | "newest" | "isDescending" | "rowDistance"> {
+  let oldest = timestamps[0];
+  let newest = timestamps[0];
+  let isDescending = true;
+  let [first, second, third] = [0, 0, 0];
+  for (let i = 1; i < timestamps.length; i++) {
+    const ts = timestamps[i] as Micros;
+    const distance = (timestamps[i - 1] as Micros) - ts;
+    if (distance < 0) isDescending = false;
+    else if (distance > third) {
+      if (distance > first) [first, second, third] = [distance, first, second];
+      else if (distance > second) [second, third] = [distance, second];
+      else third = distance;
+    }
+    if (oldest === undefined || ts < oldest) oldest = ts;
+    if (newest === undefined || ts > newest) newest = ts;
+  }
+  return { oldest, newest, isDescending, rowDistance: third > 0 ? third : undefined };
+}
+
+/** Ten times as fast as `Array.from`. */
+function toArray(values: Float64Array): number[] {
+  const array = new Array<number>(values.length);
+  for (let i = 0; i < values.length; i++) array[i] = values[i] as number;
+  return array;
+}
+
+function collectTimestamps(
+  page: DecodedPage<StreamRecords[Stream]>,
+  series: Series | undefined,
+  plausibleEnd: Micros,
+): PageTimestamps {
+  const timestamps: Micros[] = [];
+  if (!series) return { timestamps, plausibleTimestamps: timestamps, foreign: 0 };
+  let foreign = 0;
+  for (const record of page.records) {
+    if ("indexId" in record && record.indexId === series.indexId && record.indexType === series.indexType)
+      timestamps.push(record.ts);
+    else foreign++;
+  }
+  const plausibleTimestamps = timestamps.filter((ts) => isPlausible(ts) && ts < plausibleEnd);
+  return { timestamps, plausibleTimestamps, foreign };
+}
