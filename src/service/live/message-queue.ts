@@ -2,8 +2,6 @@ import type { Micros } from "../../model/time.ts";
 import type { FeedMessage } from "./messages.ts";
 
 export interface QueueLimits {
-  /** Per `update` message. */
-  readonly maxBatchTicks: number;
   /** At either limit the sockets should pause. */
   readonly pauseAtTicks: number;
   readonly pauseAtBytes: number;
@@ -12,9 +10,11 @@ export interface QueueLimits {
   readonly maxBytes: number;
 }
 
+/** Per `update` message. A larger transaction would delay the next page. */
+export const MAX_BATCH_TICKS = 4_000;
+
 /** A burst of all markets is 6000 ticks of about 250 bytes: three bursts fit before the sockets pause. */
 export const DEFAULT_QUEUE_LIMITS: QueueLimits = {
-  maxBatchTicks: 1_000,
   pauseAtTicks: 20_000,
   pauseAtBytes: 8 * 2 ** 20,
   maxTicks: 40_000,
@@ -60,7 +60,7 @@ export class MessageQueue {
   }
 
   pushTick(text: string): void {
-    const { maxBatchTicks, maxTicks, maxBytes } = this.#limits;
+    const { maxTicks, maxBytes } = this.#limits;
     const now = this.#now();
     const last = this.#items.at(-1);
     if (this.#tickCount >= maxTicks || this.#tickBytes + text.length > maxBytes) {
@@ -82,7 +82,7 @@ export class MessageQueue {
     this.#lastQueuedTs = now;
     this.#tickCount++;
     this.#tickBytes += text.length;
-    if (last && "kind" in last && last.kind === "update" && last.texts.length < maxBatchTicks) {
+    if (last && "kind" in last && last.kind === "update" && last.texts.length < MAX_BATCH_TICKS) {
       last.texts.push(text);
       last.bytes += text.length;
     } else this.#append({ kind: "update", texts: [text], bytes: text.length });

@@ -3,12 +3,16 @@ import type { UnknownField } from "../../model/records.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import type { Cancel } from "../../runtime/clock.ts";
 import { type FeedEvent, followFeed } from "../../service/live/feed.ts";
+import { MAX_BATCH_TICKS } from "../../service/live/message-queue.ts";
 import type { FeedMessage } from "../../service/live/messages.ts";
 import type { SubscriptionStates } from "../../service/live/subscription-states.ts";
 import { type SyncContext, serviceNow } from "../context/context.ts";
 import { checkQuietMarket } from "./check-quiet-market.ts";
 import type { CoverageCommitter, SubscriptionCoverage } from "./subscription-coverage.ts";
-import { TickBatcher } from "./tick-batcher.ts";
+
+/** Short enough that a tick is on disk within 100 ms, commit included. */
+const BATCH_INTERVAL_MS = 40;
+const MAX_COMMITS_IN_FLIGHT = 3;
 
 interface LiveFollowerOptions {
   readonly wsUrl: string;
@@ -18,7 +22,7 @@ interface LiveFollowerOptions {
   readonly refreshSeconds: number;
   readonly random: Random;
   readonly onEvent: (event: FeedEvent) => void;
-  /** `lagMs`: from the batch's first message to its commit. */
+  /** `lagMs`: from the batch's first message to its commit, at most. */
   readonly onCommit: (commit: LiveCommitResult, lagMs: number) => void;
   readonly onMessage: (message: FeedMessage) => void;
   /** Called after live spans changed: the schedule of REST polls depends on them. */
@@ -29,11 +33,14 @@ interface LiveFollowerOptions {
 export async function followLiveFeed(context: SyncContext, options: LiveFollowerOptions): Promise<void> {
   const { client, clock, ingest, log, signal } = context;
   const { coverage, committer, refreshSeconds } = options;
-  const batcher = new TickBatcher(clock, async (messages, startedAt) => {
-    const commit = await ingest.call("commitLiveMessages", messages, signal);
+  /** Oldest first. */
+  const commits: Promise<void>[] = [];
+  const commitTicks = async (texts: readonly string[], startedAt: number) => {
+    const commit = await ingest.call("commitLiveMessages", texts, signal);
     options.onCommit(commit, clock.monotonic() - startedAt);
-    return commit;
-  });
+  };
+  const flush = () => Promise.all(commits.splice(0));
+  let pausedAt = Number.NEGATIVE_INFINITY;
   const unknown = new UnknownMessageStore(context);
   const messages = followFeed({
     wsUrl: options.wsUrl,
@@ -53,7 +60,16 @@ export async function followLiveFeed(context: SyncContext, options: LiveFollower
   try {
     for await (const message of messages) {
       if (message.kind === "update") {
-        await batcher.push(message.texts);
+        const startedAt = Math.max(pausedAt, clock.monotonic() - BATCH_INTERVAL_MS);
+        const commit = commitTicks(message.texts, startedAt);
+        // Whoever waits for it gets the failure.
+        commit.catch(() => {});
+        commits.push(commit);
+        if (commits.length > MAX_COMMITS_IN_FLIGHT) await commits.shift();
+        pausedAt = clock.monotonic();
+        // Meanwhile ticks wait in the feed, whose limits hold: they are committed together.
+        if (message.texts.length < MAX_BATCH_TICKS)
+          await clock.sleep(BATCH_INTERVAL_MS, signal).catch(() => {});
         continue;
       }
       options.onMessage(message);
@@ -63,9 +79,9 @@ export async function followLiveFeed(context: SyncContext, options: LiveFollower
       }
       logMessage(message, log);
       coverage.apply(message, serviceNow(context));
-      if (await committer.commit(batcher)) options.onCoverageChange();
+      if (await committer.commit(flush)) options.onCoverageChange();
     }
-    await batcher.flush();
+    await flush();
     await unknown.flush();
   } finally {
     // The next feed subscribes again: all live spans of this one have ended.

@@ -6,7 +6,6 @@ import { type FeedMessage, type Subscription, subscriptionKey } from "../../serv
 import type { LiveSpan } from "../../warehouse/coverage/live-spans.ts";
 import type { SyncContext } from "../context/context.ts";
 import type { DesiredSubscriptions } from "./desired-subscriptions.ts";
-import type { TickBatcher } from "./tick-batcher.ts";
 
 interface SubscriptionSpan {
   readonly subscription: Subscription;
@@ -256,12 +255,12 @@ export class CoverageCommitter {
     this.#coverage = coverage;
   }
 
-  /** Commits the open batch of ticks first. Returns whether there were changes. */
-  commit(batcher?: TickBatcher): Promise<boolean> {
+  /** `flush` commits the ticks that came before. Returns whether there were changes. */
+  commit(flush?: () => Promise<unknown>): Promise<boolean> {
     const { ingest, signal } = this.#context;
     return this.#queue.add(() =>
       this.#coverage.report(async (change) => {
-        await batcher?.flush();
+        await flush?.();
         await ingest.call("commitLiveFeedChange", change, signal);
       }),
     );

@@ -9,7 +9,6 @@ import type { FeedMessage } from "../../../src/service/live/messages.ts";
 import { startSubscribedFeed } from "../../support/service/feed-harness.ts";
 
 const tight: QueueLimits = {
-  maxBatchTicks: 10,
   pauseAtTicks: 100,
   pauseAtBytes: 1_000_000,
   maxTicks: 200,
