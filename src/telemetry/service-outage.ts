@@ -28,7 +28,7 @@ const DEAD_ENDPOINT_MS = 60_000;
 const MIN_SILENCE_MS = 5_000;
 
 /** Failures that concern only what was asked: they do not show that the service fails. */
-const harmlessOutcomes: ReadonlySet<string> = new Set(["forbidden", "rejected", "aborted", "no_witness"]);
+const harmlessOutcomes: ReadonlySet<string> = new Set(["forbidden", "rejected", "aborted"]);
 /** The service has answered: with records, or that it has none. */
 const usefulOutcomes: ReadonlySet<string> = new Set(["ok", "not_found"]);
 

@@ -1,7 +1,7 @@
 import { Failure } from "../../src/model/failure.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../src/model/time.ts";
 import type { TimeRange } from "../../src/model/time-range.ts";
-import { Witness } from "../../src/service/auth/witness.ts";
+import { Parking } from "../../src/service/auth/parking.ts";
 import { type PagePosition, walkHistoryPages } from "../../src/service/pagination/history-walk.ts";
 import {
   type Answer,
@@ -69,10 +69,10 @@ export class Walks {
       this.#parts.set(`${walk} ${given}`, { pages, query, failure });
       pages = [];
     };
-    const witness = new Witness({ monotonic: () => 0 });
+    const parking = new Parking({ monotonic: () => 0, boottime: () => 0 }, () => 0);
     // The service has sent lists of this kind before.
     const { endpoint, filters: query } = this.#options(request);
-    witness.recordList({ endpoint, query }, 1);
+    parking.recordList({ endpoint, query }, 1);
     const client = {
       async request<T>({ query = {} }: { query?: Query }, read: (body: never) => Promise<T>): Promise<T> {
         store(query);
@@ -86,7 +86,7 @@ export class Walks {
         return read({ asOf, shown } as never);
       },
       onEvent: () => {},
-      witness,
+      parking,
     };
     const read = async (body: unknown) => {
       const { shown, bytes } = body as { shown: Page | Failure; bytes?: Uint8Array };

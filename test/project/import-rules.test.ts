@@ -71,7 +71,6 @@ const IMPORTERS: Record<string, string[]> = {
   "@uwdata": ["library"],
   undici: ["service", "export"],
   "p-queue": ["service", "sync"],
-  "p-retry": ["service"],
   commander: ["cli"],
   yaml: ["config", "warehouse"],
   "@duckdb": ["export"],

@@ -5,13 +5,13 @@ import type { Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
 import { raceAbort, singleFlight } from "../../runtime/timeouts.ts";
 import type { AuthState } from "../http/client-events.ts";
+import { parkings } from "../limits.ts";
 import {
   authFailed,
   authMalformed,
   type GrantedToken,
   MAX_TOKEN_LIFETIME_MS,
   MIN_TOKEN_LIFETIME_MS,
-  REJECTED_TOKEN_BACKOFF,
 } from "./token-endpoint.ts";
 
 export interface AccessToken {
@@ -142,7 +142,7 @@ class AudienceTokens {
 
   #probeDelayMs(): number {
     const failedProbes = Math.max(0, this.#rejections - 2);
-    return backoffDelay(failedProbes, REJECTED_TOKEN_BACKOFF, this.#options.random);
+    return backoffDelay(failedProbes, parkings["401 of all"].retry, this.#options.random);
   }
 
   get #isTrusted(): boolean {

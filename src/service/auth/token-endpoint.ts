@@ -1,17 +1,19 @@
 import { exitCode, Failure } from "../../model/failure.ts";
 import { decodeBody } from "../../model/response-body.ts";
-import type { Random } from "../../runtime/backoff.ts";
+import { backoffDelay, type Random } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
+import { finishesWithin } from "../../runtime/timeouts.ts";
 import { type ClientEventListener, requestEvent } from "../http/client-events.ts";
-import { DEAD_ENDPOINT_MS, type EndpointBreakers, TOKEN_ENDPOINT } from "../http/endpoint-breakers.ts";
 import { addressOf } from "../http/network-failures.ts";
+import { type Outage, TOKEN_ENDPOINT } from "../http/outage.ts";
 import { documentedScopes } from "../http/request.ts";
 import { unreachableFailure } from "../http/status-errors.ts";
 import type { Transport, TransportResponse } from "../http/transport.ts";
+import { MAX_PROBE_MS, MAX_RETRY_AFTER_MS, parkings } from "../limits.ts";
 
 interface TokenEndpointOptions {
   readonly transport: Transport;
-  readonly breakers: EndpointBreakers;
+  readonly outage: Outage;
   readonly clock: Clock;
   readonly random: Random;
   readonly onEvent: ClientEventListener;
@@ -23,15 +25,12 @@ interface TokenEndpointOptions {
 }
 
 const TOKEN_REQUEST_TIMEOUT_MS = 30_000;
-const MAX_BREAKER_WAIT_MS = 15 * 60_000;
-/** Retrying rejected credentials more often would not help. */
-const REJECTED_RETRY_INTERVAL_MS = 300_000;
 
 /** Returns a function that requests a token. Only this module sends the client secret. */
 export function createTokenEndpoint(
   options: TokenEndpointOptions,
 ): (audience: string) => Promise<GrantedToken> {
-  const { transport, breakers, clock, random, authUrl } = options;
+  const { transport, outage, clock, random, authUrl } = options;
   const path = `${authUrl.pathname.replace(/\/+$/, "")}/v3/oauth/token`;
   /** Per audience: the last rejected secret, and the time before which it is not sent again. */
   const rejectedSecrets = new Map<string, { secret: string; retryAt: number; failure: Failure }>();
@@ -71,35 +70,43 @@ export function createTokenEndpoint(
     });
   }
 
+  /** One that hangs is not waited for: another follows, and the first answer counts. */
+  async function sendUntilAnswered(audience: string, secret: string): Promise<TransportResponse> {
+    const answers: Promise<TransportResponse>[] = [];
+    do answers.push(sendTokenRequest(audience, secret));
+    while (!(await finishesWithin(clock, MAX_PROBE_MS, Promise.race(answers))));
+    return Promise.race(answers);
+  }
+
   async function attempt(audience: string, secret: string): Promise<GrantedToken> {
-    const deadline = clock.monotonic() + MAX_BREAKER_WAIT_MS;
-    const permit = await breakers.enterWhenAvailable(TOKEN_ENDPOINT, deadline, undefined, () =>
-      breakers.tryAcquire(TOKEN_ENDPOINT),
+    const until = clock.monotonic() + MAX_RETRY_AFTER_MS;
+    const started = await outage.enter(TOKEN_ENDPOINT, until, undefined, () =>
+      outage.tryStart(TOKEN_ENDPOINT) ? { isStarted: true } : undefined,
     );
-    if (typeof permit === "string")
+    if (typeof started === "string")
       throw unreachableFailure({
         setting: "service.authUrl",
         address: addressOf(authUrl),
-        waitedMs: permit === "dead" ? DEAD_ENDPOINT_MS : MAX_BREAKER_WAIT_MS,
+        waitedMs: MAX_RETRY_AFTER_MS,
         lastFailure,
       });
     const startedAt = clock.monotonic();
     let response: TransportResponse | undefined;
     let outcome = "ok";
     try {
-      response = await sendTokenRequest(audience, secret);
+      response = await sendUntilAnswered(audience, secret);
       const failure = failureFromTokenStatus(response, authUrl.origin + path);
       if (failure) throw failure;
       const grant = parseGrantedToken(response);
       options.addSecret(grant.text);
-      permit.recordSuccess();
+      outage.recordAnswer(TOKEN_ENDPOINT);
       return grant;
     } catch (error) {
       outcome = error instanceof Failure ? error.code : "unexpected";
       if (error instanceof Failure) lastFailure = error;
       if (error instanceof Failure && error.family === "retry")
-        permit.recordFailure("no_token", response?.retryAfterMs);
-      else permit.recordSuccess();
+        outage.recordFailure(TOKEN_ENDPOINT, "failed", response?.retryAfterMs);
+      else outage.recordAnswer(TOKEN_ENDPOINT);
       throw error;
     } finally {
       const ms = clock.monotonic() - startedAt;
@@ -121,7 +128,7 @@ export function createTokenEndpoint(
       const currentSecret = await readSecret();
       if (currentSecret !== secret && rejected?.secret !== currentSecret)
         return attempt(audience, currentSecret);
-      const retryAt = clock.boottime() + REJECTED_RETRY_INTERVAL_MS * (1 + random() / 5);
+      const retryAt = clock.boottime() + backoffDelay(0, parkings["refused credentials"].retry, random);
       rejectedSecrets.set(audience, { secret, retryAt, failure: error });
       throw error;
     }
@@ -202,9 +209,6 @@ function parseScopes(scope: unknown): ReadonlySet<string> | undefined {
   const named = documentedScopes.filter((known) => lowerCase.has(known.toLowerCase()));
   return named.length > 0 ? new Set(named) : undefined;
 }
-
-/** The delay before the next probe with a rejected token: at least one minute, growing to at least half an hour. */
-export const REJECTED_TOKEN_BACKOFF = { baseMs: 75_000, maxMs: 2_250_000, jitter: 0.2 };
 
 export function authMalformed(reason: string): Failure {
   return new Failure(`the response of the token endpoint ${reason}`, {

@@ -1,138 +1,185 @@
-import { Failure } from "../../model/failure.ts";
+import { Failure, failureCode } from "../../model/failure.ts";
 import { decodeBody, type ResponseBody } from "../../model/response-body.ts";
+import type { SecretRedactor } from "../../model/secret-redactor.ts";
+import { MICROS_PER_MS } from "../../model/time.ts";
+import { countAnswer, isEnough, pauseOf, requiredFor, type Tally } from "../../rule/repetition.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import { raceAbort } from "../../runtime/timeouts.ts";
-import type { AccessToken } from "../auth/access-tokens.ts";
-import { blame } from "../auth/witness.ts";
-import { requestEvent } from "../http/client-events.ts";
-import { MAX_PROBE_MS, type Permit } from "../http/endpoint-breakers.ts";
+import { finishesWithin, raceAbort } from "../../runtime/timeouts.ts";
+import type { AccessToken, AccessTokens } from "../auth/access-tokens.ts";
+import { forbiddenFailure, type Parking } from "../auth/parking.ts";
+import { authFailed } from "../auth/token-endpoint.ts";
+import type { Bulkhead } from "../http/bulkhead.ts";
+import { type ClientEventListener, requestEvent } from "../http/client-events.ts";
 import { addressOf, timeoutFailure } from "../http/network-failures.ts";
-import type { FailureSign } from "../http/outage-rules.ts";
+import { type FailureSign, networkSign, type Outage, TOKEN_ENDPOINT } from "../http/outage.ts";
 import type { LoadSign } from "../http/pace.ts";
-import { buildRequestPath, describePath, requestPriority, type ServiceRequest } from "../http/request.ts";
-import { deadEndpointFailure, isServerFailure, unreachableFailure } from "../http/status-errors.ts";
-import type { TransportResponse } from "../http/transport.ts";
 import {
-  type Attempt,
-  type AttemptContext,
-  decideOnErrorStatus,
-  decideOnNetworkFailure,
-  decideOnTokenFailure,
-  decideOnUnauthorized,
-  decideOnUnreadableBody,
+  buildRequestPath,
+  describePath,
+  guessMissingScope,
+  requestPriority,
+  type ServiceRequest,
+} from "../http/request.ts";
+import {
+  deadEndpointFailure,
+  failureFromStatus,
+  isServerFailure,
+  unreachableFailure,
+  withdrawnFailure,
+} from "../http/status-errors.ts";
+import type { Transport, TransportResponse } from "../http/transport.ts";
+import {
+  MAX_ATTEMPTS,
+  MAX_BODY_TIMEOUT_MS,
+  MAX_PROBE_MS,
   MAX_REQUEST_WAIT_MS,
-  noRetry,
-  type RetryState,
-  retryLater,
-} from "./retry-policy.ts";
+  MAX_RETRIES,
+  REQUEST_TIMEOUT_MS,
+} from "../limits.ts";
+import type { FailureCounts } from "./failure-counts.ts";
+import type { PageSizeLimits } from "./page-size-limits.ts";
+import type { RetryBudget } from "./retry-budget.ts";
 
-const REQUEST_TIMEOUT_MS = 60_000;
-/** For a large body on a slow link. The largest body at the lowest accepted rate takes longer and is aborted. */
-const MAX_REQUEST_TIMEOUT_MS = 600_000;
+export interface AttemptContext {
+  readonly clock: Clock;
+  readonly onEvent: ClientEventListener;
+  readonly baseUrl: URL;
+  /** The configured address, unmodified: the token's audience must match it character by character. */
+  readonly audience: string;
+  readonly tokens: AccessTokens;
+  readonly transport: Transport;
+  readonly outage: Outage;
+  readonly bulkhead: Bulkhead;
+  readonly parking: Parking;
+  readonly pageSizes: PageSizeLimits;
+  readonly budget: RetryBudget;
+  readonly failures: FailureCounts;
+  readonly redactor: SecretRedactor;
+  /** What others ask at present, by path. */
+  readonly asked: Map<string, Promise<number | undefined>>;
+}
 
-/** Gets a token, waits for a slot, sends the request, and reads the response. On failure it sets `state.decision`. */
-export async function attemptRequest<T>(
-  context: AttemptContext,
-  request: ServiceRequest,
-  read: (body: ResponseBody) => Promise<T>,
-  state: RetryState,
-  attemptNumber: number,
-): Promise<T> {
-  const token = await acquireToken(context, request).catch((error: unknown) => {
-    decideOnTokenFailure(state, request.priority === requestPriority.snapshot);
-    throw error;
-  });
-  state.decision = retryLater();
-  const answered = await roundTrip(context, request, state, token);
-  const { attempt, response } = answered;
-  let outcome = "ok";
-  try {
-    if (answered.response === undefined)
-      throw decideOnNetworkFailure(context, attempt, answered.failure, answered.sign);
-    if (answered.response.status === 401) {
-      const isAcceptedElsewhere = () => isTokenAcceptedElsewhere(context, attempt);
-      throw await decideOnUnauthorized(context, attempt, isAcceptedElsewhere);
-    }
-    const { status } = answered.response;
-    if (status !== 200 && status !== 204) {
-      const failure = decideOnErrorStatus(context, attempt, answered.response);
-      if (failure.code !== "not_found" || request.mayBeMissing) throw failure;
-      throw await context.witness.judgeNotFound(request, failure, token, sendWitness(context));
-    }
-    context.tokens.reportAccepted(context.audience, token);
-    context.endpointAccess.recordSuccess(request);
-    const { body } = answered.response;
-    const list = status === 204 ? { ...body, bytes: createNullList() } : body;
-    return await readPage(context, attempt, read, list);
-  } catch (error) {
-    outcome = error instanceof Failure ? error.code : request.signal?.aborted ? "aborted" : "unexpected";
-    throw error;
-  } finally {
-    attempt.permit.release();
-    const ms = context.clock.monotonic() - attempt.startedAt;
-    const { endpoint } = request;
-    context.onEvent(requestEvent({ endpoint, outcome, ms, attempt: attemptNumber }, response));
-    if (outcome !== "ok") await judgeOutage(context, attempt);
+/** Reads a response. If it throws `malformed_body`, `no_list` or `stale_response`, the request is sent again. */
+type Read<T> = (body: ResponseBody) => Promise<T>;
+
+/** What follows a failed attempt: at once, without counting it; after `afterMs` at least; or nothing. */
+type Next = "now" | "never" | { readonly afterMs: number };
+const LATER = { afterMs: 0 };
+
+interface FailedAttempt {
+  readonly error: unknown;
+  readonly next: Next;
+  /** No token: every request waits for one, so back off as in an outage. */
+  readonly hasNoToken?: boolean;
+}
+
+/** What one request remembers from attempt to attempt. */
+class RequestMemory {
+  readonly #counts = new Map<string, number>();
+  /** What the service must say again before it counts. */
+  readonly tallies = new Map<"no list" | "denied", Tally>();
+
+  /** Whether a failure of this kind may be followed by another attempt. */
+  mayRetry(kind: keyof typeof MAX_RETRIES): boolean {
+    const count = (this.#counts.get(kind) ?? 0) + 1;
+    this.#counts.set(kind, count);
+    return count <= MAX_RETRIES[kind];
   }
 }
 
-/** What 204 stands for. A new buffer each time, because the reader may transfer it to another thread. */
-function createNullList(): Uint8Array<ArrayBuffer> {
-  return new TextEncoder().encode('{"content":null}');
+/**
+ * Sends one request until it succeeds, its failure is final, or its attempts are used up: the only loop that repeats a request
+ * (docs/decisions/retries.md). In an outage it waits, which is no attempt.
+ */
+export async function sendUntilAnswered<T>(
+  context: AttemptContext,
+  request: ServiceRequest,
+  read: Read<T>,
+): Promise<T> {
+  const { clock, outage, budget, failures } = context;
+  const { signal, maxAttempts = MAX_ATTEMPTS } = request;
+  const isUrgent = request.priority === requestPriority.snapshot;
+  const until = clock.monotonic() + MAX_REQUEST_WAIT_MS;
+  const memory = new RequestMemory();
+  const sized = context.pageSizes.begin(request);
+  for (let attempt = 1, counted = 1; ; attempt++) {
+    signal?.throwIfAborted();
+    if (isUrgent) outage.recordUrgency();
+    const result = await attemptOnce(context, sized.request, read, memory, { attempt, until });
+    if (!("error" in result)) {
+      sized.recordSuccess();
+      budget.recordSuccess();
+      failures.recordSuccess();
+      return result.page;
+    }
+    // While everything fails, the size of a page is not the cause.
+    const isSizeCause = !signal?.aborted && !outage.isDown && sized.recordFailure(result.error);
+    const next = isSizeCause ? "now" : result.next;
+    const error = sized.explain(result.error);
+    failures.record(error);
+    if (next === "now") continue;
+    const waitsFor = result.hasNoToken ? TOKEN_ENDPOINT : describePath(request);
+    // What has no history is probed until the service is back, however often that fails.
+    const isCounted = !(isUrgent && outage.isOpen(waitsFor));
+    const isLast = isCounted && counted >= maxAttempts;
+    if (next === "never" || isLast || !(error instanceof Failure) || error.family !== "retry") throw error;
+    // The only delay between two attempts. The bulkhead adds what the rate of all requests demands.
+    const delayMs = budget.spend(counted - 1, { isSlow: result.hasNoToken, isUrgent });
+    if (isCounted) counted++;
+    await outage.waitWhileClosed(waitsFor, Math.max(next.afterMs, delayMs), signal);
+  }
 }
 
-/** Asks another endpoint about the token that this one rejects. */
-async function isTokenAcceptedElsewhere(context: AttemptContext, attempt: Attempt): Promise<boolean> {
-  const { witness, breakers, endpointAccess } = context;
-  const { request, token } = attempt;
-  const others = witness
-    .elsewhere(request.endpoint, (path) => breakers.isOpen(path))
-    .filter((other) => !endpointAccess.isUnauthorized(other));
-  const send = sendWitness(context);
-  const verdict = await raceAbort(witness.askElsewhere("unauthorized", others, token, send), request.signal);
-  if (verdict !== "undecided") return verdict === "endpoint";
-  throw new Failure("the service rejected a token, and the cross-check at other endpoints failed", {
-    code: "auth_undecided",
-  });
-}
-
-/** After a failed attempt: asks another endpoint whether the service answers at all, if nothing else shows it. */
-async function judgeOutage(context: AttemptContext, { request, token }: Attempt): Promise<void> {
-  const { witness, breakers } = context;
-  const path = describePath(request);
-  const [other] = witness.elsewhere(path, (each) => breakers.isFailing(each));
-  if (!other || !breakers.needsWitness(path) || request.signal?.aborted) return;
-  // What is not sent until the witness answers cannot fail. If something else answers first, nothing is down.
-  breakers.recordSilence(true);
-  const verdict = await witness.askElsewhere("failure", [other], token, sendWitness(context));
-  if (verdict === "endpoint") breakers.recordAnswer(describePath(other));
-  else if (breakers.isDown) breakers.recordSilence();
-}
-
-/** Sends a request at once, whatever the breakers say. Its status counts only if the service itself has answered. */
-function sendWitness(context: AttemptContext) {
-  return async (request: ServiceRequest, token: AccessToken): Promise<number | undefined> => {
-    const startedAt = context.clock.monotonic();
-    const send = async () => {
-      const answer = sendRequest(context, request, token, startedAt).catch(() => undefined);
-      return (await isAnsweredInTime(context, request, startedAt, answer)) ? answer : undefined;
-    };
-    const response = await context.bulkhead.run(requestPriority.witness, undefined, send);
-    const status = response && isJson(response.body) ? response.status : undefined;
-    const outcome = blame("failure", status) === "endpoint" ? "ok" : "no_witness";
-    const ms = context.clock.monotonic() - startedAt;
-    context.onEvent(requestEvent({ endpoint: request.endpoint, outcome, ms, attempt: 1 }, response));
-    return status;
-  };
-}
-
-/** A page in another format comes from a portal or proxy on the way, which may answer for every endpoint. */
-function isJson(body: ResponseBody): boolean {
+/** Gets a token, waits for a slot, sends the request, and reads the response. */
+async function attemptOnce<T>(
+  context: AttemptContext,
+  request: ServiceRequest,
+  read: Read<T>,
+  memory: RequestMemory,
+  { attempt, until }: { readonly attempt: number; readonly until: number },
+): Promise<{ readonly page: T } | FailedAttempt> {
+  const { clock, outage, bulkhead, baseUrl } = context;
+  const { signal, priority = requestPriority.history } = request;
+  let token: AccessToken;
   try {
-    JSON.parse(new TextDecoder().decode(decodeBody(body)));
-    return true;
-  } catch {
-    return false;
+    token = await acquireToken(context, request);
+  } catch (error) {
+    const mayRetry = memory.mayRetry("no token") || priority === requestPriority.snapshot;
+    return { error, next: mayRetry ? LATER : "never", hasNoToken: true };
+  }
+  const path = describePath(request);
+  // Waits for the endpoint before it queues for a slot, so that the queue orders requests by priority alone.
+  const sent = await outage.enter(path, until, signal, () =>
+    bulkhead.run(
+      priority,
+      signal,
+      async () => {
+        const startedAt = clock.monotonic();
+        return { startedAt, answer: await sendInTime(context, request, token, startedAt) };
+      },
+      () => outage.tryStart(path),
+    ),
+  );
+  if (sent === "dead") return { error: deadEndpointFailure(path), next: "never" };
+  if (sent === "timeout") {
+    const cause = { waitedMs: MAX_REQUEST_WAIT_MS, lastFailure: context.failures.last };
+    const where = { setting: "service.baseUrl", address: addressOf(baseUrl) } as const;
+    return { error: unreachableFailure({ ...where, ...cause }), next: "never" };
+  }
+  const { startedAt, answer } = sent;
+  const response = "status" in answer ? answer : undefined;
+  const state = { request, token, memory, startedAt };
+  let outcome = "unexpected";
+  try {
+    const result =
+      "status" in answer
+        ? await judgeResponse(context, state, read, answer)
+        : judgeNetworkFailure(context, state, answer);
+    outcome = "page" in result ? "ok" : signal?.aborted ? "aborted" : failureCode(result.error);
+    return result;
+  } finally {
+    const timed = { endpoint: request.endpoint, ms: clock.monotonic() - startedAt };
+    context.onEvent(requestEvent({ ...timed, outcome, attempt }, response));
   }
 }
 
@@ -141,102 +188,42 @@ function isJson(body: ResponseBody): boolean {
  * only a 403 shows that it is missing.
  */
 async function acquireToken(context: AttemptContext, request: ServiceRequest): Promise<AccessToken> {
-  const { tokens, audience, endpointAccess } = context;
-  const parkedBy = endpointAccess.claimRetry(request);
-  let token = await tokens.get(audience, request.signal);
-  // Only a new token has newly granted scopes, even if the old one lists none. If the refresh fails, throw instead of
-  // parking the request for another hour: nothing is known about its scopes.
-  if (parkedBy === 403) token = await tokens.refresh(audience, request.signal);
-  // A new token may solve the problem; if the refresh fails, probe with the old one.
-  else if (parkedBy === 401) token = await tokens.refresh(audience, request.signal).catch(() => token);
-  return token;
+  const { tokens, audience, parking } = context;
+  const parkedBy = parking.claimRetry(request);
+  const token = await tokens.get(audience, request.signal);
+  if (parkedBy === undefined) return token;
+  const refreshed = tokens.refresh(audience, request.signal);
+  // Only a new token has newly granted scopes. If the refresh fails after a 403, throw instead of parking the request for another
+  // hour: nothing is known about its scopes. After a 401, try with the old token.
+  return parkedBy === "401" ? refreshed.catch(() => token) : refreshed;
 }
 
-type RoundTrip = { readonly attempt: Attempt } & (
-  | { readonly response: TransportResponse }
-  | { readonly response: undefined; readonly failure: unknown; readonly sign?: FailureSign }
-);
+type Answer = TransportResponse | { readonly failure: unknown; readonly sign?: FailureSign };
 
-/** Waits for the breaker before it queues for a slot, so that the queue orders requests by priority alone. */
-async function roundTrip(
+/** If nothing answers, nobody waits longer than a probe may take. But if the service is only slow, its answer ends the outage. */
+async function sendInTime(
   context: AttemptContext,
   request: ServiceRequest,
-  state: RetryState,
   token: AccessToken,
-): Promise<RoundTrip> {
-  const { breakers, bulkhead, clock, baseUrl } = context;
-  const path = describePath(request);
-  let permit: Permit | undefined;
-  /** Called when it is the request's turn: the breaker may have opened while the request waited for a slot. */
-  const admit = () => {
-    permit = breakers.tryAcquire(path);
-    return permit !== undefined;
-  };
-  const send = async (attempt: Attempt): Promise<RoundTrip> => {
-    try {
-      return { attempt, response: await sendRequest(context, request, token, attempt.startedAt) };
-    } catch (failure) {
-      return { attempt, response: undefined, failure };
-    }
-  };
-  const inSlot = async (): Promise<RoundTrip> => {
-    if (!permit) throw new Error("a request started without a permit");
-    const attempt = { request, state, token, permit, startedAt: clock.monotonic() };
-    const answer = send(attempt);
-    const response = answer.then((each) => each.response);
-    if (await isAnsweredInTime(context, request, attempt.startedAt, response)) return await answer;
-    const failure = timeoutFailure(MAX_PROBE_MS, { address: addressOf(baseUrl) });
-    return { attempt, response: undefined, failure, sign: "failed" };
-  };
-  const { signal, priority = requestPriority.history } = request;
-  try {
-    const answered = await breakers.enterWhenAvailable(path, state.waitUntil, signal, () =>
-      bulkhead.run(priority, signal, inSlot, admit),
-    );
-    if (typeof answered === "object") return answered;
-    state.decision = noRetry;
-    throw answered === "dead"
-      ? deadEndpointFailure(path)
-      : unreachableFailure({
-          setting: "service.baseUrl",
-          address: addressOf(baseUrl),
-          waitedMs: MAX_REQUEST_WAIT_MS,
-          lastFailure: context.lastFailure(),
-        });
-  } catch (error) {
-    // The queue rejects an aborted caller at once; a probe without a report would keep the breaker open forever.
-    permit?.release();
-    throw error;
-  }
-}
-
-/** False: nobody waits any longer for it. But if the service is only slow, its answer ends the outage. */
-async function isAnsweredInTime(
-  { clock, breakers }: AttemptContext,
-  request: ServiceRequest,
   startedAt: number,
-  answer: Promise<TransportResponse | undefined>,
-): Promise<boolean> {
+): Promise<Answer> {
+  const { clock, outage, baseUrl } = context;
   const path = describePath(request);
   const isPoll = (request.priority ?? requestPriority.history) >= requestPriority.head;
-  if (await settlesWithin(clock, MAX_PROBE_MS, answer)) return true;
-  if (!breakers.isHanging(path, startedAt, isPoll)) return true;
+  const answer: Promise<Answer> = send(context, request, token, startedAt).catch((failure: unknown) => ({
+    failure,
+  }));
+  if (await finishesWithin(clock, MAX_PROBE_MS, answer)) return answer;
+  if (!outage.isHanging(path, startedAt, isPoll)) return answer;
   void answer.then((late) => {
-    if (late && toLoadSign(late.status) === "success") breakers.recordAnswer(path, true);
+    if ("status" in late && toLoadSign(late.status) === "success")
+      outage.recordAnswer(path, clock.monotonic() - startedAt);
   });
-  return false;
+  return { failure: timeoutFailure(MAX_PROBE_MS, { address: addressOf(baseUrl) }), sign: "failed" };
 }
 
-/** Whether `work` ends within `ms`. It never rejects. */
-async function settlesWithin(clock: Clock, ms: number, work: Promise<unknown>): Promise<boolean> {
-  const settled = new AbortController();
-  const done = work.then(() => settled.abort());
-  await Promise.race([done, clock.sleep(ms, settled.signal).catch(() => {})]);
-  return settled.signal.aborted;
-}
-
-async function sendRequest(
-  { transport, bulkhead, breakers, baseUrl }: AttemptContext,
+async function send(
+  { transport, bulkhead, outage, baseUrl }: AttemptContext,
   request: ServiceRequest,
   token: AccessToken,
   startedAt: number,
@@ -247,12 +234,12 @@ async function sendRequest(
     path: buildRequestPath(baseUrl.pathname.replace(/\/+$/, ""), request),
     headers: { authorization: `Bearer ${token.text}`, accept: "application/json" },
     timeoutMs: REQUEST_TIMEOUT_MS,
-    maxTimeoutMs: MAX_REQUEST_TIMEOUT_MS,
+    maxTimeoutMs: MAX_BODY_TIMEOUT_MS,
     signal: request.signal,
   });
   // One endpoint that asks for silence gets it alone; a second one within that time speaks for all.
   const { status, retryAfterMs } = response;
-  const isOneEndpoint = !breakers.isAnyPaused(describePath(request));
+  const isOneEndpoint = !outage.isAnyPaused(describePath(request));
   bulkhead.recordSign(toLoadSign(status), startedAt, { retryAfterMs, isOneEndpoint });
   return response;
 }
@@ -263,18 +250,200 @@ function toLoadSign(status: number): LoadSign {
   return isServerFailure(status) ? "failure" : "success";
 }
 
-async function readPage<T>(
+/** An attempt that was sent. */
+interface SentAttempt {
+  readonly request: ServiceRequest;
+  readonly token: AccessToken;
+  readonly memory: RequestMemory;
+  /** Monotonic. */
+  readonly startedAt: number;
+}
+
+function judgeNetworkFailure(
+  { outage, bulkhead }: AttemptContext,
+  { request, memory, startedAt }: SentAttempt,
+  { failure: error, sign: knownSign }: Exclude<Answer, TransportResponse>,
+): FailedAttempt {
+  if (!(error instanceof Failure) || request.signal?.aborted) return { error, next: "never" };
+  // The server may close an idle keep-alive connection just as the request is sent: no sign of an outage.
+  if (error.code === "connection_lost" && memory.mayRetry("connection_lost") && outage.claimResend())
+    return { error, next: "now" };
+  const sign = knownSign ?? networkSign(error.code);
+  outage.recordFailure(describePath(request), sign);
+  bulkhead.recordSign(sign === "timeout" ? "overloaded" : "failure", startedAt);
+  return { error, next: LATER };
+}
+
+async function judgeResponse<T>(
   context: AttemptContext,
-  attempt: Attempt,
-  read: (body: ResponseBody) => Promise<T>,
-  body: ResponseBody,
-): Promise<T> {
+  state: SentAttempt,
+  read: Read<T>,
+  response: TransportResponse,
+): Promise<{ readonly page: T } | FailedAttempt> {
+  const { outage, parking, tokens, clock } = context;
+  const { request, token, memory, startedAt } = state;
+  const { status, body, retryAfterMs } = response;
+  const path = describePath(request);
+  const recordAnswer = () => outage.recordAnswer(path, clock.monotonic() - startedAt);
+  if (status === 200 || status === 204) {
+    tokens.reportAccepted(context.audience, token);
+    parking.recordSuccess(request);
+    try {
+      // A new buffer each time, because the reader may transfer it to another thread.
+      const bytes = status === 204 ? new TextEncoder().encode('{"content":null}') : body.bytes;
+      const page = await read({ ...body, bytes });
+      recordAnswer();
+      return { page };
+    } catch (error) {
+      const code = failureCode(error);
+      // Not JSON: something else answers in place of the service. In all other cases the host works.
+      if (code === "malformed_body") outage.recordFailure(path, "failed");
+      else recordAnswer();
+      if (code === "no_list") return { error, next: repeat(clock, memory, "no list") };
+      return { error, next: code === "malformed_body" || code === "stale_response" ? LATER : "never" };
+    }
+  }
+  if (status === 401) {
+    recordAnswer();
+    return judgeUnauthorized(context, state);
+  }
+  if (status === 403) {
+    recordAnswer();
+    const scopes = guessMissingScope(request, token.scopes);
+    const isLacking = scopes.some((scope) => token.scopes?.has(scope) === false);
+    const isKnown = parking.signOf(request)?.startsWith("403") === true;
+    const next = isLacking || isKnown ? "never" : repeat(clock, memory, "denied");
+    if (next === "never") return { error: parking.parkForbidden(request, scopes, isLacking), next };
+    return { error: forbiddenFailure(request, scopes, { isFinal: false }), next };
+  }
+  const error = failureFromStatus(request.endpoint, response, context.redactor);
+  if (error.family === "operator" || error.code === "conflict") {
+    recordAnswer();
+    if (error.code === "conflict") return { error, next: memory.mayRetry("conflict") ? LATER : "never" };
+    if (error.code !== "not_found" || request.mayBeMissing) return { error, next: "never" };
+    return { error: await judgeNotFound(context, state, error), next: "never" };
+  }
+  outage.recordFailure(path, status === 429 ? "go_away" : "failed", retryAfterMs);
+  return { error, next: LATER };
+}
+
+/** Until the service has said it again, often enough. */
+function repeat(clock: Clock, { tallies }: RequestMemory, what: "no list" | "denied"): Next {
+  const tally = countAnswer(tallies.get(what), clock.monotonic() * MICROS_PER_MS);
+  tallies.set(what, tally);
+  const required = requiredFor(what);
+  return isEnough(tally, required) ? "never" : { afterMs: pauseOf(required) / MICROS_PER_MS };
+}
+
+/** A 401: one new token; then others are asked, to tell a bad token from an endpoint that rejects good ones. */
+async function judgeUnauthorized(
+  context: AttemptContext,
+  { request, token, memory, startedAt }: SentAttempt,
+): Promise<FailedAttempt> {
+  const { tokens, audience, parking, outage } = context;
+  const isParked = parking.signOf(request) === "401";
+  if (!isParked && tokens.mayHaveExpired(audience, token) && memory.mayRetry("401")) {
+    tokens.reportRejected(audience, token);
+    return { error: authFailed(), next: "now" };
+  }
+  // An earlier success of this token proves nothing: it may have been revoked since.
+  const isKnownGood = isParked && tokens.state(audience) !== "auth_failed";
+  const others = parking
+    .elsewhere(request.endpoint, (path) => outage.isOpen(path))
+    .filter((other) => parking.signOf(other) !== "401");
+  const isAccepted =
+    isKnownGood || (await raceAbort(isTokenAccepted(context, others, token), request.signal));
+  if (isAccepted === undefined) {
+    const why = "the service rejected a token, and the cross-check at other endpoints failed";
+    return { error: new Failure(why, { code: "auth_undecided" }), next: LATER };
+  }
+  if (!isAccepted) tokens.reportRejected(audience, token);
+  else if (!isKnownGood) tokens.reportAccepted(audience, token);
+  return { error: isAccepted ? parking.parkUnauthorized(request, startedAt) : authFailed(), next: "never" };
+}
+
+/** Asks others about a token until one decides; undefined: none does. */
+async function isTokenAccepted(
+  context: AttemptContext,
+  others: readonly ServiceRequest[],
+  token: AccessToken,
+): Promise<boolean | undefined> {
+  let isAccepted: boolean | undefined;
+  // Several endpoints may break together.
+  for (const other of others.slice(0, 3)) {
+    const status = await ask(context, other, token);
+    if (status !== 401) return status === undefined ? undefined : true;
+    isAccepted = false;
+  }
+  return isAccepted;
+}
+
+/** The same path, asked for a record that it had, shows whether only this record is missing. */
+async function judgeNotFound(
+  context: AttemptContext,
+  { request, token }: SentAttempt,
+  failure: Failure,
+): Promise<Failure> {
+  const doubt = context.parking.doubtNotFound(request);
+  if (!doubt) return failure;
+  const { good } = doubt;
+  if (!good || (await ask(context, good, token)) !== 200) return withdrawnFailure(request.endpoint, failure);
+  context.parking.recordSuccess(good);
+  return failure;
+}
+
+/** The service itself answers so. */
+const answeredStatuses: ReadonlySet<number> = new Set([200, 400, 401, 403, 404, 409]);
+
+/**
+ * Asks an endpoint at once, whatever is down: its answer ends an outage. Returns its status if the service itself has answered.
+ */
+export function ask(
+  context: AttemptContext,
+  request: ServiceRequest,
+  token: AccessToken,
+): Promise<number | undefined> {
+  const { asked } = context;
+  const path = describePath(request);
+  // No signal: others may wait for the same answer.
+  const answer =
+    asked.get(path) ??
+    askOnce(context, { ...request, signal: undefined }, token).finally(() => asked.delete(path));
+  asked.set(path, answer);
+  return answer;
+}
+
+async function askOnce(
+  context: AttemptContext,
+  request: ServiceRequest,
+  token: AccessToken,
+): Promise<number | undefined> {
+  const { clock, outage, bulkhead } = context;
+  const path = describePath(request);
+  const startedAt = clock.monotonic();
+  const run = () => sendInTime(context, request, token, startedAt);
+  const answer = (await bulkhead.run(requestPriority.witness, undefined, run)) ?? { failure: undefined };
+  const response = "status" in answer ? answer : undefined;
+  const status = response?.status ?? 0;
+  const hasAnswered = response !== undefined && answeredStatuses.has(status) && isJson(response.body);
+  if (hasAnswered) outage.recordAnswer(path, clock.monotonic() - startedAt);
+  // One that failed late, after the outage, says nothing.
+  else if (outage.isDown) outage.recordFailure(path, "failed", response?.retryAfterMs);
+  const error =
+    "status" in answer ? failureFromStatus(request.endpoint, answer, context.redactor) : answer.failure;
+  if (!hasAnswered) context.failures.record(error);
+  const outcome = hasAnswered ? "ok" : failureCode(error);
+  const ms = clock.monotonic() - startedAt;
+  context.onEvent(requestEvent({ endpoint: request.endpoint, outcome, ms, attempt: 1 }, response));
+  return hasAnswered ? status : undefined;
+}
+
+/** A page in another format comes from a portal or proxy on the way, which may answer for every endpoint. */
+function isJson(body: ResponseBody): boolean {
   try {
-    const page = await read(body);
-    attempt.permit.recordSuccess();
-    return page;
-  } catch (error) {
-    decideOnUnreadableBody(context, attempt, error);
-    throw error;
+    JSON.parse(new TextDecoder().decode(decodeBody(body)));
+    return true;
+  } catch {
+    return false;
   }
 }

@@ -1,6 +1,5 @@
 import { EventEmitter } from "node:events";
-import pRetry from "p-retry";
-import { Failure } from "../../model/failure.ts";
+import type { Failure } from "../../model/failure.ts";
 import type { ResponseBody } from "../../model/response-body.ts";
 import { SecretRedactor } from "../../model/secret-redactor.ts";
 import { normaliseAddress, parseServiceUrl } from "../../model/service-url.ts";
@@ -9,28 +8,20 @@ import type { Random } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
 import { type AccessTokens, createAccessTokens } from "../auth/access-tokens.ts";
-import { EndpointAccess, type ParkedEndpoint } from "../auth/endpoint-access.ts";
+import { type ParkedEndpoint, Parking } from "../auth/parking.ts";
 import { createTokenEndpoint } from "../auth/token-endpoint.ts";
-import { Witness } from "../auth/witness.ts";
 import { Bulkhead, type RequestLimits } from "../http/bulkhead.ts";
 import type { AuthState, ClientEventListener, RecoveryBell } from "../http/client-events.ts";
-import { type BreakerState, EndpointBreakers, TOKEN_ENDPOINT } from "../http/endpoint-breakers.ts";
 import { addressOf } from "../http/network-failures.ts";
+import { type BreakerState, Outage, TOKEN_ENDPOINT } from "../http/outage.ts";
 import { PAUSE_TEXT } from "../http/pace.ts";
-import { clampToPresent, describePath, requestPriority, type ServiceRequest } from "../http/request.ts";
+import { clampToPresent, type ServiceRequest } from "../http/request.ts";
 import { ServerClock } from "../http/server-clock.ts";
 import { createTransport } from "../http/transport.ts";
-import { attemptRequest } from "./attempt.ts";
+import { type AttemptContext, ask, sendUntilAnswered } from "./attempt.ts";
 import { FailureCounts } from "./failure-counts.ts";
 import { PageSizeLimits } from "./page-size-limits.ts";
-import {
-  type AttemptContext,
-  createRetryState,
-  MAX_REQUEST_WAIT_MS,
-  RetryBudget,
-  type RetryState,
-  retryNow,
-} from "./retry-policy.ts";
+import { RetryBudget } from "./retry-budget.ts";
 
 export interface ServiceClientOptions {
   readonly baseUrl: string;
@@ -70,13 +61,15 @@ export interface RequestSender {
    */
   request<T>(request: ServiceRequest, read: (body: ResponseBody) => Promise<T>): Promise<T>;
   readonly onEvent: ClientEventListener;
-  readonly witness: Pick<Witness, "hasListed" | "assertListed" | "recordList" | "recordNoList">;
+  readonly parking: Pick<Parking, "hasListed" | "assertListed" | "recordList" | "recordNoList">;
 }
 
 export interface ServiceClient extends RequestSender {
   /** The REST address, in one spelling. */
   readonly address: string;
   readonly tokens: AccessTokens;
+  /** Its clock, which the websocket shares. */
+  readonly server: ServerClock;
   /** Rings when the service answers again; the websocket rings it too. */
   readonly bell: RecoveryBell;
   /** Nothing answers, and probes are under way. */
@@ -91,11 +84,6 @@ export interface ServiceClient extends RequestSender {
   close(): Promise<void>;
 }
 
-/** While three requests of four fail, one page in a hundred needs more; its range is then fetched again. */
-const DEFAULT_MAX_ATTEMPTS = 16;
-/** They follow from earlier failures, and do not say what failed. */
-const breakerFailures: ReadonlySet<string> = new Set(["endpoint_failing", "service_unreachable"]);
-
 export function createServiceClient(options: ServiceClientOptions): ServiceClient {
   const { clock, random, log, onEvent } = options;
   const baseUrl = parseServiceUrl("service.baseUrl", options.baseUrl);
@@ -108,22 +96,28 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
     const address = addressOf(scope === TOKEN_ENDPOINT ? authUrl : baseUrl);
     if (state === "closed") log.warn({ endpoint: scope, address, state }, "circuit breaker closed");
     else {
-      const { message: cause, remedy } = lastFailure ?? {};
+      const { message: cause, remedy } = failures.last ?? {};
       log.warn({ endpoint: scope, address, state, cause, remedy }, "circuit breaker opened");
     }
     onEvent({ kind: "breaker", endpoint: scope, state });
   };
-  const breakers = new EndpointBreakers({
+  const failures = new FailureCounts(clock, log);
+  const bell: RecoveryBell = new EventEmitter();
+  const parking = new Parking(clock, random);
+  const outage = new Outage({
     clock,
     random,
     onStateChange,
     onRecovered: () => bell.emit("ring"),
+    /** Another endpoint each time, those first that answered last. */
+    probe: async (probes) => {
+      const candidates = parking.elsewhere("", (path) => outage.isFailing(path));
+      const request = candidates[(probes - 1) % candidates.length];
+      const token = await tokens.get(options.baseUrl).catch(() => undefined);
+      if (request && token) await ask(context, request, token);
+    },
   });
-  const bell: RecoveryBell = new EventEmitter();
-  bell.on("ring", () => breakers.probeNow());
-  const retryBudget = new RetryBudget(random);
-  const witness = new Witness(clock);
-  const endpointAccess = new EndpointAccess(clock, random, witness);
+  bell.on("ring", () => outage.probeNow());
   const bulkhead = new Bulkhead({
     clock,
     maxConcurrency: options.concurrency,
@@ -139,7 +133,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
     log,
     requestToken: createTokenEndpoint({
       transport,
-      breakers,
+      outage,
       clock,
       random,
       onEvent,
@@ -161,12 +155,14 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
     audience: options.baseUrl,
     tokens,
     transport,
-    breakers,
+    outage,
     bulkhead,
-    endpointAccess,
-    witness,
+    parking,
+    pageSizes: new PageSizeLimits(log),
+    budget: new RetryBudget(random),
+    failures,
     redactor,
-    lastFailure: () => lastFailure,
+    asked: new Map(),
   };
 
   let lastReason: LimitReason = "settings";
@@ -180,7 +176,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
 
   function describeCondition(): ServiceCondition {
     const paused = { reason: "paused", text: PAUSE_TEXT, since: undefined } as const;
-    const limits = { ...bulkhead.limits, ...(breakers.isPaused ? paused : {}) };
+    const limits = { ...bulkhead.limits, ...(outage.isPaused ? paused : {}) };
     const { concurrency, perSecond = null, reason, text, since } = limits;
     return {
       concurrency,
@@ -189,92 +185,35 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
       limit: text ?? null,
       limit_since: since === undefined ? null : new Date(since).toISOString(),
       throttled: reason === "rate_limited" || reason === "paused",
-      open_breakers: breakers.open,
-      recent_failures: failureCounts.recent,
+      open_breakers: outage.open,
+      recent_failures: failures.recent,
     };
-  }
-
-  const failureCounts = new FailureCounts(clock, log);
-  const pageSizes = new PageSizeLimits(log);
-  let lastSuccessAt: number | undefined;
-  let lastFailure: Failure | undefined;
-
-  async function send<T>(request: ServiceRequest, read: (body: ResponseBody) => Promise<T>): Promise<T> {
-    const state = createRetryState(clock.monotonic() + MAX_REQUEST_WAIT_MS);
-    const sized = pageSizes.begin(request);
-    const isUrgent = request.priority === requestPriority.snapshot;
-    const awaitedEndpoint = () => (state.decision.isSlow ? TOKEN_ENDPOINT : describePath(request));
-    // What has no history is probed until the service is back, however often that fails.
-    const isProbing = () => isUrgent && breakers.isOpen(awaitedEndpoint());
-    const attemptSized = async (attempt: number) => {
-      if (isUrgent) breakers.recordUrgency();
-      try {
-        return await attemptRequest(context, sized.request, read, state, attempt);
-      } catch (error) {
-        // While everything fails, the size of a page is not the cause.
-        const isCause = !request.signal?.aborted && !breakers.isDown;
-        if (isCause && sized.recordFailure(error)) state.decision = retryNow;
-        throw sized.explain(error);
-      }
-    };
-    // p-retry only counts: its own waits would use the system clock.
-    const page = await pRetry(attemptSized, {
-      retries: (request.maxAttempts ?? DEFAULT_MAX_ATTEMPTS) - 1,
-      minTimeout: 0,
-      signal: request.signal,
-      shouldConsumeRetry: () => !state.decision.isImmediate && !isProbing(),
-      onFailedAttempt: async ({ error, retriesConsumed, retriesLeft }) => {
-        if (error instanceof Failure && !breakerFailures.has(error.code)) lastFailure = error;
-        if (error instanceof Failure && error.family === "retry") failureCounts.record(error);
-        if (!shouldRetry(error, state) || state.decision.isImmediate || retriesLeft <= 0) return;
-        // The only delay between two attempts. The bulkhead adds what the rate of all requests demands.
-        const { minDelayMs, isSlow } = state.decision;
-        const waitMs = Math.max(minDelayMs, retryBudget.spend(retriesConsumed, { isSlow, isUrgent }));
-        const code = error instanceof Failure ? error.code : "unexpected";
-        log.debug(
-          { endpoint: request.endpoint, code, waitMs: Math.round(waitMs) },
-          "request failed, will retry",
-        );
-        await breakers.waitWhileClosed(awaitedEndpoint(), waitMs, request.signal);
-      },
-      shouldRetry: ({ error }) => shouldRetry(error, state),
-    });
-    sized.recordSuccess();
-    retryBudget.recordSuccess();
-    lastSuccessAt = clock.boottime();
-    failureCounts.logFinishedMinute();
-    return page;
   }
 
   return {
     address: normaliseAddress(baseUrl),
-    request: (request, read) => send(clampToPresent(request, server.now() ?? clock.now()), read),
+    request: (request, read) =>
+      sendUntilAnswered(context, clampToPresent(request, server.now() ?? clock.now()), read),
     onEvent,
-    witness,
+    parking,
     tokens,
+    server,
     bell,
-    isDown: () => breakers.isDown,
-    waitForTurn: (signal) => breakers.waitForTurn(signal),
+    isDown: () => outage.isDown,
+    waitForTurn: (signal) => outage.waitForTurn(signal),
     secrets: () => redactor.secrets,
     serverNow: () => server.now(),
     health: () => ({
       authState: tokens.state(options.baseUrl),
       condition: describeCondition(),
-      lastSuccessAt,
-      lastFailure,
-      parkedEndpoints: endpointAccess.parked,
+      lastSuccessAt: failures.lastSuccessAt,
+      lastFailure: failures.last,
+      parkedEndpoints: parking.parked,
       skewMs: server.skewMs(),
     }),
     async close() {
-      failureCounts.logFinishedMinute(true);
+      failures.logFinishedMinute(true);
       await transport.close();
     },
   };
-}
-
-/** An immediate retry (after a token refresh) is allowed even though a 401 is not a `retry` failure. */
-function shouldRetry(error: Error, { decision }: RetryState): boolean {
-  return (
-    decision.shouldRetry && error instanceof Failure && (decision.isImmediate || error.family === "retry")
-  );
 }

@@ -1,43 +1,58 @@
-import type { Failure } from "../../model/failure.ts";
+import { Failure } from "../../model/failure.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
 
 const MINUTE_MS = 60_000;
 const COUNTED_MINUTES = 10;
 
-interface CountedMinute {
-  /** Monotonic. */
-  readonly startedAt: number;
-  readonly counts: Map<string, number>;
-  last: Failure;
-}
+/** They follow from earlier failures, and do not say what failed. */
+const followingFailures: ReadonlySet<string> = new Set(["endpoint_failing", "service_unreachable"]);
 
 /**
  * Counts the attempts that failed and were retried, by failure code: most of them cause no error that anyone sees. Logs one
  * line per minute in which some failed, when that minute is over.
  */
 export class FailureCounts {
-  readonly #clock: Pick<Clock, "monotonic">;
+  readonly #clock: Clock;
   readonly #log: Log;
-  #minutes: CountedMinute[] = [];
+  #minutes: { readonly startedAt: number; readonly counts: Map<string, number> }[] = [];
   #isLogged = true;
+  #lastSuccessAt: number | undefined;
+  #last: Failure | undefined;
 
-  constructor(clock: Pick<Clock, "monotonic">, log: Log) {
+  constructor(clock: Clock, log: Log) {
     this.#clock = clock;
     this.#log = log;
   }
 
-  record(failure: Failure): void {
+  /** The last failed attempt of a request. */
+  get last(): Failure | undefined {
+    return this.#last;
+  }
+
+  /** On the boot clock; undefined before the first success. */
+  get lastSuccessAt(): number | undefined {
+    return this.#lastSuccessAt;
+  }
+
+  recordSuccess(): void {
+    this.#lastSuccessAt = this.#clock.boottime();
+    this.logFinishedMinute();
+  }
+
+  record(error: unknown): void {
+    if (!(error instanceof Failure)) return;
+    if (!followingFailures.has(error.code)) this.#last = error;
+    if (error.family !== "retry") return;
     this.logFinishedMinute();
     const now = this.#clock.monotonic();
     let minute = this.#minutes.at(-1);
     if (!minute || now - minute.startedAt >= MINUTE_MS) {
-      minute = { startedAt: now, counts: new Map(), last: failure };
+      minute = { startedAt: now, counts: new Map() };
       this.#minutes = [...this.#minutes.slice(1 - COUNTED_MINUTES), minute];
       this.#isLogged = false;
     }
-    minute.last = failure;
-    minute.counts.set(failure.code, (minute.counts.get(failure.code) ?? 0) + 1);
+    minute.counts.set(error.code, (minute.counts.get(error.code) ?? 0) + 1);
   }
 
   /** The failures of about the last ten minutes, by code; the most frequent first. */
@@ -56,10 +71,7 @@ export class FailureCounts {
     const isOver = minute && (isEnding || this.#clock.monotonic() - minute.startedAt >= MINUTE_MS);
     if (this.#isLogged || !isOver) return;
     this.#isLogged = true;
-    const { counts, last } = minute;
-    this.#log.warn(
-      { failures: Object.fromEntries(counts), lastFailure: last.summary },
-      "requests failed and were retried",
-    );
+    const failures = Object.fromEntries(minute.counts);
+    this.#log.warn({ failures, lastFailure: this.#last?.summary }, "requests failed and were retried");
   }
 }

@@ -1,6 +1,6 @@
 import type { EventEmitter } from "node:events";
 import type { RequestLimits } from "./bulkhead.ts";
-import type { BreakerState } from "./endpoint-breakers.ts";
+import type { BreakerState } from "./outage.ts";
 import type { TransportResponse } from "./transport.ts";
 
 /** Events for metrics and progress reports. They must not contain identifiers, addresses or tokens. */

@@ -1,3 +1,5 @@
+import { MAX_RETRY_AFTER_MS } from "../limits.ts";
+
 const months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
 const imfFixdate = /^[a-z]{3}, (\d{2}) ([a-z]{3}) (\d{4}) (\d{2}):(\d{2}):(\d{2}) gmt$/;
@@ -30,9 +32,6 @@ export function parseHttpDate(text: string, nowMs: number): number | undefined {
   const fullYear = year > thisYear + 50 ? year - 100 : year;
   return toMillis([String(fullYear), match[2], match[1], match[4], match[5], match[6]]);
 }
-
-/** The client never waits longer than this, whatever the service requests. */
-export const MAX_RETRY_AFTER_MS = 15 * 60_000;
 
 /**
  * Returns the wait in milliseconds; 0 for a missing or unusable header. A date is compared with `respondedAt`, the `Date`

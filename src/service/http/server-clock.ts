@@ -1,3 +1,4 @@
+import { MICROS_PER_MS, type Micros, parseServiceTimestamp } from "../../model/time.ts";
 import type { Clock } from "../../runtime/clock.ts";
 
 /** The median of several samples ignores a single cached response or a nonsensical `Date`. */
@@ -21,12 +22,14 @@ interface ResponseAge {
 }
 
 /**
- * Estimates the service's time from the `Date` headers of its responses, as offsets to the boot clock
- * (docs/decisions/service-clock.md).
+ * Estimates the service's time from the `Date` headers of its responses and the messages of the websocket, as offsets to the boot
+ * clock (docs/decisions/service-clock.md).
  */
 export class ServerClock {
   readonly #clock: Clock;
   readonly #samples: OffsetSample[] = [];
+  /** By the last message of the websocket, which says more than whole seconds. */
+  #moment: OffsetSample | undefined;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -35,6 +38,19 @@ export class ServerClock {
   /** Milliseconds since 1970 by the service's clock; undefined before its first response. */
   now(): number | undefined {
     return this.#serverTimeAt(this.#clock.boottime());
+  }
+
+  /** The same for the warehouse; the local time before the first response. */
+  nowMicros(): Micros {
+    return Math.round((this.now() ?? this.#clock.now()) * MICROS_PER_MS);
+  }
+
+  /** `timestamp`: of a message that the websocket has just received. */
+  recordMoment(timestamp: string | undefined): void {
+    const at = parseServiceTimestamp(timestamp);
+    if (at === undefined) return;
+    const offset = at / MICROS_PER_MS - this.#clock.boottime();
+    this.#moment = { offset, wallOffset: this.#wallOffset(), errorMs: 0 };
   }
 
   /** How far the local wall clock is ahead of the service's. */
@@ -80,7 +96,8 @@ export class ServerClock {
   }
 
   #serverTimeAt(boottime: number): number | undefined {
-    const samples = this.#usableSamples();
+    const samples = this.#usable(this.#samples);
+    const [moment] = this.#moment ? this.#usable([this.#moment]) : [];
     // A response that took a minute says little beside one that took a second.
     const smallestError = Math.min(...samples.map(({ errorMs }) => errorMs));
     const sorted = samples
@@ -88,15 +105,16 @@ export class ServerClock {
       .map(({ offset }) => offset)
       .sort((a, b) => a - b);
     const median = sorted[Math.floor(sorted.length / 2)];
-    return median === undefined ? undefined : boottime + median;
+    // A message that contradicts the responses may come from another clock.
+    const isMoment = moment && Math.abs((median ?? moment.offset) - moment.offset) <= SKEW_TOLERANCE_MS;
+    const offset = isMoment ? moment.offset : median;
+    return offset === undefined ? undefined : boottime + offset;
   }
 
   /** Where the two local clocks have come apart, one of them is wrong, perhaps the boot clock: a host has paused the machine. */
-  #usableSamples(): readonly OffsetSample[] {
+  #usable(samples: readonly OffsetSample[]): readonly OffsetSample[] {
     const wallOffset = this.#wallOffset();
-    const since = this.#samples.filter(
-      (sample) => Math.abs(sample.wallOffset - wallOffset) <= SKEW_TOLERANCE_MS,
-    );
-    return since.length > 0 ? since : this.#samples;
+    const since = samples.filter((sample) => Math.abs(sample.wallOffset - wallOffset) <= SKEW_TOLERANCE_MS);
+    return since.length > 0 ? since : samples;
   }
 }

@@ -127,6 +127,16 @@ export function deadEndpointFailure(endpoint: string): Failure {
   });
 }
 
+/** So many records, or paths, are missing that the paths themselves must be. */
+export function withdrawnFailure(endpoint: string, cause: Failure): Failure {
+  return new Failure(`${endpoint} answers every request with 404`, {
+    code: "upstream_version",
+    remedy: "check service.baseUrl; the service may have withdrawn version 3 of its API",
+    exit: exitCode.incomplete,
+    cause,
+  });
+}
+
 interface UnreachableOptions {
   readonly setting: "service.baseUrl" | "service.authUrl";
   /** `host:port` */

@@ -1,7 +1,8 @@
 import { errorCode } from "../../model/failure.ts";
 import { parseHttpDate, parseRetryAfter } from "../http/http-headers.ts";
 import { findRoute, toNetworkFailure } from "../http/network-failures.ts";
-import { type ConnectionEnd, networkSign } from "../http/outage-rules.ts";
+import { networkSign } from "../http/outage.ts";
+import type { ConnectionEnd } from "./reconnect.ts";
 
 /** Why a connection closed or never opened: one word for metrics and logs, never a text from the service. */
 export interface CloseReason {

@@ -3,6 +3,7 @@ import { type RawData, WebSocket } from "ws";
 import { formatTimestamp, type Micros } from "../../model/time.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import type { Cancel, Clock } from "../../runtime/clock.ts";
+import type { ServerClock } from "../http/server-clock.ts";
 import {
   type CloseReason,
   classifyCloseCode,
@@ -10,7 +11,7 @@ import {
   classifyUpgradeStatus,
   isProtocolError,
 } from "./close-reason.ts";
-import { type Frame, readFrame, type ServiceTime } from "./frames.ts";
+import { type Frame, readFrame } from "./frames.ts";
 import { Subscriber, type SubscriberListener } from "./subscriber.ts";
 import type { TrackedSubscription } from "./subscription-states.ts";
 
@@ -46,7 +47,7 @@ interface LiveConnectionOptions {
   readonly isTokenFresh: () => boolean;
   readonly clock: Clock;
   readonly random: Random;
-  readonly serviceTime: ServiceTime;
+  readonly server: ServerClock;
   readonly listener: ConnectionListener;
 }
 
@@ -70,11 +71,11 @@ export class LiveConnection {
   readonly #endConnectWork: Cancel;
 
   constructor(options: LiveConnectionOptions) {
-    const { url, clock, random, subscriptions, listener, serviceTime } = options;
+    const { url, clock, random, subscriptions, listener, server } = options;
     this.#options = options;
     this.#startBoottime = clock.boottime();
     this.#startMonotonic = this.#lastReceivedMs = this.#lastPingMs = clock.monotonic();
-    this.#lastReceivedTs = serviceTime.now();
+    this.#lastReceivedTs = server.nowMicros();
     this.#subscriber = new Subscriber({
       subscriptions,
       clock,
@@ -210,7 +211,7 @@ export class LiveConnection {
     if (this.#state === "closed") return;
     this.#recordReceived();
     const frame = readFrame(toBuffer(data), isBinary);
-    const { listener, serviceTime, redact } = this.#options;
+    const { listener, server, redact } = this.#options;
     switch (frame.kind) {
       case "tick":
         this.#hasReceivedTick = true;
@@ -221,16 +222,16 @@ export class LiveConnection {
         this.#send(
           JSON.stringify({
             event: "PONG",
-            timestamp: formatTimestamp(serviceTime.now()),
+            timestamp: formatTimestamp(server.nowMicros()),
             requestId: frame.requestId,
           }),
         );
         break;
       case "pong":
-        serviceTime.update(frame.timestamp);
+        server.recordMoment(frame.timestamp);
         break;
       case "connected":
-        serviceTime.update(frame.timestamp);
+        server.recordMoment(frame.timestamp);
         this.#transition("greeted");
         break;
       case "subscribed":
@@ -265,7 +266,7 @@ export class LiveConnection {
 
   #recordReceived(): void {
     this.#lastReceivedMs = this.#options.clock.monotonic();
-    this.#lastReceivedTs = this.#options.serviceTime.now();
+    this.#lastReceivedTs = this.#options.server.nowMicros();
   }
 
   #checkHealth(): void {

@@ -9,13 +9,14 @@ import type { Log } from "../../runtime/log.ts";
 import type { AccessToken, AccessTokens } from "../auth/access-tokens.ts";
 import type { RecoveryBell } from "../http/client-events.ts";
 import { addressOf } from "../http/network-failures.ts";
-import { isUnwanted, reconnectDelayMs, remainingAttempts } from "../http/outage-rules.ts";
 import { percentEncode } from "../http/request.ts";
+import type { ServerClock } from "../http/server-clock.ts";
 import type { CloseReason } from "./close-reason.ts";
 import { LiveConnection } from "./connection.ts";
-import { type Frame, parseTickIdentity, ServiceTime } from "./frames.ts";
+import { type Frame, parseTickIdentity } from "./frames.ts";
 import { DEFAULT_QUEUE_LIMITS, MessageQueue, type QueueLimits } from "./message-queue.ts";
 import { type FeedMessage, type Subscription, subscriptionKeysForTick } from "./messages.ts";
+import { isUnwanted, reconnectDelayMs, remainingAttempts } from "./reconnect.ts";
 import { type QuietMarketCheck, StalenessWatchdog, type StaleSubscription } from "./staleness-watchdog.ts";
 import { SubscriptionStates, type TrackedSubscription } from "./subscription-states.ts";
 
@@ -31,6 +32,8 @@ export interface FeedOptions {
   /** The websocket's address; also the audience of its tokens. */
   readonly wsUrl: string;
   readonly tokens: FeedTokens;
+  /** The clock of the service, which REST and the feed share. */
+  readonly server: ServerClock;
   /** Rings when REST or the token endpoint answers again; the feed rings it when it is greeted. */
   readonly bell: RecoveryBell;
   /** REST fails, and rings after its first success. */
@@ -95,7 +98,6 @@ class LiveFeed {
   readonly #url: URL;
   readonly #agent: Agent | undefined;
   readonly #redactor = new SecretRedactor("messages");
-  readonly #serviceTime: ServiceTime;
   readonly #watchdog: StalenessWatchdog;
   readonly #subscriptions: SubscriptionStates;
   /** All open connections: two during a swap. */
@@ -112,8 +114,7 @@ class LiveFeed {
     this.#subscriptions =
       subscriptions instanceof SubscriptionStates ? subscriptions : new SubscriptionStates(subscriptions);
     this.#subscriptions.reset();
-    this.#serviceTime = new ServiceTime(clock);
-    const now = () => this.#serviceTime.now();
+    const now = () => options.server.nowMicros();
     this.queue = new MessageQueue(options.limits ?? DEFAULT_QUEUE_LIMITS, now);
     this.queue.onDrained = () => this.#resumeSockets();
     this.#watchdog = new StalenessWatchdog({
@@ -268,7 +269,7 @@ class LiveFeed {
     }
     this.#current = successor.connection;
     session.connection.close({ reason: "superseded" });
-    this.queue.push({ kind: "swapped", at: this.#serviceTime.now() });
+    this.queue.push({ kind: "swapped", at: this.#options.server.nowMicros() });
     this.#options.onEvent({ kind: "feed", event: "swapped" });
     return successor;
   }
@@ -287,11 +288,11 @@ class LiveFeed {
       isTokenFresh: () => clock.boottime() - token.firstSeenAt < MAX_FRESH_TOKEN_AGE_MS,
       clock,
       random,
-      serviceTime: this.#serviceTime,
+      server: this.#options.server,
       listener: {
         onGreeting: () => {
           this.#subscriptions.connect();
-          if (isFirst) this.queue.push({ kind: "connected", at: this.#serviceTime.now() });
+          if (isFirst) this.queue.push({ kind: "connected", at: this.#options.server.nowMicros() });
           onEvent({ kind: "feed", event: "connected" });
           log.info({ subscriptions: subscriptions.length }, "live feed connected");
           this.#options.bell.emit("ring");
@@ -354,7 +355,7 @@ class LiveFeed {
   }
 
   #reportSubscribed({ subscription }: TrackedSubscription): void {
-    this.queue.push({ kind: "subscribed", subscription, at: this.#serviceTime.now() });
+    this.queue.push({ kind: "subscribed", subscription, at: this.#options.server.nowMicros() });
   }
 
   #reportUnconfirmed(

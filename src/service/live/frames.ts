@@ -1,6 +1,4 @@
 import { isUtf8 } from "node:buffer";
-import { MICROS_PER_MS, type Micros, parseServiceTimestamp } from "../../model/time.ts";
-import type { Clock } from "../../runtime/clock.ts";
 
 /** One message of the service, parsed as far as the feed needs it. */
 export type Frame =
@@ -97,26 +95,5 @@ function extractField(name: keyof typeof fieldPatterns, text: string): string | 
     return String(JSON.parse(json));
   } catch {
     return undefined;
-  }
-}
-
-/** The service's clock, learned from CONNECTED and PONG: docs/decisions/service-clock.md. */
-export class ServiceTime {
-  readonly #clock: Clock;
-  #reference: { readonly at: Micros; readonly boottime: number } | undefined;
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
-
-  update(timestamp: string | undefined): void {
-    const at = parseServiceTimestamp(timestamp);
-    if (at !== undefined) this.#reference = { at, boottime: this.#clock.boottime() };
-  }
-
-  now(): Micros {
-    if (!this.#reference) return Math.round(this.#clock.now() * MICROS_PER_MS);
-    const { at, boottime } = this.#reference;
-    return at + Math.round((this.#clock.boottime() - boottime) * MICROS_PER_MS);
   }
 }

@@ -1,6 +1,7 @@
 import type { Random } from "../../runtime/backoff.ts";
 import { backoffDelay } from "../../runtime/backoff.ts";
 import type { Cancel, Clock } from "../../runtime/clock.ts";
+import { parkings } from "../limits.ts";
 import type { FrameFields } from "./frames.ts";
 import { type Subscription, subscribeMessage, unsubscribeMessage } from "./messages.ts";
 import type { TrackedSubscription } from "./subscription-states.ts";
@@ -10,8 +11,6 @@ const ANSWER_TIMEOUT_MS = 10_000;
 const MAX_CONSECUTIVE_TIMEOUTS = 3;
 const SHORT_ANSWER_TIMEOUT_MS = 2_000;
 const MAX_ATTEMPTS = 3;
-const PARKED_RETRY_INTERVAL_MS = 3_600_000;
-const UNCONFIRMED_RETRY_INTERVAL_MS = 600_000;
 /** An ERROR within this time after an unsubscribe counts as its answer. */
 const UNSUBSCRIBE_GRACE_MS = 1_000;
 const retryBackoff = { baseMs: 1_000, maxMs: 30_000 };
@@ -149,8 +148,10 @@ export class Subscriber {
     this.#consecutiveTimeouts = 0;
     const { clock, random, listener } = this.#options;
     const now = clock.monotonic();
-    if (PERMANENT_ERROR_CODES.has(code)) {
-      const until = now + PARKED_RETRY_INTERVAL_MS;
+    // What was confirmed before is asked again: a service that restarts may deny it for a moment.
+    const isDoubtful = request.tracked.watch !== undefined && request.attempts < MAX_ATTEMPTS;
+    if (PERMANENT_ERROR_CODES.has(code) && !isDoubtful) {
+      const until = now + parkings["refused subscription"].retry.baseMs;
       this.#markAnswered(request, until);
       if (this.#isCurrent(request)) listener.onParked(request.tracked, { code, message, until });
     } else this.#retry(request, "refused", now + backoffDelay(request.attempts, retryBackoff, random));
@@ -221,7 +222,10 @@ export class Subscriber {
       return;
     }
     request.attempts = 0;
-    this.#markAnswered(request, this.#options.clock.monotonic() + UNCONFIRMED_RETRY_INTERVAL_MS);
+    this.#markAnswered(
+      request,
+      this.#options.clock.monotonic() + parkings["unanswered subscription"].retry.baseMs,
+    );
     if (this.#isCurrent(request)) this.#options.listener.onUnconfirmed(request.tracked, reason);
   }
 

@@ -28,29 +28,12 @@ type SubscriptionEvent =
   | "parked"
   | "disconnected";
 
-/** What these events lead to from every state, unless the table below overrides it. */
-const commonTransitions = {
-  confirmed: "live",
-  recovered: "live",
-  "no answer": "no answer",
-  refused: "refused",
-  silent: "silent",
-  parked: "parked",
-} as const;
-
-/** The compiler forces the table to be complete. */
-const transitions: Readonly<
-  Record<SubscriptionState, Readonly<Record<SubscriptionEvent, SubscriptionState>>>
-> = {
-  requested: { ...commonTransitions, disconnected: "requested" },
-  live: { ...commonTransitions, disconnected: "interrupted" },
-  interrupted: { ...commonTransitions, disconnected: "interrupted" },
-  "no answer": { ...commonTransitions, disconnected: "no answer" },
-  refused: { ...commonTransitions, disconnected: "refused" },
+function nextState(state: SubscriptionState, event: SubscriptionEvent): SubscriptionState {
+  if (event === "disconnected") return state === "live" ? "interrupted" : state;
   // A service that sends no ticks may still confirm: only a tick proves that they arrive again.
-  silent: { ...commonTransitions, confirmed: "silent", disconnected: "silent" },
-  parked: { ...commonTransitions, disconnected: "parked" },
-};
+  if (event === "confirmed") return state === "silent" ? state : "live";
+  return event === "recovered" ? "live" : event;
+}
 
 /** When ticks of a confirmed subscription arrived, and what was done about a silence. */
 export interface TickWatch {
@@ -114,7 +97,7 @@ export class TrackedSubscription {
 
   #transition(event: SubscriptionEvent): boolean {
     const before = this.#state;
-    this.#state = transitions[before][event];
+    this.#state = nextState(before, event);
     return this.#state !== before;
   }
 }

@@ -14,14 +14,14 @@ export async function requestPage<P extends { readonly rows: number }>(
   request: ServiceRequest,
   read: (body: ResponseBody) => Promise<P>,
 ): Promise<P> {
-  const { witness } = client;
-  witness.assertListed(request);
+  const { parking } = client;
+  parking.assertListed(request);
   try {
     const page = await requestList(client, request, read);
-    witness.recordList(request, page.rows);
+    parking.recordList(request, page.rows);
     return page;
   } catch (error) {
-    if (failureCode(error) === "no_list") witness.recordNoList(request);
+    if (failureCode(error) === "no_list") parking.recordNoList(request);
     throw error;
   }
 }
@@ -47,7 +47,7 @@ async function requestList<P>(
       return await read(body);
     } catch (error) {
       if (failureCode(error) !== "null_list") throw error;
-      if (!request.mayBeMissing && !client.witness.hasListed(request))
+      if (!request.mayBeMissing && !client.parking.hasListed(request))
         throw noListFailure("null, and no request of this kind has had records");
       return read(emptyList);
     }

@@ -1,7 +1,7 @@
 import type { StreamHealth } from "../../ingest/commit/bookkeeping.ts";
 import { Failure } from "../../model/failure.ts";
 import { type Stream, streamOfEndpoint, streams } from "../../model/streams.ts";
-import type { ParkedEndpoint } from "../../service/auth/endpoint-access.ts";
+import type { ParkedEndpoint } from "../../service/auth/parking.ts";
 import { type Problem, problemText } from "./error-policy.ts";
 
 /** Collects the problems of many keys. Reports one problem per kind, and only when one of those changes. */

@@ -45,6 +45,7 @@ export async function followLiveFeed(context: SyncContext, options: LiveFollower
   const messages = followFeed({
     wsUrl: options.wsUrl,
     tokens: client.tokens,
+    server: client.server,
     bell: client.bell,
     isRestDown: () => client.isDown(),
     waitForTurn: (signal) => client.waitForTurn(signal),

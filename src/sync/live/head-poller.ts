@@ -92,6 +92,8 @@ export class HeadPoller {
   /** On the monotonic clock. */
   #reloadAt = 0;
   #hasCaughtUp = false;
+  /** What a poll could not handle: the loop throws it. */
+  #failure: { readonly error: unknown } | undefined;
   /** The last call of `hurryDailyPolls`, by the service's clock. */
   #hurriedAt: Micros = 0;
 
@@ -149,6 +151,9 @@ export class HeadPoller {
 
   #dispatch(): void {
     const { clock } = this.#context;
+    const failure = this.#failure;
+    this.#failure = undefined;
+    if (failure) throw failure.error;
     if (this.#needsReload && clock.monotonic() >= this.#reloadAt) {
       this.#reload();
       this.#reloadAt = clock.monotonic() + MIN_RELOAD_INTERVAL_MS;
@@ -202,10 +207,13 @@ export class HeadPoller {
         this.#backOff(entry);
         this.#options.onError(error);
       })
+      .then(() => this.#reschedule(entry))
+      .catch((error: unknown) => {
+        this.#failure = { error };
+      })
       .finally(() => {
         this.#inFlight.delete(work);
         entry.isInFlight = false;
-        this.#reschedule(entry);
         this.#wake.notify();
       });
     this.#inFlight.add(work);

@@ -306,6 +306,25 @@ describe("access tokens", () => {
     expect(client.health().authState).toBe("ok");
   });
 
+  it("A5: a token endpoint that hangs for 40 seconds is asked every three, and the first token counts", async () => {
+    let isHanging = true;
+    const { client, stub } = await start({
+      respondToTokenRequest: (request, response, count) => {
+        if (isHanging) response.on("close", clock.beginWait());
+        else grantToken(request, response, count);
+      },
+    });
+    const answer = client.request(asset, readPage);
+    await clock.runUntil(clock.sleep(3_100));
+    expect(stub.tokenRequests).toHaveLength(2);
+    await clock.runUntil(clock.sleep(36_900));
+    isHanging = false;
+    const back = clock.monotonic();
+    await clock.runUntil(answer);
+    expect(clock.monotonic() - back).toBeLessThanOrEqual(3_000);
+    expect(stub.tokenRequests.length).toBeLessThanOrEqual(16);
+  });
+
   it("A9: a wall clock step of a day does not change the lifetime of a token", async () => {
     const { client, stub } = await start({});
     const first = await clock.runUntil(client.tokens.get(stub.baseUrl));

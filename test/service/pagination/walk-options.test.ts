@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { DEFAULT_CADENCE, INTRADAY_WINDOW } from "../../../src/model/streams.ts";
 import { formatToMillisecond, MICROS_PER_DAY, MICROS_PER_MS, type Micros } from "../../../src/model/time.ts";
-import { Witness } from "../../../src/service/auth/witness.ts";
+import { Parking } from "../../../src/service/auth/parking.ts";
 import type { RequestSender } from "../../../src/service/client/client.ts";
 import type { RequestQuery, ServiceRequest } from "../../../src/service/http/request.ts";
 import { createRowSpacing } from "../../../src/service/pagination/cross-checks.ts";
@@ -43,7 +43,7 @@ async function walk(
   const requests: ServiceRequest[] = [];
   const client: RequestSender = {
     onEvent: () => {},
-    witness: new Witness({ monotonic: () => 0 }),
+    parking: new Parking({ monotonic: () => 0, boottime: () => 0 }, () => 0),
     request: (request, read) => {
       const count = requests.push(request);
       if (count > MAX_REQUESTS) throw new Error("the walk does not end");

@@ -1,7 +1,7 @@
 import { exitCode, Failure } from "../../../src/model/failure.ts";
 import type { ResponseBody } from "../../../src/model/response-body.ts";
 import { formatTimestamp, parseTimestamp } from "../../../src/model/time.ts";
-import { Witness } from "../../../src/service/auth/witness.ts";
+import { Parking } from "../../../src/service/auth/parking.ts";
 import type { RequestSender } from "../../../src/service/client/client.ts";
 import type { ServiceRequest } from "../../../src/service/http/request.ts";
 import {
@@ -122,7 +122,7 @@ export function faultyService(
 
   const client: RequestSender = {
     onEvent: () => {},
-    witness: new Witness({ monotonic: () => 0 }),
+    parking: new Parking({ monotonic: () => 0, boottime: () => 0 }, () => 0),
     request: async <T>(request: ServiceRequest, read: (body: ResponseBody) => Promise<T>) => {
       if (count > 500) throw new Error("the walk does not end");
       const params = Object.entries(request.query ?? {}).filter(([, value]) => value !== undefined);

@@ -2,6 +2,7 @@ import { EventEmitter } from "node:events";
 import { onTestFinished } from "vitest";
 import { silentLog } from "../../../src/runtime/log.ts";
 import type { AccessToken } from "../../../src/service/auth/access-tokens.ts";
+import { ServerClock } from "../../../src/service/http/server-clock.ts";
 import type { FeedTokens } from "../../../src/service/live/feed.ts";
 import { type FeedEvent, type FeedOptions, followFeed } from "../../../src/service/live/feed.ts";
 import type { FeedMessage, Subscription } from "../../../src/service/live/messages.ts";
@@ -73,6 +74,7 @@ export class FeedReader {
     const record = (fields: unknown, message: string) => void this.logLines.push([fields, message]);
     this.#reading = this.#read(
       followFeed({
+        server: new ServerClock(clock),
         bell: new EventEmitter(),
         isRestDown: () => false,
         waitForTurn: () => new Promise<void>(() => {}),

@@ -1,5 +1,5 @@
 import type { Random } from "../../../src/runtime/backoff.ts";
-import { RetryBudget } from "../../../src/service/client/retry-policy.ts";
+import { RetryBudget } from "../../../src/service/client/retry-budget.ts";
 import type { LoadSign } from "../../../src/service/http/pace.ts";
 import { seededRandom } from "../seeded-random.ts";
 

@@ -1,7 +1,7 @@
 import { INTRADAY_WINDOW, MAX_PAGE_SIZE } from "../../../src/model/streams.ts";
 import { MICROS_PER_MS, type Micros, parseTimestamp } from "../../../src/model/time.ts";
 import { normalise, type TimeRange, type TimeRanges } from "../../../src/model/time-range.ts";
-import { Witness } from "../../../src/service/auth/witness.ts";
+import { Parking } from "../../../src/service/auth/parking.ts";
 import { walkHistoryPages } from "../../../src/service/pagination/history-walk.ts";
 import type { PageSummary } from "../../../src/service/pagination/page.ts";
 import { cutIntoSlices, urgencies } from "../../../src/sync/history/slices.ts";
@@ -74,7 +74,7 @@ export async function runQueue(options: QueueRunOptions): Promise<QueueRunResult
     };
   };
   const client = {
-    witness: new Witness({ monotonic: () => 0 }),
+    parking: new Parking({ monotonic: () => 0, boottime: () => 0 }, () => 0),
     onEvent: () => {},
     async request<T>({ query = {} }: { query?: Record<string, unknown> }, read: (body: never) => Promise<T>) {
       const series = Number(query.indexId);

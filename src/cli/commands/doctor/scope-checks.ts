@@ -6,7 +6,7 @@ import { type HistoryStream, type Stream, streamTable } from "../../../model/str
 import { formatTimestamp, MICROS_PER_MS } from "../../../model/time.ts";
 import type { TimeoutRunner } from "../../../runtime/timeouts.ts";
 import type { AccessToken } from "../../../service/auth/access-tokens.ts";
-import { findMissingScopes } from "../../../service/auth/endpoint-access.ts";
+import { findMissingScopes } from "../../../service/auth/parking.ts";
 import type { ServiceClient } from "../../../service/client/client.ts";
 import { guessMissingScope, type ServiceRequest } from "../../../service/http/request.ts";
 import { type Finding, okFinding, problemFinding, warningFinding } from "./finding.ts";

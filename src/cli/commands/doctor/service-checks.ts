@@ -127,6 +127,7 @@ async function checkFeed(
       const messages = followFeed({
         wsUrl,
         tokens: client.tokens,
+        server: client.server,
         bell: client.bell,
         isRestDown: () => client.isDown(),
         waitForTurn: (signal) => client.waitForTurn(signal),

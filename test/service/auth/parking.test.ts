@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Witness } from "../../../src/service/auth/witness.ts";
+import { Parking } from "../../../src/service/auth/parking.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 
 const request = (indexType: string) => ({ endpoint: "/index-ticker", query: { indexType, indexId: "x" } });
@@ -7,7 +7,7 @@ const request = (indexType: string) => ({ endpoint: "/index-ticker", query: { in
 describe("a kind of list that no request gets", () => {
   it("H8: is asked for once a minute, while the others are asked as ever", async () => {
     const clock = new ManualClock();
-    const health = new Witness(clock);
+    const health = new Parking(clock, () => 0);
     const isSent = (indexType: string) => {
       try {
         health.assertListed(request(indexType));
@@ -37,7 +37,7 @@ describe("a kind of list that no request gets", () => {
   });
 
   it("H8: is known by derivative type", () => {
-    const health = new Witness(new ManualClock());
+    const health = new Parking(new ManualClock(), () => 0);
     const ticker = (derivativeType: string) => ({
       endpoint: "/derivatives/ticker/{derivativeType}",
       params: { derivativeType },

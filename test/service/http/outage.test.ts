@@ -1,12 +1,8 @@
 import type { ServerResponse } from "node:http";
 import { afterEach, describe, expect, it } from "vitest";
-import {
-  networkSign,
-  opensBreaker,
-  probeDelayMs,
-  reconnectDelayMs,
-} from "../../../src/service/http/outage-rules.ts";
+import { networkSign } from "../../../src/service/http/outage.ts";
 import { requestPriority } from "../../../src/service/http/request.ts";
+import { reconnectDelayMs } from "../../../src/service/live/reconnect.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { createTestClient, readPage } from "../../support/service/client-harness.ts";
 import {
@@ -98,7 +94,7 @@ describe("an outage while a stream without history is synced", () => {
     await clock.runUntil(polls);
   });
 
-  it("B4: nothing is sent while the witness is asked whether everything is down", async () => {
+  it("B4: nothing is sent while a probe asks whether everything is down", async () => {
     const clock = new ManualClock();
     let isDown = false;
     stub = await startStubService({
@@ -124,7 +120,7 @@ describe("an outage while a stream without history is synced", () => {
       await clock.runUntil(clock.sleep(10));
     }
     await clock.runUntil(clock.sleep(1_000));
-    // Three fail, as many are on their way, and the witness.
+    // Three fail, as many are on their way, and the probe.
     expect(stub.requests.length - before).toBeLessThanOrEqual(7);
     isDown = false;
     await clock.runUntil(Promise.all(polls));
@@ -197,32 +193,9 @@ describe("an outage while a stream without history is synced", () => {
 describe("the rules of an outage", () => {
   const longest = () => 1 - 1e-9;
 
-  it("open the breaker of an endpoint after many failures, or fewer over a longer time", () => {
-    const cases = [
-      [39, 1_000],
-      [40, 0],
-      [16, 14_999],
-      [16, 15_000],
-      [15, 60_000],
-    ] as const;
-    expect(cases.map(([failures, ms]) => opensBreaker(failures, ms))).toEqual([
-      ...[false, true, false, true, false],
-    ]);
-  });
-
   it("tell a host that cannot be reached from a request that failed", () => {
     const codes = ["connection_refused", "dns_failed", "timeout", "connection_lost"];
     expect(codes.map(networkSign)).toEqual(["refused", "refused", "timeout", "failed"]);
-  });
-
-  const quick = { isUrgent: true, isAlone: false, sign: "failed" } as const;
-  it.each([
-    ["of a stream without history", {}, 2_950],
-    ["that the service does not want", { sign: "go_away" }, 90_000],
-    ["of one endpoint among others that answer", { isAlone: true }, 90_000],
-    ["of streams with history", { isUrgent: false }, 90_000],
-  ] as const)("the next probe %s", (_, change, ms) => {
-    expect(probeDelayMs(50, { ...quick, ...change }, longest)).toBeCloseTo(ms);
   });
 
   const refused = {
@@ -234,7 +207,7 @@ describe("the rules of an outage", () => {
     retryAfterMs: 0,
   } as const;
   it.each([
-    ["refused, a stream without history", {}, 2_950],
+    ["refused, a stream without history", {}, 2_900],
     ["refused, only streams with history", { isUrgent: false }, 60_000],
     ["refused while REST probes", { isRestDown: true }, 60_000],
     ["dropped again and again", { end: "dropped" }, 60_000],
